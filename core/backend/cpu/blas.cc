@@ -1,0 +1,72 @@
+#include "core/backend/cpu/blas.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/base/status.h"
+
+namespace tensord::core {
+namespace {
+
+constexpr char kLibrary[] = "libopenblas.so.0";
+
+/// The library's name for the kernels that fit, or null for its own choice.
+const char* CoreTypeFor(const CpuFeatures& features) {
+  if (features.avx512_bf16) return "Cooperlake";
+  if (features.avx512) return "SkylakeX";
+  if (features.avx2) return "Haswell";
+  return nullptr;
+}
+
+template <typename Function>
+absl::Status Resolve(void* library, const char* name, Function*& function) {
+  function = reinterpret_cast<Function*>(dlsym(library, name));
+  if (function != nullptr) return absl::OkStatus();
+  return Error(absl::StatusCode::kUnavailable, "BLAS_INCOMPLETE",
+               absl::StrCat(kLibrary, " has no ", name));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const Blas>> Blas::Load(
+    const CpuFeatures& features) {
+  if (const char* core_type = CoreTypeFor(features)) {
+    setenv("OPENBLAS_CORETYPE", core_type, /*overwrite=*/0);
+  }
+  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    return Error(absl::StatusCode::kUnavailable, "BLAS_NOT_FOUND", dlerror());
+  }
+  std::unique_ptr<Blas> blas(new Blas);
+  auto& [s, d, c, z] = blas->routines_;
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_sgemm", s.gemm));
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_dgemm", d.gemm));
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_cgemm", c.gemm));
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_zgemm", z.gemm));
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_sgemv", s.gemv));
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_dgemv", d.gemv));
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_cgemv", c.gemv));
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_zgemv", z.gemv));
+  void (*set_num_threads)(int);
+  char* (*get_corename)();
+  char* (*get_config)();
+  TENSORD_RETURN_IF_ERROR(
+      Resolve(library, "openblas_set_num_threads", set_num_threads));
+  TENSORD_RETURN_IF_ERROR(
+      Resolve(library, "openblas_get_corename", get_corename));
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "openblas_get_config", get_config));
+  // The library's own threads spin while they wait.
+  set_num_threads(1);
+  // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
+  const std::vector<absl::string_view> words = absl::StrSplit(get_config(), ' ');
+  blas->description_ =
+      absl::StrCat("OpenBLAS ", words.size() > 1 ? words[1] : "?", " ",
+                   get_corename());
+  return blas;
+}
+
+}  // namespace tensord::core

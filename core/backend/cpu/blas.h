@@ -1,0 +1,120 @@
+// OpenBLAS, loaded while the program runs.
+#pragma once
+
+#include <complex>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+
+#include "absl/status/statusor.h"
+#include "core/backend/cpu/cpu_features.h"
+
+namespace tensord::core {
+
+/// How a routine reads a matrix. The values are those of the C interface.
+enum class MatrixOp : int {
+  kAsIs = 111,
+  kTransposed = 112,
+  kConjugateTransposed = 113,
+  kConjugated = 114,  // an extension of OpenBLAS
+};
+
+/// The routines of OpenBLAS that kernels call, on one thread each and on
+/// matrices stored by columns. T is float, double, std::complex<float> or
+/// std::complex<double>.
+///
+/// Threads   safe for concurrent use.
+/// Lifetime  the library stays loaded until the process ends.
+class Blas {
+ public:
+  /// Loads the library with the kernels that `features` allow: its own choice
+  /// goes by model numbers, and on a CPU younger than the library that is
+  /// several times slower. A choice that the environment makes already, by
+  /// OPENBLAS_CORETYPE, stands.
+  ///
+  /// Errors  UNAVAILABLE: there is no such library, or it lacks a routine.
+  static absl::StatusOr<std::unique_ptr<const Blas>> Load(
+      const CpuFeatures& features);
+
+  /// E.g. "OpenBLAS 0.3.21 SkylakeX".
+  const std::string& description() const { return description_; }
+
+  /// c (m, n) = alpha * op_a(a) (m, k) * op_b(b) (k, n) + beta * c.
+  /// c is not read when beta is 0.
+  template <typename T>
+  struct GemmArguments {
+    MatrixOp op_a, op_b;
+    int m, n, k;
+    T alpha;
+    const T* a;
+    int lda;
+    const T* b;
+    int ldb;
+    T beta;
+    T* c;
+    int ldc;
+  };
+  template <typename T>
+  void Gemm(const GemmArguments<T>& g) const {
+    std::get<Routines<T>>(routines_).gemm(
+        kByColumns, static_cast<int>(g.op_a), static_cast<int>(g.op_b), g.m,
+        g.n, g.k, Passed(g.alpha), g.a, g.lda, g.b, g.ldb, Passed(g.beta), g.c,
+        g.ldc);
+  }
+
+  /// y += alpha * op(a) * x, where a is stored as rows x columns.
+  template <typename T>
+  struct GemvArguments {
+    MatrixOp op;
+    int rows, columns;
+    T alpha;
+    const T* a;
+    int lda;
+    const T* x;
+    int x_stride;
+    T* y;
+    int y_stride;
+  };
+  template <typename T>
+  void Gemv(const GemvArguments<T>& g) const {
+    const T one = 1;
+    std::get<Routines<T>>(routines_).gemv(
+        kByColumns, static_cast<int>(g.op), g.rows, g.columns, Passed(g.alpha),
+        g.a, g.lda, g.x, g.x_stride, Passed(one), g.y, g.y_stride);
+  }
+
+ private:
+  static constexpr int kByColumns = 102;
+
+  // Complex factors go by address, real ones by value.
+  template <typename T>
+  static constexpr bool kIsComplex = !std::is_floating_point_v<T>;
+  template <typename T>
+  using Factor = std::conditional_t<kIsComplex<T>, const void*, T>;
+  template <typename T>
+  static Factor<T> Passed(const T& factor) {
+    if constexpr (kIsComplex<T>) {
+      return &factor;
+    } else {
+      return factor;
+    }
+  }
+
+  template <typename T>
+  struct Routines {
+    void (*gemm)(int, int, int, int, int, int, Factor<T>, const void*, int,
+                 const void*, int, Factor<T>, void*, int);
+    void (*gemv)(int, int, int, int, Factor<T>, const void*, int, const void*,
+                 int, Factor<T>, void*, int);
+  };
+
+  Blas() = default;
+
+  std::string description_;
+  std::tuple<Routines<float>, Routines<double>, Routines<std::complex<float>>,
+             Routines<std::complex<double>>>
+      routines_;
+};
+
+}  // namespace tensord::core

@@ -1,0 +1,183 @@
+#include "core/backend/cpu/block_operators.h"
+
+#include <algorithm>
+#include <array>
+#include <complex>
+#include <utility>
+
+#include "core/backend/cpu/block_simd.h"
+#include "core/backend/cpu/element_math.h"
+
+namespace tensord::core {
+namespace {
+
+template <typename T>
+constexpr bool kIsReal = std::is_floating_point_v<T>;
+
+template <typename T, UnaryOperator op>
+void ApplyToBlock(T* x, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) x[i] = ApplyUnary(op, x[i]);
+}
+
+template <typename T, BinaryOperator op>
+void ApplyToBlocks(const T* x, const T* y, T* out, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) out[i] = ApplyBinary(op, x[i], y[i]);
+}
+
+template <typename T>
+void AddComplexBlocks(const T* x, const T* y, T* out, int64_t count) {
+  using Part = typename T::value_type;
+  AddBlock(reinterpret_cast<const Part*>(x), reinterpret_cast<const Part*>(y),
+           reinterpret_cast<Part*>(out), 2 * count);
+}
+
+template <typename T>
+using UnaryTable = std::array<UnaryBlock<T>, kUnaryOperatorCount>;
+
+template <typename T, size_t... i>
+UnaryTable<T> LoopTable(std::index_sequence<i...>) {
+  return {&ApplyToBlock<T, static_cast<UnaryOperator>(i)>...};
+}
+
+template <typename T>
+UnaryTable<T> MakeUnaryTable() {
+  UnaryTable<T> table =
+      LoopTable<T>(std::make_index_sequence<kUnaryOperatorCount>());
+  const auto at = [&](UnaryOperator op) -> UnaryBlock<T>& {
+    return table[static_cast<size_t>(op)];
+  };
+  at(UnaryOperator::kIdentity) = nullptr;
+  if constexpr (!kIsComplex<T>) at(UnaryOperator::kConj) = nullptr;
+  if constexpr (kIsReal<T>) {
+    at(UnaryOperator::kSqrt) = SqrtBlock;
+    at(UnaryOperator::kRcp) = RcpBlock;
+    at(UnaryOperator::kRelu) = ReluBlock;
+    at(UnaryOperator::kAbs) = AbsBlock;
+    at(UnaryOperator::kNeg) = NegBlock;
+    at(UnaryOperator::kCeil) = CeilBlock;
+    at(UnaryOperator::kFloor) = FloorBlock;
+  }
+  return table;
+}
+
+void RoundToHalf(float* x, int64_t count) {
+  std::array<Half, 256> rounded;
+  for (int64_t at = 0; at < count; at += rounded.size()) {
+    const int64_t part = std::min<int64_t>(count - at, rounded.size());
+    ConvertBlock(x + at, rounded.data(), part);
+    ConvertBlock(rounded.data(), x + at, part);
+  }
+}
+
+void RoundToBfloat16(float* x, int64_t count) {
+  std::array<Bfloat16, 256> rounded;
+  for (int64_t at = 0; at < count; at += rounded.size()) {
+    const int64_t part = std::min<int64_t>(count - at, rounded.size());
+    ConvertBlock(x + at, rounded.data(), part);
+    ConvertBlock(rounded.data(), x + at, part);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+UnaryBlock<T> FindUnary(UnaryOperator op) {
+  static const UnaryTable<T> table = MakeUnaryTable<T>();
+  return table[static_cast<size_t>(op)];
+}
+
+template <typename T>
+BinaryBlock<T> FindBinary(BinaryOperator op) {
+  switch (op) {
+    case BinaryOperator::kAdd:
+      if constexpr (kIsComplex<T>) {
+        return AddComplexBlocks<T>;
+      } else if constexpr (kIsReal<T> ||
+                           (std::is_signed_v<T> && std::is_integral_v<T>)) {
+        return AddBlock;
+      } else {
+        return ApplyToBlocks<T, BinaryOperator::kAdd>;
+      }
+    case BinaryOperator::kMul:
+      if constexpr (kIsReal<T>) return MulBlock;
+      return ApplyToBlocks<T, BinaryOperator::kMul>;
+    case BinaryOperator::kMax:
+      if constexpr (kIsReal<T>) return MaxBlock;
+      return ApplyToBlocks<T, BinaryOperator::kMax>;
+    case BinaryOperator::kMin:
+      if constexpr (kIsReal<T>) return MinBlock;
+      return ApplyToBlocks<T, BinaryOperator::kMin>;
+  }
+  __builtin_unreachable();
+}
+
+template <typename T>
+UnaryBlock<T> FindRounding(ComputeType compute) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (compute == ComputeType::kFloat16) return RoundToHalf;
+    if (compute == ComputeType::kBfloat16) return RoundToBfloat16;
+  }
+  return nullptr;
+}
+
+template <typename T>
+void Scale(T factor, T* x, int64_t count) {
+  if constexpr (kIsReal<T>) {
+    ScaleBlock(factor, x, count);
+  } else {
+    if constexpr (kIsComplex<T>) {
+      if (factor.imag() == 0) {
+        ScaleBlock(factor.real(), reinterpret_cast<typename T::value_type*>(x),
+                   2 * count);
+        return;
+      }
+    }
+    for (int64_t i = 0; i < count; ++i) x[i] = Multiply(factor, x[i]);
+  }
+}
+
+template <typename T>
+void CombineRows(BinaryOperator op, const T* x, int64_t row_count,
+                 int64_t width, T* out) {
+  if constexpr (kIsReal<T>) {
+    if (op == BinaryOperator::kAdd && width == 1) {
+      *out = SumBlock(x, row_count);
+      return;
+    }
+  }
+  if (row_count == 1) {
+    std::copy_n(x, width, out);
+    return;
+  }
+  const BinaryBlock<T> combine = FindBinary<T>(op);
+  while (row_count > 1) {
+    const int64_t half = row_count / 2;
+    const int64_t rest = row_count - half;
+    combine(x, x + rest * width, out, half * width);
+    if (rest > half && x != out) {
+      std::copy_n(x + half * width, width, out + half * width);
+    }
+    x = out;
+    row_count = rest;
+  }
+}
+
+#define TENSORD_INSTANTIATE(T)                             \
+  template UnaryBlock<T> FindUnary<T>(UnaryOperator);      \
+  template BinaryBlock<T> FindBinary<T>(BinaryOperator);   \
+  template UnaryBlock<T> FindRounding<T>(ComputeType);     \
+  template void Scale<T>(T, T*, int64_t);                  \
+  template void CombineRows<T>(BinaryOperator, const T*, int64_t, int64_t, T*)
+TENSORD_INSTANTIATE(float);
+TENSORD_INSTANTIATE(double);
+TENSORD_INSTANTIATE(std::complex<float>);
+TENSORD_INSTANTIATE(std::complex<double>);
+TENSORD_INSTANTIATE(int8_t);
+TENSORD_INSTANTIATE(int16_t);
+TENSORD_INSTANTIATE(int32_t);
+TENSORD_INSTANTIATE(int64_t);
+TENSORD_INSTANTIATE(uint8_t);
+TENSORD_INSTANTIATE(bool);
+#undef TENSORD_INSTANTIATE
+
+}  // namespace tensord::core

@@ -1,0 +1,349 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/backend/cpu/block_simd.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+
+#include <cstddef>
+
+#include "core/backend/cpu/block_simd.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tensord::core::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Calls full(i) at every whole vector of [0, count), then tail(i) for each
+/// element that is left.
+template <class D, class Full, class Tail>
+HWY_INLINE void ForEachVector(D d, int64_t count, Full full, Tail tail) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) full(i);
+  for (; i < count; ++i) tail(i);
+}
+
+/// out[i] = op(d, x[i]), the tail through a vector as well.
+template <typename T, class Op>
+HWY_INLINE void MapBlock(T* x, int64_t count, Op op) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> d1;
+  ForEachVector(
+      d, count,
+      [&](int64_t i) HWY_ATTR { hn::StoreU(op(d, hn::LoadU(d, x + i)), d, x + i); },
+      [&](int64_t i) HWY_ATTR {
+        hn::StoreU(op(d1, hn::LoadU(d1, x + i)), d1, x + i);
+      });
+}
+
+template <typename T, class Op>
+HWY_INLINE void CombineBlocks(const T* x, const T* y, T* out, int64_t count,
+                              Op op) {
+  const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> d1;
+  ForEachVector(
+      d, count,
+      [&](int64_t i) HWY_ATTR {
+        hn::StoreU(op(d, hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, out + i);
+      },
+      [&](int64_t i) HWY_ATTR {
+        hn::StoreU(op(d1, hn::LoadU(d1, x + i), hn::LoadU(d1, y + i)), d1,
+                   out + i);
+      });
+}
+
+struct SqrtOp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x) const { return hn::Sqrt(x); }
+};
+struct RcpOp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const { return hn::Div(hn::Set(d, 1), x); }
+};
+struct ReluOp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
+  }
+};
+struct AbsOp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x) const { return hn::Abs(x); }
+};
+struct NegOp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x) const { return hn::Neg(x); }
+};
+struct CeilOp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x) const { return hn::Ceil(x); }
+};
+struct FloorOp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x) const { return hn::Floor(x); }
+};
+struct AddOp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x, V y) const { return hn::Add(x, y); }
+};
+struct MulOp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x, V y) const { return hn::Mul(x, y); }
+};
+struct MaxOp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x, V y) const {
+    const V larger = hn::IfThenElse(hn::Lt(x, y), y, x);
+    return hn::IfThenElse(hn::Eq(y, y), larger, y);
+  }
+};
+struct MinOp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x, V y) const {
+    const V smaller = hn::IfThenElse(hn::Lt(y, x), y, x);
+    return hn::IfThenElse(hn::Eq(y, y), smaller, y);
+  }
+};
+
+#define TENSORD_UNARY(name, T) \
+  void name##_##T(T* x, int64_t count) { MapBlock(x, count, name##Op()); }
+#define TENSORD_BINARY(name, T)                                        \
+  void name##_##T(const T* x, const T* y, T* out, int64_t count) {     \
+    CombineBlocks(x, y, out, count, name##Op());                       \
+  }
+#define TENSORD_SCALE(T)                               \
+  void Scale_##T(T factor, T* x, int64_t count) {      \
+    MapBlock(x, count, [factor](auto d, auto v) HWY_ATTR { \
+      return hn::Mul(hn::Set(d, factor), v);           \
+    });                                                \
+  }
+TENSORD_UNARY(Sqrt, float)
+TENSORD_UNARY(Sqrt, double)
+TENSORD_UNARY(Rcp, float)
+TENSORD_UNARY(Rcp, double)
+TENSORD_UNARY(Relu, float)
+TENSORD_UNARY(Relu, double)
+TENSORD_UNARY(Abs, float)
+TENSORD_UNARY(Abs, double)
+TENSORD_UNARY(Neg, float)
+TENSORD_UNARY(Neg, double)
+TENSORD_UNARY(Ceil, float)
+TENSORD_UNARY(Ceil, double)
+TENSORD_UNARY(Floor, float)
+TENSORD_UNARY(Floor, double)
+TENSORD_SCALE(float)
+TENSORD_SCALE(double)
+TENSORD_BINARY(Add, float)
+TENSORD_BINARY(Add, double)
+TENSORD_BINARY(Add, int8_t)
+TENSORD_BINARY(Add, int16_t)
+TENSORD_BINARY(Add, int32_t)
+TENSORD_BINARY(Add, int64_t)
+TENSORD_BINARY(Mul, float)
+TENSORD_BINARY(Mul, double)
+TENSORD_BINARY(Max, float)
+TENSORD_BINARY(Max, double)
+TENSORD_BINARY(Min, float)
+TENSORD_BINARY(Min, double)
+#undef TENSORD_UNARY
+#undef TENSORD_BINARY
+#undef TENSORD_SCALE
+
+/// Eight running vectors hide the latency of an addition; each of their lanes
+/// is one leaf of the tree.
+template <typename T>
+HWY_INLINE T Sum(const T* x, int64_t count) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  auto s4 = s0, s5 = s0, s6 = s0, s7 = s0;
+  int64_t i = 0;
+  for (; i + 8 * lanes <= count; i += 8 * lanes) {
+    s0 = hn::Add(s0, hn::LoadU(d, x + i));
+    s1 = hn::Add(s1, hn::LoadU(d, x + i + lanes));
+    s2 = hn::Add(s2, hn::LoadU(d, x + i + 2 * lanes));
+    s3 = hn::Add(s3, hn::LoadU(d, x + i + 3 * lanes));
+    s4 = hn::Add(s4, hn::LoadU(d, x + i + 4 * lanes));
+    s5 = hn::Add(s5, hn::LoadU(d, x + i + 5 * lanes));
+    s6 = hn::Add(s6, hn::LoadU(d, x + i + 6 * lanes));
+    s7 = hn::Add(s7, hn::LoadU(d, x + i + 7 * lanes));
+  }
+  for (; i + lanes <= count; i += lanes) s0 = hn::Add(s0, hn::LoadU(d, x + i));
+  T tail = 0;
+  for (; i < count; ++i) tail += x[i];
+  const auto low = hn::Add(hn::Add(s0, s1), hn::Add(s2, s3));
+  const auto high = hn::Add(hn::Add(s4, s5), hn::Add(s6, s7));
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(low, high))) + tail;
+}
+float Sum_float(const float* x, int64_t count) { return Sum(x, count); }
+double Sum_double(const double* x, int64_t count) { return Sum(x, count); }
+
+// Highway converts float16 with subnormals, infinities and NaN only where it
+// has the instructions.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+void HalfToFloat(const Half* from, float* to, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<hwy::float16_t, decltype(d)> half;
+  const auto* const bits = reinterpret_cast<const hwy::float16_t*>(from);
+  ForEachVector(
+      d, count,
+      [&](int64_t i) HWY_ATTR {
+        hn::StoreU(hn::PromoteTo(d, hn::LoadU(half, bits + i)), d, to + i);
+      },
+      [&](int64_t i) HWY_ATTR { to[i] = from[i].ToFloat(); });
+}
+void FloatToHalf(const float* from, Half* to, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<hwy::float16_t, decltype(d)> half;
+  auto* const bits = reinterpret_cast<hwy::float16_t*>(to);
+  ForEachVector(
+      d, count,
+      [&](int64_t i) HWY_ATTR {
+        hn::StoreU(hn::DemoteTo(half, hn::LoadU(d, from + i)), half, bits + i);
+      },
+      [&](int64_t i) HWY_ATTR { to[i] = Half::From(from[i]); });
+}
+#else
+void HalfToFloat(const Half* from, float* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i].ToFloat();
+}
+void FloatToHalf(const float* from, Half* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = Half::From(from[i]);
+}
+#endif
+
+void Bfloat16ToFloat(const Bfloat16* from, float* to, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToUnsigned<decltype(d)> wide;
+  const hn::Rebind<uint16_t, decltype(d)> narrow;
+  const auto* const bits = reinterpret_cast<const uint16_t*>(from);
+  ForEachVector(
+      d, count,
+      [&](int64_t i) HWY_ATTR {
+        const auto x = hn::PromoteTo(wide, hn::LoadU(narrow, bits + i));
+        hn::StoreU(hn::BitCast(d, hn::ShiftLeft<16>(x)), d, to + i);
+      },
+      [&](int64_t i) HWY_ATTR { to[i] = from[i].ToFloat(); });
+}
+
+void FloatToBfloat16(const float* from, Bfloat16* to, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToUnsigned<decltype(d)> wide;
+  const hn::RebindToSigned<decltype(d)> signed_wide;
+  const hn::Rebind<uint16_t, decltype(d)> narrow;
+  auto* const bits = reinterpret_cast<uint16_t*>(to);
+  ForEachVector(
+      d, count,
+      [&](int64_t i) HWY_ATTR {
+        const auto value = hn::LoadU(d, from + i);
+        const auto x = hn::BitCast(wide, value);
+        const auto odd = hn::And(hn::ShiftRight<16>(x), hn::Set(wide, 1));
+        const auto rounded = hn::Add(x, hn::Add(odd, hn::Set(wide, 0x7fff)));
+        const auto quiet = hn::Or(x, hn::Set(wide, 0x400000));
+        const auto is_number = hn::RebindMask(wide, hn::Eq(value, value));
+        const auto upper =
+            hn::ShiftRight<16>(hn::IfThenElse(is_number, rounded, quiet));
+        hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(signed_wide, upper)), narrow,
+                   bits + i);
+      },
+      [&](int64_t i) HWY_ATTR { to[i] = Bfloat16::From(from[i]); });
+}
+
+void FloatToDouble(const float* from, double* to, int64_t count) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> narrow;
+  ForEachVector(
+      d, count,
+      [&](int64_t i) HWY_ATTR {
+        hn::StoreU(hn::PromoteTo(d, hn::LoadU(narrow, from + i)), d, to + i);
+      },
+      [&](int64_t i) HWY_ATTR { to[i] = from[i]; });
+}
+
+void DoubleToFloat(const double* from, float* to, int64_t count) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> narrow;
+  ForEachVector(
+      d, count,
+      [&](int64_t i) HWY_ATTR {
+        hn::StoreU(hn::DemoteTo(narrow, hn::LoadU(d, from + i)), narrow, to + i);
+      },
+      [&](int64_t i) HWY_ATTR { to[i] = static_cast<float>(from[i]); });
+}
+
+}  // namespace
+}  // namespace tensord::core::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tensord::core {
+#define TENSORD_UNARY(name, T)                     \
+  HWY_EXPORT(name##_##T);                          \
+  void name##Block(T* x, int64_t count) {          \
+    HWY_DYNAMIC_DISPATCH(name##_##T)(x, count);    \
+  }
+#define TENSORD_BINARY(name, T)                                          \
+  HWY_EXPORT(name##_##T);                                                \
+  void name##Block(const T* x, const T* y, T* out, int64_t count) {      \
+    HWY_DYNAMIC_DISPATCH(name##_##T)(x, y, out, count);                  \
+  }
+#define TENSORD_CONVERT(name, From, To)                            \
+  HWY_EXPORT(name);                                                \
+  void ConvertBlock(const From* from, To* to, int64_t count) {     \
+    HWY_DYNAMIC_DISPATCH(name)(from, to, count);                   \
+  }
+TENSORD_UNARY(Sqrt, float)
+TENSORD_UNARY(Sqrt, double)
+TENSORD_UNARY(Rcp, float)
+TENSORD_UNARY(Rcp, double)
+TENSORD_UNARY(Relu, float)
+TENSORD_UNARY(Relu, double)
+TENSORD_UNARY(Abs, float)
+TENSORD_UNARY(Abs, double)
+TENSORD_UNARY(Neg, float)
+TENSORD_UNARY(Neg, double)
+TENSORD_UNARY(Ceil, float)
+TENSORD_UNARY(Ceil, double)
+TENSORD_UNARY(Floor, float)
+TENSORD_UNARY(Floor, double)
+TENSORD_BINARY(Add, float)
+TENSORD_BINARY(Add, double)
+TENSORD_BINARY(Add, int8_t)
+TENSORD_BINARY(Add, int16_t)
+TENSORD_BINARY(Add, int32_t)
+TENSORD_BINARY(Add, int64_t)
+TENSORD_BINARY(Mul, float)
+TENSORD_BINARY(Mul, double)
+TENSORD_BINARY(Max, float)
+TENSORD_BINARY(Max, double)
+TENSORD_BINARY(Min, float)
+TENSORD_BINARY(Min, double)
+TENSORD_CONVERT(HalfToFloat, Half, float)
+TENSORD_CONVERT(FloatToHalf, float, Half)
+TENSORD_CONVERT(Bfloat16ToFloat, Bfloat16, float)
+TENSORD_CONVERT(FloatToBfloat16, float, Bfloat16)
+TENSORD_CONVERT(FloatToDouble, float, double)
+TENSORD_CONVERT(DoubleToFloat, double, float)
+#undef TENSORD_UNARY
+#undef TENSORD_BINARY
+#undef TENSORD_CONVERT
+
+HWY_EXPORT(Scale_float);
+void ScaleBlock(float factor, float* x, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(Scale_float)(factor, x, count);
+}
+HWY_EXPORT(Scale_double);
+void ScaleBlock(double factor, double* x, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(Scale_double)(factor, x, count);
+}
+HWY_EXPORT(Sum_float);
+float SumBlock(const float* x, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(Sum_float)(x, count);
+}
+HWY_EXPORT(Sum_double);
+double SumBlock(const double* x, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(Sum_double)(x, count);
+}
+
+}  // namespace tensord::core
+#endif  // HWY_ONCE

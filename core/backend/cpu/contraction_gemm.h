@@ -1,0 +1,29 @@
+// Contraction as matrix products.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "core/backend/cpu/blas.h"
+#include "core/backend/cpu/gemm_strategy.h"
+#include "core/backend/cpu/thread_pool.h"
+#include "core/backend/kernel.h"
+
+namespace tensord::core {
+
+/// The rates that a CPU with these features reaches on `thread_count` threads.
+GemmRates GemmRatesOf(const CpuFeatures& features, int thread_count);
+
+/// "cpu.contract.gemm": operands are used in place where the modes fold to
+/// matrices, products looped over the modes that do not fold, and copied where
+/// that is cheaper (ChooseGemmStrategy()). Products run on all threads.
+///
+/// `blas` holds the library or why there is none; without it the kernel refuses
+/// every problem that is not of integers, with that reason.
+///
+/// Lifetime  `threads` must outlive the kernel.
+std::unique_ptr<const ContractionKernel> CreateGemmContraction(
+    ThreadPool& threads, absl::StatusOr<std::shared_ptr<const Blas>> blas,
+    const GemmRates& rates);
+
+}  // namespace tensord::core

@@ -1,0 +1,78 @@
+#include "core/backend/cpu/cpu_backend.h"
+
+#include <utility>
+
+#include "core/backend/cpu/blas.h"
+#include "core/backend/cpu/contraction_gemm.h"
+#include "core/backend/cpu/contraction_reference.h"
+#include "core/backend/cpu/cpu_features.h"
+#include "core/backend/cpu/elementwise_fused.h"
+#include "core/backend/cpu/elementwise_reference.h"
+#include "core/backend/cpu/permutation_blocked.h"
+#include "core/backend/cpu/permutation_reference.h"
+#include "core/backend/cpu/reduction_pairwise.h"
+#include "core/backend/cpu/reduction_reference.h"
+#include "core/backend/cpu/thread_pool.h"
+#include "core/memory/host_resource.h"
+
+namespace tensord::core {
+namespace {
+
+/// Kernels finish before Launch() returns, so there is nothing to wait for.
+class CpuStream final : public Stream {
+ public:
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+};
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(const CpuOptions& options)
+      : threads_(options.thread_count > 0 ? options.thread_count
+                                          : AllowedCoreCount()) {
+    const CpuFeatures features = DetectCpuFeatures();
+    absl::StatusOr<std::shared_ptr<const Blas>> blas = Blas::Load(features);
+    info_ = {.name = "cpu:0",
+             .model = CpuModelName(),
+             .architecture = SimdTargetName(),
+             .thread_count = threads_.thread_count(),
+             .memory_bytes = options.memory_bytes > 0 ? options.memory_bytes
+                                                      : AvailableMemoryBytes(),
+             .properties = {
+                 {"blas", blas.ok() ? (*blas)->description()
+                                    : absl::StrCat("none: ",
+                                                   blas.status().message())},
+                 {"simd", SimdTargetName()}}};
+    kernels_.permutation.push_back(CreateBlockedPermutation(threads_));
+    kernels_.permutation.push_back(CreateReferencePermutation());
+    kernels_.elementwise.push_back(CreateFusedElementwise(threads_));
+    kernels_.elementwise.push_back(CreateReferenceElementwise());
+    kernels_.reduction.push_back(CreatePairwiseReduction(threads_));
+    kernels_.reduction.push_back(CreateReferenceReduction());
+    kernels_.contraction.push_back(CreateGemmContraction(
+        threads_, std::move(blas),
+        GemmRatesOf(features, threads_.thread_count())));
+    kernels_.contraction.push_back(CreateReferenceContraction());
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  const KernelLists& kernels() const override { return kernels_; }
+  MemoryResource& memory() override { return memory_; }
+
+  absl::StatusOr<std::unique_ptr<Stream>> CreateStream() override {
+    return std::make_unique<CpuStream>();
+  }
+
+ private:
+  ThreadPool threads_;
+  HostResource memory_;
+  DeviceInfo info_;
+  KernelLists kernels_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> CreateCpuBackend(const CpuOptions& options) {
+  return std::make_unique<CpuBackend>(options);
+}
+
+}  // namespace tensord::core

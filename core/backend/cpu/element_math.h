@@ -1,0 +1,217 @@
+// What conversions and operators do to one element.
+#pragma once
+
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "core/base/element_type.h"
+#include "core/ops/operators.h"
+#include "core/ops/scalar.h"
+
+namespace tensord::core {
+
+template <typename T>
+inline constexpr bool kIsComplex = false;
+template <typename T>
+inline constexpr bool kIsComplex<std::complex<T>> = true;
+
+template <typename T>
+inline constexpr bool kIsHalf =
+    std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>;
+
+/// The type that arithmetic on elements stored as `x` and `y` runs in: float32
+/// or wider, complex when either is; integers stay what they are.
+/// Requires  both integer, then equal, or neither.
+inline ElementType ComputeElement(ElementType x, ElementType y,
+                                  ComputeType compute) {
+  if (IsInteger(x)) return x;
+  const auto is_wide = [](ElementType type) {
+    return RealPartOf(type) == ElementType::kFloat64;
+  };
+  const bool wide = is_wide(x) || is_wide(y) || compute == ComputeType::kFloat64;
+  if (IsComplex(x) || IsComplex(y)) {
+    return wide ? ElementType::kComplex128 : ElementType::kComplex64;
+  }
+  return wide ? ElementType::kFloat64 : ElementType::kFloat32;
+}
+
+/// VisitElementType() for results of ComputeElement().
+template <typename Visitor>
+decltype(auto) VisitComputeElement(ElementType type, Visitor&& visit) {
+  switch (type) {
+    case ElementType::kFloat64: return visit(double{});
+    case ElementType::kComplex64: return visit(std::complex<float>{});
+    case ElementType::kComplex128: return visit(std::complex<double>{});
+    case ElementType::kInt8: return visit(int8_t{});
+    case ElementType::kInt16: return visit(int16_t{});
+    case ElementType::kInt32: return visit(int32_t{});
+    case ElementType::kInt64: return visit(int64_t{});
+    case ElementType::kUint8: return visit(uint8_t{});
+    case ElementType::kBool: return visit(bool{});
+    default: return visit(float{});
+  }
+}
+
+/// Whether ConvertElement<To>(From) exists: between real and between complex
+/// types, from real to complex, and from an integer type to itself.
+template <typename To, typename From>
+inline constexpr bool kConverts =
+    std::is_same_v<To, From> ||
+    (!std::is_integral_v<To> && !std::is_integral_v<From> &&
+     (kIsComplex<To> || !kIsComplex<From>));
+
+template <typename To, typename From>
+To ConvertElement(From x) {
+  if constexpr (std::is_same_v<To, From>) {
+    return x;
+  } else if constexpr (kIsHalf<From>) {
+    return ConvertElement<To>(x.ToFloat());
+  } else if constexpr (kIsHalf<To>) {
+    return To::From(static_cast<float>(x));
+  } else if constexpr (kIsComplex<From>) {
+    using Part = typename To::value_type;
+    return {static_cast<Part>(x.real()), static_cast<Part>(x.imag())};
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+/// The factor as an element. Requires ValidateScalar() to accept it for T.
+template <typename T>
+T FactorAs(const Scalar& scalar) {
+  if constexpr (kIsComplex<T>) {
+    using Part = typename T::value_type;
+    return {static_cast<Part>(scalar.real),
+            static_cast<Part>(scalar.imaginary)};
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<int64_t>(scalar.real));
+  } else {
+    return static_cast<T>(scalar.real);
+  }
+}
+
+/// x rounded to the precision of `compute` when that is less than T's.
+template <typename T>
+T RoundTo(ComputeType compute, T x) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (compute == ComputeType::kFloat16) return Half::From(x).ToFloat();
+    if (compute == ComputeType::kBfloat16) return Bfloat16::From(x).ToFloat();
+  }
+  return x;
+}
+
+template <typename T>
+T ApplyUnary(UnaryOperator op, T x) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return x;
+  } else if constexpr (std::is_integral_v<T>) {
+    const auto negative = [](T y) {
+      return static_cast<T>(uint64_t{0} - static_cast<uint64_t>(y));
+    };
+    switch (op) {
+      case UnaryOperator::kNeg: return negative(x);
+      case UnaryOperator::kAbs: return x < 0 ? negative(x) : x;
+      case UnaryOperator::kRelu: return x < 0 ? T{0} : x;
+      default: return x;
+    }
+  } else {
+    switch (op) {
+      case UnaryOperator::kSqrt: return std::sqrt(x);
+      case UnaryOperator::kRcp: return T(1) / x;
+      case UnaryOperator::kTanh: return std::tanh(x);
+      case UnaryOperator::kExp: return std::exp(x);
+      case UnaryOperator::kLog: return std::log(x);
+      case UnaryOperator::kAbs: return T(std::abs(x));
+      case UnaryOperator::kNeg: return -x;
+      case UnaryOperator::kSin: return std::sin(x);
+      case UnaryOperator::kCos: return std::cos(x);
+      case UnaryOperator::kTan: return std::tan(x);
+      case UnaryOperator::kSinh: return std::sinh(x);
+      case UnaryOperator::kCosh: return std::cosh(x);
+      case UnaryOperator::kAsin: return std::asin(x);
+      case UnaryOperator::kAcos: return std::acos(x);
+      case UnaryOperator::kAtan: return std::atan(x);
+      case UnaryOperator::kAsinh: return std::asinh(x);
+      case UnaryOperator::kAcosh: return std::acosh(x);
+      case UnaryOperator::kAtanh: return std::atanh(x);
+      default: break;
+    }
+    if constexpr (kIsComplex<T>) {
+      return op == UnaryOperator::kConj ? std::conj(x) : x;
+    } else {
+      // exp() of what is not positive never overflows.
+      const T decay = std::exp(-std::abs(x));
+      const auto sigmoid = [&] { return (x < 0 ? decay : T(1)) / (1 + decay); };
+      const auto soft_plus = [&] { return (x < 0 ? T(0) : x) + std::log1p(decay); };
+      switch (op) {
+        case UnaryOperator::kRelu: return x < 0 ? T(0) : x;
+        case UnaryOperator::kSigmoid: return sigmoid();
+        case UnaryOperator::kCeil: return std::ceil(x);
+        case UnaryOperator::kFloor: return std::floor(x);
+        case UnaryOperator::kMish: return x * std::tanh(soft_plus());
+        case UnaryOperator::kSwish: return x * sigmoid();
+        case UnaryOperator::kSoftPlus: return soft_plus();
+        case UnaryOperator::kSoftSign: return x / (1 + std::abs(x));
+        default: return x;
+      }
+    }
+  }
+}
+
+template <typename T>
+T Multiply(T x, T y) {
+  if constexpr (kIsComplex<T>) {
+    return {x.real() * y.real() - x.imag() * y.imag(),
+            x.real() * y.imag() + x.imag() * y.real()};
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return x && y;
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
+  } else {
+    return x * y;
+  }
+}
+
+template <typename T>
+T ApplyBinary(BinaryOperator op, T x, T y) {
+  if (op == BinaryOperator::kMul) return Multiply(x, y);
+  if (op == BinaryOperator::kAdd) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return x || y;
+    } else if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
+    } else {
+      return x + y;
+    }
+  }
+  if constexpr (kIsComplex<T>) {
+    return x;  // MAX and MIN are refused by Validate().
+  } else {
+    if (x != x || y != y) return x != x ? x : y;
+    if (op == BinaryOperator::kMax) return x < y ? y : x;
+    return y < x ? y : x;
+  }
+}
+
+/// The element that `op` leaves every other unchanged by.
+template <typename T>
+T IdentityOf(BinaryOperator op) {
+  if (op == BinaryOperator::kAdd) return T(0);
+  if (op == BinaryOperator::kMul) return T(1);
+  if constexpr (kIsComplex<T>) {
+    return T(0);
+  } else {
+    using Limits = std::numeric_limits<T>;
+    if constexpr (Limits::has_infinity) {
+      return op == BinaryOperator::kMax ? -Limits::infinity()
+                                        : Limits::infinity();
+    } else {
+      return op == BinaryOperator::kMax ? Limits::lowest() : Limits::max();
+    }
+  }
+}
+
+}  // namespace tensord::core

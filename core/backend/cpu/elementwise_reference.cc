@@ -1,0 +1,101 @@
+#include "core/backend/cpu/elementwise_reference.h"
+
+#include "absl/strings/string_view.h"
+#include "core/backend/cpu/element_math.h"
+#include "core/backend/cpu/tile_space.h"
+
+namespace tensord::core {
+namespace {
+
+using Problem = ElementwiseProblem;
+
+constexpr double kNanosecondsPerElement = 30;
+
+/// Reads one operand's elements as terms of the expression.
+template <typename T>
+struct Term {
+  const void* data;
+  ElementType type;
+  UnaryOperator unary;
+  Scalar factor;
+  ComputeType compute;
+
+  T At(int64_t offset) const {
+    if (factor.IsZero()) return T(0);
+    T x = VisitElementType(type, [&](auto zero) {
+      using Stored = decltype(zero);
+      if constexpr (kConverts<T, Stored>) {
+        return ConvertElement<T>(static_cast<const Stored*>(data)[offset]);
+      } else {
+        return T(0);
+      }
+    });
+    x = RoundTo(compute, ApplyUnary(unary, x));
+    if (factor.IsOne()) return x;
+    return RoundTo(compute,
+                   Multiply(RoundTo(compute, FactorAs<T>(factor)), x));
+  }
+};
+
+template <typename T>
+void Combine(const Problem& problem, const ElementwiseOperands& operands) {
+  const auto compute = problem.compute_type;
+  const Term<T> a{operands.a, problem.types[Problem::kA],
+                  problem.unary[Problem::kA], operands.alpha, compute};
+  const Term<T> b{operands.b, problem.types[Problem::kB],
+                  problem.unary[Problem::kB], operands.beta, compute};
+  const Term<T> c{operands.c, problem.types[Problem::kC],
+                  problem.unary[Problem::kC], operands.gamma, compute};
+  ForEachElement(problem.modes, [&](const auto& at) {
+    T x = a.At(at[Problem::kA]);
+    if (problem.has_b) {
+      const T y = b.At(at[Problem::kB]);
+      x = RoundTo(compute, ApplyBinary(problem.op_ab, x, y));
+    }
+    const T z = c.At(at[Problem::kC]);
+    x = RoundTo(compute, ApplyBinary(problem.op_abc, x, z));
+    VisitElementType(problem.types[Problem::kD], [&](auto zero) {
+      using Stored = decltype(zero);
+      if constexpr (kConverts<Stored, T>) {
+        static_cast<Stored*>(operands.d)[at[Problem::kD]] =
+            ConvertElement<Stored>(x);
+      }
+    });
+  });
+}
+
+class ReferenceElementwise final : public ElementwiseKernel {
+ public:
+  absl::string_view name() const override { return "cpu.elementwise.reference"; }
+
+  absl::Status Supports(const Problem&) const override {
+    return absl::OkStatus();
+  }
+
+  int64_t WorkspaceBytes(const Problem&) const override { return 0; }
+
+  double PredictNanoseconds(const Problem& problem) const override {
+    return kNanosecondsPerElement *
+           static_cast<double>(ElementCount(problem.modes));
+  }
+
+  absl::Status Launch(const Problem& problem,
+                      const ElementwiseOperands& operands, Workspace&,
+                      Stream&) const override {
+    const ElementType element =
+        ComputeElement(problem.types[Problem::kA], problem.types[Problem::kD],
+                       problem.compute_type);
+    VisitComputeElement(element, [&](auto zero) {
+      Combine<decltype(zero)>(problem, operands);
+    });
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const ElementwiseKernel> CreateReferenceElementwise() {
+  return std::make_unique<ReferenceElementwise>();
+}
+
+}  // namespace tensord::core

@@ -1,0 +1,412 @@
+#include "core/backend/cpu/gemm_strategy.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "core/base/checked_math.h"
+
+namespace tensord::core {
+namespace {
+
+enum Operand : size_t { kA = 0, kB = 1, kD = 2 };
+using Strides = std::array<int64_t, 3>;  // (a, b, d); 0 where there is none
+using Flags = std::array<bool, 3>;       // (a, b, d)
+
+/// Most modes of a group that are tried as rows or columns.
+constexpr size_t kMaxTried = 4;
+
+/// Longest distance between the lines of a matrix that BLAS takes.
+constexpr int64_t kMaxLine = std::numeric_limits<int32_t>::max();
+
+/// A mode of the problem.
+struct Axis {
+  int64_t extent;
+  Strides strides;
+  int64_t addend_stride;  // of c
+};
+
+/// Modes that the operands that stay in place advance through as one.
+struct AxisGroup {
+  int64_t extent = 1;
+  Strides strides = {};    // of the operands in place; later of the copies, too
+  std::vector<Axis> axes;  // fastest first
+};
+
+struct Problem {
+  std::vector<Axis> batch, m, n, k;
+  std::array<int64_t, 3> element_counts;  // (a, b, d)
+  int64_t element_bytes;                  // of the arithmetic
+  std::array<int64_t, 3> tensor_bytes;    // of one element as stored
+  double flops_per_product;
+  bool is_huge = false;  // strides or counts beyond int32
+};
+
+template <size_t count>
+std::vector<Axis> AxesOf(const LoopModes<count>& modes,
+                         const std::array<int, 3>& columns, int addend) {
+  std::vector<Axis> axes;
+  for (const LoopMode<count>& mode : modes) {
+    Axis axis{mode.extent, {}, addend < 0 ? 0 : mode.strides[addend]};
+    for (size_t i = 0; i < 3; ++i) {
+      if (columns[i] >= 0) axis.strides[i] = mode.strides[columns[i]];
+    }
+    axes.push_back(axis);
+  }
+  return axes;
+}
+
+Problem Read(const ContractionProblem& p) {
+  using P = ContractionProblem;
+  Problem problem;
+  problem.batch = AxesOf(p.batch, {P::kBatchA, P::kBatchB, P::kBatchD}, P::kBatchC);
+  problem.m = AxesOf(p.m, {P::kFreeInput, -1, P::kFreeD}, P::kFreeC);
+  problem.n = AxesOf(p.n, {-1, P::kFreeInput, P::kFreeD}, P::kFreeC);
+  problem.k = AxesOf(p.k, {P::kSumA, P::kSumB, -1}, -1);
+  const int64_t batch = ElementCount(p.batch), m = ElementCount(p.m),
+                n = ElementCount(p.n), k = ElementCount(p.k);
+  problem.element_counts = {batch * m * k, batch * k * n, batch * m * n};
+  const ElementType type = GemmTypeOf(p);
+  problem.element_bytes = SizeOf(type);
+  problem.tensor_bytes = {SizeOf(p.type_a), SizeOf(p.type_b), SizeOf(p.type_d)};
+  problem.flops_per_product = IsComplex(type) ? 8 : 2;
+  // Double precision runs at half the speed, plain loops over integers slower.
+  if (RealPartOf(type) == ElementType::kFloat64) problem.flops_per_product *= 2;
+  if (IsInteger(type)) problem.flops_per_product *= 8;
+  for (const auto* axes : {&problem.batch, &problem.m, &problem.n, &problem.k}) {
+    for (const Axis& axis : *axes) {
+      for (const int64_t stride : axis.strides) {
+        problem.is_huge |= stride > kMaxLine;
+      }
+    }
+  }
+  for (const int64_t count : problem.element_counts) {
+    problem.is_huge |= count > kMaxLine;
+  }
+  return problem;
+}
+
+/// Merges the modes of a role as far as the operands in place allow.
+std::vector<AxisGroup> Merge(std::vector<Axis> axes,
+                             std::array<Operand, 3> by_preference,
+                             size_t operand_count, const Flags& copied) {
+  const auto first = by_preference.begin();
+  const auto last = first + operand_count;
+  const auto in_place = std::find_if(
+      first, last, [&](Operand operand) { return !copied[operand]; });
+  const Operand leading = in_place == last ? *first : *in_place;
+  std::stable_sort(axes.begin(), axes.end(), [&](const Axis& x, const Axis& y) {
+    return x.strides[leading] < y.strides[leading];
+  });
+  std::vector<AxisGroup> groups;
+  for (const Axis& axis : axes) {
+    const bool merges =
+        !groups.empty() && std::all_of(first, last, [&](Operand operand) {
+          const AxisGroup& group = groups.back();
+          return copied[operand] || axis.strides[operand] ==
+                                        group.extent * group.strides[operand];
+        });
+    if (merges) {
+      groups.back().extent *= axis.extent;
+    } else {
+      groups.push_back({axis.extent, axis.strides, {}});
+    }
+    groups.back().axes.push_back(axis);
+  }
+  return groups;
+}
+
+/// Which groups are rows and columns; the rest is looped over. -1: none.
+struct Core {
+  int m = -1, n = -1, k = -1;
+};
+
+int64_t Smallest(const AxisGroup& group, Operand operand) {
+  int64_t smallest = std::numeric_limits<int64_t>::max();
+  for (const Axis& axis : group.axes) {
+    smallest = std::min(smallest, axis.strides[operand]);
+  }
+  return smallest;
+}
+
+/// The groups of every role under one choice of copies.
+struct Grouping {
+  std::vector<AxisGroup> batch, m, n, k;
+};
+
+/// Lays out the copy of `operand`: the rows and columns innermost, whichever is
+/// faster in the tensor first, then the loops as they lie in the tensor.
+GemmCopy LayOutCopy(Operand operand, AxisGroup* rows, AxisGroup* columns,
+                    std::vector<AxisGroup*> loops) {
+  const auto by_stride = [&](const AxisGroup* x, const AxisGroup* y) {
+    return Smallest(*x, operand) < Smallest(*y, operand);
+  };
+  std::vector<AxisGroup*> order;
+  for (AxisGroup* group : {rows, columns}) {
+    if (group != nullptr) order.push_back(group);
+  }
+  std::stable_sort(order.begin(), order.end(), by_stride);
+  std::stable_sort(loops.begin(), loops.end(), by_stride);
+  order.insert(order.end(), loops.begin(), loops.end());
+  GemmCopy copy{.needed = true, .modes = {}, .element_count = 1};
+  for (AxisGroup* group : order) {
+    group->strides[operand] = copy.element_count;
+    for (const Axis& axis : group->axes) {
+      copy.modes.push_back(
+          {axis.extent,
+           {axis.strides[operand], copy.element_count,
+            operand == kD ? axis.addend_stride : 0}});
+      copy.element_count *= axis.extent;
+    }
+  }
+  return copy;
+}
+
+/// Nanoseconds of one product on one thread. OpenBLAS copies both operands into
+/// its own order and reads and writes d; rows shorter than a vector are wasted.
+double ProductNanoseconds(const MatrixProduct& p, const Problem& problem,
+                          const GemmRates& rates) {
+  constexpr double kCall = 40;
+  constexpr double kInCache = 3;  // times faster than a copy in memory
+  const double bytes = static_cast<double>(problem.element_bytes);
+  const int64_t vector = std::max<int64_t>(1, 32 / problem.element_bytes);
+  const bool by_columns = p.d_m == 1 || p.m == 1;
+  const int64_t m = by_columns ? RoundUp(p.m, vector) : p.m;
+  const int64_t n = by_columns ? p.n : RoundUp(p.n, vector);
+  const double products =
+      static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(p.k);
+  const auto traffic = [&](int64_t rows, int64_t columns, int64_t row_stride,
+                           int64_t column_stride) {
+    const int64_t run = row_stride == 1 ? rows : columns;
+    const int64_t line = row_stride == 1 ? column_stride : row_stride;
+    const double moved = bytes * static_cast<double>(rows) *
+                         static_cast<double>(columns);
+    // Short lines far apart: a page and part of a cache line each.
+    const bool scattered = run * problem.element_bytes < 512 &&
+                           line > run && line * problem.element_bytes >= 4096;
+    return scattered ? 4 * moved : moved;
+  };
+  const double moved = traffic(p.m, p.k, p.a_m, p.a_k) +
+                       traffic(p.k, p.n, p.b_k, p.b_n) +
+                       traffic(p.m, p.n, p.d_m, p.d_n);
+  return kCall + products * problem.flops_per_product / rates.flops_per_ns +
+         moved / (kInCache * rates.bytes_per_ns);
+}
+
+/// Copies move rows against columns: dearer than a plain copy.
+double CopyNanoseconds(int64_t elements, int64_t bytes_tensor,
+                       int64_t bytes_copy, const GemmRates& rates) {
+  constexpr double kSlowdown = 1.7;
+  constexpr double kCall = 500;
+  return kCall + kSlowdown * static_cast<double>(elements) *
+                     static_cast<double>(bytes_tensor + bytes_copy) /
+                     (2 * rates.bytes_per_ns);
+}
+
+AxisGroup* At(std::vector<AxisGroup>& groups, int index) {
+  return index < 0 ? nullptr : &groups[index];
+}
+
+/// The strategy that one choice of copies, rows and columns leads to; its
+/// nanoseconds are infinite when BLAS cannot do it.
+GemmStrategy Build(const Problem& problem, Grouping grouping, const Core& core,
+                   const Flags& copied, const GemmRates& rates) {
+  AxisGroup* const m = At(grouping.m, core.m);
+  AxisGroup* const n = At(grouping.n, core.n);
+  AxisGroup* const k = At(grouping.k, core.k);
+  const auto rest = [](std::vector<AxisGroup>& groups, int taken,
+                       std::vector<AxisGroup*>& loops) {
+    for (int i = 0; i < static_cast<int>(groups.size()); ++i) {
+      if (i != taken) loops.push_back(&groups[i]);
+    }
+  };
+  std::vector<AxisGroup*> m_loops, n_loops, k_loops, batch_loops;
+  rest(grouping.batch, -1, batch_loops);
+  rest(grouping.m, core.m, m_loops);
+  rest(grouping.n, core.n, n_loops);
+  rest(grouping.k, core.k, k_loops);
+  const auto joined = [&](std::initializer_list<std::vector<AxisGroup*>*> lists) {
+    std::vector<AxisGroup*> all = batch_loops;
+    for (const auto* list : lists) all.insert(all.end(), list->begin(), list->end());
+    return all;
+  };
+
+  GemmStrategy s;
+  double work = 0;
+  const std::array<GemmCopy*, 3> copies = {&s.a, &s.b, &s.d};
+  for (const Operand operand : {kA, kB, kD}) {
+    if (!copied[operand]) continue;
+    GemmCopy& copy = *copies[operand];
+    if (operand == kA) copy = LayOutCopy(kA, m, k, joined({&m_loops, &k_loops}));
+    if (operand == kB) copy = LayOutCopy(kB, n, k, joined({&n_loops, &k_loops}));
+    if (operand == kD) copy = LayOutCopy(kD, m, n, joined({&m_loops, &n_loops}));
+    work += CopyNanoseconds(copy.element_count, problem.tensor_bytes[operand],
+                            problem.element_bytes, rates);
+  }
+
+  MatrixProduct& p = s.product;
+  if (m != nullptr) {
+    p.m = m->extent;
+    p.a_m = m->strides[kA];
+    p.d_m = m->strides[kD];
+  }
+  if (n != nullptr) {
+    p.n = n->extent;
+    p.b_n = n->strides[kB];
+    p.d_n = n->strides[kD];
+  }
+  if (k != nullptr) {
+    p.k = k->extent;
+    p.a_k = k->strides[kA];
+    p.b_k = k->strides[kB];
+  }
+  if (!IsMatrix(p.m, p.k, p.a_m, p.a_k) || !IsMatrix(p.k, p.n, p.b_k, p.b_n) ||
+      !IsMatrix(p.m, p.n, p.d_m, p.d_n)) {
+    s.nanoseconds = std::numeric_limits<double>::infinity();
+    return s;
+  }
+  int64_t calls = 1;
+  for (const AxisGroup* group : joined({&m_loops, &n_loops})) {
+    s.loops.push_back({group->extent, group->strides});
+    calls *= group->extent;
+  }
+  std::stable_sort(s.loops.begin(), s.loops.end(),
+                   [](const auto& x, const auto& y) {
+                     return x.strides[kD] < y.strides[kD];
+                   });
+  for (const AxisGroup* group : k_loops) {
+    s.k_loops.push_back({group->extent, {group->strides[kA], group->strides[kB]}});
+    calls *= group->extent;
+  }
+  work += static_cast<double>(calls) * ProductNanoseconds(p, problem, rates);
+  s.nanoseconds = work / rates.thread_count;
+  return s;
+}
+
+/// Groups worth trying as rows or columns: the longest, and those that are
+/// fastest in some operand; in a huge problem also none, because lines further
+/// apart than BLAS can say must be looped over.
+std::vector<int> Tried(const std::vector<AxisGroup>& groups, bool is_huge) {
+  if (groups.empty()) return {-1};
+  std::vector<int> order(groups.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  const auto has_unit_stride = [&](int i) {
+    return std::count(groups[i].strides.begin(), groups[i].strides.end(), 1) > 0;
+  };
+  std::stable_sort(order.begin(), order.end(), [&](int x, int y) {
+    if (has_unit_stride(x) != has_unit_stride(y)) return has_unit_stride(x);
+    return groups[x].extent > groups[y].extent;
+  });
+  if (order.size() > kMaxTried) order.resize(kMaxTried);
+  if (is_huge) order.push_back(-1);
+  return order;
+}
+
+/// The cheapest strategy that copies at least the operands in `forced`.
+GemmStrategy Cheapest(const Problem& problem, const Flags& forced,
+                      const GemmRates& rates) {
+  const auto& counts = problem.element_counts;
+  GemmStrategy best;
+  best.nanoseconds = std::numeric_limits<double>::infinity();
+  // Fewest copies first, so that of equals the simplest wins.
+  for (const int mask : {0, 1, 2, 4, 3, 5, 6, 7}) {
+    const Flags copied = {(mask & 1) != 0, (mask & 2) != 0, (mask & 4) != 0};
+    if (forced[kA] > copied[kA] || forced[kB] > copied[kB] ||
+        forced[kD] > copied[kD]) {
+      continue;
+    }
+    const auto pair = [&](Operand x, Operand y) {
+      return counts[x] >= counts[y] ? std::array{x, y, y} : std::array{y, x, x};
+    };
+    const Operand larger = counts[kA] >= counts[kB] ? kA : kB;
+    const Grouping grouping = {
+        .batch = Merge(problem.batch,
+                       {kD, larger, larger == kA ? kB : kA}, 3, copied),
+        .m = Merge(problem.m, copied[kD] ? pair(kA, kD) : std::array{kD, kA, kA},
+                   2, copied),
+        .n = Merge(problem.n, copied[kD] ? pair(kB, kD) : std::array{kD, kB, kB},
+                   2, copied),
+        .k = Merge(problem.k, pair(kA, kB), 2, copied)};
+    for (const int m : Tried(grouping.m, problem.is_huge)) {
+      for (const int n : Tried(grouping.n, problem.is_huge)) {
+        for (const int k : Tried(grouping.k, problem.is_huge)) {
+          GemmStrategy candidate =
+              Build(problem, grouping, {m, n, k}, copied, rates);
+          if (candidate.nanoseconds < best.nanoseconds) best = std::move(candidate);
+        }
+      }
+    }
+  }
+  return best;
+}
+
+/// In how many parts to sum: one, unless k is so long against m and n that
+/// blocks of d alone would neither use many threads nor stay in the cache.
+int64_t PartsOfK(const GemmStrategy& s) {
+  constexpr int64_t kShortestPart = 2048;
+  constexpr int64_t kMostParts = 32;
+  constexpr int64_t kBlock = 64;
+  if (!s.k_loops.empty()) return 1;
+  const MatrixProduct& p = s.product;
+  const int64_t blocks = ElementCount(s.loops) * ((p.m + kBlock - 1) / kBlock) *
+                         ((p.n + kBlock - 1) / kBlock);
+  if (blocks >= kBlock || p.k < 2 * kShortestPart) return 1;
+  // Parts of d should be small beside a and b.
+  const double ratio = static_cast<double>(p.k) * static_cast<double>(p.m + p.n) /
+                       (32.0 * static_cast<double>(p.m) * static_cast<double>(p.n));
+  const int64_t parts = std::min({p.k / kShortestPart, kMostParts,
+                                  static_cast<int64_t>(std::min(ratio, 1e6))});
+  if (parts < 4) return 1;
+  const int64_t length = (p.k + parts - 1) / parts;
+  return (p.k + length - 1) / length;
+}
+
+}  // namespace
+
+bool IsMatrix(int64_t rows, int64_t columns, int64_t row_stride,
+              int64_t column_stride) {
+  const auto stored = [](int64_t fast, int64_t slow, int64_t fast_stride,
+                         int64_t slow_stride) {
+    return (fast == 1 || fast_stride == 1) &&
+           (slow == 1 || (slow_stride >= fast && slow_stride <= kMaxLine));
+  };
+  return stored(rows, columns, row_stride, column_stride) ||
+         stored(columns, rows, column_stride, row_stride);
+}
+
+ElementType GemmTypeOf(const ContractionProblem& problem) {
+  if (IsInteger(problem.type_d)) return problem.type_d;
+  const bool is_double = problem.compute_type == ComputeType::kFloat64;
+  if (IsComplex(problem.type_d)) {
+    return is_double ? ElementType::kComplex128 : ElementType::kComplex64;
+  }
+  return is_double ? ElementType::kFloat64 : ElementType::kFloat32;
+}
+
+GemmStrategy ChooseGemmStrategy(const ContractionProblem& p,
+                                const GemmRates& rates) {
+  const Problem problem = Read(p);
+  const ElementType type = GemmTypeOf(p);
+  const OperandRounding rounding = RoundingOf(p.type_d, p.compute_type);
+  const bool rounds = rounding != OperandRounding::kNone;
+  const Flags forced = {p.type_a != type || rounds || !p.a_only.empty(),
+                        p.type_b != type || rounds || !p.b_only.empty(),
+                        p.type_d != type};
+  GemmStrategy best = Cheapest(problem, forced, rates);
+  if (PartsOfK(best) > 1) {
+    // Each part goes into a copy of d.
+    const GemmStrategy copying =
+        Cheapest(problem, {forced[kA], forced[kB], true}, rates);
+    const int64_t parts = PartsOfK(copying);
+    if (parts > 1) {
+      best = copying;
+      best.k_parts = parts;
+    }
+  }
+  best.type = type;
+  best.rounding = rounding;
+  return best;
+}
+
+}  // namespace tensord::core

@@ -1,0 +1,17 @@
+// One matrix product on one thread.
+#pragma once
+
+#include "core/backend/cpu/blas.h"
+#include "core/backend/cpu/gemm_strategy.h"
+
+namespace tensord::core {
+
+/// d = alpha * a * b + beta * d in `type`, by BLAS, and for integers by loops of
+/// our own that wrap (bool: an or of ands). d is not read when beta is 0.
+///
+/// Requires  `blas` unless `type` is an integer.
+void Multiply(const Blas* blas, ElementType type, const MatrixProduct& product,
+              bool conj_a, bool conj_b, const Scalar& alpha, const void* a,
+              const void* b, const Scalar& beta, void* d);
+
+}  // namespace tensord::core

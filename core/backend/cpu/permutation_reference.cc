@@ -1,0 +1,92 @@
+#include "core/backend/cpu/permutation_reference.h"
+
+#include "absl/strings/string_view.h"
+#include "core/backend/cpu/element_math.h"
+#include "core/backend/cpu/tile_space.h"
+#include "core/base/status.h"
+
+namespace tensord::core {
+namespace {
+
+constexpr double kNanosecondsPerElement = 10;
+
+template <typename Body>
+void VisitTypes(const PermutationProblem& problem, Body body) {
+  VisitElementType(problem.type_a, [&](auto a) {
+    using A = decltype(a);
+    VisitElementType(problem.type_d, [&](auto d) {
+      if constexpr (kConverts<decltype(d), A>) body(A{}, d);
+    });
+  });
+}
+
+template <typename A, typename D>
+void Permute(const PermutationProblem& problem,
+             const PermutationOperands& operands) {
+  const A* const a = static_cast<const A*>(operands.a);
+  D* const d = static_cast<D*>(operands.d);
+  const ComputeType compute = problem.compute_type;
+  const bool moves = std::is_same_v<A, D> && operands.alpha.IsOne() &&
+                     problem.unary == UnaryOperator::kIdentity;
+  VisitComputeElement(
+      ComputeElement(problem.type_a, problem.type_d, compute), [&](auto zero) {
+        using T = decltype(zero);
+        if constexpr (kConverts<T, A> && kConverts<D, T>) {
+          const T alpha = RoundTo(compute, FactorAs<T>(operands.alpha));
+          ForEachElement(problem.modes, [&](const auto& at) {
+            D& to = d[at[PermutationProblem::kD]];
+            if (operands.alpha.IsZero()) {
+              to = ConvertElement<D>(zero);
+              return;
+            }
+            const A from = a[at[PermutationProblem::kA]];
+            if (moves) {
+              if constexpr (std::is_same_v<A, D>) to = from;
+              return;
+            }
+            T x = ConvertElement<T>(from);
+            x = RoundTo(compute, ApplyUnary(problem.unary, x));
+            if (!operands.alpha.IsOne()) x = RoundTo(compute, Multiply(alpha, x));
+            to = ConvertElement<D>(x);
+          });
+        }
+      });
+}
+
+class ReferencePermutation final : public PermutationKernel {
+ public:
+  absl::string_view name() const override { return "cpu.permute.reference"; }
+
+  absl::Status Supports(const PermutationProblem& problem) const override {
+    bool supported = false;
+    VisitTypes(problem, [&](auto, auto) { supported = true; });
+    if (supported) return absl::OkStatus();
+    return Unimplemented("CONVERSION_NOT_SUPPORTED", "conversion from ",
+                         NameOf(problem.type_a), " in a to ",
+                         NameOf(problem.type_d), " in d is not supported");
+  }
+
+  int64_t WorkspaceBytes(const PermutationProblem&) const override { return 0; }
+
+  double PredictNanoseconds(const PermutationProblem& problem) const override {
+    return kNanosecondsPerElement *
+           static_cast<double>(ElementCount(problem.modes));
+  }
+
+  absl::Status Launch(const PermutationProblem& problem,
+                      const PermutationOperands& operands, Workspace&,
+                      Stream&) const override {
+    VisitTypes(problem, [&](auto a, auto d) {
+      Permute<decltype(a), decltype(d)>(problem, operands);
+    });
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const PermutationKernel> CreateReferencePermutation() {
+  return std::make_unique<ReferencePermutation>();
+}
+
+}  // namespace tensord::core

@@ -1,0 +1,46 @@
+// The threads that CPU kernels run on.
+#pragma once
+
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/synchronization/mutex.h"
+
+namespace tensord::core {
+
+/// A fixed set of threads that help callers through loops.
+///
+/// Threads  safe for concurrent use; concurrent loops share the threads. Waiting
+///          blocks and never spins. A body may not start a loop itself.
+class ThreadPool {
+ public:
+  /// The caller of a loop works too, so thread_count - 1 threads are started.
+  /// Requires thread_count >= 1.
+  explicit ThreadPool(int thread_count);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int thread_count() const { return static_cast<int>(threads_.size()) + 1; }
+
+  /// Calls body(0) ... body(count - 1), each once, in any order, on any of the
+  /// threads; returns when all have returned. Parts should be much larger than
+  /// a microsecond and, for balance, several times as many as threads.
+  void ParallelFor(int64_t count, absl::FunctionRef<void(int64_t)> body);
+
+ private:
+  struct Loop;
+
+  void Work();
+  static void RunParts(Loop& loop);
+
+  absl::Mutex mutex_;
+  std::vector<Loop*> loops_ ABSL_GUARDED_BY(mutex_);  // with parts to start
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tensord::core

@@ -1,0 +1,29 @@
+// int64 arithmetic that reports overflow instead of wrapping.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace tensord::core {
+
+/// x + y, or nothing when the sum does not fit.
+inline std::optional<int64_t> CheckedAdd(int64_t x, int64_t y) {
+  int64_t sum;
+  if (__builtin_add_overflow(x, y, &sum)) return std::nullopt;
+  return sum;
+}
+
+/// x * y, or nothing when the product does not fit.
+inline std::optional<int64_t> CheckedMultiply(int64_t x, int64_t y) {
+  int64_t product;
+  if (__builtin_mul_overflow(x, y, &product)) return std::nullopt;
+  return product;
+}
+
+/// The smallest multiple of `alignment` that is >= x.
+/// Requires alignment > 0, x >= 0 and a result that fits.
+constexpr int64_t RoundUp(int64_t x, int64_t alignment) {
+  return (x + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace tensord::core

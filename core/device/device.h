@@ -1,0 +1,40 @@
+// Devices and their ordered queues of work.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace tensord::core {
+
+/// Name of a device on the wire and in messages, e.g. "cpu:0".
+using DeviceName = std::string;
+
+/// What a device is, for people and for plan keys.
+struct DeviceInfo {
+  DeviceName name;
+  std::string model;         // e.g. "AMD EPYC 9B45"
+  std::string architecture;  // what kernels are chosen by, e.g. "AVX3_ZEN4"
+  int32_t thread_count = 0;  // threads that kernels run on
+  int64_t memory_bytes = 0;
+  /// What else tells which code runs, e.g. {"blas", "OpenBLAS 0.3.21
+  /// SkylakeX"}.
+  std::vector<std::pair<std::string, std::string>> properties;
+};
+
+/// An ordered queue of device work.
+///
+/// Threads  used by one thread at a time.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+
+  /// Waits until all that was queued is done.
+  /// Errors  INTERNAL: work queued before failed; UNAVAILABLE: device lost.
+  virtual absl::Status Synchronize() = 0;
+};
+
+}  // namespace tensord::core

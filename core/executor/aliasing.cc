@@ -1,0 +1,89 @@
+#include "core/executor/aliasing.h"
+
+#include <cstddef>
+#include <functional>
+
+#include "absl/strings/string_view.h"
+#include "core/base/status.h"
+
+namespace tensord::core {
+namespace {
+
+struct Placed {
+  const OperandDesc& desc;
+  const void* address;
+
+  const std::byte* begin() const {
+    return static_cast<const std::byte*>(address);
+  }
+  const std::byte* end() const {
+    return begin() + SpanElements(desc.layout) * SizeOf(desc.element_type);
+  }
+};
+
+bool Overlap(const Placed& x, const Placed& y) {
+  const std::less<const std::byte*> before;
+  return before(x.begin(), y.end()) && before(y.begin(), x.end());
+}
+
+bool IsSame(const Placed& x, const Placed& y) {
+  return x.address == y.address && x.desc.modes == y.desc.modes &&
+         x.desc.layout == y.desc.layout &&
+         x.desc.element_type == y.desc.element_type;
+}
+
+absl::Status Check(const Placed& input, absl::string_view name, const Placed& d,
+                   bool may_be_d) {
+  if (!Overlap(input, d) || (may_be_d && IsSame(input, d))) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument(
+      "OUTPUT_OVERLAPS_INPUT", "d overlaps ", name,
+      may_be_d ? ", wanted disjoint memory or the same tensor with the same "
+                 "layout and mode order"
+               : ", wanted disjoint memory");
+}
+
+}  // namespace
+
+absl::Status CheckAliasing(const PermutationDesc& desc,
+                           const PermutationOperands& operands) {
+  if (operands.alpha.IsZero()) return absl::OkStatus();
+  return Check({desc.a, operands.a}, "a", {desc.d, operands.d}, false);
+}
+
+absl::Status CheckAliasing(const ElementwiseDesc& desc,
+                           const ElementwiseOperands& operands) {
+  const Placed d{desc.d, operands.d};
+  if (!operands.alpha.IsZero()) {
+    TENSORD_RETURN_IF_ERROR(Check({desc.a, operands.a}, "a", d, true));
+  }
+  if (desc.b && !operands.beta.IsZero()) {
+    TENSORD_RETURN_IF_ERROR(Check({*desc.b, operands.b}, "b", d, true));
+  }
+  if (operands.gamma.IsZero()) return absl::OkStatus();
+  return Check({desc.c, operands.c}, "c", d, true);
+}
+
+absl::Status CheckAliasing(const ReductionDesc& desc,
+                           const ReductionOperands& operands) {
+  const Placed d{desc.d, operands.d};
+  if (!operands.alpha.IsZero()) {
+    TENSORD_RETURN_IF_ERROR(Check({desc.a, operands.a}, "a", d, false));
+  }
+  if (!desc.c || operands.beta.IsZero()) return absl::OkStatus();
+  return Check({*desc.c, operands.c}, "c", d, true);
+}
+
+absl::Status CheckAliasing(const ContractionDesc& desc,
+                           const ContractionOperands& operands) {
+  const Placed d{desc.d, operands.d};
+  if (!operands.alpha.IsZero()) {
+    TENSORD_RETURN_IF_ERROR(Check({desc.a, operands.a}, "a", d, false));
+    TENSORD_RETURN_IF_ERROR(Check({desc.b, operands.b}, "b", d, false));
+  }
+  if (!desc.c || operands.beta.IsZero()) return absl::OkStatus();
+  return Check({*desc.c, operands.c}, "c", d, true);
+}
+
+}  // namespace tensord::core

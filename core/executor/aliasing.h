@@ -1,0 +1,31 @@
+// Which operands may share memory.
+#pragma once
+
+#include "absl/status/status.h"
+#include "core/backend/kernel.h"
+#include "core/ops/contraction.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/permutation.h"
+#include "core/ops/reduction.h"
+
+namespace tensord::core {
+
+/// OK when no input that is read overlaps d, or does so as allowed: c may be d
+/// with the same layout and mode order; so may a and b in an element-wise
+/// operation.
+///
+/// Overlap is judged by address ranges, from the first to the last element of
+/// each: interleaved operands count as overlapping.
+///
+/// Requires  the Desc is valid. Inputs whose factor is zero are not looked at.
+/// Errors    INVALID_ARGUMENT, reason OUTPUT_OVERLAPS_INPUT.
+absl::Status CheckAliasing(const PermutationDesc& desc,
+                           const PermutationOperands& operands);
+absl::Status CheckAliasing(const ElementwiseDesc& desc,
+                           const ElementwiseOperands& operands);
+absl::Status CheckAliasing(const ReductionDesc& desc,
+                           const ReductionOperands& operands);
+absl::Status CheckAliasing(const ContractionDesc& desc,
+                           const ContractionOperands& operands);
+
+}  // namespace tensord::core

@@ -1,0 +1,52 @@
+#include "core/memory/host_resource.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/base/checked_math.h"
+#include "core/base/status.h"
+
+namespace tensord::core {
+namespace {
+
+constexpr int64_t kPageBytes = 4096;
+constexpr int64_t kHugePageBytes = int64_t{2} << 20;
+
+}  // namespace
+
+absl::StatusOr<void*> HostResource::Allocate(int64_t bytes) {
+  const bool huge = bytes >= kHugePageBytes;
+  const int64_t slack = huge ? kHugePageBytes : 0;
+  const auto padded = CheckedAdd(bytes, slack + kPageBytes);
+  void* mapped = MAP_FAILED;
+  if (padded) {
+    mapped = mmap(nullptr, RoundUp(bytes, kPageBytes) + slack,
+                  PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
+  if (mapped == MAP_FAILED) {
+    return ResourceExhausted(
+        "HOST_MEMORY_EXHAUSTED", "asked for ", bytes,
+        " bytes of host memory: ", padded ? std::strerror(errno) : "too large");
+  }
+  if (!huge) return mapped;
+  // Unmap what lies before and after the aligned part.
+  const auto start = reinterpret_cast<int64_t>(mapped);
+  const int64_t aligned = RoundUp(start, kHugePageBytes);
+  const int64_t end = aligned + RoundUp(bytes, kPageBytes);
+  const int64_t mapped_end = start + RoundUp(bytes, kPageBytes) + slack;
+  if (aligned > start) munmap(mapped, aligned - start);
+  if (mapped_end > end) munmap(reinterpret_cast<void*>(end), mapped_end - end);
+  void* const pointer = reinterpret_cast<void*>(aligned);
+  madvise(pointer, bytes,
+          MADV_HUGEPAGE);  // Advice: a refusal costs only speed.
+  return pointer;
+}
+
+void HostResource::Deallocate(void* pointer, int64_t bytes) {
+  munmap(pointer, RoundUp(bytes, kPageBytes));
+}
+
+}  // namespace tensord::core

@@ -1,0 +1,44 @@
+#include "core/memory/limiting_resource.h"
+
+#include <utility>
+
+#include "core/base/checked_math.h"
+#include "core/base/status.h"
+
+namespace tensord::core {
+
+LimitingResource::LimitingResource(MemoryResource& upstream,
+                                   int64_t limit_bytes, std::string what)
+    : upstream_(upstream), limit_bytes_(limit_bytes), what_(std::move(what)) {}
+
+absl::StatusOr<void*> LimitingResource::Allocate(int64_t bytes) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const int64_t left = limit_bytes_ - used_bytes_;
+    if (bytes > left || RoundUp(bytes, kBufferAlignment) > left) {
+      return ResourceExhausted("MEMORY_LIMIT", what_, ": asked for ", bytes,
+                               " bytes, ", left, " of ", limit_bytes_,
+                               " bytes left");
+    }
+    used_bytes_ += RoundUp(bytes, kBufferAlignment);
+  }
+  absl::StatusOr<void*> pointer = upstream_.Allocate(bytes);
+  if (!pointer.ok()) {
+    absl::MutexLock lock(&mutex_);
+    used_bytes_ -= RoundUp(bytes, kBufferAlignment);
+  }
+  return pointer;
+}
+
+void LimitingResource::Deallocate(void* pointer, int64_t bytes) {
+  upstream_.Deallocate(pointer, bytes);
+  absl::MutexLock lock(&mutex_);
+  used_bytes_ -= RoundUp(bytes, kBufferAlignment);
+}
+
+int64_t LimitingResource::used_bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return used_bytes_;
+}
+
+}  // namespace tensord::core

@@ -1,0 +1,71 @@
+// A resource that keeps memory for reuse.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "core/memory/memory_resource.h"
+
+namespace tensord::core {
+
+struct PoolOptions {
+  /// The pool grows by slabs of this size, or of the request's when larger.
+  int64_t slab_bytes = int64_t{256} << 20;
+  /// Requests of at least this size start at a multiple of it, for huge pages.
+  int64_t large_alignment = int64_t{2} << 20;
+};
+
+/// Best fit with coalescing over slabs from `upstream`. What is given back is
+/// kept, pages and all, and handed out again; a slab returns to upstream only
+/// when upstream refuses a new one, or on Trim().
+///
+/// Threads  safe for concurrent use; callers wait for each other, O(log
+/// blocks).
+class PoolResource final : public MemoryResource {
+ public:
+  PoolResource(MemoryResource& upstream, const PoolOptions& options);
+  /// Requires that everything was given back.
+  ~PoolResource() override;
+
+  /// Errors  as upstream's, with the pool's own free bytes added.
+  absl::StatusOr<void*> Allocate(int64_t bytes) override;
+  void Deallocate(void* pointer, int64_t bytes) override;
+
+  /// Returns every slab that nobody uses to upstream.
+  void Trim();
+
+  /// Bytes taken from upstream.
+  int64_t reserved_bytes() const;
+
+ private:
+  using Address = std::byte*;
+  struct Slab {
+    int64_t bytes;
+    int64_t used_bytes;
+  };
+
+  void* TakeFit(int64_t bytes, int64_t alignment)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddFree(Address start, int64_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveFree(std::map<Address, int64_t>::iterator block)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseUnused() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::map<Address, Slab>::iterator SlabOf(Address address)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  MemoryResource& upstream_;
+  const PoolOptions options_;
+  mutable absl::Mutex mutex_;
+  std::map<Address, Slab> slabs_ ABSL_GUARDED_BY(mutex_);  // by first byte
+  // Free blocks, by address and by size. No two neighbours in a slab are free.
+  std::map<Address, int64_t> free_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<int64_t, Address>> free_by_size_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tensord::core

@@ -1,0 +1,37 @@
+// What an element-wise operation asks for.
+#pragma once
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "core/base/element_type.h"
+#include "core/ops/operand.h"
+
+namespace tensord::core {
+
+/// Trinary, with b:
+///   d = op_abc(op_ab(alpha * ua(a), beta * ub(b)), gamma * uc(c))
+/// Binary, without b:
+///   d = op_abc(alpha * ua(a), gamma * uc(c))
+///
+/// Operands have their modes in any order. A mode of d that an input lacks is
+/// broadcast. A term whose factor is zero is the number zero: its operand is
+/// not read and its operator is not applied.
+struct ElementwiseDesc {
+  OperandDesc a;
+  std::optional<OperandDesc> b;
+  OperandDesc c;
+  OperandDesc d;
+  BinaryOperator op_ab = BinaryOperator::kAdd;  // ignored without b
+  BinaryOperator op_abc = BinaryOperator::kAdd;
+  ComputeType compute_type = ComputeType::kFloat32;
+
+  bool operator==(const ElementwiseDesc&) const = default;
+};
+
+/// Errors  INVALID_ARGUMENT: modes, extents, strides or operators that do not
+///         fit; c and d of different types. UNIMPLEMENTED: a row that the type
+///         table lacks.
+absl::Status Validate(const ElementwiseDesc& desc);
+
+}  // namespace tensord::core

@@ -1,0 +1,68 @@
+// The operators that operations apply to elements.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "core/base/element_type.h"
+
+namespace tensord::core {
+
+/// Applied to each element of one operand before anything else.
+/// The operators of cuTENSOR 2, in its order of introduction.
+enum class UnaryOperator : uint8_t {
+  kIdentity,
+  kSqrt,
+  kRelu,     // max(x, 0), NaN stays NaN
+  kConj,     // identity on real types
+  kRcp,      // 1 / x
+  kSigmoid,  // 1 / (1 + exp(-x))
+  kTanh,
+  kExp,
+  kLog,
+  kAbs,  // on complex types the modulus, imaginary part 0
+  kNeg,
+  kSin,
+  kCos,
+  kTan,
+  kSinh,
+  kCosh,
+  kAsin,
+  kAcos,
+  kAtan,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kCeil,
+  kFloor,
+  kMish,      // x * tanh(softplus(x))
+  kSwish,     // x * sigmoid(x)
+  kSoftPlus,  // log(1 + exp(x))
+  kSoftSign,  // x / (1 + |x|)
+};
+inline constexpr int kUnaryOperatorCount = 28;
+
+/// Combines two elements. MAX and MIN give NaN when either side is NaN.
+enum class BinaryOperator : uint8_t { kAdd, kMul, kMax, kMin };
+inline constexpr int kBinaryOperatorCount = 4;
+
+/// "SQRT", "SOFT_PLUS", ...
+absl::string_view NameOf(UnaryOperator op);
+absl::string_view NameOf(BinaryOperator op);
+
+/// OK when `op` is defined on elements of `type`.
+///
+/// Errors  INVALID_ARGUMENT: RELU, CEIL, FLOOR, MISH, SWISH, SIGMOID,
+///         SOFT_PLUS and SOFT_SIGN on complex types, which have no order;
+///         anything but IDENTITY, CONJ, ABS, NEG and RELU on integer types.
+///         `what` names the operand in the message.
+absl::Status ValidateUnary(UnaryOperator op, ElementType type,
+                           absl::string_view what);
+
+/// OK when `op` is defined on elements of `type`.
+///
+/// Errors  INVALID_ARGUMENT: MAX and MIN on complex types.
+absl::Status ValidateBinary(BinaryOperator op, ElementType type);
+
+}  // namespace tensord::core

@@ -1,0 +1,19 @@
+#include "core/ops/permutation.h"
+
+#include "core/base/status.h"
+#include "core/ops/type_tables.h"
+
+namespace tensord::core {
+
+absl::Status Validate(const PermutationDesc& desc) {
+  TENSORD_RETURN_IF_ERROR(ValidateOperand(desc.a, "a"));
+  TENSORD_RETURN_IF_ERROR(ValidateOperand(desc.d, "d"));
+  TENSORD_RETURN_IF_ERROR(ValidateOutput(desc.d));
+  TENSORD_RETURN_IF_ERROR(ValidateContained(
+      desc.a, "a", desc.d, "d", "; to sum over it, use a reduction"));
+  TENSORD_RETURN_IF_ERROR(ValidateExtents(desc.a, "a", desc.d, "d"));
+  return ValidatePermutationTypes(
+      {desc.a.element_type, desc.d.element_type, desc.compute_type});
+}
+
+}  // namespace tensord::core

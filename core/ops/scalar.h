@@ -1,0 +1,30 @@
+// The factors alpha, beta and gamma.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "core/base/element_type.h"
+
+namespace tensord::core {
+
+/// A factor, given at execution. Rounded to the compute type where it is used.
+struct Scalar {
+  double real = 0;
+  double imaginary = 0;
+
+  bool IsZero() const { return real == 0 && imaginary == 0; }
+  bool IsOne() const { return real == 1 && imaginary == 0; }
+  bool operator==(const Scalar&) const = default;
+};
+inline constexpr Scalar kOne{1, 0};
+inline constexpr Scalar kZero{0, 0};
+
+/// OK when `scalar` can multiply elements of `type`.
+///
+/// Errors  INVALID_ARGUMENT: an imaginary part with a real type; NaN, an
+///         infinity, a fraction or a magnitude of 2^63 or more with an integer
+///         type. `what` names the factor in the message.
+absl::Status ValidateScalar(const Scalar& scalar, ElementType type,
+                            absl::string_view what);
+
+}  // namespace tensord::core

@@ -1,0 +1,192 @@
+#include "core/ops/type_tables.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "core/base/status.h"
+
+namespace tensord::core {
+namespace {
+
+constexpr auto kF16 = ElementType::kFloat16;
+constexpr auto kBf16 = ElementType::kBfloat16;
+constexpr auto kF32 = ElementType::kFloat32;
+constexpr auto kF64 = ElementType::kFloat64;
+constexpr auto kC64 = ElementType::kComplex64;
+constexpr auto kC128 = ElementType::kComplex128;
+using enum ComputeType;
+
+auto Columns(const PermutationTypes& t) { return std::tuple(t.a, t.d); }
+auto Columns(const ElementwiseTypes& t) { return std::tuple(t.a, t.b, t.c); }
+auto Columns(const ReductionTypes& t) { return std::tuple(t.a, t.c); }
+auto Columns(const ContractionTypes& t) { return std::tuple(t.a, t.b, t.c); }
+
+template <typename Types>
+Types SameType(ElementType type) {
+  if constexpr (requires(Types t) { t.b; }) {
+    return {type, type, type, kInteger};
+  } else {
+    return {type, type, kInteger};
+  }
+}
+
+template <typename Types>
+std::vector<Types> WithIntegers(std::initializer_list<Types> rows) {
+  std::vector<Types> table(rows);
+  for (int i = 0; i < kElementTypeCount; ++i) {
+    const auto type = static_cast<ElementType>(i);
+    if (IsInteger(type)) table.push_back(SameType<Types>(type));
+  }
+  return table;
+}
+
+template <typename Types>
+std::string ToString(const Types& types) {
+  return std::apply(
+      [&](auto... element_types) {
+        return absl::StrCat(
+            "(", absl::StrJoin({std::string(NameOf(element_types))...}, ", "),
+            ") in ", std::string(NameOf(types.compute)));
+      },
+      Columns(types));
+}
+
+template <typename Types>
+int Differences(const Types& x, const Types& y) {
+  const auto of_columns = [](auto... equal) { return (0 + ... + !equal); };
+  return (x.compute != y.compute) +
+         std::apply(
+             [&](auto... xs) {
+               return std::apply(
+                   [&](auto... ys) { return of_columns((xs == ys)...); },
+                   Columns(y));
+             },
+             Columns(x));
+}
+
+template <typename Types>
+absl::Status ValidateTypes(std::span<const Types> table, const Types& types,
+                           absl::string_view operation,
+                           absl::string_view columns) {
+  int fewest = 100;
+  for (const Types& row : table) {
+    fewest = std::min(fewest, Differences(row, types));
+  }
+  if (fewest == 0) return absl::OkStatus();
+  std::vector<std::string> nearest;
+  for (const Types& row : table) {
+    if (Differences(row, types) == fewest && nearest.size() < 4) {
+      nearest.push_back(ToString(row));
+    }
+  }
+  return Unimplemented(
+      "TYPES_NOT_SUPPORTED", operation, " of ", columns, " = ", ToString(types),
+      " is not supported; nearest: ", absl::StrJoin(nearest, "; "));
+}
+
+}  // namespace
+
+std::span<const PermutationTypes> PermutationTypeTable() {
+  static const auto& table = *new std::vector(WithIntegers<PermutationTypes>({
+      {kF16, kF16, kFloat16},
+      {kF16, kF16, kFloat32},
+      {kF16, kF32, kFloat32},
+      {kF32, kF16, kFloat32},
+      {kBf16, kBf16, kBfloat16},
+      {kBf16, kBf16, kFloat32},
+      {kF32, kF32, kFloat32},
+      {kF64, kF64, kFloat64},
+      {kF32, kF64, kFloat64},
+      {kF64, kF32, kFloat64},
+      {kC64, kC64, kFloat32},
+      {kC128, kC128, kFloat64},
+      {kC64, kC128, kFloat64},
+      {kC128, kC64, kFloat64},
+  }));
+  return table;
+}
+
+std::span<const ElementwiseTypes> ElementwiseTypeTable() {
+  static const auto& table = *new std::vector(WithIntegers<ElementwiseTypes>({
+      {kF16, kF16, kF16, kFloat16},
+      {kF16, kF16, kF16, kFloat32},
+      {kBf16, kBf16, kBf16, kBfloat16},
+      {kBf16, kBf16, kBf16, kFloat32},
+      {kF32, kF32, kF32, kFloat32},
+      {kF64, kF64, kF64, kFloat64},
+      {kC64, kC64, kC64, kFloat32},
+      {kC128, kC128, kC128, kFloat64},
+      {kF32, kF32, kF16, kFloat32},
+      {kF64, kF64, kF32, kFloat64},
+      {kC128, kC128, kC64, kFloat64},
+  }));
+  return table;
+}
+
+std::span<const ReductionTypes> ReductionTypeTable() {
+  static const auto& table = *new std::vector(WithIntegers<ReductionTypes>({
+      {kF16, kF16, kFloat16},
+      {kF16, kF16, kFloat32},
+      {kBf16, kBf16, kBfloat16},
+      {kBf16, kBf16, kFloat32},
+      {kF32, kF32, kFloat32},
+      {kF64, kF64, kFloat64},
+      {kC64, kC64, kFloat32},
+      {kC128, kC128, kFloat64},
+  }));
+  return table;
+}
+
+std::span<const ContractionTypes> ContractionTypeTable() {
+  static const auto& table = *new std::vector(WithIntegers<ContractionTypes>({
+      {kF16, kF16, kF16, kFloat32},
+      {kBf16, kBf16, kBf16, kFloat32},
+      {kF32, kF32, kF32, kFloat32},
+      {kF32, kF32, kF32, kTf32},
+      {kF32, kF32, kF32, kFloat16},
+      {kF64, kF64, kF64, kFloat64},
+      {kF64, kF64, kF64, kFloat32},
+      {kC64, kC64, kC64, kFloat32},
+      {kC64, kC64, kC64, kTf32},
+      {kC128, kC128, kC128, kFloat64},
+      {kC128, kC128, kC128, kFloat32},
+      {kF64, kC128, kC128, kFloat64},
+      {kC128, kF64, kC128, kFloat64},
+      {kF32, kF32, kF32, kThreeTf32},
+      {kF32, kF32, kF32, kBfloat16},
+      {kC64, kC64, kC64, kThreeTf32},
+  }));
+  return table;
+}
+
+absl::Status ValidatePermutationTypes(const PermutationTypes& types) {
+  return ValidateTypes(PermutationTypeTable(), types, "permutation", "(a, d)");
+}
+absl::Status ValidateElementwiseTypes(const ElementwiseTypes& types) {
+  return ValidateTypes(ElementwiseTypeTable(), types, "element-wise operation",
+                       "(a, b, c)");
+}
+absl::Status ValidateReductionTypes(const ReductionTypes& types) {
+  return ValidateTypes(ReductionTypeTable(), types, "reduction", "(a, c)");
+}
+absl::Status ValidateContractionTypes(const ContractionTypes& types) {
+  return ValidateTypes(ContractionTypeTable(), types, "contraction",
+                       "(a, b, c)");
+}
+
+ComputeType DefaultComputeType(ElementType widest) {
+  if (IsInteger(widest)) return kInteger;
+  const ElementType real = RealPartOf(widest);
+  return real == kF64 ? kFloat64 : kFloat32;
+}
+
+ElementType WidestOf(ElementType x, ElementType y) {
+  // The enum lists the floating-point types from narrow to wide.
+  return std::max(x, y);
+}
+
+}  // namespace tensord::core

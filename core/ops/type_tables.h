@@ -1,0 +1,58 @@
+// Which element and compute types go together, row by row, as in cuTENSOR 2.
+//
+// Integers are this project's extension: permutation, element-wise operations,
+// reduction and contraction of equal integer types, in integer arithmetic that
+// wraps (bool: ADD is or, MUL is and).
+#pragma once
+
+#include <span>
+
+#include "absl/status/status.h"
+#include "core/base/element_type.h"
+
+namespace tensord::core {
+
+struct PermutationTypes {
+  ElementType a, d;
+  ComputeType compute;
+  bool operator==(const PermutationTypes&) const = default;
+};
+struct ElementwiseTypes {
+  ElementType a, b, c;
+  ComputeType compute;
+  bool operator==(const ElementwiseTypes&) const = default;
+};
+struct ReductionTypes {
+  ElementType a, c;
+  ComputeType compute;
+  bool operator==(const ReductionTypes&) const = default;
+};
+struct ContractionTypes {
+  ElementType a, b, c;
+  ComputeType compute;
+  bool operator==(const ContractionTypes&) const = default;
+};
+
+/// The rows, integers included, floating-point rows first.
+std::span<const PermutationTypes> PermutationTypeTable();
+std::span<const ElementwiseTypes> ElementwiseTypeTable();
+std::span<const ReductionTypes> ReductionTypeTable();
+std::span<const ContractionTypes> ContractionTypeTable();
+
+/// OK when `types` is a row.
+/// Errors  UNIMPLEMENTED: names the rows that differ in the fewest columns.
+absl::Status ValidatePermutationTypes(const PermutationTypes& types);
+absl::Status ValidateElementwiseTypes(const ElementwiseTypes& types);
+absl::Status ValidateReductionTypes(const ReductionTypes& types);
+absl::Status ValidateContractionTypes(const ContractionTypes& types);
+
+/// The compute type of a request that names none: of the rows with these
+/// element types the most precise one that is not slower than the widest
+/// operand needs (float16 -> float32, float32 -> float32, float64 -> float64,
+/// integers -> integer).
+ComputeType DefaultComputeType(ElementType widest);
+
+/// Of two element types the one that arithmetic must be able to hold.
+ElementType WidestOf(ElementType x, ElementType y);
+
+}  // namespace tensord::core

@@ -1,0 +1,136 @@
+#include "core/plan/planner.h"
+
+#include <algorithm>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "core/base/status.h"
+
+namespace tensord::core {
+namespace {
+
+constexpr absl::string_view kWorkspaceReason = "WORKSPACE_LIMIT";
+constexpr absl::string_view kOtherKernelReason = "OTHER_KERNEL_NAMED";
+
+const auto& KernelsFor(const KernelLists& lists, const PermutationProblem&) {
+  return lists.permutation;
+}
+const auto& KernelsFor(const KernelLists& lists, const ElementwiseProblem&) {
+  return lists.elementwise;
+}
+const auto& KernelsFor(const KernelLists& lists, const ReductionProblem&) {
+  return lists.reduction;
+}
+const auto& KernelsFor(const KernelLists& lists, const ContractionProblem&) {
+  return lists.contraction;
+}
+
+template <typename Kernel, typename Problem>
+Candidate Ask(const Kernel& kernel, const Problem& problem,
+              const PlanKey& key) {
+  Candidate candidate{.kernel = &kernel, .name = kernel.name(), .refusal = {}};
+  if (!key.kernel.empty() && key.kernel != kernel.name()) {
+    candidate.refusal =
+        Unimplemented(kOtherKernelReason, key.kernel, " was asked for");
+    return candidate;
+  }
+  candidate.refusal = kernel.Supports(problem);
+  if (!candidate.refusal.ok()) return candidate;
+  candidate.predicted_nanoseconds = kernel.PredictNanoseconds(problem);
+  candidate.workspace_bytes = kernel.WorkspaceBytes(problem);
+  if (candidate.workspace_bytes > key.workspace_limit_bytes) {
+    candidate.refusal = ResourceExhausted(
+        kWorkspaceReason, "needs ", candidate.workspace_bytes,
+        " bytes of workspace, allowed are ", key.workspace_limit_bytes);
+  }
+  return candidate;
+}
+
+absl::Status NoneFits(const PlanKey& key,
+                      const std::vector<Candidate>& candidates) {
+  bool named = key.kernel.empty();
+  int64_t least = kNoWorkspaceLimit;
+  std::string reasons;
+  for (const Candidate& candidate : candidates) {
+    named = named || candidate.name == key.kernel;
+    const std::string reason = ReasonOf(candidate.refusal);
+    if (reason == kWorkspaceReason) {
+      least = std::min(least, candidate.workspace_bytes);
+    }
+    if (reason != kOtherKernelReason) {
+      absl::StrAppend(&reasons, reasons.empty() ? "" : "; ", candidate.name,
+                      ": ", candidate.refusal.message());
+    }
+  }
+  if (!named) {
+    std::string names;
+    for (const Candidate& candidate : candidates) {
+      absl::StrAppend(&names, names.empty() ? "" : ", ", candidate.name);
+    }
+    return NotFound("KERNEL_NOT_FOUND", "kernel '", key.kernel,
+                    "' does not exist on ", key.device, ", there are ", names);
+  }
+  if (least != kNoWorkspaceLimit) {
+    return ResourceExhausted(
+        kWorkspaceReason, "workspace limit is ", key.workspace_limit_bytes,
+        " bytes, the kernel that needs least needs ", least);
+  }
+  return Unimplemented("NO_KERNEL",
+                       "no kernel supports the problem: ", reasons);
+}
+
+}  // namespace
+
+bool IsEmpty(const AnyProblem& problem) {
+  return std::visit(
+      [](const auto& p) {
+        using Problem = std::decay_t<decltype(p)>;
+        if constexpr (std::is_same_v<Problem, ContractionProblem>) {
+          return ElementCount(p.batch) == 0 || ElementCount(p.m) == 0 ||
+                 ElementCount(p.n) == 0;
+        } else if constexpr (std::is_same_v<Problem, ReductionProblem>) {
+          return ElementCount(p.kept) == 0;
+        } else {
+          return ElementCount(p.modes) == 0;
+        }
+      },
+      problem);
+}
+
+std::vector<Candidate> ListCandidates(const Backend& backend,
+                                      const PlanKey& key) {
+  std::vector<Candidate> candidates;
+  std::visit(
+      [&](const auto& problem) {
+        for (const auto& kernel : KernelsFor(backend.kernels(), problem)) {
+          candidates.push_back(Ask(*kernel, problem, key));
+        }
+      },
+      key.problem);
+  return candidates;
+}
+
+absl::StatusOr<Plan> MakePlan(const Backend& backend, const PlanKey& key) {
+  if (IsEmpty(key.problem)) {
+    Plan nothing{.problem = key.problem, .kernel = {}};
+    return nothing;
+  }
+  const std::vector<Candidate> candidates = ListCandidates(backend, key);
+  const Candidate* best = nullptr;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.refusal.ok() &&
+        (best == nullptr ||
+         candidate.predicted_nanoseconds < best->predicted_nanoseconds)) {
+      best = &candidate;
+    }
+  }
+  if (best == nullptr) return NoneFits(key, candidates);
+  return Plan{.problem = key.problem,
+              .kernel = best->kernel,
+              .workspace_bytes = best->workspace_bytes,
+              .predicted_nanoseconds = best->predicted_nanoseconds};
+}
+
+}  // namespace tensord::core

@@ -1,0 +1,38 @@
+// Decides which kernel solves a problem.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/backend/backend.h"
+#include "core/plan/plan.h"
+
+namespace tensord::core {
+
+/// What one kernel says to a problem.
+struct Candidate {
+  AnyKernel kernel;
+  absl::string_view name;
+  absl::Status refusal;  // OK when it could run
+  double predicted_nanoseconds = 0;
+  int64_t workspace_bytes = 0;
+};
+
+/// Every kernel of the problem's operation, in the backend's order. A kernel
+/// also declines when the key names another one or when it needs more workspace
+/// than the key allows.
+std::vector<Candidate> ListCandidates(const Backend& backend,
+                                      const PlanKey& key);
+
+/// The plan with the least predicted time; of equals, the first in the list.
+///
+/// Errors  NOT_FOUND: the key names a kernel that the backend does not have.
+///         RESOURCE_EXHAUSTED: every kernel that could run needs more workspace
+///         than allowed; names the smallest need. UNIMPLEMENTED: none could
+///         run, with the reason of each.
+absl::StatusOr<Plan> MakePlan(const Backend& backend, const PlanKey& key);
+
+}  // namespace tensord::core

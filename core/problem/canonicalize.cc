@@ -1,0 +1,156 @@
+// Desc -> Problem for every operation.
+#include "core/problem/contraction_problem.h"
+#include "core/problem/elementwise_problem.h"
+#include "core/problem/permutation_problem.h"
+#include "core/problem/reduction_problem.h"
+
+namespace tensord::core {
+namespace {
+
+int64_t StrideOf(Mode mode, const OperandDesc& operand) {
+  const int at = PositionOf(mode, operand.modes);
+  return at < 0 ? 0 : operand.layout.strides[at];
+}
+
+bool Has(const OperandDesc& operand, Mode mode) {
+  return PositionOf(mode, operand.modes) >= 0;
+}
+
+/// Operators that do nothing on `type` are written as IDENTITY.
+UnaryOperator CanonicalUnary(UnaryOperator op, ElementType type) {
+  return op == UnaryOperator::kConj && !IsComplex(type)
+             ? UnaryOperator::kIdentity
+             : op;
+}
+UnaryOperator CanonicalUnary(const OperandDesc& operand) {
+  return CanonicalUnary(operand.unary, operand.element_type);
+}
+bool IsConj(const OperandDesc& operand) {
+  return CanonicalUnary(operand) == UnaryOperator::kConj;
+}
+
+}  // namespace
+
+PermutationProblem Canonicalize(const PermutationDesc& desc) {
+  PermutationProblem problem{.type_a = desc.a.element_type,
+                             .type_d = desc.d.element_type,
+                             .compute_type = desc.compute_type,
+                             .unary = CanonicalUnary(desc.a),
+                             .modes = {}};
+  LoopModes<2> modes;
+  for (size_t i = 0; i < desc.d.modes.size(); ++i) {
+    modes.push_back(
+        {desc.d.layout.extents[i],
+         {StrideOf(desc.d.modes[i], desc.a), desc.d.layout.strides[i]}});
+  }
+  problem.modes = Canonical(std::move(modes), PermutationProblem::kD);
+  return problem;
+}
+
+ElementwiseProblem Canonicalize(const ElementwiseDesc& desc) {
+  const OperandDesc& a = desc.a;
+  const OperandDesc& c = desc.c;
+  ElementwiseProblem problem;
+  problem.types = {a.element_type,
+                   desc.b ? desc.b->element_type : a.element_type,
+                   c.element_type, desc.d.element_type};
+  problem.unary = {CanonicalUnary(a),
+                   desc.b ? CanonicalUnary(*desc.b) : UnaryOperator::kIdentity,
+                   CanonicalUnary(c)};
+  problem.has_b = desc.b.has_value();
+  if (desc.b) problem.op_ab = desc.op_ab;
+  problem.op_abc = desc.op_abc;
+  problem.compute_type = desc.compute_type;
+  LoopModes<4> modes;
+  for (size_t i = 0; i < desc.d.modes.size(); ++i) {
+    const Mode mode = desc.d.modes[i];
+    modes.push_back({desc.d.layout.extents[i],
+                     {StrideOf(mode, a), desc.b ? StrideOf(mode, *desc.b) : 0,
+                      StrideOf(mode, c), desc.d.layout.strides[i]}});
+  }
+  problem.modes = Canonical(std::move(modes), ElementwiseProblem::kD);
+  return problem;
+}
+
+ReductionProblem Canonicalize(const ReductionDesc& desc) {
+  const OperandDesc& c = desc.c ? *desc.c : desc.d;
+  ReductionProblem problem{.type_a = desc.a.element_type,
+                           .type_d = desc.d.element_type,
+                           .compute_type = desc.compute_type,
+                           .op = desc.op,
+                           .unary_a = CanonicalUnary(desc.a),
+                           .unary_c = CanonicalUnary(c),
+                           .kept = {},
+                           .reduced = {}};
+  LoopModes<3> kept;
+  LoopModes<1> reduced;
+  for (size_t i = 0; i < desc.a.modes.size(); ++i) {
+    const Mode mode = desc.a.modes[i];
+    const int64_t extent = desc.a.layout.extents[i];
+    const int64_t stride = desc.a.layout.strides[i];
+    if (Has(desc.d, mode)) {
+      kept.push_back(
+          {extent, {stride, StrideOf(mode, c), StrideOf(mode, desc.d)}});
+    } else {
+      reduced.push_back({extent, {stride}});
+    }
+  }
+  problem.kept = Canonical(std::move(kept), ReductionProblem::kD);
+  problem.reduced = Canonical(std::move(reduced), 0);
+  return problem;
+}
+
+ContractionProblem Canonicalize(const ContractionDesc& desc) {
+  const OperandDesc& a = desc.a;
+  const OperandDesc& b = desc.b;
+  const OperandDesc& c = desc.c ? *desc.c : desc.d;
+  const OperandDesc& d = desc.d;
+  ContractionProblem problem;
+  problem.type_a = a.element_type;
+  problem.type_b = b.element_type;
+  problem.type_d = d.element_type;
+  problem.compute_type = desc.compute_type;
+  problem.conj_a = IsConj(a);
+  problem.conj_b = IsConj(b);
+  problem.conj_c = IsConj(c);
+  LoopModes<4> batch;
+  LoopModes<3> m, n;
+  LoopModes<2> k;
+  LoopModes<1> a_only, b_only;
+  for (size_t i = 0; i < a.modes.size(); ++i) {
+    const Mode mode = a.modes[i];
+    const int64_t extent = a.layout.extents[i];
+    const int64_t stride = a.layout.strides[i];
+    if (Has(b, mode) && Has(d, mode)) {
+      batch.push_back(
+          {extent,
+           {stride, StrideOf(mode, b), StrideOf(mode, c), StrideOf(mode, d)}});
+    } else if (Has(d, mode)) {
+      m.push_back({extent, {stride, StrideOf(mode, c), StrideOf(mode, d)}});
+    } else if (Has(b, mode)) {
+      k.push_back({extent, {stride, StrideOf(mode, b)}});
+    } else {
+      a_only.push_back({extent, {stride}});
+    }
+  }
+  for (size_t i = 0; i < b.modes.size(); ++i) {
+    const Mode mode = b.modes[i];
+    const int64_t extent = b.layout.extents[i];
+    const int64_t stride = b.layout.strides[i];
+    if (Has(a, mode)) continue;
+    if (Has(d, mode)) {
+      n.push_back({extent, {stride, StrideOf(mode, c), StrideOf(mode, d)}});
+    } else {
+      b_only.push_back({extent, {stride}});
+    }
+  }
+  problem.batch = Canonical(std::move(batch), ContractionProblem::kBatchD);
+  problem.m = Canonical(std::move(m), ContractionProblem::kFreeD);
+  problem.n = Canonical(std::move(n), ContractionProblem::kFreeD);
+  problem.k = Canonical(std::move(k), ContractionProblem::kSumA);
+  problem.a_only = Canonical(std::move(a_only), 0);
+  problem.b_only = Canonical(std::move(b_only), 0);
+  return problem;
+}
+
+}  // namespace tensord::core

@@ -1,0 +1,43 @@
+// A reduction in canonical form.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "core/base/element_type.h"
+#include "core/ops/reduction.h"
+#include "core/problem/loop_modes.h"
+
+namespace tensord::core {
+
+/// d = alpha * reduce(unary_a(a)) + beta * unary_c(c). a, c and d's types: a
+/// has type_a, c and d have type_d.
+///
+/// Invariant  kept is Canonical() led by d, reduced led by a. Without c its
+///            strides are those of d. kept has elements; reduced may have none
+///            (one mode of extent 0): then d gets the operator's identity.
+struct ReductionProblem {
+  static constexpr size_t kA = 0, kC = 1, kD = 2;  // strides of kept
+
+  ElementType type_a = ElementType::kFloat32;
+  ElementType type_d = ElementType::kFloat32;
+  ComputeType compute_type = ComputeType::kFloat32;
+  BinaryOperator op = BinaryOperator::kAdd;
+  UnaryOperator unary_a = UnaryOperator::kIdentity;
+  UnaryOperator unary_c = UnaryOperator::kIdentity;
+  LoopModes<3> kept;
+  LoopModes<1> reduced;
+
+  bool operator==(const ReductionProblem&) const = default;
+
+  template <typename H>
+  friend H AbslHashValue(H h, const ReductionProblem& p) {
+    return H::combine(std::move(h), p.type_a, p.type_d, p.compute_type, p.op,
+                      p.unary_a, p.unary_c, p.kept, p.reduced);
+  }
+};
+
+/// Requires Validate(desc).ok().
+ReductionProblem Canonicalize(const ReductionDesc& desc);
+
+}  // namespace tensord::core
