@@ -1,0 +1,112 @@
+#include "server/config/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "core/base/status.h"
+#include "server/config/version.h"
+
+namespace tensord::server {
+namespace {
+
+/// Keeps only what `--devices` may say while there is one kind of device.
+bool IsKnownDevices(const std::string& devices) {
+  return devices == "auto" || devices == "cpu" || devices == "cpu:0";
+}
+
+}  // namespace
+
+absl::Status ValidateListen(absl::string_view address, bool allow_remote) {
+  if (absl::StartsWith(address, "unix:")) return absl::OkStatus();
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  if (colon == absl::string_view::npos || colon == 0 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 ||
+      port > 65535) {
+    return core::InvalidArgument("ADDRESS_MALFORMED", "--listen is '", address,
+                                 "', wanted HOST:PORT or unix:PATH");
+  }
+  const absl::string_view host = address.substr(0, colon);
+  const bool is_loopback =
+      host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127.");
+  if (is_loopback || allow_remote) return absl::OkStatus();
+  return core::InvalidArgument(
+      "LISTEN_NEEDS_TLS", "--listen=", address,
+      " would serve other machines without TLS; listen on localhost or "
+      "unix:PATH, or say --insecure to allow it");
+}
+
+std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
+  Options options;
+  std::string devices = "auto";
+  std::string log_level = "info";
+  double lease_seconds = absl::ToDoubleSeconds(options.sessions.default_lease);
+  double drain_seconds = absl::ToDoubleSeconds(options.drain_timeout);
+
+  CLI::App app("tensord, a tensor-compute server", "tensord");
+  app.set_version_flag("--version", std::string(kVersion));
+  app.set_config("--config", "", "Read flags from this TOML file");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--listen", options.listen,
+                 "Where to listen: HOST:PORT (port 0: any) or unix:PATH; may "
+                 "be repeated");
+  app.add_flag("--insecure", options.allow_insecure_remote,
+               "Allow --listen beyond loopback, without TLS");
+  app.add_option("--devices", devices, "Devices to use: auto or cpu")
+      ->check([](const std::string& value) {
+        return IsKnownDevices(value)
+                   ? std::string()
+                   : "devices are '" + value + "', wanted auto or cpu";
+      });
+  app.add_option("--threads", options.engine.cpu_threads,
+                 "Threads for CPU kernels; 0: one a core")
+      ->check(CLI::Range(0, 4096));
+  app.add_option("--memory-limit-bytes", options.engine.memory_limit_bytes,
+                 "Memory for tensors and workspace; 0: three quarters of the "
+                 "device's")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--session-quota-bytes", options.sessions.quota_bytes,
+                 "Most memory of one session; 0: all there is")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--max-sessions", options.sessions.max_sessions,
+                 "Most sessions at a time")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--lease-seconds", lease_seconds,
+                 "Lease of a session that asks for none")
+      ->check(CLI::Range(1.0, 86400.0));
+  app.add_option("--queue-limit", options.engine.queue_limit,
+                 "Most operations that wait for one device")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--plan-cache-entries", options.engine.plan_cache_entries,
+                 "Most plans to keep")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--rpc-threads", options.loop_count,
+                 "Threads that serve connections")
+      ->check(CLI::Range(1, 256));
+  app.add_option("--drain-timeout-seconds", drain_seconds,
+                 "How long running calls may take after SIGTERM")
+      ->check(CLI::Range(0.0, 3600.0));
+  app.add_option("--log-level", log_level, "Least level of the log")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int status = app.exit(error);
+    return status == 0 ? 0 : 2;
+  }
+  options.sessions.default_lease = absl::Seconds(lease_seconds);
+  options.drain_timeout = absl::Seconds(drain_seconds);
+  options.log_level = *LogLevelFromName(log_level);
+  for (const std::string& address : options.listen) {
+    const absl::Status valid =
+        ValidateListen(address, options.allow_insecure_remote);
+    if (!valid.ok()) {
+      app.exit(CLI::ValidationError(std::string(valid.message())));
+      return 2;
+    }
+  }
+  return options;
+}
+
+}  // namespace tensord::server

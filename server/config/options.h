@@ -1,0 +1,37 @@
+// The server's flags.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/engine/engine.h"
+#include "server/session/session_manager.h"
+#include "server/telemetry/log.h"
+
+namespace tensord::server {
+
+struct Options {
+  std::vector<std::string> listen = {"localhost:8470"};
+  bool allow_insecure_remote = false;
+  int loop_count = 2;
+  absl::Duration drain_timeout = absl::Seconds(10);
+  LogLevel log_level = LogLevel::kInfo;
+  EngineOptions engine;
+  SessionLimits sessions;
+};
+
+/// The flags of a command line, or the exit status of a process that has
+/// printed its help, version or a usage error.
+std::variant<Options, int> ParseOptions(int argc, const char* const* argv);
+
+/// OK when a server may listen there without TLS: a Unix socket or a loopback
+/// address, or anything with `allow_remote`.
+///
+/// Errors  INVALID_ARGUMENT, reason LISTEN_NEEDS_TLS or ADDRESS_MALFORMED.
+absl::Status ValidateListen(absl::string_view address, bool allow_remote);
+
+}  // namespace tensord::server

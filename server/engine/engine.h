@@ -1,0 +1,95 @@
+// Owns the devices of a node: backends, memory, plans and queues.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/backend/backend.h"
+#include "core/memory/limiting_resource.h"
+#include "core/memory/pool_resource.h"
+#include "core/memory/tracking_resource.h"
+#include "core/plan/plan_cache.h"
+#include "server/engine/device_worker.h"
+
+namespace tensord::server {
+
+struct EngineOptions {
+  /// Threads for CPU kernels; 0: one a core.
+  int cpu_threads = 0;
+  /// Device memory that the server may use; 0: three quarters of the device's.
+  int64_t memory_limit_bytes = 0;
+  int64_t queue_limit = 1024;  // operations that may wait for one device
+  int64_t plan_cache_entries = 65536;
+};
+
+/// A device with its memory and its queue.
+///
+/// Memory comes from the backend, through a limit, a pool that keeps it for
+/// reuse, and a counter: memory().
+///
+/// Threads  safe for concurrent use.
+/// Owner    the Engine.
+class Device {
+ public:
+  Device(std::unique_ptr<core::Backend> backend,
+         std::unique_ptr<core::Stream> stream, const EngineOptions& options);
+
+  const core::DeviceInfo& info() const { return backend_->info(); }
+  const core::Backend& backend() const { return *backend_; }
+  core::MemoryResource& memory() { return tracking_; }
+  DeviceWorker& worker() { return worker_; }
+
+  int64_t memory_limit_bytes() const { return limit_.limit_bytes(); }
+  int64_t memory_reserved_bytes() const { return pool_.reserved_bytes(); }
+  core::MemoryStatistics memory_statistics() const {
+    return tracking_.statistics();
+  }
+
+ private:
+  const std::unique_ptr<core::Backend> backend_;
+  core::LimitingResource limit_;
+  core::PoolResource pool_;
+  core::TrackingResource tracking_;
+  DeviceWorker worker_;
+};
+
+/// Threads   safe for concurrent use.
+/// Lifetime  outlives sessions, tensors and plans.
+class Engine {
+ public:
+  /// Errors  UNAVAILABLE: no device could be opened.
+  static absl::StatusOr<std::unique_ptr<Engine>> Create(
+      const EngineOptions& options);
+
+  std::span<const std::unique_ptr<Device>> devices() const { return devices_; }
+
+  /// The device of that name; the first one for "".
+  /// Errors  INVALID_ARGUMENT, reason DEVICE_NOT_FOUND: lists the devices.
+  absl::StatusOr<Device*> FindDevice(absl::string_view name) const;
+
+  /// The plan of `problem` on `device`, from the cache or made now.
+  /// Errors  as core::MakePlan.
+  absl::StatusOr<core::PlanCache::Lookup> PlanFor(const Device& device,
+                                                  const core::PlanKey& key);
+
+  core::PlanCacheStatistics plan_cache_statistics() const {
+    return plans_.statistics();
+  }
+
+ private:
+  explicit Engine(const EngineOptions& options)
+      : plans_(options.plan_cache_entries) {}
+
+  std::vector<std::unique_ptr<Device>> devices_;
+  core::PlanCache plans_;
+};
+
+/// PlanKey::device of `device`.
+std::string PlanDevice(const Device& device);
+
+}  // namespace tensord::server

@@ -1,0 +1,113 @@
+#include "server/rpc/admin_service.h"
+
+#include <string>
+
+#include "core/base/layout.h"
+#include "server/config/version.h"
+
+namespace tensord::rpc {
+namespace {
+
+template <typename Kernels>
+void AddKernels(const Kernels& kernels, v1::Device* device) {
+  for (const auto& kernel : kernels) {
+    device->add_kernels(std::string(kernel->name()));
+  }
+}
+
+v1::Device ToProto(const server::Device& device) {
+  const core::DeviceInfo& info = device.info();
+  v1::Device message;
+  message.set_name(info.name);
+  message.set_model(info.model);
+  message.set_architecture(info.architecture);
+  message.set_thread_count(info.thread_count);
+  message.set_memory_bytes(device.memory_limit_bytes());
+  for (const auto& [key, value] : info.properties) {
+    (*message.mutable_properties())[key] = value;
+  }
+  const core::KernelLists& kernels = device.backend().kernels();
+  AddKernels(kernels.permutation, &message);
+  AddKernels(kernels.elementwise, &message);
+  AddKernels(kernels.reduction, &message);
+  AddKernels(kernels.contraction, &message);
+  return message;
+}
+
+v1::DeviceStats StatsOf(server::Device& device) {
+  const core::MemoryStatistics memory = device.memory_statistics();
+  const server::DeviceWorker::Statistics work = device.worker().statistics();
+  v1::DeviceStats message;
+  message.set_device(device.info().name);
+  message.set_memory_used_bytes(memory.used_bytes);
+  message.set_memory_peak_bytes(memory.peak_bytes);
+  message.set_memory_reserved_bytes(device.memory_reserved_bytes());
+  message.set_memory_limit_bytes(device.memory_limit_bytes());
+  message.set_queued_operations(work.queued_count);
+  message.set_executed_operations(work.executed_count);
+  message.set_busy_seconds(absl::ToDoubleSeconds(work.busy));
+  return message;
+}
+
+}  // namespace
+
+void AdminService::ServeOn(LoopGroup& loops) {
+  using S = v1::AdminService::AsyncService;
+  loops.Serve(service_, &S::RequestGetServerInfo,
+              [this](auto& call, auto& q) { return GetInfo(call, q); });
+  loops.Serve(service_, &S::RequestGetServerStats,
+              [this](auto& call, auto& q) { return GetStats(call, q); });
+}
+
+Task<absl::StatusOr<v1::GetServerInfoResponse>> AdminService::GetInfo(
+    Call&, const v1::GetServerInfoRequest&) {
+  v1::GetServerInfoResponse response;
+  response.set_version(server::kVersion);
+  for (const auto& device : context_.engine.devices()) {
+    *response.add_devices() = ToProto(*device);
+  }
+  const server::SessionLimits& sessions = context_.sessions.limits();
+  v1::Limits& limits = *response.mutable_limits();
+  limits.set_max_chunk_bytes(context_.limits.max_chunk_bytes);
+  limits.set_max_inline_bytes(context_.limits.max_inline_bytes);
+  limits.set_max_message_bytes(context_.limits.max_message_bytes);
+  limits.set_max_modes(core::kMaxModes);
+  limits.set_max_lease_seconds(absl::ToInt64Seconds(sessions.max_lease));
+  limits.set_max_sessions(sessions.max_sessions);
+  limits.set_session_quota_bytes(
+      sessions.quota_bytes > 0
+          ? sessions.quota_bytes
+          : context_.engine.devices().front()->memory_limit_bytes());
+  limits.set_max_queued_operations(context_.queue_limit);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::GetServerStatsResponse>> AdminService::GetStats(
+    Call&, const v1::GetServerStatsRequest&) {
+  v1::GetServerStatsResponse response;
+  response.set_uptime_seconds(
+      absl::ToInt64Seconds(absl::Now() - context_.start));
+  response.set_session_count(context_.sessions.session_count());
+  response.set_tensor_count(context_.sessions.tensor_count());
+  for (const auto& device : context_.engine.devices()) {
+    *response.add_devices() = StatsOf(*device);
+  }
+  for (const auto& [key, count] : context_.statistics.operations()) {
+    v1::OperationStats& entry = *response.add_operations();
+    entry.set_operation(key.first);
+    entry.set_code(key.second);
+    entry.set_count(count);
+  }
+  const core::PlanCacheStatistics plans =
+      context_.engine.plan_cache_statistics();
+  v1::PlanCacheStats& cache = *response.mutable_plan_cache();
+  cache.set_entry_count(plans.entry_count);
+  cache.set_hit_count(plans.hit_count);
+  cache.set_miss_count(plans.miss_count);
+  cache.set_eviction_count(plans.eviction_count);
+  response.set_uploaded_bytes(context_.statistics.uploaded_bytes());
+  response.set_downloaded_bytes(context_.statistics.downloaded_bytes());
+  co_return response;
+}
+
+}  // namespace tensord::rpc

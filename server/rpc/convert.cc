@@ -1,0 +1,265 @@
+#include "server/rpc/convert.h"
+
+#include <utility>
+
+#include "core/base/status.h"
+
+namespace tensord::rpc {
+namespace {
+
+using server::OperationKind;
+using server::OperationRequest;
+
+// The enums of the wire are those of the core, shifted by _UNSPECIFIED = 0.
+static_assert(v1::ELEMENT_TYPE_BOOL ==
+              static_cast<int>(core::ElementType::kBool) + 1);
+static_assert(v1::ElementType_ARRAYSIZE == core::kElementTypeCount + 1);
+static_assert(v1::UNARY_OPERATOR_SOFT_SIGN ==
+              static_cast<int>(core::UnaryOperator::kSoftSign) + 1);
+static_assert(v1::UnaryOperator_ARRAYSIZE == core::kUnaryOperatorCount + 1);
+static_assert(v1::BINARY_OPERATOR_MIN ==
+              static_cast<int>(core::BinaryOperator::kMin) + 1);
+static_assert(v1::BinaryOperator_ARRAYSIZE == core::kBinaryOperatorCount + 1);
+static_assert(v1::COMPUTE_TYPE_INTEGER ==
+              static_cast<int>(core::ComputeType::kInteger) + 1);
+static_assert(v1::ComputeType_ARRAYSIZE == core::kComputeTypeCount + 1);
+
+absl::Status UnknownEnum(absl::string_view what, int value) {
+  return core::InvalidArgument("ENUM_UNKNOWN", what, " is ", value,
+                               ", which has no meaning here");
+}
+
+absl::StatusOr<core::Order> OrderFrom(v1::Order order) {
+  switch (order) {
+    case v1::ORDER_UNSPECIFIED:
+    case v1::ORDER_FIRST_MODE_FASTEST: return core::Order::kFirstModeFastest;
+    case v1::ORDER_LAST_MODE_FASTEST: return core::Order::kLastModeFastest;
+    default: return UnknownEnum("order", order);
+  }
+}
+
+absl::StatusOr<core::UnaryOperator> UnaryFrom(v1::UnaryOperator op) {
+  if (op == v1::UNARY_OPERATOR_UNSPECIFIED) {
+    return core::UnaryOperator::kIdentity;
+  }
+  if (!v1::UnaryOperator_IsValid(op)) return UnknownEnum("unary_operator", op);
+  return static_cast<core::UnaryOperator>(op - 1);
+}
+
+absl::StatusOr<core::BinaryOperator> BinaryFrom(v1::BinaryOperator op,
+                                                absl::string_view field) {
+  if (op == v1::BINARY_OPERATOR_UNSPECIFIED ||
+      !v1::BinaryOperator_IsValid(op)) {
+    return core::InvalidArgument("OPERATOR_MISSING", field, " is ",
+                                 static_cast<int>(op),
+                                 ", wanted ADD, MUL, MAX or MIN");
+  }
+  return static_cast<core::BinaryOperator>(op - 1);
+}
+
+core::Scalar ScalarFrom(const v1::Scalar& scalar) {
+  return {scalar.real(), scalar.imaginary()};
+}
+
+absl::StatusOr<server::InputRequest> InputFrom(const v1::Operand& operand,
+                                               absl::string_view name) {
+  server::InputRequest input;
+  switch (operand.source_case()) {
+    case v1::Operand::kTensor: input.source = operand.tensor(); break;
+    case v1::Operand::kInline: {
+      const v1::InlineTensor& sent = operand.inline_();
+      TENSORD_ASSIGN_OR_RETURN(core::TensorDesc desc,
+                               FromProto(sent.element_type(), sent.layout()));
+      if (desc.offset != 0) {
+        return core::InvalidArgument("INLINE_OFFSET", "offset of inline ", name,
+                                     " is ", desc.offset, ", wanted 0");
+      }
+      input.source = server::InlineTensor{desc.element_type,
+                                          std::move(desc.layout), sent.data()};
+      break;
+    }
+    case v1::Operand::SOURCE_NOT_SET:
+      return core::InvalidArgument("OPERAND_EMPTY", "operand ", name,
+                                   " has neither tensor nor inline data");
+  }
+  input.modes.assign(operand.modes().begin(), operand.modes().end());
+  TENSORD_ASSIGN_OR_RETURN(input.unary, UnaryFrom(operand.unary_operator()));
+  return input;
+}
+
+absl::StatusOr<server::OutputRequest> OutputFrom(const v1::Output& output) {
+  server::OutputRequest d;
+  d.tensor = output.tensor();
+  d.modes.assign(output.modes().begin(), output.modes().end());
+  if (!d.tensor.empty() &&
+      (!output.tensor_id().empty() || output.inline_() ||
+       output.element_type() != v1::ELEMENT_TYPE_UNSPECIFIED ||
+       output.order() != v1::ORDER_UNSPECIFIED)) {
+    return core::InvalidArgument(
+        "OUTPUT_AMBIGUOUS", "d names tensor '", d.tensor,
+        "' and also says how to make a new one, wanted one of both");
+  }
+  d.tensor_id = output.tensor_id();
+  if (output.element_type() != v1::ELEMENT_TYPE_UNSPECIFIED) {
+    TENSORD_ASSIGN_OR_RETURN(d.element_type, FromProto(output.element_type()));
+  }
+  TENSORD_ASSIGN_OR_RETURN(d.order, OrderFrom(output.order()));
+  d.is_inline = output.inline_();
+  return d;
+}
+
+/// What the requests of all operations have in common.
+template <typename Request>
+absl::StatusOr<OperationRequest> CommonFrom(const Request& request,
+                                            OperationKind kind) {
+  OperationRequest result{.kind = kind, .a = {}, .b = {}, .c = {}, .d = {}};
+  if (request.has_a()) {
+    TENSORD_ASSIGN_OR_RETURN(result.a, InputFrom(request.a(), "a"));
+  }
+  if constexpr (requires { request.b(); }) {
+    if (request.has_b()) {
+      TENSORD_ASSIGN_OR_RETURN(result.b, InputFrom(request.b(), "b"));
+    }
+  }
+  if constexpr (requires { request.c(); }) {
+    if (request.has_c()) {
+      TENSORD_ASSIGN_OR_RETURN(result.c, InputFrom(request.c(), "c"));
+    }
+  }
+  TENSORD_ASSIGN_OR_RETURN(result.d, OutputFrom(request.d()));
+  if (request.has_alpha()) result.alpha = ScalarFrom(request.alpha());
+  if constexpr (requires { request.beta(); }) {
+    if (request.has_beta()) result.beta = ScalarFrom(request.beta());
+  }
+  if (request.compute_type() != v1::COMPUTE_TYPE_UNSPECIFIED) {
+    if (!v1::ComputeType_IsValid(request.compute_type())) {
+      return UnknownEnum("compute_type", request.compute_type());
+    }
+    result.compute_type =
+        static_cast<core::ComputeType>(request.compute_type() - 1);
+  }
+  const v1::ExecutionOptions& options = request.options();
+  if (options.has_workspace_limit_bytes()) {
+    if (options.workspace_limit_bytes() < 0) {
+      return core::InvalidArgument(
+          "WORKSPACE_LIMIT_NEGATIVE", "workspace_limit_bytes is ",
+          options.workspace_limit_bytes(), ", wanted >= 0");
+    }
+    result.workspace_limit_bytes = options.workspace_limit_bytes();
+  }
+  result.kernel = options.kernel();
+  result.deterministic = options.deterministic();
+  return result;
+}
+
+v1::TensorState ToProto(server::TensorState state) {
+  switch (state) {
+    case server::TensorState::kEmpty: return v1::TENSOR_STATE_EMPTY;
+    case server::TensorState::kPartial: return v1::TENSOR_STATE_PARTIAL;
+    case server::TensorState::kPending: return v1::TENSOR_STATE_PENDING;
+    case server::TensorState::kReady: return v1::TENSOR_STATE_READY;
+    case server::TensorState::kInvalid: return v1::TENSOR_STATE_INVALID;
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+absl::StatusOr<core::ElementType> FromProto(v1::ElementType type) {
+  if (type == v1::ELEMENT_TYPE_UNSPECIFIED || !v1::ElementType_IsValid(type)) {
+    return UnknownEnum("element_type", type);
+  }
+  return static_cast<core::ElementType>(type - 1);
+}
+
+absl::StatusOr<core::TensorDesc> FromProto(v1::ElementType type,
+                                           const v1::Layout& layout) {
+  core::TensorDesc desc;
+  TENSORD_ASSIGN_OR_RETURN(desc.element_type, FromProto(type));
+  TENSORD_ASSIGN_OR_RETURN(const core::Order order, OrderFrom(layout.order()));
+  const core::ModeVector extents(layout.extents().begin(),
+                                 layout.extents().end());
+  if (layout.strides().empty()) {
+    desc.layout = core::PackedLayout(extents, order);
+  } else {
+    desc.layout = {extents, core::ModeVector(layout.strides().begin(),
+                                             layout.strides().end())};
+  }
+  desc.offset = layout.offset();
+  return desc;
+}
+
+absl::StatusOr<OperationRequest> FromProto(const v1::PermuteRequest& request) {
+  return CommonFrom(request, OperationKind::kPermute);
+}
+
+absl::StatusOr<OperationRequest> FromProto(
+    const v1::ElementwiseRequest& request) {
+  TENSORD_ASSIGN_OR_RETURN(OperationRequest result,
+                           CommonFrom(request, OperationKind::kElementwise));
+  if (!request.has_beta()) result.beta = core::kOne;
+  if (request.has_gamma()) result.gamma = ScalarFrom(request.gamma());
+  TENSORD_ASSIGN_OR_RETURN(result.op, BinaryFrom(request.op_abc(), "op_abc"));
+  if (request.has_b()) {
+    TENSORD_ASSIGN_OR_RETURN(result.op_ab,
+                             BinaryFrom(request.op_ab(), "op_ab"));
+  }
+  return result;
+}
+
+absl::StatusOr<OperationRequest> FromProto(const v1::ReduceRequest& request) {
+  TENSORD_ASSIGN_OR_RETURN(OperationRequest result,
+                           CommonFrom(request, OperationKind::kReduce));
+  TENSORD_ASSIGN_OR_RETURN(result.op, BinaryFrom(request.op(), "op"));
+  return result;
+}
+
+absl::StatusOr<OperationRequest> FromProto(const v1::ContractRequest& request) {
+  return CommonFrom(request, OperationKind::kContract);
+}
+
+v1::Tensor ToProto(const server::StoredTensor& tensor) {
+  const core::TensorDesc& desc = tensor.desc();
+  v1::Tensor message;
+  message.set_name(tensor.name());
+  message.set_element_type(
+      static_cast<v1::ElementType>(static_cast<int>(desc.element_type) + 1));
+  v1::Layout& layout = *message.mutable_layout();
+  layout.mutable_extents()->Add(desc.layout.extents.begin(),
+                                desc.layout.extents.end());
+  layout.mutable_strides()->Add(desc.layout.strides.begin(),
+                                desc.layout.strides.end());
+  layout.set_offset(desc.offset);
+  message.set_device(tensor.device());
+  message.set_state(ToProto(tensor.state()));
+  message.set_span_bytes(desc.span_bytes());
+  message.set_committed_bytes(tensor.committed_bytes());
+  return message;
+}
+
+v1::Session ToProto(const server::Session& session) {
+  v1::Session message;
+  message.set_name(session.name());
+  message.set_job(session.options().job);
+  message.set_device(session.device().info().name);
+  *message.mutable_lease() = ToProto(session.options().lease);
+  message.set_memory_quota_bytes(session.options().memory_quota_bytes);
+  message.set_memory_used_bytes(session.memory()->used_bytes());
+  message.set_tensor_count(session.tensor_count());
+  return message;
+}
+
+google::protobuf::Duration ToProto(absl::Duration duration) {
+  google::protobuf::Duration message;
+  message.set_seconds(
+      absl::IDivDuration(duration, absl::Seconds(1), &duration));
+  message.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
+  return message;
+}
+
+absl::Duration FromProto(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) +
+         absl::Nanoseconds(duration.nanos());
+}
+
+}  // namespace tensord::rpc

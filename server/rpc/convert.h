@@ -1,0 +1,43 @@
+// Messages of the wire <-> values of the core and the sessions.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/base/element_type.h"
+#include "core/base/layout.h"
+#include "core/tensor/tensor.h"
+#include "google/protobuf/duration.pb.h"
+#include "server/session/operation_request.h"
+#include "server/session/session.h"
+#include "server/session/stored_tensor.h"
+#include "tensord/v1/compute.pb.h"
+#include "tensord/v1/session.pb.h"
+#include "tensord/v1/tensor.pb.h"
+
+namespace tensord::rpc {
+
+/// All of them: INVALID_ARGUMENT, naming the field.
+absl::StatusOr<core::ElementType> FromProto(v1::ElementType type);
+absl::StatusOr<core::TensorDesc> FromProto(v1::ElementType type,
+                                           const v1::Layout& layout);
+
+/// The operation that a request asks for. Views into the message: it must
+/// outlive the result.
+absl::StatusOr<server::OperationRequest> FromProto(
+    const v1::PermuteRequest& request);
+absl::StatusOr<server::OperationRequest> FromProto(
+    const v1::ElementwiseRequest& request);
+absl::StatusOr<server::OperationRequest> FromProto(
+    const v1::ReduceRequest& request);
+absl::StatusOr<server::OperationRequest> FromProto(
+    const v1::ContractRequest& request);
+
+v1::Tensor ToProto(const server::StoredTensor& tensor);
+v1::Session ToProto(const server::Session& session);
+
+google::protobuf::Duration ToProto(absl::Duration duration);
+absl::Duration FromProto(const google::protobuf::Duration& duration);
+
+}  // namespace tensord::rpc

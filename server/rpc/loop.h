@@ -1,0 +1,193 @@
+// A completion queue, its thread, and the calls that live on it.
+#pragma once
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <cassert>
+#include <coroutine>
+#include <memory>
+#include <utility>
+
+namespace tensord::rpc {
+
+/// What a completion queue delivers.
+class Tag {
+ public:
+  /// On the Loop's thread.
+  virtual void Fire(bool ok) = 0;
+
+ protected:
+  ~Tag() = default;
+  /// The address that gRPC is given; always that of the Tag itself.
+  void* AsTag() { return this; }
+
+ private:
+  friend class Loop;
+  Tag* next_ = nullptr;
+};
+
+/// Awaits one gRPC operation, begun by `start(tag)`; yields gRPC's `ok`.
+///
+/// `start` must not own anything: GCC 12 destroys a closure twice when it is
+/// written inside an expression with co_await. Capture by reference.
+template <typename Start>
+class [[nodiscard]] Operation final : Tag {
+ public:
+  explicit Operation(Start start) : start_(start) {}
+  Operation(const Operation&) = delete;
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    waiter_ = waiter;
+    start_(AsTag());
+  }
+  bool await_resume() const noexcept { return ok_; }
+
+ private:
+  void Fire(bool ok) override {
+    ok_ = ok;
+    waiter_.resume();
+  }
+
+  Start start_;
+  std::coroutine_handle<> waiter_;
+  bool ok_ = false;
+};
+
+/// One completion queue and the one thread that polls it. A call stays on the
+/// Loop that accepted it: its handler, its operations and its cancellation run
+/// there one at a time, without locks.
+class Loop final : Tag {
+ public:
+  explicit Loop(std::unique_ptr<grpc::ServerCompletionQueue> queue)
+      : queue_(std::move(queue)) {}
+
+  grpc::ServerCompletionQueue* queue() const { return queue_.get(); }
+
+  /// Has the Loop fire `tag`, from any thread, while a call lives here. `tag`
+  /// may be gone on return. One alarm wakes the Loop for all that pile up.
+  void Post(Tag* tag) {
+    Tag* head = posted_.load(std::memory_order_relaxed);
+    do {
+      tag->next_ = head;
+    } while (!posted_.compare_exchange_weak(
+        head, tag, std::memory_order_release, std::memory_order_relaxed));
+    if (head == nullptr) {
+      wake_.Set(queue_.get(), gpr_inf_past(GPR_CLOCK_MONOTONIC), AsTag());
+    }
+  }
+
+  /// Polls until the queue is shut down and drained.
+  void Run() {
+    void* tag = nullptr;
+    for (bool ok = false; queue_->Next(&tag, &ok);) {
+      static_cast<Tag*>(tag)->Fire(ok);
+    }
+  }
+
+  /// Waits for the last call to end, then has Run() return. gRPC's own shutdown
+  /// does not wait for handlers that are busy elsewhere.
+  /// Requires  no call can begin any more.
+  void Drain() {
+    while (const int calls = calls_.load()) calls_.wait(calls);
+    queue_->Shutdown();
+  }
+
+ private:
+  friend class Call;
+
+  void Fire(bool) override {
+    Tag* newest = posted_.exchange(nullptr, std::memory_order_acquire);
+    Tag* oldest = nullptr;
+    while (newest != nullptr) {
+      Tag* const next = std::exchange(newest->next_, oldest);
+      oldest = std::exchange(newest, next);
+    }
+    while (oldest != nullptr) std::exchange(oldest, oldest->next_)->Fire(true);
+  }
+
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::atomic<Tag*> posted_ = nullptr;
+  grpc::Alarm wake_;
+  std::atomic<int> calls_ = 0;  // those still waited for included
+};
+
+/// One call, from the wait for it to its end.
+///
+/// Threads  its Loop's, except cancelled().
+class Call final : Tag {
+ public:
+  explicit Call(Loop& loop) : loop_(loop) {
+    ++loop_.calls_;
+    context_.AsyncNotifyWhenDone(AsTag());
+  }
+  ~Call() {
+    if (--loop_.calls_ == 0) loop_.calls_.notify_all();
+  }
+  Call(const Call&) = delete;
+
+  grpc::ServerContext& context() { return context_; }
+  Loop& loop() { return loop_; }
+
+  /// True once nobody waits for the answer: the client cancelled or vanished,
+  /// the deadline passed, or the server shuts down. From any thread.
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+  /// A wait that gRPC does not end by itself when the call is cancelled.
+  class Wait : protected Tag {
+   protected:
+    explicit Wait(Call& call) : call_(call) {}
+    ~Wait() = default;
+    Wait(const Wait&) = delete;
+
+    void Suspend(std::coroutine_handle<> waiter) {
+      assert(call_.wait_ == nullptr);
+      call_.wait_ = this;
+      waiter_ = waiter;
+    }
+    /// Takes Suspend() back.
+    void Abandon() { call_.wait_ = nullptr; }
+    void Fire(bool) override {
+      Abandon();
+      waiter_.resume();
+    }
+    Call& call_;
+
+   private:
+    friend Call;
+    /// Shall have it fired soon.
+    virtual void Cancel() = 0;
+    std::coroutine_handle<> waiter_;
+  };
+
+  /// Awaits the end notice, the last that gRPC says about a call.
+  auto End() {
+    struct Awaiter {
+      Call& call;
+      bool await_ready() const noexcept { return call.ended_; }
+      void await_suspend(std::coroutine_handle<> owner) { call.owner_ = owner; }
+      void await_resume() const noexcept {}
+    };
+    return Awaiter{*this};
+  }
+
+ private:
+  void Fire(bool) override {
+    ended_ = true;
+    if (context_.IsCancelled()) {
+      cancelled_.store(true, std::memory_order_relaxed);
+      if (wait_ != nullptr) wait_->Cancel();
+    }
+    if (owner_) owner_.resume();  // ends *this
+  }
+
+  Loop& loop_;
+  grpc::ServerContext context_;
+  std::atomic<bool> cancelled_ = false;
+  bool ended_ = false;
+  Wait* wait_ = nullptr;
+  std::coroutine_handle<> owner_;
+};
+
+}  // namespace tensord::rpc

@@ -1,0 +1,64 @@
+// Waits for work on a device's thread.
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "core/base/status.h"
+#include "server/engine/device_worker.h"
+#include "server/rpc/loop.h"
+
+namespace tensord::rpc {
+
+/// Awaits `fn(stream)` on the device's thread, behind what `client` has queued;
+/// the handler goes on on its Loop. Yields the Status that fn returns.
+///
+/// Errors  CANCELLED: the call ended before fn began, which never runs then.
+///         RESOURCE_EXHAUSTED: the queue is full.
+template <typename F>
+class [[nodiscard]] OnDevice final : server::DeviceWorker::Job, Call::Wait {
+  static_assert(std::is_lvalue_reference_v<F> ||
+                    std::is_trivially_destructible_v<F>,
+                "GCC 12 would destroy this closure twice: give it a name");
+
+ public:
+  OnDevice(Call& call, server::DeviceWorker& worker, uint64_t client, F&& fn)
+      : Wait(call), worker_(worker), client_(client), fn_(fn) {}
+
+  bool await_ready() const noexcept { return call_.cancelled(); }
+  bool await_suspend(std::coroutine_handle<> waiter) {
+    // Suspended first: once queued, the job may be done at any moment. That it
+    // is done shows on this Loop only, so not before this returns.
+    Suspend(waiter);
+    const absl::Status added = worker_.Add(client_, this);
+    if (added.ok()) return true;
+    result_ = added;
+    Abandon();
+    return false;
+  }
+  absl::Status await_resume() {
+    if (result_) return *result_;
+    return absl::CancelledError("the call ended before its work began");
+  }
+
+ private:
+  void Run(core::Stream& stream) override {
+    result_ = fn_(stream);
+    call_.loop().Post(this);
+  }
+  void Cancel() override {
+    if (worker_.Remove(client_, this)) Fire(false);
+  }
+
+  server::DeviceWorker& worker_;
+  const uint64_t client_;
+  F fn_;
+  std::optional<absl::Status> result_;
+};
+template <typename F>
+OnDevice(Call&, server::DeviceWorker&, uint64_t, F&&) -> OnDevice<F>;
+
+}  // namespace tensord::rpc

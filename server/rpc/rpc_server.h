@@ -1,0 +1,49 @@
+// The gRPC server: listeners, loops and services.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/rpc/service_context.h"
+
+namespace tensord::rpc {
+
+struct RpcServerOptions {
+  std::vector<std::string> listen;  // "HOST:PORT" or "unix:PATH"
+  int loop_count = 2;
+};
+
+/// Serves all of tensord's services, standard health checks and reflection.
+///
+/// Threads  its methods are called by one thread.
+class RpcServer {
+ public:
+  /// Listens and serves. `context` must outlive the server.
+  ///
+  /// Errors  UNAVAILABLE: an address cannot be listened on.
+  static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
+      const RpcServerOptions& options, ServiceContext& context);
+
+  /// As Drain(0).
+  ~RpcServer();
+
+  /// Where it listens, with the ports that were chosen for 0.
+  const std::vector<std::string>& addresses() const { return addresses_; }
+
+  /// Says NOT_SERVING, takes no new calls, gives those that run `timeout`,
+  /// cancels the rest and returns when all have ended. Later calls do nothing.
+  void Drain(absl::Duration timeout);
+
+ private:
+  struct Services;
+
+  RpcServer();
+
+  std::vector<std::string> addresses_;
+  std::unique_ptr<Services> services_;
+};
+
+}  // namespace tensord::rpc

@@ -1,0 +1,182 @@
+// Binds handlers, which are coroutines, to the methods of a service.
+//
+// Handlers, one shape per kind of method (grpc::ByteBuffer as message type of
+// raw ones):
+//   unary          Task<absl::StatusOr<R>>(Call&, const Q&)
+//   client stream  Task<absl::StatusOr<R>>(Call&, Reader<Q>)
+//   server stream  Task<absl::Status>(Call&, const Q&, Writer<R>)
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/async_stream.h>
+#include <grpcpp/support/async_unary_call.h>
+
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/rpc/loop.h"
+#include "server/rpc/status.h"
+#include "server/rpc/task.h"
+
+namespace tensord::rpc {
+
+/// The client's messages of one call. One Read() at a time.
+template <typename M>
+class Reader {
+ public:
+  explicit Reader(grpc::internal::AsyncReaderInterface<M>& io) : io_(&io) {}
+  /// False after the last message and also when the call broke off, which shows
+  /// in cancelled() only later: let messages say what is whole.
+  auto Read(M& to) const {
+    return Operation([io = io_, &to](void* tag) { io->Read(&to, tag); });
+  }
+
+ private:
+  grpc::internal::AsyncReaderInterface<M>* io_;
+};
+
+/// The server's messages of one call. One Write() at a time.
+template <typename M>
+class Writer {
+ public:
+  explicit Writer(grpc::internal::AsyncWriterInterface<M>& io) : io_(&io) {}
+  /// True when flow control lets the next message in: `message` may go then,
+  /// memory that its slices refer to may not. False when the call is over.
+  auto Write(const M& message) const {
+    return Operation(
+        [io = io_, &message](void* tag) { io->Write(message, tag); });
+  }
+
+ private:
+  grpc::internal::AsyncWriterInterface<M>* io_;
+};
+
+/// The request of a method whose requests are a stream.
+struct NoRequest {};
+
+// Calls the handler of each kind of method.
+template <typename H, typename Q, typename R>
+auto Invoke(H& handler, Call& call, const Q& request,
+            grpc::ServerAsyncResponseWriter<R>&) {
+  return handler(call, request);
+}
+template <typename H, typename Q, typename R>
+auto Invoke(H& handler, Call& call, NoRequest,
+            grpc::ServerAsyncReader<R, Q>& io) {
+  return handler(call, Reader<Q>(io));
+}
+template <typename H, typename Q, typename R>
+auto Invoke(H& handler, Call& call, const Q& request,
+            grpc::ServerAsyncWriter<R>& io) {
+  return handler(call, request, Writer<R>(io));
+}
+
+// Ends a call with what its handler returned.
+template <typename Io>
+void Finish(Call& call, Io& io, const absl::Status& status, void* tag) {
+  io.Finish(ToGrpc(status, call.context()), tag);
+}
+template <typename Io, typename R>
+void Finish(Call& call, Io& io, const absl::StatusOr<R>& result, void* tag) {
+  if (!result.ok()) {
+    io.FinishWithError(ToGrpc(result.status(), call.context()), tag);
+  } else if constexpr (requires { io.Finish(*result, grpc::Status(), tag); }) {
+    io.Finish(*result, grpc::Status::OK, tag);
+  } else {  // a raw method whose handler returns a message
+    grpc::ByteBuffer wire;
+    bool own = false;
+    using Traits = grpc::SerializationTraits<R>;
+    const grpc::Status written = Traits::Serialize(*result, &wire, &own);
+    io.Finish(wire, written, tag);
+  }
+}
+
+/// The life of one call. The frame owns all that gRPC refers to.
+template <typename Io, typename Request, typename Accept, typename Handler>
+Detached ServeCall(Loop& loop, Accept accept, Handler handler) {
+  Call call(loop);
+  Io io(&call.context());
+  Request request;
+  const bool began = co_await Operation([&](void* tag) {
+    accept(&call.context(), &request, &io, loop.queue(), tag);
+  });
+  if (!began)
+    co_return;  // Shutdown. A call that never began has no end notice.
+  ServeCall<Io, Request>(loop, accept, handler);  // accepts the next one
+  const auto result = co_await Invoke(handler, call, request, io);
+  co_await Operation([&](void* tag) { Finish(call, io, result, tag); });
+  co_await call.End();
+}
+
+/// The Loops of one server: create, BuildAndStart() the server, Serve() each
+/// method, Start(), and at last Shutdown().
+class LoopGroup {
+  using Context = grpc::ServerContext;
+  using Queue = grpc::CompletionQueue;
+  using ServerQueue = grpc::ServerCompletionQueue;
+
+ public:
+  LoopGroup(grpc::ServerBuilder& builder, int loop_count) {
+    for (int i = 0; i < loop_count; ++i) {
+      loops_.push_back(std::make_unique<Loop>(builder.AddCompletionQueue()));
+    }
+  }
+
+  /// Gives the calls of a method with one request to `handler`, which is copied
+  /// into each call; what it refers to must outlive Shutdown().
+  template <typename S, typename B, typename Io, typename Q, typename H>
+  void Serve(S& service,
+             void (B::*method)(Context*, Q*, Io*, Queue*, ServerQueue*, void*),
+             H handler) {
+    const auto accept = [&service, method](Context* context, Q* request, Io* io,
+                                           ServerQueue* queue, void* tag) {
+      (service.*method)(context, request, io, queue, queue, tag);
+    };
+    Accept<Io, Q>(accept, handler);
+  }
+  /// The same for a method with a stream of requests.
+  template <typename S, typename B, typename Io, typename H>
+  void Serve(S& service,
+             void (B::*method)(Context*, Io*, Queue*, ServerQueue*, void*),
+             H handler) {
+    const auto accept = [&service, method](Context* context, void*, Io* io,
+                                           ServerQueue* queue, void* tag) {
+      (service.*method)(context, io, queue, queue, tag);
+    };
+    Accept<Io, NoRequest>(accept, handler);
+  }
+
+  void Start() {
+    for (auto& loop : loops_) threads_.emplace_back([&] { loop->Run(); });
+  }
+
+  /// Takes no new calls, gives the running ones `grace`, cancels the rest and
+  /// returns when every handler has returned and every Loop is drained.
+  void Shutdown(grpc::Server& server, std::chrono::milliseconds grace) {
+    server.Shutdown(std::chrono::system_clock::now() + grace);
+    for (auto& loop : loops_) loop->Drain();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  // Calls of one method that a Loop takes in between two turns.
+  static constexpr int kAccepts = 16;
+
+  template <typename Io, typename Q, typename A, typename H>
+  void Accept(const A& accept, const H& handler) {
+    for (auto& loop : loops_) {
+      for (int i = 0; i < kAccepts; ++i) {
+        ServeCall<Io, Q>(*loop, accept, handler);
+      }
+    }
+  }
+
+  std::vector<std::unique_ptr<Loop>> loops_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tensord::rpc

@@ -1,0 +1,38 @@
+// What the handlers of all services share.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "server/engine/engine.h"
+#include "server/rpc/loop.h"
+#include "server/rpc/task.h"
+#include "server/session/operation_request.h"
+#include "server/session/session_manager.h"
+#include "server/telemetry/log.h"
+#include "server/telemetry/statistics.h"
+
+namespace tensord::rpc {
+
+/// Bounds on messages; GetServerInfo tells them.
+struct MessageLimits {
+  int64_t max_chunk_bytes = int64_t{2} << 20;
+  int64_t max_inline_bytes = int64_t{1} << 20;
+  int64_t max_message_bytes = int64_t{4} << 20;
+};
+
+/// Lifetime  all that it refers to outlives the server.
+struct ServiceContext {
+  server::Engine& engine;
+  server::SessionManager& sessions;
+  server::Log& log;
+  server::Statistics& statistics;
+  int64_t queue_limit = 0;
+  MessageLimits limits;
+  absl::Time start = absl::Now();
+};
+
+}  // namespace tensord::rpc

@@ -1,0 +1,64 @@
+#include "server/rpc/session_service.h"
+
+#include "server/rpc/convert.h"
+
+namespace tensord::rpc {
+
+void SessionService::ServeOn(LoopGroup& loops) {
+  using S = v1::SessionService::AsyncService;
+  loops.Serve(service_, &S::RequestOpenSession,
+              [this](auto& call, auto& q) { return Open(call, q); });
+  loops.Serve(service_, &S::RequestKeepSessionAlive,
+              [this](auto& call, auto& q) { return KeepAlive(call, q); });
+  loops.Serve(service_, &S::RequestDescribeSession,
+              [this](auto& call, auto& q) { return Describe(call, q); });
+  loops.Serve(service_, &S::RequestCloseSession,
+              [this](auto& call, auto& q) { return Close(call, q); });
+}
+
+Task<absl::StatusOr<v1::OpenSessionResponse>> SessionService::Open(
+    Call& call, const v1::OpenSessionRequest& request) {
+  const auto session = context_.sessions.Open(
+      {request.job(),
+       request.has_lease() ? FromProto(request.lease()) : absl::ZeroDuration(),
+       request.memory_quota_bytes(), request.device()});
+  if (!session.ok()) co_return session.status();
+  const server::SessionOptions& options = (*session)->options();
+  context_.log.Info("session_opened",
+                    {{"session", (*session)->name()},
+                     {"job", options.job},
+                     {"peer", call.context().peer()},
+                     {"lease_seconds", absl::ToInt64Seconds(options.lease)},
+                     {"quota_bytes", options.memory_quota_bytes}});
+  v1::OpenSessionResponse response;
+  *response.mutable_session() = ToProto(**session);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::KeepSessionAliveResponse>> SessionService::KeepAlive(
+    Call&, const v1::KeepSessionAliveRequest& request) {
+  const auto session = context_.sessions.Find(request.session());
+  if (!session.ok()) co_return session.status();
+  v1::KeepSessionAliveResponse response;
+  *response.mutable_lease() = ToProto((*session)->options().lease);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::DescribeSessionResponse>> SessionService::Describe(
+    Call&, const v1::DescribeSessionRequest& request) {
+  const auto session = context_.sessions.Find(request.session());
+  if (!session.ok()) co_return session.status();
+  v1::DescribeSessionResponse response;
+  *response.mutable_session() = ToProto(**session);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::CloseSessionResponse>> SessionService::Close(
+    Call&, const v1::CloseSessionRequest& request) {
+  const absl::Status closed = context_.sessions.Close(request.session());
+  if (!closed.ok()) co_return closed;
+  context_.log.Info("session_closed", {{"session", request.session()}});
+  co_return v1::CloseSessionResponse();
+}
+
+}  // namespace tensord::rpc

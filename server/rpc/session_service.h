@@ -1,0 +1,31 @@
+// Handlers of SessionService.
+#pragma once
+
+#include "server/rpc/serve.h"
+#include "server/rpc/service_context.h"
+#include "tensord/v1/session.grpc.pb.h"
+
+namespace tensord::rpc {
+
+class SessionService {
+ public:
+  explicit SessionService(ServiceContext& context) : context_(context) {}
+
+  grpc::Service& service() { return service_; }
+  void ServeOn(LoopGroup& loops);
+
+ private:
+  Task<absl::StatusOr<v1::OpenSessionResponse>> Open(
+      Call& call, const v1::OpenSessionRequest& request);
+  Task<absl::StatusOr<v1::KeepSessionAliveResponse>> KeepAlive(
+      Call& call, const v1::KeepSessionAliveRequest& request);
+  Task<absl::StatusOr<v1::DescribeSessionResponse>> Describe(
+      Call& call, const v1::DescribeSessionRequest& request);
+  Task<absl::StatusOr<v1::CloseSessionResponse>> Close(
+      Call& call, const v1::CloseSessionRequest& request);
+
+  ServiceContext& context_;
+  v1::SessionService::AsyncService service_;
+};
+
+}  // namespace tensord::rpc

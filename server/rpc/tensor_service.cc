@@ -1,0 +1,173 @@
+#include "server/rpc/tensor_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/status.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/on_device.h"
+#include "server/session/operation.h"
+
+namespace tensord::rpc {
+namespace {
+
+constexpr int kMaxPageSize = 1000;
+
+}  // namespace
+
+void TensorService::ServeOn(LoopGroup& loops) {
+  loops.Serve(service_, &Service::RequestCreateTensor,
+              [this](auto& call, auto& q) { return Create(call, q); });
+  loops.Serve(service_, &Service::RequestUploadTensor,
+              [this](auto& call, auto in) { return Upload(call, in); });
+  loops.Serve(
+      service_, &Service::RequestDownloadTensor,
+      [this](auto& call, auto& q, auto out) { return Download(call, q, out); });
+  loops.Serve(service_, &Service::RequestDescribeTensor,
+              [this](auto& call, auto& q) { return Describe(call, q); });
+  loops.Serve(service_, &Service::RequestListTensors,
+              [this](auto& call, auto& q) { return List(call, q); });
+  loops.Serve(service_, &Service::RequestDeleteTensor,
+              [this](auto& call, auto& q) { return Delete(call, q); });
+  loops.Serve(service_, &Service::RequestCopyTensor,
+              [this](auto& call, auto& q) { return Copy(call, q); });
+}
+
+absl::StatusOr<TensorService::Found> TensorService::Find(
+    absl::string_view tensor_name) {
+  const absl::string_view session_name = server::SessionOfTensor(tensor_name);
+  if (session_name.empty()) {
+    return core::InvalidArgument(
+        "TENSOR_NAME_MALFORMED", "tensor '", tensor_name.substr(0, 300),
+        "' wanted as sessions/{session}/tensors/{tensor}");
+  }
+  Found found;
+  TENSORD_ASSIGN_OR_RETURN(found.session, context_.sessions.Find(session_name));
+  TENSORD_ASSIGN_OR_RETURN(found.tensor, found.session->Find(tensor_name));
+  return found;
+}
+
+Task<absl::Status> TensorService::AwaitQueued(Call& call,
+                                              const server::Session& session) {
+  auto nothing = [](core::Stream&) { return absl::OkStatus(); };
+  co_return co_await OnDevice(call, session.device().worker(), session.number(),
+                              nothing);
+}
+
+Task<absl::StatusOr<v1::CreateTensorResponse>> TensorService::Create(
+    Call& call, const v1::CreateTensorRequest& request) {
+  const auto session = context_.sessions.Find(request.session());
+  if (!session.ok()) co_return session.status();
+  const server::SessionUse use(*session);
+  auto desc = FromProto(request.element_type(), request.layout());
+  if (!desc.ok()) co_return desc.status();
+  const auto tensor = (*session)->Add(request.tensor_id(), *std::move(desc));
+  if (!tensor.ok()) co_return tensor.status();
+  server::StoredTensor& created = **tensor;
+  absl::Status allocated;
+  if (core::IsDense(created.desc().layout)) {
+    allocated = created.Allocate();
+  } else {  // Zeroes its memory: too slow for a Loop.
+    auto allocate = [&created](core::Stream&) { return created.Allocate(); };
+    allocated = co_await OnDevice(call, (*session)->device().worker(),
+                                  (*session)->number(), allocate);
+  }
+  if (!allocated.ok()) {
+    (*session)->Remove(created);
+    co_return allocated;
+  }
+  v1::CreateTensorResponse response;
+  *response.mutable_tensor() = ToProto(created);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::DescribeTensorResponse>> TensorService::Describe(
+    Call&, const v1::DescribeTensorRequest& request) {
+  const auto found = Find(request.tensor());
+  if (!found.ok()) co_return found.status();
+  v1::DescribeTensorResponse response;
+  *response.mutable_tensor() = ToProto(*found->tensor);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::ListTensorsResponse>> TensorService::List(
+    Call&, const v1::ListTensorsRequest& request) {
+  const auto session = context_.sessions.Find(request.session());
+  if (!session.ok()) co_return session.status();
+  if (request.page_size() < 0) {
+    co_return core::InvalidArgument("PAGE_SIZE_NEGATIVE", "page_size is ",
+                                    request.page_size(), ", wanted >= 0");
+  }
+  const int page_size = request.page_size() == 0
+                            ? kMaxPageSize
+                            : std::min(request.page_size(), kMaxPageSize);
+  const auto page = (*session)->List(request.page_token(), page_size + 1);
+  v1::ListTensorsResponse response;
+  for (int i = 0; i < std::min<int>(page_size, std::ssize(page)); ++i) {
+    *response.add_tensors() = ToProto(*page[i]);
+  }
+  if (std::ssize(page) > page_size) {
+    response.set_next_page_token(page[page_size - 1]->name());
+  }
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::DeleteTensorResponse>> TensorService::Delete(
+    Call&, const v1::DeleteTensorRequest& request) {
+  const auto found = Find(request.tensor());
+  if (!found.ok()) co_return found.status();
+  const absl::Status removed = found->session->Remove(request.tensor());
+  if (!removed.ok()) co_return removed;
+  co_return v1::DeleteTensorResponse();
+}
+
+Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
+    Call& call, const v1::CopyTensorRequest& request) {
+  const auto found = Find(request.source());
+  if (!found.ok()) co_return found.status();
+  const std::shared_ptr<server::Session>& session = found->session;
+  const server::SessionUse use(session);
+  core::TensorDesc desc = found->tensor->desc();
+  if (request.has_layout()) {
+    auto asked = FromProto(
+        static_cast<v1::ElementType>(static_cast<int>(desc.element_type) + 1),
+        request.layout());
+    if (!asked.ok()) co_return asked.status();
+    desc = *std::move(asked);
+  }
+  const auto copy = session->Add(request.tensor_id(), std::move(desc));
+  if (!copy.ok()) co_return copy.status();
+  // A copy is a permutation that leaves every mode in its place.
+  server::OperationRequest permute{.kind = server::OperationKind::kPermute,
+                                   .a = {},
+                                   .b = {},
+                                   .c = {},
+                                   .d = {}};
+  core::Modes modes;
+  for (int i = 0; i < found->tensor->desc().layout.mode_count(); ++i) {
+    modes.push_back(i);
+  }
+  permute.a = server::InputRequest{found->tensor->name(), modes};
+  permute.d.tensor = (*copy)->name();
+  permute.d.modes = modes;
+  auto operation = server::Operation::Prepare(context_.engine, session, permute,
+                                              context_.limits.max_inline_bytes);
+  absl::Status status = operation.status();
+  if (status.ok()) {
+    auto run = [&operation](core::Stream& stream) {
+      return (*operation)->Run(stream);
+    };
+    status = co_await OnDevice(call, session->device().worker(),
+                               session->number(), run);
+  }
+  context_.statistics.CountOperation("copy", NameOf(status.code()));
+  if (!status.ok()) {
+    session->Remove(**copy);
+    co_return status;
+  }
+  v1::CopyTensorResponse response;
+  *response.mutable_tensor() = ToProto(**copy);
+  co_return response;
+}
+
+}  // namespace tensord::rpc

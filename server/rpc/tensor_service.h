@@ -1,0 +1,61 @@
+// Handlers of TensorService.
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <memory>
+
+#include "server/rpc/serve.h"
+#include "server/rpc/service_context.h"
+#include "tensord/v1/tensor.grpc.pb.h"
+
+namespace tensord::rpc {
+
+/// Uploads and downloads are raw: their payloads never become messages.
+class TensorService {
+ public:
+  explicit TensorService(ServiceContext& context) : context_(context) {}
+
+  grpc::Service& service() { return service_; }
+  void ServeOn(LoopGroup& loops);
+
+ private:
+  using Base = v1::TensorService::Service;
+  using Service = v1::TensorService::WithAsyncMethod_CreateTensor<
+      v1::TensorService::WithRawMethod_UploadTensor<
+          v1::TensorService::WithRawMethod_DownloadTensor<
+              v1::TensorService::WithAsyncMethod_DescribeTensor<
+                  v1::TensorService::WithAsyncMethod_ListTensors<
+                      v1::TensorService::WithAsyncMethod_DeleteTensor<
+                          v1::TensorService::WithAsyncMethod_CopyTensor<
+                              Base>>>>>>>;
+
+  struct Found {
+    std::shared_ptr<server::Session> session;
+    std::shared_ptr<server::StoredTensor> tensor;
+  };
+  absl::StatusOr<Found> Find(absl::string_view tensor_name);
+
+  Task<absl::StatusOr<v1::CreateTensorResponse>> Create(
+      Call& call, const v1::CreateTensorRequest& request);
+  Task<absl::StatusOr<v1::UploadTensorResponse>> Upload(
+      Call& call, Reader<grpc::ByteBuffer> in);
+  Task<absl::Status> Download(Call& call, const grpc::ByteBuffer& raw_request,
+                              Writer<grpc::ByteBuffer> out);
+  Task<absl::StatusOr<v1::DescribeTensorResponse>> Describe(
+      Call& call, const v1::DescribeTensorRequest& request);
+  Task<absl::StatusOr<v1::ListTensorsResponse>> List(
+      Call& call, const v1::ListTensorsRequest& request);
+  Task<absl::StatusOr<v1::DeleteTensorResponse>> Delete(
+      Call& call, const v1::DeleteTensorRequest& request);
+  Task<absl::StatusOr<v1::CopyTensorResponse>> Copy(
+      Call& call, const v1::CopyTensorRequest& request);
+
+  /// Waits for what the session had queued when the call came.
+  Task<absl::Status> AwaitQueued(Call& call, const server::Session& session);
+
+  ServiceContext& context_;
+  Service service_;
+};
+
+}  // namespace tensord::rpc

@@ -1,0 +1,157 @@
+// Uploads and downloads: the streaming handlers of TensorService.
+#include <algorithm>
+#include <span>
+
+#include "absl/cleanup/cleanup.h"
+#include "core/base/status.h"
+#include "server/rpc/chunk_wire.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/tensor_service.h"
+
+namespace tensord::rpc {
+namespace {
+
+constexpr int64_t kDefaultChunkBytes = int64_t{1} << 20;
+
+/// Puts one chunk in its place and commits it.
+absl::Status Place(ChunkReader& chunk, const ChunkHeader& header,
+                   int64_t max_chunk_bytes, server::StoredTensor& tensor) {
+  const int64_t span_bytes = tensor.desc().span_bytes();
+  const int64_t committed = tensor.committed_bytes();
+  if (header.data_bytes > max_chunk_bytes) {
+    return core::InvalidArgument("CHUNK_MALFORMED", "chunk has ",
+                                 header.data_bytes, " bytes, wanted at most ",
+                                 max_chunk_bytes);
+  }
+  if (header.offset_bytes != committed) {
+    return core::InvalidArgument("CHUNK_OUT_OF_ORDER", "chunk for ",
+                                 tensor.name(), " starts at byte ",
+                                 header.offset_bytes, ", wanted ", committed);
+  }
+  if (header.data_bytes > span_bytes - committed) {
+    return core::InvalidArgument("CHUNK_OUT_OF_RANGE", "chunk for ",
+                                 tensor.name(), " at byte ", committed, " has ",
+                                 header.data_bytes, " bytes, the tensor takes ",
+                                 span_bytes - committed, " more");
+  }
+  if (header.data_bytes == 0) return absl::OkStatus();
+  std::byte* const place = tensor.first() + committed;
+  chunk.Payload(place);
+  const uint32_t crc = Crc32c({place, static_cast<size_t>(header.data_bytes)});
+  if (crc != header.crc32c) {
+    return core::Error(
+        absl::StatusCode::kDataLoss, "CHUNK_CORRUPT",
+        absl::StrCat("chunk for ", tensor.name(), " at byte ", committed,
+                     " has CRC-32C ", crc, ", wanted ", header.crc32c,
+                     "; resend from byte ", committed));
+  }
+  tensor.Commit(header.data_bytes);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
+    Call& call, Reader<grpc::ByteBuffer> in) {
+  grpc::ByteBuffer wire;
+  const bool has_first = co_await in.Read(wire);
+  if (!has_first) {
+    co_return core::InvalidArgument("CHUNK_MALFORMED",
+                                    "the stream has no message");
+  }
+  ChunkReader first(wire);
+  const absl::StatusOr<ChunkHeader> first_header = first.Header();
+  if (!first_header.ok()) co_return first_header.status();
+  const auto found = Find(first_header->tensor);
+  if (!found.ok()) co_return found.status();
+  const server::SessionUse use(found->session);
+  server::StoredTensor& tensor = *found->tensor;
+  if (tensor.in_use()) {
+    const absl::Status waited = co_await AwaitQueued(call, *found->session);
+    if (!waited.ok()) co_return waited;
+  }
+  const absl::Status begun = tensor.BeginUpload(first_header->offset_bytes);
+  if (!begun.ok()) co_return begun;
+  const absl::Cleanup end = [&tensor] { tensor.EndUpload(); };
+
+  const int64_t max_chunk_bytes = context_.limits.max_chunk_bytes;
+  absl::Status placed = Place(first, *first_header, max_chunk_bytes, tensor);
+  if (!placed.ok()) co_return placed;
+  context_.statistics.AddUploadedBytes(first_header->data_bytes);
+  wire.Clear();
+  while (co_await in.Read(wire)) {
+    ChunkReader chunk(wire);
+    const absl::StatusOr<ChunkHeader> header = chunk.Header();
+    if (!header.ok()) co_return header.status();
+    if (!header->tensor.empty()) {
+      co_return core::InvalidArgument("CHUNK_MALFORMED",
+                                      "a chunk after the first names tensor '",
+                                      header->tensor, "', wanted no name");
+    }
+    placed = Place(chunk, *header, max_chunk_bytes, tensor);
+    if (!placed.ok()) co_return placed;
+    context_.statistics.AddUploadedBytes(header->data_bytes);
+    wire.Clear();
+  }
+  v1::UploadTensorResponse response;
+  *response.mutable_tensor() = ToProto(tensor);
+  co_return response;
+}
+
+Task<absl::Status> TensorService::Download(Call& call,
+                                           const grpc::ByteBuffer& raw_request,
+                                           Writer<grpc::ByteBuffer> out) {
+  v1::DownloadTensorRequest request;
+  grpc::ByteBuffer raw = raw_request;  // refers to the same slices
+  using Traits = grpc::SerializationTraits<v1::DownloadTensorRequest>;
+  const grpc::Status parsed = Traits::Deserialize(&raw, &request);
+  if (!parsed.ok()) {
+    co_return core::InvalidArgument("REQUEST_MALFORMED",
+                                    "not a DownloadTensorRequest");
+  }
+  const auto found = Find(request.tensor());
+  if (!found.ok()) co_return found.status();
+  const server::SessionUse use(found->session);
+  server::StoredTensor& tensor = *found->tensor;
+  if (tensor.in_use()) {
+    const absl::Status waited = co_await AwaitQueued(call, *found->session);
+    if (!waited.ok()) co_return waited;
+  }
+  const absl::Status ready = tensor.CheckReady();
+  if (!ready.ok()) co_return ready;
+  const uint64_t version = tensor.version();
+
+  const int64_t span_bytes = tensor.desc().span_bytes();
+  const int64_t offset = request.offset_bytes();
+  const int64_t length = request.length_bytes();
+  const int64_t chunk_bytes = request.chunk_bytes();
+  if (offset < 0 || offset > span_bytes || length < 0 ||
+      length > span_bytes - offset || chunk_bytes < 0) {
+    co_return core::InvalidArgument(
+        "RANGE_OUTSIDE_TENSOR", "offset_bytes ", offset, ", length_bytes ",
+        length, " and chunk_bytes ", chunk_bytes, " do not fit the ",
+        span_bytes, " bytes of ", tensor.name());
+  }
+  const int64_t end = length == 0 ? span_bytes : offset + length;
+  const int64_t step =
+      chunk_bytes == 0 ? kDefaultChunkBytes
+                       : std::min(chunk_bytes, context_.limits.max_chunk_bytes);
+  for (int64_t at = offset; at < end;) {
+    const std::span data(tensor.first() + at,
+                         static_cast<size_t>(std::min(step, end - at)));
+    const uint32_t crc = Crc32c(data);
+    if (tensor.version() != version) {
+      co_return core::Error(absl::StatusCode::kAborted, "TENSOR_CHANGED",
+                            absl::StrCat("tensor ", tensor.name(),
+                                         " was written during its download"));
+    }
+    const grpc::ByteBuffer chunk = MakeChunk(at, crc, data, found->tensor);
+    const bool sent = co_await out.Write(chunk);
+    if (!sent) co_return absl::CancelledError("the client is gone");
+    at += static_cast<int64_t>(data.size());
+    context_.statistics.AddDownloadedBytes(static_cast<int64_t>(data.size()));
+  }
+  co_return absl::OkStatus();
+}
+
+}  // namespace tensord::rpc

@@ -1,0 +1,251 @@
+#include "server/session/operation.h"
+
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "core/base/status.h"
+#include "core/executor/aliasing.h"
+
+namespace tensord::server {
+namespace {
+
+using TensorRef = std::shared_ptr<StoredTensor>;
+
+/// The tensors that a request names: found, not announced yet. Inline ones have
+/// a description and no tensor.
+struct Found {
+  TensorRef a, b, c, d;
+  OperationTensors descs;
+};
+
+absl::StatusOr<core::TensorDesc> DescOf(const InlineTensor& tensor,
+                                        absl::string_view name) {
+  core::TensorDesc desc{tensor.element_type, tensor.layout, 0};
+  TENSORD_RETURN_IF_ERROR(
+      core::ValidateLayout(desc.layout, core::SizeOf(desc.element_type), name));
+  const auto got = static_cast<int64_t>(tensor.data.size());
+  if (got != desc.span_bytes()) {
+    return core::InvalidArgument(
+        "INLINE_SIZE_MISMATCH", "inline data of ", name, " has ", got,
+        " bytes, its layout wants ", desc.span_bytes());
+  }
+  return desc;
+}
+
+absl::Status FindInput(const Session& session,
+                       const std::optional<InputRequest>& request,
+                       absl::string_view name, TensorRef* tensor,
+                       std::optional<core::TensorDesc>* desc,
+                       int64_t* inline_bytes) {
+  if (!request) return absl::OkStatus();
+  if (const auto* sent = std::get_if<InlineTensor>(&request->source)) {
+    TENSORD_ASSIGN_OR_RETURN(*desc, DescOf(*sent, name));
+    *inline_bytes += (*desc)->span_bytes();
+    return absl::OkStatus();
+  }
+  TENSORD_ASSIGN_OR_RETURN(
+      *tensor, session.Find(std::get<std::string>(request->source)));
+  *desc = (*tensor)->desc();
+  return absl::OkStatus();
+}
+
+absl::Status CheckInlineBytes(int64_t bytes, int64_t limit,
+                              absl::string_view what) {
+  if (bytes <= limit) return absl::OkStatus();
+  return core::InvalidArgument("INLINE_TOO_LARGE", what, " are ", bytes,
+                               " bytes, wanted at most ", limit,
+                               "; upload or keep it as a tensor instead");
+}
+
+absl::StatusOr<Found> FindTensors(const Session& session,
+                                  const OperationRequest& request,
+                                  int64_t max_inline_bytes) {
+  Found found;
+  int64_t inline_bytes = 0;
+  TENSORD_RETURN_IF_ERROR(FindInput(session, request.a, "a", &found.a,
+                                    &found.descs.a, &inline_bytes));
+  TENSORD_RETURN_IF_ERROR(FindInput(session, request.b, "b", &found.b,
+                                    &found.descs.b, &inline_bytes));
+  TENSORD_RETURN_IF_ERROR(FindInput(session, request.c, "c", &found.c,
+                                    &found.descs.c, &inline_bytes));
+  TENSORD_RETURN_IF_ERROR(
+      CheckInlineBytes(inline_bytes, max_inline_bytes, "the inline operands"));
+  if (!request.d.tensor.empty()) {
+    TENSORD_ASSIGN_OR_RETURN(found.d, session.Find(request.d.tensor));
+    found.descs.d = found.d->desc();
+  }
+  return found;
+}
+
+core::PlanKey KeyOf(const Session& session, const OperationRequest& request,
+                    const AnyDesc& desc) {
+  return {.problem = std::visit(
+              [](const auto& d) -> core::AnyProblem {
+                return core::Canonicalize(d);
+              },
+              desc),
+          .device = PlanDevice(session.device()),
+          .workspace_limit_bytes = request.workspace_limit_bytes,
+          .kernel = request.kernel,
+          .deterministic = request.deterministic};
+}
+
+/// The tensor that an input is read from, ready and announced.
+absl::StatusOr<TensorRef> Announce(const Session& session,
+                                   const InputRequest& request,
+                                   const TensorRef& found,
+                                   const core::TensorDesc& desc) {
+  TensorRef tensor = found;
+  if (const auto* sent = std::get_if<InlineTensor>(&request.source)) {
+    tensor = std::make_shared<StoredTensor>(
+        "(inline)", session.device().info().name, desc, session.memory());
+    TENSORD_RETURN_IF_ERROR(tensor->Allocate());
+    TENSORD_RETURN_IF_ERROR(tensor->BeginUpload(0));
+    if (!sent->data.empty()) {
+      std::memcpy(tensor->first(), sent->data.data(), sent->data.size());
+      tensor->Commit(desc.span_bytes());
+    }
+    tensor->EndUpload();
+  }
+  TENSORD_RETURN_IF_ERROR(tensor->BeginRead());
+  return tensor;
+}
+
+}  // namespace
+
+Operation::Operation(std::shared_ptr<Session> session)
+    : session_(std::move(session)) {}
+
+Operation::~Operation() { End(); }
+
+void Operation::End() {
+  for (TensorRef* const input : {&a_, &b_, &c_}) {
+    if (*input != nullptr) (*input)->EndRead();
+    input->reset();
+  }
+  if (std::exchange(d_announced_, false)) d_->EndWrite(result_);
+  if (std::exchange(d_is_new_, false) &&
+      result_ != StoredTensor::WriteResult::kWritten) {
+    session_->Remove(*d_);
+  }
+}
+
+absl::StatusOr<core::PlanKey> Operation::Key(Session& session,
+                                             const OperationRequest& request,
+                                             int64_t max_inline_bytes) {
+  TENSORD_ASSIGN_OR_RETURN(const Found found,
+                           FindTensors(session, request, max_inline_bytes));
+  TENSORD_ASSIGN_OR_RETURN(const OperationDesc made,
+                           MakeDesc(request, found.descs));
+  return KeyOf(session, request, made.desc);
+}
+
+absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
+    Engine& engine, std::shared_ptr<Session> session,
+    const OperationRequest& request, int64_t max_inline_bytes) {
+  TENSORD_ASSIGN_OR_RETURN(const Found found,
+                           FindTensors(*session, request, max_inline_bytes));
+  TENSORD_ASSIGN_OR_RETURN(OperationDesc made, MakeDesc(request, found.descs));
+  TENSORD_ASSIGN_OR_RETURN(
+      core::PlanCache::Lookup lookup,
+      engine.PlanFor(session->device(), KeyOf(*session, request, made.desc)));
+
+  // From here on the destructor takes back what was announced.
+  std::unique_ptr<Operation> operation(new Operation(session));
+  operation->plan_ = std::move(lookup.plan);
+  operation->report_ = {operation->plan_->kernel_name(), lookup.hit,
+                        operation->plan_->workspace_bytes};
+  const InputsRead reads = WhichInputs(request);
+  if (reads.a) {
+    TENSORD_ASSIGN_OR_RETURN(
+        operation->a_, Announce(*session, *request.a, found.a, *found.descs.a));
+  }
+  if (reads.b) {
+    TENSORD_ASSIGN_OR_RETURN(
+        operation->b_, Announce(*session, *request.b, found.b, *found.descs.b));
+  }
+  if (reads.c) {
+    TENSORD_ASSIGN_OR_RETURN(
+        operation->c_, Announce(*session, *request.c, found.c, *found.descs.c));
+  }
+  if (found.d != nullptr) {
+    operation->d_ = found.d;
+  } else if (request.d.is_inline) {
+    TENSORD_RETURN_IF_ERROR(CheckInlineBytes(
+        made.output.span_bytes(), max_inline_bytes, "the inline results"));
+    operation->output_is_inline_ = true;
+    operation->d_ = std::make_shared<StoredTensor>(
+        "", session->device().info().name, made.output, session->memory());
+  } else {
+    TENSORD_ASSIGN_OR_RETURN(operation->d_,
+                             session->Add(request.d.tensor_id, made.output));
+    operation->d_is_new_ = true;
+  }
+  TENSORD_RETURN_IF_ERROR(operation->d_->BeginWrite());
+  operation->d_announced_ = true;
+  operation->desc_ = std::move(made.desc);
+  operation->alpha_ = request.alpha;
+  operation->beta_ = request.beta;
+  operation->gamma_ = request.gamma;
+  return operation;
+}
+
+core::AnyOperands Operation::Operands() const {
+  const auto address = [](const TensorRef& tensor) -> const void* {
+    return tensor == nullptr ? nullptr : tensor->first();
+  };
+  const void* const a = address(a_);
+  const void* const b = address(b_);
+  const void* const c = address(c_);
+  void* const d = d_->first();
+  return std::visit(
+      [&](const auto& desc) -> core::AnyOperands {
+        using Desc = std::decay_t<decltype(desc)>;
+        if constexpr (std::is_same_v<Desc, core::PermutationDesc>) {
+          return core::PermutationOperands{a, d, alpha_};
+        } else if constexpr (std::is_same_v<Desc, core::ElementwiseDesc>) {
+          return core::ElementwiseOperands{a, b, c, d, alpha_, beta_, gamma_};
+        } else if constexpr (std::is_same_v<Desc, core::ReductionDesc>) {
+          return core::ReductionOperands{a, c, d, alpha_, beta_};
+        } else {
+          return core::ContractionOperands{a, b, c, d, alpha_, beta_};
+        }
+      },
+      desc_);
+}
+
+absl::Status Operation::Run(core::Stream& stream) {
+  const absl::Status status = Compute(stream);
+  // Before the response, so that the next request finds everything settled.
+  End();
+  return status;
+}
+
+absl::Status Operation::Compute(core::Stream& stream) {
+  for (const TensorRef& input : {a_, b_, c_}) {
+    if (input != nullptr) TENSORD_RETURN_IF_ERROR(input->CheckReady());
+  }
+  TENSORD_RETURN_IF_ERROR(d_->Allocate());
+  const core::AnyOperands operands = Operands();
+  TENSORD_RETURN_IF_ERROR(std::visit(
+      [](const auto& desc, const auto& addresses) {
+        if constexpr (requires { core::CheckAliasing(desc, addresses); }) {
+          return core::CheckAliasing(desc, addresses);
+        } else {
+          return core::Internal("WRONG_OPERANDS", "operands of another Desc");
+        }
+      },
+      desc_, operands));
+  // Scratch memory comes first, so that running out of it costs no contents.
+  TENSORD_ASSIGN_OR_RETURN(
+      const core::Buffer scratch,
+      core::Buffer::Allocate(*session_->memory(), plan_->workspace_bytes));
+  d_->StartWrite();
+  const absl::Status status = core::Execute(*plan_, operands, scratch, stream);
+  result_ = status.ok() ? StoredTensor::WriteResult::kWritten
+                        : StoredTensor::WriteResult::kFailed;
+  return status;
+}
+
+}  // namespace tensord::server

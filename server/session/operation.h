@@ -1,0 +1,86 @@
+// One request to compute: from names and labels to a result in place.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/executor/executor.h"
+#include "core/plan/plan.h"
+#include "server/engine/engine.h"
+#include "server/session/operation_request.h"
+#include "server/session/session.h"
+
+namespace tensord::server {
+
+/// What an Operation has found out and done.
+struct OperationReport {
+  absl::string_view kernel;
+  bool plan_cache_hit = false;
+  int64_t workspace_bytes = 0;
+};
+
+/// An operation in flight. Prepare() finds and validates everything and
+/// announces reads and writes, in the order of arrival; Run() computes, on the
+/// device's thread. Destroying it before Run() takes the announcements back.
+///
+/// `max_inline_bytes` bounds the inline operands together, and an inline
+/// result.
+///
+/// Threads  Prepare() and Run() may be on different threads, one after the
+///          other.
+class Operation {
+ public:
+  /// Errors  every error that the request itself can have, and NOT_FOUND,
+  ///         FAILED_PRECONDITION for its tensors; nothing has changed then.
+  static absl::StatusOr<std::unique_ptr<Operation>> Prepare(
+      Engine& engine, std::shared_ptr<Session> session,
+      const OperationRequest& request, int64_t max_inline_bytes);
+
+  /// The key by which the request is planned: what Prepare() does before it
+  /// asks for a plan, without announcing anything or needing contents.
+  static absl::StatusOr<core::PlanKey> Key(Session& session,
+                                           const OperationRequest& request,
+                                           int64_t max_inline_bytes);
+
+  Operation(const Operation&) = delete;
+  ~Operation();
+
+  /// Computes. The output is READY afterwards; on failure it is INVALID if
+  /// writing had begun and as before otherwise; a new one is gone.
+  ///
+  /// Errors  FAILED_PRECONDITION: an operation before this one, which should
+  ///         have written an input, failed. INVALID_ARGUMENT: d overlaps an
+  ///         input. RESOURCE_EXHAUSTED. INTERNAL.
+  absl::Status Run(core::Stream& stream);
+
+  const OperationReport& report() const { return report_; }
+  const StoredTensor& output() const { return *d_; }
+  bool output_is_inline() const { return output_is_inline_; }
+
+ private:
+  explicit Operation(std::shared_ptr<Session> session);
+
+  absl::Status Compute(core::Stream& stream);
+  /// Ends every announced read and write; a new output that was not written
+  /// goes.
+  void End();
+  /// The addresses and factors of this execution, for the operation of `desc_`.
+  core::AnyOperands Operands() const;
+
+  const std::shared_ptr<Session> session_;
+  AnyDesc desc_;
+  core::Scalar alpha_, beta_, gamma_;
+  std::shared_ptr<StoredTensor> a_, b_, c_;  // null when not read
+  std::shared_ptr<StoredTensor> d_;
+  bool d_announced_ = false;
+  bool d_is_new_ = false;
+  bool output_is_inline_ = false;
+  StoredTensor::WriteResult result_ = StoredTensor::WriteResult::kUntouched;
+  std::shared_ptr<const core::Plan> plan_;
+  OperationReport report_;
+};
+
+}  // namespace tensord::server

@@ -1,0 +1,168 @@
+#include "server/session/operation_request.h"
+
+#include <utility>
+
+#include "core/base/status.h"
+#include "core/ops/type_tables.h"
+
+namespace tensord::server {
+namespace {
+
+using core::ElementType;
+using core::OperandDesc;
+
+std::optional<OperandDesc> Combine(const std::optional<InputRequest>& request,
+                                   const std::optional<core::TensorDesc>& t) {
+  if (!request || !t) return std::nullopt;
+  return OperandDesc{t->element_type, t->layout, request->modes,
+                     request->unary};
+}
+
+absl::Status CheckPresent(const std::optional<OperandDesc>& input, bool is_read,
+                          absl::string_view name, absl::string_view factor) {
+  if (input || !is_read) return absl::OkStatus();
+  return core::InvalidArgument("INPUT_MISSING", "operand ", name,
+                               " is left out, but ", factor, " is not 0");
+}
+
+/// d, from the existing tensor or from the inputs.
+absl::StatusOr<OperandDesc> Output(const OutputRequest& request,
+                                   const OperationTensors& tensors,
+                                   const std::optional<OperandDesc>& a,
+                                   const std::optional<OperandDesc>& b,
+                                   const std::optional<OperandDesc>& c) {
+  if (tensors.d) {
+    return OperandDesc{tensors.d->element_type, tensors.d->layout,
+                       request.modes};
+  }
+  OperandDesc d{.modes = request.modes};
+  if (request.element_type) {
+    d.element_type = *request.element_type;
+  } else if (c) {
+    d.element_type = c->element_type;
+  } else if (a && b) {
+    d.element_type = core::WidestOf(a->element_type, b->element_type);
+  } else if (a || b) {
+    d.element_type = (a ? a : b)->element_type;
+  } else {
+    return core::InvalidArgument(
+        "ELEMENT_TYPE_UNKNOWN",
+        "d is a new tensor without element type, and no input says which");
+  }
+  core::ModeVector extents;
+  for (const core::Mode mode : request.modes) {
+    std::optional<int64_t> extent;
+    for (const auto* input : {&a, &b, &c}) {
+      if (!*input) continue;
+      const int at = core::PositionOf(mode, (*input)->modes);
+      if (at >= 0 && at < (*input)->layout.mode_count()) {
+        extent = (*input)->layout.extents[at];
+        break;
+      }
+    }
+    if (!extent) {
+      return core::InvalidArgument(
+          "MODE_EXTENT_UNKNOWN", "mode ", core::ToString(mode),
+          " of d is in no input; to broadcast along it, name an existing "
+          "tensor as d");
+    }
+    extents.push_back(*extent);
+  }
+  if (extents.size() > core::kMaxModes) {
+    return core::InvalidArgument("TOO_MANY_MODES", "d has ", extents.size(),
+                                 " modes, wanted at most ", core::kMaxModes);
+  }
+  d.layout = core::PackedLayout(extents, request.order);
+  return d;
+}
+
+/// Stands in for an input that is not read: as d, or as a scalar.
+OperandDesc Like(const OperandDesc& d, ElementType type) {
+  return {type,
+          core::PackedLayout(d.layout.extents, core::Order::kFirstModeFastest),
+          d.modes};
+}
+OperandDesc ScalarOf(ElementType type) { return {.element_type = type}; }
+
+}  // namespace
+
+absl::string_view NameOf(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kPermute: return "permute";
+    case OperationKind::kElementwise: return "elementwise";
+    case OperationKind::kReduce: return "reduce";
+    case OperationKind::kContract: return "contract";
+  }
+  __builtin_unreachable();
+}
+
+InputsRead WhichInputs(const OperationRequest& request) {
+  const bool alpha = !request.alpha.IsZero(), beta = !request.beta.IsZero(),
+             gamma = !request.gamma.IsZero();
+  switch (request.kind) {
+    case OperationKind::kPermute: return {alpha, false, false};
+    case OperationKind::kElementwise:
+      return {alpha, beta && request.b.has_value(), gamma};
+    case OperationKind::kReduce: return {alpha, false, beta};
+    case OperationKind::kContract: return {alpha, alpha, beta};
+  }
+  __builtin_unreachable();
+}
+
+absl::StatusOr<OperationDesc> MakeDesc(const OperationRequest& request,
+                                       const OperationTensors& tensors) {
+  std::optional<OperandDesc> a = Combine(request.a, tensors.a);
+  std::optional<OperandDesc> b = Combine(request.b, tensors.b);
+  std::optional<OperandDesc> c = Combine(request.c, tensors.c);
+  const InputsRead reads = WhichInputs(request);
+  const bool is_elementwise = request.kind == OperationKind::kElementwise;
+  TENSORD_RETURN_IF_ERROR(CheckPresent(a, reads.a, "a", "alpha"));
+  TENSORD_RETURN_IF_ERROR(
+      CheckPresent(b, reads.b, "b", is_elementwise ? "beta" : "alpha"));
+  TENSORD_RETURN_IF_ERROR(
+      CheckPresent(c, reads.c, "c", is_elementwise ? "gamma" : "beta"));
+  TENSORD_ASSIGN_OR_RETURN(const OperandDesc d,
+                           Output(request.d, tensors, a, b, c));
+
+  ElementType widest = d.element_type;
+  for (const auto* input : {&a, &b, &c}) {
+    if (*input) widest = core::WidestOf(widest, (*input)->element_type);
+  }
+  TENSORD_RETURN_IF_ERROR(core::ValidateScalar(request.alpha, widest, "alpha"));
+  TENSORD_RETURN_IF_ERROR(core::ValidateScalar(request.beta, widest, "beta"));
+  TENSORD_RETURN_IF_ERROR(core::ValidateScalar(request.gamma, widest, "gamma"));
+  const core::ComputeType compute =
+      request.compute_type.value_or(core::DefaultComputeType(widest));
+
+  OperationDesc result{
+      .desc = {},
+      .output = {d.element_type, d.layout, tensors.d ? tensors.d->offset : 0}};
+  switch (request.kind) {
+    case OperationKind::kPermute:
+      result.desc =
+          core::PermutationDesc{a ? *a : Like(d, d.element_type), d, compute};
+      break;
+    case OperationKind::kElementwise:
+      if (!c) c = Like(d, d.element_type);
+      if (!a) a = ScalarOf(b ? b->element_type : c->element_type);
+      result.desc = core::ElementwiseDesc{
+          *a, b, *c, d, request.op_ab, request.op, compute};
+      break;
+    case OperationKind::kReduce:
+      result.desc = core::ReductionDesc{a ? *a : Like(d, d.element_type), c, d,
+                                        request.op, compute};
+      break;
+    case OperationKind::kContract:
+      if (!a || !b) {
+        a = Like(d, d.element_type);
+        b = ScalarOf(d.element_type);
+      }
+      result.desc = core::ContractionDesc{*a, *b, c, d, compute};
+      break;
+  }
+  TENSORD_RETURN_IF_ERROR(std::visit(
+      [](const auto& desc) { return core::Validate(desc); }, result.desc));
+  return result;
+}
+
+}  // namespace tensord::server

@@ -1,0 +1,100 @@
+// An operation as a client asks for it, and the Desc that it amounts to.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/ops/contraction.h"
+#include "core/ops/elementwise.h"
+#include "core/ops/permutation.h"
+#include "core/ops/reduction.h"
+#include "core/ops/scalar.h"
+#include "core/plan/plan.h"
+#include "core/tensor/tensor.h"
+
+namespace tensord::server {
+
+enum class OperationKind { kPermute, kElementwise, kReduce, kContract };
+
+/// "permute", "elementwise", ...
+absl::string_view NameOf(OperationKind kind);
+
+/// A tensor sent with the request. `data` is the memory from the first to the
+/// last element and must outlive the request.
+struct InlineTensor {
+  core::ElementType element_type;
+  core::Layout layout;
+  absl::string_view data;
+};
+
+struct InputRequest {
+  std::variant<std::string, InlineTensor>
+      source;  // a name or the tensor itself
+  core::Modes modes;
+  core::UnaryOperator unary = core::UnaryOperator::kIdentity;
+};
+
+struct OutputRequest {
+  std::string tensor;  // existing tensor, or "" for a new one
+  core::Modes modes;
+  // For a new one:
+  std::string tensor_id;
+  std::optional<core::ElementType> element_type;
+  core::Order order = core::Order::kFirstModeFastest;
+  bool is_inline = false;
+};
+
+/// An operation as a client asks for it. Which fields count follows from the
+/// kind, as in the proto.
+struct OperationRequest {
+  OperationKind kind;
+  std::optional<InputRequest> a, b, c;
+  OutputRequest d;
+  core::Scalar alpha = core::kOne;
+  core::Scalar beta = core::kZero;
+  core::Scalar gamma = core::kOne;
+  core::BinaryOperator op_ab = core::BinaryOperator::kAdd;
+  core::BinaryOperator op = core::BinaryOperator::kAdd;  // or op_abc
+  std::optional<core::ComputeType> compute_type;
+  int64_t workspace_limit_bytes = core::kNoWorkspaceLimit;
+  std::string kernel;
+  bool deterministic = false;
+};
+
+using AnyDesc = std::variant<core::PermutationDesc, core::ElementwiseDesc,
+                             core::ReductionDesc, core::ContractionDesc>;
+
+/// The tensors that a request names or carries; absent ones it leaves out.
+struct OperationTensors {
+  std::optional<core::TensorDesc> a, b, c;
+  std::optional<core::TensorDesc> d;  // absent: a new one
+};
+
+/// Which inputs an operation reads: those whose factor is not zero.
+struct InputsRead {
+  bool a, b, c;
+};
+InputsRead WhichInputs(const OperationRequest& request);
+
+struct OperationDesc {
+  AnyDesc desc;             // valid
+  core::TensorDesc output;  // of d, also when it is new
+};
+
+/// The Desc of `request` on `tensors`, with all that was left out filled in.
+///
+/// A new d gets the extents of the inputs, c's element type or else the widest
+/// of a and b, and a packed layout. An input that is not read and was left out
+/// is replaced by one that fits.
+///
+/// Errors  INVALID_ARGUMENT: an input that is read was left out, the extent of
+///         a mode of d is not known, a factor does not fit the types, and all
+///         that Validate() refuses. UNIMPLEMENTED: no row of the type table.
+absl::StatusOr<OperationDesc> MakeDesc(const OperationRequest& request,
+                                       const OperationTensors& tensors);
+
+}  // namespace tensord::server

@@ -1,0 +1,158 @@
+#include "server/session/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/status.h"
+
+namespace tensord::server {
+namespace {
+
+constexpr absl::string_view kTensors = "/tensors/";
+constexpr size_t kMaxIdLength = 128;
+
+absl::Status ValidateId(absl::string_view id) {
+  const auto is_allowed = [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ||
+           c == '-' || c == '.';
+  };
+  if (id.size() > kMaxIdLength ||
+      !std::all_of(id.begin(), id.end(), is_allowed)) {
+    return core::InvalidArgument(
+        "TENSOR_ID_MALFORMED", "tensor_id '", id.substr(0, kMaxIdLength),
+        "' wanted as 1 to ", kMaxIdLength, " letters, digits, '_', '-' or '.'");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NoSuchTensor(absl::string_view name) {
+  return core::NotFound("TENSOR_NOT_FOUND", "tensor '", name,
+                        "' does not exist");
+}
+
+}  // namespace
+
+absl::string_view SessionOfTensor(absl::string_view tensor_name) {
+  const size_t at = tensor_name.find(kTensors);
+  return at == absl::string_view::npos ? absl::string_view()
+                                       : tensor_name.substr(0, at);
+}
+
+Session::Session(std::string name, uint64_t number, Device& device,
+                 SessionOptions options)
+    : name_(std::move(name)),
+      number_(number),
+      device_(device),
+      options_(std::move(options)),
+      memory_(std::make_shared<core::LimitingResource>(
+          device.memory(), options_.memory_quota_bytes, "session quota")),
+      touched_(absl::Now()) {}
+
+absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Add(
+    absl::string_view tensor_id, core::TensorDesc desc) {
+  TENSORD_RETURN_IF_ERROR(core::ValidateTensor(desc));
+  TENSORD_RETURN_IF_ERROR(ValidateId(tensor_id));
+  absl::MutexLock lock(&mutex_);
+  if (closed_) {
+    return core::NotFound("SESSION_NOT_FOUND", "session '", name_,
+                          "' was closed");
+  }
+  std::string name;
+  do {
+    name = absl::StrCat(
+        name_, kTensors,
+        tensor_id.empty() ? absl::StrCat("t", next_id_++) : tensor_id);
+  } while (tensor_id.empty() && tensors_.contains(name));
+  if (tensors_.contains(name)) {
+    return core::Error(absl::StatusCode::kAlreadyExists,
+                       "TENSOR_ALREADY_EXISTS",
+                       absl::StrCat("tensor '", name, "' exists already"));
+  }
+  auto tensor = std::make_shared<StoredTensor>(name, device_.info().name,
+                                               std::move(desc), memory_);
+  tensors_.emplace(std::move(name), tensor);
+  return tensor;
+}
+
+absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Find(
+    absl::string_view tensor_name) const {
+  if (SessionOfTensor(tensor_name) != name_) {
+    return core::InvalidArgument("TENSOR_NAME_MALFORMED", "tensor '",
+                                 tensor_name, "' wanted as ", name_, kTensors,
+                                 "{tensor}");
+  }
+  absl::MutexLock lock(&mutex_);
+  const auto found = tensors_.find(std::string(tensor_name));
+  if (found == tensors_.end()) return NoSuchTensor(tensor_name);
+  return found->second;
+}
+
+absl::Status Session::Remove(absl::string_view tensor_name) {
+  // Declared first: the last reference must not go under the lock.
+  std::shared_ptr<StoredTensor> removed;
+  absl::MutexLock lock(&mutex_);
+  const auto found = tensors_.find(std::string(tensor_name));
+  if (found == tensors_.end()) return NoSuchTensor(tensor_name);
+  removed = std::move(found->second);
+  tensors_.erase(found);
+  return absl::OkStatus();
+}
+
+void Session::Remove(const StoredTensor& tensor) {
+  std::shared_ptr<StoredTensor> removed;
+  absl::MutexLock lock(&mutex_);
+  const auto found = tensors_.find(tensor.name());
+  if (found == tensors_.end() || found->second.get() != &tensor) return;
+  removed = std::move(found->second);
+  tensors_.erase(found);
+}
+
+std::vector<std::shared_ptr<StoredTensor>> Session::List(
+    absl::string_view after, int count) const {
+  std::vector<std::shared_ptr<StoredTensor>> list;
+  absl::MutexLock lock(&mutex_);
+  for (auto at = tensors_.upper_bound(std::string(after));
+       at != tensors_.end() && std::ssize(list) < count; ++at) {
+    list.push_back(at->second);
+  }
+  return list;
+}
+
+int64_t Session::tensor_count() const {
+  absl::MutexLock lock(&mutex_);
+  return std::ssize(tensors_);
+}
+
+void Session::Touch() {
+  absl::MutexLock lock(&mutex_);
+  touched_ = absl::Now();
+}
+
+void Session::BeginUse() {
+  absl::MutexLock lock(&mutex_);
+  ++uses_;
+}
+
+void Session::EndUse() {
+  absl::MutexLock lock(&mutex_);
+  --uses_;
+  touched_ = absl::Now();
+}
+
+bool Session::IsExpired(absl::Time now) const {
+  absl::MutexLock lock(&mutex_);
+  return uses_ == 0 && now - touched_ > options_.lease;
+}
+
+void Session::Close() {
+  decltype(tensors_) closing;
+  absl::MutexLock lock(&mutex_);
+  closed_ = true;
+  closing.swap(tensors_);
+}
+
+}  // namespace tensord::server

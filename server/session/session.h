@@ -1,0 +1,119 @@
+// What one client holds: tensors, a memory quota, a lease.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "core/memory/limiting_resource.h"
+#include "core/tensor/tensor.h"
+#include "server/engine/engine.h"
+#include "server/session/stored_tensor.h"
+
+namespace tensord::server {
+
+struct SessionOptions {
+  std::string job;
+  absl::Duration lease;
+  int64_t memory_quota_bytes = 0;
+};
+
+/// Threads   safe for concurrent use.
+/// Lifetime  shared by the manager and by requests under way. Tensors keep the
+///           quota alive on their own.
+class Session {
+ public:
+  /// Requires  `device` outlives it. `number` is unique in the server.
+  Session(std::string name, uint64_t number, Device& device,
+          SessionOptions options);
+
+  const std::string& name() const { return name_; }
+  /// Identifies the session in the device's queue.
+  uint64_t number() const { return number_; }
+  const SessionOptions& options() const { return options_; }
+  Device& device() const { return device_; }
+  const std::shared_ptr<core::LimitingResource>& memory() const {
+    return memory_;
+  }
+
+  /// Adds a tensor without memory, named `tensor_id` or, for "", by the server.
+  ///
+  /// Errors  INVALID_ARGUMENT: a malformed id, an invalid layout.
+  ///         ALREADY_EXISTS. NOT_FOUND: the session was closed meanwhile.
+  absl::StatusOr<std::shared_ptr<StoredTensor>> Add(absl::string_view tensor_id,
+                                                    core::TensorDesc desc);
+
+  /// Errors  NOT_FOUND; INVALID_ARGUMENT: not a tensor name of this session.
+  absl::StatusOr<std::shared_ptr<StoredTensor>> Find(
+      absl::string_view tensor_name) const;
+
+  /// Forgets a tensor; its memory returns when its last user is done.
+  /// Errors  as Find.
+  absl::Status Remove(absl::string_view tensor_name);
+  /// Forgets this very tensor, and not one that took its name since.
+  void Remove(const StoredTensor& tensor);
+
+  /// Up to `count` tensors whose names follow `after`, by name.
+  std::vector<std::shared_ptr<StoredTensor>> List(absl::string_view after,
+                                                  int count) const;
+  int64_t tensor_count() const;
+
+  /// Starts the lease anew.
+  void Touch();
+  /// Keeps the lease from running out until as many calls of EndUse().
+  void BeginUse();
+  void EndUse();
+  bool IsExpired(absl::Time now) const;
+
+  /// Forgets all tensors and takes no new ones.
+  void Close();
+
+ private:
+  const std::string name_;
+  const uint64_t number_;
+  Device& device_;
+  const SessionOptions options_;
+  const std::shared_ptr<core::LimitingResource> memory_;
+
+  mutable absl::Mutex mutex_;
+  std::map<std::string, std::shared_ptr<StoredTensor>, std::less<>> tensors_
+      ABSL_GUARDED_BY(mutex_);  // by full name
+  int64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  absl::Time touched_ ABSL_GUARDED_BY(mutex_);
+  int uses_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+/// Keeps a session's lease while it lives, and starts it anew at the end.
+class SessionUse {
+ public:
+  explicit SessionUse(std::shared_ptr<Session> session)
+      : session_(std::move(session)) {
+    session_->BeginUse();
+  }
+  SessionUse(SessionUse&&) = default;
+  SessionUse& operator=(SessionUse&&) = delete;
+  ~SessionUse() {
+    if (session_ != nullptr) session_->EndUse();
+  }
+
+  Session& operator*() const { return *session_; }
+  Session* operator->() const { return session_.get(); }
+
+ private:
+  std::shared_ptr<Session> session_;
+};
+
+/// `sessions/{session}` of `sessions/{session}/tensors/{tensor}`, or "" when
+/// `tensor_name` is not of that form.
+absl::string_view SessionOfTensor(absl::string_view tensor_name);
+
+}  // namespace tensord::server

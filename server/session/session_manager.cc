@@ -1,0 +1,155 @@
+#include "server/session/session_manager.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/status.h"
+
+namespace tensord::server {
+namespace {
+
+constexpr absl::Duration kReapInterval = absl::Milliseconds(200);
+constexpr size_t kMaxJobLength = 128;
+
+/// 128 random bits: who does not know a session's name cannot guess it.
+absl::StatusOr<std::string> RandomName() {
+  std::array<char, 16> bytes;
+  if (getrandom(bytes.data(), bytes.size(), 0) != std::ssize(bytes)) {
+    return core::Internal("NO_RANDOMNESS", "getrandom() failed");
+  }
+  return absl::StrCat("sessions/", absl::BytesToHexString(absl::string_view(
+                                       bytes.data(), bytes.size())));
+}
+
+absl::Status NoSuchSession(absl::string_view name) {
+  return core::NotFound("SESSION_NOT_FOUND", "session '", name,
+                        "' does not exist or its lease ran out");
+}
+
+}  // namespace
+
+SessionManager::SessionManager(Engine& engine, const SessionLimits& limits,
+                               std::function<void(const Session&)> on_expired)
+    : engine_(engine), limits_(limits), on_expired_(std::move(on_expired)) {
+  reaper_ = std::thread([this] { CloseExpired(); });
+}
+
+SessionManager::~SessionManager() {
+  {
+    absl::MutexLock lock(&mutex_);
+    closing_ = true;
+  }
+  reaper_.join();
+  for (const auto& [name, session] : sessions_) session->Close();
+}
+
+absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
+    const OpenRequest& request) {
+  const absl::Duration lease = request.lease == absl::ZeroDuration()
+                                   ? limits_.default_lease
+                                   : request.lease;
+  if (lease < absl::Seconds(1) || lease > limits_.max_lease) {
+    return core::InvalidArgument("LEASE_OUT_OF_RANGE", "lease is ",
+                                 absl::FormatDuration(lease), ", wanted 1s to ",
+                                 absl::FormatDuration(limits_.max_lease));
+  }
+  if (request.memory_quota_bytes < 0) {
+    return core::InvalidArgument("QUOTA_NEGATIVE", "memory_quota_bytes is ",
+                                 request.memory_quota_bytes, ", wanted >= 0");
+  }
+  const auto is_printable = [](char c) { return c >= ' ' && c <= '~'; };
+  if (request.job.size() > kMaxJobLength ||
+      !std::all_of(request.job.begin(), request.job.end(), is_printable)) {
+    return core::InvalidArgument("JOB_MALFORMED", "job label wanted as up to ",
+                                 kMaxJobLength, " printable characters, got ",
+                                 request.job.size());
+  }
+  TENSORD_ASSIGN_OR_RETURN(Device * device, engine_.FindDevice(request.device));
+  const int64_t most =
+      limits_.quota_bytes > 0
+          ? std::min(limits_.quota_bytes, device->memory_limit_bytes())
+          : device->memory_limit_bytes();
+  const int64_t quota = request.memory_quota_bytes > 0
+                            ? std::min(request.memory_quota_bytes, most)
+                            : most;
+  TENSORD_ASSIGN_OR_RETURN(std::string name, RandomName());
+  absl::MutexLock lock(&mutex_);
+  if (std::ssize(sessions_) >= limits_.max_sessions) {
+    return core::ResourceExhausted("TOO_MANY_SESSIONS", "the server has ",
+                                   sessions_.size(), " sessions, its limit is ",
+                                   limits_.max_sessions, "; retry later");
+  }
+  auto session = std::make_shared<Session>(
+      name, next_number_++, *device, SessionOptions{request.job, lease, quota});
+  sessions_.emplace(std::move(name), session);
+  return session;
+}
+
+absl::StatusOr<std::shared_ptr<Session>> SessionManager::Find(
+    absl::string_view name) {
+  std::shared_ptr<Session> session;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = sessions_.find(std::string(name));
+    if (found == sessions_.end()) return NoSuchSession(name);
+    session = found->second;
+  }
+  session->Touch();
+  return session;
+}
+
+absl::Status SessionManager::Close(absl::string_view name) {
+  std::shared_ptr<Session> session;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = sessions_.find(std::string(name));
+    if (found == sessions_.end()) return NoSuchSession(name);
+    session = std::move(found->second);
+    sessions_.erase(found);
+  }
+  session->Close();
+  return absl::OkStatus();
+}
+
+int64_t SessionManager::session_count() const {
+  absl::MutexLock lock(&mutex_);
+  return std::ssize(sessions_);
+}
+
+int64_t SessionManager::tensor_count() const {
+  absl::MutexLock lock(&mutex_);
+  int64_t count = 0;
+  for (const auto& [name, session] : sessions_) {
+    count += session->tensor_count();
+  }
+  return count;
+}
+
+void SessionManager::CloseExpired() {
+  absl::MutexLock lock(&mutex_);
+  while (!mutex_.AwaitWithTimeout(absl::Condition(&closing_), kReapInterval)) {
+    const absl::Time now = absl::Now();
+    std::vector<std::shared_ptr<Session>> expired;
+    std::erase_if(sessions_, [&](const auto& entry) {
+      if (!entry.second->IsExpired(now)) return false;
+      expired.push_back(entry.second);
+      return true;
+    });
+    if (expired.empty()) continue;
+    mutex_.Unlock();
+    for (const auto& session : expired) {
+      session->Close();
+      on_expired_(*session);
+    }
+    expired.clear();
+    mutex_.Lock();
+  }
+}
+
+}  // namespace tensord::server

@@ -1,0 +1,147 @@
+#include "server/session/stored_tensor.h"
+
+#include <cstring>
+#include <utility>
+
+#include "core/base/status.h"
+
+namespace tensord::server {
+namespace {
+
+const char* Describe(TensorState state) {
+  switch (state) {
+    case TensorState::kEmpty: return "it has no contents yet";
+    case TensorState::kPartial: return "its upload is not complete";
+    case TensorState::kPending: return "an operation is writing it";
+    case TensorState::kReady: return "it is ready";
+    case TensorState::kInvalid:
+      return "the operation that should have written it failed";
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+StoredTensor::StoredTensor(std::string name, std::string device,
+                           core::TensorDesc desc,
+                           std::shared_ptr<core::MemoryResource> memory)
+    : name_(std::move(name)),
+      device_(std::move(device)),
+      desc_(std::move(desc)),
+      memory_(std::move(memory)) {}
+
+absl::Status StoredTensor::Allocate() {
+  const int64_t bytes = desc_.offset_bytes() + desc_.span_bytes();
+  if (tensor_.buffer.bytes() == bytes) return absl::OkStatus();
+  TENSORD_ASSIGN_OR_RETURN(core::Buffer buffer,
+                           core::Buffer::Allocate(*memory_, bytes));
+  if (desc_.offset > 0 || !core::IsDense(desc_.layout)) {
+    std::memset(buffer.data(), 0, static_cast<size_t>(bytes));
+  }
+  tensor_ = {desc_, std::move(buffer)};
+  return absl::OkStatus();
+}
+
+TensorState StoredTensor::state() const {
+  absl::MutexLock lock(&mutex_);
+  return writes_ > 0 ? TensorState::kPending : contents_;
+}
+
+int64_t StoredTensor::committed_bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return committed_bytes_;
+}
+
+uint64_t StoredTensor::version() const {
+  absl::MutexLock lock(&mutex_);
+  return version_;
+}
+
+absl::Status StoredTensor::BeginRead() {
+  absl::MutexLock lock(&mutex_);
+  if (writes_ == 0 && contents_ != TensorState::kReady) {
+    return core::FailedPrecondition("TENSOR_NOT_READY", "tensor ", name_,
+                                    " cannot be read: ", Describe(contents_));
+  }
+  ++reads_;
+  return absl::OkStatus();
+}
+
+void StoredTensor::EndRead() {
+  absl::MutexLock lock(&mutex_);
+  --reads_;
+}
+
+absl::Status StoredTensor::CheckReady() const {
+  absl::MutexLock lock(&mutex_);
+  if (contents_ == TensorState::kReady) return absl::OkStatus();
+  return core::FailedPrecondition("TENSOR_NOT_READY", "tensor ", name_,
+                                  " cannot be read: ", Describe(contents_));
+}
+
+absl::Status StoredTensor::BeginWrite() {
+  absl::MutexLock lock(&mutex_);
+  if (uploading_) {
+    return core::FailedPrecondition("TENSOR_BUSY", "tensor ", name_,
+                                    " is being uploaded");
+  }
+  ++writes_;
+  return absl::OkStatus();
+}
+
+void StoredTensor::StartWrite() {
+  absl::MutexLock lock(&mutex_);
+  contents_ = TensorState::kInvalid;
+  committed_bytes_ = 0;
+  ++version_;
+}
+
+void StoredTensor::EndWrite(WriteResult result) {
+  absl::MutexLock lock(&mutex_);
+  --writes_;
+  if (result == WriteResult::kWritten) {
+    contents_ = TensorState::kReady;
+    committed_bytes_ = desc_.span_bytes();
+  }
+}
+
+bool StoredTensor::in_use() const {
+  absl::MutexLock lock(&mutex_);
+  return reads_ > 0 || writes_ > 0;
+}
+
+absl::Status StoredTensor::BeginUpload(int64_t offset_bytes) {
+  absl::MutexLock lock(&mutex_);
+  if (uploading_ || reads_ > 0 || writes_ > 0) {
+    return core::FailedPrecondition(
+        "TENSOR_BUSY", "tensor ", name_,
+        uploading_ ? " is being uploaded already" : " is used by an operation");
+  }
+  const bool resumes =
+      contents_ == TensorState::kPartial && offset_bytes == committed_bytes_;
+  if (offset_bytes != 0 && !resumes) {
+    return core::InvalidArgument(
+        "CHUNK_OUT_OF_ORDER", "upload to ", name_, " starts at byte ",
+        offset_bytes, ", wanted 0 or ",
+        contents_ == TensorState::kPartial ? committed_bytes_ : 0);
+  }
+  uploading_ = true;
+  if (!resumes) committed_bytes_ = 0;
+  contents_ =
+      desc_.span_bytes() == 0 ? TensorState::kReady : TensorState::kPartial;
+  ++version_;
+  return absl::OkStatus();
+}
+
+void StoredTensor::Commit(int64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  committed_bytes_ += bytes;
+  if (committed_bytes_ == desc_.span_bytes()) contents_ = TensorState::kReady;
+}
+
+void StoredTensor::EndUpload() {
+  absl::MutexLock lock(&mutex_);
+  uploading_ = false;
+}
+
+}  // namespace tensord::server

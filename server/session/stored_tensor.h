@@ -1,0 +1,109 @@
+// A tensor of a session, and who is using it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "core/tensor/tensor.h"
+
+namespace tensord::server {
+
+/// What a client may know of a tensor's contents.
+enum class TensorState {
+  kEmpty,
+  kPartial,  // an upload is under way or broke off
+  kPending,  // an operation that writes it is queued or running
+  kReady,
+  kInvalid,  // the operation that should have written it failed
+};
+
+/// A tensor that requests look up by name and keep alive while they use it.
+///
+/// Operations announce their reads and writes when they are received, which is
+/// the order in which they take effect, and end them when they are done.
+///
+/// Threads   safe for concurrent use. Contents: whoever has begun a write or an
+///           upload and not ended it may write them; readers are in order
+///           behind or before it.
+/// Lifetime  shared; `memory` lives as long.
+class StoredTensor {
+ public:
+  /// Requires  ValidateTensor(desc).ok(). Owns no memory before Allocate().
+  StoredTensor(std::string name, std::string device, core::TensorDesc desc,
+               std::shared_ptr<core::MemoryResource> memory);
+
+  const std::string& name() const { return name_; }
+  const std::string& device() const { return device_; }
+  const core::TensorDesc& desc() const { return desc_; }
+
+  /// Allocates the memory unless that has happened; zeroes it if the layout has
+  /// gaps or an offset, which nobody would write.
+  ///
+  /// Requires  no concurrent call; done before any access.
+  /// Errors    RESOURCE_EXHAUSTED.
+  absl::Status Allocate();
+
+  /// Address of the first element.
+  /// Requires  Allocate().ok() before.
+  std::byte* first() const { return tensor_.first(); }
+
+  TensorState state() const;
+  int64_t committed_bytes() const;
+  /// Changes with every change of the contents.
+  uint64_t version() const;
+
+  /// Announces an operation that reads the contents.
+  /// Errors  FAILED_PRECONDITION, reason TENSOR_NOT_READY: there are none and
+  ///         none are to come.
+  absl::Status BeginRead();
+  void EndRead();
+  /// OK when the contents can be read now.
+  /// Errors  FAILED_PRECONDITION, reason TENSOR_NOT_READY.
+  absl::Status CheckReady() const;
+
+  /// Announces an operation that writes the contents.
+  /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: an upload is under way.
+  absl::Status BeginWrite();
+  /// The write starts now: the contents are undefined until it ends.
+  void StartWrite();
+  enum class WriteResult {
+    kWritten,
+    kUntouched,  // it never started: the contents are what they were
+    kFailed,
+  };
+  void EndWrite(WriteResult result);
+
+  /// True when an operation has announced a read or a write.
+  bool in_use() const;
+
+  /// Starts an upload at `offset_bytes` of the first element.
+  /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: operations or another
+  ///         upload use the tensor. INVALID_ARGUMENT, reason
+  ///         CHUNK_OUT_OF_ORDER: the offset is neither 0 nor committed_bytes().
+  absl::Status BeginUpload(int64_t offset_bytes);
+  /// The next `bytes` bytes are in place and verified.
+  void Commit(int64_t bytes);
+  void EndUpload();
+
+ private:
+  const std::string name_;
+  const std::string device_;
+  const core::TensorDesc desc_;
+  const std::shared_ptr<core::MemoryResource> memory_;
+  core::Tensor tensor_;
+
+  mutable absl::Mutex mutex_;
+  TensorState contents_ ABSL_GUARDED_BY(mutex_) = TensorState::kEmpty;
+  int64_t committed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  int reads_ ABSL_GUARDED_BY(mutex_) = 0;
+  int writes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool uploading_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace tensord::server

@@ -1,0 +1,69 @@
+#include "server/telemetry/log.h"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "core/base/status.h"
+
+namespace tensord::server {
+namespace {
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug: return spdlog::level::debug;
+    case LogLevel::kInfo: return spdlog::level::info;
+    case LogLevel::kWarning: return spdlog::level::warn;
+    case LogLevel::kError: return spdlog::level::err;
+  }
+  __builtin_unreachable();
+}
+
+void AppendValue(std::string* line, absl::string_view value) {
+  const bool plain =
+      !value.empty() && std::all_of(value.begin(), value.end(), [](char c) {
+        return c > ' ' && c <= '~' && c != '"' && c != '\\' && c != '=';
+      });
+  if (plain) {
+    absl::StrAppend(line, value);
+  } else {
+    absl::StrAppend(line, "\"", absl::CEscape(value), "\"");
+  }
+}
+
+}  // namespace
+
+Log::Log(LogLevel least)
+    : logger_(std::make_shared<spdlog::logger>(
+          "tensord", std::make_shared<spdlog::sinks::stderr_sink_mt>())) {
+  logger_->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  logger_->set_level(ToSpdlog(least));
+  logger_->flush_on(spdlog::level::debug);
+}
+
+Log::~Log() = default;
+
+void Log::Event(LogLevel level, absl::string_view event,
+                std::initializer_list<LogField> fields) {
+  if (!logger_->should_log(ToSpdlog(level))) return;
+  std::string line(event);
+  for (const LogField& field : fields) {
+    absl::StrAppend(&line, " ", field.key(), "=");
+    AppendValue(&line, field.value());
+  }
+  logger_->log(ToSpdlog(level), "{}", line);
+}
+
+absl::StatusOr<LogLevel> LogLevelFromName(absl::string_view name) {
+  if (name == "debug") return LogLevel::kDebug;
+  if (name == "info") return LogLevel::kInfo;
+  if (name == "warning") return LogLevel::kWarning;
+  if (name == "error") return LogLevel::kError;
+  return core::InvalidArgument("LOG_LEVEL_UNKNOWN", "log level is '", name,
+                               "', wanted debug, info, warning or error");
+}
+
+}  // namespace tensord::server
