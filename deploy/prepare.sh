@@ -1,0 +1,54 @@
+# Steps that deploy/quickstart and tests/run share. Sourced, from the repository root.
+
+say() { printf '\n== %s (%ds)\n' "$1" "$SECONDS"; }
+fail() { printf '\nerror: %s\n' "$1" >&2; exit 1; }
+
+# Installs the packages of deploy/packages.txt that are missing.
+install_packages() {
+  local missing=()
+  local package
+  for package in $(grep -v '^#' deploy/packages.txt); do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
+      missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  say "installing ${#missing[@]} packages"
+  local root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || fail "cannot install as $(id -un) without sudo: ${missing[*]}"
+    root=(sudo)
+  fi
+  export DEBIAN_FRONTEND=noninteractive
+  "${root[@]}" apt-get update -qq || fail "apt-get update failed; is a package mirror reachable?"
+  "${root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
+    fail "apt-get could not install: ${missing[*]}"
+}
+
+# Configures and builds into $1: options of cmake up to --, then targets.
+build() {
+  local folder=$1 options=()
+  shift
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
+  shift
+  mkdir -p "$folder"
+  cmake -S . -B "$folder" -G Ninja "${options[@]}" >"$folder/configure.log" 2>&1 ||
+    { tail -n 20 "$folder/configure.log" >&2; fail "cmake failed, see $folder/configure.log"; }
+  ninja -C "$folder" "$@" || fail "the build failed"
+}
+
+# Makes a Python environment in build/venv with the client and $@ (requirement files) installed, unless
+# that has been done for the same sources.
+python_environment() {
+  local stamp
+  stamp=$(cat client/python/pyproject.toml client/python/setup.py proto/tensord/v1/*.proto "$@" \
+    $(find client/python/tensord -name '*.py' -not -path '*/_generated/*') | sha256sum)
+  [ -f build/venv/stamp ] && [ "$(cat build/venv/stamp)" = "$stamp" ] && return
+  say "installing the Python client"
+  [ -x build/venv/bin/pip ] || /usr/bin/python3 -m venv build/venv || fail "python3 -m venv failed"
+  local requirements=()
+  local file
+  for file in "$@"; do requirements+=(-r "$file"); done
+  build/venv/bin/pip install -q --disable-pip-version-check ./client/python "${requirements[@]}" ||
+    fail "pip could not install the Python client; is a package index reachable?"
+  printf '%s' "$stamp" >build/venv/stamp
+}
