@@ -55,7 +55,7 @@ absl::StatusOr<OperandDesc> Output(const OutputRequest& request,
     for (const auto* input : {&a, &b, &c}) {
       if (!*input) continue;
       const int at = core::PositionOf(mode, (*input)->modes);
-      if (at >= 0 && at < (*input)->layout.mode_count()) {
+      if (at >= 0) {
         extent = (*input)->layout.extents[at];
         break;
       }
@@ -121,6 +121,9 @@ absl::StatusOr<OperationDesc> MakeDesc(const OperationRequest& request,
       CheckPresent(b, reads.b, "b", is_elementwise ? "beta" : "alpha"));
   TENSORD_RETURN_IF_ERROR(
       CheckPresent(c, reads.c, "c", is_elementwise ? "gamma" : "beta"));
+  if (a) TENSORD_RETURN_IF_ERROR(core::ValidateOperand(*a, "a"));
+  if (b) TENSORD_RETURN_IF_ERROR(core::ValidateOperand(*b, "b"));
+  if (c) TENSORD_RETURN_IF_ERROR(core::ValidateOperand(*c, "c"));
   TENSORD_ASSIGN_OR_RETURN(const OperandDesc d,
                            Output(request.d, tensors, a, b, c));
 

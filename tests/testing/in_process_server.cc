@@ -1,0 +1,48 @@
+#include "tests/testing/in_process_server.h"
+
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+
+namespace tensord::testing {
+namespace {
+
+std::string NewFolder() {
+  std::string name =
+      (std::filesystem::temp_directory_path() / "tensord-test-XXXXXX").string();
+  return mkdtemp(name.data());
+}
+
+}  // namespace
+
+InProcessServer::InProcessServer(const InProcessOptions& options)
+    : folder_(NewFolder()),
+      address_(absl::StrCat("unix:", folder_, "/socket")),
+      log_(server::LogLevel::kError),
+      engine_(server::Engine::Create(options.engine).value()),
+      sessions_(*engine_, options.sessions, [](const server::Session&) {}),
+      context_{.engine = *engine_,
+               .sessions = sessions_,
+               .log = log_,
+               .statistics = statistics_,
+               .queue_limit = options.engine.queue_limit,
+               .limits = {}},
+      rpc_(rpc::RpcServer::Start({.listen = {address_}, .loop_count = 2},
+                                 context_)
+               .value()) {}
+
+InProcessServer::~InProcessServer() {
+  rpc_.reset();
+  std::filesystem::remove_all(folder_);
+}
+
+std::shared_ptr<grpc::Channel> InProcessServer::NewChannel() const {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(address_, grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
+}  // namespace tensord::testing

@@ -1,0 +1,53 @@
+// A whole server inside a test.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "server/engine/engine.h"
+#include "server/rpc/rpc_server.h"
+#include "server/rpc/service_context.h"
+#include "server/session/session_manager.h"
+#include "server/telemetry/log.h"
+#include "server/telemetry/statistics.h"
+
+namespace tensord::testing {
+
+struct InProcessOptions {
+  server::EngineOptions engine = {.cpu_threads = 2,
+                                  .memory_limit_bytes = int64_t{256} << 20};
+  server::SessionLimits sessions;
+};
+
+/// Serves on a Unix socket of its own, with the CPU as device.
+class InProcessServer {
+ public:
+  explicit InProcessServer(const InProcessOptions& options = {});
+  ~InProcessServer();
+
+  const std::string& address() const { return address_; }
+  /// A channel that shares its connection with no other.
+  std::shared_ptr<grpc::Channel> NewChannel() const;
+
+  server::Engine& engine() { return *engine_; }
+  server::Device& device() { return *engine_->devices().front(); }
+  server::SessionManager& sessions() { return sessions_; }
+  rpc::RpcServer& rpc() { return *rpc_; }
+
+  /// Bytes that tensors and operations hold on the device.
+  int64_t used_bytes() { return device().memory_statistics().used_bytes; }
+
+ private:
+  std::string folder_;
+  std::string address_;
+  server::Log log_;
+  server::Statistics statistics_;
+  std::unique_ptr<server::Engine> engine_;
+  server::SessionManager sessions_;
+  rpc::ServiceContext context_;
+  std::unique_ptr<rpc::RpcServer> rpc_;
+};
+
+}  // namespace tensord::testing

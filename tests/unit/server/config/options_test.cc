@@ -1,0 +1,76 @@
+#include "server/config/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <variant>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace tensord::server {
+namespace {
+
+std::variant<Options, int> Parse(std::vector<const char*> flags) {
+  flags.insert(flags.begin(), "tensord");
+  return ParseOptions(static_cast<int>(flags.size()), flags.data());
+}
+
+TEST(OptionsTest, DefaultsListenOnLoopback) {
+  const auto parsed = Parse({});
+  const Options* const options = std::get_if<Options>(&parsed);
+  ASSERT_NE(options, nullptr);
+  EXPECT_THAT(options->listen, ::testing::ElementsAre("localhost:8470"));
+  EXPECT_EQ(options->engine.queue_limit, 1024);
+}
+
+TEST(OptionsTest, FlagsReachTheirPlace) {
+  const auto parsed =
+      Parse({"--listen=unix:/tmp/x", "--listen=127.0.0.1:0", "--threads=3",
+             "--memory-limit-bytes=1000", "--session-quota-bytes=500",
+             "--max-sessions=7", "--lease-seconds=5", "--queue-limit=9",
+             "--rpc-threads=4", "--drain-timeout-seconds=1.5",
+             "--log-level=error", "--plan-cache-entries=11"});
+  const Options* const options = std::get_if<Options>(&parsed);
+  ASSERT_NE(options, nullptr);
+  EXPECT_THAT(options->listen,
+              ::testing::ElementsAre("unix:/tmp/x", "127.0.0.1:0"));
+  EXPECT_EQ(options->engine.cpu_threads, 3);
+  EXPECT_EQ(options->engine.memory_limit_bytes, 1000);
+  EXPECT_EQ(options->engine.queue_limit, 9);
+  EXPECT_EQ(options->engine.plan_cache_entries, 11);
+  EXPECT_EQ(options->sessions.quota_bytes, 500);
+  EXPECT_EQ(options->sessions.max_sessions, 7);
+  EXPECT_EQ(options->sessions.default_lease, absl::Seconds(5));
+  EXPECT_EQ(options->loop_count, 4);
+  EXPECT_EQ(options->drain_timeout, absl::Milliseconds(1500));
+  EXPECT_EQ(options->log_level, LogLevel::kError);
+}
+
+TEST(OptionsTest, HelpEndsWellAndMistakesEndWithTwo) {
+  EXPECT_EQ(std::get<int>(Parse({"--help"})), 0);
+  EXPECT_EQ(std::get<int>(Parse({"--version"})), 0);
+  EXPECT_EQ(std::get<int>(Parse({"--unknown"})), 2);
+  EXPECT_EQ(std::get<int>(Parse({"--threads=many"})), 2);
+  EXPECT_EQ(std::get<int>(Parse({"--devices=cuda"})), 2);
+  EXPECT_EQ(std::get<int>(Parse({"--listen=0.0.0.0:8470"})), 2);
+}
+
+TEST(OptionsTest, ListeningBeyondLoopbackNeedsTheFlag) {
+  for (const char* address :
+       {"localhost:1", "127.0.0.1:0", "127.9.9.9:80", "[::1]:80", "unix:a"}) {
+    EXPECT_TRUE(ValidateListen(address, false).ok()) << address;
+  }
+  EXPECT_EQ(core::ReasonOf(ValidateListen("0.0.0.0:8470", false)),
+            "LISTEN_NEEDS_TLS");
+  EXPECT_TRUE(ValidateListen("0.0.0.0:8470", true).ok());
+  for (const char* address : {"localhost", ":80", "localhost:x",
+                              "localhost:70000", "localhost:-1", ""}) {
+    EXPECT_EQ(core::ReasonOf(ValidateListen(address, true)),
+              "ADDRESS_MALFORMED")
+        << address;
+  }
+}
+
+}  // namespace
+}  // namespace tensord::server

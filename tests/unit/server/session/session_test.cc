@@ -1,0 +1,100 @@
+#include "server/session/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "core/base/status.h"
+#include "server/session/session_manager.h"
+
+namespace tensord::server {
+namespace {
+
+core::TensorDesc Vector(int64_t extent) {
+  return {core::ElementType::kFloat32,
+          core::PackedLayout({extent}, core::Order::kFirstModeFastest)};
+}
+
+class SessionTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Engine> engine_ =
+      Engine::Create({.cpu_threads = 1, .memory_limit_bytes = 1 << 20}).value();
+  Session session_{"sessions/s", 1, *engine_->devices().front(),
+                   SessionOptions{"job", absl::Seconds(60), 4096}};
+};
+
+TEST_F(SessionTest, NamesTensorsAndFindsThem) {
+  const auto named = session_.Add("x", Vector(4));
+  ASSERT_TRUE(named.ok());
+  EXPECT_EQ((*named)->name(), "sessions/s/tensors/x");
+  EXPECT_EQ(*session_.Find("sessions/s/tensors/x"), *named);
+  const auto unnamed = session_.Add("", Vector(4));
+  ASSERT_TRUE(unnamed.ok());
+  EXPECT_NE((*unnamed)->name(), (*named)->name());
+}
+
+TEST_F(SessionTest, ChosenNamesAvoidThoseOfTheClient) {
+  ASSERT_TRUE(session_.Add("t1", Vector(1)).ok());
+  const auto unnamed = session_.Add("", Vector(1));
+  ASSERT_TRUE(unnamed.ok());
+  EXPECT_NE((*unnamed)->name(), "sessions/s/tensors/t1");
+}
+
+TEST_F(SessionTest, RefusesNamesOfOthers) {
+  EXPECT_EQ(core::ReasonOf(session_.Find("sessions/o/tensors/x").status()),
+            "TENSOR_NAME_MALFORMED");
+  EXPECT_EQ(core::ReasonOf(session_.Find("sessions/s/tensors/x").status()),
+            "TENSOR_NOT_FOUND");
+  EXPECT_EQ(core::ReasonOf(session_.Add("a b", Vector(1)).status()),
+            "TENSOR_ID_MALFORMED");
+}
+
+TEST_F(SessionTest, RemovesThisVeryTensorOnly) {
+  const auto first = session_.Add("x", Vector(1));
+  ASSERT_TRUE(session_.Remove("sessions/s/tensors/x").ok());
+  const auto second = session_.Add("x", Vector(1));
+  session_.Remove(**first);
+  EXPECT_TRUE(session_.Find("sessions/s/tensors/x").ok());
+  session_.Remove(**second);
+  EXPECT_FALSE(session_.Find("sessions/s/tensors/x").ok());
+}
+
+TEST_F(SessionTest, QuotaBoundsItsTensorsAndComesBack) {
+  const auto big = session_.Add("big", Vector(1024));
+  ASSERT_TRUE((*big)->Allocate().ok());
+  const auto more = session_.Add("more", Vector(1));
+  const absl::Status full = (*more)->Allocate();
+  EXPECT_EQ(core::ReasonOf(full), "MEMORY_LIMIT");
+  EXPECT_THAT(std::string(full.message()),
+              ::testing::HasSubstr("session quota"));
+  EXPECT_EQ(session_.memory()->used_bytes(), 4096);
+}
+
+TEST_F(SessionTest, ClosedSessionTakesNoTensors) {
+  ASSERT_TRUE(session_.Add("x", Vector(1)).ok());
+  session_.Close();
+  EXPECT_EQ(session_.tensor_count(), 0);
+  EXPECT_EQ(core::ReasonOf(session_.Add("y", Vector(1)).status()),
+            "SESSION_NOT_FOUND");
+}
+
+TEST_F(SessionTest, LeaseRunsOutUnlessInUse) {
+  const absl::Time later = absl::Now() + absl::Seconds(61);
+  EXPECT_TRUE(session_.IsExpired(later));
+  EXPECT_FALSE(session_.IsExpired(absl::Now()));
+  session_.BeginUse();
+  EXPECT_FALSE(session_.IsExpired(later));
+  session_.EndUse();
+  EXPECT_TRUE(session_.IsExpired(later));
+}
+
+TEST_F(SessionTest, SessionOfTensorTakesTheNameApart) {
+  EXPECT_EQ(SessionOfTensor("sessions/s/tensors/x"), "sessions/s");
+  EXPECT_EQ(SessionOfTensor("x"), "");
+}
+
+}  // namespace
+}  // namespace tensord::server
