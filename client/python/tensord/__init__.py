@@ -1,0 +1,81 @@
+"""Client of the tensord tensor-compute server.
+
+    import numpy as np, tensord
+
+    with tensord.connect("localhost:8470") as session:
+        a = session.upload(np.random.rand(500, 40, 60))
+        b = session.upload(np.random.rand(60, 40, 300))
+        c = session.einsum("ijk,kjl->il", a, b)
+        print(c.numpy().sum())
+
+The generated messages and stubs of the server's contract are in `tensord.v1`.
+"""
+
+from tensord.dtypes import bfloat16
+from tensord.errors import (
+    Aborted,
+    AlreadyExists,
+    Cancelled,
+    DataLoss,
+    DeadlineExceeded,
+    Error,
+    FailedPrecondition,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    OutOfRange,
+    PermissionDenied,
+    ResourceExhausted,
+    Unauthenticated,
+    Unavailable,
+    Unimplemented,
+)
+from tensord.operations import Options
+from tensord.reports import (
+    Device,
+    ExecutionReport,
+    KernelCandidate,
+    Limits,
+    Plan,
+    ServerInfo,
+    ServerStats,
+    SessionInfo,
+)
+from tensord.serve import serve
+from tensord.session import Session, connect
+from tensord.tensor import RemoteTensor
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Aborted",
+    "AlreadyExists",
+    "Cancelled",
+    "DataLoss",
+    "DeadlineExceeded",
+    "Device",
+    "Error",
+    "ExecutionReport",
+    "FailedPrecondition",
+    "Internal",
+    "InvalidArgument",
+    "KernelCandidate",
+    "Limits",
+    "NotFound",
+    "Options",
+    "OutOfRange",
+    "PermissionDenied",
+    "Plan",
+    "RemoteTensor",
+    "ResourceExhausted",
+    "ServerInfo",
+    "ServerStats",
+    "Session",
+    "SessionInfo",
+    "Unauthenticated",
+    "Unavailable",
+    "Unimplemented",
+    "bfloat16",
+    "connect",
+    "serve",
+]

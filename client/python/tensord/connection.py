@@ -1,0 +1,159 @@
+"""Channels to one server, and calls on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, TypeVar
+
+import grpc
+
+from tensord.errors import DeadlineExceeded, FailedPrecondition, from_rpc_error
+from tensord.v1 import (
+    admin_pb2_grpc,
+    compute_pb2_grpc,
+    plan_pb2_grpc,
+    session_pb2_grpc,
+    tensor_pb2,
+    tensor_pb2_grpc,
+)
+
+Response = TypeVar("Response", covariant=True)
+
+# Channels to one address would share a connection otherwise.
+_CHANNEL_OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
+
+
+class Method(Protocol[Response]):
+    """A unary method of a stub."""
+
+    def __call__(self, request: Any, *, timeout: float | None) -> Response: ...
+
+
+class Connection:
+    """Two channels to a server: bulk transfers do not delay the other calls.
+
+    Safe for use by many threads.
+
+    Attributes:
+        address: Where the server is.
+        admin, session, tensor, compute, plan: Stubs of the services; their methods
+            are passed to `call`.
+    """
+
+    def __init__(self, address: str, timeout: float) -> None:
+        """Connects when the first call is made.
+
+        Args:
+            address: `host:port` or `unix:/path`.
+            timeout: Default deadline of a call, in seconds; `math.inf` for none.
+        """
+        self.address = address
+        self.timeout = timeout
+        self._closed = False
+        self._calls = grpc.insecure_channel(address, options=_CHANNEL_OPTIONS)
+        self._bulk = grpc.insecure_channel(address, options=_CHANNEL_OPTIONS)
+        self.admin = admin_pb2_grpc.AdminServiceStub(self._calls)
+        self.session = session_pb2_grpc.SessionServiceStub(self._calls)
+        self.tensor = tensor_pb2_grpc.TensorServiceStub(self._calls)
+        self.compute = compute_pb2_grpc.ComputeServiceStub(self._calls)
+        self.plan = plan_pb2_grpc.PlanServiceStub(self._calls)
+        # Chunks pass as bytes, see chunks.py.
+        self._upload = self._bulk.stream_unary(
+            "/tensord.v1.TensorService/UploadTensor",
+            response_deserializer=tensor_pb2.UploadTensorResponse.FromString,
+        )
+        self._download = self._bulk.unary_stream(
+            "/tensord.v1.TensorService/DownloadTensor",
+            request_serializer=tensor_pb2.DownloadTensorRequest.SerializeToString,
+        )
+
+    def call(
+        self, method: Method[Response], request: Any, timeout: float | None = None
+    ) -> Response:
+        """Makes one unary call.
+
+        Args:
+            method: A method of one of the stubs.
+            request: Its request.
+            timeout: Deadline in seconds; None for the default.
+
+        Raises:
+            Error: As the status says.
+        """
+        self._check_open()
+        deadline = self._deadline(timeout)
+        try:
+            return method(request, timeout=deadline)
+        except (grpc.RpcError, ValueError) as error:
+            what = request.DESCRIPTOR.name.removesuffix("Request")
+            raise self._translated(error, what, deadline) from None
+
+    def upload(
+        self, messages: Iterable[bytes], timeout: float
+    ) -> tensor_pb2.UploadTensorResponse:
+        """Sends a stream of encoded `UploadTensorRequest`.
+
+        Raises:
+            Error: As the status says.
+        """
+        self._check_open()
+        deadline = self._deadline(timeout)
+        try:
+            return self._upload(iter(messages), timeout=deadline)
+        except (grpc.RpcError, ValueError) as error:
+            raise self._translated(error, "UploadTensor", deadline) from None
+
+    def download(
+        self, request: tensor_pb2.DownloadTensorRequest, timeout: float
+    ) -> Iterator[bytes]:
+        """Yields encoded `DownloadTensorResponse`; closing it ends the call.
+
+        Raises:
+            Error: As the status says.
+        """
+        self._check_open()
+        deadline = self._deadline(timeout)
+        stream = None
+        try:
+            stream = self._download(request, timeout=deadline)
+            yield from stream
+        except (grpc.RpcError, ValueError) as error:
+            raise self._translated(error, "DownloadTensor", deadline) from None
+        finally:
+            if stream is not None:
+                stream.cancel()
+
+    def close(self) -> None:
+        """Ends every call and both channels."""
+        self._closed = True
+        self._calls.close()
+        self._bulk.close()
+
+    def _deadline(self, timeout: float | None) -> float | None:
+        seconds = self.timeout if timeout is None else timeout
+        return None if math.isinf(seconds) else seconds
+
+    def _translated(
+        self, error: Exception, what: str, deadline: float | None
+    ) -> Exception:
+        """Returns this package's exception for what gRPC raised.
+
+        Callers raise it at once and keep no variable for it: a frame that refers to
+        its own exception would keep tensors alive until the garbage collector runs.
+        """
+        if not isinstance(error, grpc.RpcError):
+            # gRPC's word for a channel that another thread has closed meanwhile.
+            return self._closed_error() if self._closed else error
+        if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED and deadline is not None:
+            return DeadlineExceeded(f"{what} took longer than {deadline:.3g} s")
+        return from_rpc_error(error)
+
+    def _closed_error(self) -> FailedPrecondition:
+        return FailedPrecondition(
+            f"the session with {self.address} is closed", reason="SESSION_CLOSED"
+        )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise self._closed_error()

@@ -1,0 +1,105 @@
+"""NumPy dtypes, element types and compute types."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from tensord.errors import InvalidArgument
+from tensord.v1 import compute_pb2, tensor_pb2
+
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+
+# Little-endian, as bytes travel.
+_ELEMENT_TYPES: dict[np.dtype, tensor_pb2.ElementType] = {
+    np.dtype("<f2"): tensor_pb2.ELEMENT_TYPE_FLOAT16,
+    bfloat16: tensor_pb2.ELEMENT_TYPE_BFLOAT16,
+    np.dtype("<f4"): tensor_pb2.ELEMENT_TYPE_FLOAT32,
+    np.dtype("<f8"): tensor_pb2.ELEMENT_TYPE_FLOAT64,
+    np.dtype("<c8"): tensor_pb2.ELEMENT_TYPE_COMPLEX64,
+    np.dtype("<c16"): tensor_pb2.ELEMENT_TYPE_COMPLEX128,
+    np.dtype("<i1"): tensor_pb2.ELEMENT_TYPE_INT8,
+    np.dtype("<i2"): tensor_pb2.ELEMENT_TYPE_INT16,
+    np.dtype("<i4"): tensor_pb2.ELEMENT_TYPE_INT32,
+    np.dtype("<i8"): tensor_pb2.ELEMENT_TYPE_INT64,
+    np.dtype("<u1"): tensor_pb2.ELEMENT_TYPE_UINT8,
+    np.dtype("?"): tensor_pb2.ELEMENT_TYPE_BOOL,
+}
+_DTYPES: dict[int, np.dtype] = {e: dtype for dtype, e in _ELEMENT_TYPES.items()}
+
+DTYPES: tuple[np.dtype, ...] = tuple(_ELEMENT_TYPES)
+"""Every dtype that a tensor can have."""
+
+COMPUTE_TYPES: dict[str, int] = {
+    name.removeprefix("COMPUTE_TYPE_").lower(): compute_pb2.ComputeType.Value(name)
+    for name in compute_pb2.ComputeType.keys()
+    if name != "COMPUTE_TYPE_UNSPECIFIED"
+}
+"""Compute types by the names that `compute_type=` takes."""
+
+
+def wire_dtype(dtype: npt.DTypeLike) -> np.dtype:
+    """Returns `dtype` in the byte order of the wire.
+
+    Raises:
+        InvalidArgument: Tensors cannot have this dtype.
+    """
+    wanted = np.dtype(dtype).newbyteorder("<")
+    if wanted not in _ELEMENT_TYPES:
+        raise InvalidArgument(
+            f"a tensor cannot have dtype {np.dtype(dtype)}, wanted one of "
+            + ", ".join(map(str, DTYPES)),
+            reason="ELEMENT_TYPE_UNKNOWN",
+        )
+    return wanted
+
+
+def element_type_of(dtype: npt.DTypeLike) -> tensor_pb2.ElementType:
+    """Returns the `ElementType` of a dtype.
+
+    Raises:
+        InvalidArgument: Tensors cannot have this dtype.
+    """
+    return _ELEMENT_TYPES[wire_dtype(dtype)]
+
+
+def dtype_of(element_type: int) -> np.dtype:
+    """Returns the dtype of an `ElementType`.
+
+    Raises:
+        InvalidArgument: The server speaks of a type that this client lacks.
+    """
+    try:
+        return _DTYPES[element_type]
+    except KeyError:
+        raise InvalidArgument(
+            f"element type {element_type} is unknown to this client",
+            reason="ELEMENT_TYPE_UNKNOWN",
+        ) from None
+
+
+def compute_type_of(
+    compute_type: str | npt.DTypeLike | None,
+) -> int:
+    """Returns the `ComputeType` of a name, e.g. "tf32", or of a dtype.
+
+    Args:
+        compute_type: None leaves the choice to the server.
+
+    Raises:
+        InvalidArgument: There is no such compute type.
+    """
+    if compute_type is None:
+        return compute_pb2.COMPUTE_TYPE_UNSPECIFIED
+    name = (
+        compute_type if isinstance(compute_type, str) else str(np.dtype(compute_type))
+    )
+    try:
+        return COMPUTE_TYPES[name.lower()]
+    except KeyError:
+        raise InvalidArgument(
+            f"compute type {name!r} is unknown, wanted one of "
+            + ", ".join(COMPUTE_TYPES),
+            reason="COMPUTE_TYPE_UNKNOWN",
+        ) from None

@@ -1,0 +1,154 @@
+"""Exceptions, one for each status with which a call can end.
+
+Every exception is a `tensord.Error` and, where Python has a natural counterpart,
+also that: `InvalidArgument` is a `ValueError`, `NotFound` a `KeyError`, and so on.
+"""
+
+from __future__ import annotations
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from tensord.v1 import error_pb2
+
+_DETAIL_KEY = "tensord-error-bin"
+
+
+class Error(Exception):
+    """A call failed.
+
+    Attributes:
+        code: Status of the call.
+        message: What failed, where, what was got and what was wanted.
+        reason: The cause for programs, e.g. `MODE_EXTENT_MISMATCH`; may be empty.
+        cutensor_status: What cuTENSOR would have returned, e.g. `INVALID_VALUE`;
+            empty when the server did not say.
+    """
+
+    code: grpc.StatusCode = grpc.StatusCode.UNKNOWN
+
+    def __init__(
+        self, message: str, *, reason: str = "", cutensor_status: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.reason = reason
+        self.cutensor_status = cutensor_status
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Cancelled(Error):
+    """The call was cancelled."""
+
+    code = grpc.StatusCode.CANCELLED
+
+
+class InvalidArgument(Error, ValueError):
+    """The request is wrong in itself."""
+
+    code = grpc.StatusCode.INVALID_ARGUMENT
+
+
+class DeadlineExceeded(Error, TimeoutError):
+    """The call took longer than its `timeout`."""
+
+    code = grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+class NotFound(Error, KeyError):
+    """The server knows no session or tensor of that name."""
+
+    code = grpc.StatusCode.NOT_FOUND
+
+
+class AlreadyExists(Error):
+    """The name is taken."""
+
+    code = grpc.StatusCode.ALREADY_EXISTS
+
+
+class PermissionDenied(Error, PermissionError):
+    """The caller may not do this."""
+
+    code = grpc.StatusCode.PERMISSION_DENIED
+
+
+class Unauthenticated(Error, PermissionError):
+    """The server does not know the caller."""
+
+    code = grpc.StatusCode.UNAUTHENTICATED
+
+
+class ResourceExhausted(Error, MemoryError):
+    """A quota, the device's memory or a queue is full; free something or retry."""
+
+    code = grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+class FailedPrecondition(Error):
+    """The right request at the wrong moment, e.g. on a tensor without contents."""
+
+    code = grpc.StatusCode.FAILED_PRECONDITION
+
+
+class Aborted(Error):
+    """Something else intervened; start over."""
+
+    code = grpc.StatusCode.ABORTED
+
+
+class OutOfRange(Error, ValueError):
+    """A place beyond the end was asked for."""
+
+    code = grpc.StatusCode.OUT_OF_RANGE
+
+
+class Unimplemented(Error, NotImplementedError):
+    """The request makes sense, but nothing here can do it."""
+
+    code = grpc.StatusCode.UNIMPLEMENTED
+
+
+class Internal(Error):
+    """A fault of the server or of the transport."""
+
+    code = grpc.StatusCode.INTERNAL
+
+
+class Unavailable(Error, ConnectionError):
+    """No server can be reached, or it is shutting down."""
+
+    code = grpc.StatusCode.UNAVAILABLE
+
+
+class DataLoss(Error):
+    """Data arrived damaged, time and again."""
+
+    code = grpc.StatusCode.DATA_LOSS
+
+
+_BY_CODE: dict[grpc.StatusCode, type[Error]] = {
+    cls.code: cls for cls in Error.__subclasses__()
+}
+
+
+def from_rpc_error(error: grpc.RpcError) -> Error:
+    """Returns the exception that says what `error` says.
+
+    Args:
+        error: As gRPC raises it; it is the failed call as well.
+    """
+    detail = error_pb2.ErrorDetail()
+    for key, value in error.trailing_metadata() or ():
+        if key == _DETAIL_KEY:
+            try:
+                detail.ParseFromString(value)
+            except DecodeError:
+                detail.Clear()
+    return _BY_CODE.get(error.code(), Error)(
+        error.details() or error.code().name,
+        reason=detail.reason,
+        cutensor_status=detail.cutensor_status,
+    )

@@ -1,0 +1,439 @@
+"""Operations as NumPy users write them, turned into requests."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from tensord import dtypes, operators
+from tensord.errors import InvalidArgument
+from tensord.subscripts import Modes, mode_labels, parse_subscripts
+from tensord.tensor import RemoteTensor, flat_bytes, packed_layout
+from tensord.v1 import compute_pb2, tensor_pb2
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Outcome = TypeVar("Outcome")
+TensorLike = Union[RemoteTensor, npt.ArrayLike]
+Factor = Union[int, float, complex]
+
+_REQUESTS = {
+    "permute": compute_pb2.PermuteRequest,
+    "elementwise": compute_pb2.ElementwiseRequest,
+    "reduce": compute_pb2.ReduceRequest,
+    "contract": compute_pb2.ContractRequest,
+}
+
+
+class Options(TypedDict, total=False):
+    """What every operation can be told besides its operands.
+
+    Attributes:
+        out: Existing tensor that receives the result; it is returned.
+        name: Name of a new result. Without one the server chooses, and the result
+            leaves the server with its last reference.
+        dtype: Element type of a new result; by default that of `c`, else the widest
+            of the inputs.
+        compute_type: Precision of the arithmetic: "float32", "tf32", "3xtf32", ...
+            or a dtype; by default from the element types.
+        algorithm: Name of the kernel to use, as `explain` shows them.
+        workspace_limit_bytes: Most scratch memory.
+        deterministic: Pins the choice of the kernel.
+        timeout: Deadline in seconds.
+    """
+
+    out: RemoteTensor | None
+    name: str | None
+    dtype: npt.DTypeLike | None
+    compute_type: str | npt.DTypeLike | None
+    algorithm: str | None
+    workspace_limit_bytes: int | None
+    deterministic: bool
+    timeout: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Settings:
+    """Options with their defaults; refuses unknown ones."""
+
+    out: RemoteTensor | None = None
+    name: str | None = None
+    dtype: npt.DTypeLike | None = None
+    compute_type: str | npt.DTypeLike | None = None
+    algorithm: str | None = None
+    workspace_limit_bytes: int | None = None
+    deterministic: bool = False
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.out is not None and not isinstance(self.out, RemoteTensor):
+            raise InvalidArgument(
+                f"out is of type {type(self.out).__name__}, wanted a RemoteTensor",
+                reason="OUTPUT_NOT_REMOTE",
+            )
+        if self.out is not None and (self.name or self.dtype is not None):
+            raise InvalidArgument(
+                "name and dtype are for a new tensor, got them together with out",
+                reason="OUTPUT_EXISTS",
+            )
+
+
+class _Input(NamedTuple):
+    tensor: TensorLike | None
+    modes: Modes | None
+    operator: str | None = None
+
+
+class Operations(abc.ABC, Generic[Outcome]):
+    """The operations; what becomes of a request is up to the subclass.
+
+    Operands are RemoteTensors or anything that `numpy.asarray` takes. Modes are a
+    string or a sequence of ints, one label for each mode. A factor of zero means that
+    its operand is not read; it may be None then.
+
+    All of them raise:
+        InvalidArgument: Modes, extents, operators or factors do not fit together, or
+            `out` overlaps an input.
+        Unimplemented: No kernel takes these element types or this problem.
+        NotFound: An operand or `out` was deleted.
+        FailedPrecondition: An operand has no contents (`TENSOR_NOT_READY`).
+        ResourceExhausted: The result does not fit the quota or the device.
+        DeadlineExceeded: It took longer than `timeout`.
+    """
+
+    def permute(
+        self,
+        a: TensorLike | None,
+        modes_a: Modes,
+        modes_d: Modes,
+        *,
+        alpha: Factor = 1,
+        op_a: str | None = None,
+        **options: Unpack[Options],
+    ) -> Outcome:
+        """Computes `d = alpha * op_a(a)` with the modes in another order.
+
+        >>> session.permute(a, "ijk", "kji", alpha=2.0)
+
+        Args:
+            a: Input.
+            modes_a: Its modes; those that only `d` has are broadcast along, which
+                takes an `out` of their extents.
+            modes_d: Modes of the result.
+            alpha: Factor.
+            op_a: Unary operator, e.g. "sqrt".
+            **options: See `Options`.
+        """
+        return self._submit(
+            "permute",
+            {"a": _Input(a, modes_a, op_a)},
+            modes_d,
+            {"alpha": alpha},
+            options,
+        )
+
+    def elementwise(
+        self,
+        a: TensorLike | None,
+        modes_a: Modes | None,
+        c: TensorLike | None,
+        modes_c: Modes | None,
+        modes_d: Modes,
+        *,
+        op: str = "add",
+        b: TensorLike | None = None,
+        modes_b: Modes | None = None,
+        op_ab: str = "add",
+        alpha: Factor = 1,
+        beta: Factor = 1,
+        gamma: Factor = 1,
+        op_a: str | None = None,
+        op_b: str | None = None,
+        op_c: str | None = None,
+        **options: Unpack[Options],
+    ) -> Outcome:
+        """Computes `d = op(alpha * op_a(a), gamma * op_c(c))`, element by element.
+
+        With `b`, it is `d = op(op_ab(alpha * op_a(a), beta * op_b(b)), gamma * op_c(c))`.
+
+        >>> session.elementwise(a, "ij", c, "ji", "ij", op="max")
+        >>> session.elementwise(a, "ij", c, "ij", "ij", b=scale, modes_b="j", op_ab="mul")
+
+        Args:
+            a, b, c: Inputs; a mode of the result that one lacks is broadcast.
+            modes_a, modes_b, modes_c: Their modes.
+            modes_d: Modes of the result.
+            op: Binary operator that takes `c`: "add", "mul", "max" or "min".
+            op_ab: Binary operator between `a` and `b`.
+            alpha, beta, gamma: Factors of `a`, `b` and `c`.
+            op_a, op_b, op_c: Unary operators, e.g. "sqrt".
+            **options: See `Options`.
+        """
+        inputs = {"a": _Input(a, modes_a, op_a), "c": _Input(c, modes_c, op_c)}
+        factors = {"alpha": alpha, "gamma": gamma}
+        fields = {"op_abc": operators.binary_operator(op)}
+        if b is not None or modes_b is not None:
+            inputs["b"] = _Input(b, modes_b, op_b)
+            factors["beta"] = beta
+            fields["op_ab"] = operators.binary_operator(op_ab)
+        return self._submit("elementwise", inputs, modes_d, factors, options, fields)
+
+    def reduce(
+        self,
+        a: TensorLike | None,
+        modes_a: Modes,
+        modes_d: Modes,
+        *,
+        op: str = "add",
+        c: TensorLike | None = None,
+        alpha: Factor = 1,
+        beta: Factor = 0,
+        op_a: str | None = None,
+        op_c: str | None = None,
+        **options: Unpack[Options],
+    ) -> Outcome:
+        """Computes `d = alpha * reduce(op_a(a)) + beta * op_c(c)`.
+
+        >>> session.reduce(a, "ijk", "k", op="max")
+
+        Args:
+            a: Input.
+            modes_a: Its modes; those that `d` lacks are reduced over.
+            modes_d: Modes of the result, and of `c`.
+            op: "add", "mul", "max" or "min".
+            c: Addend; None means `out` when `beta` is not 0.
+            alpha, beta: Factors.
+            op_a, op_c: Unary operators, e.g. "abs".
+            **options: See `Options`.
+        """
+        inputs = {"a": _Input(a, modes_a, op_a)}
+        addend = _addend(c, beta, options)
+        if addend is not None:
+            inputs["c"] = _Input(addend, modes_d, op_c)
+        return self._submit(
+            "reduce",
+            inputs,
+            modes_d,
+            {"alpha": alpha, "beta": beta},
+            options,
+            {"op": operators.binary_operator(op)},
+        )
+
+    def contract(
+        self,
+        a: TensorLike | None,
+        modes_a: Modes,
+        b: TensorLike | None,
+        modes_b: Modes,
+        modes_d: Modes,
+        *,
+        c: TensorLike | None = None,
+        alpha: Factor = 1,
+        beta: Factor = 0,
+        op_a: str | None = None,
+        op_b: str | None = None,
+        op_c: str | None = None,
+        **options: Unpack[Options],
+    ) -> Outcome:
+        """Computes `d = alpha * a * b + beta * c`, summed over the modes `d` lacks.
+
+        >>> session.contract(a, "ik", b, "kj", "ij")
+
+        Args:
+            a, b: Inputs.
+            modes_a, modes_b: Their modes.
+            modes_d: Modes of the result, and of `c`.
+            c: Addend; None means `out` when `beta` is not 0.
+            alpha, beta: Factors.
+            op_a, op_b, op_c: None or "conj".
+            **options: See `Options`.
+        """
+        inputs = {"a": _Input(a, modes_a, op_a), "b": _Input(b, modes_b, op_b)}
+        addend = _addend(c, beta, options)
+        if addend is not None:
+            inputs["c"] = _Input(addend, modes_d, op_c)
+        return self._submit(
+            "contract", inputs, modes_d, {"alpha": alpha, "beta": beta}, options
+        )
+
+    def einsum(
+        self,
+        subscripts: str,
+        *operands: TensorLike,
+        c: TensorLike | None = None,
+        alpha: Factor = 1,
+        beta: Factor = 0,
+        **options: Unpack[Options],
+    ) -> Outcome:
+        """Computes `d = alpha * einsum(subscripts, *operands) + beta * c`.
+
+        Takes what one operation can do: two operands are contracted, one is
+        transposed or summed. Labels are letters, each once per operand. Extents must
+        be equal: an extent of 1 is not stretched.
+
+        >>> session.einsum("ijk,kjl->il", a, b)
+
+        Args:
+            subscripts: As in NumPy; without `->` the result has the labels that occur
+                once, in alphabetical order.
+            *operands: One or two.
+            c: Addend of the result's shape; None means `out` when `beta` is not 0.
+            alpha, beta: Factors.
+            **options: See `Options`.
+
+        Raises:
+            Unimplemented: More than two operands, an ellipsis, or a label twice in
+                one operand (`SUBSCRIPTS_UNSUPPORTED`).
+        """
+        inputs, output = parse_subscripts(subscripts, len(operands))
+        if len(inputs) == 2:
+            return self.contract(
+                operands[0],
+                inputs[0],
+                operands[1],
+                inputs[1],
+                output,
+                c=c,
+                alpha=alpha,
+                beta=beta,
+                **options,
+            )
+        (modes_a,) = inputs
+        if len(output) < len(modes_a):
+            return self.reduce(
+                operands[0], modes_a, output, c=c, alpha=alpha, beta=beta, **options
+            )
+        addend = _addend(c, beta, options)
+        if addend is None:
+            return self.permute(operands[0], modes_a, output, alpha=alpha, **options)
+        return self.elementwise(
+            operands[0],
+            modes_a,
+            addend,
+            output,
+            output,
+            alpha=alpha,
+            gamma=beta,
+            **options,
+        )
+
+    @abc.abstractmethod
+    def _perform(
+        self,
+        operation: str,
+        request: Any,
+        out: RemoteTensor | None,
+        timeout: float | None,
+    ) -> Outcome:
+        """Sends a request.
+
+        Args:
+            operation: "permute", "elementwise", "reduce" or "contract".
+            request: The request of that operation.
+            out: The tensor that `request.d` names, if it names one.
+            timeout: Deadline in seconds; None for the default.
+        """
+
+    @abc.abstractmethod
+    def _stage(self, array: np.ndarray, timeout: float | None) -> RemoteTensor:
+        """Makes a temporary tensor for an array that is too large to go inline."""
+
+    @property
+    @abc.abstractmethod
+    def _session_name(self) -> str:
+        """The session's full name."""
+
+    @property
+    @abc.abstractmethod
+    def _max_inline_bytes(self) -> int:
+        """Most bytes of inline operands in one request."""
+
+    def _submit(
+        self,
+        operation: str,
+        inputs: Mapping[str, _Input],
+        modes_d: Modes,
+        factors: Mapping[str, Factor],
+        options: Options,
+        fields: Mapping[str, int] | None = None,
+    ) -> Outcome:
+        settings = _Settings(**options)
+        request = _REQUESTS[operation](
+            session=self._session_name,
+            d=_output(settings, modes_d),
+            compute_type=dtypes.compute_type_of(settings.compute_type),
+            options=compute_pb2.ExecutionOptions(
+                workspace_limit_bytes=settings.workspace_limit_bytes,
+                kernel=settings.algorithm or "",
+                deterministic=settings.deterministic,
+            ),
+            **(fields or {}),
+            **{name: _scalar(factor) for name, factor in factors.items()},
+        )
+        # Arrays from small to large, as long as they fit in the message.
+        arrays: list[tuple[str, np.ndarray]] = []
+        for name, (tensor, modes, operator) in inputs.items():
+            if tensor is None:
+                continue
+            operand = getattr(request, name)
+            operand.modes.extend(mode_labels(_required_modes(name, modes)))
+            operand.unary_operator = operators.unary_operator(operator)
+            if isinstance(tensor, RemoteTensor):
+                operand.tensor = tensor.full_name
+            else:
+                arrays.append((name, np.asarray(tensor)))
+        temporaries = []  # Deleted when this returns.
+        room = self._max_inline_bytes
+        for name, array in sorted(arrays, key=lambda item: item[1].nbytes):
+            operand = getattr(request, name)
+            room -= array.nbytes
+            if room >= 0:
+                operand.inline.CopyFrom(_inline(array))
+            else:
+                temporaries.append(self._stage(array, settings.timeout))
+                operand.tensor = temporaries[-1].full_name
+        return self._perform(operation, request, settings.out, settings.timeout)
+
+
+def _addend(c: TensorLike | None, beta: Factor, options: Options) -> TensorLike | None:
+    """The operand that beta scales."""
+    return options.get("out") if c is None and beta != 0 else c
+
+
+def _required_modes(name: str, modes: Modes | None) -> Modes:
+    if modes is None:
+        raise InvalidArgument(
+            f"operand {name} has no modes, wanted modes_{name}", reason="MODES_MISSING"
+        )
+    return modes
+
+
+def _scalar(factor: Factor) -> compute_pb2.Scalar:
+    value = complex(factor)
+    return compute_pb2.Scalar(real=value.real, imaginary=value.imag)
+
+
+def _inline(array: np.ndarray) -> compute_pb2.InlineTensor:
+    return compute_pb2.InlineTensor(
+        element_type=dtypes.element_type_of(array.dtype),
+        layout=packed_layout(array.shape),
+        data=flat_bytes(array).tobytes(),
+    )
+
+
+def _output(settings: _Settings, modes: Modes) -> compute_pb2.Output:
+    output = compute_pb2.Output(modes=mode_labels(modes))
+    if settings.out is not None:
+        output.tensor = settings.out.full_name
+        return output
+    output.tensor_id = settings.name or ""
+    output.order = tensor_pb2.ORDER_LAST_MODE_FASTEST
+    if settings.dtype is not None:
+        output.element_type = dtypes.element_type_of(settings.dtype)
+    return output

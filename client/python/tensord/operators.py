@@ -1,0 +1,54 @@
+"""Operators by name."""
+
+from __future__ import annotations
+
+from tensord.errors import InvalidArgument
+from tensord.v1 import compute_pb2
+
+
+def _names(enum: object, prefix: str) -> dict[str, int]:
+    return {
+        name.removeprefix(prefix).lower(): value
+        for name, value in enum.items()  # type: ignore[attr-defined]
+        if value != 0
+    }
+
+
+UNARY_OPERATORS: dict[str, int] = _names(compute_pb2.UnaryOperator, "UNARY_OPERATOR_")
+"""Operators that `op_a=`, `op_b=` and `op_c=` take: "sqrt", "soft_plus", ..."""
+
+BINARY_OPERATORS: dict[str, int] = _names(
+    compute_pb2.BinaryOperator, "BINARY_OPERATOR_"
+)
+"""Operators that `op=` and `op_ab=` take: "add", "mul", "max", "min"."""
+
+
+def _look_up(name: str, operators: dict[str, int], kind: str) -> int:
+    try:
+        return operators[name.lower()]
+    except KeyError:
+        raise InvalidArgument(
+            f"{kind} operator {name!r} is unknown, wanted one of "
+            + ", ".join(operators),
+            reason="OPERATOR_UNKNOWN",
+        ) from None
+
+
+def unary_operator(name: str | None) -> int:
+    """Returns the `UnaryOperator` of a name; None is the identity.
+
+    Raises:
+        InvalidArgument: There is no such operator.
+    """
+    if name is None:
+        return compute_pb2.UNARY_OPERATOR_UNSPECIFIED
+    return _look_up(name, UNARY_OPERATORS, "unary")
+
+
+def binary_operator(name: str) -> int:
+    """Returns the `BinaryOperator` of a name.
+
+    Raises:
+        InvalidArgument: There is no such operator.
+    """
+    return _look_up(name, BINARY_OPERATORS, "binary")

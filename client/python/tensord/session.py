@@ -1,0 +1,367 @@
+"""Sessions with a server."""
+
+from __future__ import annotations
+
+import atexit
+import datetime
+import gc
+import os
+import types
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from google.protobuf.duration_pb2 import Duration
+
+from tensord import dtypes
+from tensord.connection import Connection, Method
+from tensord.errors import NotFound, ResourceExhausted, Unavailable
+from tensord.keeper import Keeper
+from tensord.operations import Operations
+from tensord.reports import (
+    ExecutionReport,
+    Plan,
+    ServerInfo,
+    ServerStats,
+    SessionInfo,
+    from_message,
+)
+from tensord.tensor import RemoteTensor, flat_bytes, packed_layout
+from tensord.transfer import Transfers
+from tensord.v1 import admin_pb2, compute_pb2, plan_pb2, session_pb2, tensor_pb2
+
+DEFAULT_ADDRESS = "localhost:8470"
+
+_open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+def connect(
+    address: str | None = None,
+    *,
+    timeout: float = 60.0,
+    job: str = "",
+    lease: float | datetime.timedelta | None = None,
+    quota_bytes: int = 0,
+    device: str = "",
+) -> Session:
+    """Opens a session.
+
+    >>> with tensord.connect("localhost:8470") as session:
+    ...     a = session.upload(np.random.rand(500, 40, 60))
+
+    Args:
+        address: `host:port` or `unix:/path`; by default $TENSORD_ADDRESS, or else
+            localhost:8470.
+        timeout: Default deadline of every call, in seconds; `math.inf` for none.
+        job: Who asks, for the server's logs and statistics.
+        lease: Seconds that the session outlives this program, should it be killed;
+            by default the server's choice. A thread renews it meanwhile.
+        quota_bytes: Most device memory that the session may hold; 0 for the server's
+            default.
+        device: E.g. `cpu:0`; by default the server's first.
+
+    Raises:
+        Unavailable: There is no server, or it is shutting down.
+        ResourceExhausted: The server has as many sessions as it takes.
+        InvalidArgument: It knows no such device, or the lease is out of bounds.
+    """
+    address = address or os.environ.get("TENSORD_ADDRESS") or DEFAULT_ADDRESS
+    request = session_pb2.OpenSessionRequest(
+        job=job, memory_quota_bytes=quota_bytes, device=device
+    )
+    if lease is not None:
+        if not isinstance(lease, datetime.timedelta):
+            lease = datetime.timedelta(seconds=lease)
+        request.lease.FromTimedelta(lease)
+    connection = Connection(address, timeout)
+    try:
+        info = from_message(ServerInfo, _greet(connection))
+        opened = connection.call(connection.session.OpenSession, request)
+    except BaseException:
+        connection.close()
+        raise
+    return Session(connection, info, opened.session)
+
+
+def _greet(connection: Connection) -> admin_pb2.GetServerInfoResponse:
+    try:
+        return connection.call(
+            connection.admin.GetServerInfo, admin_pb2.GetServerInfoRequest()
+        )
+    except Unavailable as error:
+        if error.reason:
+            raise
+        address = connection.address
+        raise Unavailable(
+            f"no tensord server answers at {address} ({error}). Start one with "
+            f"`tensord --listen={address}`, name another as the address or in "
+            "$TENSORD_ADDRESS, or run a private one for as long as it is needed: "
+            "`with tensord.serve() as address:`"
+        ) from None
+
+
+class Session(Operations[RemoteTensor]):
+    """A session with a server: owns tensors, runs operations on them.
+
+    Results stay on the server as RemoteTensors. Leaving the context, or `close()`,
+    deletes all of them. Safe for use by many threads.
+
+    Attributes:
+        name: Its name on the wire, `sessions/{session}`.
+        device: The device that its operations run on.
+        explain: The same operations, explained instead of executed:
+            `session.explain.contract(a, "ik", b, "kj", "ij")` returns a `Plan`.
+    """
+
+    def __init__(
+        self, connection: Connection, info: ServerInfo, opened: session_pb2.Session
+    ) -> None:
+        """Use `tensord.connect`."""
+        self.name: str = opened.name
+        self.device: str = opened.device
+        self.explain = Explainer(self)
+        self._info = info
+        self._connection = connection
+        self._transfers = Transfers(connection, info.limits.max_chunk_bytes)
+        lease_seconds = _seconds(opened.lease)
+        self._keeper = Keeper(connection, self.name, lease_seconds)
+        self._finalizer = weakref.finalize(self, self._keeper.stop)
+        self._finalizer.atexit = False
+        _open_sessions.add(self)
+
+    def upload(
+        self,
+        array: npt.ArrayLike,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> RemoteTensor:
+        """Uploads an array.
+
+        Args:
+            array: Any shape, strides and byte order.
+            name: 1 to 128 letters, digits, `_`, `-` or `.`; None lets the server
+                choose.
+            timeout: Deadline in seconds; None for the default and as long as the
+                transfer takes at 8 MiB/s.
+
+        Raises:
+            AlreadyExists: The name is taken.
+            ResourceExhausted: It does not fit the quota or the device.
+            DataLoss: The data arrived damaged several times.
+        """
+        source = np.asarray(array)
+        data = flat_bytes(source)
+        tensor = self.create(source.shape, source.dtype, name, timeout)
+        try:
+            self._transfers.upload(tensor.full_name, data, timeout, empty=True)
+        except BaseException:
+            tensor._discard()
+            raise
+        return tensor
+
+    def create(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: npt.DTypeLike,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> RemoteTensor:
+        """Creates a tensor without contents, for `out=` or `RemoteTensor.write`.
+
+        Args:
+            shape: Extents.
+            dtype: NumPy's dtype.
+            name: As for `upload`.
+            timeout: Deadline in seconds; None for the default.
+
+        Raises:
+            AlreadyExists: The name is taken.
+            ResourceExhausted: It does not fit the quota or the device.
+        """
+        extents = (shape,) if isinstance(shape, int) else tuple(shape)
+        request = tensor_pb2.CreateTensorRequest(
+            session=self.name,
+            tensor_id=name or "",
+            element_type=dtypes.element_type_of(dtype),
+            layout=packed_layout(extents),
+        )
+        response = self._call_allocating(
+            self._connection.tensor.CreateTensor, request, timeout
+        )
+        return RemoteTensor(self, response.tensor, owned=not name)
+
+    def tensor(self, name: str) -> RemoteTensor:
+        """Returns the tensor of a name.
+
+        Args:
+            name: As given at creation, or in full.
+
+        Raises:
+            NotFound: The session has none of that name.
+        """
+        full_name = name if "/" in name else f"{self.name}/tensors/{name}"
+        if not full_name.startswith(f"{self.name}/"):
+            raise NotFound(
+                f"tensor {name} is not one of {self.name}", reason="TENSOR_NOT_FOUND"
+            )
+        return RemoteTensor(self, self._describe_tensor(full_name), owned=False)
+
+    def list(self) -> tuple[RemoteTensor, ...]:
+        """Returns all tensors of the session in the order of their names."""
+        return tuple(
+            RemoteTensor(self, message, owned=False)
+            for page in self._tensor_pages()
+            for message in page.tensors
+        )
+
+    def info(self) -> ServerInfo:
+        """Returns the server's version, devices and limits, as of the start."""
+        return self._info
+
+    def stats(self) -> ServerStats:
+        """Returns the server's counters, and its memory and queues as of now."""
+        request = admin_pb2.GetServerStatsRequest()
+        stats = self._connection.call(self._connection.admin.GetServerStats, request)
+        return from_message(ServerStats, stats)
+
+    def describe(self) -> SessionInfo:
+        """Returns what the session is and uses as of now.
+
+        Raises:
+            NotFound: Its lease ran out.
+        """
+        request = session_pb2.DescribeSessionRequest(session=self.name)
+        response = self._connection.call(
+            self._connection.session.DescribeSession, request
+        )
+        return from_message(SessionInfo, response.session)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Closes the session; its tensors are deleted. A second time does nothing.
+
+        Args:
+            timeout: Most seconds to wait; None for the default deadline.
+        """
+        _open_sessions.discard(self)
+        self._finalizer.detach()
+        self._keeper.stop()
+        self._keeper.join(self._connection.timeout if timeout is None else timeout)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: types.TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Session({self._connection.address!r}, device={self.device!r})"
+
+    @property
+    def _session_name(self) -> str:
+        return self.name
+
+    @property
+    def _max_inline_bytes(self) -> int:
+        return self._info.limits.max_inline_bytes
+
+    def _stage(self, array: np.ndarray, timeout: float | None) -> RemoteTensor:
+        return self.upload(array, timeout=timeout)
+
+    def _perform(
+        self,
+        operation: str,
+        request: Any,
+        out: RemoteTensor | None,
+        timeout: float | None,
+    ) -> RemoteTensor:
+        method = getattr(self._connection.compute, operation.capitalize())
+        result: compute_pb2.Result
+        result = self._call_allocating(method, request, timeout).result
+        if out is None:
+            out = RemoteTensor(self, result.tensor, owned=not request.d.tensor_id)
+        out.report = from_message(ExecutionReport, result.report)
+        return out
+
+    def _tensor_pages(self) -> Iterator[tensor_pb2.ListTensorsResponse]:
+        request = tensor_pb2.ListTensorsRequest(session=self.name)
+        while True:
+            page = self._connection.call(self._connection.tensor.ListTensors, request)
+            yield page
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    def _describe_tensor(self, full_name: str) -> tensor_pb2.Tensor:
+        request = tensor_pb2.DescribeTensorRequest(tensor=full_name)
+        return self._connection.call(
+            self._connection.tensor.DescribeTensor, request
+        ).tensor
+
+    def _call_allocating(
+        self, method: Method[Any], request: Any, timeout: float | None
+    ) -> Any:
+        """Makes a call; when memory lacks, first lets go what nobody holds."""
+        deleted_before = self._keeper.deleted_count
+        try:
+            return self._connection.call(method, request, timeout)
+        except ResourceExhausted:
+            gc.collect()
+            self._keeper.flush()
+            if self._keeper.deleted_count == deleted_before:
+                raise
+        return self._connection.call(method, request, timeout)
+
+
+class Explainer(Operations[Plan]):
+    """The operations of a session, explained instead of executed."""
+
+    def __init__(self, session: Session) -> None:
+        """Use `Session.explain`."""
+        self._session_ref = weakref.ref(session)
+
+    @property
+    def _session(self) -> Session:
+        session = self._session_ref()
+        if session is None:
+            raise ReferenceError("the session of this explainer is gone")
+        return session
+
+    @property
+    def _session_name(self) -> str:
+        return self._session.name
+
+    @property
+    def _max_inline_bytes(self) -> int:
+        return self._session._max_inline_bytes
+
+    def _stage(self, array: np.ndarray, timeout: float | None) -> RemoteTensor:
+        return self._session.create(array.shape, array.dtype, timeout=timeout)
+
+    def _perform(
+        self,
+        operation: str,
+        request: Any,
+        out: RemoteTensor | None,
+        timeout: float | None,
+    ) -> Plan:
+        explain = plan_pb2.ExplainPlanRequest(**{operation: request})
+        connection = self._session._connection
+        response = connection.call(connection.plan.ExplainPlan, explain, timeout)
+        return from_message(Plan, response)
+
+
+def _seconds(duration: Duration) -> float:
+    return duration.seconds + duration.nanos / 1e9
+
+
+@atexit.register
+def _close_open_sessions() -> None:
+    for session in list(_open_sessions):
+        session.close(timeout=1.0)

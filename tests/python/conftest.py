@@ -1,0 +1,84 @@
+"""A server for the tests, and ways to talk to it.
+
+The program is $TENSORD_SERVER, or else build/dev/bin/tensord of the checkout.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import grpc
+import hypothesis
+import numpy as np
+import pytest
+
+import tensord
+from faulty_server import FaultyServer
+from tensord.v1 import compute_pb2_grpc, session_pb2_grpc, tensor_pb2_grpc
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+hypothesis.settings.register_profile(
+    "tests", deadline=None, database=None, derandomize=True, max_examples=150
+)
+hypothesis.settings.load_profile("tests")
+
+os.environ.setdefault("TENSORD_SERVER", str(REPOSITORY / "build/dev/bin/tensord"))
+
+
+class Stubs(NamedTuple):
+    """The generated stubs on a channel of their own."""
+
+    channel: grpc.Channel
+    sessions: session_pb2_grpc.SessionServiceStub
+    tensors: tensor_pb2_grpc.TensorServiceStub
+    compute: compute_pb2_grpc.ComputeServiceStub
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    """Address of a server that all tests share."""
+    with tensord.serve(threads=2) as server_address:
+        yield server_address
+
+
+@pytest.fixture
+def private_address() -> Iterator[str]:
+    """Address of a server that no other test uses."""
+    with tensord.serve(threads=1) as server_address:
+        yield server_address
+
+
+@pytest.fixture(scope="module")
+def session(address: str) -> Iterator[tensord.Session]:
+    """A session that the tests of one file share."""
+    with tensord.connect(address, job="tests") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def stubs(address: str) -> Iterator[Stubs]:
+    """Stubs for the shared server."""
+    with grpc.insecure_channel(address) as channel:
+        yield Stubs(
+            channel,
+            session_pb2_grpc.SessionServiceStub(channel),
+            tensor_pb2_grpc.TensorServiceStub(channel),
+            compute_pb2_grpc.ComputeServiceStub(channel),
+        )
+
+
+@pytest.fixture
+def faulty() -> Iterator[FaultyServer]:
+    """A server in this process whose transfers go wrong as told."""
+    with FaultyServer() as server:
+        yield server
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Random numbers, the same in every run."""
+    return np.random.default_rng(20240229)

@@ -1,0 +1,306 @@
+"""Errors say what is wrong, as exceptions that Python knows."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import pickle
+import threading
+
+import grpc
+import numpy as np
+import pytest
+
+import tensord
+from tensord import errors
+from tensord.v1 import error_pb2
+
+ONES = np.ones((4, 5))
+
+
+class FakeRpcError(grpc.RpcError):
+    """A failed call, as gRPC presents it."""
+
+    def __init__(self, code: grpc.StatusCode, metadata=()) -> None:
+        self._code, self._metadata = code, metadata
+
+    def code(self):
+        return self._code
+
+    def details(self):
+        return "what happened"
+
+    def trailing_metadata(self):
+        return self._metadata
+
+
+@pytest.mark.parametrize(
+    ("code", "cls", "builtin"),
+    [
+        ("CANCELLED", tensord.Cancelled, Exception),
+        ("INVALID_ARGUMENT", tensord.InvalidArgument, ValueError),
+        ("DEADLINE_EXCEEDED", tensord.DeadlineExceeded, TimeoutError),
+        ("NOT_FOUND", tensord.NotFound, KeyError),
+        ("ALREADY_EXISTS", tensord.AlreadyExists, Exception),
+        ("PERMISSION_DENIED", tensord.PermissionDenied, PermissionError),
+        ("RESOURCE_EXHAUSTED", tensord.ResourceExhausted, MemoryError),
+        ("FAILED_PRECONDITION", tensord.FailedPrecondition, Exception),
+        ("ABORTED", tensord.Aborted, Exception),
+        ("OUT_OF_RANGE", tensord.OutOfRange, ValueError),
+        ("UNIMPLEMENTED", tensord.Unimplemented, NotImplementedError),
+        ("INTERNAL", tensord.Internal, Exception),
+        ("UNAVAILABLE", tensord.Unavailable, ConnectionError),
+        ("DATA_LOSS", tensord.DataLoss, Exception),
+        ("UNAUTHENTICATED", tensord.Unauthenticated, PermissionError),
+        ("UNKNOWN", tensord.Error, Exception),
+    ],
+)
+def test_each_status_has_its_exception(code, cls, builtin):
+    detail = error_pb2.ErrorDetail(reason="WHY", cutensor_status="INVALID_VALUE")
+    metadata = [("other", "x"), ("tensord-error-bin", detail.SerializeToString())]
+    error = errors.from_rpc_error(FakeRpcError(grpc.StatusCode[code], metadata))
+    assert type(error) is cls
+    assert isinstance(error, builtin) and isinstance(error, tensord.Error)
+    assert str(error) == "what happened"
+    assert error.code == grpc.StatusCode[code]
+    assert error.reason == "WHY" and error.cutensor_status == "INVALID_VALUE"
+    copied = pickle.loads(pickle.dumps(error))
+    assert type(copied) is cls
+    assert str(copied) == "what happened" and copied.reason == "WHY"
+
+
+def test_details_that_cannot_be_read_are_left_out():
+    for metadata in None, [("tensord-error-bin", b"\xff\xff")]:
+        error = errors.from_rpc_error(FakeRpcError(grpc.StatusCode.NOT_FOUND, metadata))
+        assert type(error) is tensord.NotFound and error.reason == ""
+
+
+def test_extents_that_differ_are_both_named(session):
+    with pytest.raises(ValueError) as failure:
+        session.contract(ONES, "ik", ONES, "kj", "ij")
+    assert failure.value.reason == "MODE_EXTENT_MISMATCH"
+    assert failure.value.cutensor_status
+    assert "mode 'k' has extent 5 in a but 4 in b" in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda s: s.permute(ONES, "i", "i"), "MODE_COUNT_MISMATCH"),
+        (lambda s: s.permute(ONES, "ii", "i"), "MODE_REPEATED"),
+        (lambda s: s.permute(ONES, "ij", "i"), "MODE_NOT_IN_OUTPUT"),
+        (lambda s: s.contract(ONES, "ij", ONES, "ij", "k"), "MODE_EXTENT_UNKNOWN"),
+        (
+            lambda s: s.contract(
+                ONES, "ij", ONES, "ij", "k", out=s.create(3, np.float64)
+            ),
+            "MODE_NOT_IN_INPUT",
+        ),
+        (
+            lambda s: s.contract(ONES, "ij", ONES, "ij", "", op_a="exp"),
+            "OPERATOR_NOT_LINEAR",
+        ),
+        (
+            lambda s: s.permute(np.ones(2, np.int32), "i", "i", op_a="exp"),
+            "OPERATOR_NEEDS_FLOAT",
+        ),
+    ],
+)
+def test_wrong_requests_are_invalid(session, call, reason: str):
+    with pytest.raises(tensord.InvalidArgument) as failure:
+        call(session)
+    assert failure.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("call", "reason", "words"),
+    [
+        (
+            lambda s: s.permute(ONES, "ij", "ji", op_a="cube"),
+            "OPERATOR_UNKNOWN",
+            "sqrt",
+        ),
+        (lambda s: s.reduce(ONES, "ij", "i", op="sub"), "OPERATOR_UNKNOWN", "max"),
+        (
+            lambda s: s.permute(ONES, "ij", "ji", compute_type="float8"),
+            "COMPUTE_TYPE_UNKNOWN",
+            "3xtf32",
+        ),
+        (lambda s: s.upload(np.ones(2, np.uint16)), "ELEMENT_TYPE_UNKNOWN", "uint16"),
+        (lambda s: s.upload(["a"]), "ELEMENT_TYPE_UNKNOWN", "float32"),
+        (
+            lambda s: s.permute(ONES, "ij", "ji", out=ONES),
+            "OUTPUT_NOT_REMOTE",
+            "ndarray",
+        ),
+        (
+            lambda s: s.elementwise(ONES, "ij", ONES, None, "ij"),
+            "MODES_MISSING",
+            "modes_c",
+        ),
+    ],
+)
+def test_what_the_client_refuses(session, call, reason: str, words: str):
+    with pytest.raises(tensord.InvalidArgument, match=words) as failure:
+        call(session)
+    assert failure.value.reason == reason
+
+
+def test_unknown_options_are_type_errors(session):
+    with pytest.raises(TypeError, match="workspace"):
+        session.permute(ONES, "ij", "ji", workspace=7)
+
+
+def test_output_options_do_not_go_with_out(session):
+    out = session.create((5, 4), np.float64)
+    with pytest.raises(tensord.InvalidArgument, match="together with out"):
+        session.permute(ONES, "ij", "ji", out=out, name="other")
+
+
+def test_element_types_without_a_kernel_name_the_nearest(session):
+    with pytest.raises(tensord.Unimplemented, match="float32") as failure:
+        session.contract(ONES, "ij", ONES.astype(np.float32), "ij", "")
+    assert failure.value.reason == "TYPES_NOT_SUPPORTED"
+
+
+def test_unknown_names_are_not_found(session):
+    for name in "nowhere", "sessions/none/tensors/nowhere":
+        with pytest.raises(KeyError, match="nowhere") as failure:
+            session.tensor(name)
+        assert failure.value.reason
+
+
+def test_deleted_tensors_are_not_found(session):
+    tensor = session.upload(ONES)
+    tensor.delete()
+    for call in (
+        tensor.numpy,
+        tensor.delete,
+        tensor.copy,
+        lambda: tensor.state,
+        lambda: tensor.write(ONES),
+        lambda: session.permute(tensor, "ij", "ji"),
+        lambda: session.permute(ONES, "ij", "ij", out=tensor),
+    ):
+        with pytest.raises(tensord.NotFound, match=tensor.name):
+            call()
+
+
+def test_names_are_taken_once(session):
+    with session.upload(ONES, name="taken"):
+        for call in (
+            lambda: session.create((2,), np.int8, name="taken"),
+            lambda: session.permute(ONES, "ij", "ji", name="taken"),
+            lambda: session.upload(ONES).copy(name="taken"),
+        ):
+            with pytest.raises(tensord.AlreadyExists, match="taken"):
+                call()
+
+
+def test_names_have_an_alphabet(session):
+    with pytest.raises(tensord.InvalidArgument):
+        session.create((2,), np.int8, name="two words")
+
+
+def test_tensors_without_contents_are_not_ready(session):
+    empty = session.create((4, 5), np.float64)
+    for call in (
+        empty.numpy,
+        empty.copy,
+        lambda: session.permute(empty, "ij", "ji"),
+    ):
+        with pytest.raises(tensord.FailedPrecondition) as failure:
+            call()
+        assert failure.value.reason == "TENSOR_NOT_READY"
+
+
+def test_outputs_must_not_overlap_inputs(session):
+    square = session.upload(np.ones((4, 4)))
+    for call in (
+        lambda: session.permute(square, "ij", "ji", out=square),
+        lambda: session.contract(square, "ik", square, "kj", "ij", out=square),
+    ):
+        with pytest.raises(tensord.InvalidArgument) as failure:
+            call()
+        assert failure.value.reason == "OUTPUT_OVERLAPS_INPUT"
+    np.testing.assert_array_equal(square.numpy(), np.ones((4, 4)))
+
+
+def test_quotas_hold(address):
+    with tensord.connect(address, quota_bytes=1 << 20) as small:
+        kept = small.upload(np.zeros(100_000))
+        for call in (
+            lambda: small.create(1 << 20, np.float64),
+            lambda: small.contract(kept, "i", kept, "j", "ij"),
+            lambda: kept.copy(),
+        ):
+            with pytest.raises(MemoryError) as failure:
+                call()
+            assert isinstance(failure.value, tensord.ResourceExhausted)
+            assert failure.value.reason
+        kept.delete()
+        small.upload(np.zeros(100_000))
+
+
+def test_short_deadlines_are_exceeded(session):
+    large = session.upload(np.ones((1500, 1500)))
+    with pytest.raises(TimeoutError) as failure:
+        session.contract(large, "ik", large, "kj", "ij", timeout=1e-3)
+    assert isinstance(failure.value, tensord.DeadlineExceeded)
+    assert str(failure.value) == "Contract took longer than 0.001 s"
+    with pytest.raises(tensord.DeadlineExceeded):
+        large.numpy(timeout=1e-4)
+
+
+def test_default_deadline_is_the_sessions(address):
+    with tensord.connect(address, timeout=0.05) as session:
+        large = session.upload(np.ones((2000, 2000)), timeout=20)
+        with pytest.raises(tensord.DeadlineExceeded):
+            session.contract(large, "ik", large, "kj", "ij")
+        session.contract(large, "ik", large, "kj", "ij", timeout=20)
+
+
+def test_other_sessions_tensors_are_not_found(session, address):
+    with tensord.connect(address) as other:
+        theirs = other.upload(ONES)
+        for call in (
+            lambda: session.tensor(theirs.full_name),
+            lambda: session.permute(theirs, "ij", "ji"),
+            lambda: session.permute(ONES, "ij", "ij", out=theirs),
+        ):
+            with pytest.raises((tensord.NotFound, tensord.InvalidArgument)) as failure:
+                call()
+            assert theirs.full_name in str(failure.value)
+        np.testing.assert_array_equal(theirs.numpy(), ONES)
+
+
+def test_closed_sessions_refuse_calls(address):
+    with tensord.connect(address) as session:
+        tensor = session.upload(ONES)
+    for call in session.describe, tensor.numpy, lambda: session.upload(ONES):
+        with pytest.raises(tensord.FailedPrecondition, match="is closed") as failure:
+            call()
+        assert failure.value.reason == "SESSION_CLOSED"
+    session.close()
+
+
+def test_closing_ends_the_calls_of_other_threads(address):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        with tensord.connect(address) as session:
+            started = threading.Barrier(9)
+
+            def work() -> None:
+                started.wait()
+                while True:
+                    session.upload(session.einsum("ij,jk", ONES, ONES.T).numpy())
+
+            workers = [pool.submit(work) for _ in range(8)]
+            started.wait()
+        for worker in workers:
+            assert isinstance(worker.exception(20), tensord.Error)
+
+
+def test_unknown_devices_and_leases_are_refused(address):
+    with pytest.raises(tensord.InvalidArgument, match="abacus:0"):
+        tensord.connect(address, device="abacus:0")
+    with pytest.raises(tensord.InvalidArgument):
+        tensord.connect(address, lease=1e9)

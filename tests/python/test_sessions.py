@@ -1,0 +1,277 @@
+"""Sessions own tensors, keep their lease and go without a trace."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import gc
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+
+import tensord
+from bounds import assert_within_bound
+from faulty_server import FaultyServer
+
+
+def eventually(fact: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Whether the fact comes true in time."""
+    deadline = time.monotonic() + seconds
+    while not fact():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def memory_used(session: tensord.Session) -> int:
+    return sum(device.memory_used_bytes for device in session.stats().devices)
+
+
+def test_remote_tensors_look_like_arrays(session):
+    array = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    tensor = session.upload(array)
+    assert tensor.shape == (2, 3, 4) and tensor.dtype == np.float32
+    assert (tensor.ndim, tensor.size, tensor.nbytes) == (3, 24, 96)
+    assert tensor.device == session.device
+    assert tensor.state == "ready" and tensor.session is session
+    assert "shape=(2, 3, 4), dtype=float32" in repr(tensor)
+    assert tensor.name in repr(tensor)
+    np.testing.assert_array_equal(np.asarray(tensor), array)
+    as_double = np.asarray(tensor, dtype=np.float64)
+    assert as_double.dtype == np.float64
+    np.testing.assert_array_equal(np.add(tensor, 1), array + 1)
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+        with pytest.raises(ValueError):
+            np.asarray(tensor, copy=False)
+    with pytest.raises(tensord.InvalidArgument, match="24 elements"):
+        float(tensor)
+
+
+def test_layouts_of_other_clients_are_understood(session, stubs):
+    from tensord.v1 import tensor_pb2
+
+    array = np.arange(12, dtype=np.float64).reshape(3, 4)
+    for strides in [1, 3], [5, 1], [2, 7]:
+        created = stubs.tensors.CreateTensor(
+            tensor_pb2.CreateTensorRequest(
+                session=session.name,
+                element_type=tensor_pb2.ELEMENT_TYPE_FLOAT64,
+                layout=tensor_pb2.Layout(extents=[3, 4], strides=strides, offset=2),
+            )
+        ).tensor
+        tensor = session.tensor(created.name)
+        tensor.write(array)
+        np.testing.assert_array_equal(tensor.numpy(), array)
+        np.testing.assert_array_equal(tensor.copy().numpy(), array)
+        transposed = session.permute(tensor, "ij", "ji")
+        np.testing.assert_array_equal(transposed.numpy(), array.T)
+        tensor.delete()
+
+
+def test_copies_are_independent(session):
+    tensor = session.upload(np.zeros(3))
+    copied = tensor.copy()
+    tensor.write(np.ones(3))
+    np.testing.assert_array_equal(copied.numpy(), np.zeros(3))
+
+
+def test_unnamed_tensors_leave_with_their_last_reference(session):
+    tensor = session.upload(np.ones(5))
+    full_name = tensor.full_name
+    doubled = session.permute(tensor, "i", "i", alpha=2)
+    del tensor
+    gc.collect()
+    assert eventually(lambda: full_name not in {t.full_name for t in session.list()})
+    np.testing.assert_array_equal(doubled.numpy(), np.full(5, 2))
+
+
+def test_named_tensors_stay_until_deleted(session):
+    session.upload(np.ones(5), name="kept-1")
+    gc.collect()
+    session._keeper.flush()
+    found = session.tensor("kept-1")
+    assert found.name == "kept-1" and found.full_name.endswith("/tensors/kept-1")
+    del found
+    gc.collect()
+    session._keeper.flush()
+    with session.tensor("kept-1") as found:
+        np.testing.assert_array_equal(found.numpy(), np.ones(5))
+    with pytest.raises(tensord.NotFound):
+        session.tensor("kept-1")
+
+
+def test_memory_of_forgotten_tensors_serves_new_ones(address):
+    with tensord.connect(address, quota_bytes=10_000_000) as session:
+        for _ in range(50):
+            session.upload(np.zeros(1_000_000))
+        for _ in range(50):
+            np.testing.assert_array_equal(
+                session.einsum("i,j->ij", np.ones(1000), np.ones(1000)).numpy(), 1
+            )
+
+
+def test_failed_calls_keep_no_tensors(address):
+    with tensord.connect(address, quota_bytes=10_000_000) as session:
+
+        def refused(call: Callable[[], object]) -> str:
+            try:
+                call()
+            except tensord.Error as error:
+                return type(error).__name__
+            return "nothing"
+
+        for _ in range(5):
+            tensor = session.upload(np.zeros((1000, 1000)))
+            assert refused(tensor.copy) == "ResourceExhausted"
+            assert refused(tensor.item) == "InvalidArgument"
+            assert refused(partial(tensor.numpy, 1e-5)) == "DeadlineExceeded"
+            cycle = [tensor]
+            cycle.append(cycle)
+            del tensor, cycle
+
+
+def test_lists_show_every_tensor_by_name(address):
+    with tensord.connect(address) as session:
+        names = [f"t{i:04}" for i in range(1100)]
+        for name in reversed(names):
+            session.create((), np.int8, name=name)
+        assert [tensor.name for tensor in session.list()] == names
+
+
+def test_info_tells_what_the_server_is(session):
+    info = session.info()
+    assert info.version and info.devices[0].name
+    assert info.devices[0].thread_count >= 1
+    assert info.devices[0].kernels
+    assert info.limits.max_chunk_bytes >= 1 << 16
+    assert info.limits.max_modes == 64
+
+
+def test_describe_and_stats_count(private_address):
+    with tensord.connect(private_address, job="counting", lease=30) as session:
+        session.upload(np.ones(1000), name="a")
+        session.reduce(np.ones(10), "i", "")
+        description = session.describe()
+        assert description.job == "counting" and description.lease_seconds == 30
+        assert description.memory_used_bytes >= 8000
+        stats = session.stats()
+        assert stats.session_count == 1
+        assert stats.uploaded_bytes == 8000
+        assert stats.devices[0].memory_used_bytes >= 8000
+        counts = {(o.operation, o.code): o.count for o in stats.operations}
+        assert counts["reduce", "OK"] == 1
+
+
+def test_closing_a_session_frees_its_memory(private_address):
+    with tensord.connect(private_address) as observer:
+        before = memory_used(observer)
+        with tensord.connect(private_address) as session:
+            session.upload(np.ones(100_000), name="large")
+            assert memory_used(observer) >= before + 800_000
+        assert memory_used(observer) == before
+        assert observer.stats().session_count == 1
+
+
+def test_sessions_nobody_holds_are_closed(faulty: FaultyServer):
+    session = tensord.connect(faulty.address)
+    assert not faulty.closed.is_set()
+    del session
+    gc.collect()
+    assert faulty.closed.wait(5)
+
+
+def test_sessions_are_closed_when_the_program_ends(faulty: FaultyServer):
+    program = "import sys, tensord; session = tensord.connect(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", program, faulty.address], check=True)
+    assert faulty.closed.is_set()
+
+
+def test_leases_are_renewed_while_the_program_runs(faulty: FaultyServer):
+    with tensord.connect(faulty.address, lease=1):
+        assert eventually(lambda: faulty.beat_count >= 2, 3)
+
+
+def test_idle_sessions_outlive_their_lease(address):
+    with tensord.connect(address, lease=1) as session:
+        tensor = session.upload(np.ones(3))
+        time.sleep(2.5)
+        np.testing.assert_array_equal(tensor.numpy(), np.ones(3))
+
+
+UPLOADER = """
+import os, sys
+import numpy as np
+import tensord
+from tensord import chunks
+
+session = tensord.connect(sys.argv[1], lease=1)
+finished = session.upload(np.ones(1 << 20), name="finished")
+tensor = session.create(1 << 23, np.float64, name="unfinished")
+
+def messages():
+    yield chunks.encode(tensor.full_name, 0, np.zeros(1 << 20, np.uint8))
+    for offset in range(1 << 20, 8 << 20, 1 << 20):
+        yield chunks.encode("", offset, np.zeros(1 << 20, np.uint8))
+    while session.describe().memory_used_bytes < 72 << 20:
+        pass
+    print("half way", flush=True)
+    sys.stdin.read()
+
+session._connection.upload(messages(), 60)
+"""
+
+
+def test_a_killed_client_leaves_the_server_as_it_was(private_address):
+    with tensord.connect(private_address) as observer:
+        before = memory_used(observer)
+        uploader = subprocess.Popen(
+            [sys.executable, "-c", UPLOADER, private_address],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert uploader.stdout.readline() == b"half way\n"
+        assert memory_used(observer) >= before + (72 << 20)
+        assert observer.stats().session_count == 2
+        uploader.kill()
+        uploader.communicate()
+        assert eventually(lambda: observer.stats().session_count == 1)
+        assert eventually(lambda: memory_used(observer) == before)
+        assert observer.stats().tensor_count == 0
+        result = observer.einsum("ij,ij->", np.ones((3, 3)), np.ones((3, 3)))
+        assert float(result) == 9
+
+
+def test_many_threads_share_a_session(session, rng):
+    a = rng.random((30, 40))
+    shared = session.upload(a)
+
+    def work(seed: int) -> None:
+        b = np.random.default_rng(seed).random((40, 20))
+        for _ in range(10):
+            product = session.einsum("ij,jk", shared, b)
+            assert_within_bound(product.numpy(), a @ b, a @ b, 40)
+            uploaded = session.upload(b)
+            assert_within_bound(
+                session.einsum("ij,jk", shared, uploaded).numpy(), a @ b, a @ b, 40
+            )
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        for done in [pool.submit(work, seed) for seed in range(32)]:
+            done.result()
+
+
+def test_calls_go_on_during_a_transfer(session, rng):
+    array = rng.random((256, 1024, 64))
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        upload = pool.submit(session.upload, array)
+        calls = 0
+        while not upload.done():
+            assert float(session.einsum("i,i->", np.ones(4), np.ones(4))) == 4
+            calls += 1
+        np.testing.assert_array_equal(upload.result().numpy(), array)
+    assert calls > 0
