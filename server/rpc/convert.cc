@@ -61,6 +61,17 @@ core::Scalar ScalarFrom(const v1::Scalar& scalar) {
   return {scalar.real(), scalar.imaginary()};
 }
 
+/// Bounded before anything compares labels with labels.
+absl::StatusOr<core::Modes> ModesFrom(
+    const google::protobuf::RepeatedField<int32_t>& modes,
+    absl::string_view name) {
+  if (modes.size() > core::kMaxModes) {
+    return core::InvalidArgument("TOO_MANY_MODES", name, " has ", modes.size(),
+                                 " modes, wanted at most ", core::kMaxModes);
+  }
+  return core::Modes(modes.begin(), modes.end());
+}
+
 absl::StatusOr<server::InputRequest> InputFrom(const v1::Operand& operand,
                                                absl::string_view name) {
   server::InputRequest input;
@@ -82,7 +93,7 @@ absl::StatusOr<server::InputRequest> InputFrom(const v1::Operand& operand,
       return core::InvalidArgument("OPERAND_EMPTY", "operand ", name,
                                    " has neither tensor nor inline data");
   }
-  input.modes.assign(operand.modes().begin(), operand.modes().end());
+  TENSORD_ASSIGN_OR_RETURN(input.modes, ModesFrom(operand.modes(), name));
   TENSORD_ASSIGN_OR_RETURN(input.unary, UnaryFrom(operand.unary_operator()));
   return input;
 }
@@ -90,7 +101,7 @@ absl::StatusOr<server::InputRequest> InputFrom(const v1::Operand& operand,
 absl::StatusOr<server::OutputRequest> OutputFrom(const v1::Output& output) {
   server::OutputRequest d;
   d.tensor = output.tensor();
-  d.modes.assign(output.modes().begin(), output.modes().end());
+  TENSORD_ASSIGN_OR_RETURN(d.modes, ModesFrom(output.modes(), "d"));
   if (!d.tensor.empty() &&
       (!output.tensor_id().empty() || output.inline_() ||
        output.element_type() != v1::ELEMENT_TYPE_UNSPECIFIED ||

@@ -68,10 +68,6 @@ absl::StatusOr<OperandDesc> Output(const OutputRequest& request,
     }
     extents.push_back(*extent);
   }
-  if (extents.size() > core::kMaxModes) {
-    return core::InvalidArgument("TOO_MANY_MODES", "d has ", extents.size(),
-                                 " modes, wanted at most ", core::kMaxModes);
-  }
   d.layout = core::PackedLayout(extents, request.order);
   return d;
 }

@@ -14,6 +14,7 @@ namespace {
 
 constexpr absl::string_view kTensors = "/tensors/";
 constexpr size_t kMaxIdLength = 128;
+constexpr size_t kMaxShownName = 300;
 
 absl::Status ValidateId(absl::string_view id) {
   const auto is_allowed = [](char c) {
@@ -30,7 +31,8 @@ absl::Status ValidateId(absl::string_view id) {
 }
 
 absl::Status NoSuchTensor(absl::string_view name) {
-  return core::NotFound("TENSOR_NOT_FOUND", "tensor '", name,
+  return core::NotFound("TENSOR_NOT_FOUND", "tensor '",
+                        name.substr(0, kMaxShownName),
                         "' does not exist");
 }
 
@@ -80,11 +82,15 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Add(
 
 absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Find(
     absl::string_view tensor_name) const {
-  if (SessionOfTensor(tensor_name) != name_) {
+  const absl::string_view session_name = SessionOfTensor(tensor_name);
+  if (session_name.empty()) {
     return core::InvalidArgument("TENSOR_NAME_MALFORMED", "tensor '",
-                                 tensor_name, "' wanted as ", name_, kTensors,
+                                 tensor_name.substr(0, kMaxShownName),
+                                 "' wanted as sessions/{session}", kTensors,
                                  "{tensor}");
   }
+  // Another session's tensors do not exist as far as this one can tell.
+  if (session_name != name_) return NoSuchTensor(tensor_name);
   absl::MutexLock lock(&mutex_);
   const auto found = tensors_.find(std::string(tensor_name));
   if (found == tensors_.end()) return NoSuchTensor(tensor_name);

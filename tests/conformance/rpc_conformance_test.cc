@@ -819,9 +819,16 @@ TEST_F(RpcConformance, OperationsRefuseWhatDoesNotFitTogether) {
       {grpc::NOT_FOUND, "TENSOR_NOT_FOUND",
        [&](auto& q) { q.mutable_a()->set_tensor(session_ + "/tensors/none"); },
        "none"},
-      {grpc::INVALID_ARGUMENT, "TENSOR_NAME_MALFORMED",
+      {grpc::NOT_FOUND, "TENSOR_NOT_FOUND",
        [](auto& q) { q.mutable_a()->set_tensor("sessions/other/tensors/t"); },
        "other"},
+      {grpc::INVALID_ARGUMENT, "TENSOR_NAME_MALFORMED",
+       [](auto& q) { q.mutable_a()->set_tensor("t"); }, "'t'"},
+      {grpc::INVALID_ARGUMENT, "TOO_MANY_MODES",
+       [](auto& q) {
+         for (int i = 0; i < 100000; ++i) q.mutable_d()->add_modes(i);
+       },
+       "d has 100002 modes"},
       {grpc::NOT_FOUND, "SESSION_NOT_FOUND",
        [](auto& q) { q.set_session("sessions/none"); }, ""},
   };

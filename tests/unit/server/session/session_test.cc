@@ -45,9 +45,11 @@ TEST_F(SessionTest, ChosenNamesAvoidThoseOfTheClient) {
 
 TEST_F(SessionTest, RefusesNamesOfOthers) {
   EXPECT_EQ(core::ReasonOf(session_.Find("sessions/o/tensors/x").status()),
-            "TENSOR_NAME_MALFORMED");
+            "TENSOR_NOT_FOUND");
   EXPECT_EQ(core::ReasonOf(session_.Find("sessions/s/tensors/x").status()),
             "TENSOR_NOT_FOUND");
+  EXPECT_EQ(core::ReasonOf(session_.Find("x").status()),
+            "TENSOR_NAME_MALFORMED");
   EXPECT_EQ(core::ReasonOf(session_.Add("a b", Vector(1)).status()),
             "TENSOR_ID_MALFORMED");
 }
