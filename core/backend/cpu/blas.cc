@@ -63,9 +63,10 @@ absl::StatusOr<std::unique_ptr<const Blas>> Blas::Load(
   set_num_threads(1);
   // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
   const std::vector<absl::string_view> words = absl::StrSplit(get_config(), ' ');
+  blas->core_type_ = get_corename();
   blas->description_ =
       absl::StrCat("OpenBLAS ", words.size() > 1 ? words[1] : "?", " ",
-                   get_corename());
+                   blas->core_type_);
   return blas;
 }
 

@@ -40,6 +40,9 @@ class Blas {
   /// E.g. "OpenBLAS 0.3.21 SkylakeX".
   const std::string& description() const { return description_; }
 
+  /// The kernels in use, by the CPU they were written for: "SkylakeX".
+  const std::string& core_type() const { return core_type_; }
+
   /// c (m, n) = alpha * op_a(a) (m, k) * op_b(b) (k, n) + beta * c.
   /// c is not read when beta is 0.
   template <typename T>
@@ -112,6 +115,7 @@ class Blas {
   Blas() = default;
 
   std::string description_;
+  std::string core_type_;
   std::tuple<Routines<float>, Routines<double>, Routines<std::complex<float>>,
              Routines<std::complex<double>>>
       routines_;

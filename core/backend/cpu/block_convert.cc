@@ -1,17 +1,20 @@
 #include "core/backend/cpu/block_convert.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
 
 #include "core/backend/cpu/block_simd.h"
 #include "core/backend/cpu/element_math.h"
+#include "core/backend/cpu/transpose_block.h"
 
 namespace tensord::core {
 namespace {
 
 /// Strided elements are gathered this many at a time.
 constexpr int64_t kGatherCount = 256;
+constexpr int64_t kMemcpyBytes = 1024;
 
 template <typename To, typename From>
 constexpr bool kHasSimd = requires(const From* from, To* to) {
@@ -21,7 +24,19 @@ constexpr bool kHasSimd = requires(const From* from, To* to) {
 template <typename To, typename From>
 void ConvertRun(const From* from, To* to, int64_t count) {
   if constexpr (std::is_same_v<To, From>) {
-    std::memcpy(static_cast<void*>(to), from, count * sizeof(To));
+    // A call of memcpy() costs less at first, but more for each byte.
+    const int64_t bytes = count * static_cast<int64_t>(sizeof(To));
+    if (bytes <= kMemcpyBytes) {
+      std::memcpy(static_cast<void*>(to), from, bytes);
+      return;
+    }
+    CopyRows({.a = reinterpret_cast<const std::byte*>(from),
+              .d = reinterpret_cast<std::byte*>(to),
+              .rows = 1,
+              .columns = bytes,
+              .a_row_bytes = 0,
+              .d_row_bytes = 0},
+             Stores::kCached, 0);
   } else if constexpr (kHasSimd<To, From>) {
     ConvertBlock(from, to, count);
   } else {

@@ -140,8 +140,10 @@ template <typename T>
 void CombineRows(BinaryOperator op, const T* x, int64_t row_count,
                  int64_t width, T* out) {
   if constexpr (kIsReal<T>) {
-    if (op == BinaryOperator::kAdd && width == 1) {
-      *out = SumBlock(x, row_count);
+    if (width == 1 && op != BinaryOperator::kMul) {
+      *out = op == BinaryOperator::kAdd   ? SumOf(x, row_count)
+             : op == BinaryOperator::kMax ? MaxOf(x, row_count)
+                                          : MinOf(x, row_count);
       return;
     }
   }

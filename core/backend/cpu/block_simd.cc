@@ -3,6 +3,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 
 #include <cstddef>
+#include <limits>
 
 #include "core/backend/cpu/block_simd.h"
 #include "hwy/highway.h"
@@ -149,34 +150,62 @@ TENSORD_BINARY(Min, double)
 #undef TENSORD_BINARY
 #undef TENSORD_SCALE
 
-/// Eight running vectors hide the latency of an addition; each of their lanes
+/// Combines pairs of neighbours, of these pairs, and so on.
+template <typename T, class Op>
+HWY_INLINE T CombineLanes(T* x, int64_t count, Op op) {
+  const hn::CappedTag<T, 1> d;
+  for (; count > 1; count = (count + 1) / 2) {
+    for (int64_t i = 0; i < count / 2; ++i) {
+      hn::StoreU(op(d, hn::LoadU(d, x + 2 * i), hn::LoadU(d, x + 2 * i + 1)), d,
+                 x + i);
+    }
+    if (count % 2 != 0) x[count / 2] = x[count - 1];
+  }
+  return x[0];
+}
+
+/// Eight running vectors hide the latency of an operation; each of their lanes
 /// is one leaf of the tree.
-template <typename T>
-HWY_INLINE T Sum(const T* x, int64_t count) {
+template <typename T, class Op>
+HWY_INLINE T CombineBlock(const T* x, int64_t count, T identity, Op op) {
   const hn::ScalableTag<T> d;
+  const hn::CappedTag<T, 1> d1;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-  auto s4 = s0, s5 = s0, s6 = s0, s7 = s0;
+  auto s0 = hn::Set(d, identity);
+  auto s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0;
   int64_t i = 0;
   for (; i + 8 * lanes <= count; i += 8 * lanes) {
-    s0 = hn::Add(s0, hn::LoadU(d, x + i));
-    s1 = hn::Add(s1, hn::LoadU(d, x + i + lanes));
-    s2 = hn::Add(s2, hn::LoadU(d, x + i + 2 * lanes));
-    s3 = hn::Add(s3, hn::LoadU(d, x + i + 3 * lanes));
-    s4 = hn::Add(s4, hn::LoadU(d, x + i + 4 * lanes));
-    s5 = hn::Add(s5, hn::LoadU(d, x + i + 5 * lanes));
-    s6 = hn::Add(s6, hn::LoadU(d, x + i + 6 * lanes));
-    s7 = hn::Add(s7, hn::LoadU(d, x + i + 7 * lanes));
+    s0 = op(d, s0, hn::LoadU(d, x + i));
+    s1 = op(d, s1, hn::LoadU(d, x + i + lanes));
+    s2 = op(d, s2, hn::LoadU(d, x + i + 2 * lanes));
+    s3 = op(d, s3, hn::LoadU(d, x + i + 3 * lanes));
+    s4 = op(d, s4, hn::LoadU(d, x + i + 4 * lanes));
+    s5 = op(d, s5, hn::LoadU(d, x + i + 5 * lanes));
+    s6 = op(d, s6, hn::LoadU(d, x + i + 6 * lanes));
+    s7 = op(d, s7, hn::LoadU(d, x + i + 7 * lanes));
   }
-  for (; i + lanes <= count; i += lanes) s0 = hn::Add(s0, hn::LoadU(d, x + i));
-  T tail = 0;
-  for (; i < count; ++i) tail += x[i];
-  const auto low = hn::Add(hn::Add(s0, s1), hn::Add(s2, s3));
-  const auto high = hn::Add(hn::Add(s4, s5), hn::Add(s6, s7));
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(low, high))) + tail;
+  for (; i + lanes <= count; i += lanes) s0 = op(d, s0, hn::LoadU(d, x + i));
+  auto tail = hn::Set(d1, identity);
+  for (; i < count; ++i) tail = op(d1, tail, hn::LoadU(d1, x + i));
+  const auto low = op(d, op(d, s0, s1), op(d, s2, s3));
+  const auto high = op(d, op(d, s4, s5), op(d, s6, s7));
+  HWY_ALIGN T leaves[HWY_MAX_BYTES / sizeof(T) + 1];
+  hn::Store(op(d, low, high), d, leaves);
+  hn::StoreU(tail, d1, leaves + lanes);
+  return CombineLanes(leaves, lanes + 1, op);
 }
-float Sum_float(const float* x, int64_t count) { return Sum(x, count); }
-double Sum_double(const double* x, int64_t count) { return Sum(x, count); }
+
+#define TENSORD_COMBINE(name, T, identity)                     \
+  T name##Of_##T(const T* x, int64_t count) {                  \
+    return CombineBlock(x, count, T(identity), name##Op());    \
+  }
+TENSORD_COMBINE(Add, float, 0)
+TENSORD_COMBINE(Add, double, 0)
+TENSORD_COMBINE(Max, float, -std::numeric_limits<float>::infinity())
+TENSORD_COMBINE(Max, double, -std::numeric_limits<double>::infinity())
+TENSORD_COMBINE(Min, float, std::numeric_limits<float>::infinity())
+TENSORD_COMBINE(Min, double, std::numeric_limits<double>::infinity())
+#undef TENSORD_COMBINE
 
 // Highway converts float16 with subnormals, infinities and NaN only where it
 // has the instructions.
@@ -336,14 +365,18 @@ HWY_EXPORT(Scale_double);
 void ScaleBlock(double factor, double* x, int64_t count) {
   HWY_DYNAMIC_DISPATCH(Scale_double)(factor, x, count);
 }
-HWY_EXPORT(Sum_float);
-float SumBlock(const float* x, int64_t count) {
-  return HWY_DYNAMIC_DISPATCH(Sum_float)(x, count);
-}
-HWY_EXPORT(Sum_double);
-double SumBlock(const double* x, int64_t count) {
-  return HWY_DYNAMIC_DISPATCH(Sum_double)(x, count);
-}
+#define TENSORD_COMBINE(op, name, T)                  \
+  HWY_EXPORT(op##Of_##T);                             \
+  T name##Of(const T* x, int64_t count) {             \
+    return HWY_DYNAMIC_DISPATCH(op##Of_##T)(x, count); \
+  }
+TENSORD_COMBINE(Add, Sum, float)
+TENSORD_COMBINE(Add, Sum, double)
+TENSORD_COMBINE(Max, Max, float)
+TENSORD_COMBINE(Max, Max, double)
+TENSORD_COMBINE(Min, Min, float)
+TENSORD_COMBINE(Min, Min, double)
+#undef TENSORD_COMBINE
 
 }  // namespace tensord::core
 #endif  // HWY_ONCE

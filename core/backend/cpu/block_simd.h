@@ -44,9 +44,13 @@ void MaxBlock(const double* x, const double* y, double* out, int64_t count);
 void MinBlock(const float* x, const float* y, float* out, int64_t count);
 void MinBlock(const double* x, const double* y, double* out, int64_t count);
 
-// Sum over x[0 .. count), in a tree whose shape depends on count alone.
-float SumBlock(const float* x, int64_t count);
-double SumBlock(const double* x, int64_t count);
+// All of x[0 .. count) combined, in a tree whose shape depends on count alone.
+float SumOf(const float* x, int64_t count);
+double SumOf(const double* x, int64_t count);
+float MaxOf(const float* x, int64_t count);
+double MaxOf(const double* x, int64_t count);
+float MinOf(const float* x, int64_t count);
+double MinOf(const double* x, int64_t count);
 
 // Conversions, to nearest even. NaN stays NaN.
 void ConvertBlock(const Half* from, float* to, int64_t count);

@@ -6,6 +6,7 @@
 #include "core/backend/cpu/contraction_copy.h"
 #include "core/backend/cpu/matrix_product.h"
 #include "core/backend/cpu/permutation_blocked.h"
+#include "core/backend/cpu/reduction_pairwise.h"
 #include "core/backend/cpu/tile_space.h"
 #include "core/base/status.h"
 
@@ -41,14 +42,18 @@ LoopModes<2> PairOf(const LoopModes<3>& modes, size_t from, size_t to) {
   return pair;
 }
 
+/// The precision of arithmetic in `type`, one of GemmStrategy's.
+ComputeType ComputeTypeOf(ElementType type) {
+  if (IsInteger(type)) return ComputeType::kInteger;
+  return RealPartOf(type) == ElementType::kFloat64 ? ComputeType::kFloat64
+                                                   : ComputeType::kFloat32;
+}
+
 /// The permutation that moves elements of `type` unchanged.
 PermutationProblem MoveOf(ElementType type, LoopModes<2> modes) {
-  ComputeType compute = ComputeType::kFloat32;
-  if (IsInteger(type)) compute = ComputeType::kInteger;
-  if (RealPartOf(type) == ElementType::kFloat64) compute = ComputeType::kFloat64;
   return {.type_a = type,
           .type_d = type,
-          .compute_type = compute,
+          .compute_type = ComputeTypeOf(type),
           .modes = Canonical(std::move(modes), PermutationProblem::kD)};
 }
 
@@ -59,14 +64,29 @@ struct Input {
   const GemmCopy& copy;
   const GemmStrategy& strategy;
 
-  /// A move of bits, or else a copy that converts.
-  bool is_move() const {
-    return type == strategy.type && summed.empty() &&
+  /// Neither converted nor rounded: a permutation, or a reduction when there
+  /// are modes to be summed.
+  bool is_plain() const {
+    return type == strategy.type &&
            strategy.rounding == OperandRounding::kNone;
   }
+  bool is_move() const { return is_plain() && summed.empty(); }
+  bool is_sum() const { return is_plain() && !summed.empty(); }
   PermutationProblem move() const {
     return MoveOf(type,
                   PairOf(copy.modes, GemmCopy::kTensor, GemmCopy::kCopy));
+  }
+  ReductionProblem sum() const {
+    LoopModes<3> kept;
+    for (const auto& mode : copy.modes) {
+      const int64_t to = mode.strides[GemmCopy::kCopy];
+      kept.push_back({mode.extent, {mode.strides[GemmCopy::kTensor], to, to}});
+    }
+    return {.type_a = type,
+            .type_d = type,
+            .compute_type = ComputeTypeOf(type),
+            .kept = Canonical(std::move(kept), ReductionProblem::kD),
+            .reduced = summed};
   }
 };
 
@@ -101,7 +121,8 @@ class GemmContraction final : public ContractionKernel {
       : threads_(threads),
         blas_(std::move(blas)),
         rates_(rates),
-        permutation_(CreateBlockedPermutation(threads)) {}
+        permutation_(CreateBlockedPermutation(threads)),
+        reduction_(CreatePairwiseReduction(threads)) {}
 
   absl::string_view name() const override { return "cpu.contract.gemm"; }
 
@@ -125,6 +146,7 @@ class GemmContraction final : public ContractionKernel {
       if (!input.copy.needed) continue;
       add_copy(input.copy, 1);
       if (input.is_move()) add_move(input.move());
+      if (input.is_sum()) bytes += reduction_->WorkspaceBytes(input.sum());
     }
     if (s.d.needed) {
       add_copy(s.d, s.k_parts);
@@ -134,7 +156,7 @@ class GemmContraction final : public ContractionKernel {
   }
 
   double PredictNanoseconds(const ContractionProblem& problem) const override {
-    constexpr double kLaunch = 300;
+    constexpr double kLaunch = 4000;  // the choice of a strategy, above all
     if (IsEmptySum(problem)) return kLaunch;
     return kLaunch + ChooseGemmStrategy(problem, rates_).nanoseconds;
   }
@@ -220,6 +242,11 @@ class GemmContraction final : public ContractionKernel {
           input.move(), {.a = tensor, .d = copy}, workspace, stream));
       return copy;
     }
+    if (input.is_sum()) {
+      TENSORD_RETURN_IF_ERROR(reduction_->Launch(
+          input.sum(), {.a = tensor, .d = copy}, workspace, stream));
+      return copy;
+    }
     CopyOperand(threads_,
                 {.from = input.type,
                  .to = s.type,
@@ -257,7 +284,7 @@ class GemmContraction final : public ContractionKernel {
                    const ContractionOperands& operands) const {
     const int64_t bytes = SizeOf(s.type);
     TileSpace<4> space;
-    int64_t m_step = s.product.m, n_step = s.product.n;
+    int64_t m_step = s.m_block, n_step = s.n_block;
     const double work = static_cast<double>(ElementCount(s.loops)) *
                         static_cast<double>(ElementCount(s.k_loops)) *
                         static_cast<double>(s.product.m) *
@@ -269,12 +296,13 @@ class GemmContraction final : public ContractionKernel {
             : std::clamp<int64_t>(static_cast<int64_t>(work / kSmallestParallel),
                                   1, kPartsPerThread * threads_.thread_count());
     const int64_t loop_count = ElementCount(s.loops) * s.k_parts;
-    for (int64_t blocks = loop_count; blocks < wanted;) {
+    const auto blocks = [&] {
+      return loop_count * ((s.product.m + m_step - 1) / m_step) *
+             ((s.product.n + n_step - 1) / n_step);
+    };
+    while (blocks() < wanted && std::max(m_step, n_step) > kSmallestBlock) {
       int64_t& longer = m_step >= n_step ? m_step : n_step;
-      if (longer <= kSmallestBlock) break;
       longer = RoundUp((longer + 1) / 2, kBlockMultiple);
-      blocks = loop_count * ((s.product.m + m_step - 1) / m_step) *
-               ((s.product.n + n_step - 1) / n_step);
     }
     const int64_t k_step = (s.product.k + s.k_parts - 1) / s.k_parts;
     // The last column is the position in k, which tells the part.
@@ -309,7 +337,7 @@ class GemmContraction final : public ContractionKernel {
     const int64_t count = space.tile_count();
     const int64_t parts = std::min(count, wanted);
     threads_.ParallelFor(parts, [&](int64_t part) {
-      space.ForEach<3>(count * part / parts, count * (part + 1) / parts, block);
+      space.ForEach(count * part / parts, count * (part + 1) / parts, block);
     });
   }
 
@@ -317,13 +345,19 @@ class GemmContraction final : public ContractionKernel {
   const absl::StatusOr<std::shared_ptr<const Blas>> blas_;
   const GemmRates rates_;
   const std::unique_ptr<const PermutationKernel> permutation_;
+  const std::unique_ptr<const ReductionKernel> reduction_;
 };
 
 }  // namespace
 
-GemmRates GemmRatesOf(const CpuFeatures& features, int thread_count) {
-  GemmRates rates{.thread_count = thread_count};
-  rates.flops_per_ns = features.avx512 ? 200 : features.avx2 ? 100 : 20;
+GemmRates GemmRatesOf(absl::string_view core_type, int thread_count) {
+  GemmRates rates{.flops_per_ns = 20, .thread_count = thread_count};
+  if (core_type == "Haswell" || core_type == "Zen") rates.flops_per_ns = 100;
+  if (core_type == "SkylakeX" || core_type == "Cooperlake" ||
+      core_type == "SapphireRapids") {
+    rates.flops_per_ns = 200;
+    rates.has_small_kernels = true;
+  }
   return rates;
 }
 

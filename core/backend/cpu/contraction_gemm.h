@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/backend/cpu/blas.h"
 #include "core/backend/cpu/gemm_strategy.h"
 #include "core/backend/cpu/thread_pool.h"
@@ -11,8 +12,9 @@
 
 namespace tensord::core {
 
-/// The rates that a CPU with these features reaches on `thread_count` threads.
-GemmRates GemmRatesOf(const CpuFeatures& features, int thread_count);
+/// The rates that are usual for OpenBLAS's kernels of `core_type`, see
+/// Blas::core_type(), on each of `thread_count` threads.
+GemmRates GemmRatesOf(absl::string_view core_type, int thread_count);
 
 /// "cpu.contract.gemm": operands are used in place where the modes fold to
 /// matrices, products looped over the modes that do not fold, and copied where

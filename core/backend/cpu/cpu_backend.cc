@@ -29,8 +29,10 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const CpuOptions& options)
       : threads_(options.thread_count > 0 ? options.thread_count
                                           : AllowedCoreCount()) {
-    const CpuFeatures features = DetectCpuFeatures();
-    absl::StatusOr<std::shared_ptr<const Blas>> blas = Blas::Load(features);
+    absl::StatusOr<std::shared_ptr<const Blas>> blas =
+        Blas::Load(DetectCpuFeatures());
+    const GemmRates rates = GemmRatesOf(blas.ok() ? (*blas)->core_type() : "",
+                                        threads_.thread_count());
     info_ = {.name = "cpu:0",
              .model = CpuModelName(),
              .architecture = SimdTargetName(),
@@ -48,9 +50,8 @@ class CpuBackend final : public Backend {
     kernels_.elementwise.push_back(CreateReferenceElementwise());
     kernels_.reduction.push_back(CreatePairwiseReduction(threads_));
     kernels_.reduction.push_back(CreateReferenceReduction());
-    kernels_.contraction.push_back(CreateGemmContraction(
-        threads_, std::move(blas),
-        GemmRatesOf(features, threads_.thread_count())));
+    kernels_.contraction.push_back(
+        CreateGemmContraction(threads_, std::move(blas), rates));
     kernels_.contraction.push_back(CreateReferenceContraction());
   }
 

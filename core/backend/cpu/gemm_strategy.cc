@@ -40,6 +40,7 @@ struct Problem {
   int64_t element_bytes;                  // of the arithmetic
   std::array<int64_t, 3> tensor_bytes;    // of one element as stored
   double flops_per_product;
+  bool is_real = true;   // floating-point numbers
   bool is_huge = false;  // strides or counts beyond int32
 };
 
@@ -71,6 +72,7 @@ Problem Read(const ContractionProblem& p) {
   problem.element_bytes = SizeOf(type);
   problem.tensor_bytes = {SizeOf(p.type_a), SizeOf(p.type_b), SizeOf(p.type_d)};
   problem.flops_per_product = IsComplex(type) ? 8 : 2;
+  problem.is_real = !IsComplex(type) && !IsInteger(type);
   // Double precision runs at half the speed, plain loops over integers slower.
   if (RealPartOf(type) == ElementType::kFloat64) problem.flops_per_product *= 2;
   if (IsInteger(type)) problem.flops_per_product *= 8;
@@ -136,9 +138,10 @@ struct Grouping {
 };
 
 /// Lays out the copy of `operand`: the rows and columns innermost, whichever is
-/// faster in the tensor first, then the loops as they lie in the tensor.
-GemmCopy LayOutCopy(Operand operand, AxisGroup* rows, AxisGroup* columns,
-                    std::vector<AxisGroup*> loops) {
+/// faster in the tensor first or, `flipped`, last, then the loops as they lie in
+/// the tensor.
+GemmCopy LayOutCopy(Operand operand, bool flipped, AxisGroup* rows,
+                    AxisGroup* columns, std::vector<AxisGroup*> loops) {
   const auto by_stride = [&](const AxisGroup* x, const AxisGroup* y) {
     return Smallest(*x, operand) < Smallest(*y, operand);
   };
@@ -147,6 +150,7 @@ GemmCopy LayOutCopy(Operand operand, AxisGroup* rows, AxisGroup* columns,
     if (group != nullptr) order.push_back(group);
   }
   std::stable_sort(order.begin(), order.end(), by_stride);
+  if (flipped) std::reverse(order.begin(), order.end());
   std::stable_sort(loops.begin(), loops.end(), by_stride);
   order.insert(order.end(), loops.begin(), loops.end());
   GemmCopy copy{.needed = true, .modes = {}, .element_count = 1};
@@ -163,44 +167,107 @@ GemmCopy LayOutCopy(Operand operand, AxisGroup* rows, AxisGroup* columns,
   return copy;
 }
 
-/// Nanoseconds of one product on one thread. OpenBLAS copies both operands into
-/// its own order and reads and writes d; rows shorter than a vector are wasted.
-double ProductNanoseconds(const MatrixProduct& p, const Problem& problem,
-                          const GemmRates& rates) {
-  constexpr double kCall = 40;
-  constexpr double kInCache = 3;  // times faster than a copy in memory
-  const double bytes = static_cast<double>(problem.element_bytes);
-  const int64_t vector = std::max<int64_t>(1, 32 / problem.element_bytes);
+/// How a product is cut, and its nanoseconds on one thread.
+struct Blocks {
+  int64_t m, n;
+  double nanoseconds;
+};
+
+constexpr double kCallNanoseconds = 40;
+/// How much faster the caches are than a copy in memory.
+constexpr double kInCache = 3;
+
+/// Bytes that reading or writing a matrix moves.
+double Traffic(int64_t rows, int64_t columns, int64_t row_stride,
+               int64_t column_stride, int64_t element_bytes) {
+  const int64_t run = row_stride == 1 ? rows : columns;
+  const int64_t line = row_stride == 1 ? column_stride : row_stride;
+  // Short lines far apart: a page and part of a cache line each.
+  const bool is_scattered = run * element_bytes < 512 && line > run &&
+                            line * element_bytes >= 4096;
+  return static_cast<double>(rows) * static_cast<double>(columns) *
+         static_cast<double>(element_bytes) * (is_scattered ? 4 : 1);
+}
+
+double Flops(int64_t m, int64_t n, int64_t k, const Problem& problem) {
+  return static_cast<double>(m) * static_cast<double>(n) *
+         static_cast<double>(k) * problem.flops_per_product;
+}
+
+/// The product in one piece: OpenBLAS copies both operands into its own order
+/// and reads and writes d; rows shorter than a vector are wasted.
+Blocks Whole(const MatrixProduct& p, const Problem& problem,
+             const GemmRates& rates) {
+  const int64_t bytes = problem.element_bytes;
+  const int64_t vector = std::max<int64_t>(1, 32 / bytes);
   const bool by_columns = p.d_m == 1 || p.m == 1;
-  const int64_t m = by_columns ? RoundUp(p.m, vector) : p.m;
-  const int64_t n = by_columns ? p.n : RoundUp(p.n, vector);
-  const double products =
-      static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(p.k);
-  const auto traffic = [&](int64_t rows, int64_t columns, int64_t row_stride,
-                           int64_t column_stride) {
-    const int64_t run = row_stride == 1 ? rows : columns;
-    const int64_t line = row_stride == 1 ? column_stride : row_stride;
-    const double moved = bytes * static_cast<double>(rows) *
-                         static_cast<double>(columns);
-    // Short lines far apart: a page and part of a cache line each.
-    const bool scattered = run * problem.element_bytes < 512 &&
-                           line > run && line * problem.element_bytes >= 4096;
-    return scattered ? 4 * moved : moved;
-  };
-  const double moved = traffic(p.m, p.k, p.a_m, p.a_k) +
-                       traffic(p.k, p.n, p.b_k, p.b_n) +
-                       traffic(p.m, p.n, p.d_m, p.d_n);
-  return kCall + products * problem.flops_per_product / rates.flops_per_ns +
-         moved / (kInCache * rates.bytes_per_ns);
+  const double moved = Traffic(p.m, p.k, p.a_m, p.a_k, bytes) +
+                       Traffic(p.k, p.n, p.b_k, p.b_n, bytes) +
+                       Traffic(p.m, p.n, p.d_m, p.d_n, bytes);
+  const double flops = Flops(by_columns ? RoundUp(p.m, vector) : p.m,
+                             by_columns ? p.n : RoundUp(p.n, vector), p.k,
+                             problem);
+  return {p.m, p.n,
+          kCallNanoseconds + flops / rates.flops_per_ns +
+              moved / (kInCache * rates.bytes_per_ns)};
+}
+
+/// The product in blocks that OpenBLAS's kernels for small products take. They
+/// read the operands in place and fill their vectors along d's columns or, when
+/// both operands are transposed, along its rows; with one of a thin product's
+/// operands transposed the first way, they do not do well.
+Blocks Small(const MatrixProduct& p, const Problem& problem,
+             const GemmRates& rates) {
+  constexpr int64_t kMostProducts = 1'000'000;
+  constexpr int64_t kShort = 96;
+  const int64_t bytes = problem.element_bytes;
+  const int64_t vector = 64 / bytes;
+  const bool by_columns = p.d_m == 1 || p.m == 1;
+  const bool transposes_first = by_columns ? p.a_m != 1 : p.b_n != 1;
+  const bool transposes_second = by_columns ? p.b_k != 1 : p.a_k != 1;
+  const bool along_rows = transposes_first && transposes_second;
+  // The extent along the vectors, and the other one.
+  const bool m_is_long = by_columns != along_rows;
+  const int64_t extent = m_is_long ? p.m : p.n;
+  const int64_t other = m_is_long ? p.n : p.m;
+  int64_t other_block = std::min(other, kShort);
+  int64_t block = std::min(extent, kMostProducts / (other_block * p.k));
+  if (block < extent) block = block / vector * vector;
+  if (block < 2 * vector && block < extent) {
+    return {p.m, p.n, std::numeric_limits<double>::infinity()};
+  }
+  other_block = std::min(other, kMostProducts / (block * p.k));
+  const double calls =
+      static_cast<double>((extent + block - 1) / block) *
+      static_cast<double>((other + other_block - 1) / other_block);
+  const double slowdown = transposes_first && !along_rows ? 1.9 : 1.1;
+  const double written = Traffic(p.m, p.n, p.d_m, p.d_n, bytes);
+  const double nanoseconds =
+      calls * kCallNanoseconds +
+      slowdown * Flops(RoundUp(extent, vector), other, p.k, problem) /
+          rates.flops_per_ns +
+      written / (kInCache * rates.bytes_per_ns);
+  return {m_is_long ? block : other_block, m_is_long ? other_block : block,
+          nanoseconds};
+}
+
+/// The faster way to do the product.
+Blocks CutProduct(const MatrixProduct& p, const Problem& problem,
+                  const GemmRates& rates) {
+  const Blocks whole = Whole(p, problem, rates);
+  if (!problem.is_real || !rates.has_small_kernels) return whole;
+  const Blocks small = Small(p, problem, rates);
+  return small.nanoseconds < whole.nanoseconds ? small : whole;
 }
 
 /// Copies move rows against columns: dearer than a plain copy.
-double CopyNanoseconds(int64_t elements, int64_t bytes_tensor,
-                       int64_t bytes_copy, const GemmRates& rates) {
+double CopyNanoseconds(const Problem& problem, Operand operand,
+                       const GemmRates& rates) {
   constexpr double kSlowdown = 1.7;
   constexpr double kCall = 500;
-  return kCall + kSlowdown * static_cast<double>(elements) *
-                     static_cast<double>(bytes_tensor + bytes_copy) /
+  const int64_t bytes = problem.element_counts[operand] *
+                        (problem.tensor_bytes[operand] + problem.element_bytes);
+  return kCall + kSlowdown * static_cast<double>(bytes) /
                      (2 * rates.bytes_per_ns);
 }
 
@@ -211,7 +278,8 @@ AxisGroup* At(std::vector<AxisGroup>& groups, int index) {
 /// The strategy that one choice of copies, rows and columns leads to; its
 /// nanoseconds are infinite when BLAS cannot do it.
 GemmStrategy Build(const Problem& problem, Grouping grouping, const Core& core,
-                   const Flags& copied, const GemmRates& rates) {
+                   const Flags& copied, const Flags& flipped,
+                   const GemmRates& rates) {
   AxisGroup* const m = At(grouping.m, core.m);
   AxisGroup* const n = At(grouping.n, core.n);
   AxisGroup* const k = At(grouping.k, core.k);
@@ -238,11 +306,12 @@ GemmStrategy Build(const Problem& problem, Grouping grouping, const Core& core,
   for (const Operand operand : {kA, kB, kD}) {
     if (!copied[operand]) continue;
     GemmCopy& copy = *copies[operand];
-    if (operand == kA) copy = LayOutCopy(kA, m, k, joined({&m_loops, &k_loops}));
-    if (operand == kB) copy = LayOutCopy(kB, n, k, joined({&n_loops, &k_loops}));
-    if (operand == kD) copy = LayOutCopy(kD, m, n, joined({&m_loops, &n_loops}));
-    work += CopyNanoseconds(copy.element_count, problem.tensor_bytes[operand],
-                            problem.element_bytes, rates);
+    copy = LayOutCopy(operand, flipped[operand], operand == kB ? n : m,
+                      operand == kD ? n : k,
+                      operand == kA   ? joined({&m_loops, &k_loops})
+                      : operand == kB ? joined({&n_loops, &k_loops})
+                                      : joined({&m_loops, &n_loops}));
+    work += CopyNanoseconds(problem, operand, rates);
   }
 
   MatrixProduct& p = s.product;
@@ -279,7 +348,10 @@ GemmStrategy Build(const Problem& problem, Grouping grouping, const Core& core,
     s.k_loops.push_back({group->extent, {group->strides[kA], group->strides[kB]}});
     calls *= group->extent;
   }
-  work += static_cast<double>(calls) * ProductNanoseconds(p, problem, rates);
+  const Blocks blocks = CutProduct(p, problem, rates);
+  s.m_block = blocks.m;
+  s.n_block = blocks.n;
+  work += static_cast<double>(calls) * blocks.nanoseconds;
   s.nanoseconds = work / rates.thread_count;
   return s;
 }
@@ -307,6 +379,7 @@ std::vector<int> Tried(const std::vector<AxisGroup>& groups, bool is_huge) {
 GemmStrategy Cheapest(const Problem& problem, const Flags& forced,
                       const GemmRates& rates) {
   const auto& counts = problem.element_counts;
+  const bool uses_small_kernels = problem.is_real && rates.has_small_kernels;
   GemmStrategy best;
   best.nanoseconds = std::numeric_limits<double>::infinity();
   // Fewest copies first, so that of equals the simplest wins.
@@ -316,6 +389,11 @@ GemmStrategy Cheapest(const Problem& problem, const Flags& forced,
         forced[kD] > copied[kD]) {
       continue;
     }
+    double copying = 0;
+    for (const Operand operand : {kA, kB, kD}) {
+      if (copied[operand]) copying += CopyNanoseconds(problem, operand, rates);
+    }
+    if (copying >= best.nanoseconds * rates.thread_count) continue;
     const auto pair = [&](Operand x, Operand y) {
       return counts[x] >= counts[y] ? std::array{x, y, y} : std::array{y, x, x};
     };
@@ -331,9 +409,17 @@ GemmStrategy Cheapest(const Problem& problem, const Flags& forced,
     for (const int m : Tried(grouping.m, problem.is_huge)) {
       for (const int n : Tried(grouping.n, problem.is_huge)) {
         for (const int k : Tried(grouping.k, problem.is_huge)) {
-          GemmStrategy candidate =
-              Build(problem, grouping, {m, n, k}, copied, rates);
-          if (candidate.nanoseconds < best.nanoseconds) best = std::move(candidate);
+          for (int flips = 0; flips < 8; ++flips) {
+            const Flags flipped = {(flips & 1) != 0, (flips & 2) != 0,
+                                   (flips & 4) != 0};
+            if ((flips & ~mask) != 0) continue;
+            if (flips != 0 && !uses_small_kernels) break;
+            GemmStrategy candidate =
+                Build(problem, grouping, {m, n, k}, copied, flipped, rates);
+            if (candidate.nanoseconds < best.nanoseconds) {
+              best = std::move(candidate);
+            }
+          }
         }
       }
     }
@@ -406,6 +492,15 @@ GemmStrategy ChooseGemmStrategy(const ContractionProblem& p,
   }
   best.type = type;
   best.rounding = rounding;
+  const auto summed_bytes = [&](const LoopModes<1>& modes, Operand operand) {
+    return modes.empty() ? 0.0
+                         : static_cast<double>(ElementCount(modes)) *
+                               static_cast<double>(
+                                   problem.element_counts[operand] *
+                                   problem.tensor_bytes[operand]);
+  };
+  best.nanoseconds += (summed_bytes(p.a_only, kA) + summed_bytes(p.b_only, kB)) /
+                      rates.bytes_per_ns / rates.thread_count;
   return best;
 }
 

@@ -14,6 +14,9 @@ struct GemmRates {
   double flops_per_ns = 100;  // float32, one thread
   double bytes_per_ns = 10;   // copied, one thread
   int thread_count = 1;
+  /// BLAS has kernels for small real products that use the operands where they
+  /// are instead of copying them first.
+  bool has_small_kernels = false;
 };
 
 /// d (m, n) = alpha * a (m, k) * b (k, n) + beta * d.
@@ -56,6 +59,8 @@ struct GemmStrategy {
   OperandRounding rounding = OperandRounding::kNone;
   GemmCopy a, b, d;
   MatrixProduct product;
+  /// The product is done in blocks of d of this size.
+  int64_t m_block = 1, n_block = 1;
   LoopModes<3> loops;
   LoopModes<2> k_loops;
   /// The sum over product.k is done in so many parts, each into a copy of d of

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <complex>
+#include <limits>
 #include <utility>
 
 #include "core/backend/cpu/contraction_arithmetic.h"
+#include "core/backend/cpu/integer_block.h"
 
 namespace tensord::core {
 namespace {
@@ -117,12 +119,13 @@ void MultiplyIntegers(const MatrixProduct& p, const Scalar& alpha, const T* a,
                       const T* b, const Scalar& beta, T* d) {
   using Wide = WrappingType<T>;
   constexpr bool kIsBool = std::is_same_v<T, bool>;
-  constexpr int64_t kBlockM = 128, kBlockN = 32, kBlockK = 64;
+  constexpr int64_t kBlockM = kIntegerBlockM, kBlockN = kIntegerBlockN,
+                    kBlockK = kIntegerBlockK;
   const auto factor = [](const Scalar& scalar) {
     return kIsBool ? Wide{!scalar.IsZero()} : FactorAs<Wide>(scalar);
   };
   const Wide factor_a = factor(alpha), factor_d = factor(beta);
-  Wide block_a[kBlockK * kBlockM], block_b[kBlockN * kBlockK];
+  Wide block_a[kBlockK * kBlockM] = {}, block_b[kBlockN * kBlockK];
   Wide sum[kBlockN * kBlockM];
   for (int64_t n0 = 0; n0 < p.n; n0 += kBlockN) {
     const int64_t n_count = std::min(kBlockN, p.n - n0);
@@ -143,19 +146,10 @@ void MultiplyIntegers(const MatrixProduct& p, const Scalar& alpha, const T* a,
                 static_cast<Wide>(b[(k0 + k) * p.b_k + (n0 + n) * p.b_n]);
           }
         }
-        for (int64_t n = 0; n < n_count; ++n) {
-          Wide* const column = sum + n * kBlockM;
-          for (int64_t k = 0; k < k_count; ++k) {
-            const Wide y = block_b[n * kBlockK + k];
-            const Wide* const x = block_a + k * kBlockM;
-            for (int64_t m = 0; m < m_count; ++m) {
-              if constexpr (kIsBool) {
-                column[m] |= x[m] & y;
-              } else {
-                column[m] += x[m] * y;
-              }
-            }
-          }
+        if constexpr (kIsBool) {
+          AndOrBlock(block_a, block_b, n_count, k_count, sum);
+        } else {
+          MultiplyIntegerBlock(block_a, block_b, n_count, k_count, sum);
         }
       }
       for (int64_t n = 0; n < n_count; ++n) {

@@ -16,17 +16,20 @@ constexpr size_t kA = PermutationProblem::kA, kD = PermutationProblem::kD;
 struct RunBytes {
   int64_t a, d;
 };
-constexpr RunBytes kStreamingRuns{2048, 2048};
+constexpr RunBytes kStreamingRuns{2048, 1024};
+constexpr RunBytes kStreamingCopyRuns{4096, 4096};
 constexpr RunBytes kCachedRuns{512, 512};
 
 constexpr int64_t kPieceRows = 32;
 constexpr int64_t kPieceColumns = 64;
 constexpr int64_t kCopiedRows = 64;
+// Longer rows than this are read ahead by the hardware.
+constexpr int64_t kLongestPrefetchedRow = 1024;
 constexpr int64_t kCopiedRowBytes = 16 << 10;
-// Rows of d that are not aligned are streamed when at least so long, from a
-// buffer where they are put together.
+// Copied rows that are not aligned are streamed when at least so long: the lines
+// at their ends cannot be. Transposed ones never are: putting them together in a
+// buffer first costs what streaming gains.
 constexpr int64_t kShortestStreamedRow = 512;
-constexpr int64_t kBufferBytes = 32 << 10;
 
 /// A short mode that is contiguous on both sides becomes one larger element.
 void WidenElements(LoopModes<2>& modes, int64_t& element_bytes) {
@@ -102,8 +105,9 @@ std::optional<MovePlan> PlanMove(LoopModes<2> modes, int64_t element_bytes) {
   for (auto& mode : modes) {
     for (int64_t& stride : mode.strides) stride *= element_bytes;
   }
-  const RunBytes runs =
-      plan.d_bytes >= kStreamingBytes ? kStreamingRuns : kCachedRuns;
+  const RunBytes runs = plan.d_bytes < kStreamingBytes ? kCachedRuns
+                        : plan.transposes              ? kStreamingRuns
+                                                       : kStreamingCopyRuns;
   plan.is_aligned = true;
   for (size_t m = 1; m < modes.size(); ++m) {
     plan.is_aligned &= modes[m].strides[kD] % kCacheLineBytes == 0;
@@ -176,10 +180,9 @@ class Mover {
         column_(plan.blocks.loop(plan.pieces[plan.column_loop].block_loop)) {
     const bool aligned = plan.is_aligned &&
                          reinterpret_cast<uintptr_t>(d) % kCacheLineBytes == 0;
-    const int64_t row_bytes =
-        plan.transposes ? row_.step * plan.element_bytes : column_.extent;
-    if (plan.d_bytes >= kStreamingBytes &&
-        (aligned || (!plan.transposes && row_bytes >= kShortestStreamedRow))) {
+    const bool copies_long_rows =
+        !plan.transposes && column_.extent >= kShortestStreamedRow;
+    if (plan.d_bytes >= kStreamingBytes && (aligned || copies_long_rows)) {
       stores_ = Stores::kStreaming;
     }
   }
@@ -217,7 +220,8 @@ class Mover {
     if (plan_.transposes) {
       TransposePiece(plan_.element_bytes, pending_, stores_, prefetch_bytes);
     } else {
-      CopyRows(pending_, stores_, prefetch_bytes);
+      CopyRows(pending_, stores_,
+               pending_.columns > kLongestPrefetchedRow ? 0 : prefetch_bytes);
     }
   }
 

@@ -32,7 +32,7 @@ struct MovePlan {
   // Which of `pieces` run over the rows and over the columns of a piece. Rows
   // that are copied have their bytes as columns.
   size_t row_loop = 0, column_loop = 0;
-  /// Every row of d starts at a cache line.
+  /// Every row of d starts at a cache line when d does.
   bool is_aligned = false;
   int64_t d_bytes = 0;
 };

@@ -4,6 +4,7 @@
 
 #include "core/backend/cpu/row_tree.h"
 #include "core/backend/cpu/tile_operand.h"
+#include "hwy/cache_control.h"
 
 namespace tensord::core {
 namespace {
@@ -17,6 +18,7 @@ constexpr double kLaunchNanoseconds = 2000;
 constexpr int64_t kLongRun = 128;
 // Rows read in place are combined one after the other this many at a time.
 constexpr int64_t kRowsInPlace = 16;
+constexpr int64_t kShortestRowInPlace = 128;
 constexpr int64_t kShortestRow = 16;
 // Work that has fewer items is cut along the reduced modes as well, into
 // chunks of at least so many elements. Neither depends on the machine.
@@ -78,7 +80,9 @@ Cut CutReduction(const Problem& problem) {
   } else {
     cut.width = std::min(kept, widest);
     cut.run = tile / cut.width;
-    if (plain && kept_stride == 1 && cut.along.strides[0] != cut.width) {
+    const bool contiguous = cut.along.strides[0] == cut.width;
+    if (plain && kept_stride == 1 &&
+        (!contiguous || cut.width >= kShortestRowInPlace)) {
       cut.in_place = true;
       cut.run = kRowsInPlace;
     }
@@ -254,6 +258,18 @@ class PairwiseRun {
 
   void ReduceRows(int64_t offset, int64_t width, int64_t begin, int64_t end,
                   T* result, Scratch& scratch) const {
+    if (problem_.reduced.size() <= 1 && end - begin <= cut_.run &&
+        !cut_.in_place) {
+      const T* const rows = a_.Load(
+          {.offset = offset + begin * cut_.along.strides[0],
+           .count_i = width,
+           .count_j = end - begin,
+           .stride_i = cut_.across.strides[Problem::kA],
+           .stride_j = cut_.along.strides[0]},
+          scratch.block.data(), scratch.transposed);
+      CombineRows(problem_.op, rows, end - begin, width, result);
+      return;
+    }
     RowTree<T> tree(combine_, width, reinterpret_cast<T*>(scratch.slots));
     T* const block = scratch.block.data();
     ReducedCursor cursor(problem_.reduced, begin, end);
@@ -269,6 +285,7 @@ class PairwiseRun {
         const T* const rows = a_.Direct(tile.offset);
         const T* sum = rows;
         for (int64_t j = 1; j < run; ++j) {
+          PrefetchRow(rows + (j + 1) * tile.stride_j, width);
           combine_(sum, rows + j * tile.stride_j, block, width);
           sum = block;
         }
@@ -280,6 +297,15 @@ class PairwiseRun {
       }
     }
     std::copy_n(tree.Finish(), width, result);
+  }
+
+  /// Hardware follows a row, but does not guess where the next one starts.
+  static void PrefetchRow(const T* row, int64_t width) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(row);
+    const int64_t size = width * static_cast<int64_t>(sizeof(T));
+    for (int64_t at = 0; at < size; at += kCacheLineBytes) {
+      hwy::Prefetch(bytes + at);
+    }
   }
 
   /// d = alpha * result + beta * unary_c(c) for one tile.

@@ -14,6 +14,7 @@
 #include "core/backend/cpu/transpose_block.h"
 #include "core/base/element_type.h"
 #include "core/ops/scalar.h"
+#include "hwy/cache_control.h"
 
 namespace tensord::core {
 
@@ -23,6 +24,9 @@ inline constexpr int64_t kTileBytes = 8 << 10;
 
 template <typename T>
 inline constexpr int64_t kTileElements = kTileBytes / sizeof(T);
+
+/// Short rows that lie apart are fetched so many ahead of their use.
+inline constexpr int64_t kRowsAhead = 8;
 
 /// Room for one tile.
 template <typename T>
@@ -114,7 +118,13 @@ class TileInput {
                        tile.count_j > 1 && tile.count_i > 1;
     if (turns) {
       T* const rows = scratch.data();
+      const int64_t row_bytes = tile.count_j * tile.stride_j * stored_bytes_;
       for (int64_t i = 0; i < tile.count_i; ++i) {
+        const std::byte* const ahead =
+            source + (i + kRowsAhead) * tile.stride_i * stored_bytes_;
+        for (int64_t at = 0; at < row_bytes; at += kCacheLineBytes) {
+          hwy::Prefetch(ahead + at);
+        }
         load_(source + i * tile.stride_i * stored_bytes_, tile.stride_j,
               tile.count_j, rows + i * tile.count_j);
       }

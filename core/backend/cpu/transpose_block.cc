@@ -21,20 +21,6 @@ struct Pair {
   uint64_t low, high;
 };
 
-template <typename T>
-HWY_INLINE void TransposeScalar(const std::byte* a, int64_t a_row_bytes,
-                                std::byte* d, int64_t d_row_bytes, int64_t rows,
-                                int64_t columns) {
-  for (int64_t column = 0; column < columns; ++column) {
-    for (int64_t row = 0; row < rows; ++row) {
-      std::memcpy(d + column * d_row_bytes + row * sizeof(T),
-                  a + row * a_row_bytes + column * sizeof(T), sizeof(T));
-    }
-  }
-}
-
-#if !HWY_HAVE_SCALABLE && HWY_TARGET != HWY_SCALAR
-
 // Lambdas have no other way to ask for it.
 #define TENSORD_UNROLLED HWY_ATTR __attribute__((always_inline))
 
@@ -48,6 +34,20 @@ template <size_t count, class Body>
 HWY_INLINE void Unroll(Body body) {
   UnrollOver(body, std::make_index_sequence<count>());
 }
+
+template <typename T>
+HWY_INLINE void TransposeScalar(const std::byte* a, int64_t a_row_bytes,
+                                std::byte* d, int64_t d_row_bytes, int64_t rows,
+                                int64_t columns) {
+  for (int64_t column = 0; column < columns; ++column) {
+    for (int64_t row = 0; row < rows; ++row) {
+      std::memcpy(d + column * d_row_bytes + row * sizeof(T),
+                  a + row * a_row_bytes + column * sizeof(T), sizeof(T));
+    }
+  }
+}
+
+#if !HWY_HAVE_SCALABLE && HWY_TARGET != HWY_SCALAR
 
 /// Elements of a 16-byte block, within which vectors are shuffled.
 template <typename T>
@@ -215,24 +215,50 @@ void TransposeAnySize(int64_t element_bytes, const TilePiece& piece,
   }
 }
 
-/// Streams the whole lines of d and stores what is left at both ends.
-HWY_INLINE void StreamRow(const std::byte* a, std::byte* d, int64_t bytes) {
+/// Copies whole lines. With kStreaming d is aligned to them.
+template <Stores stores>
+HWY_INLINE void CopyLines(const std::byte* a, std::byte* d, int64_t bytes) {
   const hn::CappedTag<uint8_t, kCacheLineBytes> tag;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(tag));
-  const int64_t head = std::min<int64_t>(
-      bytes, -reinterpret_cast<intptr_t>(d) & (kCacheLineBytes - 1));
-  if (head > 0) std::memcpy(d, a, head);
-  int64_t at = head;
-  for (; at + kCacheLineBytes <= bytes; at += kCacheLineBytes) {
-    for (int64_t k = 0; k < kCacheLineBytes; k += lanes) {
-      hn::Stream(hn::LoadU(tag, reinterpret_cast<const uint8_t*>(a + at + k)),
-                 tag, reinterpret_cast<uint8_t*>(d + at + k));
+  for (int64_t at = 0; at < bytes; at += lanes) {
+    const auto v = hn::LoadU(tag, reinterpret_cast<const uint8_t*>(a + at));
+    if constexpr (stores == Stores::kStreaming) {
+      hn::Stream(v, tag, reinterpret_cast<uint8_t*>(d + at));
+    } else {
+      hn::StoreU(v, tag, reinterpret_cast<uint8_t*>(d + at));
     }
   }
-  if (at < bytes) std::memcpy(d + at, a + at, bytes - at);
 }
 
-void CopyAllRows(const TilePiece& piece, Stores stores, int64_t prefetch_bytes) {
+/// Streams the whole lines of d and stores what is left at both ends.
+HWY_INLINE void StreamRow(const std::byte* a, std::byte* d, int64_t bytes) {
+  const int64_t head = std::min<int64_t>(
+      bytes, -reinterpret_cast<intptr_t>(d) & (kCacheLineBytes - 1));
+  const int64_t lines = (bytes - head) & -kCacheLineBytes;
+  if (head > 0) std::memcpy(d, a, head);
+  CopyLines<Stores::kStreaming>(a + head, d + head, lines);
+  const int64_t tail = bytes - head - lines;
+  if (tail > 0) std::memcpy(d + head + lines, a + head + lines, tail);
+}
+
+/// Copies rows of `line_count` lines, all aligned in d.
+template <int line_count>
+HWY_INLINE void StreamShortRows(const TilePiece& piece, int64_t prefetch_bytes) {
+  const std::byte* a = piece.a;
+  std::byte* d = piece.d;
+  for (int64_t row = 0; row < piece.rows; ++row) {
+    if (prefetch_bytes != 0) {
+      Unroll<line_count>([&](auto i) TENSORD_UNROLLED {
+        hwy::Prefetch(a + prefetch_bytes + i * kCacheLineBytes);
+      });
+    }
+    CopyLines<Stores::kStreaming>(a, d, line_count * kCacheLineBytes);
+    a += piece.a_row_bytes;
+    d += piece.d_row_bytes;
+  }
+}
+
+HWY_INLINE void StreamRows(const TilePiece& piece, int64_t prefetch_bytes) {
   for (int64_t row = 0; row < piece.rows; ++row) {
     const std::byte* const a = piece.a + row * piece.a_row_bytes;
     if (prefetch_bytes != 0) {
@@ -240,11 +266,31 @@ void CopyAllRows(const TilePiece& piece, Stores stores, int64_t prefetch_bytes) 
         hwy::Prefetch(a + prefetch_bytes + at);
       }
     }
+    StreamRow(a, piece.d + row * piece.d_row_bytes, piece.columns);
+  }
+}
+
+void CopyAllRows(const TilePiece& piece, Stores stores, int64_t prefetch_bytes) {
+  if (stores == Stores::kStreaming) {
+    const bool aligned =
+        (reinterpret_cast<uintptr_t>(piece.d) | piece.d_row_bytes) %
+            kCacheLineBytes ==
+        0;
+    switch (aligned ? piece.columns : 0) {
+      case 1 * kCacheLineBytes: return StreamShortRows<1>(piece, prefetch_bytes);
+      case 2 * kCacheLineBytes: return StreamShortRows<2>(piece, prefetch_bytes);
+      case 3 * kCacheLineBytes: return StreamShortRows<3>(piece, prefetch_bytes);
+      case 4 * kCacheLineBytes: return StreamShortRows<4>(piece, prefetch_bytes);
+      default: return StreamRows(piece, prefetch_bytes);
+    }
+  }
+  const int64_t lines = piece.columns & -kCacheLineBytes;
+  for (int64_t row = 0; row < piece.rows; ++row) {
+    const std::byte* const a = piece.a + row * piece.a_row_bytes;
     std::byte* const d = piece.d + row * piece.d_row_bytes;
-    if (stores == Stores::kStreaming) {
-      StreamRow(a, d, piece.columns);
-    } else {
-      std::memcpy(d, a, piece.columns);
+    CopyLines<Stores::kCached>(a, d, lines);
+    if (lines < piece.columns) {
+      std::memcpy(d + lines, a + lines, piece.columns - lines);
     }
   }
 }
