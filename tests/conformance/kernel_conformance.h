@@ -1,0 +1,28 @@
+// What every kernel of every backend must do. A backend joins with one line:
+//
+//   INSTANTIATE_TEST_SUITE_P(Cpu, KernelConformance,
+//                            ::testing::Values(ConformanceTarget{...}), NameOf);
+#pragma once
+
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/conformance/kernel_runner.h"
+
+namespace tensord::test {
+
+/// One runner a test, on two threads so that loops are split on any machine.
+class KernelConformance : public ::testing::TestWithParam<ConformanceTarget> {
+ protected:
+  /// Reports runs, refusals and worst error of each kernel with the result.
+  void TearDown() override;
+
+  KernelRunner runner_{GetParam(), 2};
+};
+
+inline std::string NameOf(
+    const ::testing::TestParamInfo<ConformanceTarget>& info) {
+  return info.param.name;
+}
+
+}  // namespace tensord::test

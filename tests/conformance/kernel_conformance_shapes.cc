@@ -1,0 +1,293 @@
+// Shapes that kernels split, block and special-case, and equal bits twice.
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <string>
+
+#include "core/ops/type_tables.h"
+#include "tests/conformance/kernel_conformance.h"
+#include "tests/testing/operands.h"
+
+namespace tensord::test {
+namespace {
+
+using core::BinaryOperator;
+using core::ComputeType;
+using core::ElementType;
+using core::ModeVector;
+using core::UnaryOperator;
+
+constexpr auto kF16 = ElementType::kFloat16;
+constexpr auto kF32 = ElementType::kFloat32;
+constexpr auto kF64 = ElementType::kFloat64;
+constexpr auto kC64 = ElementType::kComplex64;
+constexpr auto kC128 = ElementType::kComplex128;
+
+/// d's modes are a's in the order `order`.
+Case<core::PermutationDesc> Permuted(ElementType type,
+                                     const ModeVector& extents,
+                                     const std::vector<int>& order) {
+  std::string modes, permuted;
+  ModeVector permuted_extents;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    modes += static_cast<char>('!' + i);
+  }
+  for (const int i : order) {
+    permuted += modes[static_cast<size_t>(i)];
+    permuted_extents.push_back(extents[static_cast<size_t>(i)]);
+  }
+  return {.desc = {.a = Packed(type, modes, extents),
+                   .d = Packed(type, permuted, permuted_extents),
+                   .compute_type = core::DefaultComputeType(type)}};
+}
+
+void CheckEveryOrder(KernelRunner& runner, ElementType type,
+                     const ModeVector& extents) {
+  std::vector<int> order(extents.size());
+  std::iota(order.begin(), order.end(), 0);
+  do {
+    runner.Check(Permuted(type, extents, order));
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+// A3.1
+TEST_P(KernelConformance, PermutesFiveModesInEveryOrder) {
+  for (const ElementType type : {kF16, kF32, kF64, kC128, ElementType::kInt8}) {
+    CheckEveryOrder(runner_, type, {4, 7, 3, 9, 5});
+  }
+}
+
+TEST_P(KernelConformance, PermutesLargeTensorsInEveryOrder) {
+  CheckEveryOrder(runner_, kF32, {300, 200, 5});
+  CheckEveryOrder(runner_, kF64, {5, 131, 129});
+}
+
+TEST_P(KernelConformance, PermutesSixtyFourModes) {
+  for (const ElementType type : {kF16, kF32, kC128}) {
+    ModeVector extents(64, 1);
+    for (size_t i = 0; i < extents.size(); i += 5) extents[i] = 2;
+    std::vector<int> order(64);
+    std::iota(order.begin(), order.end(), 0);
+    std::reverse(order.begin(), order.end());
+    runner_.Check(Permuted(type, extents, order));
+    std::shuffle(order.begin(), order.end(), std::mt19937(3));
+    runner_.Check(Permuted(type, extents, order));
+  }
+}
+
+TEST_P(KernelConformance, TransposesAroundTheEdgesOfTiles) {
+  for (const int64_t rows : {1, 7, 8, 15, 16, 17, 31, 33, 63, 65}) {
+    for (const int64_t columns : {1, 8, 9, 16, 31, 32, 64, 67}) {
+      for (const ElementType type : {kF16, kF32, kF64, ElementType::kInt8}) {
+        runner_.Check(Permuted(type, {rows, columns}, {1, 0}));
+      }
+    }
+  }
+}
+
+TEST_P(KernelConformance, PermutationConvertsAndScales) {
+  for (const auto& types : core::PermutationTypeTable()) {
+    Case<core::PermutationDesc> transpose{
+        .desc = {.a = Packed(types.a, "ji", {45, 67}),
+                 .d = Packed(types.d, "ij", {67, 45}),
+                 .compute_type = types.compute}};
+    runner_.Check(transpose);
+    transpose.alpha = {-3, 0};
+    runner_.Check(transpose);
+    transpose.desc.a = Packed(types.a, "ij", {67, 45});
+    runner_.Check(transpose);
+    transpose.desc.a = Packed(types.a, "j", {45});
+    runner_.Check(transpose);
+    transpose.desc.a = Packed(types.a, "", {});
+    runner_.Check(transpose);
+  }
+}
+
+TEST_P(KernelConformance, ContractsMatricesOfEveryOrientation) {
+  struct Shape {
+    int64_t m, n, k;
+  };
+  constexpr std::array<Shape, 8> kShapes = {{{1, 1, 1000},
+                                             {1, 129, 65},
+                                             {129, 1, 65},
+                                             {64, 64, 1},
+                                             {33, 47, 129},
+                                             {97, 101, 103},
+                                             {5, 300, 7},
+                                             {130, 17, 260}}};
+  for (const auto& types : core::ContractionTypeTable()) {
+    for (const auto& [m, n, k] : kShapes) {
+      for (int orientation = 0; orientation < 8; ++orientation) {
+        const bool a_turned = orientation & 1;
+        const bool b_turned = orientation & 2;
+        const bool d_turned = orientation & 4;
+        Case<core::ContractionDesc> product{
+            .desc = {.a = a_turned ? Packed(types.a, "km", {k, m})
+                                   : Packed(types.a, "mk", {m, k}),
+                     .b = b_turned ? Packed(types.b, "nk", {n, k})
+                                   : Packed(types.b, "kn", {k, n}),
+                     .c = std::nullopt,
+                     .d = d_turned ? Packed(types.c, "nm", {n, m})
+                                   : Packed(types.c, "mn", {m, n}),
+                     .compute_type = types.compute},
+            .seed = static_cast<uint32_t>(orientation)};
+        if (orientation % 2 == 1) {
+          product.desc.c = product.desc.d;
+          product.alpha = {2, 0};
+          product.beta = {-1, 0};
+          product.alias = Alias::kDIsC;
+        }
+        runner_.Check(product);
+        // The other orientations would tell the same of the larger shapes.
+        if (m * n * k > 200'000 && orientation == 1) break;
+      }
+    }
+  }
+}
+
+TEST_P(KernelConformance, MultipliesMatricesByStridedVectors) {
+  for (const ElementType type : {kF32, kF64, kC64, kC128}) {
+    for (const int64_t stride : {1, 2, 270}) {
+      for (int64_t extent = 1; extent < 60; extent += 3) {
+        const core::OperandDesc vector = Strided(type, "k", {extent}, {stride});
+        Case<core::ContractionDesc> product{
+            .desc = {.a = Packed(type, "mk", {2, extent}),
+                     .b = vector,
+                     .c = std::nullopt,
+                     .d = Packed(type, "m", {2}),
+                     .compute_type = core::DefaultComputeType(type)}};
+        runner_.Check(product);
+        product.desc.a = Packed(type, "km", {extent, 5});
+        product.desc.d = Strided(type, "m", {5}, {stride});
+        runner_.Check(product);
+        std::swap(product.desc.a, product.desc.b);
+        runner_.Check(product);
+      }
+    }
+  }
+}
+
+TEST_P(KernelConformance, ContractsScatteredModes) {
+  for (const ElementType type : {kF32, kF64, kC64, kC128, kF16}) {
+    const ComputeType compute = core::DefaultComputeType(type);
+    // Modes of each group lie apart in every operand.
+    Case<core::ContractionDesc> scattered{
+        .desc = {.a = Packed(type, "akbl", {13, 5, 7, 9}),
+                 .b = Packed(type, "clkd", {6, 9, 5, 11}),
+                 .c = std::nullopt,
+                 .d = Packed(type, "cadb", {6, 13, 11, 7}),
+                 .compute_type = compute}};
+    runner_.Check(scattered);
+    // No operand has a mode of stride 1.
+    Case<core::ContractionDesc> strided{
+        .desc = {.a = Strided(type, "mk", {33, 29}, {2, 70}),
+                 .b = Strided(type, "kn", {29, 35}, {3, 100}),
+                 .c = std::nullopt,
+                 .d = Strided(type, "mn", {33, 35}, {2, 67}),
+                 .compute_type = compute}};
+    runner_.Check(strided);
+    strided.desc.c = strided.desc.d;
+    strided.beta = {3, 0};
+    runner_.Check(strided);
+    // c elsewhere with other strides than d.
+    strided.desc.c->layout.strides = {35, 1};
+    runner_.Check(strided);
+    // A batch mode outermost, innermost and in between.
+    for (const char* modes : {"mkx", "xmk", "mxk"}) {
+      ModeVector extents;
+      for (const char* mode = modes; *mode != 0; ++mode) {
+        extents.push_back(*mode == 'x' ? 5 : *mode == 'm' ? 21 : 34);
+      }
+      runner_.Check(Case<core::ContractionDesc>{
+          .desc = {.a = Packed(type, modes, extents),
+                   .b = Packed(type, "knx", {34, 19, 5}),
+                   .c = std::nullopt,
+                   .d = Packed(type, "nxm", {19, 5, 21}),
+                   .compute_type = compute}});
+    }
+  }
+}
+
+TEST_P(KernelConformance, ReducesInEveryDirection) {
+  for (const auto& types : core::ReductionTypeTable()) {
+    for (int op = 0; op < core::kBinaryOperatorCount; ++op) {
+      const auto binary = static_cast<BinaryOperator>(op);
+      if (!core::ValidateBinary(binary, types.a).ok()) continue;
+      const bool multiplies = binary == BinaryOperator::kMul;
+      for (const char* kept : {"", "i", "j", "k", "ij", "kj", "ki", "kji"}) {
+        ModeVector extents;
+        for (const char* mode = kept; *mode != 0; ++mode) {
+          extents.push_back(*mode == 'i' ? 37 : *mode == 'j' ? 5 : 19);
+        }
+        runner_.Check(Case<core::ReductionDesc>{
+            .desc = {.a = Packed(types.a, "ijk", {37, 5, 19}),
+                     .c = std::nullopt,
+                     .d = Packed(types.c, kept, extents),
+                     .op = binary,
+                     .compute_type = types.compute},
+            .data_a = multiplies ? DataKind::kNearOne : DataKind::kUniform});
+      }
+    }
+  }
+}
+
+TEST_P(KernelConformance, CombinesLargeOperandsOfDifferentOrder) {
+  for (const auto& types : core::ElementwiseTypeTable()) {
+    Case<core::ElementwiseDesc> trinary{
+        .desc = {.a = Packed(types.a, "kji", {33, 17, 65}),
+                 .b = Packed(types.b, "jk", {17, 33}),
+                 .c = Packed(types.c, "ijk", {65, 17, 33}),
+                 .d = Packed(types.c, "ijk", {65, 17, 33}),
+                 .op_ab = BinaryOperator::kMul,
+                 .compute_type = types.compute},
+        .alpha = {2, 0},
+        .beta = core::kOne,
+        .gamma = {-1, 0}};
+    runner_.Check(trinary);
+    trinary.desc.b = std::nullopt;
+    trinary.alias = Alias::kDIsC;
+    runner_.Check(trinary);
+  }
+}
+
+/// Both runners' kernels give the same bits, every time.
+template <typename Desc>
+void ExpectSameBits(KernelRunner& first, KernelRunner& second,
+                    const Case<Desc>& c) {
+  const KernelRunner::Images images = first.Run(c);
+  EXPECT_FALSE(images.empty());
+  EXPECT_EQ(images, first.Run(c)) << "twice in one backend";
+  EXPECT_EQ(images, second.Run(c)) << "in a backend of other thread count";
+}
+
+TEST_P(KernelConformance, ReductionsGiveTheSameBitsOnAnyThreadCount) {
+  KernelRunner single(GetParam(), 1);
+  for (const ElementType type : {kF16, kF32, kF64, kC64}) {
+    for (const char* kept : {"", "i", "j"}) {
+      ModeVector extents;
+      if (*kept != 0) extents.push_back(*kept == 'i' ? 1003 : 301);
+      ExpectSameBits(runner_, single,
+                     Case<core::ReductionDesc>{
+                         .desc = {.a = Packed(type, "ij", {1003, 301}),
+                                  .c = std::nullopt,
+                                  .d = Packed(type, kept, extents),
+                                  .compute_type =
+                                      core::DefaultComputeType(type)}});
+    }
+  }
+}
+
+TEST_P(KernelConformance, ContractionsGiveTheSameBitsTwice) {
+  for (const ElementType type : {kF32, kF64, kC64}) {
+    const Case<core::ContractionDesc> product{
+        .desc = {.a = Packed(type, "kam", {53, 3, 61}),
+                 .b = Packed(type, "nka", {47, 53, 3}),
+                 .c = std::nullopt,
+                 .d = Packed(type, "nm", {47, 61}),
+                 .compute_type = core::DefaultComputeType(type)}};
+    ExpectSameBits(runner_, runner_, product);
+  }
+}
+
+}  // namespace
+}  // namespace tensord::test

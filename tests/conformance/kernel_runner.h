@@ -1,0 +1,95 @@
+// Runs kernels on cases and judges them by the oracle.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "core/backend/backend.h"
+#include "tests/testing/oracle.h"
+#include "tests/testing/random_problem.h"
+
+namespace tensord::test {
+
+/// A backend that wants to be tested.
+struct ConformanceTarget {
+  std::string name;
+  std::function<std::unique_ptr<core::Backend>(int thread_count)> create;
+  /// Kernels run on host memory: two cases of three get operands that end where
+  /// the process may not read.
+  bool uses_host_memory = false;
+  /// Copies between host memory and the backend's, either way.
+  std::function<void(void* to, const void* from, size_t bytes)> copy =
+      [](void* to, const void* from, size_t bytes) {
+        std::memcpy(to, from, bytes);
+      };
+};
+
+inline void PrintTo(const ConformanceTarget& target, std::ostream* out) {
+  *out << target.name;
+}
+
+/// What became of one kernel so far.
+struct KernelRecord {
+  int64_t runs = 0;
+  int64_t declines = 0;
+  Real worst_error = 0;  // in units of the bound
+};
+
+/// Threads  used by one thread at a time.
+class KernelRunner {
+ public:
+  KernelRunner(const ConformanceTarget& target, int thread_count);
+
+  /// Runs every kernel that supports the case. Fails the test when one gives a
+  /// wrong element, touches a byte that is not its own or declines as the last
+  /// of its list.
+  void Check(const Case<core::PermutationDesc>& c);
+  void Check(const Case<core::ElementwiseDesc>& c);
+  void Check(const Case<core::ReductionDesc>& c);
+  void Check(const Case<core::ContractionDesc>& c);
+
+  /// The bytes of d from its first element to its last, gaps included, by name
+  /// of the kernel that wrote them.
+  using Images = std::map<std::string, std::vector<std::byte>, std::less<>>;
+  Images Run(const Case<core::PermutationDesc>& c);
+  Images Run(const Case<core::ElementwiseDesc>& c);
+  Images Run(const Case<core::ReductionDesc>& c);
+  Images Run(const Case<core::ContractionDesc>& c);
+
+  const std::map<std::string, KernelRecord>& records() const {
+    return records_;
+  }
+  const core::Backend& backend() const { return *backend_; }
+
+ private:
+  template <typename Desc>
+  struct Prepared;
+
+  template <typename Desc>
+  static Prepared<Desc> Prepare(const Case<Desc>& c);
+  template <typename Desc>
+  void CheckCase(const Case<Desc>& c);
+  template <typename Desc>
+  Images RunCase(const Case<Desc>& c);
+  template <typename Desc, typename Kernel, typename Problem>
+  std::vector<std::byte> Launch(const Prepared<Desc>& prepared,
+                                const Kernel& kernel, const Problem& problem);
+  template <typename Desc>
+  void Judge(const Prepared<Desc>& prepared,
+             const std::vector<Expected>& elements,
+             const std::vector<std::byte>& image, const std::string& kernel);
+
+  const ConformanceTarget target_;
+  const std::unique_ptr<core::Backend> backend_;
+  const std::unique_ptr<core::Stream> stream_;
+  std::map<std::string, KernelRecord> records_;
+  int64_t case_count_ = 0;
+};
+
+}  // namespace tensord::test

@@ -1,0 +1,58 @@
+#include "core/executor/executor.h"
+
+#include "core/base/status.h"
+#include "core/plan/planner.h"
+#include "gtest/gtest.h"
+#include "tests/unit/core/plan/fake_backend.h"
+
+namespace tensord::core {
+namespace {
+
+using test::FakeBackend;
+using test::FakeStream;
+using test::Transpose;
+
+PlanKey KeyOf(const PermutationProblem& problem) {
+  return {.problem = problem, .device = "fake:0"};
+}
+
+TEST(ExecutorTest, LaunchesThePlannedKernelWithItsWorkspace) {
+  int launches = 0;
+  FakeBackend backend({{.name = "only",
+                        .workspace_bytes = 512,
+                        .launch_count = &launches}});
+  const Plan plan = MakePlan(backend, KeyOf(Transpose())).value();
+  const Buffer scratch =
+      Buffer::Allocate(backend.memory(), plan.workspace_bytes).value();
+  FakeStream stream;
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_TRUE(Execute(plan, PermutationOperands{}, scratch, stream).ok());
+    EXPECT_EQ(launches, i);
+  }
+}
+
+TEST(ExecutorTest, EmptyPlanLaunchesNothing) {
+  int launches = 0;
+  FakeBackend backend({{.name = "only", .launch_count = &launches}});
+  const Plan plan = MakePlan(backend, KeyOf(Transpose(0, 5))).value();
+  FakeStream stream;
+  EXPECT_TRUE(Execute(plan, PermutationOperands{}, Buffer(), stream).ok());
+  EXPECT_EQ(launches, 0);
+}
+
+TEST(ExecutorTest, ErrorsOfLaunchAndOfTheStreamReachTheCaller) {
+  FakeBackend failing(
+      {{.name = "only", .launch = Internal("LAUNCH_FAILED", "launch")}});
+  FakeStream stream;
+  EXPECT_EQ(ReasonOf(Execute(MakePlan(failing, KeyOf(Transpose())).value(),
+                             PermutationOperands{}, Buffer(), stream)),
+            "LAUNCH_FAILED");
+  FakeBackend backend({{.name = "only"}});
+  stream.status = Internal("KERNEL_FAILED", "later");
+  EXPECT_EQ(ReasonOf(Execute(MakePlan(backend, KeyOf(Transpose())).value(),
+                             PermutationOperands{}, Buffer(), stream)),
+            "KERNEL_FAILED");
+}
+
+}  // namespace
+}  // namespace tensord::core

@@ -1,0 +1,132 @@
+#include "core/memory/pool_resource.h"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/memory/host_resource.h"
+#include "core/memory/limiting_resource.h"
+#include "core/memory/tracking_resource.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tensord::core {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kKiB = 1024;
+constexpr int64_t kMiB = 1024 * kKiB;
+
+class PoolResourceTest : public ::testing::Test {
+ protected:
+  Buffer Take(int64_t bytes) {
+    return Buffer::Allocate(pool_, bytes).value();
+  }
+  int64_t upstream_count() const {
+    return tracking_.statistics().allocation_count;
+  }
+
+  HostResource host_;
+  LimitingResource limit_{host_, 16 * kMiB, "device memory"};
+  TrackingResource tracking_{limit_};
+  PoolResource pool_{tracking_, {.slab_bytes = 4 * kMiB}};
+};
+
+TEST_F(PoolResourceTest, FreedMemoryIsHandedOutAgain) {
+  const std::byte* const first = Take(kMiB).data();
+  EXPECT_EQ(Take(kMiB).data(), first);
+  EXPECT_EQ(upstream_count(), 1);
+  EXPECT_EQ(pool_.reserved_bytes(), 4 * kMiB);
+}
+
+TEST_F(PoolResourceTest, SmallRequestsShareASlab) {
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 1000; ++i) buffers.push_back(Take(kKiB));
+  EXPECT_EQ(upstream_count(), 1);
+}
+
+TEST_F(PoolResourceTest, FreedNeighboursMergeInAnyOrder) {
+  for (uint32_t seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 rng(seed);
+    std::vector<Buffer> buffers;
+    for (int i = 0; i < 16; ++i) buffers.push_back(Take(256 * kKiB));
+    std::shuffle(buffers.begin(), buffers.end(), rng);
+    buffers.clear();
+    const Buffer whole = Take(4 * kMiB);
+    EXPECT_EQ(upstream_count(), 1) << "the pieces did not merge";
+  }
+}
+
+TEST_F(PoolResourceTest, TheSmallestFreeBlockThatFitsIsTaken) {
+  Buffer wide = Take(64 * kKiB);
+  const Buffer between = Take(kKiB);
+  Buffer narrow = Take(8 * kKiB);
+  const Buffer after = Take(kKiB);
+  const std::byte* const narrow_address = narrow.data();
+  wide = Buffer();
+  narrow = Buffer();
+  EXPECT_EQ(Take(8 * kKiB).data(), narrow_address);
+}
+
+TEST_F(PoolResourceTest, LargeRequestsStartAtTheLargeAlignment) {
+  const Buffer small = Take(kKiB);
+  const Buffer large = Take(2 * kMiB);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(large.data()) % (2 * kMiB), 0u);
+}
+
+TEST_F(PoolResourceTest, RequestLargerThanASlabGetsItsOwn) {
+  const Buffer large = Take(6 * kMiB);
+  EXPECT_EQ(pool_.reserved_bytes(), 6 * kMiB);
+}
+
+TEST_F(PoolResourceTest, TrimReturnsUnusedSlabsOnly) {
+  const Buffer kept = Take(3 * kMiB);
+  { const Buffer other = Take(3 * kMiB); }
+  EXPECT_EQ(pool_.reserved_bytes(), 8 * kMiB);
+  pool_.Trim();
+  EXPECT_EQ(pool_.reserved_bytes(), 4 * kMiB);
+  EXPECT_EQ(limit_.used_bytes(), 4 * kMiB);
+}
+
+TEST_F(PoolResourceTest, UnusedSlabsMakeRoomWhenUpstreamIsFull) {
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 4; ++i) buffers.push_back(Take(4 * kMiB));
+  buffers.clear();
+  EXPECT_EQ(limit_.used_bytes(), 16 * kMiB);
+  EXPECT_TRUE(Buffer::Allocate(pool_, 12 * kMiB).ok());
+}
+
+TEST_F(PoolResourceTest, SlabsShrinkToTheRequestWhenUpstreamHasLittleLeft) {
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 3; ++i) buffers.push_back(Take(4 * kMiB));
+  const Buffer other = Buffer::Allocate(limit_, 2 * kMiB).value();
+  EXPECT_TRUE(Buffer::Allocate(pool_, 2 * kMiB).ok());
+}
+
+TEST_F(PoolResourceTest, RefusalSaysWhatWasAskedAndWhatIsLeft) {
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 4; ++i) buffers.push_back(Take(3 * kMiB));
+  const auto refused = Buffer::Allocate(pool_, 2 * kMiB);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReasonOf(refused.status()), "MEMORY_LIMIT");
+  const std::string message(refused.status().message());
+  EXPECT_THAT(message, HasSubstr("asked for 2097152 bytes, 0 of 16777216"));
+  EXPECT_THAT(message, HasSubstr("4194304 more free bytes"));
+}
+
+TEST_F(PoolResourceTest, EverythingReturnsToUpstreamAtTheEnd) {
+  {
+    PoolResource pool(tracking_, {.slab_bytes = kMiB});
+    std::vector<Buffer> buffers;
+    for (int i = 0; i < 5; ++i) {
+      buffers.push_back(Buffer::Allocate(pool, 700 * kKiB).value());
+    }
+  }
+  EXPECT_EQ(limit_.used_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace tensord::core

@@ -1,0 +1,101 @@
+#include "core/ops/elementwise.h"
+
+#include "gtest/gtest.h"
+#include "tests/testing/operands.h"
+#include "tests/unit/core/ops/refusal.h"
+
+namespace tensord::core {
+namespace {
+
+using test::IsInvalid;
+using test::IsUnsupported;
+using test::Packed;
+
+constexpr auto kF32 = ElementType::kFloat32;
+constexpr auto kC64 = ElementType::kComplex64;
+
+ElementwiseDesc Trinary(ElementType type = kF32) {
+  return {.a = Packed(type, "ij", {3, 4}),
+          .b = Packed(type, "ji", {4, 3}),
+          .c = Packed(type, "ij", {3, 4}),
+          .d = Packed(type, "ij", {3, 4})};
+}
+
+// A1.1, A1.2
+TEST(ElementwiseTest, InputsMayPermuteAndBroadcast) {
+  ElementwiseDesc desc = Trinary();
+  EXPECT_TRUE(Validate(desc).ok());
+  desc.a = Packed(kF32, "j", {4});
+  desc.b = Packed(kF32, "", {});
+  EXPECT_TRUE(Validate(desc).ok());
+  desc.b = std::nullopt;
+  EXPECT_TRUE(Validate(desc).ok());
+}
+
+// A1.3
+TEST(ElementwiseTest, ModeThatTheOutputLacksIsRefused) {
+  for (const char* operand : {"a", "b", "c"}) {
+    ElementwiseDesc desc = Trinary();
+    (*operand == 'a' ? desc.a : *operand == 'b' ? *desc.b : desc.c) =
+        Packed(kF32, "ik", {3, 2});
+    EXPECT_THAT(Validate(desc),
+                IsInvalid("MODE_NOT_IN_OUTPUT",
+                          std::string("mode 'k' of ") + operand));
+  }
+}
+
+// A1.4
+TEST(ElementwiseTest, RepeatedModeIsRefused) {
+  ElementwiseDesc desc = Trinary();
+  desc.b->modes = {'i', 'i'};
+  EXPECT_THAT(Validate(desc), IsInvalid("MODE_REPEATED", "twice in b"));
+}
+
+TEST(ElementwiseTest, DifferentExtentsNameTheModeAndBoth) {
+  ElementwiseDesc desc = Trinary();
+  desc.b = Packed(kF32, "ji", {4, 7});
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MODE_EXTENT_MISMATCH",
+                        "mode 'i' has extent 7 in b but 3 in d"));
+}
+
+// A1.10
+TEST(ElementwiseTest, OutputOfAnotherTypeThanTheLastInputIsRefused) {
+  ElementwiseDesc desc = Trinary();
+  desc.d.element_type = ElementType::kFloat16;
+  EXPECT_THAT(Validate(desc), IsInvalid("ADDEND_MISMATCH",
+                                        "c is float32 but d is float16"));
+}
+
+TEST(ElementwiseTest, OrderedOperatorsOnComplexAreRefused) {
+  ElementwiseDesc desc = Trinary(kC64);
+  EXPECT_TRUE(Validate(desc).ok());
+  desc.op_ab = BinaryOperator::kMax;
+  EXPECT_THAT(Validate(desc), IsInvalid("OPERATOR_NEEDS_ORDER", "MAX"));
+  desc.op_ab = BinaryOperator::kMul;
+  desc.op_abc = BinaryOperator::kMin;
+  EXPECT_THAT(Validate(desc), IsInvalid("OPERATOR_NEEDS_ORDER", "MIN"));
+  desc.op_abc = BinaryOperator::kAdd;
+  desc.c.unary = UnaryOperator::kRelu;
+  EXPECT_THAT(Validate(desc), IsInvalid("OPERATOR_NEEDS_ORDER", "RELU of c"));
+}
+
+TEST(ElementwiseTest, FirstOperatorIsIgnoredWithoutB) {
+  ElementwiseDesc desc = Trinary(kC64);
+  desc.b = std::nullopt;
+  desc.op_ab = BinaryOperator::kMax;
+  EXPECT_TRUE(Validate(desc).ok());
+}
+
+// A1.T12
+TEST(ElementwiseTest, OtherTypeTriplesAreUnsupported) {
+  ElementwiseDesc desc = Trinary();
+  desc.b->element_type = ElementType::kFloat64;
+  EXPECT_THAT(Validate(desc),
+              IsUnsupported("(a, b, c) = (float32, float64, float32)"));
+  desc = Trinary(ElementType::kFloat64);
+  EXPECT_THAT(Validate(desc), IsUnsupported("nearest")) << "in float32";
+}
+
+}  // namespace
+}  // namespace tensord::core

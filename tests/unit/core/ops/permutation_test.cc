@@ -1,0 +1,109 @@
+#include "core/ops/permutation.h"
+
+#include "gtest/gtest.h"
+#include "tests/testing/operands.h"
+#include "tests/unit/core/ops/refusal.h"
+
+namespace tensord::core {
+namespace {
+
+using test::IsInvalid;
+using test::IsUnsupported;
+using test::Packed;
+using test::Strided;
+
+constexpr auto kF32 = ElementType::kFloat32;
+
+PermutationDesc Transpose() {
+  return {.a = Packed(kF32, "ij", {3, 4}), .d = Packed(kF32, "ji", {4, 3})};
+}
+
+TEST(PermutationTest, ModesMayComeInAnyOrder) {
+  EXPECT_TRUE(Validate(Transpose()).ok());
+}
+
+// A3.3
+TEST(PermutationTest, OmittedModeIsBroadcast) {
+  PermutationDesc desc = Transpose();
+  desc.a = Packed(kF32, "j", {4});
+  EXPECT_TRUE(Validate(desc).ok());
+  desc.a = Packed(kF32, "", {});
+  EXPECT_TRUE(Validate(desc).ok());
+}
+
+TEST(PermutationTest, EmptyTensorsAreValid) {
+  EXPECT_TRUE(Validate(PermutationDesc{.a = Packed(kF32, "ij", {0, 4}),
+                                       .d = Packed(kF32, "ji", {4, 0})})
+                  .ok());
+}
+
+// A3.4
+TEST(PermutationTest, ModeThatTheOutputLacksIsRefused) {
+  PermutationDesc desc = Transpose();
+  desc.d = Packed(kF32, "i", {3});
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MODE_NOT_IN_OUTPUT",
+                        "mode 'j' of a ('i', 'j') is not in d ('i'); to sum "
+                        "over it, use a reduction"));
+}
+
+// A3.4, A1.4
+TEST(PermutationTest, RepeatedModeIsRefused) {
+  PermutationDesc desc = Transpose();
+  desc.a.modes = {'i', 'i'};
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MODE_REPEATED", "mode 'i' occurs twice in a"));
+  desc = Transpose();
+  desc.d.modes = {-5, -5};
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MODE_REPEATED", "mode -5 occurs twice in d"));
+}
+
+TEST(PermutationTest, DifferentExtentsNameTheModeAndBoth) {
+  PermutationDesc desc = Transpose();
+  desc.d = Packed(kF32, "ji", {5, 3});
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MODE_EXTENT_MISMATCH",
+                        "mode 'j' has extent 4 in a but 5 in d"));
+}
+
+TEST(PermutationTest, ModesWithoutExtentAreRefused) {
+  PermutationDesc desc = Transpose();
+  desc.a.modes = {'i'};
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MODE_COUNT_MISMATCH", "a has 2 extents"));
+}
+
+TEST(PermutationTest, OutputThatOverlapsItselfIsRefused) {
+  PermutationDesc desc = Transpose();
+  desc.d = Strided(kF32, "ji", {4, 3}, {1, 2});
+  EXPECT_THAT(Validate(desc), IsInvalid("OUTPUT_OVERLAPS_ITSELF",
+                                        "extents (4, 3) and strides (1, 2)"));
+  desc.d = Packed(kF32, "ji", {4, 3});
+  desc.a = Strided(kF32, "ij", {3, 4}, {1, 2});
+  EXPECT_TRUE(Validate(desc).ok()) << "an input may";
+}
+
+TEST(PermutationTest, OperatorOnTheOutputIsRefused) {
+  PermutationDesc desc = Transpose();
+  desc.d.unary = UnaryOperator::kSqrt;
+  EXPECT_THAT(Validate(desc), IsInvalid("OPERATOR_ON_OUTPUT", "SQRT"));
+}
+
+TEST(PermutationTest, UnknownTypesNameTheNearestRows) {
+  PermutationDesc desc = Transpose();
+  desc.d.element_type = ElementType::kInt32;
+  EXPECT_THAT(Validate(desc),
+              IsUnsupported("(a, d) = (float32, int32) in float32"));
+  EXPECT_THAT(Validate(desc), IsUnsupported("nearest: (float32, float16)"));
+}
+
+TEST(PermutationTest, StrideErrorsNameTheOperand) {
+  PermutationDesc desc = Transpose();
+  desc.d.layout.strides = {1, 0};
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("STRIDE_NOT_POSITIVE", "stride 1 of d is 0"));
+}
+
+}  // namespace
+}  // namespace tensord::core

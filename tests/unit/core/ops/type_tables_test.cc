@@ -1,0 +1,101 @@
+#include "core/ops/type_tables.h"
+
+#include <algorithm>
+
+#include "gtest/gtest.h"
+#include "tests/unit/core/ops/refusal.h"
+
+namespace tensord::core {
+namespace {
+
+using test::IsUnsupported;
+
+template <typename Types>
+int64_t FloatingRows(std::span<const Types> table) {
+  return std::ranges::count_if(
+      table, [](const Types& row) { return !IsInteger(row.a); });
+}
+
+template <typename Table>
+bool HasDuplicates(const Table& table) {
+  for (size_t i = 0; i < table.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (table[i] == table[j]) return true;
+    }
+  }
+  return false;
+}
+
+TEST(TypeTablesTest, FloatingRowsAreThoseOfTheSpecification) {
+  EXPECT_EQ(FloatingRows(PermutationTypeTable()), 14);
+  EXPECT_EQ(FloatingRows(ElementwiseTypeTable()), 11);
+  EXPECT_EQ(FloatingRows(ReductionTypeTable()), 8);
+  EXPECT_EQ(FloatingRows(ContractionTypeTable()), 13 + 3);
+}
+
+TEST(TypeTablesTest, EveryIntegerTypeHasOneRowEach) {
+  EXPECT_EQ(PermutationTypeTable().size(), 14u + 6);
+  EXPECT_EQ(ElementwiseTypeTable().size(), 11u + 6);
+  EXPECT_EQ(ReductionTypeTable().size(), 8u + 6);
+  EXPECT_EQ(ContractionTypeTable().size(), 16u + 6);
+  EXPECT_TRUE(ValidateContractionTypes({ElementType::kBool, ElementType::kBool,
+                                        ElementType::kBool,
+                                        ComputeType::kInteger})
+                  .ok());
+}
+
+TEST(TypeTablesTest, NoRowOccursTwice) {
+  EXPECT_FALSE(HasDuplicates(PermutationTypeTable()));
+  EXPECT_FALSE(HasDuplicates(ElementwiseTypeTable()));
+  EXPECT_FALSE(HasDuplicates(ReductionTypeTable()));
+  EXPECT_FALSE(HasDuplicates(ContractionTypeTable()));
+}
+
+TEST(TypeTablesTest, EveryRowIsSupported) {
+  for (const auto& row : PermutationTypeTable()) {
+    EXPECT_TRUE(ValidatePermutationTypes(row).ok());
+  }
+  for (const auto& row : ElementwiseTypeTable()) {
+    EXPECT_TRUE(ValidateElementwiseTypes(row).ok());
+  }
+  for (const auto& row : ReductionTypeTable()) {
+    EXPECT_TRUE(ValidateReductionTypes(row).ok());
+  }
+  for (const auto& row : ContractionTypeTable()) {
+    EXPECT_TRUE(ValidateContractionTypes(row).ok());
+  }
+}
+
+// A1.T12, A4.T14
+TEST(TypeTablesTest, EverythingElseIsUnsupported) {
+  int64_t supported = 0;
+  const auto type = [](int i) { return static_cast<ElementType>(i); };
+  for (int i = 0; i < kElementTypeCount; ++i) {
+    for (int j = 0; j < kElementTypeCount; ++j) {
+      for (int k = 0; k < kElementTypeCount; ++k) {
+        for (int compute = 0; compute < kComputeTypeCount; ++compute) {
+          const absl::Status status = ValidateContractionTypes(
+              {type(i), type(j), type(k), static_cast<ComputeType>(compute)});
+          supported += status.ok();
+          if (!status.ok()) {
+            EXPECT_THAT(status, IsUnsupported("nearest: ("));
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(supported, 16 + 6);
+}
+
+TEST(TypeTablesTest, DefaultComputeTypeFollowsTheWidestOperand) {
+  EXPECT_EQ(DefaultComputeType(ElementType::kFloat16), ComputeType::kFloat32);
+  EXPECT_EQ(DefaultComputeType(ElementType::kComplex64), ComputeType::kFloat32);
+  EXPECT_EQ(DefaultComputeType(ElementType::kComplex128),
+            ComputeType::kFloat64);
+  EXPECT_EQ(DefaultComputeType(ElementType::kUint8), ComputeType::kInteger);
+  EXPECT_EQ(WidestOf(ElementType::kFloat64, ElementType::kComplex128),
+            ElementType::kComplex128);
+}
+
+}  // namespace
+}  // namespace tensord::core

@@ -1,0 +1,57 @@
+#include "core/plan/explain.h"
+
+#include <optional>
+#include <string>
+
+#include "core/ops/type_tables.h"
+#include "core/problem/contraction_problem.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/operands.h"
+
+namespace tensord::core {
+namespace {
+
+using test::Packed;
+using ::testing::HasSubstr;
+
+constexpr auto kF32 = ElementType::kFloat32;
+
+ContractionDesc Product(ElementType type) {
+  return {.a = Packed(type, "mk", {3, 4}),
+          .b = Packed(type, "kn", {4, 5}),
+          .c = std::nullopt,
+          .d = Packed(type, "mn", {3, 5}),
+          .compute_type = DefaultComputeType(type)};
+}
+
+TEST(ExplainTest, ContractionCountsMultiplicationsAndAdditions) {
+  EXPECT_EQ(FlopCount(Canonicalize(Product(kF32))), 2 * 3 * 4 * 5);
+  EXPECT_EQ(FlopCount(Canonicalize(Product(ElementType::kComplex64))),
+            8 * 3 * 4 * 5);
+}
+
+TEST(ExplainTest, BytesCountEachOperandOnce) {
+  EXPECT_EQ(MovedBytes(Canonicalize(Product(kF32))), 4 * (12 + 20 + 15));
+  const PermutationDesc broadcast{.a = Packed(kF32, "i", {6}),
+                                  .d = Packed(kF32, "ij", {6, 7})};
+  EXPECT_EQ(MovedBytes(Canonicalize(broadcast)), 4 * (6 + 42));
+}
+
+TEST(ExplainTest, EmptyProblemsCostNothing) {
+  const PermutationDesc empty{.a = Packed(kF32, "ij", {0, 7}),
+                              .d = Packed(kF32, "ij", {0, 7})};
+  EXPECT_EQ(FlopCount(Canonicalize(empty)), 0);
+  EXPECT_EQ(MovedBytes(Canonicalize(empty)), 0);
+}
+
+TEST(ExplainTest, SummaryNamesTypesAndGroups) {
+  const std::string summary = Summarize(Canonicalize(Product(kF32)));
+  EXPECT_THAT(summary, HasSubstr("contraction float32 float32 -> float32"));
+  EXPECT_THAT(summary, HasSubstr("m 3:(1,1,1)"));
+  EXPECT_THAT(summary, HasSubstr("n 5:(4,3,3)"));
+  EXPECT_THAT(summary, HasSubstr("k 4:(3,1)"));
+}
+
+}  // namespace
+}  // namespace tensord::core

@@ -1,0 +1,91 @@
+// A backend whose kernels say what a test wants.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/backend/backend.h"
+#include "core/base/status.h"
+#include "core/memory/host_resource.h"
+
+namespace tensord::test {
+
+/// A permutation kernel that answers as told and counts its launches.
+class FakePermutation final : public core::PermutationKernel {
+ public:
+  struct Answers {
+    std::string name;
+    absl::Status supports = {};
+    double nanoseconds = 0;
+    int64_t workspace_bytes = 0;
+    absl::Status launch = {};
+    int* launch_count = nullptr;
+  };
+  explicit FakePermutation(Answers answers) : answers_(std::move(answers)) {}
+
+  absl::string_view name() const override { return answers_.name; }
+  absl::Status Supports(const core::PermutationProblem&) const override {
+    return answers_.supports;
+  }
+  int64_t WorkspaceBytes(const core::PermutationProblem&) const override {
+    return answers_.workspace_bytes;
+  }
+  double PredictNanoseconds(const core::PermutationProblem&) const override {
+    return answers_.nanoseconds;
+  }
+  absl::Status Launch(const core::PermutationProblem&,
+                      const core::PermutationOperands&,
+                      core::Workspace& workspace,
+                      core::Stream&) const override {
+    if (answers_.workspace_bytes > 0) {
+      workspace.Take<char>(answers_.workspace_bytes);
+    }
+    if (answers_.launch_count != nullptr) ++*answers_.launch_count;
+    return answers_.launch;
+  }
+
+ private:
+  const Answers answers_;
+};
+
+class FakeStream final : public core::Stream {
+ public:
+  absl::Status Synchronize() override { return status; }
+  absl::Status status;
+};
+
+class FakeBackend final : public core::Backend {
+ public:
+  explicit FakeBackend(std::vector<FakePermutation::Answers> kernels) {
+    for (FakePermutation::Answers& answers : kernels) {
+      kernels_.permutation.push_back(
+          std::make_unique<FakePermutation>(std::move(answers)));
+    }
+  }
+
+  const core::DeviceInfo& info() const override { return info_; }
+  const core::KernelLists& kernels() const override { return kernels_; }
+  core::MemoryResource& memory() override { return memory_; }
+  absl::StatusOr<std::unique_ptr<core::Stream>> CreateStream() override {
+    return std::make_unique<FakeStream>();
+  }
+
+ private:
+  core::DeviceInfo info_{.name = "fake:0"};
+  core::KernelLists kernels_;
+  core::HostResource memory_;
+};
+
+/// A permutation of a 4 x 5 matrix, to be planned on "fake:0".
+inline core::PermutationProblem Transpose(int64_t rows = 4,
+                                          int64_t columns = 5) {
+  core::PermutationProblem problem;
+  problem.modes = core::Canonical(
+      core::LoopModes<2>{{columns, {rows, 1}}, {rows, {1, columns}}},
+      core::PermutationProblem::kD);
+  return problem;
+}
+
+}  // namespace tensord::test

@@ -1,0 +1,316 @@
+// Who may include whom, how full a folder may be and what it may not be called.
+//
+//   client -> proto <- server/rpc -> server/session -> server/engine -> core
+//   core: executor -> plan -> backend -> {problem -> ops -> base,
+//                                         tensor -> memory -> device -> base}
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tensord::test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// Files by their path from the root of the repository.
+using Tree = std::map<std::string, std::string>;
+
+/// A folder with all below it that has no layer of its own.
+struct Layer {
+  std::string folder;
+  std::vector<std::string> may_include;  // and what those may include
+  /// Single headers of folders that it otherwise may not include.
+  std::set<std::string> exceptions;
+};
+
+const std::vector<Layer>& Layers() {
+  static const auto& layers = *new std::vector<Layer>{
+      {"core/base", {}},
+      {"core/device", {"core/base"}},
+      {"core/memory", {"core/device"}},
+      {"core/tensor", {"core/memory"}},
+      {"core/ops", {"core/base"}},
+      {"core/notation", {"core/ops"}},
+      {"core/problem", {"core/ops"}},
+      {"core/backend", {"core/problem", "core/tensor"}},
+      {"core/backend/cpu", {"core/backend"}},
+      {"core/backend/cuda", {"core/backend"}},
+      {"core/plan", {"core/backend"}},
+      {"core/executor", {"core/plan"}},
+      {"server/telemetry", {"core/base"}},
+      {"server/engine",
+       {"core/executor", "core/notation", "server/telemetry"},
+       {"core/backend/cpu/cpu_backend.h", "core/backend/cuda/cuda_backend.h"}},
+      {"server/session", {"server/engine"}},
+      {"server/config", {"server/session"}},
+      {"server/rpc", {"server/session", "server/config", "proto"}},
+      {"server", {"server/rpc"}},
+      {"proto", {}},
+      {"client/cpp", {"proto"}},
+      {"client/cli", {"client/cpp"}},
+      {"client/cpp/examples", {"client/cli"}},
+  };
+  return layers;
+}
+
+constexpr int kHeaderLimit = 15;
+/// Folders that hold more because their files are one kernel, or one rpc, each.
+const std::map<std::string, int>& HeaderLimits() {
+  static const auto& limits =
+      *new std::map<std::string, int>{{"core/backend/cpu", 28}};
+  return limits;
+}
+
+/// Core computes; it speaks to nobody.
+constexpr absl::string_view kForeignToCore[] = {"grpc", "google/protobuf",
+                                                "spdlog"};
+constexpr absl::string_view kForbiddenNames[] = {"util", "utils", "common",
+                                                 "detail", "misc"};
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+bool IsInside(absl::string_view path, absl::string_view folder) {
+  return path == folder || absl::StartsWith(path, absl::StrCat(folder, "/"));
+}
+
+/// The layer that `path` belongs to, or null.
+const Layer* LayerOf(absl::string_view path) {
+  const Layer* innermost = nullptr;
+  for (const Layer& layer : Layers()) {
+    if (IsInside(path, layer.folder) &&
+        (innermost == nullptr ||
+         layer.folder.size() > innermost->folder.size())) {
+      innermost = &layer;
+    }
+  }
+  return innermost;
+}
+
+bool MayInclude(const Layer& from, const Layer& to) {
+  if (from.folder == to.folder) return true;
+  return std::ranges::any_of(
+      from.may_include, [&](const std::string& folder) {
+        return MayInclude(*LayerOf(folder), to);
+      });
+}
+
+/// Where an include leads: a path from the root, or "" outside the repository.
+std::string TargetOf(absl::string_view include) {
+  for (const absl::string_view root : {"core", "server", "client"}) {
+    if (IsInside(include, root)) return std::string(include);
+  }
+  // The generated code and the C++ client's public headers.
+  if (IsInside(include, "tensord/v1")) return absl::StrCat("proto/", include);
+  if (IsInside(include, "tensord")) return absl::StrCat("client/cpp/", include);
+  return "";
+}
+
+std::vector<std::string> IncludesOf(const std::string& text) {
+  std::vector<std::string> includes;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (!absl::ConsumePrefix(&line, "#include ")) continue;
+    const size_t end = line.find_first_of(">\"", 1);
+    if (end != absl::string_view::npos) {
+      includes.emplace_back(line.substr(1, end - 1));
+    }
+  }
+  return includes;
+}
+
+bool IsHeader(absl::string_view path) {
+  return absl::EndsWith(path, ".h") || absl::EndsWith(path, ".cuh");
+}
+
+bool IsSource(absl::string_view path) {
+  return IsHeader(path) || absl::EndsWith(path, ".cc") ||
+         absl::EndsWith(path, ".cu");
+}
+
+bool IsLayered(absl::string_view path) {
+  return IsInside(path, "core") || IsInside(path, "server") ||
+         IsInside(path, "client");
+}
+
+std::vector<std::string> IncludeViolations(const std::string& path,
+                                           const std::string& text) {
+  std::vector<std::string> violations;
+  const Layer* const from = LayerOf(path);
+  if (from == nullptr) return {absl::StrCat(path, " is in no known layer")};
+  for (const std::string& include : IncludesOf(text)) {
+    const bool is_foreign = std::ranges::any_of(
+        kForeignToCore,
+        [&](absl::string_view x) { return absl::StartsWith(include, x); });
+    if (IsInside(path, "core") && is_foreign) {
+      violations.push_back(
+          absl::StrCat(path, " includes ", include, ", which core may not"));
+    }
+    const std::string target = TargetOf(include);
+    if (target.empty() || from->exceptions.contains(target)) continue;
+    const Layer* const to = LayerOf(target);
+    if (to == nullptr || !MayInclude(*from, *to)) {
+      violations.push_back(absl::StrCat(path, " includes ", include, ", which ",
+                                        from->folder, " may not"));
+    }
+  }
+  return violations;
+}
+
+std::vector<std::string> Violations(const Tree& tree) {
+  std::vector<std::string> violations;
+  std::map<std::string, int> header_counts;
+  std::set<std::string> misnamed;
+  for (const auto& [path, text] : tree) {
+    const std::string folder = FolderOf(path);
+    for (const absl::string_view name : absl::StrSplit(folder, '/')) {
+      if (std::ranges::count(kForbiddenNames, name) > 0) {
+        misnamed.insert(folder);
+      }
+    }
+    if (!IsSource(path) || !IsLayered(path)) continue;
+    if (IsHeader(path)) ++header_counts[folder];
+    const auto of_file = IncludeViolations(path, text);
+    violations.insert(violations.end(), of_file.begin(), of_file.end());
+  }
+  for (const std::string& folder : misnamed) {
+    violations.push_back(absl::StrCat(folder, " says nothing by its name"));
+  }
+  for (const auto& [folder, count] : header_counts) {
+    const auto limit = HeaderLimits().find(folder);
+    const int most =
+        limit == HeaderLimits().end() ? kHeaderLimit : limit->second;
+    if (count > most) {
+      violations.push_back(absl::StrCat(folder, " holds ", count,
+                                        " headers, wanted at most ", most));
+    }
+  }
+  return violations;
+}
+
+Tree ReadRepository() {
+  namespace fs = std::filesystem;
+  const fs::path root = TENSORD_SOURCE_DIR;
+  Tree tree;
+  for (const char* top :
+       {"core", "server", "client", "proto", "tests", "deploy"}) {
+    if (!fs::exists(root / top)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+      if (!entry.is_regular_file()) continue;
+      const std::string path = fs::relative(entry.path(), root).string();
+      std::ostringstream text;
+      if (IsSource(path)) text << std::ifstream(entry.path()).rdbuf();
+      tree.emplace(path, text.str());
+    }
+  }
+  return tree;
+}
+
+TEST(IncludeRulesTest, TheRepositoryKeepsThem) {
+  const Tree tree = ReadRepository();
+  ASSERT_TRUE(tree.contains("core/base/status.h"));
+  EXPECT_THAT(Violations(tree), IsEmpty());
+}
+
+TEST(IncludeRulesTest, DirectAndIndirectLayersBelowAreAllowed) {
+  EXPECT_THAT(
+      Violations({
+          {"core/plan/plan.h", "#include \"core/backend/kernel.h\"\n"
+                               "#include \"core/base/status.h\"\n"
+                               "#include <vector>\n"
+                               "#include \"absl/status/status.h\"\n"},
+          {"core/plan/plan.cc", "#include \"core/plan/plan.h\"\n"},
+          {"server/rpc/a.cc", "#include \"tensord/v1/compute.grpc.pb.h\"\n"
+                              "#include \"core/ops/scalar.h\"\n"
+                              "#include <grpcpp/grpcpp.h>\n"},
+          {"server/engine/engine.cc",
+           "#include \"core/backend/cpu/cpu_backend.h\"\n"},
+          {"client/cli/main.cc", "#include \"tensord/session.h\"\n"},
+      }),
+      IsEmpty());
+}
+
+TEST(IncludeRulesTest, LayersAboveOrBesideAreViolations) {
+  const auto violation = [](const std::string& path,
+                            const std::string& include) {
+    return Violations({{path, absl::StrCat("\n#include \"", include, "\"\n")}});
+  };
+  EXPECT_THAT(violation("core/base/layout.h", "core/ops/operand.h"),
+              ElementsAre("core/base/layout.h includes core/ops/operand.h, "
+                          "which core/base may not"));
+  for (const auto& [path, include] : std::vector<std::pair<std::string, std::string>>{
+           {"core/ops/a.cc", "core/memory/workspace.h"},
+           {"core/memory/a.cc", "core/ops/operand.h"},
+           {"core/problem/a.h", "core/backend/kernel.h"},
+           {"core/backend/kernel.h", "core/backend/cpu/thread_pool.h"},
+           {"core/backend/cpu/a.cc", "core/backend/cuda/cuda_backend.h"},
+           {"core/backend/cuda/a.cu", "core/backend/cpu/cpu_backend.h"},
+           {"core/plan/a.cc", "core/backend/cpu/cpu_backend.h"},
+           {"core/plan/a.cc", "core/executor/executor.h"},
+           {"core/executor/a.cc", "server/engine/engine.h"},
+           {"server/engine/a.cc", "core/backend/cpu/thread_pool.h"},
+           {"server/engine/a.cc", "server/session/session.h"},
+           {"server/engine/a.cc", "tensord/v1/compute.pb.h"},
+           {"server/session/a.cc", "tensord/v1/compute.pb.h"},
+           {"server/session/a.cc", "server/rpc/convert.h"},
+           {"client/cpp/src/a.cc", "core/base/status.h"},
+           {"client/cli/a.cc", "server/config/flags.h"},
+           {"core/base/a.cc", "core/unknown/a.h"}}) {
+    EXPECT_THAT(violation(path, include), ElementsAre(HasSubstr("may not")))
+        << path << " includes " << include;
+  }
+}
+
+TEST(IncludeRulesTest, CoreThatSpeaksIsAViolation) {
+  for (const std::string include :
+       {"<grpcpp/grpcpp.h>", "\"google/protobuf/message.h\"",
+        "<spdlog/spdlog.h>"}) {
+    EXPECT_THAT(
+        Violations({{"core/ops/a.cc", absl::StrCat("#include ", include)}}),
+        ElementsAre(HasSubstr("core may not")));
+  }
+}
+
+TEST(IncludeRulesTest, UnknownFolderIsAViolation) {
+  EXPECT_THAT(Violations({{"core/magic/a.h", ""}}),
+              ElementsAre("core/magic/a.h is in no known layer"));
+}
+
+TEST(IncludeRulesTest, EmptyNamesAreViolations) {
+  for (const char* path :
+       {"core/ops/detail/a.h", "tests/common/b.py", "server/rpc/util/c.cc"}) {
+    EXPECT_THAT(Violations({{path, ""}}),
+                Contains(HasSubstr("says nothing by its name")));
+  }
+}
+
+TEST(IncludeRulesTest, CrowdedFolderIsAViolation) {
+  Tree tree;
+  for (int i = 0; i < 15; ++i) tree[absl::StrCat("core/ops/h", i, ".h")] = "";
+  EXPECT_THAT(Violations(tree), IsEmpty());
+  tree["core/ops/one_more.h"] = "";
+  EXPECT_THAT(
+      Violations(tree),
+      ElementsAre("core/ops holds 16 headers, wanted at most 15"));
+}
+
+}  // namespace
+}  // namespace tensord::test
