@@ -1,0 +1,274 @@
+// tensorctl: a tensord server from the shell.
+#include <CLI/CLI.hpp>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/names.h"
+#include "client/cli/operation_commands.h"
+#include "client/cli/server_commands.h"
+#include "client/cli/text.h"
+
+namespace tensord::cli {
+namespace {
+
+struct Arguments {
+  std::string address = "localhost:8470";
+  double timeout_seconds = 60;
+  std::string job = "tensorctl";
+  std::string device;
+  bool json = false;
+  std::string name;  // of a session or a tensor
+  OperationArguments operation;
+  int exit_code = kOk;
+};
+
+Server MakeServer(const Arguments& arguments) {
+  return Server(arguments.address, absl::Seconds(arguments.timeout_seconds));
+}
+
+void AddServerCommands(CLI::App& app, Arguments& arguments) {
+  const auto add_json = [&](CLI::App* command) {
+    command->add_flag("--json", arguments.json, "Print JSON");
+  };
+  CLI::App* info = app.add_subcommand(
+      "info", "Show the server's version, devices, kernels and limits");
+  add_json(info);
+  info->callback([&] {
+    arguments.exit_code = PrintInfo(MakeServer(arguments), arguments.json);
+  });
+  CLI::App* stats = app.add_subcommand(
+      "stats", "Show what the server has done so far, and its memory");
+  add_json(stats);
+  stats->callback([&] {
+    arguments.exit_code = PrintStats(MakeServer(arguments), arguments.json);
+  });
+  app.add_subcommand("health",
+                     "Say whether the server serves; exit 1 when it does not")
+      ->callback(
+          [&] { arguments.exit_code = PrintHealth(MakeServer(arguments)); });
+  CLI::App* list = app.add_subcommand("list", "List the tensors of a session");
+  add_json(list);
+  list->add_option("session", arguments.name,
+                   "Name of the session, sessions/...; sessions are private, "
+                   "so only who opened one knows it")
+      ->required();
+  list->callback([&] {
+    arguments.exit_code =
+        PrintTensors(MakeServer(arguments), arguments.name, arguments.json);
+  });
+  CLI::App* describe = app.add_subcommand("describe", "Show one tensor");
+  add_json(describe);
+  describe
+      ->add_option("tensor", arguments.name,
+                   "Name of the tensor, sessions/.../tensors/...")
+      ->required();
+  describe->callback([&] {
+    arguments.exit_code =
+        PrintTensor(MakeServer(arguments), arguments.name, arguments.json);
+  });
+}
+
+struct OperationHelp {
+  OperationKind kind;
+  const char* name;
+  const char* description;
+  const char* subscripts;
+  int most_files;
+};
+
+constexpr OperationHelp kOperations[] = {
+    {OperationKind::kEinsum, "einsum",
+     "NumPy's einsum of one or two arrays: tensorctl einsum \"ij,jk->ik\" "
+     "a.npy b.npy -o c.npy",
+     "What to compute, as for numpy.einsum, e.g. \"ij,jk->ik\"", 2},
+    {OperationKind::kPermute, "permute",
+     "d = alpha * f(a), with a's modes in another order: tensorctl permute "
+     "\"ijk->kij\" a.npy -o d.npy",
+     "Modes of a and of the result, e.g. \"ijk->kij\"", 1},
+    {OperationKind::kReduce, "reduce",
+     "d = alpha * op(f(a)) + beta * f(c), over the modes that d lacks: "
+     "tensorctl reduce \"ijk->j\" a.npy --op max",
+     "Modes of a, perhaps c, and the result, e.g. \"ijk->j\"", 2},
+    {OperationKind::kContract, "contract",
+     "d = alpha * a * b + beta * c: tensorctl contract \"ik,kj->ij\" a.npy "
+     "b.npy --alpha 2",
+     "Modes of a, b, perhaps c, and the result, e.g. \"ik,kj->ij\"", 3},
+    {OperationKind::kElementwise, "elementwise",
+     "d = op(alpha * f(a), gamma * f(c)), or with three files d = op(op_ab("
+     "alpha * f(a), beta * f(b)), gamma * f(c)): tensorctl elementwise "
+     "\"ij,j->ij\" a.npy c.npy --op mul",
+     "Modes of a, perhaps b, c, and the result, e.g. \"ij,j->ij\"", 3},
+};
+
+/// `1.5` or, for a complex one, `1.5,-2`.
+std::optional<Scalar> ParseScalar(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  double values[2] = {0, 0};
+  if (parts.size() > 2) return std::nullopt;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!absl::SimpleAtod(parts[i], &values[i])) return std::nullopt;
+  }
+  return Scalar(values[0], values[1]);
+}
+
+template <typename Target>
+void AddScalar(CLI::App& command, const std::string& name, Target& value,
+               const std::string& help) {
+  command
+      .add_option_function<std::string>(
+          name,
+          [&value](const std::string& text) { value = *ParseScalar(text); },
+          help)
+      ->check([](const std::string& text) -> std::string {
+        return ParseScalar(text).has_value()
+                   ? ""
+                   : "'" + text + "' is not a number, nor two as in 1.5,-2";
+      })
+      ->type_name("REAL[,IMAGINARY]");
+}
+
+template <typename Enum>
+void AddChoice(CLI::App& command, const std::string& name, Enum& value,
+               const std::map<std::string, Enum>& names,
+               const std::string& help) {
+  std::string choices;
+  for (const auto& [choice, unused] : names) {
+    choices += (choices.empty() ? "" : ", ") + choice;
+  }
+  command
+      .add_option_function<std::string>(
+          name,
+          [&value, &names](const std::string& choice) {
+            value = names.at(choice);
+          },
+          help + ": " + choices)
+      ->check([&names, choices](const std::string& choice) -> std::string {
+        return names.contains(choice)
+                   ? ""
+                   : "'" + choice + "' is none of " + choices;
+      })
+      ->type_name("NAME");
+}
+
+void AddExecutionOptions(CLI::App& command, ExecutionOptions& execution) {
+  AddChoice(command, "--compute-type", execution.compute_type,
+            ComputeTypeNames(), "How precise arithmetic is");
+  AddChoice(command, "--output-type", execution.output_element_type,
+            ElementTypeNames(), "Element type of the result");
+  command.add_option("--kernel", execution.kernel,
+                     "Kernel to use, as `explain` lists them");
+  command.add_option_function<int64_t>(
+      "--workspace-limit",
+      [&execution](int64_t bytes) { execution.workspace_limit_bytes = bytes; },
+      "Most scratch memory, in bytes");
+  command.add_flag("--deterministic", execution.deterministic,
+                   "The same request gives the same bits");
+}
+
+void AddFactorsAndOperators(CLI::App& command, OperationKind kind,
+                            OperationArguments& operation) {
+  if (kind == OperationKind::kEinsum) return;
+  AddScalar(command, "--alpha", operation.alpha, "Factor of a");
+  AddChoice(command, "--unary-a", operation.unary_a, UnaryOperatorNames(),
+            "Applied to each element of a first");
+  if (kind == OperationKind::kPermute) return;
+  AddScalar(command, "--beta", operation.beta,
+            kind == OperationKind::kElementwise
+                ? "Factor of b"
+                : "Factor of c, 1 unless given when there is a c");
+  AddChoice(command, "--unary-c", operation.unary_c, UnaryOperatorNames(),
+            "Applied to each element of c first");
+  if (kind != OperationKind::kContract) {
+    AddChoice(command, "--op", operation.op, BinaryOperatorNames(),
+              kind == OperationKind::kReduce
+                  ? "How elements are brought together, add unless given"
+                  : "Last operator, add unless given");
+  }
+  if (kind != OperationKind::kReduce) {
+    AddChoice(command, "--unary-b", operation.unary_b, UnaryOperatorNames(),
+              "Applied to each element of b first");
+  }
+  if (kind == OperationKind::kElementwise) {
+    AddScalar(command, "--gamma", operation.gamma, "Factor of c");
+    AddChoice(command, "--op-ab", operation.op_ab, BinaryOperatorNames(),
+              "Operator between a and b, mul unless given");
+  }
+}
+
+void AddOperations(CLI::App& app, bool explain, Arguments& arguments) {
+  for (const OperationHelp& help : kOperations) {
+    OperationArguments& operation = arguments.operation;
+    CLI::App* command = app.add_subcommand(help.name, help.description);
+    command->add_option("subscripts", operation.subscripts, help.subscripts)
+        ->required();
+    command
+        ->add_option("files", operation.inputs,
+                     ".npy files, one for each term of the subscripts")
+        ->required()
+        ->expected(1, help.most_files);
+    if (!explain) {
+      command->add_option(
+          "-o,--output", operation.output,
+          ".npy file to write; without it the result is only described");
+    }
+    AddFactorsAndOperators(*command, help.kind, operation);
+    AddExecutionOptions(*command, operation.execution);
+    command->callback([&arguments, &help, explain] {
+      arguments.operation.kind = help.kind;
+      arguments.operation.explain = explain;
+      SessionOptions options;
+      options.job = arguments.job;
+      options.device = arguments.device;
+      options.deadline = absl::Seconds(arguments.timeout_seconds);
+      arguments.exit_code =
+          RunOperation(arguments.address, options, arguments.operation);
+    });
+  }
+}
+
+int Main(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app(
+      "Talks to a tensord server: asks how it is, and computes with it on "
+      "NumPy's .npy files.\n\nExit codes: 0 done, 1 it failed (stderr says "
+      "why), 2 the command line is wrong.",
+      "tensorctl");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("--address", arguments.address,
+                 "The server: HOST:PORT or unix:/PATH")
+      ->envname("TENSORD_ADDRESS")
+      ->capture_default_str();
+  app.add_option("--timeout", arguments.timeout_seconds,
+                 "Most seconds that one call takes; transfers of much data "
+                 "have more")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--job", arguments.job,
+                 "Label of the job, for the server's statistics")
+      ->capture_default_str();
+  app.add_option("--device", arguments.device,
+                 "Device to compute on, e.g. cpu:0; the server's first unless "
+                 "given");
+  AddServerCommands(app, arguments);
+  AddOperations(app, /*explain=*/false, arguments);
+  CLI::App* explain = app.add_subcommand(
+      "explain", "Say how an operation would be computed, and run nothing");
+  explain->require_subcommand(1);
+  AddOperations(*explain, /*explain=*/true, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kOk : kUsage;
+  }
+  return arguments.exit_code;
+}
+
+}  // namespace
+}  // namespace tensord::cli
+
+int main(int argc, char** argv) { return tensord::cli::Main(argc, argv); }

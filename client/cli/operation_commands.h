@@ -1,0 +1,43 @@
+// One-shot operations on .npy files: upload, run, download.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tensord/operations.h"
+#include "tensord/session.h"
+
+namespace tensord::cli {
+
+enum class OperationKind {
+  kEinsum,
+  kPermute,
+  kReduce,
+  kContract,
+  kElementwise
+};
+
+/// What the command line asks for.
+struct OperationArguments {
+  OperationKind kind = OperationKind::kEinsum;
+  bool explain = false;  // instead of running
+  std::string subscripts;
+  std::vector<std::string> inputs;  // files, in the order of the terms
+  std::string output;               // file; empty: the result is dropped
+  Scalar alpha = 1;
+  std::optional<Scalar> beta;  // absent: 1 for what there is, else 0
+  Scalar gamma = 1;
+  UnaryOperator unary_a = UnaryOperator::kIdentity;
+  UnaryOperator unary_b = UnaryOperator::kIdentity;
+  UnaryOperator unary_c = UnaryOperator::kIdentity;
+  BinaryOperator op = BinaryOperator::kAdd;     // of a reduction; a, b with c
+  BinaryOperator op_ab = BinaryOperator::kMul;  // element-wise, a with b
+  ExecutionOptions execution;
+};
+
+/// Prints to stdout what came of it and returns an exit code.
+int RunOperation(const std::string& address, const SessionOptions& options,
+                 const OperationArguments& arguments);
+
+}  // namespace tensord::cli

@@ -1,0 +1,71 @@
+#include "client/cli/text.h"
+
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tensord/status.h"
+
+namespace tensord::cli {
+
+std::string ShapeText(const std::vector<int64_t>& extents) {
+  return absl::StrCat("(", absl::StrJoin(extents, ", "),
+                      extents.size() == 1 ? ",)" : ")");
+}
+
+std::string BytesText(int64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s", value,
+                kUnits[unit]);
+  return text;
+}
+
+std::string DurationText(absl::Duration duration) {
+  const double seconds = absl::ToDoubleSeconds(duration);
+  char text[32];
+  if (seconds < 1e-6) {
+    std::snprintf(text, sizeof(text), "%.0f ns", seconds * 1e9);
+  } else if (seconds < 1e-3) {
+    std::snprintf(text, sizeof(text), "%.0f us", seconds * 1e6);
+  } else if (seconds < 1) {
+    std::snprintf(text, sizeof(text), "%.1f ms", seconds * 1e3);
+  } else if (seconds < 120) {
+    std::snprintf(text, sizeof(text), "%.2f s", seconds);
+  } else {
+    return absl::FormatDuration(absl::Trunc(duration, absl::Seconds(1)));
+  }
+  return text;
+}
+
+int Fail(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  std::string text =
+      absl::StrCat("tensorctl: ", absl::StatusCodeToString(status.code()), ": ",
+                   status.message(),
+                   reason.empty() ? "" : absl::StrCat(" [", reason, "]"), "\n");
+  std::fputs(text.c_str(), stderr);
+  if (status.code() == absl::StatusCode::kUnavailable && reason.empty()) {
+    std::fputs(
+        "Is a server running there? Start one with `tensord`, or name another "
+        "with --address or TENSORD_ADDRESS.\n",
+        stderr);
+  }
+  return reason == "EINSUM_MALFORMED" || reason == "EINSUM_NOT_ONE_OPERATION"
+             ? kUsage
+             : kFailed;
+}
+
+int FailUsage(const std::string& message) {
+  std::fprintf(stderr, "tensorctl: %s\nRun with --help for more.\n",
+               message.c_str());
+  return kUsage;
+}
+
+}  // namespace tensord::cli

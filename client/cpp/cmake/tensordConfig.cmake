@@ -1,0 +1,10 @@
+# find_package(tensord) gives tensord::client, the C++ client library.
+include(CMakeFindDependencyMacro)
+list(PREPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
+find_dependency(Threads)
+find_dependency(Protobuf)
+find_dependency(gRPC CONFIG)
+find_dependency(absl CONFIG)
+find_dependency(IsaL)
+list(POP_FRONT CMAKE_MODULE_PATH)
+include(${CMAKE_CURRENT_LIST_DIR}/tensordTargets.cmake)

@@ -1,0 +1,199 @@
+// What operations take and tell. The contract is tensord/v1/compute.proto.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tensord/element_type.h"
+#include "tensord/layout.h"
+
+namespace tensord {
+
+class RemoteTensor;
+
+/// Labels of an operand's modes, one a mode: characters or any int32.
+///
+///   Modes("ijk")  is  Modes({'i', 'j', 'k'})
+struct Modes {
+  std::vector<int32_t> labels;
+
+  Modes() = default;
+  Modes(std::string_view characters)
+      : labels(characters.begin(), characters.end()) {}
+  Modes(const char* characters) : Modes(std::string_view(characters)) {}
+  Modes(std::initializer_list<int32_t> numbers) : labels(numbers) {}
+  explicit Modes(std::vector<int32_t> numbers) : labels(std::move(numbers)) {}
+
+  bool operator==(const Modes&) const = default;
+};
+
+/// Applied to each element of an operand. Numbered as in the contract.
+enum class UnaryOperator {
+  kIdentity = 1,
+  kSqrt = 2,
+  kRelu = 3,
+  kConj = 4,
+  kRcp = 5,
+  kSigmoid = 6,
+  kTanh = 7,
+  kExp = 8,
+  kLog = 9,
+  kAbs = 10,
+  kNeg = 11,
+  kSin = 12,
+  kCos = 13,
+  kTan = 14,
+  kSinh = 15,
+  kCosh = 16,
+  kAsin = 17,
+  kAcos = 18,
+  kAtan = 19,
+  kAsinh = 20,
+  kAcosh = 21,
+  kAtanh = 22,
+  kCeil = 23,
+  kFloor = 24,
+  kMish = 25,
+  kSwish = 26,
+  kSoftPlus = 27,
+  kSoftSign = 28,
+};
+
+/// Numbered as in the contract.
+enum class BinaryOperator { kAdd = 1, kMul = 2, kMax = 3, kMin = 4 };
+
+/// How precise arithmetic is, whatever operands are stored as. Numbered as in
+/// the contract.
+enum class ComputeType {
+  kFromElementTypes = 0,
+  kFloat16 = 1,
+  kBfloat16 = 2,
+  kTf32 = 3,
+  k3xTf32 = 4,
+  kFloat32 = 5,
+  kFloat64 = 6,
+  kInteger = 7,
+};
+
+/// A factor. Rounded to the compute type where it is used.
+struct Scalar {
+  double real = 0;
+  double imaginary = 0;
+
+  Scalar() = default;
+  Scalar(double real_part, double imaginary_part = 0)
+      : real(real_part), imaginary(imaginary_part) {}
+};
+
+/// A tensor in its role as an input, with its modes and an operator that is
+/// applied to each element first. A view of the caller's memory travels inside
+/// the request: for small operands, see Limits.max_inline_bytes.
+///
+/// Lifetime  refers to the tensor or to the view's data, which must outlive the
+///           call.
+struct Operand {
+  Operand(const RemoteTensor& remote, Modes with_modes,
+          UnaryOperator op = UnaryOperator::kIdentity)
+      : source(&remote), modes(std::move(with_modes)), unary_operator(op) {}
+  Operand(UntypedHostView host, Modes with_modes,
+          UnaryOperator op = UnaryOperator::kIdentity)
+      : source(std::move(host)),
+        modes(std::move(with_modes)),
+        unary_operator(op) {}
+
+  std::variant<const RemoteTensor*, UntypedHostView> source;
+  Modes modes;
+  UnaryOperator unary_operator;
+};
+
+/// What every operation can be told. Fields left out take the defaults.
+struct ExecutionOptions {
+  ComputeType compute_type = ComputeType::kFromElementTypes;
+  /// Name of the kernel to use, as Explain...() lists them; "" lets the planner
+  /// choose.
+  std::string kernel;
+  /// Most scratch memory; absent: the server chooses.
+  std::optional<int64_t> workspace_limit_bytes;
+  /// Pins the kernel choice: the same request gives the same bits.
+  bool deterministic = false;
+  /// An existing tensor that is overwritten; the call then returns a handle
+  /// that borrows it. Null: the server allocates a new tensor.
+  const RemoteTensor* output = nullptr;
+  /// For a new tensor: its name's last part; "" lets the server choose.
+  std::string output_name;
+  /// For a new tensor: unspecified means the type of c, or else the widest of
+  /// the inputs.
+  ElementType output_element_type = ElementType::kUnspecified;
+  /// For a new tensor: absent means the session's.
+  std::optional<Order> output_order;
+  /// Absent: the session's default deadline.
+  std::optional<absl::Duration> deadline;
+};
+
+/// d = alpha * unary(a), with a's modes in another order, another element type,
+/// or broadcast along modes that a lacks.
+struct PermuteOptions {
+  Scalar alpha = 1;
+  ExecutionOptions execution;
+};
+
+/// d = op_abc(op_ab(alpha * unary(a), beta * unary(b)), gamma * unary(c)),
+/// without b: d = op_abc(alpha * unary(a), gamma * unary(c)).
+struct ElementwiseOptions {
+  Scalar alpha = 1;
+  Scalar beta = 1;
+  Scalar gamma = 1;
+  ExecutionOptions execution;
+};
+
+/// d = alpha * op(unary(a)) + beta * unary(c), over the modes that d lacks.
+struct ReduceOptions {
+  Scalar alpha = 1;
+  Scalar beta = 0;
+  std::optional<Operand> c;
+  ExecutionOptions execution;
+};
+
+/// d = alpha * a * b + beta * c, summed over every mode that d lacks.
+struct ContractOptions {
+  Scalar alpha = 1;
+  Scalar beta = 0;
+  std::optional<Operand> c;
+  ExecutionOptions execution;
+};
+
+/// What an operation did.
+struct ExecutionReport {
+  std::string kernel;  // empty when there was nothing to compute
+  bool plan_cache_hit = false;
+  int64_t workspace_bytes = 0;
+  absl::Duration queued;    // from the request's arrival to its start
+  absl::Duration executed;  // on the device
+};
+
+struct KernelCandidate {
+  std::string kernel;
+  std::string refusal;  // why it declines; empty when it could run
+  double predicted_nanoseconds = 0;
+  int64_t workspace_bytes = 0;
+};
+
+/// How an operation would be computed.
+struct Explanation {
+  std::string kernel;  // the one that the planner takes
+  int64_t workspace_bytes = 0;
+  double flops = 0;
+  int64_t moved_bytes = 0;  // of all operands, each read or written once
+  std::vector<KernelCandidate> candidates;  // in the planner's order
+  std::string problem;                      // as kernels see it, for people
+  bool plan_cache_hit = false;
+};
+
+}  // namespace tensord

@@ -1,0 +1,128 @@
+// A handle of a tensor that lives on a server.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tensord/element_type.h"
+#include "tensord/layout.h"
+#include "tensord/operations.h"
+
+namespace tensord {
+
+namespace internal {
+class Connection;
+}
+
+/// Numbered as in the contract.
+enum class TensorState {
+  kUnspecified = 0,
+  kEmpty = 1,    // created, without contents
+  kPartial = 2,  // an upload is under way or broke off
+  kPending = 3,  // an operation that writes it is queued or running
+  kReady = 4,
+  kInvalid = 5,  // the operation that should have written it failed
+};
+
+/// "READY" and so on.
+std::string_view ToString(TensorState state);
+
+/// What a tensor was when the server was asked last.
+struct TensorInfo {
+  std::string name;  // `sessions/{session}/tensors/{tensor}`
+  ElementType element_type = ElementType::kUnspecified;
+  Layout layout;  // with explicit strides
+  std::string device;
+  TensorState state = TensorState::kUnspecified;
+  int64_t span_bytes = 0;  // from the first to the last element
+  int64_t committed_bytes = 0;
+};
+
+/// Told how far a transfer has come, about once a chunk, on the thread that
+/// called.
+using Progress = std::function<void(int64_t done_bytes, int64_t total_bytes)>;
+
+struct DownloadOptions {
+  /// The order in which elements are wanted. A tensor that does not lie so is
+  /// copied into that order by the server first. Absent: the session's.
+  std::optional<Order> order;
+  Progress progress;
+  /// Absent: the session's default deadline and a second more for every 32 MiB.
+  std::optional<absl::Duration> deadline;
+};
+
+/// A tensor on a server, which leaves it with this handle. Keeps the session
+/// open.
+///
+/// Threads   const methods may be called concurrently.
+/// Owner     whoever holds it; a moved-from handle holds nothing.
+/// Lifetime  may outlive the Session that made it.
+class RemoteTensor {
+ public:
+  RemoteTensor(RemoteTensor&& other) noexcept;
+  RemoteTensor& operator=(RemoteTensor&& other) noexcept;
+  ~RemoteTensor();
+
+  const std::string& name() const { return info_.name; }
+  ElementType element_type() const { return info_.element_type; }
+  const std::vector<int64_t>& extents() const { return info_.layout.extents; }
+  int mode_count() const { return static_cast<int>(extents().size()); }
+  const TensorInfo& info() const { return info_; }
+
+  /// What the operation did whose result this is; empty for any other tensor.
+  const ExecutionReport& report() const { return report_; }
+
+  /// False for a handle that borrows a tensor.
+  bool owns() const { return owns_; }
+
+  /// Leaves the tensor on the server, until it is deleted or its session ends.
+  void Release() { owns_ = false; }
+
+  /// All elements, in the order asked for, without gaps.
+  ///
+  /// Errors  INVALID_ARGUMENT: T is not the tensor's element type. Those of
+  ///         DownloadTensor.
+  template <Element T>
+  requires(!std::same_as<T, bool>)  // std::vector<bool> has no bytes.
+      absl::StatusOr<std::vector<T>> Download(
+          const DownloadOptions& options = {})
+  const {
+    std::vector<T> elements(ElementCount(extents()));
+    const absl::Status status =
+        DownloadTo(kElementTypeOf<T>,
+                   std::as_writable_bytes(std::span<T>(elements)), options);
+    if (!status.ok()) return status;
+    return elements;
+  }
+
+  /// The same into memory of the caller's.
+  ///
+  /// Requires  `bytes` is as long as all elements together.
+  absl::Status DownloadTo(ElementType element_type, std::span<std::byte> bytes,
+                          const DownloadOptions& options = {}) const;
+
+ private:
+  friend class Session;
+
+  RemoteTensor(std::shared_ptr<internal::Connection> connection,
+               TensorInfo info, bool owns, ExecutionReport report = {});
+
+  std::shared_ptr<internal::Connection> connection_;
+  TensorInfo info_;
+  ExecutionReport report_;
+  bool owns_ = false;
+};
+
+}  // namespace tensord

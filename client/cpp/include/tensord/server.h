@@ -1,0 +1,111 @@
+// A server as such: what it is, does, and how it is.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tensord/remote_tensor.h"
+
+namespace tensord {
+
+namespace internal {
+class Channels;
+}
+
+struct DeviceInfo {
+  std::string name;   // e.g. `cpu:0`
+  std::string model;  // e.g. the processor's brand
+  std::string architecture;
+  int thread_count = 0;
+  int64_t memory_bytes = 0;  // that the server may use
+  std::map<std::string, std::string> properties;
+  std::vector<std::string> kernels;  // by operation, in the planner's order
+};
+
+struct Limits {
+  int64_t max_chunk_bytes = 0;
+  int64_t max_inline_bytes = 0;
+  int64_t max_message_bytes = 0;
+  int max_modes = 0;
+  absl::Duration max_lease;
+  int64_t max_sessions = 0;
+  int64_t session_quota_bytes = 0;
+  int64_t max_queued_operations = 0;
+};
+
+struct ServerInfo {
+  std::string version;
+  std::vector<DeviceInfo> devices;
+  Limits limits;
+};
+
+struct DeviceStats {
+  std::string device;
+  int64_t memory_used_bytes = 0;
+  int64_t memory_peak_bytes = 0;
+  int64_t memory_reserved_bytes = 0;
+  int64_t memory_limit_bytes = 0;
+  int64_t queued_operations = 0;
+  int64_t executed_operations = 0;
+  absl::Duration busy;
+};
+
+struct OperationStats {
+  std::string operation;
+  std::string code;  // e.g. `OK`, `INVALID_ARGUMENT`
+  int64_t count = 0;
+};
+
+struct PlanCacheStats {
+  int64_t entry_count = 0;
+  int64_t hit_count = 0;
+  int64_t miss_count = 0;
+  int64_t eviction_count = 0;
+};
+
+struct ServerStats {
+  absl::Duration uptime;
+  int64_t session_count = 0;
+  int64_t tensor_count = 0;
+  std::vector<DeviceStats> devices;
+  std::vector<OperationStats> operations;
+  PlanCacheStats plan_cache;
+  int64_t uploaded_bytes = 0;
+  int64_t downloaded_bytes = 0;
+};
+
+/// As the standard health service says. Numbered as there.
+enum class Health { kUnknown = 0, kServing = 1, kNotServing = 2 };
+
+/// A server that is asked without a session.
+///
+/// Threads  safe for concurrent use.
+class Server {
+ public:
+  /// `address` is `host:port` or `unix:/path`. Does not connect yet: the first
+  /// call does. Each call takes `deadline` at most.
+  explicit Server(std::string_view address,
+                  absl::Duration deadline = absl::Seconds(60));
+
+  absl::StatusOr<ServerInfo> Info() const;
+  absl::StatusOr<ServerStats> Stats() const;
+  absl::StatusOr<Health> CheckHealth() const;
+
+  /// The tensors of the session `sessions/{session}`, whose name only those
+  /// know who opened it.
+  absl::StatusOr<std::vector<TensorInfo>> List(std::string_view session) const;
+
+  /// The tensor `sessions/{session}/tensors/{tensor}`.
+  absl::StatusOr<TensorInfo> Describe(std::string_view tensor) const;
+
+ private:
+  std::shared_ptr<internal::Channels> channels_;
+};
+
+}  // namespace tensord

@@ -1,0 +1,213 @@
+// The way to a tensord server: sessions, tensors, operations.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "tensord/element_type.h"
+#include "tensord/layout.h"
+#include "tensord/operations.h"
+#include "tensord/remote_tensor.h"
+#include "tensord/server.h"
+#include "tensord/status.h"
+
+namespace tensord {
+
+struct SessionOptions {
+  std::string job;  // label of the job that asks, for the server's statistics
+  std::string device;  // e.g. `cpu:0`; empty: the server's first
+  absl::Duration lease = absl::Seconds(60);     // kept alive in the background
+  int64_t memory_quota_bytes = 0;               // 0: the server's default
+  absl::Duration deadline = absl::Seconds(60);  // of each call
+  Order order = Order::kLastModeFastest;        // of results and of downloads
+};
+
+struct SessionInfo {
+  std::string name;
+  std::string job;
+  std::string device;
+  absl::Duration lease;
+  int64_t memory_quota_bytes = 0;
+  int64_t memory_used_bytes = 0;
+  int64_t tensor_count = 0;
+};
+
+struct CreateOptions {
+  std::string name;  // the last part; empty: the server chooses
+  std::optional<absl::Duration> deadline;
+};
+
+struct UploadOptions {
+  std::string name;  // the last part; empty: the server chooses
+  Progress progress;
+  /// Absent: the session's default deadline and a second more for every 32 MiB.
+  std::optional<absl::Duration> deadline;
+};
+
+struct CopyOptions {
+  std::string name;  // the last part; empty: the server chooses
+  /// Of the copy, with the source's extents. Absent: the source's own.
+  std::optional<Layout> layout;
+  std::optional<absl::Duration> deadline;
+};
+
+/// A session with a tensord server: it owns tensors and computes on them.
+///
+///   auto session = tensord::Session::Connect("localhost:8470").value();
+///   auto a = session.Upload(view_of_a).value();
+///   auto c = session.Einsum("ijk,kjl->il", {a, b}).value();
+///
+/// Closed, and its tensors deleted, when the Session and the last of its
+/// RemoteTensors have gone, or by Close().
+///
+/// Threads  safe for concurrent use, but for moving and destruction.
+/// Errors   every call can end with UNAVAILABLE (server gone or draining),
+///          DEADLINE_EXCEEDED and what the contract lists for its rpc;
+///          ReasonOf() tells more.
+class Session {
+ public:
+  /// `address` is `host:port` or `unix:/path`.
+  static absl::StatusOr<Session> Connect(std::string_view address,
+                                         const SessionOptions& options = {});
+
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  /// `sessions/{session}`. Whoever knows it can use the session.
+  const std::string& name() const;
+  const std::string& device() const;
+  /// Of the server, as they were when the session was opened.
+  const Limits& limits() const;
+
+  /// Closes the session now. Handles of its tensors become void.
+  absl::Status Close();
+
+  absl::StatusOr<SessionInfo> DescribeSession() const;
+  absl::StatusOr<ServerInfo> Info() const;
+  absl::StatusOr<ServerStats> Stats() const;
+
+  // Tensors.
+
+  /// Creates a tensor without contents.
+  absl::StatusOr<RemoteTensor> Create(ElementType element_type,
+                                      const Layout& layout,
+                                      const CreateOptions& options = {});
+
+  /// Creates a tensor of the view's layout and fills it. A transfer that breaks
+  /// off is resumed a few times.
+  ///
+  /// Post  the view's memory is no longer referred to, whatever the outcome.
+  absl::StatusOr<RemoteTensor> Upload(const UntypedHostView& view,
+                                      const UploadOptions& options = {});
+  template <Element T>
+  absl::StatusOr<RemoteTensor> Upload(const HostView<T>& view,
+                                      const UploadOptions& options = {}) {
+    return Upload(static_cast<UntypedHostView>(view), options);
+  }
+
+  /// Fills an existing tensor with the bytes from its first to its last
+  /// element, gaps included. `options.name` is not used.
+  ///
+  /// Requires  bytes.size() == span_bytes of the tensor.
+  absl::Status Refill(const RemoteTensor& tensor,
+                      std::span<const std::byte> bytes,
+                      const UploadOptions& options = {});
+
+  /// All elements, in the order asked for, without gaps. The tensor must not
+  /// be written meanwhile.
+  ///
+  /// Requires  `elements` has as many as the tensor.
+  template <Element T>
+  absl::Status Download(const RemoteTensor& tensor, std::span<T> elements,
+                        const DownloadOptions& options = {}) const {
+    return tensor.DownloadTo(kElementTypeOf<T>,
+                             std::as_writable_bytes(elements), options);
+  }
+
+  /// A handle of the session's tensor `sessions/{session}/tensors/{tensor}`
+  /// that does not own it.
+  absl::StatusOr<RemoteTensor> Borrow(std::string_view name) const;
+
+  absl::StatusOr<TensorInfo> Describe(const RemoteTensor& tensor) const;
+  absl::StatusOr<std::vector<TensorInfo>> List() const;
+  absl::Status Delete(RemoteTensor tensor);
+  absl::StatusOr<RemoteTensor> Copy(const RemoteTensor& source,
+                                    const CopyOptions& options = {});
+
+  // Operations. The result is READY when they return.
+
+  absl::StatusOr<RemoteTensor> Permute(const Operand& a, const Modes& d,
+                                       const PermuteOptions& options = {});
+  absl::StatusOr<RemoteTensor> Elementwise(
+      const Operand& a, BinaryOperator op_ac, const Operand& c, const Modes& d,
+      const ElementwiseOptions& options = {});
+  absl::StatusOr<RemoteTensor> Elementwise(
+      const Operand& a, BinaryOperator op_ab, const Operand& b,
+      BinaryOperator op_abc, const Operand& c, const Modes& d,
+      const ElementwiseOptions& options = {});
+  absl::StatusOr<RemoteTensor> Reduce(BinaryOperator op, const Operand& a,
+                                      const Modes& d,
+                                      const ReduceOptions& options = {});
+  absl::StatusOr<RemoteTensor> Contract(const Operand& a, const Operand& b,
+                                        const Modes& d,
+                                        const ContractOptions& options = {});
+
+  /// NumPy's einsum for what one operation can do: two tensors are contracted,
+  /// one is permuted or summed. Without `->` the result has the labels that
+  /// occur once, in alphabetical order.
+  ///
+  ///   session.Einsum("ijk,kjl->il", {a, b})
+  ///
+  /// Errors  INVALID_ARGUMENT (`EINSUM_MALFORMED`). UNIMPLEMENTED
+  ///         (`EINSUM_NOT_ONE_OPERATION`): more than two tensors, a label twice
+  ///         in one of them, or an ellipsis.
+  absl::StatusOr<RemoteTensor> Einsum(
+      std::string_view subscripts,
+      absl::Span<const std::reference_wrapper<const RemoteTensor>> tensors,
+      const ExecutionOptions& options = {});
+
+  // How each operation would be computed; nothing runs. Tensors need no
+  // contents.
+
+  absl::StatusOr<Explanation> ExplainPermute(
+      const Operand& a, const Modes& d,
+      const PermuteOptions& options = {}) const;
+  absl::StatusOr<Explanation> ExplainElementwise(
+      const Operand& a, BinaryOperator op_ac, const Operand& c, const Modes& d,
+      const ElementwiseOptions& options = {}) const;
+  absl::StatusOr<Explanation> ExplainElementwise(
+      const Operand& a, BinaryOperator op_ab, const Operand& b,
+      BinaryOperator op_abc, const Operand& c, const Modes& d,
+      const ElementwiseOptions& options = {}) const;
+  absl::StatusOr<Explanation> ExplainReduce(
+      BinaryOperator op, const Operand& a, const Modes& d,
+      const ReduceOptions& options = {}) const;
+  absl::StatusOr<Explanation> ExplainContract(
+      const Operand& a, const Operand& b, const Modes& d,
+      const ContractOptions& options = {}) const;
+  absl::StatusOr<Explanation> ExplainEinsum(
+      std::string_view subscripts,
+      absl::Span<const std::reference_wrapper<const RemoteTensor>> tensors,
+      const ExecutionOptions& options = {}) const;
+
+ private:
+  struct Running;
+
+  explicit Session(std::shared_ptr<internal::Connection> connection);
+
+  std::shared_ptr<internal::Connection> connection_;
+};
+
+}  // namespace tensord

@@ -1,0 +1,17 @@
+// What a failed call says to programs.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace tensord {
+
+/// Why a call failed, in UPPER_SNAKE_CASE, e.g. `MODE_EXTENT_MISMATCH`. "" when
+/// nobody said, as for an unreachable server.
+std::string ReasonOf(const absl::Status& status);
+
+/// The status that cuTENSOR would have returned, e.g. `INVALID_VALUE`, or "".
+std::string CutensorStatusOf(const absl::Status& status);
+
+}  // namespace tensord

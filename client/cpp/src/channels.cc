@@ -1,0 +1,44 @@
+#include "client/cpp/src/channels.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+namespace tensord::internal {
+namespace {
+
+std::shared_ptr<grpc::Channel> Connect(std::string_view address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
+  // Else channels to one address share a connection.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(
+      std::string(address), grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+Channels::Channels(std::string_view address, absl::Duration deadline)
+    : default_deadline_(deadline),
+      calls_(Connect(address)),
+      bulk_(Connect(address)),
+      admin(v1::AdminService::NewStub(calls_)),
+      session(v1::SessionService::NewStub(calls_)),
+      tensor(v1::TensorService::NewStub(calls_)),
+      compute(v1::ComputeService::NewStub(calls_)),
+      plan(v1::PlanService::NewStub(calls_)) {}
+
+void Channels::SetDeadline(grpc::ClientContext& context,
+                           absl::Time deadline) const {
+  if (deadline == absl::InfinitePast()) {
+    deadline = absl::Now() + default_deadline_;
+  }
+  if (deadline != absl::InfiniteFuture()) {
+    context.set_deadline(absl::ToChronoTime(deadline));
+  }
+}
+
+}  // namespace tensord::internal

@@ -1,0 +1,70 @@
+// The connections to one server and the way calls are made on them.
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cpp/src/errors.h"
+#include "tensord/v1/admin.grpc.pb.h"
+#include "tensord/v1/compute.grpc.pb.h"
+#include "tensord/v1/plan.grpc.pb.h"
+#include "tensord/v1/session.grpc.pb.h"
+#include "tensord/v1/tensor.grpc.pb.h"
+
+namespace tensord::internal {
+
+/// One channel for calls and one, with a connection of its own, for transfers,
+/// so that calls do not wait behind data.
+///
+/// Threads  safe for concurrent use.
+class Channels {
+ public:
+  Channels(std::string_view address, absl::Duration deadline);
+
+  /// Calls `method`, e.g. `&v1::TensorService::Stub::CreateTensor`, of `stub`.
+  /// An infinite past `deadline` means the default one.
+  template <typename Stub, typename Request, typename Response>
+  absl::StatusOr<Response> Call(
+      const std::unique_ptr<Stub>& stub,
+      grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                   Response*),
+      const Request& request, absl::Time deadline = absl::InfinitePast(),
+      bool wait_for_ready = false) const {
+    grpc::ClientContext context;
+    context.set_wait_for_ready(wait_for_ready);
+    SetDeadline(context, deadline);
+    Response response;
+    const grpc::Status status = ((*stub).*method)(&context, request, &response);
+    if (!status.ok()) return FromGrpc(status, context);
+    return response;
+  }
+
+  void SetDeadline(grpc::ClientContext& context, absl::Time deadline) const;
+
+  absl::Duration default_deadline() const { return default_deadline_; }
+  const std::shared_ptr<grpc::Channel>& calls() const { return calls_; }
+
+  const std::shared_ptr<grpc::Channel>& bulk() const { return bulk_; }
+
+ private:
+  const absl::Duration default_deadline_;
+  const std::shared_ptr<grpc::Channel> calls_;
+  const std::shared_ptr<grpc::Channel> bulk_;
+
+ public:
+  const std::unique_ptr<v1::AdminService::Stub> admin;
+  const std::unique_ptr<v1::SessionService::Stub> session;
+  const std::unique_ptr<v1::TensorService::Stub> tensor;
+  const std::unique_ptr<v1::ComputeService::Stub> compute;
+  const std::unique_ptr<v1::PlanService::Stub> plan;
+};
+
+}  // namespace tensord::internal

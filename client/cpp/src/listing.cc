@@ -1,0 +1,38 @@
+#include "client/cpp/src/listing.h"
+
+#include <string>
+
+#include "client/cpp/src/convert.h"
+
+namespace tensord::internal {
+
+absl::StatusOr<std::vector<TensorInfo>> ListTensors(const Channels& channels,
+                                                    std::string_view session) {
+  std::vector<TensorInfo> tensors;
+  v1::ListTensorsRequest request;
+  request.set_session(std::string(session));
+  do {
+    TENSORD_CLIENT_ASSIGN_OR_RETURN(
+        const v1::ListTensorsResponse page,
+        channels.Call(channels.tensor, &v1::TensorService::Stub::ListTensors,
+                      request));
+    for (const v1::Tensor& tensor : page.tensors()) {
+      tensors.push_back(FromProto(tensor));
+    }
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return tensors;
+}
+
+absl::StatusOr<TensorInfo> DescribeTensor(const Channels& channels,
+                                          std::string_view tensor) {
+  v1::DescribeTensorRequest request;
+  request.set_tensor(std::string(tensor));
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      const v1::DescribeTensorResponse response,
+      channels.Call(channels.tensor, &v1::TensorService::Stub::DescribeTensor,
+                    request));
+  return FromProto(response.tensor());
+}
+
+}  // namespace tensord::internal

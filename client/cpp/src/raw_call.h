@@ -1,0 +1,63 @@
+// A streaming call of raw messages, driven by the thread that made it.
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/cpp/src/channels.h"
+
+namespace tensord::internal {
+
+/// At most one read and one write at a time. Everything ends by the deadline
+/// but writes: those to a peer that does not read end when it reads or is gone.
+/// So nothing here waits for a write alone, and what gRPC still needs for one
+/// outlives the call.
+///
+/// Threads  one at a time.
+class RawCall {
+ public:
+  RawCall(const Channels& channels, const char* method, absl::Time deadline);
+  ~RawCall();
+
+  RawCall(const RawCall&) = delete;
+  RawCall& operator=(const RawCall&) = delete;
+
+  /// Begins to send `message`; with `last` nothing may follow.
+  /// Requires  a read has begun; the write before has ended.
+  void BeginWrite(const grpc::ByteBuffer& message, bool last);
+
+  /// Begins to receive a message.
+  /// Requires  the read before has ended.
+  void BeginRead();
+
+  /// Waits for the write. False when it failed or the read has ended before.
+  bool AwaitWrite();
+
+  /// Waits for the read and takes its message. False when none comes any more.
+  bool AwaitRead(grpc::ByteBuffer& message);
+
+  void Cancel();
+
+  /// Waits for the outcome of the call.
+  /// Requires  no read is under way.
+  absl::Status Finish();
+
+ private:
+  enum Operation { kStart, kWrite, kRead, kFinish, kOperationCount };
+  struct State;
+
+  void Begin(Operation operation) {
+    pending_[operation] = true;
+    succeeded_[operation] = false;
+  }
+  void TakeEvent();
+
+  std::unique_ptr<State> state_;
+  bool pending_[kOperationCount] = {};
+  bool succeeded_[kOperationCount] = {};
+};
+
+}  // namespace tensord::internal

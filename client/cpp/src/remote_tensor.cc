@@ -1,0 +1,83 @@
+#include "tensord/remote_tensor.h"
+
+#include <array>
+
+#include "client/cpp/src/connection.h"
+#include "client/cpp/src/convert.h"
+
+namespace tensord {
+
+using internal::Connection;
+using internal::InvalidArgument;
+
+std::string_view ToString(TensorState state) {
+  constexpr std::array<std::string_view, 6> kNames = {
+      "UNSPECIFIED", "EMPTY", "PARTIAL", "PENDING", "READY", "INVALID"};
+  const auto index = static_cast<size_t>(state);
+  return kNames[index < kNames.size() ? index : 0];
+}
+
+RemoteTensor::RemoteTensor(std::shared_ptr<Connection> connection,
+                           TensorInfo info, bool owns, ExecutionReport report)
+    : connection_(std::move(connection)),
+      info_(std::move(info)),
+      report_(std::move(report)),
+      owns_(owns) {}
+
+RemoteTensor::RemoteTensor(RemoteTensor&& other) noexcept
+    : connection_(std::move(other.connection_)),
+      info_(std::move(other.info_)),
+      report_(std::move(other.report_)),
+      owns_(std::exchange(other.owns_, false)) {}
+
+RemoteTensor& RemoteTensor::operator=(RemoteTensor&& other) noexcept {
+  if (this == &other) return *this;
+  if (owns_) connection_->Discard(info_.name);
+  connection_ = std::move(other.connection_);
+  info_ = std::move(other.info_);
+  report_ = std::move(other.report_);
+  owns_ = std::exchange(other.owns_, false);
+  return *this;
+}
+
+RemoteTensor::~RemoteTensor() {
+  if (owns_) connection_->Discard(info_.name);
+}
+
+absl::Status RemoteTensor::DownloadTo(ElementType element_type,
+                                      std::span<std::byte> bytes,
+                                      const DownloadOptions& options) const {
+  if (element_type != info_.element_type) {
+    const std::string_view got = ToString(info_.element_type);
+    const std::string_view wanted = ToString(element_type);
+    return InvalidArgument("ELEMENT_TYPE_MISMATCH", info_.name, " has ",
+                           absl::string_view(got.data(), got.size()),
+                           " elements, but is downloaded as ",
+                           absl::string_view(wanted.data(), wanted.size()));
+  }
+  const int64_t packed_bytes =
+      ElementCount(extents()) * ElementBytes(element_type);
+  if (packed_bytes != static_cast<int64_t>(bytes.size())) {
+    return InvalidArgument("SIZE_MISMATCH", info_.name, " has ", packed_bytes,
+                           " bytes, but there is memory for ", bytes.size());
+  }
+  internal::Channels& channels = connection_->channels();
+  const internal::TransferOptions transfer =
+      connection_->Transfer(packed_bytes, options.deadline, options.progress);
+  const Order order = options.order.value_or(connection_->order());
+  if (IsPacked(info_.layout, order)) {
+    return internal::Download(channels, info_.name, bytes, transfer);
+  }
+  v1::CopyTensorRequest request;
+  request.set_source(info_.name);
+  *request.mutable_layout() = internal::ToProto(Layout{extents(), {}, order});
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      const v1::CopyTensorResponse copied,
+      channels.Call(channels.tensor, &v1::TensorService::Stub::CopyTensor,
+                    request, transfer.deadline));
+  const RemoteTensor packed(connection_, internal::FromProto(copied.tensor()),
+                            /*owns=*/true);
+  return internal::Download(channels, packed.name(), bytes, transfer);
+}
+
+}  // namespace tensord

@@ -1,0 +1,348 @@
+#include "tensord/session.h"
+
+#include <utility>
+
+#include "client/cpp/src/connection.h"
+#include "client/cpp/src/convert.h"
+#include "client/cpp/src/einsum.h"
+#include "client/cpp/src/listing.h"
+#include "client/cpp/src/requests.h"
+
+namespace tensord {
+
+using internal::Channels;
+using internal::Connection;
+using internal::EinsumOperation;
+using internal::ElementwiseOperands;
+using internal::FromProto;
+using internal::InvalidArgument;
+using internal::MakeRequest;
+using internal::ToProto;
+using Compute = v1::ComputeService::Stub;
+using Tensors = v1::TensorService::Stub;
+using TensorRefs = absl::Span<const std::reference_wrapper<const RemoteTensor>>;
+
+namespace {
+
+v1::ExplainPlanRequest ToExplain(v1::PermuteRequest request) {
+  v1::ExplainPlanRequest explain;
+  *explain.mutable_permute() = std::move(request);
+  return explain;
+}
+v1::ExplainPlanRequest ToExplain(v1::ElementwiseRequest request) {
+  v1::ExplainPlanRequest explain;
+  *explain.mutable_elementwise() = std::move(request);
+  return explain;
+}
+v1::ExplainPlanRequest ToExplain(v1::ReduceRequest request) {
+  v1::ExplainPlanRequest explain;
+  *explain.mutable_reduce() = std::move(request);
+  return explain;
+}
+v1::ExplainPlanRequest ToExplain(v1::ContractRequest request) {
+  v1::ExplainPlanRequest explain;
+  *explain.mutable_contract() = std::move(request);
+  return explain;
+}
+
+template <typename Request>
+absl::StatusOr<Explanation> Explain(Connection& connection,
+                                    absl::StatusOr<Request> request,
+                                    const ExecutionOptions& options) {
+  if (!request.ok()) return request.status();
+  Channels& channels = connection.channels();
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      const v1::ExplainPlanResponse response,
+      channels.Call(channels.plan, &v1::PlanService::Stub::ExplainPlan,
+                    ToExplain(*std::move(request)),
+                    connection.Deadline(options.deadline)));
+  return FromProto(response);
+}
+
+absl::StatusOr<EinsumOperation> ParseFor(std::string_view subscripts,
+                                         TensorRefs tensors) {
+  std::vector<int> mode_counts;
+  for (const RemoteTensor& tensor : tensors) {
+    mode_counts.push_back(tensor.mode_count());
+  }
+  return internal::ParseEinsum(subscripts, mode_counts);
+}
+
+}  // namespace
+
+/// Runs operations; what they have in common.
+struct Session::Running {
+  template <typename Request, typename Response>
+  static absl::StatusOr<RemoteTensor> Run(
+      const std::shared_ptr<Connection>& connection,
+      grpc::Status (Compute::*method)(grpc::ClientContext*, const Request&,
+                                      Response*),
+      const absl::StatusOr<Request>& request, const ExecutionOptions& options) {
+    if (!request.ok()) return request.status();
+    Channels& channels = connection->channels();
+    TENSORD_CLIENT_ASSIGN_OR_RETURN(
+        const Response response,
+        channels.Call(channels.compute, method, *request,
+                      connection->Deadline(options.deadline)));
+    return RemoteTensor(connection, FromProto(response.result().tensor()),
+                        /*owns=*/options.output == nullptr,
+                        FromProto(response.result().report()));
+  }
+};
+
+Session::Session(std::shared_ptr<Connection> connection)
+    : connection_(std::move(connection)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+absl::StatusOr<Session> Session::Connect(std::string_view address,
+                                         const SessionOptions& options) {
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(auto connection,
+                                  Connection::Open(address, options));
+  return Session(std::move(connection));
+}
+
+const std::string& Session::name() const { return connection_->session().name; }
+const std::string& Session::device() const {
+  return connection_->session().device;
+}
+const Limits& Session::limits() const { return connection_->limits(); }
+
+absl::Status Session::Close() { return connection_->Close(); }
+
+absl::StatusOr<SessionInfo> Session::DescribeSession() const {
+  Channels& channels = connection_->channels();
+  v1::DescribeSessionRequest request;
+  request.set_session(name());
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      const v1::DescribeSessionResponse response,
+      channels.Call(channels.session,
+                    &v1::SessionService::Stub::DescribeSession, request));
+  return FromProto(response.session());
+}
+
+absl::StatusOr<ServerInfo> Session::Info() const {
+  Channels& channels = connection_->channels();
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      const v1::GetServerInfoResponse response,
+      channels.Call(channels.admin, &v1::AdminService::Stub::GetServerInfo,
+                    v1::GetServerInfoRequest()));
+  return FromProto(response);
+}
+
+absl::StatusOr<ServerStats> Session::Stats() const {
+  Channels& channels = connection_->channels();
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      const v1::GetServerStatsResponse response,
+      channels.Call(channels.admin, &v1::AdminService::Stub::GetServerStats,
+                    v1::GetServerStatsRequest()));
+  return FromProto(response);
+}
+
+absl::StatusOr<RemoteTensor> Session::Create(ElementType element_type,
+                                             const Layout& layout,
+                                             const CreateOptions& options) {
+  Channels& channels = connection_->channels();
+  v1::CreateTensorRequest request;
+  request.set_session(name());
+  request.set_tensor_id(options.name);
+  request.set_element_type(static_cast<v1::ElementType>(element_type));
+  *request.mutable_layout() = ToProto(layout);
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      const v1::CreateTensorResponse response,
+      channels.Call(channels.tensor, &Tensors::CreateTensor, request,
+                    connection_->Deadline(options.deadline)));
+  return RemoteTensor(connection_, FromProto(response.tensor()),
+                      /*owns=*/true);
+}
+
+absl::StatusOr<RemoteTensor> Session::Upload(const UntypedHostView& view,
+                                             const UploadOptions& options) {
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(const auto bytes,
+                                  internal::BytesOf(view, "the view"));
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      RemoteTensor tensor,
+      Create(view.element_type, view.layout,
+             {.name = options.name, .deadline = options.deadline}));
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      const v1::Tensor filled,
+      internal::Upload(connection_->channels(), tensor.name(), bytes,
+                       connection_->Transfer(bytes.size(), options.deadline,
+                                             options.progress)));
+  tensor.info_ = FromProto(filled);
+  return tensor;
+}
+
+absl::Status Session::Refill(const RemoteTensor& tensor,
+                             std::span<const std::byte> bytes,
+                             const UploadOptions& options) {
+  if (static_cast<int64_t>(bytes.size()) != tensor.info().span_bytes) {
+    return InvalidArgument("SIZE_MISMATCH", tensor.name(), " spans ",
+                           tensor.info().span_bytes, " bytes, got ",
+                           bytes.size());
+  }
+  return internal::Upload(connection_->channels(), tensor.name(), bytes,
+                          connection_->Transfer(bytes.size(), options.deadline,
+                                                options.progress))
+      .status();
+}
+
+absl::StatusOr<RemoteTensor> Session::Borrow(std::string_view name) const {
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      TensorInfo info, internal::DescribeTensor(connection_->channels(), name));
+  return RemoteTensor(connection_, std::move(info), /*owns=*/false);
+}
+
+absl::StatusOr<TensorInfo> Session::Describe(const RemoteTensor& tensor) const {
+  return internal::DescribeTensor(connection_->channels(), tensor.name());
+}
+
+absl::StatusOr<std::vector<TensorInfo>> Session::List() const {
+  return internal::ListTensors(connection_->channels(), name());
+}
+
+absl::Status Session::Delete(RemoteTensor tensor) {
+  Channels& channels = connection_->channels();
+  tensor.Release();
+  v1::DeleteTensorRequest request;
+  request.set_tensor(tensor.name());
+  return channels.Call(channels.tensor, &Tensors::DeleteTensor, request)
+      .status();
+}
+
+absl::StatusOr<RemoteTensor> Session::Copy(const RemoteTensor& source,
+                                           const CopyOptions& options) {
+  Channels& channels = connection_->channels();
+  v1::CopyTensorRequest request;
+  request.set_source(source.name());
+  request.set_tensor_id(options.name);
+  if (options.layout.has_value()) {
+    *request.mutable_layout() = ToProto(*options.layout);
+  }
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      const v1::CopyTensorResponse response,
+      channels.Call(channels.tensor, &Tensors::CopyTensor, request,
+                    connection_->Deadline(options.deadline)));
+  return RemoteTensor(connection_, FromProto(response.tensor()),
+                      /*owns=*/true);
+}
+
+absl::StatusOr<RemoteTensor> Session::Permute(const Operand& a, const Modes& d,
+                                              const PermuteOptions& options) {
+  return Running::Run(connection_, &Compute::Permute,
+                      MakeRequest(*connection_, a, d, options),
+                      options.execution);
+}
+
+absl::StatusOr<RemoteTensor> Session::Elementwise(
+    const Operand& a, BinaryOperator op_ac, const Operand& c, const Modes& d,
+    const ElementwiseOptions& options) {
+  const ElementwiseOperands operands{.a = a, .c = c, .op_abc = op_ac};
+  return Running::Run(connection_, &Compute::Elementwise,
+                      MakeRequest(*connection_, operands, d, options),
+                      options.execution);
+}
+
+absl::StatusOr<RemoteTensor> Session::Elementwise(
+    const Operand& a, BinaryOperator op_ab, const Operand& b,
+    BinaryOperator op_abc, const Operand& c, const Modes& d,
+    const ElementwiseOptions& options) {
+  const ElementwiseOperands operands{
+      .a = a, .b = &b, .c = c, .op_ab = op_ab, .op_abc = op_abc};
+  return Running::Run(connection_, &Compute::Elementwise,
+                      MakeRequest(*connection_, operands, d, options),
+                      options.execution);
+}
+
+absl::StatusOr<RemoteTensor> Session::Reduce(BinaryOperator op,
+                                             const Operand& a, const Modes& d,
+                                             const ReduceOptions& options) {
+  return Running::Run(connection_, &Compute::Reduce,
+                      MakeRequest(*connection_, op, a, d, options),
+                      options.execution);
+}
+
+absl::StatusOr<RemoteTensor> Session::Contract(const Operand& a,
+                                               const Operand& b, const Modes& d,
+                                               const ContractOptions& options) {
+  return Running::Run(connection_, &Compute::Contract,
+                      MakeRequest(*connection_, a, b, d, options),
+                      options.execution);
+}
+
+absl::StatusOr<RemoteTensor> Session::Einsum(std::string_view subscripts,
+                                             TensorRefs tensors,
+                                             const ExecutionOptions& options) {
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(const EinsumOperation operation,
+                                  ParseFor(subscripts, tensors));
+  const Operand a(tensors[0], operation.inputs[0]);
+  switch (operation.kind) {
+    case EinsumOperation::Kind::kPermute:
+      return Permute(a, operation.output, {.execution = options});
+    case EinsumOperation::Kind::kReduce:
+      return Reduce(BinaryOperator::kAdd, a, operation.output,
+                    {.execution = options});
+    case EinsumOperation::Kind::kContract: break;
+  }
+  return Contract(a, Operand(tensors[1], operation.inputs[1]), operation.output,
+                  {.execution = options});
+}
+
+absl::StatusOr<Explanation> Session::ExplainPermute(
+    const Operand& a, const Modes& d, const PermuteOptions& options) const {
+  return Explain(*connection_, MakeRequest(*connection_, a, d, options),
+                 options.execution);
+}
+
+absl::StatusOr<Explanation> Session::ExplainElementwise(
+    const Operand& a, BinaryOperator op_ac, const Operand& c, const Modes& d,
+    const ElementwiseOptions& options) const {
+  const ElementwiseOperands operands{.a = a, .c = c, .op_abc = op_ac};
+  return Explain(*connection_, MakeRequest(*connection_, operands, d, options),
+                 options.execution);
+}
+
+absl::StatusOr<Explanation> Session::ExplainElementwise(
+    const Operand& a, BinaryOperator op_ab, const Operand& b,
+    BinaryOperator op_abc, const Operand& c, const Modes& d,
+    const ElementwiseOptions& options) const {
+  const ElementwiseOperands operands{
+      .a = a, .b = &b, .c = c, .op_ab = op_ab, .op_abc = op_abc};
+  return Explain(*connection_, MakeRequest(*connection_, operands, d, options),
+                 options.execution);
+}
+
+absl::StatusOr<Explanation> Session::ExplainReduce(
+    BinaryOperator op, const Operand& a, const Modes& d,
+    const ReduceOptions& options) const {
+  return Explain(*connection_, MakeRequest(*connection_, op, a, d, options),
+                 options.execution);
+}
+
+absl::StatusOr<Explanation> Session::ExplainContract(
+    const Operand& a, const Operand& b, const Modes& d,
+    const ContractOptions& options) const {
+  return Explain(*connection_, MakeRequest(*connection_, a, b, d, options),
+                 options.execution);
+}
+
+absl::StatusOr<Explanation> Session::ExplainEinsum(
+    std::string_view subscripts, TensorRefs tensors,
+    const ExecutionOptions& options) const {
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(const EinsumOperation operation,
+                                  ParseFor(subscripts, tensors));
+  const Operand a(tensors[0], operation.inputs[0]);
+  switch (operation.kind) {
+    case EinsumOperation::Kind::kPermute:
+      return ExplainPermute(a, operation.output, {.execution = options});
+    case EinsumOperation::Kind::kReduce:
+      return ExplainReduce(BinaryOperator::kAdd, a, operation.output,
+                           {.execution = options});
+    case EinsumOperation::Kind::kContract: break;
+  }
+  return ExplainContract(a, Operand(tensors[1], operation.inputs[1]),
+                         operation.output, {.execution = options});
+}
+
+}  // namespace tensord
