@@ -23,7 +23,8 @@ double SecondsOfParts(int64_t bytes, core::ThreadPool& threads, Body body) {
   const auto start = std::chrono::steady_clock::now();
   threads.ParallelFor(parts, [&](int64_t part) {
     const int64_t begin = lines * part / parts * kLineBytes;
-    const int64_t end = std::min(lines * (part + 1) / parts * kLineBytes, bytes);
+    const int64_t end =
+        std::min(lines * (part + 1) / parts * kLineBytes, bytes);
     body(begin, end - begin);
   });
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)

@@ -93,11 +93,10 @@ void Add(benchmark::State& state, Memory& memory, core::ThreadPool& threads,
   Compare(
       state, "of_copy", 3.0 * bytes,
       [&] {
-        return kernel->Launch(problem,
-                              {.a = memory.a.data(),
-                               .c = memory.c.data(),
-                               .d = memory.d.data()},
-                              workspace, stream);
+        return kernel->Launch(
+            problem,
+            {.a = memory.a.data(), .c = memory.c.data(), .d = memory.d.data()},
+            workspace, stream);
       },
       [&] {
         return 2.0 * bytes /
@@ -111,7 +110,8 @@ void Sum(benchmark::State& state, Memory& memory, core::ThreadPool& threads,
   const core::ElementType type = core::ElementType::kFloat32;
   const core::ModeVector extents = {512, 256, 384};  // 192 MiB
   core::ModeVector kept_extents;
-  for (const core::Mode mode : kept) kept_extents.push_back(extents[mode - 'i']);
+  for (const core::Mode mode : kept)
+    kept_extents.push_back(extents[mode - 'i']);
   const core::ReductionDesc desc{.a = Operand(type, {'i', 'j', 'k'}, extents),
                                  .c = std::nullopt,
                                  .d = Operand(type, kept, kept_extents),
@@ -123,7 +123,8 @@ void Sum(benchmark::State& state, Memory& memory, core::ThreadPool& threads,
       state, "of_read", static_cast<double>(kOperandBytes),
       [&] {
         core::Workspace workspace(
-            {memory.workspace.data(), static_cast<size_t>(memory.workspace.bytes())});
+            {memory.workspace.data(),
+             static_cast<size_t>(memory.workspace.bytes())});
         return kernel->Launch(problem,
                               {.a = memory.a.data(), .d = memory.d.data()},
                               workspace, stream);
@@ -158,10 +159,10 @@ int main(int argc, char** argv) {
 
   const auto add = [&](const std::string& name, ElementType type, Modes modes_a,
                        UnaryOperator unary) {
-    test::Register("Elementwise/" + name, [&, type, modes_a,
-                                           unary](benchmark::State& state) {
-      test::Add(state, memory, threads, type, modes_a, unary);
-    });
+    test::Register("Elementwise/" + name,
+                   [&, type, modes_a, unary](benchmark::State& state) {
+                     test::Add(state, memory, threads, type, modes_a, unary);
+                   });
   };
   add("float32/same_order", ElementType::kFloat32, {'i', 'j'},
       UnaryOperator::kIdentity);

@@ -55,8 +55,8 @@ Extents Scaled(int id, Extents extents) {
   if (id != 12 && id < 20) return extents;
   if (id > 30) return extents;
   const std::map<int64_t, int64_t> smaller = {
-      {72, 56}, {84, 56}, {96, 64}, {7240, 3072}, {7248, 3072},
-      {5120, 2048}, {5136, 2048}};
+      {72, 56},     {84, 56},     {96, 64},    {7240, 3072},
+      {7248, 3072}, {5120, 2048}, {5136, 2048}};
   for (auto& [label, extent] : extents) {
     const auto found = smaller.find(extent);
     if (found != smaller.end()) extent = found->second;
@@ -83,10 +83,10 @@ std::vector<BenchCase> ReadCases(const std::string& path, ElementType type) {
       int64_t extent;
       if (absl::SimpleAtoi(pair.substr(2), &extent)) extents[pair[0]] = extent;
     }
-    cases.push_back({id,
-                     before[1],
-                     {labels[0], labels[1], labels[2],
-                      Scaled(id, std::move(extents))}});
+    cases.push_back(
+        {id,
+         before[1],
+         {labels[0], labels[1], labels[2], Scaled(id, std::move(extents))}});
   }
   return cases;
 }
@@ -127,19 +127,19 @@ class Prepared {
     a_ = Filled(backend, ElementCount(desc.a.layout), type);
     b_ = Filled(backend, ElementCount(desc.b.layout), type);
     d_ = Filled(backend, ElementCount(desc.d.layout), type);
-    workspace_ = Filled(backend, kernel_->WorkspaceBytes(problem_) / SizeOf(type),
-                        type);
+    workspace_ =
+        Filled(backend, kernel_->WorkspaceBytes(problem_) / SizeOf(type), type);
     stream_ = backend.CreateStream().value();
   }
 
   /// Seconds of one execution.
   double Run() {
-    Workspace workspace({workspace_.data(),
-                         static_cast<size_t>(workspace_.bytes())});
+    Workspace workspace(
+        {workspace_.data(), static_cast<size_t>(workspace_.bytes())});
     const auto start = std::chrono::steady_clock::now();
-    const absl::Status status =
-        kernel_->Launch(problem_, {.a = a_.data(), .b = b_.data(), .d = d_.data()},
-                        workspace, *stream_);
+    const absl::Status status = kernel_->Launch(
+        problem_, {.a = a_.data(), .b = b_.data(), .d = d_.data()}, workspace,
+        *stream_);
     status_.Update(status);
     status_.Update(stream_->Synchronize());
     return Seconds(std::chrono::steady_clock::now() - start);
@@ -170,8 +170,7 @@ class Prepared {
 /// The best flops per second of square products so far.
 class Peak {
  public:
-  Peak(Backend& backend, ElementType type)
-      : square_(backend, Square(), type) {}
+  Peak(Backend& backend, ElementType type) : square_(backend, Square(), type) {}
 
   double Measure() {
     best_ = std::max(best_, Square().flops() / square_.Run());

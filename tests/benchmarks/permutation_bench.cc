@@ -69,7 +69,8 @@ std::vector<BenchCase> ReadCases(const std::string& path) {
       continue;
     }
     bench_case.kind = cells[8];
-    bench_case.problem = ProblemOf(ParseNumbers(cells[3]), ParseNumbers(cells[2]));
+    bench_case.problem =
+        ProblemOf(ParseNumbers(cells[3]), ParseNumbers(cells[2]));
     cases.push_back(std::move(bench_case));
   }
   return cases;
@@ -87,8 +88,8 @@ void RunCase(benchmark::State& state, const BenchCase& bench_case,
   core::Workspace workspace({});
   const auto run = [&] {
     const auto start = std::chrono::steady_clock::now();
-    const absl::Status status = kernel->Launch(
-        bench_case.problem, {.a = a, .d = d}, workspace, stream);
+    const absl::Status status =
+        kernel->Launch(bench_case.problem, {.a = a, .d = d}, workspace, stream);
     if (!status.ok()) state.SkipWithError("the kernel failed");
     return std::chrono::duration<double>(std::chrono::steady_clock::now() -
                                          start)
@@ -116,14 +117,14 @@ int main(int argc, char** argv) {
   using namespace tensord;  // NOLINT: main alone
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  const int thread_count =
-      core::CreateCpuBackend({})->info().thread_count;
+  const int thread_count = core::CreateCpuBackend({})->info().thread_count;
   benchmark::AddCustomContext("threads", std::to_string(thread_count));
   core::ThreadPool threads(thread_count);
 
   const auto cases = test::ReadCases(TENSORD_BENCHMARK_DATA "/ttc57.csv");
   int64_t bytes = 0;
-  for (const auto& bench_case : cases) bytes = std::max(bytes, bench_case.bytes());
+  for (const auto& bench_case : cases)
+    bytes = std::max(bytes, bench_case.bytes());
   core::HostResource memory;
   const core::Buffer a = core::Buffer::Allocate(memory, bytes).value();
   const core::Buffer d = core::Buffer::Allocate(memory, bytes).value();
@@ -131,13 +132,13 @@ int main(int argc, char** argv) {
   std::memset(d.data(), 2, bytes);
 
   for (const auto& bench_case : cases) {
-    const std::string name = absl::StrFormat("TTC/float32/%s/%02d",
-                                             bench_case.kind, bench_case.id);
-    benchmark::RegisterBenchmark(
-        name.c_str(),
-        [&](benchmark::State& state) {
-          test::RunCase(state, bench_case, threads, a.data(), d.data());
-        })
+    const std::string name =
+        absl::StrFormat("TTC/float32/%s/%02d", bench_case.kind, bench_case.id);
+    benchmark::RegisterBenchmark(name.c_str(),
+                                 [&](benchmark::State& state) {
+                                   test::RunCase(state, bench_case, threads,
+                                                 a.data(), d.data());
+                                 })
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond)
         ->Iterations(9);

@@ -31,14 +31,14 @@ constexpr auto kC128 = ElementType::kComplex128;
 using enum ComputeType;
 
 KernelRunner CpuRunner() {
-  return KernelRunner({.name = "Cpu",
-                       .create =
-                           [](int thread_count) {
-                             return core::CreateCpuBackend(
-                                 {.thread_count = thread_count});
-                           },
-                       .uses_host_memory = true},
-                      2);
+  return KernelRunner(
+      {.name = "Cpu",
+       .create =
+           [](int thread_count) {
+             return core::CreateCpuBackend({.thread_count = thread_count});
+           },
+       .uses_host_memory = true},
+      2);
 }
 
 // ---- A1, A2: element-wise -------------------------------------------------
@@ -71,8 +71,8 @@ TEST_F(ElementwiseRows, PermutesEitherInput) {
 
 // A1.2, A2.1
 TEST_F(ElementwiseRows, BroadcastsOmittedModes) {
-  runner_.Check(Make(Packed(kF32, "b", {5}), std::nullopt,
-                     Packed(kF32, "ab", {4, 5})));
+  runner_.Check(
+      Make(Packed(kF32, "b", {5}), std::nullopt, Packed(kF32, "ab", {4, 5})));
   auto outer = Make(Packed(kF32, "b", {5}), Packed(kF32, "c", {6}),
                     Packed(kF32, "abc", {4, 5, 6}));
   outer.desc.op_ab = BinaryOperator::kMul;
@@ -103,9 +103,9 @@ TEST_F(ElementwiseRows, EveryUnaryOperatorOnEveryOperand) {
          {kF16, kBf16, kF32, kF64, kC64, kC128, ElementType::kInt16}) {
       if (!core::ValidateUnary(op, type, "a").ok()) continue;
       for (int operand = 0; operand < 3; ++operand) {
-        auto trinary = Make(Packed(type, "ba", {37, 11}),
-                            Packed(type, "ab", {11, 37}),
-                            Packed(type, "ab", {11, 37}));
+        auto trinary =
+            Make(Packed(type, "ba", {37, 11}), Packed(type, "ab", {11, 37}),
+                 Packed(type, "ab", {11, 37}));
         trinary.alpha = trinary.beta = trinary.gamma = {1, 0};
         (operand == 0   ? trinary.desc.a
          : operand == 1 ? *trinary.desc.b
@@ -269,8 +269,8 @@ TEST_F(ContractionRows, OuterProduct) {
 TEST_F(ContractionRows, FullContractionToAScalar) {
   runner_.Check(Make(Packed(kF64, "abc", {6, 7, 8}),
                      Packed(kF64, "cab", {8, 6, 7}), Packed(kF64, "", {})));
-  runner_.Check(Make(Packed(kF64, "", {}), Packed(kF64, "", {}),
-                     Packed(kF64, "", {})));
+  runner_.Check(
+      Make(Packed(kF64, "", {}), Packed(kF64, "", {}), Packed(kF64, "", {})));
 }
 
 // A4.18: a mode of one input only.
@@ -282,8 +282,9 @@ TEST_F(ContractionRows, ModesOfOneInputAreSummedThere) {
 
 // A4.13, A4.14
 TEST_F(ContractionRows, AddendIsUnreadAtZeroAndMayBeTheOutput) {
-  auto product = Make(Packed(kF64, "mk", {30, 40}), Packed(kF64, "kn", {40, 20}),
-                      Packed(kF64, "mn", {30, 20}));
+  auto product =
+      Make(Packed(kF64, "mk", {30, 40}), Packed(kF64, "kn", {40, 20}),
+           Packed(kF64, "mn", {30, 20}));
   product.beta = core::kZero;
   runner_.Check(product);  // c is NaN
   product.beta = {2, 0};
@@ -295,9 +296,9 @@ TEST_F(ContractionRows, AddendIsUnreadAtZeroAndMayBeTheOutput) {
 TEST_F(ContractionRows, ConjugatesAnyOperand) {
   for (const ElementType type : {kC64, kC128}) {
     for (int conjugated = 0; conjugated < 8; ++conjugated) {
-      auto product = Make(Packed(type, "mk", {13, 17}),
-                          Packed(type, "nk", {11, 17}),
-                          Packed(type, "mn", {13, 11}));
+      auto product =
+          Make(Packed(type, "mk", {13, 17}), Packed(type, "nk", {11, 17}),
+               Packed(type, "mn", {13, 11}));
       product.alpha = {0.5, 2};
       product.beta = {1, -1};
       if (conjugated & 1) product.desc.a.unary = UnaryOperator::kConj;
@@ -329,9 +330,9 @@ TEST_F(ContractionRows, EveryTypeRow) {
       {kC64, kC64, kC64, kThreeTf32},
   }};
   for (const auto& [a, b, c, compute] : kRows) {
-    auto product = Make(Packed(a, "mkxl", {12, 5, 3, 6}),
-                        Packed(b, "lnk", {6, 14, 5}),
-                        Packed(c, "nmx", {14, 12, 3}));
+    auto product =
+        Make(Packed(a, "mkxl", {12, 5, 3, 6}), Packed(b, "lnk", {6, 14, 5}),
+             Packed(c, "nmx", {14, 12, 3}));
     product.desc.compute_type = compute;
     runner_.Check(product);
   }
@@ -352,7 +353,8 @@ std::map<std::string, std::vector<Real>, std::less<>> Moduli(
 }
 
 // A4.T4, T5, T7, T9, T11: the compute type shows in the result. 1 + 2^-12 is
-// what neither TF32, float16 nor bfloat16 hold, 1 + 2^-30 what float32 does not.
+// what neither TF32, float16 nor bfloat16 hold, 1 + 2^-30 what float32 does
+// not.
 TEST_F(ContractionRows, LessPreciseComputeTypesRoundTheirOperands) {
   struct Row {
     ElementType type;
@@ -373,16 +375,16 @@ TEST_F(ContractionRows, LessPreciseComputeTypesRoundTheirOperands) {
       {kC128, kFloat32, kFiner, 1},
   }};
   for (const auto& [type, compute, given, seen] : kRows) {
-    SCOPED_TRACE(::testing::Message() << core::NameOf(type) << " in "
-                                      << core::NameOf(compute));
+    SCOPED_TRACE(::testing::Message()
+                 << core::NameOf(type) << " in " << core::NameOf(compute));
     Case<core::ContractionDesc> scalar{
         .desc = {.a = Packed(type, "", {}),
                  .b = Packed(type, "", {}),
                  .c = std::nullopt,
                  .d = Packed(type, "", {}),
                  .compute_type = compute},
-        .bits_of_a = std::vector<std::byte>(
-            static_cast<size_t>(core::SizeOf(type)))};
+        .bits_of_a =
+            std::vector<std::byte>(static_cast<size_t>(core::SizeOf(type)))};
     StoreNumber(type, given, scalar.bits_of_a.data());
     auto ones = scalar;
     StoreNumber(type, 1, ones.bits_of_a.data());
@@ -409,16 +411,16 @@ class ReductionRows : public ::testing::Test {
 
 // A5.1, A5.2
 TEST_F(ReductionRows, ReducesToAScalarOrToPermutedModes) {
-  runner_.Check(Case<core::ReductionDesc>{
-      .desc = {.a = Packed(kF32, "ijk", {30, 40, 50}),
-               .c = std::nullopt,
-               .d = Packed(kF32, "", {})},
-      .alpha = {0.5, 0}});
-  runner_.Check(Case<core::ReductionDesc>{
-      .desc = {.a = Packed(kF32, "kji", {30, 40, 50}),
-               .c = std::nullopt,
-               .d = Packed(kF32, "ij", {50, 40})},
-      .alpha = {0.5, 0}});
+  runner_.Check(
+      Case<core::ReductionDesc>{.desc = {.a = Packed(kF32, "ijk", {30, 40, 50}),
+                                         .c = std::nullopt,
+                                         .d = Packed(kF32, "", {})},
+                                .alpha = {0.5, 0}});
+  runner_.Check(
+      Case<core::ReductionDesc>{.desc = {.a = Packed(kF32, "kji", {30, 40, 50}),
+                                         .c = std::nullopt,
+                                         .d = Packed(kF32, "ij", {50, 40})},
+                                .alpha = {0.5, 0}});
 }
 
 // A5.4: the sum of roots, the sum of conjugates, the root of the addend.

@@ -1,7 +1,8 @@
 // What every kernel of every backend must do. A backend joins with one line:
 //
 //   INSTANTIATE_TEST_SUITE_P(Cpu, KernelConformance,
-//                            ::testing::Values(ConformanceTarget{...}), NameOf);
+//                            ::testing::Values(ConformanceTarget{...}),
+//                            NameOf);
 #pragma once
 
 #include <string>

@@ -131,8 +131,7 @@ TEST_P(KernelConformance, MaxAndMinPropagateNan) {
   for (const ElementType type : {kF16, kF32, kF64}) {
     for (const BinaryOperator op :
          {BinaryOperator::kMax, BinaryOperator::kMin}) {
-      const core::OperandDesc matrix =
-          Packed(type, "ij", {kColumns, kColumns});
+      const core::OperandDesc matrix = Packed(type, "ij", {kColumns, kColumns});
       Case<core::ElementwiseDesc> one_side{
           .desc = {.a = matrix,
                    .c = matrix,

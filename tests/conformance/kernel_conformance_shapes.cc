@@ -266,13 +266,13 @@ TEST_P(KernelConformance, ReductionsGiveTheSameBitsOnAnyThreadCount) {
     for (const char* kept : {"", "i", "j"}) {
       ModeVector extents;
       if (*kept != 0) extents.push_back(*kept == 'i' ? 1003 : 301);
-      ExpectSameBits(runner_, single,
-                     Case<core::ReductionDesc>{
-                         .desc = {.a = Packed(type, "ij", {1003, 301}),
-                                  .c = std::nullopt,
-                                  .d = Packed(type, kept, extents),
-                                  .compute_type =
-                                      core::DefaultComputeType(type)}});
+      ExpectSameBits(
+          runner_, single,
+          Case<core::ReductionDesc>{
+              .desc = {.a = Packed(type, "ij", {1003, 301}),
+                       .c = std::nullopt,
+                       .d = Packed(type, kept, extents),
+                       .compute_type = core::DefaultComputeType(type)}});
     }
   }
 }

@@ -103,8 +103,8 @@ class Block {
     if (at_edge) {
       edge_ = std::make_unique<EdgeMemory>(bytes);
     } else {
-      buffer_ = core::Buffer::Allocate(memory, static_cast<int64_t>(bytes))
-                    .value();
+      buffer_ =
+          core::Buffer::Allocate(memory, static_cast<int64_t>(bytes)).value();
     }
   }
   std::byte* data() const { return edge_ ? edge_->data() : buffer_.data(); }
@@ -192,8 +192,8 @@ std::vector<std::byte> KernelRunner::Launch(const Prepared<Desc>& prepared,
   const bool at_edge = target_.uses_host_memory && case_count_ % 3 != 0;
   const auto upload = [&](const Image& image, size_t guard_bytes) {
     // At the edge the guard after the last element is a page that faults.
-    Block block(backend_->memory(),
-                image.size() - (at_edge ? guard_bytes : 0), at_edge);
+    Block block(backend_->memory(), image.size() - (at_edge ? guard_bytes : 0),
+                at_edge);
     target_.copy(block.data(), image.data(), block.size());
     return block;
   };
@@ -204,8 +204,8 @@ std::vector<std::byte> KernelRunner::Launch(const Prepared<Desc>& prepared,
 
   std::vector<std::pair<const TensorStorage*, Block>> inputs;
   const Block d = upload(prepared.d->image(), TensorStorage::kGuardBytes);
-  const auto pointer_to = [&](const std::optional<TensorStorage>& input)
-      -> const std::byte* {
+  const auto pointer_to =
+      [&](const std::optional<TensorStorage>& input) -> const std::byte* {
     if (!input) return nullptr;
     if (&input == prepared.Aliased()) {
       return d.data() + prepared.d->data_offset();
@@ -232,9 +232,9 @@ std::vector<std::byte> KernelRunner::Launch(const Prepared<Desc>& prepared,
                 static_cast<size_t>(workspace_bytes)));
 
   EXPECT_GE(kernel.PredictNanoseconds(problem), 0);
-  EXPECT_EQ(kernel.Launch(problem, OperandsOf(prepared.c, at), workspace,
-                          *stream_),
-            absl::OkStatus());
+  EXPECT_EQ(
+      kernel.Launch(problem, OperandsOf(prepared.c, at), workspace, *stream_),
+      absl::OkStatus());
   EXPECT_EQ(stream_->Synchronize(), absl::OkStatus());
 
   const std::vector<std::byte> scratch_after = download(scratch_block, scratch);
@@ -334,9 +334,10 @@ KernelRunner::Images KernelRunner::RunCase(const Case<Desc>& c) {
     if (!kernel->Supports(problem).ok()) continue;
     const auto image = Launch(prepared, *kernel, problem);
     const auto first = image.begin() + prepared.d->data_offset();
-    images.emplace(kernel->name(),
-                   std::vector(first, first + core::SpanElements(c.desc.d.layout) *
-                                              core::SizeOf(c.desc.d.element_type)));
+    images.emplace(
+        kernel->name(),
+        std::vector(first, first + core::SpanElements(c.desc.d.layout) *
+                                       core::SizeOf(c.desc.d.element_type)));
   }
   return images;
 }

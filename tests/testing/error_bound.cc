@@ -28,9 +28,8 @@ Real AllowedError(const Estimate& expected, ElementType type) {
 /// True when `x` is a number of `format`, an infinity or NaN.
 bool IsExact(Real x, const FloatFormat& format) {
   if (!std::isfinite(x) || x == 0) return true;
-  const Real last_place =
-      std::max(std::ldexp(2 * format.unit_roundoff, std::ilogb(x)),
-               format.smallest);
+  const Real last_place = std::max(
+      std::ldexp(2 * format.unit_roundoff, std::ilogb(x)), format.smallest);
   const Real units = x / last_place;
   return std::rint(units) == units && std::abs(x) <= format.largest;
 }
@@ -60,12 +59,10 @@ Rounding Rounding::Of(ComputeType compute_type, bool is_complex,
   const FloatFormat single = FormatOf(ElementType::kFloat32);
   const FloatFormat wide = FormatOf(ElementType::kFloat64);
   switch (compute_type) {
-    case ComputeType::kFloat16:
-      return {half, single, half, is_complex};
+    case ComputeType::kFloat16: return {half, single, half, is_complex};
     case ComputeType::kBfloat16:
       return {brain, single, is_contraction ? single : brain, is_complex};
-    case ComputeType::kTf32:
-      return {Tf32Format(), single, single, is_complex};
+    case ComputeType::kTf32: return {Tf32Format(), single, single, is_complex};
     case ComputeType::kThreeTf32: {
       // Each operand is the sum of two TF32 numbers up to 2^-22 of it, and the
       // product of the two small parts, another 2^-22, is left out.
@@ -73,10 +70,8 @@ Rounding Rounding::Of(ComputeType compute_type, bool is_complex,
       split.unit_roundoff = 1.5L * 0x1p-22L;
       return {split, single, single, is_complex};
     }
-    case ComputeType::kFloat64:
-      return {wide, wide, wide, is_complex};
-    default:
-      return {single, single, single, is_complex};
+    case ComputeType::kFloat64: return {wide, wide, wide, is_complex};
+    default: return {single, single, single, is_complex};
   }
 }
 
@@ -97,8 +92,8 @@ Estimate Rounded(Estimate x, Real roundings, const FloatFormat& format) {
     return {x.value, std::isinf(x.error) ? kInfinity : 0};
   }
   const Real modulus = Modulus(x.value);
-  x.error += roundings * (format.unit_roundoff * (modulus + x.error) +
-                          format.smallest);
+  x.error += roundings *
+             (format.unit_roundoff * (modulus + x.error) + format.smallest);
   if (modulus + x.error > format.largest) x.error = kInfinity;
   return x;
 }
@@ -110,10 +105,9 @@ Estimate Multiply(const Estimate& x, const Estimate& y,
   };
   if (is_one(x)) return y;
   if (is_one(y)) return x;
-  const Estimate product{
-      Product(x.value, y.value, rounding.is_complex),
-      Modulus(x.value) * y.error + Modulus(y.value) * x.error +
-          x.error * y.error};
+  const Estimate product{Product(x.value, y.value, rounding.is_complex),
+                         Modulus(x.value) * y.error +
+                             Modulus(y.value) * x.error + x.error * y.error};
   return Rounded(product, rounding.is_complex ? 4 : 1, rounding.result);
 }
 

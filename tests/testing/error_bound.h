@@ -1,7 +1,7 @@
 // How far a correct kernel may be from the exact result.
 //
-// Model. An operation in precision u gives fl(x op y) = (x op y)(1 + e), |e| <= u,
-// while the result is in range, and an absolute error of one smallest number
+// Model. An operation in precision u gives fl(x op y) = (x op y)(1 + e), |e| <=
+// u, while the result is in range, and an absolute error of one smallest number
 // below it. The oracle computes exactly enough (64 bits of significand) and
 // carries next to each value the sum of all errors that the model allows, so a
 // bound is always that of the data at hand:
@@ -15,8 +15,8 @@
 //   rounded to d's element type    u_d |x|
 //
 // A term passes at most h additions on its way into the sum. A contraction may
-// add in any order: h = n. A reduction promises a tree: h = log2 n + the longest
-// run that a leaf may add in order.
+// add in any order: h = n. A reduction promises a tree: h = log2 n + the
+// longest run that a leaf may add in order.
 //
 // Complex numbers are judged by modulus. A complex product takes up to four
 // roundings (Brent, Percival, Zimmermann: sqrt(5) u; the three-product scheme
@@ -38,9 +38,9 @@ struct Estimate {
 
 /// What one operation rounds, and how.
 struct Rounding {
-  FloatFormat read;      // inputs a and b
-  FloatFormat sum;       // products and additions inside a sum
-  FloatFormat result;    // everything else, c included
+  FloatFormat read;    // inputs a and b
+  FloatFormat sum;     // products and additions inside a sum
+  FloatFormat result;  // everything else, c included
   bool is_complex = false;
 
   /// How operations in `compute_type` round. `is_contraction` tells the
@@ -58,8 +58,8 @@ inline Real Modulus(const Number& x) {
 /// The product in exact arithmetic; imaginary parts count only when complex.
 Number Product(const Number& x, const Number& y, bool is_complex);
 
-/// `x` as arithmetic in `format` sees it: rounded, unless it is a number of that
-/// format.
+/// `x` as arithmetic in `format` sees it: rounded, unless it is a number of
+/// that format.
 Estimate Read(const Number& x, const FloatFormat& format);
 
 /// `x` after `roundings` roundings to `format`. A value that may exceed the

@@ -36,10 +36,10 @@ Binary BinaryOf(ElementType type) {
 
 FloatFormat FormatOf(const Binary& binary) {
   const int max_exponent = 1 - binary.min_exponent;
-  return {std::ldexp(1.0L, -binary.precision),
-          std::ldexp(1.0L, binary.min_exponent - binary.precision + 1),
-          std::ldexp(2.0L - std::ldexp(1.0L, 1 - binary.precision),
-                     max_exponent)};
+  return {
+      std::ldexp(1.0L, -binary.precision),
+      std::ldexp(1.0L, binary.min_exponent - binary.precision + 1),
+      std::ldexp(2.0L - std::ldexp(1.0L, 1 - binary.precision), max_exponent)};
 }
 
 /// The number whose sign, exponent and mantissa fields `bits` holds.
@@ -68,8 +68,7 @@ Real Decode(const Binary& binary, uint64_t bits) {
 
 uint64_t Encode(const Binary& binary, Real value) {
   const int mantissa_bits = binary.precision - 1;
-  const uint64_t sign = uint64_t{std::signbit(value)}
-                        << (binary.bytes * 8 - 1);
+  const uint64_t sign = uint64_t{std::signbit(value)} << (binary.bytes * 8 - 1);
   const int exponent_bits = binary.bytes * 8 - 1 - mantissa_bits;
   const uint64_t infinity = ((uint64_t{1} << exponent_bits) - 1)
                             << mantissa_bits;

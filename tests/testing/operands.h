@@ -10,8 +10,7 @@ namespace tensord::test {
 inline core::OperandDesc Packed(
     core::ElementType type, absl::string_view modes, core::ModeVector extents,
     core::UnaryOperator unary = core::UnaryOperator::kIdentity) {
-  return {type,
-          core::PackedLayout(extents, core::Order::kFirstModeFastest),
+  return {type, core::PackedLayout(extents, core::Order::kFirstModeFastest),
           core::Modes(modes.begin(), modes.end()), unary};
 }
 

@@ -128,9 +128,9 @@ class Floating {
 
   Floating(const Operands& operands, core::ComputeType compute_type,
            bool is_contraction)
-      : rounding_(Rounding::Of(
-            compute_type, HasParts(operands[kD]->element_type),
-            is_contraction)) {}
+      : rounding_(Rounding::Of(compute_type,
+                               HasParts(operands[kD]->element_type),
+                               is_contraction)) {}
 
   Value Apply(core::UnaryOperator op, const Element& x) const {
     return ApplyUnary(op, x, rounding_);
@@ -333,8 +333,8 @@ std::vector<Expected> Reduction(const core::ReductionDesc& desc,
       typename Arithmetic::Sum sum = {};
       auto value = arithmetic.Identity(desc.op);
       ForEach(reduced, at, [&](const Offsets& term) {
-        const auto x = arithmetic.Apply(
-            desc.a.unary, a.at(static_cast<size_t>(term[kA])));
+        const auto x =
+            arithmetic.Apply(desc.a.unary, a.at(static_cast<size_t>(term[kA])));
         if (desc.op == BinaryOperator::kAdd) {
           arithmetic.AddTerm(sum, x);
         } else {
@@ -345,8 +345,8 @@ std::vector<Expected> Reduction(const core::ReductionDesc& desc,
                                              : value;
     };
     expected.push_back(Arithmetic::At(
-        at[kD], WithAddend(arithmetic, inputs, operands[kC], c, at[kC],
-                           reduce)));
+        at[kD],
+        WithAddend(arithmetic, inputs, operands[kC], c, at[kC], reduce)));
   });
   return expected;
 }
@@ -381,8 +381,8 @@ std::vector<Expected> Contraction(const core::ContractionDesc& desc,
       return arithmetic.FinishProducts(sum);
     };
     expected.push_back(Arithmetic::At(
-        at[kD], WithAddend(arithmetic, inputs, operands[kC], c, at[kC],
-                           contract)));
+        at[kD],
+        WithAddend(arithmetic, inputs, operands[kC], c, at[kC], contract)));
   });
   return expected;
 }

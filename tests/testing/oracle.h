@@ -1,8 +1,8 @@
 // The value of every operation, element by element, from its Desc.
 //
-// Shares with the product the Desc structs and the enums alone: modes are looked
-// up, addresses computed, elements decoded and operators defined here again, in
-// the most direct way and in long double.
+// Shares with the product the Desc structs and the enums alone: modes are
+// looked up, addresses computed, elements decoded and operators defined here
+// again, in the most direct way and in long double.
 #pragma once
 
 #include <cstddef>

@@ -122,8 +122,8 @@ int64_t HighestOf(ElementType type) {
 
 Estimate ApplyUnary(UnaryOperator op, const Number& x,
                     const Rounding& rounding) {
-  const Estimate exact{
-      rounding.is_complex ? OfComplex(op, x) : Number(OfReal(op, x.real()))};
+  const Estimate exact{rounding.is_complex ? OfComplex(op, x)
+                                           : Number(OfReal(op, x.real()))};
   const Real roundings = RoundingsOf(op, rounding.is_complex);
   return roundings == 0 ? exact : Rounded(exact, roundings, rounding.result);
 }
@@ -164,8 +164,7 @@ int64_t ApplyUnary(UnaryOperator op, int64_t x, ElementType type) {
   }
 }
 
-int64_t ApplyBinary(BinaryOperator op, int64_t x, int64_t y,
-                    ElementType type) {
+int64_t ApplyBinary(BinaryOperator op, int64_t x, int64_t y, ElementType type) {
   const auto ux = static_cast<uint64_t>(x);
   const auto uy = static_cast<uint64_t>(y);
   switch (op) {

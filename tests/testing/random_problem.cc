@@ -37,15 +37,15 @@ using Labels = std::vector<Label>;
 
 /// `count` labels whose extents multiply to at most `budget`.
 Labels RandomLabels(std::mt19937& rng, int count, int64_t budget) {
-  constexpr std::array<int64_t, 16> kExtents = {1,  2,  2,  3,  3,  4,  5,  6,
-                                                7,  8,  9,  16, 17, 31, 33, 64};
+  constexpr std::array<int64_t, 16> kExtents = {1, 2, 2, 3,  3,  4,  5,  6,
+                                                7, 8, 9, 16, 17, 31, 33, 64};
   const bool has_letters = Chance(rng, 80);
   Labels labels;
   for (int i = 0; i < count; ++i) {
     int64_t extent = PickFrom(rng, kExtents);
     // Leave room for the modes to come.
-    const int64_t most = i + 1 < count ? std::max<int64_t>(budget / 2, 1)
-                                       : budget;
+    const int64_t most =
+        i + 1 < count ? std::max<int64_t>(budget / 2, 1) : budget;
     extent = std::min(extent, most);
     budget = std::max<int64_t>(budget / extent, 1);
     labels.push_back({has_letters ? 'a' + i : 1000 - 777 * i, extent});
@@ -104,8 +104,8 @@ Labels Variant(std::mt19937& rng, const Labels& labels, bool drops) {
 /// An operand that is only read may visit an address twice.
 void MaybeOverlap(std::mt19937& rng, OperandDesc& operand) {
   if (!operand.modes.empty() && Chance(rng, 5)) {
-    operand.layout.strides[Pick(
-        rng, static_cast<int>(operand.modes.size()))] = 1;
+    operand.layout.strides[Pick(rng, static_cast<int>(operand.modes.size()))] =
+        1;
   }
 }
 
@@ -157,12 +157,11 @@ void MaybeEmpty(std::mt19937& rng, Labels& labels) {
 
 void Append(std::string& text, absl::string_view name,
             const OperandDesc& operand, DataKind data) {
-  absl::StrAppend(&text, "\n  ", name, ": ", core::NameOf(operand.element_type),
-                  " ", core::NameOf(operand.unary), " modes ",
-                  core::ToString(operand.modes), " extents ",
-                  core::ToString(operand.layout.extents), " strides ",
-                  core::ToString(operand.layout.strides), " data ",
-                  static_cast<int>(data));
+  absl::StrAppend(
+      &text, "\n  ", name, ": ", core::NameOf(operand.element_type), " ",
+      core::NameOf(operand.unary), " modes ", core::ToString(operand.modes),
+      " extents ", core::ToString(operand.layout.extents), " strides ",
+      core::ToString(operand.layout.strides), " data ", static_cast<int>(data));
 }
 
 template <typename Desc>
@@ -324,8 +323,8 @@ Case<core::ContractionDesc> RandomContraction(std::mt19937& rng) {
   Labels of_a, of_b, of_d;
   for (const Label& label : labels) {
     // Summed over, free in a, free in b most often; batch; in one input only.
-    const int kind = PickFrom(rng, std::array{0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3,
-                                              4, 5});
+    const int kind =
+        PickFrom(rng, std::array{0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5});
     if (kind == 0 || kind == 1 || kind == 3 || kind == 4) of_a.push_back(label);
     if (kind == 0 || kind == 2 || kind == 3 || kind == 5) of_b.push_back(label);
     if (kind == 1 || kind == 2 || kind == 3) of_d.push_back(label);

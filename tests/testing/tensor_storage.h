@@ -15,14 +15,14 @@ namespace tensord::test {
 /// What the elements are. Integers: kUniform gives any bits, the others small
 /// values.
 enum class DataKind {
-  kUniform,       // in [-1, 1]
-  kWide,          // in [-8, 8], halves as often as not
-  kPositive,      // in [1/4, 4]
-  kAboveOne,      // in [1, 4]
-  kNearOne,       // modulus in [3/4, 5/4]
-  kSmallIntegers, // whole numbers in [-9, 9]
-  kSparseNan,     // one in forty NaN, the rest in [-1, 1]
-  kNan,           // quiet NaN; of integers all bits set
+  kUniform,        // in [-1, 1]
+  kWide,           // in [-8, 8], halves as often as not
+  kPositive,       // in [1/4, 4]
+  kAboveOne,       // in [1, 4]
+  kNearOne,        // modulus in [3/4, 5/4]
+  kSmallIntegers,  // whole numbers in [-9, 9]
+  kSparseNan,      // one in forty NaN, the rest in [-1, 1]
+  kNan,            // quiet NaN; of integers all bits set
 };
 
 /// The bytes of one tensor with guards before, after and in its gaps.

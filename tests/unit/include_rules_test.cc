@@ -108,10 +108,9 @@ const Layer* LayerOf(absl::string_view path) {
 
 bool MayInclude(const Layer& from, const Layer& to) {
   if (from.folder == to.folder) return true;
-  return std::ranges::any_of(
-      from.may_include, [&](const std::string& folder) {
-        return MayInclude(*LayerOf(folder), to);
-      });
+  return std::ranges::any_of(from.may_include, [&](const std::string& folder) {
+    return MayInclude(*LayerOf(folder), to);
+  });
 }
 
 /// Where an include leads: a path from the root, or "" outside the repository.
@@ -231,21 +230,22 @@ TEST(IncludeRulesTest, TheRepositoryKeepsThem) {
 }
 
 TEST(IncludeRulesTest, DirectAndIndirectLayersBelowAreAllowed) {
-  EXPECT_THAT(
-      Violations({
-          {"core/plan/plan.h", "#include \"core/backend/kernel.h\"\n"
-                               "#include \"core/base/status.h\"\n"
-                               "#include <vector>\n"
-                               "#include \"absl/status/status.h\"\n"},
-          {"core/plan/plan.cc", "#include \"core/plan/plan.h\"\n"},
-          {"server/rpc/a.cc", "#include \"tensord/v1/compute.grpc.pb.h\"\n"
-                              "#include \"core/ops/scalar.h\"\n"
-                              "#include <grpcpp/grpcpp.h>\n"},
-          {"server/engine/engine.cc",
-           "#include \"core/backend/cpu/cpu_backend.h\"\n"},
-          {"client/cli/main.cc", "#include \"tensord/session.h\"\n"},
-      }),
-      IsEmpty());
+  EXPECT_THAT(Violations({
+                  {"core/plan/plan.h",
+                   "#include \"core/backend/kernel.h\"\n"
+                   "#include \"core/base/status.h\"\n"
+                   "#include <vector>\n"
+                   "#include \"absl/status/status.h\"\n"},
+                  {"core/plan/plan.cc", "#include \"core/plan/plan.h\"\n"},
+                  {"server/rpc/a.cc",
+                   "#include \"tensord/v1/compute.grpc.pb.h\"\n"
+                   "#include \"core/ops/scalar.h\"\n"
+                   "#include <grpcpp/grpcpp.h>\n"},
+                  {"server/engine/engine.cc",
+                   "#include \"core/backend/cpu/cpu_backend.h\"\n"},
+                  {"client/cli/main.cc", "#include \"tensord/session.h\"\n"},
+              }),
+              IsEmpty());
 }
 
 TEST(IncludeRulesTest, LayersAboveOrBesideAreViolations) {
@@ -256,7 +256,8 @@ TEST(IncludeRulesTest, LayersAboveOrBesideAreViolations) {
   EXPECT_THAT(violation("core/base/layout.h", "core/ops/operand.h"),
               ElementsAre("core/base/layout.h includes core/ops/operand.h, "
                           "which core/base may not"));
-  for (const auto& [path, include] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& [path, include] :
+       std::vector<std::pair<std::string, std::string>>{
            {"core/ops/a.cc", "core/memory/workspace.h"},
            {"core/memory/a.cc", "core/ops/operand.h"},
            {"core/problem/a.h", "core/backend/kernel.h"},
@@ -307,9 +308,8 @@ TEST(IncludeRulesTest, CrowdedFolderIsAViolation) {
   for (int i = 0; i < 15; ++i) tree[absl::StrCat("core/ops/h", i, ".h")] = "";
   EXPECT_THAT(Violations(tree), IsEmpty());
   tree["core/ops/one_more.h"] = "";
-  EXPECT_THAT(
-      Violations(tree),
-      ElementsAre("core/ops holds 16 headers, wanted at most 15"));
+  EXPECT_THAT(Violations(tree),
+              ElementsAre("core/ops holds 16 headers, wanted at most 15"));
 }
 
 }  // namespace

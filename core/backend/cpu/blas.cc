@@ -62,11 +62,11 @@ absl::StatusOr<std::unique_ptr<const Blas>> Blas::Load(
   // The library's own threads spin while they wait.
   set_num_threads(1);
   // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
-  const std::vector<absl::string_view> words = absl::StrSplit(get_config(), ' ');
+  const std::vector<absl::string_view> words =
+      absl::StrSplit(get_config(), ' ');
   blas->core_type_ = get_corename();
-  blas->description_ =
-      absl::StrCat("OpenBLAS ", words.size() > 1 ? words[1] : "?", " ",
-                   blas->core_type_);
+  blas->description_ = absl::StrCat(
+      "OpenBLAS ", words.size() > 1 ? words[1] : "?", " ", blas->core_type_);
   return blas;
 }
 

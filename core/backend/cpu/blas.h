@@ -60,10 +60,10 @@ class Blas {
   };
   template <typename T>
   void Gemm(const GemmArguments<T>& g) const {
-    std::get<Routines<T>>(routines_).gemm(
-        kByColumns, static_cast<int>(g.op_a), static_cast<int>(g.op_b), g.m,
-        g.n, g.k, Passed(g.alpha), g.a, g.lda, g.b, g.ldb, Passed(g.beta), g.c,
-        g.ldc);
+    std::get<Routines<T>>(routines_).gemm(kByColumns, static_cast<int>(g.op_a),
+                                          static_cast<int>(g.op_b), g.m, g.n,
+                                          g.k, Passed(g.alpha), g.a, g.lda, g.b,
+                                          g.ldb, Passed(g.beta), g.c, g.ldc);
   }
 
   /// y += alpha * op(a) * x, where a is stored as rows x columns.

@@ -164,11 +164,11 @@ void CombineRows(BinaryOperator op, const T* x, int64_t row_count,
   }
 }
 
-#define TENSORD_INSTANTIATE(T)                             \
-  template UnaryBlock<T> FindUnary<T>(UnaryOperator);      \
-  template BinaryBlock<T> FindBinary<T>(BinaryOperator);   \
-  template UnaryBlock<T> FindRounding<T>(ComputeType);     \
-  template void Scale<T>(T, T*, int64_t);                  \
+#define TENSORD_INSTANTIATE(T)                           \
+  template UnaryBlock<T> FindUnary<T>(UnaryOperator);    \
+  template BinaryBlock<T> FindBinary<T>(BinaryOperator); \
+  template UnaryBlock<T> FindRounding<T>(ComputeType);   \
+  template void Scale<T>(T, T*, int64_t);                \
   template void CombineRows<T>(BinaryOperator, const T*, int64_t, int64_t, T*)
 TENSORD_INSTANTIATE(float);
 TENSORD_INSTANTIATE(double);

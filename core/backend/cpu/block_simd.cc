@@ -1,11 +1,11 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/backend/cpu/block_simd.cc"
-#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "core/backend/cpu/block_simd.h"
 
 #include <cstddef>
 #include <limits>
 
-#include "core/backend/cpu/block_simd.h"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -31,10 +31,10 @@ HWY_INLINE void MapBlock(T* x, int64_t count, Op op) {
   const hn::CappedTag<T, 1> d1;
   ForEachVector(
       d, count,
-      [&](int64_t i) HWY_ATTR { hn::StoreU(op(d, hn::LoadU(d, x + i)), d, x + i); },
-      [&](int64_t i) HWY_ATTR {
-        hn::StoreU(op(d1, hn::LoadU(d1, x + i)), d1, x + i);
-      });
+      [&](int64_t i)
+          HWY_ATTR { hn::StoreU(op(d, hn::LoadU(d, x + i)), d, x + i); },
+      [&](int64_t i)
+          HWY_ATTR { hn::StoreU(op(d1, hn::LoadU(d1, x + i)), d1, x + i); });
 }
 
 template <typename T, class Op>
@@ -55,11 +55,15 @@ HWY_INLINE void CombineBlocks(const T* x, const T* y, T* out, int64_t count,
 
 struct SqrtOp {
   template <class D, class V>
-  HWY_INLINE V operator()(D, V x) const { return hn::Sqrt(x); }
+  HWY_INLINE V operator()(D, V x) const {
+    return hn::Sqrt(x);
+  }
 };
 struct RcpOp {
   template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const { return hn::Div(hn::Set(d, 1), x); }
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::Div(hn::Set(d, 1), x);
+  }
 };
 struct ReluOp {
   template <class D, class V>
@@ -69,27 +73,39 @@ struct ReluOp {
 };
 struct AbsOp {
   template <class D, class V>
-  HWY_INLINE V operator()(D, V x) const { return hn::Abs(x); }
+  HWY_INLINE V operator()(D, V x) const {
+    return hn::Abs(x);
+  }
 };
 struct NegOp {
   template <class D, class V>
-  HWY_INLINE V operator()(D, V x) const { return hn::Neg(x); }
+  HWY_INLINE V operator()(D, V x) const {
+    return hn::Neg(x);
+  }
 };
 struct CeilOp {
   template <class D, class V>
-  HWY_INLINE V operator()(D, V x) const { return hn::Ceil(x); }
+  HWY_INLINE V operator()(D, V x) const {
+    return hn::Ceil(x);
+  }
 };
 struct FloorOp {
   template <class D, class V>
-  HWY_INLINE V operator()(D, V x) const { return hn::Floor(x); }
+  HWY_INLINE V operator()(D, V x) const {
+    return hn::Floor(x);
+  }
 };
 struct AddOp {
   template <class D, class V>
-  HWY_INLINE V operator()(D, V x, V y) const { return hn::Add(x, y); }
+  HWY_INLINE V operator()(D, V x, V y) const {
+    return hn::Add(x, y);
+  }
 };
 struct MulOp {
   template <class D, class V>
-  HWY_INLINE V operator()(D, V x, V y) const { return hn::Mul(x, y); }
+  HWY_INLINE V operator()(D, V x, V y) const {
+    return hn::Mul(x, y);
+  }
 };
 struct MaxOp {
   template <class D, class V>
@@ -108,15 +124,15 @@ struct MinOp {
 
 #define TENSORD_UNARY(name, T) \
   void name##_##T(T* x, int64_t count) { MapBlock(x, count, name##Op()); }
-#define TENSORD_BINARY(name, T)                                        \
-  void name##_##T(const T* x, const T* y, T* out, int64_t count) {     \
-    CombineBlocks(x, y, out, count, name##Op());                       \
+#define TENSORD_BINARY(name, T)                                    \
+  void name##_##T(const T* x, const T* y, T* out, int64_t count) { \
+    CombineBlocks(x, y, out, count, name##Op());                   \
   }
-#define TENSORD_SCALE(T)                               \
-  void Scale_##T(T factor, T* x, int64_t count) {      \
+#define TENSORD_SCALE(T)                                   \
+  void Scale_##T(T factor, T* x, int64_t count) {          \
     MapBlock(x, count, [factor](auto d, auto v) HWY_ATTR { \
-      return hn::Mul(hn::Set(d, factor), v);           \
-    });                                                \
+      return hn::Mul(hn::Set(d, factor), v);               \
+    });                                                    \
   }
 TENSORD_UNARY(Sqrt, float)
 TENSORD_UNARY(Sqrt, double)
@@ -195,9 +211,9 @@ HWY_INLINE T CombineBlock(const T* x, int64_t count, T identity, Op op) {
   return CombineLanes(leaves, lanes + 1, op);
 }
 
-#define TENSORD_COMBINE(name, T, identity)                     \
-  T name##Of_##T(const T* x, int64_t count) {                  \
-    return CombineBlock(x, count, T(identity), name##Op());    \
+#define TENSORD_COMBINE(name, T, identity)                  \
+  T name##Of_##T(const T* x, int64_t count) {               \
+    return CombineBlock(x, count, T(identity), name##Op()); \
   }
 TENSORD_COMBINE(Add, float, 0)
 TENSORD_COMBINE(Add, double, 0)
@@ -272,8 +288,8 @@ void FloatToBfloat16(const float* from, Bfloat16* to, int64_t count) {
         const auto is_number = hn::RebindMask(wide, hn::Eq(value, value));
         const auto upper =
             hn::ShiftRight<16>(hn::IfThenElse(is_number, rounded, quiet));
-        hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(signed_wide, upper)), narrow,
-                   bits + i);
+        hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(signed_wide, upper)),
+                   narrow, bits + i);
       },
       [&](int64_t i) HWY_ATTR { to[i] = Bfloat16::From(from[i]); });
 }
@@ -295,7 +311,8 @@ void DoubleToFloat(const double* from, float* to, int64_t count) {
   ForEachVector(
       d, count,
       [&](int64_t i) HWY_ATTR {
-        hn::StoreU(hn::DemoteTo(narrow, hn::LoadU(d, from + i)), narrow, to + i);
+        hn::StoreU(hn::DemoteTo(narrow, hn::LoadU(d, from + i)), narrow,
+                   to + i);
       },
       [&](int64_t i) HWY_ATTR { to[i] = static_cast<float>(from[i]); });
 }
@@ -306,20 +323,20 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace tensord::core {
-#define TENSORD_UNARY(name, T)                     \
-  HWY_EXPORT(name##_##T);                          \
-  void name##Block(T* x, int64_t count) {          \
-    HWY_DYNAMIC_DISPATCH(name##_##T)(x, count);    \
+#define TENSORD_UNARY(name, T)                  \
+  HWY_EXPORT(name##_##T);                       \
+  void name##Block(T* x, int64_t count) {       \
+    HWY_DYNAMIC_DISPATCH(name##_##T)(x, count); \
   }
-#define TENSORD_BINARY(name, T)                                          \
-  HWY_EXPORT(name##_##T);                                                \
-  void name##Block(const T* x, const T* y, T* out, int64_t count) {      \
-    HWY_DYNAMIC_DISPATCH(name##_##T)(x, y, out, count);                  \
+#define TENSORD_BINARY(name, T)                                     \
+  HWY_EXPORT(name##_##T);                                           \
+  void name##Block(const T* x, const T* y, T* out, int64_t count) { \
+    HWY_DYNAMIC_DISPATCH(name##_##T)(x, y, out, count);             \
   }
-#define TENSORD_CONVERT(name, From, To)                            \
-  HWY_EXPORT(name);                                                \
-  void ConvertBlock(const From* from, To* to, int64_t count) {     \
-    HWY_DYNAMIC_DISPATCH(name)(from, to, count);                   \
+#define TENSORD_CONVERT(name, From, To)                        \
+  HWY_EXPORT(name);                                            \
+  void ConvertBlock(const From* from, To* to, int64_t count) { \
+    HWY_DYNAMIC_DISPATCH(name)(from, to, count);               \
   }
 TENSORD_UNARY(Sqrt, float)
 TENSORD_UNARY(Sqrt, double)
@@ -365,9 +382,9 @@ HWY_EXPORT(Scale_double);
 void ScaleBlock(double factor, double* x, int64_t count) {
   HWY_DYNAMIC_DISPATCH(Scale_double)(factor, x, count);
 }
-#define TENSORD_COMBINE(op, name, T)                  \
-  HWY_EXPORT(op##Of_##T);                             \
-  T name##Of(const T* x, int64_t count) {             \
+#define TENSORD_COMBINE(op, name, T)                   \
+  HWY_EXPORT(op##Of_##T);                              \
+  T name##Of(const T* x, int64_t count) {              \
     return HWY_DYNAMIC_DISPATCH(op##Of_##T)(x, count); \
   }
 TENSORD_COMBINE(Add, Sum, float)

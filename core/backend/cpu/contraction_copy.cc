@@ -94,9 +94,9 @@ class RowReader {
   /// row[i] = the sum of the elements at offset + i * stride.
   void Read(const void* tensor, int64_t offset, int64_t stride, int64_t count,
             T* row) const {
-    const Row source{static_cast<const std::byte*>(tensor) +
-                         offset * element_bytes_,
-                     stride, count};
+    const Row source{
+        static_cast<const std::byte*>(tensor) + offset * element_bytes_, stride,
+        count};
     Sum(source, 0, sum_count_, row);
   }
 
@@ -152,7 +152,8 @@ void CopyOperandAs(ThreadPool& threads, const OperandCopy& request,
   const Tiling<2> tiling(request.modes, kTensor, kCopy);
   const LoopMode<2>&columns = tiling.columns, &rows = tiling.rows;
   const RowReader<T> reader(request);
-  const int64_t tile_bytes = kRows * kColumns * static_cast<int64_t>(sizeof(T)) *
+  const int64_t tile_bytes = kRows * kColumns *
+                             static_cast<int64_t>(sizeof(T)) *
                              ElementCount(request.summed);
   const auto tile = [&](const auto& offsets, const auto& sizes) {
     T block[kRows * kColumns];
@@ -217,10 +218,10 @@ void CopyResultAs(ThreadPool& threads, const ResultCopy& request,
         }
         AddTo(values, addends, column_count);
       }
-      store_d(values, column_count,
-              static_cast<std::byte*>(d) +
-                  at(R::kD, offsets, row) * element_bytes,
-              columns.strides[R::kD]);
+      store_d(
+          values, column_count,
+          static_cast<std::byte*>(d) + at(R::kD, offsets, row) * element_bytes,
+          columns.strides[R::kD]);
     }
   };
   ParallelRanges(threads, tiling.space.tile_count(),
@@ -240,7 +241,8 @@ void CopyOperand(ThreadPool& threads, const OperandCopy& request,
 }
 
 void CopyResult(ThreadPool& threads, const ResultCopy& request,
-                const Scalar& beta, const void* result, const void* c, void* d) {
+                const Scalar& beta, const void* result, const void* c,
+                void* d) {
   VisitComputeElement(request.from, [&]<typename T>(T) {
     CopyResultAs(threads, request, beta, static_cast<const T*>(result), c, d);
   });

@@ -24,7 +24,8 @@ constexpr int64_t kBlockMultiple = 16;
 
 template <typename T>
 T* Advance(T* pointer, int64_t bytes) {
-  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  using Byte =
+      std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
   return static_cast<Byte*>(pointer) + bytes;
 }
 
@@ -67,14 +68,12 @@ struct Input {
   /// Neither converted nor rounded: a permutation, or a reduction when there
   /// are modes to be summed.
   bool is_plain() const {
-    return type == strategy.type &&
-           strategy.rounding == OperandRounding::kNone;
+    return type == strategy.type && strategy.rounding == OperandRounding::kNone;
   }
   bool is_move() const { return is_plain() && summed.empty(); }
   bool is_sum() const { return is_plain() && !summed.empty(); }
   PermutationProblem move() const {
-    return MoveOf(type,
-                  PairOf(copy.modes, GemmCopy::kTensor, GemmCopy::kCopy));
+    return MoveOf(type, PairOf(copy.modes, GemmCopy::kTensor, GemmCopy::kCopy));
   }
   ReductionProblem sum() const {
     LoopModes<3> kept;
@@ -92,8 +91,8 @@ struct Input {
 
 /// d out of workspace; a move when it only has to be moved.
 PermutationProblem MoveBack(const GemmStrategy& strategy) {
-  return MoveOf(strategy.type, PairOf(strategy.d.modes, GemmCopy::kCopy,
-                                      GemmCopy::kTensor));
+  return MoveOf(strategy.type,
+                PairOf(strategy.d.modes, GemmCopy::kCopy, GemmCopy::kTensor));
 }
 
 /// All modes of d: (result, c, d). The result's strides are 0.
@@ -171,11 +170,9 @@ class GemmContraction final : public ContractionKernel {
     const GemmStrategy s = ChooseGemmStrategy(problem, rates_);
     ContractionOperands in_place = operands;
     TENSORD_ASSIGN_OR_RETURN(
-        in_place.a,
-        CopyIn(InputA(problem, s), operands.a, workspace, stream));
+        in_place.a, CopyIn(InputA(problem, s), operands.a, workspace, stream));
     TENSORD_ASSIGN_OR_RETURN(
-        in_place.b,
-        CopyIn(InputB(problem, s), operands.b, workspace, stream));
+        in_place.b, CopyIn(InputB(problem, s), operands.b, workspace, stream));
     if (!s.d.needed) {
       if (!operands.beta.IsZero() && !IsInPlace(problem, operands)) {
         ScaleC(problem, operands);
@@ -184,8 +181,8 @@ class GemmContraction final : public ContractionKernel {
       MultiplyAll(problem, s, in_place);
       return absl::OkStatus();
     }
-    void* const result = workspace.Take<std::byte>(
-        s.d.element_count * s.k_parts * SizeOf(s.type));
+    void* const result = workspace.Take<std::byte>(s.d.element_count *
+                                                   s.k_parts * SizeOf(s.type));
     in_place.d = result;
     in_place.beta = kZero;
     MultiplyAll(problem, s, in_place);
@@ -201,10 +198,12 @@ class GemmContraction final : public ContractionKernel {
   }
 
  private:
-  static Input InputA(const ContractionProblem& problem, const GemmStrategy& s) {
+  static Input InputA(const ContractionProblem& problem,
+                      const GemmStrategy& s) {
     return {problem.type_a, problem.a_only, s.a, s};
   }
-  static Input InputB(const ContractionProblem& problem, const GemmStrategy& s) {
+  static Input InputB(const ContractionProblem& problem,
+                      const GemmStrategy& s) {
     return {problem.type_b, problem.b_only, s.b, s};
   }
 
@@ -235,8 +234,8 @@ class GemmContraction final : public ContractionKernel {
                                      Stream& stream) const {
     if (!input.copy.needed) return tensor;
     const GemmStrategy& s = input.strategy;
-    void* const copy = workspace.Take<std::byte>(input.copy.element_count *
-                                                 SizeOf(s.type));
+    void* const copy =
+        workspace.Take<std::byte>(input.copy.element_count * SizeOf(s.type));
     if (input.is_move()) {
       TENSORD_RETURN_IF_ERROR(permutation_->Launch(
           input.move(), {.a = tensor, .d = copy}, workspace, stream));
@@ -247,14 +246,14 @@ class GemmContraction final : public ContractionKernel {
           input.sum(), {.a = tensor, .d = copy}, workspace, stream));
       return copy;
     }
-    CopyOperand(threads_,
-                {.from = input.type,
-                 .to = s.type,
-                 .rounding = s.rounding,
-                 .modes = PairOf(input.copy.modes, GemmCopy::kTensor,
-                                 GemmCopy::kCopy),
-                 .summed = input.summed},
-                tensor, copy);
+    CopyOperand(
+        threads_,
+        {.from = input.type,
+         .to = s.type,
+         .rounding = s.rounding,
+         .modes = PairOf(input.copy.modes, GemmCopy::kTensor, GemmCopy::kCopy),
+         .summed = input.summed},
+        tensor, copy);
     return copy;
   }
 
@@ -275,7 +274,8 @@ class GemmContraction final : public ContractionKernel {
            {mode.strides[GemmCopy::kCopy], mode.strides[GemmCopy::kAddend],
             mode.strides[GemmCopy::kTensor]}});
     }
-    CopyResult(threads_, request, operands.beta, result, operands.c, operands.d);
+    CopyResult(threads_, request, operands.beta, result, operands.c,
+               operands.d);
     return absl::OkStatus();
   }
 
@@ -293,8 +293,9 @@ class GemmContraction final : public ContractionKernel {
     const int64_t wanted =
         threads_.thread_count() == 1
             ? 1
-            : std::clamp<int64_t>(static_cast<int64_t>(work / kSmallestParallel),
-                                  1, kPartsPerThread * threads_.thread_count());
+            : std::clamp<int64_t>(
+                  static_cast<int64_t>(work / kSmallestParallel), 1,
+                  kPartsPerThread * threads_.thread_count());
     const int64_t loop_count = ElementCount(s.loops) * s.k_parts;
     const auto blocks = [&] {
       return loop_count * ((s.product.m + m_step - 1) / m_step) *
@@ -310,10 +311,10 @@ class GemmContraction final : public ContractionKernel {
     space.Add({s.product.n, n_step, {0, s.product.b_n, s.product.d_n, 0}});
     space.Add({s.product.k, k_step, {s.product.a_k, s.product.b_k, 0, 1}});
     for (const auto& loop : s.loops) {
-      space.Add({loop.extent,
-                 1,
-                 {loop.strides[S::kA], loop.strides[S::kB],
-                  loop.strides[S::kD], 0}});
+      space.Add(
+          {loop.extent,
+           1,
+           {loop.strides[S::kA], loop.strides[S::kB], loop.strides[S::kD], 0}});
     }
 
     const auto block = [&](const auto& offsets, const auto& sizes) {
@@ -321,8 +322,8 @@ class GemmContraction final : public ContractionKernel {
       product.m = sizes[0];
       product.n = sizes[1];
       product.k = sizes[2];
-      const int64_t d_offset = offsets[S::kD] +
-                               offsets[3] / k_step * s.d.element_count;
+      const int64_t d_offset =
+          offsets[S::kD] + offsets[3] / k_step * s.d.element_count;
       bool is_first = true;
       ForEachElement(s.k_loops, [&](const auto& k) {
         Multiply(blas_.ok() ? blas_->get() : nullptr, s.type, product,

@@ -22,7 +22,7 @@ struct SumType<std::complex<Real>> {
   using Type = std::complex<double>;
 };
 template <typename T>
-  requires std::is_integral_v<T>
+requires std::is_integral_v<T>
 struct SumType<T> {
   using Type = WrappingType<T>;
 };
@@ -91,7 +91,8 @@ Sum SumOver(const LoopModes<1>& modes, const T* x, bool conjugate) {
 }
 
 template <OperandRounding rounding, typename A, typename B, typename D>
-void Contract(const ContractionProblem& p, const ContractionOperands& operands) {
+void Contract(const ContractionProblem& p,
+              const ContractionOperands& operands) {
   using P = ContractionProblem;
   using Sum = typename SumType<D>::Type;
   const A* const a = static_cast<const A*>(operands.a);
@@ -106,10 +107,11 @@ void Contract(const ContractionProblem& p, const ContractionOperands& operands) 
   const auto sum_of_products = [&](const A* a, const B* b) {
     Sum sum = 0;
     ForEachElement(p.k, [&](const auto& k) {
-      Accumulate(sum, Product<Sum>(SumOver<Sum, rounding>(
-                                       p.a_only, a + k[P::kSumA], p.conj_a),
-                                   SumOver<Sum, rounding>(
-                                       p.b_only, b + k[P::kSumB], p.conj_b)));
+      Accumulate(
+          sum,
+          Product<Sum>(
+              SumOver<Sum, rounding>(p.a_only, a + k[P::kSumA], p.conj_a),
+              SumOver<Sum, rounding>(p.b_only, b + k[P::kSumB], p.conj_b)));
     });
     return sum;
   };
@@ -120,18 +122,15 @@ void Contract(const ContractionProblem& p, const ContractionOperands& operands) 
         Sum value = 0;
         if (reads_inputs) {
           value = Product<Sum>(
-              alpha,
-              sum_of_products(a + batch[P::kBatchA] + m[P::kFreeInput],
-                              b + batch[P::kBatchB] + n[P::kFreeInput]));
+              alpha, sum_of_products(a + batch[P::kBatchA] + m[P::kFreeInput],
+                                     b + batch[P::kBatchB] + n[P::kFreeInput]));
         }
         if (reads_c) {
           const Sum addend = Widened<Sum, OperandRounding::kNone>(
               c[batch[P::kBatchC] + m[P::kFreeC] + n[P::kFreeC]]);
-          Accumulate(value,
-                     Product<Sum>(beta, ConjugatedIf(p.conj_c, addend)));
+          Accumulate(value, Product<Sum>(beta, ConjugatedIf(p.conj_c, addend)));
         }
-        d[batch[P::kBatchD] + m[P::kFreeD] + n[P::kFreeD]] =
-            Narrowed<D>(value);
+        d[batch[P::kBatchD] + m[P::kFreeD] + n[P::kFreeD]] = Narrowed<D>(value);
       });
     });
   });

@@ -40,9 +40,9 @@ class CpuBackend final : public Backend {
              .memory_bytes = options.memory_bytes > 0 ? options.memory_bytes
                                                       : AvailableMemoryBytes(),
              .properties = {
-                 {"blas", blas.ok() ? (*blas)->description()
-                                    : absl::StrCat("none: ",
-                                                   blas.status().message())},
+                 {"blas",
+                  blas.ok() ? (*blas)->description()
+                            : absl::StrCat("none: ", blas.status().message())},
                  {"simd", SimdTargetName()}}};
     kernels_.permutation.push_back(CreateBlockedPermutation(threads_));
     kernels_.permutation.push_back(CreateReferencePermutation());

@@ -21,8 +21,8 @@ CpuFeatures DetectCpuFeatures() {
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   features.avx512 =
       __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512cd");
+      __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
   features.avx512_bf16 =
       features.avx512 && __builtin_cpu_supports("avx512bf16");
 #endif

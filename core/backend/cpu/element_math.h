@@ -31,7 +31,8 @@ inline ElementType ComputeElement(ElementType x, ElementType y,
   const auto is_wide = [](ElementType type) {
     return RealPartOf(type) == ElementType::kFloat64;
   };
-  const bool wide = is_wide(x) || is_wide(y) || compute == ComputeType::kFloat64;
+  const bool wide =
+      is_wide(x) || is_wide(y) || compute == ComputeType::kFloat64;
   if (IsComplex(x) || IsComplex(y)) {
     return wide ? ElementType::kComplex128 : ElementType::kComplex64;
   }
@@ -58,10 +59,10 @@ decltype(auto) VisitComputeElement(ElementType type, Visitor&& visit) {
 /// Whether ConvertElement<To>(From) exists: between real and between complex
 /// types, from real to complex, and from an integer type to itself.
 template <typename To, typename From>
-inline constexpr bool kConverts =
-    std::is_same_v<To, From> ||
-    (!std::is_integral_v<To> && !std::is_integral_v<From> &&
-     (kIsComplex<To> || !kIsComplex<From>));
+inline constexpr bool kConverts = std::is_same_v<To, From> ||
+                                  (!std::is_integral_v<To> &&
+                                   !std::is_integral_v<From> &&
+                                   (kIsComplex<To> || !kIsComplex<From>));
 
 template <typename To, typename From>
 To ConvertElement(From x) {
@@ -145,7 +146,9 @@ T ApplyUnary(UnaryOperator op, T x) {
       // exp() of what is not positive never overflows.
       const T decay = std::exp(-std::abs(x));
       const auto sigmoid = [&] { return (x < 0 ? decay : T(1)) / (1 + decay); };
-      const auto soft_plus = [&] { return (x < 0 ? T(0) : x) + std::log1p(decay); };
+      const auto soft_plus = [&] {
+        return (x < 0 ? T(0) : x) + std::log1p(decay);
+      };
       switch (op) {
         case UnaryOperator::kRelu: return x < 0 ? T(0) : x;
         case UnaryOperator::kSigmoid: return sigmoid();
@@ -182,7 +185,8 @@ T ApplyBinary(BinaryOperator op, T x, T y) {
     if constexpr (std::is_same_v<T, bool>) {
       return x || y;
     } else if constexpr (std::is_integral_v<T>) {
-      return static_cast<T>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
+      return static_cast<T>(static_cast<uint64_t>(x) +
+                            static_cast<uint64_t>(y));
     } else {
       return x + y;
     }

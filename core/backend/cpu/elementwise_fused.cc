@@ -46,8 +46,9 @@ class Evaluation {
         space_(CutIntoTiles(problem.modes, Problem::kD, kTileElements<T>)) {}
 
   void Run(ThreadPool& threads) const {
-    ParallelRanges(threads, space_.tile_count(), 4 * kTileBytes,
-                   [this](int64_t begin, int64_t end) { RunTiles(begin, end); });
+    ParallelRanges(
+        threads, space_.tile_count(), 4 * kTileBytes,
+        [this](int64_t begin, int64_t end) { RunTiles(begin, end); });
   }
 
  private:
@@ -63,8 +64,7 @@ class Evaluation {
   void RunTiles(int64_t begin, int64_t end) const {
     TileBuffer<T> x_buffer, y_buffer, scratch;
     T* const result = x_buffer.data();
-    space_.ForEach(begin, end, [&](const auto& offsets,
-                                               const auto& sizes) {
+    space_.ForEach(begin, end, [&](const auto& offsets, const auto& sizes) {
       const auto tile = [&](size_t operand) {
         return TileLayout{.offset = offsets[operand],
                           .count_i = sizes[0],

@@ -32,8 +32,7 @@ struct Term {
     });
     x = RoundTo(compute, ApplyUnary(unary, x));
     if (factor.IsOne()) return x;
-    return RoundTo(compute,
-                   Multiply(RoundTo(compute, FactorAs<T>(factor)), x));
+    return RoundTo(compute, Multiply(RoundTo(compute, FactorAs<T>(factor)), x));
   }
 };
 
@@ -66,7 +65,9 @@ void Combine(const Problem& problem, const ElementwiseOperands& operands) {
 
 class ReferenceElementwise final : public ElementwiseKernel {
  public:
-  absl::string_view name() const override { return "cpu.elementwise.reference"; }
+  absl::string_view name() const override {
+    return "cpu.elementwise.reference";
+  }
 
   absl::Status Supports(const Problem&) const override {
     return absl::OkStatus();

@@ -61,7 +61,8 @@ std::vector<Axis> AxesOf(const LoopModes<count>& modes,
 Problem Read(const ContractionProblem& p) {
   using P = ContractionProblem;
   Problem problem;
-  problem.batch = AxesOf(p.batch, {P::kBatchA, P::kBatchB, P::kBatchD}, P::kBatchC);
+  problem.batch =
+      AxesOf(p.batch, {P::kBatchA, P::kBatchB, P::kBatchD}, P::kBatchC);
   problem.m = AxesOf(p.m, {P::kFreeInput, -1, P::kFreeD}, P::kFreeC);
   problem.n = AxesOf(p.n, {-1, P::kFreeInput, P::kFreeD}, P::kFreeC);
   problem.k = AxesOf(p.k, {P::kSumA, P::kSumB, -1}, -1);
@@ -76,7 +77,8 @@ Problem Read(const ContractionProblem& p) {
   // Double precision runs at half the speed, plain loops over integers slower.
   if (RealPartOf(type) == ElementType::kFloat64) problem.flops_per_product *= 2;
   if (IsInteger(type)) problem.flops_per_product *= 8;
-  for (const auto* axes : {&problem.batch, &problem.m, &problem.n, &problem.k}) {
+  for (const auto* axes :
+       {&problem.batch, &problem.m, &problem.n, &problem.k}) {
     for (const Axis& axis : *axes) {
       for (const int64_t stride : axis.strides) {
         problem.is_huge |= stride > kMaxLine;
@@ -106,8 +108,8 @@ std::vector<AxisGroup> Merge(std::vector<Axis> axes,
     const bool merges =
         !groups.empty() && std::all_of(first, last, [&](Operand operand) {
           const AxisGroup& group = groups.back();
-          return copied[operand] || axis.strides[operand] ==
-                                        group.extent * group.strides[operand];
+          return copied[operand] ||
+                 axis.strides[operand] == group.extent * group.strides[operand];
         });
     if (merges) {
       groups.back().extent *= axis.extent;
@@ -138,8 +140,8 @@ struct Grouping {
 };
 
 /// Lays out the copy of `operand`: the rows and columns innermost, whichever is
-/// faster in the tensor first or, `flipped`, last, then the loops as they lie in
-/// the tensor.
+/// faster in the tensor first or, `flipped`, last, then the loops as they lie
+/// in the tensor.
 GemmCopy LayOutCopy(Operand operand, bool flipped, AxisGroup* rows,
                     AxisGroup* columns, std::vector<AxisGroup*> loops) {
   const auto by_stride = [&](const AxisGroup* x, const AxisGroup* y) {
@@ -157,10 +159,9 @@ GemmCopy LayOutCopy(Operand operand, bool flipped, AxisGroup* rows,
   for (AxisGroup* group : order) {
     group->strides[operand] = copy.element_count;
     for (const Axis& axis : group->axes) {
-      copy.modes.push_back(
-          {axis.extent,
-           {axis.strides[operand], copy.element_count,
-            operand == kD ? axis.addend_stride : 0}});
+      copy.modes.push_back({axis.extent,
+                            {axis.strides[operand], copy.element_count,
+                             operand == kD ? axis.addend_stride : 0}});
       copy.element_count *= axis.extent;
     }
   }
@@ -183,8 +184,8 @@ double Traffic(int64_t rows, int64_t columns, int64_t row_stride,
   const int64_t run = row_stride == 1 ? rows : columns;
   const int64_t line = row_stride == 1 ? column_stride : row_stride;
   // Short lines far apart: a page and part of a cache line each.
-  const bool is_scattered = run * element_bytes < 512 && line > run &&
-                            line * element_bytes >= 4096;
+  const bool is_scattered =
+      run * element_bytes < 512 && line > run && line * element_bytes >= 4096;
   return static_cast<double>(rows) * static_cast<double>(columns) *
          static_cast<double>(element_bytes) * (is_scattered ? 4 : 1);
 }
@@ -204,9 +205,9 @@ Blocks Whole(const MatrixProduct& p, const Problem& problem,
   const double moved = Traffic(p.m, p.k, p.a_m, p.a_k, bytes) +
                        Traffic(p.k, p.n, p.b_k, p.b_n, bytes) +
                        Traffic(p.m, p.n, p.d_m, p.d_n, bytes);
-  const double flops = Flops(by_columns ? RoundUp(p.m, vector) : p.m,
-                             by_columns ? p.n : RoundUp(p.n, vector), p.k,
-                             problem);
+  const double flops =
+      Flops(by_columns ? RoundUp(p.m, vector) : p.m,
+            by_columns ? p.n : RoundUp(p.n, vector), p.k, problem);
   return {p.m, p.n,
           kCallNanoseconds + flops / rates.flops_per_ns +
               moved / (kInCache * rates.bytes_per_ns)};
@@ -267,8 +268,8 @@ double CopyNanoseconds(const Problem& problem, Operand operand,
   constexpr double kCall = 500;
   const int64_t bytes = problem.element_counts[operand] *
                         (problem.tensor_bytes[operand] + problem.element_bytes);
-  return kCall + kSlowdown * static_cast<double>(bytes) /
-                     (2 * rates.bytes_per_ns);
+  return kCall +
+         kSlowdown * static_cast<double>(bytes) / (2 * rates.bytes_per_ns);
 }
 
 AxisGroup* At(std::vector<AxisGroup>& groups, int index) {
@@ -294,11 +295,13 @@ GemmStrategy Build(const Problem& problem, Grouping grouping, const Core& core,
   rest(grouping.m, core.m, m_loops);
   rest(grouping.n, core.n, n_loops);
   rest(grouping.k, core.k, k_loops);
-  const auto joined = [&](std::initializer_list<std::vector<AxisGroup*>*> lists) {
-    std::vector<AxisGroup*> all = batch_loops;
-    for (const auto* list : lists) all.insert(all.end(), list->begin(), list->end());
-    return all;
-  };
+  const auto joined =
+      [&](std::initializer_list<std::vector<AxisGroup*>*> lists) {
+        std::vector<AxisGroup*> all = batch_loops;
+        for (const auto* list : lists)
+          all.insert(all.end(), list->begin(), list->end());
+        return all;
+      };
 
   GemmStrategy s;
   double work = 0;
@@ -345,7 +348,8 @@ GemmStrategy Build(const Problem& problem, Grouping grouping, const Core& core,
                      return x.strides[kD] < y.strides[kD];
                    });
   for (const AxisGroup* group : k_loops) {
-    s.k_loops.push_back({group->extent, {group->strides[kA], group->strides[kB]}});
+    s.k_loops.push_back(
+        {group->extent, {group->strides[kA], group->strides[kB]}});
     calls *= group->extent;
   }
   const Blocks blocks = CutProduct(p, problem, rates);
@@ -364,7 +368,8 @@ std::vector<int> Tried(const std::vector<AxisGroup>& groups, bool is_huge) {
   std::vector<int> order(groups.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
   const auto has_unit_stride = [&](int i) {
-    return std::count(groups[i].strides.begin(), groups[i].strides.end(), 1) > 0;
+    return std::count(groups[i].strides.begin(), groups[i].strides.end(), 1) >
+           0;
   };
   std::stable_sort(order.begin(), order.end(), [&](int x, int y) {
     if (has_unit_stride(x) != has_unit_stride(y)) return has_unit_stride(x);
@@ -399,12 +404,14 @@ GemmStrategy Cheapest(const Problem& problem, const Flags& forced,
     };
     const Operand larger = counts[kA] >= counts[kB] ? kA : kB;
     const Grouping grouping = {
-        .batch = Merge(problem.batch,
-                       {kD, larger, larger == kA ? kB : kA}, 3, copied),
-        .m = Merge(problem.m, copied[kD] ? pair(kA, kD) : std::array{kD, kA, kA},
-                   2, copied),
-        .n = Merge(problem.n, copied[kD] ? pair(kB, kD) : std::array{kD, kB, kB},
-                   2, copied),
+        .batch = Merge(problem.batch, {kD, larger, larger == kA ? kB : kA}, 3,
+                       copied),
+        .m =
+            Merge(problem.m, copied[kD] ? pair(kA, kD) : std::array{kD, kA, kA},
+                  2, copied),
+        .n =
+            Merge(problem.n, copied[kD] ? pair(kB, kD) : std::array{kD, kB, kB},
+                  2, copied),
         .k = Merge(problem.k, pair(kA, kB), 2, copied)};
     for (const int m : Tried(grouping.m, problem.is_huge)) {
       for (const int n : Tried(grouping.n, problem.is_huge)) {
@@ -439,8 +446,9 @@ int64_t PartsOfK(const GemmStrategy& s) {
                          ((p.n + kBlock - 1) / kBlock);
   if (blocks >= kBlock || p.k < 2 * kShortestPart) return 1;
   // Parts of d should be small beside a and b.
-  const double ratio = static_cast<double>(p.k) * static_cast<double>(p.m + p.n) /
-                       (32.0 * static_cast<double>(p.m) * static_cast<double>(p.n));
+  const double ratio =
+      static_cast<double>(p.k) * static_cast<double>(p.m + p.n) /
+      (32.0 * static_cast<double>(p.m) * static_cast<double>(p.n));
   const int64_t parts = std::min({p.k / kShortestPart, kMostParts,
                                   static_cast<int64_t>(std::min(ratio, 1e6))});
   if (parts < 4) return 1;
@@ -493,14 +501,15 @@ GemmStrategy ChooseGemmStrategy(const ContractionProblem& p,
   best.type = type;
   best.rounding = rounding;
   const auto summed_bytes = [&](const LoopModes<1>& modes, Operand operand) {
-    return modes.empty() ? 0.0
-                         : static_cast<double>(ElementCount(modes)) *
-                               static_cast<double>(
-                                   problem.element_counts[operand] *
-                                   problem.tensor_bytes[operand]);
+    return modes.empty()
+               ? 0.0
+               : static_cast<double>(ElementCount(modes)) *
+                     static_cast<double>(problem.element_counts[operand] *
+                                         problem.tensor_bytes[operand]);
   };
-  best.nanoseconds += (summed_bytes(p.a_only, kA) + summed_bytes(p.b_only, kB)) /
-                      rates.bytes_per_ns / rates.thread_count;
+  best.nanoseconds +=
+      (summed_bytes(p.a_only, kA) + summed_bytes(p.b_only, kB)) /
+      rates.bytes_per_ns / rates.thread_count;
   return best;
 }
 

@@ -77,9 +77,9 @@ struct GemmStrategy {
 /// complex64, complex128 or the integer type of the operands.
 ElementType GemmTypeOf(const ContractionProblem& problem);
 
-/// The cheapest strategy by `rates`. A pure function: equal arguments give equal
-/// results. Operands are copied when they are stored in another type, need
-/// rounding, have modes to be summed before (a_only, b_only), or when BLAS
+/// The cheapest strategy by `rates`. A pure function: equal arguments give
+/// equal results. Operands are copied when they are stored in another type,
+/// need rounding, have modes to be summed before (a_only, b_only), or when BLAS
 /// cannot take them as matrices, or does not well.
 ///
 /// Requires  a sum that is not empty.

@@ -1,8 +1,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/backend/cpu/integer_block.cc"
-#include "hwy/foreach_target.h"  // IWYU pragma: keep
-
 #include "core/backend/cpu/integer_block.h"
+
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -22,8 +22,8 @@ struct StoredMatrix {
 /// How BLAS is to read the matrix. Requires IsMatrix().
 StoredMatrix Stored(int64_t rows, int64_t columns, int64_t row_stride,
                     int64_t column_stride, bool conjugate) {
-  const bool by_columns = (row_stride == 1 || rows == 1) &&
-                          (columns == 1 || column_stride >= rows);
+  const bool by_columns =
+      (row_stride == 1 || rows == 1) && (columns == 1 || column_stride >= rows);
   const auto line = [](int64_t fast, int64_t slow, int64_t slow_stride) {
     return static_cast<int>(slow == 1 ? std::max<int64_t>(fast, 1)
                                       : slow_stride);
@@ -66,7 +66,8 @@ template <typename T>
 void MultiplyPiece(const Blas& blas, MatrixProduct p, bool conj_a, bool conj_b,
                    T alpha, const T* a, const T* b, T beta, T* d) {
   // BLAS writes columns: d by rows is d transposed, from b and a transposed.
-  const bool by_columns = (p.d_m == 1 || p.m == 1) && (p.n == 1 || p.d_n >= p.m);
+  const bool by_columns =
+      (p.d_m == 1 || p.m == 1) && (p.n == 1 || p.d_n >= p.m);
   const bool is_vector = !conj_a && !conj_b && (p.m == 1 || p.n == 1);
   if (is_vector ? p.n != 1 : !by_columns) {
     std::swap(p.m, p.n);

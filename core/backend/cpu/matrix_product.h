@@ -6,8 +6,8 @@
 
 namespace tensord::core {
 
-/// d = alpha * a * b + beta * d in `type`, by BLAS, and for integers by loops of
-/// our own that wrap (bool: an or of ands). d is not read when beta is 0.
+/// d = alpha * a * b + beta * d in `type`, by BLAS, and for integers by loops
+/// of our own that wrap (bool: an or of ands). d is not read when beta is 0.
 ///
 /// Requires  `blas` unless `type` is an integer.
 void Multiply(const Blas* blas, ElementType type, const MatrixProduct& product,

@@ -51,18 +51,19 @@ void Compute(const Problem& problem, const PermutationOperands& operands,
         threads, space.tile_count(), 2 * kTileBytes,
         [&](int64_t begin, int64_t end) {
           TileBuffer<T> block, scratch;
-          space.ForEach(begin, end, [&](const auto& offsets,
-                                                    const auto& sizes) {
-            const auto tile = [&](size_t operand) {
-              return TileLayout{.offset = offsets[operand],
-                                .count_i = sizes[0],
-                                .count_j = sizes[1],
-                                .stride_i = space.loop(0).strides[operand],
-                                .stride_j = space.loop(1).strides[operand]};
-            };
-            const T* const x = a.Load(tile(Problem::kA), block.data(), scratch);
-            d.Store(x, tile(Problem::kD), scratch);
-          });
+          space.ForEach(
+              begin, end, [&](const auto& offsets, const auto& sizes) {
+                const auto tile = [&](size_t operand) {
+                  return TileLayout{.offset = offsets[operand],
+                                    .count_i = sizes[0],
+                                    .count_j = sizes[1],
+                                    .stride_i = space.loop(0).strides[operand],
+                                    .stride_j = space.loop(1).strides[operand]};
+                };
+                const T* const x =
+                    a.Load(tile(Problem::kA), block.data(), scratch);
+                d.Store(x, tile(Problem::kD), scratch);
+              });
           FlushStreamingStores();
         });
   });
@@ -77,7 +78,8 @@ class BlockedPermutation final : public PermutationKernel {
   absl::Status Supports(const Problem& problem) const override {
     const bool integer = IsInteger(problem.type_a) || IsInteger(problem.type_d);
     if (problem.type_a == problem.type_d ||
-        (!integer && (IsComplex(problem.type_d) || !IsComplex(problem.type_a)))) {
+        (!integer &&
+         (IsComplex(problem.type_d) || !IsComplex(problem.type_a)))) {
       return absl::OkStatus();
     }
     return Unimplemented("CONVERSION_NOT_SUPPORTED", "conversion from ",

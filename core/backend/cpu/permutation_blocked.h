@@ -8,9 +8,9 @@
 
 namespace tensord::core {
 
-/// Kernel "cpu.permute.blocked": moves whole cache lines on all threads, past the
-/// cache when d is larger than it. With a factor, an operator or a conversion it
-/// works on tiles in the compute type. Takes every problem.
+/// Kernel "cpu.permute.blocked": moves whole cache lines on all threads, past
+/// the cache when d is larger than it. With a factor, an operator or a
+/// conversion it works on tiles in the compute type. Takes every problem.
 ///
 /// Lifetime  `threads` must outlive the kernel.
 std::unique_ptr<const PermutationKernel> CreateBlockedPermutation(

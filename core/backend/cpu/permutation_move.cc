@@ -26,9 +26,9 @@ constexpr int64_t kCopiedRows = 64;
 // Longer rows than this are read ahead by the hardware.
 constexpr int64_t kLongestPrefetchedRow = 1024;
 constexpr int64_t kCopiedRowBytes = 16 << 10;
-// Copied rows that are not aligned are streamed when at least so long: the lines
-// at their ends cannot be. Transposed ones never are: putting them together in a
-// buffer first costs what streaming gains.
+// Copied rows that are not aligned are streamed when at least so long: the
+// lines at their ends cannot be. Transposed ones never are: putting them
+// together in a buffer first costs what streaming gains.
 constexpr int64_t kShortestStreamedRow = 512;
 
 /// A short mode that is contiguous on both sides becomes one larger element.
@@ -74,12 +74,13 @@ Indices SortedBy(const LoopModes<2>& modes, size_t k) {
 
 /// Extends blocks along `order` until their run has `run_bytes`, but not along
 /// modes that another run already has.
-void GrowRun(const LoopModes<2>& modes, const Indices& order, int64_t unit_bytes,
-             int64_t run_bytes, int64_t grain, Indices& taken,
-             absl::InlinedVector<int64_t, 8>& steps) {
+void GrowRun(const LoopModes<2>& modes, const Indices& order,
+             int64_t unit_bytes, int64_t run_bytes, int64_t grain,
+             Indices& taken, absl::InlinedVector<int64_t, 8>& steps) {
   int64_t run = unit_bytes;
   for (const size_t m : order) {
-    if (run >= run_bytes || std::count(taken.begin(), taken.end(), m) > 0) return;
+    if (run >= run_bytes || std::count(taken.begin(), taken.end(), m) > 0)
+      return;
     steps[m] = EvenStep(modes[m].extent, (run_bytes + run - 1) / run, grain);
     taken.push_back(m);
     if (steps[m] < modes[m].extent) return;
@@ -131,16 +132,14 @@ std::optional<MovePlan> PlanMove(LoopModes<2> modes, int64_t element_bytes) {
   GrowRun(modes, by_d, unit_bytes, runs.d, grain, taken, steps);
   if (plan.transposes && std::count(taken.begin(), taken.end(), column) > 0) {
     // d's run has reached a's fastest mode, of which blocks take enough.
-    steps[column] = std::max(
-        steps[column], EvenStep(modes[column].extent, runs.a / element_bytes, grain));
+    steps[column] =
+        std::max(steps[column],
+                 EvenStep(modes[column].extent, runs.a / element_bytes, grain));
   }
   GrowRun(modes, by_a, unit_bytes, runs.a, grain, taken, steps);
 
   const size_t first = plan.pieces.size();
-  for (const size_t m : by_a) {
-    const auto& mode = modes[m];
-    plan.blocks.Add(mode, steps[m]);
-  }
+  for (const size_t m : by_a) plan.blocks.Add(modes[m], steps[m]);
   // Within a block a is read along its runs; d's runs are outermost.
   Indices inner;
   const auto add = [&](size_t m) {
@@ -155,7 +154,8 @@ std::optional<MovePlan> PlanMove(LoopModes<2> modes, int64_t element_bytes) {
     int64_t step = 1;
     if (m == row) {
       plan.row_loop = plan.pieces.size();
-      step = plan.transposes ? EvenStep(steps[m], kPieceRows, line) : kCopiedRows;
+      step =
+          plan.transposes ? EvenStep(steps[m], kPieceRows, line) : kCopiedRows;
     } else if (m == column) {
       plan.column_loop = plan.pieces.size();
       step = EvenStep(steps[m], kPieceColumns, line);
@@ -195,14 +195,16 @@ class Mover {
         const auto& loop = plan_.blocks.loop(piece.block_loop);
         pieces.Add({sizes[piece.block_loop], piece.step, loop.strides});
       }
-      pieces.ForEach(0, pieces.tile_count(), [&](const auto& in, const auto& of) {
-        Next({.a = a_ + at[kA] + in[kA],
-              .d = d_ + at[kD] + in[kD],
-              .rows = of[plan_.row_loop],
-              .columns = of[plan_.column_loop],
-              .a_row_bytes = row_.strides[kA],
-              .d_row_bytes = (plan_.transposes ? column_ : row_).strides[kD]});
-      });
+      pieces.ForEach(
+          0, pieces.tile_count(), [&](const auto& in, const auto& of) {
+            Next({.a = a_ + at[kA] + in[kA],
+                  .d = d_ + at[kD] + in[kD],
+                  .rows = of[plan_.row_loop],
+                  .columns = of[plan_.column_loop],
+                  .a_row_bytes = row_.strides[kA],
+                  .d_row_bytes =
+                      (plan_.transposes ? column_ : row_).strides[kD]});
+          });
     });
     MovePending(0);
     FlushStreamingStores();
@@ -239,10 +241,9 @@ class Mover {
 
 void Move(const MovePlan& plan, const void* a, void* d, ThreadPool& threads) {
   const int64_t count = plan.blocks.tile_count();
-  ParallelRanges(threads, count, 2 * plan.d_bytes / count,
-                 [&](int64_t begin, int64_t end) {
-                   Mover(plan, a, d).Run(begin, end);
-                 });
+  ParallelRanges(
+      threads, count, 2 * plan.d_bytes / count,
+      [&](int64_t begin, int64_t end) { Mover(plan, a, d).Run(begin, end); });
 }
 
 }  // namespace tensord::core

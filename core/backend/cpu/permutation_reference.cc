@@ -46,7 +46,8 @@ void Permute(const PermutationProblem& problem,
             }
             T x = ConvertElement<T>(from);
             x = RoundTo(compute, ApplyUnary(problem.unary, x));
-            if (!operands.alpha.IsOne()) x = RoundTo(compute, Multiply(alpha, x));
+            if (!operands.alpha.IsOne())
+              x = RoundTo(compute, Multiply(alpha, x));
             to = ConvertElement<D>(x);
           });
         }

@@ -7,7 +7,8 @@
 
 namespace tensord::core {
 
-/// Kernel "cpu.permute.reference": one thread, no blocking; takes every problem.
+/// Kernel "cpu.permute.reference": one thread, no blocking; takes every
+/// problem.
 std::unique_ptr<const PermutationKernel> CreateReferencePermutation();
 
 }  // namespace tensord::core

@@ -53,8 +53,8 @@ Cut CutReduction(const Problem& problem) {
   Cut cut;
   size_t across = problem.kept.size();
   for (size_t m = 0; m < problem.kept.size(); ++m) {
-    if (across == problem.kept.size() ||
-        problem.kept[m].strides[Problem::kA] < cut.across.strides[Problem::kA]) {
+    if (across == problem.kept.size() || problem.kept[m].strides[Problem::kA] <
+                                             cut.across.strides[Problem::kA]) {
       across = m;
       cut.across = problem.kept[m];
     }
@@ -65,17 +65,19 @@ Cut CutReduction(const Problem& problem) {
   const int64_t element_bytes = SizeOf(element);
   const int64_t tile = kTileBytes / element_bytes;
   const int64_t most_slots = RowTree<float>::SlotCount(cut.reduced_count);
-  const int64_t widest = std::min(tile / 4, kSlotBytes / element_bytes / most_slots);
+  const int64_t widest =
+      std::min(tile / 4, kSlotBytes / element_bytes / most_slots);
   const int64_t kept_stride = cut.across.strides[Problem::kA];
   const int64_t kept = cut.across.extent, reduced = cut.along.extent;
-  const bool plain = problem.unary_a == UnaryOperator::kIdentity &&
-                     problem.type_a == element;
+  const bool plain =
+      problem.unary_a == UnaryOperator::kIdentity && problem.type_a == element;
   if (kept == 1 ||
       (cut.along.strides[0] < kept_stride && reduced >= kLongRun)) {
     cut.width = 1;
     cut.run = tile;
   } else if (cut.along.strides[0] < kept_stride) {
-    cut.width = std::min({kept, std::max(kShortestRow, tile / std::max<int64_t>(reduced, 1)), widest});
+    const int64_t rows = std::max<int64_t>(reduced, 1);
+    cut.width = std::min({kept, std::max(kShortestRow, tile / rows), widest});
     cut.run = tile / cut.width;
   } else {
     cut.width = std::min(kept, widest);
@@ -101,8 +103,8 @@ Cut CutReduction(const Problem& problem) {
   const int64_t tile_count = cut.tiles.tile_count();
   const int64_t wanted = (kItemsWanted + tile_count - 1) / tile_count;
   const int64_t possible = cut.reduced_count * cut.tile_width / kSmallestChunk;
-  cut.chunk_count = std::max<int64_t>(
-      1, std::min({wanted, possible, cut.reduced_count}));
+  cut.chunk_count =
+      std::max<int64_t>(1, std::min({wanted, possible, cut.reduced_count}));
   return cut;
 }
 
@@ -178,10 +180,9 @@ class PairwiseRun {
     const int64_t item_bytes =
         chunk_elements * cut_.tile_width * static_cast<int64_t>(sizeof(T));
     if (cut_.chunk_count == 1 || !reads_a_) {
-      ParallelRanges(threads, cut_.tiles.tile_count(), item_bytes,
-                     [this](int64_t begin, int64_t end) {
-                       ReduceTiles(begin, end);
-                     });
+      ParallelRanges(
+          threads, cut_.tiles.tile_count(), item_bytes,
+          [this](int64_t begin, int64_t end) { ReduceTiles(begin, end); });
       return;
     }
     ParallelRanges(threads, cut_.item_count(), item_bytes,
@@ -190,11 +191,10 @@ class PairwiseRun {
                        ReduceChunk(item);
                      }
                    });
-    ParallelRanges(threads, cut_.tiles.tile_count(),
-                   cut_.chunk_count * cut_.tile_width * 8,
-                   [this](int64_t begin, int64_t end) {
-                     FinishTiles(begin, end);
-                   });
+    ParallelRanges(
+        threads, cut_.tiles.tile_count(),
+        cut_.chunk_count * cut_.tile_width * 8,
+        [this](int64_t begin, int64_t end) { FinishTiles(begin, end); });
   }
 
  private:
@@ -213,7 +213,8 @@ class PairwiseRun {
     cut_.tiles.ForEach(begin, end, [&](const Offsets& at, const auto& sizes) {
       T* const result = scratch.result.data();
       if (reads_a_) {
-        Reduce(at[Problem::kA], sizes[0], 0, cut_.reduced_count, result, scratch);
+        Reduce(at[Problem::kA], sizes[0], 0, cut_.reduced_count, result,
+               scratch);
       }
       Finish(at, sizes[0], result, scratch);
     });
@@ -223,19 +224,19 @@ class PairwiseRun {
     Scratch scratch;
     const int64_t tile = item / cut_.chunk_count;
     const int64_t chunk = item % cut_.chunk_count;
-    cut_.tiles.ForEach(tile, tile + 1, [&](const Offsets& at,
-                                              const auto& sizes) {
-      Reduce(at[Problem::kA], sizes[0], ChunkBegin(chunk), ChunkBegin(chunk + 1),
-             partials_ + item * cut_.tile_width, scratch);
-    });
+    cut_.tiles.ForEach(tile, tile + 1,
+                       [&](const Offsets& at, const auto& sizes) {
+                         Reduce(at[Problem::kA], sizes[0], ChunkBegin(chunk),
+                                ChunkBegin(chunk + 1),
+                                partials_ + item * cut_.tile_width, scratch);
+                       });
   }
 
   void FinishTiles(int64_t begin, int64_t end) const {
     Scratch scratch;
     int64_t tile = begin;
     cut_.tiles.ForEach(begin, end, [&](const Offsets& at, const auto& sizes) {
-      T* const rows =
-          partials_ + tile * cut_.chunk_count * cut_.tile_width;
+      T* const rows = partials_ + tile * cut_.chunk_count * cut_.tile_width;
       CombineRows(problem_.op, rows, cut_.chunk_count, cut_.tile_width, rows);
       Finish(at, sizes[0], rows, scratch);
       ++tile;
@@ -251,8 +252,8 @@ class PairwiseRun {
     }
     for (int64_t i = 0; i < kept; i += cut_.width) {
       const int64_t width = std::min(cut_.width, kept - i);
-      ReduceRows(offset + i * cut_.across.strides[Problem::kA], width, begin, end,
-                 result + i, scratch);
+      ReduceRows(offset + i * cut_.across.strides[Problem::kA], width, begin,
+                 end, result + i, scratch);
     }
   }
 
@@ -260,13 +261,13 @@ class PairwiseRun {
                   T* result, Scratch& scratch) const {
     if (problem_.reduced.size() <= 1 && end - begin <= cut_.run &&
         !cut_.in_place) {
-      const T* const rows = a_.Load(
-          {.offset = offset + begin * cut_.along.strides[0],
-           .count_i = width,
-           .count_j = end - begin,
-           .stride_i = cut_.across.strides[Problem::kA],
-           .stride_j = cut_.along.strides[0]},
-          scratch.block.data(), scratch.transposed);
+      const T* const rows =
+          a_.Load({.offset = offset + begin * cut_.along.strides[0],
+                   .count_i = width,
+                   .count_j = end - begin,
+                   .stride_i = cut_.across.strides[Problem::kA],
+                   .stride_j = cut_.along.strides[0]},
+                  scratch.block.data(), scratch.transposed);
       CombineRows(problem_.op, rows, end - begin, width, result);
       return;
     }

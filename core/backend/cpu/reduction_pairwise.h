@@ -8,8 +8,8 @@
 
 namespace tensord::core {
 
-/// Kernel "cpu.reduce.pairwise": the tree is fixed by the problem, so results do
-/// not depend on the number of threads. Takes every problem.
+/// Kernel "cpu.reduce.pairwise": the tree is fixed by the problem, so results
+/// do not depend on the number of threads. Takes every problem.
 ///
 /// Lifetime  `threads` must outlive the kernel.
 std::unique_ptr<const ReductionKernel> CreatePairwiseReduction(

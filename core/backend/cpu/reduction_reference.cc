@@ -60,23 +60,23 @@ void Reduce(const Problem& problem, const ReductionOperands& operands) {
   const auto compute = problem.compute_type;
   const auto scaled = [&](const Scalar& factor, T x) {
     if (factor.IsOne()) return x;
-    return RoundTo(compute,
-                   Multiply(RoundTo(compute, FactorAs<T>(factor)), x));
+    return RoundTo(compute, Multiply(RoundTo(compute, FactorAs<T>(factor)), x));
   };
   ForEachElement(problem.kept, [&](const auto& kept) {
     T sum(0);
     if (!operands.alpha.IsZero()) {
       PairwiseAccumulator<T> accumulator(problem.op);
       ForEachElement(problem.reduced, [&](const auto& reduced) {
-        const T x = Load<T>(operands.a, problem.type_a,
-                            kept[Problem::kA] + reduced[0]);
+        const T x =
+            Load<T>(operands.a, problem.type_a, kept[Problem::kA] + reduced[0]);
         accumulator.Add(RoundTo(compute, ApplyUnary(problem.unary_a, x)));
       });
       sum = scaled(operands.alpha, RoundTo(compute, accumulator.Result()));
     }
     if (!operands.beta.IsZero()) {
       T x = Load<T>(operands.c, problem.type_d, kept[Problem::kC]);
-      x = scaled(operands.beta, RoundTo(compute, ApplyUnary(problem.unary_c, x)));
+      x = scaled(operands.beta,
+                 RoundTo(compute, ApplyUnary(problem.unary_c, x)));
       sum = RoundTo(compute, ApplyBinary(BinaryOperator::kAdd, sum, x));
     }
     VisitElementType(problem.type_d, [&](auto zero) {
@@ -107,11 +107,10 @@ class ReferenceReduction final : public ReductionKernel {
 
   absl::Status Launch(const Problem& problem, const ReductionOperands& operands,
                       Workspace&, Stream&) const override {
-    const ElementType element = ComputeElement(problem.type_a, problem.type_d,
-                                               problem.compute_type);
-    VisitComputeElement(element, [&](auto zero) {
-      Reduce<decltype(zero)>(problem, operands);
-    });
+    const ElementType element =
+        ComputeElement(problem.type_a, problem.type_d, problem.compute_type);
+    VisitComputeElement(
+        element, [&](auto zero) { Reduce<decltype(zero)>(problem, operands); });
     return absl::OkStatus();
   }
 };

@@ -18,7 +18,8 @@ class RowTree {
  public:
   /// Rows kept at a time when `row_count` rows are pushed at most.
   static int64_t SlotCount(int64_t row_count) {
-    return std::max<int64_t>(std::bit_width(static_cast<uint64_t>(row_count)), 1);
+    return std::max<int64_t>(std::bit_width(static_cast<uint64_t>(row_count)),
+                             1);
   }
 
   /// Requires  room at `slots` for SlotCount() rows of `width` elements.

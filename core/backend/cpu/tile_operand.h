@@ -83,7 +83,8 @@ class TileInput {
 
   /// The terms of a tile: in `block`, or in the operand itself where they are
   /// those.
-  const T* Load(const TileLayout& tile, T* block, TileBuffer<T>& scratch) const {
+  const T* Load(const TileLayout& tile, T* block,
+                TileBuffer<T>& scratch) const {
     if (is_zero_) {
       std::fill_n(block, tile.count(), T(0));
       return block;
@@ -237,7 +238,8 @@ TileSpace<operand_count> CutIntoTiles(const LoopModes<operand_count>& modes,
   constexpr int64_t kShortestRun = 32;
   int64_t count_i = std::min(inner.extent, elements);
   if (across != 0) {
-    const int64_t room = std::max(kShortestRun, elements / modes[across].extent);
+    const int64_t room =
+        std::max(kShortestRun, elements / modes[across].extent);
     count_i = std::min(inner.extent, std::min(room, elements));
   } else if (modes.size() > 1) {
     across = 1;

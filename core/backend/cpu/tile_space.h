@@ -50,6 +50,7 @@ class TileSpace {
   /// `step` or, at the end, less.
   template <typename Body>
   void ForEach(int64_t begin, int64_t end, Body body) const {
+    if (begin >= end) return;
     Sizes at(loops_.size());
     Sizes sizes(loops_.size());
     Offsets offsets = {};
@@ -103,7 +104,8 @@ void ParallelRanges(ThreadPool& pool, int64_t count, int64_t item_bytes,
                     Body body) {
   constexpr int64_t kSmallestPartBytes = 128 << 10;
   constexpr int64_t kPartsPerThread = 16;
-  const int64_t smallest = kSmallestPartBytes / std::max<int64_t>(item_bytes, 1) + 1;
+  const int64_t smallest =
+      kSmallestPartBytes / std::max<int64_t>(item_bytes, 1) + 1;
   const int64_t parts = std::clamp<int64_t>(
       count / smallest, 1, kPartsPerThread * pool.thread_count());
   pool.ParallelFor(parts, [&](int64_t part) {

@@ -1,13 +1,13 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/backend/cpu/transpose_block.cc"
-#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "core/backend/cpu/transpose_block.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "core/backend/cpu/transpose_block.h"
 #include "hwy/cache_control.h"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -112,8 +112,8 @@ HWY_INLINE void TransposeLines(const std::byte* a, int64_t a_row_bytes,
   });
   Unroll<kCount>([&](auto i) TENSORD_UNROLLED {
     Unroll<kVectors>([&](auto k) TENSORD_UNROLLED {
-      auto* const to = reinterpret_cast<Lane<T>*>(d + i * d_row_bytes +
-                                                  k * kVectorBytes);
+      auto* const to =
+          reinterpret_cast<Lane<T>*>(d + i * d_row_bytes + k * kVectorBytes);
       if constexpr (stores == Stores::kStreaming) {
         hn::Stream(v[k][i], tag, to);
       } else {
@@ -243,7 +243,8 @@ HWY_INLINE void StreamRow(const std::byte* a, std::byte* d, int64_t bytes) {
 
 /// Copies rows of `line_count` lines, all aligned in d.
 template <int line_count>
-HWY_INLINE void StreamShortRows(const TilePiece& piece, int64_t prefetch_bytes) {
+HWY_INLINE void StreamShortRows(const TilePiece& piece,
+                                int64_t prefetch_bytes) {
   const std::byte* a = piece.a;
   std::byte* d = piece.d;
   for (int64_t row = 0; row < piece.rows; ++row) {
@@ -270,17 +271,22 @@ HWY_INLINE void StreamRows(const TilePiece& piece, int64_t prefetch_bytes) {
   }
 }
 
-void CopyAllRows(const TilePiece& piece, Stores stores, int64_t prefetch_bytes) {
+void CopyAllRows(const TilePiece& piece, Stores stores,
+                 int64_t prefetch_bytes) {
   if (stores == Stores::kStreaming) {
     const bool aligned =
         (reinterpret_cast<uintptr_t>(piece.d) | piece.d_row_bytes) %
             kCacheLineBytes ==
         0;
     switch (aligned ? piece.columns : 0) {
-      case 1 * kCacheLineBytes: return StreamShortRows<1>(piece, prefetch_bytes);
-      case 2 * kCacheLineBytes: return StreamShortRows<2>(piece, prefetch_bytes);
-      case 3 * kCacheLineBytes: return StreamShortRows<3>(piece, prefetch_bytes);
-      case 4 * kCacheLineBytes: return StreamShortRows<4>(piece, prefetch_bytes);
+      case 1 * kCacheLineBytes:
+        return StreamShortRows<1>(piece, prefetch_bytes);
+      case 2 * kCacheLineBytes:
+        return StreamShortRows<2>(piece, prefetch_bytes);
+      case 3 * kCacheLineBytes:
+        return StreamShortRows<3>(piece, prefetch_bytes);
+      case 4 * kCacheLineBytes:
+        return StreamShortRows<4>(piece, prefetch_bytes);
       default: return StreamRows(piece, prefetch_bytes);
     }
   }

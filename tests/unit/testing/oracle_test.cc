@@ -109,16 +109,16 @@ TEST(OracleTest, IntegersWrap) {
 }
 
 TEST(OracleTest, ZeroFactorReadsNothing) {
-  const auto expected = Evaluate(
-      core::PermutationDesc{.a = Packed(kF32, "i", {1}),
-                            .d = Packed(kF32, "i", {1})},
-      {.a = nullptr, .alpha = core::kZero});
+  const auto expected =
+      Evaluate(core::PermutationDesc{.a = Packed(kF32, "i", {1}),
+                                     .d = Packed(kF32, "i", {1})},
+               {.a = nullptr, .alpha = core::kZero});
   EXPECT_EQ(expected.at(0).estimate.value, Number(0));
 }
 
 TEST(NumberTest, StoredNumbersComeBack) {
-  for (const ElementType type : {kF16, ElementType::kBfloat16, kF32,
-                                 ElementType::kFloat64}) {
+  for (const ElementType type :
+       {kF16, ElementType::kBfloat16, kF32, ElementType::kFloat64}) {
     std::byte bytes[8];
     for (const Real value : {0.0L, 1.5L, -0.1875L, 40960.0L}) {
       StoreNumber(type, value, bytes);
@@ -171,11 +171,11 @@ float NaiveSum(const std::vector<float>& values) {
 
 TEST(ErrorBoundTest, LongSumsOneByOneExceedTheBoundOfATree) {
   const std::vector<float> tenths(4'000'000, 0.1f);
-  const auto expected = Evaluate(
-      core::ReductionDesc{.a = Packed(kF32, "i", {4'000'000}),
-                          .c = std::nullopt,
-                          .d = Packed(kF32, "", {})},
-      {.a = BytesOf(tenths)});
+  const auto expected =
+      Evaluate(core::ReductionDesc{.a = Packed(kF32, "i", {4'000'000}),
+                                   .c = std::nullopt,
+                                   .d = Packed(kF32, "", {})},
+               {.a = BytesOf(tenths)});
   EXPECT_FALSE(Agrees(NaiveSum(tenths), expected.at(0).estimate, kF32));
 }
 

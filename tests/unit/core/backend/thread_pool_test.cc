@@ -17,8 +17,8 @@ TEST(ThreadPoolTest, EveryPartRunsOnce) {
     EXPECT_EQ(pool.thread_count(), threads);
     for (const int64_t count : {0, 1, 2, 3, 100, 10'000}) {
       std::vector<std::atomic<int>> runs(static_cast<size_t>(count));
-      pool.ParallelFor(count,
-                       [&](int64_t part) { ++runs[static_cast<size_t>(part)]; });
+      pool.ParallelFor(
+          count, [&](int64_t part) { ++runs[static_cast<size_t>(part)]; });
       for (const std::atomic<int>& run : runs) EXPECT_EQ(run, 1);
     }
   }

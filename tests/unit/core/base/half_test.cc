@@ -14,9 +14,8 @@ namespace tensord::core {
 namespace {
 
 template <typename T>
-constexpr ElementType kTypeOf = std::is_same_v<T, Half>
-                                    ? ElementType::kFloat16
-                                    : ElementType::kBfloat16;
+constexpr ElementType kTypeOf =
+    std::is_same_v<T, Half> ? ElementType::kFloat16 : ElementType::kBfloat16;
 
 template <typename T>
 class SixteenBitsTest : public ::testing::Test {

@@ -33,7 +33,8 @@ Layout RandomLayout(std::mt19937& rng) {
   Layout layout;
   const auto rank = rng() % 5;
   for (size_t i = 0; i < rank; ++i) {
-    layout.extents.push_back(static_cast<int64_t>(rng() % 20 == 0 ? 0 : 1 + rng() % 5));
+    layout.extents.push_back(
+        static_cast<int64_t>(rng() % 20 == 0 ? 0 : 1 + rng() % 5));
     layout.strides.push_back(static_cast<int64_t>(1 + rng() % 30));
   }
   return layout;
@@ -63,7 +64,8 @@ TEST(PackedLayoutTest, ScalarHasOneElement) {
 
 TEST(PackedLayoutTest, OverflowIsRefusedLater) {
   const int64_t large = int64_t{1} << 40;
-  for (const Order order : {Order::kFirstModeFastest, Order::kLastModeFastest}) {
+  for (const Order order :
+       {Order::kFirstModeFastest, Order::kLastModeFastest}) {
     EXPECT_EQ(ReasonOf(ValidateLayout(PackedLayout({large, large, 2}, order), 1,
                                       "a")),
               "SIZE_OVERFLOW");
@@ -95,7 +97,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{{{2, -3}, {1, 2}}, "NEGATIVE_EXTENT", "extent 1 of a is -3"},
         // A0.6
         Refusal{{{2, 3}, {1, 0}}, "STRIDE_NOT_POSITIVE", "stride 1 of a is 0"},
-        Refusal{{{2, 3}, {1, -2}}, "STRIDE_NOT_POSITIVE", "stride 1 of a is -2"},
+        Refusal{
+            {{2, 3}, {1, -2}}, "STRIDE_NOT_POSITIVE", "stride 1 of a is -2"},
         Refusal{{{3}, {int64_t{1} << 62}}, "SIZE_OVERFLOW", "extents (3)"},
         Refusal{{{int64_t{1} << 61}, {1}}, "SIZE_OVERFLOW", "2^63 - 1 bytes"},
         // An extent of 0 must not hide that others overflow.
@@ -109,7 +112,8 @@ TEST(ValidateLayoutTest, LargestSpanIsTaken) {
   EXPECT_TRUE(ValidateLayout({{max / 8}, {1}}, 8, "a").ok());
   EXPECT_TRUE(ValidateLayout({{2}, {max / 8 - 1}}, 8, "a").ok());
   EXPECT_FALSE(ValidateLayout({{2}, {max / 8}}, 8, "a").ok());
-  EXPECT_TRUE(ValidateLayout({ModeVector(64, 1), ModeVector(64, 1)}, 8, "a").ok());
+  EXPECT_TRUE(
+      ValidateLayout({ModeVector(64, 1), ModeVector(64, 1)}, 8, "a").ok());
 }
 
 TEST(LayoutTest, SpanReachesTheLastElement) {
@@ -139,7 +143,8 @@ TEST(LayoutTest, PropertiesAgreeWithTheAddresses) {
 }
 
 TEST(LayoutTest, PackedIsDenseInEitherOrder) {
-  for (const Order order : {Order::kFirstModeFastest, Order::kLastModeFastest}) {
+  for (const Order order :
+       {Order::kFirstModeFastest, Order::kLastModeFastest}) {
     EXPECT_TRUE(IsDense(PackedLayout({3, 1, 4, 5}, order)));
   }
   EXPECT_FALSE(IsDense({{3, 4}, {1, 8}}));

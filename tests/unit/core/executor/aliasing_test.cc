@@ -66,12 +66,12 @@ TEST_F(AliasingTest, TransposeInPlaceIsRefused) {
 TEST_F(AliasingTest, ElementwiseShiftedByOneElementIsRefused) {
   const OperandDesc d = Packed(kF32, "ab", {4, 4});
   const ElementwiseDesc desc{.a = d, .b = d, .c = d, .d = d};
-  ExpectRefused(CheckAliasing(
-                    desc, {.a = p_ + 64, .b = p_ + 64, .c = p_ + 1, .d = p_}),
-                "c");
-  ExpectRefused(CheckAliasing(
-                    desc, {.a = p_ + 64, .b = p_ + 1, .c = p_ + 64, .d = p_}),
-                "b");
+  ExpectRefused(
+      CheckAliasing(desc, {.a = p_ + 64, .b = p_ + 64, .c = p_ + 1, .d = p_}),
+      "c");
+  ExpectRefused(
+      CheckAliasing(desc, {.a = p_ + 64, .b = p_ + 1, .c = p_ + 64, .d = p_}),
+      "b");
 }
 
 TEST_F(AliasingTest, InputsThatAreNotReadMayOverlap) {
@@ -83,12 +83,11 @@ TEST_F(AliasingTest, InputsThatAreNotReadMayOverlap) {
                                 .b = Packed(kF32, "kn", {4, 4}),
                                 .c = Packed(kF32, "mn", {4, 4}),
                                 .d = Packed(kF32, "mn", {4, 4})};
-  EXPECT_TRUE(CheckAliasing(product, {.a = p_ + 64,
-                                      .b = p_ + 64,
-                                      .c = p_ + 3,
-                                      .d = p_,
-                                      .beta = kZero})
-                  .ok());
+  EXPECT_TRUE(
+      CheckAliasing(
+          product,
+          {.a = p_ + 64, .b = p_ + 64, .c = p_ + 3, .d = p_, .beta = kZero})
+          .ok());
 }
 
 TEST_F(AliasingTest, ContractionMayAccumulateInPlaceOnly) {

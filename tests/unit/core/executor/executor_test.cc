@@ -18,9 +18,8 @@ PlanKey KeyOf(const PermutationProblem& problem) {
 
 TEST(ExecutorTest, LaunchesThePlannedKernelWithItsWorkspace) {
   int launches = 0;
-  FakeBackend backend({{.name = "only",
-                        .workspace_bytes = 512,
-                        .launch_count = &launches}});
+  FakeBackend backend(
+      {{.name = "only", .workspace_bytes = 512, .launch_count = &launches}});
   const Plan plan = MakePlan(backend, KeyOf(Transpose())).value();
   const Buffer scratch =
       Buffer::Allocate(backend.memory(), plan.workspace_bytes).value();

@@ -21,9 +21,7 @@ constexpr int64_t kMiB = 1024 * kKiB;
 
 class PoolResourceTest : public ::testing::Test {
  protected:
-  Buffer Take(int64_t bytes) {
-    return Buffer::Allocate(pool_, bytes).value();
-  }
+  Buffer Take(int64_t bytes) { return Buffer::Allocate(pool_, bytes).value(); }
   int64_t upstream_count() const {
     return tracking_.statistics().allocation_count;
   }

@@ -81,8 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 TEST_P(ResourceConformance, MemoryIsAlignedAndWritable) {
-  for (const int64_t bytes : {int64_t{1}, int64_t{255}, int64_t{4097},
-                              2 * kMiB, 2 * kMiB + 1, 5 * kMiB}) {
+  for (const int64_t bytes : {int64_t{1}, int64_t{255}, int64_t{4097}, 2 * kMiB,
+                              2 * kMiB + 1, 5 * kMiB}) {
     SCOPED_TRACE(bytes);
     const auto buffer = Buffer::Allocate(resource_, bytes);
     ASSERT_TRUE(buffer.ok()) << buffer.status();
@@ -100,9 +100,9 @@ TEST_P(ResourceConformance, NothingIsAnEmptyBuffer) {
 }
 
 TEST_P(ResourceConformance, TooMuchIsRefusedAndChangesNothing) {
-  for (const int64_t bytes : {std::numeric_limits<int64_t>::max(),
-                              std::numeric_limits<int64_t>::max() - 4096,
-                              int64_t{1} << 62}) {
+  for (const int64_t bytes :
+       {std::numeric_limits<int64_t>::max(),
+        std::numeric_limits<int64_t>::max() - 4096, int64_t{1} << 62}) {
     const auto buffer = Buffer::Allocate(resource_, bytes);
     EXPECT_EQ(buffer.status().code(), absl::StatusCode::kResourceExhausted);
     EXPECT_NE(buffer.status().message().find(std::to_string(bytes)),

@@ -51,11 +51,11 @@ TEST(ContractionTest, DifferentExtentsNameTheModeAndBoth) {
   desc = Product();
   desc.c = std::nullopt;
   desc.d = Packed(kF32, "mn", {2, 5});
-  EXPECT_THAT(Validate(desc), IsInvalid("MODE_EXTENT_MISMATCH",
-                                        "extent 3 in a but 2 in d"));
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MODE_EXTENT_MISMATCH", "extent 3 in a but 2 in d"));
   desc.d = Packed(kF32, "mn", {3, 6});
-  EXPECT_THAT(Validate(desc), IsInvalid("MODE_EXTENT_MISMATCH",
-                                        "extent 5 in b but 6 in d"));
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MODE_EXTENT_MISMATCH", "extent 5 in b but 6 in d"));
 }
 
 TEST(ContractionTest, OutputModeInNeitherInputIsRefused) {
@@ -106,9 +106,8 @@ TEST(ContractionTest, OutputThatOverlapsItselfIsRefused) {
 TEST(ContractionTest, OtherTypesNameTheNearestRows) {
   ContractionDesc desc = Product();
   desc.compute_type = ComputeType::kFloat64;
-  EXPECT_THAT(
-      Validate(desc),
-      IsUnsupported("nearest: (float32, float32, float32) in float32"));
+  EXPECT_THAT(Validate(desc),
+              IsUnsupported("nearest: (float32, float32, float32) in float32"));
 }
 
 }  // namespace

@@ -36,11 +36,12 @@ TEST(ElementwiseTest, InputsMayPermuteAndBroadcast) {
 TEST(ElementwiseTest, ModeThatTheOutputLacksIsRefused) {
   for (const char* operand : {"a", "b", "c"}) {
     ElementwiseDesc desc = Trinary();
-    (*operand == 'a' ? desc.a : *operand == 'b' ? *desc.b : desc.c) =
-        Packed(kF32, "ik", {3, 2});
-    EXPECT_THAT(Validate(desc),
-                IsInvalid("MODE_NOT_IN_OUTPUT",
-                          std::string("mode 'k' of ") + operand));
+    (*operand == 'a'   ? desc.a
+     : *operand == 'b' ? *desc.b
+                       : desc.c) = Packed(kF32, "ik", {3, 2});
+    EXPECT_THAT(
+        Validate(desc),
+        IsInvalid("MODE_NOT_IN_OUTPUT", std::string("mode 'k' of ") + operand));
   }
 }
 
@@ -63,8 +64,8 @@ TEST(ElementwiseTest, DifferentExtentsNameTheModeAndBoth) {
 TEST(ElementwiseTest, OutputOfAnotherTypeThanTheLastInputIsRefused) {
   ElementwiseDesc desc = Trinary();
   desc.d.element_type = ElementType::kFloat16;
-  EXPECT_THAT(Validate(desc), IsInvalid("ADDEND_MISMATCH",
-                                        "c is float32 but d is float16"));
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("ADDEND_MISMATCH", "c is float32 but d is float16"));
 }
 
 TEST(ElementwiseTest, OrderedOperatorsOnComplexAreRefused) {

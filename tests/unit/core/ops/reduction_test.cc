@@ -34,8 +34,7 @@ TEST(ReductionTest, BroadcastIsRefused) {
   ReductionDesc desc = RowSums();
   desc.c = std::nullopt;
   desc.d = Packed(kF32, "kix", {5, 3, 2});
-  EXPECT_THAT(Validate(desc),
-              IsInvalid("MODE_NOT_IN_OUTPUT", "mode 'x' of d"));
+  EXPECT_THAT(Validate(desc), IsInvalid("MODE_NOT_IN_OUTPUT", "mode 'x' of d"));
 }
 
 TEST(ReductionTest, DifferentExtentsNameTheModeAndBoth) {
@@ -56,11 +55,11 @@ TEST(ReductionTest, AddendMustBeLikeTheOutput) {
   EXPECT_THAT(Validate(desc),
               IsInvalid("ADDEND_MISMATCH", "c has modes ('i', 'k')"));
   desc.c = Packed(kF32, "ki", {5, 2});
-  EXPECT_THAT(Validate(desc), IsInvalid("MODE_EXTENT_MISMATCH",
-                                        "extent 2 in c but 3 in d"));
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("MODE_EXTENT_MISMATCH", "extent 2 in c but 3 in d"));
   desc.c = Packed(ElementType::kFloat64, "ki", {5, 3});
-  EXPECT_THAT(Validate(desc), IsInvalid("ADDEND_MISMATCH",
-                                        "c is float64 but d is float32"));
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("ADDEND_MISMATCH", "c is float64 but d is float32"));
 }
 
 TEST(ReductionTest, OrderedOperatorsOnComplexAreRefused) {

@@ -12,10 +12,10 @@ namespace tensord::test {
 /// Matches a status by code, reason and a part of its message.
 inline auto IsRefusal(absl::StatusCode code, const std::string& reason,
                       const std::string& message) {
+  using absl::Status;
   using ::testing::AllOf;
   using ::testing::HasSubstr;
   using ::testing::ResultOf;
-  using absl::Status;
   return AllOf(
       ResultOf(
           "code", [](const Status& s) { return s.code(); }, code),

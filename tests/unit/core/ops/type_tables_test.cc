@@ -38,10 +38,10 @@ TEST(TypeTablesTest, EveryIntegerTypeHasOneRowEach) {
   EXPECT_EQ(ElementwiseTypeTable().size(), 11u + 6);
   EXPECT_EQ(ReductionTypeTable().size(), 8u + 6);
   EXPECT_EQ(ContractionTypeTable().size(), 16u + 6);
-  EXPECT_TRUE(ValidateContractionTypes({ElementType::kBool, ElementType::kBool,
-                                        ElementType::kBool,
-                                        ComputeType::kInteger})
-                  .ok());
+  EXPECT_TRUE(
+      ValidateContractionTypes({ElementType::kBool, ElementType::kBool,
+                                ElementType::kBool, ComputeType::kInteger})
+          .ok());
 }
 
 TEST(TypeTablesTest, NoRowOccursTwice) {

@@ -24,9 +24,8 @@ PlanKey KeyOf(int64_t rows) {
 
 /// A plan that can be told from others by its workspace.
 Plan PlanWith(int64_t workspace_bytes) {
-  return {.problem = Transpose(),
-          .kernel = {},
-          .workspace_bytes = workspace_bytes};
+  return {
+      .problem = Transpose(), .kernel = {}, .workspace_bytes = workspace_bytes};
 }
 
 std::shared_ptr<const Plan> Get(PlanCache& cache, int64_t rows) {
@@ -61,10 +60,9 @@ TEST(PlanCacheTest, EverythingInTheKeyTellsPlansApart) {
   keys[5].deterministic = true;
   PlanCache cache(1000);
   for (size_t i = 0; i < keys.size(); ++i) {
-    const auto lookup =
-        cache.GetOrMake(keys[i], [&]() -> absl::StatusOr<Plan> {
-          return PlanWith(static_cast<int64_t>(i));
-        });
+    const auto lookup = cache.GetOrMake(keys[i], [&]() -> absl::StatusOr<Plan> {
+      return PlanWith(static_cast<int64_t>(i));
+    });
     EXPECT_FALSE(lookup->hit) << i;
     EXPECT_EQ(lookup->plan->workspace_bytes, static_cast<int64_t>(i));
     for (size_t j = 0; j < i; ++j) EXPECT_FALSE(keys[i] == keys[j]);

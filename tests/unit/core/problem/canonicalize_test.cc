@@ -78,12 +78,11 @@ TEST(CanonicalizeTest, ContractionsThatDifferInLabelsAndOrderAreEqual) {
 
 // B1.7
 TEST(CanonicalizeTest, ModesThatStayTogetherFuse) {
-  const PermutationProblem three = Canonicalize(
-      PermutationDesc{.a = Packed(kF32, "abc", {4, 5, 6}),
-                      .d = Packed(kF32, "cab", {6, 4, 5})});
-  const PermutationProblem two =
-      Canonicalize(PermutationDesc{.a = Packed(kF32, "ij", {20, 6}),
-                                   .d = Packed(kF32, "ji", {6, 20})});
+  const PermutationProblem three =
+      Canonicalize(PermutationDesc{.a = Packed(kF32, "abc", {4, 5, 6}),
+                                   .d = Packed(kF32, "cab", {6, 4, 5})});
+  const PermutationProblem two = Canonicalize(PermutationDesc{
+      .a = Packed(kF32, "ij", {20, 6}), .d = Packed(kF32, "ji", {6, 20})});
   EXPECT_EQ(three, two);
   EXPECT_EQ(three.modes.size(), 2u);
   EXPECT_EQ(three.modes[0].strides[PermutationProblem::kD], 1);

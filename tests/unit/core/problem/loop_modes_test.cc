@@ -35,7 +35,8 @@ Modes2 RandomModes(std::mt19937& rng) {
   int64_t stride = 1;
   for (size_t i = 0; i < count; ++i) {
     const auto extent = static_cast<int64_t>(1 + rng() % 4);
-    modes.push_back({extent, {static_cast<int64_t>(rng() % 3) * stride, stride}});
+    modes.push_back(
+        {extent, {static_cast<int64_t>(rng() % 3) * stride, stride}});
     stride *= extent + static_cast<int64_t>(rng() % 5 == 0);
   }
   std::shuffle(modes.begin(), modes.end(), rng);

@@ -94,8 +94,8 @@ TEST(GemmContractionTest, EveryMixOfCopiesAndLoopsGivesTheSameIntegers) {
     const std::vector<int32_t> b = RandomElements(desc.b, rng);
     std::vector<int32_t> expected = RandomElements(desc.d, rng);
     std::vector<int32_t> actual = expected;
-    ContractionOperands operands{.a = a.data(), .b = b.data(),
-                                 .alpha = {3, 0}, .beta = {-2, 0}};
+    ContractionOperands operands{
+        .a = a.data(), .b = b.data(), .alpha = {3, 0}, .beta = {-2, 0}};
     operands.c = operands.d = expected.data();
     Launch(*reference, problem, operands);
     operands.c = operands.d = actual.data();
@@ -132,8 +132,8 @@ TEST(GemmContractionTest, FullContractionsDoNotDependOnTheThreads) {
   std::vector<float> results;
   for (const int thread_count : {1, 2, 5}) {
     ThreadPool threads(thread_count);
-    const auto kernel = CreateGemmContraction(
-        threads, blas, {.thread_count = thread_count});
+    const auto kernel =
+        CreateGemmContraction(threads, blas, {.thread_count = thread_count});
     float d = 0;
     Launch(*kernel, problem, {.a = a.data(), .b = b.data(), .d = &d});
     results.push_back(d);
@@ -160,7 +160,10 @@ TEST(GemmContractionTest, BlocksOfThinProductsCoverAllOfIt) {
       const std::vector<float> a(m * k, 2.0f), b(k * n, 3.0f);
       std::vector<float> d(m * n, 1.0f);
       Launch(*kernel, problem,
-             {.a = a.data(), .b = b.data(), .c = d.data(), .d = d.data(),
+             {.a = a.data(),
+              .b = b.data(),
+              .c = d.data(),
+              .d = d.data(),
               .beta = kOne});
       const float expected = 6.0f * static_cast<float>(k) + 1.0f;
       ASSERT_EQ(std::count(d.begin(), d.end(), expected), m * n);

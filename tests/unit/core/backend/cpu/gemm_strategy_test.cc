@@ -57,9 +57,15 @@ TEST(GemmStrategyTest, PlainMatricesAreMultipliedWhereTheyAre) {
   const GemmStrategy s = ChooseGemmStrategy(
       Problem("ik", "kj", "ij", {{'i', 200}, {'j', 300}, {'k', 400}}), {});
   EXPECT_FALSE(s.a.needed || s.b.needed || s.d.needed);
-  EXPECT_EQ(s.product, (MatrixProduct{.m = 200, .n = 300, .k = 400, .a_m = 1,
-                                      .a_k = 200, .b_k = 1, .b_n = 400,
-                                      .d_m = 1, .d_n = 200}));
+  EXPECT_EQ(s.product, (MatrixProduct{.m = 200,
+                                      .n = 300,
+                                      .k = 400,
+                                      .a_m = 1,
+                                      .a_k = 200,
+                                      .b_k = 1,
+                                      .b_n = 400,
+                                      .d_m = 1,
+                                      .d_n = 200}));
   EXPECT_TRUE(s.loops.empty());
   EXPECT_TRUE(s.k_loops.empty());
   EXPECT_EQ(s.k_parts, 1);
@@ -67,8 +73,9 @@ TEST(GemmStrategyTest, PlainMatricesAreMultipliedWhereTheyAre) {
 
 TEST(GemmStrategyTest, NeighbouringModesFoldIntoOneMatrix) {
   const GemmStrategy s = ChooseGemmStrategy(
-      Problem("ijkl", "klmn", "ijmn",
-              {{'i', 20}, {'j', 30}, {'k', 25}, {'l', 15}, {'m', 12}, {'n', 35}}),
+      Problem(
+          "ijkl", "klmn", "ijmn",
+          {{'i', 20}, {'j', 30}, {'k', 25}, {'l', 15}, {'m', 12}, {'n', 35}}),
       {});
   EXPECT_FALSE(s.a.needed || s.b.needed || s.d.needed);
   EXPECT_EQ(s.product.m, 600);
@@ -78,9 +85,10 @@ TEST(GemmStrategyTest, NeighbouringModesFoldIntoOneMatrix) {
 
 TEST(GemmStrategyTest, SplitRowsAreLoopedOverRatherThanCopied) {
   // d's rows a and c lie around its column b.
-  const GemmStrategy s = ChooseGemmStrategy(
-      Problem("akc", "kb", "abc", {{'a', 96}, {'b', 84}, {'c', 300}, {'k', 96}}),
-      {});
+  const GemmStrategy s =
+      ChooseGemmStrategy(Problem("akc", "kb", "abc",
+                                 {{'a', 96}, {'b', 84}, {'c', 300}, {'k', 96}}),
+                         {});
   EXPECT_FALSE(s.a.needed || s.b.needed || s.d.needed);
   EXPECT_EQ(s.product.m, 96);
   EXPECT_EQ(s.product.n, 84);
@@ -93,8 +101,7 @@ TEST(GemmStrategyTest, BatchModesAreLoopedOver) {
       Problem("ikz", "kjz", "ijz", {{'i', 64}, {'j', 64}, {'k', 64}, {'z', 9}}),
       {});
   ASSERT_EQ(s.loops.size(), 1);
-  EXPECT_EQ(s.loops[0],
-            (LoopMode<3>{9, {64 * 64, 64 * 64, 64 * 64}}));
+  EXPECT_EQ(s.loops[0], (LoopMode<3>{9, {64 * 64, 64 * 64, 64 * 64}}));
 }
 
 TEST(GemmStrategyTest, OperandsStoredInOtherTypesAreCopied) {
@@ -151,8 +158,8 @@ TEST(GemmStrategyTest, LinesFurtherApartThanBlasCanSayAreLoopedOver) {
 }
 
 TEST(GemmStrategyTest, DearCopiesMakeLoopsAndCheapOnesDoNot) {
-  const ContractionProblem problem =
-      Problem("akc", "kb", "abc", {{'a', 24}, {'b', 20}, {'c', 400}, {'k', 24}});
+  const ContractionProblem problem = Problem(
+      "akc", "kb", "abc", {{'a', 24}, {'b', 20}, {'c', 400}, {'k', 24}});
   const GemmStrategy looped =
       ChooseGemmStrategy(problem, {.bytes_per_ns = 0.001});
   EXPECT_FALSE(looped.a.needed || looped.b.needed || looped.d.needed);

@@ -1,0 +1,121 @@
+// Tells ThreadSanitizer what absl::Mutex does.
+//
+// The system's Abseil is built without the sanitizer, so that every access it
+// orders would look like a race. The functions below stand in front of the
+// library's, call them, and report what they establish. Linked into tests of
+// builds with -fsanitize=thread only.
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "absl/base/config.h"
+#include "absl/synchronization/mutex.h"
+
+extern "C" {
+void __tsan_acquire(void* address);
+void __tsan_release(void* address);
+void AnnotateIgnoreReadsBegin(const char* file, int line);
+void AnnotateIgnoreReadsEnd(const char* file, int line);
+}
+
+#define TENSORD_STRING_OF_INNER(x) #x
+#define TENSORD_STRING_OF(x) TENSORD_STRING_OF_INNER(x)
+
+namespace {
+
+/// The library's own function by the part of its mangled name that follows the
+/// namespace.
+template <typename Function>
+Function* Real(const std::string& name) {
+  const std::string space =
+      TENSORD_STRING_OF(ABSL_OPTION_INLINE_NAMESPACE_NAME);
+  const std::string mangled =
+      (name.ends_with("EvalEv") ? "_ZNK4absl" : "_ZN4absl") +
+      std::to_string(space.size()) + space + name;
+  void* const found = dlsym(RTLD_NEXT, mangled.c_str());
+  if (found == nullptr) std::abort();
+  return reinterpret_cast<Function*>(found);
+}
+
+}  // namespace
+
+namespace absl {
+ABSL_NAMESPACE_BEGIN
+
+void Mutex::Lock() {
+  static const auto real = Real<void(Mutex*)>("5Mutex4LockEv");
+  real(this);
+  __tsan_acquire(this);
+}
+
+void Mutex::Unlock() {
+  static const auto real = Real<void(Mutex*)>("5Mutex6UnlockEv");
+  __tsan_release(this);
+  real(this);
+}
+
+bool Mutex::TryLock() {
+  static const auto real = Real<bool(Mutex*)>("5Mutex7TryLockEv");
+  const bool locked = real(this);
+  if (locked) __tsan_acquire(this);
+  return locked;
+}
+
+void Mutex::ReaderLock() {
+  static const auto real = Real<void(Mutex*)>("5Mutex10ReaderLockEv");
+  real(this);
+  __tsan_acquire(this);
+}
+
+void Mutex::ReaderUnlock() {
+  static const auto real = Real<void(Mutex*)>("5Mutex12ReaderUnlockEv");
+  __tsan_release(this);
+  real(this);
+}
+
+void Mutex::Await(const Condition& condition) {
+  static const auto real =
+      Real<void(Mutex*, const Condition&)>("5Mutex5AwaitERKNS0_9ConditionE");
+  __tsan_release(this);
+  real(this, condition);
+  __tsan_acquire(this);
+}
+
+bool Mutex::AwaitWithTimeout(const Condition& condition, Duration timeout) {
+  static const auto real = Real<bool(Mutex*, const Condition&, Duration)>(
+      "5Mutex16AwaitWithTimeoutERKNS0_9ConditionENS0_8DurationE");
+  __tsan_release(this);
+  const bool holds = real(this, condition, timeout);
+  __tsan_acquire(this);
+  return holds;
+}
+
+bool Mutex::AwaitWithDeadline(const Condition& condition, Time deadline) {
+  static const auto real = Real<bool(Mutex*, const Condition&, Time)>(
+      "5Mutex17AwaitWithDeadlineERKNS0_9ConditionENS0_4TimeE");
+  __tsan_release(this);
+  const bool holds = real(this, condition, deadline);
+  __tsan_acquire(this);
+  return holds;
+}
+
+void Mutex::LockWhen(const Condition& condition) {
+  static const auto real =
+      Real<void(Mutex*, const Condition&)>("5Mutex8LockWhenERKNS0_9ConditionE");
+  real(this, condition);
+  __tsan_acquire(this);
+}
+
+// Whoever unlocks evaluates the conditions of those who wait, after it has
+// reported its release: under the lock, but not so that the sanitizer can see.
+bool Condition::Eval() const {
+  static const auto real = Real<bool(const Condition*)>("9Condition4EvalEv");
+  AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+  const bool holds = real(this);
+  AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+  return holds;
+}
+
+ABSL_NAMESPACE_END
+}  // namespace absl
