@@ -32,8 +32,7 @@ absl::Status ValidateId(absl::string_view id) {
 
 absl::Status NoSuchTensor(absl::string_view name) {
   return core::NotFound("TENSOR_NOT_FOUND", "tensor '",
-                        name.substr(0, kMaxShownName),
-                        "' does not exist");
+                        name.substr(0, kMaxShownName), "' does not exist");
 }
 
 }  // namespace

@@ -51,7 +51,8 @@ class Session {
   absl::StatusOr<std::shared_ptr<StoredTensor>> Add(absl::string_view tensor_id,
                                                     core::TensorDesc desc);
 
-  /// Errors  NOT_FOUND, also for tensors of other sessions; INVALID_ARGUMENT: not
+  /// Errors  NOT_FOUND, also for tensors of other sessions; INVALID_ARGUMENT:
+  /// not
   ///         a tensor name.
   absl::StatusOr<std::shared_ptr<StoredTensor>> Find(
       absl::string_view tensor_name) const;

@@ -589,7 +589,9 @@ TEST_F(RpcConformance, DownloadRefusesWhatIsNotThere) {
 }
 
 TEST_F(RpcConformance, DownloadOfATensorWrittenMeanwhileIsAborted) {
-  const std::string name = Filled({1 << 21});
+  // Larger than what connections buffer: the server is still sending.
+  constexpr int64_t kExtent = 6 << 20;
+  const std::string name = Filled({kExtent});
   v1::DownloadTensorRequest request;
   request.set_tensor(name);
   grpc::ClientContext context;
@@ -598,7 +600,7 @@ TEST_F(RpcConformance, DownloadOfATensorWrittenMeanwhileIsAborted) {
   ASSERT_TRUE(reader->Read(&chunk));
   v1::PermuteRequest write;
   write.set_session(session_);
-  *write.mutable_a() = Named(Filled({1 << 21}), {1});
+  *write.mutable_a() = Named(Filled({kExtent}), {1});
   *write.mutable_d() = New({1});
   write.mutable_d()->set_tensor(name);
   ASSERT_THAT(Permute(write), IsOk());

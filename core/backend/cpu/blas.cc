@@ -42,15 +42,14 @@ absl::StatusOr<std::unique_ptr<const Blas>> Blas::Load(
     return Error(absl::StatusCode::kUnavailable, "BLAS_NOT_FOUND", dlerror());
   }
   std::unique_ptr<Blas> blas(new Blas);
-  auto& [s, d, c, z] = blas->routines_;
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_sgemm", s.gemm));
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_dgemm", d.gemm));
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_cgemm", c.gemm));
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_zgemm", z.gemm));
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_sgemv", s.gemv));
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_dgemv", d.gemv));
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_cgemv", c.gemv));
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_zgemv", z.gemv));
+  auto& [s, d, c, z] = blas->gemm_;
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_sgemm", s.call));
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_dgemm", d.call));
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_cgemm", c.call));
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_zgemm", z.call));
+  auto& [sgemv, dgemv] = blas->gemv_;
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_sgemv", sgemv));
+  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_dgemv", dgemv));
   void (*set_num_threads)(int);
   char* (*get_corename)();
   char* (*get_config)();

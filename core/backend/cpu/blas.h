@@ -60,13 +60,13 @@ class Blas {
   };
   template <typename T>
   void Gemm(const GemmArguments<T>& g) const {
-    std::get<Routines<T>>(routines_).gemm(kByColumns, static_cast<int>(g.op_a),
-                                          static_cast<int>(g.op_b), g.m, g.n,
-                                          g.k, Passed(g.alpha), g.a, g.lda, g.b,
-                                          g.ldb, Passed(g.beta), g.c, g.ldc);
+    std::get<GemmRoutine<T>>(gemm_).call(kByColumns, static_cast<int>(g.op_a),
+                                         static_cast<int>(g.op_b), g.m, g.n,
+                                         g.k, Passed(g.alpha), g.a, g.lda, g.b,
+                                         g.ldb, Passed(g.beta), g.c, g.ldc);
   }
 
-  /// y += alpha * op(a) * x, where a is stored as rows x columns.
+  /// y += alpha * op(a) * x, where a is stored as rows x columns. Real only.
   template <typename T>
   struct GemvArguments {
     MatrixOp op;
@@ -81,10 +81,9 @@ class Blas {
   };
   template <typename T>
   void Gemv(const GemvArguments<T>& g) const {
-    const T one = 1;
-    std::get<Routines<T>>(routines_).gemv(
-        kByColumns, static_cast<int>(g.op), g.rows, g.columns, Passed(g.alpha),
-        g.a, g.lda, g.x, g.x_stride, Passed(one), g.y, g.y_stride);
+    std::get<GemvRoutine<T>>(gemv_)(kByColumns, static_cast<int>(g.op), g.rows,
+                                    g.columns, g.alpha, g.a, g.lda, g.x,
+                                    g.x_stride, T(1), g.y, g.y_stride);
   }
 
  private:
@@ -104,21 +103,25 @@ class Blas {
     }
   }
 
+  // A type of its own for each element type, also where signatures agree.
   template <typename T>
-  struct Routines {
-    void (*gemm)(int, int, int, int, int, int, Factor<T>, const void*, int,
+  struct GemmRoutine {
+    void (*call)(int, int, int, int, int, int, Factor<T>, const void*, int,
                  const void*, int, Factor<T>, void*, int);
-    void (*gemv)(int, int, int, int, Factor<T>, const void*, int, const void*,
-                 int, Factor<T>, void*, int);
   };
+  template <typename T>
+  using GemvRoutine = void (*)(int, int, int, int, T, const void*, int,
+                               const void*, int, T, void*, int);
 
   Blas() = default;
 
   std::string description_;
   std::string core_type_;
-  std::tuple<Routines<float>, Routines<double>, Routines<std::complex<float>>,
-             Routines<std::complex<double>>>
-      routines_;
+  std::tuple<GemmRoutine<float>, GemmRoutine<double>,
+             GemmRoutine<std::complex<float>>,
+             GemmRoutine<std::complex<double>>>
+      gemm_;
+  std::tuple<GemvRoutine<float>, GemvRoutine<double>> gemv_;
 };
 
 }  // namespace tensord::core

@@ -4,8 +4,8 @@
 #include <array>
 #include <cstddef>
 
-#include "core/backend/cpu/block_convert.h"
-#include "core/backend/cpu/tile_space.h"
+#include "core/backend/cpu/block/block_convert.h"
+#include "core/backend/cpu/block/tile_space.h"
 
 namespace tensord::core {
 namespace {

@@ -2,7 +2,7 @@
 // with the conversions that products cannot do.
 #pragma once
 
-#include "core/backend/cpu/contraction_arithmetic.h"
+#include "core/backend/cpu/block/contraction_arithmetic.h"
 #include "core/backend/cpu/thread_pool.h"
 #include "core/ops/scalar.h"
 #include "core/problem/loop_modes.h"

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/backend/cpu/block/tile_space.h"
 #include "core/backend/cpu/contraction_copy.h"
 #include "core/backend/cpu/matrix_product.h"
 #include "core/backend/cpu/permutation_blocked.h"
 #include "core/backend/cpu/reduction_pairwise.h"
-#include "core/backend/cpu/tile_space.h"
 #include "core/base/status.h"
 
 namespace tensord::core {

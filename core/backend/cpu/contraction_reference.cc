@@ -2,8 +2,8 @@
 
 #include <complex>
 
-#include "core/backend/cpu/contraction_arithmetic.h"
-#include "core/backend/cpu/tile_space.h"
+#include "core/backend/cpu/block/contraction_arithmetic.h"
+#include "core/backend/cpu/block/tile_space.h"
 
 namespace tensord::core {
 namespace {

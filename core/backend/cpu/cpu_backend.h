@@ -9,8 +9,8 @@
 namespace tensord::core {
 
 struct CpuOptions {
-  /// Threads for kernels, the caller's included. 0: one a core that this process
-  /// may run on.
+  /// Threads for kernels, the caller's included. 0: one a core that this
+  /// process may run on.
   int thread_count = 0;
   /// Memory the device says it has. 0: the machine's.
   int64_t memory_bytes = 0;

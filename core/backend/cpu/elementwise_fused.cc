@@ -1,6 +1,6 @@
 #include "core/backend/cpu/elementwise_fused.h"
 
-#include "core/backend/cpu/tile_operand.h"
+#include "core/backend/cpu/block/tile_operand.h"
 
 namespace tensord::core {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/backend/cpu/contraction_arithmetic.h"
+#include "core/backend/cpu/block/contraction_arithmetic.h"
 #include "core/problem/contraction_problem.h"
 
 namespace tensord::core {

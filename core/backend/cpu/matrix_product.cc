@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <complex>
+#include <concepts>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
-#include "core/backend/cpu/contraction_arithmetic.h"
-#include "core/backend/cpu/integer_block.h"
+#include "core/backend/cpu/block/contraction_arithmetic.h"
+#include "core/backend/cpu/block/integer_block.h"
 
 namespace tensord::core {
 namespace {
@@ -37,7 +39,10 @@ StoredMatrix Stored(int64_t rows, int64_t columns, int64_t row_stride,
 }
 
 /// y (d) as a matrix (a) times a vector (b): n is 1.
-template <typename T>
+///
+/// For real types only: some complex kernels of OpenBLAS read the vector beyond
+/// its last element.
+template <std::floating_point T>
 void MultiplyByVector(const Blas& blas, const MatrixProduct& p, T alpha,
                       const T* a, const T* b, T beta, T* d) {
   for (int64_t i = 0; i < p.m; ++i) {
@@ -68,14 +73,17 @@ void MultiplyPiece(const Blas& blas, MatrixProduct p, bool conj_a, bool conj_b,
   // BLAS writes columns: d by rows is d transposed, from b and a transposed.
   const bool by_columns =
       (p.d_m == 1 || p.m == 1) && (p.n == 1 || p.d_n >= p.m);
-  const bool is_vector = !conj_a && !conj_b && (p.m == 1 || p.n == 1);
+  constexpr bool kHasGemv = std::is_floating_point_v<T>;
+  const bool is_vector = kHasGemv && (p.m == 1 || p.n == 1);
   if (is_vector ? p.n != 1 : !by_columns) {
     std::swap(p.m, p.n);
     std::swap(a, b);
     std::swap(conj_a, conj_b);
     p = {p.m, p.n, p.k, p.b_n, p.b_k, p.a_k, p.a_m, p.d_n, p.d_m};
   }
-  if (is_vector) return MultiplyByVector(blas, p, alpha, a, b, beta, d);
+  if constexpr (kHasGemv) {
+    if (is_vector) return MultiplyByVector(blas, p, alpha, a, b, beta, d);
+  }
   const StoredMatrix stored_a = Stored(p.m, p.k, p.a_m, p.a_k, conj_a);
   const StoredMatrix stored_b = Stored(p.k, p.n, p.b_k, p.b_n, conj_b);
   blas.Gemm<T>({.op_a = stored_a.op,

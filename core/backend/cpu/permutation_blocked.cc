@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "core/backend/cpu/permutation_move.h"
-#include "core/backend/cpu/tile_operand.h"
+#include "core/backend/cpu/block/permutation_move.h"
+#include "core/backend/cpu/block/tile_operand.h"
 #include "core/base/status.h"
 
 namespace tensord::core {

@@ -1,8 +1,8 @@
 #include "core/backend/cpu/permutation_reference.h"
 
 #include "absl/strings/string_view.h"
-#include "core/backend/cpu/element_math.h"
-#include "core/backend/cpu/tile_space.h"
+#include "core/backend/cpu/block/element_math.h"
+#include "core/backend/cpu/block/tile_space.h"
 #include "core/base/status.h"
 
 namespace tensord::core {

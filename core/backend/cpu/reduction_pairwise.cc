@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/backend/cpu/row_tree.h"
-#include "core/backend/cpu/tile_operand.h"
+#include "core/backend/cpu/block/row_tree.h"
+#include "core/backend/cpu/block/tile_operand.h"
 #include "hwy/cache_control.h"
 
 namespace tensord::core {

@@ -13,7 +13,8 @@ namespace tensord::core {
 
 /// A fixed set of threads that help callers through loops.
 ///
-/// Threads  safe for concurrent use; concurrent loops share the threads. Waiting
+/// Threads  safe for concurrent use; concurrent loops share the threads.
+/// Waiting
 ///          blocks and never spins. A body may not start a loop itself.
 class ThreadPool {
  public:

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/backend/cpu/block_convert.h"
-#include "core/backend/cpu/block_operators.h"
-#include "core/backend/cpu/element_math.h"
-#include "core/backend/cpu/tile_space.h"
-#include "core/backend/cpu/transpose_block.h"
+#include "core/backend/cpu/block/block_convert.h"
+#include "core/backend/cpu/block/block_operators.h"
+#include "core/backend/cpu/block/element_math.h"
+#include "core/backend/cpu/block/tile_space.h"
+#include "core/backend/cpu/block/transpose_block.h"
 #include "core/base/element_type.h"
 #include "core/ops/scalar.h"
 #include "hwy/cache_control.h"

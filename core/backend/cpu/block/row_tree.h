@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "core/backend/cpu/block_operators.h"
+#include "core/backend/cpu/block/block_operators.h"
 
 namespace tensord::core {
 

@@ -1,12 +1,12 @@
-#include "core/backend/cpu/block_operators.h"
+#include "core/backend/cpu/block/block_operators.h"
 
 #include <algorithm>
 #include <array>
 #include <complex>
 #include <utility>
 
-#include "core/backend/cpu/block_simd.h"
-#include "core/backend/cpu/element_math.h"
+#include "core/backend/cpu/block/block_simd.h"
+#include "core/backend/cpu/block/element_math.h"
 
 namespace tensord::core {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "absl/container/inlined_vector.h"
+#include "core/backend/cpu/block/tile_space.h"
 #include "core/backend/cpu/thread_pool.h"
-#include "core/backend/cpu/tile_space.h"
 #include "core/problem/permutation_problem.h"
 
 namespace tensord::core {

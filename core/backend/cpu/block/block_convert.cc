@@ -1,13 +1,13 @@
-#include "core/backend/cpu/block_convert.h"
+#include "core/backend/cpu/block/block_convert.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
 
-#include "core/backend/cpu/block_simd.h"
-#include "core/backend/cpu/element_math.h"
-#include "core/backend/cpu/transpose_block.h"
+#include "core/backend/cpu/block/block_simd.h"
+#include "core/backend/cpu/block/element_math.h"
+#include "core/backend/cpu/block/transpose_block.h"
 
 namespace tensord::core {
 namespace {

@@ -1,6 +1,6 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "core/backend/cpu/integer_block.cc"
-#include "core/backend/cpu/integer_block.h"
+#define HWY_TARGET_INCLUDE "core/backend/cpu/block/integer_block.cc"
+#include "core/backend/cpu/block/integer_block.h"
 
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"

@@ -1,10 +1,10 @@
-#include "core/backend/cpu/permutation_move.h"
+#include "core/backend/cpu/block/permutation_move.h"
 
 #include <algorithm>
 #include <array>
 #include <numeric>
 
-#include "core/backend/cpu/transpose_block.h"
+#include "core/backend/cpu/block/transpose_block.h"
 
 namespace tensord::core {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/backend/cpu/element_math.h"
+#include "core/backend/cpu/block/element_math.h"
 #include "core/base/element_type.h"
 
 namespace tensord::core {

@@ -1,6 +1,6 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "core/backend/cpu/block_simd.cc"
-#include "core/backend/cpu/block_simd.h"
+#define HWY_TARGET_INCLUDE "core/backend/cpu/block/block_simd.cc"
+#include "core/backend/cpu/block/block_simd.h"
 
 #include <cstddef>
 #include <limits>

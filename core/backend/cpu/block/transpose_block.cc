@@ -1,6 +1,6 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "core/backend/cpu/transpose_block.cc"
-#include "core/backend/cpu/transpose_block.h"
+#define HWY_TARGET_INCLUDE "core/backend/cpu/block/transpose_block.cc"
+#include "core/backend/cpu/block/transpose_block.h"
 
 #include <algorithm>
 #include <cstring>
