@@ -70,6 +70,10 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
     const absl::Status waited = co_await AwaitQueued(call, *found->session);
     if (!waited.ok()) co_return waited;
   }
+  // It has no memory yet when its creation still runs, or when the operation
+  // that should have written it failed.
+  const absl::Status allocated = tensor.Allocate();
+  if (!allocated.ok()) co_return allocated;
   const absl::Status begun = tensor.BeginUpload(first_header->offset_bytes);
   if (!begun.ok()) co_return begun;
   const absl::Cleanup end = [&tensor] { tensor.EndUpload(); };

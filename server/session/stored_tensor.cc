@@ -32,6 +32,7 @@ StoredTensor::StoredTensor(std::string name, std::string device,
 
 absl::Status StoredTensor::Allocate() {
   const int64_t bytes = desc_.offset_bytes() + desc_.span_bytes();
+  absl::MutexLock lock(&allocation_mutex_);
   if (tensor_.buffer.bytes() == bytes) return absl::OkStatus();
   TENSORD_ASSIGN_OR_RETURN(core::Buffer buffer,
                            core::Buffer::Allocate(*memory_, bytes));

@@ -44,8 +44,9 @@ class StoredTensor {
   /// Allocates the memory unless that has happened; zeroes it if the layout has
   /// gaps or an offset, which nobody would write.
   ///
-  /// Requires  no concurrent call; done before any access.
-  /// Errors    RESOURCE_EXHAUSTED.
+  /// Concurrent calls wait for the first; whoever accesses the contents has
+  /// called it before.
+  /// Errors  RESOURCE_EXHAUSTED.
   absl::Status Allocate();
 
   /// Address of the first element.
@@ -95,7 +96,8 @@ class StoredTensor {
   const std::string device_;
   const core::TensorDesc desc_;
   const std::shared_ptr<core::MemoryResource> memory_;
-  core::Tensor tensor_;
+  absl::Mutex allocation_mutex_;
+  core::Tensor tensor_;  // written once, under allocation_mutex_
 
   mutable absl::Mutex mutex_;
   TensorState contents_ ABSL_GUARDED_BY(mutex_) = TensorState::kEmpty;

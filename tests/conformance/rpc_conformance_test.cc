@@ -256,6 +256,27 @@ class RpcConformance : public ::testing::Test {
   std::string session_;
 };
 
+/// Holds the device's thread until Release().
+class Blocker final : public server::DeviceWorker::Job {
+ public:
+  explicit Blocker(server::DeviceWorker& worker) {
+    EXPECT_TRUE(worker.Add(~uint64_t{0}, this).ok());
+    started_.WaitForNotification();
+  }
+  void Release() {
+    release_.Notify();
+    done_.WaitForNotification();
+  }
+
+ private:
+  void Run(core::Stream&) override {
+    started_.Notify();
+    release_.WaitForNotification();
+    done_.Notify();
+  }
+  absl::Notification started_, release_, done_;
+};
+
 // ---- SessionService ---------------------------------------------------------
 
 TEST_F(RpcConformance, OpenSessionFillsInTheDefaults) {
@@ -495,6 +516,22 @@ TEST_F(RpcConformance, WrongChunksAreRefusedAndTheUploadResumes) {
   EXPECT_THAT(Upload({chunk(true, 2, 3), chunk(false, 5, 3)}, &response),
               IsOk());
   EXPECT_EQ(response.tensor().state(), v1::TENSOR_STATE_READY);
+  EXPECT_EQ(Values(name), v);
+}
+
+TEST_F(RpcConformance, UploadRightBehindACreationThatStillRunsArrives) {
+  Blocker blocker(server_.device().worker());
+  v1::CreateTensorRequest create = CreateRequest({2, 2}, {1, 4});
+  create.set_tensor_id("slow");
+  std::thread creator([&] { EXPECT_THAT(Create(create), IsOk()); });
+  while (server_.device().worker().statistics().queued_count < 1) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  const std::vector<float> v = {0, 1, 0, 0, 2, 3};
+  const std::string name = session_ + "/tensors/slow";
+  EXPECT_THAT(Upload({Chunk(name, 0, v)}), IsOk());
+  blocker.Release();
+  creator.join();
   EXPECT_EQ(Values(name), v);
 }
 
@@ -901,27 +938,6 @@ TEST_F(RpcConformance, RequestsOfOneSessionTakeEffectInOrder) {
   const std::vector<float> once = Values(session_ + "/tensors/step0");
   EXPECT_EQ(Values(session_ + "/tensors/step2"), once);
 }
-
-/// Holds the device's thread until Release().
-class Blocker final : public server::DeviceWorker::Job {
- public:
-  explicit Blocker(server::DeviceWorker& worker) {
-    EXPECT_TRUE(worker.Add(~uint64_t{0}, this).ok());
-    started_.WaitForNotification();
-  }
-  void Release() {
-    release_.Notify();
-    done_.WaitForNotification();
-  }
-
- private:
-  void Run(core::Stream&) override {
-    started_.Notify();
-    release_.WaitForNotification();
-    done_.Notify();
-  }
-  absl::Notification started_, release_, done_;
-};
 
 TEST_F(RpcConformance, DeadlineIsHonouredWhileQueued) {
   const std::string a = Filled({2, 2});
