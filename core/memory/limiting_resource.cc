@@ -31,9 +31,12 @@ absl::StatusOr<void*> LimitingResource::Allocate(int64_t bytes) {
 }
 
 void LimitingResource::Deallocate(void* pointer, int64_t bytes) {
+  {
+    // First, so that nobody is refused what is already free.
+    absl::MutexLock lock(&mutex_);
+    used_bytes_ -= RoundUp(bytes, kBufferAlignment);
+  }
   upstream_.Deallocate(pointer, bytes);
-  absl::MutexLock lock(&mutex_);
-  used_bytes_ -= RoundUp(bytes, kBufferAlignment);
 }
 
 int64_t LimitingResource::used_bytes() const {

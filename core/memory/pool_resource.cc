@@ -1,6 +1,7 @@
 #include "core/memory/pool_resource.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <iterator>
 
@@ -15,7 +16,7 @@ PoolResource::PoolResource(MemoryResource& upstream, const PoolOptions& options)
 PoolResource::~PoolResource() {
   Trim();
   absl::MutexLock lock(&mutex_);
-  assert(slabs_.empty());
+  assert(large_.slabs.empty() && small_.slabs.empty());
 }
 
 absl::StatusOr<void*> PoolResource::Allocate(int64_t bytes) {
@@ -24,47 +25,54 @@ absl::StatusOr<void*> PoolResource::Allocate(int64_t bytes) {
     return ResourceExhausted("MEMORY_LIMIT", "asked for ", bytes,
                              " bytes, more than any device has");
   }
-  const bool large = bytes >= options_.large_alignment;
-  const int64_t alignment = large ? options_.large_alignment : kBufferAlignment;
+  const int64_t alignment =
+      IsLarge(bytes) ? options_.large_alignment : kBufferAlignment;
   const int64_t rounded = RoundUp(bytes, kBufferAlignment);
   absl::MutexLock lock(&mutex_);
-  if (void* const pointer = TakeFit(rounded, alignment)) return pointer;
-  // Whole slabs keep the alignment of large requests for their successors.
-  const int64_t exact = RoundUp(rounded, alignment);
-  int64_t slab_bytes = std::max(exact, options_.slab_bytes);
-  absl::StatusOr<void*> slab = upstream_.Allocate(slab_bytes);
-  if (!slab.ok() && slab_bytes > exact) {
-    slab_bytes = exact;
-    slab = upstream_.Allocate(slab_bytes);
+  Arena& arena = ArenaOf(bytes);
+  if (void* const pointer = arena.TakeFit(rounded, alignment)) return pointer;
+  // A slab to grow by; else one of whole huge pages; else just what is needed,
+  // if need be in place of slabs that nobody uses.
+  const int64_t growth =
+      IsLarge(bytes) ? options_.slab_bytes
+                     : std::min(options_.slab_bytes, options_.small_slab_bytes);
+  const std::array<int64_t, 3> sizes = {
+      std::max(RoundUp(rounded, alignment), growth),
+      RoundUp(rounded, alignment), rounded};
+  absl::StatusOr<void*> slab;
+  int64_t slab_bytes = 0;
+  for (const bool released : {false, true}) {
+    if (released) ReleaseUnused();
+    for (const int64_t size : sizes) {
+      slab_bytes = size;
+      slab = upstream_.Allocate(slab_bytes);
+      if (slab.ok()) break;
+    }
+    if (slab.ok()) break;
   }
   if (!slab.ok()) {
-    ReleaseUnused();
-    slab = upstream_.Allocate(slab_bytes);
-  }
-  if (!slab.ok()) {
-    int64_t free_bytes = 0;
-    for (const auto& [start, size] : free_) free_bytes += size;
-    return Error(
-        slab.status().code(), ReasonOf(slab.status()),
-        absl::StrCat(slab.status().message(), "; the pool holds ", free_bytes,
-                     " more free bytes, in pieces too small"));
+    return Error(slab.status().code(), ReasonOf(slab.status()),
+                 absl::StrCat(slab.status().message(), "; the pool holds ",
+                              large_.free_bytes() + small_.free_bytes(),
+                              " more free bytes, in pieces too small"));
   }
   const auto start = static_cast<Address>(*slab);
-  slabs_.emplace(start, Slab{slab_bytes, 0});
-  AddFree(start, slab_bytes);
-  void* const pointer = TakeFit(rounded, alignment);
+  arena.slabs.emplace(start, Slab{slab_bytes, 0});
+  arena.AddFree(start, slab_bytes);
+  void* const pointer = arena.TakeFit(rounded, alignment);
   // An upstream whose slabs start elsewhere cannot give the large alignment.
-  return pointer != nullptr ? pointer : TakeFit(rounded, kBufferAlignment);
+  return pointer != nullptr ? pointer
+                            : arena.TakeFit(rounded, kBufferAlignment);
 }
 
-void* PoolResource::TakeFit(int64_t bytes, int64_t alignment) {
-  for (auto fit = free_by_size_.lower_bound({bytes, nullptr});
-       fit != free_by_size_.end(); ++fit) {
+void* PoolResource::Arena::TakeFit(int64_t bytes, int64_t alignment) {
+  for (auto fit = free_by_size.lower_bound({bytes, nullptr});
+       fit != free_by_size.end(); ++fit) {
     const auto [block_bytes, block] = *fit;
     const auto address = reinterpret_cast<int64_t>(block);
     const int64_t skipped = RoundUp(address, alignment) - address;
     if (skipped + bytes > block_bytes) continue;
-    RemoveFree(free_.find(block));
+    RemoveFree(free.find(block));
     const Address start = block + skipped;
     if (skipped > 0) AddFree(block, skipped);
     if (const int64_t rest = block_bytes - skipped - bytes; rest > 0) {
@@ -80,16 +88,17 @@ void PoolResource::Deallocate(void* pointer, int64_t bytes) {
   const auto start = static_cast<Address>(pointer);
   const int64_t rounded = RoundUp(bytes, kBufferAlignment);
   absl::MutexLock lock(&mutex_);
-  SlabOf(start)->second.used_bytes -= rounded;
-  AddFree(start, rounded);
+  Arena& arena = ArenaOf(bytes);
+  arena.SlabOf(start)->second.used_bytes -= rounded;
+  arena.AddFree(start, rounded);
 }
 
-void PoolResource::AddFree(Address start, int64_t bytes) {
+void PoolResource::Arena::AddFree(Address start, int64_t bytes) {
   // Merge with the free neighbours, but never across two slabs.
   const auto slab = SlabOf(start);
   const Address slab_end = slab->first + slab->second.bytes;
-  const auto after = free_.lower_bound(start);
-  if (after != free_.begin()) {
+  const auto after = free.lower_bound(start);
+  if (after != free.begin()) {
     const auto before = std::prev(after);
     if (before->first >= slab->first &&
         before->first + before->second == start) {
@@ -98,35 +107,47 @@ void PoolResource::AddFree(Address start, int64_t bytes) {
       RemoveFree(before);
     }
   }
-  if (after != free_.end() && after->first < slab_end &&
+  if (after != free.end() && after->first < slab_end &&
       after->first == start + bytes) {
     bytes += after->second;
     RemoveFree(after);
   }
-  free_.emplace(start, bytes);
-  free_by_size_.emplace(bytes, start);
+  free.emplace(start, bytes);
+  free_by_size.emplace(bytes, start);
 }
 
-void PoolResource::RemoveFree(std::map<Address, int64_t>::iterator block) {
-  free_by_size_.erase({block->second, block->first});
-  free_.erase(block);
+void PoolResource::Arena::RemoveFree(
+    std::map<Address, int64_t>::iterator block) {
+  free_by_size.erase({block->second, block->first});
+  free.erase(block);
 }
 
 std::map<PoolResource::Address, PoolResource::Slab>::iterator
-PoolResource::SlabOf(Address address) {
-  return std::prev(slabs_.upper_bound(address));
+PoolResource::Arena::SlabOf(Address address) {
+  return std::prev(slabs.upper_bound(address));
 }
 
-void PoolResource::ReleaseUnused() {
-  for (auto slab = slabs_.begin(); slab != slabs_.end();) {
+void PoolResource::Arena::ReleaseUnused(MemoryResource& upstream) {
+  for (auto slab = slabs.begin(); slab != slabs.end();) {
     if (slab->second.used_bytes > 0) {
       ++slab;
       continue;
     }
-    RemoveFree(free_.find(slab->first));
-    upstream_.Deallocate(slab->first, slab->second.bytes);
-    slab = slabs_.erase(slab);
+    RemoveFree(free.find(slab->first));
+    upstream.Deallocate(slab->first, slab->second.bytes);
+    slab = slabs.erase(slab);
   }
+}
+
+int64_t PoolResource::Arena::free_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [start, size] : free) bytes += size;
+  return bytes;
+}
+
+void PoolResource::ReleaseUnused() {
+  large_.ReleaseUnused(upstream_);
+  small_.ReleaseUnused(upstream_);
 }
 
 void PoolResource::Trim() {
@@ -137,7 +158,9 @@ void PoolResource::Trim() {
 int64_t PoolResource::reserved_bytes() const {
   absl::MutexLock lock(&mutex_);
   int64_t bytes = 0;
-  for (const auto& [start, slab] : slabs_) bytes += slab.bytes;
+  for (const Arena* arena : {&large_, &small_}) {
+    for (const auto& [start, slab] : arena->slabs) bytes += slab.bytes;
+  }
   return bytes;
 }
 

@@ -15,7 +15,10 @@ namespace tensord::core {
 
 struct PoolOptions {
   /// The pool grows by slabs of this size, or of the request's when larger.
-  int64_t slab_bytes = int64_t{256} << 20;
+  int64_t slab_bytes = int64_t{64} << 20;
+  /// The same for requests below large_alignment, which have slabs of their
+  /// own: a small tensor must not keep a large slab from others.
+  int64_t small_slab_bytes = int64_t{4} << 20;
   /// Requests of at least this size start at a multiple of it, for huge pages.
   int64_t large_alignment = int64_t{2} << 20;
 };
@@ -32,7 +35,8 @@ class PoolResource final : public MemoryResource {
   /// Requires that everything was given back.
   ~PoolResource() override;
 
-  /// Errors  as upstream's, with the pool's own free bytes added.
+  /// Errors  as upstream's, with the bytes asked for and the pool's own free
+  ///         bytes added.
   absl::StatusOr<void*> Allocate(int64_t bytes) override;
   void Deallocate(void* pointer, int64_t bytes) override;
 
@@ -48,24 +52,36 @@ class PoolResource final : public MemoryResource {
     int64_t bytes;
     int64_t used_bytes;
   };
+  /// The slabs of one class of requests.
+  struct Arena {
+    std::map<Address, Slab> slabs;  // by first byte
+    // Free blocks, by address and by size. No two neighbours in a slab are
+    // free.
+    std::map<Address, int64_t> free;
+    std::set<std::pair<int64_t, Address>> free_by_size;
 
-  void* TakeFit(int64_t bytes, int64_t alignment)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AddFree(Address start, int64_t bytes)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RemoveFree(std::map<Address, int64_t>::iterator block)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+    /// A part of the smallest free block that holds one, or null.
+    void* TakeFit(int64_t bytes, int64_t alignment);
+    void AddFree(Address start, int64_t bytes);
+    void RemoveFree(std::map<Address, int64_t>::iterator block);
+    void ReleaseUnused(MemoryResource& upstream);
+    std::map<Address, Slab>::iterator SlabOf(Address address);
+    int64_t free_bytes() const;
+  };
+
+  bool IsLarge(int64_t bytes) const {
+    return bytes >= options_.large_alignment;
+  }
+  Arena& ArenaOf(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return IsLarge(bytes) ? large_ : small_;
+  }
   void ReleaseUnused() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::map<Address, Slab>::iterator SlabOf(Address address)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   MemoryResource& upstream_;
   const PoolOptions options_;
   mutable absl::Mutex mutex_;
-  std::map<Address, Slab> slabs_ ABSL_GUARDED_BY(mutex_);  // by first byte
-  // Free blocks, by address and by size. No two neighbours in a slab are free.
-  std::map<Address, int64_t> free_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::pair<int64_t, Address>> free_by_size_ ABSL_GUARDED_BY(mutex_);
+  Arena large_ ABSL_GUARDED_BY(mutex_);
+  Arena small_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tensord::core

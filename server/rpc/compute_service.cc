@@ -60,6 +60,7 @@ Task<absl::StatusOr<Response>> ComputeService::Compute(Call& call,
   const server::SessionUse use(*session);
   const auto asked = FromProto(request);
   if (!asked.ok()) co_return asked.status();
+  absl::ReleasableMutexLock order(&(*session)->order());
   auto operation = server::Operation::Prepare(context_.engine, *session, *asked,
                                               context_.limits.max_inline_bytes);
   absl::Status status = operation.status();
@@ -71,7 +72,9 @@ Task<absl::StatusOr<Response>> ComputeService::Compute(Call& call,
       return ran;
     };
     status = co_await OnDevice(call, (*session)->device().worker(),
-                               (*session)->number(), run);
+                               (*session)->number(), run, &order);
+  } else {
+    order.Release();
   }
   const absl::string_view name = server::NameOf(asked->kind);
   context_.statistics.CountOperation(name, NameOf(status.code()));

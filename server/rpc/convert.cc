@@ -48,12 +48,11 @@ absl::StatusOr<core::UnaryOperator> UnaryFrom(v1::UnaryOperator op) {
 
 absl::StatusOr<core::BinaryOperator> BinaryFrom(v1::BinaryOperator op,
                                                 absl::string_view field) {
-  if (op == v1::BINARY_OPERATOR_UNSPECIFIED ||
-      !v1::BinaryOperator_IsValid(op)) {
-    return core::InvalidArgument("OPERATOR_MISSING", field, " is ",
-                                 static_cast<int>(op),
-                                 ", wanted ADD, MUL, MAX or MIN");
+  if (op == v1::BINARY_OPERATOR_UNSPECIFIED) {
+    return core::InvalidArgument("OPERATOR_MISSING", field,
+                                 " is not given, wanted ADD, MUL, MAX or MIN");
   }
+  if (!v1::BinaryOperator_IsValid(op)) return UnknownEnum(field, op);
   return static_cast<core::BinaryOperator>(op - 1);
 }
 
@@ -109,6 +108,12 @@ absl::StatusOr<server::OutputRequest> OutputFrom(const v1::Output& output) {
     return core::InvalidArgument(
         "OUTPUT_AMBIGUOUS", "d names tensor '", d.tensor,
         "' and also says how to make a new one, wanted one of both");
+  }
+  if (output.inline_() && !output.tensor_id().empty()) {
+    return core::InvalidArgument("OUTPUT_AMBIGUOUS",
+                                 "d is inline and has the "
+                                 "tensor_id '",
+                                 output.tensor_id(), "', wanted one of both");
   }
   d.tensor_id = output.tensor_id();
   if (output.element_type() != v1::ELEMENT_TYPE_UNSPECIFIED) {

@@ -86,6 +86,10 @@ class Loop final : Tag {
     }
   }
 
+  /// From any thread: calls that begin from now on are refused.
+  void Refuse() { refuses_.store(true, std::memory_order_relaxed); }
+  bool refuses() const { return refuses_.load(std::memory_order_relaxed); }
+
   /// Waits for the last call to end, then has Run() return. gRPC's own shutdown
   /// does not wait for handlers that are busy elsewhere.
   /// Requires  no call can begin any more.
@@ -110,6 +114,7 @@ class Loop final : Tag {
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::atomic<Tag*> posted_ = nullptr;
   grpc::Alarm wake_;
+  std::atomic<bool> refuses_ = false;
   std::atomic<int> calls_ = 0;  // those still waited for included
 };
 

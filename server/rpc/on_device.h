@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "core/base/status.h"
 #include "server/engine/device_worker.h"
 #include "server/rpc/loop.h"
@@ -15,6 +16,9 @@ namespace tensord::rpc {
 
 /// Awaits `fn(stream)` on the device's thread, behind what `client` has queued;
 /// the handler goes on on its Loop. Yields the Status that fn returns.
+///
+/// `order`, when given, is released as soon as the work is queued, or cannot
+/// be.
 ///
 /// Errors  CANCELLED: the call ended before fn began, which never runs then.
 ///         RESOURCE_EXHAUSTED: the queue is full.
@@ -25,15 +29,21 @@ class [[nodiscard]] OnDevice final : server::DeviceWorker::Job, Call::Wait {
                 "GCC 12 would destroy this closure twice: give it a name");
 
  public:
-  OnDevice(Call& call, server::DeviceWorker& worker, uint64_t client, F&& fn)
-      : Wait(call), worker_(worker), client_(client), fn_(fn) {}
+  OnDevice(Call& call, server::DeviceWorker& worker, uint64_t client, F&& fn,
+           absl::ReleasableMutexLock* order = nullptr)
+      : Wait(call), worker_(worker), client_(client), fn_(fn), order_(order) {}
 
-  bool await_ready() const noexcept { return call_.cancelled(); }
+  bool await_ready() noexcept {
+    if (!call_.cancelled()) return false;
+    if (order_ != nullptr) order_->Release();
+    return true;
+  }
   bool await_suspend(std::coroutine_handle<> waiter) {
     // Suspended first: once queued, the job may be done at any moment. That it
     // is done shows on this Loop only, so not before this returns.
     Suspend(waiter);
     const absl::Status added = worker_.Add(client_, this);
+    if (order_ != nullptr) order_->Release();
     if (added.ok()) return true;
     result_ = added;
     Abandon();
@@ -56,9 +66,11 @@ class [[nodiscard]] OnDevice final : server::DeviceWorker::Job, Call::Wait {
   server::DeviceWorker& worker_;
   const uint64_t client_;
   F fn_;
+  absl::ReleasableMutexLock* const order_;
   std::optional<absl::Status> result_;
 };
 template <typename F>
-OnDevice(Call&, server::DeviceWorker&, uint64_t, F&&) -> OnDevice<F>;
+OnDevice(Call&, server::DeviceWorker&, uint64_t, F&&,
+         absl::ReleasableMutexLock* = nullptr) -> OnDevice<F>;
 
 }  // namespace tensord::rpc

@@ -3,12 +3,19 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/compute_service.h"
@@ -22,6 +29,29 @@ namespace {
 
 // Bounds the buffers of connections. Smaller ones make gRPC end calls.
 constexpr size_t kConnectionMemoryBytes = size_t{256} << 20;
+
+// How long new calls are refused before gRPC shuts down.
+constexpr absl::Duration kRefusal = absl::Milliseconds(300);
+
+/// OK when nobody answers at a Unix socket. gRPC itself would take the path
+/// away from a server that is there.
+absl::Status CheckUnused(absl::string_view address) {
+  if (!absl::ConsumePrefix(&address, "unix:")) return absl::OkStatus();
+  sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
+  if (address.empty() || address.size() >= sizeof(name.sun_path)) {
+    return core::InvalidArgument(
+        "ADDRESS_MALFORMED", "the path of unix:", address, " has ",
+        address.size(), " characters, wanted 1 to ", sizeof(name.sun_path) - 1);
+  }
+  std::memcpy(name.sun_path, address.data(), address.size());
+  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool answers = connect(probe, reinterpret_cast<const sockaddr*>(&name),
+                               sizeof(name)) == 0;
+  close(probe);
+  if (!answers) return absl::OkStatus();
+  return core::Error(absl::StatusCode::kUnavailable, "CANNOT_LISTEN",
+                     absl::StrCat("another server listens on unix:", address));
+}
 
 }  // namespace
 
@@ -51,6 +81,13 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   result->services_ = std::make_unique<Services>(context);
   Services& services = *result->services_;
 
+  for (const std::string& address : options.listen) {
+    const absl::Status unused = CheckUnused(address);
+    if (!unused.ok()) {
+      services.is_drained = true;
+      return unused;
+    }
+  }
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -104,6 +141,10 @@ void RpcServer::Drain(absl::Duration timeout) {
   if (services_->is_drained) return;
   services_->is_drained = true;
   services_->server->GetHealthCheckService()->SetServingStatus(false);
+  // gRPC ends calls that arrive during its shutdown as CANCELLED, which says
+  // nothing to clients. Those that come now hear UNAVAILABLE and go elsewhere.
+  services_->loops->Refuse();
+  absl::SleepFor(std::min(timeout, kRefusal));
   services_->loops->Shutdown(*services_->server,
                              absl::ToChronoMilliseconds(timeout));
 }

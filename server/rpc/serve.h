@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/base/status.h"
 #include "server/rpc/loop.h"
 #include "server/rpc/status.h"
 #include "server/rpc/task.h"
@@ -95,6 +96,16 @@ void Finish(Call& call, Io& io, const absl::StatusOr<R>& result, void* tag) {
   }
 }
 
+// Ends a call whose handler was not called.
+template <typename Io>
+void Refuse(Call& call, Io& io, const absl::Status& status, void* tag) {
+  if constexpr (requires { io.FinishWithError(grpc::Status(), tag); }) {
+    io.FinishWithError(ToGrpc(status, call.context()), tag);
+  } else {
+    io.Finish(ToGrpc(status, call.context()), tag);
+  }
+}
+
 /// The life of one call. The frame owns all that gRPC refers to.
 template <typename Io, typename Request, typename Accept, typename Handler>
 Detached ServeCall(Loop& loop, Accept accept, Handler handler) {
@@ -107,6 +118,14 @@ Detached ServeCall(Loop& loop, Accept accept, Handler handler) {
   if (!began)
     co_return;  // Shutdown. A call that never began has no end notice.
   ServeCall<Io, Request>(loop, accept, handler);  // accepts the next one
+  if (loop.refuses()) {
+    const absl::Status draining =
+        core::Error(absl::StatusCode::kUnavailable, "DRAINING",
+                    "the server is draining; retry elsewhere or later");
+    co_await Operation([&](void* tag) { Refuse(call, io, draining, tag); });
+    co_await call.End();
+    co_return;
+  }
   const auto result = co_await Invoke(handler, call, request, io);
   co_await Operation([&](void* tag) { Finish(call, io, result, tag); });
   co_await call.End();
@@ -152,6 +171,11 @@ class LoopGroup {
 
   void Start() {
     for (auto& loop : loops_) threads_.emplace_back([&] { loop->Run(); });
+  }
+
+  /// Ends every call that begins from now on with UNAVAILABLE.
+  void Refuse() {
+    for (auto& loop : loops_) loop->Refuse();
   }
 
   /// Takes no new calls, gives the running ones `grace`, cancels the rest and

@@ -9,8 +9,17 @@
 namespace tensord::rpc {
 namespace {
 
-// HTTP/2 peers limit headers to 8 KiB; a message must leave room for the rest.
-constexpr size_t kMaxMessageBytes = 4096;
+// Peers limit headers to 8 KiB, in which gRPC writes a byte that is not ASCII
+// as three.
+constexpr size_t kMaxMessageBytes = 2000;
+
+/// The beginning of `message`, cut between two UTF-8 characters.
+absl::string_view Bounded(absl::string_view message) {
+  if (message.size() <= kMaxMessageBytes) return message;
+  size_t end = kMaxMessageBytes;
+  while (end > 0 && (static_cast<uint8_t>(message[end]) & 0xc0) == 0x80) --end;
+  return message.substr(0, end);
+}
 
 }  // namespace
 
@@ -67,7 +76,7 @@ grpc::Status ToGrpc(const absl::Status& status, grpc::ServerContext& context) {
                                  : std::string(CutensorStatus(status.code())));
   context.AddTrailingMetadata("tensord-error-bin", detail.SerializeAsString());
   return {static_cast<grpc::StatusCode>(status.code()),
-          std::string(status.message().substr(0, kMaxMessageBytes))};
+          std::string(Bounded(status.message()))};
 }
 
 }  // namespace tensord::rpc

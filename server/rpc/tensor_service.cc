@@ -150,6 +150,7 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
   permute.a = server::InputRequest{found->tensor->name(), modes};
   permute.d.tensor = (*copy)->name();
   permute.d.modes = modes;
+  absl::ReleasableMutexLock order(&session->order());
   auto operation = server::Operation::Prepare(context_.engine, session, permute,
                                               context_.limits.max_inline_bytes);
   absl::Status status = operation.status();
@@ -158,7 +159,9 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
       return (*operation)->Run(stream);
     };
     status = co_await OnDevice(call, session->device().worker(),
-                               session->number(), run);
+                               session->number(), run, &order);
+  } else {
+    order.Release();
   }
   context_.statistics.CountOperation("copy", NameOf(status.code()));
   if (!status.ok()) {

@@ -52,8 +52,9 @@ class Operation {
   /// writing had begun and as before otherwise; a new one is gone.
   ///
   /// Errors  FAILED_PRECONDITION: an operation before this one, which should
-  ///         have written an input, failed. INVALID_ARGUMENT: d overlaps an
-  ///         input. RESOURCE_EXHAUSTED. INTERNAL.
+  ///         have written an input, failed and left it without contents.
+  ///         INVALID_ARGUMENT: d overlaps an input. RESOURCE_EXHAUSTED.
+  ///         INTERNAL.
   absl::Status Run(core::Stream& stream);
 
   const OperationReport& report() const { return report_; }

@@ -44,6 +44,10 @@ class Session {
     return memory_;
   }
 
+  /// Held from an operation's preparation until it is in the device's queue, so
+  /// that announced reads and writes have the order of the queue.
+  absl::Mutex& order() { return order_; }
+
   /// Adds a tensor without memory, named `tensor_id` or, for "", by the server.
   ///
   /// Errors  INVALID_ARGUMENT: a malformed id, an invalid layout.
@@ -85,6 +89,7 @@ class Session {
   const SessionOptions options_;
   const std::shared_ptr<core::LimitingResource> memory_;
 
+  absl::Mutex order_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<StoredTensor>, std::less<>> tensors_
       ABSL_GUARDED_BY(mutex_);  // by full name

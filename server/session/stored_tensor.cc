@@ -121,10 +121,12 @@ absl::Status StoredTensor::BeginUpload(int64_t offset_bytes) {
   const bool resumes =
       contents_ == TensorState::kPartial && offset_bytes == committed_bytes_;
   if (offset_bytes != 0 && !resumes) {
-    return core::InvalidArgument(
-        "CHUNK_OUT_OF_ORDER", "upload to ", name_, " starts at byte ",
-        offset_bytes, ", wanted 0 or ",
-        contents_ == TensorState::kPartial ? committed_bytes_ : 0);
+    const std::string resume = contents_ == TensorState::kPartial
+                                   ? absl::StrCat(" or ", committed_bytes_)
+                                   : std::string();
+    return core::InvalidArgument("CHUNK_OUT_OF_ORDER", "upload to ", name_,
+                                 " starts at byte ", offset_bytes, ", wanted 0",
+                                 resume);
   }
   uploading_ = true;
   if (!resumes) committed_bytes_ = 0;

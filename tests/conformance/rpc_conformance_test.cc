@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <numeric>
 #include <span>
 #include <string>
@@ -868,6 +869,12 @@ TEST_F(RpcConformance, OperationsRefuseWhatDoesNotFitTogether) {
          for (int i = 0; i < 100000; ++i) q.mutable_d()->add_modes(i);
        },
        "d has 100002 modes"},
+      {grpc::INVALID_ARGUMENT, "OUTPUT_AMBIGUOUS",
+       [](auto& q) {
+         q.mutable_d()->set_inline_(true);
+         q.mutable_d()->set_tensor_id("x");
+       },
+       "inline"},
       {grpc::NOT_FOUND, "SESSION_NOT_FOUND",
        [](auto& q) { q.set_session("sessions/none"); }, ""},
   };
@@ -1101,6 +1108,49 @@ TEST_F(RpcConformance, GetServerStatsCountsWhatHappened) {
   EXPECT_EQ(response.operations(0).operation(), "contract");
   EXPECT_EQ(response.operations(0).code(), "OK");
   EXPECT_EQ(response.devices(0).memory_used_bytes(), 32);
+}
+
+TEST_F(RpcConformance, SecondServerOnASocketIsRefusedAndTheFirstLives) {
+  server::Log log(server::LogLevel::kError);
+  server::Statistics statistics;
+  rpc::ServiceContext context{.engine = server_.engine(),
+                              .sessions = server_.sessions(),
+                              .log = log,
+                              .statistics = statistics,
+                              .limits = {}};
+  const auto second =
+      rpc::RpcServer::Start({.listen = {server_.address()}}, context);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  const auto channel = server_.NewChannel();
+  const auto admin = v1::AdminService::NewStub(channel);
+  v1::GetServerInfoResponse response;
+  EXPECT_THAT(Unary(&v1::AdminService::Stub::GetServerInfo, *admin,
+                    v1::GetServerInfoRequest(), &response),
+              IsOk());
+}
+
+TEST_F(RpcConformance, LongNameThatIsNotAsciiIsRefusedLikeAnyOther) {
+  v1::DescribeTensorRequest request;
+  std::string name = "sessions/";
+  for (int i = 0; i < 5000; ++i) name += "\u2603";
+  request.set_tensor(name + "/tensors/x");
+  v1::DescribeTensorResponse response;
+  EXPECT_THAT(Unary(&v1::TensorService::Stub::DescribeTensor, *tensors_,
+                    request, &response),
+              FailsWith(grpc::NOT_FOUND, "SESSION_NOT_FOUND"));
+}
+
+TEST_F(RpcConformance, CallsDuringADrainHearUnavailable) {
+  std::thread drain([this] { server_.rpc().Drain(absl::Seconds(5)); });
+  std::map<int, int> codes;
+  for (int i = 0; i < 200; ++i) {
+    v1::OpenSessionResponse response;
+    ++codes[Open({}, &response).status.error_code()];
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  drain.join();
+  EXPECT_GT(codes[grpc::UNAVAILABLE], 0);
+  EXPECT_EQ(codes[grpc::CANCELLED], 0);
 }
 
 TEST_F(RpcConformance, DrainRefusesNewCallsAndEndsTheOnesThatWait) {

@@ -53,9 +53,28 @@ TEST_F(PoolResourceTest, FreedNeighboursMergeInAnyOrder) {
     for (int i = 0; i < 16; ++i) buffers.push_back(Take(256 * kKiB));
     std::shuffle(buffers.begin(), buffers.end(), rng);
     buffers.clear();
-    const Buffer whole = Take(4 * kMiB);
+    const Buffer left = Take(2 * kMiB - kKiB);
+    const Buffer right = Take(2 * kMiB - kKiB);
     EXPECT_EQ(upstream_count(), 1) << "the pieces did not merge";
   }
+}
+
+TEST_F(PoolResourceTest, SmallRequestDoesNotKeepALargeSlabFromOthers) {
+  Buffer large = Take(10 * kMiB);
+  const Buffer small = Take(800);
+  large = Buffer();
+  EXPECT_TRUE(Buffer::Allocate(pool_, 11 * kMiB).ok());
+}
+
+TEST(PoolResourceLimitTest, AllOfALimitCanBeUsed) {
+  constexpr int64_t kLimit = 27344 * kBufferAlignment;  // no whole huge pages
+  HostResource host;
+  LimitingResource limit(host, kLimit, "device memory");
+  PoolResource pool(limit, {});
+  EXPECT_TRUE(Buffer::Allocate(pool, kLimit).ok());
+  const absl::Status full = Buffer::Allocate(pool, kLimit + 1).status();
+  EXPECT_THAT(std::string(full.message()),
+              HasSubstr(absl::StrCat(kLimit + kBufferAlignment)));
 }
 
 TEST_F(PoolResourceTest, TheSmallestFreeBlockThatFitsIsTaken) {
