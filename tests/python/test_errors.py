@@ -74,6 +74,19 @@ def test_details_that_cannot_be_read_are_left_out():
         assert type(error) is tensord.NotFound and error.reason == ""
 
 
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED"),
+        ("CANCELLED", "CANCELLED"),
+        ("UNAVAILABLE", "UNREACHABLE"),
+    ],
+)
+def test_errors_of_the_transport_have_a_reason(code: str, reason: str):
+    error = errors.from_rpc_error(FakeRpcError(grpc.StatusCode[code]))
+    assert error.reason == reason
+
+
 def test_extents_that_differ_are_both_named(session):
     with pytest.raises(ValueError) as failure:
         session.contract(ONES, "ik", ONES, "kj", "ij")
@@ -146,8 +159,89 @@ def test_what_the_client_refuses(session, call, reason: str, words: str):
 
 
 def test_unknown_options_are_type_errors(session):
-    with pytest.raises(TypeError, match="workspace"):
+    with pytest.raises(TypeError, match="'workspace' is unknown, wanted .*timeout"):
         session.permute(ONES, "ij", "ji", workspace=7)
+    with pytest.raises(TypeError, match="'foo' is unknown"):
+        session.explain.einsum("ij->ji", ONES, foo=1)
+
+
+@pytest.mark.parametrize(
+    "factor",
+    [2**53 + 1, -(2**63) + 1, np.int64(2**53 + 1), np.array(2**60 + 1), 10**400],
+)
+def test_factors_that_would_be_rounded_are_refused(session, factor):
+    with pytest.raises(tensord.InvalidArgument, match="alpha is .*exactly") as failure:
+        session.permute(np.ones(2, np.int64), "i", "i", alpha=factor)
+    assert failure.value.reason == "FACTOR_NOT_REPRESENTABLE"
+    with pytest.raises(tensord.InvalidArgument, match="beta is"):
+        session.contract(ONES, "ij", ONES, "ij", "", beta=factor)
+
+
+@pytest.mark.parametrize("factor", [2**53, -(2**62), np.int64(2**53), np.array(4)])
+def test_factors_that_doubles_hold_are_exact(session, factor):
+    result = session.permute(np.ones(1, np.int64), "i", "i", alpha=factor)
+    assert result.item() == int(factor)
+
+
+@pytest.mark.parametrize("factor", ["1", b"1", None, [1], np.ones(2), object()])
+def test_factors_are_numbers(session, factor):
+    with pytest.raises(TypeError, match="alpha .*wanted a number"):
+        session.permute(ONES, "ij", "ji", alpha=factor)
+    with pytest.raises(TypeError, match="beta .*wanted a number"):
+        session.reduce(ONES, "ij", "i", beta=factor)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda s: s.einsum(5, ONES), "subscripts is of type int, wanted a string"),
+        (lambda s: s.permute(ONES, [1.5, 2], [2, 1.5]), "modes_[ad] is .*of ints"),
+        (lambda s: s.permute(ONES, [1, 2], [2, 1.0]), "modes_d is .*of ints"),
+        (lambda s: s.permute(ONES, 5, "ij"), "modes_a is 5"),
+        (lambda s: s.permute(ONES, "ij", None), "modes_d is None"),
+        (lambda s: s.permute(ONES, "ij", "ji", op_a=5), "op_a is of type int"),
+        (lambda s: s.reduce(ONES, "ij", "i", op=None), "op is of type NoneType"),
+        (lambda s: s.permute(ONES, "ij", "ji", name=5), "name is of type int"),
+        (lambda s: s.permute(ONES, "ij", "ji", algorithm=5), "algorithm is of"),
+        (lambda s: s.permute(ONES, "ij", "ji", deterministic="x"), "deterministic is"),
+        (
+            lambda s: s.permute(ONES, "ij", "ji", workspace_limit_bytes="x"),
+            "workspace_limit_bytes is of type str",
+        ),
+        (lambda s: s.permute(ONES, "ij", "ji", timeout="x"), "timeout is of type str"),
+        (lambda s: tensord.connect(5), "address is of type int"),
+    ],
+)
+def test_wrong_types_are_type_errors(session, call, words: str):
+    with pytest.raises(TypeError, match=words):
+        call(session)
+
+
+@pytest.mark.parametrize("timeout", [0, 0.0, -1, float("nan"), -float("inf")])
+def test_timeouts_are_positive(session, timeout: float):
+    tensor = session.upload(ONES)
+    for call in (
+        lambda: session.upload(ONES, timeout=timeout),
+        lambda: session.create(3, np.float64, timeout=timeout),
+        lambda: session.permute(ONES, "ij", "ji", timeout=timeout),
+        lambda: session.explain.permute(ONES, "ij", "ji", timeout=timeout),
+        lambda: session.close(timeout=timeout),
+        lambda: tensor.numpy(timeout=timeout),
+        lambda: tensor.write(ONES, timeout=timeout),
+        lambda: tensor.copy(timeout=timeout),
+        lambda: tensor.delete(timeout=timeout),
+        lambda: tensord.connect("localhost:1", timeout=timeout),
+    ):
+        with pytest.raises(tensord.InvalidArgument, match="timeout is") as failure:
+            call()
+        assert failure.value.reason == "TIMEOUT_NOT_POSITIVE"
+    np.testing.assert_array_equal(tensor.numpy(), ONES)
+
+
+@pytest.mark.parametrize("timeout", [None, float("inf")])
+def test_sessions_without_a_deadline_close(address, timeout: float | None):
+    with tensord.connect(address, timeout=timeout) as session:
+        assert session.upload(ONES).state == "ready"
 
 
 def test_output_options_do_not_go_with_out(session):
@@ -247,6 +341,7 @@ def test_short_deadlines_are_exceeded(session):
         session.contract(large, "ik", large, "kj", "ij", timeout=1e-3)
     assert isinstance(failure.value, tensord.DeadlineExceeded)
     assert str(failure.value) == "Contract took longer than 0.001 s"
+    assert failure.value.reason == "DEADLINE_EXCEEDED"
     with pytest.raises(tensord.DeadlineExceeded):
         large.numpy(timeout=1e-4)
 
@@ -267,9 +362,10 @@ def test_other_sessions_tensors_are_not_found(session, address):
             lambda: session.permute(theirs, "ij", "ji"),
             lambda: session.permute(ONES, "ij", "ij", out=theirs),
         ):
-            with pytest.raises((tensord.NotFound, tensord.InvalidArgument)) as failure:
+            with pytest.raises(tensord.NotFound) as failure:
                 call()
             assert theirs.full_name in str(failure.value)
+            assert failure.value.reason == "TENSOR_NOT_FOUND"
         np.testing.assert_array_equal(theirs.numpy(), ONES)
 
 

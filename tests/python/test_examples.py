@@ -43,6 +43,10 @@ def test_mp2_energy_of_water(address, private: bool):
     energy = float(re.search(r"energy (-[\d.]+)", result.stdout).group(1))
     known = json.loads((WATER / "reference.json").read_text())
     assert abs(energy - known["energy_mp2_correlation"]) <= 1e-9
+    assert re.fullmatch(
+        r"energy (-0\.\d{11})\d  reference \1\d  difference \d\.\de[+-]\d\d hartree",
+        result.stdout.splitlines()[-1],
+    ), result.stdout
     assert "numpy.einsum" in result.stdout and "pqrs,pi->iqrs" in result.stdout
 
 

@@ -18,6 +18,24 @@ def test_connect_without_a_server_says_how_to_start_one(monkeypatch, tmp_path):
     assert isinstance(failure.value, tensord.Unavailable)
     assert f"`tensord --listen=unix:{tmp_path}/nobody`" in str(failure.value)
     assert "tensord.serve()" in str(failure.value)
+    assert failure.value.reason == "UNREACHABLE"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["nonsense", "host:", ":8470", "host:http", "host:0", "host:65536", "::1:8470"]
+    + ["unix:", "[::1]", "two words:8470", "localhost:8470\n"],
+)
+def test_malformed_addresses_are_refused(address: str):
+    with pytest.raises(tensord.InvalidArgument, match="HOST:PORT or unix:PATH") as e:
+        tensord.connect(address)
+    assert e.value.reason == "ADDRESS_MALFORMED"
+
+
+@pytest.mark.parametrize("address", ["localhost:1", "127.0.0.1:1", "[::1]:1"])
+def test_wellformed_addresses_are_tried(address: str):
+    with pytest.raises(tensord.Unavailable):
+        tensord.connect(address, timeout=5)
 
 
 def test_connect_takes_the_address_from_the_environment(monkeypatch, address):

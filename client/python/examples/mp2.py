@@ -1,9 +1,10 @@
-"""MP2 correlation energy of a closed-shell molecule, in hartree, on a tensord server.
+"""MP2 correlation energy of a closed-shell molecule, on a tensord server."""
 
-E = sum_iajb (ia|jb) [2 (ia|jb) - (ib|ja)] / (e_i + e_j - e_a - e_b), i, j occupied
-"""
-
-import argparse, contextlib, json, pathlib, sys, time  # noqa: E401
+import argparse
+import contextlib
+import json
+import pathlib
+import time
 import numpy as np
 import tensord
 
@@ -19,10 +20,10 @@ def timed(step: str):
 
 
 def mp2(s: tensord.Session, eri: np.ndarray, orbitals: list, energies: list) -> float:
-    """Only the energy comes back; `orbitals` and `energies`: occupied, virtual."""
+    """E = sum_iajb (ia|jb) [2 (ia|jb) - (ib|ja)] / (e_i + e_j - e_a - e_b)"""
+    # `orbitals` and `energies`: the occupied and the virtual. Only E is downloaded.
     with timed("upload"):
-        x = s.upload(eri)
-        c, (e_occ, e_vir) = [s.upload(o) for o in orbitals], map(s.upload, energies)
+        x, *c, e_occ, e_vir = map(s.upload, (eri, *orbitals, *energies))
     for k, subscripts in enumerate(TRANSFORMATIONS):
         with timed(subscripts):
             x = s.einsum(subscripts, x, c[k % 2])
@@ -35,7 +36,7 @@ def mp2(s: tensord.Session, eri: np.ndarray, orbitals: list, energies: list) -> 
         return float(s.einsum("iajb,iajb->", x, t))
 
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("folder", type=pathlib.Path, help="with *.npy and reference.json")
 parser.add_argument("--address", help="of a server; by default a private one is run")
 parser.add_argument("--occupied", type=int, help="orbitals; else from reference.json")
@@ -46,13 +47,13 @@ known = json.loads(file.read_text()) if file.exists() else {}
 n = args.occupied or known["occupied"]
 c, e = [orbitals[:, :n], orbitals[:, n:]], [energies[:n], energies[n:]]
 server = contextlib.nullcontext(args.address) if args.address else tensord.serve()
-with server as address, tensord.connect(address, job="mp2") as session:
-    with timed("tensord, all of it"):
-        energy = mp2(session, eri, c, e)
+with server as at, tensord.connect(at, job="mp2") as s, timed("tensord, all of it"):
+    energy = mp2(s, eri, c, e)
 gap = np.subtract.outer(*e)
 with timed("numpy.einsum, all of it"):
     x = np.einsum("pqrs,pi,qa,rj,sb->iajb", eri, *c, *c, optimize=True)
     expected = np.vdot(x, (2 * x - x.swapaxes(1, 3)) / np.add.outer(gap, gap))
-reference = known.get("energy_mp2_correlation", expected)
-print(f"energy {energy:.12f}, {reference=:.12f}, difference {energy - reference:.1e}")
-sys.exit(1 if abs(energy - reference) > 1e-9 else 0)
+wanted = known.get("energy_mp2_correlation", expected)
+error = abs(energy - wanted)
+print(f"energy {energy:.12f}  reference {wanted:.12f}  difference {error:.1e} hartree")
+raise SystemExit(0 if error <= 1e-9 else 1)

@@ -146,7 +146,10 @@ class Connection:
             # gRPC's word for a channel that another thread has closed meanwhile.
             return self._closed_error() if self._closed else error
         if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED and deadline is not None:
-            return DeadlineExceeded(f"{what} took longer than {deadline:.3g} s")
+            return DeadlineExceeded(
+                f"{what} took longer than {deadline:.3g} s",
+                reason=from_rpc_error(error).reason,
+            )
         return from_rpc_error(error)
 
     def _closed_error(self) -> FailedPrecondition:

@@ -133,6 +133,16 @@ _BY_CODE: dict[grpc.StatusCode, type[Error]] = {
     cls.code: cls for cls in Error.__subclasses__()
 }
 
+UNREACHABLE = "UNREACHABLE"
+"""Reason of `Unavailable` when no server answered."""
+
+_REASONS_OF_TRANSPORT: dict[grpc.StatusCode, str] = {
+    grpc.StatusCode.CANCELLED: "CANCELLED",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "DEADLINE_EXCEEDED",
+    grpc.StatusCode.UNAVAILABLE: UNREACHABLE,
+}
+"""Reasons of the errors that gRPC makes itself."""
+
 
 def from_rpc_error(error: grpc.RpcError) -> Error:
     """Returns the exception that says what `error` says.
@@ -140,6 +150,7 @@ def from_rpc_error(error: grpc.RpcError) -> Error:
     Args:
         error: As gRPC raises it; it is the failed call as well.
     """
+    code = error.code()
     detail = error_pb2.ErrorDetail()
     for key, value in error.trailing_metadata() or ():
         if key == _DETAIL_KEY:
@@ -147,8 +158,8 @@ def from_rpc_error(error: grpc.RpcError) -> Error:
                 detail.ParseFromString(value)
             except DecodeError:
                 detail.Clear()
-    return _BY_CODE.get(error.code(), Error)(
-        error.details() or error.code().name,
-        reason=detail.reason,
+    return _BY_CODE.get(code, Error)(
+        error.details() or code.name,
+        reason=detail.reason or _REASONS_OF_TRANSPORT.get(code, ""),
         cutensor_status=detail.cutensor_status,
     )

@@ -59,6 +59,8 @@ class Keeper:
 
     def join(self, timeout: float | None = None) -> None:
         """Waits at most `timeout` seconds until the session is closed."""
+        if timeout is not None:
+            timeout = min(timeout, threading.TIMEOUT_MAX)
         self._thread.join(timeout)
 
     def _run(self) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tensord import dtypes, operators
+from tensord.arguments import check_timeout, check_type, factor_value
 from tensord.errors import InvalidArgument
 from tensord.subscripts import Modes, mode_labels, parse_subscripts
 from tensord.tensor import RemoteTensor, flat_bytes, packed_layout
@@ -71,6 +72,22 @@ class _Settings:
     deterministic: bool = False
     timeout: float | None = None
 
+    @classmethod
+    def of(cls, options: Options) -> _Settings:
+        """Reads options.
+
+        Raises:
+            InvalidArgument: Values that are wrong, or do not go together.
+            TypeError: Unknown options, or values of the wrong type.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in options:
+            if name not in known:
+                raise TypeError(
+                    f"option {name!r} is unknown, wanted one of {', '.join(known)}"
+                )
+        return cls(**options)
+
     def __post_init__(self) -> None:
         if self.out is not None and not isinstance(self.out, RemoteTensor):
             raise InvalidArgument(
@@ -82,6 +99,20 @@ class _Settings:
                 "name and dtype are for a new tensor, got them together with out",
                 reason="OUTPUT_EXISTS",
             )
+        text = (str, type(None))
+        check_type("name", self.name, text, "a string or None")
+        check_type("algorithm", self.algorithm, text, "a kernel's name or None")
+        limit = self.workspace_limit_bytes
+        if limit is not None:
+            integers = (int, np.integer)
+            check_type("workspace_limit_bytes", limit, integers, "an int or None")
+            if not 0 <= limit < 2**63:
+                raise InvalidArgument(
+                    f"workspace_limit_bytes is {limit}, wanted 0 to 2**63 - 1",
+                    reason="OPTION_OUT_OF_RANGE",
+                )
+        check_type("deterministic", self.deterministic, (bool, np.bool_), "a bool")
+        check_timeout(self.timeout)
 
 
 class _Input(NamedTuple):
@@ -177,11 +208,11 @@ class Operations(abc.ABC, Generic[Outcome]):
         """
         inputs = {"a": _Input(a, modes_a, op_a), "c": _Input(c, modes_c, op_c)}
         factors = {"alpha": alpha, "gamma": gamma}
-        fields = {"op_abc": operators.binary_operator(op)}
+        fields = {"op_abc": operators.binary_operator(op, "op")}
         if b is not None or modes_b is not None:
             inputs["b"] = _Input(b, modes_b, op_b)
             factors["beta"] = beta
-            fields["op_ab"] = operators.binary_operator(op_ab)
+            fields["op_ab"] = operators.binary_operator(op_ab, "op_ab")
         return self._submit("elementwise", inputs, modes_d, factors, options, fields)
 
     def reduce(
@@ -222,7 +253,7 @@ class Operations(abc.ABC, Generic[Outcome]):
             modes_d,
             {"alpha": alpha, "beta": beta},
             options,
-            {"op": operators.binary_operator(op)},
+            {"op": operators.binary_operator(op, "op")},
         )
 
     def contract(
@@ -363,7 +394,7 @@ class Operations(abc.ABC, Generic[Outcome]):
         options: Options,
         fields: Mapping[str, int] | None = None,
     ) -> Outcome:
-        settings = _Settings(**options)
+        settings = _Settings.of(options)
         request = _REQUESTS[operation](
             session=self._session_name,
             d=_output(settings, modes_d),
@@ -374,7 +405,7 @@ class Operations(abc.ABC, Generic[Outcome]):
                 deterministic=settings.deterministic,
             ),
             **(fields or {}),
-            **{name: _scalar(factor) for name, factor in factors.items()},
+            **{name: _scalar(name, factor) for name, factor in factors.items()},
         )
         # Arrays from small to large, as long as they fit in the message.
         arrays: list[tuple[str, np.ndarray]] = []
@@ -382,8 +413,10 @@ class Operations(abc.ABC, Generic[Outcome]):
             if tensor is None:
                 continue
             operand = getattr(request, name)
-            operand.modes.extend(mode_labels(_required_modes(name, modes)))
-            operand.unary_operator = operators.unary_operator(operator)
+            operand.modes.extend(
+                mode_labels(_required_modes(name, modes), f"modes_{name}")
+            )
+            operand.unary_operator = operators.unary_operator(operator, f"op_{name}")
             if isinstance(tensor, RemoteTensor):
                 operand.tensor = tensor.full_name
             else:
@@ -403,7 +436,9 @@ class Operations(abc.ABC, Generic[Outcome]):
 
 def _addend(c: TensorLike | None, beta: Factor, options: Options) -> TensorLike | None:
     """The operand that beta scales."""
-    return options.get("out") if c is None and beta != 0 else c
+    if c is not None or factor_value("beta", beta) == 0:
+        return c
+    return options.get("out")
 
 
 def _required_modes(name: str, modes: Modes | None) -> Modes:
@@ -414,8 +449,8 @@ def _required_modes(name: str, modes: Modes | None) -> Modes:
     return modes
 
 
-def _scalar(factor: Factor) -> compute_pb2.Scalar:
-    value = complex(factor)
+def _scalar(argument: str, factor: Factor) -> compute_pb2.Scalar:
+    value = factor_value(argument, factor)
     return compute_pb2.Scalar(real=value.real, imaginary=value.imag)
 
 
@@ -428,7 +463,7 @@ def _inline(array: np.ndarray) -> compute_pb2.InlineTensor:
 
 
 def _output(settings: _Settings, modes: Modes) -> compute_pb2.Output:
-    output = compute_pb2.Output(modes=mode_labels(modes))
+    output = compute_pb2.Output(modes=mode_labels(modes, "modes_d"))
     if settings.out is not None:
         output.tensor = settings.out.full_name
         return output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensord.arguments import check_type
 from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2
 
@@ -23,7 +24,8 @@ BINARY_OPERATORS: dict[str, int] = _names(
 """Operators that `op=` and `op_ab=` take: "add", "mul", "max", "min"."""
 
 
-def _look_up(name: str, operators: dict[str, int], kind: str) -> int:
+def _look_up(name: str, operators: dict[str, int], kind: str, argument: str) -> int:
+    check_type(argument, name, str, f"the name of a {kind} operator")
     try:
         return operators[name.lower()]
     except KeyError:
@@ -34,21 +36,31 @@ def _look_up(name: str, operators: dict[str, int], kind: str) -> int:
         ) from None
 
 
-def unary_operator(name: str | None) -> int:
+def unary_operator(name: str | None, argument: str) -> int:
     """Returns the `UnaryOperator` of a name; None is the identity.
+
+    Args:
+        name: E.g. "sqrt".
+        argument: What the caller calls it, for the message.
 
     Raises:
         InvalidArgument: There is no such operator.
+        TypeError: It is no string.
     """
     if name is None:
         return compute_pb2.UNARY_OPERATOR_UNSPECIFIED
-    return _look_up(name, UNARY_OPERATORS, "unary")
+    return _look_up(name, UNARY_OPERATORS, "unary", argument)
 
 
-def binary_operator(name: str) -> int:
+def binary_operator(name: str, argument: str) -> int:
     """Returns the `BinaryOperator` of a name.
+
+    Args:
+        name: E.g. "add".
+        argument: What the caller calls it, for the message.
 
     Raises:
         InvalidArgument: There is no such operator.
+        TypeError: It is no string.
     """
-    return _look_up(name, BINARY_OPERATORS, "binary")
+    return _look_up(name, BINARY_OPERATORS, "binary", argument)

@@ -16,8 +16,9 @@ import numpy.typing as npt
 from google.protobuf.duration_pb2 import Duration
 
 from tensord import dtypes
+from tensord.arguments import check_address, check_timeout
 from tensord.connection import Connection, Method
-from tensord.errors import NotFound, ResourceExhausted, Unavailable
+from tensord.errors import UNREACHABLE, NotFound, ResourceExhausted, Unavailable
 from tensord.keeper import Keeper
 from tensord.operations import Operations
 from tensord.reports import (
@@ -33,6 +34,7 @@ from tensord.transfer import Transfers
 from tensord.v1 import admin_pb2, compute_pb2, plan_pb2, session_pb2, tensor_pb2
 
 DEFAULT_ADDRESS = "localhost:8470"
+_DEFAULT_SECONDS = 60.0
 
 _open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 
@@ -40,7 +42,7 @@ _open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 def connect(
     address: str | None = None,
     *,
-    timeout: float = 60.0,
+    timeout: float | None = None,
     job: str = "",
     lease: float | datetime.timedelta | None = None,
     quota_bytes: int = 0,
@@ -54,7 +56,8 @@ def connect(
     Args:
         address: `host:port` or `unix:/path`; by default $TENSORD_ADDRESS, or else
             localhost:8470.
-        timeout: Default deadline of every call, in seconds; `math.inf` for none.
+        timeout: Default deadline of every call, in seconds; None for 60, `math.inf`
+            for none.
         job: Who asks, for the server's logs and statistics.
         lease: Seconds that the session outlives this program, should it be killed;
             by default the server's choice. A thread renews it meanwhile.
@@ -65,9 +68,12 @@ def connect(
     Raises:
         Unavailable: There is no server, or it is shutting down.
         ResourceExhausted: The server has as many sessions as it takes.
-        InvalidArgument: It knows no such device, or the lease is out of bounds.
+        InvalidArgument: It knows no such device, the lease is out of bounds, the
+            address is malformed (`ADDRESS_MALFORMED`) or `timeout` is not positive.
     """
     address = address or os.environ.get("TENSORD_ADDRESS") or DEFAULT_ADDRESS
+    check_address(address)
+    check_timeout(timeout)
     request = session_pb2.OpenSessionRequest(
         job=job, memory_quota_bytes=quota_bytes, device=device
     )
@@ -75,7 +81,7 @@ def connect(
         if not isinstance(lease, datetime.timedelta):
             lease = datetime.timedelta(seconds=lease)
         request.lease.FromTimedelta(lease)
-    connection = Connection(address, timeout)
+    connection = Connection(address, _DEFAULT_SECONDS if timeout is None else timeout)
     try:
         info = from_message(ServerInfo, _greet(connection))
         opened = connection.call(connection.session.OpenSession, request)
@@ -91,14 +97,15 @@ def _greet(connection: Connection) -> admin_pb2.GetServerInfoResponse:
             connection.admin.GetServerInfo, admin_pb2.GetServerInfoRequest()
         )
     except Unavailable as error:
-        if error.reason:
+        if error.reason != UNREACHABLE:
             raise
         address = connection.address
         raise Unavailable(
             f"no tensord server answers at {address} ({error}). Start one with "
             f"`tensord --listen={address}`, name another as the address or in "
             "$TENSORD_ADDRESS, or run a private one for as long as it is needed: "
-            "`with tensord.serve() as address:`"
+            "`with tensord.serve() as address:`",
+            reason=UNREACHABLE,
         ) from None
 
 
@@ -244,6 +251,7 @@ class Session(Operations[RemoteTensor]):
         Args:
             timeout: Most seconds to wait; None for the default deadline.
         """
+        check_timeout(timeout)
         _open_sessions.discard(self)
         self._finalizer.detach()
         self._keeper.stop()
@@ -308,6 +316,7 @@ class Session(Operations[RemoteTensor]):
         self, method: Method[Any], request: Any, timeout: float | None
     ) -> Any:
         """Makes a call; when memory lacks, first lets go what nobody holds."""
+        check_timeout(timeout)
         deleted_before = self._keeper.deleted_count
         try:
             return self._connection.call(method, request, timeout)

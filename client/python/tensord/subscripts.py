@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, Union
 
+from tensord.arguments import check_type
 from tensord.errors import InvalidArgument, Unimplemented
 
 Modes = Union[str, Sequence[int]]
@@ -17,17 +19,27 @@ _TAKES = (
 )
 
 
-def mode_labels(modes: Modes) -> list[int]:
+def mode_labels(modes: Modes, argument: str = "modes") -> list[int]:
     """Returns the labels as numbers; a letter is its code point.
+
+    Args:
+        modes: Letters or integers.
+        argument: What the caller calls them, for the message.
 
     Raises:
         InvalidArgument: A label is not an int32.
+        TypeError: They are neither letters nor integers.
     """
-    labels = [ord(m) if isinstance(m, str) else int(m) for m in modes]
+    try:
+        labels = [ord(m) if isinstance(m, str) else operator.index(m) for m in modes]
+    except TypeError:
+        raise TypeError(
+            f"{argument} is {modes!r}, wanted a string or a sequence of ints"
+        ) from None
     for label in labels:
         if not -(2**31) <= label < 2**31:
             raise InvalidArgument(
-                f"mode {label} is out of range, wanted an int32",
+                f"{argument} has {label}, which is out of range, wanted an int32",
                 reason="MODE_OUT_OF_RANGE",
             )
     return labels
@@ -58,7 +70,9 @@ def parse_subscripts(subscripts: str, operand_count: int) -> Subscripts:
     Raises:
         InvalidArgument: They are malformed, or do not fit the operands.
         Unimplemented: One operation cannot do it.
+        TypeError: They are no string.
     """
+    check_type("subscripts", subscripts, str, "a string, e.g. 'ij,jk->ik'")
     text = "".join(subscripts.split())
     if "." in text:
         raise Unimplemented(

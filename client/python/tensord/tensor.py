@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tensord import dtypes
+from tensord.arguments import check_timeout
 from tensord.errors import InvalidArgument
 from tensord.reports import ExecutionReport
 from tensord.v1 import tensor_pb2
@@ -156,6 +157,7 @@ class RemoteTensor:
         Raises:
             NotFound: It was deleted before.
         """
+        check_timeout(timeout)
         if self._finalizer is not None:
             self._finalizer.detach()
         request = tensor_pb2.DeleteTensorRequest(tensor=self.full_name)

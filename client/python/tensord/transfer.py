@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tensord import chunks
+from tensord.arguments import check_timeout
 from tensord.connection import Connection
 from tensord.errors import Aborted, DataLoss, Error, FailedPrecondition, Unavailable
 from tensord.progress import Progress
@@ -146,6 +147,7 @@ class Transfers:
         return 0
 
     def _deadline(self, size_bytes: int, timeout: float | None) -> float:
+        check_timeout(timeout)
         if timeout is None:
             timeout = self._connection.timeout + size_bytes / _SLOWEST_BYTES_PER_SECOND
         return time.monotonic() + timeout

@@ -1,0 +1,113 @@
+"""Checks of what callers pass."""
+
+from __future__ import annotations
+
+import numbers
+import re
+from typing import Any
+
+import numpy as np
+
+from tensord.errors import InvalidArgument
+
+_ADDRESS = re.compile(r"unix:.+|(?:\[[^][]+\]|[^][:/\s]+):(\d{1,5})", re.DOTALL)
+_LARGEST_PORT = 65535
+
+
+def check_type(
+    argument: str, value: Any, types: type | tuple[type, ...], wanted: str
+) -> None:
+    """Refuses a value of another type than one of `types`.
+
+    Raises:
+        TypeError: It is; the message names `argument` and what is `wanted`.
+    """
+    if not isinstance(value, types):
+        raise TypeError(
+            f"{argument} is of type {type(value).__name__}, wanted {wanted}"
+        )
+
+
+def check_timeout(timeout: float | None) -> None:
+    """Refuses what is no deadline.
+
+    Args:
+        timeout: Seconds; None for the default, `math.inf` for none.
+
+    Raises:
+        InvalidArgument: It is not positive.
+        TypeError: It is no number.
+    """
+    if timeout is None:
+        return
+    check_type("timeout", timeout, numbers.Real, "seconds, or None for the default")
+    if not timeout > 0:
+        raise InvalidArgument(
+            f"timeout is {timeout}, wanted more than 0 seconds, or None for the "
+            "default",
+            reason="TIMEOUT_NOT_POSITIVE",
+        )
+
+
+def check_address(address: str) -> None:
+    """Refuses what the server's `--listen` would not take.
+
+    Raises:
+        InvalidArgument: It is neither `HOST:PORT` nor `unix:PATH`.
+        TypeError: It is no string.
+    """
+    check_type("address", address, str, "HOST:PORT or unix:PATH")
+    match = _ADDRESS.fullmatch(address)
+    if match is None or match[1] and not 1 <= int(match[1]) <= _LARGEST_PORT:
+        raise InvalidArgument(
+            f"address is {address!r}, wanted HOST:PORT or unix:PATH",
+            reason="ADDRESS_MALFORMED",
+        )
+
+
+def factor_value(argument: str, factor: Any) -> complex:
+    """Returns a factor as it travels.
+
+    Args:
+        argument: Its name, e.g. "alpha".
+        factor: A number, or an array or tensor without modes.
+
+    Raises:
+        InvalidArgument: It is an integer that a double cannot hold exactly, or too
+            large.
+        TypeError: It is no number.
+    """
+    number = factor.item() if getattr(factor, "ndim", None) == 0 else factor
+    if getattr(number, "ndim", 0) != 0:
+        raise TypeError(f"{argument} has shape {number.shape}, wanted a number")
+    if isinstance(number, (str, bytes)):  # complex("1") would be 1.
+        raise TypeError(f"{argument} is {number!r}, wanted a number")
+    if isinstance(number, (int, np.integer)):
+        _check_exact(argument, int(number))
+    try:
+        return complex(number)
+    except OverflowError:
+        raise InvalidArgument(
+            f"{argument} is too large, wanted a number that a double can hold",
+            reason="FACTOR_NOT_REPRESENTABLE",
+        ) from None
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{argument} is of type {type(factor).__name__}, wanted a number"
+        ) from None
+
+
+def _check_exact(argument: str, number: int) -> None:
+    """Refuses integers that would be rounded on their way."""
+    try:
+        exact = float(number) == number
+    except OverflowError:
+        exact = False
+    if not exact:
+        bits = number.bit_length()
+        shown = str(number) if bits <= 64 else f"an integer of {bits} bits"
+        raise InvalidArgument(
+            f"{argument} is {shown}, wanted an integer that a double holds exactly, as "
+            "all up to 2**53 are; a float says that rounding is meant",
+            reason="FACTOR_NOT_REPRESENTABLE",
+        )
