@@ -1,0 +1,94 @@
+// SessionService: success, each documented error, leases.
+#include "tests/conformance/rpc_conformance.h"
+
+namespace tensord {
+namespace {
+
+TEST_F(RpcConformance, OpenSessionFillsInTheDefaults) {
+  v1::OpenSessionRequest request;
+  request.set_job("a job");
+  v1::OpenSessionResponse response;
+  ASSERT_THAT(Open(request, &response), IsOk());
+  EXPECT_THAT(response.session().name(),
+              ::testing::MatchesRegex("sessions/[0-9a-f]{32}"));
+  EXPECT_EQ(response.session().job(), "a job");
+  EXPECT_EQ(response.session().device(), "cpu:0");
+  EXPECT_EQ(response.session().lease().seconds(), 60);
+  EXPECT_EQ(response.session().memory_quota_bytes(), int64_t{64} << 20);
+}
+
+TEST_F(RpcConformance, OpenSessionRefusesWhatItCannotGive) {
+  v1::OpenSessionResponse response;
+  v1::OpenSessionRequest request;
+  request.mutable_lease()->set_nanos(1);
+  EXPECT_THAT(Open(request, &response),
+              FailsWith(grpc::INVALID_ARGUMENT, "LEASE_OUT_OF_RANGE"));
+  request.Clear();
+  request.set_device("cuda:7");
+  EXPECT_THAT(Open(request, &response),
+              FailsWith(grpc::INVALID_ARGUMENT, "DEVICE_NOT_FOUND"));
+  request.Clear();
+  request.set_memory_quota_bytes(-1);
+  EXPECT_THAT(Open(request, &response),
+              FailsWith(grpc::INVALID_ARGUMENT, "QUOTA_NEGATIVE"));
+  request.Clear();
+  request.set_job(std::string(200, 'x'));
+  EXPECT_THAT(Open(request, &response),
+              FailsWith(grpc::INVALID_ARGUMENT, "JOB_MALFORMED"));
+  for (int i = 0; i < 3; ++i) ASSERT_THAT(Open({}, &response), IsOk());
+  EXPECT_THAT(Open({}, &response),
+              FailsWith(grpc::RESOURCE_EXHAUSTED, "TOO_MANY_SESSIONS"));
+}
+
+TEST_F(RpcConformance, KeepSessionAliveAndDescribeSessionKnowTheSession) {
+  v1::KeepSessionAliveRequest keep;
+  keep.set_session(session_);
+  v1::KeepSessionAliveResponse kept;
+  EXPECT_THAT(Unary(&v1::SessionService::Stub::KeepSessionAlive, *sessions_,
+                    keep, &kept),
+              IsOk());
+  EXPECT_EQ(kept.lease().seconds(), 60);
+  Filled({8, 8});
+  v1::DescribeSessionRequest describe;
+  describe.set_session(session_);
+  v1::DescribeSessionResponse described;
+  EXPECT_THAT(Unary(&v1::SessionService::Stub::DescribeSession, *sessions_,
+                    describe, &described),
+              IsOk());
+  EXPECT_EQ(described.session().tensor_count(), 1);
+  EXPECT_EQ(described.session().memory_used_bytes(), 256);
+  keep.set_session("sessions/none");
+  EXPECT_THAT(Unary(&v1::SessionService::Stub::KeepSessionAlive, *sessions_,
+                    keep, &kept),
+              FailsWith(grpc::NOT_FOUND, "SESSION_NOT_FOUND"));
+  describe.set_session("sessions/none");
+  EXPECT_THAT(Unary(&v1::SessionService::Stub::DescribeSession, *sessions_,
+                    describe, &described),
+              FailsWith(grpc::NOT_FOUND, "SESSION_NOT_FOUND"));
+}
+
+TEST_F(RpcConformance, CloseSessionFreesAllThatItOwned) {
+  Filled({256, 256});
+  EXPECT_EQ(server_.used_bytes(), 256 * 256 * 4);
+  EXPECT_THAT(Close(session_), IsOk());
+  EXPECT_EQ(server_.used_bytes(), 0);
+  EXPECT_THAT(Close(session_), FailsWith(grpc::NOT_FOUND, "SESSION_NOT_FOUND"));
+}
+
+TEST_F(RpcConformance, SessionWhoseLeaseRanOutIsClosed) {
+  v1::OpenSessionRequest request;
+  request.mutable_lease()->set_seconds(1);
+  v1::OpenSessionResponse response;
+  ASSERT_THAT(Open(request, &response), IsOk());
+  session_ = response.session().name();
+  Filled({64, 64});
+  const absl::Time deadline = absl::Now() + absl::Seconds(10);
+  while (server_.used_bytes() > 0 && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+  EXPECT_EQ(server_.used_bytes(), 0);
+  EXPECT_THAT(Close(session_), FailsWith(grpc::NOT_FOUND, "SESSION_NOT_FOUND"));
+}
+
+}  // namespace
+}  // namespace tensord
