@@ -1,14 +1,15 @@
 // tensorctl: a tensord server from the shell.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
 #include "client/cli/names.h"
 #include "client/cli/operation_commands.h"
+#include "client/cli/scalar.h"
 #include "client/cli/server_commands.h"
 #include "client/cli/text.h"
 
@@ -104,17 +105,6 @@ constexpr OperationHelp kOperations[] = {
      "Modes of a, perhaps b, c, and the result, e.g. \"ij,j->ij\"", 3},
 };
 
-/// `1.5` or, for a complex one, `1.5,-2`.
-std::optional<Scalar> ParseScalar(const std::string& text) {
-  const std::vector<std::string> parts = absl::StrSplit(text, ',');
-  double values[2] = {0, 0};
-  if (parts.size() > 2) return std::nullopt;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (!absl::SimpleAtod(parts[i], &values[i])) return std::nullopt;
-  }
-  return Scalar(values[0], values[1]);
-}
-
 template <typename Target>
 void AddScalar(CLI::App& command, const std::string& name, Target& value,
                const std::string& help) {
@@ -126,9 +116,11 @@ void AddScalar(CLI::App& command, const std::string& name, Target& value,
       ->check([](const std::string& text) -> std::string {
         return ParseScalar(text).has_value()
                    ? ""
-                   : "'" + text + "' is not a number, nor two as in 1.5,-2";
+                   : "'" + text +
+                         "' is not a number, wanted one as 1.5 or, for "
+                         "complex elements, 1.5-2j";
       })
-      ->type_name("REAL[,IMAGINARY]");
+      ->type_name("NUMBER");
 }
 
 template <typename Enum>
@@ -154,6 +146,22 @@ void AddChoice(CLI::App& command, const std::string& name, Enum& value,
       ->type_name("NAME");
 }
 
+/// Turns "512MiB" into "536870912".
+CLI::Validator ByteSize() {
+  return {[](std::string& text) -> std::string {
+            const std::string got = text;
+            int64_t bytes = 0;
+            try {
+              CLI::AsSizeValue(/*kb_is_1000=*/true)(text);
+              if (absl::SimpleAtoi(text, &bytes) && bytes >= 0) return "";
+            } catch (const CLI::ValidationError&) {
+              // Its message lists every unit there is.
+            }
+            return "'" + got + "' is not a size, wanted bytes, or e.g. 512MiB";
+          },
+          "BYTES"};
+}
+
 void AddExecutionOptions(CLI::App& command, ExecutionOptions& execution) {
   AddChoice(command, "--compute-type", execution.compute_type,
             ComputeTypeNames(), "How precise arithmetic is");
@@ -161,10 +169,14 @@ void AddExecutionOptions(CLI::App& command, ExecutionOptions& execution) {
             ElementTypeNames(), "Element type of the result");
   command.add_option("--kernel", execution.kernel,
                      "Kernel to use, as `explain` lists them");
-  command.add_option_function<int64_t>(
-      "--workspace-limit",
-      [&execution](int64_t bytes) { execution.workspace_limit_bytes = bytes; },
-      "Most scratch memory, in bytes");
+  command
+      .add_option_function<int64_t>(
+          "--workspace-limit",
+          [&execution](int64_t bytes) {
+            execution.workspace_limit_bytes = bytes;
+          },
+          "Most scratch memory")
+      ->transform(ByteSize());
   command.add_flag("--deterministic", execution.deterministic,
                    "The same request gives the same bits");
 }
@@ -230,6 +242,28 @@ void AddOperations(CLI::App& app, bool explain, Arguments& arguments) {
   }
 }
 
+/// What is wrong with a command line whose command is unknown or missing; ""
+/// for others.
+std::string CommandMistake(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+  }
+  if (command->get_require_subcommand_min() == 0) return "";
+  std::string wanted;
+  for (const CLI::App* each :
+       command->get_subcommands([](const CLI::App*) { return true; })) {
+    wanted += (wanted.empty() ? "" : ", ") + each->get_name();
+  }
+  for (const std::string& word : app.remaining()) {
+    if (!word.starts_with('-')) {
+      return "there is no command '" + word + "', wanted one of " + wanted;
+    }
+  }
+  return "there is no command after " + command->get_name() +
+         ", wanted one of " + wanted;
+}
+
 int Main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app(
@@ -246,7 +280,12 @@ int Main(int argc, char** argv) {
   app.add_option("--timeout", arguments.timeout_seconds,
                  "Most seconds that one call takes; transfers of much data "
                  "have more")
-      ->check(CLI::PositiveNumber)
+      ->check([](const std::string& text) -> std::string {
+        double seconds = 0;
+        return absl::SimpleAtod(text, &seconds) && seconds > 0
+                   ? ""
+                   : "'" + text + "' is not a time, wanted more than 0 seconds";
+      })
       ->capture_default_str();
   app.add_option("--job", arguments.job,
                  "Label of the job, for the server's statistics")
@@ -260,8 +299,19 @@ int Main(int argc, char** argv) {
       "explain", "Say how an operation would be computed, and run nothing");
   explain->require_subcommand(1);
   AddOperations(*explain, /*explain=*/true, arguments);
+  // Subscripts of scalars, which CLI11 would take for an option `->`.
+  std::vector<std::string> words(argv + 1, argv + argc);
+  for (std::string& word : words) {
+    if (word.starts_with("->")) word.insert(0, " ");
+  }
+  std::reverse(words.begin(), words.end());  // as parse() wants them
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(words));
+  } catch (const CLI::RequiredError& error) {
+    const std::string mistake = CommandMistake(app);
+    if (!mistake.empty()) return FailUsage(mistake);
+    app.exit(error);
+    return kUsage;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kOk : kUsage;
   }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -98,13 +99,19 @@ class Cursor {
   std::string_view text_;
 };
 
-absl::StatusOr<ElementType> ParseCode(std::string_view code) {
+absl::Status ParseCode(std::string_view code, NpyHeader& header) {
   for (const Code& known : kCodes) {
+    if (code.size() != known.text.size() ||
+        code.substr(1) != known.text.substr(1)) {
+      continue;
+    }
     // '=' is the machine's own order; one byte has none, and a void neither.
-    if (code.size() == known.text.size() &&
-        code.substr(1) == known.text.substr(1) &&
-        (code[0] == '<' || code[0] == '|' || code[0] == '=')) {
-      return known.element_type;
+    const bool has_order = code[1] != 'V' && known.text[0] == '<';
+    if (code[0] == '<' || code[0] == '|' || code[0] == '=' ||
+        (code[0] == '>' && has_order)) {
+      header.element_type = known.element_type;
+      header.big_endian = code[0] == '>';
+      return absl::OkStatus();
     }
   }
   std::vector<std::string> wanted;
@@ -143,9 +150,8 @@ absl::StatusOr<NpyHeader> ParseDictionary(std::string_view text) {
         return absl::InvalidArgumentError(
             "arrays of structures are not supported");
       }
-      absl::StatusOr<ElementType> element_type = ParseCode(*code);
-      if (!element_type.ok()) return element_type.status();
-      header.element_type = *element_type;
+      const absl::Status parsed = ParseCode(*code, header);
+      if (!parsed.ok()) return parsed;
     } else if (*key == "fortran_order") {
       if (cursor.TakeWord("True")) {
         header.order = Order::kFirstModeFastest;
@@ -176,6 +182,16 @@ absl::Status SystemError(std::string_view what, const std::string& path) {
       error,
       absl::StrCat("cannot ", absl::string_view(what.data(), what.size()), " ",
                    path));
+}
+
+/// Reverses the bytes of every number in `data`.
+void SwapBytes(ElementType element_type, std::span<std::byte> data) {
+  const bool is_complex = element_type == ElementType::kComplex64 ||
+                          element_type == ElementType::kComplex128;
+  const int64_t size = ElementBytes(element_type) / (is_complex ? 2 : 1);
+  for (auto at = data.begin(); at != data.end(); at += size) {
+    std::reverse(at, at + size);
+  }
 }
 
 /// Closes a file with its scope.
@@ -276,6 +292,15 @@ absl::StatusOr<NpyFile> NpyFile::Open(const std::string& path) {
         path, ": cut short: its shape is (",
         absl::StrJoin(header->extents, ", "), "), but it has only ",
         static_cast<int64_t>(size) - header->data_offset, " bytes of data"));
+  }
+  if (header->big_endian) {
+    // The mapping is private: what changes is a copy.
+    if (mprotect(address, size, PROT_READ | PROT_WRITE) != 0) {
+      return SystemError("map", path);
+    }
+    SwapBytes(header->element_type,
+              mapping.bytes().subspan(static_cast<size_t>(header->data_offset),
+                                      static_cast<size_t>(data_bytes)));
   }
   return NpyFile(std::move(mapping), *std::move(header));
 }

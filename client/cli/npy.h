@@ -23,22 +23,22 @@ struct NpyHeader {
   std::vector<int64_t> extents;  // (mode)
   Order order = Order::kLastModeFastest;
   int64_t data_offset = 0;  // bytes
+  bool big_endian = false;
 
   bool operator==(const NpyHeader&) const = default;
 };
 
 /// Reads the header at the front of `file`, of format 1, 2 or 3.
 ///
-/// Elements are little-endian. bfloat16, which NumPy itself lacks, is `<V2`:
-/// what NumPy writes for the bfloat16 of ml_dtypes, which reads it back with
-/// `.view(ml_dtypes.bfloat16)`.
+/// bfloat16, which NumPy itself lacks, is `<V2`: what NumPy writes for the
+/// bfloat16 of ml_dtypes, which reads it back with `.view(ml_dtypes.bfloat16)`.
 ///
 /// Errors  INVALID_ARGUMENT: not a .npy file, or an element type that tensord
 ///         does not have.
 absl::StatusOr<NpyHeader> ParseNpyHeader(std::string_view file);
 
-/// The front of a file of format 1, up to its data: `data_offset` is ignored.
-/// A header too long for format 1 is of format 2.
+/// The front of a little-endian file of format 1, up to its data: `data_offset`
+/// and `big_endian` are ignored. A header too long for format 1 is of format 2.
 std::string MakeNpyHeader(const NpyHeader& header);
 
 /// A file in memory, unmapped in the end.
@@ -72,6 +72,7 @@ class NpyFile {
   ///         ParseNpyHeader(), or a file cut short.
   static absl::StatusOr<NpyFile> Open(const std::string& path);
 
+  /// Little-endian, whatever the file is.
   /// Lifetime  as this file's.
   UntypedHostView view() const;
 

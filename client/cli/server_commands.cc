@@ -19,6 +19,7 @@ void PutLimits(const Limits& limits, JsonWriter& json) {
   json.Field("max_sessions", limits.max_sessions);
   json.Field("session_quota_bytes", limits.session_quota_bytes);
   json.Field("max_queued_operations", limits.max_queued_operations);
+  json.Field("max_stream_operations", limits.max_stream_operations);
   json.EndObject();
 }
 
@@ -139,6 +140,8 @@ void PrintInfoText(const ServerInfo& info) {
               BytesText(limits.session_quota_bytes).c_str());
   std::printf("  queue          %lld operations\n",
               static_cast<long long>(limits.max_queued_operations));
+  std::printf("  stream         %lld operations\n",
+              static_cast<long long>(limits.max_stream_operations));
 }
 
 void PrintStatsText(const ServerStats& stats) {

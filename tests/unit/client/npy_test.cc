@@ -78,9 +78,9 @@ TEST(NpyHeaderTest, SaysWhyItRefuses) {
   };
   EXPECT_NE(message("PK\3\4 a zip archive").find("begin"), std::string::npos);
   EXPECT_NE(message(FileOf(1,
-                           "{'descr': '>f8', 'fortran_order': False, "
+                           "{'descr': '<U8', 'fortran_order': False, "
                            "'shape': (3,), }"))
-                .find("'>f8'"),
+                .find("'<U8'"),
             std::string::npos);
   EXPECT_NE(message(FileOf(1,
                            "{'descr': [('x', '<f8')], 'fortran_order': "
@@ -121,6 +121,27 @@ TEST(NpyFileTest, WrittenFilesReadBack) {
   EXPECT_EQ(view.element_type, ElementType::kFloat32);
   EXPECT_EQ(view.layout.extents, (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(std::memcmp(view.data, values.data(), 24), 0);
+}
+
+TEST(NpyFileTest, BigEndianFilesReadAsLittleEndian) {
+  const auto read = [](const std::string& code, const std::string& data) {
+    const std::string path = PathOf("big_endian");
+    Write(path, FileOf(1, "{'descr': '" + code +
+                              "', 'fortran_order': False, 'shape': (2,), }") +
+                    data);
+    const auto file = NpyFile::Open(path);
+    EXPECT_TRUE(file.ok()) << file.status();
+    if (!file.ok()) return std::string();
+    return std::string(static_cast<const char*>(file->view().data),
+                       data.size());
+  };
+  EXPECT_EQ(read(">i2", "abcd"), "badc");
+  EXPECT_EQ(read(">f4", "abcdefgh"), "dcbahgfe");
+  EXPECT_EQ(read(">f8", "abcdefghijklmnop"), "hgfedcbaponmlkji");
+  // The parts of a complex number, not their order.
+  EXPECT_EQ(read(">c8", "abcdefghijklmnop"), "dcbahgfelkjiponm");
+  EXPECT_EQ(read("|i1", "ab"), "ab");
+  EXPECT_EQ(read("<i2", "abcd"), "abcd");
 }
 
 TEST(NpyFileTest, FileThatIsNotCommittedDoesNotAppear) {

@@ -1,0 +1,127 @@
+// tensorctl as the shell runs it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <complex>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "client/cli/npy.h"
+#include "tests/testing/server_process.h"
+
+namespace tensord::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Ended {
+  int code;
+  std::string output;  // stdout and stderr
+};
+
+Ended Tensorctl(const std::string& arguments) {
+  const std::string command = std::string(TENSORCTL_BINARY) + " " + arguments;
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  Ended ended{-1, ""};
+  if (pipe == nullptr) return ended;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) ended.output.push_back(c);
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
+  return ended;
+}
+
+std::string PathOf(const std::string& name) {
+  return ::testing::TempDir() + "tensorctl_test_" + name + ".npy";
+}
+
+template <typename T>
+std::string Save(const std::string& name, const NpyHeader& header,
+                 const std::vector<T>& values) {
+  auto file = NpyWriter::Create(PathOf(name), header);
+  EXPECT_TRUE(file.ok()) << file.status();
+  std::memcpy(file->data().data(), values.data(), values.size() * sizeof(T));
+  EXPECT_TRUE(file->Commit().ok());
+  return PathOf(name);
+}
+
+template <typename T>
+std::vector<T> Load(const std::string& path, size_t count) {
+  const auto file = NpyFile::Open(path);
+  EXPECT_TRUE(file.ok()) << file.status();
+  std::vector<T> values(count);
+  if (file.ok()) {
+    std::memcpy(values.data(), file->view().data, count * sizeof(T));
+  }
+  return values;
+}
+
+TEST(TensorctlTest, UnknownAndMissingCommandsNameTheKnownOnes) {
+  Ended ended = Tensorctl("frobnicate ij a.npy");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("there is no command 'frobnicate', "
+                                      "wanted one of info, stats, health"));
+  ended = Tensorctl("explain info");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("wanted one of einsum, permute"));
+  ended = Tensorctl("");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("no command after tensorctl"));
+  ended = Tensorctl("einsum");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("subscripts is required"));
+}
+
+TEST(TensorctlTest, ValuesOutOfRangeSayWhatIsWanted) {
+  for (const char* timeout : {"0", "-1", "soon", "nan"}) {
+    const Ended ended = Tensorctl(std::string("info --timeout=") + timeout);
+    EXPECT_EQ(ended.code, 2);
+    EXPECT_THAT(ended.output, HasSubstr(std::string("--timeout: '") + timeout +
+                                        "' is not a time, wanted more than 0 "
+                                        "seconds"));
+  }
+  const Ended ended = Tensorctl("permute i-\\>i a.npy --workspace-limit=5XiB");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("'5XiB' is not a size"));
+}
+
+TEST(TensorctlTest, ComputesOnScalarsAndComplexNumbers) {
+  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const std::string to = " --address=" + server.address() + " ";
+  using Number = std::complex<double>;
+  const std::string a =
+      Save<Number>("a", {ElementType::kComplex128, {}}, {{3, 1}});
+  const std::string d = PathOf("d");
+  Ended ended = Tensorctl("permute '->' " + a + to + "--alpha 1+2j -o " + d);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<Number>(d, 1), (std::vector<Number>{{1, 7}}));
+  ended = Tensorctl("einsum '->' " + a + to + "--workspace-limit=1MiB -o " + d);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<Number>(d, 1), (std::vector<Number>{{3, 1}}));
+
+  const std::string real =
+      Save<float>("real", {ElementType::kFloat32, {}}, {3});
+  ended = Tensorctl("permute '->' " + real + to + "--alpha 1+2j");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("wanted a real number for float32"));
+  ended = Tensorctl("permute '->' " + real + to + "--alpha two");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("'two' is not a number, wanted"));
+}
+
+TEST(TensorctlTest, ReadsFilesInFortranOrder) {
+  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const std::string a = Save<float>(
+      "fortran", {ElementType::kFloat32, {2, 3}, Order::kFirstModeFastest},
+      {11, 21, 12, 22, 13, 23});
+  const std::string d = PathOf("c_order");
+  const Ended ended = Tensorctl("einsum 'ij->ij' " + a + " -o " + d +
+                                " --address=" + server.address());
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<float>(d, 6), (std::vector<float>{11, 12, 13, 21, 22, 23}));
+}
+
+}  // namespace
+}  // namespace tensord::cli
