@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status.h"
@@ -14,7 +15,8 @@ int PositionOf(Mode mode, const Modes& modes) {
 }
 
 std::string ToString(Mode mode) {
-  if (mode > ' ' && mode < 127) {
+  if (mode > 0 && mode < 128 &&
+      absl::ascii_isalpha(static_cast<unsigned char>(mode))) {
     return absl::StrCat("'", std::string(1, static_cast<char>(mode)), "'");
   }
   return absl::StrCat(mode);

@@ -30,7 +30,8 @@ struct OperandDesc {
 /// Position of `mode` in `modes`, or -1.
 int PositionOf(Mode mode, const Modes& modes);
 
-/// `mode` for a message: 'k' for a printable label, 1234 for any other.
+/// `mode` for a message: 'k' for a letter's code, the number for any other, so
+/// that those who count modes see what they sent.
 std::string ToString(Mode mode);
 std::string ToString(const Modes& modes);
 

@@ -184,6 +184,19 @@ ComputeType DefaultComputeType(ElementType widest) {
   return real == kF64 ? kFloat64 : kFloat32;
 }
 
+ElementType ComputeElement(ElementType x, ElementType y, ComputeType compute) {
+  if (IsInteger(x)) return x;
+  const auto is_wide = [](ElementType type) {
+    return RealPartOf(type) == ElementType::kFloat64;
+  };
+  const bool wide =
+      is_wide(x) || is_wide(y) || compute == ComputeType::kFloat64;
+  if (IsComplex(x) || IsComplex(y)) {
+    return wide ? ElementType::kComplex128 : ElementType::kComplex64;
+  }
+  return wide ? ElementType::kFloat64 : ElementType::kFloat32;
+}
+
 ElementType WidestOf(ElementType x, ElementType y) {
   // The enum lists the floating-point types from narrow to wide.
   return std::max(x, y);

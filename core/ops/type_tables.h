@@ -52,6 +52,11 @@ absl::Status ValidateContractionTypes(const ContractionTypes& types);
 /// integers -> integer).
 ComputeType DefaultComputeType(ElementType widest);
 
+/// The type that arithmetic on elements stored as `x` and `y` runs in: float32
+/// or wider, complex when either is; integers stay what they are.
+/// Requires  both integer, then equal, or neither.
+ElementType ComputeElement(ElementType x, ElementType y, ComputeType compute);
+
 /// Of two element types the one that arithmetic must be able to hold.
 ElementType WidestOf(ElementType x, ElementType y);
 

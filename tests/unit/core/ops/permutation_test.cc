@@ -59,6 +59,18 @@ TEST(PermutationTest, RepeatedModeIsRefused) {
               IsInvalid("MODE_REPEATED", "mode -5 occurs twice in d"));
 }
 
+// NumPy's interleaved einsum labels modes 0 to 51, which are no characters.
+TEST(PermutationTest, MessagesShowLettersAsLettersAndOtherLabelsAsNumbers) {
+  EXPECT_EQ(ToString(Modes{'k', 'Z', 0, 25, 49, 51, 95, 945, -107}),
+            "('k', 'Z', 0, 25, 49, 51, 95, 945, -107)");
+  PermutationDesc desc = Transpose();
+  desc.d = Packed(kF32, "ji", {5, 3});
+  desc.a.modes = {48, 49};
+  desc.d.modes = {49, 48};
+  EXPECT_THAT(Validate(desc), IsInvalid("MODE_EXTENT_MISMATCH",
+                                        "mode 49 has extent 4 in a but 5"));
+}
+
 TEST(PermutationTest, DifferentExtentsNameTheModeAndBoth) {
   PermutationDesc desc = Transpose();
   desc.d = Packed(kF32, "ji", {5, 3});
