@@ -38,6 +38,12 @@ class Backend {
   /// The device's memory itself, without pool or limit.
   virtual MemoryResource& memory() = 0;
 
+  /// Host memory that streams copy from and to at full speed.
+  virtual MemoryResource& staging_memory() = 0;
+
+  /// OK, or UNAVAILABLE from the moment when the device is lost.
+  virtual absl::Status health() const = 0;
+
   /// Errors  UNAVAILABLE: the device is lost.
   virtual absl::StatusOr<std::unique_ptr<Stream>> CreateStream() = 0;
 };

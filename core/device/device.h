@@ -20,6 +20,8 @@ struct DeviceInfo {
   std::string architecture;  // what kernels are chosen by, e.g. "AVX3_ZEN4"
   int32_t thread_count = 0;  // threads that kernels run on
   int64_t memory_bytes = 0;
+  /// The device's memory is the host's: anyone may read and write it.
+  bool uses_host_memory = true;
   /// What else tells which code runs, e.g. {"blas", "OpenBLAS 0.3.21
   /// SkylakeX"}.
   std::vector<std::pair<std::string, std::string>> properties;
@@ -31,6 +33,15 @@ struct DeviceInfo {
 class Stream {
  public:
   virtual ~Stream() = default;
+
+  /// Queues a copy of `bytes` bytes between the device's memory and the host's.
+  ///
+  /// Lifetime  both must outlive the work on the stream.
+  /// Errors    INTERNAL; UNAVAILABLE: device lost.
+  virtual absl::Status CopyToDevice(void* to, const void* from,
+                                    int64_t bytes) = 0;
+  virtual absl::Status CopyToHost(void* to, const void* from,
+                                  int64_t bytes) = 0;
 
   /// Waits until all that was queued is done.
   /// Errors  INTERNAL: work queued before failed; UNAVAILABLE: device lost.

@@ -49,4 +49,9 @@ void HostResource::Deallocate(void* pointer, int64_t bytes) {
   munmap(pointer, RoundUp(bytes, kPageBytes));
 }
 
+absl::Status HostResource::Clear(void* pointer, int64_t bytes) {
+  std::memset(pointer, 0, static_cast<size_t>(bytes));
+  return absl::OkStatus();
+}
+
 }  // namespace tensord::core

@@ -14,6 +14,7 @@ class HostResource final : public MemoryResource {
  public:
   absl::StatusOr<void*> Allocate(int64_t bytes) override;
   void Deallocate(void* pointer, int64_t bytes) override;
+  absl::Status Clear(void* pointer, int64_t bytes) override;
 };
 
 }  // namespace tensord::core

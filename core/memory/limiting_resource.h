@@ -23,6 +23,9 @@ class LimitingResource final : public MemoryResource {
   /// Errors  RESOURCE_EXHAUSTED, reason MEMORY_LIMIT: bytes asked, left, limit.
   absl::StatusOr<void*> Allocate(int64_t bytes) override;
   void Deallocate(void* pointer, int64_t bytes) override;
+  absl::Status Clear(void* pointer, int64_t bytes) override {
+    return upstream_.Clear(pointer, bytes);
+  }
 
   int64_t limit_bytes() const { return limit_bytes_; }
   int64_t used_bytes() const;

@@ -29,6 +29,11 @@ class MemoryResource {
 
   /// Takes back what Allocate(bytes) gave.
   virtual void Deallocate(void* pointer, int64_t bytes) = 0;
+
+  /// Zeroes `bytes` bytes of what Allocate() gave; done on return.
+  ///
+  /// Errors  INTERNAL, UNAVAILABLE: the device failed.
+  virtual absl::Status Clear(void* pointer, int64_t bytes) = 0;
 };
 
 /// Owned bytes. Move-only; gives its memory back when it goes.
@@ -53,6 +58,12 @@ class Buffer {
   /// Errors    as MemoryResource::Allocate.
   static absl::StatusOr<Buffer> Allocate(MemoryResource& resource,
                                          int64_t bytes);
+
+  /// Zeroes it.
+  /// Errors  as MemoryResource::Clear.
+  absl::Status Clear() const {
+    return data_ == nullptr ? absl::OkStatus() : resource_->Clear(data_, bytes_);
+  }
 
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   int64_t bytes() const { return bytes_; }

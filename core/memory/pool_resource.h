@@ -39,6 +39,9 @@ class PoolResource final : public MemoryResource {
   ///         bytes added.
   absl::StatusOr<void*> Allocate(int64_t bytes) override;
   void Deallocate(void* pointer, int64_t bytes) override;
+  absl::Status Clear(void* pointer, int64_t bytes) override {
+    return upstream_.Clear(pointer, bytes);
+  }
 
   /// Returns every slab that nobody uses to upstream.
   void Trim();

@@ -26,6 +26,9 @@ class TrackingResource final : public MemoryResource {
 
   absl::StatusOr<void*> Allocate(int64_t bytes) override;
   void Deallocate(void* pointer, int64_t bytes) override;
+  absl::Status Clear(void* pointer, int64_t bytes) override {
+    return upstream_.Clear(pointer, bytes);
+  }
 
   MemoryStatistics statistics() const;
 

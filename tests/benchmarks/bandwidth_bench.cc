@@ -18,6 +18,7 @@
 #include "core/backend/cpu/cpu_backend.h"
 #include "core/backend/cpu/elementwise_fused.h"
 #include "core/backend/cpu/reduction_pairwise.h"
+#include "core/device/host_stream.h"
 #include "core/memory/host_resource.h"
 #include "tests/benchmarks/bandwidth.h"
 
@@ -25,11 +26,6 @@ namespace tensord::test {
 namespace {
 
 constexpr int64_t kOperandBytes = int64_t{192} << 20;
-
-class NoStream final : public core::Stream {
- public:
-  absl::Status Synchronize() override { return absl::OkStatus(); }
-};
 
 struct Memory {
   core::HostResource resource;
@@ -87,7 +83,7 @@ void Add(benchmark::State& state, Memory& memory, core::ThreadPool& threads,
   desc.a.unary = unary;
   const core::ElementwiseProblem problem = core::Canonicalize(desc);
   const auto kernel = core::CreateFusedElementwise(threads);
-  NoStream stream;
+  core::HostStream stream;
   core::Workspace workspace({});
   const int64_t bytes = side * side * core::SizeOf(type);
   Compare(
@@ -118,7 +114,7 @@ void Sum(benchmark::State& state, Memory& memory, core::ThreadPool& threads,
                                  .op = op};
   const core::ReductionProblem problem = core::Canonicalize(desc);
   const auto kernel = core::CreatePairwiseReduction(threads);
-  NoStream stream;
+  core::HostStream stream;
   Compare(
       state, "of_read", static_cast<double>(kOperandBytes),
       [&] {

@@ -18,6 +18,7 @@
 #include "benchmark/benchmark.h"
 #include "core/backend/cpu/cpu_backend.h"
 #include "core/backend/cpu/permutation_blocked.h"
+#include "core/device/host_stream.h"
 #include "core/memory/host_resource.h"
 #include "tests/benchmarks/bandwidth.h"
 
@@ -76,15 +77,10 @@ std::vector<BenchCase> ReadCases(const std::string& path) {
   return cases;
 }
 
-class NoStream final : public core::Stream {
- public:
-  absl::Status Synchronize() override { return absl::OkStatus(); }
-};
-
 void RunCase(benchmark::State& state, const BenchCase& bench_case,
              core::ThreadPool& threads, const void* a, void* d) {
   const auto kernel = core::CreateBlockedPermutation(threads);
-  NoStream stream;
+  core::HostStream stream;
   core::Workspace workspace({});
   const auto run = [&] {
     const auto start = std::chrono::steady_clock::now();

@@ -31,7 +31,7 @@ using tensord::testing::ServerProcess;
 namespace v1 = tensord::v1;
 
 constexpr int kCalls = 3000;            // in a round, one in flight
-constexpr int kPipelinedCalls = 20000;  // in a round
+constexpr int kPipelinedCalls = 20000;  // in a round, also operations
 constexpr int kInFlight = 64;
 constexpr size_t kWriteBytes = size_t{1} << 20;
 
@@ -121,17 +121,14 @@ Latencies MeasureLatency(const Stubs& stubs, const std::string& session) {
   return latencies;
 }
 
-/// Empty calls a second with kInFlight of them under way, on one connection and
-/// one thread.
-double MeasureCallRate(const Stubs& stubs, const std::string& session) {
-  v1::KeepSessionAliveRequest request;
-  request.set_session(session);
+/// Calls a second with kInFlight of them under way, on one connection and one
+/// thread. `start` is e.g. the stub's AsyncKeepSessionAlive.
+template <typename Response, typename Request, typename Start>
+double MeasureCallRate(const Request& request, const Start& start_call) {
   struct Call {
     std::unique_ptr<grpc::ClientContext> context;
-    std::unique_ptr<
-        grpc::ClientAsyncResponseReader<v1::KeepSessionAliveResponse>>
-        reader;
-    v1::KeepSessionAliveResponse response;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> reader;
+    Response response;
     grpc::Status status;
   };
   std::vector<Call> calls(kInFlight);
@@ -139,8 +136,7 @@ double MeasureCallRate(const Stubs& stubs, const std::string& session) {
   int begun = 0;
   const auto begin = [&](Call& call) {
     call.context = std::make_unique<grpc::ClientContext>();
-    call.reader = stubs.session->AsyncKeepSessionAlive(call.context.get(),
-                                                       request, &queue);
+    call.reader = start_call(call.context.get(), request, &queue);
     call.reader->Finish(&call.response, &call.status, &call);
     ++begun;
   };
@@ -159,6 +155,63 @@ double MeasureCallRate(const Stubs& stubs, const std::string& session) {
   while (queue.Next(&tag, &ok)) {
   }
   return kPipelinedCalls / seconds;
+}
+
+double MeasureEmptyCallRate(const Stubs& stubs, const std::string& session) {
+  v1::KeepSessionAliveRequest request;
+  request.set_session(session);
+  return MeasureCallRate<v1::KeepSessionAliveResponse>(
+      request, [&](auto* context, const auto& q, auto* queue) {
+        return stubs.session->AsyncKeepSessionAlive(context, q, queue);
+      });
+}
+
+/// Operations a second, x = x + x on 8 resident elements.
+struct OperationRates {
+  double waited = 0;     // each call for itself
+  double in_flight = 0;  // kInFlight calls
+  double streamed = 0;   // one pipeline
+};
+
+OperationRates MeasureOperationRates(const Stubs& stubs,
+                                     tensord::Session& session) {
+  const std::vector<double> zeros(8);
+  const auto x = session.Upload(tensord::HostView<double>{zeros.data(), {8}});
+  if (!x.ok()) Die(x.status().ToString());
+  OperationRates rates;
+
+  v1::ElementwiseRequest request;
+  request.set_session(session.name());
+  for (v1::Operand* operand : {request.mutable_a(), request.mutable_c()}) {
+    operand->set_tensor(x->name());
+    operand->add_modes(0);
+  }
+  request.mutable_d()->set_tensor(x->name());
+  request.mutable_d()->add_modes(0);
+  request.set_op_abc(v1::BINARY_OPERATOR_ADD);
+  double start = Now();
+  for (int i = 0; i < kCalls; ++i) {
+    grpc::ClientContext context;
+    v1::ElementwiseResponse response;
+    Check(stubs.compute->Elementwise(&context, request, &response));
+  }
+  rates.waited = kCalls / (Now() - start);
+
+  rates.in_flight = MeasureCallRate<v1::ElementwiseResponse>(
+      request, [&](auto* context, const auto& q, auto* queue) {
+        return stubs.compute->AsyncElementwise(context, q, queue);
+      });
+
+  start = Now();
+  auto pipeline = session.StartPipeline();
+  for (int i = 0; i < kPipelinedCalls; ++i) {
+    pipeline.Elementwise({*x, "i"}, tensord::BinaryOperator::kAdd, {*x, "i"},
+                         "i", {.execution = {.output = &*x}});
+  }
+  const absl::Status done = pipeline.Finish();
+  if (!done.ok()) Die(done.ToString());
+  rates.streamed = kPipelinedCalls / (Now() - start);
+  return rates;
 }
 
 struct Transfer {
@@ -235,6 +288,7 @@ Transfer Account(const ServerProcess& server, size_t bytes, Function transfer) {
 struct Results {
   std::vector<double> empty_p50, empty_p99, contract_p50, contract_p99;
   std::vector<double> contract_ratio, calls_per_second, call_cpu_us;
+  std::vector<double> waited, in_flight, streamed;
   std::vector<double> raw, raw_cpu, up, up_cpu, up_ratio;
   std::vector<double> down, down_cpu, down_ratio;
 };
@@ -250,10 +304,15 @@ void RunRound(const ServerProcess& server, const Stubs& stubs,
   results.contract_ratio.push_back(results.contract_p50.back() /
                                    results.empty_p50.back());
   const double cpu_before = OwnCpuSeconds() + server.CpuSeconds();
-  results.calls_per_second.push_back(MeasureCallRate(stubs, session.name()));
+  results.calls_per_second.push_back(
+      MeasureEmptyCallRate(stubs, session.name()));
   results.call_cpu_us.push_back(
       1e6 * (OwnCpuSeconds() + server.CpuSeconds() - cpu_before) /
       kPipelinedCalls);
+  const OperationRates rates = MeasureOperationRates(stubs, session);
+  results.waited.push_back(rates.waited);
+  results.in_flight.push_back(rates.in_flight);
+  results.streamed.push_back(rates.streamed);
 
   const Transfer raw = MeasureRawStream(source);
   const auto tensor = session.Create(tensord::ElementType::kInt8,
@@ -303,6 +362,12 @@ void Print(const Results& results, int rounds, size_t bytes) {
   PrintRow("empty calls, 64 in flight", results.calls_per_second, 1e-3,
            "thousand/s");
   PrintRow("  processor time, both sides", results.call_cpu_us, 1, "us/call");
+  PrintRow("small operations, each waited for", results.waited, 1e-3,
+           "thousand/s");
+  PrintRow("small operations, 64 calls in flight", results.in_flight, 1e-3,
+           "thousand/s");
+  PrintRow("small operations, one ExecuteStream", results.streamed, 1e-3,
+           "thousand/s");
   PrintRow("raw Unix-socket stream", results.raw, 1e-9, "GB/s");
   PrintRow("  processor time, both sides", results.raw_cpu, 1, "s/GB");
   PrintRow("upload", results.up, 1e-9, "GB/s");

@@ -13,16 +13,11 @@
 #include "core/backend/cpu/reduction_pairwise.h"
 #include "core/backend/cpu/reduction_reference.h"
 #include "core/backend/cpu/thread_pool.h"
+#include "core/device/host_stream.h"
 #include "core/memory/host_resource.h"
 
 namespace tensord::core {
 namespace {
-
-/// Kernels finish before Launch() returns, so there is nothing to wait for.
-class CpuStream final : public Stream {
- public:
-  absl::Status Synchronize() override { return absl::OkStatus(); }
-};
 
 class CpuBackend final : public Backend {
  public:
@@ -58,9 +53,11 @@ class CpuBackend final : public Backend {
   const DeviceInfo& info() const override { return info_; }
   const KernelLists& kernels() const override { return kernels_; }
   MemoryResource& memory() override { return memory_; }
+  MemoryResource& staging_memory() override { return memory_; }
+  absl::Status health() const override { return absl::OkStatus(); }
 
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream() override {
-    return std::make_unique<CpuStream>();
+    return std::make_unique<HostStream>();
   }
 
  private:

@@ -10,6 +10,7 @@
 #include "core/base/element_type.h"
 #include "core/ops/operators.h"
 #include "core/ops/scalar.h"
+#include "core/ops/type_tables.h"
 
 namespace tensord::core {
 
@@ -21,23 +22,6 @@ inline constexpr bool kIsComplex<std::complex<T>> = true;
 template <typename T>
 inline constexpr bool kIsHalf =
     std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>;
-
-/// The type that arithmetic on elements stored as `x` and `y` runs in: float32
-/// or wider, complex when either is; integers stay what they are.
-/// Requires  both integer, then equal, or neither.
-inline ElementType ComputeElement(ElementType x, ElementType y,
-                                  ComputeType compute) {
-  if (IsInteger(x)) return x;
-  const auto is_wide = [](ElementType type) {
-    return RealPartOf(type) == ElementType::kFloat64;
-  };
-  const bool wide =
-      is_wide(x) || is_wide(y) || compute == ComputeType::kFloat64;
-  if (IsComplex(x) || IsComplex(y)) {
-    return wide ? ElementType::kComplex128 : ElementType::kComplex64;
-  }
-  return wide ? ElementType::kFloat64 : ElementType::kFloat32;
-}
 
 /// VisitElementType() for results of ComputeElement().
 template <typename Visitor>

@@ -50,8 +50,15 @@ class FakePermutation final : public core::PermutationKernel {
   const Answers answers_;
 };
 
+/// Says `status` to whoever waits for it.
 class FakeStream final : public core::Stream {
  public:
+  absl::Status CopyToDevice(void*, const void*, int64_t) override {
+    return status;
+  }
+  absl::Status CopyToHost(void*, const void*, int64_t) override {
+    return status;
+  }
   absl::Status Synchronize() override { return status; }
   absl::Status status;
 };
@@ -68,6 +75,8 @@ class FakeBackend final : public core::Backend {
   const core::DeviceInfo& info() const override { return info_; }
   const core::KernelLists& kernels() const override { return kernels_; }
   core::MemoryResource& memory() override { return memory_; }
+  core::MemoryResource& staging_memory() override { return memory_; }
+  absl::Status health() const override { return absl::OkStatus(); }
   absl::StatusOr<std::unique_ptr<core::Stream>> CreateStream() override {
     return std::make_unique<FakeStream>();
   }

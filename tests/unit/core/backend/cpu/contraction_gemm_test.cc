@@ -9,16 +9,12 @@
 #include "core/backend/cpu/contraction_reference.h"
 #include "core/backend/cpu/cpu_features.h"
 #include "core/base/status.h"
+#include "core/device/host_stream.h"
 #include "core/memory/host_resource.h"
 #include "gtest/gtest.h"
 
 namespace tensord::core {
 namespace {
-
-class IdleStream final : public Stream {
- public:
-  absl::Status Synchronize() override { return absl::OkStatus(); }
-};
 
 /// An operand whose modes are `labels` in random order, packed.
 OperandDesc RandomOperand(std::vector<Mode> labels,
@@ -69,7 +65,7 @@ std::vector<int32_t> RandomElements(const OperandDesc& operand,
 void Launch(const ContractionKernel& kernel, const ContractionProblem& problem,
             const ContractionOperands& operands) {
   HostResource memory;
-  IdleStream stream;
+  HostStream stream;
   const Buffer buffer =
       Buffer::Allocate(memory, kernel.WorkspaceBytes(problem)).value();
   Workspace workspace({buffer.data(), static_cast<size_t>(buffer.bytes())});

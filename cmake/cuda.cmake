@@ -1,0 +1,21 @@
+# Finds the CUDA compiler: afterwards CMAKE_CUDA_COMPILER is set, or the build goes on without CUDA.
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  # Machine code for both, and PTX for what comes later.
+  set(CMAKE_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "CUDA architectures to build for")
+endif()
+include(CheckLanguage)
+check_language(CUDA)
+if(CMAKE_CUDA_COMPILER)
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  # CMake 3.25 does not know nvcc's flag for C++20.
+  if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  endif()
+  message(STATUS "CUDA backend: ${CMAKE_CUDA_COMPILER_ID} ${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}")
+elseif(TENSORD_CUDA STREQUAL ON)
+  message(FATAL_ERROR "TENSORD_CUDA is ON, but there is no nvcc on the PATH, in CUDACXX or in CUDA_PATH")
+else()
+  message(STATUS "CUDA backend: not built, there is no nvcc")
+endif()

@@ -1,0 +1,137 @@
+#include "core/backend/cuda/contraction_kernels.h"
+
+#include "core/backend/cuda/cuda_stream.h"
+#include "core/backend/cuda/kernel/contraction_tasks.h"
+#include "core/base/status.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+using Problem = ContractionProblem;
+
+OperandRounding RoundingOf(ElementType type, ComputeType compute) {
+  const bool is_float32 = RealPartOf(type) == ElementType::kFloat32;
+  if (is_float32 && compute == ComputeType::kTf32) {
+    return OperandRounding::kTf32;
+  }
+  if (is_float32 && compute == ComputeType::kFloat16) {
+    return OperandRounding::kFloat16;
+  }
+  if (is_float32 && compute == ComputeType::kBfloat16) {
+    return OperandRounding::kBfloat16;
+  }
+  if (RealPartOf(type) == ElementType::kFloat64 &&
+      compute == ComputeType::kFloat32) {
+    return OperandRounding::kFloat32;
+  }
+  return OperandRounding::kNone;
+}
+
+template <int operand_count, int max_modes>
+void AddTo(Loops<operand_count, max_modes>& loops, int64_t extent,
+           const int64_t (&strides)[operand_count]) {
+  auto& mode = loops.modes[loops.mode_count++];
+  mode.extent = extent;
+  for (int i = 0; i < operand_count; ++i) mode.strides[i] = strides[i];
+  loops.count *= extent;
+}
+
+/// A summed group without elements has one mode of extent 0.
+template <int max_modes, size_t problem_operands>
+void AddSummed(Loops<static_cast<int>(problem_operands), max_modes>& loops,
+               const LoopModes<problem_operands>& modes) {
+  for (const auto& mode : modes) {
+    int64_t strides[problem_operands];
+    for (size_t i = 0; i < problem_operands; ++i) strides[i] = mode.strides[i];
+    AddTo(loops, mode.extent, strides);
+  }
+}
+
+ContractionReferenceTask TaskOf(const Problem& p,
+                                const ContractionOperands& operands) {
+  ContractionReferenceTask task{
+      .a = operands.alpha.IsZero() ? nullptr : operands.a,
+      .b = operands.alpha.IsZero() ? nullptr : operands.b,
+      .c = operands.beta.IsZero() ? nullptr : operands.c,
+      .d = operands.d,
+      .type_a = p.type_a,
+      .type_b = p.type_b,
+      .type_d = p.type_d,
+      .compute = IsInteger(p.type_d)   ? p.type_d
+                 : IsComplex(p.type_d) ? ElementType::kComplex128
+                                       : ElementType::kFloat64,
+      .rounding_a = RoundingOf(p.type_a, p.compute_type),
+      .rounding_b = RoundingOf(p.type_b, p.compute_type),
+      .conj_a = p.conj_a,
+      .conj_b = p.conj_b,
+      .conj_c = p.conj_c,
+      .alpha = {operands.alpha.real, operands.alpha.imaginary},
+      .beta = {operands.beta.real, operands.beta.imaginary},
+      .kept = {},
+      .k = {},
+      .a_only = {},
+      .b_only = {}};
+  for (const auto& mode : p.m) {
+    AddTo(task.kept, mode.extent,
+          {mode.strides[Problem::kFreeInput], 0, mode.strides[Problem::kFreeC],
+           mode.strides[Problem::kFreeD]});
+  }
+  for (const auto& mode : p.n) {
+    AddTo(task.kept, mode.extent,
+          {0, mode.strides[Problem::kFreeInput], mode.strides[Problem::kFreeC],
+           mode.strides[Problem::kFreeD]});
+  }
+  for (const auto& mode : p.batch) {
+    AddTo(task.kept, mode.extent,
+          {mode.strides[Problem::kBatchA], mode.strides[Problem::kBatchB],
+           mode.strides[Problem::kBatchC], mode.strides[Problem::kBatchD]});
+  }
+  AddSummed(task.k, p.k);
+  AddSummed(task.a_only, p.a_only);
+  AddSummed(task.b_only, p.b_only);
+  return task;
+}
+
+class ReferenceContraction final : public ContractionKernel {
+ public:
+  explicit ReferenceContraction(const GpuModel& model) : model_(model) {}
+
+  absl::string_view name() const override { return "cuda.contract.reference"; }
+  absl::Status Supports(const Problem&) const override {
+    return absl::OkStatus();
+  }
+  int64_t WorkspaceBytes(const Problem&) const override { return 0; }
+
+  double PredictNanoseconds(const Problem& p) const override {
+    const double products = static_cast<double>(ElementCount(p.batch)) *
+                            static_cast<double>(ElementCount(p.m)) *
+                            static_cast<double>(ElementCount(p.n)) *
+                            static_cast<double>(ElementCount(p.k)) *
+                            (static_cast<double>(ElementCount(p.a_only)) +
+                             static_cast<double>(ElementCount(p.b_only)));
+    // Some 100 instructions for each product, one a cycle and multiprocessor.
+    return model_.launch_ns + 2 * products / model_.multiprocessor_count;
+  }
+
+  absl::Status Launch(const Problem& problem,
+                      const ContractionOperands& operands, Workspace&,
+                      Stream& stream) const override {
+    CudaStream& queue = AsCuda(stream);
+    TENSORD_RETURN_IF_ERROR(queue.device().Select());
+    return queue.device().Check(
+        QueueContractionReference(TaskOf(problem, operands), queue.get()),
+        "launching cuda.contract.reference");
+  }
+
+ private:
+  const GpuModel model_;
+};
+
+}  // namespace
+
+std::unique_ptr<const ContractionKernel> CreateReferenceContraction(
+    const GpuModel& model) {
+  return std::make_unique<ReferenceContraction>(model);
+}
+
+}  // namespace tensord::core::cuda

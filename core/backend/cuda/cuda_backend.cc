@@ -1,0 +1,157 @@
+#include "core/backend/cuda/cuda_backend.h"
+
+#include <cuda_runtime_api.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/backend/cuda/contraction_kernels.h"
+#include "core/backend/cuda/cuda_device.h"
+#include "core/backend/cuda/cuda_memory.h"
+#include "core/backend/cuda/cuda_stream.h"
+#include "core/backend/cuda/elementwise_kernels.h"
+#include "core/backend/cuda/gpu_model.h"
+#include "core/backend/cuda/permutation_kernels.h"
+#include "core/backend/cuda/reduction_kernels.h"
+#include "core/base/status.h"
+
+namespace tensord::core {
+namespace {
+
+// Kernels are built for this architecture and later ones.
+constexpr int kLeastMajor = 8;
+
+// Of the memory's nominal bandwidth, what a copy reaches.
+constexpr double kCopyEfficiency = 0.9;
+
+absl::Status Unavailable(absl::string_view reason, absl::string_view message) {
+  return Error(absl::StatusCode::kUnavailable, reason, message);
+}
+
+std::string Version(int number) {
+  return absl::StrCat(number / 1000, ".", number % 1000 / 10);
+}
+
+int Attribute(int ordinal, cudaDeviceAttr attribute) {
+  int value = 0;
+  // Attributes that a driver does not know stay 0.
+  if (cudaDeviceGetAttribute(&value, attribute, ordinal) != cudaSuccess) {
+    cudaGetLastError();
+  }
+  return value;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(int ordinal, const cudaDeviceProp& properties)
+      : device_(ordinal), memory_(device_), staging_memory_(device_) {
+    // Bytes a nanosecond: both edges of the memory's clock, read and written.
+    const double bandwidth = 2.0 *
+                             Attribute(ordinal, cudaDevAttrMemoryClockRate) *
+                             1e-6 * properties.memoryBusWidth / 8;
+    int driver = 0;
+    int runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    info_ = {
+        .name = device_.name(),
+        .model = properties.name,
+        .architecture = absl::StrCat("sm_", properties.major, properties.minor),
+        .thread_count = properties.multiProcessorCount,
+        .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
+        .uses_host_memory = false,
+        .properties = {{"driver", Version(driver)},
+                       {"runtime", Version(runtime)},
+                       {"pci_bus", absl::StrCat(properties.pciDomainID, ":",
+                                                properties.pciBusID, ":",
+                                                properties.pciDeviceID)},
+                       {"memory_gb_per_s",
+                        absl::StrCat(static_cast<int64_t>(bandwidth))}}};
+    const cuda::GpuModel model{
+        .multiprocessor_count = properties.multiProcessorCount,
+        .shared_bytes_per_block =
+            static_cast<int64_t>(properties.sharedMemPerBlockOptin),
+        .copy_bytes_per_ns = bandwidth > 0 ? kCopyEfficiency * bandwidth : 1};
+    kernels_.permutation.push_back(cuda::CreateTrivialPermutation(model));
+    kernels_.permutation.push_back(cuda::CreateTiledPermutation(model));
+    kernels_.permutation.push_back(cuda::CreateTiledCopyPermutation(model));
+    kernels_.permutation.push_back(cuda::CreatePackedPermutation(model));
+    kernels_.permutation.push_back(cuda::CreatePackedSplitPermutation(model));
+    kernels_.permutation.push_back(cuda::CreateReferencePermutation(model));
+    kernels_.elementwise.push_back(cuda::CreateFusedElementwise(model));
+    kernels_.elementwise.push_back(cuda::CreateTiledElementwise(model));
+    kernels_.elementwise.push_back(cuda::CreateReferenceElementwise(model));
+    kernels_.reduction.push_back(cuda::CreateTreeReduction(model));
+    kernels_.reduction.push_back(cuda::CreateReferenceReduction(model));
+    kernels_.contraction.push_back(cuda::CreateReferenceContraction(model));
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+  const KernelLists& kernels() const override { return kernels_; }
+  MemoryResource& memory() override { return memory_; }
+  MemoryResource& staging_memory() override { return staging_memory_; }
+  absl::Status health() const override { return device_.health(); }
+
+  absl::StatusOr<std::unique_ptr<Stream>> CreateStream() override {
+    return CudaStream::Create(device_);
+  }
+
+ private:
+  CudaDevice device_;
+  CudaMemory memory_;
+  PinnedMemory staging_memory_;
+  DeviceInfo info_;
+  KernelLists kernels_;
+};
+
+}  // namespace
+
+absl::StatusOr<int> CountCudaDevices() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice) {
+    cudaGetLastError();
+    return Unavailable("NO_CUDA_DEVICE",
+                       error == cudaErrorNoDevice
+                           ? "the CUDA driver finds no device"
+                           : "there is no CUDA driver, or one that is too old");
+  }
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    return Unavailable(
+        "CUDA_UNAVAILABLE",
+        absl::StrCat("CUDA cannot be used: ", cudaGetErrorString(error)));
+  }
+  if (count == 0) {
+    return Unavailable("NO_CUDA_DEVICE", "the CUDA driver finds no device");
+  }
+  return count;
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(int ordinal) {
+  TENSORD_ASSIGN_OR_RETURN(const int count, CountCudaDevices());
+  if (ordinal < 0 || ordinal >= count) {
+    return Unavailable(
+        "NO_CUDA_DEVICE",
+        absl::StrCat("there is no cuda:", ordinal, ", the node has ", count,
+                     " CUDA devices, counted from 0"));
+  }
+  cudaDeviceProp properties;
+  const cudaError_t error = cudaGetDeviceProperties(&properties, ordinal);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    return Unavailable("CUDA_UNAVAILABLE",
+                       absl::StrCat("cuda:", ordinal, " cannot be used: ",
+                                    cudaGetErrorString(error)));
+  }
+  if (properties.major < kLeastMajor) {
+    return Unavailable(
+        "CUDA_DEVICE_TOO_OLD",
+        absl::StrCat("cuda:", ordinal, " has compute capability ",
+                     properties.major, ".", properties.minor, ", wanted ",
+                     kLeastMajor, ".0 or later"));
+  }
+  return std::make_unique<CudaBackend>(ordinal, properties);
+}
+
+}  // namespace tensord::core

@@ -1,0 +1,63 @@
+#include "core/backend/cuda/cuda_device.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+
+namespace tensord::core {
+namespace {
+
+/// Whether CUDA answers every later call in this process with `error`.
+bool IsSticky(cudaError_t error) {
+  switch (error) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorUnknown: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+CudaDevice::CudaDevice(int ordinal)
+    : ordinal_(ordinal), name_(absl::StrCat("cuda:", ordinal)) {}
+
+absl::Status CudaDevice::Select() {
+  if (is_lost_.load(std::memory_order_relaxed)) return health();
+  return Check(cudaSetDevice(ordinal_), "cudaSetDevice");
+}
+
+absl::Status CudaDevice::Check(cudaError_t error, absl::string_view what) {
+  if (error == cudaSuccess) return absl::OkStatus();
+  cudaGetLastError();  // or the next call would report it again
+  const std::string message =
+      absl::StrCat(what, " failed on ", name_, ": ", cudaGetErrorString(error),
+                   " (", cudaGetErrorName(error), ")");
+  if (error == cudaErrorMemoryAllocation) {
+    return ResourceExhausted("DEVICE_MEMORY_EXHAUSTED", message);
+  }
+  if (!IsSticky(error)) return Internal("CUDA_ERROR", message);
+  absl::MutexLock lock(&mutex_);
+  if (loss_.ok()) {
+    loss_ = Error(absl::StatusCode::kUnavailable, "DEVICE_LOST",
+                  absl::StrCat(message,
+                               "; the device is lost until the server "
+                               "starts anew"));
+    is_lost_.store(true, std::memory_order_relaxed);
+  }
+  return loss_;
+}
+
+absl::Status CudaDevice::health() const {
+  absl::MutexLock lock(&mutex_);
+  return loss_;
+}
+
+}  // namespace tensord::core

@@ -1,0 +1,49 @@
+// One GPU: its number, and whether it is still there.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+
+namespace tensord::core {
+
+/// What all that works on one GPU shares.
+///
+/// Threads  safe for concurrent use.
+class CudaDevice {
+ public:
+  explicit CudaDevice(int ordinal);
+
+  /// "cuda:0"
+  const std::string& name() const { return name_; }
+  int ordinal() const { return ordinal_; }
+
+  /// Makes this the device that the calling thread's CUDA calls go to.
+  /// Errors  UNAVAILABLE: the device is lost.
+  absl::Status Select();
+
+  /// The outcome of a CUDA call as a status; `what` says what was tried. An
+  /// error that CUDA repeats from then on marks the device lost.
+  ///
+  /// Errors  RESOURCE_EXHAUSTED, reason DEVICE_MEMORY_EXHAUSTED. UNAVAILABLE,
+  ///         reason DEVICE_LOST. INTERNAL, reason CUDA_ERROR.
+  absl::Status Check(cudaError_t error, absl::string_view what);
+
+  /// OK, or the error with which the device was lost.
+  absl::Status health() const;
+
+ private:
+  const int ordinal_;
+  const std::string name_;
+  std::atomic<bool> is_lost_ = false;
+  mutable absl::Mutex mutex_;
+  absl::Status loss_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tensord::core

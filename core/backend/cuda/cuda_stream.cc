@@ -1,0 +1,44 @@
+#include "core/backend/cuda/cuda_stream.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+
+namespace tensord::core {
+
+absl::StatusOr<std::unique_ptr<Stream>> CudaStream::Create(CudaDevice& device) {
+  TENSORD_RETURN_IF_ERROR(device.Select());
+  cudaStream_t stream = nullptr;
+  TENSORD_RETURN_IF_ERROR(
+      device.Check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                   "cudaStreamCreateWithFlags"));
+  return std::unique_ptr<Stream>(new CudaStream(device, stream));
+}
+
+CudaStream::~CudaStream() {
+  if (!device_.Select().ok()) return;
+  device_.Check(cudaStreamDestroy(stream_), "cudaStreamDestroy").IgnoreError();
+}
+
+absl::Status CudaStream::Copy(void* to, const void* from, int64_t bytes,
+                              cudaMemcpyKind kind) {
+  TENSORD_RETURN_IF_ERROR(device_.Select());
+  return device_.Check(
+      cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_),
+      absl::StrCat("copying ", bytes, " bytes"));
+}
+
+absl::Status CudaStream::CopyToDevice(void* to, const void* from,
+                                      int64_t bytes) {
+  return Copy(to, from, bytes, cudaMemcpyHostToDevice);
+}
+
+absl::Status CudaStream::CopyToHost(void* to, const void* from, int64_t bytes) {
+  return Copy(to, from, bytes, cudaMemcpyDeviceToHost);
+}
+
+absl::Status CudaStream::Synchronize() {
+  TENSORD_RETURN_IF_ERROR(device_.Select());
+  return device_.Check(cudaStreamSynchronize(stream_), "work on a stream");
+}
+
+}  // namespace tensord::core

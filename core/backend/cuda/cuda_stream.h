@@ -1,0 +1,43 @@
+// CUDA streams.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "core/backend/cuda/cuda_device.h"
+#include "core/device/device.h"
+
+namespace tensord::core {
+
+class CudaStream final : public Stream {
+ public:
+  /// Errors  UNAVAILABLE: the device is lost. INTERNAL.
+  static absl::StatusOr<std::unique_ptr<Stream>> Create(CudaDevice& device);
+  ~CudaStream() override;
+
+  absl::Status CopyToDevice(void* to, const void* from, int64_t bytes) override;
+  absl::Status CopyToHost(void* to, const void* from, int64_t bytes) override;
+  absl::Status Synchronize() override;
+
+  CudaDevice& device() const { return device_; }
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  CudaStream(CudaDevice& device, cudaStream_t stream)
+      : device_(device), stream_(stream) {}
+
+  absl::Status Copy(void* to, const void* from, int64_t bytes,
+                    cudaMemcpyKind kind);
+
+  CudaDevice& device_;
+  const cudaStream_t stream_;
+};
+
+/// Requires  `stream` comes from a CUDA backend.
+inline CudaStream& AsCuda(Stream& stream) {
+  return static_cast<CudaStream&>(stream);
+}
+
+}  // namespace tensord::core

@@ -1,0 +1,135 @@
+// Elementary functions of complex numbers for device code.
+//
+// The inverse functions follow W. Kahan, "Branch cuts for complex elementary
+// functions" (1987): square roots of sums, never of products, so that neither
+// cancellation nor the choice of branch spoils a part.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <complex>
+
+namespace tensord::core::cuda {
+
+template <typename R>
+using Complex = std::complex<R>;
+
+template <typename R>
+__device__ Complex<R> Product(Complex<R> z, Complex<R> w) {
+  return {z.real() * w.real() - z.imag() * w.imag(),
+          z.real() * w.imag() + z.imag() * w.real()};
+}
+
+/// -i z and i z.
+template <typename R>
+__device__ Complex<R> TimesMinusI(Complex<R> z) {
+  return {z.imag(), -z.real()};
+}
+template <typename R>
+__device__ Complex<R> TimesI(Complex<R> z) {
+  return {-z.imag(), z.real()};
+}
+
+/// 1 / z by R. L. Smith's way, which squares nothing.
+template <typename R>
+__device__ Complex<R> Reciprocal(Complex<R> z) {
+  const R x = z.real(), y = z.imag();
+  if (fabs(x) >= fabs(y)) {
+    const R ratio = y / x, scale = R(1) / (x + y * ratio);
+    return {scale, -ratio * scale};
+  }
+  const R ratio = x / y, scale = R(1) / (x * ratio + y);
+  return {ratio * scale, -scale};
+}
+
+template <typename R>
+__device__ Complex<R> Sqrt(Complex<R> z) {
+  const R x = z.real(), y = z.imag();
+  if (x == 0 && y == 0) return {R(0), y};
+  // Halved before the sum, which could overflow.
+  const R large = sqrt(fabs(x) / 2 + hypot(x / 2, y / 2));
+  const R small = fabs(y) / (2 * large);
+  if (x >= 0) return {large, copysign(small, y)};
+  return {small, copysign(large, y)};
+}
+
+template <typename R>
+__device__ Complex<R> Exp(Complex<R> z) {
+  const R scale = exp(z.real());
+  if (z.imag() == 0) return {scale, z.imag()};
+  return {scale * cos(z.imag()), scale * sin(z.imag())};
+}
+
+template <typename R>
+__device__ Complex<R> Log(Complex<R> z) {
+  const R x = fabs(z.real()), y = fabs(z.imag());
+  const R modulus = hypot(x, y);
+  const R angle = atan2(z.imag(), z.real());
+  if (modulus > R(0.5) && modulus < R(2)) {
+    const R large = fmax(x, y), small = fmin(x, y);
+    return {log1p((large - 1) * (large + 1) + small * small) / 2, angle};
+  }
+  return {log(modulus), angle};
+}
+
+template <typename R>
+__device__ Complex<R> Sinh(Complex<R> z) {
+  return {sinh(z.real()) * cos(z.imag()), cosh(z.real()) * sin(z.imag())};
+}
+
+template <typename R>
+__device__ Complex<R> Cosh(Complex<R> z) {
+  return {cosh(z.real()) * cos(z.imag()), sinh(z.real()) * sin(z.imag())};
+}
+
+template <typename R>
+__device__ Complex<R> Tanh(Complex<R> z) {
+  const R x = z.real(), y = z.imag();
+  // Where tanh(x) is 1 to the last bit of a double.
+  if (fabs(x) > R(22)) {
+    return {copysign(R(1), x), 4 * sin(y) * cos(y) * exp(-2 * fabs(x))};
+  }
+  const R tangent = tan(y), s = sinh(x);
+  const R secant_squared = 1 + tangent * tangent;
+  const R divisor = 1 + secant_squared * s * s;
+  return {secant_squared * sqrt(1 + s * s) * s / divisor, tangent / divisor};
+}
+
+template <typename R>
+__device__ Complex<R> Asin(Complex<R> z) {
+  const Complex<R> below = Sqrt(Complex<R>(1 - z.real(), -z.imag()));
+  const Complex<R> above = Sqrt(Complex<R>(1 + z.real(), z.imag()));
+  const Complex<R> conjugate(below.real(), -below.imag());
+  return {atan2(z.real(), Product(below, above).real()),
+          asinh(Product(conjugate, above).imag())};
+}
+
+template <typename R>
+__device__ Complex<R> Acos(Complex<R> z) {
+  const Complex<R> below = Sqrt(Complex<R>(1 - z.real(), -z.imag()));
+  const Complex<R> above = Sqrt(Complex<R>(1 + z.real(), z.imag()));
+  const Complex<R> conjugate(above.real(), -above.imag());
+  return {2 * atan2(below.real(), above.real()),
+          asinh(Product(conjugate, below).imag())};
+}
+
+template <typename R>
+__device__ Complex<R> Acosh(Complex<R> z) {
+  const Complex<R> below = Sqrt(Complex<R>(z.real() - 1, z.imag()));
+  const Complex<R> above = Sqrt(Complex<R>(z.real() + 1, z.imag()));
+  const Complex<R> conjugate(below.real(), -below.imag());
+  return {asinh(Product(conjugate, above).real()),
+          2 * atan2(below.imag(), above.real())};
+}
+
+template <typename R>
+__device__ Complex<R> Atanh(Complex<R> z) {
+  // Odd, and of a positive real part nothing cancels in the logarithm.
+  const R x = fabs(z.real()), y = z.imag();
+  const R distance = (1 - x) * (1 - x) + y * y;  // from 1, squared
+  return {copysign(log1p(4 * x / distance) / 4, z.real()),
+          atan2(2 * y, (1 - x) * (1 + x) - y * y) / 2};
+}
+
+}  // namespace tensord::core::cuda

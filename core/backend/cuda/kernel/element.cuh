@@ -1,0 +1,167 @@
+// Elements in device code: how they are stored, and the types that arithmetic
+// on them runs in.
+//
+// Arithmetic runs in one of five types: float, double, std::complex<float>,
+// std::complex<double>, and int64_t for all integers, which wraps after every
+// step to the integer type that is stored.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#endif
+
+#include <bit>
+#include <complex>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/base/element_type.h"
+
+namespace tensord::core::cuda {
+
+template <typename T>
+inline constexpr bool kIsComplex = false;
+template <typename T>
+inline constexpr bool kIsComplex<std::complex<T>> = true;
+
+template <typename T>
+inline constexpr bool kIsHalf =
+    std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>;
+
+__device__ __forceinline__ float ToFloat(Half x) {
+#ifdef __CUDACC__
+  return __half2float(__ushort_as_half(x.bits));
+#else
+  return x.ToFloat();
+#endif
+}
+__device__ __forceinline__ float ToFloat(Bfloat16 x) {
+  return std::bit_cast<float>(uint32_t{x.bits} << 16);
+}
+
+/// `x` rounded to nearest even.
+template <typename T>
+__device__ __forceinline__ T HalfFrom(float x) {
+#ifdef __CUDACC__
+  if constexpr (std::is_same_v<T, Half>) {
+    return {__half_as_ushort(__float2half_rn(x))};
+  } else {
+    return {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
+  }
+#else
+  return T::From(x);
+#endif
+}
+
+/// Whether Convert<To>(From) exists: between real and between complex types,
+/// from real to complex, and between integers.
+template <typename To, typename From>
+inline constexpr bool kConverts = std::is_integral_v<To> ==
+                                      std::is_integral_v<From> &&
+                                  (kIsComplex<To> || !kIsComplex<From>);
+
+template <typename To, typename From>
+__device__ __forceinline__ To Convert(From x) {
+  if constexpr (std::is_same_v<To, From>) {
+    return x;
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return x != 0;
+  } else if constexpr (kIsHalf<From>) {
+    return Convert<To>(ToFloat(x));
+  } else if constexpr (kIsHalf<To>) {
+    return HalfFrom<To>(static_cast<float>(x));
+  } else if constexpr (kIsComplex<From>) {
+    using Part = typename To::value_type;
+    return To(static_cast<Part>(x.real()), static_cast<Part>(x.imag()));
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+/// Calls `visit` with a zero of the type that stores `type`.
+template <typename Visitor>
+__device__ __forceinline__ void VisitStored(ElementType type, Visitor&& visit) {
+  switch (type) {
+    case ElementType::kFloat16: return visit(Half{});
+    case ElementType::kBfloat16: return visit(Bfloat16{});
+    case ElementType::kFloat32: return visit(float{});
+    case ElementType::kFloat64: return visit(double{});
+    case ElementType::kComplex64: return visit(std::complex<float>{});
+    case ElementType::kComplex128: return visit(std::complex<double>{});
+    case ElementType::kInt8: return visit(int8_t{});
+    case ElementType::kInt16: return visit(int16_t{});
+    case ElementType::kInt32: return visit(int32_t{});
+    case ElementType::kInt64: return visit(int64_t{});
+    case ElementType::kUint8: return visit(uint8_t{});
+    case ElementType::kBool: return visit(bool{});
+  }
+}
+
+/// The element of `type` at `data[offset]`, for arithmetic in T.
+template <typename T>
+__device__ __forceinline__ T Load(const void* data, ElementType type,
+                                  int64_t offset) {
+  T result{};
+  VisitStored(type, [&](auto zero) {
+    using Stored = decltype(zero);
+    if constexpr (std::is_same_v<Stored, bool>) {
+      // Any byte but 0 is true; reading it as bool would be undefined.
+      if constexpr (std::is_integral_v<T>) {
+        result = static_cast<const uint8_t*>(data)[offset] != 0;
+      }
+    } else if constexpr (kConverts<T, Stored>) {
+      result = Convert<T>(static_cast<const Stored*>(data)[offset]);
+    }
+  });
+  return result;
+}
+
+/// Stores `x` as the element of `type` at `data[offset]`.
+template <typename T>
+__device__ __forceinline__ void Store(void* data, ElementType type,
+                                      int64_t offset, T x) {
+  VisitStored(type, [&](auto zero) {
+    using Stored = decltype(zero);
+    if constexpr (kConverts<Stored, T>) {
+      static_cast<Stored*>(data)[offset] = Convert<Stored>(x);
+    }
+  });
+}
+
+/// What float values are rounded to after each step of arithmetic.
+enum class Rounding : uint8_t { kNone, kFloat16, kBfloat16 };
+
+template <typename T>
+__device__ __forceinline__ T RoundTo(Rounding rounding, T x) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (rounding == Rounding::kFloat16) return ToFloat(HalfFrom<Half>(x));
+    if (rounding == Rounding::kBfloat16) return ToFloat(HalfFrom<Bfloat16>(x));
+  }
+  return x;
+}
+
+/// How one operation computes, besides its operators.
+struct Arithmetic {
+  /// The type that integers wrap to.
+  ElementType element = ElementType::kFloat32;
+  Rounding rounding = Rounding::kNone;
+
+  /// `x` as arithmetic of this kind leaves it: rounded, or wrapped.
+  template <typename T>
+  __device__ __forceinline__ T Settle(T x) const {
+    if constexpr (std::is_integral_v<T>) {
+      VisitStored(element, [&](auto zero) {
+        using Stored = decltype(zero);
+        if constexpr (std::is_integral_v<Stored>) x = Convert<Stored>(x);
+      });
+      return x;
+    } else {
+      return RoundTo(rounding, x);
+    }
+  }
+};
+
+}  // namespace tensord::core::cuda

@@ -1,0 +1,159 @@
+// What operators do to elements, in device code.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/backend/cuda/kernel/complex_math.cuh"
+#include "core/backend/cuda/kernel/element.cuh"
+#include "core/ops/operators.h"
+
+namespace tensord::core::cuda {
+
+template <typename T>
+__device__ __forceinline__ T Multiply(T x, T y) {
+  if constexpr (kIsComplex<T>) {
+    return Product(x, y);
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
+  } else {
+    return x * y;
+  }
+}
+
+// The operators that all kinds of numbers have, then those of real ones.
+
+template <typename R>
+__device__ Complex<R> ApplyFunction(UnaryOperator op, Complex<R> z) {
+  switch (op) {
+    case UnaryOperator::kConj: return {z.real(), -z.imag()};
+    case UnaryOperator::kNeg: return {-z.real(), -z.imag()};
+    case UnaryOperator::kAbs: return {hypot(z.real(), z.imag()), R(0)};
+    case UnaryOperator::kRcp: return Reciprocal(z);
+    case UnaryOperator::kSqrt: return Sqrt(z);
+    case UnaryOperator::kExp: return Exp(z);
+    case UnaryOperator::kLog: return Log(z);
+    case UnaryOperator::kSin: return TimesMinusI(Sinh(TimesI(z)));
+    case UnaryOperator::kCos: return Cosh(TimesI(z));
+    case UnaryOperator::kTan: return TimesMinusI(Tanh(TimesI(z)));
+    case UnaryOperator::kSinh: return Sinh(z);
+    case UnaryOperator::kCosh: return Cosh(z);
+    case UnaryOperator::kTanh: return Tanh(z);
+    case UnaryOperator::kAsin: return Asin(z);
+    case UnaryOperator::kAcos: return Acos(z);
+    case UnaryOperator::kAtan: return TimesMinusI(Atanh(TimesI(z)));
+    case UnaryOperator::kAsinh: return TimesMinusI(Asin(TimesI(z)));
+    case UnaryOperator::kAcosh: return Acosh(z);
+    case UnaryOperator::kAtanh: return Atanh(z);
+    default: return z;
+  }
+}
+
+template <typename R>
+__device__ R ApplyFunction(UnaryOperator op, R x) {
+  // exp() of what is not positive never overflows.
+  const auto decay = [&] { return exp(-fabs(x)); };
+  const auto sigmoid = [&] {
+    const R e = decay();
+    return (x < 0 ? e : R(1)) / (1 + e);
+  };
+  const auto soft_plus = [&] { return (x < 0 ? R(0) : x) + log1p(decay()); };
+  switch (op) {
+    case UnaryOperator::kSqrt: return sqrt(x);
+    case UnaryOperator::kRelu: return x < 0 ? R(0) : x;
+    case UnaryOperator::kRcp: return R(1) / x;
+    case UnaryOperator::kSigmoid: return sigmoid();
+    case UnaryOperator::kTanh: return tanh(x);
+    case UnaryOperator::kExp: return exp(x);
+    case UnaryOperator::kLog: return log(x);
+    case UnaryOperator::kAbs: return fabs(x);
+    case UnaryOperator::kNeg: return -x;
+    case UnaryOperator::kSin: return sin(x);
+    case UnaryOperator::kCos: return cos(x);
+    case UnaryOperator::kTan: return tan(x);
+    case UnaryOperator::kSinh: return sinh(x);
+    case UnaryOperator::kCosh: return cosh(x);
+    case UnaryOperator::kAsin: return asin(x);
+    case UnaryOperator::kAcos: return acos(x);
+    case UnaryOperator::kAtan: return atan(x);
+    case UnaryOperator::kAsinh: return asinh(x);
+    case UnaryOperator::kAcosh: return acosh(x);
+    case UnaryOperator::kAtanh: return atanh(x);
+    case UnaryOperator::kCeil: return ceil(x);
+    case UnaryOperator::kFloor: return floor(x);
+    case UnaryOperator::kMish: return x * tanh(soft_plus());
+    case UnaryOperator::kSwish: return x * sigmoid();
+    case UnaryOperator::kSoftPlus: return soft_plus();
+    case UnaryOperator::kSoftSign: return x / (1 + fabs(x));
+    default: return x;
+  }
+}
+
+__device__ inline int64_t ApplyFunction(UnaryOperator op, int64_t x) {
+  const auto negative = [&] {
+    return static_cast<int64_t>(-static_cast<uint64_t>(x));
+  };
+  switch (op) {
+    case UnaryOperator::kNeg: return negative();
+    case UnaryOperator::kAbs: return x < 0 ? negative() : x;
+    case UnaryOperator::kRelu: return x < 0 ? 0 : x;
+    default: return x;
+  }
+}
+
+/// The switch over all operators, once a kernel file rather than once a use:
+/// the operators that cost more than a call anyway.
+template <typename T>
+__device__ __noinline__ T CallFunction(UnaryOperator op, T x) {
+  return ApplyFunction(op, x);
+}
+
+/// `op` of `x`, settled.
+template <typename T>
+__device__ __forceinline__ T ApplyUnary(const Arithmetic& arithmetic,
+                                        UnaryOperator op, T x) {
+  if (op == UnaryOperator::kIdentity) return x;
+  return arithmetic.Settle(CallFunction(op, x));
+}
+
+/// `op` of `x` and `y`, settled.
+template <typename T>
+__device__ __forceinline__ T ApplyBinary(const Arithmetic& arithmetic,
+                                         BinaryOperator op, T x, T y) {
+  if (op == BinaryOperator::kMul) return arithmetic.Settle(Multiply(x, y));
+  if (op == BinaryOperator::kAdd) {
+    if constexpr (std::is_integral_v<T>) {
+      return arithmetic.Settle(
+          static_cast<T>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y)));
+    } else if constexpr (kIsComplex<T>) {
+      return T(x.real() + y.real(), x.imag() + y.imag());
+    } else {
+      return arithmetic.Settle(x + y);
+    }
+  }
+  if constexpr (kIsComplex<T>) {
+    return x;  // MAX and MIN are refused by Validate().
+  } else {
+    if (x != x || y != y) return x != x ? x : y;
+    if (op == BinaryOperator::kMax) return x < y ? y : x;
+    return y < x ? y : x;
+  }
+}
+
+/// A factor of an operand, as kernels take it.
+template <typename T>
+struct Factor {
+  T value{};
+  bool is_zero = false;
+  bool is_one = true;
+
+  /// `value` times `x`, settled. Requires that it is not zero.
+  __device__ __forceinline__ T Scale(const Arithmetic& arithmetic, T x) const {
+    return is_one ? x : arithmetic.Settle(Multiply(value, x));
+  }
+};
+
+}  // namespace tensord::core::cuda

@@ -1,0 +1,82 @@
+// What the element-wise kernels are given, and the functions that queue them.
+// Plain C++: made by the .cc files, run by the .cu files.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "core/backend/cuda/kernel/index_space.h"
+#include "core/base/element_type.h"
+#include "core/ops/operators.h"
+
+namespace tensord::core::cuda {
+
+/// op_abc(op_ab(alpha unary(a), beta unary(b)), gamma unary(c)) of one element
+/// each. Operands are 0 to 2 for a, b and c, and 3 for d.
+struct Expression {
+  const void* inputs[3] = {};  // null: the term is zero
+  void* d = nullptr;
+  ElementType types[4] = {};
+  ElementType compute = ElementType::kFloat32;  // element type of arithmetic
+  ComputeType compute_type = ComputeType::kFloat32;
+  UnaryOperator unary[3] = {};
+  bool is_scaled[3] = {};     // false: the factor is 1
+  double factors[3][2] = {};  // real and imaginary parts
+  bool has_b = false;
+  BinaryOperator op_ab = BinaryOperator::kAdd;
+  BinaryOperator op_abc = BinaryOperator::kAdd;
+  /// All operands are of one floating-point or complex type, and arithmetic
+  /// runs in it or, for 16-bit ones, in float32.
+  bool is_uniform = false;
+};
+
+/// Any operation, a thread an element of d.
+struct ElementwiseReferenceTask {
+  struct Mode {
+    int64_t extent;
+    int64_t strides[4];
+  };
+  Expression expression;
+  int64_t element_count = 0;
+  int mode_count = 0;
+  Mode modes[kMaxModes];
+};
+cudaError_t QueueElementwiseReference(const ElementwiseReferenceTask& task,
+                                      cudaStream_t stream);
+
+/// Neighbouring threads compute neighbours in d, `width` elements each.
+struct ElementwiseFusedTask {
+  Expression expression;
+  /// Elements of 16 bytes together when the expression is uniform and each
+  /// operand is aligned and contiguous, or broadcast, along the fastest mode;
+  /// else 1.
+  int width = 1;
+  /// Whether an input is broadcast along the fastest mode. For width > 1.
+  bool is_broadcast[3] = {};
+  /// The fastest mode counts groups of `width` elements.
+  IndexSpace<4> modes;
+};
+cudaError_t QueueElementwiseFused(const ElementwiseFusedTask& task,
+                                  cudaStream_t stream);
+
+/// Tiles of d's fastest mode by another one, along which some inputs are
+/// contiguous: those are turned in shared memory.
+struct ElementwiseTiledTask {
+  static constexpr int kSide = 32;
+
+  Expression expression;
+  bool is_turned[3] = {};
+  uint32_t extent_in = 1;   // of the other mode
+  uint32_t extent_out = 1;  // of d's fastest mode
+  int64_t strides_in[4] = {};
+  int64_t strides_out[4] = {};
+  FastDivisor tiles_in;
+  FastDivisor tiles_out;
+  uint32_t tile_count = 1;
+  IndexSpace<4> outer;
+};
+cudaError_t QueueElementwiseTiled(const ElementwiseTiledTask& task,
+                                  cudaStream_t stream);
+
+}  // namespace tensord::core::cuda

@@ -1,0 +1,120 @@
+// What the permutation kernels are given, and the functions that queue them.
+// Plain C++: made by the .cc files, run by the .cu files.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "core/backend/cuda/kernel/index_space.h"
+#include "core/base/element_type.h"
+#include "core/ops/operators.h"
+
+namespace tensord::core::cuda {
+
+/// What becomes of an element on its way from a to d.
+struct ElementChange {
+  /// The bits move; all that follows is unused.
+  bool is_move = true;
+  ElementType type_a = ElementType::kFloat32;
+  ElementType type_d = ElementType::kFloat32;
+  ElementType compute = ElementType::kFloat32;  // element type of arithmetic
+  ComputeType compute_type = ComputeType::kFloat32;
+  UnaryOperator unary = UnaryOperator::kIdentity;
+  double alpha_real = 1;
+  double alpha_imaginary = 0;
+  /// Nothing but a factor and a conversion among float32, float16 and
+  /// bfloat16, in float32.
+  bool is_scaled_float = false;
+};
+
+/// Addresses of the first elements, and how many bytes a word of a has that
+/// moves as a whole: an element or, when the bits move, several neighbours.
+struct MoveTask {
+  const void* a = nullptr;
+  void* d = nullptr;
+  int word_bytes = 4;  // 1, 2, 4, 8 or 16
+  ElementChange change;
+};
+
+// Below, strides and extents count words; operand 0 is a and operand 1 is d.
+
+/// Any permutation, a thread an element of d. Without an a, zeroes d.
+struct ReferenceTask {
+  struct Mode {
+    int64_t extent;
+    int64_t strides[2];
+  };
+  MoveTask move;
+  int64_t element_count = 0;
+  int mode_count = 0;
+  Mode modes[kMaxModes];
+};
+cudaError_t QueueReference(const ReferenceTask& task, cudaStream_t stream);
+
+/// Neighbouring threads take neighbours in d, some words each.
+struct TiledCopyTask {
+  MoveTask move;
+  IndexSpace<2> modes;
+};
+cudaError_t QueueTiledCopy(const TiledCopyTask& task, cudaStream_t stream);
+
+/// Square tiles of a's fastest mode by d's fastest mode, turned in shared
+/// memory.
+struct TiledTask {
+  MoveTask move;
+  /// Elements of one or two bytes that are turned within 4-byte words: 4 or 2;
+  /// otherwise 1. Needs unit strides along both modes, and all else divisible.
+  int elements_per_word = 1;
+  uint32_t extent_in = 1;   // of a's fastest mode
+  uint32_t extent_out = 1;  // of d's fastest mode
+  int64_t stride_a_in = 1;
+  int64_t stride_a_out = 1;
+  int64_t stride_d_in = 1;
+  int64_t stride_d_out = 1;
+  FastDivisor tiles_in;   // tiles along a's fastest mode
+  FastDivisor tiles_out;  // tiles along d's fastest mode
+  uint32_t tile_count = 1;
+  IndexSpace<2> outer;
+};
+/// Elements along the side of a tile.
+int TileSide(int word_bytes, int elements_per_word);
+cudaError_t QueueTiled(const TiledTask& task, cudaStream_t stream);
+
+/// Tiles of any modes, held in shared memory in a's order.
+struct PackedTask {
+  static constexpr int kMaxTileModes = 12;  // 2^12 words
+  static constexpr int kMaxThreads = 512;
+  /// Words of a tile, at most: more of them when the bits move.
+  static constexpr int kMaxMovedWords = 8 * kMaxThreads;
+  static constexpr int kMaxChangedWords = 4 * kMaxThreads;
+
+  /// A mode of the tile: the part of a mode that one tile holds.
+  struct TileMode {
+    FastDivisor extent;
+    int32_t stride_a = 0;
+    int32_t stride_d = 0;
+    int32_t weight = 0;  // words before the next one in a's order
+    int split = -1;      // which of the split modes it is part of, if any
+  };
+  /// A mode that is longer than its part in a tile.
+  struct Split {
+    FastDivisor before;   // words before the part's mode in the outer index
+    FastDivisor parts;    // how many parts it has
+    uint32_t extent = 0;  // of the whole mode
+    uint32_t part = 0;    // words in a whole part
+  };
+
+  MoveTask move;
+  uint32_t tile_words = 1;
+  int tile_mode_count = 0;
+  TileMode in_a_order[kMaxTileModes];
+  TileMode in_d_order[kMaxTileModes];
+  int split_count = 0;  // at most 2
+  Split splits[2];
+  IndexSpace<2> outer;  // over tiles
+  uint32_t block_count = 1;
+};
+cudaError_t QueuePacked(const PackedTask& task, cudaStream_t stream);
+
+}  // namespace tensord::core::cuda

@@ -1,0 +1,78 @@
+// Reductions in device code.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "core/backend/cuda/kernel/expression.cuh"
+#include "core/backend/cuda/kernel/reduction_tasks.h"
+
+namespace tensord::core::cuda {
+
+/// The element that `op` leaves every other of `type` unchanged by.
+template <typename T>
+__device__ T IdentityOf(BinaryOperator op, ElementType type) {
+  if (op == BinaryOperator::kAdd) return T(0);
+  if (op == BinaryOperator::kMul) return T(1);
+  if constexpr (kIsComplex<T>) {
+    return T(0);  // MAX and MIN are refused by Validate().
+  } else if constexpr (std::is_integral_v<T>) {
+    T result = 0;
+    VisitStored(type, [&](auto zero) {
+      using Stored = decltype(zero);
+      if constexpr (std::is_integral_v<Stored>) {
+        result = op == BinaryOperator::kMax
+                     ? static_cast<T>(std::numeric_limits<Stored>::lowest())
+                     : static_cast<T>(std::numeric_limits<Stored>::max());
+      }
+    });
+    return result;
+  } else {
+    constexpr T kInfinity = std::numeric_limits<T>::infinity();
+    return op == BinaryOperator::kMax ? -kInfinity : kInfinity;
+  }
+}
+
+/// How sums run: not rounded before their end.
+__device__ __forceinline__ Arithmetic
+SumArithmetic(const ReductionFormula& formula) {
+  return {formula.type_d, Rounding::kNone};
+}
+
+/// The element of a at `offset` as a term of the reduction.
+template <typename T>
+__device__ __forceinline__ T TermAt(const ReductionFormula& formula,
+                                    int64_t offset) {
+  const Arithmetic arithmetic =
+      ArithmeticOf(formula.type_d, formula.compute_type);
+  return ApplyUnary(arithmetic, formula.unary_a,
+                    Load<T>(formula.a, formula.type_a, offset));
+}
+
+/// Stores what becomes of the reduced value at `offset_d`.
+template <typename T>
+__device__ void Conclude(const ReductionFormula& formula, T value,
+                         int64_t offset_c, int64_t offset_d) {
+  const Arithmetic arithmetic =
+      ArithmeticOf(formula.type_d, formula.compute_type);
+  const auto scaled = [&](const double(&factor)[2], T x) {
+    if (factor[0] == 1 && factor[1] == 0) return x;
+    return arithmetic.Settle(
+        Multiply(FactorAs<T>(arithmetic, factor[0], factor[1]), x));
+  };
+  T result = T(0);
+  if (formula.a != nullptr) {
+    result = scaled(formula.alpha, arithmetic.Settle(value));
+  }
+  if (formula.c != nullptr) {
+    const T c = ApplyUnary(arithmetic, formula.unary_c,
+                           Load<T>(formula.c, formula.type_d, offset_c));
+    result = ApplyBinary(arithmetic, BinaryOperator::kAdd, result,
+                         scaled(formula.beta, c));
+  }
+  Store(formula.d, formula.type_d, offset_d, result);
+}
+
+}  // namespace tensord::core::cuda

@@ -1,0 +1,37 @@
+// The permutation kernels: those of A. Hynninen, D. Lyakh, "cuTT: a
+// high-performance tensor transpose library for CUDA compatible GPUs" (2017),
+// with wider words, more bytes in flight, any strides and any element type.
+#pragma once
+
+#include <memory>
+
+#include "core/backend/cuda/gpu_model.h"
+#include "core/backend/kernel.h"
+
+namespace tensord::core::cuda {
+
+/// "cuda.permute.trivial": one copy, where nothing is permuted.
+std::unique_ptr<const PermutationKernel> CreateTrivialPermutation(
+    const GpuModel& model);
+
+/// "cuda.permute.tiled_copy": the fastest mode of a is that of d.
+std::unique_ptr<const PermutationKernel> CreateTiledCopyPermutation(
+    const GpuModel& model);
+
+/// "cuda.permute.tiled": tiles of a's fastest mode by d's.
+std::unique_ptr<const PermutationKernel> CreateTiledPermutation(
+    const GpuModel& model);
+
+/// "cuda.permute.packed": tiles of whole modes.
+std::unique_ptr<const PermutationKernel> CreatePackedPermutation(
+    const GpuModel& model);
+
+/// "cuda.permute.packed_split": tiles of whole modes and parts of one or two.
+std::unique_ptr<const PermutationKernel> CreatePackedSplitPermutation(
+    const GpuModel& model);
+
+/// "cuda.permute.reference": everything.
+std::unique_ptr<const PermutationKernel> CreateReferencePermutation(
+    const GpuModel& model);
+
+}  // namespace tensord::core::cuda

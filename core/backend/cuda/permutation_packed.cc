@@ -1,0 +1,223 @@
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "core/backend/cuda/permutation_kernels.h"
+#include "core/backend/cuda/permutation_words.h"
+#include "core/base/status.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+constexpr size_t kA = PermutationWords::kA;
+constexpr size_t kD = PermutationWords::kD;
+
+// Runs that a tile should have on both sides, in bytes: the longest that fits.
+constexpr int64_t kRunBytes[] = {512, 256, 128, 64, 32};
+// Blocks that share a multiprocessor, about.
+constexpr int64_t kBlocksPerMultiprocessor = 8;
+// Index arithmetic and two barriers a tile, beside a plain copy.
+constexpr double kSlowness = 1.15;
+
+/// Modes by their strides in one operand, fastest first.
+std::vector<size_t> OrderBy(const PermutationWords& words, size_t operand) {
+  std::vector<size_t> order(words.modes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) {
+    return words.rank_of(x, operand) < words.rank_of(y, operand);
+  });
+  return order;
+}
+
+/// How much of each mode a tile holds; 1 for modes that are not in it.
+using Parts = std::vector<int64_t>;
+
+int64_t Volume(const Parts& parts) {
+  return std::accumulate(parts.begin(), parts.end(), int64_t{1},
+                         std::multiplies<>());
+}
+
+/// Lengthens the tile until runs along `order` have `target` words.
+void Grow(const PermutationWords& words, const std::vector<size_t>& order,
+          int64_t target, bool splits, Parts& parts) {
+  int64_t run = 1;
+  for (const size_t m : order) {
+    if (run >= target) return;
+    const int64_t extent = words.modes[m].extent;
+    const int64_t needed = (target + run - 1) / run;
+    const int64_t part = !splits || extent <= 2 * needed ? extent : needed;
+    parts[m] = std::max(parts[m], part);
+    if (parts[m] < extent) return;
+    run *= extent;
+  }
+}
+
+/// Words next to each other in the tile and in memory.
+double RunOf(const PermutationWords& words, const std::vector<size_t>& order,
+             size_t operand, const Parts& parts) {
+  int64_t run = 1;
+  for (const size_t m : order) {
+    if (words.modes[m].strides[operand] != run) break;
+    run *= parts[m];
+    if (parts[m] < words.modes[m].extent) break;
+  }
+  return static_cast<double>(run);
+}
+
+struct Tiling {
+  Parts parts;  // (mode)
+  std::vector<size_t> in_a_order;
+  std::vector<size_t> in_d_order;
+  double run_a = 1;
+  double run_d = 1;
+};
+
+/// Tiles of whole modes or, when `splits`, of which at least one is a part.
+absl::StatusOr<Tiling> TilingOf(const PermutationWords& words, bool splits) {
+  if (words.word_count() > kMaxIndex) {
+    return Unimplemented("TOO_MANY_WORDS", "it moves ", words.word_count(),
+                         " words, at most ", kMaxIndex, " are possible");
+  }
+  const int64_t limit = std::min<int64_t>(words.move.change.is_move
+                                              ? PackedTask::kMaxMovedWords
+                                              : PackedTask::kMaxChangedWords,
+                                          (32 << 10) / words.move.word_bytes);
+  Tiling tiling{.parts = {},
+                .in_a_order = OrderBy(words, kA),
+                .in_d_order = OrderBy(words, kD)};
+  const auto fits = [&] {
+    for (const int64_t run_bytes : kRunBytes) {
+      const int64_t target =
+          std::max<int64_t>(run_bytes / words.move.word_bytes, 2);
+      tiling.parts.assign(words.modes.size(), 1);
+      Grow(words, tiling.in_a_order, target, splits, tiling.parts);
+      Grow(words, tiling.in_d_order, target, splits, tiling.parts);
+      if (Volume(tiling.parts) <= limit) return true;
+    }
+    return false;
+  };
+  if (!fits()) {
+    return Unimplemented("TILE_TOO_LARGE", "a tile of its modes has ",
+                         Volume(tiling.parts), " words, at most ", limit,
+                         " fit");
+  }
+  bool is_split = false;
+  int64_t furthest[2] = {0, 0};
+  for (size_t m = 0; m < words.modes.size(); ++m) {
+    const auto& mode = words.modes[m];
+    is_split |= tiling.parts[m] > 1 && tiling.parts[m] < mode.extent;
+    for (const size_t operand : {kA, kD}) {
+      furthest[operand] += (tiling.parts[m] - 1) * mode.strides[operand];
+    }
+  }
+  if (splits && !is_split) {
+    return Unimplemented("NOTHING_TO_SPLIT",
+                         "its tiles consist of whole modes");
+  }
+  if (std::max(furthest[kA], furthest[kD]) > kMaxIndex) {
+    return Unimplemented("STRIDES_TOO_LARGE", "a tile spans ",
+                         std::max(furthest[kA], furthest[kD]),
+                         " words of memory, at most ", kMaxIndex,
+                         " are possible");
+  }
+  tiling.run_a = RunOf(words, tiling.in_a_order, kA, tiling.parts);
+  tiling.run_d = RunOf(words, tiling.in_d_order, kD, tiling.parts);
+  return tiling;
+}
+
+PackedTask TaskOf(const GpuModel& model, const PermutationWords& words,
+                  const Tiling& tiling) {
+  PackedTask task{.move = words.move,
+                  .tile_words = static_cast<uint32_t>(Volume(tiling.parts)),
+                  .outer = {}};
+  std::vector<int32_t> weights(words.modes.size(), 0);
+  int32_t weight = 1;
+  for (const size_t m : tiling.in_a_order) {
+    weights[m] = weight;
+    weight *= static_cast<int32_t>(tiling.parts[m]);
+  }
+  std::vector<int> split_of(words.modes.size(), -1);
+  for (const size_t m : tiling.in_d_order) {
+    const auto& mode = words.modes[m];
+    const int64_t part = tiling.parts[m];
+    if (part == mode.extent) continue;
+    const int64_t parts = (mode.extent + part - 1) / part;
+    if (part > 1) {
+      split_of[m] = task.split_count;
+      task.splits[task.split_count++] = {
+          .before = FastDivisor(task.outer.count),
+          .parts = FastDivisor(static_cast<uint32_t>(parts)),
+          .extent = static_cast<uint32_t>(mode.extent),
+          .part = static_cast<uint32_t>(part)};
+    }
+    task.outer.Add(parts, {part * mode.strides[kA], part * mode.strides[kD]});
+  }
+  const auto tile_mode = [&](size_t m) {
+    const auto& mode = words.modes[m];
+    return PackedTask::TileMode{
+        .extent = FastDivisor(static_cast<uint32_t>(tiling.parts[m])),
+        .stride_a = static_cast<int32_t>(mode.strides[kA]),
+        .stride_d = static_cast<int32_t>(mode.strides[kD]),
+        .weight = weights[m],
+        .split = split_of[m]};
+  };
+  int count = 0;
+  for (size_t i = 0; i < words.modes.size(); ++i) {
+    // As many of one order as of the other.
+    if (tiling.parts[tiling.in_a_order[i]] > 1) {
+      task.in_a_order[count++] = tile_mode(tiling.in_a_order[i]);
+    }
+  }
+  task.tile_mode_count = count;
+  count = 0;
+  for (const size_t m : tiling.in_d_order) {
+    if (tiling.parts[m] > 1) task.in_d_order[count++] = tile_mode(m);
+  }
+  task.block_count = static_cast<uint32_t>(std::min<int64_t>(
+      task.outer.count, kBlocksPerMultiprocessor * model.multiprocessor_count));
+  return task;
+}
+
+class PackedPermutation final : public CudaPermutation {
+ public:
+  PackedPermutation(const GpuModel& model, bool splits)
+      : CudaPermutation(model), splits_(splits) {}
+
+  absl::string_view name() const override {
+    return splits_ ? "cuda.permute.packed_split" : "cuda.permute.packed";
+  }
+
+ private:
+  absl::Status Accepts(const PermutationWords& words) const override {
+    return TilingOf(words, splits_).status();
+  }
+
+  double Nanoseconds(const PermutationWords& words) const override {
+    const Tiling tiling = TilingOf(words, splits_).value();
+    return kSlowness *
+           MoveNanoseconds(model(), words, tiling.run_a, tiling.run_d);
+  }
+
+  cudaError_t Queue(const PermutationWords& words,
+                    cudaStream_t stream) const override {
+    return QueuePacked(TaskOf(model(), words, TilingOf(words, splits_).value()),
+                       stream);
+  }
+
+  const bool splits_;
+};
+
+}  // namespace
+
+std::unique_ptr<const PermutationKernel> CreatePackedPermutation(
+    const GpuModel& model) {
+  return std::make_unique<PackedPermutation>(model, false);
+}
+
+std::unique_ptr<const PermutationKernel> CreatePackedSplitPermutation(
+    const GpuModel& model) {
+  return std::make_unique<PackedPermutation>(model, true);
+}
+
+}  // namespace tensord::core::cuda

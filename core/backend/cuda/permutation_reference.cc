@@ -1,0 +1,35 @@
+#include "core/backend/cuda/permutation_kernels.h"
+#include "core/backend/cuda/permutation_words.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+// Divisions of 64 bits, one a mode.
+constexpr double kSlowness = 8;
+
+class ReferencePermutation final : public CudaPermutation {
+ public:
+  using CudaPermutation::CudaPermutation;
+  absl::string_view name() const override { return "cuda.permute.reference"; }
+
+ private:
+  absl::Status Accepts(const PermutationWords&) const override {
+    return absl::OkStatus();
+  }
+  double Nanoseconds(const PermutationWords& words) const override {
+    return kSlowness * MoveNanoseconds(model(), words, 1, 1);
+  }
+  cudaError_t Queue(const PermutationWords& words,
+                    cudaStream_t stream) const override {
+    return QueueReference(ReferenceTaskOf(words), stream);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const PermutationKernel> CreateReferencePermutation(
+    const GpuModel& model) {
+  return std::make_unique<ReferencePermutation>(model);
+}
+
+}  // namespace tensord::core::cuda

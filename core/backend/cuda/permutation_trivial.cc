@@ -1,0 +1,50 @@
+#include "core/backend/cuda/permutation_kernels.h"
+#include "core/backend/cuda/permutation_words.h"
+#include "core/base/status.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+class TrivialPermutation final : public CudaPermutation {
+ public:
+  using CudaPermutation::CudaPermutation;
+  absl::string_view name() const override { return "cuda.permute.trivial"; }
+
+ private:
+  absl::Status Accepts(const PermutationWords& words) const override {
+    if (!words.move.change.is_move) {
+      return Unimplemented("NOT_A_COPY", "elements change on the way");
+    }
+    if (words.modes.empty()) return absl::OkStatus();
+    const auto& mode = words.modes.front();
+    if (words.modes.size() == 1 && mode.strides[PermutationWords::kA] == 1 &&
+        mode.strides[PermutationWords::kD] == 1) {
+      return absl::OkStatus();
+    }
+    return Unimplemented("NOT_A_COPY",
+                         "a and d are not one run of memory in "
+                         "the same order");
+  }
+
+  double Nanoseconds(const PermutationWords& words) const override {
+    const auto run = static_cast<double>(words.word_count());
+    return MoveNanoseconds(model(), words, run, run);
+  }
+
+  cudaError_t Queue(const PermutationWords& words,
+                    cudaStream_t stream) const override {
+    const auto bytes =
+        static_cast<size_t>(words.word_count() * words.move.word_bytes);
+    return cudaMemcpyAsync(words.move.d, words.move.a, bytes,
+                           cudaMemcpyDeviceToDevice, stream);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const PermutationKernel> CreateTrivialPermutation(
+    const GpuModel& model) {
+  return std::make_unique<TrivialPermutation>(model);
+}
+
+}  // namespace tensord::core::cuda

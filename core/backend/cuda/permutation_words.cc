@@ -1,0 +1,159 @@
+#include "core/backend/cuda/permutation_words.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/backend/cuda/cuda_stream.h"
+#include "core/base/status.h"
+#include "core/ops/type_tables.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+constexpr int kWidestWord = 16;
+
+ElementChange ChangeOf(const PermutationProblem& problem, const Scalar& alpha) {
+  const bool conjugates =
+      problem.unary == UnaryOperator::kConj && IsComplex(problem.type_a);
+  const bool is_plain = problem.unary == UnaryOperator::kIdentity ||
+                        (problem.unary == UnaryOperator::kConj && !conjugates);
+  ElementChange change{
+      .is_move = is_plain && alpha.IsOne() && problem.type_a == problem.type_d,
+      .type_a = problem.type_a,
+      .type_d = problem.type_d,
+      .compute =
+          ComputeElement(problem.type_a, problem.type_d, problem.compute_type),
+      .compute_type = problem.compute_type,
+      .unary = is_plain ? UnaryOperator::kIdentity : problem.unary,
+      .alpha_real = alpha.real,
+      .alpha_imaginary = alpha.imaginary};
+  change.is_scaled_float = is_plain &&
+                           change.compute == ElementType::kFloat32 &&
+                           problem.compute_type == ComputeType::kFloat32;
+  return change;
+}
+
+bool IsMultiple(const void* address, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(bytes) ==
+         0;
+}
+
+/// Whether pairs of neighbouring words are neighbours in a and in d wherever
+/// they begin.
+bool CanDouble(const PermutationWords& words) {
+  const int64_t bytes = 2 * words.move.word_bytes;
+  if (bytes > kWidestWord || words.modes.empty() ||
+      !IsMultiple(words.move.a, bytes) || !IsMultiple(words.move.d, bytes)) {
+    return false;
+  }
+  const auto& fastest = words.modes.front();
+  if (fastest.extent % 2 != 0 || fastest.strides[PermutationWords::kA] != 1 ||
+      fastest.strides[PermutationWords::kD] != 1) {
+    return false;
+  }
+  return std::all_of(words.modes.begin() + 1, words.modes.end(),
+                     [](const auto& mode) {
+                       return mode.strides[PermutationWords::kA] % 2 == 0 &&
+                              mode.strides[PermutationWords::kD] % 2 == 0;
+                     });
+}
+
+void Double(PermutationWords& words) {
+  words.move.word_bytes *= 2;
+  words.modes.front().extent /= 2;
+  for (size_t m = 1; m < words.modes.size(); ++m) {
+    for (int64_t& stride : words.modes[m].strides) stride /= 2;
+  }
+  if (words.modes.front().extent == 1) words.modes.erase(words.modes.begin());
+}
+
+}  // namespace
+
+double PermutationWords::bytes_out() const {
+  return move.change.is_move ? move.word_bytes
+                             : static_cast<double>(SizeOf(move.change.type_d));
+}
+
+int64_t PermutationWords::rank_of(size_t mode, size_t operand) const {
+  const int64_t stride = modes[mode].strides[operand];
+  return stride == 0 ? std::numeric_limits<int64_t>::max() : stride;
+}
+
+size_t PermutationWords::fastest_in() const {
+  size_t fastest = 0;
+  for (size_t m = 1; m < modes.size(); ++m) {
+    if (rank_of(m, kA) < rank_of(fastest, kA)) fastest = m;
+  }
+  return fastest;
+}
+
+PermutationWords WordsOf(const PermutationProblem& problem,
+                         const PermutationOperands& operands) {
+  PermutationWords words{
+      .move = {.a = operands.a,
+               .d = operands.d,
+               .word_bytes = static_cast<int>(SizeOf(problem.type_a)),
+               .change = ChangeOf(problem, operands.alpha)},
+      .modes = problem.modes};
+  if (words.move.change.is_move) {
+    while (CanDouble(words)) Double(words);
+  }
+  return words;
+}
+
+double MoveNanoseconds(const GpuModel& model, const PermutationWords& words,
+                       double run_in, double run_out) {
+  const double in = SectorBytes(run_in * words.move.word_bytes) / run_in;
+  const double out = SectorBytes(run_out * words.bytes_out()) / run_out;
+  return model.launch_ns + static_cast<double>(words.word_count()) *
+                               (in + out) / model.copy_bytes_per_ns;
+}
+
+ReferenceTask ReferenceTaskOf(const PermutationWords& words) {
+  ReferenceTask task{.move = words.move,
+                     .element_count = words.word_count(),
+                     .mode_count = static_cast<int>(words.modes.size()),
+                     .modes = {}};
+  for (size_t m = 0; m < words.modes.size(); ++m) {
+    const auto& mode = words.modes[m];
+    task.modes[m] = {mode.extent,
+                     {mode.strides[PermutationWords::kA],
+                      mode.strides[PermutationWords::kD]}};
+  }
+  return task;
+}
+
+absl::Status CudaPermutation::Supports(
+    const PermutationProblem& problem) const {
+  return Accepts(WordsOf(problem, {}));
+}
+
+double CudaPermutation::PredictNanoseconds(
+    const PermutationProblem& problem) const {
+  return Nanoseconds(WordsOf(problem, {}));
+}
+
+absl::Status CudaPermutation::Launch(const PermutationProblem& problem,
+                                     const PermutationOperands& operands,
+                                     Workspace&, Stream& stream) const {
+  CudaStream& queue = AsCuda(stream);
+  TENSORD_RETURN_IF_ERROR(queue.device().Select());
+  cudaError_t queued = cudaSuccess;
+  if (operands.alpha.IsZero()) {
+    const PermutationWords zeroes{
+        .move = {.a = nullptr,
+                 .d = operands.d,
+                 .word_bytes = static_cast<int>(SizeOf(problem.type_d)),
+                 .change = {}},
+        .modes = problem.modes};
+    queued = QueueReference(ReferenceTaskOf(zeroes), queue.get());
+  } else {
+    const PermutationWords words = WordsOf(problem, operands);
+    queued = Accepts(words).ok()
+                 ? Queue(words, queue.get())
+                 : QueueReference(ReferenceTaskOf(words), queue.get());
+  }
+  return queue.device().Check(queued, absl::StrCat("launching ", name()));
+}
+
+}  // namespace tensord::core::cuda

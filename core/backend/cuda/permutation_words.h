@@ -1,0 +1,77 @@
+// A permutation as its kernels see it: words instead of elements.
+#pragma once
+
+#include <cstdint>
+
+#include "core/backend/cuda/gpu_model.h"
+#include "core/backend/cuda/kernel/permutation_tasks.h"
+#include "core/backend/kernel.h"
+
+namespace tensord::core::cuda {
+
+/// A permutation of words.
+///
+/// Units  extents and strides count words of `move.word_bytes`.
+struct PermutationWords {
+  static constexpr size_t kA = PermutationProblem::kA;
+  static constexpr size_t kD = PermutationProblem::kD;
+
+  MoveTask move;
+  LoopModes<2> modes;  // fastest in d first
+
+  int64_t word_count() const { return ElementCount(modes); }
+  /// Bytes of d for a word of a.
+  double bytes_out() const;
+  /// What `mode` comes by in the order of an operand: its stride, but last when
+  /// the operand is broadcast along it.
+  int64_t rank_of(size_t mode, size_t operand) const;
+  /// Index of the mode that comes first in a; in d that is 0.
+  /// Requires  modes is not empty.
+  size_t fastest_in() const;
+};
+
+/// Words as wide as extents, strides and addresses allow when the bits move,
+/// and elements otherwise. Null addresses count as aligned: planning is done
+/// without them.
+PermutationWords WordsOf(const PermutationProblem& problem,
+                         const PermutationOperands& operands);
+
+/// Time to read runs of `run_in` words and write runs of `run_out`, with a copy
+/// at the model's speed as the limit.
+double MoveNanoseconds(const GpuModel& model, const PermutationWords& words,
+                       double run_in, double run_out);
+
+/// For the kernel that takes every permutation.
+ReferenceTask ReferenceTaskOf(const PermutationWords& words);
+
+/// What all permutation kernels do alike.
+class CudaPermutation : public PermutationKernel {
+ public:
+  explicit CudaPermutation(const GpuModel& model) : model_(model) {}
+
+  int64_t WorkspaceBytes(const PermutationProblem&) const override { return 0; }
+  absl::Status Supports(const PermutationProblem& problem) const override;
+  double PredictNanoseconds(const PermutationProblem& problem) const override;
+  /// Without alpha, zeroes d; a is not read then.
+  absl::Status Launch(const PermutationProblem& problem,
+                      const PermutationOperands& operands, Workspace& workspace,
+                      Stream& stream) const override;
+
+ protected:
+  const GpuModel& model() const { return model_; }
+
+  /// Supports(), for words.
+  virtual absl::Status Accepts(const PermutationWords& words) const = 0;
+  /// PredictNanoseconds(), for words that Accepts() accepts.
+  virtual double Nanoseconds(const PermutationWords& words) const = 0;
+  /// Queues the permutation of `words`, which Accepts() accepts. When addresses
+  /// are less aligned than planning took them to be and it does not, the
+  /// reference kernel runs instead.
+  virtual cudaError_t Queue(const PermutationWords& words,
+                            cudaStream_t stream) const = 0;
+
+ private:
+  const GpuModel model_;
+};
+
+}  // namespace tensord::core::cuda

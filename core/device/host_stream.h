@@ -1,0 +1,24 @@
+// A stream of the host's own work.
+#pragma once
+
+#include <cstring>
+
+#include "core/device/device.h"
+
+namespace tensord::core {
+
+/// Everything is done as soon as it is asked for.
+class HostStream final : public Stream {
+ public:
+  absl::Status CopyToDevice(void* to, const void* from,
+                            int64_t bytes) override {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  }
+  absl::Status CopyToHost(void* to, const void* from, int64_t bytes) override {
+    return CopyToDevice(to, from, bytes);
+  }
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+};
+
+}  // namespace tensord::core
