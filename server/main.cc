@@ -36,6 +36,22 @@ int Fail(Log& log, absl::string_view event, const absl::Status& status) {
   return 1;
 }
 
+/// Waits for one of `signals`. Meanwhile, health checks hear of a lost device.
+int AwaitSignal(const sigset_t& signals, const tensord::server::Engine& engine,
+                tensord::rpc::RpcServer& server, Log& log) {
+  constexpr timespec kInterval = {.tv_sec = 0, .tv_nsec = 200'000'000};
+  bool was_healthy = true;
+  while (true) {
+    const int signal = sigtimedwait(&signals, nullptr, &kInterval);
+    if (signal > 0) return signal;
+    const absl::Status health = engine.health();
+    if (health.ok() || !was_healthy) continue;
+    was_healthy = false;
+    log.Event(LogLevel::kError, "device_lost", {{"message", health.message()}});
+    server.SetServing(false);
+  }
+}
+
 int Serve(const tensord::server::Options& options, const sigset_t& signals) {
   Log log(options.log_level);
   auto engine = tensord::server::Engine::Create(options.engine);
@@ -51,6 +67,9 @@ int Serve(const tensord::server::Options& options, const sigset_t& signals) {
       log.Info("device_property",
                {{"name", info.name}, {"key", key}, {"value", value}});
     }
+  }
+  for (const std::string& omission : (*engine)->omissions()) {
+    log.Info("device_omitted", {{"message", omission}});
   }
   tensord::server::Statistics statistics;
   tensord::server::SessionManager sessions(
@@ -73,8 +92,7 @@ int Serve(const tensord::server::Options& options, const sigset_t& signals) {
              {{"address", address}, {"version", tensord::server::kVersion}});
   }
 
-  int signal = 0;
-  sigwait(&signals, &signal);
+  const int signal = AwaitSignal(signals, **engine, **server, log);
   log.Info("draining",
            {{"signal", strsignal(signal)},
             {"timeout_seconds", absl::ToInt64Seconds(options.drain_timeout)}});

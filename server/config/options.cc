@@ -10,9 +10,31 @@
 namespace tensord::server {
 namespace {
 
-/// Keeps only what `--devices` may say while there is one kind of device.
-bool IsKnownDevices(const std::string& devices) {
-  return devices == "auto" || devices == "cpu" || devices == "cpu:0";
+/// As CLI11's own, whose message has the largest double in it.
+CLI::Validator PositiveNumber() {
+  return {[](std::string& text) -> std::string {
+            int64_t number = 0;
+            return absl::SimpleAtoi(text, &number) && number > 0
+                       ? ""
+                       : "'" + text + "' is not a number, wanted 1 or more";
+          },
+          "POSITIVE"};
+}
+
+/// Turns "512MiB" into "536870912".
+CLI::Validator ByteSize() {
+  return {[](std::string& text) -> std::string {
+            const std::string got = text;
+            int64_t bytes = 0;
+            try {
+              CLI::AsSizeValue(/*kb_is_1000=*/true)(text);
+              if (absl::SimpleAtoi(text, &bytes) && bytes >= 0) return "";
+            } catch (const CLI::ValidationError&) {
+              // Its message lists every unit there is.
+            }
+            return "'" + got + "' is not a size, wanted bytes, or e.g. 512MiB";
+          },
+          "BYTES"};
 }
 
 }  // namespace
@@ -53,36 +75,40 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
                  "be repeated");
   app.add_flag("--insecure", options.allow_insecure_remote,
                "Allow --listen beyond loopback, without TLS");
-  app.add_option("--devices", devices, "Devices to use: auto or cpu")
+  app.add_option("--devices", devices,
+                 "Devices to use: auto, or cpu, cuda, cuda:0, ... with commas "
+                 "between; the first is the default")
       ->check([](const std::string& value) {
-        return IsKnownDevices(value)
-                   ? std::string()
-                   : "devices are '" + value + "', wanted auto or cpu";
+        return std::string(ParseDevices(value).status().message());
       });
+  app.add_option("--cuda-module", options.engine.cuda_module,
+                 "The CUDA backend's library; default: the one installed with "
+                 "the server");
   app.add_option("--threads", options.engine.cpu_threads,
                  "Threads for CPU kernels; 0: one a core")
       ->check(CLI::Range(0, 4096));
   app.add_option("--memory-limit-bytes", options.engine.memory_limit_bytes,
-                 "Memory for tensors and workspace; 0: three quarters of the "
-                 "device's")
-      ->check(CLI::NonNegativeNumber);
+                 "Memory for tensors and workspace, e.g. 16GiB; 0: three "
+                 "quarters of the device's")
+      ->transform(ByteSize());
   app.add_option("--session-quota-bytes", options.sessions.quota_bytes,
-                 "Most memory of one session; 0: all there is")
-      ->check(CLI::NonNegativeNumber);
+                 "Most memory of one session, e.g. 4GiB; 0: all there is")
+      ->transform(ByteSize());
   app.add_option("--max-sessions", options.sessions.max_sessions,
                  "Most sessions at a time")
-      ->check(CLI::PositiveNumber);
+      ->check(PositiveNumber());
   app.add_option("--lease-seconds", lease_seconds,
                  "Lease of a session that asks for none")
       ->check(CLI::Range(1.0, 86400.0));
   app.add_option("--queue-limit", options.engine.queue_limit,
                  "Most operations that wait for one device")
-      ->check(CLI::PositiveNumber);
+      ->check(PositiveNumber());
   app.add_option("--plan-cache-entries", options.engine.plan_cache_entries,
                  "Most plans to keep")
-      ->check(CLI::PositiveNumber);
+      ->check(PositiveNumber());
   app.add_option("--rpc-threads", options.loop_count,
-                 "Threads that serve connections")
+                 "Threads that serve connections: the first takes calls, the "
+                 "others uploads and downloads")
       ->check(CLI::Range(1, 256));
   app.add_option("--drain-timeout-seconds", drain_seconds,
                  "How long running calls may take after SIGTERM")
@@ -97,6 +123,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
   }
   options.sessions.default_lease = absl::Seconds(lease_seconds);
   options.drain_timeout = absl::Seconds(drain_seconds);
+  options.engine.devices = *ParseDevices(devices);
   options.log_level = *LogLevelFromName(log_level);
   for (const std::string& address : options.listen) {
     const absl::Status valid =

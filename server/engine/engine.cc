@@ -7,14 +7,25 @@
 #include "core/backend/cpu/cpu_backend.h"
 #include "core/base/status.h"
 #include "core/plan/planner.h"
+#include "server/engine/module_loader.h"
 
 namespace tensord::server {
 namespace {
+
+constexpr char kCudaModule[] = "libtensord_cuda.so";
 
 int64_t MemoryLimit(const core::Backend& backend,
                     const EngineOptions& options) {
   return options.memory_limit_bytes > 0 ? options.memory_limit_bytes
                                         : backend.info().memory_bytes / 4 * 3;
+}
+
+absl::StatusOr<const core::BackendModule*> CudaModule(
+    const EngineOptions& options) {
+  if (options.linked_cuda != nullptr) return options.linked_cuda;
+  return LoadBackendModule(options.cuda_module.empty()
+                               ? DefaultModulePath(kCudaModule)
+                               : options.cuda_module);
 }
 
 }  // namespace
@@ -27,18 +38,63 @@ Device::Device(std::unique_ptr<core::Backend> backend,
              absl::StrCat("memory of ", backend_->info().name)),
       pool_(limit_, core::PoolOptions{}),
       tracking_(pool_),
+      staging_pool_(backend_->staging_memory(), core::PoolOptions{}),
       worker_(std::move(stream), options.queue_limit) {}
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(
     const EngineOptions& options) {
   std::unique_ptr<Engine> engine(new Engine(options));
-  std::unique_ptr<core::Backend> cpu =
-      core::CreateCpuBackend({.thread_count = options.cpu_threads});
-  TENSORD_ASSIGN_OR_RETURN(std::unique_ptr<core::Stream> stream,
-                           cpu->CreateStream());
-  engine->devices_.push_back(
-      std::make_unique<Device>(std::move(cpu), std::move(stream), options));
+  if (options.devices.is_automatic) {
+    const absl::Status added = engine->AddCuda(options, DeviceSelection::kAll);
+    if (!added.ok()) engine->omissions_.emplace_back(added.message());
+    TENSORD_RETURN_IF_ERROR(engine->AddCpu(options));
+    return engine;
+  }
+  for (const DeviceSelection::Item& item : options.devices.items) {
+    TENSORD_RETURN_IF_ERROR(item.kind == "cuda"
+                                ? engine->AddCuda(options, item.ordinal)
+                                : engine->AddCpu(options));
+  }
   return engine;
+}
+
+absl::Status Engine::AddCpu(const EngineOptions& options) {
+  return Add(core::CreateCpuBackend({.thread_count = options.cpu_threads}),
+             options);
+}
+
+absl::Status Engine::AddCuda(const EngineOptions& options, int ordinal) {
+  TENSORD_ASSIGN_OR_RETURN(const core::BackendModule* const module,
+                           CudaModule(options));
+  int first = ordinal;
+  int last = ordinal;
+  if (ordinal == DeviceSelection::kAll) {
+    TENSORD_ASSIGN_OR_RETURN(const int count, module->count_devices());
+    first = 0;
+    last = count - 1;
+  }
+  for (int i = first; i <= last; ++i) {
+    TENSORD_ASSIGN_OR_RETURN(std::unique_ptr<core::Backend> backend,
+                             module->create(i));
+    TENSORD_RETURN_IF_ERROR(Add(std::move(backend), options));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Add(std::unique_ptr<core::Backend> backend,
+                         const EngineOptions& options) {
+  TENSORD_ASSIGN_OR_RETURN(std::unique_ptr<core::Stream> stream,
+                           backend->CreateStream());
+  devices_.push_back(
+      std::make_unique<Device>(std::move(backend), std::move(stream), options));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::health() const {
+  for (const auto& device : devices_) {
+    TENSORD_RETURN_IF_ERROR(device->health());
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Device*> Engine::FindDevice(absl::string_view name) const {

@@ -10,15 +10,22 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/backend/backend.h"
+#include "core/backend/backend_module.h"
 #include "core/memory/limiting_resource.h"
 #include "core/memory/pool_resource.h"
 #include "core/memory/tracking_resource.h"
 #include "core/plan/plan_cache.h"
+#include "server/engine/device_selection.h"
 #include "server/engine/device_worker.h"
 
 namespace tensord::server {
 
 struct EngineOptions {
+  DeviceSelection devices;
+  /// The shared library that makes "cuda" devices; "": where it is installed.
+  std::string cuda_module;
+  /// What makes them instead of a library. Must outlive the Engine.
+  const core::BackendModule* linked_cuda = nullptr;
   /// Threads for CPU kernels; 0: one a core.
   int cpu_threads = 0;
   /// Device memory that the server may use; 0: three quarters of the device's.
@@ -30,7 +37,8 @@ struct EngineOptions {
 /// A device with its memory and its queue.
 ///
 /// Memory comes from the backend, through a limit, a pool that keeps it for
-/// reuse, and a counter: memory().
+/// reuse, and a counter: memory(). Host memory for copies to and from the
+/// device comes through a pool alone: staging_memory().
 ///
 /// Threads  safe for concurrent use.
 /// Owner    the Engine.
@@ -42,6 +50,13 @@ class Device {
   const core::DeviceInfo& info() const { return backend_->info(); }
   const core::Backend& backend() const { return *backend_; }
   core::MemoryResource& memory() { return tracking_; }
+  core::MemoryResource& staging_memory() { return staging_pool_; }
+  /// As core::Backend::health.
+  absl::Status health() const { return backend_->health(); }
+  /// A stream for transfers, beside the worker's.
+  absl::StatusOr<std::unique_ptr<core::Stream>> CreateStream() {
+    return backend_->CreateStream();
+  }
   DeviceWorker& worker() { return worker_; }
 
   int64_t memory_limit_bytes() const { return limit_.limit_bytes(); }
@@ -55,6 +70,7 @@ class Device {
   core::LimitingResource limit_;
   core::PoolResource pool_;
   core::TrackingResource tracking_;
+  core::PoolResource staging_pool_;
   DeviceWorker worker_;
 };
 
@@ -62,11 +78,18 @@ class Device {
 /// Lifetime  outlives sessions, tensors and plans.
 class Engine {
  public:
-  /// Errors  UNAVAILABLE: no device could be opened.
+  /// Errors  UNAVAILABLE: a device that was named could not be opened.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(
       const EngineOptions& options);
 
+  /// The default device first.
   std::span<const std::unique_ptr<Device>> devices() const { return devices_; }
+
+  /// Why devices that were not named are not there, a sentence each.
+  std::span<const std::string> omissions() const { return omissions_; }
+
+  /// OK, or the error with which the first lost device was lost.
+  absl::Status health() const;
 
   /// The device of that name; the first one for "".
   /// Errors  INVALID_ARGUMENT, reason DEVICE_NOT_FOUND: lists the devices.
@@ -85,7 +108,14 @@ class Engine {
   explicit Engine(const EngineOptions& options)
       : plans_(options.plan_cache_entries) {}
 
+  absl::Status AddCpu(const EngineOptions& options);
+  /// Adds GPU `ordinal`, or all.
+  absl::Status AddCuda(const EngineOptions& options, int ordinal);
+  absl::Status Add(std::unique_ptr<core::Backend> backend,
+                   const EngineOptions& options);
+
   std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::string> omissions_;
   core::PlanCache plans_;
 };
 

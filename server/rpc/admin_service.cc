@@ -79,6 +79,7 @@ Task<absl::StatusOr<v1::GetServerInfoResponse>> AdminService::GetInfo(
           ? sessions.quota_bytes
           : context_.engine.devices().front()->memory_limit_bytes());
   limits.set_max_queued_operations(context_.queue_limit);
+  limits.set_max_stream_operations(context_.max_stream_operations());
   co_return response;
 }
 

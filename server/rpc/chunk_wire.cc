@@ -12,12 +12,22 @@
 namespace tensord::rpc {
 namespace {
 
-// Field number << 3 | wire type: 0 varint, 2 length-delimited, 5 fixed32.
-constexpr uint64_t kTensor = 1 << 3 | 2;
-constexpr uint64_t kOffset = 2 << 3 | 0;
-constexpr uint64_t kCrc = 3 << 3 | 5;
-constexpr uint64_t kData = 15 << 3 | 2;
+enum WireType : uint64_t {
+  kVarint = 0,
+  kFixed64 = 1,
+  kLengthDelimited = 2,
+  kStartGroup = 3,
+  kEndGroup = 4,
+  kFixed32 = 5,
+};
+
+// Field number << 3 | wire type.
+constexpr uint64_t kTensor = 1 << 3 | kLengthDelimited;
+constexpr uint64_t kOffset = 2 << 3 | kVarint;
+constexpr uint64_t kCrc = 3 << 3 | kFixed32;
+constexpr uint64_t kData = 15 << 3 | kLengthDelimited;
 constexpr uint64_t kMaxNameBytes = 512;
+constexpr int kMaxGroupDepth = 100;  // protobuf's
 
 absl::Status Malformed(absl::string_view what) {
   return core::InvalidArgument("CHUNK_MALFORMED", "malformed chunk: ", what);
@@ -58,19 +68,68 @@ bool ChunkReader::Varint(uint64_t* value) {
   return false;
 }
 
+bool ChunkReader::Tag(uint64_t* tag) {
+  return Varint(tag) && *tag <= UINT32_MAX && *tag >> 3 != 0;
+}
+
+bool ChunkReader::Take(uint64_t bytes, std::byte* to) {
+  if (bytes > static_cast<uint64_t>(left_)) return false;
+  while (bytes > 0) {
+    if (!Fill()) return false;
+    const size_t taken = std::min(slice_.size(), static_cast<size_t>(bytes));
+    if (to != nullptr) {
+      std::memcpy(to, slice_.data(), taken);
+      to += taken;
+    }
+    slice_ = slice_.subspan(taken);
+    left_ -= static_cast<int64_t>(taken);
+    bytes -= taken;
+  }
+  return true;
+}
+
+bool ChunkReader::Skip(uint64_t tag, int depth) {
+  uint64_t value = 0;
+  switch (tag & 7) {
+    case kVarint: return Varint(&value);
+    case kFixed64: return Take(8, nullptr);
+    case kLengthDelimited: return Varint(&value) && Take(value, nullptr);
+    case kFixed32: return Take(4, nullptr);
+    case kStartGroup:
+      while (depth > 0 && Tag(&value)) {
+        if (value == (tag ^ kStartGroup ^ kEndGroup)) return true;
+        if (!Skip(value, depth - 1)) return false;
+      }
+      return false;
+    default: return false;
+  }
+}
+
 absl::StatusOr<ChunkHeader> ChunkReader::Header() {
   ChunkHeader header;
-  uint64_t last_tag = 0;
+  TENSORD_RETURN_IF_ERROR(Fields(header));
+  return header;
+}
+
+absl::Status ChunkReader::Fields(ChunkHeader& header) {
   while (left_ > 0) {
     uint64_t tag = 0;
-    if (!Varint(&tag)) return Malformed("a field's tag is cut off");
-    if (tag <= last_tag) return Malformed("fields out of order");
-    last_tag = tag;
+    if (!Tag(&tag)) return Malformed("a field's tag is cut off or invalid");
+    const bool known =
+        tag == kTensor || tag == kOffset || tag == kCrc || tag == kData;
+    if (!known) {
+      if (!Skip(tag, kMaxGroupDepth)) {
+        return Malformed("an unknown field is cut off or invalid");
+      }
+      continue;
+    }
+    if (tag <= last_tag_) return Malformed("fields out of order");
+    last_tag_ = tag;
     uint64_t value = 0;
     if (tag == kCrc) {
       std::array<uint8_t, 4> bytes;
-      for (uint8_t& byte : bytes) {
-        if (!Byte(&byte)) return Malformed("crc32c is cut off");
+      if (!Take(bytes.size(), reinterpret_cast<std::byte*>(bytes.data()))) {
+        return Malformed("crc32c is cut off");
       }
       header.crc32c = uint32_t{bytes[0]} | uint32_t{bytes[1]} << 8 |
                       uint32_t{bytes[2]} << 16 | uint32_t{bytes[3]} << 24;
@@ -81,36 +140,30 @@ absl::StatusOr<ChunkHeader> ChunkReader::Header() {
       if (value > INT64_MAX) return Malformed("offset_bytes is negative");
       header.offset_bytes = static_cast<int64_t>(value);
     } else if (tag == kTensor) {
-      if (value > static_cast<uint64_t>(left_) || value > kMaxNameBytes) {
+      if (value > kMaxNameBytes) {
         return Malformed("the tensor's name is too long");
       }
       header.tensor.resize(value);
-      for (char& c : header.tensor) {
-        uint8_t byte = 0;
-        if (!Byte(&byte)) return Malformed("the tensor's name is cut off");
-        c = static_cast<char>(byte);
+      if (!Take(value, reinterpret_cast<std::byte*>(header.tensor.data()))) {
+        return Malformed("the tensor's name is cut off");
       }
-    } else if (tag == kData) {
-      if (value != static_cast<uint64_t>(left_)) {
-        return Malformed("data does not end with the message");
-      }
-      header.data_bytes = left_;
-      return header;
     } else {
-      return Malformed("unknown field");
+      if (value > static_cast<uint64_t>(left_)) {
+        return Malformed("data is cut off");
+      }
+      header.data_bytes = data_bytes_ = static_cast<int64_t>(value);
+      if (value > 0) return absl::OkStatus();
     }
   }
-  return header;
+  return absl::OkStatus();
 }
 
-void ChunkReader::Payload(std::byte* to) {
-  while (left_ > 0 && Fill()) {
-    const size_t bytes = std::min(slice_.size(), static_cast<size_t>(left_));
-    std::memcpy(to, slice_.data(), bytes);
-    to += bytes;
-    left_ -= static_cast<int64_t>(bytes);
-    slice_ = slice_.subspan(bytes);
+absl::Status ChunkReader::Payload(std::byte* to) {
+  if (!Take(static_cast<uint64_t>(data_bytes_), to)) {
+    return Malformed("data is cut off");
   }
+  ChunkHeader none;
+  return Fields(none);
 }
 
 grpc::ByteBuffer MakeChunk(int64_t offset_bytes, uint32_t crc32c,

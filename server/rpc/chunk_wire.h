@@ -24,9 +24,9 @@ struct ChunkHeader {
 
 /// Takes a serialized UploadTensorRequest apart: Header(), then Payload() once.
 ///
-/// Stricter than protobuf: known fields only, ascending, each at most once,
-/// data last, and the payload ends exactly with the message. Every serializer
-/// of the generated code writes it so.
+/// Skips unknown fields as protobuf does. Stricter than protobuf otherwise: the
+/// fields it knows come ascending, each at most once. Every serializer of the
+/// generated code writes them so.
 class ChunkReader {
  public:
   /// Lifetime  `wire` must outlive it.
@@ -36,15 +36,27 @@ class ChunkReader {
   absl::StatusOr<ChunkHeader> Header();
 
   /// Copies the payload, Header()->data_bytes long, to `to`: the one copy
-  /// between the socket and the tensor.
-  void Payload(std::byte* to);
+  /// between the socket and the tensor. Then skips what follows it.
+  /// Errors  as Header(); the payload has been copied then.
+  absl::Status Payload(std::byte* to);
 
  private:
   bool Fill();
   bool Byte(uint8_t* byte);
   bool Varint(uint64_t* value);
+  bool Tag(uint64_t* tag);
+  /// Takes the next `bytes` of the message, and copies them to `to` unless
+  /// null.
+  bool Take(uint64_t bytes, std::byte* to);
+  /// Takes the rest of a field whose tag has been read; groups in groups are at
+  /// most `depth` deep.
+  bool Skip(uint64_t tag, int depth);
+  /// Reads fields up to a payload, else to the end.
+  absl::Status Fields(ChunkHeader& header);
 
-  int64_t left_;  // bytes of the message not taken yet
+  int64_t left_;           // bytes of the message not taken yet
+  uint64_t last_tag_ = 0;  // of the fields it knows
+  int64_t data_bytes_ = 0;
   grpc::ProtoBufferReader slices_;
   std::span<const std::byte> slice_;  // rest of the current one
 };

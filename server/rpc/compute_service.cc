@@ -1,24 +1,61 @@
 #include "server/rpc/compute_service.h"
 
-#include <memory>
 #include <utility>
 
 #include "absl/strings/string_view.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/on_device.h"
-#include "server/session/operation.h"
 
 namespace tensord::rpc {
-namespace {
 
-struct Timing {
-  absl::Time arrived = absl::Now();
-  absl::Time started;
-  absl::Time finished;
-};
+using server::OperationKind;
 
-void FillResult(const server::Operation& operation, const Timing& timing,
-                v1::Result* result) {
+void ComputeService::ServeOn(LoopGroup& loops) {
+  using S = v1::ComputeService::AsyncService;
+  loops.Serve(service_, &S::RequestPermute, [this](auto& call, auto& q) {
+    return Compute<v1::PermuteResponse>(call, OperationKind::kPermute, q);
+  });
+  loops.Serve(service_, &S::RequestElementwise, [this](auto& call, auto& q) {
+    return Compute<v1::ElementwiseResponse>(call, OperationKind::kElementwise,
+                                            q);
+  });
+  loops.Serve(service_, &S::RequestReduce, [this](auto& call, auto& q) {
+    return Compute<v1::ReduceResponse>(call, OperationKind::kReduce, q);
+  });
+  loops.Serve(service_, &S::RequestContract, [this](auto& call, auto& q) {
+    return Compute<v1::ContractResponse>(call, OperationKind::kContract, q);
+  });
+  loops.Serve(service_, &S::RequestExecuteStream,
+              [this](auto& call, auto in, auto out) {
+                return ExecuteStream(call, in, out);
+              });
+}
+
+template <typename Request>
+ComputeService::Asked ComputeService::Ask(OperationKind kind,
+                                          const Request& request) {
+  return {kind, request.session(), FromProto(request)};
+}
+
+absl::StatusOr<ComputeService::Asked> ComputeService::Ask(
+    const v1::ExecuteStreamRequest& request) {
+  switch (request.operation_case()) {
+    case v1::ExecuteStreamRequest::kPermute:
+      return Ask(OperationKind::kPermute, request.permute());
+    case v1::ExecuteStreamRequest::kElementwise:
+      return Ask(OperationKind::kElementwise, request.elementwise());
+    case v1::ExecuteStreamRequest::kReduce:
+      return Ask(OperationKind::kReduce, request.reduce());
+    case v1::ExecuteStreamRequest::kContract:
+      return Ask(OperationKind::kContract, request.contract());
+    case v1::ExecuteStreamRequest::OPERATION_NOT_SET: break;
+  }
+  return core::InvalidArgument("OPERATION_MISSING",
+                               "the request has no operation");
+}
+
+void ComputeService::FillResult(const Executed& executed, v1::Result* result) {
+  const server::Operation& operation = *executed.operation;
   const server::StoredTensor& d = operation.output();
   *result->mutable_tensor() = ToProto(d);
   v1::ExecutionReport& report = *result->mutable_report();
@@ -26,77 +63,81 @@ void FillResult(const server::Operation& operation, const Timing& timing,
   report.set_kernel(kernel.data(), kernel.size());
   report.set_plan_cache_hit(operation.report().plan_cache_hit);
   report.set_workspace_bytes(operation.report().workspace_bytes);
-  *report.mutable_queued() = ToProto(timing.started - timing.arrived);
-  *report.mutable_executed() = ToProto(timing.finished - timing.started);
+  *report.mutable_queued() = ToProto(executed.started - executed.arrived);
+  *report.mutable_executed() = ToProto(executed.finished - executed.started);
   if (operation.output_is_inline()) {
-    result->set_data(d.first(), static_cast<size_t>(d.desc().span_bytes()));
+    result->set_data(operation.inline_result());
   }
 }
 
-}  // namespace
-
-void ComputeService::ServeOn(LoopGroup& loops) {
-  using S = v1::ComputeService::AsyncService;
-  loops.Serve(service_, &S::RequestPermute, [this](auto& call, auto& q) {
-    return Compute<v1::PermuteResponse>(call, q);
-  });
-  loops.Serve(service_, &S::RequestElementwise, [this](auto& call, auto& q) {
-    return Compute<v1::ElementwiseResponse>(call, q);
-  });
-  loops.Serve(service_, &S::RequestReduce, [this](auto& call, auto& q) {
-    return Compute<v1::ReduceResponse>(call, q);
-  });
-  loops.Serve(service_, &S::RequestContract, [this](auto& call, auto& q) {
-    return Compute<v1::ContractResponse>(call, q);
-  });
+void ComputeService::DropOutput(const Executed& executed) {
+  if (!executed.is_output_anonymous) return;
+  executed.session->Remove(executed.operation->output());
 }
 
-template <typename Response, typename Request>
-Task<absl::StatusOr<Response>> ComputeService::Compute(Call& call,
-                                                       const Request& request) {
-  Timing timing;
-  const auto session = context_.sessions.Find(request.session());
+Task<absl::Status> ComputeService::Run(Call& call, const Asked& asked,
+                                       Executed& executed) {
+  if (!asked.operation.ok()) co_return asked.operation.status();
+  const auto session = context_.sessions.Find(asked.session);
   if (!session.ok()) co_return session.status();
   const server::SessionUse use(*session);
-  const auto asked = FromProto(request);
-  if (!asked.ok()) co_return asked.status();
   absl::ReleasableMutexLock order(&(*session)->order());
-  auto operation = server::Operation::Prepare(context_.engine, *session, *asked,
-                                              context_.limits.max_inline_bytes);
-  absl::Status status = operation.status();
-  if (status.ok()) {
-    auto run = [&](core::Stream& stream) {
-      timing.started = absl::Now();
-      const absl::Status ran = (*operation)->Run(stream);
-      timing.finished = absl::Now();
-      return ran;
-    };
-    status = co_await OnDevice(call, (*session)->device().worker(),
-                               (*session)->number(), run, &order);
-  } else {
-    order.Release();
-  }
-  const absl::string_view name = server::NameOf(asked->kind);
+  auto operation =
+      server::Operation::Prepare(context_.engine, *session, *asked.operation,
+                                 context_.limits.max_inline_bytes);
+  if (!operation.ok()) co_return operation.status();
+  executed.session = *session;
+  executed.operation = *std::move(operation);
+  const server::OutputRequest& d = asked.operation->d;
+  executed.is_output_anonymous =
+      d.tensor.empty() && d.tensor_id.empty() && !d.is_inline;
+  auto run = [&executed](core::Stream& stream) {
+    executed.started = absl::Now();
+    const absl::Status ran = executed.operation->Run(stream);
+    executed.finished = absl::Now();
+    return ran;
+  };
+  co_return co_await OnDevice(call, (*session)->device().worker(),
+                              (*session)->number(), run, &order);
+}
+
+Task<absl::StatusOr<ComputeService::Executed>> ComputeService::Execute(
+    Call& call, Asked asked) {
+  Executed executed;
+  const absl::Status status = co_await Run(call, asked, executed);
+  const absl::string_view name = server::NameOf(asked.kind);
   context_.statistics.CountOperation(name, NameOf(status.code()));
   if (!status.ok()) {
     context_.log.Event(status.code() == absl::StatusCode::kInternal
                            ? server::LogLevel::kError
                            : server::LogLevel::kDebug,
                        "operation_failed",
-                       {{"session", request.session()},
+                       {{"session", asked.session},
                         {"operation", name},
                         {"code", NameOf(status.code())},
                         {"message", status.message()}});
     co_return status;
   }
-  context_.log.Event(server::LogLevel::kDebug, "operation_done",
-                     {{"session", request.session()},
-                      {"operation", name},
-                      {"kernel", (*operation)->report().kernel},
-                      {"microseconds", absl::ToInt64Microseconds(
-                                           timing.finished - timing.started)}});
+  context_.log.Event(
+      server::LogLevel::kDebug, "operation_done",
+      {{"session", asked.session},
+       {"operation", name},
+       {"kernel", executed.operation->report().kernel},
+       {"microseconds",
+        absl::ToInt64Microseconds(executed.finished - executed.started)}});
+  co_return executed;
+}
+
+template <typename Response, typename Request>
+Task<absl::StatusOr<Response>> ComputeService::Compute(Call& call,
+                                                       OperationKind kind,
+                                                       const Request& request) {
+  Asked asked = Ask(kind, request);
+  const auto executed = co_await Execute(call, std::move(asked));
+  if (!executed.ok()) co_return executed.status();
+  if (call.cancelled()) DropOutput(*executed);
   Response response;
-  FillResult(**operation, timing, response.mutable_result());
+  FillResult(*executed, response.mutable_result());
   co_return response;
 }
 

@@ -1,8 +1,17 @@
 // Handlers of ComputeService.
 #pragma once
 
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/rpc/serve.h"
 #include "server/rpc/service_context.h"
+#include "server/session/operation.h"
+#include "server/session/operation_request.h"
 #include "tensord/v1/compute.grpc.pb.h"
 
 namespace tensord::rpc {
@@ -15,9 +24,51 @@ class ComputeService {
   void ServeOn(LoopGroup& loops);
 
  private:
-  /// All operations: they differ in their messages only.
+  struct OpenStream;
+
+  /// An operation as a request asks for it.
+  ///
+  /// Lifetime  `operation` refers to the request.
+  struct Asked {
+    server::OperationKind kind;
+    std::string session;
+    absl::StatusOr<server::OperationRequest> operation;
+  };
+  template <typename Request>
+  static Asked Ask(server::OperationKind kind, const Request& request);
+  static absl::StatusOr<Asked> Ask(const v1::ExecuteStreamRequest& request);
+
+  /// An operation that has been carried out.
+  struct Executed {
+    std::shared_ptr<server::Session> session;
+    std::unique_ptr<server::Operation> operation;
+    bool is_output_anonymous = false;  // new, and named by the server
+    absl::Time arrived = absl::Now();
+    absl::Time started;
+    absl::Time finished;
+  };
+  static void FillResult(const Executed& executed, v1::Result* result);
+  /// Removes an output whose name the client will never learn.
+  static void DropOutput(const Executed& executed);
+
+  /// Carries out an operation, whichever rpc asks for it, counts and logs it.
+  /// With its first part the operation takes its place in the session's order;
+  /// the request is not needed any more then.
+  Task<absl::StatusOr<Executed>> Execute(Call& call, Asked asked);
+  Task<absl::Status> Run(Call& call, const Asked& asked, Executed& executed);
+
+  /// The unary rpcs: they differ in their messages only.
   template <typename Response, typename Request>
-  Task<absl::StatusOr<Response>> Compute(Call& call, const Request& request);
+  Task<absl::StatusOr<Response>> Compute(Call& call, server::OperationKind kind,
+                                         const Request& request);
+
+  Task<absl::Status> ExecuteStream(Call& call,
+                                   Reader<v1::ExecuteStreamRequest> in,
+                                   Writer<v1::ExecuteStreamResponse> out);
+  Task<absl::StatusOr<Executed>> ExecuteNext(
+      Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream);
+  static Task<absl::Status> Answer(OpenStream& stream,
+                                   Writer<v1::ExecuteStreamResponse> out);
 
   ServiceContext& context_;
   v1::ComputeService::AsyncService service_;

@@ -273,9 +273,17 @@ google::protobuf::Duration ToProto(absl::Duration duration) {
   return message;
 }
 
-absl::Duration FromProto(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) +
-         absl::Nanoseconds(duration.nanos());
+absl::StatusOr<absl::Duration> FromProto(
+    const google::protobuf::Duration& duration, absl::string_view field) {
+  const int64_t seconds = duration.seconds();
+  const int32_t nanos = duration.nanos();
+  if (nanos <= -1'000'000'000 || nanos >= 1'000'000'000 ||
+      (seconds > 0 && nanos < 0) || (seconds < 0 && nanos > 0)) {
+    return core::InvalidArgument(
+        "DURATION_MALFORMED", field, " is ", seconds, " seconds and ", nanos,
+        " nanos, wanted both of one sign and less than 10^9 nanos");
+  }
+  return absl::Seconds(seconds) + absl::Nanoseconds(nanos);
 }
 
 }  // namespace tensord::rpc

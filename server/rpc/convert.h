@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/base/element_type.h"
 #include "core/base/layout.h"
@@ -38,6 +39,9 @@ v1::Tensor ToProto(const server::StoredTensor& tensor);
 v1::Session ToProto(const server::Session& session);
 
 google::protobuf::Duration ToProto(absl::Duration duration);
-absl::Duration FromProto(const google::protobuf::Duration& duration);
+/// Errors  INVALID_ARGUMENT, naming `field`: its parts differ in sign, or nanos
+///         are a second or more.
+absl::StatusOr<absl::Duration> FromProto(
+    const google::protobuf::Duration& duration, absl::string_view field);
 
 }  // namespace tensord::rpc

@@ -5,7 +5,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
-#include <cassert>
 #include <coroutine>
 #include <memory>
 #include <utility>
@@ -57,7 +56,8 @@ class [[nodiscard]] Operation final : Tag {
 
 /// One completion queue and the one thread that polls it. A call stays on the
 /// Loop that accepted it: its handler, its operations and its cancellation run
-/// there one at a time, without locks.
+/// there one at a time, without locks. Handlers start in the order in which
+/// gRPC delivers their calls.
 class Loop final : Tag {
  public:
   explicit Loop(std::unique_ptr<grpc::ServerCompletionQueue> queue)
@@ -139,20 +139,25 @@ class Call final : Tag {
   /// the deadline passed, or the server shuts down. From any thread.
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
-  /// A wait that gRPC does not end by itself when the call is cancelled.
+  /// A wait that gRPC does not end by itself when the call is cancelled. A call
+  /// may have many.
   class Wait : protected Tag {
    protected:
     explicit Wait(Call& call) : call_(call) {}
     ~Wait() = default;
     Wait(const Wait&) = delete;
 
+    /// Requires  the call is not cancelled.
     void Suspend(std::coroutine_handle<> waiter) {
-      assert(call_.wait_ == nullptr);
-      call_.wait_ = this;
       waiter_ = waiter;
+      older_ = std::exchange(call_.newest_wait_, this);
+      if (older_ != nullptr) older_->newer_ = this;
     }
     /// Takes Suspend() back.
-    void Abandon() { call_.wait_ = nullptr; }
+    void Abandon() {
+      (newer_ != nullptr ? newer_->older_ : call_.newest_wait_) = older_;
+      if (older_ != nullptr) older_->newer_ = newer_;
+    }
     void Fire(bool) override {
       Abandon();
       waiter_.resume();
@@ -161,9 +166,11 @@ class Call final : Tag {
 
    private:
     friend Call;
-    /// Shall have it fired soon.
+    /// Shall have it fired soon, or now; other waits it leaves alone.
     virtual void Cancel() = 0;
     std::coroutine_handle<> waiter_;
+    Wait* older_ = nullptr;
+    Wait* newer_ = nullptr;
   };
 
   /// Awaits the end notice, the last that gRPC says about a call.
@@ -182,7 +189,10 @@ class Call final : Tag {
     ended_ = true;
     if (context_.IsCancelled()) {
       cancelled_.store(true, std::memory_order_relaxed);
-      if (wait_ != nullptr) wait_->Cancel();
+      // The newest first: of what waits in a queue, a beginning was done then.
+      for (Wait* wait = newest_wait_; wait != nullptr;) {
+        std::exchange(wait, wait->older_)->Cancel();
+      }
     }
     if (owner_) owner_.resume();  // ends *this
   }
@@ -191,7 +201,7 @@ class Call final : Tag {
   grpc::ServerContext context_;
   std::atomic<bool> cancelled_ = false;
   bool ended_ = false;
-  Wait* wait_ = nullptr;
+  Wait* newest_wait_ = nullptr;
   std::coroutine_handle<> owner_;
 };
 

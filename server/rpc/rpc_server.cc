@@ -137,10 +137,14 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
 
 RpcServer::~RpcServer() { Drain(absl::ZeroDuration()); }
 
+void RpcServer::SetServing(bool is_serving) {
+  services_->server->GetHealthCheckService()->SetServingStatus(is_serving);
+}
+
 void RpcServer::Drain(absl::Duration timeout) {
   if (services_->is_drained) return;
   services_->is_drained = true;
-  services_->server->GetHealthCheckService()->SetServingStatus(false);
+  SetServing(false);
   // gRPC ends calls that arrive during its shutdown as CANCELLED, which says
   // nothing to clients. Those that come now hear UNAVAILABLE and go elsewhere.
   services_->loops->Refuse();

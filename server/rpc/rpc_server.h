@@ -33,6 +33,9 @@ class RpcServer {
   /// Where it listens, with the ports that were chosen for 0.
   const std::vector<std::string>& addresses() const { return addresses_; }
 
+  /// What health checks hear from now on. It serves from its start.
+  void SetServing(bool is_serving);
+
   /// Says NOT_SERVING, takes no new calls, gives those that run `timeout`,
   /// cancels the rest and returns when all have ended. Later calls do nothing.
   void Drain(absl::Duration timeout);

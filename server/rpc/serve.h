@@ -5,6 +5,7 @@
 //   unary          Task<absl::StatusOr<R>>(Call&, const Q&)
 //   client stream  Task<absl::StatusOr<R>>(Call&, Reader<Q>)
 //   server stream  Task<absl::Status>(Call&, const Q&, Writer<R>)
+//   both streams   Task<absl::Status>(Call&, Reader<Q>, Writer<R>)
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -47,9 +48,15 @@ class Writer {
   explicit Writer(grpc::internal::AsyncWriterInterface<M>& io) : io_(&io) {}
   /// True when flow control lets the next message in: `message` may go then,
   /// memory that its slices refer to may not. False when the call is over.
-  auto Write(const M& message) const {
-    return Operation(
-        [io = io_, &message](void* tag) { io->Write(message, tag); });
+  ///
+  /// With `more`, the message may wait for the next one, which must follow
+  /// soon.
+  auto Write(const M& message, bool more = false) const {
+    return Operation([io = io_, &message, more](void* tag) {
+      grpc::WriteOptions options;
+      if (more) options.set_buffer_hint();
+      io->Write(message, options, tag);
+    });
   }
 
  private:
@@ -74,6 +81,11 @@ template <typename H, typename Q, typename R>
 auto Invoke(H& handler, Call& call, const Q& request,
             grpc::ServerAsyncWriter<R>& io) {
   return handler(call, request, Writer<R>(io));
+}
+template <typename H, typename Q, typename R>
+auto Invoke(H& handler, Call& call, NoRequest,
+            grpc::ServerAsyncReaderWriter<R, Q>& io) {
+  return handler(call, Reader<Q>(io), Writer<R>(io));
 }
 
 // Ends a call with what its handler returned.
@@ -106,6 +118,12 @@ void Refuse(Call& call, Io& io, const absl::Status& status, void* tag) {
   }
 }
 
+/// What calls end with that a draining server does not serve.
+inline absl::Status Draining() {
+  return core::Error(absl::StatusCode::kUnavailable, "DRAINING",
+                     "the server is draining; retry elsewhere or later");
+}
+
 /// The life of one call. The frame owns all that gRPC refers to.
 template <typename Io, typename Request, typename Accept, typename Handler>
 Detached ServeCall(Loop& loop, Accept accept, Handler handler) {
@@ -119,9 +137,7 @@ Detached ServeCall(Loop& loop, Accept accept, Handler handler) {
     co_return;  // Shutdown. A call that never began has no end notice.
   ServeCall<Io, Request>(loop, accept, handler);  // accepts the next one
   if (loop.refuses()) {
-    const absl::Status draining =
-        core::Error(absl::StatusCode::kUnavailable, "DRAINING",
-                    "the server is draining; retry elsewhere or later");
+    const absl::Status draining = Draining();
     co_await Operation([&](void* tag) { Refuse(call, io, draining, tag); });
     co_await call.End();
     co_return;
@@ -131,8 +147,22 @@ Detached ServeCall(Loop& loop, Accept accept, Handler handler) {
   co_await call.End();
 }
 
+/// Which Loops serve a method.
+enum class Traffic {
+  kCalls,      // small messages: the first
+  kTransfers,  // payload: the others, or the first when there is no other
+};
+
 /// The Loops of one server: create, BuildAndStart() the server, Serve() each
 /// method, Start(), and at last Shutdown().
+///
+/// One Loop takes all calls, so their handlers start in the order in which gRPC
+/// delivers them; copying payload, on the others, does not hold them up. gRPC
+/// delivers the calls of one channel nearly always, but not for certain, in the
+/// order in which they were made: it reads on the threads of all Loops, which
+/// may overtake each other, and so may calls that come while more wait to be
+/// taken than a Loop accepts in between two turns. Only messages of one stream
+/// are in order for certain.
 class LoopGroup {
   using Context = grpc::ServerContext;
   using Queue = grpc::CompletionQueue;
@@ -150,23 +180,23 @@ class LoopGroup {
   template <typename S, typename B, typename Io, typename Q, typename H>
   void Serve(S& service,
              void (B::*method)(Context*, Q*, Io*, Queue*, ServerQueue*, void*),
-             H handler) {
+             H handler, Traffic traffic = Traffic::kCalls) {
     const auto accept = [&service, method](Context* context, Q* request, Io* io,
                                            ServerQueue* queue, void* tag) {
       (service.*method)(context, request, io, queue, queue, tag);
     };
-    Accept<Io, Q>(accept, handler);
+    Accept<Io, Q>(accept, handler, traffic);
   }
   /// The same for a method with a stream of requests.
   template <typename S, typename B, typename Io, typename H>
   void Serve(S& service,
              void (B::*method)(Context*, Io*, Queue*, ServerQueue*, void*),
-             H handler) {
+             H handler, Traffic traffic = Traffic::kCalls) {
     const auto accept = [&service, method](Context* context, void*, Io* io,
                                            ServerQueue* queue, void* tag) {
       (service.*method)(context, io, queue, queue, tag);
     };
-    Accept<Io, NoRequest>(accept, handler);
+    Accept<Io, NoRequest>(accept, handler, traffic);
   }
 
   void Start() {
@@ -188,13 +218,18 @@ class LoopGroup {
 
  private:
   // Calls of one method that a Loop takes in between two turns.
-  static constexpr int kAccepts = 16;
+  static constexpr int kCallAccepts = 64;
+  static constexpr int kTransferAccepts = 16;
 
   template <typename Io, typename Q, typename A, typename H>
-  void Accept(const A& accept, const H& handler) {
-    for (auto& loop : loops_) {
-      for (int i = 0; i < kAccepts; ++i) {
-        ServeCall<Io, Q>(*loop, accept, handler);
+  void Accept(const A& accept, const H& handler, Traffic traffic) {
+    const bool is_call = traffic == Traffic::kCalls;
+    const bool is_on_first = is_call || loops_.size() == 1;
+    const size_t begin = is_on_first ? 0 : 1;
+    const size_t end = is_on_first ? 1 : loops_.size();
+    for (size_t at = begin; at < end; ++at) {
+      for (int i = 0; i < (is_call ? kCallAccepts : kTransferAccepts); ++i) {
+        ServeCall<Io, Q>(*loops_[at], accept, handler);
       }
     }
   }

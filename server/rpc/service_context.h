@@ -1,6 +1,7 @@
 // What the handlers of all services share.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -33,6 +34,12 @@ struct ServiceContext {
   int64_t queue_limit = 0;
   MessageLimits limits;
   absl::Time start = absl::Now();
+
+  /// Most operations of one ExecuteStream without a response: enough to keep a
+  /// device busy, and never so many that one stream alone fills its queue.
+  int64_t max_stream_operations() const {
+    return std::min<int64_t>(64, queue_limit);
+  }
 };
 
 }  // namespace tensord::rpc

@@ -18,10 +18,10 @@ void SessionService::ServeOn(LoopGroup& loops) {
 
 Task<absl::StatusOr<v1::OpenSessionResponse>> SessionService::Open(
     Call& call, const v1::OpenSessionRequest& request) {
+  const auto lease = FromProto(request.lease(), "lease");
+  if (!lease.ok()) co_return lease.status();
   const auto session = context_.sessions.Open(
-      {request.job(),
-       request.has_lease() ? FromProto(request.lease()) : absl::ZeroDuration(),
-       request.memory_quota_bytes(), request.device()});
+      {request.job(), *lease, request.memory_quota_bytes(), request.device()});
   if (!session.ok()) co_return session.status();
   const server::SessionOptions& options = (*session)->options();
   context_.log.Info("session_opened",

@@ -1,10 +1,11 @@
 #include "server/rpc/status.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
-#include "tensord/v1/error.pb.h"
 
 namespace tensord::rpc {
 namespace {
@@ -13,12 +14,45 @@ namespace {
 // as three.
 constexpr size_t kMaxMessageBytes = 2000;
 
-/// The beginning of `message`, cut between two UTF-8 characters.
-absl::string_view Bounded(absl::string_view message) {
-  if (message.size() <= kMaxMessageBytes) return message;
-  size_t end = kMaxMessageBytes;
-  while (end > 0 && (static_cast<uint8_t>(message[end]) & 0xc0) == 0x80) --end;
-  return message.substr(0, end);
+/// Bytes of the UTF-8 character that `text` begins with; 0: it does not.
+size_t CharacterBytes(absl::string_view text) {
+  const auto lead = static_cast<uint8_t>(text[0]);
+  if (lead < 0x80) return 1;
+  const size_t bytes = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  if (lead < 0xc0 || lead >= 0xf8 || text.size() < bytes) return 0;
+  uint32_t code = lead & (0x7fu >> bytes);
+  for (size_t i = 1; i < bytes; ++i) {
+    const auto next = static_cast<uint8_t>(text[i]);
+    if ((next & 0xc0) != 0x80) return 0;
+    code = code << 6 | (next & 0x3fu);
+  }
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_surrogate = code >= 0xd800 && code < 0xe000;
+  return code < kLeast[bytes] || code > 0x10ffff || is_surrogate ? 0 : bytes;
+}
+
+/// The beginning of `message`, in whole UTF-8 characters. What a request had
+/// that is none, and the message quotes, becomes '?'.
+std::string Bounded(absl::string_view message) {
+  std::string text;
+  while (!message.empty()) {
+    const size_t bytes = CharacterBytes(message);
+    const size_t taken = std::max(bytes, size_t{1});
+    if (text.size() + taken > kMaxMessageBytes) break;
+    absl::StrAppend(&text, bytes == 0 ? "?" : message.substr(0, bytes));
+    message.remove_prefix(taken);
+  }
+  return text;
+}
+
+v1::ErrorDetail DetailOf(const absl::Status& status) {
+  v1::ErrorDetail detail;
+  detail.set_reason(core::ReasonOf(status));
+  detail.set_domain("tensord");
+  detail.set_cutensor_status(core::ReasonOf(status) == "WORKSPACE_LIMIT"
+                                 ? "INSUFFICIENT_WORKSPACE"
+                                 : std::string(CutensorStatus(status.code())));
+  return detail;
 }
 
 }  // namespace
@@ -68,15 +102,18 @@ absl::string_view NameOf(absl::StatusCode code) {
 
 grpc::Status ToGrpc(const absl::Status& status, grpc::ServerContext& context) {
   if (status.ok()) return grpc::Status::OK;
-  v1::ErrorDetail detail;
-  detail.set_reason(core::ReasonOf(status));
-  detail.set_domain("tensord");
-  detail.set_cutensor_status(core::ReasonOf(status) == "WORKSPACE_LIMIT"
-                                 ? "INSUFFICIENT_WORKSPACE"
-                                 : std::string(CutensorStatus(status.code())));
-  context.AddTrailingMetadata("tensord-error-bin", detail.SerializeAsString());
+  context.AddTrailingMetadata("tensord-error-bin",
+                              DetailOf(status).SerializeAsString());
   return {static_cast<grpc::StatusCode>(status.code()),
-          std::string(Bounded(status.message()))};
+          Bounded(status.message())};
+}
+
+v1::Error ToProto(const absl::Status& status) {
+  v1::Error error;
+  error.set_code(static_cast<int32_t>(status.code()));
+  error.set_message(Bounded(status.message()));
+  *error.mutable_detail() = DetailOf(status);
+  return error;
 }
 
 }  // namespace tensord::rpc

@@ -1,16 +1,23 @@
-// absl::Status -> what a gRPC call ends with. The only place that maps them.
+// absl::Status -> what calls and operations end with on the wire. The only
+// place that maps them.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "tensord/v1/error.pb.h"
 
 namespace tensord::rpc {
 
-/// The code and message of `status`. When it is not OK, adds the reason and the
+/// The code and message of `status`, the message as valid UTF-8 and short
+/// enough for every peer. When it is not OK, adds the reason and the
 /// cuTENSOR-like status to the call's trailing metadata, see error.proto.
 grpc::Status ToGrpc(const absl::Status& status, grpc::ServerContext& context);
+
+/// The same for an operation whose call goes on.
+/// Requires  !status.ok().
+v1::Error ToProto(const absl::Status& status);
 
 /// The status that cuTENSOR would return, e.g. "INVALID_VALUE". Total.
 absl::string_view CutensorStatus(absl::StatusCode code);

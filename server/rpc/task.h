@@ -11,7 +11,8 @@ namespace tensord::rpc {
 /// A coroutine that computes one T for the one coroutine that awaits it.
 ///
 /// Lazy: awaiting runs the body like a call, up to its first wait. A body that
-/// never waits takes no stack beyond its caller's, in loops neither.
+/// never waits takes no stack beyond its caller's, in loops neither. Start()
+/// does the first part of that now, so that caller and body go on side by side.
 ///
 /// Threads  started, resumed and finished on one thread, that of its call.
 /// Errors   are values; an exception that leaves the body ends the process.
@@ -24,7 +25,8 @@ class [[nodiscard]] Task {
       return Task(std::coroutine_handle<promise_type>::from_promise(*this));
     }
     std::suspend_always initial_suspend() const noexcept { return {}; }
-    auto final_suspend() const noexcept {
+    auto final_suspend() noexcept {
+      finished_ = true;
       struct ResumeWaiter {
         bool await_ready() const noexcept { return false; }
         std::coroutine_handle<> await_suspend(
@@ -44,6 +46,8 @@ class [[nodiscard]] Task {
    private:
     friend Task;
     std::coroutine_handle<> waiter_ = std::noop_coroutine();
+    bool started_ = false;
+    bool finished_ = false;
     std::optional<T> value_;
   };
 
@@ -53,12 +57,19 @@ class [[nodiscard]] Task {
     if (body_) body_.destroy();
   }
 
-  bool await_ready() const noexcept { return false; }
+  /// Runs the body up to its first wait. What it refers to must live until the
+  /// Task has been awaited, which is due.
+  void Start() {
+    body_.promise().started_ = true;
+    body_.resume();
+  }
+
+  bool await_ready() const noexcept { return body_.promise().finished_; }
   /// Looks at the body after it ran up to its first wait: being confined to one
   /// thread is what makes that safe, and what saves the stack.
   bool await_suspend(std::coroutine_handle<> waiter) {
-    body_.resume();
-    if (body_.done()) return false;
+    if (!body_.promise().started_) Start();
+    if (body_.promise().finished_) return false;
     body_.promise().waiter_ = waiter;
     return true;
   }
@@ -67,6 +78,25 @@ class [[nodiscard]] Task {
  private:
   explicit Task(std::coroutine_handle<promise_type> body) : body_(body) {}
   std::coroutine_handle<promise_type> body_;
+};
+
+/// What one coroutine awaits until another one on its thread calls Notify().
+class Signal {
+ public:
+  Signal() = default;
+  Signal(const Signal&) = delete;
+
+  /// Runs the one that waits, if any, up to its next wait.
+  void Notify() {
+    if (waiter_) std::exchange(waiter_, nullptr).resume();
+  }
+
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) { waiter_ = waiter; }
+  void await_resume() const noexcept {}
+
+ private:
+  std::coroutine_handle<> waiter_;
 };
 
 /// What a coroutine returns that starts at once, that nobody awaits, and whose

@@ -18,11 +18,14 @@ constexpr int kMaxPageSize = 1000;
 void TensorService::ServeOn(LoopGroup& loops) {
   loops.Serve(service_, &Service::RequestCreateTensor,
               [this](auto& call, auto& q) { return Create(call, q); });
-  loops.Serve(service_, &Service::RequestUploadTensor,
-              [this](auto& call, auto in) { return Upload(call, in); });
+  loops.Serve(
+      service_, &Service::RequestUploadTensor,
+      [this](auto& call, auto in) { return Upload(call, in); },
+      Traffic::kTransfers);
   loops.Serve(
       service_, &Service::RequestDownloadTensor,
-      [this](auto& call, auto& q, auto out) { return Download(call, q, out); });
+      [this](auto& call, auto& q, auto out) { return Download(call, q, out); },
+      Traffic::kTransfers);
   loops.Serve(service_, &Service::RequestDescribeTensor,
               [this](auto& call, auto& q) { return Describe(call, q); });
   loops.Serve(service_, &Service::RequestListTensors,

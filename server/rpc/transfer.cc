@@ -7,6 +7,7 @@
 #include "server/rpc/chunk_wire.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/tensor_service.h"
+#include "server/session/contents.h"
 
 namespace tensord::rpc {
 namespace {
@@ -15,7 +16,8 @@ constexpr int64_t kDefaultChunkBytes = int64_t{1} << 20;
 
 /// Puts one chunk in its place and commits it.
 absl::Status Place(ChunkReader& chunk, const ChunkHeader& header,
-                   int64_t max_chunk_bytes, server::StoredTensor& tensor) {
+                   int64_t max_chunk_bytes, const server::StoredTensor& tensor,
+                   server::ContentsWriter& writer) {
   const int64_t span_bytes = tensor.desc().span_bytes();
   const int64_t committed = tensor.committed_bytes();
   if (header.data_bytes > max_chunk_bytes) {
@@ -35,9 +37,10 @@ absl::Status Place(ChunkReader& chunk, const ChunkHeader& header,
                                  span_bytes - committed, " more");
   }
   if (header.data_bytes == 0) return absl::OkStatus();
-  std::byte* const place = tensor.first() + committed;
-  chunk.Payload(place);
-  const uint32_t crc = Crc32c({place, static_cast<size_t>(header.data_bytes)});
+  TENSORD_ASSIGN_OR_RETURN(const std::span<std::byte> place,
+                           writer.Place(header.data_bytes));
+  TENSORD_RETURN_IF_ERROR(chunk.Payload(place.data()));
+  const uint32_t crc = Crc32c(place);
   if (crc != header.crc32c) {
     return core::Error(
         absl::StatusCode::kDataLoss, "CHUNK_CORRUPT",
@@ -45,8 +48,7 @@ absl::Status Place(ChunkReader& chunk, const ChunkHeader& header,
                      " has CRC-32C ", crc, ", wanted ", header.crc32c,
                      "; resend from byte ", committed));
   }
-  tensor.Commit(header.data_bytes);
-  return absl::OkStatus();
+  return writer.Commit();
 }
 
 }  // namespace
@@ -78,8 +80,11 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
   if (!begun.ok()) co_return begun;
   const absl::Cleanup end = [&tensor] { tensor.EndUpload(); };
 
+  auto writer = server::ContentsWriter::Open(tensor, found->session->device());
+  if (!writer.ok()) co_return writer.status();
   const int64_t max_chunk_bytes = context_.limits.max_chunk_bytes;
-  absl::Status placed = Place(first, *first_header, max_chunk_bytes, tensor);
+  absl::Status placed =
+      Place(first, *first_header, max_chunk_bytes, tensor, *writer);
   if (!placed.ok()) co_return placed;
   context_.statistics.AddUploadedBytes(first_header->data_bytes);
   wire.Clear();
@@ -92,7 +97,7 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
                                       "a chunk after the first names tensor '",
                                       header->tensor, "', wanted no name");
     }
-    placed = Place(chunk, *header, max_chunk_bytes, tensor);
+    placed = Place(chunk, *header, max_chunk_bytes, tensor, *writer);
     if (!placed.ok()) co_return placed;
     context_.statistics.AddUploadedBytes(header->data_bytes);
     wire.Clear();
@@ -140,16 +145,20 @@ Task<absl::Status> TensorService::Download(Call& call,
   const int64_t step =
       chunk_bytes == 0 ? kDefaultChunkBytes
                        : std::min(chunk_bytes, context_.limits.max_chunk_bytes);
+  auto reader =
+      server::ContentsReader::Open(found->tensor, found->session->device());
+  if (!reader.ok()) co_return reader.status();
   for (int64_t at = offset; at < end;) {
-    const std::span data(tensor.first() + at,
-                         static_cast<size_t>(std::min(step, end - at)));
+    const auto piece = reader->Read(at, std::min(step, end - at));
+    if (!piece.ok()) co_return piece.status();
+    const std::span data = piece->bytes;
     const uint32_t crc = Crc32c(data);
     if (tensor.version() != version) {
       co_return core::Error(absl::StatusCode::kAborted, "TENSOR_CHANGED",
                             absl::StrCat("tensor ", tensor.name(),
                                          " was written during its download"));
     }
-    const grpc::ByteBuffer chunk = MakeChunk(at, crc, data, found->tensor);
+    const grpc::ByteBuffer chunk = MakeChunk(at, crc, data, piece->owner);
     const bool sent = co_await out.Write(chunk);
     if (!sent) co_return absl::CancelledError("the client is gone");
     at += static_cast<int64_t>(data.size());

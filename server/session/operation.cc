@@ -1,6 +1,6 @@
 #include "server/session/operation.h"
 
-#include <cstring>
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -91,28 +91,33 @@ core::PlanKey KeyOf(const Session& session, const OperationRequest& request,
           .deterministic = request.deterministic};
 }
 
-/// The tensor that an input is read from, ready and announced.
-absl::StatusOr<TensorRef> Announce(const Session& session,
-                                   const InputRequest& request,
-                                   const TensorRef& found,
-                                   const core::TensorDesc& desc) {
+/// What the host writes into the memory of `tensor` to get `data` there. Bytes
+/// of bool elements other than 0 become 1: kernels read bool.
+std::string ContentsOf(const InlineTensor& tensor) {
+  std::string contents(tensor.data);
+  if (tensor.element_type == core::ElementType::kBool) {
+    std::replace_if(
+        contents.begin(), contents.end(), [](char c) { return c != 0; }, 1);
+  }
+  return contents;
+}
+
+}  // namespace
+
+absl::StatusOr<Operation::TensorRef> Operation::Announce(
+    const InputRequest& request, const TensorRef& found,
+    const core::TensorDesc& desc) {
   TensorRef tensor = found;
   if (const auto* sent = std::get_if<InlineTensor>(&request.source)) {
     tensor = std::make_shared<StoredTensor>(
-        "(inline)", session.device().info().name, desc, session.memory());
+        "(inline)", session_->device().info().name, desc, session_->memory());
     TENSORD_RETURN_IF_ERROR(tensor->Allocate());
-    TENSORD_RETURN_IF_ERROR(tensor->BeginUpload(0));
-    if (!sent->data.empty()) {
-      std::memcpy(tensor->first(), sent->data.data(), sent->data.size());
-      tensor->Commit(desc.span_bytes());
-    }
-    tensor->EndUpload();
+    TENSORD_RETURN_IF_ERROR(tensor->BeginWrite());
+    inline_inputs_.push_back({tensor, ContentsOf(*sent)});
   }
   TENSORD_RETURN_IF_ERROR(tensor->BeginRead());
   return tensor;
 }
-
-}  // namespace
 
 Operation::Operation(std::shared_ptr<Session> session)
     : session_(std::move(session)) {}
@@ -144,6 +149,7 @@ absl::StatusOr<core::PlanKey> Operation::Key(Session& session,
 absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
     Engine& engine, std::shared_ptr<Session> session,
     const OperationRequest& request, int64_t max_inline_bytes) {
+  TENSORD_RETURN_IF_ERROR(session->device().health());
   TENSORD_ASSIGN_OR_RETURN(const Found found,
                            FindTensors(*session, request, max_inline_bytes));
   TENSORD_ASSIGN_OR_RETURN(OperationDesc made, MakeDesc(request, found.descs));
@@ -159,15 +165,18 @@ absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
   const InputsRead reads = WhichInputs(request);
   if (reads.a) {
     TENSORD_ASSIGN_OR_RETURN(
-        operation->a_, Announce(*session, *request.a, found.a, *found.descs.a));
+        operation->a_,
+        operation->Announce(*request.a, found.a, *found.descs.a));
   }
   if (reads.b) {
     TENSORD_ASSIGN_OR_RETURN(
-        operation->b_, Announce(*session, *request.b, found.b, *found.descs.b));
+        operation->b_,
+        operation->Announce(*request.b, found.b, *found.descs.b));
   }
   if (reads.c) {
     TENSORD_ASSIGN_OR_RETURN(
-        operation->c_, Announce(*session, *request.c, found.c, *found.descs.c));
+        operation->c_,
+        operation->Announce(*request.c, found.c, *found.descs.c));
   }
   if (found.d != nullptr) {
     operation->d_ = found.d;
@@ -222,7 +231,33 @@ absl::Status Operation::Run(core::Stream& stream) {
   return status;
 }
 
+absl::Status Operation::WriteInlineInputs(core::Stream& stream) {
+  if (inline_inputs_.empty()) return absl::OkStatus();
+  for (const auto& [tensor, contents] : inline_inputs_) {
+    tensor->StartWrite();
+    TENSORD_RETURN_IF_ERROR(
+        stream.CopyToDevice(tensor->first(), contents.data(),
+                            static_cast<int64_t>(contents.size())));
+  }
+  TENSORD_RETURN_IF_ERROR(stream.Synchronize());
+  for (const auto& [tensor, contents] : inline_inputs_) {
+    tensor->EndWrite(StoredTensor::WriteResult::kWritten);
+  }
+  inline_inputs_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status Operation::ReadInlineResult(core::Stream& stream) {
+  if (!output_is_inline_) return absl::OkStatus();
+  inline_result_.resize(static_cast<size_t>(d_->desc().span_bytes()));
+  TENSORD_RETURN_IF_ERROR(
+      stream.CopyToHost(inline_result_.data(), d_->first(),
+                        static_cast<int64_t>(inline_result_.size())));
+  return stream.Synchronize();
+}
+
 absl::Status Operation::Compute(core::Stream& stream) {
+  TENSORD_RETURN_IF_ERROR(WriteInlineInputs(stream));
   for (const TensorRef& input : {a_, b_, c_}) {
     if (input != nullptr) TENSORD_RETURN_IF_ERROR(input->CheckReady());
   }
@@ -242,7 +277,8 @@ absl::Status Operation::Compute(core::Stream& stream) {
       const core::Buffer scratch,
       core::Buffer::Allocate(*session_->memory(), plan_->workspace_bytes));
   d_->StartWrite();
-  const absl::Status status = core::Execute(*plan_, operands, scratch, stream);
+  absl::Status status = core::Execute(*plan_, operands, scratch, stream);
+  if (status.ok()) status = ReadInlineResult(stream);
   result_ = status.ok() ? StoredTensor::WriteResult::kWritten
                         : StoredTensor::WriteResult::kFailed;
   return status;

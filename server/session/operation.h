@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,7 +36,8 @@ struct OperationReport {
 class Operation {
  public:
   /// Errors  every error that the request itself can have, and NOT_FOUND,
-  ///         FAILED_PRECONDITION for its tensors; nothing has changed then.
+  ///         FAILED_PRECONDITION for its tensors; UNAVAILABLE: the device is
+  ///         lost. Nothing has changed then.
   static absl::StatusOr<std::unique_ptr<Operation>> Prepare(
       Engine& engine, std::shared_ptr<Session> session,
       const OperationRequest& request, int64_t max_inline_bytes);
@@ -60,10 +63,25 @@ class Operation {
   const OperationReport& report() const { return report_; }
   const StoredTensor& output() const { return *d_; }
   bool output_is_inline() const { return output_is_inline_; }
+  /// The bytes of an inline output. Requires  Run().ok() before.
+  const std::string& inline_result() const { return inline_result_; }
 
  private:
+  using TensorRef = std::shared_ptr<StoredTensor>;
+  struct InlineInput {
+    TensorRef tensor;
+    std::string contents;
+  };
+
   explicit Operation(std::shared_ptr<Session> session);
 
+  /// The tensor that an input is read from, its read announced.
+  absl::StatusOr<TensorRef> Announce(const InputRequest& request,
+                                     const TensorRef& found,
+                                     const core::TensorDesc& desc);
+  /// Bring operands to the device, and the result from it.
+  absl::Status WriteInlineInputs(core::Stream& stream);
+  absl::Status ReadInlineResult(core::Stream& stream);
   absl::Status Compute(core::Stream& stream);
   /// Ends every announced read and write; a new output that was not written
   /// goes.
@@ -74,8 +92,10 @@ class Operation {
   const std::shared_ptr<Session> session_;
   AnyDesc desc_;
   core::Scalar alpha_, beta_, gamma_;
-  std::shared_ptr<StoredTensor> a_, b_, c_;  // null when not read
-  std::shared_ptr<StoredTensor> d_;
+  TensorRef a_, b_, c_;  // null when not read
+  TensorRef d_;
+  std::vector<InlineInput> inline_inputs_;  // not on the device yet
+  std::string inline_result_;
   bool d_announced_ = false;
   bool d_is_new_ = false;
   bool output_is_inline_ = false;

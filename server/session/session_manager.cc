@@ -71,6 +71,7 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
                                  request.job.size());
   }
   TENSORD_ASSIGN_OR_RETURN(Device * device, engine_.FindDevice(request.device));
+  TENSORD_RETURN_IF_ERROR(device->health());
   const int64_t most =
       limits_.quota_bytes > 0
           ? std::min(limits_.quota_bytes, device->memory_limit_bytes())

@@ -1,6 +1,5 @@
 #include "server/session/stored_tensor.h"
 
-#include <cstring>
 #include <utility>
 
 #include "core/base/status.h"
@@ -37,7 +36,7 @@ absl::Status StoredTensor::Allocate() {
   TENSORD_ASSIGN_OR_RETURN(core::Buffer buffer,
                            core::Buffer::Allocate(*memory_, bytes));
   if (desc_.offset > 0 || !core::IsDense(desc_.layout)) {
-    std::memset(buffer.data(), 0, static_cast<size_t>(bytes));
+    TENSORD_RETURN_IF_ERROR(buffer.Clear());
   }
   tensor_ = {desc_, std::move(buffer)};
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -47,12 +48,41 @@ TEST(OptionsTest, FlagsReachTheirPlace) {
   EXPECT_EQ(options->log_level, LogLevel::kError);
 }
 
+std::string ErrorOf(const char* flag) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(std::get<int>(Parse({flag})), 2) << flag;
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(OptionsTest, SizesMayHaveUnits) {
+  const auto parsed =
+      Parse({"--memory-limit-bytes=3GiB", "--session-quota-bytes", "512 MiB"});
+  const Options* const options = std::get_if<Options>(&parsed);
+  ASSERT_NE(options, nullptr);
+  EXPECT_EQ(options->engine.memory_limit_bytes, int64_t{3} << 30);
+  EXPECT_EQ(options->sessions.quota_bytes, int64_t{512} << 20);
+  for (const char* flag :
+       {"--memory-limit-bytes=-1", "--memory-limit-bytes=1.5GiB",
+        "--memory-limit-bytes=GiB and more", "--memory-limit-bytes=5XiB",
+        "--memory-limit-bytes=8EiB"}) {
+    EXPECT_THAT(ErrorOf(flag),
+                ::testing::HasSubstr("wanted bytes, or e.g. 512MiB"));
+  }
+}
+
+TEST(OptionsTest, CountsOutOfRangeSayWhatIsWanted) {
+  for (const char* flag :
+       {"--max-sessions=0", "--queue-limit=-1", "--plan-cache-entries=many"}) {
+    EXPECT_THAT(ErrorOf(flag), ::testing::HasSubstr("wanted 1 or more"));
+  }
+}
+
 TEST(OptionsTest, HelpEndsWellAndMistakesEndWithTwo) {
   EXPECT_EQ(std::get<int>(Parse({"--help"})), 0);
   EXPECT_EQ(std::get<int>(Parse({"--version"})), 0);
   EXPECT_EQ(std::get<int>(Parse({"--unknown"})), 2);
   EXPECT_EQ(std::get<int>(Parse({"--threads=many"})), 2);
-  EXPECT_EQ(std::get<int>(Parse({"--devices=cuda"})), 2);
+  EXPECT_EQ(std::get<int>(Parse({"--devices=gpu"})), 2);
   EXPECT_EQ(std::get<int>(Parse({"--listen=0.0.0.0:8470"})), 2);
 }
 

@@ -10,14 +10,10 @@
 
 #include "absl/synchronization/notification.h"
 #include "core/base/status.h"
+#include "core/device/host_stream.h"
 
 namespace tensord::server {
 namespace {
-
-class NoStream final : public core::Stream {
- public:
-  absl::Status Synchronize() override { return absl::OkStatus(); }
-};
 
 class FunctionJob final : public DeviceWorker::Job {
  public:
@@ -55,7 +51,7 @@ class DeviceWorkerTest : public ::testing::Test {
     release_.WaitForNotification();
   }};
   std::unique_ptr<DeviceWorker> worker_ =
-      std::make_unique<DeviceWorker>(std::make_unique<NoStream>(), 6);
+      std::make_unique<DeviceWorker>(std::make_unique<core::HostStream>(), 6);
 };
 
 TEST_F(DeviceWorkerTest, JobsOfOneClientRunInOrder) {

@@ -27,5 +27,35 @@ TEST(StatusTest, CutensorStatusesAreThoseOfTheTable) {  // A6
   EXPECT_EQ(CutensorStatus(absl::StatusCode::kInternal), "INTERNAL_ERROR");
 }
 
+std::string MessageOf(const std::string& message) {
+  grpc::ServerContext context;
+  return ToGrpc(absl::InvalidArgumentError(message), context).error_message();
+}
+
+TEST(StatusTest, MessagesAreCutBetweenCharacters) {
+  const std::string prefix(1998, 'x');
+  EXPECT_EQ(MessageOf(prefix + "yz"), prefix + "yz");
+  EXPECT_EQ(MessageOf(prefix + "yz and more"), prefix + "yz");
+  EXPECT_EQ(MessageOf(prefix + "\xe2\x82\xac"), prefix);  // three bytes
+  EXPECT_EQ(MessageOf(prefix + "\xc3\xa9z"), prefix + "\xc3\xa9");
+}
+
+// A name that was cut, or never was UTF-8, is quoted by the message.
+TEST(StatusTest, MessagesAreValidUtf8) {
+  const std::string valid =
+      "a\n\x01\x7f \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf";
+  EXPECT_EQ(MessageOf(valid), valid);
+  for (const std::string bytes :
+       {"\xff", "\x80", "\xc3", "\xe2\x82", "\xf0\x9f\x98",
+        "\xc0\x80",                          // overlong
+        "\xe0\x80\x80", "\xf0\x80\x80\x80",  // overlong
+        "\xed\xa0\x80",                      // a surrogate
+        "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80"}) {
+    EXPECT_EQ(MessageOf("'" + bytes + "'"),
+              "'" + std::string(bytes.size(), '?') + "'");
+  }
+  EXPECT_EQ(MessageOf(std::string(5000, '\x80')), std::string(2000, '?'));
+}
+
 }  // namespace
 }  // namespace tensord::rpc
