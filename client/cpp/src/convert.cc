@@ -154,7 +154,8 @@ Limits FromProto(const v1::Limits& limits) {
           .max_lease = absl::Seconds(limits.max_lease_seconds()),
           .max_sessions = limits.max_sessions(),
           .session_quota_bytes = limits.session_quota_bytes(),
-          .max_queued_operations = limits.max_queued_operations()};
+          .max_queued_operations = limits.max_queued_operations(),
+          .max_stream_operations = limits.max_stream_operations()};
 }
 
 ServerInfo FromProto(const v1::GetServerInfoResponse& response) {

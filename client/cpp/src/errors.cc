@@ -44,6 +44,14 @@ absl::Status Error(absl::StatusCode code, std::string_view reason,
   return status;
 }
 
+absl::Status FromProto(const v1::Error& error) {
+  absl::Status result(static_cast<absl::StatusCode>(error.code()),
+                      error.message());
+  result.SetPayload(kPayloadType,
+                    absl::Cord(error.detail().SerializeAsString()));
+  return result;
+}
+
 absl::Status FromGrpc(const grpc::Status& status,
                       const grpc::ClientContext& context) {
   if (status.ok()) return absl::OkStatus();

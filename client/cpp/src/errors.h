@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "tensord/v1/error.pb.h"
 
 namespace tensord::internal {
 
@@ -20,6 +21,9 @@ absl::Status InvalidArgument(std::string_view reason, const Parts&... parts) {
   return Error(absl::StatusCode::kInvalidArgument, reason,
                absl::StrCat(parts...));
 }
+
+/// The outcome of an operation whose call goes on, with the server's detail.
+absl::Status FromProto(const v1::Error& error);
 
 /// The outcome of a call that has ended, with the server's error detail.
 absl::Status FromGrpc(const grpc::Status& status,

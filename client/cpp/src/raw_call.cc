@@ -33,9 +33,10 @@ struct RawCall::State {
   grpc::Status status;
 };
 
-RawCall::RawCall(const Channels& channels, const char* method,
-                 absl::Time deadline)
-    : state_(std::make_unique<State>(channels.bulk())) {
+RawCall::RawCall(const Channels& channels,
+                 const std::shared_ptr<grpc::Channel>& channel,
+                 const char* method, absl::Time deadline)
+    : state_(std::make_unique<State>(channel)) {
   channels.SetDeadline(state_->context, deadline);
   state_->stream =
       state_->stub.PrepareCall(&state_->context, method, &state_->queue);
@@ -65,16 +66,25 @@ RawCall::~RawCall() {
   }).detach();
 }
 
-void RawCall::BeginWrite(const grpc::ByteBuffer& message, bool last) {
-  // Writes share their state with the start.
+bool RawCall::AwaitStart() {
   while (pending_[kStart] && pending_[kRead]) TakeEvent();
-  if (pending_[kStart]) return;
+  return !pending_[kStart];
+}
+
+void RawCall::BeginWrite(const grpc::ByteBuffer& message, bool last) {
+  if (!AwaitStart()) return;
   Begin(kWrite);
   if (last) {
     state_->stream->WriteLast(message, grpc::WriteOptions(), ToTag(kWrite));
   } else {
     state_->stream->Write(message, ToTag(kWrite));
   }
+}
+
+void RawCall::BeginHalfClose() {
+  if (!AwaitStart()) return;
+  Begin(kWrite);
+  state_->stream->WritesDone(ToTag(kWrite));
 }
 
 void RawCall::BeginRead() {

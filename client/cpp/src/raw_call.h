@@ -19,7 +19,10 @@ namespace tensord::internal {
 /// Threads  one at a time.
 class RawCall {
  public:
-  RawCall(const Channels& channels, const char* method, absl::Time deadline);
+  /// `channel` is one of `channels`.
+  RawCall(const Channels& channels,
+          const std::shared_ptr<grpc::Channel>& channel, const char* method,
+          absl::Time deadline);
   ~RawCall();
 
   RawCall(const RawCall&) = delete;
@@ -28,6 +31,10 @@ class RawCall {
   /// Begins to send `message`; with `last` nothing may follow.
   /// Requires  a read has begun; the write before has ended.
   void BeginWrite(const grpc::ByteBuffer& message, bool last);
+
+  /// Begins to say that nothing will follow; counts as a write.
+  /// Requires  as BeginWrite().
+  void BeginHalfClose();
 
   /// Begins to receive a message.
   /// Requires  the read before has ended.
@@ -54,6 +61,9 @@ class RawCall {
     succeeded_[operation] = false;
   }
   void TakeEvent();
+  /// Waits for the start, which writes share their state with. False when the
+  /// call is over before.
+  bool AwaitStart();
 
   std::unique_ptr<State> state_;
   bool pending_[kOperationCount] = {};

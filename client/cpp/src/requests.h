@@ -1,6 +1,8 @@
 // Requests for operations, as both running and explaining them need.
 #pragma once
 
+#include <utility>
+
 #include "absl/status/statusor.h"
 #include "client/cpp/src/connection.h"
 #include "tensord/operations.h"
@@ -31,5 +33,31 @@ absl::StatusOr<v1::ContractRequest> MakeRequest(const Connection& connection,
                                                 const Operand& b,
                                                 const Modes& d,
                                                 const ContractOptions& options);
+
+// Messages with a oneof of all operations, set to `request`.
+template <typename Message>
+Message Wrap(v1::PermuteRequest request) {
+  Message message;
+  *message.mutable_permute() = std::move(request);
+  return message;
+}
+template <typename Message>
+Message Wrap(v1::ElementwiseRequest request) {
+  Message message;
+  *message.mutable_elementwise() = std::move(request);
+  return message;
+}
+template <typename Message>
+Message Wrap(v1::ReduceRequest request) {
+  Message message;
+  *message.mutable_reduce() = std::move(request);
+  return message;
+}
+template <typename Message>
+Message Wrap(v1::ContractRequest request) {
+  Message message;
+  *message.mutable_contract() = std::move(request);
+  return message;
+}
 
 }  // namespace tensord::internal

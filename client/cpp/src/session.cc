@@ -6,6 +6,7 @@
 #include "client/cpp/src/convert.h"
 #include "client/cpp/src/einsum.h"
 #include "client/cpp/src/listing.h"
+#include "client/cpp/src/operation_stream.h"
 #include "client/cpp/src/requests.h"
 
 namespace tensord {
@@ -18,32 +19,12 @@ using internal::FromProto;
 using internal::InvalidArgument;
 using internal::MakeRequest;
 using internal::ToProto;
+using internal::Wrap;
 using Compute = v1::ComputeService::Stub;
 using Tensors = v1::TensorService::Stub;
 using TensorRefs = absl::Span<const std::reference_wrapper<const RemoteTensor>>;
 
 namespace {
-
-v1::ExplainPlanRequest ToExplain(v1::PermuteRequest request) {
-  v1::ExplainPlanRequest explain;
-  *explain.mutable_permute() = std::move(request);
-  return explain;
-}
-v1::ExplainPlanRequest ToExplain(v1::ElementwiseRequest request) {
-  v1::ExplainPlanRequest explain;
-  *explain.mutable_elementwise() = std::move(request);
-  return explain;
-}
-v1::ExplainPlanRequest ToExplain(v1::ReduceRequest request) {
-  v1::ExplainPlanRequest explain;
-  *explain.mutable_reduce() = std::move(request);
-  return explain;
-}
-v1::ExplainPlanRequest ToExplain(v1::ContractRequest request) {
-  v1::ExplainPlanRequest explain;
-  *explain.mutable_contract() = std::move(request);
-  return explain;
-}
 
 template <typename Request>
 absl::StatusOr<Explanation> Explain(Connection& connection,
@@ -54,7 +35,7 @@ absl::StatusOr<Explanation> Explain(Connection& connection,
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::ExplainPlanResponse response,
       channels.Call(channels.plan, &v1::PlanService::Stub::ExplainPlan,
-                    ToExplain(*std::move(request)),
+                    Wrap<v1::ExplainPlanRequest>(*std::move(request)),
                     connection.Deadline(options.deadline)));
   return FromProto(response);
 }
@@ -287,6 +268,11 @@ absl::StatusOr<RemoteTensor> Session::Einsum(std::string_view subscripts,
   }
   return Contract(a, Operand(tensors[1], operation.inputs[1]), operation.output,
                   {.execution = options});
+}
+
+Pipeline Session::StartPipeline(const PipelineOptions& options) {
+  return Pipeline(std::make_shared<internal::OperationStream>(
+      connection_, connection_->Deadline(options.deadline)));
 }
 
 absl::StatusOr<Explanation> Session::ExplainPermute(

@@ -31,8 +31,8 @@ absl::StatusOr<v1::Tensor> Send(const Channels& channels,
                                 std::span<const std::byte> bytes,
                                 int64_t offset, ChunkBuffers& buffers,
                                 const TransferOptions& options) {
-  RawCall call(channels, "/tensord.v1.TensorService/UploadTensor",
-               options.deadline);
+  RawCall call(channels, channels.bulk(),
+               "/tensord.v1.TensorService/UploadTensor", options.deadline);
   const int64_t total = static_cast<int64_t>(bytes.size());
   const auto size_at = [&](int64_t at) {
     return std::min(options.chunk_bytes, total - at);
@@ -77,8 +77,8 @@ absl::Status Receive(const Channels& channels, const std::string& tensor,
   request.set_chunk_bytes(options.chunk_bytes);
   const grpc::Slice slice(request.SerializeAsString());
 
-  RawCall call(channels, "/tensord.v1.TensorService/DownloadTensor",
-               options.deadline);
+  RawCall call(channels, channels.bulk(),
+               "/tensord.v1.TensorService/DownloadTensor", options.deadline);
   call.BeginRead();
   call.BeginWrite(grpc::ByteBuffer(&slice, 1), /*last=*/true);
   grpc::ByteBuffer message;

@@ -31,6 +31,7 @@ from tensord.errors import (
     Unimplemented,
 )
 from tensord.operations import Options
+from tensord.pipeline import PendingTensor, Pipeline
 from tensord.reports import (
     Device,
     ExecutionReport,
@@ -64,7 +65,9 @@ __all__ = [
     "NotFound",
     "Options",
     "OutOfRange",
+    "PendingTensor",
     "PermissionDenied",
+    "Pipeline",
     "Plan",
     "RemoteTensor",
     "ResourceExhausted",

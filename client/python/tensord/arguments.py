@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 import numbers
+import operator
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +16,7 @@ from tensord.errors import InvalidArgument
 
 _ADDRESS = re.compile(r"unix:.+|(?:\[[^][]+\]|[^][:/\s]+):(\d{1,5})", re.DOTALL)
 _LARGEST_PORT = 65535
+_LONGEST_TIMEOUT_SECONDS = 1e9
 
 
 def check_type(
@@ -47,6 +52,62 @@ def check_timeout(timeout: float | None) -> None:
             "default",
             reason="TIMEOUT_NOT_POSITIVE",
         )
+
+
+def timeout_seconds(timeout: float) -> float:
+    """Returns a timeout as a float that can be added to a time.
+
+    Args:
+        timeout: What `check_timeout` lets pass, and not None.
+
+    Returns:
+        `math.inf` for decades, which gRPC would take for a time in the past.
+    """
+    return float(timeout) if timeout < _LONGEST_TIMEOUT_SECONDS else math.inf
+
+
+def lease_value(lease: float | datetime.timedelta) -> datetime.timedelta:
+    """Returns a lease as it travels.
+
+    Raises:
+        InvalidArgument: It is infinite or no number of seconds.
+        TypeError: It is neither a number nor a timedelta.
+    """
+    if isinstance(lease, datetime.timedelta):
+        return lease
+    check_type("lease", lease, numbers.Real, "seconds, a timedelta or None")
+    try:
+        return datetime.timedelta(seconds=float(lease))
+    except (OverflowError, ValueError):
+        raise InvalidArgument(
+            f"lease is {lease}, wanted seconds within the server's limits",
+            reason="LEASE_OUT_OF_RANGE",
+        ) from None
+
+
+def extents_of(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """Returns the extents of a shape.
+
+    Raises:
+        InvalidArgument: An extent is not an int64.
+        TypeError: It is neither an integer nor a sequence of them.
+    """
+    try:
+        if hasattr(shape, "__index__") and getattr(shape, "ndim", 0) == 0:
+            extents: tuple[int, ...] = (operator.index(shape),)
+        else:
+            extents = tuple(operator.index(extent) for extent in shape)
+    except TypeError:
+        raise TypeError(
+            f"shape is {shape!r}, wanted an int or a sequence of ints"
+        ) from None
+    for extent in extents:
+        if not -(2**63) <= extent < 2**63:
+            raise InvalidArgument(
+                f"shape has extent {extent}, which is out of range, wanted an int64",
+                reason="EXTENT_OUT_OF_RANGE",
+            )
+    return extents
 
 
 def check_address(address: str) -> None:

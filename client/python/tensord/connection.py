@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 import grpc
 
+from tensord.arguments import timeout_seconds
 from tensord.errors import DeadlineExceeded, FailedPrecondition, from_rpc_error
 from tensord.v1 import (
     admin_pb2_grpc,
+    compute_pb2,
     compute_pb2_grpc,
     plan_pb2_grpc,
     session_pb2_grpc,
@@ -28,6 +30,25 @@ class Method(Protocol[Response]):
     """A unary method of a stub."""
 
     def __call__(self, request: Any, *, timeout: float | None) -> Response: ...
+
+
+class ResponseStream:
+    """The responses of a call that has many, and its end."""
+
+    def __init__(self, call: Any, translated: Callable[[Exception], Exception]) -> None:
+        self._call = call
+        self._translated = translated
+
+    def __iter__(self) -> Iterator[compute_pb2.ExecuteStreamResponse]:
+        """Yields them; raises as the status says."""
+        try:
+            yield from self._call
+        except (grpc.RpcError, ValueError) as error:
+            raise self._translated(error) from None
+
+    def cancel(self) -> None:
+        """Ends the call soon; from any thread."""
+        self._call.cancel()
 
 
 class Connection:
@@ -89,6 +110,19 @@ class Connection:
             what = request.DESCRIPTOR.name.removesuffix("Request")
             raise self._translated(error, what, deadline) from None
 
+    def execute_stream(
+        self,
+        requests: Iterator[compute_pb2.ExecuteStreamRequest],
+        timeout: float | None = None,
+    ) -> ResponseStream:
+        """Sends a stream of requests, which a thread of gRPC takes one by one."""
+        self._check_open()
+        deadline = self._deadline(timeout)
+        return ResponseStream(
+            self.compute.ExecuteStream(requests, timeout=deadline),
+            lambda error: self._translated(error, "ExecuteStream", deadline),
+        )
+
     def upload(
         self, messages: Iterable[bytes], timeout: float
     ) -> tensor_pb2.UploadTensorResponse:
@@ -131,7 +165,7 @@ class Connection:
         self._bulk.close()
 
     def _deadline(self, timeout: float | None) -> float | None:
-        seconds = self.timeout if timeout is None else timeout
+        seconds = timeout_seconds(self.timeout if timeout is None else timeout)
         return None if math.isinf(seconds) else seconds
 
     def _translated(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
@@ -44,11 +46,13 @@ def wire_dtype(dtype: npt.DTypeLike) -> np.dtype:
 
     Raises:
         InvalidArgument: Tensors cannot have this dtype.
+        TypeError: It is none.
     """
-    wanted = np.dtype(dtype).newbyteorder("<")
+    parsed = _parsed("dtype", dtype, DTYPES)
+    wanted = parsed.newbyteorder("<")
     if wanted not in _ELEMENT_TYPES:
         raise InvalidArgument(
-            f"a tensor cannot have dtype {np.dtype(dtype)}, wanted one of "
+            f"a tensor cannot have dtype {parsed}, wanted one of "
             + ", ".join(map(str, DTYPES)),
             reason="ELEMENT_TYPE_UNKNOWN",
         )
@@ -60,6 +64,7 @@ def element_type_of(dtype: npt.DTypeLike) -> tensor_pb2.ElementType:
 
     Raises:
         InvalidArgument: Tensors cannot have this dtype.
+        TypeError: It is none.
     """
     return _ELEMENT_TYPES[wire_dtype(dtype)]
 
@@ -89,12 +94,14 @@ def compute_type_of(
 
     Raises:
         InvalidArgument: There is no such compute type.
+        TypeError: It is neither a string nor a dtype.
     """
     if compute_type is None:
         return compute_pb2.COMPUTE_TYPE_UNSPECIFIED
-    name = (
-        compute_type if isinstance(compute_type, str) else str(np.dtype(compute_type))
-    )
+    if isinstance(compute_type, str):
+        name = compute_type
+    else:
+        name = str(_parsed("compute_type", compute_type, COMPUTE_TYPES))
     try:
         return COMPUTE_TYPES[name.lower()]
     except KeyError:
@@ -103,3 +110,16 @@ def compute_type_of(
             + ", ".join(COMPUTE_TYPES),
             reason="COMPUTE_TYPE_UNKNOWN",
         ) from None
+
+
+def _parsed(argument: str, dtype: npt.DTypeLike, wanted: Iterable[object]) -> np.dtype:
+    """`numpy.dtype(dtype)`, but its errors name `argument` and what is `wanted`."""
+    try:
+        return np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):  # The last for "f4,(".
+        message = f"{argument} is {dtype!r}, wanted one of " + ", ".join(
+            map(str, wanted)
+        )
+    if isinstance(dtype, str):
+        raise InvalidArgument(message, reason="ELEMENT_TYPE_UNKNOWN")
+    raise TypeError(message)

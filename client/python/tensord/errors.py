@@ -132,6 +132,9 @@ class DataLoss(Error):
 _BY_CODE: dict[grpc.StatusCode, type[Error]] = {
     cls.code: cls for cls in Error.__subclasses__()
 }
+_BY_NUMBER: dict[int, type[Error]] = {
+    code.value[0]: cls for code, cls in _BY_CODE.items()
+}
 
 UNREACHABLE = "UNREACHABLE"
 """Reason of `Unavailable` when no server answered."""
@@ -142,6 +145,28 @@ _REASONS_OF_TRANSPORT: dict[grpc.StatusCode, str] = {
     grpc.StatusCode.UNAVAILABLE: UNREACHABLE,
 }
 """Reasons of the errors that gRPC makes itself."""
+
+
+def from_error(error: error_pb2.Error) -> Error:
+    """Returns the exception that says what `error` says."""
+    return _BY_NUMBER.get(error.code, Error)(
+        error.message,
+        reason=error.detail.reason,
+        cutensor_status=error.detail.cutensor_status,
+    )
+
+
+def to_error(exception: Exception) -> error_pb2.Error:
+    """Returns what `from_error` makes such an exception of; others are `Internal`."""
+    if not isinstance(exception, Error):
+        exception = Internal(repr(exception))
+    return error_pb2.Error(
+        code=exception.code.value[0],
+        message=exception.message,
+        detail=error_pb2.ErrorDetail(
+            reason=exception.reason, cutensor_status=exception.cutensor_status
+        ),
+    )
 
 
 def from_rpc_error(error: grpc.RpcError) -> Error:

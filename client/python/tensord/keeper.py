@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 
+from tensord.arguments import timeout_seconds
 from tensord.connection import Connection
 from tensord.errors import Error, NotFound
 from tensord.v1 import session_pb2, tensor_pb2
@@ -60,7 +61,7 @@ class Keeper:
     def join(self, timeout: float | None = None) -> None:
         """Waits at most `timeout` seconds until the session is closed."""
         if timeout is not None:
-            timeout = min(timeout, threading.TIMEOUT_MAX)
+            timeout = min(timeout_seconds(timeout), threading.TIMEOUT_MAX)
         self._thread.join(timeout)
 
     def _run(self) -> None:

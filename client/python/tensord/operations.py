@@ -360,6 +360,7 @@ class Operations(abc.ABC, Generic[Outcome]):
         operation: str,
         request: Any,
         out: RemoteTensor | None,
+        held: list[RemoteTensor],
         timeout: float | None,
     ) -> Outcome:
         """Sends a request.
@@ -368,6 +369,8 @@ class Operations(abc.ABC, Generic[Outcome]):
             operation: "permute", "elementwise", "reduce" or "contract".
             request: The request of that operation.
             out: The tensor that `request.d` names, if it names one.
+            held: The other tensors that it names, which must live as long as the
+                server needs them; nobody else may hold temporary ones.
             timeout: Deadline in seconds; None for the default.
         """
 
@@ -409,6 +412,7 @@ class Operations(abc.ABC, Generic[Outcome]):
         )
         # Arrays from small to large, as long as they fit in the message.
         arrays: list[tuple[str, np.ndarray]] = []
+        held: list[RemoteTensor] = []
         for name, (tensor, modes, operator) in inputs.items():
             if tensor is None:
                 continue
@@ -419,9 +423,9 @@ class Operations(abc.ABC, Generic[Outcome]):
             operand.unary_operator = operators.unary_operator(operator, f"op_{name}")
             if isinstance(tensor, RemoteTensor):
                 operand.tensor = tensor.full_name
+                held.append(tensor)
             else:
                 arrays.append((name, np.asarray(tensor)))
-        temporaries = []  # Deleted when this returns.
         room = self._max_inline_bytes
         for name, array in sorted(arrays, key=lambda item: item[1].nbytes):
             operand = getattr(request, name)
@@ -429,16 +433,26 @@ class Operations(abc.ABC, Generic[Outcome]):
             if room >= 0:
                 operand.inline.CopyFrom(_inline(array))
             else:
-                temporaries.append(self._stage(array, settings.timeout))
-                operand.tensor = temporaries[-1].full_name
-        return self._perform(operation, request, settings.out, settings.timeout)
+                held.append(self._stage(array, settings.timeout))
+                operand.tensor = held[-1].full_name
+        return self._perform(operation, request, settings.out, held, settings.timeout)
 
 
 def _addend(c: TensorLike | None, beta: Factor, options: Options) -> TensorLike | None:
-    """The operand that beta scales."""
+    """The operand that beta scales.
+
+    Raises:
+        InvalidArgument: `beta` is not 0, and there is none (`INPUT_MISSING`).
+    """
     if c is not None or factor_value("beta", beta) == 0:
         return c
-    return options.get("out")
+    out = options.get("out")
+    if out is None:
+        raise InvalidArgument(
+            f"beta is {beta}, but there is neither c nor out to add, wanted one of them",
+            reason="INPUT_MISSING",
+        )
+    return out
 
 
 def _required_modes(name: str, modes: Modes | None) -> Modes:

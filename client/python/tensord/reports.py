@@ -47,6 +47,7 @@ class Limits:
     max_sessions: int
     session_quota_bytes: int
     max_queued_operations: int
+    max_stream_operations: int
 
 
 @dataclasses.dataclass(frozen=True)

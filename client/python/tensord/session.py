@@ -16,11 +16,12 @@ import numpy.typing as npt
 from google.protobuf.duration_pb2 import Duration
 
 from tensord import dtypes
-from tensord.arguments import check_address, check_timeout
+from tensord.arguments import check_address, check_timeout, extents_of, lease_value
 from tensord.connection import Connection, Method
 from tensord.errors import UNREACHABLE, NotFound, ResourceExhausted, Unavailable
 from tensord.keeper import Keeper
 from tensord.operations import Operations
+from tensord.pipeline import Pipeline
 from tensord.reports import (
     ExecutionReport,
     Plan,
@@ -78,9 +79,7 @@ def connect(
         job=job, memory_quota_bytes=quota_bytes, device=device
     )
     if lease is not None:
-        if not isinstance(lease, datetime.timedelta):
-            lease = datetime.timedelta(seconds=lease)
-        request.lease.FromTimedelta(lease)
+        request.lease.FromTimedelta(lease_value(lease))
     connection = Connection(address, _DEFAULT_SECONDS if timeout is None else timeout)
     try:
         info = from_message(ServerInfo, _greet(connection))
@@ -187,12 +186,11 @@ class Session(Operations[RemoteTensor]):
             AlreadyExists: The name is taken.
             ResourceExhausted: It does not fit the quota or the device.
         """
-        extents = (shape,) if isinstance(shape, int) else tuple(shape)
         request = tensor_pb2.CreateTensorRequest(
             session=self.name,
             tensor_id=name or "",
             element_type=dtypes.element_type_of(dtype),
-            layout=packed_layout(extents),
+            layout=packed_layout(extents_of(shape)),
         )
         response = self._call_allocating(
             self._connection.tensor.CreateTensor, request, timeout
@@ -222,6 +220,20 @@ class Session(Operations[RemoteTensor]):
             for page in self._tensor_pages()
             for message in page.tensors
         )
+
+    def pipeline(self, timeout: float | None = None) -> Pipeline:
+        """Starts operations that do not wait for each other's responses.
+
+        >>> with session.pipeline() as pipeline:
+        ...     pipeline.contract(a, "ik", b, "kj", "ij", out=c)
+        ...     pending = pipeline.reduce(c, "ij", "j")
+        >>> pending.result()
+
+        Args:
+            timeout: Deadline of the whole pipeline in seconds; None for the default.
+        """
+        check_timeout(timeout)
+        return Pipeline(self, timeout)
 
     def info(self) -> ServerInfo:
         """Returns the server's version, devices and limits, as of the start."""
@@ -287,6 +299,7 @@ class Session(Operations[RemoteTensor]):
         operation: str,
         request: Any,
         out: RemoteTensor | None,
+        held: list[RemoteTensor],
         timeout: float | None,
     ) -> RemoteTensor:
         method = getattr(self._connection.compute, operation.capitalize())
@@ -358,6 +371,7 @@ class Explainer(Operations[Plan]):
         operation: str,
         request: Any,
         out: RemoteTensor | None,
+        held: list[RemoteTensor],
         timeout: float | None,
     ) -> Plan:
         explain = plan_pb2.ExplainPlanRequest(**{operation: request})

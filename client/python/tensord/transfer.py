@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tensord import chunks
-from tensord.arguments import check_timeout
+from tensord.arguments import check_timeout, timeout_seconds
 from tensord.connection import Connection
 from tensord.errors import Aborted, DataLoss, Error, FailedPrecondition, Unavailable
 from tensord.progress import Progress
@@ -150,7 +150,7 @@ class Transfers:
         check_timeout(timeout)
         if timeout is None:
             timeout = self._connection.timeout + size_bytes / _SLOWEST_BYTES_PER_SECOND
-        return time.monotonic() + timeout
+        return time.monotonic() + timeout_seconds(timeout)
 
 
 class _Retries:

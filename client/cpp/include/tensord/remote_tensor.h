@@ -24,7 +24,8 @@ namespace tensord {
 
 namespace internal {
 class Connection;
-}
+class OperationStream;
+}  // namespace internal
 
 /// Numbered as in the contract.
 enum class TensorState {
@@ -115,6 +116,7 @@ class RemoteTensor {
 
  private:
   friend class Session;
+  friend class internal::OperationStream;
 
   RemoteTensor(std::shared_ptr<internal::Connection> connection,
                TensorInfo info, bool owns, ExecutionReport report = {});

@@ -37,6 +37,7 @@ struct Limits {
   int64_t max_sessions = 0;
   int64_t session_quota_bytes = 0;
   int64_t max_queued_operations = 0;
+  int64_t max_stream_operations = 0;
 };
 
 struct ServerInfo {

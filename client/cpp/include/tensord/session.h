@@ -18,6 +18,7 @@
 #include "tensord/element_type.h"
 #include "tensord/layout.h"
 #include "tensord/operations.h"
+#include "tensord/pipeline.h"
 #include "tensord/remote_tensor.h"
 #include "tensord/server.h"
 #include "tensord/status.h"
@@ -177,6 +178,9 @@ class Session {
       std::string_view subscripts,
       absl::Span<const std::reference_wrapper<const RemoteTensor>> tensors,
       const ExecutionOptions& options = {});
+
+  /// Begins a row of operations that do not wait for each other's responses.
+  Pipeline StartPipeline(const PipelineOptions& options = {});
 
   // How each operation would be computed; nothing runs. Tensors need no
   // contents.

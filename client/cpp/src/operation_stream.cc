@@ -1,0 +1,132 @@
+#include "client/cpp/src/operation_stream.h"
+
+#include <grpcpp/support/proto_buffer_reader.h>
+#include <grpcpp/support/slice.h>
+
+#include <utility>
+
+#include "client/cpp/src/convert.h"
+#include "client/cpp/src/errors.h"
+
+namespace tensord::internal {
+namespace {
+
+bool HasOutcome(const v1::ExecuteStreamResponse& response) {
+  return response.has_result() ||
+         (response.has_error() && response.error().code() != 0);
+}
+
+}  // namespace
+
+OperationStream::OperationStream(std::shared_ptr<Connection> connection,
+                                 absl::Time deadline)
+    : connection_(std::move(connection)),
+      call_(connection_->channels(), connection_->channels().calls(),
+            "/tensord.v1.ComputeService/ExecuteStream", deadline) {
+  call_.BeginRead();
+}
+
+std::shared_ptr<PendingResult> OperationStream::Send(
+    const v1::ExecuteStreamRequest& request, bool owns) {
+  AwaitWrite();
+  if (outcome_.has_value()) {
+    return Refuse(outcome_->ok()
+                      ? Error(absl::StatusCode::kFailedPrecondition,
+                              "PIPELINE_FINISHED", "the pipeline is finished")
+                      : *outcome_);
+  }
+  const grpc::Slice slice(request.SerializeAsString());
+  call_.BeginWrite(grpc::ByteBuffer(&slice, 1), /*last=*/false);
+  writing_ = true;
+  auto result = std::make_shared<PendingResult>();
+  result->owns = owns;
+  results_.push_back(result);
+  return result;
+}
+
+std::shared_ptr<PendingResult> OperationStream::Refuse(absl::Status status) {
+  auto result = std::make_shared<PendingResult>();
+  result->value = std::move(status);
+  results_.push_back(result);
+  Settle();
+  return result;
+}
+
+void OperationStream::Await(const PendingResult& result) {
+  while (!result.value.has_value()) TakeResponse();
+}
+
+absl::Status OperationStream::Finish() {
+  AwaitWrite();
+  if (!outcome_.has_value()) call_.BeginHalfClose();
+  while (!outcome_.has_value()) TakeResponse();
+  return first_error_.ok() ? *outcome_ : first_error_;
+}
+
+void OperationStream::Cancel() {
+  if (!outcome_.has_value()) call_.Cancel();
+  while (!outcome_.has_value()) TakeResponse();
+}
+
+void OperationStream::AwaitWrite() {
+  while (writing_ && !outcome_.has_value()) {
+    if (call_.AwaitWrite()) {
+      writing_ = false;
+    } else {  // A response came first, or the call is over.
+      TakeResponse();
+    }
+  }
+}
+
+void OperationStream::TakeResponse() {
+  grpc::ByteBuffer message;
+  if (!call_.AwaitRead(message)) {
+    End(call_.Finish());
+    return;
+  }
+  call_.BeginRead();
+  v1::ExecuteStreamResponse response;
+  grpc::ProtoBufferReader reader(&message);
+  if (!response.ParseFromZeroCopyStream(&reader) || !HasOutcome(response) ||
+      response.index() != response_count_ || results_.empty()) {
+    call_.Cancel();
+    while (call_.AwaitRead(message)) call_.BeginRead();
+    (void)call_.Finish();  // CANCELLED; what was wrong says more.
+    End(Error(absl::StatusCode::kInternal, "RESPONSE_MALFORMED",
+              absl::StrCat("response ", response_count_,
+                           " of the pipeline says nothing that was asked")));
+    return;
+  }
+  ++response_count_;
+  PendingResult& result = *results_.front();
+  if (response.has_error()) {
+    result.value = FromProto(response.error());
+  } else {
+    result.value =
+        RemoteTensor(connection_, FromProto(response.result().tensor()),
+                     result.owns, FromProto(response.result().report()));
+  }
+  Settle();
+}
+
+void OperationStream::End(const absl::Status& outcome) {
+  outcome_ = outcome;
+  for (const auto& result : results_) {
+    if (result->value.has_value()) continue;
+    result->value = outcome.ok()
+                        ? Error(absl::StatusCode::kInternal, "RESPONSE_MISSING",
+                                "the pipeline ended without a response")
+                        : outcome;
+  }
+  Settle();
+}
+
+void OperationStream::Settle() {
+  while (!results_.empty() && results_.front()->value.has_value()) {
+    const absl::Status& status = results_.front()->value->status();
+    if (first_error_.ok()) first_error_ = status;
+    results_.pop_front();
+  }
+}
+
+}  // namespace tensord::internal

@@ -1,0 +1,70 @@
+// One call of ExecuteStream and the results that are still to come.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cpp/src/connection.h"
+#include "client/cpp/src/raw_call.h"
+#include "tensord/remote_tensor.h"
+#include "tensord/v1/compute.pb.h"
+
+namespace tensord::internal {
+
+struct PendingResult {
+  bool owns = false;  // the tensor to come
+  std::optional<absl::StatusOr<RemoteTensor>> value;
+  bool is_taken = false;  // the tensor
+};
+
+/// Takes in responses whenever it waits for anything, so that a full connection
+/// moves again.
+///
+/// Threads  one at a time.
+class OperationStream {
+ public:
+  OperationStream(std::shared_ptr<Connection> connection, absl::Time deadline);
+  OperationStream(const OperationStream&) = delete;
+
+  Connection& connection() { return *connection_; }
+
+  /// Sends a request whose result is a tensor that is owned, or is not.
+  std::shared_ptr<PendingResult> Send(const v1::ExecuteStreamRequest& request,
+                                      bool owns);
+  /// Takes the place of a request that could not be made.
+  std::shared_ptr<PendingResult> Refuse(absl::Status status);
+
+  /// Post  `result` has a value.
+  void Await(const PendingResult& result);
+
+  /// Waits for all results. Gives the first error among them, or that of the
+  /// call.
+  absl::Status Finish();
+
+  /// Post  every result has a value.
+  void Cancel();
+
+ private:
+  void AwaitWrite();
+  /// Waits for a response, or the end of the call.
+  void TakeResponse();
+  void End(const absl::Status& outcome);
+  /// Forgets results at the front that have a value, but for the first error.
+  void Settle();
+
+  const std::shared_ptr<Connection> connection_;
+  RawCall call_;
+  bool writing_ = false;
+  int64_t response_count_ = 0;
+  std::deque<std::shared_ptr<PendingResult>>
+      results_;  // in the order of adding
+  absl::Status first_error_;
+  std::optional<absl::Status> outcome_;  // of the call, once it is over
+};
+
+}  // namespace tensord::internal

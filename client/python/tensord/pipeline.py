@@ -1,0 +1,250 @@
+"""Operations that follow each other without anyone waiting in between."""
+
+from __future__ import annotations
+
+import collections
+import math
+import queue
+import threading
+import types
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tensord.arguments import check_timeout, timeout_seconds
+from tensord.connection import ResponseStream
+from tensord.errors import (
+    DeadlineExceeded,
+    FailedPrecondition,
+    Internal,
+    InvalidArgument,
+    from_error,
+    to_error,
+)
+from tensord.operations import Operations
+from tensord.reports import ExecutionReport, from_message
+from tensord.tensor import RemoteTensor
+from tensord.v1 import compute_pb2, error_pb2
+
+if TYPE_CHECKING:
+    from tensord.session import Session
+
+
+class PendingTensor:
+    """What an operation of a pipeline will give. Safe for use by many threads."""
+
+    def __init__(
+        self,
+        changed: threading.Condition,
+        out: RemoteTensor | None,
+        owned: bool,
+        held: list[RemoteTensor],
+    ) -> None:
+        """Use the operations of a `Pipeline`."""
+        self._changed = changed
+        self._tensor = out
+        self._owned = owned
+        self._held = held
+        self._done = False
+        self._error: error_pb2.Error | None = None
+
+    def done(self) -> bool:
+        """Returns whether `result` would return, or raise, at once."""
+        return self._done
+
+    def result(self, timeout: float | None = None) -> RemoteTensor:
+        """Returns the result, once it is there.
+
+        Args:
+            timeout: Most seconds to wait; None for as long as the pipeline takes.
+
+        Raises:
+            DeadlineExceeded: It is not there yet; the pipeline goes on. Or the
+                pipeline ended at its own deadline.
+            Error: The operation failed, or the pipeline did before its response.
+        """
+        check_timeout(timeout)
+        seconds = math.inf if timeout is None else timeout_seconds(timeout)
+        with self._changed:
+            self._changed.wait_for(self.done, None if math.isinf(seconds) else seconds)
+        if not self._done:
+            raise DeadlineExceeded(
+                f"the result was not there after {seconds:.3g} s",
+                reason="DEADLINE_EXCEEDED",
+            )
+        if self._error is not None:
+            raise from_error(self._error)
+        assert self._tensor is not None
+        return self._tensor
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> np.ndarray:
+        raise TypeError(
+            "got the pending result of an operation, wanted a RemoteTensor or an array: "
+            "use its result(), or have it written to an out= that exists already"
+        )
+
+    def _settle(self, session: Session, response: Any) -> None:
+        if response.HasField("error"):
+            self._fail(response.error)
+            return
+        if self._tensor is None:
+            self._tensor = RemoteTensor(
+                session, response.result.tensor, owned=self._owned
+            )
+        self._tensor.report = from_message(ExecutionReport, response.result.report)
+        self._held = []
+        self._done = True
+
+    def _fail(self, error: error_pb2.Error) -> None:
+        # The message, not an exception: one that is raised refers to frames, which
+        # would refer to it and keep tensors alive.
+        self._error = error
+        self._held = []
+        self._done = True
+
+
+class Pipeline(Operations[PendingTensor]):
+    """Operations of a session that are on their way together.
+
+    They take effect in the order in which they were added. Adding returns a
+    `PendingTensor` at once, or waits until the server takes more.
+
+    An operation names the tensors that exist when it is added. So what a later one
+    reads is written to an `out` that was created before; a new tensor can be read once
+    its `PendingTensor.result()` has returned it.
+
+    An operation that fails does not end the pipeline. Later ones that need what it
+    should have written fail too, or find what was there before.
+
+    Leaving the context waits for all operations and raises the first of their errors.
+    Leaving it with an exception cancels those that have not begun. Safe for use by many
+    threads.
+    """
+
+    def __init__(self, session: Session, timeout: float | None) -> None:
+        """Use `Session.pipeline`."""
+        self._session = session
+        self._timeout = timeout
+        # As many again as the server takes, so that it need not wait for them.
+        self._limit = 2 * max(1, session.info().limits.max_stream_operations)
+        self._requests: queue.SimpleQueue[compute_pb2.ExecuteStreamRequest | None]
+        self._requests = queue.SimpleQueue()
+        self._changed = threading.Condition()
+        self._waiting: collections.deque[PendingTensor] = collections.deque()
+        self._open = False
+        self._ended = False
+        self._first_error: error_pb2.Error | None = None
+        self._responses: ResponseStream
+        self._reader: threading.Thread
+
+    def __enter__(self) -> Pipeline:
+        if self._ended or self._open:
+            raise FailedPrecondition(
+                "a pipeline is entered once", reason="PIPELINE_FINISHED"
+            )
+        self._responses = self._session._connection.execute_stream(
+            _taken_from(self._requests), self._timeout
+        )
+        self._open = True
+        self._reader = threading.Thread(
+            target=self._read,
+            name=f"tensord pipeline {self._session.name}",
+            daemon=True,
+        )
+        self._reader.start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: types.TracebackType | None,
+    ) -> None:
+        with self._changed:
+            self._open = False
+        if exc_type is not None:
+            self._responses.cancel()
+        self._requests.put(None)
+        self._reader.join()
+        if exc_type is None and self._first_error is not None:
+            raise from_error(self._first_error)
+
+    @property
+    def _session_name(self) -> str:
+        return self._session.name
+
+    @property
+    def _max_inline_bytes(self) -> int:
+        return self._session._max_inline_bytes
+
+    def _stage(self, array: np.ndarray, timeout: float | None) -> RemoteTensor:
+        return self._session.upload(array, timeout=timeout)
+
+    def _perform(
+        self,
+        operation: str,
+        request: Any,
+        out: RemoteTensor | None,
+        held: list[RemoteTensor],
+        timeout: float | None,
+    ) -> PendingTensor:
+        if timeout is not None:
+            raise InvalidArgument(
+                f"timeout is {timeout} for one operation of a pipeline, wanted none: "
+                "Session.pipeline() takes one for all",
+                reason="TIMEOUT_NOT_APPLICABLE",
+            )
+        message = compute_pb2.ExecuteStreamRequest(**{operation: request})
+        pending = PendingTensor(
+            self._changed, out, owned=not request.d.tensor_id, held=held
+        )
+        with self._changed:
+            self._changed.wait_for(
+                lambda: len(self._waiting) < self._limit or self._ended
+            )
+            if self._ended and self._first_error is not None:
+                raise from_error(self._first_error)
+            if self._ended or not self._open:
+                raise FailedPrecondition(
+                    "operations are added inside `with session.pipeline() as pipeline:`",
+                    reason="PIPELINE_NOT_OPEN",
+                )
+            self._waiting.append(pending)
+            self._requests.put(message)
+        return pending
+
+    def _read(self) -> None:
+        """Takes responses until the call ends, on a thread of its own."""
+        error = None
+        try:
+            for response in self._responses:
+                with self._changed:
+                    pending = self._waiting.popleft()
+                    pending._settle(self._session, response)
+                    if response.HasField("error"):
+                        self._first_error = self._first_error or response.error
+                    self._changed.notify_all()
+        except Exception as failure:
+            self._responses.cancel()
+            error = to_error(failure)
+        with self._changed:
+            self._ended = True
+            if self._waiting and error is None:
+                error = to_error(Internal("the pipeline ended without a response"))
+            self._first_error = self._first_error or error
+            while self._waiting:
+                self._waiting.popleft()._fail(error)
+            self._changed.notify_all()
+        self._requests.put(None)
+
+
+def _taken_from(
+    requests: queue.SimpleQueue[compute_pb2.ExecuteStreamRequest | None],
+) -> Iterator[compute_pb2.ExecuteStreamRequest]:
+    """Yields what is put there, up to None."""
+    while (request := requests.get()) is not None:
+        yield request
