@@ -5,7 +5,7 @@
     contraction_bench --benchmark_format=json > FOLDER/contraction.json
     bandwidth_bench   --benchmark_format=json > FOLDER/bandwidth.json
     rpc_bench --server=PATH > FOLDER/rpc.txt
-    peers.py --suite tccg --type float32 --threads 2 > FOLDER/peers.csv   # optional
+    peers.py --suite tccg --type float32 --threads 2 > FOLDER/peers.csv   # optional, and more suites appended
 
     report.py FOLDER > results/DATE-DEVICE.md
 """
@@ -59,22 +59,26 @@ def print_groups(title: str, all_runs: list[dict], depth: int) -> None:
     print("; ".join(f"{' '.join(m['parts'][1:-1])} {c}" for m, c in zip(all_runs, cases)) + ".")
 
 
-def print_peers(path: pathlib.Path, contractions: list[dict]) -> None:
+def print_peers(path: pathlib.Path, ours_by_suite: dict[str, list[dict]]) -> None:
     """Geometric means of our rate over each peer's, on the cases that both ran."""
-    ours = {(m["parts"][1], int(m["parts"][-1])): m["rate"] for m in contractions}
-    factors: dict[tuple[str, str], list[float]] = {}
+    ours = {
+        (suite, member["parts"][1], int(member["parts"][-1])): member["rate"]
+        for suite, members in ours_by_suite.items()
+        for member in members
+    }
+    factors: dict[tuple[str, str, str], list[float]] = {}
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
-            key = (row["type"], int(row["id"]))
+            key = (row["suite"], row["type"], int(row["id"]))
             if key in ours:
                 factor = ours[key] / float(row["rate"])
-                factors.setdefault((row["type"], row["peer"]), []).append(factor)
-    print("\n## Contraction against peers, TCCG\n")
-    print("| type | peer | cases | geometric mean of tensord / peer | least |")
-    print("| --- | --- | ---: | ---: | ---: |")
-    for (kind, peer), values in factors.items():
+                factors.setdefault((row["suite"], row["type"], row["peer"]), []).append(factor)
+    print("\n## Against peers on the same cases\n")
+    print("| suite | type | peer | cases | geometric mean of tensord / peer | least |")
+    print("| --- | --- | --- | ---: | ---: | ---: |")
+    for (suite, kind, peer), values in factors.items():
         mean = math.exp(statistics.fmean(math.log(v) for v in values))
-        print(f"| {kind} | {peer} | {len(values)} | {mean:.2f} | {min(values):.2f} |")
+        print(f"| {suite} | {kind} | {peer} | {len(values)} | {mean:.2f} | {min(values):.2f} |")
 
 
 def main() -> None:
@@ -90,14 +94,15 @@ def main() -> None:
     print("Commands: as in `tests/benchmarks/report.py`. Ratios are to limits measured in the same run:")
     print("`of_copy` a non-temporal streaming copy, `of_read` reading alone, `of_peak` a square matrix product.")
     contractions = runs(folder, "contraction")
-    print_groups("Permutation, TTC-57, float32", runs(folder, "permutation"), 3)
+    permutations = runs(folder, "permutation")
+    print_groups("Permutation, TTC-57, float32", permutations, 3)
     print_groups("Contraction, TCCG-48", contractions, 3)
     bandwidth = runs(folder, "bandwidth")
     for of in ("of_copy", "of_read"):
         members = [m for m in bandwidth if m["of"] == of]
         print_groups(f"{members[0]['parts'][0]}, {of}", members, 99)
     if (folder / "peers.csv").exists():
-        print_peers(folder / "peers.csv", contractions)
+        print_peers(folder / "peers.csv", {"ttc": permutations, "tccg": contractions})
     print("\n## RPC\n\n```")
     print((folder / "rpc.txt").read_text().strip())
     print("```")

@@ -3,11 +3,6 @@
 #include <iostream>
 
 namespace tensord::test {
-namespace {
-
-constexpr uint32_t kRandomCases = 1500;
-
-}  // namespace
 
 void KernelConformance::TearDown() {
   for (const auto& [kernel, record] : runner_.records()) {
@@ -20,8 +15,9 @@ void KernelConformance::TearDown() {
 namespace {
 
 template <typename Draw>
-void CheckRandomCases(KernelRunner& runner, Draw&& draw) {
-  for (uint32_t seed = 0; seed < kRandomCases; ++seed) {
+void CheckRandomCases(const ConformanceTarget& target, KernelRunner& runner,
+                      Draw&& draw) {
+  for (uint32_t seed = 0; seed < target.random_case_count; ++seed) {
     SCOPED_TRACE(::testing::Message() << "case " << seed);
     std::mt19937 rng(seed);
     runner.Check(draw(rng));
@@ -30,19 +26,19 @@ void CheckRandomCases(KernelRunner& runner, Draw&& draw) {
 }
 
 TEST_P(KernelConformance, PermutesRandomProblems) {
-  CheckRandomCases(runner_, RandomPermutation);
+  CheckRandomCases(GetParam(), runner_, RandomPermutation);
 }
 
 TEST_P(KernelConformance, ComputesRandomElementwiseProblems) {
-  CheckRandomCases(runner_, RandomElementwise);
+  CheckRandomCases(GetParam(), runner_, RandomElementwise);
 }
 
 TEST_P(KernelConformance, ReducesRandomProblems) {
-  CheckRandomCases(runner_, RandomReduction);
+  CheckRandomCases(GetParam(), runner_, RandomReduction);
 }
 
 TEST_P(KernelConformance, ContractsRandomProblems) {
-  CheckRandomCases(runner_, RandomContraction);
+  CheckRandomCases(GetParam(), runner_, RandomContraction);
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ struct ConformanceTarget {
   /// Kernels run on host memory: two cases of three get operands that end where
   /// the process may not read.
   bool uses_host_memory = false;
+  /// Random cases of each operation.
+  uint32_t random_case_count = 1500;
   /// Copies between host memory and the backend's, either way.
   std::function<void(void* to, const void* from, size_t bytes)> copy =
       [](void* to, const void* from, size_t bytes) {

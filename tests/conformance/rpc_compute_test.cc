@@ -12,7 +12,8 @@ TEST_F(RpcConformance, ContractComputesOnResidentTensors) {
   ASSERT_THAT(Contract(Contraction(Filled({2, 2}), Filled({2, 2})), &result),
               IsOk());
   EXPECT_EQ(result.tensor().state(), v1::TENSOR_STATE_READY);
-  EXPECT_THAT(result.report().kernel(), HasSubstr("cpu.contract."));
+  EXPECT_THAT(result.report().kernel(),
+              HasSubstr(KernelPrefix() + ".contract."));
   // First mode fastest: a = [0 2; 1 3], so a * a = [2 6; 3 11].
   EXPECT_EQ(Values(result.tensor().name()), (std::vector<float>{2, 3, 6, 11}));
 }
@@ -133,8 +134,8 @@ TEST_F(RpcConformance, OperationsRefuseWhatDoesNotFitTogether) {
        [](auto& q) { q.set_compute_type(v1::COMPUTE_TYPE_FLOAT64); },
        "nearest"},
       {grpc::NOT_FOUND, "KERNEL_NOT_FOUND",
-       [](auto& q) { q.mutable_options()->set_kernel("cpu.contract.magic"); },
-       "cpu.contract.reference"},
+       [](auto& q) { q.mutable_options()->set_kernel("magic"); },
+       ".contract.reference"},
       {grpc::INVALID_ARGUMENT, "WORKSPACE_LIMIT_NEGATIVE",
        [](auto& q) { q.mutable_options()->set_workspace_limit_bytes(-1); },
        "-1"},

@@ -61,6 +61,12 @@ MATCHER_P2(FailsWith, code, reason, "") {
 
 class RpcConformance : public ::testing::Test {
  protected:
+  explicit RpcConformance(int64_t queue_limit = 4)
+      : server_({.engine = {.cpu_threads = 2,
+                            .memory_limit_bytes = int64_t{64} << 20,
+                            .queue_limit = queue_limit},
+                 .sessions = {.max_sessions = 4}}) {}
+
   void SetUp() override {
     v1::OpenSessionResponse opened;
     ASSERT_THAT(Open({}, &opened), IsOk());
@@ -236,11 +242,13 @@ class RpcConformance : public ::testing::Test {
     return request;
   }
 
-  testing::InProcessServer server_{
-      {.engine = {.cpu_threads = 2,
-                  .memory_limit_bytes = int64_t{64} << 20,
-                  .queue_limit = 4},
-       .sessions = {.max_sessions = 4}}};
+  /// What kernels' names begin with on the device under test.
+  std::string KernelPrefix() {
+    const std::string& name = server_.device().info().name;
+    return name.substr(0, name.find(':'));
+  }
+
+  testing::InProcessServer server_;
   std::shared_ptr<grpc::Channel> channel_ = server_.NewChannel();
   std::unique_ptr<v1::SessionService::Stub> sessions_ =
       v1::SessionService::NewStub(channel_);

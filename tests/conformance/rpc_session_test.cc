@@ -12,7 +12,7 @@ TEST_F(RpcConformance, OpenSessionFillsInTheDefaults) {
   EXPECT_THAT(response.session().name(),
               ::testing::MatchesRegex("sessions/[0-9a-f]{32}"));
   EXPECT_EQ(response.session().job(), "a job");
-  EXPECT_EQ(response.session().device(), "cpu:0");
+  EXPECT_EQ(response.session().device(), server_.device().info().name);
   EXPECT_EQ(response.session().lease().seconds(), 60);
   EXPECT_EQ(response.session().memory_quota_bytes(), int64_t{64} << 20);
 }
@@ -23,6 +23,14 @@ TEST_F(RpcConformance, OpenSessionRefusesWhatItCannotGive) {
   request.mutable_lease()->set_nanos(1);
   EXPECT_THAT(Open(request, &response),
               FailsWith(grpc::INVALID_ARGUMENT, "LEASE_OUT_OF_RANGE"));
+  for (const auto& [seconds, nanos] : std::vector<std::pair<int64_t, int>>{
+           {10, -1}, {-10, 1}, {0, 2'000'000'000}, {10, 1'000'000'000}}) {
+    request.mutable_lease()->set_seconds(seconds);
+    request.mutable_lease()->set_nanos(nanos);
+    EXPECT_THAT(Open(request, &response),
+                FailsWith(grpc::INVALID_ARGUMENT, "DURATION_MALFORMED"))
+        << seconds << " " << nanos;
+  }
   request.Clear();
   request.set_device("cuda:7");
   EXPECT_THAT(Open(request, &response),

@@ -78,6 +78,22 @@ TEST_F(RpcConformance, CreateTensorRefusesMalformedRequests) {
   EXPECT_EQ(server_.used_bytes(), 256);
 }
 
+TEST_F(RpcConformance, ErrorsThatQuoteTheRequestArriveWhateverItHolds) {
+  std::string accents;
+  for (int i = 0; i < 500'000; ++i) accents += "\xc3\xa9";
+  for (const std::string& session :
+       {std::string(1'000'000, 'x'), accents, std::string(5000, '\n'),
+        std::string("a\r\n\0\x01\x1b[2J\x7f%41", 14)}) {
+    v1::CreateTensorRequest request = CreateRequest({4});
+    request.set_session(session);
+    const Outcome outcome = Create(request);
+    EXPECT_THAT(outcome, FailsWith(grpc::NOT_FOUND, "SESSION_NOT_FOUND"));
+    const std::string message = outcome.status.error_message();
+    EXPECT_LE(message.size(), 2000u);
+    EXPECT_THAT(message, HasSubstr(session.substr(0, 1900)));
+  }
+}
+
 TEST_F(RpcConformance, OutOfMemorySaysAskedAndLeftAndTheNextRequestWorks) {
   const Outcome outcome = Create(CreateRequest({1 << 28}));
   EXPECT_THAT(outcome, FailsWith(grpc::RESOURCE_EXHAUSTED, "MEMORY_LIMIT"));
@@ -107,6 +123,38 @@ TEST_F(RpcConformance, UploadInChunksArrivesWhole) {
   for (size_t i = 0; i < values.size(); ++i) {
     ASSERT_EQ(values[i], static_cast<float>(i));
   }
+}
+
+TEST_F(RpcConformance, AnyByteButZeroIsTrueInABool) {
+  const std::string sent("\x00\x01\x02\xff", 4);
+  const std::string stored("\x00\x01\x01\x01", 4);
+  v1::CreateTensorRequest create = CreateRequest({4});
+  create.set_element_type(v1::ELEMENT_TYPE_BOOL);
+  v1::Tensor tensor;
+  ASSERT_THAT(Create(create, &tensor), IsOk());
+  v1::UploadTensorRequest chunk;
+  chunk.set_tensor(tensor.name());
+  chunk.set_crc32c(rpc::Crc32c(std::as_bytes(std::span(sent))));
+  chunk.set_data(sent);
+  ASSERT_THAT(Upload({chunk}), IsOk());
+  v1::DownloadTensorRequest download;
+  download.set_tensor(tensor.name());
+  std::string data;
+  ASSERT_THAT(Download(download, &data), IsOk());
+  EXPECT_EQ(data, stored);
+
+  v1::PermuteRequest permute;
+  permute.set_session(session_);
+  v1::InlineTensor& a = *permute.mutable_a()->mutable_inline_();
+  a.set_element_type(v1::ELEMENT_TYPE_BOOL);
+  a.mutable_layout()->add_extents(4);
+  a.set_data(sent);
+  permute.mutable_a()->add_modes(1);
+  permute.mutable_d()->add_modes(1);
+  permute.mutable_d()->set_inline_(true);
+  v1::Result result;
+  ASSERT_THAT(Permute(permute, &result), IsOk());
+  EXPECT_EQ(result.data(), stored);
 }
 
 TEST_F(RpcConformance, WrongChunksAreRefusedAndTheUploadResumes) {

@@ -132,6 +132,17 @@ def test_addends_take_one_operation(session, rng):
     assert_within_bound(out.numpy(), expected, expected, 5)
 
 
+@pytest.mark.parametrize("subscripts", ["ij->ji", "ij->j", "ij,jk->ik"])
+def test_beta_takes_an_addend(session, subscripts: str):
+    operands = (np.ones((4, 4)),) * (1 + subscripts.count(","))
+    for run in session.einsum, session.explain.einsum:
+        with pytest.raises(
+            tensord.InvalidArgument, match="beta is 1.*wanted"
+        ) as failure:
+            run(subscripts, *operands, beta=1)
+        assert failure.value.reason == "INPUT_MISSING"
+
+
 def test_extents_are_not_stretched(session):
     with pytest.raises(tensord.InvalidArgument) as failure:
         session.einsum("ij,jk->ik", np.ones((2, 1)), np.ones((3, 4)))

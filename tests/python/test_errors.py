@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import fractions
 import pickle
 import threading
 
@@ -150,6 +151,14 @@ def test_wrong_requests_are_invalid(session, call, reason: str):
             "MODES_MISSING",
             "modes_c",
         ),
+        (lambda s: s.create(3, "float7"), "ELEMENT_TYPE_UNKNOWN", "dtype is 'float7'"),
+        (
+            lambda s: s.permute(ONES, "ij", "ji", dtype="f4,("),
+            "ELEMENT_TYPE_UNKNOWN",
+            "wanted one of float16",
+        ),
+        (lambda s: s.create((2, 2**63), "f4"), "EXTENT_OUT_OF_RANGE", "int64"),
+        (lambda s: s.create(-1, "f4"), "NEGATIVE_EXTENT", "extent 0"),
     ],
 )
 def test_what_the_client_refuses(session, call, reason: str, words: str):
@@ -210,6 +219,20 @@ def test_factors_are_numbers(session, factor):
         ),
         (lambda s: s.permute(ONES, "ij", "ji", timeout="x"), "timeout is of type str"),
         (lambda s: tensord.connect(5), "address is of type int"),
+        (lambda s: s.create(3, 5), "dtype is 5, wanted one of float16"),
+        (lambda s: s.permute(ONES, "ij", "ji", dtype=5), "dtype is 5, wanted"),
+        (
+            lambda s: s.permute(ONES, "ij", "ji", compute_type=3.5),
+            "compute_type is 3.5, wanted one of float16",
+        ),
+        (lambda s: s.create(2.5, "f4"), "shape is 2.5, wanted an int or a seq"),
+        (lambda s: s.create((2, 3.0), "f4"), r"shape is \(2, 3.0\), wanted"),
+        (lambda s: s.create("23", "f4"), "shape is '23', wanted"),
+        (lambda s: s.create(None, "f4"), "shape is None, wanted"),
+        (
+            lambda s: tensord.connect("localhost:1", lease="long"),
+            "lease is of type str, wanted seconds, a timedelta or None",
+        ),
     ],
 )
 def test_wrong_types_are_type_errors(session, call, words: str):
@@ -236,6 +259,24 @@ def test_timeouts_are_positive(session, timeout: float):
             call()
         assert failure.value.reason == "TIMEOUT_NOT_POSITIVE"
     np.testing.assert_array_equal(tensor.numpy(), ONES)
+
+
+@pytest.mark.parametrize(
+    "timeout",
+    [
+        np.float32(20),
+        fractions.Fraction(41, 2),
+        np.int64(20),
+        1e10,
+        pytest.param(10**400, id="huge"),
+    ],
+)
+def test_timeouts_may_be_any_numbers_of_seconds(address, timeout):
+    with tensord.connect(address, timeout=timeout) as session:
+        tensor = session.upload(ONES, timeout=timeout)
+        np.testing.assert_array_equal(tensor.numpy(timeout), ONES)
+        session.permute(tensor, "ij", "ji", timeout=timeout)
+        session.close(timeout=timeout)
 
 
 @pytest.mark.parametrize("timeout", [None, float("inf")])
@@ -398,5 +439,7 @@ def test_closing_ends_the_calls_of_other_threads(address):
 def test_unknown_devices_and_leases_are_refused(address):
     with pytest.raises(tensord.InvalidArgument, match="abacus:0"):
         tensord.connect(address, device="abacus:0")
-    with pytest.raises(tensord.InvalidArgument):
-        tensord.connect(address, lease=1e9)
+    for lease in 1e9, 1e30, float("inf"), float("nan"), -1:
+        with pytest.raises(tensord.InvalidArgument, match="lease is") as failure:
+            tensord.connect(address, lease=lease)
+        assert failure.value.reason == "LEASE_OUT_OF_RANGE"

@@ -15,13 +15,18 @@ std::string NewFolder() {
   return mkdtemp(name.data());
 }
 
+std::unique_ptr<server::Engine> NewEngine(server::EngineOptions options) {
+  SelectDevices(options);
+  return server::Engine::Create(options).value();
+}
+
 }  // namespace
 
 InProcessServer::InProcessServer(const InProcessOptions& options)
     : folder_(NewFolder()),
       address_(absl::StrCat("unix:", folder_, "/socket")),
       log_(server::LogLevel::kError),
-      engine_(server::Engine::Create(options.engine).value()),
+      engine_(NewEngine(options.engine)),
       sessions_(*engine_, options.sessions, [](const server::Session&) {}),
       context_{.engine = *engine_,
                .sessions = sessions_,

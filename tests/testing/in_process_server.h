@@ -21,9 +21,14 @@ struct InProcessOptions {
   server::SessionLimits sessions;
 };
 
-/// Serves on a Unix socket of its own, with the CPU as device.
+/// Sets the devices of `options` to those under test. There are two of this
+/// function, in cpu_under_test.cc and cuda_under_test.cc: a test links one.
+void SelectDevices(server::EngineOptions& options);
+
+/// Serves on a Unix socket of its own, with the devices under test.
 class InProcessServer {
  public:
+  /// `options.engine` does not choose devices: SelectDevices() does.
   explicit InProcessServer(const InProcessOptions& options = {});
   ~InProcessServer();
 

@@ -1,0 +1,38 @@
+// The CUDA backend's kernels, executed on the CPU.
+#include <cuda_runtime_api.h>
+
+#include "core/backend/cuda/cuda_backend.h"
+#include "tests/conformance/kernel_conformance.h"
+#include "tests/simt/fake_runtime.h"
+#include "tests/simt/simt.h"
+
+namespace tensord::test {
+namespace {
+
+ConformanceTarget Target(std::string name, simt::Order order,
+                         uint32_t random_case_count) {
+  return {
+      .name = std::move(name),
+      .create =
+          [order](int worker_count) {
+            simt::ResetNode({.memory_bytes = int64_t{1} << 30});
+            simt::SetSchedule({.order = order, .worker_count = worker_count});
+            return core::CreateCudaBackend(0).value();
+          },
+      .random_case_count = random_case_count,
+      .copy =
+          [](void* to, const void* from, size_t bytes) {
+            ASSERT_EQ(cudaMemcpy(to, from, bytes, cudaMemcpyDefault),
+                      cudaSuccess);
+          }};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cuda, KernelConformance,
+    ::testing::Values(Target("InOrder", simt::Order::kInOrder, 1500),
+                      Target("Reverse", simt::Order::kReverse, 300),
+                      Target("Random", simt::Order::kRandom, 300)),
+    NameOf);
+
+}  // namespace
+}  // namespace tensord::test

@@ -1,0 +1,139 @@
+// What clients hear when something goes wrong on a GPU, through every layer.
+#include <grpcpp/grpcpp.h>
+
+#include "tests/conformance/rpc_conformance.h"
+#include "tests/simt/fake_runtime.h"
+#include "tests/simt/simt.h"
+
+namespace tensord {
+namespace {
+
+using simt::CallKind;
+
+class CudaRpcTest : public RpcConformance {
+ protected:
+  /// Has the next allocation of a pool fail: it asks for three sizes, and once
+  /// more when it has given back what it does not use.
+  static void FailAllocation(CallKind kind) {
+    for (int n = 1; n <= 6; ++n) {
+      simt::FailCall(kind, n, cudaErrorMemoryAllocation);
+    }
+  }
+};
+
+TEST_F(CudaRpcTest, DeviceIsAGpu) {
+  EXPECT_EQ(server_.device().info().name, "cuda:0");
+  EXPECT_EQ(server_.device().info().architecture, "sm_90");
+  EXPECT_EQ(server_.engine().devices().size(), 2u);
+}
+
+TEST_F(CudaRpcTest, MemoryComesBackAfterEachTensor) {
+  const int64_t before = server_.used_bytes();
+  for (int i = 0; i < 3; ++i) {
+    const std::string a = Filled({300, 50});
+    v1::Result result;
+    ASSERT_THAT(Permute(Permutation(a), &result), IsOk());
+    ASSERT_THAT(Delete(a), IsOk());
+    ASSERT_THAT(Delete(result.tensor().name()), IsOk());
+  }
+  EXPECT_EQ(server_.used_bytes(), before);
+}
+
+TEST_F(CudaRpcTest, DeviceOutOfMemoryLeavesTheServerUseful) {
+  const std::string a = Filled({64, 64});
+  FailAllocation(CallKind::kDeviceAllocation);
+  // More than any slab that is there.
+  const Outcome failed = Create(CreateRequest({4 << 20}));
+  EXPECT_EQ(failed.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+      << failed;
+  EXPECT_THAT(failed.status.error_message(), ::testing::HasSubstr("16777216"));
+  EXPECT_THAT(Create(CreateRequest({4 << 20})), IsOk());
+  EXPECT_THAT(Permute(Permutation(a)), IsOk());
+}
+
+TEST_F(CudaRpcTest, StagingMemoryThatIsMissingFailsTheTransferAlone) {
+  v1::Tensor tensor;
+  ASSERT_THAT(Create(CreateRequest({4}), &tensor), IsOk());
+  const std::vector<float> values = {1, 2, 3, 4};
+  FailAllocation(CallKind::kHostAllocation);
+  const Outcome failed = Upload({Chunk(tensor.name(), 0, values)});
+  EXPECT_EQ(failed.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+      << failed;
+  ASSERT_THAT(Upload({Chunk(tensor.name(), 0, values)}), IsOk());
+  EXPECT_EQ(Values(tensor.name()), values);
+}
+
+TEST_F(CudaRpcTest, FailedLaunchIsInternalAndTheNextOneWorks) {
+  const std::string a = Filled({40, 50});
+  simt::FailCall(CallKind::kLaunch, 1, cudaErrorLaunchOutOfResources);
+  const Outcome failed = Permute(Permutation(a));
+  EXPECT_THAT(failed, FailsWith(grpc::StatusCode::INTERNAL, "CUDA_ERROR"));
+  EXPECT_THAT(failed.status.error_message(),
+              ::testing::HasSubstr("cuda.permute."));
+  EXPECT_THAT(Permute(Permutation(a)), IsOk());
+}
+
+/// Each call that a request makes may be the one with which the device is lost.
+class LostDeviceTest : public RpcConformance,
+                       public ::testing::WithParamInterface<CallKind> {
+ protected:
+  void ExpectLost(const Outcome& outcome) {
+    EXPECT_THAT(outcome,
+                FailsWith(grpc::StatusCode::UNAVAILABLE, "DEVICE_LOST"));
+  }
+};
+
+TEST_P(LostDeviceTest, EveryRequestHearsSoAndNothingIsWrong) {
+  const std::string a = Filled({64, 64});
+  const std::string b = Filled({64, 64});
+  simt::FailCall(GetParam(), 1, cudaErrorIllegalAddress);
+  const Outcome first = GetParam() == CallKind::kDeviceAllocation
+                            ? Create(CreateRequest({4 << 20}))
+                            : Contract(Contraction(a, b));
+  // A copy may come only with the next transfer.
+  if (GetParam() != CallKind::kCopy) {
+    ExpectLost(first);
+    ExpectLost(Contract(Contraction(a, b)));
+  }
+  v1::DownloadTensorRequest request;
+  request.set_tensor(a);
+  std::string data;
+  ExpectLost(Download(request, &data));
+  EXPECT_EQ(data, "");
+  ExpectLost(Permute(Permutation(a)));
+  EXPECT_FALSE(server_.engine().health().ok());
+  EXPECT_THAT(Open({}, nullptr),
+              FailsWith(grpc::StatusCode::UNAVAILABLE, "DEVICE_LOST"));
+  // The other one goes on.
+  v1::OpenSessionRequest other;
+  other.set_device("cuda:1");
+  v1::OpenSessionResponse opened;
+  ASSERT_THAT(Open(other, &opened), IsOk());
+  session_ = opened.session().name();
+  const std::string c = Filled({3, 2});
+  v1::Result result;
+  ASSERT_THAT(Permute(Permutation(c), &result), IsOk());
+  EXPECT_EQ(Values(result.tensor().name()),
+            (std::vector<float>{0, 3, 1, 4, 2, 5}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, LostDeviceTest,
+                         ::testing::Values(CallKind::kDeviceAllocation,
+                                           CallKind::kCopy, CallKind::kLaunch,
+                                           CallKind::kSynchronization),
+                         [](const auto& info) {
+                           switch (info.param) {
+                             case CallKind::kDeviceAllocation:
+                               return "Allocation";
+                             case CallKind::kHostAllocation:
+                               return "HostAllocation";
+                             case CallKind::kCopy: return "Copy";
+                             case CallKind::kLaunch: return "Launch";
+                             case CallKind::kSynchronization:
+                               return "Synchronization";
+                           }
+                           return "";
+                         });
+
+}  // namespace
+}  // namespace tensord

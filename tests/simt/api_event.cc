@@ -1,0 +1,99 @@
+// cudaEvent...
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "tests/simt/node.h"
+
+using tensord::simt::ApiCall;
+using tensord::simt::CallKind;
+using tensord::simt::DeviceCall;
+using tensord::simt::EventCall;
+using tensord::simt::Node;
+using tensord::simt::StreamPtr;
+using tensord::simt::Streams;
+
+extern "C" {
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
+  return DeviceCall([=](Node& node, int device) {
+    constexpr unsigned int kKnownFlags =
+        cudaEventBlockingSync | cudaEventDisableTiming;
+    if (event == nullptr || (flags & ~kKnownFlags) != 0) {
+      return cudaErrorInvalidValue;
+    }
+    const bool keeps_time = (flags & cudaEventDisableTiming) == 0;
+    auto made = std::make_unique<CUevent_st>(
+        CUevent_st{.device = device, .keeps_time = keeps_time});
+    *event = made.get();
+    node.events.insert(std::move(made));
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return EventCall(event, [=](Node& node, const CUevent_st&) {
+    std::erase_if(node.events,
+                  [event](const auto& known) { return known.get() == event; });
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return EventCall(event, [=](Node& node, CUevent_st& known) {
+    const StreamPtr found =
+        node.streams.Find(stream, tensord::simt::CurrentDevice());
+    if (found == nullptr || found->device != known.device) {
+      return cudaErrorInvalidResourceHandle;
+    }
+    known.mark = node.streams.PushMark(found);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return EventCall(event, [](Node& node, const CUevent_st& known) {
+    const cudaError_t fault = node.faults.Count(CallKind::kSynchronization);
+    const int device = known.device;
+    if (fault != cudaSuccess) return node.Fail(device, fault);
+    // Another thread may record or destroy the event meanwhile.
+    const std::shared_ptr<const tensord::simt::Mark> mark = known.mark;
+    if (mark != nullptr) node.streams.WaitFor(*mark);
+    return node.streams.DeviceError(device);
+  });
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return EventCall(event, [](Node& node, const CUevent_st& known) {
+    const int device = known.device;
+    const std::shared_ptr<const tensord::simt::Mark> mark = known.mark;
+    if (mark == nullptr) return cudaSuccess;
+    if (!mark->is_passed()) node.streams.MoveOnce();
+    const cudaError_t error = node.streams.DeviceError(device);
+    if (error != cudaSuccess) return error;
+    return Streams::HasPassed(*mark) ? cudaSuccess : cudaErrorNotReady;
+  });
+}
+
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start,
+                                 cudaEvent_t end) {
+  return ApiCall([=](const Node& node) {
+    const CUevent_st* const from = node.FindEvent(start);
+    const CUevent_st* const to = node.FindEvent(end);
+    if (ms == nullptr) return cudaErrorInvalidValue;
+    for (const CUevent_st* const event : {from, to}) {
+      if (event == nullptr || !event->keeps_time || event->mark == nullptr) {
+        return cudaErrorInvalidResourceHandle;
+      }
+    }
+    if (!from->mark->is_passed() || !to->mark->is_passed()) {
+      return cudaErrorNotReady;
+    }
+    *ms = std::chrono::duration<float, std::milli>(to->mark->passed_at -
+                                                   from->mark->passed_at)
+              .count();
+    return cudaSuccess;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,51 @@
+// How kernels are launched.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "simt_runtime_types.h"
+
+namespace tensord::simt {
+
+struct KernelParameter {
+  const void* data;
+  size_t bytes;
+  size_t alignment;
+};
+
+/// Queues a grid in which every thread calls `thread`. The parameters are those
+/// that it will hand to `kernel`.
+///
+/// Errors  as a launch of `kernel` with this configuration gives.
+cudaError_t QueueLaunch(const cudaLaunchConfig_t& config, const void* kernel,
+                        std::span<const KernelParameter> parameters,
+                        std::function<void()> thread);
+
+}  // namespace tensord::simt
+
+/// Every GPU thread gets its own copy of the parameters.
+template <typename... ExpTypes, typename... ActTypes>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config,
+                               void (*kernel)(ExpTypes...),
+                               ActTypes&&... args) {
+  static_assert(sizeof...(ExpTypes) == sizeof...(ActTypes));
+  static_assert((std::is_trivially_copyable_v<ExpTypes> && ...),
+                "a kernel's parameters travel to the device as bytes");
+  if (config == nullptr || kernel == nullptr) return cudaErrorInvalidValue;
+  const std::tuple<ExpTypes...> parameters(
+      static_cast<ExpTypes>(std::forward<ActTypes>(args))...);
+  const auto listed = std::apply(
+      [](const auto&... values) {
+        return std::array<::tensord::simt::KernelParameter, sizeof...(values)>{
+            {{&values, sizeof(values), alignof(decltype(values))}...}};
+      },
+      parameters);
+  return ::tensord::simt::QueueLaunch(
+      *config, reinterpret_cast<const void*>(kernel), listed,
+      [kernel, parameters] { std::apply(kernel, parameters); });
+}

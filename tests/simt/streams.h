@@ -1,0 +1,148 @@
+// Streams as queues that do not move by themselves, and marks in them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "cuda_runtime_api.h"
+#include "tests/simt/hidden_lock.h"
+#include "tests/simt/node_memory.h"
+#include "tests/simt/random.h"
+#include "tests/simt/simt.h"
+
+namespace tensord::simt {
+
+using StreamPtr = std::shared_ptr<CUstream_st>;
+
+/// A point in a stream, as cudaEventRecord() makes one.
+struct Mark {
+  StreamPtr stream;
+  uint64_t number = 0;      // the operations of the stream up to here
+  bool is_implied = false;  // by what is queued; no operation makes it
+  std::chrono::steady_clock::time_point passed_at;
+
+  bool is_passed() const;
+  /// What stands for all that comes before, for ThreadSanitizer.
+  const void* sync() const;
+};
+
+struct HostRange {
+  const void* memory;
+  size_t bytes;
+};
+
+/// One thing to do on a stream.
+struct Operation {
+  /// Does it, without the node's lock; an error leaves the device unusable.
+  /// Empty for operations that only order.
+  std::function<cudaError_t()> run;
+  std::vector<std::shared_ptr<const Mark>> after;
+  std::shared_ptr<Mark> marks;         // if it makes a mark
+  DeviceSet devices = 0;               // whose memory it touches
+  std::vector<HostRange> host_ranges;  // that it reads or writes
+  bool is_host_function = false;
+};
+
+}  // namespace tensord::simt
+
+/// A stream, under the name that CUDA gives it.
+struct CUstream_st {
+  enum class Kind { kNull, kBlocking, kNonBlocking };
+
+  CUstream_st(int device_number, Kind kind_of_stream);
+  ~CUstream_st();
+
+  int device;
+  Kind kind;
+  bool is_destroyed = false;
+  std::deque<std::unique_ptr<tensord::simt::Operation>> queue;
+  const tensord::simt::Operation* running = nullptr;
+  uint64_t queued_count = 0, done_count = 0;
+  void* tsan_fiber;  // as which its operations run
+};
+
+namespace tensord::simt {
+
+/// All streams of a node.
+///
+/// Threads  under the lock of the node, which waiting and moving give up while
+///          an operation runs. Several threads may wait at a time; each runs
+///          whatever can run until what it waits for has happened.
+class Streams {
+ public:
+  Streams(HiddenLock& lock, NodeMemory& memory)
+      : lock_(lock), memory_(memory) {}
+  Streams(const Streams&) = delete;
+  Streams& operator=(const Streams&) = delete;
+
+  /// Forgets all streams and what is queued, after what is running.
+  void Reset(int device_count);
+
+  /// How to choose what runs next.
+  void SetOrder(Order order, uint64_t seed);
+
+  StreamPtr Create(int device, CUstream_st::Kind kind);
+
+  /// The stream of a handle, null's being that of `current_device`; null for
+  /// what is no stream.
+  StreamPtr Find(cudaStream_t handle, int current_device) const;
+
+  /// The handle ends; what is queued is still done.
+  void Destroy(const StreamPtr& stream);
+
+  /// Appends an operation. The null stream waits for what is queued on blocking
+  /// streams of its device, and they for it.
+  void Push(const StreamPtr& stream, std::unique_ptr<Operation> operation);
+
+  /// Appends a mark.
+  std::shared_ptr<Mark> PushMark(const StreamPtr& stream);
+
+  /// Runs operations until `mark` is passed; then all before it happened.
+  void WaitFor(const Mark& mark);
+
+  /// Whether `mark` is passed; if so, all before it happened.
+  static bool HasPassed(const Mark& mark);
+
+  /// Runs one operation, of any stream, if one can run.
+  void MoveOnce();
+
+  /// Whether all of a stream is done; if so, it all happened.
+  bool IsIdle(const StreamPtr& stream) const;
+
+  /// Waits for all that is queued now on a stream, resp. a device.
+  void Drain(const StreamPtr& stream);
+  void DrainDevice(int device);
+
+  /// The error that made a device unusable, or cudaSuccess.
+  cudaError_t DeviceError(int device) const { return errors_[device]; }
+  /// Makes a device unusable and drops what is queued there.
+  void LoseDevice(int device, cudaError_t error);
+
+  /// Whether queued or running work touches that host memory.
+  bool IsHostMemoryInUse(const void* memory, size_t bytes) const;
+
+ private:
+  enum class Mover { kHost, kDriver };
+
+  bool CanRun(const CUstream_st& stream) const;
+  /// The stream whose first operation is to run next, or null.
+  StreamPtr Choose(Mover mover);
+  void RunFirst(const StreamPtr& stream);
+  void MoveUntil(const std::function<bool()>& is_reached, Mover mover);
+  void RunHostFunctions();
+
+  HiddenLock& lock_;
+  NodeMemory& memory_;
+  std::vector<StreamPtr> streams_;       // by creation
+  std::vector<StreamPtr> null_streams_;  // (device), also among the above
+  std::vector<cudaError_t> errors_;      // (device)
+  Order order_ = Order::kInOrder;
+  Random random_{0};
+  bool has_driver_thread_ = false;
+};
+
+}  // namespace tensord::simt
