@@ -37,7 +37,9 @@ __device__ __forceinline__ Place PlaceOf(const PackedTask& task,
     place.offset +=
         static_cast<int32_t>(at) * (kOfA ? mode.stride_a : mode.stride_d);
     in_a_order += at * static_cast<uint32_t>(mode.weight);
-    if (kSplits && mode.split >= 0) place.part[mode.split] = at;
+    // Never by a variable index, which would put places into memory.
+    if (kSplits && mode.split == 0) place.part[0] = at;
+    if (kSplits && mode.split == 1) place.part[1] = at;
     index = rest;
   }
   place.slot = SlotOf(in_a_order);
@@ -63,7 +65,8 @@ __global__ void __launch_bounds__(PackedTask::kMaxThreads)
     const Offsets<2> base = WarpOffsetsOf(task.outer, number);
     uint32_t length[2] = {};  // of this tile along the split modes
     if constexpr (kSplits) {
-      for (int s = 0; s < task.split_count; ++s) {
+#pragma unroll
+      for (int s = 0; s < 2; ++s) {
         const PackedTask::Split& split = task.splits[s];
         const uint32_t part =
             Remainder(Quotient(number, split.before), split.parts);
@@ -72,9 +75,8 @@ __global__ void __launch_bounds__(PackedTask::kMaxThreads)
     }
     const auto is_inside = [&](const Place& place, int i) {
       if (i * blockDim.x + threadIdx.x >= task.tile_words) return false;
-      if constexpr (!kSplits) return true;
-      return (task.split_count < 1 || place.part[0] < length[0]) &&
-             (task.split_count < 2 || place.part[1] < length[1]);
+      return !kSplits ||
+             (place.part[0] < length[0] && place.part[1] < length[1]);
     };
     Word words[kPerThread];
 #pragma unroll
@@ -113,17 +115,20 @@ cudaError_t Queue(const PackedTask& task, cudaStream_t stream) {
 
 cudaError_t QueuePacked(const PackedTask& task, cudaStream_t stream) {
   const bool is_small = task.tile_words <= 4 * PackedTask::kMaxThreads;
+  const bool splits = task.split_count > 0;
   return VisitWord(task.move.word_bytes, [&](auto word) {
     using Word = decltype(word);
     if (!task.move.change.is_move) {
       return Queue<Word, 4, true, false>(task, stream);
     }
-    if (task.split_count > 0) {
-      return is_small ? Queue<Word, 4, true, true>(task, stream)
-                      : Queue<Word, 8, true, true>(task, stream);
+    if constexpr (sizeof(Word) < 16) {  // Tiles of wider words are all small.
+      if (!is_small) {
+        return splits ? Queue<Word, 8, true, true>(task, stream)
+                      : Queue<Word, 8, false, true>(task, stream);
+      }
     }
-    return is_small ? Queue<Word, 4, false, true>(task, stream)
-                    : Queue<Word, 8, false, true>(task, stream);
+    return splits ? Queue<Word, 4, true, true>(task, stream)
+                  : Queue<Word, 4, false, true>(task, stream);
   });
 }
 

@@ -85,7 +85,8 @@ cudaError_t QueueTiled(const TiledTask& task, cudaStream_t stream);
 struct PackedTask {
   static constexpr int kMaxTileModes = 12;  // 2^12 words
   static constexpr int kMaxThreads = 512;
-  /// Words of a tile, at most: more of them when the bits move.
+  /// Words of a tile, at most: more of them when the bits move, unless words
+  /// have 16 bytes.
   static constexpr int kMaxMovedWords = 8 * kMaxThreads;
   static constexpr int kMaxChangedWords = 4 * kMaxThreads;
 
@@ -97,11 +98,11 @@ struct PackedTask {
     int32_t weight = 0;  // words before the next one in a's order
     int split = -1;      // which of the split modes it is part of, if any
   };
-  /// A mode that is longer than its part in a tile.
+  /// A mode that is longer than its part in a tile. Unused ones hold any part.
   struct Split {
     FastDivisor before;   // words before the part's mode in the outer index
     FastDivisor parts;    // how many parts it has
-    uint32_t extent = 0;  // of the whole mode
+    uint32_t extent = 1;  // of the whole mode
     uint32_t part = 0;    // words in a whole part
   };
 
