@@ -46,6 +46,11 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(
   std::unique_ptr<Engine> engine(new Engine(options));
   if (options.devices.is_automatic) {
     const absl::Status added = engine->AddCuda(options, DeviceSelection::kAll);
+    // A library that was named is wanted.
+    if (!options.cuda_module.empty() &&
+        core::ReasonOf(added) == kModuleNotLoaded) {
+      return added;
+    }
     if (!added.ok()) engine->omissions_.emplace_back(added.message());
     TENSORD_RETURN_IF_ERROR(engine->AddCpu(options));
     return engine;

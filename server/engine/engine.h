@@ -78,7 +78,8 @@ class Device {
 /// Lifetime  outlives sessions, tensors and plans.
 class Engine {
  public:
-  /// Errors  UNAVAILABLE: a device that was named could not be opened.
+  /// Errors  UNAVAILABLE: a device or a library that was named could not be
+  ///         opened.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(
       const EngineOptions& options);
 

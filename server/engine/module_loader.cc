@@ -12,8 +12,7 @@ namespace tensord::server {
 namespace {
 
 absl::Status NotLoaded(absl::string_view message) {
-  return core::Error(absl::StatusCode::kUnavailable, "MODULE_NOT_LOADED",
-                     message);
+  return core::Error(absl::StatusCode::kUnavailable, kModuleNotLoaded, message);
 }
 
 }  // namespace

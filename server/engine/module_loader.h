@@ -8,6 +8,9 @@
 
 namespace tensord::server {
 
+/// Reason of the error of LoadBackendModule().
+inline constexpr char kModuleNotLoaded[] = "MODULE_NOT_LOADED";
+
 /// The module in the shared library at `path`, which is never unloaded. The
 /// libraries that it needs are looked for as the system does.
 ///

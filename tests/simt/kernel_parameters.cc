@@ -8,13 +8,23 @@
 #include <cstring>
 #include <sstream>
 
+#include "tests/simt/sanitizers.h"
+
 namespace tensord::simt {
 namespace {
 
+/// Where Linux on x86-64 puts programs, heaps and stacks. Numbers, pairs of
+/// small ones too, are hardly ever there.
+bool LooksLikeAnAddress(uintptr_t word) {
+  constexpr uintptr_t kFirst = 0x5500'0000'0000, kLast = 0x7fff'ffff'ffff;
+  constexpr uintptr_t kFirstTsan = 0x6000'0000'0000;  // what it keeps itself
+  constexpr uintptr_t kLastTsan = 0x61ff'ffff'ffff;
+  if (tsan::kIsOn && word >= kFirstTsan && word <= kLastTsan) return false;
+  return word >= kFirst && word <= kLast;
+}
+
 /// The system call reads its second argument before it refuses the first.
 bool IsReadable(uintptr_t address) {
-  constexpr uintptr_t kFirstPage = 4096;
-  if (address < kFirstPage) return false;
   constexpr int kNoSuchAction = ~0;
   constexpr size_t kBytes = sizeof(uint64_t);
   const uintptr_t aligned = address & ~uintptr_t{kBytes - 1};
@@ -35,7 +45,8 @@ std::optional<std::string> FindHostAddress(
          offset += sizeof(uintptr_t)) {
       uintptr_t word;
       std::memcpy(&word, data + offset, sizeof(word));
-      if (memory.IsForDevices(reinterpret_cast<const void*>(word)) ||
+      if (!LooksLikeAnAddress(word) ||
+          memory.IsForDevices(reinterpret_cast<const void*>(word)) ||
           !IsReadable(word)) {
         continue;
       }
