@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,9 +21,6 @@ namespace {
 
 // Kernels are built for this architecture and later ones.
 constexpr int kLeastMajor = 8;
-
-// Of the memory's nominal bandwidth, what a copy reaches.
-constexpr double kCopyEfficiency = 0.9;
 
 absl::Status Unavailable(absl::string_view reason, absl::string_view message) {
   return Error(absl::StatusCode::kUnavailable, reason, message);
@@ -69,9 +67,12 @@ class CudaBackend final : public Backend {
                         absl::StrCat(static_cast<int64_t>(bandwidth))}}};
     const cuda::GpuModel model{
         .multiprocessor_count = properties.multiProcessorCount,
-        .shared_bytes_per_block =
-            static_cast<int64_t>(properties.sharedMemPerBlockOptin),
-        .copy_bytes_per_ns = bandwidth > 0 ? kCopyEfficiency * bandwidth : 1};
+        .shared_bytes_per_multiprocessor =
+            Attribute(ordinal, cudaDevAttrMaxSharedMemoryPerMultiprocessor),
+        .memory_bytes_per_ns = std::max(bandwidth, 1.0),
+        .clock_ghz =
+            std::max(1e-6 * Attribute(ordinal, cudaDevAttrClockRate), 0.1),
+        .cycles = cuda::CyclesOf(properties.major)};
     kernels_.permutation.push_back(cuda::CreateTrivialPermutation(model));
     kernels_.permutation.push_back(cuda::CreateTiledPermutation(model));
     kernels_.permutation.push_back(cuda::CreateTiledCopyPermutation(model));

@@ -121,7 +121,7 @@ class CudaElementwise : public ElementwiseKernel {
                             cudaStream_t stream) const = 0;
 
   double Nanoseconds(double bytes) const {
-    return model_.launch_ns + bytes / model_.copy_bytes_per_ns;
+    return model_.launch_ns + bytes / model_.copy_bytes_per_ns();
   }
 
  private:

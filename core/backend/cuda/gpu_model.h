@@ -5,12 +5,51 @@
 
 namespace tensord::core::cuda {
 
+/// Parameters of the cycle model (cycle_model.h), in cycles.
+struct CycleParameters {
+  double departure = 2;       // delay between transactions of a warp
+  double base_latency = 600;  // of one transaction
+  double shared_latency = 1;  // of shared memory, a request
+  double arithmetic = 260;    // per turn
+
+  bool operator==(const CycleParameters&) const = default;
+};
+
+/// Those of a compute capability. The first three are table I of cuTT; those of
+/// 8.0 and later are first guesses, not fitted to measurements yet.
+struct ArchitectureCycles {
+  int least_major;
+  CycleParameters parameters;
+};
+inline constexpr ArchitectureCycles kArchitectureCycles[] = {
+    {3, {14, 358, 11, 50}},   // Kepler
+    {5, {2.5, 385, 1, 220}},  // Maxwell
+    {6, {2.8, 485, 1, 260}},  // Pascal
+    {8, {2.2, 470, 1, 260}},  // Ampere
+    {9, {1.8, 560, 1, 260}},  // Hopper
+};
+
+/// The parameters of the latest architecture that is not later than `major`.
+/// Requires  major >= 3.
+constexpr CycleParameters CyclesOf(int major) {
+  CycleParameters parameters;
+  for (const ArchitectureCycles& entry : kArchitectureCycles) {
+    if (entry.least_major <= major) parameters = entry.parameters;
+  }
+  return parameters;
+}
+
 /// Threads  immutable value; share freely.
 struct GpuModel {
   int32_t multiprocessor_count = 1;
-  int64_t shared_bytes_per_block = 48 << 10;  // that a block may ask for
-  double copy_bytes_per_ns = 1;               // read and written together
-  double launch_ns = 2500;                    // from one kernel to the next
+  int64_t shared_bytes_per_multiprocessor = 100 << 10;
+  double memory_bytes_per_ns = 1;  // at most, read and written together
+  double clock_ghz = 1;
+  double launch_ns = 2500;  // from one kernel to the next
+  CycleParameters cycles;
+
+  /// What a copy reaches of the memory's bandwidth.
+  double copy_bytes_per_ns() const { return 0.9 * memory_bytes_per_ns; }
 };
 
 /// Bytes that a run of `bytes` neighbours costs: memory moves in sectors of 32.

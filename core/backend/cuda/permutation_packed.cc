@@ -1,6 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <numeric>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/backend/cuda/permutation_kernels.h"
@@ -17,8 +18,10 @@ constexpr size_t kD = PermutationWords::kD;
 constexpr int64_t kRunBytes[] = {512, 256, 128, 64, 32};
 // Blocks that share a multiprocessor, about.
 constexpr int64_t kBlocksPerMultiprocessor = 8;
-// Index arithmetic and two barriers a tile, beside a plain copy.
-constexpr double kSlowness = 1.15;
+// Of a thread, about, by words that it holds.
+constexpr int64_t RegistersFor(int64_t words) { return words > 4 ? 128 : 64; }
+
+int64_t CeilDivide(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 /// Modes by their strides in one operand, fastest first.
 std::vector<size_t> OrderBy(const PermutationWords& words, size_t operand) {
@@ -45,7 +48,7 @@ void Grow(const PermutationWords& words, const std::vector<size_t>& order,
   for (const size_t m : order) {
     if (run >= target) return;
     const int64_t extent = words.modes[m].extent;
-    const int64_t needed = (target + run - 1) / run;
+    const int64_t needed = CeilDivide(target, run);
     const int64_t part = !splits || extent <= 2 * needed ? extent : needed;
     parts[m] = std::max(parts[m], part);
     if (parts[m] < extent) return;
@@ -53,24 +56,10 @@ void Grow(const PermutationWords& words, const std::vector<size_t>& order,
   }
 }
 
-/// Words next to each other in the tile and in memory.
-double RunOf(const PermutationWords& words, const std::vector<size_t>& order,
-             size_t operand, const Parts& parts) {
-  int64_t run = 1;
-  for (const size_t m : order) {
-    if (words.modes[m].strides[operand] != run) break;
-    run *= parts[m];
-    if (parts[m] < words.modes[m].extent) break;
-  }
-  return static_cast<double>(run);
-}
-
 struct Tiling {
   Parts parts;  // (mode)
   std::vector<size_t> in_a_order;
   std::vector<size_t> in_d_order;
-  double run_a = 1;
-  double run_d = 1;
 };
 
 /// Tiles of whole modes or, when `splits`, of which at least one is a part.
@@ -121,8 +110,6 @@ absl::StatusOr<Tiling> TilingOf(const PermutationWords& words, bool splits) {
                          " words of memory, at most ", kMaxIndex,
                          " are possible");
   }
-  tiling.run_a = RunOf(words, tiling.in_a_order, kA, tiling.parts);
-  tiling.run_d = RunOf(words, tiling.in_d_order, kD, tiling.parts);
   return tiling;
 }
 
@@ -142,7 +129,7 @@ PackedTask TaskOf(const GpuModel& model, const PermutationWords& words,
     const auto& mode = words.modes[m];
     const int64_t part = tiling.parts[m];
     if (part == mode.extent) continue;
-    const int64_t parts = (mode.extent + part - 1) / part;
+    const int64_t parts = CeilDivide(mode.extent, part);
     if (part > 1) {
       split_of[m] = task.split_count;
       task.splits[task.split_count++] = {
@@ -179,6 +166,81 @@ PackedTask TaskOf(const GpuModel& model, const PermutationWords& words,
   return task;
 }
 
+/// The words of a whole tile in one of its orders: where they lie in that
+/// operand, and in shared memory.
+struct TileOrder {
+  std::vector<int64_t> offsets;
+  std::vector<uint32_t> slots;
+};
+
+TileOrder OrderOf(const PackedTask& task, bool of_a) {
+  TileOrder order;
+  for (uint32_t index = 0; index < task.tile_words; ++index) {
+    uint32_t rest = index;
+    int64_t offset = 0;
+    uint32_t in_a_order = 0;
+    for (int m = 0; m < task.tile_mode_count; ++m) {
+      const PackedTask::TileMode& mode =
+          (of_a ? task.in_a_order : task.in_d_order)[m];
+      const uint32_t at = rest % mode.extent.divisor;
+      rest /= mode.extent.divisor;
+      offset += int64_t{at} * (of_a ? mode.stride_a : mode.stride_d);
+      in_a_order += at * static_cast<uint32_t>(mode.weight);
+    }
+    order.offsets.push_back(offset);
+    order.slots.push_back(PackedSlot(in_a_order));
+  }
+  return order;
+}
+
+/// How often on average a warp that reads words of `slots` has to wait for a
+/// bank that another of its lanes uses, plus one.
+double BankTurns(const std::vector<uint32_t>& slots, int word_bytes) {
+  constexpr size_t kWarp = 32;
+  constexpr uint32_t kBanks = 32;
+  const uint32_t banks =
+      kBanks * 4 / static_cast<uint32_t>(std::max(word_bytes, 4));
+  double turns = 0;
+  double warps = 0;
+  for (size_t first = 0; first < slots.size(); first += kWarp) {
+    std::array<int, kBanks> uses = {};
+    int most = 0;
+    for (size_t i = first; i < std::min(first + kWarp, slots.size()); ++i) {
+      most = std::max(most, ++uses[slots[i] % banks]);
+    }
+    // Wide words take several turns for all lanes anyway.
+    turns += std::max(1.0, static_cast<double>(most) * banks / kBanks);
+    warps += 1;
+  }
+  return turns / warps;
+}
+
+Turns TurnsOf(const GpuModel& model, const PermutationWords& words,
+              bool splits) {
+  const PackedTask task = TaskOf(model, words, TilingOf(words, splits).value());
+  TileOrder loads = OrderOf(task, true);
+  TileOrder stores = OrderOf(task, false);
+  const double shared_transactions =
+      (1 + BankTurns(stores.slots, words.move.word_bytes)) / 2;
+  const int64_t per_thread =
+      task.tile_words <= 4 * PackedTask::kMaxThreads ? 4 : 8;
+  const int64_t threads = CeilDivide(task.tile_words, 32 * per_thread) * 32;
+  const int64_t shared_bytes =
+      CeilDivide(task.tile_words, 1024) * 1024 * words.move.word_bytes;
+  return {.accesses = TileAccesses(
+              std::move(loads.offsets), words.move.word_bytes,
+              std::move(stores.offsets), static_cast<int>(words.bytes_out())),
+          .shape = {.warps_per_block = static_cast<double>(threads / 32),
+                    .warps_per_multiprocessor = WarpsPerMultiprocessor(
+                        model, threads, RegistersFor(per_thread), shared_bytes),
+                    .parallel_requests = static_cast<double>(per_thread),
+                    .shared_transactions = shared_transactions},
+          .tile_count = task.outer.count,
+          .base = [outer = task.outer](int64_t number) {
+            return outer.At(number);
+          }};
+}
+
 class PackedPermutation final : public CudaPermutation {
  public:
   PackedPermutation(const GpuModel& model, bool splits)
@@ -194,9 +256,7 @@ class PackedPermutation final : public CudaPermutation {
   }
 
   double Nanoseconds(const PermutationWords& words) const override {
-    const Tiling tiling = TilingOf(words, splits_).value();
-    return kSlowness *
-           MoveNanoseconds(model(), words, tiling.run_a, tiling.run_d);
+    return TurnsNanoseconds(model(), words, TurnsOf(model(), words, splits_));
   }
 
   cudaError_t Queue(const PermutationWords& words,

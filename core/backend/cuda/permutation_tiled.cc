@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
 
 #include "core/backend/cuda/permutation_kernels.h"
 #include "core/backend/cuda/permutation_words.h"
@@ -9,6 +12,9 @@ namespace {
 
 constexpr size_t kA = PermutationWords::kA;
 constexpr size_t kD = PermutationWords::kD;
+
+// Of a thread, about.
+constexpr int64_t kRegisters = 40;
 
 int64_t TilesAlong(int64_t extent, int64_t side) {
   return (extent + side - 1) / side;
@@ -55,26 +61,67 @@ class TiledPermutation final : public CudaPermutation {
   }
 
   double Nanoseconds(const PermutationWords& words) const override {
+    const TiledTask task = TaskOf(words);
+    const int64_t per_word = task.elements_per_word;
     const int64_t side =
-        TileSide(words.move.word_bytes, ElementsPerWord(words));
-    const auto& in = words.modes[words.fastest_in()];
-    const auto& out = words.modes.front();
-    const auto run = [side](int64_t extent, int64_t stride) {
-      return stride == 1 ? static_cast<double>(std::min(extent, side)) : 1.0;
+        TileSide(words.move.word_bytes, task.elements_per_word);
+    // The tile at the origin, which is whole unless the modes are short.
+    const auto in = std::min<int64_t>(task.extent_in, side);
+    const auto out = std::min<int64_t>(task.extent_out, side);
+    std::vector<int64_t> loads, stores;
+    for (int64_t j = 0; j < out; ++j) {
+      for (int64_t i = 0; i < in; i += per_word) {
+        loads.push_back((i * task.stride_a_in + j * task.stride_a_out) /
+                        per_word);
+      }
+    }
+    for (int64_t i = 0; i < in; ++i) {
+      for (int64_t j = 0; j < out; j += per_word) {
+        stores.push_back((i * task.stride_d_in + j * task.stride_d_out) /
+                         per_word);
+      }
+    }
+    const int64_t bytes = words.move.word_bytes * per_word;
+    const int64_t side_words = side / per_word;
+    const int64_t shared_bytes = side * (side_words + 1) * bytes;
+    const auto base = [&](int64_t number) {
+      const int64_t first_out = number % task.tiles_out.divisor * side;
+      number /= task.tiles_out.divisor;
+      const int64_t first_in = number % task.tiles_in.divisor * side;
+      const auto outer = task.outer.At(number / task.tiles_in.divisor);
+      return std::array<int64_t, 2>{(outer[kA] + first_in * task.stride_a_in +
+                                     first_out * task.stride_a_out) /
+                                        per_word,
+                                    (outer[kD] + first_in * task.stride_d_in +
+                                     first_out * task.stride_d_out) /
+                                        per_word};
     };
-    const auto used = [side](int64_t extent) {
-      return static_cast<double>(extent) /
-             static_cast<double>(TilesAlong(extent, side) * side);
-    };
-    // Half-empty tiles still keep memory busy.
-    const double fill = used(in.extent) * used(out.extent);
-    return MoveNanoseconds(model(), words, run(in.extent, in.strides[kA]),
-                           run(out.extent, out.strides[kD])) *
-           std::max(1.0, 0.5 / fill);
+    // Threads beyond the ends of short modes wait for the others.
+    const double requests =
+        static_cast<double>(side * side_words / int64_t{TiledTask::kThreads});
+    const Turns turns{
+        .accesses = TileAccesses(
+            std::move(loads), static_cast<int>(bytes), std::move(stores),
+            static_cast<int>(words.bytes_out() *
+                             static_cast<double>(per_word))),
+        .shape = {.warps_per_block = TiledTask::kThreads / 32.0,
+                  .warps_per_multiprocessor = WarpsPerMultiprocessor(
+                      model(), TiledTask::kThreads, kRegisters, shared_bytes),
+                  .parallel_requests = requests,
+                  // As many as a word has elements meet in a bank.
+                  .shared_transactions =
+                      (1 + static_cast<double>(per_word)) / 2},
+        .tile_count = task.tile_count,
+        .base = base};
+    return TurnsNanoseconds(model(), words, turns);
   }
 
   cudaError_t Queue(const PermutationWords& words,
                     cudaStream_t stream) const override {
+    return QueueTiled(TaskOf(words), stream);
+  }
+
+  static TiledTask TaskOf(const PermutationWords& words) {
     const size_t fastest_in = words.fastest_in();
     const auto& in = words.modes[fastest_in];
     const auto& out = words.modes.front();
@@ -102,7 +149,7 @@ class TiledPermutation final : public CudaPermutation {
       }
     }
     task.tile_count = tiles_in * tiles_out * task.outer.count;
-    return QueueTiled(task, stream);
+    return task;
   }
 };
 

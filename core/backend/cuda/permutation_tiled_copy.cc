@@ -1,9 +1,22 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "core/backend/cuda/permutation_kernels.h"
 #include "core/backend/cuda/permutation_words.h"
 #include "core/base/status.h"
 
 namespace tensord::core::cuda {
 namespace {
+
+// Of a thread, about.
+constexpr int64_t kRegisters = 32;
+
+IndexSpace<2> ModesOf(const PermutationWords& words) {
+  IndexSpace<2> modes;
+  for (const auto& mode : words.modes) modes.Add(mode.extent, mode.strides);
+  return modes;
+}
 
 class TiledCopyPermutation final : public CudaPermutation {
  public:
@@ -24,21 +37,34 @@ class TiledCopyPermutation final : public CudaPermutation {
   }
 
   double Nanoseconds(const PermutationWords& words) const override {
-    if (words.modes.empty()) return MoveNanoseconds(model(), words, 1, 1);
-    const auto& fastest = words.modes.front();
-    const auto run = static_cast<double>(fastest.extent);
-    return MoveNanoseconds(
-        model(), words, fastest.strides[PermutationWords::kA] == 1 ? run : 1,
-        fastest.strides[PermutationWords::kD] == 1 ? run : 1);
+    const IndexSpace<2> modes = ModesOf(words);
+    const int64_t block = std::min<int64_t>(
+        int64_t{TiledCopyTask::kThreads} * TiledCopyTask::kWordsPerThread,
+        modes.count);
+    std::vector<int64_t> loads, stores;
+    for (int64_t index = 0; index < block; ++index) {
+      const auto [load, store] = modes.At(index);
+      loads.push_back(load);
+      stores.push_back(store);
+    }
+    const Turns turns{
+        .accesses = TileAccesses(std::move(loads), words.move.word_bytes,
+                                 std::move(stores),
+                                 static_cast<int>(words.bytes_out())),
+        .shape = {.warps_per_block = TiledCopyTask::kThreads / 32.0,
+                  .warps_per_multiprocessor = WarpsPerMultiprocessor(
+                      model(), TiledCopyTask::kThreads, kRegisters, 0),
+                  .parallel_requests = TiledCopyTask::kWordsPerThread,
+                  .shared_transactions = 0},
+        .tile_count = (modes.count + block - 1) / block,
+        .base = [&](int64_t number) { return modes.At(number * block); }};
+    return TurnsNanoseconds(model(), words, turns);
   }
 
   cudaError_t Queue(const PermutationWords& words,
                     cudaStream_t stream) const override {
-    TiledCopyTask task{.move = words.move, .modes = {}};
-    for (const auto& mode : words.modes) {
-      task.modes.Add(mode.extent, mode.strides);
-    }
-    return QueueTiledCopy(task, stream);
+    return QueueTiledCopy({.move = words.move, .modes = ModesOf(words)},
+                          stream);
   }
 };
 

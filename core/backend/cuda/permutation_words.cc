@@ -12,6 +12,13 @@ namespace {
 
 constexpr int kWidestWord = 16;
 
+// What a multiprocessor has, from compute capability 8.0 on.
+constexpr int64_t kMostThreads = 2048;
+constexpr int64_t kRegisters = 65536;
+
+// Tiles whose accesses are counted.
+constexpr uint64_t kSamples = 10;
+
 ElementChange ChangeOf(const PermutationProblem& problem, const Scalar& alpha) {
   const bool conjugates =
       problem.unary == UnaryOperator::kConj && IsComplex(problem.type_a);
@@ -101,12 +108,40 @@ PermutationWords WordsOf(const PermutationProblem& problem,
   return words;
 }
 
-double MoveNanoseconds(const GpuModel& model, const PermutationWords& words,
-                       double run_in, double run_out) {
-  const double in = SectorBytes(run_in * words.move.word_bytes) / run_in;
-  const double out = SectorBytes(run_out * words.bytes_out()) / run_out;
+double CopyNanoseconds(const GpuModel& model, const PermutationWords& words) {
   return model.launch_ns + static_cast<double>(words.word_count()) *
-                               (in + out) / model.copy_bytes_per_ns;
+                               (words.move.word_bytes + words.bytes_out()) /
+                               model.copy_bytes_per_ns();
+}
+
+double WarpsPerMultiprocessor(const GpuModel& model, int64_t threads,
+                              int64_t registers_per_thread,
+                              int64_t shared_bytes_per_block) {
+  int64_t blocks = std::min(kMostThreads / threads,
+                            kRegisters / (threads * registers_per_thread));
+  if (shared_bytes_per_block > 0) {
+    blocks = std::min(
+        blocks, model.shared_bytes_per_multiprocessor / shared_bytes_per_block);
+  }
+  return static_cast<double>(std::max<int64_t>(blocks, 1) * threads / 32);
+}
+
+double TurnsNanoseconds(const GpuModel& model, const PermutationWords& words,
+                        const Turns& turns) {
+  AccessCounts counts;
+  for (uint64_t sample = 0; sample < kSamples; ++sample) {
+    // Scattered, and the same for every plan: multiples of the golden ratio.
+    const uint64_t scattered = sample * 0x9E3779B97F4A7C15u >> 16;
+    const auto number = static_cast<int64_t>(
+        scattered % static_cast<uint64_t>(turns.tile_count));
+    const auto [load_base, store_base] = turns.base(number);
+    counts += turns.accesses.Count(load_base, store_base);
+  }
+  const double turn_count = std::max(
+      1.0, static_cast<double>(turns.tile_count) / model.multiprocessor_count);
+  const double ns =
+      TurnCycles(model, turns.shape, counts) * turn_count / model.clock_ghz;
+  return std::max(model.launch_ns + ns, CopyNanoseconds(model, words));
 }
 
 ReferenceTask ReferenceTaskOf(const PermutationWords& words) {

@@ -1,8 +1,11 @@
 // A permutation as its kernels see it: words instead of elements.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
 
+#include "core/backend/cuda/cycle_model.h"
 #include "core/backend/cuda/gpu_model.h"
 #include "core/backend/cuda/kernel/permutation_tasks.h"
 #include "core/backend/kernel.h"
@@ -36,10 +39,27 @@ struct PermutationWords {
 PermutationWords WordsOf(const PermutationProblem& problem,
                          const PermutationOperands& operands);
 
-/// Time to read runs of `run_in` words and write runs of `run_out`, with a copy
-/// at the model's speed as the limit.
-double MoveNanoseconds(const GpuModel& model, const PermutationWords& words,
-                       double run_in, double run_out);
+/// Time to read and write every word once, in whole lines.
+double CopyNanoseconds(const GpuModel& model, const PermutationWords& words);
+
+/// How a kernel goes about a permutation, for the cycle model.
+struct Turns {
+  TileAccesses accesses;  // of one turn: a whole tile
+  KernelShape shape;
+  int64_t tile_count = 1;
+  /// The first words of the `number`-th tile in a and d.
+  std::function<std::array<int64_t, 2>(int64_t number)> base;
+};
+
+/// Warps of `threads` threads a block that a multiprocessor holds at a time.
+double WarpsPerMultiprocessor(const GpuModel& model, int64_t threads,
+                              int64_t registers_per_thread,
+                              int64_t shared_bytes_per_block);
+
+/// Time that the cycle model gives, from ten tiles that are always the same; at
+/// least that of a copy.
+double TurnsNanoseconds(const GpuModel& model, const PermutationWords& words,
+                        const Turns& turns);
 
 /// For the kernel that takes every permutation.
 ReferenceTask ReferenceTaskOf(const PermutationWords& words);

@@ -144,7 +144,7 @@ class CudaReduction : public ReductionKernel {
     return model_.launch_ns +
            (kept * reduced * each +
             2 * kept * static_cast<double>(SizeOf(problem.type_d))) /
-               model_.copy_bytes_per_ns;
+               model_.copy_bytes_per_ns();
   }
 
  private:

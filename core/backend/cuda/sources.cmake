@@ -6,6 +6,7 @@ set(TENSORD_CUDA_HOST_SOURCES
   cuda_memory.cc
   cuda_module.cc
   cuda_stream.cc
+  cycle_model.cc
   elementwise_kernels.cc
   permutation_packed.cc
   permutation_reference.cc

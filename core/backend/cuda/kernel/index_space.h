@@ -54,6 +54,19 @@ struct IndexSpace {
     count *= static_cast<uint32_t>(extent);
   }
 
+  /// The offsets of the `index`-th element; device code has faster ways.
+  std::array<int64_t, operand_count> At(int64_t index) const {
+    std::array<int64_t, operand_count> offsets = {};
+    for (int m = 0; m < mode_count; ++m) {
+      const int64_t extent = modes[m].extent.divisor;
+      for (int i = 0; i < operand_count; ++i) {
+        offsets[i] += index % extent * modes[m].strides[i];
+      }
+      index /= extent;
+    }
+    return offsets;
+  }
+
   int mode_count = 0;
   uint32_t count = 1;  // product of the extents
   Mode modes[kMaxModes];

@@ -16,13 +16,6 @@ struct Place {
   uint32_t part[2] = {};  // along the split modes
 };
 
-/// The word of shared memory for the `index`-th in a's order. Lanes step
-/// through the tile by any power of two, or by odd strides: folding the index
-/// on itself puts either into different banks.
-__device__ __forceinline__ uint32_t SlotOf(uint32_t index) {
-  return index ^ (index >> 5 & 31u) ^ (index >> 10 & 31u);
-}
-
 template <bool kSplits, bool kOfA>
 __device__ __forceinline__ Place PlaceOf(const PackedTask& task,
                                          uint32_t index) {
@@ -42,7 +35,7 @@ __device__ __forceinline__ Place PlaceOf(const PackedTask& task,
     if (kSplits && mode.split == 1) place.part[1] = at;
     index = rest;
   }
-  place.slot = SlotOf(in_a_order);
+  place.slot = PackedSlot(in_a_order);
   return place;
 }
 

@@ -54,6 +54,9 @@ cudaError_t QueueReference(const ReferenceTask& task, cudaStream_t stream);
 
 /// Neighbouring threads take neighbours in d, some words each.
 struct TiledCopyTask {
+  static constexpr uint32_t kThreads = 256;  // of a block
+  static constexpr uint32_t kWordsPerThread = 4;
+
   MoveTask move;
   IndexSpace<2> modes;
 };
@@ -62,6 +65,8 @@ cudaError_t QueueTiledCopy(const TiledCopyTask& task, cudaStream_t stream);
 /// Square tiles of a's fastest mode by d's fastest mode, turned in shared
 /// memory.
 struct TiledTask {
+  static constexpr uint32_t kThreads = 256;  // of a block
+
   MoveTask move;
   /// Elements of one or two bytes that are turned within 4-byte words: 4 or 2;
   /// otherwise 1. Needs unit strides along both modes, and all else divisible.
@@ -80,6 +85,14 @@ struct TiledTask {
 /// Elements along the side of a tile.
 int TileSide(int word_bytes, int elements_per_word);
 cudaError_t QueueTiled(const TiledTask& task, cudaStream_t stream);
+
+/// The word of shared memory that holds the `index`-th of a tile in a's order.
+/// Lanes step through a tile by powers of two or by odd strides: folding the
+/// index on itself puts either into different banks. It stays within the same
+/// 1024 words.
+constexpr uint32_t PackedSlot(uint32_t index) {
+  return index ^ (index >> 5 & 31u) ^ (index >> 10 & 31u);
+}
 
 /// Tiles of any modes, held in shared memory in a's order.
 struct PackedTask {

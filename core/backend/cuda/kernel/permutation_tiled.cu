@@ -8,7 +8,7 @@
 namespace tensord::core::cuda {
 namespace {
 
-constexpr uint32_t kThreads = 256;
+constexpr uint32_t kThreads = TiledTask::kThreads;
 
 /// Words along the side of a tile.
 template <typename Word, int kPerWord>

@@ -8,9 +8,9 @@
 namespace tensord::core::cuda {
 namespace {
 
-constexpr uint32_t kThreads = 256;
+constexpr uint32_t kThreads = TiledCopyTask::kThreads;
 // Reads of a thread that are under way at once.
-constexpr uint32_t kWordsPerThread = 4;
+constexpr uint32_t kWordsPerThread = TiledCopyTask::kWordsPerThread;
 
 template <typename Word, bool kMoves>
 __global__ void __launch_bounds__(kThreads)
