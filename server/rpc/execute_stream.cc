@@ -79,8 +79,8 @@ Task<absl::Status> ComputeService::Answer(
       *response.mutable_error() = ToProto(executed.status());
     }
     // Those that began are waited for also when the client is gone.
-    const bool more = std::ssize(stream.operations) > 1 &&
-                      stream.operations[1].await_ready();
+    const bool more =
+        std::ssize(stream.operations) > 1 && stream.operations[1].await_ready();
     if (connected) connected = co_await out.Write(response, more);
     if (!connected && executed.ok()) DropOutput(*executed);
     stream.operations.pop_front();

@@ -6,6 +6,7 @@
 #include "core/base/status.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/on_device.h"
+#include "server/session/contents.h"
 #include "server/session/operation.h"
 
 namespace tensord::rpc {
@@ -138,6 +139,9 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
     if (!asked.ok()) co_return asked.status();
     desc = *std::move(asked);
   }
+  if (!request.session().empty() && request.session() != session->name()) {
+    co_return co_await CopyAcross(call, request, *found, std::move(desc));
+  }
   const auto copy = session->Add(request.tensor_id(), std::move(desc));
   if (!copy.ok()) co_return copy.status();
   // A copy is a permutation that leaves every mode in its place.
@@ -173,6 +177,62 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
   }
   v1::CopyTensorResponse response;
   *response.mutable_tensor() = ToProto(**copy);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::CopyAcross(
+    Call& call, const v1::CopyTensorRequest& request, Found source,
+    core::TensorDesc desc) {
+  if (desc.layout != source.tensor->desc().layout) {
+    co_return core::InvalidArgument(
+        "LAYOUT_DIFFERS", "the copy of ", source.tensor->name(),
+        " in another session has another layout, wanted the source's own");
+  }
+  const auto target = context_.sessions.Find(request.session());
+  if (!target.ok()) co_return target.status();
+  const server::SessionUse use(*target);
+  const absl::Status healthy = (*target)->device().health();
+  if (!healthy.ok()) co_return healthy;
+  const auto added = (*target)->Add(request.tensor_id(), std::move(desc));
+  if (!added.ok()) co_return added.status();
+  server::StoredTensor& copy = **added;
+
+  // It takes its turn among the operations of the source's session.
+  using WriteResult = server::StoredTensor::WriteResult;
+  absl::ReleasableMutexLock order(&source.session->order());
+  absl::Status status = source.tensor->BeginRead();
+  if (!status.ok()) {
+    order.Release();
+  } else {
+    // Nobody else has seen the copy: announcing a write cannot fail.
+    const absl::Status announced = copy.BeginWrite();
+    auto written = WriteResult::kUntouched;
+    auto run = [&](core::Stream&) -> absl::Status {
+      TENSORD_RETURN_IF_ERROR(source.tensor->CheckReady());
+      TENSORD_RETURN_IF_ERROR(copy.Allocate());
+      copy.StartWrite();
+      const absl::Status copied = server::CopyContents(
+          source.tensor, source.session->device(), copy, (*target)->device());
+      written = copied.ok() ? WriteResult::kWritten : WriteResult::kFailed;
+      return copied;
+    };
+    if (announced.ok()) {
+      status = co_await OnDevice(call, source.session->device().worker(),
+                                 source.session->number(), run, &order);
+      copy.EndWrite(written);
+    } else {
+      order.Release();
+      status = announced;
+    }
+    source.tensor->EndRead();
+  }
+  context_.statistics.CountOperation("copy", NameOf(status.code()));
+  if (!status.ok()) {
+    (*target)->Remove(copy);
+    co_return status;
+  }
+  v1::CopyTensorResponse response;
+  *response.mutable_tensor() = ToProto(copy);
   co_return response;
 }
 

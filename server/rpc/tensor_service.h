@@ -50,6 +50,10 @@ class TensorService {
       Call& call, const v1::DeleteTensorRequest& request);
   Task<absl::StatusOr<v1::CopyTensorResponse>> Copy(
       Call& call, const v1::CopyTensorRequest& request);
+  /// Copy() from one session to another.
+  Task<absl::StatusOr<v1::CopyTensorResponse>> CopyAcross(
+      Call& call, const v1::CopyTensorRequest& request, Found source,
+      core::TensorDesc desc);
 
   /// Waits for what the session had queued when the call came.
   Task<absl::Status> AwaitQueued(Call& call, const server::Session& session);

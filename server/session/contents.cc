@@ -6,6 +6,12 @@
 #include "core/base/status.h"
 
 namespace tensord::server {
+namespace {
+
+// Of a copy between devices, in host memory at a time.
+constexpr int64_t kPieceBytes = int64_t{8} << 20;
+
+}  // namespace
 
 absl::StatusOr<ContentsWriter> ContentsWriter::Open(StoredTensor& tensor,
                                                     Device& device) {
@@ -71,6 +77,25 @@ absl::StatusOr<ContentsReader::Piece> ContentsReader::Read(int64_t offset,
   TENSORD_RETURN_IF_ERROR(stream_->CopyToHost(owner->data(), from, bytes));
   TENSORD_RETURN_IF_ERROR(stream_->Synchronize());
   return Piece{{owner->data(), static_cast<size_t>(bytes)}, owner};
+}
+
+absl::Status CopyContents(const std::shared_ptr<const StoredTensor>& from,
+                          Device& from_device, const StoredTensor& to,
+                          Device& to_device) {
+  TENSORD_ASSIGN_OR_RETURN(ContentsReader reader,
+                           ContentsReader::Open(from, from_device));
+  TENSORD_ASSIGN_OR_RETURN(const std::unique_ptr<core::Stream> stream,
+                           to_device.CreateStream());
+  const int64_t all = from->desc().span_bytes();
+  for (int64_t at = 0; at < all; at += kPieceBytes) {
+    const int64_t bytes = std::min(kPieceBytes, all - at);
+    TENSORD_ASSIGN_OR_RETURN(const ContentsReader::Piece piece,
+                             reader.Read(at, bytes));
+    TENSORD_RETURN_IF_ERROR(
+        stream->CopyToDevice(to.first() + at, piece.bytes.data(), bytes));
+    TENSORD_RETURN_IF_ERROR(stream->Synchronize());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tensord::server

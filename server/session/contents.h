@@ -76,4 +76,14 @@ class ContentsReader {
   std::unique_ptr<core::Stream> stream_;  // null when the host reads itself
 };
 
+/// Copies the contents of `from` to `to`, which has the same layout and may be
+/// on another device: then they pass through the host in pieces.
+///
+/// Requires  both are allocated; nobody else writes either.
+/// Errors    RESOURCE_EXHAUSTED: no staging memory. UNAVAILABLE: a device is
+///           lost. INTERNAL.
+absl::Status CopyContents(const std::shared_ptr<const StoredTensor>& from,
+                          Device& from_device, const StoredTensor& to,
+                          Device& to_device);
+
 }  // namespace tensord::server

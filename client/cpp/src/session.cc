@@ -197,6 +197,7 @@ absl::StatusOr<RemoteTensor> Session::Copy(const RemoteTensor& source,
   Channels& channels = connection_->channels();
   v1::CopyTensorRequest request;
   request.set_source(source.name());
+  request.set_session(name());
   request.set_tensor_id(options.name);
   if (options.layout.has_value()) {
     *request.mutable_layout() = ToProto(*options.layout);

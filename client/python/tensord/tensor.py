@@ -128,24 +128,31 @@ class RemoteTensor:
         self.session._transfers.upload(self.full_name, data, timeout, empty=empty)
 
     def copy(
-        self, name: str | None = None, timeout: float | None = None
+        self,
+        name: str | None = None,
+        timeout: float | None = None,
+        session: Session | None = None,
     ) -> RemoteTensor:
         """Copies the tensor on the server.
 
         Args:
             name: Name of the copy; None lets the server choose.
             timeout: Deadline in seconds; None for the default.
+            session: Session that gets the copy, perhaps on another device of
+                the same server; None for the tensor's own.
 
         Raises:
             AlreadyExists: The name is taken.
             ResourceExhausted: There is no memory for it.
         """
         request = tensor_pb2.CopyTensorRequest(
-            source=self.full_name,
-            tensor_id=name or "",
-            layout=packed_layout(self.shape),
+            source=self.full_name, tensor_id=name or ""
         )
-        session = self.session
+        if session is None or session is self.session:
+            session = self.session
+            request.layout.CopyFrom(packed_layout(self.shape))
+        else:  # as it is
+            request.session = session.name
         response = session._call_allocating(
             session._connection.tensor.CopyTensor, request, timeout
         )

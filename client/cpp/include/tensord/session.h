@@ -144,6 +144,8 @@ class Session {
   absl::StatusOr<TensorInfo> Describe(const RemoteTensor& tensor) const;
   absl::StatusOr<std::vector<TensorInfo>> List() const;
   absl::Status Delete(RemoteTensor tensor);
+  /// A copy in this session of a tensor of it or of another session with the
+  /// same server, whatever their devices.
   absl::StatusOr<RemoteTensor> Copy(const RemoteTensor& source,
                                     const CopyOptions& options = {});
 
