@@ -378,6 +378,50 @@ TEST_F(RpcConformance, DescribeAndDeleteTensorNeedATensor) {
               FailsWith(grpc::NOT_FOUND, "TENSOR_NOT_FOUND"));
 }
 
+TEST_F(RpcConformance, CopyTensorCopiesToAnotherSession) {
+  const std::string source = Filled({3, 2});
+  // The last device: another one where there are several.
+  v1::OpenSessionRequest open;
+  open.set_device(server_.engine().devices().back()->info().name);
+  v1::OpenSessionResponse opened;
+  ASSERT_THAT(Open(open, &opened), IsOk());
+  v1::CopyTensorRequest request;
+  request.set_source(source);
+  request.set_session(opened.session().name());
+  request.set_tensor_id("copy");
+  v1::CopyTensorResponse response;
+  const auto copy = [&] {
+    return Unary(&v1::TensorService::Stub::CopyTensor, *tensors_, request,
+                 &response);
+  };
+  ASSERT_THAT(copy(), IsOk());
+  EXPECT_EQ(response.tensor().name(),
+            opened.session().name() + "/tensors/copy");
+  EXPECT_EQ(response.tensor().state(), v1::TENSOR_STATE_READY);
+  EXPECT_EQ(Values(response.tensor().name()),
+            (std::vector<float>{0, 1, 2, 3, 4, 5}));
+
+  EXPECT_THAT(copy(), FailsWith(grpc::ALREADY_EXISTS, "TENSOR_ALREADY_EXISTS"));
+  request.set_tensor_id("");
+  request.mutable_layout()->mutable_extents()->Add(3);
+  request.mutable_layout()->mutable_extents()->Add(2);
+  request.mutable_layout()->set_order(v1::ORDER_LAST_MODE_FASTEST);
+  EXPECT_THAT(copy(), FailsWith(grpc::INVALID_ARGUMENT, "LAYOUT_DIFFERS"));
+  request.clear_layout();
+  request.set_session("sessions/none");
+  EXPECT_THAT(copy(), FailsWith(grpc::NOT_FOUND, "SESSION_NOT_FOUND"));
+  request.set_session(opened.session().name());
+  v1::Tensor empty;
+  ASSERT_THAT(Create(CreateRequest({2}), &empty), IsOk());
+  request.set_source(empty.name());
+  EXPECT_THAT(copy(), FailsWith(grpc::FAILED_PRECONDITION, "TENSOR_NOT_READY"));
+  const int64_t held =
+      server_.engine().devices().back()->memory_statistics().used_bytes;
+  ASSERT_THAT(Close(opened.session().name()), IsOk());
+  EXPECT_EQ(server_.engine().devices().back()->memory_statistics().used_bytes,
+            held - 6 * static_cast<int64_t>(sizeof(float)));
+}
+
 TEST_F(RpcConformance, CopyTensorCopiesIntoTheLayoutAskedFor) {
   v1::CopyTensorRequest request;
   request.set_source(Filled({2, 3}));

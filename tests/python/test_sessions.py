@@ -80,6 +80,15 @@ def test_copies_are_independent(session):
     np.testing.assert_array_equal(copied.numpy(), np.zeros(3))
 
 
+def test_copies_go_to_other_sessions(session, address):
+    array = np.arange(12.0).reshape(3, 4)
+    with tensord.connect(address) as other:
+        copied = session.upload(array).copy(session=other)
+        assert copied.full_name.startswith(other.name)
+        np.testing.assert_array_equal(copied.numpy(), array)
+        np.testing.assert_array_equal(other.einsum("ij->ji", copied).numpy(), array.T)
+
+
 def test_unnamed_tensors_leave_with_their_last_reference(session):
     tensor = session.upload(np.ones(5))
     full_name = tensor.full_name

@@ -5,7 +5,6 @@
 #include "cuda_runtime.h"
 #include "tests/simt/device_limits.h"
 #include "tests/simt/grid_runner.h"
-#include "tests/simt/kernel_parameters.h"
 #include "tests/simt/node.h"
 #include "tests/simt/report.h"
 
@@ -32,27 +31,19 @@ size_t SharedMemoryLimit(const Node& node, int device, const void* kernel) {
                                  : found->second);
 }
 
-cudaError_t Fail(const Violation& violation) {
-  Report(violation.text);
-  return violation.error;
-}
-
-std::function<cudaError_t()> FailLater(Violation violation) {
-  return [violation = std::move(violation)] { return Fail(violation); };
-}
-
 /// What an operation does to run a grid.
 std::function<cudaError_t()> RunLater(std::shared_ptr<GridLaunch> launch) {
   return [launch = std::move(launch)] {
     const std::optional<Violation> violation = RunGrid(*launch);
-    return violation.has_value() ? Fail(*violation) : cudaSuccess;
+    if (!violation.has_value()) return cudaSuccess;
+    Report(violation->text);
+    return violation->error;
   };
 }
 
 }  // namespace
 
 cudaError_t QueueLaunch(const cudaLaunchConfig_t& config, const void* kernel,
-                        std::span<const KernelParameter> parameters,
                         std::function<void()> thread) {
   return StreamCall(config.stream, [&](Node& node, const StreamPtr& stream) {
     if (stream->device != CurrentDevice()) {
@@ -78,9 +69,6 @@ cudaError_t QueueLaunch(const cudaLaunchConfig_t& config, const void* kernel,
     auto operation = std::make_unique<Operation>();
     operation->devices = SetOf(stream->device) | node.peers[stream->device];
     operation->run = RunLater(std::move(launch));
-    if (const auto text = FindHostAddress(parameters, node.memory)) {
-      operation->run = FailLater({*text, cudaErrorIllegalAddress});
-    }
     return node.Queue(CallKind::kLaunch, stream, std::move(operation));
   });
 }

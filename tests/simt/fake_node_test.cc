@@ -257,24 +257,6 @@ TEST_F(FakeNodeTest, MuchSharedMemoryMustBeAskedFor) {
   EXPECT_EQ(launch(kMost), cudaErrorInvalidValue);
 }
 
-TEST_F(FakeNodeTest, HostAddressesDoNotReachAKernel) {
-  const std::vector<int> pageable = {1};
-  const Staging pinned({1});
-  const auto run = [](const int* from) {
-    const DeviceArray<int> to(1);
-    const CopyOneOperands operands{.from = from, .to = to.data()};
-    EXPECT_EQ(Launch(&CopyOneOf, {1, 1}, operands), cudaSuccess);
-    return cudaDeviceSynchronize();
-  };
-  simt::ReportCapture capture;
-  EXPECT_EQ(run(pinned.data()), cudaSuccess);
-  EXPECT_THAT(capture.Take(), IsEmpty());
-  EXPECT_EQ(run(pageable.data()), cudaErrorIllegalAddress);
-  EXPECT_THAT(capture.Take(),
-              ElementsAre(HasSubstr("parameter 0 of a kernel holds, at byte 8, "
-                                    "the address of host memory")));
-}
-
 TEST_F(FakeNodeTest, OccupancyFollowsThreadsAndSharedMemory) {
   const auto blocks = [](int threads, size_t shared_bytes) {
     int count = -1;

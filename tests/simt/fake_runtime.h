@@ -8,8 +8,8 @@
 // or written while a copy still needs it, show as wrong values. Builds with
 // AddressSanitizer also find host code that touches device memory, and kernels
 // that touch memory of a device they have no access to; builds with
-// ThreadSanitizer find whatever streams, events and waits leave unordered. A
-// launch whose parameters hold addresses of pageable memory is reported.
+// ThreadSanitizer find whatever streams, events and waits leave unordered.
+// Nobody finds a kernel that reads pageable host memory, which no device can.
 //
 // Stricter than CUDA: copies from and to pageable memory are as asynchronous as
 // others; cudaFreeHost() does not wait; launches take no attributes; a host

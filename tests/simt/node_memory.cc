@@ -109,19 +109,6 @@ NodeMemory::Range NodeMemory::Locate(const void* memory, size_t bytes) const {
   return {overlaps ? Place::kNowhere : Place::kHost, -1};
 }
 
-bool NodeMemory::IsForDevices(const void* memory) const {
-  const uintptr_t address = AddressOf(memory);
-  const auto device = on_devices_.upper_bound(address);
-  if (device != on_devices_.begin()) {
-    const auto& [begin, allocation] = *std::prev(device);
-    if (address <= begin + allocation.bytes) return true;
-  }
-  const auto host = on_host_.upper_bound(address);
-  if (host == on_host_.begin()) return false;
-  const auto& [begin, bytes] = *std::prev(host);
-  return address <= begin + bytes;
-}
-
 int64_t NodeMemory::host_bytes_in_use() const {
   int64_t sum = 0;
   for (const auto& [address, bytes] : on_host_) {

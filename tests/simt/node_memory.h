@@ -49,9 +49,6 @@ class NodeMemory {
   };
   Range Locate(const void* memory, size_t bytes) const;
 
-  /// Whether an address is of device or pinned memory, or right behind it.
-  bool IsForDevices(const void* memory) const;
-
   int64_t device_bytes_in_use(int device) const { return in_use_[device]; }
   int64_t device_bytes() const { return bytes_per_device_; }
   int64_t host_bytes_in_use() const;

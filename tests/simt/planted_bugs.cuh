@@ -4,8 +4,6 @@
 #include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
 
-#include <cstdint>
-
 #include "simt_shared_memory.h"
 
 namespace tensord::test {
@@ -113,15 +111,6 @@ inline __global__ void CopySharedMemory(int* to) {
 
 inline __global__ void CopyOne(const int* from, int* to) {
   to[blockIdx.x] = from[blockIdx.x];
-}
-
-struct CopyOneOperands {
-  int64_t unused;
-  const int* from;
-  int* to;
-};
-inline __global__ void CopyOneOf(const __grid_constant__ CopyOneOperands all) {
-  *all.to = *all.from;
 }
 
 /// Every block adds one; not in one step.

@@ -1,14 +1,14 @@
 // What AddressSanitizer and ThreadSanitizer are told; nothing in other builds.
 //
 // ThreadSanitizer sees each GPU thread and each stream as a thread of its own,
-// and only what these functions order as ordered. To that end the files of this
-// folder are compiled without instrumentation, with TENSORD_SIMT_TSAN defined
-// in builds with -fsanitize=thread.
+// and only what these functions order as ordered. To that end, and to be quick,
+// the files of this folder are compiled without instrumentation, and know the
+// kind of build from TENSORD_SIMT_ASAN and TENSORD_SIMT_TSAN.
 #pragma once
 
 #include <cstddef>
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TENSORD_SIMT_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -30,7 +30,7 @@ namespace tensord::simt {
 
 namespace asan {
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef TENSORD_SIMT_ASAN
 inline constexpr bool kIsOn = true;
 inline void Poison(const void* memory, size_t bytes) {
   __asan_poison_memory_region(memory, bytes);

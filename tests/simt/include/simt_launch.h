@@ -1,9 +1,7 @@
 // How kernels are launched.
 #pragma once
 
-#include <array>
 #include <functional>
-#include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -12,18 +10,10 @@
 
 namespace tensord::simt {
 
-struct KernelParameter {
-  const void* data;
-  size_t bytes;
-  size_t alignment;
-};
-
-/// Queues a grid in which every thread calls `thread`. The parameters are those
-/// that it will hand to `kernel`.
+/// Queues a grid in which every thread calls `thread`.
 ///
 /// Errors  as a launch of `kernel` with this configuration gives.
 cudaError_t QueueLaunch(const cudaLaunchConfig_t& config, const void* kernel,
-                        std::span<const KernelParameter> parameters,
                         std::function<void()> thread);
 
 }  // namespace tensord::simt
@@ -39,13 +29,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config,
   if (config == nullptr || kernel == nullptr) return cudaErrorInvalidValue;
   const std::tuple<ExpTypes...> parameters(
       static_cast<ExpTypes>(std::forward<ActTypes>(args))...);
-  const auto listed = std::apply(
-      [](const auto&... values) {
-        return std::array<::tensord::simt::KernelParameter, sizeof...(values)>{
-            {{&values, sizeof(values), alignof(decltype(values))}...}};
-      },
-      parameters);
   return ::tensord::simt::QueueLaunch(
-      *config, reinterpret_cast<const void*>(kernel), listed,
+      *config, reinterpret_cast<const void*>(kernel),
       [kernel, parameters] { std::apply(kernel, parameters); });
 }

@@ -5,8 +5,9 @@
 //         is no power of two up to 32.
 #pragma once
 
+#include <bit>
 #include <cstdint>
-#include <cstring>
+#include <type_traits>
 
 #include "simt_threads.h"
 
@@ -25,12 +26,10 @@ int LaneOfWidth(int width, Location where);
 
 template <typename T>
 T Exchange(unsigned mask, T value, int source_lane, Location where) {
-  static_assert(sizeof(T) <= sizeof(uint64_t));
-  uint64_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(T));
-  bits = WarpCollective(Collective::kExchange, mask, bits, source_lane, where);
-  std::memcpy(&value, &bits, sizeof(T));
-  return value;
+  using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  return std::bit_cast<T>(static_cast<Bits>(
+      WarpCollective(Collective::kExchange, mask, std::bit_cast<Bits>(value),
+                     source_lane, where)));
 }
 
 template <typename T>

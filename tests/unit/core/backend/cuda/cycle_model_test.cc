@@ -1,0 +1,105 @@
+#include "core/backend/cuda/cycle_model.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace tensord::core::cuda {
+namespace {
+
+std::vector<int64_t> Every(int64_t count, int64_t step = 1) {
+  std::vector<int64_t> words(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) words[static_cast<size_t>(i)] = i * step;
+  return words;
+}
+
+// B3.5
+TEST(CycleParametersTest, AreThoseOfThePaper) {
+  EXPECT_EQ(CyclesOf(3), (CycleParameters{14, 358, 11, 50}));
+  EXPECT_EQ(CyclesOf(5), (CycleParameters{2.5, 385, 1, 220}));
+  EXPECT_EQ(CyclesOf(6), (CycleParameters{2.8, 485, 1, 260}));
+}
+
+TEST(CycleParametersTest, LaterArchitecturesTakeThoseOfTheLastKnownOne) {
+  EXPECT_EQ(CyclesOf(7), CyclesOf(6));
+  EXPECT_EQ(CyclesOf(12), CyclesOf(9));
+}
+
+TEST(TileAccessesTest, AlignedRunTakesOneTransactionAWarp) {
+  const TileAccesses tile(Every(1024), 4, Every(1024), 4);
+  const AccessCounts counts = tile.Count(0, 0);
+  EXPECT_EQ(counts.load_requests, 32);
+  EXPECT_EQ(counts.load_transactions, 32);
+  EXPECT_EQ(counts.store_requests, 32);
+  EXPECT_EQ(counts.store_transactions, 32);
+  EXPECT_EQ(counts.full_lines, 128);
+  EXPECT_EQ(counts.partial_lines, 0);
+}
+
+TEST(TileAccessesTest, ShiftedRunTakesTwoAndLeavesLinesIncomplete) {
+  const TileAccesses tile(Every(1024), 4, Every(1024), 4);
+  const AccessCounts counts = tile.Count(1, 1);
+  EXPECT_EQ(counts.load_transactions, 64);
+  EXPECT_EQ(counts.store_transactions, 64);
+  EXPECT_EQ(counts.full_lines, 127);
+  EXPECT_EQ(counts.partial_lines, 2);
+}
+
+TEST(TileAccessesTest, StridedWordsTakeATransactionEach) {
+  const TileAccesses tile(Every(64, 32), 4, Every(64, 8), 4);
+  const AccessCounts counts = tile.Count(0, 0);
+  EXPECT_EQ(counts.load_transactions, 64);
+  // Eight words of a warp lie in 128 bytes.
+  EXPECT_EQ(counts.store_transactions, 16);
+  EXPECT_EQ(counts.full_lines, 0);
+  EXPECT_EQ(counts.partial_lines, 64);
+}
+
+TEST(TileAccessesTest, LinesAreThoseOfTheTileNotOfAWarp) {
+  // Two warps write the halves of every line.
+  std::vector<int64_t> stores;
+  for (int64_t half = 0; half < 2; ++half) {
+    for (int64_t i = 0; i < 32; ++i) {
+      stores.push_back(i / 4 * 8 + half * 4 + i % 4);
+    }
+  }
+  const TileAccesses tile(Every(64), 4, stores, 4);
+  const AccessCounts counts = tile.Count(0, 0);
+  EXPECT_EQ(counts.full_lines, 8);
+  EXPECT_EQ(counts.partial_lines, 0);
+}
+
+struct Golden {
+  GpuModel model;
+  KernelShape kernel;
+  AccessCounts accesses;
+  double cycles;
+};
+
+// B3.4: worked out from the paper's equations apart from the product.
+TEST(TurnCyclesTest, AreThoseOfThePapersEquations) {
+  const GpuModel kepler{.multiprocessor_count = 13,
+                        .memory_bytes_per_ns = 250,
+                        .clock_ghz = 0.732,
+                        .cycles = CyclesOf(3)};
+  const GpuModel pascal{.multiprocessor_count = 56,
+                        .memory_bytes_per_ns = 732,
+                        .clock_ghz = 1.328,
+                        .cycles = CyclesOf(6)};
+  const Golden cases[] = {
+      // Limited by the warps that there are.
+      {kepler, {8, 48, 4, 1}, {32, 32, 32, 32, 128, 0}, 615.3333333333333},
+      // By bandwidth, a quarter of the lines being written in part.
+      {kepler, {8, 48, 4, 1}, {32, 64, 32, 64, 96, 32}, 761.640576},
+      // By transactions, a lane each.
+      {pascal, {8, 64, 4, 2}, {32, 1024, 32, 32, 128, 0}, 11428.436598907105},
+      // By a lone block.
+      {pascal, {4, 4, 1, 1}, {4, 4, 4, 4, 16, 0}, 1232.0}};
+  for (const Golden& golden : cases) {
+    EXPECT_DOUBLE_EQ(TurnCycles(golden.model, golden.kernel, golden.accesses),
+                     golden.cycles);
+  }
+}
+
+}  // namespace
+}  // namespace tensord::core::cuda

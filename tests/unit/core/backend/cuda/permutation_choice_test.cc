@@ -1,0 +1,94 @@
+// Which permutation kernel is chosen on an H200, by the cycle model alone.
+#include <gtest/gtest.h>
+
+#include "core/backend/cuda/cuda_backend.h"
+#include "core/plan/planner.h"
+#include "tests/simt/fake_runtime.h"
+
+namespace tensord::core {
+namespace {
+
+class PermutationChoiceTest : public ::testing::Test {
+ protected:
+  PermutationChoiceTest() {
+    simt::ResetNode(
+        {.memory_bytes = int64_t{1} << 30, .multiprocessor_count = 132});
+    backend_ = CreateCudaBackend(0).value();
+  }
+
+  /// A packed tensor of `extents`, permuted so that d's i-th mode is a's
+  /// order[i]-th.
+  static PermutationProblem Problem(ElementType type,
+                                    std::vector<int64_t> extents,
+                                    std::vector<size_t> order) {
+    std::vector<int64_t> strides_a(extents.size());
+    int64_t stride = 1;
+    for (size_t i = 0; i < extents.size(); ++i) {
+      strides_a[i] = stride;
+      stride *= extents[i];
+    }
+    PermutationProblem problem{.type_a = type, .type_d = type};
+    stride = 1;
+    for (const size_t i : order) {
+      problem.modes.push_back({extents[i], {strides_a[i], stride}});
+      stride *= extents[i];
+    }
+    problem.modes = Canonical(problem.modes, PermutationProblem::kD);
+    return problem;
+  }
+
+  std::string Choice(const PermutationProblem& problem) {
+    const auto plan = MakePlan(*backend_, {.problem = problem, .device = ""});
+    return plan.ok() ? std::string(plan->kernel_name())
+                     : plan.status().ToString();
+  }
+
+  std::unique_ptr<Backend> backend_;
+};
+
+constexpr auto kF32 = ElementType::kFloat32;
+
+// B2.1
+TEST_F(PermutationChoiceTest, IdentityIsACopy) {
+  EXPECT_EQ(Choice(Problem(kF32, {100, 200}, {0, 1})), "cuda.permute.trivial");
+}
+
+// B2.2
+TEST_F(PermutationChoiceTest, LongModesAreTiled) {
+  EXPECT_EQ(Choice(Problem(kF32, {4096, 4096}, {1, 0})), "cuda.permute.tiled");
+  EXPECT_EQ(Choice(Problem(ElementType::kFloat16, {512, 256, 512}, {2, 1, 0})),
+            "cuda.permute.tiled");
+}
+
+// B2.3
+TEST_F(PermutationChoiceTest, LongRowsThatStayAreCopied) {
+  EXPECT_EQ(Choice(Problem(kF32, {512, 256, 256}, {0, 2, 1})),
+            "cuda.permute.tiled_copy");
+}
+
+// B2.4
+TEST_F(PermutationChoiceTest, ShortModesArePacked) {
+  for (const std::vector<size_t>& order :
+       {std::vector<size_t>{7, 6, 5, 4, 3, 2, 1, 0},
+        std::vector<size_t>{2, 3, 0, 1, 6, 7, 4, 5}}) {
+    const std::string choice =
+        Choice(Problem(kF32, {5, 3, 2, 4, 35, 33, 37, 40}, order));
+    EXPECT_TRUE(choice == "cuda.permute.packed" ||
+                choice == "cuda.permute.packed_split")
+        << choice;
+  }
+}
+
+TEST_F(PermutationChoiceTest, PredictionsAreTheSameEveryTime) {
+  const PermutationProblem problem =
+      Problem(kF32, {31, 17, 40, 53}, {3, 0, 2, 1});
+  for (const auto& kernel : backend_->kernels().permutation) {
+    if (!kernel->Supports(problem).ok()) continue;
+    EXPECT_EQ(kernel->PredictNanoseconds(problem),
+              kernel->PredictNanoseconds(problem))
+        << kernel->name();
+  }
+}
+
+}  // namespace
+}  // namespace tensord::core
