@@ -11,20 +11,19 @@ namespace {
 
 ConformanceTarget Target(std::string name, simt::Order order,
                          uint32_t random_case_count) {
-  return {
-      .name = std::move(name),
-      .create =
-          [order](int worker_count) {
-            simt::ResetNode({.memory_bytes = int64_t{1} << 30});
-            simt::SetSchedule({.order = order, .worker_count = worker_count});
-            return core::CreateCudaBackend(0).value();
-          },
-      .random_case_count = random_case_count,
-      .copy =
-          [](void* to, const void* from, size_t bytes) {
-            ASSERT_EQ(cudaMemcpy(to, from, bytes, cudaMemcpyDefault),
-                      cudaSuccess);
-          }};
+  return {.name = std::move(name),
+          .create = [](int) { return core::CreateCudaBackend(0).value(); },
+          .set_up =
+              [order] {
+                simt::ResetNode({.memory_bytes = int64_t{1} << 30});
+                simt::SetSchedule({.order = order, .worker_count = 2});
+              },
+          .random_case_count = random_case_count,
+          .copy =
+              [](void* to, const void* from, size_t bytes) {
+                ASSERT_EQ(cudaMemcpy(to, from, bytes, cudaMemcpyDefault),
+                          cudaSuccess);
+              }};
 }
 
 INSTANTIATE_TEST_SUITE_P(

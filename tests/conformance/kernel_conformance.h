@@ -15,10 +15,18 @@ namespace tensord::test {
 /// One runner a test, on two threads so that loops are split on any machine.
 class KernelConformance : public ::testing::TestWithParam<ConformanceTarget> {
  protected:
+  KernelConformance() : runner_(SetUpTarget(GetParam()), 2) {}
+
   /// Reports runs, refusals and worst error of each kernel with the result.
   void TearDown() override;
 
-  KernelRunner runner_{GetParam(), 2};
+  KernelRunner runner_;
+
+ private:
+  static const ConformanceTarget& SetUpTarget(const ConformanceTarget& target) {
+    target.set_up();
+    return target;
+  }
 };
 
 inline std::string NameOf(

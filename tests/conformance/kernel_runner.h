@@ -20,6 +20,8 @@ namespace tensord::test {
 struct ConformanceTarget {
   std::string name;
   std::function<std::unique_ptr<core::Backend>(int thread_count)> create;
+  /// Called before a test creates its first backend.
+  std::function<void()> set_up = [] {};
   /// Kernels run on host memory: two cases of three get operands that end where
   /// the process may not read.
   bool uses_host_memory = false;

@@ -8,6 +8,7 @@
 using tensord::simt::ApiCall;
 using tensord::simt::CallKind;
 using tensord::simt::DeviceCall;
+using tensord::simt::Event;
 using tensord::simt::EventCall;
 using tensord::simt::Node;
 using tensord::simt::StreamPtr;
@@ -23,24 +24,24 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
       return cudaErrorInvalidValue;
     }
     const bool keeps_time = (flags & cudaEventDisableTiming) == 0;
-    auto made = std::make_unique<CUevent_st>(
-        CUevent_st{.device = device, .keeps_time = keeps_time});
-    *event = made.get();
-    node.events.insert(std::move(made));
+    *event = node.NewHandle<cudaEvent_t>();
+    node.events.push_back(std::make_unique<Event>(
+        Event{.handle = *event, .device = device, .keeps_time = keeps_time}));
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return EventCall(event, [=](Node& node, const CUevent_st&) {
-    std::erase_if(node.events,
-                  [event](const auto& known) { return known.get() == event; });
+  return EventCall(event, [=](Node& node, const Event&) {
+    std::erase_if(node.events, [event](const auto& known) {
+      return known->handle == event;
+    });
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return EventCall(event, [=](Node& node, CUevent_st& known) {
+  return EventCall(event, [=](Node& node, Event& known) {
     const StreamPtr found =
         node.streams.Find(stream, tensord::simt::CurrentDevice());
     if (found == nullptr || found->device != known.device) {
@@ -52,7 +53,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return EventCall(event, [](Node& node, const CUevent_st& known) {
+  return EventCall(event, [](Node& node, const Event& known) {
     const cudaError_t fault = node.faults.Count(CallKind::kSynchronization);
     const int device = known.device;
     if (fault != cudaSuccess) return node.Fail(device, fault);
@@ -64,7 +65,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return EventCall(event, [](Node& node, const CUevent_st& known) {
+  return EventCall(event, [](Node& node, const Event& known) {
     const int device = known.device;
     const std::shared_ptr<const tensord::simt::Mark> mark = known.mark;
     if (mark == nullptr) return cudaSuccess;
@@ -78,10 +79,10 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start,
                                  cudaEvent_t end) {
   return ApiCall([=](const Node& node) {
-    const CUevent_st* const from = node.FindEvent(start);
-    const CUevent_st* const to = node.FindEvent(end);
+    const Event* const from = node.FindEvent(start);
+    const Event* const to = node.FindEvent(end);
     if (ms == nullptr) return cudaErrorInvalidValue;
-    for (const CUevent_st* const event : {from, to}) {
+    for (const Event* const event : {from, to}) {
       if (event == nullptr || !event->keeps_time || event->mark == nullptr) {
         return cudaErrorInvalidResourceHandle;
       }

@@ -8,6 +8,7 @@ using tensord::simt::CallKind;
 using tensord::simt::DeviceCall;
 using tensord::simt::Node;
 using tensord::simt::Operation;
+using tensord::simt::Stream;
 using tensord::simt::StreamCall;
 using tensord::simt::StreamPtr;
 
@@ -21,9 +22,10 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* pStream,
       return cudaErrorInvalidValue;
     }
     const auto kind = flags == cudaStreamNonBlocking
-                          ? CUstream_st::Kind::kNonBlocking
-                          : CUstream_st::Kind::kBlocking;
-    *pStream = node.streams.Create(device, kind).get();
+                          ? Stream::Kind::kNonBlocking
+                          : Stream::Kind::kBlocking;
+    *pStream = node.NewHandle<cudaStream_t>();
+    node.streams.Create(*pStream, device, kind);
     return cudaSuccess;
   });
 }
@@ -57,7 +59,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
                                 unsigned int flags) {
   return StreamCall(stream, [=](Node& node, const StreamPtr& found) {
-    CUevent_st* const known = node.FindEvent(event);
+    const tensord::simt::Event* const known = node.FindEvent(event);
     if (known == nullptr) return cudaErrorInvalidResourceHandle;
     if (flags != 0) return cudaErrorInvalidValue;
     if (known->mark == nullptr) return cudaSuccess;  // never recorded

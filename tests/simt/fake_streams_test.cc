@@ -158,6 +158,14 @@ TEST_F(FakeStreamsTest, HandlesThatAreNoneAreRefused) {
   EXPECT_EQ(cudaEventSynchronize(event), cudaErrorInvalidResourceHandle);
 }
 
+TEST_F(FakeStreamsTest, HandlesOfAnEarlierNodeAreVoid) {
+  const TestStream stream;
+  simt::ResetNode();
+  const TestStream other;
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaStreamSynchronize(other), cudaSuccess);
+}
+
 TEST_F(FakeStreamsTest, AStreamIsUsedOnItsOwnDevice) {
   const TestStream stream;
   ASSERT_EQ(cudaSetDevice(1), cudaSuccess);

@@ -29,9 +29,9 @@ void Node::Reset(const NodeDesc& new_desc) {
   current_device = 0;
 }
 
-CUevent_st* Node::FindEvent(cudaEvent_t handle) const {
+Event* Node::FindEvent(cudaEvent_t handle) const {
   const auto found = std::ranges::find_if(
-      events, [handle](const auto& event) { return event.get() == handle; });
+      events, [handle](const auto& event) { return event->handle == handle; });
   return found == events.end() ? nullptr : found->get();
 }
 

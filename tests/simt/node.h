@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -18,14 +17,14 @@
 #include "tests/simt/simt.h"
 #include "tests/simt/streams.h"
 
-/// An event, under the name that CUDA gives it.
-struct CUevent_st {
+namespace tensord::simt {
+
+struct Event {
+  cudaEvent_t handle;
   int device;
   bool keeps_time;
-  std::shared_ptr<tensord::simt::Mark> mark;  // none before it is recorded
+  std::shared_ptr<Mark> mark;  // none before it is recorded
 };
-
-namespace tensord::simt {
 
 /// Every member but the lock is under the lock.
 struct Node {
@@ -36,7 +35,8 @@ struct Node {
   Streams streams{lock, memory};
   Faults faults;
   uint64_t launch_count = 0;
-  std::set<std::unique_ptr<CUevent_st>> events;
+  uintptr_t last_handle = 0x1000;
+  std::vector<std::unique_ptr<Event>> events;
   std::vector<DeviceSet> peers;  // (device) whose memory it may touch
   /// Shared memory that a kernel may have on a device beyond what all may.
   std::map<std::pair<int, const void*>, int> shared_memory_limits;
@@ -47,7 +47,14 @@ struct Node {
   bool IsDevice(int device) const {
     return device >= 0 && device < desc.device_count;
   }
-  CUevent_st* FindEvent(cudaEvent_t handle) const;
+  Event* FindEvent(cudaEvent_t handle) const;
+
+  /// A handle, of a stream or an event, that never was one before.
+  template <typename Handle>
+  Handle NewHandle() {
+    constexpr uintptr_t kDistance = 16;
+    return reinterpret_cast<Handle>(last_handle += kDistance);
+  }
 
   /// Queues a copy or a launch, as it is or as it is to fail.
   cudaError_t Queue(CallKind kind, const StreamPtr& stream,
@@ -111,7 +118,7 @@ cudaError_t StreamCall(cudaStream_t handle, const Body& body) {
 template <typename Body>
 cudaError_t EventCall(cudaEvent_t handle, const Body& body) {
   return ApiCall([&](Node& node) {
-    CUevent_st* const event = node.FindEvent(handle);
+    Event* const event = node.FindEvent(handle);
     if (event == nullptr) return cudaErrorInvalidResourceHandle;
     const cudaError_t error = node.streams.DeviceError(event->device);
     return error == cudaSuccess ? body(node, *event) : error;

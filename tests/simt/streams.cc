@@ -8,15 +8,6 @@
 
 #include "tests/simt/sanitizers.h"
 
-using tensord::simt::Operation;
-
-CUstream_st::CUstream_st(int device_number, Kind kind_of_stream)
-    : device(device_number),
-      kind(kind_of_stream),
-      tsan_fiber(tensord::simt::tsan::CreateFiber()) {}
-
-CUstream_st::~CUstream_st() { tensord::simt::tsan::DestroyFiber(tsan_fiber); }
-
 namespace tensord::simt {
 namespace {
 
@@ -47,6 +38,15 @@ std::shared_ptr<const Mark> ImpliedMark(const StreamPtr& stream) {
 
 }  // namespace
 
+Stream::Stream(cudaStream_t stream_handle, int device_number,
+               Kind kind_of_stream)
+    : handle(stream_handle),
+      device(device_number),
+      kind(kind_of_stream),
+      tsan_fiber(tsan::CreateFiber()) {}
+
+Stream::~Stream() { tsan::DestroyFiber(tsan_fiber); }
+
 bool Mark::is_passed() const { return stream->done_count >= number; }
 
 const void* Mark::sync() const {
@@ -65,7 +65,7 @@ void Streams::Reset(int device_count) {
   null_streams_.clear();
   errors_.assign(static_cast<size_t>(device_count), cudaSuccess);
   for (int device = 0; device < device_count; ++device) {
-    null_streams_.push_back(Create(device, CUstream_st::Kind::kNull));
+    null_streams_.push_back(Create(nullptr, device, Stream::Kind::kNull));
   }
 }
 
@@ -74,18 +74,15 @@ void Streams::SetOrder(Order order, uint64_t seed) {
   random_ = Random(seed);
 }
 
-StreamPtr Streams::Create(int device, CUstream_st::Kind kind) {
-  streams_.push_back(std::make_shared<CUstream_st>(device, kind));
+StreamPtr Streams::Create(cudaStream_t handle, int device, Stream::Kind kind) {
+  streams_.push_back(std::make_shared<Stream>(handle, device, kind));
   return streams_.back();
 }
 
 StreamPtr Streams::Find(cudaStream_t handle, int current_device) const {
   if (handle == nullptr) return null_streams_[current_device];
   for (const StreamPtr& stream : streams_) {
-    if (stream.get() == handle && !stream->is_destroyed &&
-        stream->kind != CUstream_st::Kind::kNull) {
-      return stream;
-    }
+    if (stream->handle == handle && !stream->is_destroyed) return stream;
   }
   return nullptr;
 }
@@ -94,7 +91,7 @@ void Streams::Destroy(const StreamPtr& stream) { stream->is_destroyed = true; }
 
 void Streams::Push(const StreamPtr& stream,
                    std::unique_ptr<Operation> operation) {
-  using Kind = CUstream_st::Kind;
+  using Kind = Stream::Kind;
   for (const StreamPtr& other : streams_) {
     const bool waits =
         (stream->kind == Kind::kNull && other->kind == Kind::kBlocking) ||
@@ -176,7 +173,7 @@ bool Streams::IsHostMemoryInUse(const void* memory, size_t bytes) const {
   });
 }
 
-bool Streams::CanRun(const CUstream_st& stream) const {
+bool Streams::CanRun(const Stream& stream) const {
   return stream.running == nullptr && !stream.queue.empty() &&
          std::ranges::all_of(stream.queue.front()->after, [](const auto& mark) {
            return mark->is_passed();

@@ -16,7 +16,8 @@
 
 namespace tensord::simt {
 
-using StreamPtr = std::shared_ptr<CUstream_st>;
+struct Stream;
+using StreamPtr = std::shared_ptr<Stream>;
 
 /// A point in a stream, as cudaEventRecord() makes one.
 struct Mark {
@@ -47,25 +48,23 @@ struct Operation {
   bool is_host_function = false;
 };
 
-}  // namespace tensord::simt
-
-/// A stream, under the name that CUDA gives it.
-struct CUstream_st {
+struct Stream {
   enum class Kind { kNull, kBlocking, kNonBlocking };
 
-  CUstream_st(int device_number, Kind kind_of_stream);
-  ~CUstream_st();
+  Stream(cudaStream_t stream_handle, int device_number, Kind kind_of_stream);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
 
-  int device;
-  Kind kind;
+  const cudaStream_t handle;
+  const int device;
+  const Kind kind;
   bool is_destroyed = false;
-  std::deque<std::unique_ptr<tensord::simt::Operation>> queue;
-  const tensord::simt::Operation* running = nullptr;
+  std::deque<std::unique_ptr<Operation>> queue;
+  const Operation* running = nullptr;
   uint64_t queued_count = 0, done_count = 0;
-  void* tsan_fiber;  // as which its operations run
+  void* const tsan_fiber;  // as which its operations run
 };
-
-namespace tensord::simt {
 
 /// All streams of a node.
 ///
@@ -85,7 +84,8 @@ class Streams {
   /// How to choose what runs next.
   void SetOrder(Order order, uint64_t seed);
 
-  StreamPtr Create(int device, CUstream_st::Kind kind);
+  /// `handle` is null for the null stream of a device, and otherwise new.
+  StreamPtr Create(cudaStream_t handle, int device, Stream::Kind kind);
 
   /// The stream of a handle, null's being that of `current_device`; null for
   /// what is no stream.
@@ -128,7 +128,7 @@ class Streams {
  private:
   enum class Mover { kHost, kDriver };
 
-  bool CanRun(const CUstream_st& stream) const;
+  bool CanRun(const Stream& stream) const;
   /// The stream whose first operation is to run next, or null.
   StreamPtr Choose(Mover mover);
   void RunFirst(const StreamPtr& stream);

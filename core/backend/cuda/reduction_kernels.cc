@@ -214,7 +214,8 @@ class TreeReduction final : public CudaReduction {
   }
 
   int64_t WorkspaceBytes(const Problem& problem) const override {
-    return PartialBytes(problem, DivisionOf(model(), problem));
+    return Workspace::BytesFor(
+        PartialBytes(problem, DivisionOf(model(), problem)));
   }
 
   double PredictNanoseconds(const Problem& problem) const override {
