@@ -24,7 +24,8 @@ DeviceWorker::~DeviceWorker() {
 
 absl::Status DeviceWorker::Add(uint64_t client, Job* job) {
   absl::MutexLock lock(&mutex_);
-  if (statistics_.queued_count >= queue_limit_) {
+  const auto found = jobs_.find(client);
+  if (statistics_.queued_count >= queue_limit_ && found != jobs_.end()) {
     return core::ResourceExhausted(
         "QUEUE_FULL", "the device's queue holds ", statistics_.queued_count,
         " operations, its limit is ", queue_limit_, "; retry later");

@@ -45,7 +45,8 @@ class DeviceWorker {
   /// Runs what is queued. Nothing may be added any more.
   ~DeviceWorker();
 
-  /// Queues `job` behind the others of `client`.
+  /// Queues `job` behind the others of `client`. A client that has none queued
+  /// always gets in: others cannot keep it out.
   /// Errors  RESOURCE_EXHAUSTED, reason QUEUE_FULL: says how many wait.
   absl::Status Add(uint64_t client, Job* job);
 

@@ -79,9 +79,12 @@ absl::Status Engine::AddCuda(const EngineOptions& options, int ordinal) {
     last = count - 1;
   }
   for (int i = first; i <= last; ++i) {
-    TENSORD_ASSIGN_OR_RETURN(std::unique_ptr<core::Backend> backend,
-                             module->create(i));
-    TENSORD_RETURN_IF_ERROR(Add(std::move(backend), options));
+    absl::StatusOr<std::unique_ptr<core::Backend>> backend = module->create(i);
+    const absl::Status added =
+        backend.ok() ? Add(*std::move(backend), options) : backend.status();
+    if (added.ok()) continue;
+    if (!options.devices.is_automatic) return added;
+    omissions_.emplace_back(added.message());
   }
   return absl::OkStatus();
 }

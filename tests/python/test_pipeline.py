@@ -254,3 +254,15 @@ def test_a_client_that_is_killed_leaves_nothing_running(private_address):
             if tensor.name not in known and tensor.state == "ready":
                 tensor.delete()
         assert soon(lambda: used_bytes(session) == before)
+
+
+def test_aborted_pipelines_leave_no_tensors(address):
+    with tensord.connect(address) as session:
+        ones = session.upload(np.ones((8, 8)))
+        for _ in range(5):
+            with pytest.raises(ZeroDivisionError), session.pipeline() as pipeline:
+                for _ in range(300):
+                    pipeline.contract(ones, "ij", ones, "jk", "ik")
+                raise ZeroDivisionError
+        session._keeper.flush()
+        assert len(session.list()) == 1

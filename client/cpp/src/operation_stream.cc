@@ -3,13 +3,25 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/slice.h>
 
+#include <random>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/cpp/src/convert.h"
 #include "client/cpp/src/errors.h"
 
 namespace tensord::internal {
 namespace {
+
+/// 128 random bits.
+std::string RandomPrefix() {
+  std::random_device random;
+  std::string prefix = "pipeline-";
+  for (int i = 0; i < 4; ++i) {
+    absl::StrAppend(&prefix, absl::Hex(random(), absl::kZeroPad8));
+  }
+  return prefix;
+}
 
 bool HasOutcome(const v1::ExecuteStreamResponse& response) {
   return response.has_result() ||
@@ -22,12 +34,17 @@ OperationStream::OperationStream(std::shared_ptr<Connection> connection,
                                  absl::Time deadline)
     : connection_(std::move(connection)),
       call_(connection_->channels(), connection_->channels().calls(),
-            "/tensord.v1.ComputeService/ExecuteStream", deadline) {
+            "/tensord.v1.ComputeService/ExecuteStream", deadline),
+      id_prefix_(RandomPrefix()) {
   call_.BeginRead();
 }
 
+std::string OperationStream::NewTensorId() {
+  return absl::StrCat(id_prefix_, "-", id_count_++);
+}
+
 std::shared_ptr<PendingResult> OperationStream::Send(
-    const v1::ExecuteStreamRequest& request, bool owns) {
+    const v1::ExecuteStreamRequest& request, std::string unclaimed) {
   AwaitWrite();
   if (outcome_.has_value()) {
     return Refuse(outcome_->ok()
@@ -39,7 +56,7 @@ std::shared_ptr<PendingResult> OperationStream::Send(
   call_.BeginWrite(grpc::ByteBuffer(&slice, 1), /*last=*/false);
   writing_ = true;
   auto result = std::make_shared<PendingResult>();
-  result->owns = owns;
+  result->unclaimed = std::move(unclaimed);
   results_.push_back(result);
   return result;
 }
@@ -104,7 +121,8 @@ void OperationStream::TakeResponse() {
   } else {
     result.value =
         RemoteTensor(connection_, FromProto(response.result().tensor()),
-                     result.owns, FromProto(response.result().report()));
+                     /*owns=*/!result.unclaimed.empty(),
+                     FromProto(response.result().report()));
   }
   Settle();
 }
@@ -117,6 +135,8 @@ void OperationStream::End(const absl::Status& outcome) {
                         ? Error(absl::StatusCode::kInternal, "RESPONSE_MISSING",
                                 "the pipeline ended without a response")
                         : outcome;
+    // It may have been computed, without anyone hearing of it.
+    if (!result->unclaimed.empty()) connection_->Discard(result->unclaimed);
   }
   Settle();
 }

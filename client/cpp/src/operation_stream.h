@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,7 +18,8 @@
 namespace tensord::internal {
 
 struct PendingResult {
-  bool owns = false;  // the tensor to come
+  /// Full name of the tensor to come when nobody else will delete it; else "".
+  std::string unclaimed;
   std::optional<absl::StatusOr<RemoteTensor>> value;
   bool is_taken = false;  // the tensor
 };
@@ -33,9 +35,13 @@ class OperationStream {
 
   Connection& connection() { return *connection_; }
 
-  /// Sends a request whose result is a tensor that is owned, or is not.
+  /// A tensor id that no other tensor has. An output that is named by the
+  /// client can be deleted also when its response is lost.
+  std::string NewTensorId();
+
+  /// Sends a request. `unclaimed` is that of PendingResult.
   std::shared_ptr<PendingResult> Send(const v1::ExecuteStreamRequest& request,
-                                      bool owns);
+                                      std::string unclaimed);
   /// Takes the place of a request that could not be made.
   std::shared_ptr<PendingResult> Refuse(absl::Status status);
 
@@ -59,6 +65,8 @@ class OperationStream {
 
   const std::shared_ptr<Connection> connection_;
   RawCall call_;
+  const std::string id_prefix_;
+  int64_t id_count_ = 0;
   bool writing_ = false;
   int64_t response_count_ = 0;
   std::deque<std::shared_ptr<PendingResult>>

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/cpp/src/errors.h"
 #include "client/cpp/src/operation_stream.h"
 #include "client/cpp/src/requests.h"
@@ -56,12 +57,19 @@ PendingTensor Pipeline::Add(absl::StatusOr<Request> request,
         "an operation of a pipeline has a deadline, wanted in the options of "
         "the pipeline only");
   }
-  auto result =
-      request.ok()
-          ? stream_->Send(
-                internal::Wrap<v1::ExecuteStreamRequest>(*std::move(request)),
-                /*owns=*/options.output == nullptr)
-          : stream_->Refuse(request.status());
+  if (!request.ok()) {
+    return PendingTensor(stream_, stream_->Refuse(request.status()));
+  }
+  std::string unclaimed;
+  if (options.output == nullptr) {
+    v1::Output& d = *request->mutable_d();
+    if (d.tensor_id().empty()) d.set_tensor_id(stream_->NewTensorId());
+    unclaimed = absl::StrCat(stream_->connection().session().name, "/tensors/",
+                             d.tensor_id());
+  }
+  auto result = stream_->Send(
+      internal::Wrap<v1::ExecuteStreamRequest>(*std::move(request)),
+      std::move(unclaimed));
   return PendingTensor(stream_, std::move(result));
 }
 

@@ -7,6 +7,7 @@ import math
 import queue
 import threading
 import types
+import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -39,13 +40,20 @@ class PendingTensor:
         self,
         changed: threading.Condition,
         out: RemoteTensor | None,
-        owned: bool,
+        unclaimed: str | None,
         held: list[RemoteTensor],
     ) -> None:
-        """Use the operations of a `Pipeline`."""
+        """Use the operations of a `Pipeline`.
+
+        Args:
+            changed: Guards and announces what becomes of it.
+            out: The tensor that is written, if it exists.
+            unclaimed: Full name of the new tensor when nobody but this object knows it.
+            held: Tensors that must live until the operation is done.
+        """
         self._changed = changed
         self._tensor = out
-        self._owned = owned
+        self._unclaimed = unclaimed
         self._held = held
         self._done = False
         self._error: error_pb2.Error | None = None
@@ -93,7 +101,7 @@ class PendingTensor:
             return
         if self._tensor is None:
             self._tensor = RemoteTensor(
-                session, response.result.tensor, owned=self._owned
+                session, response.result.tensor, owned=self._unclaimed is not None
             )
         self._tensor.report = from_message(ExecutionReport, response.result.report)
         self._held = []
@@ -198,10 +206,13 @@ class Pipeline(Operations[PendingTensor]):
                 "Session.pipeline() takes one for all",
                 reason="TIMEOUT_NOT_APPLICABLE",
             )
+        unclaimed = None
+        if out is None and not request.d.tensor_id:
+            # Named here, so that it can be deleted also when its response is lost.
+            request.d.tensor_id = f"pipeline-{uuid.uuid4().hex}"
+            unclaimed = f"{self._session.name}/tensors/{request.d.tensor_id}"
         message = compute_pb2.ExecuteStreamRequest(**{operation: request})
-        pending = PendingTensor(
-            self._changed, out, owned=not request.d.tensor_id, held=held
-        )
+        pending = PendingTensor(self._changed, out, unclaimed, held)
         with self._changed:
             self._changed.wait_for(
                 lambda: len(self._waiting) < self._limit or self._ended
@@ -221,10 +232,11 @@ class Pipeline(Operations[PendingTensor]):
         """Takes responses until the call ends, on a thread of its own."""
         error = None
         try:
-            for response in self._responses:
+            for index, response in enumerate(self._responses):
                 with self._changed:
-                    pending = self._waiting.popleft()
-                    pending._settle(self._session, response)
+                    self._check(index, response)
+                    self._waiting[0]._settle(self._session, response)
+                    self._waiting.popleft()
                     if response.HasField("error"):
                         self._first_error = self._first_error or response.error
                     self._changed.notify_all()
@@ -237,9 +249,23 @@ class Pipeline(Operations[PendingTensor]):
                 error = to_error(Internal("the pipeline ended without a response"))
             self._first_error = self._first_error or error
             while self._waiting:
-                self._waiting.popleft()._fail(error)
+                pending = self._waiting.popleft()
+                pending._fail(error)
+                # It may have been computed, without anyone hearing of it.
+                if pending._unclaimed is not None:
+                    self._session._keeper.discard(pending._unclaimed)
             self._changed.notify_all()
         self._requests.put(None)
+
+    def _check(self, index: int, response: Any) -> None:
+        """Refuses a response that is not the next one."""
+        outcome = response.WhichOneof("outcome")
+        if response.index != index or outcome is None or not self._waiting:
+            raise Internal(
+                f"got response {response.index} with {outcome}, wanted response "
+                f"{index} with a result or an error",
+                reason="RESPONSE_MALFORMED",
+            )
 
 
 def _taken_from(

@@ -12,12 +12,6 @@ namespace {
 // Of a thread, about.
 constexpr int64_t kRegisters = 32;
 
-IndexSpace<2> ModesOf(const PermutationWords& words) {
-  IndexSpace<2> modes;
-  for (const auto& mode : words.modes) modes.Add(mode.extent, mode.strides);
-  return modes;
-}
-
 class TiledCopyPermutation final : public CudaPermutation {
  public:
   using CudaPermutation::CudaPermutation;

@@ -144,6 +144,12 @@ double TurnsNanoseconds(const GpuModel& model, const PermutationWords& words,
   return std::max(model.launch_ns + ns, CopyNanoseconds(model, words));
 }
 
+IndexSpace<2> ModesOf(const PermutationWords& words) {
+  IndexSpace<2> modes;
+  for (const auto& mode : words.modes) modes.Add(mode.extent, mode.strides);
+  return modes;
+}
+
 ReferenceTask ReferenceTaskOf(const PermutationWords& words) {
   ReferenceTask task{.move = words.move,
                      .element_count = words.word_count(),
@@ -184,9 +190,14 @@ absl::Status CudaPermutation::Launch(const PermutationProblem& problem,
     queued = QueueReference(ReferenceTaskOf(zeroes), queue.get());
   } else {
     const PermutationWords words = WordsOf(problem, operands);
-    queued = Accepts(words).ok()
-                 ? Queue(words, queue.get())
-                 : QueueReference(ReferenceTaskOf(words), queue.get());
+    if (Accepts(words).ok()) {
+      queued = Queue(words, queue.get());
+    } else if (words.word_count() <= kMaxIndex) {
+      queued = QueueTiledCopy({.move = words.move, .modes = ModesOf(words)},
+                              queue.get());
+    } else {
+      queued = QueueReference(ReferenceTaskOf(words), queue.get());
+    }
   }
   return queue.device().Check(queued, absl::StrCat("launching ", name()));
 }

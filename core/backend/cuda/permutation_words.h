@@ -64,6 +64,10 @@ double TurnsNanoseconds(const GpuModel& model, const PermutationWords& words,
 /// For the kernel that takes every permutation.
 ReferenceTask ReferenceTaskOf(const PermutationWords& words);
 
+/// The modes as device code counts them.
+/// Requires  words.word_count() <= kMaxIndex.
+IndexSpace<2> ModesOf(const PermutationWords& words);
+
 /// What all permutation kernels do alike.
 class CudaPermutation : public PermutationKernel {
  public:
@@ -84,9 +88,10 @@ class CudaPermutation : public PermutationKernel {
   virtual absl::Status Accepts(const PermutationWords& words) const = 0;
   /// PredictNanoseconds(), for words that Accepts() accepts.
   virtual double Nanoseconds(const PermutationWords& words) const = 0;
-  /// Queues the permutation of `words`, which Accepts() accepts. When addresses
-  /// are less aligned than planning took them to be and it does not, the
-  /// reference kernel runs instead.
+  /// Queues the permutation of `words`, which Accepts() accepts. Planning takes
+  /// the factor to be 1 and addresses to be aligned; where that is not so and
+  /// Accepts() refuses, the kernel that copies word by word in the order of d
+  /// runs instead.
   virtual cudaError_t Queue(const PermutationWords& words,
                             cudaStream_t stream) const = 0;
 

@@ -46,6 +46,21 @@ class PipelineTest : public ::testing::Test {
 
 std::optional<ServerProcess> PipelineTest::server_;
 
+TEST_F(PipelineTest, AbandonedPipelinesLeaveNoTensors) {
+  const RemoteTensor x = Upload({0, 1});
+  for (int round = 0; round < 5; ++round) {
+    Pipeline pipeline = session_.StartPipeline();
+    for (int i = 0; i < 200; ++i) {
+      pipeline.Elementwise({x, "i"}, BinaryOperator::kAdd, {x, "i"}, "i");
+    }
+  }
+  const absl::Time latest = absl::Now() + absl::Seconds(20);
+  while (session_.List().value().size() > 1 && absl::Now() < latest) {
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_EQ(session_.List().value().size(), 1u);
+}
+
 TEST_F(PipelineTest, OperationsTakeEffectInTheOrderOfAdding) {
   const RemoteTensor one = Upload({1, 1});
   const RemoteTensor x = Upload({0, 1});

@@ -47,6 +47,7 @@ template <typename R>
 __device__ Complex<R> Sqrt(Complex<R> z) {
   const R x = z.real(), y = z.imag();
   if (x == 0 && y == 0) return {R(0), y};
+  if (isinf(y)) return {fabs(y), y};
   // Halved before the sum, which could overflow.
   const R large = sqrt(fabs(x) / 2 + hypot(x / 2, y / 2));
   const R small = fabs(y) / (2 * large);
@@ -75,11 +76,14 @@ __device__ Complex<R> Log(Complex<R> z) {
 
 template <typename R>
 __device__ Complex<R> Sinh(Complex<R> z) {
+  if (z.imag() == 0) return {sinh(z.real()), z.imag()};
   return {sinh(z.real()) * cos(z.imag()), cosh(z.real()) * sin(z.imag())};
 }
 
 template <typename R>
 __device__ Complex<R> Cosh(Complex<R> z) {
+  if (z.imag() == 0)
+    return {cosh(z.real()), z.imag() * copysign(R(1), z.real())};
   return {cosh(z.real()) * cos(z.imag()), sinh(z.real()) * sin(z.imag())};
 }
 

@@ -1,6 +1,6 @@
 // Neighbouring threads write neighbours in d and read where they come from:
-// for permutations that leave the fastest mode in its place, and for those
-// whose words are wide.
+// for permutations that leave the fastest mode in its place, and for all that
+// another kernel planned and cannot run (CudaPermutation::Queue).
 #include "core/backend/cuda/kernel/element_change.cuh"
 #include "core/backend/cuda/kernel/index_space.cuh"
 #include "core/backend/cuda/kernel/launch.cuh"

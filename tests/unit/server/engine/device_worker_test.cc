@@ -85,9 +85,17 @@ TEST_F(DeviceWorkerTest, RunningJobCannotBeRemoved) {
   RunAll();
 }
 
+TEST_F(DeviceWorkerTest, FullQueueStillTakesOneOfAClientThatHasNone) {
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(Add(1, "x").ok());
+  EXPECT_TRUE(Add(2, "y").ok());
+  EXPECT_FALSE(Add(2, "y").ok());
+  RunAll();
+  EXPECT_EQ(ran_.size(), 7u);
+}
+
 TEST_F(DeviceWorkerTest, FullQueueSaysHowManyWait) {
   for (int i = 0; i < 6; ++i) ASSERT_TRUE(Add(1, "x").ok());
-  const absl::Status full = Add(2, "one too many");
+  const absl::Status full = Add(1, "one too many");
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(core::ReasonOf(full), "QUEUE_FULL");
   EXPECT_THAT(std::string(full.message()), ::testing::HasSubstr("6"));

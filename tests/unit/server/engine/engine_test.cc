@@ -25,6 +25,11 @@ absl::StatusOr<std::unique_ptr<core::Backend>> CreateCpu(int ordinal) {
   return core::Error(absl::StatusCode::kUnavailable, "NO_CUDA_DEVICE",
                      "there is no such device");
 }
+absl::StatusOr<std::unique_ptr<core::Backend>> CreateTheSecond(int ordinal) {
+  return CreateCpu(ordinal == 1 ? 1 : 2);
+}
+constexpr core::BackendModule kSecondAlone{core::kBackendBuild, &CountTwo,
+                                           &CreateTheSecond};
 constexpr core::BackendModule kTwoDevices{core::kBackendBuild, &CountTwo,
                                           &CreateCpu};
 constexpr core::BackendModule kNoDevices{core::kBackendBuild, &CountNone,
@@ -51,6 +56,14 @@ TEST(EngineTest, AutoSaysWhyThereIsNoGpu) {
   ASSERT_TRUE(engine.ok()) << engine.status();
   EXPECT_EQ((*engine)->devices().size(), 1u);
   EXPECT_THAT((*engine)->omissions(), ElementsAre("there is no driver"));
+}
+
+TEST(EngineTest, AutoGoesOnBehindAGpuThatCannotBeUsed) {
+  const auto engine = Create("auto", kSecondAlone);
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  EXPECT_EQ((*engine)->devices().size(), 2u);
+  EXPECT_THAT((*engine)->omissions(), ElementsAre("there is no such device"));
+  EXPECT_FALSE(Create("cuda", kSecondAlone).ok());
 }
 
 TEST(EngineTest, DeviceThatWasNamedMustBeThere) {
