@@ -1,6 +1,9 @@
 // The CUDA backend's kernels, executed on the CPU.
 #include <cuda_runtime_api.h>
 
+#include <string>
+#include <vector>
+
 #include "core/backend/cuda/cuda_backend.h"
 #include "tests/conformance/kernel_conformance.h"
 #include "tests/simt/fake_runtime.h"
@@ -26,12 +29,19 @@ ConformanceTarget Target(std::string name, simt::Order order,
               }};
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Cuda, KernelConformance,
-    ::testing::Values(Target("InOrder", simt::Order::kInOrder, 1500),
-                      Target("Reverse", simt::Order::kReverse, 300),
-                      Target("Random", simt::Order::kRandom, 300)),
-    NameOf);
+std::vector<ConformanceTarget> Targets() {
+#ifdef __SANITIZE_THREAD__
+  // It finds races whatever the order, and takes its time.
+  return {Target("Random", simt::Order::kRandom, 200)};
+#else
+  return {Target("InOrder", simt::Order::kInOrder, 1500),
+          Target("Reverse", simt::Order::kReverse, 300),
+          Target("Random", simt::Order::kRandom, 300)};
+#endif
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, KernelConformance,
+                         ::testing::ValuesIn(Targets()), NameOf);
 
 }  // namespace
 }  // namespace tensord::test
