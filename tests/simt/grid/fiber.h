@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "tests/simt/context_switch.h"
+#include "tests/simt/grid/context_switch.h"
 
 namespace tensord::simt {
 

@@ -1,4 +1,4 @@
-#include "tests/simt/streams.h"
+#include "tests/simt/node/streams.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "tests/simt/device_limits.h"
-#include "tests/simt/node.h"
+#include "tests/simt/node/node.h"
 
 using tensord::simt::ApiCall;
 using tensord::simt::CallKind;

@@ -1,5 +1,5 @@
 // cudaMalloc, cudaMallocHost and their kin.
-#include "tests/simt/node.h"
+#include "tests/simt/node/node.h"
 #include "tests/simt/report.h"
 
 using tensord::simt::ApiCall;

@@ -4,8 +4,8 @@
 
 #include "cuda_runtime.h"
 #include "tests/simt/device_limits.h"
-#include "tests/simt/grid_runner.h"
-#include "tests/simt/node.h"
+#include "tests/simt/grid/grid_runner.h"
+#include "tests/simt/node/node.h"
 #include "tests/simt/report.h"
 
 namespace tensord::simt {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "tests/simt/node.h"
+#include "tests/simt/node/node.h"
 
 using tensord::simt::ApiCall;
 using tensord::simt::CallKind;

@@ -10,7 +10,7 @@
 
 #include "cuda_runtime_api.h"
 #include "tests/simt/hidden_lock.h"
-#include "tests/simt/node_memory.h"
+#include "tests/simt/node/node_memory.h"
 #include "tests/simt/random.h"
 #include "tests/simt/simt.h"
 

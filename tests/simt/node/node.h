@@ -10,12 +10,12 @@
 
 #include "cuda_runtime_api.h"
 #include "tests/simt/fake_runtime.h"
-#include "tests/simt/faults.h"
 #include "tests/simt/hidden_lock.h"
-#include "tests/simt/node_memory.h"
+#include "tests/simt/node/faults.h"
+#include "tests/simt/node/node_memory.h"
+#include "tests/simt/node/streams.h"
 #include "tests/simt/sanitizers.h"
 #include "tests/simt/simt.h"
-#include "tests/simt/streams.h"
 
 namespace tensord::simt {
 

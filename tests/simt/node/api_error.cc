@@ -1,5 +1,5 @@
 // cudaGetLastError and the names of errors.
-#include "tests/simt/node.h"
+#include "tests/simt/node/node.h"
 
 using tensord::simt::Node;
 

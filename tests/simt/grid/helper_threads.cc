@@ -1,4 +1,4 @@
-#include "tests/simt/helper_threads.h"
+#include "tests/simt/grid/helper_threads.h"
 
 #include <mutex>
 

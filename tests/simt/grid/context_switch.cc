@@ -1,4 +1,4 @@
-#include "tests/simt/context_switch.h"
+#include "tests/simt/grid/context_switch.h"
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "tests/simt/node_memory.h"
+#include "tests/simt/node/node_memory.h"
 
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,5 @@
 // What the headers under include/ call on behalf of the running GPU thread.
-#include "tests/simt/block_runner.h"
+#include "tests/simt/grid/block_runner.h"
 
 namespace tensord::simt {
 

@@ -1,4 +1,4 @@
-#include "tests/simt/fiber.h"
+#include "tests/simt/grid/fiber.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>

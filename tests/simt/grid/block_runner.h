@@ -11,11 +11,11 @@
 
 #include "cuda_pipeline_primitives.h"
 #include "cuda_runtime.h"
-#include "tests/simt/fiber.h"
+#include "tests/simt/grid/fiber.h"
+#include "tests/simt/grid/shared_block_memory.h"
 #include "tests/simt/random.h"
 #include "tests/simt/report.h"
 #include "tests/simt/sanitizers.h"
-#include "tests/simt/shared_block_memory.h"
 #include "tests/simt/simt.h"
 
 namespace tensord::simt {

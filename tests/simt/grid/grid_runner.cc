@@ -1,4 +1,4 @@
-#include "tests/simt/grid_runner.h"
+#include "tests/simt/grid/grid_runner.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "tests/simt/helper_threads.h"
+#include "tests/simt/grid/helper_threads.h"
 #include "tests/simt/hidden_lock.h"
 #include "tests/simt/random.h"
 #include "tests/simt/sanitizers.h"

@@ -1,4 +1,4 @@
-#include "tests/simt/node.h"
+#include "tests/simt/node/node.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "tests/simt/block_runner.h"
+#include "tests/simt/grid/block_runner.h"
 
 namespace tensord::simt {
 

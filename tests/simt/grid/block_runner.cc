@@ -1,4 +1,4 @@
-#include "tests/simt/block_runner.h"
+#include "tests/simt/grid/block_runner.h"
 
 #include <algorithm>
 #include <bit>

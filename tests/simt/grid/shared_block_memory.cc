@@ -1,4 +1,4 @@
-#include "tests/simt/shared_block_memory.h"
+#include "tests/simt/grid/shared_block_memory.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "tests/simt/faults.h"
+#include "tests/simt/node/faults.h"
 
 #include <algorithm>
 
