@@ -4,6 +4,7 @@
 #include <complex>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 
 #include "absl/strings/string_view.h"
 #include "core/base/half.h"
@@ -54,11 +55,20 @@ bool IsInteger(ElementType type);
 /// The real type of the parts of a complex type; other types are unchanged.
 ElementType RealPartOf(ElementType type);
 
+template <typename T>
+inline constexpr bool kIsComplex = false;
+template <typename T>
+inline constexpr bool kIsComplex<std::complex<T>> = true;
+
+template <typename T>
+inline constexpr bool kIsHalf =
+    std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>;
+
 /// Calls `visit` with a value-initialised element of the C++ type that stores
 /// `type`: Half, Bfloat16, float, double, std::complex<float or double>,
 /// int8_t..int64_t, uint8_t, bool.
 template <typename Visitor>
-decltype(auto) VisitElementType(ElementType type, Visitor&& visit) {
+constexpr decltype(auto) VisitElementType(ElementType type, Visitor&& visit) {
   switch (type) {
     case ElementType::kFloat16: return visit(Half{});
     case ElementType::kBfloat16: return visit(Bfloat16{});

@@ -62,7 +62,8 @@ class Buffer {
   /// Zeroes it.
   /// Errors  as MemoryResource::Clear.
   absl::Status Clear() const {
-    return data_ == nullptr ? absl::OkStatus() : resource_->Clear(data_, bytes_);
+    return data_ == nullptr ? absl::OkStatus()
+                            : resource_->Clear(data_, bytes_);
   }
 
   std::byte* data() const { return static_cast<std::byte*>(data_); }

@@ -9,24 +9,6 @@ namespace {
 
 using Problem = ContractionProblem;
 
-OperandRounding RoundingOf(ElementType type, ComputeType compute) {
-  const bool is_float32 = RealPartOf(type) == ElementType::kFloat32;
-  if (is_float32 && compute == ComputeType::kTf32) {
-    return OperandRounding::kTf32;
-  }
-  if (is_float32 && compute == ComputeType::kFloat16) {
-    return OperandRounding::kFloat16;
-  }
-  if (is_float32 && compute == ComputeType::kBfloat16) {
-    return OperandRounding::kBfloat16;
-  }
-  if (RealPartOf(type) == ElementType::kFloat64 &&
-      compute == ComputeType::kFloat32) {
-    return OperandRounding::kFloat32;
-  }
-  return OperandRounding::kNone;
-}
-
 template <int operand_count, int max_modes>
 void AddTo(Loops<operand_count, max_modes>& loops, int64_t extent,
            const int64_t (&strides)[operand_count]) {

@@ -259,10 +259,10 @@ class PackedPermutation final : public CudaPermutation {
     return TurnsNanoseconds(model(), words, TurnsOf(model(), words, splits_));
   }
 
-  cudaError_t Queue(const PermutationWords& words,
-                    cudaStream_t stream) const override {
-    return QueuePacked(TaskOf(model(), words, TilingOf(words, splits_).value()),
-                       stream);
+  absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,
+                                    cudaStream_t stream) const override {
+    TENSORD_ASSIGN_OR_RETURN(const Tiling tiling, TilingOf(words, splits_));
+    return QueuePacked(TaskOf(model(), words, tiling), stream);
   }
 
   const bool splits_;

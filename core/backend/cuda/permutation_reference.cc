@@ -19,8 +19,8 @@ class ReferencePermutation final : public CudaPermutation {
   double Nanoseconds(const PermutationWords& words) const override {
     return kSlowness * CopyNanoseconds(model(), words);
   }
-  cudaError_t Queue(const PermutationWords& words,
-                    cudaStream_t stream) const override {
+  absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,
+                                    cudaStream_t stream) const override {
     return QueueReference(ReferenceTaskOf(words), stream);
   }
 };

@@ -116,8 +116,9 @@ class TiledPermutation final : public CudaPermutation {
     return TurnsNanoseconds(model(), words, turns);
   }
 
-  cudaError_t Queue(const PermutationWords& words,
-                    cudaStream_t stream) const override {
+  absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,
+                                    cudaStream_t stream) const override {
+    TENSORD_RETURN_IF_ERROR(Accepts(words));
     return QueueTiled(TaskOf(words), stream);
   }
 

@@ -55,8 +55,9 @@ class TiledCopyPermutation final : public CudaPermutation {
     return TurnsNanoseconds(model(), words, turns);
   }
 
-  cudaError_t Queue(const PermutationWords& words,
-                    cudaStream_t stream) const override {
+  absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,
+                                    cudaStream_t stream) const override {
+    TENSORD_RETURN_IF_ERROR(Accepts(words));
     return QueueTiledCopy({.move = words.move, .modes = ModesOf(words)},
                           stream);
   }

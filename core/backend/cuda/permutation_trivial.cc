@@ -30,8 +30,9 @@ class TrivialPermutation final : public CudaPermutation {
     return CopyNanoseconds(model(), words);
   }
 
-  cudaError_t Queue(const PermutationWords& words,
-                    cudaStream_t stream) const override {
+  absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,
+                                    cudaStream_t stream) const override {
+    TENSORD_RETURN_IF_ERROR(Accepts(words));
     const auto bytes =
         static_cast<size_t>(words.word_count() * words.move.word_bytes);
     return cudaMemcpyAsync(words.move.d, words.move.a, bytes,

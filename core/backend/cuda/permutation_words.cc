@@ -190,8 +190,8 @@ absl::Status CudaPermutation::Launch(const PermutationProblem& problem,
     queued = QueueReference(ReferenceTaskOf(zeroes), queue.get());
   } else {
     const PermutationWords words = WordsOf(problem, operands);
-    if (Accepts(words).ok()) {
-      queued = Queue(words, queue.get());
+    if (const auto accepted = Queue(words, queue.get()); accepted.ok()) {
+      queued = *accepted;
     } else if (words.word_count() <= kMaxIndex) {
       queued = QueueTiledCopy({.move = words.move, .modes = ModesOf(words)},
                               queue.get());

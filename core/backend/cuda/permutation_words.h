@@ -88,12 +88,14 @@ class CudaPermutation : public PermutationKernel {
   virtual absl::Status Accepts(const PermutationWords& words) const = 0;
   /// PredictNanoseconds(), for words that Accepts() accepts.
   virtual double Nanoseconds(const PermutationWords& words) const = 0;
-  /// Queues the permutation of `words`, which Accepts() accepts. Planning takes
-  /// the factor to be 1 and addresses to be aligned; where that is not so and
-  /// Accepts() refuses, the kernel that copies word by word in the order of d
-  /// runs instead.
-  virtual cudaError_t Queue(const PermutationWords& words,
-                            cudaStream_t stream) const = 0;
+  /// Queues the permutation of `words`. Planning takes the factor to be 1 and
+  /// addresses to be aligned; where that is not so, `words` may not be what
+  /// Accepts() accepts. Then the kernel that copies word by word in the order
+  /// of d runs instead.
+  ///
+  /// Errors  as Accepts(): nothing has been queued.
+  virtual absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,
+                                            cudaStream_t stream) const = 0;
 
  private:
   const GpuModel model_;

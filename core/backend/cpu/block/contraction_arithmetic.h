@@ -1,5 +1,4 @@
-// The arithmetic of contractions: rounding to the compute type, and integers
-// that wrap.
+// The arithmetic of contractions: products, and integers that wrap.
 #pragma once
 
 #include <bit>
@@ -8,46 +7,9 @@
 
 #include "core/backend/cpu/block/element_math.h"
 #include "core/base/element_type.h"
+#include "core/ops/operand_rounding.h"
 
 namespace tensord::core {
-
-/// What an operand's elements are rounded to before they are multiplied.
-enum class OperandRounding : uint8_t {
-  kNone,
-  kTf32,
-  kFloat16,
-  kBfloat16,
-  kFloat32,
-};
-
-/// The rounding that `compute` asks for on operands of `type`; kNone when it
-/// changes nothing.
-inline OperandRounding RoundingOf(ElementType type, ComputeType compute) {
-  const bool is_float32 = RealPartOf(type) == ElementType::kFloat32;
-  const bool is_float64 = RealPartOf(type) == ElementType::kFloat64;
-  if (is_float32 && compute == ComputeType::kTf32) {
-    return OperandRounding::kTf32;
-  }
-  if (is_float32 && compute == ComputeType::kFloat16) {
-    return OperandRounding::kFloat16;
-  }
-  if (is_float32 && compute == ComputeType::kBfloat16) {
-    return OperandRounding::kBfloat16;
-  }
-  if (is_float64 && compute == ComputeType::kFloat32) {
-    return OperandRounding::kFloat32;
-  }
-  return OperandRounding::kNone;
-}
-
-/// `value` with 10 bits of mantissa, to nearest even.
-inline float RoundToTf32(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t odd = bits >> 13 & 1u;
-  const uint32_t rounded = (bits + 0xfffu + odd) & ~0x1fffu;
-  const bool is_finite = (bits & 0x7f800000u) != 0x7f800000u;
-  return std::bit_cast<float>(is_finite ? rounded : bits);
-}
 
 /// The type that arithmetic on integers T runs in: unsigned, so that it wraps,
 /// and not narrower than `int`, to which it would be promoted.

@@ -14,15 +14,6 @@
 
 namespace tensord::core {
 
-template <typename T>
-inline constexpr bool kIsComplex = false;
-template <typename T>
-inline constexpr bool kIsComplex<std::complex<T>> = true;
-
-template <typename T>
-inline constexpr bool kIsHalf =
-    std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>;
-
 /// VisitElementType() for results of ComputeElement().
 template <typename Visitor>
 decltype(auto) VisitComputeElement(ElementType type, Visitor&& visit) {

@@ -48,8 +48,13 @@ __device__ Complex<R> Sqrt(Complex<R> z) {
   const R x = z.real(), y = z.imag();
   if (x == 0 && y == 0) return {R(0), y};
   if (isinf(y)) return {fabs(y), y};
-  // Halved before the sum, which could overflow.
-  const R large = sqrt(fabs(x) / 2 + hypot(x / 2, y / 2));
+  // Scaled by a power of 4, so that neither does the sum overflow nor are bits
+  // of denormal parts lost.
+  const bool is_big = fmax(fabs(x), fabs(y)) > 1;
+  const R scale = is_big ? R(0x1p-4) : R(0x1p54);
+  const R unscale = is_big ? R(0x1p2) : R(0x1p-27);
+  const R modulus = hypot(x * scale, y * scale);
+  const R large = unscale * sqrt((fabs(x) * scale + modulus) / 2);
   const R small = fabs(y) / (2 * large);
   if (x >= 0) return {large, copysign(small, y)};
   return {small, copysign(large, y)};

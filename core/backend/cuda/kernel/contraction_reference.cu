@@ -26,14 +26,6 @@ __device__ __forceinline__ void AddOffsets(
   }
 }
 
-/// `x` with 10 bits of mantissa, to nearest even.
-__device__ inline float RoundToTf32(float x) {
-  const uint32_t bits = std::bit_cast<uint32_t>(x);
-  const uint32_t rounded = (bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu;
-  const bool is_finite = (bits & 0x7f800000u) != 0x7f800000u;
-  return std::bit_cast<float>(is_finite ? rounded : bits);
-}
-
 __device__ inline double RoundOperand(OperandRounding rounding, double x) {
   switch (rounding) {
     case OperandRounding::kTf32: return RoundToTf32(static_cast<float>(x));

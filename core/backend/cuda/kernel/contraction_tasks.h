@@ -8,17 +8,9 @@
 
 #include "core/backend/cuda/kernel/index_space.h"
 #include "core/base/element_type.h"
+#include "core/ops/operand_rounding.h"
 
 namespace tensord::core::cuda {
-
-/// What an operand's elements are rounded to before they are multiplied.
-enum class OperandRounding : uint8_t {
-  kNone,
-  kTf32,
-  kFloat16,
-  kBfloat16,
-  kFloat32,
-};
 
 /// Nested loops over `operand_count` operands.
 template <int operand_count, int max_modes>

@@ -22,15 +22,6 @@
 
 namespace tensord::core::cuda {
 
-template <typename T>
-inline constexpr bool kIsComplex = false;
-template <typename T>
-inline constexpr bool kIsComplex<std::complex<T>> = true;
-
-template <typename T>
-inline constexpr bool kIsHalf =
-    std::is_same_v<T, Half> || std::is_same_v<T, Bfloat16>;
-
 __device__ __forceinline__ float ToFloat(Half x) {
 #ifdef __CUDACC__
   return __half2float(__ushort_as_half(x.bits));
@@ -81,31 +72,12 @@ __device__ __forceinline__ To Convert(From x) {
   }
 }
 
-/// Calls `visit` with a zero of the type that stores `type`.
-template <typename Visitor>
-__device__ __forceinline__ void VisitStored(ElementType type, Visitor&& visit) {
-  switch (type) {
-    case ElementType::kFloat16: return visit(Half{});
-    case ElementType::kBfloat16: return visit(Bfloat16{});
-    case ElementType::kFloat32: return visit(float{});
-    case ElementType::kFloat64: return visit(double{});
-    case ElementType::kComplex64: return visit(std::complex<float>{});
-    case ElementType::kComplex128: return visit(std::complex<double>{});
-    case ElementType::kInt8: return visit(int8_t{});
-    case ElementType::kInt16: return visit(int16_t{});
-    case ElementType::kInt32: return visit(int32_t{});
-    case ElementType::kInt64: return visit(int64_t{});
-    case ElementType::kUint8: return visit(uint8_t{});
-    case ElementType::kBool: return visit(bool{});
-  }
-}
-
 /// The element of `type` at `data[offset]`, for arithmetic in T.
 template <typename T>
 __device__ __forceinline__ T Load(const void* data, ElementType type,
                                   int64_t offset) {
   T result{};
-  VisitStored(type, [&](auto zero) {
+  VisitElementType(type, [&](auto zero) {
     using Stored = decltype(zero);
     if constexpr (std::is_same_v<Stored, bool>) {
       // Any byte but 0 is true; reading it as bool would be undefined.
@@ -123,7 +95,7 @@ __device__ __forceinline__ T Load(const void* data, ElementType type,
 template <typename T>
 __device__ __forceinline__ void Store(void* data, ElementType type,
                                       int64_t offset, T x) {
-  VisitStored(type, [&](auto zero) {
+  VisitElementType(type, [&](auto zero) {
     using Stored = decltype(zero);
     if constexpr (kConverts<Stored, T>) {
       static_cast<Stored*>(data)[offset] = Convert<Stored>(x);
@@ -153,7 +125,7 @@ struct Arithmetic {
   template <typename T>
   __device__ __forceinline__ T Settle(T x) const {
     if constexpr (std::is_integral_v<T>) {
-      VisitStored(element, [&](auto zero) {
+      VisitElementType(element, [&](auto zero) {
         using Stored = decltype(zero);
         if constexpr (std::is_integral_v<Stored>) x = Convert<Stored>(x);
       });

@@ -41,32 +41,21 @@ __device__ __forceinline__ T ElementAs(Word word) {
 template <typename T, typename Word>
 __device__ __forceinline__ T ElementIn(Word word, ElementType type) {
   T result{};
-  VisitStored(type,
-              [&](auto zero) { result = ElementAs<T, decltype(zero)>(word); });
+  VisitElementType(
+      type, [&](auto zero) { result = ElementAs<T, decltype(zero)>(word); });
   return result;
 }
 
 template <typename T, typename Word>
 __device__ void ChangeInto(const ElementChange& change, Word word, void* d,
                            int64_t offset) {
-  Arithmetic arithmetic{change.type_d, Rounding::kNone};
-  if (change.compute_type == ComputeType::kFloat16) {
-    arithmetic.rounding = Rounding::kFloat16;
-  }
-  if (change.compute_type == ComputeType::kBfloat16) {
-    arithmetic.rounding = Rounding::kBfloat16;
-  }
+  const Arithmetic arithmetic =
+      ArithmeticOf(change.type_d, change.compute_type);
   T x = ElementIn<T>(word, change.type_a);
   x = ApplyUnary(arithmetic, change.unary, x);
   if (change.alpha_real != 1 || change.alpha_imaginary != 0) {
-    T alpha;
-    if constexpr (kIsComplex<T>) {
-      using Part = typename T::value_type;
-      alpha = T(static_cast<Part>(change.alpha_real),
-                static_cast<Part>(change.alpha_imaginary));
-    } else {
-      alpha = arithmetic.Settle(static_cast<T>(change.alpha_real));
-    }
+    const T alpha =
+        FactorAs<T>(arithmetic, change.alpha_real, change.alpha_imaginary);
     x = arithmetic.Settle(Multiply(alpha, x));
   }
   Store<T>(d, change.type_d, offset, x);

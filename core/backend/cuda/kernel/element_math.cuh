@@ -143,17 +143,29 @@ __device__ __forceinline__ T ApplyBinary(const Arithmetic& arithmetic,
   }
 }
 
-/// A factor of an operand, as kernels take it.
-template <typename T>
-struct Factor {
-  T value{};
-  bool is_zero = false;
-  bool is_one = true;
-
-  /// `value` times `x`, settled. Requires that it is not zero.
-  __device__ __forceinline__ T Scale(const Arithmetic& arithmetic, T x) const {
-    return is_one ? x : arithmetic.Settle(Multiply(value, x));
+/// The arithmetic that `compute_type` asks for on elements of type `element`.
+__device__ __forceinline__ Arithmetic ArithmeticOf(ElementType element,
+                                                   ComputeType compute_type) {
+  Arithmetic arithmetic{element, Rounding::kNone};
+  if (compute_type == ComputeType::kFloat16) {
+    arithmetic.rounding = Rounding::kFloat16;
   }
-};
+  if (compute_type == ComputeType::kBfloat16) {
+    arithmetic.rounding = Rounding::kBfloat16;
+  }
+  return arithmetic;
+}
+
+/// A factor as arithmetic in T takes it.
+template <typename T>
+__device__ __forceinline__ T FactorAs(const Arithmetic& arithmetic, double real,
+                                      double imaginary) {
+  if constexpr (kIsComplex<T>) {
+    using Part = typename T::value_type;
+    return T(static_cast<Part>(real), static_cast<Part>(imaginary));
+  } else {
+    return arithmetic.Settle(static_cast<T>(real));
+  }
+}
 
 }  // namespace tensord::core::cuda

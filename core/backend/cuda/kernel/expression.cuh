@@ -22,31 +22,6 @@ cudaError_t VisitArithmetic(ElementType element, Visitor&& visit) {
   }
 }
 
-/// The arithmetic that `compute_type` asks for on elements of type `element`.
-__device__ __forceinline__ Arithmetic ArithmeticOf(ElementType element,
-                                                   ComputeType compute_type) {
-  Arithmetic arithmetic{element, Rounding::kNone};
-  if (compute_type == ComputeType::kFloat16) {
-    arithmetic.rounding = Rounding::kFloat16;
-  }
-  if (compute_type == ComputeType::kBfloat16) {
-    arithmetic.rounding = Rounding::kBfloat16;
-  }
-  return arithmetic;
-}
-
-/// A factor as arithmetic in T takes it.
-template <typename T>
-__device__ __forceinline__ T FactorAs(const Arithmetic& arithmetic, double real,
-                                      double imaginary) {
-  if constexpr (kIsComplex<T>) {
-    using Part = typename T::value_type;
-    return T(static_cast<Part>(real), static_cast<Part>(imaginary));
-  } else {
-    return arithmetic.Settle(static_cast<T>(real));
-  }
-}
-
 /// Input `i` of the expression: unary operator and factor applied to `x`.
 template <typename T>
 __device__ __forceinline__ T TermOf(const Expression& expression,

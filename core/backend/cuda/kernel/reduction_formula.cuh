@@ -20,7 +20,7 @@ __device__ T IdentityOf(BinaryOperator op, ElementType type) {
     return T(0);  // MAX and MIN are refused by Validate().
   } else if constexpr (std::is_integral_v<T>) {
     T result = 0;
-    VisitStored(type, [&](auto zero) {
+    VisitElementType(type, [&](auto zero) {
       using Stored = decltype(zero);
       if constexpr (std::is_integral_v<Stored>) {
         result = op == BinaryOperator::kMax
