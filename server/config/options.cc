@@ -101,7 +101,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
                  "Lease of a session that asks for none")
       ->check(CLI::Range(1.0, 86400.0));
   app.add_option("--queue-limit", options.engine.queue_limit,
-                 "Most operations that wait for one device")
+                 "Most operations of one session that wait for its device")
       ->check(PositiveNumber());
   app.add_option("--plan-cache-entries", options.engine.plan_cache_entries,
                  "Most plans to keep")

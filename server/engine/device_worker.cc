@@ -24,13 +24,13 @@ DeviceWorker::~DeviceWorker() {
 
 absl::Status DeviceWorker::Add(uint64_t client, Job* job) {
   absl::MutexLock lock(&mutex_);
-  const auto found = jobs_.find(client);
-  if (statistics_.queued_count >= queue_limit_ && found != jobs_.end()) {
-    return core::ResourceExhausted(
-        "QUEUE_FULL", "the device's queue holds ", statistics_.queued_count,
-        " operations, its limit is ", queue_limit_, "; retry later");
-  }
   std::deque<Job*>& jobs = jobs_[client];
+  if (std::ssize(jobs) >= queue_limit_) {
+    return core::ResourceExhausted(
+        "QUEUE_FULL", "the session has ", jobs.size(),
+        " operations in the device's queue, its limit is ", queue_limit_,
+        "; retry later");
+  }
   if (jobs.empty()) turns_.push_back(client);
   jobs.push_back(job);
   ++statistics_.queued_count;

@@ -45,9 +45,9 @@ class DeviceWorker {
   /// Runs what is queued. Nothing may be added any more.
   ~DeviceWorker();
 
-  /// Queues `job` behind the others of `client`. A client that has none queued
-  /// always gets in: others cannot keep it out.
-  /// Errors  RESOURCE_EXHAUSTED, reason QUEUE_FULL: says how many wait.
+  /// Queues `job` behind the others of `client`.
+  /// Errors  RESOURCE_EXHAUSTED, reason QUEUE_FULL: as many as may of this
+  ///         client wait; what others have queued does not count.
   absl::Status Add(uint64_t client, Job* job);
 
   /// True when `job` was still queued; it will then never run.

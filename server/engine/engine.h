@@ -30,7 +30,7 @@ struct EngineOptions {
   int cpu_threads = 0;
   /// Device memory that the server may use; 0: three quarters of the device's.
   int64_t memory_limit_bytes = 0;
-  int64_t queue_limit = 1024;  // operations that may wait for one device
+  int64_t queue_limit = 1024;  // operations of one session that may wait
   int64_t plan_cache_entries = 65536;
 };
 
