@@ -1,5 +1,7 @@
 #include "client/cli/scalar.h"
 
+#include <cmath>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 
@@ -19,8 +21,11 @@ size_t ImaginaryStart(std::string_view text) {
   return 0;
 }
 
+/// False for numbers beyond the range of doubles, too.
 bool ParseNumber(std::string_view text, double* value) {
-  return absl::SimpleAtod(absl::string_view(text.data(), text.size()), value);
+  return absl::SimpleAtod(absl::string_view(text.data(), text.size()), value) &&
+         (std::isfinite(*value) ||
+          text.find_first_of("0123456789") == text.npos);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ absl::StatusOr<ComputeService::Asked> ComputeService::Ask(
                                "the request has no operation");
 }
 
-void ComputeService::FillResult(const Executed& executed, v1::Result* result) {
+void ComputeService::FillResult(Executed& executed, v1::Result* result) {
   const server::Operation& operation = *executed.operation;
   const server::StoredTensor& d = operation.output();
   *result->mutable_tensor() = ToProto(d);
@@ -66,7 +66,7 @@ void ComputeService::FillResult(const Executed& executed, v1::Result* result) {
   *report.mutable_queued() = ToProto(executed.started - executed.arrived);
   *report.mutable_executed() = ToProto(executed.finished - executed.started);
   if (operation.output_is_inline()) {
-    result->set_data(operation.inline_result());
+    result->set_data(executed.operation->TakeInlineResult());
   }
 }
 
@@ -133,7 +133,7 @@ Task<absl::StatusOr<Response>> ComputeService::Compute(Call& call,
                                                        OperationKind kind,
                                                        const Request& request) {
   Asked asked = Ask(kind, request);
-  const auto executed = co_await Execute(call, std::move(asked));
+  auto executed = co_await Execute(call, std::move(asked));
   if (!executed.ok()) co_return executed.status();
   if (call.cancelled()) DropOutput(*executed);
   Response response;

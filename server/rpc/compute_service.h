@@ -47,7 +47,7 @@ class ComputeService {
     absl::Time started;
     absl::Time finished;
   };
-  static void FillResult(const Executed& executed, v1::Result* result);
+  static void FillResult(Executed& executed, v1::Result* result);
   /// Removes an output whose name the client will never learn.
   static void DropOutput(const Executed& executed);
 

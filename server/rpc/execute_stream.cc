@@ -70,7 +70,7 @@ Task<absl::Status> ComputeService::Answer(
     }
     if (stream.operations.empty()) break;
     auto& operation = stream.operations.front();
-    const auto executed = co_await operation;
+    auto executed = co_await operation;
     v1::ExecuteStreamResponse response;
     response.set_index(index);
     if (executed.ok()) {

@@ -63,8 +63,8 @@ class Operation {
   const OperationReport& report() const { return report_; }
   const StoredTensor& output() const { return *d_; }
   bool output_is_inline() const { return output_is_inline_; }
-  /// The bytes of an inline output. Requires  Run().ok() before.
-  const std::string& inline_result() const { return inline_result_; }
+  /// The bytes of an inline output, once. Requires  Run().ok() before.
+  std::string TakeInlineResult() { return std::move(inline_result_); }
 
  private:
   using TensorRef = std::shared_ptr<StoredTensor>;

@@ -35,8 +35,9 @@ TEST(ParseScalarTest, ReadsPairs) {
 }
 
 TEST(ParseScalarTest, RefusesTheRest) {
-  for (const char* text : {"", "x", "j", "1+j", "1+2", "1+2i", "1+2jj", "1,2,3",
-                           "1,2j", "1,", "1+-2j", "--2j"}) {
+  for (const char* text :
+       {"", "x", "j", "1+j", "1+2", "1+2i", "1+2jj", "1,2,3", "1,2j", "1,",
+        "1+-2j", "--2j", "1e400", "1-1e400j"}) {
     EXPECT_EQ(Parse(text), std::nullopt) << text;
   }
 }

@@ -36,9 +36,9 @@ class PendingTensor {
   /// Waits for the operation. Gives its result to the first call; when nobody
   /// takes a new tensor, it leaves the server.
   ///
-  /// Errors  those of the operation; those of the pipeline, if that ended
-  /// before
-  ///         the result had come. FAILED_PRECONDITION: taken before.
+  /// Errors  those of the operation, or of the pipeline if that ended before
+  /// it.
+  ///         FAILED_PRECONDITION: taken before.
   absl::StatusOr<RemoteTensor> Await();
 
  private:
@@ -55,10 +55,13 @@ class PendingTensor {
 /// in the order in which they were added; adding waits for none of them, but
 /// for the server to take more.
 ///
-///   auto pipeline = session.StartPipeline();
-///   pipeline.Contract({a, "ik"}, {b, "kj"}, "ij", {.execution = {.output =
-///   &t}}); auto sum = pipeline.Reduce(BinaryOperator::kAdd, {t, "ij"}, "j");
-///   absl::Status done = pipeline.Finish();
+/// ```
+/// const ContractOptions to_t = {.execution = {.output = &t}};
+/// Pipeline pipeline = session.StartPipeline();
+/// pipeline.Contract({a, "ik"}, {b, "kj"}, "ij", to_t);
+/// auto sum = pipeline.Reduce(BinaryOperator::kAdd, {t, "ij"}, "j");
+/// absl::Status done = pipeline.Finish();
+/// ```
 ///
 /// An operation names the tensors that exist when it is added. So what a later
 /// one reads is written to an `output` that was created before; a new tensor
