@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "core/base/status.h"
@@ -29,9 +30,10 @@ absl::StatusOr<DeviceSelection::Item> ParseItem(absl::string_view text) {
 
 absl::StatusOr<DeviceSelection> ParseDevices(absl::string_view text) {
   DeviceSelection selection;
-  if (text == "auto") return selection;
+  if (absl::StripAsciiWhitespace(text) == "auto") return selection;
   selection.is_automatic = false;
-  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
+    part = absl::StripAsciiWhitespace(part);
     TENSORD_ASSIGN_OR_RETURN(DeviceSelection::Item item, ParseItem(part));
     const bool is_repeated = std::any_of(
         selection.items.begin(), selection.items.end(), [&](const auto& other) {

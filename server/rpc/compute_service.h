@@ -65,6 +65,9 @@ class ComputeService {
   Task<absl::Status> ExecuteStream(Call& call,
                                    Reader<v1::ExecuteStreamRequest> in,
                                    Writer<v1::ExecuteStreamResponse> out);
+  Detached Receive(Call::Hold hold, Call& call,
+                   Reader<v1::ExecuteStreamRequest> in,
+                   std::shared_ptr<OpenStream> stream);
   Task<absl::StatusOr<Executed>> ExecuteNext(
       Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream);
   static Task<absl::Status> Answer(OpenStream& stream,

@@ -4,6 +4,7 @@
 // queued, the other awaits the operations and writes responses. Both, and the
 // operations, live on the call's Loop.
 #include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -13,50 +14,68 @@
 namespace tensord::rpc {
 
 /// What both coroutines of a stream see.
-struct ComputeService::OpenStream {
-  std::optional<std::string> session;                     // of all requests
+struct ComputeService::OpenStream final : Loop::Watcher {
+  using Watcher::Watcher;
+
+  void Complete() {
+    complete = true;
+    added.Notify();
+  }
+  void Refused() override {
+    draining = true;
+    Complete();
+  }
+
+  std::optional<std::string> session;  // the first that exists
   std::deque<Task<absl::StatusOr<Executed>>> operations;  // without response
   bool complete = false;  // no operation will follow
-  Signal added;           // an operation, or completeness
+  bool draining = false;
+  Signal added;  // an operation, or completeness
   Signal answered;
 };
 
 Task<absl::Status> ComputeService::ExecuteStream(
     Call& call, Reader<v1::ExecuteStreamRequest> in,
     Writer<v1::ExecuteStreamResponse> out) {
-  OpenStream stream;
-  Task<absl::Status> answers = Answer(stream, out);
-  answers.Start();
+  const auto stream = std::make_shared<OpenStream>(call.loop());
+  // Not awaited: when the server drains, the stream ends before the client has
+  // said that it sends no more.
+  Receive(Call::Hold(call), call, in, stream);
+  const absl::Status answered = co_await Answer(*stream, out);
+  co_return stream->draining ? Draining() : answered;
+}
+
+Detached ComputeService::Receive(Call::Hold, Call& call,
+                                 Reader<v1::ExecuteStreamRequest> in,
+                                 std::shared_ptr<OpenStream> stream) {
   v1::ExecuteStreamRequest request;
-  bool draining = false;
-  while (true) {
-    while (std::ssize(stream.operations) >= context_.max_stream_operations()) {
-      co_await stream.answered;
+  while (!stream->complete) {
+    if (std::ssize(stream->operations) >= context_.max_stream_operations()) {
+      co_await stream->answered;
+      continue;
     }
     const bool received = co_await in.Read(request);
     if (!received) break;
-    draining = call.loop().refuses();
-    if (draining) break;
-    stream.operations.push_back(ExecuteNext(call, request, stream));
-    stream.operations.back().Start();
-    stream.added.Notify();
+    if (stream->complete) co_return;
+    stream->operations.push_back(ExecuteNext(call, request, *stream));
+    stream->operations.back().Start();
+    stream->added.Notify();
   }
-  stream.complete = true;
-  stream.added.Notify();
-  const absl::Status answered = co_await answers;
-  co_return draining ? Draining() : answered;
+  stream->Complete();
 }
 
 Task<absl::StatusOr<ComputeService::Executed>> ComputeService::ExecuteNext(
     Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream) {
   absl::StatusOr<Asked> asked = Ask(request);
   if (!asked.ok()) co_return asked.status();
-  if (!stream.session) stream.session = asked->session;
-  if (asked->session != *stream.session) {
+  if (!stream.session && context_.sessions.Find(asked->session).ok()) {
+    stream.session = asked->session;
+  }
+  if (stream.session && asked->session != *stream.session) {
     asked->operation = core::InvalidArgument(
         "SESSION_DIFFERS", "the request names session '",
-        asked->session.substr(0, 300), "', the first one of the stream '",
-        stream.session->substr(0, 300), "', wanted one a stream");
+        asked->session.substr(0, 300), "', earlier ones of the stream '",
+        *stream.session, "', wanted one a stream");
   }
   co_return co_await Execute(call, *std::move(asked));
 }

@@ -8,6 +8,7 @@
 #include <coroutine>
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace tensord::rpc {
 
@@ -60,6 +61,23 @@ class [[nodiscard]] Operation final : Tag {
 /// gRPC delivers their calls.
 class Loop final : Tag {
  public:
+  /// Hears, on the Loop's thread, that the Loop refuses from now on: calls that
+  /// go on as long as the client likes should end.
+  class Watcher {
+   public:
+    explicit Watcher(Loop& loop) : loop_(loop) {
+      loop_.watchers_.push_back(this);
+    }
+    Watcher(const Watcher&) = delete;
+    virtual void Refused() = 0;
+
+   protected:
+    ~Watcher() { std::erase(loop_.watchers_, this); }
+
+   private:
+    Loop& loop_;
+  };
+
   explicit Loop(std::unique_ptr<grpc::ServerCompletionQueue> queue)
       : queue_(std::move(queue)) {}
 
@@ -86,8 +104,11 @@ class Loop final : Tag {
     }
   }
 
-  /// From any thread: calls that begin from now on are refused.
-  void Refuse() { refuses_.store(true, std::memory_order_relaxed); }
+  /// From any thread, before Drain(): calls that begin from now on are refused.
+  void Refuse() {
+    refuses_.store(true, std::memory_order_relaxed);
+    Post(&refusal_);
+  }
   bool refuses() const { return refuses_.load(std::memory_order_relaxed); }
 
   /// Waits for the last call to end, then has Run() return. gRPC's own shutdown
@@ -100,6 +121,20 @@ class Loop final : Tag {
 
  private:
   friend class Call;
+
+  class Refusal final : public Tag {
+   public:
+    explicit Refusal(Loop& loop) : loop_(loop) {}
+    void Fire(bool) override {
+      // A copy, as watchers may go when they hear it. None goes with another.
+      for (Watcher* const watcher : std::vector(loop_.watchers_)) {
+        watcher->Refused();
+      }
+    }
+
+   private:
+    Loop& loop_;
+  };
 
   void Fire(bool) override {
     Tag* newest = posted_.exchange(nullptr, std::memory_order_acquire);
@@ -115,6 +150,8 @@ class Loop final : Tag {
   std::atomic<Tag*> posted_ = nullptr;
   grpc::Alarm wake_;
   std::atomic<bool> refuses_ = false;
+  Refusal refusal_{*this};
+  std::vector<Watcher*> watchers_;
   std::atomic<int> calls_ = 0;  // those still waited for included
 };
 
@@ -173,11 +210,27 @@ class Call final : Tag {
     Wait* newer_ = nullptr;
   };
 
-  /// Awaits the end notice, the last that gRPC says about a call.
+  /// Keeps the call, and what its handler was given, in being: for a coroutine
+  /// that may outlast the handler. Let it be a parameter: the last to go.
+  class Hold {
+   public:
+    explicit Hold(Call& call) : call_(&call) { ++call.holds_; }
+    Hold(Hold&& other) noexcept : call_(std::exchange(other.call_, nullptr)) {}
+    Hold& operator=(Hold&&) = delete;
+    ~Hold() {
+      if (call_ != nullptr && --call_->holds_ == 0) call_->ResumeOwner();
+    }
+
+   private:
+    Call* call_;
+  };
+
+  /// Awaits the end notice, which gRPC gives when it is done with the call, and
+  /// the end of every Hold.
   auto End() {
     struct Awaiter {
       Call& call;
-      bool await_ready() const noexcept { return call.ended_; }
+      bool await_ready() const noexcept { return call.over(); }
       void await_suspend(std::coroutine_handle<> owner) { call.owner_ = owner; }
       void await_resume() const noexcept {}
     };
@@ -194,13 +247,18 @@ class Call final : Tag {
         std::exchange(wait, wait->older_)->Cancel();
       }
     }
-    if (owner_) owner_.resume();  // ends *this
+    ResumeOwner();
+  }
+  bool over() const { return ended_ && holds_ == 0; }
+  void ResumeOwner() {
+    if (over() && owner_) owner_.resume();  // ends *this
   }
 
   Loop& loop_;
   grpc::ServerContext context_;
   std::atomic<bool> cancelled_ = false;
   bool ended_ = false;
+  int holds_ = 0;
   Wait* newest_wait_ = nullptr;
   std::coroutine_handle<> owner_;
 };

@@ -520,6 +520,37 @@ TEST_F(ExecuteStream, DrainFinishesWhatWasTakenAndRefusesTheRest) {
   EXPECT_EQ(server_.device().worker().statistics().queued_count, 0);
 }
 
+TEST_F(ExecuteStream, DrainDoesNotWaitForIdleStreams) {
+  Stream stream(*compute_);
+  stream.Write(Increment());
+  Response response;
+  ASSERT_TRUE(stream.Read(&response));
+  const absl::Time start = absl::Now();
+  std::thread drain([this] { server_.rpc().Drain(absl::Seconds(100)); });
+  EXPECT_TRUE(stream.ReadAll().empty());
+  EXPECT_THAT(stream.Finish(), FailsWith(grpc::UNAVAILABLE, "DRAINING"));
+  drain.join();
+  EXPECT_LT(absl::Now() - start, absl::Seconds(20));
+}
+
+TEST_F(ExecuteStream, SessionThatDoesNotExistBindsNoStream) {
+  Stream stream(*compute_);
+  Request unknown = Increment();
+  unknown.mutable_elementwise()->set_session("sessions/none");
+  for (const Request& request : {unknown, Increment(), unknown}) {
+    stream.Write(request);
+  }
+  stream.WritesDone();
+  const std::vector<Response> responses = stream.ReadAll();
+  ASSERT_EQ(responses.size(), 3u);
+  EXPECT_THAT(OutcomeOf(responses[0]),
+              FailsWith(grpc::NOT_FOUND, "SESSION_NOT_FOUND"));
+  EXPECT_THAT(OutcomeOf(responses[1]), IsOk());
+  EXPECT_THAT(OutcomeOf(responses[2]),
+              FailsWith(grpc::INVALID_ARGUMENT, "SESSION_DIFFERS"));
+  EXPECT_THAT(stream.Finish(), IsOk());
+}
+
 TEST_F(ExecuteStream, EveryOperationIsCountedWhereverItFails) {
   Request unknown = Increment();
   unknown.mutable_elementwise()->set_session("sessions/none");

@@ -12,7 +12,7 @@ TEST(ParseDevicesTest, AutoLeavesTheChoiceToTheServer) {
 }
 
 TEST(ParseDevicesTest, NamesKeepTheirOrder) {
-  const auto selection = ParseDevices("cuda:1,cpu,cuda:0");
+  const auto selection = ParseDevices("cuda:1, cpu ,cuda:0");
   ASSERT_TRUE(selection.ok()) << selection.status();
   EXPECT_FALSE(selection->is_automatic);
   EXPECT_EQ(selection->items, (std::vector<DeviceSelection::Item>{
