@@ -165,12 +165,21 @@ def test_a_pipeline_has_a_deadline(session, x, large):
 
 def test_a_closed_session_fails_its_pipeline(address):
     session = tensord.connect(address)
-    with pytest.raises(tensord.Error):
+    with pytest.raises(tensord.FailedPrecondition, match="closed") as caught:
         with session.pipeline() as pipeline:
             pending = pipeline.permute(np.ones(2), "i", "i")
             pending.result()
             session.close()
             pipeline.permute(np.ones(2), "i", "i").result()
+    assert caught.value.reason == "SESSION_CLOSED"
+
+
+def test_results_that_nobody_holds_do_not_pile_up(address):
+    with tensord.connect(address, quota_bytes=400 * 8000) as session:
+        x = session.upload(np.zeros(1000))
+        with session.pipeline() as pipeline:
+            for _ in range(2000):
+                pipeline.permute(x, "i", "i")
 
 
 def test_a_pipeline_refuses_what_it_cannot_do(session, x):

@@ -89,6 +89,11 @@ def test_copies_go_to_other_sessions(session, address):
         np.testing.assert_array_equal(other.einsum("ij->ji", copied).numpy(), array.T)
 
 
+def test_copies_go_to_sessions_only(session):
+    with pytest.raises(TypeError, match="session is of type str, wanted a Session"):
+        session.upload(np.ones(2)).copy(session="sessions/1")
+
+
 def test_unnamed_tensors_leave_with_their_last_reference(session):
     tensor = session.upload(np.ones(5))
     full_name = tensor.full_name

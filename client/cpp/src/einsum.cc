@@ -65,6 +65,8 @@ absl::StatusOr<EinsumOperation> ParseEinsum(std::string_view subscripts,
                                             absl::Span<const int> mode_counts) {
   std::string text(subscripts);
   absl::RemoveExtraAsciiWhitespace(&text);
+  const std::string trimmed = text;  // what messages quote
+  subscripts = trimmed;
   text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
 
   const std::vector<std::string> sides = absl::StrSplit(text, "->");

@@ -179,6 +179,8 @@ class Connection:
         if not isinstance(error, grpc.RpcError):
             # gRPC's word for a channel that another thread has closed meanwhile.
             return self._closed_error() if self._closed else error
+        if error.code() == grpc.StatusCode.CANCELLED and self._closed:
+            return self._closed_error()
         if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED and deadline is not None:
             return DeadlineExceeded(
                 f"{what} took longer than {deadline:.3g} s",

@@ -46,6 +46,10 @@ class Keeper:
         """Deletes a tensor soon; never waits and never fails."""
         self._queue.put(tensor)
 
+    def backlog(self) -> int:
+        """Returns how many discards are due, about."""
+        return self._queue.qsize()
+
     def flush(self) -> None:
         """Waits until earlier discards are done."""
         done = threading.Event()

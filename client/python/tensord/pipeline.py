@@ -125,6 +125,9 @@ class Pipeline(Operations[PendingTensor]):
     reads is written to an `out` that was created before; a new tensor can be read once
     its `PendingTensor.result()` has returned it.
 
+    A new tensor that nobody holds is deleted when the response names it, so a few
+    hundred of them may be in memory at a time: write large results to an `out`.
+
     An operation that fails does not end the pipeline. Later ones that need what it
     should have written fail too, or find what was there before.
 
@@ -137,8 +140,9 @@ class Pipeline(Operations[PendingTensor]):
         """Use `Session.pipeline`."""
         self._session = session
         self._timeout = timeout
+        self._window = max(1, session.info().limits.max_stream_operations)
         # As many again as the server takes, so that it need not wait for them.
-        self._limit = 2 * max(1, session.info().limits.max_stream_operations)
+        self._limit = 2 * self._window
         self._requests: queue.SimpleQueue[compute_pb2.ExecuteStreamRequest | None]
         self._requests = queue.SimpleQueue()
         self._changed = threading.Condition()
@@ -154,6 +158,7 @@ class Pipeline(Operations[PendingTensor]):
             raise FailedPrecondition(
                 "a pipeline is entered once", reason="PIPELINE_FINISHED"
             )
+        self._session._keeper.flush()
         self._responses = self._session._connection.execute_stream(
             _taken_from(self._requests), self._timeout
         )
@@ -211,6 +216,10 @@ class Pipeline(Operations[PendingTensor]):
             # Named here, so that it can be deleted also when its response is lost.
             request.d.tensor_id = f"pipeline-{uuid.uuid4().hex}"
             unclaimed = f"{self._session.name}/tensors/{request.d.tensor_id}"
+        # A response that says that memory lacks comes too late to let go of results
+        # that nobody holds any more, as unary calls do.
+        if self._session._keeper.backlog() > self._window:
+            self._session._keeper.flush()
         message = compute_pb2.ExecuteStreamRequest(**{operation: request})
         pending = PendingTensor(self._changed, out, unclaimed, held)
         with self._changed:

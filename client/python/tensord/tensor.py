@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tensord import dtypes
-from tensord.arguments import check_timeout
+from tensord.arguments import check_timeout, check_type
 from tensord.errors import InvalidArgument
 from tensord.reports import ExecutionReport
 from tensord.v1 import tensor_pb2
@@ -145,6 +145,8 @@ class RemoteTensor:
             AlreadyExists: The name is taken.
             ResourceExhausted: There is no memory for it.
         """
+        if session is not None:
+            check_type("session", session, type(self.session), "a Session")
         request = tensor_pb2.CopyTensorRequest(
             source=self.full_name, tensor_id=name or ""
         )

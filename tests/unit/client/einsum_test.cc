@@ -71,6 +71,7 @@ TEST(EinsumTest, RefusesWhatIsNotOneOperation) {
 TEST(EinsumTest, SaysHowTextIsMalformed) {
   constexpr std::string_view kReason = "EINSUM_MALFORMED";
   ExpectRefusal("ij->j->i", {2}, kReason, "more than one '->'");
+  ExpectRefusal(" ->i", {0}, kReason, "einsum '->i': ");
   ExpectRefusal("i1->i", {2}, kReason, "'1' is not a label");
   ExpectRefusal("ij->ik", {2}, kReason, "'k' of the output is in no term");
   ExpectRefusal("ij->ii", {2}, kReason, "'i' occurs twice in the output");
