@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace tensord::core {
 
@@ -16,6 +18,7 @@ using DeviceName = std::string;
 /// What a device is, for people and for plan keys.
 struct DeviceInfo {
   DeviceName name;
+  std::string kind;          // "cpu" or "cuda"
   std::string model;         // e.g. "AMD EPYC 9B45"
   std::string architecture;  // what kernels are chosen by, e.g. "AVX3_ZEN4"
   int32_t thread_count = 0;  // threads that kernels run on
@@ -25,6 +28,22 @@ struct DeviceInfo {
   /// What else tells which code runs, e.g. {"blas", "OpenBLAS 0.3.21
   /// SkylakeX"}.
   std::vector<std::pair<std::string, std::string>> properties;
+};
+
+/// A point in the order of a stream.
+///
+/// Threads   safe for concurrent use.
+/// Lifetime  may outlive the stream.
+class Event {
+ public:
+  virtual ~Event() = default;
+
+  /// True when Wait() would return at once.
+  virtual bool IsReached() = 0;
+
+  /// Waits until the device is done with all that was queued before.
+  /// Errors  as Stream::Synchronize.
+  virtual absl::Status Wait() = 0;
 };
 
 /// An ordered queue of device work.
@@ -42,6 +61,17 @@ class Stream {
                                     int64_t bytes) = 0;
   virtual absl::Status CopyToHost(void* to, const void* from,
                                   int64_t bytes) = 0;
+
+  /// Queues a copy between memories of devices of the stream's kind.
+  ///
+  /// Lifetime  both must outlive the work on the stream.
+  /// Errors    INTERNAL; UNAVAILABLE: device lost.
+  virtual absl::Status CopyBetweenDevices(void* to, const void* from,
+                                          int64_t bytes) = 0;
+
+  /// The point behind all that was queued; null when that is done already.
+  /// Errors  INTERNAL; UNAVAILABLE: device lost.
+  virtual absl::StatusOr<std::unique_ptr<Event>> Record() = 0;
 
   /// Waits until all that was queued is done.
   /// Errors  INTERNAL: work queued before failed; UNAVAILABLE: device lost.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <memory>
 
 #include "core/device/device.h"
 
@@ -18,6 +19,11 @@ class HostStream final : public Stream {
   absl::Status CopyToHost(void* to, const void* from, int64_t bytes) override {
     return CopyToDevice(to, from, bytes);
   }
+  absl::Status CopyBetweenDevices(void* to, const void* from,
+                                  int64_t bytes) override {
+    return CopyToDevice(to, from, bytes);
+  }
+  absl::StatusOr<std::unique_ptr<Event>> Record() override { return nullptr; }
   absl::Status Synchronize() override { return absl::OkStatus(); }
 };
 

@@ -24,14 +24,11 @@ absl::Status Execute(const Plan& plan, const AnyOperands& operands,
   if (plan.kernel_name().empty()) return absl::OkStatus();
   Workspace workspace(
       std::span(scratch.data(), static_cast<size_t>(scratch.bytes())));
-  absl::Status status = std::visit(
+  return std::visit(
       [&](const auto* kernel) {
         return Launch(kernel, plan, operands, workspace, stream);
       },
       plan.kernel);
-  // Also after a failure: what was queued before it uses the same memory.
-  status.Update(stream.Synchronize());
-  return status;
 }
 
 }  // namespace tensord::core

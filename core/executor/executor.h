@@ -12,10 +12,12 @@ namespace tensord::core {
 using AnyOperands = std::variant<PermutationOperands, ElementwiseOperands,
                                  ReductionOperands, ContractionOperands>;
 
-/// Runs `plan` on `stream` and waits for it.
+/// Queues what `plan` does on `stream`.
 ///
 /// Requires  `operands` are those of the plan's operation and passed
 ///           CheckAliasing(); `scratch` has the plan's workspace_bytes.
+/// Lifetime  operands and `scratch` must outlive the work on `stream`, also
+///           when an error is returned: a part may have been queued before.
 /// Errors    the kernel's; d is undefined then.
 absl::Status Execute(const Plan& plan, const AnyOperands& operands,
                      const Buffer& scratch, Stream& stream);

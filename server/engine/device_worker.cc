@@ -7,84 +7,261 @@
 #include "core/base/status.h"
 
 namespace tensord::server {
+namespace {
+
+// Jobs of one client that are launched before the first of them is done: enough
+// to hide what launching costs, and what completing does.
+constexpr int kLaunchAhead = 16;
+constexpr int kMaxStreams = 32;
+
+// How long the completer asks without a pause before it takes naps.
+constexpr absl::Duration kEager = absl::Microseconds(50);
+constexpr absl::Duration kNap = absl::Microseconds(20);
+
+}  // namespace
 
 DeviceWorker::DeviceWorker(std::unique_ptr<core::Stream> stream,
-                           int64_t queue_limit)
-    : stream_(std::move(stream)), queue_limit_(queue_limit) {
-  thread_ = std::thread([this] { Work(); });
+                           CreateStream create_stream, int64_t queue_limit)
+    : create_stream_(std::move(create_stream)), queue_limit_(queue_limit) {
+  idle_streams_.push_back(std::move(stream));
+  launcher_ = std::thread([this] { Launch(); });
+  completer_ = std::thread([this] { Complete(); });
 }
 
 DeviceWorker::~DeviceWorker() {
   {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
+    can_launch_.Signal();
   }
-  thread_.join();
+  launcher_.join();
+  completer_.join();
 }
 
-absl::Status DeviceWorker::Add(uint64_t client, Job* job) {
+absl::Status DeviceWorker::Add(uint64_t id, Job* job) {
   absl::MutexLock lock(&mutex_);
-  std::deque<Job*>& jobs = jobs_[client];
-  if (std::ssize(jobs) >= queue_limit_) {
+  Client& client = clients_[id];
+  if (std::ssize(client.queued) >= queue_limit_) {
     return core::ResourceExhausted(
-        "QUEUE_FULL", "the session has ", jobs.size(),
+        "QUEUE_FULL", "the session has ", client.queued.size(),
         " operations in the device's queue, its limit is ", queue_limit_,
         "; retry later");
   }
-  if (jobs.empty()) turns_.push_back(client);
-  jobs.push_back(job);
+  if (client.queued.empty() && !client.is_launching) turns_.push_back(id);
+  client.queued.push_back(job);
   ++statistics_.queued_count;
+  can_launch_.Signal();
   return absl::OkStatus();
 }
 
-bool DeviceWorker::Remove(uint64_t client, Job* job) {
+bool DeviceWorker::Remove(uint64_t id, Job* job) {
   absl::MutexLock lock(&mutex_);
-  const auto entry = jobs_.find(client);
-  if (entry == jobs_.end()) return false;
-  std::deque<Job*>& jobs = entry->second;
-  const auto at = std::find(jobs.begin(), jobs.end(), job);
-  if (at == jobs.end()) return false;
-  jobs.erase(at);
+  const auto entry = clients_.find(id);
+  if (entry == clients_.end()) return false;
+  Client& client = entry->second;
+  const auto at = std::find(client.queued.begin(), client.queued.end(), job);
+  if (at == client.queued.end()) return false;
+  if (at == client.queued.begin()) client.lacks_memory_until.reset();
+  client.queued.erase(at);
   --statistics_.queued_count;
-  if (jobs.empty()) {
-    jobs_.erase(entry);
-    std::erase(turns_, client);
+  if (client.queued.empty()) {
+    std::erase(turns_, id);
+    if (std::exchange(client.is_stalled, false)) std::erase(stalled_, id);
+    ReleaseIfIdle(id, client);
+    can_launch_.Signal();
   }
   return true;
 }
 
 DeviceWorker::Statistics DeviceWorker::statistics() const {
   absl::MutexLock lock(&mutex_);
-  return statistics_;
+  Statistics statistics = statistics_;
+  if (busy_count_ > 0) statistics.busy += absl::Now() - busy_since_;
+  return statistics;
 }
 
-void DeviceWorker::Work() {
-  const auto wakes = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return closing_ || !turns_.empty();
-  };
+void DeviceWorker::CountBusy(int change) {
+  if (busy_count_ == 0) busy_since_ = absl::Now();
+  busy_count_ += change;
+  if (busy_count_ == 0) statistics_.busy += absl::Now() - busy_since_;
+}
+
+bool DeviceWorker::CanLaunch(const Client& client) const {
+  return std::ssize(client.launched) < kLaunchAhead &&
+         (client.stream != nullptr || !idle_streams_.empty() ||
+          stream_count_ < kMaxStreams);
+}
+
+void DeviceWorker::Launch() {
   absl::MutexLock lock(&mutex_);
   while (true) {
-    mutex_.Await(absl::Condition(&wakes));
-    if (turns_.empty()) return;
-    const uint64_t client = turns_.front();
-    turns_.pop_front();
-    const auto entry = jobs_.find(client);
-    Job* const job = entry->second.front();
-    entry->second.pop_front();
-    if (entry->second.empty()) {
-      jobs_.erase(entry);
-    } else {
-      turns_.push_back(client);
+    const auto turn = std::find_if(
+        turns_.begin(), turns_.end(),
+        [this](uint64_t id) { return CanLaunch(clients_.at(id)); });
+    if (turn != turns_.end()) {
+      const uint64_t id = *turn;
+      turns_.erase(turn);
+      LaunchNext(id, clients_.at(id));
+      continue;
     }
-    --statistics_.queued_count;
-    ++statistics_.executed_count;
-    mutex_.Unlock();
-    const absl::Time start = absl::Now();
-    job->Run(*stream_);
-    const absl::Duration busy = absl::Now() - start;
-    mutex_.Lock();
-    statistics_.busy += busy;
+    if (closing_ && turns_.empty() && stalled_.empty()) break;
+    can_launch_.Wait(&mutex_);
   }
+  launches_ended_ = true;
+  has_launched_.Signal();
+}
+
+absl::Status DeviceWorker::ProvideStream(Client& client) {
+  if (client.stream != nullptr) return absl::OkStatus();
+  if (!idle_streams_.empty()) {
+    client.stream = std::move(idle_streams_.back());
+    idle_streams_.pop_back();
+    return absl::OkStatus();
+  }
+  TENSORD_ASSIGN_OR_RETURN(client.stream, create_stream_());
+  ++stream_count_;
+  return absl::OkStatus();
+}
+
+void DeviceWorker::LaunchNext(uint64_t id, Client& client) {
+  Job* const job = client.queued.front();
+  client.queued.pop_front();
+  --statistics_.queued_count;
+  ++statistics_.executed_count;
+  client.is_launching = true;
+  CountBusy(+1);
+  Launched launched{.job = job,
+                    .number = 0,
+                    .status = ProvideStream(client),
+                    .end = nullptr,
+                    .begun = absl::Now()};
+  mutex_.Unlock();
+  if (client.stream != nullptr) {
+    launched.status = job->Launch(*client.stream);
+    // Also after a failure: what was queued before it may use the same memory.
+    absl::StatusOr<std::unique_ptr<core::Event>> end = client.stream->Record();
+    launched.status.Update(end.status());
+    if (end.ok()) launched.end = *std::move(end);
+  }
+  mutex_.Lock();
+  client.is_launching = false;
+  if (absl::IsResourceExhausted(launched.status) && job->CanLaunchAgain() &&
+      Stall(id, client, job)) {
+    CountBusy(-1);
+    --statistics_.executed_count;
+    return;
+  }
+  client.lacks_memory_until.reset();
+  if (!client.queued.empty()) turns_.push_back(id);
+  launched.number = next_number_++;
+  const bool is_over = launched.end == nullptr && client.launched.empty();
+  client.launched.push_back(std::move(launched));
+  if (is_over) {
+    CompleteFirst(id, client);
+  } else {
+    ++for_completer_;
+    has_launched_.Signal();
+  }
+}
+
+bool DeviceWorker::Stall(uint64_t id, Client& client, Job* job) {
+  if (!client.lacks_memory_until) client.lacks_memory_until = next_number_;
+  const std::optional<uint64_t> oldest = OldestLaunched();
+  if (!oldest || *oldest >= *client.lacks_memory_until) return false;
+  client.queued.push_front(job);
+  ++statistics_.queued_count;
+  client.is_stalled = true;
+  stalled_.push_back(id);
+  return true;
+}
+
+void DeviceWorker::EndStalls() {
+  for (const uint64_t id : stalled_) {
+    clients_.at(id).is_stalled = false;
+    turns_.push_back(id);
+  }
+  stalled_.clear();
+}
+
+std::optional<uint64_t> DeviceWorker::OldestLaunched() const {
+  std::optional<uint64_t> oldest;
+  for (const auto& [id, client] : clients_) {
+    if (client.launched.empty()) continue;
+    const uint64_t number = client.launched.front().number;
+    oldest = std::min(oldest.value_or(number), number);
+  }
+  return oldest;
+}
+
+void DeviceWorker::Complete() {
+  std::vector<std::pair<uint64_t, core::Event*>> firsts;
+  absl::Time asked_in_vain = absl::InfiniteFuture();  // since then
+  absl::MutexLock lock(&mutex_);
+  while (true) {
+    if (for_completer_ == 0) {
+      if (launches_ended_) return;
+      has_launched_.Wait(&mutex_);
+      continue;
+    }
+    firsts.clear();
+    for (const auto& [id, client] : clients_) {
+      if (client.launched.empty()) continue;
+      const Launched& first = client.launched.front();
+      if (!first.is_completing) firsts.emplace_back(id, first.end.get());
+    }
+    mutex_.Unlock();
+    // Nobody else takes them away.
+    std::erase_if(firsts, [](const auto& first) {
+      return first.second != nullptr && !first.second->IsReached();
+    });
+    const absl::Time now = absl::Now();
+    if (firsts.empty()) {
+      asked_in_vain = std::min(asked_in_vain, now);
+      if (now - asked_in_vain < kEager) {
+        std::this_thread::yield();
+      } else {
+        absl::SleepFor(kNap);
+      }
+    } else {
+      asked_in_vain = absl::InfiniteFuture();
+    }
+    mutex_.Lock();
+    for (const auto& [id, end] : firsts) {
+      CompleteFirst(id, clients_.at(id));
+      --for_completer_;
+    }
+  }
+}
+
+void DeviceWorker::CompleteFirst(uint64_t id, Client& client) {
+  // It stays in its place meanwhile, so that nobody takes its memory to be free
+  // before it is.
+  Launched& first = client.launched.front();
+  first.is_completing = true;
+  mutex_.Unlock();
+  absl::Status status = first.status;
+  if (first.end != nullptr) status.Update(first.end->Wait());
+  const Times times{.begun = std::max(first.begun, client.last_ended),
+                    .ended = absl::Now()};
+  first.job->Complete(status, times);
+  mutex_.Lock();
+  client.last_ended = times.ended;
+  client.launched.pop_front();
+  CountBusy(-1);
+  EndStalls();
+  ReleaseIfIdle(id, client);
+  can_launch_.Signal();
+}
+
+void DeviceWorker::ReleaseIfIdle(uint64_t id, Client& client) {
+  if (!client.queued.empty() || !client.launched.empty() ||
+      client.is_launching) {
+    return;
+  }
+  if (client.stream != nullptr) {
+    idle_streams_.push_back(std::move(client.stream));
+  }
+  clients_.erase(id);
 }
 
 }  // namespace tensord::server

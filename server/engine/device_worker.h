@@ -1,34 +1,59 @@
-// The queue of a device, and the thread that works it off.
+// The queue of a device, and the threads that work it off.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/device/device.h"
 
 namespace tensord::server {
 
-/// Runs jobs of many clients on one device, one at a time.
+/// Runs jobs of many clients on one device.
 ///
-/// The jobs of one client run in the order in which they were added. Clients
-/// take turns, a job each, so that a long queue of one does not hold up others.
+/// One thread launches jobs: those of a client in the order in which they were
+/// added, on a stream that is the client's as long as it has any. Clients take
+/// turns, a job each, so that a long queue of one does not hold up others.
+/// Launching runs ahead of the device, by a bounded number of jobs a client. A
+/// second thread completes jobs when the device is done with them, those of a
+/// client in order. Where work is done as soon as it is launched, as on the
+/// host, the first thread does all.
+///
+/// A job that finds no memory is launched again, if it can be, when jobs that
+/// were under way then have ended, and fails when that did not help.
 ///
 /// Threads  safe for concurrent use.
 class DeviceWorker {
  public:
-  /// Owned by whoever adds it; run once, unless removed first.
+  /// When the device worked on a job: from its launch, or from the end of the
+  /// client's job before it, to its own end.
+  struct Times {
+    absl::Time begun;
+    absl::Time ended;
+  };
+
+  /// Owned by whoever adds it; launched and completed once, unless removed
+  /// first.
   class Job {
    public:
-    /// On the worker's thread; may end the Job's life.
-    virtual void Run(core::Stream& stream) = 0;
+    /// Queues the job's work.
+    virtual absl::Status Launch(core::Stream& stream) = 0;
+    /// Whether Launch() has changed nothing when it found no memory, and may be
+    /// called again.
+    virtual bool CanLaunchAgain() const { return false; }
+    /// `status` is what Launch() returned or else what the work ended with;
+    /// none of it is under way any more. May end the Job's life.
+    virtual void Complete(const absl::Status& status, const Times& times) = 0;
 
    protected:
     ~Job() = default;
@@ -36,12 +61,17 @@ class DeviceWorker {
 
   struct Statistics {
     int64_t queued_count = 0;
-    int64_t executed_count = 0;
-    absl::Duration busy;  // time spent in Run()
+    int64_t executed_count = 0;  // launched
+    absl::Duration busy;         // time with any job launched and not completed
   };
 
-  /// Requires queue_limit >= 1.
-  DeviceWorker(std::unique_ptr<core::Stream> stream, int64_t queue_limit);
+  using CreateStream =
+      std::function<absl::StatusOr<std::unique_ptr<core::Stream>>()>;
+
+  /// `stream` is the first, `create_stream` makes others.
+  /// Requires  queue_limit >= 1.
+  DeviceWorker(std::unique_ptr<core::Stream> stream, CreateStream create_stream,
+               int64_t queue_limit);
   /// Runs what is queued. Nothing may be added any more.
   ~DeviceWorker();
 
@@ -56,17 +86,71 @@ class DeviceWorker {
   Statistics statistics() const;
 
  private:
-  void Work();
+  struct Launched {
+    Job* job;
+    uint64_t number;  // counted over all clients
+    absl::Status status;
+    std::unique_ptr<core::Event> end;  // null: reached
+    absl::Time begun;
+    bool is_completing = false;
+  };
+  struct Client {
+    std::deque<Job*> queued;
+    std::deque<Launched> launched;
+    std::unique_ptr<core::Stream> stream;  // null while there is no need of one
+    bool is_launching = false;             // its stream is in use
+    bool is_stalled = false;               // waits for memory; has no turn
+    // The first job in `queued` lacked memory: it fails when those numbered
+    // below have ended and memory still lacks.
+    std::optional<uint64_t> lacks_memory_until;
+    absl::Time last_ended = absl::InfinitePast();
+  };
+  using Clients = absl::node_hash_map<uint64_t, Client>;
 
-  const std::unique_ptr<core::Stream> stream_;
+  void Launch();
+  void Complete();
+  bool CanLaunch(const Client& client) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  /// Gives the client a stream unless it has one.
+  absl::Status ProvideStream(Client& client)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LaunchNext(uint64_t id, Client& client)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Puts a job that lacks memory back; false when it is to fail.
+  bool Stall(uint64_t id, Client& client, Job* job)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Those that wait for memory may try again.
+  void EndStalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// The least number of those launched and not completed, if any.
+  std::optional<uint64_t> OldestLaunched() const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  /// Completes the first launched job of `client`, without the lock.
+  void CompleteFirst(uint64_t id, Client& client)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseIfIdle(uint64_t id, Client& client)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountBusy(int change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const CreateStream create_stream_;
   const int64_t queue_limit_;
   mutable absl::Mutex mutex_;
-  // Clients with jobs, the next one to be served in front.
+  absl::CondVar can_launch_;
+  absl::CondVar has_launched_;
+  Clients clients_ ABSL_GUARDED_BY(mutex_);
+  // Clients with queued jobs that are not stalled, the next one in front.
   std::deque<uint64_t> turns_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<uint64_t, std::deque<Job*>> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> stalled_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<core::Stream>> idle_streams_
+      ABSL_GUARDED_BY(mutex_);
+  int stream_count_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t for_completer_ ABSL_GUARDED_BY(mutex_) = 0;  // launched jobs
+  int busy_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time busy_since_ ABSL_GUARDED_BY(mutex_);
   Statistics statistics_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  bool launches_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread launcher_;
+  std::thread completer_;
 };
 
 }  // namespace tensord::server

@@ -39,7 +39,9 @@ Device::Device(std::unique_ptr<core::Backend> backend,
       pool_(limit_, core::PoolOptions{}),
       tracking_(pool_),
       staging_pool_(backend_->staging_memory(), core::PoolOptions{}),
-      worker_(std::move(stream), options.queue_limit) {}
+      worker_(
+          std::move(stream), [this] { return backend_->CreateStream(); },
+          options.queue_limit) {}
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(
     const EngineOptions& options) {

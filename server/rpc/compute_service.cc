@@ -54,7 +54,7 @@ absl::StatusOr<ComputeService::Asked> ComputeService::Ask(
                                "the request has no operation");
 }
 
-void ComputeService::FillResult(Executed& executed, v1::Result* result) {
+void ComputeService::FillResult(const Executed& executed, v1::Result* result) {
   const server::Operation& operation = *executed.operation;
   const server::StoredTensor& d = operation.output();
   *result->mutable_tensor() = ToProto(d);
@@ -63,10 +63,11 @@ void ComputeService::FillResult(Executed& executed, v1::Result* result) {
   report.set_kernel(kernel.data(), kernel.size());
   report.set_plan_cache_hit(operation.report().plan_cache_hit);
   report.set_workspace_bytes(operation.report().workspace_bytes);
-  *report.mutable_queued() = ToProto(executed.started - executed.arrived);
-  *report.mutable_executed() = ToProto(executed.finished - executed.started);
+  *report.mutable_queued() = ToProto(executed.times.begun - executed.arrived);
+  *report.mutable_executed() =
+      ToProto(executed.times.ended - executed.times.begun);
   if (operation.output_is_inline()) {
-    result->set_data(executed.operation->TakeInlineResult());
+    result->set_data(operation.InlineResult());
   }
 }
 
@@ -91,14 +92,8 @@ Task<absl::Status> ComputeService::Run(Call& call, const Asked& asked,
   const server::OutputRequest& d = asked.operation->d;
   executed.is_output_anonymous =
       d.tensor.empty() && d.tensor_id.empty() && !d.is_inline;
-  auto run = [&executed](core::Stream& stream) {
-    executed.started = absl::Now();
-    const absl::Status ran = executed.operation->Run(stream);
-    executed.finished = absl::Now();
-    return ran;
-  };
   co_return co_await OnDevice(call, (*session)->device().worker(),
-                              (*session)->number(), run, &order);
+                              (*session)->number(), executed, &order);
 }
 
 Task<absl::StatusOr<ComputeService::Executed>> ComputeService::Execute(
@@ -123,8 +118,8 @@ Task<absl::StatusOr<ComputeService::Executed>> ComputeService::Execute(
       {{"session", asked.session},
        {"operation", name},
        {"kernel", executed.operation->report().kernel},
-       {"microseconds",
-        absl::ToInt64Microseconds(executed.finished - executed.started)}});
+       {"microseconds", absl::ToInt64Microseconds(executed.times.ended -
+                                                  executed.times.begun)}});
   co_return executed;
 }
 

@@ -38,16 +38,26 @@ class ComputeService {
   static Asked Ask(server::OperationKind kind, const Request& request);
   static absl::StatusOr<Asked> Ask(const v1::ExecuteStreamRequest& request);
 
-  /// An operation that has been carried out.
+  /// An operation that is, or has been, carried out.
   struct Executed {
     std::shared_ptr<server::Session> session;
     std::unique_ptr<server::Operation> operation;
     bool is_output_anonymous = false;  // new, and named by the server
     absl::Time arrived = absl::Now();
-    absl::Time started;
-    absl::Time finished;
+    server::DeviceWorker::Times times;
+
+    // What OnDevice calls.
+    absl::Status Launch(core::Stream& stream) const {
+      return operation->Launch(stream);
+    }
+    bool CanLaunchAgain() const { return operation->CanLaunchAgain(); }
+    void Complete(const absl::Status& status,
+                  const server::DeviceWorker::Times& worked) {
+      times = worked;
+      operation->Complete(status);
+    }
   };
-  static void FillResult(Executed& executed, v1::Result* result);
+  static void FillResult(const Executed& executed, v1::Result* result);
   /// Removes an output whose name the client will never learn.
   static void DropOutput(const Executed& executed);
 

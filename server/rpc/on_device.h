@@ -14,8 +14,12 @@
 
 namespace tensord::rpc {
 
-/// Awaits `fn(stream)` on the device's thread, behind what `client` has queued;
-/// the handler goes on on its Loop. Yields the Status that fn returns.
+/// Awaits the work that `fn(stream)` queues on the device, behind what `client`
+/// has queued; the handler goes on on its Loop. Yields the Status that fn
+/// returned or that the work ended with.
+///
+/// `fn` may be something with a DeviceWorker::Job's methods instead, which are
+/// called on threads of the device.
 ///
 /// `order`, when given, is released as soon as the work is queued, or cannot
 /// be.
@@ -55,8 +59,28 @@ class [[nodiscard]] OnDevice final : server::DeviceWorker::Job, Call::Wait {
   }
 
  private:
-  void Run(core::Stream& stream) override {
-    result_ = fn_(stream);
+  absl::Status Launch(core::Stream& stream) override {
+    if constexpr (requires { fn_.Launch(stream); }) {
+      return fn_.Launch(stream);
+    } else {
+      return fn_(stream);
+    }
+  }
+  bool CanLaunchAgain() const override {
+    if constexpr (requires { fn_.CanLaunchAgain(); }) {
+      return fn_.CanLaunchAgain();
+    } else {
+      return false;
+    }
+  }
+  void Complete(const absl::Status& status,
+                const server::DeviceWorker::Times& times) override {
+    if constexpr (requires { fn_.Complete(status, times); }) {
+      fn_.Complete(status, times);
+    } else if constexpr (requires { fn_.Complete(status); }) {
+      fn_.Complete(status);
+    }
+    result_ = status;
     call_.loop().Post(this);
   }
   void Cancel() override {

@@ -162,11 +162,8 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
                                               context_.limits.max_inline_bytes);
   absl::Status status = operation.status();
   if (status.ok()) {
-    auto run = [&operation](core::Stream& stream) {
-      return (*operation)->Run(stream);
-    };
     status = co_await OnDevice(call, session->device().worker(),
-                               session->number(), run, &order);
+                               session->number(), **operation, &order);
   } else {
     order.Release();
   }
@@ -206,20 +203,25 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::CopyAcross(
   } else {
     // Nobody else has seen the copy: announcing a write cannot fail.
     const absl::Status announced = copy.BeginWrite();
-    auto written = WriteResult::kUntouched;
-    auto run = [&](core::Stream&) -> absl::Status {
+    auto result = WriteResult::kUntouched;
+    auto run = [&](core::Stream& stream) -> absl::Status {
       TENSORD_RETURN_IF_ERROR(source.tensor->CheckReady());
       TENSORD_RETURN_IF_ERROR(copy.Allocate());
       copy.StartWrite();
-      const absl::Status copied = server::CopyContents(
-          source.tensor, source.session->device(), copy, (*target)->device());
-      written = copied.ok() ? WriteResult::kWritten : WriteResult::kFailed;
-      return copied;
+      result = WriteResult::kFailed;
+      return server::CopyContents(source.tensor, source.session->device(), copy,
+                                  (*target)->device(), stream);
     };
     if (announced.ok()) {
       status = co_await OnDevice(call, source.session->device().worker(),
                                  source.session->number(), run, &order);
-      copy.EndWrite(written);
+      // Not before it is done: operations of the target's session are on
+      // another stream.
+      if (status.ok()) {
+        copy.Written();
+        result = WriteResult::kDone;
+      }
+      copy.EndWrite(result);
     } else {
       order.Release();
       status = announced;

@@ -126,9 +126,9 @@ Task<absl::Status> TensorService::Download(Call& call,
     const absl::Status waited = co_await AwaitQueued(call, *found->session);
     if (!waited.ok()) co_return waited;
   }
-  const absl::Status ready = tensor.CheckReady();
-  if (!ready.ok()) co_return ready;
   const uint64_t version = tensor.version();
+  const absl::Status settled = tensor.CheckSettled();
+  if (!settled.ok()) co_return settled;
 
   const int64_t span_bytes = tensor.desc().span_bytes();
   const int64_t offset = request.offset_bytes();
@@ -145,11 +145,11 @@ Task<absl::Status> TensorService::Download(Call& call,
   const int64_t step =
       chunk_bytes == 0 ? kDefaultChunkBytes
                        : std::min(chunk_bytes, context_.limits.max_chunk_bytes);
-  auto reader =
-      server::ContentsReader::Open(found->tensor, found->session->device());
+  auto reader = server::ContentsReader::Open(
+      found->tensor, found->session->device(), {offset, end, step});
   if (!reader.ok()) co_return reader.status();
   for (int64_t at = offset; at < end;) {
-    const auto piece = reader->Read(at, std::min(step, end - at));
+    const auto piece = reader->Next();
     if (!piece.ok()) co_return piece.status();
     const std::span data = piece->bytes;
     const uint32_t crc = Crc32c(data);

@@ -22,17 +22,24 @@ absl::StatusOr<ContentsWriter> ContentsWriter::Open(StoredTensor& tensor,
   return writer;
 }
 
+ContentsWriter::~ContentsWriter() {
+  if (stream_ != nullptr) stream_->Synchronize().IgnoreError();
+}
+
 absl::StatusOr<std::span<std::byte>> ContentsWriter::Place(int64_t bytes) {
   std::byte* place = nullptr;
   if (stream_ == nullptr) {
     place = tensor_->first() + tensor_->committed_bytes();
   } else {
-    if (staging_.bytes() < bytes) {
-      staging_ = core::Buffer();
+    auto& [buffer, copied] = staging_[filled_];
+    if (copied != nullptr) TENSORD_RETURN_IF_ERROR(copied->Wait());
+    copied = nullptr;
+    if (buffer.bytes() < bytes) {
+      buffer = core::Buffer();
       TENSORD_ASSIGN_OR_RETURN(
-          staging_, core::Buffer::Allocate(device_->staging_memory(), bytes));
+          buffer, core::Buffer::Allocate(device_->staging_memory(), bytes));
     }
-    place = staging_.data();
+    place = buffer.data();
   }
   placed_ = {place, static_cast<size_t>(bytes)};
   return placed_;
@@ -41,59 +48,100 @@ absl::StatusOr<std::span<std::byte>> ContentsWriter::Place(int64_t bytes) {
 absl::Status ContentsWriter::Commit() {
   const std::span<std::byte> placed = std::exchange(placed_, {});
   const auto bytes = static_cast<int64_t>(placed.size());
+  const int64_t committed = tensor_->committed_bytes();
   if (tensor_->desc().element_type == core::ElementType::kBool) {
     std::replace_if(
         placed.begin(), placed.end(),
         [](std::byte b) { return b != std::byte{0}; }, std::byte{1});
   }
   if (stream_ != nullptr && bytes > 0) {
-    TENSORD_RETURN_IF_ERROR(stream_->CopyToDevice(
-        tensor_->first() + tensor_->committed_bytes(), placed.data(), bytes));
-    TENSORD_RETURN_IF_ERROR(stream_->Synchronize());
+    TENSORD_RETURN_IF_ERROR(stream_->CopyToDevice(tensor_->first() + committed,
+                                                  placed.data(), bytes));
+    if (committed + bytes == tensor_->desc().span_bytes()) {
+      TENSORD_RETURN_IF_ERROR(stream_->Synchronize());
+    } else {
+      TENSORD_ASSIGN_OR_RETURN(staging_[filled_].copied, stream_->Record());
+      filled_ = 1 - filled_;
+    }
   }
   tensor_->Commit(bytes);
   return absl::OkStatus();
 }
 
 absl::StatusOr<ContentsReader> ContentsReader::Open(
-    std::shared_ptr<const StoredTensor> tensor, Device& device) {
-  ContentsReader reader(std::move(tensor), device);
+    std::shared_ptr<const StoredTensor> tensor, Device& device, Range range) {
+  ContentsReader reader(std::move(tensor), device, range);
   if (!device.info().uses_host_memory) {
     TENSORD_ASSIGN_OR_RETURN(reader.stream_, device.CreateStream());
   }
   return reader;
 }
 
-absl::StatusOr<ContentsReader::Piece> ContentsReader::Read(int64_t offset,
-                                                           int64_t bytes) {
-  const std::byte* const from = tensor_->first() + offset;
-  if (stream_ == nullptr) {
-    return Piece{{from, static_cast<size_t>(bytes)}, tensor_};
-  }
+ContentsReader::~ContentsReader() {
+  if (stream_ != nullptr) stream_->Synchronize().IgnoreError();
+}
+
+absl::StatusOr<ContentsReader::Coming> ContentsReader::Begin() {
+  const std::byte* const from = tensor_->first() + rest_.begin;
+  const int64_t bytes = std::min(rest_.step, rest_.end - rest_.begin);
+  rest_.begin += bytes;
+  Coming coming{{{from, static_cast<size_t>(bytes)}, tensor_}, nullptr};
+  if (stream_ == nullptr || bytes == 0) return coming;
   TENSORD_ASSIGN_OR_RETURN(
       core::Buffer staging,
       core::Buffer::Allocate(device_->staging_memory(), bytes));
   const auto owner = std::make_shared<const core::Buffer>(std::move(staging));
-  TENSORD_RETURN_IF_ERROR(stream_->CopyToHost(owner->data(), from, bytes));
-  TENSORD_RETURN_IF_ERROR(stream_->Synchronize());
-  return Piece{{owner->data(), static_cast<size_t>(bytes)}, owner};
+  coming.piece = {{owner->data(), static_cast<size_t>(bytes)}, owner};
+  absl::Status status = stream_->CopyToHost(owner->data(), from, bytes);
+  if (status.ok()) {
+    absl::StatusOr<std::unique_ptr<core::Event>> end = stream_->Record();
+    status = end.status();
+    if (end.ok()) coming.end = *std::move(end);
+  }
+  // Before the memory goes that the copy may be writing.
+  if (!status.ok()) stream_->Synchronize().IgnoreError();
+  TENSORD_RETURN_IF_ERROR(status);
+  return coming;
+}
+
+absl::StatusOr<ContentsReader::Piece> ContentsReader::Next() {
+  if (!coming_) {
+    TENSORD_ASSIGN_OR_RETURN(coming_, Begin());
+  }
+  const Coming current = *std::exchange(coming_, std::nullopt);
+  if (stream_ != nullptr && rest_.begin < rest_.end) {
+    absl::StatusOr<Coming> next = Begin();
+    if (!next.ok()) {
+      // Before the memory goes that the current one is copied to.
+      stream_->Synchronize().IgnoreError();
+      return next.status();
+    }
+    coming_ = *std::move(next);
+  }
+  if (current.end != nullptr) TENSORD_RETURN_IF_ERROR(current.end->Wait());
+  return current.piece;
 }
 
 absl::Status CopyContents(const std::shared_ptr<const StoredTensor>& from,
                           Device& from_device, const StoredTensor& to,
-                          Device& to_device) {
-  TENSORD_ASSIGN_OR_RETURN(ContentsReader reader,
-                           ContentsReader::Open(from, from_device));
-  TENSORD_ASSIGN_OR_RETURN(const std::unique_ptr<core::Stream> stream,
-                           to_device.CreateStream());
+                          Device& to_device, core::Stream& stream) {
   const int64_t all = from->desc().span_bytes();
-  for (int64_t at = 0; at < all; at += kPieceBytes) {
-    const int64_t bytes = std::min(kPieceBytes, all - at);
-    TENSORD_ASSIGN_OR_RETURN(const ContentsReader::Piece piece,
-                             reader.Read(at, bytes));
+  if (from_device.info().kind == to_device.info().kind) {
+    return stream.CopyBetweenDevices(to.first(), from->first(), all);
+  }
+  TENSORD_RETURN_IF_ERROR(stream.Synchronize());
+  TENSORD_ASSIGN_OR_RETURN(
+      ContentsReader reader,
+      ContentsReader::Open(from, from_device, {0, all, kPieceBytes}));
+  TENSORD_ASSIGN_OR_RETURN(const std::unique_ptr<core::Stream> to_stream,
+                           to_device.CreateStream());
+  for (int64_t at = 0; at < all;) {
+    TENSORD_ASSIGN_OR_RETURN(const ContentsReader::Piece piece, reader.Next());
+    const auto bytes = static_cast<int64_t>(piece.bytes.size());
     TENSORD_RETURN_IF_ERROR(
-        stream->CopyToDevice(to.first() + at, piece.bytes.data(), bytes));
-    TENSORD_RETURN_IF_ERROR(stream->Synchronize());
+        to_stream->CopyToDevice(to.first() + at, piece.bytes.data(), bytes));
+    TENSORD_RETURN_IF_ERROR(to_stream->Synchronize());
+    at += bytes;
   }
   return absl::OkStatus();
 }

@@ -1,10 +1,13 @@
 // Ways of the host into and out of tensors' memory, wherever that is.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,7 +17,7 @@
 namespace tensord::server {
 
 /// Writes the contents of a tensor in order, as an upload brings them: Place(),
-/// fill, Commit(), and again.
+/// fill, Commit(), and again. Copies to the device go on meanwhile.
 ///
 /// Threads   used by one thread at a time.
 /// Lifetime  tensor and device must outlive it; between BeginUpload() and
@@ -24,66 +27,103 @@ class ContentsWriter {
   /// Errors  UNAVAILABLE: the device is lost. INTERNAL.
   static absl::StatusOr<ContentsWriter> Open(StoredTensor& tensor,
                                              Device& device);
+  ContentsWriter(ContentsWriter&&) = default;
+  ContentsWriter& operator=(ContentsWriter&&) = delete;
+  /// Waits for copies under way.
+  ~ContentsWriter();
 
   /// Host memory for the next `bytes` bytes: the tensor's own, or staging
   /// memory where the host cannot write that.
-  /// Errors  RESOURCE_EXHAUSTED: no staging memory.
+  /// Errors  RESOURCE_EXHAUSTED: no staging memory. UNAVAILABLE: the device is
+  ///         lost. INTERNAL.
   absl::StatusOr<std::span<std::byte>> Place(int64_t bytes);
 
   /// Makes what was placed part of the contents. Bytes of bool elements other
-  /// than 0 become 1: kernels read bool.
+  /// than 0 become 1: kernels read bool. All contents are there, for every
+  /// stream, when the last of them are committed.
   /// Errors  UNAVAILABLE: the device is lost. INTERNAL.
   absl::Status Commit();
 
  private:
+  struct Staging {
+    core::Buffer buffer;
+    std::unique_ptr<core::Event> copied;  // null: not in use
+  };
+
   ContentsWriter(StoredTensor& tensor, Device& device)
       : tensor_(&tensor), device_(&device) {}
 
   StoredTensor* tensor_;
   Device* device_;
   std::unique_ptr<core::Stream> stream_;  // null when the host writes itself
-  core::Buffer staging_;
+  std::array<Staging, 2> staging_;        // one is filled, one copied
+  size_t filled_ = 0;
   std::span<std::byte> placed_;
 };
 
-/// Reads contents of a tensor.
+/// Reads a part of a tensor's contents in pieces, one ahead of what is asked.
 ///
 /// Threads   used by one thread at a time.
 /// Lifetime  the device must outlive it.
 class ContentsReader {
  public:
-  /// Errors  UNAVAILABLE: the device is lost. INTERNAL.
+  /// In bytes behind the first element; pieces of `step`.
+  struct Range {
+    int64_t begin;
+    int64_t end;
+    int64_t step;
+  };
+  /// Requires  the range lies within the tensor's span; step > 0.
+  /// Errors    UNAVAILABLE: the device is lost. INTERNAL.
   static absl::StatusOr<ContentsReader> Open(
-      std::shared_ptr<const StoredTensor> tensor, Device& device);
+      std::shared_ptr<const StoredTensor> tensor, Device& device, Range range);
+  ContentsReader(ContentsReader&&) = default;
+  ContentsReader& operator=(ContentsReader&&) = delete;
+  /// Waits for copies under way.
+  ~ContentsReader();
 
   /// Bytes in host memory, which stay while the owner does.
   struct Piece {
     std::span<const std::byte> bytes;
     std::shared_ptr<const void> owner;
   };
-  /// `bytes` bytes from `offset` bytes behind the first element.
-  /// Requires  they lie within the tensor's span.
-  /// Errors    RESOURCE_EXHAUSTED: no staging memory. UNAVAILABLE: the device
-  ///           is lost. INTERNAL.
-  absl::StatusOr<Piece> Read(int64_t offset, int64_t bytes);
+  /// The next piece; without bytes behind the last.
+  /// Errors  RESOURCE_EXHAUSTED: no staging memory. UNAVAILABLE: the device is
+  ///         lost. INTERNAL.
+  absl::StatusOr<Piece> Next();
 
  private:
-  ContentsReader(std::shared_ptr<const StoredTensor> tensor, Device& device)
-      : tensor_(std::move(tensor)), device_(&device) {}
+  /// A piece on its way to staging memory.
+  struct Coming {
+    Piece piece;
+    std::unique_ptr<core::Event> end;
+  };
+
+  ContentsReader(std::shared_ptr<const StoredTensor> tensor, Device& device,
+                 Range range)
+      : tensor_(std::move(tensor)), device_(&device), rest_(range) {}
+
+  /// Takes the next piece off the rest, and queues its copy.
+  absl::StatusOr<Coming> Begin();
 
   std::shared_ptr<const StoredTensor> tensor_;
   Device* device_;
+  Range rest_;                            // not begun
   std::unique_ptr<core::Stream> stream_;  // null when the host reads itself
+  std::optional<Coming> coming_;
 };
 
 /// Copies the contents of `from` to `to`, which has the same layout and may be
-/// on another device: then they pass through the host in pieces.
+/// on another device: queues that on `stream`, one of `from_device`, when the
+/// devices are of one kind, and otherwise waits for the stream and copies
+/// through the host in pieces.
 ///
-/// Requires  both are allocated; nobody else writes either.
+/// Requires  both are allocated; nobody else writes either, until the work on
+///           the stream is done.
 /// Errors    RESOURCE_EXHAUSTED: no staging memory. UNAVAILABLE: a device is
 ///           lost. INTERNAL.
 absl::Status CopyContents(const std::shared_ptr<const StoredTensor>& from,
                           Device& from_device, const StoredTensor& to,
-                          Device& to_device);
+                          Device& to_device, core::Stream& stream);
 
 }  // namespace tensord::server

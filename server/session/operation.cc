@@ -1,6 +1,7 @@
 #include "server/session/operation.h"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -91,15 +92,15 @@ core::PlanKey KeyOf(const Session& session, const OperationRequest& request,
           .deterministic = request.deterministic};
 }
 
-/// What the host writes into the memory of `tensor` to get `data` there. Bytes
-/// of bool elements other than 0 become 1: kernels read bool.
-std::string ContentsOf(const InlineTensor& tensor) {
-  std::string contents(tensor.data);
+/// Writes `data` of `tensor` to `to`. Bytes of bool elements other than 0
+/// become 1: kernels read bool.
+void CopyElements(const InlineTensor& tensor, std::byte* to) {
+  std::memcpy(to, tensor.data.data(), tensor.data.size());
   if (tensor.element_type == core::ElementType::kBool) {
     std::replace_if(
-        contents.begin(), contents.end(), [](char c) { return c != 0; }, 1);
+        to, to + tensor.data.size(),
+        [](std::byte b) { return b != std::byte{0}; }, std::byte{1});
   }
-  return contents;
 }
 
 }  // namespace
@@ -112,11 +113,31 @@ absl::StatusOr<Operation::TensorRef> Operation::Announce(
     tensor = std::make_shared<StoredTensor>(
         "(inline)", session_->device().info().name, desc, session_->memory());
     TENSORD_RETURN_IF_ERROR(tensor->Allocate());
-    TENSORD_RETURN_IF_ERROR(tensor->BeginWrite());
-    inline_inputs_.push_back({tensor, ContentsOf(*sent)});
+    TENSORD_RETURN_IF_ERROR(Fill(tensor, *sent));
   }
   TENSORD_RETURN_IF_ERROR(tensor->BeginRead());
   return tensor;
+}
+
+absl::Status Operation::Fill(const TensorRef& tensor,
+                             const InlineTensor& sent) {
+  Device& device = session_->device();
+  if (device.info().uses_host_memory) {
+    CopyElements(sent, tensor->first());
+  } else {
+    TENSORD_ASSIGN_OR_RETURN(
+        core::Buffer staging,
+        core::Buffer::Allocate(device.staging_memory(),
+                               static_cast<int64_t>(sent.data.size())));
+    CopyElements(sent, staging.data());
+    inline_inputs_.push_back({tensor, std::move(staging)});
+  }
+  // Nobody else knows this tensor: it is written before it is read.
+  TENSORD_RETURN_IF_ERROR(tensor->BeginWrite());
+  tensor->StartWrite();
+  tensor->Written();
+  tensor->EndWrite(StoredTensor::WriteResult::kDone);
+  return absl::OkStatus();
 }
 
 Operation::Operation(std::shared_ptr<Session> session)
@@ -131,7 +152,7 @@ void Operation::End() {
   }
   if (std::exchange(d_announced_, false)) d_->EndWrite(result_);
   if (std::exchange(d_is_new_, false) &&
-      result_ != StoredTensor::WriteResult::kWritten) {
+      result_ != StoredTensor::WriteResult::kDone) {
     session_->Remove(*d_);
   }
 }
@@ -224,44 +245,43 @@ core::AnyOperands Operation::Operands() const {
       desc_);
 }
 
-absl::Status Operation::Run(core::Stream& stream) {
-  const absl::Status status = Compute(stream);
-  // Before the response, so that the next request finds everything settled.
-  End();
-  return status;
-}
-
-absl::Status Operation::WriteInlineInputs(core::Stream& stream) {
-  if (inline_inputs_.empty()) return absl::OkStatus();
-  for (const auto& [tensor, contents] : inline_inputs_) {
-    tensor->StartWrite();
-    TENSORD_RETURN_IF_ERROR(
-        stream.CopyToDevice(tensor->first(), contents.data(),
-                            static_cast<int64_t>(contents.size())));
+absl::Status Operation::Allocate() {
+  TENSORD_RETURN_IF_ERROR(d_->Allocate());
+  if (scratch_.bytes() < plan_->workspace_bytes) {
+    TENSORD_ASSIGN_OR_RETURN(
+        scratch_,
+        core::Buffer::Allocate(*session_->memory(), plan_->workspace_bytes));
   }
-  TENSORD_RETURN_IF_ERROR(stream.Synchronize());
-  for (const auto& [tensor, contents] : inline_inputs_) {
-    tensor->EndWrite(StoredTensor::WriteResult::kWritten);
+  Device& device = session_->device();
+  const int64_t result_bytes = d_->desc().span_bytes();
+  if (output_is_inline_ && !device.info().uses_host_memory &&
+      inline_result_.bytes() < result_bytes) {
+    TENSORD_ASSIGN_OR_RETURN(
+        inline_result_,
+        core::Buffer::Allocate(device.staging_memory(), result_bytes));
   }
-  inline_inputs_.clear();
   return absl::OkStatus();
 }
 
-absl::Status Operation::ReadInlineResult(core::Stream& stream) {
-  if (!output_is_inline_) return absl::OkStatus();
-  inline_result_.resize(static_cast<size_t>(d_->desc().span_bytes()));
-  TENSORD_RETURN_IF_ERROR(
-      stream.CopyToHost(inline_result_.data(), d_->first(),
-                        static_cast<int64_t>(inline_result_.size())));
-  return stream.Synchronize();
+absl::Status Operation::QueueInlineInputs(core::Stream& stream) {
+  for (const auto& [tensor, contents] : inline_inputs_) {
+    TENSORD_RETURN_IF_ERROR(stream.CopyToDevice(
+        tensor->first(), contents.data(), contents.bytes()));
+  }
+  return absl::OkStatus();
 }
 
-absl::Status Operation::Compute(core::Stream& stream) {
-  TENSORD_RETURN_IF_ERROR(WriteInlineInputs(stream));
+absl::Status Operation::QueueInlineResult(core::Stream& stream) {
+  if (inline_result_.bytes() == 0) return absl::OkStatus();
+  return stream.CopyToHost(inline_result_.data(), d_->first(),
+                           inline_result_.bytes());
+}
+
+absl::Status Operation::Launch(core::Stream& stream) {
   for (const TensorRef& input : {a_, b_, c_}) {
     if (input != nullptr) TENSORD_RETURN_IF_ERROR(input->CheckReady());
   }
-  TENSORD_RETURN_IF_ERROR(d_->Allocate());
+  TENSORD_RETURN_IF_ERROR(Allocate());
   const core::AnyOperands operands = Operands();
   TENSORD_RETURN_IF_ERROR(std::visit(
       [](const auto& desc, const auto& addresses) {
@@ -272,16 +292,31 @@ absl::Status Operation::Compute(core::Stream& stream) {
         }
       },
       desc_, operands));
-  // Scratch memory comes first, so that running out of it costs no contents.
-  TENSORD_ASSIGN_OR_RETURN(
-      const core::Buffer scratch,
-      core::Buffer::Allocate(*session_->memory(), plan_->workspace_bytes));
+  TENSORD_RETURN_IF_ERROR(QueueInlineInputs(stream));
   d_->StartWrite();
-  absl::Status status = core::Execute(*plan_, operands, scratch, stream);
-  if (status.ok()) status = ReadInlineResult(stream);
-  result_ = status.ok() ? StoredTensor::WriteResult::kWritten
-                        : StoredTensor::WriteResult::kFailed;
-  return status;
+  result_ = StoredTensor::WriteResult::kFailed;
+  TENSORD_RETURN_IF_ERROR(core::Execute(*plan_, operands, scratch_, stream));
+  TENSORD_RETURN_IF_ERROR(QueueInlineResult(stream));
+  result_ = StoredTensor::WriteResult::kDone;
+  d_->Written();
+  return absl::OkStatus();
+}
+
+void Operation::Complete(const absl::Status& status) {
+  if (!status.ok() && result_ == StoredTensor::WriteResult::kDone) {
+    result_ = StoredTensor::WriteResult::kFailed;
+  }
+  scratch_ = core::Buffer();
+  inline_inputs_.clear();
+  // Before the response, so that the next request finds everything settled.
+  End();
+}
+
+std::string Operation::InlineResult() const {
+  const bool is_staged = inline_result_.bytes() > 0;
+  const std::byte* const from = is_staged ? inline_result_.data() : d_->first();
+  return {reinterpret_cast<const char*>(from),
+          static_cast<size_t>(d_->desc().span_bytes())};
 }
 
 }  // namespace tensord::server

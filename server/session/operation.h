@@ -25,14 +25,14 @@ struct OperationReport {
 };
 
 /// An operation in flight. Prepare() finds and validates everything and
-/// announces reads and writes, in the order of arrival; Run() computes, on the
-/// device's thread. Destroying it before Run() takes the announcements back.
+/// announces reads and writes, in the order of arrival; Launch() queues the
+/// computation, in the same order; Complete() ends it when the device is done.
+/// Destroying it before Launch() takes the announcements back.
 ///
 /// `max_inline_bytes` bounds the inline operands together, and an inline
 /// result.
 ///
-/// Threads  Prepare() and Run() may be on different threads, one after the
-///          other.
+/// Threads  each step may be on another thread, one after the other.
 class Operation {
  public:
   /// Errors  every error that the request itself can have, and NOT_FOUND,
@@ -51,26 +51,38 @@ class Operation {
   Operation(const Operation&) = delete;
   ~Operation();
 
-  /// Computes. The output is READY afterwards; on failure it is INVALID if
-  /// writing had begun and as before otherwise; a new one is gone.
+  /// Queues the computation.
   ///
   /// Errors  FAILED_PRECONDITION: an operation before this one, which should
   ///         have written an input, failed and left it without contents.
   ///         INVALID_ARGUMENT: d overlaps an input. RESOURCE_EXHAUSTED.
-  ///         INTERNAL.
-  absl::Status Run(core::Stream& stream);
+  ///         INTERNAL. Complete() is due all the same.
+  absl::Status Launch(core::Stream& stream);
+
+  /// True while nothing has been written: Launch() that failed may be called
+  /// again.
+  bool CanLaunchAgain() const {
+    return result_ == StoredTensor::WriteResult::kUntouched;
+  }
+
+  /// Ends the operation. `status` is what Launch() returned or, if that was OK,
+  /// what the device's work ended with; nothing is under way any more. The
+  /// output is READY afterwards; on failure it is INVALID if writing had begun
+  /// and as before otherwise; a new one is gone.
+  void Complete(const absl::Status& status);
 
   const OperationReport& report() const { return report_; }
   const StoredTensor& output() const { return *d_; }
   bool output_is_inline() const { return output_is_inline_; }
-  /// The bytes of an inline output, once. Requires  Run().ok() before.
-  std::string TakeInlineResult() { return std::move(inline_result_); }
+  /// The bytes of an inline output. Requires  Complete(OK) before.
+  std::string InlineResult() const;
 
  private:
   using TensorRef = std::shared_ptr<StoredTensor>;
+  /// An inline operand on its way to a device whose memory is not the host's.
   struct InlineInput {
     TensorRef tensor;
-    std::string contents;
+    core::Buffer contents;  // staging memory
   };
 
   explicit Operation(std::shared_ptr<Session> session);
@@ -79,10 +91,12 @@ class Operation {
   absl::StatusOr<TensorRef> Announce(const InputRequest& request,
                                      const TensorRef& found,
                                      const core::TensorDesc& desc);
-  /// Bring operands to the device, and the result from it.
-  absl::Status WriteInlineInputs(core::Stream& stream);
-  absl::Status ReadInlineResult(core::Stream& stream);
-  absl::Status Compute(core::Stream& stream);
+  /// Gives an inline operand, which has memory, its contents, or queues that.
+  absl::Status Fill(const TensorRef& tensor, const InlineTensor& sent);
+  /// Takes all the memory that Launch() needs; may be called again.
+  absl::Status Allocate();
+  absl::Status QueueInlineInputs(core::Stream& stream);
+  absl::Status QueueInlineResult(core::Stream& stream);
   /// Ends every announced read and write; a new output that was not written
   /// goes.
   void End();
@@ -94,8 +108,9 @@ class Operation {
   core::Scalar alpha_, beta_, gamma_;
   TensorRef a_, b_, c_;  // null when not read
   TensorRef d_;
-  std::vector<InlineInput> inline_inputs_;  // not on the device yet
-  std::string inline_result_;
+  core::Buffer scratch_;
+  std::vector<InlineInput> inline_inputs_;
+  core::Buffer inline_result_;  // staging memory; empty where d is the host's
   bool d_announced_ = false;
   bool d_is_new_ = false;
   bool output_is_inline_ = false;

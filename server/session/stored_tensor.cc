@@ -29,6 +29,11 @@ StoredTensor::StoredTensor(std::string name, std::string device,
       desc_(std::move(desc)),
       memory_(std::move(memory)) {}
 
+absl::Status StoredTensor::NotReady(TensorState state) const {
+  return core::FailedPrecondition("TENSOR_NOT_READY", "tensor ", name_,
+                                  " cannot be read: ", Describe(state));
+}
+
 absl::Status StoredTensor::Allocate() {
   const int64_t bytes = desc_.offset_bytes() + desc_.span_bytes();
   absl::MutexLock lock(&allocation_mutex_);
@@ -60,8 +65,7 @@ uint64_t StoredTensor::version() const {
 absl::Status StoredTensor::BeginRead() {
   absl::MutexLock lock(&mutex_);
   if (writes_ == 0 && contents_ != TensorState::kReady) {
-    return core::FailedPrecondition("TENSOR_NOT_READY", "tensor ", name_,
-                                    " cannot be read: ", Describe(contents_));
+    return NotReady(contents_);
   }
   ++reads_;
   return absl::OkStatus();
@@ -74,9 +78,15 @@ void StoredTensor::EndRead() {
 
 absl::Status StoredTensor::CheckReady() const {
   absl::MutexLock lock(&mutex_);
-  if (contents_ == TensorState::kReady) return absl::OkStatus();
-  return core::FailedPrecondition("TENSOR_NOT_READY", "tensor ", name_,
-                                  " cannot be read: ", Describe(contents_));
+  return contents_ == TensorState::kReady ? absl::OkStatus()
+                                          : NotReady(contents_);
+}
+
+absl::Status StoredTensor::CheckSettled() const {
+  absl::MutexLock lock(&mutex_);
+  if (launched_writes_ > 0) return NotReady(TensorState::kPending);
+  return contents_ == TensorState::kReady ? absl::OkStatus()
+                                          : NotReady(contents_);
 }
 
 absl::Status StoredTensor::BeginWrite() {
@@ -93,16 +103,21 @@ void StoredTensor::StartWrite() {
   absl::MutexLock lock(&mutex_);
   contents_ = TensorState::kInvalid;
   committed_bytes_ = 0;
+  ++launched_writes_;
   ++version_;
+}
+
+void StoredTensor::Written() {
+  absl::MutexLock lock(&mutex_);
+  contents_ = TensorState::kReady;
+  committed_bytes_ = desc_.span_bytes();
 }
 
 void StoredTensor::EndWrite(WriteResult result) {
   absl::MutexLock lock(&mutex_);
   --writes_;
-  if (result == WriteResult::kWritten) {
-    contents_ = TensorState::kReady;
-    committed_bytes_ = desc_.span_bytes();
-  }
+  if (result != WriteResult::kUntouched) --launched_writes_;
+  if (result == WriteResult::kFailed) contents_ = TensorState::kInvalid;
 }
 
 bool StoredTensor::in_use() const {

@@ -25,7 +25,9 @@ enum class TensorState {
 /// A tensor that requests look up by name and keep alive while they use it.
 ///
 /// Operations announce their reads and writes when they are received, which is
-/// the order in which they take effect, and end them when they are done.
+/// the order in which they take effect, and end them when they are done. In
+/// between they are launched, in the same order: what an operation finds then
+/// is what those before it have queued on the same stream, done or not.
 ///
 /// Threads   safe for concurrent use. Contents: whoever has begun a write or an
 ///           upload and not ended it may write them; readers are in order
@@ -63,20 +65,26 @@ class StoredTensor {
   ///         none are to come.
   absl::Status BeginRead();
   void EndRead();
-  /// OK when the contents can be read now.
+  /// OK when an operation that is launched now finds contents.
   /// Errors  FAILED_PRECONDITION, reason TENSOR_NOT_READY.
   absl::Status CheckReady() const;
+  /// OK when there are contents that no operation is writing.
+  /// Errors  as CheckReady().
+  absl::Status CheckSettled() const;
 
   /// Announces an operation that writes the contents.
   /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: an upload is under way.
   absl::Status BeginWrite();
-  /// The write starts now: the contents are undefined until it ends.
+  /// The write is being launched: the contents are undefined until Written().
   void StartWrite();
+  /// All that writes the contents is queued.
+  void Written();
   enum class WriteResult {
-    kWritten,
-    kUntouched,  // it never started: the contents are what they were
-    kFailed,
+    kUntouched,  // StartWrite() was not called
+    kDone,
+    kFailed,  // the contents are undefined, also after Written()
   };
+  /// Ends a write that was announced.
   void EndWrite(WriteResult result);
 
   /// True when an operation has announced a read or a write.
@@ -92,6 +100,8 @@ class StoredTensor {
   void EndUpload();
 
  private:
+  absl::Status NotReady(TensorState state) const;
+
   const std::string name_;
   const std::string device_;
   const core::TensorDesc desc_;
@@ -104,7 +114,8 @@ class StoredTensor {
   int64_t committed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   int reads_ ABSL_GUARDED_BY(mutex_) = 0;
-  int writes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int writes_ ABSL_GUARDED_BY(mutex_) = 0;           // announced
+  int launched_writes_ ABSL_GUARDED_BY(mutex_) = 0;  // of those
   bool uploading_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -276,9 +276,13 @@ class Blocker final : public server::DeviceWorker::Job {
   }
 
  private:
-  void Run(core::Stream&) override {
+  absl::Status Launch(core::Stream&) override {
     started_.Notify();
     release_.WaitForNotification();
+    return absl::OkStatus();
+  }
+  void Complete(const absl::Status&,
+                const server::DeviceWorker::Times&) override {
     done_.Notify();
   }
   absl::Notification started_, release_, done_;

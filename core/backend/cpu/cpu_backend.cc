@@ -29,6 +29,7 @@ class CpuBackend final : public Backend {
     const GemmRates rates = GemmRatesOf(blas.ok() ? (*blas)->core_type() : "",
                                         threads_.thread_count());
     info_ = {.name = "cpu:0",
+             .kind = "cpu",
              .model = CpuModelName(),
              .architecture = SimdTargetName(),
              .thread_count = threads_.thread_count(),

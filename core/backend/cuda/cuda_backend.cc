@@ -53,6 +53,7 @@ class CudaBackend final : public Backend {
     cudaRuntimeGetVersion(&runtime);
     info_ = {
         .name = device_.name(),
+        .kind = "cuda",
         .model = properties.name,
         .architecture = absl::StrCat("sm_", properties.major, properties.minor),
         .thread_count = properties.multiProcessorCount,

@@ -1,6 +1,7 @@
 #include "core/backend/cuda/cuda_stream.h"
 
 #include "absl/strings/str_cat.h"
+#include "core/backend/cuda/cuda_event.h"
 #include "core/base/status.h"
 
 namespace tensord::core {
@@ -34,6 +35,16 @@ absl::Status CudaStream::CopyToDevice(void* to, const void* from,
 
 absl::Status CudaStream::CopyToHost(void* to, const void* from, int64_t bytes) {
   return Copy(to, from, bytes, cudaMemcpyDeviceToHost);
+}
+
+absl::Status CudaStream::CopyBetweenDevices(void* to, const void* from,
+                                            int64_t bytes) {
+  // CUDA sees by the addresses which devices they belong to.
+  return Copy(to, from, bytes, cudaMemcpyDefault);
+}
+
+absl::StatusOr<std::unique_ptr<Event>> CudaStream::Record() {
+  return CudaEvent::Record(device_, stream_);
 }
 
 absl::Status CudaStream::Synchronize() {

@@ -19,6 +19,9 @@ class CudaStream final : public Stream {
 
   absl::Status CopyToDevice(void* to, const void* from, int64_t bytes) override;
   absl::Status CopyToHost(void* to, const void* from, int64_t bytes) override;
+  absl::Status CopyBetweenDevices(void* to, const void* from,
+                                  int64_t bytes) override;
+  absl::StatusOr<std::unique_ptr<Event>> Record() override;
   absl::Status Synchronize() override;
 
   CudaDevice& device() const { return device_; }

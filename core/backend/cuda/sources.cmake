@@ -3,6 +3,7 @@ set(TENSORD_CUDA_HOST_SOURCES
   contraction_kernels.cc
   cuda_backend.cc
   cuda_device.cc
+  cuda_event.cc
   cuda_memory.cc
   cuda_module.cc
   cuda_stream.cc

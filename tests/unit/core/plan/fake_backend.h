@@ -59,6 +59,13 @@ class FakeStream final : public core::Stream {
   absl::Status CopyToHost(void*, const void*, int64_t) override {
     return status;
   }
+  absl::Status CopyBetweenDevices(void*, const void*, int64_t) override {
+    return status;
+  }
+  absl::StatusOr<std::unique_ptr<core::Event>> Record() override {
+    if (!status.ok()) return status;
+    return nullptr;
+  }
   absl::Status Synchronize() override { return status; }
   absl::Status status;
 };
@@ -82,7 +89,7 @@ class FakeBackend final : public core::Backend {
   }
 
  private:
-  core::DeviceInfo info_{.name = "fake:0"};
+  core::DeviceInfo info_{.name = "fake:0", .kind = "fake"};
   core::KernelLists kernels_;
   core::HostResource memory_;
 };

@@ -3,28 +3,62 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "core/device/host_stream.h"
 
 namespace tensord::server {
 namespace {
 
+using ::testing::ElementsAre;
+
+/// What happened, in order.
+class Trace {
+ public:
+  void Add(std::string what) {
+    absl::MutexLock lock(&mutex_);
+    entries_.push_back(std::move(what));
+  }
+  std::vector<std::string> entries() const {
+    absl::MutexLock lock(&mutex_);
+    return entries_;
+  }
+  /// Waits until `count` things have happened.
+  std::vector<std::string> Await(int count) const {
+    absl::MutexLock lock(&mutex_);
+    const auto happened = [&] { return std::ssize(entries_) >= count; };
+    mutex_.Await(absl::Condition(&happened));
+    return entries_;
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::vector<std::string> entries_ ABSL_GUARDED_BY(mutex_);
+};
+
 class FunctionJob final : public DeviceWorker::Job {
  public:
   explicit FunctionJob(std::function<void()> run) : run_(std::move(run)) {}
-  void Run(core::Stream&) override { run_(); }
+  absl::Status Launch(core::Stream&) override {
+    run_();
+    return absl::OkStatus();
+  }
+  void Complete(const absl::Status&, const DeviceWorker::Times&) override {}
 
  private:
   std::function<void()> run_;
 };
 
-/// A worker whose thread is held until Release().
+/// A worker on the host whose thread is held until Release().
 class DeviceWorkerTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -34,37 +68,40 @@ class DeviceWorkerTest : public ::testing::Test {
   /// Queues a job that writes down `name` when it runs.
   absl::Status Add(uint64_t client, std::string name) {
     jobs_.push_back(std::make_unique<FunctionJob>(
-        [this, name = std::move(name)] { ran_.push_back(name); }));
+        [this, name = std::move(name)] { trace_.Add(name); }));
     return worker_->Add(client, jobs_.back().get());
   }
   /// Lets everything run and stops the worker.
-  void RunAll() {
+  std::vector<std::string> RunAll() {
     release_.Notify();
     worker_.reset();
+    return trace_.entries();
+  }
+
+  static absl::StatusOr<std::unique_ptr<core::Stream>> NewStream() {
+    return std::make_unique<core::HostStream>();
   }
 
   absl::Notification held_, release_;
-  std::vector<std::string> ran_;
+  Trace trace_;
   std::vector<std::unique_ptr<FunctionJob>> jobs_;
   FunctionJob hold_{[this] {
     held_.Notify();
     release_.WaitForNotification();
   }};
-  std::unique_ptr<DeviceWorker> worker_ =
-      std::make_unique<DeviceWorker>(std::make_unique<core::HostStream>(), 6);
+  std::unique_ptr<DeviceWorker> worker_ = std::make_unique<DeviceWorker>(
+      std::make_unique<core::HostStream>(), NewStream, 6);
 };
 
 TEST_F(DeviceWorkerTest, JobsOfOneClientRunInOrder) {
   for (const char* name : {"1", "2", "3"}) ASSERT_TRUE(Add(7, name).ok());
-  RunAll();
-  EXPECT_THAT(ran_, ::testing::ElementsAre("1", "2", "3"));
+  EXPECT_THAT(RunAll(), ElementsAre("1", "2", "3"));
 }
 
 TEST_F(DeviceWorkerTest, ClientsTakeTurns) {
   for (const char* name : {"a1", "a2", "a3"}) ASSERT_TRUE(Add(1, name).ok());
   for (const char* name : {"b1", "b2"}) ASSERT_TRUE(Add(2, name).ok());
-  RunAll();
-  EXPECT_THAT(ran_, ::testing::ElementsAre("a1", "b1", "a2", "b2", "a3"));
+  EXPECT_THAT(RunAll(), ElementsAre("a1", "b1", "a2", "b2", "a3"));
 }
 
 TEST_F(DeviceWorkerTest, RemovedJobNeverRuns) {
@@ -76,8 +113,7 @@ TEST_F(DeviceWorkerTest, RemovedJobNeverRuns) {
   EXPECT_FALSE(worker_->Remove(2, jobs_[2].get()));
   EXPECT_FALSE(worker_->Remove(9, jobs_[0].get()));
   EXPECT_EQ(worker_->statistics().queued_count, 1);
-  RunAll();
-  EXPECT_THAT(ran_, ::testing::ElementsAre("keeps"));
+  EXPECT_THAT(RunAll(), ElementsAre("keeps"));
 }
 
 TEST_F(DeviceWorkerTest, RunningJobCannotBeRemoved) {
@@ -91,8 +127,7 @@ TEST_F(DeviceWorkerTest, WhatOthersHaveQueuedDoesNotCount) {
     ASSERT_TRUE(Add(2, "y").ok());
   }
   EXPECT_FALSE(Add(2, "one too many").ok());
-  RunAll();
-  EXPECT_EQ(ran_.size(), 12u);
+  EXPECT_EQ(RunAll().size(), 12u);
 }
 
 TEST_F(DeviceWorkerTest, FullQueueSaysHowManyWait) {
@@ -101,8 +136,216 @@ TEST_F(DeviceWorkerTest, FullQueueSaysHowManyWait) {
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(core::ReasonOf(full), "QUEUE_FULL");
   EXPECT_THAT(std::string(full.message()), ::testing::HasSubstr("6"));
+  EXPECT_EQ(RunAll().size(), 6u);
+}
+
+TEST_F(DeviceWorkerTest, BusyTimeCountsWhatIsUnderWay) {
+  absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_GE(worker_->statistics().busy, absl::Milliseconds(5));
   RunAll();
-  EXPECT_EQ(ran_.size(), 6u);
+}
+
+/// Work of a device that ends when the test says so.
+struct Work {
+  absl::Notification end;
+  absl::Status status;
+};
+
+class WorkEnd final : public core::Event {
+ public:
+  explicit WorkEnd(std::shared_ptr<Work> work) : work_(std::move(work)) {}
+  bool IsReached() override { return work_->end.HasBeenNotified(); }
+  absl::Status Wait() override {
+    work_->end.WaitForNotification();
+    return work_->status;
+  }
+
+ private:
+  const std::shared_ptr<Work> work_;
+};
+
+/// A stream whose end is that of the work which was queued last.
+class WorkStream final : public core::Stream {
+ public:
+  absl::Status CopyToDevice(void*, const void*, int64_t) override {
+    return absl::OkStatus();
+  }
+  absl::Status CopyToHost(void*, const void*, int64_t) override {
+    return absl::OkStatus();
+  }
+  absl::Status CopyBetweenDevices(void*, const void*, int64_t) override {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::unique_ptr<core::Event>> Record() override {
+    if (last == nullptr) return nullptr;
+    return std::make_unique<WorkEnd>(last);
+  }
+  absl::Status Synchronize() override { return absl::OkStatus(); }
+
+  std::shared_ptr<Work> last;
+};
+
+/// Leaves work on its stream, or finds no memory for it.
+class WorkJob final : public DeviceWorker::Job {
+ public:
+  WorkJob(std::string name, Trace& trace)
+      : name_(std::move(name)), trace_(trace) {}
+
+  absl::Status Launch(core::Stream& stream) override {
+    if (lacks_memory) {
+      trace_.Add("no memory for " + name_);
+      return absl::ResourceExhaustedError("no memory");
+    }
+    trace_.Add("launch " + name_);
+    static_cast<WorkStream&>(stream).last = work;
+    return absl::OkStatus();
+  }
+  bool CanLaunchAgain() const override { return true; }
+  void Complete(const absl::Status& status,
+                const DeviceWorker::Times& times) override {
+    EXPECT_LE(times.begun, times.ended);
+    if (at_end) at_end();
+    trace_.Add((status.ok() ? "end " : std::string(status.message()) + ": ") +
+               name_);
+  }
+
+  const std::shared_ptr<Work> work = std::make_shared<Work>();
+  std::atomic<bool> lacks_memory = false;
+  std::function<void()> at_end;
+
+ private:
+  const std::string name_;
+  Trace& trace_;
+};
+
+/// A worker of a device that works on its own.
+class DeviceAheadTest : public ::testing::Test {
+ protected:
+  WorkJob& Add(uint64_t client, const std::string& name) {
+    WorkJob& job = New(name);
+    EXPECT_TRUE(worker_->Add(client, &job).ok());
+    return job;
+  }
+  WorkJob& New(const std::string& name) {
+    jobs_.push_back(std::make_unique<WorkJob>(name, trace_));
+    return *jobs_.back();
+  }
+  void End(WorkJob& job) { job.work->end.Notify(); }
+
+  Trace trace_;
+  std::vector<std::unique_ptr<WorkJob>> jobs_;
+  bool has_more_streams_ = true;
+  std::unique_ptr<DeviceWorker> worker_ = std::make_unique<DeviceWorker>(
+      std::make_unique<WorkStream>(),
+      [this]() -> absl::StatusOr<std::unique_ptr<core::Stream>> {
+        if (!has_more_streams_) return absl::InternalError("no stream");
+        return std::make_unique<WorkStream>();
+      },
+      100);
+};
+
+TEST_F(DeviceAheadTest, JobsAreLaunchedBeforeEarlierOnesEnd) {
+  WorkJob& first = Add(1, "1");
+  WorkJob& second = Add(1, "2");
+  trace_.Await(2);
+  End(second);  // It ends in order all the same.
+  absl::SleepFor(absl::Milliseconds(1));
+  End(first);
+  EXPECT_THAT(trace_.Await(4),
+              ElementsAre("launch 1", "launch 2", "end 1", "end 2"));
+}
+
+TEST_F(DeviceAheadTest, ClientsDoNotWaitForEachOther) {
+  WorkJob& slow = Add(1, "slow");
+  trace_.Await(1);
+  WorkJob& quick = Add(2, "quick");
+  trace_.Await(2);
+  End(quick);
+  EXPECT_THAT(trace_.Await(3),
+              ElementsAre("launch slow", "launch quick", "end quick"));
+  End(slow);
+}
+
+TEST_F(DeviceAheadTest, LaunchingRunsAheadByABoundedNumber) {
+  std::vector<WorkJob*> jobs;
+  for (int i = 0; i < 40; ++i) jobs.push_back(&Add(1, "x"));
+  const int ahead = 16;
+  trace_.Await(ahead);
+  absl::SleepFor(absl::Milliseconds(2));
+  EXPECT_EQ(trace_.entries().size(), ahead);
+  EXPECT_EQ(worker_->statistics().queued_count, 40 - ahead);
+  for (WorkJob* const job : jobs) End(*job);
+  worker_.reset();
+  EXPECT_EQ(trace_.entries().size(), 80u);
+}
+
+TEST_F(DeviceAheadTest, ErrorOfTheWorkReachesItsJob) {
+  WorkJob& job = Add(1, "1");
+  job.work->status = absl::UnavailableError("lost");
+  End(job);
+  EXPECT_THAT(trace_.Await(2), ElementsAre("launch 1", "lost: 1"));
+}
+
+TEST_F(DeviceAheadTest, JobWithoutAStreamFails) {
+  has_more_streams_ = false;
+  WorkJob& first = Add(1, "1");
+  trace_.Await(1);
+  Add(2, "2");
+  EXPECT_THAT(trace_.Await(2), ElementsAre("launch 1", "no stream: 2"));
+  End(first);
+}
+
+TEST_F(DeviceAheadTest, MemoryThatComesBackIsAskedForAgain) {
+  WorkJob& first = Add(1, "1");
+  trace_.Await(1);
+  WorkJob& second = New("2");
+  second.lacks_memory = true;
+  first.at_end = [&] { second.lacks_memory = false; };
+  ASSERT_TRUE(worker_->Add(2, &second).ok());
+  trace_.Await(2);
+  WorkJob& third = Add(3, "3");  // is not held up
+  End(third);
+  trace_.Await(4);
+  End(first);
+  End(second);
+  worker_.reset();
+  const std::vector<std::string> trace = trace_.entries();
+  EXPECT_THAT(std::vector(trace.begin(), trace.begin() + 2),
+              ElementsAre("launch 1", "no memory for 2"));
+  EXPECT_EQ(trace.back(), "end 2");
+  EXPECT_EQ(std::count(trace.begin(), trace.end(), "launch 2"), 1);
+}
+
+TEST_F(DeviceAheadTest, MemoryThatDoesNotComeBackIsWaitedForOnce) {
+  WorkJob& first = Add(1, "1");
+  trace_.Await(1);
+  WorkJob& second = New("2");
+  second.lacks_memory = true;
+  ASSERT_TRUE(worker_->Add(2, &second).ok());
+  trace_.Await(2);
+  Add(1, "later");  // is not waited for
+  trace_.Await(3);
+  End(first);
+  EXPECT_THAT(trace_.Await(6),
+              ElementsAre("launch 1", "no memory for 2", "launch later",
+                          "end 1", "no memory for 2", "no memory: 2"));
+  EXPECT_EQ(worker_->statistics().queued_count, 0);
+  End(*jobs_.back());
+}
+
+TEST_F(DeviceAheadTest, JobThatWaitsForMemoryCanBeRemoved) {
+  WorkJob& first = Add(1, "1");
+  trace_.Await(1);
+  WorkJob& second = New("2");
+  second.lacks_memory = true;
+  ASSERT_TRUE(worker_->Add(2, &second).ok());
+  trace_.Await(2);
+  const auto removed = [&] { return worker_->Remove(2, &second); };
+  while (!removed()) absl::SleepFor(absl::Milliseconds(1));
+  End(first);
+  worker_.reset();
+  EXPECT_THAT(trace_.entries(),
+              ElementsAre("launch 1", "no memory for 2", "end 1"));
 }
 
 }  // namespace

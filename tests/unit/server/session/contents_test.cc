@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <string>
 
 #include "core/memory/host_resource.h"
 
@@ -53,11 +54,17 @@ TEST_F(ContentsTest, WhatIsWrittenInPiecesIsReadInPieces) {
   tensor->EndUpload();
   EXPECT_EQ(tensor->state(), TensorState::kReady);
 
-  auto reader = ContentsReader::Open(tensor, device());
+  auto reader = ContentsReader::Open(tensor, device(), {1, 6, 2});
   ASSERT_TRUE(reader.ok()) << reader.status();
-  const auto piece = reader->Read(3, 3);
-  ASSERT_TRUE(piece.ok()) << piece.status();
-  EXPECT_EQ(std::memcmp(piece->bytes.data(), "sor", 3), 0);
+  std::string read;
+  for (int i = 0; i < 4; ++i) {
+    const auto piece = reader->Next();
+    ASSERT_TRUE(piece.ok()) << piece.status();
+    read.append(reinterpret_cast<const char*>(piece->bytes.data()),
+                piece->bytes.size());
+    read += '|';
+  }
+  EXPECT_EQ(read, "en|so|r||");
 }
 
 // Kernels would treat bytes other than 0 and 1 as they like.

@@ -85,8 +85,37 @@ TEST(StoredTensorTest, PendingTensorMayBeReadByWhatIsQueuedBehind) {
   EXPECT_TRUE(tensor->BeginRead().ok());
   EXPECT_FALSE(tensor->CheckReady().ok());
   tensor->StartWrite();
-  tensor->EndWrite(WriteResult::kWritten);
+  EXPECT_FALSE(tensor->CheckReady().ok());
+  tensor->Written();
   EXPECT_TRUE(tensor->CheckReady().ok());
+  EXPECT_FALSE(tensor->CheckSettled().ok());
+  EXPECT_EQ(tensor->state(), TensorState::kPending);
+  tensor->EndWrite(WriteResult::kDone);
+  EXPECT_TRUE(tensor->CheckSettled().ok());
+  EXPECT_EQ(tensor->state(), TensorState::kReady);
+}
+
+TEST(StoredTensorTest, WritesAreLaunchedAheadOfTheirEnds) {
+  const auto tensor = NewTensor();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(tensor->BeginWrite().ok());
+  tensor->StartWrite();
+  tensor->Written();
+  tensor->StartWrite();  // The second cannot be launched as a whole.
+  tensor->EndWrite(WriteResult::kDone);
+  EXPECT_EQ(core::ReasonOf(tensor->CheckReady()), "TENSOR_NOT_READY");
+  EXPECT_EQ(core::ReasonOf(tensor->CheckSettled()), "TENSOR_NOT_READY");
+  tensor->EndWrite(WriteResult::kFailed);
+  tensor->EndWrite(WriteResult::kUntouched);
+  EXPECT_EQ(tensor->state(), TensorState::kInvalid);
+}
+
+TEST(StoredTensorTest, WriteThatFailsOnTheDeviceLeavesItInvalid) {
+  const auto tensor = NewTensor();
+  ASSERT_TRUE(tensor->BeginWrite().ok());
+  tensor->StartWrite();
+  tensor->Written();
+  tensor->EndWrite(WriteResult::kFailed);
+  EXPECT_EQ(tensor->state(), TensorState::kInvalid);
 }
 
 TEST(StoredTensorTest, WriteThatNeverStartedLeavesTheContents) {
