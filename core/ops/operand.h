@@ -23,6 +23,10 @@ struct OperandDesc {
   Layout layout;
   Modes modes;  // (mode)
   UnaryOperator unary = UnaryOperator::kIdentity;
+  /// What the address of the first element will be a multiple of, a power of
+  /// two. Planning goes by it; at other addresses execution is as right, and
+  /// perhaps slower.
+  int64_t alignment_bytes = 256;
 
   bool operator==(const OperandDesc&) const = default;
 };

@@ -14,6 +14,8 @@ struct PermutationDesc {
   OperandDesc a;
   OperandDesc d;
   ComputeType compute_type = ComputeType::kFloat32;
+  /// Every execution will have alpha == 1. False when that is not known.
+  bool alpha_is_one = false;
 
   bool operator==(const PermutationDesc&) const = default;
 };

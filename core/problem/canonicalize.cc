@@ -37,6 +37,13 @@ PermutationProblem Canonicalize(const PermutationDesc& desc) {
                              .compute_type = desc.compute_type,
                              .unary = CanonicalUnary(desc.a),
                              .modes = {}};
+  problem.is_move = desc.alpha_is_one && problem.type_a == problem.type_d &&
+                    problem.unary == UnaryOperator::kIdentity;
+  if (problem.is_move) {
+    problem.alignment_bytes =
+        std::min({desc.a.alignment_bytes, desc.d.alignment_bytes,
+                  PermutationProblem::kWidestAccess});
+  }
   LoopModes<2> modes;
   for (size_t i = 0; i < desc.d.modes.size(); ++i) {
     modes.push_back(

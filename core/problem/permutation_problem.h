@@ -21,14 +21,21 @@ struct PermutationProblem {
   ElementType type_d = ElementType::kFloat32;
   ComputeType compute_type = ComputeType::kFloat32;
   UnaryOperator unary = UnaryOperator::kIdentity;
+  /// Bits are moved: the types are equal, there is no operator, and alpha is 1.
+  bool is_move = false;
+  /// What both operands' addresses are multiples of; at most kWidestAccess.
+  int64_t alignment_bytes = 1;
   LoopModes<2> modes;
+
+  /// Wider accesses do not exist on any device.
+  static constexpr int64_t kWidestAccess = 16;
 
   bool operator==(const PermutationProblem&) const = default;
 
   template <typename H>
   friend H AbslHashValue(H h, const PermutationProblem& p) {
     return H::combine(std::move(h), p.type_a, p.type_d, p.compute_type, p.unary,
-                      p.modes);
+                      p.is_move, p.alignment_bytes, p.modes);
   }
 };
 

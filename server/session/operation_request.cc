@@ -1,5 +1,7 @@
 #include "server/session/operation_request.h"
 
+#include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "core/base/status.h"
@@ -11,11 +13,17 @@ namespace {
 using core::ElementType;
 using core::OperandDesc;
 
+/// Of the first element of a tensor, whose memory begins at a multiple of 256.
+int64_t AlignmentOf(const core::TensorDesc& tensor) {
+  const auto offset = static_cast<uint64_t>(tensor.offset_bytes());
+  return int64_t{1} << std::min(std::countr_zero(offset | 256), 8);
+}
+
 std::optional<OperandDesc> Combine(const std::optional<InputRequest>& request,
                                    const std::optional<core::TensorDesc>& t) {
   if (!request || !t) return std::nullopt;
-  return OperandDesc{t->element_type, t->layout, request->modes,
-                     request->unary};
+  return OperandDesc{t->element_type, t->layout, request->modes, request->unary,
+                     AlignmentOf(*t)};
 }
 
 absl::Status CheckPresent(const std::optional<OperandDesc>& input, bool is_read,
@@ -33,7 +41,8 @@ absl::StatusOr<OperandDesc> Output(const OutputRequest& request,
                                    const std::optional<OperandDesc>& c) {
   if (tensors.d) {
     return OperandDesc{tensors.d->element_type, tensors.d->layout,
-                       request.modes};
+                       request.modes, core::UnaryOperator::kIdentity,
+                       AlignmentOf(*tensors.d)};
   }
   OperandDesc d{.modes = request.modes};
   if (request.element_type) {
@@ -138,8 +147,8 @@ absl::StatusOr<OperationDesc> MakeDesc(const OperationRequest& request,
       .output = {d.element_type, d.layout, tensors.d ? tensors.d->offset : 0}};
   switch (request.kind) {
     case OperationKind::kPermute:
-      result.desc =
-          core::PermutationDesc{a ? *a : Like(d, d.element_type), d, compute};
+      result.desc = core::PermutationDesc{a ? *a : Like(d, d.element_type), d,
+                                          compute, request.alpha.IsOne()};
       break;
     case OperationKind::kElementwise:
       if (!c) c = Like(d, d.element_type);

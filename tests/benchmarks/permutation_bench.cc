@@ -37,7 +37,7 @@ struct BenchCase {
 
 core::PermutationProblem ProblemOf(const std::vector<int64_t>& extents,
                                    const std::vector<int64_t>& order) {
-  core::PermutationDesc desc;
+  core::PermutationDesc desc{.alpha_is_one = true};
   for (size_t i = 0; i < extents.size(); ++i) {
     desc.a.modes.push_back(static_cast<core::Mode>(i));
     desc.a.layout.extents.push_back(extents[i]);

@@ -18,6 +18,16 @@ using core::OperandDesc;
 constexpr int64_t kWorkspaceGuardBytes = core::kBufferAlignment;
 constexpr int kMismatchesShown = 3;
 
+/// The problem of `c`, with all that is known of its factors.
+template <typename Desc>
+auto ProblemOf(const Case<Desc>& c) {
+  Desc desc = c.desc;
+  if constexpr (requires { desc.alpha_is_one; }) {
+    desc.alpha_is_one = c.alpha.IsOne();
+  }
+  return Canonicalize(desc);
+}
+
 const auto& KernelsFor(const core::KernelLists& lists,
                        const core::PermutationDesc&) {
   return lists.permutation;
@@ -302,7 +312,7 @@ void KernelRunner::CheckCase(const Case<Desc>& c) {
   const absl::Status valid = Validate(c.desc);
   ASSERT_TRUE(valid.ok()) << valid;
   if (core::ElementCount(c.desc.d.layout) == 0) return;
-  const auto problem = Canonicalize(c.desc);
+  const auto problem = ProblemOf(c);
   ++case_count_;
   const Prepared<Desc> prepared = Prepare(c);
   const std::vector<Expected> expected = prepared.Evaluate();
@@ -328,7 +338,7 @@ void KernelRunner::CheckCase(const Case<Desc>& c) {
 template <typename Desc>
 KernelRunner::Images KernelRunner::RunCase(const Case<Desc>& c) {
   Images images;
-  const auto problem = Canonicalize(c.desc);
+  const auto problem = ProblemOf(c);
   const Prepared<Desc> prepared = Prepare(c);
   for (const auto& kernel : KernelsFor(backend_->kernels(), c.desc)) {
     if (!kernel->Supports(problem).ok()) continue;

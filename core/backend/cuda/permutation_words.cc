@@ -10,8 +10,6 @@
 namespace tensord::core::cuda {
 namespace {
 
-constexpr int kWidestWord = 16;
-
 // What a multiprocessor has, from compute capability 8.0 on.
 constexpr int64_t kMostThreads = 2048;
 constexpr int64_t kRegisters = 65536;
@@ -20,10 +18,7 @@ constexpr int64_t kRegisters = 65536;
 constexpr uint64_t kSamples = 10;
 
 ElementChange ChangeOf(const PermutationProblem& problem, const Scalar& alpha) {
-  const bool conjugates =
-      problem.unary == UnaryOperator::kConj && IsComplex(problem.type_a);
-  const bool is_plain = problem.unary == UnaryOperator::kIdentity ||
-                        (problem.unary == UnaryOperator::kConj && !conjugates);
+  const bool is_plain = problem.unary == UnaryOperator::kIdentity;
   ElementChange change{
       .is_move = is_plain && alpha.IsOne() && problem.type_a == problem.type_d,
       .type_a = problem.type_a,
@@ -31,7 +26,7 @@ ElementChange ChangeOf(const PermutationProblem& problem, const Scalar& alpha) {
       .compute =
           ComputeElement(problem.type_a, problem.type_d, problem.compute_type),
       .compute_type = problem.compute_type,
-      .unary = is_plain ? UnaryOperator::kIdentity : problem.unary,
+      .unary = problem.unary,
       .alpha_real = alpha.real,
       .alpha_imaginary = alpha.imaginary};
   change.is_scaled_float = is_plain &&
@@ -47,9 +42,9 @@ bool IsMultiple(const void* address, int64_t bytes) {
 
 /// Whether pairs of neighbouring words are neighbours in a and in d wherever
 /// they begin.
-bool CanDouble(const PermutationWords& words) {
+bool CanDouble(const PermutationWords& words, int64_t alignment_bytes) {
   const int64_t bytes = 2 * words.move.word_bytes;
-  if (bytes > kWidestWord || words.modes.empty() ||
+  if (bytes > alignment_bytes || words.modes.empty() ||
       !IsMultiple(words.move.a, bytes) || !IsMultiple(words.move.d, bytes)) {
     return false;
   }
@@ -72,6 +67,12 @@ void Double(PermutationWords& words) {
     for (int64_t& stride : words.modes[m].strides) stride /= 2;
   }
   if (words.modes.front().extent == 1) words.modes.erase(words.modes.begin());
+}
+
+/// Operands of unknown addresses; of unknown factor unless bits are moved.
+PermutationOperands PlannedOperands(const PermutationProblem& problem) {
+  const Scalar unknown{2, 0};
+  return {.alpha = problem.is_move ? kOne : unknown};
 }
 
 }  // namespace
@@ -102,8 +103,8 @@ PermutationWords WordsOf(const PermutationProblem& problem,
                .word_bytes = static_cast<int>(SizeOf(problem.type_a)),
                .change = ChangeOf(problem, operands.alpha)},
       .modes = problem.modes};
-  if (words.move.change.is_move) {
-    while (CanDouble(words)) Double(words);
+  if (problem.is_move) {
+    while (CanDouble(words, problem.alignment_bytes)) Double(words);
   }
   return words;
 }
@@ -166,12 +167,12 @@ ReferenceTask ReferenceTaskOf(const PermutationWords& words) {
 
 absl::Status CudaPermutation::Supports(
     const PermutationProblem& problem) const {
-  return Accepts(WordsOf(problem, {}));
+  return Accepts(WordsOf(problem, PlannedOperands(problem)));
 }
 
 double CudaPermutation::PredictNanoseconds(
     const PermutationProblem& problem) const {
-  return Nanoseconds(WordsOf(problem, {}));
+  return Nanoseconds(WordsOf(problem, PlannedOperands(problem)));
 }
 
 absl::Status CudaPermutation::Launch(const PermutationProblem& problem,
@@ -179,6 +180,10 @@ absl::Status CudaPermutation::Launch(const PermutationProblem& problem,
                                      Workspace&, Stream& stream) const {
   CudaStream& queue = AsCuda(stream);
   TENSORD_RETURN_IF_ERROR(queue.device().Select());
+  if (problem.is_move && !operands.alpha.IsOne()) {
+    return Internal("WRONG_OPERANDS", name(),
+                    " was planned for alpha = 1, got another");
+  }
   cudaError_t queued = cudaSuccess;
   if (operands.alpha.IsZero()) {
     const PermutationWords zeroes{

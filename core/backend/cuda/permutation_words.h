@@ -33,9 +33,9 @@ struct PermutationWords {
   size_t fastest_in() const;
 };
 
-/// Words as wide as extents, strides and addresses allow when the bits move,
-/// and elements otherwise. Null addresses count as aligned: planning is done
-/// without them.
+/// Words as wide as extents, strides and alignment allow when the problem is to
+/// move bits, and elements otherwise. Null addresses are as aligned as the
+/// problem says: planning is done without them.
 PermutationWords WordsOf(const PermutationProblem& problem,
                          const PermutationOperands& operands);
 
@@ -77,6 +77,7 @@ class CudaPermutation : public PermutationKernel {
   absl::Status Supports(const PermutationProblem& problem) const override;
   double PredictNanoseconds(const PermutationProblem& problem) const override;
   /// Without alpha, zeroes d; a is not read then.
+  /// Errors  INTERNAL also: the problem is to move bits, but alpha is not 1.
   absl::Status Launch(const PermutationProblem& problem,
                       const PermutationOperands& operands, Workspace& workspace,
                       Stream& stream) const override;
@@ -88,10 +89,9 @@ class CudaPermutation : public PermutationKernel {
   virtual absl::Status Accepts(const PermutationWords& words) const = 0;
   /// PredictNanoseconds(), for words that Accepts() accepts.
   virtual double Nanoseconds(const PermutationWords& words) const = 0;
-  /// Queues the permutation of `words`. Planning takes the factor to be 1 and
-  /// addresses to be aligned; where that is not so, `words` may not be what
-  /// Accepts() accepts. Then the kernel that copies word by word in the order
-  /// of d runs instead.
+  /// Queues the permutation of `words`. Where addresses are aligned worse than
+  /// was planned with, `words` may not be what Accepts() accepts. Then the
+  /// kernel that copies word by word in the order of d runs instead.
   ///
   /// Errors  as Accepts(): nothing has been queued.
   virtual absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,

@@ -98,6 +98,22 @@ TEST(CanonicalizeTest, ConjugationOfRealNumbersIsTheIdentity) {
   EXPECT_EQ(Canonicalize(conj).unary, UnaryOperator::kConj);
 }
 
+TEST(CanonicalizeTest, AlignmentMattersWhereBitsAreMoved) {
+  PermutationDesc desc{.a = Packed(kF32, "i", {4}),
+                       .d = Packed(kF32, "i", {4})};
+  const PermutationProblem unknown = Canonicalize(desc);
+  EXPECT_FALSE(unknown.is_move);
+  desc.a.alignment_bytes = 4;
+  EXPECT_EQ(Canonicalize(desc), unknown);
+  desc.alpha_is_one = true;
+  EXPECT_TRUE(Canonicalize(desc).is_move);
+  EXPECT_EQ(Canonicalize(desc).alignment_bytes, 4);
+  desc.a.alignment_bytes = 256;
+  EXPECT_EQ(Canonicalize(desc).alignment_bytes, 16);
+  desc.a.unary = UnaryOperator::kNeg;
+  EXPECT_FALSE(Canonicalize(desc).is_move);
+}
+
 TEST(CanonicalizeTest, FirstOperatorDoesNotMatterWithoutB) {
   ElementwiseDesc desc{.a = Packed(kF32, "i", {4}),
                        .b = std::nullopt,

@@ -27,7 +27,11 @@ class PermutationChoiceTest : public ::testing::Test {
       strides_a[i] = stride;
       stride *= extents[i];
     }
-    PermutationProblem problem{.type_a = type, .type_d = type};
+    PermutationProblem problem{
+        .type_a = type,
+        .type_d = type,
+        .is_move = true,
+        .alignment_bytes = PermutationProblem::kWidestAccess};
     stride = 1;
     for (const size_t i : order) {
       problem.modes.push_back({extents[i], {strides_a[i], stride}});
@@ -51,6 +55,26 @@ constexpr auto kF32 = ElementType::kFloat32;
 // B2.1
 TEST_F(PermutationChoiceTest, IdentityIsACopy) {
   EXPECT_EQ(Choice(Problem(kF32, {100, 200}, {0, 1})), "cuda.permute.trivial");
+}
+
+// Planned as something else than a move of bits, it is not called one.
+TEST_F(PermutationChoiceTest, IdentityWithAnUnknownFactorIsNoCopy) {
+  PermutationProblem problem = Problem(kF32, {100, 200}, {0, 1});
+  problem.is_move = false;
+  EXPECT_NE(Choice(problem), "cuda.permute.trivial");
+}
+
+TEST_F(PermutationChoiceTest, WordsAreAsWideAsAlignmentAllows) {
+  PermutationProblem problem =
+      Problem(ElementType::kFloat16, {64, 256, 256}, {0, 2, 1});
+  double least = 0;
+  for (const int64_t alignment : {16, 8, 4, 2}) {
+    problem.alignment_bytes = alignment;
+    const auto plan = MakePlan(*backend_, {.problem = problem, .device = ""});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_GE(plan->predicted_nanoseconds, least) << alignment;
+    least = plan->predicted_nanoseconds;
+  }
 }
 
 // B2.2
