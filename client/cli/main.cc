@@ -179,6 +179,10 @@ void AddExecutionOptions(CLI::App& command, ExecutionOptions& execution) {
       ->transform(ByteSize());
   command.add_flag("--deterministic", execution.deterministic,
                    "The same request gives the same bits");
+  AddChoice(
+      command, "--selection", execution.selection, SelectionNames(),
+      "How the kernel is chosen: by cost models, or by running those that "
+      "could");
 }
 
 void AddFactorsAndOperators(CLI::App& command, OperationKind kind,

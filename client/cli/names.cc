@@ -54,6 +54,12 @@ const std::map<std::string, ComputeType>& ComputeTypeNames() {
   return names;
 }
 
+const std::map<std::string, Selection>& SelectionNames() {
+  static const auto& names = *new std::map<std::string, Selection>{
+      {"heuristic", Selection::kHeuristic}, {"measure", Selection::kMeasure}};
+  return names;
+}
+
 const std::map<std::string, ElementType>& ElementTypeNames() {
   static const auto& names = *[] {
     auto* all = new std::map<std::string, ElementType>;

@@ -12,6 +12,7 @@ namespace tensord::cli {
 const std::map<std::string, UnaryOperator>& UnaryOperatorNames();
 const std::map<std::string, BinaryOperator>& BinaryOperatorNames();
 const std::map<std::string, ComputeType>& ComputeTypeNames();
+const std::map<std::string, Selection>& SelectionNames();
 const std::map<std::string, ElementType>& ElementTypeNames();
 
 }  // namespace tensord::cli

@@ -21,6 +21,12 @@ using AnyKernel =
 inline constexpr int64_t kNoWorkspaceLimit =
     std::numeric_limits<int64_t>::max();
 
+/// How the kernel is chosen.
+enum class Selection {
+  kHeuristic,  // by the kernels' cost models
+  kMeasure,    // by running those that could
+};
+
 /// All that a decision depends on. Labels, addresses and factors are not in it.
 struct PlanKey {
   AnyProblem problem;
@@ -30,6 +36,7 @@ struct PlanKey {
   /// Name of the kernel to use; empty lets the planner choose.
   std::string kernel;
   bool deterministic = false;
+  Selection selection = Selection::kHeuristic;
 
   bool operator==(const PlanKey&) const = default;
 
@@ -39,7 +46,8 @@ struct PlanKey {
         [&](const auto& problem) { return H::combine(std::move(h), problem); },
         key.problem);
     return H::combine(std::move(h), key.problem.index(), key.device,
-                      key.workspace_limit_bytes, key.kernel, key.deterministic);
+                      key.workspace_limit_bytes, key.kernel, key.deterministic,
+                      key.selection);
   }
 };
 
@@ -51,6 +59,7 @@ struct Plan {
   AnyKernel kernel;
   int64_t workspace_bytes = 0;
   double predicted_nanoseconds = 0;
+  Selection selection = Selection::kHeuristic;  // that took the kernel
 
   /// Name of the kernel; empty when there is nothing to do.
   absl::string_view kernel_name() const {

@@ -72,6 +72,26 @@ absl::StatusOr<PlanCache::Lookup> PlanCache::GetOrMake(
   return Lookup{*std::move(plan), !waited};
 }
 
+std::shared_ptr<const Plan> PlanCache::Find(const PlanKey& key) {
+  Shard& shard = shards_[absl::HashOf(key) % kShardCount];
+  std::shared_ptr<Slot> slot;
+  {
+    absl::MutexLock lock(&shard.mutex);
+    const auto entry = shard.entries.find(key);
+    if (entry == shard.entries.end()) return nullptr;
+    shard.uses.splice(shard.uses.begin(), shard.uses, entry->second.use);
+    slot = entry->second.slot;
+  }
+  {
+    absl::MutexLock lock(&slot->mutex);
+    if (!slot->done || !slot->plan.ok()) return nullptr;
+  }
+  absl::MutexLock lock(&shard.mutex);
+  ++shard.statistics.hit_count;
+  absl::MutexLock done(&slot->mutex);
+  return *slot->plan;
+}
+
 PlanCacheStatistics PlanCache::statistics() const {
   PlanCacheStatistics sum;
   for (const Shard& shard : shards_) {

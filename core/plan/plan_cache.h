@@ -44,6 +44,9 @@ class PlanCache {
   absl::StatusOr<Lookup> GetOrMake(
       const PlanKey& key, absl::FunctionRef<absl::StatusOr<Plan>()> make);
 
+  /// The plan of `key` if it has been made, or null. Counts as a hit, or not.
+  std::shared_ptr<const Plan> Find(const PlanKey& key);
+
   PlanCacheStatistics statistics() const;
 
  private:

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "core/backend/cpu/cpu_backend.h"
 #include "core/base/status.h"
+#include "core/executor/measure.h"
 #include "core/plan/planner.h"
 #include "server/engine/module_loader.h"
 
@@ -121,8 +122,22 @@ absl::StatusOr<Device*> Engine::FindDevice(absl::string_view name) const {
 
 absl::StatusOr<core::PlanCache::Lookup> Engine::PlanFor(
     const Device& device, const core::PlanKey& key) {
+  core::PlanKey predicted = key;
+  if (key.selection == core::Selection::kMeasure) {
+    if (auto plan = plans_.Find(key)) return {{std::move(plan), true}};
+    predicted.selection = core::Selection::kHeuristic;
+  }
   return plans_.GetOrMake(
-      key, [&] { return core::MakePlan(device.backend(), key); });
+      predicted, [&] { return core::MakePlan(device.backend(), predicted); });
+}
+
+absl::StatusOr<core::PlanCache::Lookup> Engine::MeasuredPlanFor(
+    const Device& device, const core::PlanKey& key,
+    const core::AnyOperands& operands, core::MemoryResource& memory,
+    core::Stream& stream) {
+  return plans_.GetOrMake(key, [&] {
+    return core::MeasurePlan(device.backend(), key, operands, memory, stream);
+  });
 }
 
 std::string PlanDevice(const Device& device) {

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "core/backend/backend.h"
 #include "core/backend/backend_module.h"
+#include "core/executor/executor.h"
 #include "core/memory/limiting_resource.h"
 #include "core/memory/pool_resource.h"
 #include "core/memory/tracking_resource.h"
@@ -96,10 +97,19 @@ class Engine {
   /// Errors  INVALID_ARGUMENT, reason DEVICE_NOT_FOUND: lists the devices.
   absl::StatusOr<Device*> FindDevice(absl::string_view name) const;
 
-  /// The plan of `problem` on `device`, from the cache or made now.
-  /// Errors  as core::MakePlan.
+  /// The plan of `key` on `device`, from the cache or made now. A plan that is
+  /// to be measured, and has not been, goes by predictions, as its selection
+  /// says. Errors  as core::MakePlan.
   absl::StatusOr<core::PlanCache::Lookup> PlanFor(const Device& device,
                                                   const core::PlanKey& key);
+
+  /// The plan of `key`, from the cache or measured now with `operands`, of
+  /// which d is scratch memory. On the thread that launches the device's work.
+  /// Errors  as core::MeasurePlan.
+  absl::StatusOr<core::PlanCache::Lookup> MeasuredPlanFor(
+      const Device& device, const core::PlanKey& key,
+      const core::AnyOperands& operands, core::MemoryResource& memory,
+      core::Stream& stream);
 
   core::PlanCacheStatistics plan_cache_statistics() const {
     return plans_.statistics();

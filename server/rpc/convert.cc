@@ -165,6 +165,19 @@ absl::StatusOr<OperationRequest> CommonFrom(const Request& request,
   }
   result.kernel = options.kernel();
   result.deterministic = options.deterministic();
+  if (!v1::Selection_IsValid(options.selection())) {
+    return UnknownEnum("selection", options.selection());
+  }
+  if (options.selection() == v1::SELECTION_MEASURE) {
+    if (result.deterministic) {
+      return core::InvalidArgument(
+          "SELECTION_CONFLICTS",
+          "the kernel is to be chosen by measurement, which may end another "
+          "way "
+          "every time, and to be pinned, wanted one of both");
+    }
+    result.selection = core::Selection::kMeasure;
+  }
   return result;
 }
 

@@ -89,7 +89,8 @@ core::PlanKey KeyOf(const Session& session, const OperationRequest& request,
           .device = PlanDevice(session.device()),
           .workspace_limit_bytes = request.workspace_limit_bytes,
           .kernel = request.kernel,
-          .deterministic = request.deterministic};
+          .deterministic = request.deterministic,
+          .selection = request.selection};
 }
 
 /// Writes `data` of `tensor` to `to`. Bytes of bool elements other than 0
@@ -140,8 +141,8 @@ absl::Status Operation::Fill(const TensorRef& tensor,
   return absl::OkStatus();
 }
 
-Operation::Operation(std::shared_ptr<Session> session)
-    : session_(std::move(session)) {}
+Operation::Operation(Engine& engine, std::shared_ptr<Session> session)
+    : engine_(engine), session_(std::move(session)) {}
 
 Operation::~Operation() { End(); }
 
@@ -174,13 +175,17 @@ absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
   TENSORD_ASSIGN_OR_RETURN(const Found found,
                            FindTensors(*session, request, max_inline_bytes));
   TENSORD_ASSIGN_OR_RETURN(OperationDesc made, MakeDesc(request, found.descs));
-  TENSORD_ASSIGN_OR_RETURN(
-      core::PlanCache::Lookup lookup,
-      engine.PlanFor(session->device(), KeyOf(*session, request, made.desc)));
+  core::PlanKey key = KeyOf(*session, request, made.desc);
+  TENSORD_ASSIGN_OR_RETURN(core::PlanCache::Lookup lookup,
+                           engine.PlanFor(session->device(), key));
 
   // From here on the destructor takes back what was announced.
-  std::unique_ptr<Operation> operation(new Operation(session));
+  std::unique_ptr<Operation> operation(new Operation(engine, session));
   operation->plan_ = std::move(lookup.plan);
+  if (operation->plan_->selection != key.selection &&
+      !operation->plan_->kernel_name().empty()) {
+    operation->to_measure_ = std::move(key);
+  }
   operation->report_ = {operation->plan_->kernel_name(), lookup.hit,
                         operation->plan_->workspace_bytes};
   const InputsRead reads = WhichInputs(request);
@@ -221,14 +226,13 @@ absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
   return operation;
 }
 
-core::AnyOperands Operation::Operands() const {
+core::AnyOperands Operation::Operands(void* d) const {
   const auto address = [](const TensorRef& tensor) -> const void* {
     return tensor == nullptr ? nullptr : tensor->first();
   };
   const void* const a = address(a_);
   const void* const b = address(b_);
   const void* const c = address(c_);
-  void* const d = d_->first();
   return std::visit(
       [&](const auto& desc) -> core::AnyOperands {
         using Desc = std::decay_t<decltype(desc)>;
@@ -245,8 +249,23 @@ core::AnyOperands Operation::Operands() const {
       desc_);
 }
 
+absl::Status Operation::Measure(core::Stream& stream) {
+  if (!to_measure_) return absl::OkStatus();
+  core::MemoryResource& memory = *session_->memory();
+  TENSORD_ASSIGN_OR_RETURN(
+      const core::Buffer d,
+      core::Buffer::Allocate(memory, d_->desc().span_bytes()));
+  TENSORD_ASSIGN_OR_RETURN(
+      core::PlanCache::Lookup lookup,
+      engine_.MeasuredPlanFor(session_->device(), *to_measure_,
+                              Operands(d.data()), memory, stream));
+  to_measure_.reset();
+  plan_ = std::move(lookup.plan);
+  report_ = {plan_->kernel_name(), lookup.hit, plan_->workspace_bytes};
+  return absl::OkStatus();
+}
+
 absl::Status Operation::Allocate() {
-  TENSORD_RETURN_IF_ERROR(d_->Allocate());
   if (scratch_.bytes() < plan_->workspace_bytes) {
     TENSORD_ASSIGN_OR_RETURN(
         scratch_,
@@ -281,8 +300,8 @@ absl::Status Operation::Launch(core::Stream& stream) {
   for (const TensorRef& input : {a_, b_, c_}) {
     if (input != nullptr) TENSORD_RETURN_IF_ERROR(input->CheckReady());
   }
-  TENSORD_RETURN_IF_ERROR(Allocate());
-  const core::AnyOperands operands = Operands();
+  TENSORD_RETURN_IF_ERROR(d_->Allocate());
+  const core::AnyOperands operands = Operands(d_->first());
   TENSORD_RETURN_IF_ERROR(std::visit(
       [](const auto& desc, const auto& addresses) {
         if constexpr (requires { core::CheckAliasing(desc, addresses); }) {
@@ -293,6 +312,8 @@ absl::Status Operation::Launch(core::Stream& stream) {
       },
       desc_, operands));
   TENSORD_RETURN_IF_ERROR(QueueInlineInputs(stream));
+  TENSORD_RETURN_IF_ERROR(Measure(stream));
+  TENSORD_RETURN_IF_ERROR(Allocate());
   d_->StartWrite();
   result_ = StoredTensor::WriteResult::kFailed;
   TENSORD_RETURN_IF_ERROR(core::Execute(*plan_, operands, scratch_, stream));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -85,7 +86,7 @@ class Operation {
     core::Buffer contents;  // staging memory
   };
 
-  explicit Operation(std::shared_ptr<Session> session);
+  Operation(Engine& engine, std::shared_ptr<Session> session);
 
   /// The tensor that an input is read from, its read announced.
   absl::StatusOr<TensorRef> Announce(const InputRequest& request,
@@ -93,16 +94,20 @@ class Operation {
                                      const core::TensorDesc& desc);
   /// Gives an inline operand, which has memory, its contents, or queues that.
   absl::Status Fill(const TensorRef& tensor, const InlineTensor& sent);
-  /// Takes all the memory that Launch() needs; may be called again.
+  /// Takes the memory that Launch() needs beside d; may be called again.
   absl::Status Allocate();
   absl::Status QueueInlineInputs(core::Stream& stream);
   absl::Status QueueInlineResult(core::Stream& stream);
   /// Ends every announced read and write; a new output that was not written
   /// goes.
   void End();
-  /// The addresses and factors of this execution, for the operation of `desc_`.
-  core::AnyOperands Operands() const;
+  /// The addresses and factors of this execution, for the operation of `desc_`,
+  /// with its result at `d`.
+  core::AnyOperands Operands(void* d) const;
+  /// Replaces the plan by one that has been measured, if that is asked for.
+  absl::Status Measure(core::Stream& stream);
 
+  Engine& engine_;
   const std::shared_ptr<Session> session_;
   AnyDesc desc_;
   core::Scalar alpha_, beta_, gamma_;
@@ -116,6 +121,7 @@ class Operation {
   bool output_is_inline_ = false;
   StoredTensor::WriteResult result_ = StoredTensor::WriteResult::kUntouched;
   std::shared_ptr<const core::Plan> plan_;
+  std::optional<core::PlanKey> to_measure_;  // until that is done
   OperationReport report_;
 };
 

@@ -63,6 +63,7 @@ struct OperationRequest {
   int64_t workspace_limit_bytes = core::kNoWorkspaceLimit;
   std::string kernel;
   bool deterministic = false;
+  core::Selection selection = core::Selection::kHeuristic;
 };
 
 using AnyDesc = std::variant<core::PermutationDesc, core::ElementwiseDesc,

@@ -324,5 +324,78 @@ TEST_F(RpcConformance, OperationBeyondTheQuotaLeavesNothingBehind) {
   EXPECT_EQ(server_.used_bytes(), 400 * 400 * 4);
 }
 
+// In place, so that a measurement that wrote to d would change the result.
+TEST_F(RpcConformance, MeasuredKernelsAreChosenOnceAndComputeOnce) {
+  const std::string a = Filled({8, 8});
+  const std::string c = Filled({8, 8});
+  v1::ContractRequest request = Contraction(a, a);
+  request.mutable_d()->set_tensor(c);
+  *request.mutable_c() = Named(c, {'i', 'j'});
+  request.mutable_beta()->set_real(2);
+  std::vector<float> expected = Values(c);
+  const std::vector<float> values = Values(a);
+  for (int i = 0; i < 8; ++i) {
+    for (int j = 0; j < 8; ++j) {
+      float& sum = expected[i + 8 * j];  // small integers: exact
+      sum *= 2;
+      for (int k = 0; k < 8; ++k) sum += values[i + 8 * k] * values[k + 8 * j];
+    }
+  }
+  request.mutable_options()->set_selection(v1::SELECTION_MEASURE);
+  const int64_t before = server_.used_bytes();
+  v1::ContractResponse response;
+  ASSERT_THAT(
+      Unary(&v1::ComputeService::Stub::Contract, *compute_, request, &response),
+      IsOk());
+  EXPECT_FALSE(response.result().report().plan_cache_hit());
+  EXPECT_EQ(Values(c), expected);
+  EXPECT_EQ(server_.used_bytes(), before);
+  const std::string kernel = response.result().report().kernel();
+  EXPECT_NE(kernel, "");
+
+  ASSERT_THAT(
+      Unary(&v1::ComputeService::Stub::Contract, *compute_, request, &response),
+      IsOk());
+  EXPECT_TRUE(response.result().report().plan_cache_hit());
+  EXPECT_EQ(response.result().report().kernel(), kernel);
+  v1::ExplainPlanRequest explain;
+  *explain.mutable_contract() = request;
+  v1::ExplainPlanResponse explained;
+  ASSERT_THAT(
+      Unary(&v1::PlanService::Stub::ExplainPlan, *plans_, explain, &explained),
+      IsOk());
+  EXPECT_EQ(explained.kernel(), kernel);
+  EXPECT_TRUE(explained.plan_cache_hit());
+}
+
+TEST_F(RpcConformance, MeasuringIsRefusedWhereItCannotBe) {
+  const std::string a = Filled({2, 2});
+  v1::ContractRequest request = Contraction(a, a);
+  request.mutable_options()->set_selection(v1::SELECTION_MEASURE);
+  request.mutable_options()->set_deterministic(true);
+  EXPECT_THAT(Contract(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "SELECTION_CONFLICTS"));
+  request.mutable_options()->set_deterministic(false);
+  request.mutable_options()->set_selection(static_cast<v1::Selection>(9));
+  EXPECT_THAT(Contract(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "ENUM_UNKNOWN"));
+}
+
+TEST_F(RpcConformance, MeasuringNeedsMemoryForASecondOutput) {
+  v1::OpenSessionRequest open;
+  open.set_memory_quota_bytes(100000);
+  v1::OpenSessionResponse opened;
+  ASSERT_THAT(Open(open, &opened), IsOk());
+  session_ = opened.session().name();
+  const std::string a = Filled({100, 100});  // 40000 bytes
+  v1::ContractRequest request = Contraction(a, a);
+  request.mutable_options()->set_selection(v1::SELECTION_MEASURE);
+  EXPECT_THAT(Contract(request),
+              FailsWith(grpc::RESOURCE_EXHAUSTED, "MEMORY_LIMIT"));
+  EXPECT_EQ(server_.used_bytes(), 40000);
+  request.mutable_options()->clear_selection();
+  EXPECT_THAT(Contract(request), IsOk());
+}
+
 }  // namespace
 }  // namespace tensord

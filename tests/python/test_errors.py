@@ -213,6 +213,7 @@ def test_factors_are_numbers(session, factor):
         (lambda s: s.permute(ONES, "ij", "ji", name=5), "name is of type int"),
         (lambda s: s.permute(ONES, "ij", "ji", algorithm=5), "algorithm is of"),
         (lambda s: s.permute(ONES, "ij", "ji", deterministic="x"), "deterministic is"),
+        (lambda s: s.permute(ONES, "ij", "ji", selection=1), "selection is of type"),
         (
             lambda s: s.permute(ONES, "ij", "ji", workspace_limit_bytes="x"),
             "workspace_limit_bytes is of type str",

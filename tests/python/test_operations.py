@@ -307,6 +307,15 @@ def test_results_say_how_they_came_about(session, rng):
     np.testing.assert_array_equal(chosen.numpy(), first.numpy())
 
 
+def test_kernels_can_be_measured(session, rng):
+    a, b = rng.random((20, 30)), rng.random((30, 10))
+    measured = session.contract(a, "ik", b, "kj", "ij", selection="measure")
+    np.testing.assert_allclose(measured.numpy(), a @ b, rtol=1e-13)
+    again = session.contract(a, "ik", b, "kj", "ij", selection="measure")
+    assert again.report.plan_cache_hit
+    assert again.report.kernel == measured.report.kernel
+
+
 def test_explain_says_what_would_run(session, rng):
     a, b = rng.random((20, 30)), rng.random((30, 10))
     session._keeper.flush()

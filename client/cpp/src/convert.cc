@@ -87,6 +87,7 @@ v1::ExecutionOptions ToProto(const ExecutionOptions& options) {
   }
   message.set_kernel(options.kernel);
   message.set_deterministic(options.deterministic);
+  message.set_selection(static_cast<v1::Selection>(options.selection));
   return message;
 }
 

@@ -46,6 +46,9 @@ class Options(TypedDict, total=False):
         algorithm: Name of the kernel to use, as `explain` shows them.
         workspace_limit_bytes: Most scratch memory.
         deterministic: Pins the choice of the kernel.
+        selection: How the kernel is chosen: "heuristic", by cost models, or "measure",
+            by running those that could, once for all equal problems. The first call
+            then takes longer, and needs memory for a second output.
         timeout: Deadline in seconds.
     """
 
@@ -56,6 +59,7 @@ class Options(TypedDict, total=False):
     algorithm: str | None
     workspace_limit_bytes: int | None
     deterministic: bool
+    selection: str | None
     timeout: float | None
 
 
@@ -70,6 +74,7 @@ class _Settings:
     algorithm: str | None = None
     workspace_limit_bytes: int | None = None
     deterministic: bool = False
+    selection: str | None = None
     timeout: float | None = None
 
     @classmethod
@@ -406,6 +411,7 @@ class Operations(abc.ABC, Generic[Outcome]):
                 workspace_limit_bytes=settings.workspace_limit_bytes,
                 kernel=settings.algorithm or "",
                 deterministic=settings.deterministic,
+                selection=operators.selection(settings.selection),
             ),
             **(fields or {}),
             **{name: _scalar(name, factor) for name, factor in factors.items()},

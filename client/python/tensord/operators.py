@@ -64,3 +64,26 @@ def binary_operator(name: str, argument: str) -> int:
         TypeError: It is no string.
     """
     return _look_up(name, BINARY_OPERATORS, "binary", argument)
+
+
+SELECTIONS: dict[str, int] = _names(compute_pb2.Selection, "SELECTION_")
+"""What `selection=` takes: "heuristic", "measure"."""
+
+
+def selection(name: str | None) -> int:
+    """Returns the `Selection` of a name; None leaves it to the server.
+
+    Raises:
+        InvalidArgument: There is no such selection.
+        TypeError: It is no string.
+    """
+    if name is None:
+        return compute_pb2.SELECTION_UNSPECIFIED
+    check_type("selection", name, str, "the name of a selection")
+    try:
+        return SELECTIONS[name.lower()]
+    except KeyError:
+        raise InvalidArgument(
+            f"selection {name!r} is unknown, wanted one of " + ", ".join(SELECTIONS),
+            reason="SELECTION_UNKNOWN",
+        ) from None

@@ -113,6 +113,14 @@ struct Operand {
   UnaryOperator unary_operator;
 };
 
+/// How the server chooses a kernel.
+enum class Selection {
+  kHeuristic = 1,  // by cost models
+  /// By running those that could, once for all equal problems: the first call
+  /// takes longer and needs memory for a second output.
+  kMeasure = 2,
+};
+
 /// What every operation can be told. Fields left out take the defaults.
 struct ExecutionOptions {
   ComputeType compute_type = ComputeType::kFromElementTypes;
@@ -123,6 +131,8 @@ struct ExecutionOptions {
   std::optional<int64_t> workspace_limit_bytes;
   /// Pins the kernel choice: the same request gives the same bits.
   bool deterministic = false;
+  /// How the kernel is chosen; not kMeasure together with `deterministic`.
+  Selection selection = Selection::kHeuristic;
   /// An existing tensor that is overwritten; the call then returns a handle
   /// that borrows it. Null: the server allocates a new tensor.
   const RemoteTensor* output = nullptr;

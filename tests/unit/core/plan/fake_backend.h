@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "core/backend/backend.h"
 #include "core/base/status.h"
 #include "core/memory/host_resource.h"
@@ -22,6 +24,7 @@ class FakePermutation final : public core::PermutationKernel {
     int64_t workspace_bytes = 0;
     absl::Status launch = {};
     int* launch_count = nullptr;
+    absl::Duration launch_time = absl::ZeroDuration();
   };
   explicit FakePermutation(Answers answers) : answers_(std::move(answers)) {}
 
@@ -43,6 +46,7 @@ class FakePermutation final : public core::PermutationKernel {
       workspace.Take<char>(answers_.workspace_bytes);
     }
     if (answers_.launch_count != nullptr) ++*answers_.launch_count;
+    absl::SleepFor(answers_.launch_time);
     return answers_.launch;
   }
 

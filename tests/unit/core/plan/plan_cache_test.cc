@@ -52,12 +52,13 @@ TEST(PlanCacheTest, EqualKeysPlanOnce) {
 }
 
 TEST(PlanCacheTest, EverythingInTheKeyTellsPlansApart) {
-  std::vector<PlanKey> keys(6, KeyOf(7));
+  std::vector<PlanKey> keys(7, KeyOf(7));
   keys[1].problem = Transpose(8, 5);
   keys[2].device = "fake:1";
   keys[3].workspace_limit_bytes = 0;
   keys[4].kernel = "reference";
   keys[5].deterministic = true;
+  keys[6].selection = Selection::kMeasure;
   PlanCache cache(1000);
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto lookup = cache.GetOrMake(keys[i], [&]() -> absl::StatusOr<Plan> {
@@ -67,6 +68,19 @@ TEST(PlanCacheTest, EverythingInTheKeyTellsPlansApart) {
     EXPECT_EQ(lookup->plan->workspace_bytes, static_cast<int64_t>(i));
     for (size_t j = 0; j < i; ++j) EXPECT_FALSE(keys[i] == keys[j]);
   }
+}
+
+TEST(PlanCacheTest, FindsOnlyWhatHasBeenMade) {
+  PlanCache cache(100);
+  EXPECT_EQ(cache.Find(KeyOf(7)), nullptr);
+  const auto made = Get(cache, 7);
+  EXPECT_EQ(cache.Find(KeyOf(7)), made);
+  const auto failed = cache.GetOrMake(KeyOf(8), []() -> absl::StatusOr<Plan> {
+    return absl::InternalError("no plan");
+  });
+  EXPECT_FALSE(failed.ok());
+  EXPECT_EQ(cache.Find(KeyOf(8)), nullptr);
+  EXPECT_EQ(cache.statistics().hit_count, 1);
 }
 
 TEST(PlanCacheTest, EqualKeysHashEqual) {

@@ -1,0 +1,75 @@
+#include "core/executor/measure.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "core/base/status.h"
+#include "core/plan/planner.h"
+
+namespace tensord::core {
+namespace {
+
+constexpr double kHopeless = 50;  // times the least prediction
+constexpr int kRuns = 3;
+
+/// Least time of a few runs of `plan`, after one that warms up.
+absl::StatusOr<absl::Duration> Measure(const Plan& plan,
+                                       const AnyOperands& operands,
+                                       const Buffer& scratch, Stream& stream) {
+  absl::Duration least = absl::InfiniteDuration();
+  for (int run = 0; run <= kRuns; ++run) {
+    const absl::Time start = absl::Now();
+    absl::Status status = Execute(plan, operands, scratch, stream);
+    // Also after a failure: a part may have been queued, and uses the scratch.
+    status.Update(stream.Synchronize());
+    TENSORD_RETURN_IF_ERROR(status);
+    if (run > 0) least = std::min(least, absl::Now() - start);
+  }
+  return least;
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> MeasurePlan(const Backend& backend, const PlanKey& key,
+                                 const AnyOperands& operands,
+                                 MemoryResource& memory, Stream& stream) {
+  TENSORD_ASSIGN_OR_RETURN(Plan predicted, MakePlan(backend, key));
+  if (predicted.kernel_name().empty()) {
+    predicted.selection = Selection::kMeasure;
+    return predicted;
+  }
+  std::optional<Plan> best;
+  absl::Duration least = absl::InfiniteDuration();
+  absl::Status no_workspace;
+  for (const Candidate& candidate : ListCandidates(backend, key)) {
+    if (!candidate.refusal.ok() ||
+        candidate.predicted_nanoseconds >
+            kHopeless * predicted.predicted_nanoseconds) {
+      continue;
+    }
+    const Plan plan{.problem = key.problem,
+                    .kernel = candidate.kernel,
+                    .workspace_bytes = candidate.workspace_bytes,
+                    .predicted_nanoseconds = candidate.predicted_nanoseconds,
+                    .selection = Selection::kMeasure};
+    const absl::StatusOr<Buffer> scratch =
+        Buffer::Allocate(memory, plan.workspace_bytes);
+    if (!scratch.ok()) {
+      no_workspace = scratch.status();
+      continue;
+    }
+    TENSORD_ASSIGN_OR_RETURN(const absl::Duration time,
+                             Measure(plan, operands, *scratch, stream));
+    if (time < least) {
+      least = time;
+      best = plan;
+    }
+  }
+  if (!best) return no_workspace;
+  return *std::move(best);
+}
+
+}  // namespace tensord::core
