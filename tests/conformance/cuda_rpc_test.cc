@@ -24,7 +24,7 @@ class CudaRpcTest : public RpcConformance {
 TEST_F(CudaRpcTest, DeviceIsAGpu) {
   EXPECT_EQ(server_.device().info().name, "cuda:0");
   EXPECT_EQ(server_.device().info().architecture, "sm_90");
-  EXPECT_EQ(server_.engine().devices().size(), 2u);
+  EXPECT_EQ(server_.engine().devices().size(), 3u);
 }
 
 TEST_F(CudaRpcTest, MemoryComesBackAfterEachTensor) {
@@ -37,6 +37,60 @@ TEST_F(CudaRpcTest, MemoryComesBackAfterEachTensor) {
     ASSERT_THAT(Delete(result.tensor().name()), IsOk());
   }
   EXPECT_EQ(server_.used_bytes(), before);
+}
+
+TEST_F(CudaRpcTest, CopiesReachEveryDevice) {
+  // More than passes the host at a time.
+  std::string tensor = Filled({5 << 20});
+  const std::vector<float> values = Values(tensor);
+  for (const char* device : {"cuda:1", "cuda:0", "cpu:0", "cuda:1", "cpu:0"}) {
+    SCOPED_TRACE(device);
+    v1::OpenSessionRequest open;
+    open.set_device(device);
+    v1::OpenSessionResponse opened;
+    ASSERT_THAT(Open(open, &opened), IsOk());
+    v1::CopyTensorRequest copy;
+    copy.set_source(tensor);
+    copy.set_session(opened.session().name());
+    v1::CopyTensorResponse copied;
+    ASSERT_THAT(
+        Unary(&v1::TensorService::Stub::CopyTensor, *tensors_, copy, &copied),
+        IsOk());
+    EXPECT_EQ(copied.tensor().device(), device);
+    ASSERT_THAT(Close(session_), IsOk());
+    session_ = opened.session().name();
+    tensor = copied.tensor().name();
+    EXPECT_EQ(Values(tensor), values);
+  }
+}
+
+// Work of other sessions is on other streams: nothing orders them.
+TEST_F(CudaRpcTest, SessionsOfOneDeviceComputeSideBySide) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    v1::OpenSessionResponse opened;
+    ASSERT_THAT(Open({}, &opened), IsOk());
+    session_ = opened.session().name();
+    const std::string a = Filled({60, 70});
+    v1::PermuteRequest twice = Permutation(a);
+    twice.set_session(session_);
+    threads.emplace_back([this, twice, name = session_] {
+      for (int i = 0; i < 20; ++i) {
+        v1::PermuteResponse response;
+        EXPECT_THAT(Unary(&v1::ComputeService::Stub::Permute, *compute_, twice,
+                          &response),
+                    IsOk());
+        v1::DeleteTensorRequest remove;
+        remove.set_tensor(response.result().tensor().name());
+        v1::DeleteTensorResponse removed;
+        EXPECT_THAT(Unary(&v1::TensorService::Stub::DeleteTensor, *tensors_,
+                          remove, &removed),
+                    IsOk());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(server_.device().worker().statistics().queued_count, 0);
 }
 
 TEST_F(CudaRpcTest, DeviceOutOfMemoryLeavesTheServerUseful) {

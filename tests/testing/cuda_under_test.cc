@@ -1,4 +1,5 @@
-// Tests that link this run on the CUDA backend, with simulated GPUs.
+// Tests that link this run on the CUDA backend, with simulated GPUs
+// beside the CPU.
 #include "core/backend/cuda/cuda_module.h"
 #include "tests/simt/fake_runtime.h"
 #include "tests/simt/simt.h"
@@ -9,7 +10,7 @@ namespace tensord::testing {
 void SelectDevices(server::EngineOptions& options) {
   simt::ResetNode({.memory_bytes = int64_t{256} << 20});
   simt::SetSchedule({.order = simt::Order::kRandom, .worker_count = 2});
-  options.devices = *server::ParseDevices("cuda");
+  options.devices = *server::ParseDevices("cuda,cpu");
   options.linked_cuda = tensord_backend_module();
 }
 
