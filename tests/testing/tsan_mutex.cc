@@ -1,4 +1,4 @@
-// Tells ThreadSanitizer what absl::Mutex does.
+// Tells ThreadSanitizer what absl::Mutex and absl::CondVar do.
 //
 // The system's Abseil is built without the sanitizer, so that every access it
 // orders would look like a race. The functions below stand in front of the
@@ -72,6 +72,14 @@ void Mutex::ReaderUnlock() {
   static const auto real = Real<void(Mutex*)>("5Mutex12ReaderUnlockEv");
   __tsan_release(this);
   real(this);
+}
+
+void CondVar::Wait(Mutex* mutex) {
+  static const auto real =
+      Real<void(CondVar*, Mutex*)>("7CondVar4WaitEPNS0_5MutexE");
+  __tsan_release(mutex);
+  real(this, mutex);
+  __tsan_acquire(mutex);
 }
 
 void Mutex::Await(const Condition& condition) {
