@@ -3,11 +3,21 @@
 
     census.py libtensord_cuda.so [--list REGEX]
 
-Counts the memory instructions of every kernel in the library and compares them with EXPECTED: accesses as wide as
-meant, and neither spills nor local arrays. With --list, prints the counts of the kernels that match instead.
+Reads the machine code of every kernel in the library and compares it with EXPECTED: accesses as wide as meant, neither
+spills nor local arrays, few enough registers, and few enough instructions for the bytes that a thread moves. With
+--list, prints the counts of the kernels that match instead.
 
 Machine code of compute capability 7.0 to 9.x is a sequence of 16-byte instructions; the low 12 bits are the opcode, bits
-73 to 75 the width of a memory access.
+12 to 15 the predicate, bits 73 to 75 the width of a memory access. A branch counts from the instruction after it: in
+units of 4 bytes from bit 34 on and, from 9.0 on, with 8 more bits below those at bit 16.
+
+How many instructions are few enough: an H200's memory gives each of 132 multiprocessors 4.8e12 / 132 / 1.7e9 = 21 bytes
+a cycle at the lowest clock, and it issues 4 instructions of 32 threads: 6 for each byte of a thread. Counted is the
+shortest way through the code that makes all the accesses of the usual case, once around the loop or from the first
+instruction to the last: whole groups, a single mode. Branches that work of other kinds takes are not in it.
+
+Loads of 16 bytes must also be under way together. Bits 110 to 112 of a load name the barrier that it releases, bits 116
+to 121 of an instruction the barriers that it waits for: none may wait for one such load before the last has begun.
 """
 
 import argparse
@@ -15,29 +25,87 @@ import re
 import struct
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, deque
+from dataclasses import dataclass, field
 
 OPCODES = {0x981: "LDG", 0x381: "LDG", 0x986: "STG", 0x386: "STG", 0x984: "LDS", 0x388: "STS", 0x988: "STS",
-           0x983: "LDL", 0x387: "STL", 0x589: "SHFL", 0xF89: "SHFL", 0x389: "SHFL", 0x989: "SHFL"}
+           0x983: "LDL", 0x387: "STL", 0x589: "SHFL", 0xF89: "SHFL", 0x389: "SHFL", 0x989: "SHFL",
+           0x947: "BRA", 0x94D: "EXIT"}
 WIDTHS = ["8", "8", "16", "16", "32", "64", "128", "128"]
+ALWAYS = 7  # the predicate that is true
 CUDA_MACHINE = 190
+# Of entries of the section .nv.info: their form, and what they are.
+SIZED_VALUE = 4
+REGISTER_COUNT = 0x2F
+OPERATORS = ["ADD", "MUL", "MAX", "MIN"]  # as core/ops/operators.h counts them
+INSTRUCTIONS_PER_BYTE = 6
 
-# Kernel (a regular expression on its demangled name), and at least so many of each instruction; "none" lists what may
-# not occur. Every kernel that moves bits must be here.
+
+@dataclass
+class Work:
+    """What a thread does at once, and what of the bandwidth its instructions may cost."""
+
+    accesses: dict[str, int]
+    is_loop: bool = False
+    instructions_per_byte: float = INSTRUCTIONS_PER_BYTE
+
+    def instructions(self) -> int:
+        moved = sum(count * int(access.split(".")[1]) // 8 for access, count in self.accesses.items())
+        return int(moved * self.instructions_per_byte)
+
+
+@dataclass
+class Expectation:
+    """Of every kernel whose name matches as a whole: at least so many of each instruction, no more registers."""
+
+    pattern: str
+    least: dict[str, int] = field(default_factory=dict)
+    registers: int = 255
+    work: Work | None = None
+
+
+NUMBER = r"(Half|Bfloat16|float|double|std::complex<float>|std::complex<double>|short|int|long)"
+BYTE = r"(signed char|unsigned char|bool)"
+# Three blocks of 256 threads on a multiprocessor: 48 KiB under way where a thread reads 64 bytes at once; 25 are needed.
+REGISTERS = 80
+FOUR_GROUPS = {"LDG.128": 4}
+TWO_GROUPS = {"LDG.128": 2}  # of single bytes
+# Of three inputs and d, two groups each.
+FUSED = {"LDG.128": 6, "STG.128": 2}
+
+# Every kernel that moves bits must be here, and every one that reduces or combines groups of 16 bytes.
 EXPECTED = [
-    (r"TiledCopy<uint4, true>", {"LDG.128": 4, "STG.128": 4}),
-    (r"TiledCopy<unsigned long, true>", {"LDG.64": 4, "STG.64": 4}),
-    (r"TiledCopy<unsigned int, true>", {"LDG.32": 4, "STG.32": 4}),
-    (r"TiledCopy<unsigned (short|char), true>", {}),
-    (r"Tiled<unsigned int, 1, true>", {"LDG.32": 16, "STG.32": 16}),
-    (r"Tiled<unsigned int, [24], true>", {"LDG.32": 8, "STG.32": 8}),
-    (r"Tiled<unsigned long, 1, true>", {"LDG.64": 4, "STG.64": 4}),
-    (r"Tiled<uint4, 1, true>", {"LDG.128": 4, "STG.128": 4}),
-    (r"Tiled<unsigned (short|char), 1, true>", {}),
-    (r"Packed<uint4, 4, (true|false), true>", {"LDG.128": 4, "STG.128": 4, "SHFL": 10}),
-    (r"Packed<unsigned (int|long|short|char), [48], (true|false), true>", {"SHFL": 10}),
+    Expectation(r"TiledCopy<uint4, true>", {"LDG.128": 4, "STG.128": 4}),
+    Expectation(r"TiledCopy<unsigned long, true>", {"LDG.64": 4, "STG.64": 4}),
+    Expectation(r"TiledCopy<unsigned int, true>", {"LDG.32": 4, "STG.32": 4}),
+    Expectation(r"TiledCopy<unsigned (short|char), true>"),
+    Expectation(r"Tiled<unsigned int, 1, true>", {"LDG.32": 16, "STG.32": 16}),
+    Expectation(r"Tiled<unsigned int, [24], true>", {"LDG.32": 8, "STG.32": 8}),
+    Expectation(r"Tiled<unsigned long, 1, true>", {"LDG.64": 4, "STG.64": 4}),
+    Expectation(r"Tiled<uint4, 1, true>", {"LDG.128": 4, "STG.128": 4}),
+    Expectation(r"Tiled<unsigned (short|char), 1, true>"),
+    Expectation(r"Packed<uint4, 4, (true|false), true>", {"LDG.128": 4, "STG.128": 4, "SHFL": 10}),
+    Expectation(r"Packed<unsigned (int|long|short|char), [48], (true|false), true>", {"SHFL": 10}),
+    Expectation(rf"(LongRows|Columns)<{NUMBER}, (ADD|MUL|MAX|MIN)>", FOUR_GROUPS, REGISTERS,
+                Work(FOUR_GROUPS, is_loop=True)),
+    Expectation(rf"ShortRows<{NUMBER}, (ADD|MUL|MAX|MIN)>", FOUR_GROUPS, REGISTERS, Work(FOUR_GROUPS)),
+    # More than memory leaves time for: reductions of single bytes reach 0.9 of the bandwidth at least.
+    Expectation(rf"(LongRows|Columns)<{BYTE}, (ADD|MUL|MAX|MIN)>", TWO_GROUPS, REGISTERS,
+                Work(TWO_GROUPS, is_loop=True, instructions_per_byte=INSTRUCTIONS_PER_BYTE / 0.9)),
+    Expectation(rf"ShortRows<{BYTE}, (ADD|MUL|MAX|MIN)>", TWO_GROUPS, REGISTERS,
+                Work(TWO_GROUPS, instructions_per_byte=INSTRUCTIONS_PER_BYTE / 0.9)),
+    Expectation(rf"FusedGroups<({NUMBER}|{BYTE}), false, (false|true)>", FUSED, REGISTERS, Work(FUSED)),
 ]
 SPILLS = ("LDL", "STL")
+
+
+@dataclass
+class Kernel:
+    arch: int
+    symbol: str
+    registers: int
+    code: list[tuple[int, int]]  # the two words of each instruction
+    name: str = ""
 
 
 def cubins(library: bytes):
@@ -50,37 +118,164 @@ def cubins(library: bytes):
         at = library.find(b"\x7fELF", at + 4)
 
 
-def kernels(cubin: bytes):
-    """Name and machine code of each function."""
+def register_counts(cubin: bytes, info: tuple[int, int], symbols: tuple[int, int]) -> dict[int, int]:
+    """Registers of each function, by the number of its section. Takes offsets and sizes of .nv.info and .symtab."""
+    counts = {}
+    at, end = info[0], sum(info)
+    while at < end:
+        form, attribute, size = struct.unpack_from("<BBH", cubin, at)
+        at += 4
+        if form != SIZED_VALUE:
+            continue
+        if attribute == REGISTER_COUNT:
+            symbol, registers = struct.unpack_from("<II", cubin, at)
+            (section,) = struct.unpack_from("<H", cubin, symbols[0] + 24 * symbol + 6)
+            counts[section] = registers
+        at += size
+    return counts
+
+
+def kernels(arch: int, cubin: bytes):
+    """Each function."""
     (table,) = struct.unpack_from("<Q", cubin, 0x28)
     count, names_index = struct.unpack_from("<HH", cubin, 0x3C)
     headers = [struct.unpack_from("<IIQQQQIIQQ", cubin, table + 64 * i) for i in range(count)]
     names = headers[names_index][4]
-    for header in headers:
+
+    def name_of(header) -> str:
         start = names + header[0]
-        name = cubin[start : cubin.index(b"\0", start)].decode()
+        return cubin[start : cubin.index(b"\0", start)].decode()
+
+    places = {name_of(header): header[4:6] for header in headers}
+    if ".nv.info" not in places:
+        return
+    registers = register_counts(cubin, places[".nv.info"], places[".symtab"])
+    for section, header in enumerate(headers):
+        name = name_of(header)
         if name.startswith(".text."):
-            yield name.removeprefix(".text."), cubin[header[4] : header[4] + header[5]]
+            code = cubin[header[4] : header[4] + header[5] // 16 * 16]
+            yield Kernel(arch, name.removeprefix(".text."), registers[section], list(struct.iter_unpack("<QQ", code)))
 
 
-def census(code: bytes) -> Counter:
+def opcode_of(low: int, high: int) -> str | None:
+    opcode = OPCODES.get(low & 0xFFF)
+    if opcode is not None and opcode[:2] in ("LD", "ST"):
+        opcode += "." + WIDTHS[high >> 9 & 7]
+    return opcode
+
+
+def census(kernel: Kernel) -> Counter:
     counts: Counter = Counter()
-    for at in range(0, len(code) - 15, 16):
-        low, high = struct.unpack_from("<QQ", code, at)
-        opcode = OPCODES.get(low & 0xFFF)
-        if opcode is None:
+    for instruction in kernel.code:
+        opcode = opcode_of(*instruction)
+        if opcode is None or opcode in ("BRA", "EXIT"):
             continue
-        if opcode[:2] in ("LD", "ST"):
-            counts[opcode] += 1
-            opcode += "." + WIDTHS[high >> 9 & 7]
         counts[opcode] += 1
+        if "." in opcode:
+            counts[opcode.split(".")[0]] += 1
     return counts
 
 
-def demangled(names: list[str]) -> list[str]:
-    output = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=True).stdout
-    short = [re.sub(r"^.*\(anonymous namespace\)::", "", line.split(">(")[0] + ">") for line in output.splitlines()]
-    return short
+def successors(kernel: Kernel) -> list[list[int]]:
+    """Of each instruction those that may run next; len(kernel.code) is the end."""
+    result = []
+    end = len(kernel.code)
+    for at, (low, high) in enumerate(kernel.code):
+        opcode = opcode_of(low, high)
+        is_sure = low >> 12 & 15 == ALWAYS
+        if opcode == "BRA":
+            is_sure = is_sure and high >> 23 & 15 == ALWAYS
+            distance = low >> 34 | (high & 0x3FFFF) << 30
+            distance -= (distance >> 47) << 48
+            if kernel.arch >= 90:
+                distance = distance << 8 | low >> 16 & 0xFF
+            next_ones = [at + 1 + distance * 4 // 16]
+        elif opcode == "EXIT":
+            next_ones = [end]
+        else:
+            next_ones, is_sure = [at + 1], True
+        result.append(next_ones if is_sure else next_ones + [at + 1])
+    return result
+
+
+def shortest_way(kernel: Kernel, work: Work) -> int | None:
+    """Instructions on the shortest way that makes all accesses of `work`."""
+    next_ones = successors(kernel)
+    opcodes = [opcode_of(*instruction) for instruction in kernel.code]
+    wanted = tuple(work.accesses.values())
+    place = {access: i for i, access in enumerate(work.accesses)}
+
+    def search(start: int, stop: int) -> int | None:
+        states = {(start, (0,) * len(wanted))}
+        todo = deque((state, 0) for state in states)
+        while todo:
+            (at, made), steps = todo.popleft()
+            if opcodes[at] in place:
+                i = place[opcodes[at]]
+                made = made[:i] + (min(made[i] + 1, wanted[i]),) + made[i + 1 :]
+            for successor in next_ones[at]:
+                if successor == stop and made == wanted:
+                    return steps + 1
+                if successor < len(opcodes) and (successor, made) not in states:
+                    states.add((successor, made))
+                    todo.append(((successor, made), steps + 1))
+        return None
+
+    if not work.is_loop:
+        return search(0, len(opcodes))
+    heads = {successor for at, some in enumerate(next_ones) for successor in some if successor < at}
+    ways = [way for head in heads if (way := search(head, head)) is not None]
+    return min(ways, default=None)
+
+
+def serial_loads(kernel: Kernel, opcode: str) -> int:
+    """How many instructions before the last `opcode` wait for an earlier one."""
+    pending = 0
+    waiting = 0
+    last = max((at for at, words in enumerate(kernel.code) if opcode_of(*words) == opcode), default=0)
+    for low, high in kernel.code[:last]:
+        waiting += (high >> 52 & 0x3F & pending) != 0
+        if opcode_of(low, high) == opcode:
+            pending |= 1 << (high >> 46 & 7)
+    return waiting
+
+
+def name_all(found: list[Kernel]) -> None:
+    symbols = "\n".join(kernel.symbol for kernel in found)
+    output = subprocess.run(["c++filt"], input=symbols, capture_output=True, text=True, check=True).stdout
+    for kernel, line in zip(found, output.splitlines()):
+        name = re.sub(r"\(tensord::core::BinaryOperator\)(\d)", lambda match: OPERATORS[int(match[1])], line)
+        name = re.sub(r"void |tensord::core::(cuda::)?|\(anonymous namespace\)::", "", name)
+        kernel.name = name.split(">(")[0] + ">"
+
+
+def failures_of(kernel: Kernel, expectation: Expectation) -> list[str]:
+    counts = census(kernel)
+    found = [f"{counts[instruction]} {instruction}, wanted at least {count}"
+             for instruction, count in expectation.least.items() if counts[instruction] < count]
+    found += [f"{counts[spill]} {spill}: it spills, or has a local array" for spill in SPILLS if counts[spill]]
+    if kernel.registers > expectation.registers:
+        found.append(f"{kernel.registers} registers, wanted at most {expectation.registers}")
+    work = expectation.work
+    if work is not None:
+        way = shortest_way(kernel, work)
+        if way is None:
+            found.append(f"no way that makes {work.accesses}")
+        elif way > work.instructions():
+            found.append(f"{way} instructions for {work.accesses}, wanted at most {work.instructions()}")
+        if serial := serial_loads(kernel, "LDG.128"):
+            found.append(f"{serial} instructions that wait for an LDG.128 before the last one")
+    return [f"sm_{kernel.arch} {kernel.name} has {failure}" for failure in found]
+
+
+def describe(kernel: Kernel) -> str:
+    counts = census(kernel)
+    words = [f"sm_{kernel.arch} {kernel.name}", f"registers={kernel.registers}", f"instructions={len(kernel.code)}"]
+    for expectation in EXPECTED:
+        if expectation.work is not None and re.fullmatch(expectation.pattern, kernel.name):
+            kind = "loop" if expectation.work.is_loop else "thread"
+            words.append(f"{kind}={shortest_way(kernel, expectation.work)}/{expectation.work.instructions()}")
+    return " ".join(words + [f"{instruction}={count}" for instruction, count in sorted(counts.items())])
 
 
 def main() -> int:
@@ -91,28 +286,23 @@ def main() -> int:
     with open(arguments.library, "rb") as file:
         library = file.read()
 
-    found = [(arch, name, census(code)) for arch, cubin in cubins(library) for name, code in kernels(cubin)]
-    names = demangled([name for _, name, _ in found])
+    found = [kernel for arch, cubin in cubins(library) for kernel in kernels(arch, cubin)]
+    name_all(found)
     if arguments.list is not None:
-        for (arch, _, counts), name in zip(found, names):
-            if re.search(arguments.list, name):
-                print(f"sm_{arch} {name}", " ".join(f"{k}={v}" for k, v in sorted(counts.items())))
+        for kernel in found:
+            if re.search(arguments.list, kernel.name):
+                print(describe(kernel))
         return 0
 
     failures = []
     checked = 0
-    for pattern, least in EXPECTED:
-        matches = [(arch, name, counts) for (arch, _, counts), name in zip(found, names) if re.fullmatch(pattern, name)]
+    for expectation in EXPECTED:
+        matches = [kernel for kernel in found if re.fullmatch(expectation.pattern, kernel.name)]
         if not matches:
-            failures.append(f"no kernel is called {pattern}")
-        for arch, name, counts in matches:
-            checked += 1
-            for instruction, count in least.items():
-                if counts[instruction] < count:
-                    failures.append(f"sm_{arch} {name} has {counts[instruction]} {instruction}, wanted at least {count}")
-            for spill in SPILLS:
-                if counts[spill]:
-                    failures.append(f"sm_{arch} {name} has {counts[spill]} {spill}: it spills, or has a local array")
+            failures.append(f"no kernel is called {expectation.pattern}")
+        checked += len(matches)
+        for kernel in matches:
+            failures += failures_of(kernel, expectation)
     for failure in failures:
         print(failure)
     print(f"{checked} kernels checked, {len(failures)} failures")

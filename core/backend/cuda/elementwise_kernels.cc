@@ -6,6 +6,7 @@
 
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/kernel/elementwise_tasks.h"
+#include "core/backend/cuda/kernel/groups/group.h"
 #include "core/base/status.h"
 #include "core/ops/type_tables.h"
 
@@ -15,7 +16,6 @@ namespace {
 using Problem = ElementwiseProblem;
 
 constexpr size_t kD = Problem::kD;
-constexpr int64_t kGroupBytes = 16;
 
 Expression ExpressionOf(const Problem& problem,
                         const ElementwiseOperands& operands) {
@@ -41,12 +41,13 @@ Expression ExpressionOf(const Problem& problem,
   const ElementType type_d = problem.types[kD];
   expression.types[kD] = type_d;
   expression.is_uniform =
-      !IsInteger(type_d) &&
       expression.compute ==
-          ComputeElement(type_d, type_d, ComputeType::kFloat32);
+      ComputeElement(type_d, type_d, DefaultComputeType(type_d));
+  expression.is_plain = true;
   for (size_t i = 0; i < 3; ++i) {
     if (expression.inputs[i] == nullptr) continue;
     expression.is_uniform &= expression.types[i] == type_d;
+    expression.is_plain &= expression.unary[i] == UnaryOperator::kIdentity;
   }
   return expression;
 }
@@ -82,6 +83,14 @@ size_t FastestOf(const Problem& problem, size_t i) {
     }
   }
   return fastest;
+}
+
+/// Whether neighbours in d are apart in operand `i`, which has neighbours along
+/// another mode. One that is broadcast along d's fastest mode is not: a whole
+/// run takes one element of it.
+bool IsTurned(const Problem& problem, size_t i) {
+  return IsInput(problem, i) && FastestOf(problem, i) != 0 &&
+         problem.modes[0].strides[i] != 0;
 }
 
 /// What reading along d's fastest mode costs for an operand that is fastest
@@ -171,7 +180,7 @@ class FusedElementwise final : public CudaElementwise {
   double PredictNanoseconds(const Problem& problem) const override {
     double bytes = Bytes(problem);
     for (size_t i = 0; i < 3; ++i) {
-      if (IsInput(problem, i) && FastestOf(problem, i) != 0) {
+      if (IsTurned(problem, i)) {
         bytes += StridedBytes(problem, i);
       }
     }
@@ -179,49 +188,43 @@ class FusedElementwise final : public CudaElementwise {
   }
 
  private:
-  /// Elements of 16 bytes when they can move together, else 1.
-  static int WidthOf(const Problem& problem, const Expression& expression) {
-    const int64_t element_bytes = SizeOf(problem.types[kD]);
-    const int64_t width = kGroupBytes / element_bytes;
-    if (width == 1 || problem.modes.empty() || !expression.is_uniform ||
-        problem.modes[0].extent % width != 0) {
-      return 1;
-    }
-    for (size_t i = 0; i <= kD; ++i) {
-      const void* const address = i == kD ? expression.d : expression.inputs[i];
-      if (address == nullptr) continue;
-      const int64_t fastest = problem.modes[0].strides[i];
-      if (fastest == 0 && i != kD) continue;
-      if (fastest != 1 ||
-          reinterpret_cast<uintptr_t>(address) % kGroupBytes != 0) {
-        return 1;
-      }
-      for (size_t m = 1; m < problem.modes.size(); ++m) {
-        if (problem.modes[m].strides[i] % width != 0) return 1;
-      }
-    }
-    return static_cast<int>(width);
-  }
-
   cudaError_t Queue(const Problem& problem, const Expression& expression,
                     cudaStream_t stream) const override {
-    ElementwiseFusedTask task{.expression = expression,
-                              .width = WidthOf(problem, expression),
-                              .modes = {}};
-    for (size_t m = 0; m < problem.modes.size(); ++m) {
-      const auto& mode = problem.modes[m];
-      if (m > 0 || task.width == 1) {
+    ElementwiseFusedTask task{
+        .expression = expression,
+        .is_grouped = expression.is_uniform &&
+                      (expression.is_plain || !IsInteger(problem.types[kD])),
+        .modes = {}};
+    if (!task.is_grouped) {
+      for (const auto& mode : problem.modes) {
         task.modes.Add(mode.extent, mode.strides);
-        continue;
       }
-      std::array<int64_t, 4> strides = mode.strides;
-      for (int64_t& stride : strides) stride *= task.width;
-      task.modes.Add(mode.extent / task.width, strides);
-      for (size_t i = 0; i < 3; ++i) {
-        task.is_broadcast[i] = mode.strides[i] == 0;
-      }
+      return QueueElementwiseMixed(task, stream);
     }
-    return QueueElementwiseFused(task, stream);
+    AddGroups(problem, task);
+    return VisitElementType(problem.types[kD], [&](auto zero) {
+      return QueueElementwiseGroups<decltype(zero)>(task, stream);
+    });
+  }
+
+  static void AddGroups(const Problem& problem, ElementwiseFusedTask& task) {
+    const int64_t width = kGroupBytes / SizeOf(problem.types[kD]);
+    LoopModes<4> modes = problem.modes;
+    if (modes.empty()) modes.push_back({.extent = 1, .strides = {}});
+    auto& [run, strides] = modes[0];
+    task.run = static_cast<uint32_t>(run);
+    std::copy(strides.begin(), strides.end(), task.run_strides);
+    const bool is_whole =
+        reinterpret_cast<uintptr_t>(task.expression.d) % kGroupBytes == 0 &&
+        std::all_of(modes.begin() + 1, modes.end(), [&](const auto& mode) {
+          return mode.strides[kD] % width == 0;
+        });
+    // Of short runs more would be gained by nothing.
+    task.is_shifted = !is_whole && strides[kD] == 1 && run >= 4 * width;
+    if (task.is_shifted) run += width - 1;
+    run = (run + width - 1) / width;
+    for (int64_t& stride : strides) stride *= width;
+    for (const auto& mode : modes) task.modes.Add(mode.extent, mode.strides);
   }
 };
 
@@ -234,15 +237,15 @@ class TiledElementwise final : public CudaElementwise {
     TENSORD_RETURN_IF_ERROR(CheckCount(problem));
     if (OtherMode(problem) != 0) return absl::OkStatus();
     return Unimplemented("NOTHING_TO_TURN",
-                         "every input is fastest along d's fastest mode");
+                         "every input is fastest along d's fastest mode, or "
+                         "broadcast along it");
   }
 
   double PredictNanoseconds(const Problem& problem) const override {
     const size_t other = OtherMode(problem);
     double bytes = 1.05 * Bytes(problem);
     for (size_t i = 0; i < 3; ++i) {
-      const size_t fastest = FastestOf(problem, i);
-      if (IsInput(problem, i) && fastest != 0 && fastest != other) {
+      if (IsTurned(problem, i) && FastestOf(problem, i) != other) {
         bytes += StridedBytes(problem, i);
       }
     }
@@ -270,7 +273,7 @@ class TiledElementwise final : public CudaElementwise {
     for (size_t m = 1; m < problem.modes.size(); ++m) {
       int64_t bytes = 0;
       for (size_t i = 0; i < 3; ++i) {
-        if (IsInput(problem, i) && FastestOf(problem, i) == m) {
+        if (IsTurned(problem, i) && FastestOf(problem, i) == m) {
           bytes += SizeOf(problem.types[i]);
         }
       }
@@ -299,7 +302,8 @@ class TiledElementwise final : public CudaElementwise {
       task.strides_in[i] = in.strides[i];
       task.strides_out[i] = out.strides[i];
       if (i < 3 && expression.inputs[i] != nullptr) {
-        task.is_turned[i] = FastestOf(problem, i) == other;
+        task.is_turned[i] =
+            IsTurned(problem, i) && FastestOf(problem, i) == other;
       }
     }
     for (size_t m = 1; m < problem.modes.size(); ++m) {

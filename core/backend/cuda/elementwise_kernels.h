@@ -12,7 +12,8 @@ namespace tensord::core::cuda {
 std::unique_ptr<const ElementwiseKernel> CreateTiledElementwise(
     const GpuModel& model);
 
-/// "cuda.elementwise.fused": everything below 2^31 elements.
+/// "cuda.elementwise.fused": everything below 2^31 elements; by groups of 16
+/// bytes where all operands are of one type.
 std::unique_ptr<const ElementwiseKernel> CreateFusedElementwise(
     const GpuModel& model);
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
+#include <cstddef>
 
 #include "core/backend/cuda/cuda_stream.h"
+#include "core/backend/cuda/kernel/groups/group.h"
 #include "core/backend/cuda/kernel/reduction_tasks.h"
+#include "core/backend/cuda/reduction_division.h"
 #include "core/base/status.h"
 #include "core/ops/type_tables.h"
 
@@ -13,12 +15,6 @@ namespace tensord::core::cuda {
 namespace {
 
 using Problem = ReductionProblem;
-
-constexpr int64_t kThreads = ReductionTreeTask::kThreads;
-// Blocks for each multiprocessor that keep it busy.
-constexpr int64_t kBlocksPerMultiprocessor = 8;
-// Fewer elements a thread are not worth another block.
-constexpr int64_t kLeastPerThread = 8;
 
 ReductionFormula FormulaOf(const Problem& problem,
                            const ReductionOperands& operands) {
@@ -37,95 +33,78 @@ ReductionFormula FormulaOf(const Problem& problem,
           .beta = {operands.beta.real, operands.beta.imaginary}};
 }
 
-template <size_t operand_count>
-int64_t LeastStride(const LoopModes<operand_count>& modes) {
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (const auto& mode : modes) {
-    if (mode.strides[0] != 0) least = std::min(least, mode.strides[0]);
+ReductionTreeTask TreeTaskOf(const ReductionFormula& formula,
+                             const ReductionDivision& division) {
+  return {.formula = formula,
+          .kept_threads = static_cast<uint32_t>(division.kept_threads),
+          .reduced_threads = static_cast<uint32_t>(division.reduced_threads),
+          .reduced_is_fastest = division.reduced_is_fastest,
+          .split_count = static_cast<uint32_t>(division.split_count),
+          .part = static_cast<uint32_t>(division.part),
+          .reduced_count = static_cast<uint32_t>(division.reduced_items),
+          .kept = {},
+          .reduced = {}};
+}
+
+ReductionTreeTask TreeTaskOf(const Problem& problem,
+                             const ReductionFormula& formula,
+                             const ReductionDivision& division) {
+  ReductionTreeTask task = TreeTaskOf(formula, division);
+  for (const auto& mode : KeptInOrderOfA(problem)) {
+    task.kept.Add(mode.extent, mode.strides);
   }
-  return least;
+  if (division.reduced_items > 0) {
+    for (const auto& mode : problem.reduced) {
+      task.reduced.Add(mode.extent, mode.strides);
+    }
+  }
+  return task;
 }
 
-/// The kept modes in the order of a: reading it matters most.
-LoopModes<3> KeptInOrderOfA(const Problem& problem) {
-  LoopModes<3> kept = problem.kept;
-  std::stable_sort(kept.begin(), kept.end(), [](const auto& x, const auto& y) {
-    return x.strides[Problem::kA] < y.strides[Problem::kA];
-  });
-  return kept;
+/// Adds `modes`, the first of them in groups of `width` elements.
+template <size_t operand_count, int space_operand_count>
+void AddGroups(const LoopModes<operand_count>& modes, int64_t width,
+               IndexSpace<space_operand_count>& space) {
+  for (size_t m = 0; m < modes.size(); ++m) {
+    auto [extent, strides] = modes[m];
+    if (m == 0) {
+      extent = (extent + width - 1) / width;
+      for (int64_t& stride : strides) stride *= width;
+    }
+    space.Add(extent, strides);
+  }
 }
 
-int64_t CeilDivide(int64_t x, int64_t y) { return (x + y - 1) / y; }
-
-int64_t PowerOfTwoFrom(int64_t x) {
-  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(x)));
-}
-
-/// How the threads of a launch share the work.
-struct Division {
-  int64_t kept_count;
-  int64_t reduced_count;
-  bool reduced_is_fastest;
-  int64_t reduced_threads;  // of a block's kThreads, for one element of d
-  int64_t split_count;
-  int64_t part;  // elements that one split reduces
-
-  int64_t kept_threads() const { return kThreads / reduced_threads; }
-  int64_t tiles() const { return CeilDivide(kept_count, kept_threads()); }
-};
-
-Division Divide(const GpuModel& model, int64_t kept_count,
-                int64_t reduced_count, bool reduced_is_fastest) {
-  Division division{.kept_count = kept_count,
-                    .reduced_count = reduced_count,
-                    .reduced_is_fastest = reduced_is_fastest};
-  if (reduced_is_fastest) {
-    // Whole lines of a for a warp, and not many idle threads.
-    division.reduced_threads = std::clamp<int64_t>(
-        PowerOfTwoFrom(CeilDivide(reduced_count, kLeastPerThread)),
-        std::min<int64_t>(PowerOfTwoFrom(std::max<int64_t>(reduced_count, 1)),
-                          32),
-        kThreads);
+ReductionGroupsTask GroupsTaskOf(const Problem& problem,
+                                 const ReductionFormula& formula,
+                                 const ReductionDivision& division) {
+  const bool is_columns = division.way == ReductionWay::kColumns;
+  const int64_t width = division.group_width;
+  const LoopModes<3> kept = KeptInOrderOfA(problem);
+  ReductionGroupsTask task{
+      .formula = formula,
+      .way = division.way,
+      .is_plain = formula.alpha[0] == 1 && formula.alpha[1] == 0 &&
+                  formula.c == nullptr,
+      .thread_bits =
+          static_cast<uint32_t>(std::countr_zero(static_cast<uint64_t>(
+              is_columns ? division.kept_threads : division.reduced_threads))),
+      .split_count = FastDivisor(static_cast<uint32_t>(division.split_count)),
+      .part = static_cast<uint32_t>(division.part),
+      .kept_count = static_cast<uint32_t>(division.kept_count),
+      .kept = {},
+      .reduced = {}};
+  AddGroups(kept, is_columns ? width : 1, task.kept);
+  AddGroups(problem.reduced, is_columns ? 1 : width, task.reduced);
+  if (is_columns) {
+    task.run = static_cast<uint32_t>(kept[0].extent);
+    std::copy(kept[0].strides.begin(), kept[0].strides.end(), task.run_strides);
   } else {
-    division.reduced_threads =
-        kThreads / std::min<int64_t>(PowerOfTwoFrom(kept_count), 64);
+    task.run = static_cast<uint32_t>(problem.reduced[0].extent);
   }
-  const int64_t wanted = CeilDivide(
-      kBlocksPerMultiprocessor * model.multiprocessor_count, division.tiles());
-  const int64_t useful =
-      CeilDivide(reduced_count, division.reduced_threads * kLeastPerThread);
-  const int64_t needed =
-      CeilDivide(reduced_count, division.reduced_threads *
-                                    int64_t{ReductionTreeTask::kMostPerThread});
-  division.split_count =
-      std::max<int64_t>({1, needed, std::min(wanted, useful)});
-  division.part = CeilDivide(reduced_count, division.split_count);
-  return division;
-}
-
-Division DivisionOf(const GpuModel& model, const Problem& problem) {
-  return Divide(model, ElementCount(problem.kept),
-                ElementCount(problem.reduced),
-                LeastStride(problem.reduced) < LeastStride(problem.kept));
-}
-
-int64_t PartialBytes(const Problem& problem, const Division& division) {
-  if (division.split_count == 1) return 0;
-  const ElementType element =
-      ComputeElement(problem.type_a, problem.type_d, problem.compute_type);
-  const int64_t element_bytes = IsInteger(element)
-                                    ? static_cast<int64_t>(sizeof(int64_t))
-                                    : SizeOf(element);
-  return division.split_count * division.kept_count * element_bytes;
-}
-
-void Apply(const Division& division, ReductionTreeTask& task) {
-  task.kept_threads = static_cast<uint32_t>(division.kept_threads());
-  task.reduced_threads = static_cast<uint32_t>(division.reduced_threads);
-  task.reduced_is_fastest = division.reduced_is_fastest;
-  task.split_count = static_cast<uint32_t>(division.split_count);
-  task.part = static_cast<uint32_t>(division.part);
-  task.reduced_count = static_cast<uint32_t>(division.reduced_count);
+  task.is_aligned = reinterpret_cast<uintptr_t>(formula.a) % kGroupBytes == 0 &&
+                    division.has_whole_groups;
+  return task;
 }
 
 class CudaReduction : public ReductionKernel {
@@ -134,18 +113,6 @@ class CudaReduction : public ReductionKernel {
 
  protected:
   const GpuModel& model() const { return model_; }
-
-  /// Time to read a once, in runs of `run` elements.
-  double Nanoseconds(const Problem& problem, double run) const {
-    const double each =
-        SectorBytes(run * static_cast<double>(SizeOf(problem.type_a))) / run;
-    const auto kept = static_cast<double>(ElementCount(problem.kept));
-    const auto reduced = static_cast<double>(ElementCount(problem.reduced));
-    return model_.launch_ns +
-           (kept * reduced * each +
-            2 * kept * static_cast<double>(SizeOf(problem.type_d))) /
-               model_.copy_bytes_per_ns();
-  }
 
  private:
   const GpuModel model_;
@@ -160,9 +127,14 @@ class ReferenceReduction final : public CudaReduction {
   }
   int64_t WorkspaceBytes(const Problem&) const override { return 0; }
   double PredictNanoseconds(const Problem& problem) const override {
-    // A lone thread takes some 20 ns an element.
-    return 2 * Nanoseconds(problem, 1) +
-           20 * static_cast<double>(ElementCount(problem.reduced));
+    // Threads apart read single elements, and a lone one takes some 20 ns for
+    // each.
+    constexpr double kSectorBytes = 32;
+    const auto kept = static_cast<double>(ElementCount(problem.kept));
+    const auto reduced = static_cast<double>(ElementCount(problem.reduced));
+    return model().launch_ns + 20 * reduced +
+           2 * kSectorBytes * kept * (reduced + 1) /
+               model().copy_bytes_per_ns();
   }
 
   absl::Status Launch(const Problem& problem, const ReductionOperands& operands,
@@ -203,79 +175,87 @@ class TreeReduction final : public CudaReduction {
                            " elements each to ", kept, ", at most ", kMaxIndex,
                            " are possible of either");
     }
-    const Division division = DivisionOf(model(), problem);
-    if (division.tiles() * division.split_count > kMaxIndex) {
-      return Unimplemented("TOO_MANY_ELEMENTS", "it needs ", division.tiles(),
-                           " x ", division.split_count,
-                           " blocks of threads, at most ", kMaxIndex,
-                           " are possible");
+    // Without alpha all go element by element.
+    for (const ReductionDivision& division :
+         {Divide(model(), problem), DivideElements(model(), problem)}) {
+      if (division.block_count() > kMaxIndex) {
+        return Unimplemented(
+            "TOO_MANY_ELEMENTS", "it needs ", division.block_count(),
+            " blocks of threads, at most ", kMaxIndex, " are possible");
+      }
     }
     return absl::OkStatus();
   }
 
   int64_t WorkspaceBytes(const Problem& problem) const override {
-    return Workspace::BytesFor(
-        PartialBytes(problem, DivisionOf(model(), problem)));
+    return Workspace::BytesFor(PartialBytes(problem, Divide(model(), problem)));
   }
 
   double PredictNanoseconds(const Problem& problem) const override {
-    const Division division = DivisionOf(model(), problem);
-    const bool is_contiguous =
-        std::min(LeastStride(problem.kept), LeastStride(problem.reduced)) == 1;
-    const auto run = is_contiguous
-                         ? static_cast<double>(division.reduced_is_fastest
-                                                   ? division.reduced_count
-                                                   : division.kept_count)
-                         : 1.0;
-    return Nanoseconds(problem, std::max(run, 1.0)) +
-           (division.split_count > 1 ? model().launch_ns : 0);
+    return PredictReduction(model(), problem, Divide(model(), problem));
   }
 
   absl::Status Launch(const Problem& problem, const ReductionOperands& operands,
                       Workspace& workspace, Stream& stream) const override {
     CudaStream& queue = AsCuda(stream);
     TENSORD_RETURN_IF_ERROR(queue.device().Select());
-    const Division division = DivisionOf(model(), problem);
-    ReductionTreeTask task{
-        .formula = FormulaOf(problem, operands), .kept = {}, .reduced = {}};
-    Apply(division, task);
-    for (const auto& mode : KeptInOrderOfA(problem)) {
-      task.kept.Add(mode.extent, mode.strides);
+    const ReductionFormula formula = FormulaOf(problem, operands);
+    if (formula.a == nullptr) {
+      ReductionDivision division = DivideElements(model(), problem);
+      division.split_count = 1;
+      return Check(queue,
+                   QueueReductionTree(TreeTaskOf(problem, formula, division),
+                                      queue.get()));
     }
-    if (division.reduced_count > 0) {
-      for (const auto& mode : problem.reduced) {
-        task.reduced.Add(mode.extent, mode.strides);
-      }
+    const ReductionDivision division = Divide(model(), problem);
+    void* partial = nullptr;
+    if (division.split_count > 1) {
+      partial = workspace.Take<std::byte>(PartialBytes(problem, division));
     }
-    if (task.formula.a == nullptr) task.split_count = 1;
-    if (task.split_count == 1) {
-      return queue.device().Check(QueueReductionTree(task, queue.get()),
-                                  "launching cuda.reduce.tree");
-    }
-    task.partial = workspace.Take<std::byte>(PartialBytes(problem, division));
-    TENSORD_RETURN_IF_ERROR(queue.device().Check(
-        QueueReductionTree(task, queue.get()), "launching cuda.reduce.tree"));
-    return queue.device().Check(
-        QueueReductionTree(Second(problem, task, division), queue.get()),
-        "launching the second part of cuda.reduce.tree");
+    TENSORD_RETURN_IF_ERROR(
+        Check(queue, QueueFirst(problem, formula, division, partial, queue)));
+    if (partial == nullptr) return absl::OkStatus();
+    return Check(queue,
+                 QueueReductionTree(Second(problem, formula, division, partial),
+                                    queue.get()));
   }
 
  private:
-  /// Reduces what the splits of `first` leave, and does the rest.
+  static absl::Status Check(CudaStream& queue, cudaError_t queued) {
+    return queue.device().Check(queued, "launching cuda.reduce.tree");
+  }
+
+  static cudaError_t QueueFirst(const Problem& problem,
+                                const ReductionFormula& formula,
+                                const ReductionDivision& division,
+                                void* partial, CudaStream& queue) {
+    if (division.way == ReductionWay::kTree) {
+      ReductionTreeTask task = TreeTaskOf(problem, formula, division);
+      task.partial = partial;
+      return QueueReductionTree(task, queue.get());
+    }
+    ReductionGroupsTask task = GroupsTaskOf(problem, formula, division);
+    task.partial = partial;
+    return VisitElementType(problem.type_a, [&](auto zero) {
+      return QueueReductionGroups<decltype(zero)>(task, queue.get());
+    });
+  }
+
+  /// Reduces what the splits leave in `partial`, and does the rest.
   ReductionTreeTask Second(const Problem& problem,
-                           const ReductionTreeTask& first,
-                           const Division& division) const {
-    ReductionTreeTask task{.formula = first.formula, .kept = {}, .reduced = {}};
-    Division second = Divide(model(), division.kept_count, division.split_count,
-                             division.kept_count == 1);
+                           const ReductionFormula& formula,
+                           const ReductionDivision& division,
+                           const void* partial) const {
+    ReductionDivision second =
+        DivideElements(model(), division.kept_count, division.split_count,
+                       division.kept_count == 1);
     // One launch: there are few enough to be taken by one block each.
     second.split_count = 1;
-    second.part = second.reduced_count;
-    Apply(second, task);
-    task.formula.a = first.partial;
-    task.formula.type_a = IsInteger(first.formula.compute)
-                              ? ElementType::kInt64
-                              : first.formula.compute;
+    second.part = second.reduced_items;
+    ReductionTreeTask task = TreeTaskOf(formula, second);
+    task.formula.a = partial;
+    task.formula.type_a =
+        IsInteger(formula.compute) ? ElementType::kInt64 : formula.compute;
     task.formula.unary_a = UnaryOperator::kIdentity;
     int64_t before = 1;
     for (const auto& mode : KeptInOrderOfA(problem)) {

@@ -9,6 +9,8 @@
 namespace tensord::core::cuda {
 
 /// "cuda.reduce.tree": in a fixed tree, in one launch or two, without atomics.
+/// Operands with a contiguous mode whose elements are reduced as they are go by
+/// groups of 16 bytes, others element by element (reduction_division.h).
 std::unique_ptr<const ReductionKernel> CreateTreeReduction(
     const GpuModel& model);
 

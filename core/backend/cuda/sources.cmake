@@ -15,12 +15,23 @@ set(TENSORD_CUDA_HOST_SOURCES
   permutation_tiled_copy.cc
   permutation_trivial.cc
   permutation_words.cc
+  reduction_division.cc
   reduction_kernels.cc)
 set(TENSORD_CUDA_KERNEL_SOURCES
   kernel/contraction_reference.cu
-  kernel/elementwise_fused.cu
+  kernel/elementwise_mixed.cu
   kernel/elementwise_reference.cu
   kernel/elementwise_tiled.cu
+  kernel/groups/elementwise_groups_complex.cu
+  kernel/groups/elementwise_groups_float.cu
+  kernel/groups/elementwise_groups_half.cu
+  kernel/groups/elementwise_groups_integer.cu
+  kernel/groups/reduction_groups_bool.cu
+  kernel/groups/reduction_groups_byte.cu
+  kernel/groups/reduction_groups_complex.cu
+  kernel/groups/reduction_groups_float.cu
+  kernel/groups/reduction_groups_half.cu
+  kernel/groups/reduction_groups_integer.cu
   kernel/permutation_packed.cu
   kernel/permutation_reference.cu
   kernel/permutation_tiled.cu

@@ -143,6 +143,33 @@ __device__ __forceinline__ T ApplyBinary(const Arithmetic& arithmetic,
   }
 }
 
+/// `op` of `x` and `y`, with nothing rounded or wrapped to a narrower type. MAX
+/// and MIN give the first NaN.
+template <BinaryOperator op, typename T>
+__device__ __forceinline__ T Joined(T x, T y) {
+  if constexpr (op == BinaryOperator::kMul) {
+    if constexpr (std::is_same_v<T, int32_t>) {
+      return static_cast<T>(static_cast<uint32_t>(x) *
+                            static_cast<uint32_t>(y));
+    } else {
+      return Multiply(x, y);
+    }
+  } else if constexpr (op == BinaryOperator::kAdd) {
+    if constexpr (std::is_integral_v<T>) {
+      using Wrapping = std::make_unsigned_t<T>;
+      return static_cast<T>(static_cast<Wrapping>(x) +
+                            static_cast<Wrapping>(y));
+    } else if constexpr (kIsComplex<T>) {
+      return T(x.real() + y.real(), x.imag() + y.imag());
+    } else {
+      return x + y;
+    }
+  } else {
+    const bool takes_x = op == BinaryOperator::kMax ? x > y : x < y;
+    return takes_x || x != x ? x : y;
+  }
+}
+
 /// The arithmetic that `compute_type` asks for on elements of type `element`.
 __device__ __forceinline__ Arithmetic ArithmeticOf(ElementType element,
                                                    ComputeType compute_type) {

@@ -26,9 +26,11 @@ struct Expression {
   bool has_b = false;
   BinaryOperator op_ab = BinaryOperator::kAdd;
   BinaryOperator op_abc = BinaryOperator::kAdd;
-  /// All operands are of one floating-point or complex type, and arithmetic
-  /// runs in it or, for 16-bit ones, in float32.
+  /// All operands that are read are of d's type, and arithmetic runs in it or,
+  /// for 16-bit floating-point ones, in float32.
   bool is_uniform = false;
+  /// Every operator on one operand is the identity.
+  bool is_plain = false;
 };
 
 /// Any operation, a thread an element of d.
@@ -45,20 +47,31 @@ struct ElementwiseReferenceTask {
 cudaError_t QueueElementwiseReference(const ElementwiseReferenceTask& task,
                                       cudaStream_t stream);
 
-/// Neighbouring threads compute neighbours in d, `width` elements each.
+/// Neighbouring threads compute neighbours in d: each two groups of 16 bytes of
+/// d's fastest mode, or an element where the expression is not uniform.
+///
+/// What of an operand is contiguous along that mode, and aligned where d is,
+/// moves 16 bytes at a time; one that is broadcast is read once a group; other
+/// reads and writes, and those of the ends of a run, are of single elements.
 struct ElementwiseFusedTask {
   Expression expression;
-  /// Elements of 16 bytes together when the expression is uniform and each
-  /// operand is aligned and contiguous, or broadcast, along the fastest mode;
-  /// else 1.
-  int width = 1;
-  /// Whether an input is broadcast along the fastest mode. For width > 1.
-  bool is_broadcast[3] = {};
-  /// The fastest mode counts groups of `width` elements.
+  bool is_grouped = false;
+  /// Groups begin where d's addresses are multiples of 16, so that the first
+  /// one of a run may be a part of a group. Otherwise they begin with the run.
+  bool is_shifted = false;
+  uint32_t run = 1;             // extent of the fastest mode
+  int64_t run_strides[4] = {};  // along it
+  /// With is_grouped, the fastest mode counts groups.
   IndexSpace<4> modes;
 };
-cudaError_t QueueElementwiseFused(const ElementwiseFusedTask& task,
+/// Requires  !is_grouped.
+cudaError_t QueueElementwiseMixed(const ElementwiseFusedTask& task,
                                   cudaStream_t stream);
+/// Requires  is_grouped; the expression is uniform, in Stored, and plain when
+///           that is an integer type.
+template <typename Stored>
+cudaError_t QueueElementwiseGroups(const ElementwiseFusedTask& task,
+                                   cudaStream_t stream);
 
 /// Tiles of d's fastest mode by another one, along which some inputs are
 /// contiguous: those are turned in shared memory.

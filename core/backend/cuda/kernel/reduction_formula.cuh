@@ -51,12 +51,13 @@ __device__ __forceinline__ T TermAt(const ReductionFormula& formula,
                     Load<T>(formula.a, formula.type_a, offset));
 }
 
-/// Stores what becomes of the reduced value at `offset_d`.
-template <typename T>
-__device__ void Conclude(const ReductionFormula& formula, T value,
-                         int64_t offset_c, int64_t offset_d) {
-  const Arithmetic arithmetic =
-      ArithmeticOf(formula.type_d, formula.compute_type);
+/// Stores what becomes of the reduced value at `offset_d`, where elements are
+/// of `type_d`. kHasUnary: c's unary operator may be other than the identity.
+template <bool kHasUnary, typename T>
+__device__ __forceinline__ void Conclude(const ReductionFormula& formula,
+                                         ElementType type_d, T value,
+                                         int64_t offset_c, int64_t offset_d) {
+  const Arithmetic arithmetic = ArithmeticOf(type_d, formula.compute_type);
   const auto scaled = [&](const double(&factor)[2], T x) {
     if (factor[0] == 1 && factor[1] == 0) return x;
     return arithmetic.Settle(
@@ -67,12 +68,12 @@ __device__ void Conclude(const ReductionFormula& formula, T value,
     result = scaled(formula.alpha, arithmetic.Settle(value));
   }
   if (formula.c != nullptr) {
-    const T c = ApplyUnary(arithmetic, formula.unary_c,
-                           Load<T>(formula.c, formula.type_d, offset_c));
+    T c = Load<T>(formula.c, type_d, offset_c);
+    if constexpr (kHasUnary) c = ApplyUnary(arithmetic, formula.unary_c, c);
     result = ApplyBinary(arithmetic, BinaryOperator::kAdd, result,
                          scaled(formula.beta, c));
   }
-  Store(formula.d, formula.type_d, offset_d, result);
+  Store(formula.d, type_d, offset_d, result);
 }
 
 }  // namespace tensord::core::cuda

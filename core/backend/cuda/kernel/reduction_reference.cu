@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads)
         result = ApplyBinary(sums, formula.op, levels[level], result);
       }
     }
-    Conclude(formula, result, base[1], base[2]);
+    Conclude<true>(formula, formula.type_d, result, base[1], base[2]);
   }
 }
 

@@ -28,6 +28,14 @@ struct ReductionFormula {
   double beta[2] = {0, 0};
 };
 
+/// How the threads of a kernel go about a reduction.
+enum class ReductionWay : uint8_t {
+  kTree,       // element by element, see ReductionTreeTask
+  kShortRows,  // by groups, see ReductionGroupsTask: a thread a group
+  kLongRows,   // a warp or more a row
+  kColumns
+};
+
 /// Any reduction, a thread an element of d.
 struct ReductionReferenceTask {
   struct Mode {
@@ -70,5 +78,53 @@ struct ReductionTreeTask {
 };
 cudaError_t QueueReductionTree(const ReductionTreeTask& task,
                                cudaStream_t stream);
+
+/// Reductions of elements as they are, where a has a mode of stride 1: that
+/// mode is taken in groups of 16 bytes. It is reduced ("rows") or kept
+/// ("columns").
+///
+/// A row of few groups has a thread for each; otherwise, and in columns, a
+/// thread reads several groups at once, which makes a batch. Of a batch it
+/// reduces in pairs; it joins kLeaf batches in order, and kLeaf such leaves in
+/// order; then threads are joined in pairs. So a term passes
+/// log2(terms of a batch) + 2 kLeaf + log2(threads) operations at most, fewer
+/// than in ReductionTreeTask. The order depends on extents alone: groups count
+/// from the first element of a run, and a run that is not aligned is read
+/// element by element into the same places.
+struct ReductionGroupsTask {
+  static constexpr uint32_t kThreads = 256;
+  static constexpr uint32_t kLeaf = 8;
+  static constexpr uint32_t kMostBatches = kLeaf * kLeaf;  // of a thread
+  /// Groups that a thread reads at once: a batch of it. 64 bytes hide the
+  /// latency of memory; of single bytes half of that keeps registers few.
+  static constexpr uint32_t AtOnce(int64_t element_bytes) {
+    return element_bytes == 1 ? 2 : 4;
+  }
+
+  ReductionFormula formula;
+  ReductionWay way = ReductionWay::kLongRows;  // not kTree
+  /// Every group that is whole lies at a multiple of 16 bytes.
+  bool is_aligned = false;
+  /// d is what the terms are reduced to: alpha is 1, and there is no c.
+  bool is_plain = false;
+  uint32_t run = 1;                    // elements of the mode of stride 1
+  int64_t run_strides[3] = {1, 1, 1};  // in columns, along that mode: a, c, d
+  /// log2 of the neighbouring threads that share a row or, in columns, that
+  /// take neighbouring groups.
+  uint32_t thread_bits = 0;
+  /// As in ReductionTreeTask; `part` counts groups in rows.
+  FastDivisor split_count;
+  uint32_t part = 1;
+  void* partial = nullptr;
+  uint32_t kept_count = 1;  // elements of d
+  IndexSpace<3> kept;       // a, c, d; in columns its first mode counts groups
+  IndexSpace<1> reduced;    // in rows its first mode counts groups
+};
+
+/// Requires  Stored is what a and d are stored as; both unary operators are the
+///           identity; a is there; every element of d has terms.
+template <typename Stored>
+cudaError_t QueueReductionGroups(const ReductionGroupsTask& task,
+                                 cudaStream_t stream);
 
 }  // namespace tensord::core::cuda

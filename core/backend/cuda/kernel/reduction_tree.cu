@@ -113,7 +113,8 @@ __global__ void __launch_bounds__(kThreads)
     static_cast<T*>(task.partial)[int64_t{split} * task.kept.count + index] =
         value;
   } else {
-    Conclude(formula, value, offsets.at[1], offsets.at[2]);
+    Conclude<true>(formula, formula.type_d, value, offsets.at[1],
+                   offsets.at[2]);
   }
 }
 

@@ -1,0 +1,54 @@
+// Which element-wise kernel is chosen on an H200.
+#include <gtest/gtest.h>
+
+#include "core/backend/cuda/cuda_backend.h"
+#include "core/plan/planner.h"
+#include "tests/simt/fake_runtime.h"
+
+namespace tensord::core {
+namespace {
+
+class ElementwiseChoiceTest : public ::testing::Test {
+ protected:
+  ElementwiseChoiceTest() {
+    simt::ResetNode(
+        {.memory_bytes = int64_t{1} << 30, .multiprocessor_count = 132});
+    backend_ = CreateCudaBackend(0).value();
+  }
+
+  /// The sum of three packed float32 matrices, where b has other strides.
+  static ElementwiseProblem Sum(std::array<int64_t, 2> strides_b) {
+    constexpr int64_t kSide = 4096;
+    ElementwiseProblem problem{.has_b = true};
+    problem.types.fill(ElementType::kFloat32);
+    problem.modes =
+        Canonical(LoopModes<4>{{kSide, {1, strides_b[0], 1, 1}},
+                               {kSide, {kSide, strides_b[1], kSide, kSide}}},
+                  ElementwiseProblem::kD);
+    return problem;
+  }
+
+  std::string Choice(const ElementwiseProblem& problem) {
+    const auto plan = MakePlan(*backend_, {.problem = problem, .device = ""});
+    return plan.ok() ? std::string(plan->kernel_name())
+                     : plan.status().ToString();
+  }
+
+  std::unique_ptr<Backend> backend_;
+};
+
+TEST_F(ElementwiseChoiceTest, EqualOrdersAreFused) {
+  EXPECT_EQ(Choice(Sum({1, 4096})), "cuda.elementwise.fused");
+}
+
+TEST_F(ElementwiseChoiceTest, OtherOrdersAreTurned) {
+  EXPECT_EQ(Choice(Sum({4096, 1})), "cuda.elementwise.tiled");
+}
+
+TEST_F(ElementwiseChoiceTest, WhatIsBroadcastIsNotTurned) {
+  EXPECT_EQ(Choice(Sum({1, 0})), "cuda.elementwise.fused");
+  EXPECT_EQ(Choice(Sum({0, 1})), "cuda.elementwise.fused");
+}
+
+}  // namespace
+}  // namespace tensord::core
