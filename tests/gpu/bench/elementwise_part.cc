@@ -1,0 +1,113 @@
+// Rows, one a kernel and case
+//   case, type, bytes read and written; copy_ns of half as many bytes, which
+//   moves as many, measured just before; then those of PrintKernelRows().
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/status.h"
+#include "tests/gpu/bench/bench_kernels.h"
+#include "tests/gpu/bench/kernel_rows.h"
+#include "tests/gpu/bench/numbers.h"
+#include "tests/gpu/bench/parts.h"
+
+namespace tensord::test {
+namespace {
+
+using core::ElementType;
+using core::UnaryOperator;
+
+/// d(i, j) = unary(a) + [b +] c
+struct ElementwiseCase {
+  std::string name;
+  ElementType type = ElementType::kFloat32;
+  core::Modes modes_a = {'i', 'j'};  // i is the fastest of d
+  bool has_b = false;
+  UnaryOperator unary = UnaryOperator::kIdentity;
+};
+
+std::vector<ElementwiseCase> Cases() {
+  std::vector<ElementwiseCase> cases;
+  for (const ElementType type :
+       {ElementType::kFloat32, ElementType::kFloat64, ElementType::kFloat16}) {
+    cases.push_back({.name = "a+c", .type = type});
+    cases.push_back({.name = "a+b+c", .type = type, .has_b = true});
+    cases.push_back(
+        {.name = "transposed a+c", .type = type, .modes_a = {'j', 'i'}});
+    cases.push_back({.name = "broadcast a+c", .type = type, .modes_a = {'i'}});
+    cases.push_back(
+        {.name = "relu(a)+c", .type = type, .unary = UnaryOperator::kRelu});
+    cases.push_back(
+        {.name = "tanh(a)+c", .type = type, .unary = UnaryOperator::kTanh});
+  }
+  return cases;
+}
+
+core::OperandDesc Operand(ElementType type, const core::Modes& modes,
+                          int64_t extent) {
+  core::OperandDesc operand{.element_type = type, .layout = {}, .modes = modes};
+  operand.layout = core::PackedLayout(core::ModeVector(modes.size(), extent),
+                                      core::Order::kFirstModeFastest);
+  return operand;
+}
+
+}  // namespace
+
+absl::Status RunElementwise(BenchDevice& device) {
+  const int64_t extent = device.effort().tiny ? 72 : 12288;
+  const int64_t most_bytes = extent * extent * 8;
+  core::Buffer a, b, c, d, expected;
+  for (core::Buffer* buffer : {&a, &b, &c, &d, &expected}) {
+    TENSORD_ASSIGN_OR_RETURN(*buffer, device.Allocate(most_bytes));
+  }
+  CaseCounter counter("elementwise", device.effort());
+  for (const ElementwiseCase& each : Cases()) {
+    if (!counter.Next()) continue;
+    const core::Modes modes = {'i', 'j'};
+    core::ElementwiseDesc desc{.a = Operand(each.type, each.modes_a, extent),
+                               .b = std::nullopt,
+                               .c = Operand(each.type, modes, extent),
+                               .d = Operand(each.type, modes, extent)};
+    desc.a.unary = each.unary;
+    if (each.has_b) desc.b = desc.c;
+    if (each.type == ElementType::kFloat64) {
+      desc.compute_type = core::ComputeType::kFloat64;
+    }
+    TENSORD_RETURN_IF_ERROR(Validate(desc));
+    const int64_t each_bytes = extent * extent * core::SizeOf(each.type);
+    for (const core::Buffer* buffer : {&a, &b, &c}) {
+      TENSORD_RETURN_IF_ERROR(
+          CheckCuda(FillElements(buffer->data(), each_bytes,
+                                 SixteenthsOf(each.type), device.cuda_stream()),
+                    "filling"));
+    }
+    const int64_t bytes_a =
+        core::ElementCount(desc.a.layout) * core::SizeOf(each.type);
+    const int64_t bytes = bytes_a + (each.has_b ? 3 : 2) * each_bytes;
+    TENSORD_ASSIGN_OR_RETURN(const Timing copy,
+                             device.TimeCopy(a, d, each_bytes));
+    const BenchProblem problem{
+        .row = {{"part", "elementwise"},
+                {"case", each.name},
+                {"type", core::NameOf(each.type)},
+                {"bytes", bytes},
+                // As long as a copy would take that moves as much.
+                {"copy_ns", copy.median_ns * static_cast<double>(bytes) /
+                                (2.0 * static_cast<double>(each_bytes))}},
+        .problem = core::Canonicalize(desc),
+        .operands =
+            core::ElementwiseOperands{.a = a.data(),
+                                      .b = each.has_b ? b.data() : nullptr,
+                                      .c = c.data(),
+                                      .d = d.data()},
+        .bytes = bytes,
+        .d = &d,
+        .expected = &expected,
+        .d_bytes = each_bytes};
+    TENSORD_RETURN_IF_ERROR(PrintKernelRows(device, problem));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tensord::test

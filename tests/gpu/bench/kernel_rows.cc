@@ -1,0 +1,118 @@
+#include "tests/gpu/bench/kernel_rows.h"
+
+#include <chrono>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/plan/planner.h"
+
+namespace tensord::test {
+namespace {
+
+constexpr int kPoison = 0xff;
+
+/// Queues one run of a candidate.
+absl::Status Launch(const core::Candidate& candidate,
+                    const BenchProblem& problem, const core::Buffer& scratch,
+                    core::Stream& stream) {
+  core::Workspace workspace(
+      {scratch.data(), static_cast<size_t>(scratch.bytes())});
+  return std::visit(
+      [&](const auto* kernel, const auto& canonical,
+          const auto& operands) -> absl::Status {
+        if constexpr (requires {
+                        kernel->Launch(canonical, operands, workspace, stream);
+                      }) {
+          return kernel->Launch(canonical, operands, workspace, stream);
+        } else {
+          return core::Internal("OPERATION_MISMATCH",
+                                "kernel, problem and operands differ");
+        }
+      },
+      candidate.kernel, problem.problem, problem.operands);
+}
+
+absl::Status PrintCandidate(BenchDevice& device, const BenchProblem& problem,
+                            const core::Candidate& candidate,
+                            const core::Candidate& reference,
+                            absl::string_view chosen) {
+  Row row = problem.row;
+  row.emplace_back("kernel", candidate.name);
+  if (!candidate.refusal.ok()) {
+    row.emplace_back("refused", core::ReasonOf(candidate.refusal));
+    Print(row);
+    return absl::OkStatus();
+  }
+  const bool is_reference = candidate.name == reference.name;
+  core::Buffer scratch;
+  if (candidate.workspace_bytes > 0) {
+    TENSORD_ASSIGN_OR_RETURN(scratch,
+                             device.Allocate(candidate.workspace_bytes));
+  }
+  TENSORD_RETURN_IF_ERROR(
+      CheckCuda(cudaMemsetAsync(problem.d->data(), kPoison,
+                                static_cast<size_t>(problem.d_bytes),
+                                device.cuda_stream()),
+                "cudaMemsetAsync"));
+  TENSORD_ASSIGN_OR_RETURN(const Timing timing, device.Time(problem.bytes, [&] {
+    return Launch(candidate, problem, scratch, device.stream());
+  }));
+  int64_t differences = 0;
+  if (is_reference) {
+    TENSORD_RETURN_IF_ERROR(CheckCuda(
+        cudaMemcpyAsync(problem.expected->data(), problem.d->data(),
+                        static_cast<size_t>(problem.d_bytes),
+                        cudaMemcpyDeviceToDevice, device.cuda_stream()),
+        "cudaMemcpyAsync"));
+  } else {
+    TENSORD_ASSIGN_OR_RETURN(
+        differences,
+        device.Differences(*problem.d, *problem.expected, problem.d_bytes));
+  }
+  row.insert(row.end(), {{"ns", timing.median_ns},
+                         {"least_ns", timing.least_ns},
+                         {"most_ns", timing.most_ns},
+                         {"predicted_ns", candidate.predicted_nanoseconds},
+                         {"chosen", candidate.name == chosen},
+                         {"differing_bytes", differences}});
+  Print(row);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status PrintKernelRows(BenchDevice& device, const BenchProblem& problem) {
+  const core::PlanKey key{.problem = problem.problem,
+                          .device = device.backend().info().name};
+  std::vector<double> planning_ns;
+  std::string chosen;
+  for (int i = 0; i < device.effort().repetitions(); ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto plan = core::MakePlan(device.backend(), key);
+    planning_ns.push_back(std::chrono::duration<double, std::nano>(
+                              std::chrono::steady_clock::now() - start)
+                              .count());
+    if (!plan.ok()) return plan.status();
+    chosen = std::string(plan->kernel_name());
+  }
+  const std::vector<core::Candidate> candidates =
+      core::ListCandidates(device.backend(), key);
+  // The reference kernel is the last of its list, and the others are compared
+  // with it: it runs first.
+  const core::Candidate& reference = candidates.back();
+  TENSORD_RETURN_IF_ERROR(
+      PrintCandidate(device, problem, reference, reference, chosen));
+  for (const core::Candidate& candidate : candidates) {
+    if (&candidate == &reference) continue;
+    TENSORD_RETURN_IF_ERROR(
+        PrintCandidate(device, problem, candidate, reference, chosen));
+  }
+  Row row = problem.row;
+  row.emplace_back("planning_ns", TimingOf(planning_ns).median_ns);
+  Print(row);
+  return absl::OkStatus();
+}
+
+}  // namespace tensord::test

@@ -1,0 +1,189 @@
+// gpu_transfer_bench --server=PATH_OF_TENSORD [--device=cuda:0] [--seconds=N]
+//                    [--tiny]
+//
+// Uploads and downloads through a server on a Unix socket, beside copies of as
+// many bytes between the GPU and pinned and pageable memory of this process.
+// Prints one JSON object a line:
+//   direction, path = "server", "pinned" or "pageable", bytes, ns
+// Without a device it prints why, and exits with 77.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "tensord/session.h"
+#include "tests/gpu/bench/bench_output.h"
+#include "tests/gpu/bench/node.h"
+#include "tests/testing/server_process.h"
+
+namespace tensord::test {
+namespace {
+
+constexpr int kNoDevice = 77;
+
+absl::Status CheckCuda(cudaError_t error) {
+  if (error == cudaSuccess) return absl::OkStatus();
+  return absl::InternalError(cudaGetErrorString(error));
+}
+
+/// The median of some runs of `transfer`, after one that does not count.
+absl::Status PrintTransfer(const char* direction, const char* path,
+                           int64_t bytes, const Effort& effort,
+                           absl::FunctionRef<absl::Status()> transfer) {
+  std::vector<double> durations_ns;
+  for (int i = 0; i <= effort.repetitions(); ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    const absl::Status status = transfer();
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat(direction, " by ", path,
+                                                      ": ", status.message()));
+    }
+    if (i == 0) continue;
+    durations_ns.push_back(std::chrono::duration<double, std::nano>(
+                               std::chrono::steady_clock::now() - start)
+                               .count());
+  }
+  std::sort(durations_ns.begin(), durations_ns.end());
+  Print({{"part", "transfer"},
+         {"direction", direction},
+         {"path", path},
+         {"bytes", bytes},
+         {"ns", durations_ns[durations_ns.size() / 2]}});
+  return absl::OkStatus();
+}
+
+/// Memory that cudaFree() or cudaFreeHost() takes back.
+using CudaBlock = std::unique_ptr<void, cudaError_t (*)(void*)>;
+
+/// Copies between the GPU and this process, without a server.
+absl::Status RunCopies(int64_t bytes, std::vector<std::byte>& pageable,
+                       const Effort& effort) {
+  const auto size = static_cast<size_t>(bytes);
+  void* pointer = nullptr;
+  if (auto status = CheckCuda(cudaMalloc(&pointer, size)); !status.ok()) {
+    return status;
+  }
+  const CudaBlock device(pointer, &cudaFree);
+  if (auto status = CheckCuda(cudaMallocHost(&pointer, size)); !status.ok()) {
+    return status;
+  }
+  const CudaBlock pinned(pointer, &cudaFreeHost);
+  std::copy_n(pageable.data(), size, static_cast<std::byte*>(pinned.get()));
+  struct Path {
+    const char* name;
+    void* host;
+  };
+  for (const Path& path :
+       {Path{"pinned", pinned.get()}, Path{"pageable", pageable.data()}}) {
+    const auto copy = [&](void* to, const void* from, cudaMemcpyKind kind) {
+      const absl::Status status = CheckCuda(cudaMemcpy(to, from, size, kind));
+      return status.ok() ? CheckCuda(cudaDeviceSynchronize()) : status;
+    };
+    absl::Status status = PrintTransfer(
+        "upload", path.name, bytes, effort,
+        [&] { return copy(device.get(), path.host, cudaMemcpyHostToDevice); });
+    if (!status.ok()) return status;
+    status = PrintTransfer("download", path.name, bytes, effort, [&] {
+      return copy(path.host, device.get(), cudaMemcpyDeviceToHost);
+    });
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunServer(Session& session, int64_t bytes,
+                       const std::vector<std::byte>& source,
+                       const Effort& effort) {
+  const std::span<const std::byte> from(source.data(),
+                                        static_cast<size_t>(bytes));
+  const auto tensor = session.Create(ElementType::kInt8, {{bytes}});
+  if (!tensor.ok()) return tensor.status();
+  absl::Status status = PrintTransfer("upload", "server", bytes, effort, [&] {
+    return session.Refill(*tensor, from);
+  });
+  if (!status.ok()) return status;
+  std::vector<std::byte> to(from.size());
+  status = PrintTransfer("download", "server", bytes, effort, [&] {
+    return tensor->DownloadTo(ElementType::kInt8, to);
+  });
+  if (!status.ok()) return status;
+  if (!std::equal(from.begin(), from.end(), to.begin())) {
+    return absl::DataLossError("other bytes came back than were sent");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run(const std::string& server_path, const std::string& device,
+                 const Effort& effort) {
+  const testing::ServerProcess server(
+      server_path, {"--log-level=error", "--drain-timeout-seconds=1"});
+  auto session = Session::Connect(server.address(), {.device = device});
+  if (!session.ok()) return session.status();
+  const int64_t most = effort.tiny ? 1 << 20 : int64_t{1} << 30;
+  std::vector<std::byte> source(static_cast<size_t>(most));
+  for (size_t i = 0; i < source.size(); ++i) {
+    source[i] = static_cast<std::byte>(i * 37 >> 4);
+  }
+  CaseCounter counter("transfer", effort);
+  for (int64_t bytes = most >> 8; bytes <= most; bytes *= 16) {
+    if (!counter.Next()) continue;
+    if (auto status = RunCopies(bytes, source, effort); !status.ok()) {
+      return status;
+    }
+    if (auto status = RunServer(*session, bytes, source, effort);
+        !status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  std::string server, device = "cuda:0";
+  double seconds = 3600;
+  Effort effort;
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view argument = argv[i];
+    if (absl::ConsumePrefix(&argument, "--server=")) {
+      server = std::string(argument);
+    } else if (absl::ConsumePrefix(&argument, "--device=")) {
+      device = std::string(argument);
+    } else if (argument == "--tiny") {
+      effort.tiny = true;
+    } else if (!absl::ConsumePrefix(&argument, "--seconds=") ||
+               !absl::SimpleAtod(argument, &seconds)) {
+      std::fprintf(stderr, "unknown argument %s\n", argv[i]);
+      return 1;
+    }
+  }
+  effort.end = std::chrono::steady_clock::now() +
+               std::chrono::duration_cast<std::chrono::nanoseconds>(
+                   std::chrono::duration<double>(seconds));
+  PrepareNode();
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count);
+      error != cudaSuccess || count == 0) {
+    Print({{"part", "transfer"}, {"skipped", cudaGetErrorString(error)}});
+    return kNoDevice;
+  }
+  const absl::Status status = Run(server, device, effort);
+  if (status.ok()) return 0;
+  Print({{"part", "transfer"}, {"failed", status.ToString()}});
+  std::fprintf(stderr, "gpu_transfer_bench: %s\n", status.ToString().c_str());
+  return 1;
+}
+
+}  // namespace
+}  // namespace tensord::test
+
+int main(int argc, char** argv) { return tensord::test::Main(argc, argv); }

@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""PyTorch, CuPy and cuTENSOR on the cases of gpu_bench, on device 0.
+
+    peers.py --data=FOLDER [--seconds=N]
+
+Prints one JSON object a line: the case, the peer and its time in nanoseconds, timed as gpu_bench does. A peer that is
+not there has a line that says why. PyTorch runs eagerly, as its users call it: an expression of two operations is two
+kernels.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from harness import suites  # noqa: E402
+from harness.cutensor import Cutensor, CutensorError, find_library  # noqa: E402
+
+REPETITIONS, SLOW_REPETITIONS = 7, 3
+SLOW_SECONDS = 0.010
+L2_BYTES = 60 << 20  # at least that of the devices of today
+WASHES = 4  # as in bench_device.cc
+
+
+def print_row(**row: object) -> None:
+    print(json.dumps({"part": "peers", **row}), flush=True)
+
+
+class TorchDevice:
+    """Memory and clocks by PyTorch."""
+
+    def __init__(self) -> None:
+        import torch
+
+        if not torch.cuda.is_available():
+            raise RuntimeError("PyTorch sees no device")
+        self.torch, self.version = torch, torch.__version__
+        self.flush = torch.empty(2 * L2_BYTES, dtype=torch.uint8, device="cuda")
+
+    def buffer(self, count: int, type_name: str) -> object:
+        """Random numbers, of which views are taken."""
+        kind = getattr(self.torch, type_name)
+        return self.torch.rand(count, device="cuda", dtype=self.torch.float32).to(kind)
+
+    def synchronize(self) -> None:
+        self.torch.cuda.synchronize()
+
+    def nanoseconds(self, moved_bytes: int, work: Callable[[], object]) -> float:
+        start = time.perf_counter()
+        work()
+        self.synchronize()
+        repetitions = SLOW_REPETITIONS if time.perf_counter() - start > SLOW_SECONDS else REPETITIONS
+        work()
+        pairs = []
+        for _ in range(repetitions):
+            if moved_bytes < WASHES * L2_BYTES:
+                self.flush.fill_(90)
+            pair = [self.torch.cuda.Event(enable_timing=True) for _ in range(2)]
+            pair[0].record()
+            work()
+            pair[1].record()
+            pairs.append(pair)
+        self.synchronize()
+        return statistics.median(1e6 * first.elapsed_time(last) for first, last in pairs)
+
+
+def torch_permutation(device: TorchDevice, case: suites.PermutationCase, a: object, d: object) -> Callable[[], object]:
+    shape, axes = case.last_mode_fastest()
+    source = a[: case.elements].view(shape).permute(axes)
+    target = d[: case.elements].view([shape[axis] for axis in axes])
+    return lambda: target.copy_(source)
+
+
+def cupy_permutation(device: TorchDevice, case: suites.PermutationCase, a: object, d: object) -> Callable[[], object]:
+    import cupy
+
+    shape, axes = case.last_mode_fastest()
+    source = cupy.from_dlpack(a[: case.elements]).reshape(shape).transpose(axes)
+    target = cupy.from_dlpack(d[: case.elements]).reshape([shape[axis] for axis in axes])
+    stream = cupy.cuda.ExternalStream(device.torch.cuda.current_stream().cuda_stream)
+
+    def run() -> None:
+        with stream:
+            cupy.copyto(target, source)
+
+    return run
+
+
+class CutensorPermutations:
+    """The last plan is kept until the next one is made."""
+
+    def __init__(self, cutensor: Cutensor):
+        self.cutensor, self.plan = cutensor, None
+
+    def __call__(self, device: TorchDevice, case: suites.PermutationCase, a: object, d: object) -> Callable[[], object]:
+        if self.plan is not None:
+            self.plan.close()
+        type_name = str(a.dtype).rsplit(".", 1)[-1]
+        plan = self.plan = self.cutensor.permutation(case.extents, case.perm, type_name)
+        stream = device.torch.cuda.current_stream().cuda_stream
+        return lambda: plan.run(a.data_ptr(), d.data_ptr(), stream)
+
+
+def elementwise_cases(device: TorchDevice, type_name: str) -> Iterator[tuple[str, int, Callable[[], object]]]:
+    """Name, bytes, work: the cases of elementwise_part.cc."""
+    torch, extent = device.torch, 12288
+    each = extent * extent * suites.TYPES[type_name]
+    a, b, c, d = (device.buffer(extent * extent, type_name).view(extent, extent) for _ in range(4))
+    yield "a+c", 3 * each, lambda: torch.add(a, c, out=d)
+    yield "a+b+c", 4 * each, lambda: torch.add(torch.add(a, b), c, out=d)
+    yield "transposed a+c", 3 * each, lambda: torch.add(a.t(), c, out=d)
+    yield "broadcast a+c", 2 * each, lambda: torch.add(a[0], c, out=d)
+    yield "relu(a)+c", 3 * each, lambda: torch.add(torch.relu(a), c, out=d)
+    yield "tanh(a)+c", 3 * each, lambda: torch.add(torch.tanh(a), c, out=d)
+
+
+def reduction_cases(device: TorchDevice, type_name: str) -> Iterator[tuple[str, int, Callable[[], object]]]:
+    """Name, bytes, work: the cases of reduction_part.cc, whose i is the last axis here."""
+    torch = device.torch
+    cube = device.buffer(512 * 1024 * 512, type_name).view(512, 1024, 512)
+    moved = cube.numel() * suites.TYPES[type_name]
+    yield "sum of all", moved, lambda: torch.sum(cube)
+    yield "sum over the fastest", moved, lambda: torch.sum(cube, dim=2)
+    yield "sum over the middle", moved, lambda: torch.sum(cube, dim=1)
+    yield "sum over the slowest", moved, lambda: torch.sum(cube, dim=0)
+    yield "sum over fastest and slowest", moved, lambda: torch.sum(cube, dim=(0, 2))
+    yield "max over the fastest", moved, lambda: torch.amax(cube, dim=2)
+    yield "max over the slowest", moved, lambda: torch.amax(cube, dim=0)
+    few = cube.view(4, 1 << 22, 16)
+    yield "sum over the middle, few left", moved, lambda: torch.sum(few, dim=1)
+    short = device.buffer(10923 * 4096 * 6, type_name).view(10923, 4096, 6)
+    yield "sum over a short fastest", short.numel() * suites.TYPES[type_name], lambda: torch.sum(short, dim=2)
+
+
+def run_operations(device: TorchDevice, end: float) -> tuple[int, int]:
+    done = left_out = 0
+    for part, cases in (("elementwise", elementwise_cases), ("reduction", reduction_cases)):
+        for type_name in suites.TYPES:
+            for name, moved, work in cases(device, type_name):
+                if time.monotonic() >= end:
+                    left_out += 1
+                    continue
+                print_row(of_part=part, peer="torch", case=name, type=type_name, ns=device.nanoseconds(moved, work))
+                done += 1
+    return done, left_out
+
+
+def time_permutation(
+    device: TorchDevice, prepare: Callable, case: suites.PermutationCase, a: object, d: object
+) -> dict:
+    """The time of one peer, or what it raised: the others go on."""
+    try:
+        work = prepare(device, case, a, d)
+        d[: case.elements].zero_()
+        return {"ns": device.nanoseconds(2 * case.elements * a.element_size(), work)}
+    except Exception as error:  # noqa: BLE001
+        return {"refused": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+
+
+def run_permutations(
+    device: TorchDevice, peers: dict[str, Callable], data: pathlib.Path, end: float
+) -> tuple[int, int]:
+    cases = suites.permutations(data)
+    most = max(case.elements for case in cases)
+    buffers = {name: (device.buffer(most, name), device.buffer(most, name)) for name in suites.TYPES}
+    done = left_out = 0
+    for case in cases:
+        for type_name, (a, d) in buffers.items():
+            first = None  # what the first peer made of a
+            for peer, prepare in peers.items():
+                if time.monotonic() >= end:
+                    left_out += 1
+                    continue
+                result = time_permutation(device, prepare, case, a, d)
+                if "ns" in result:
+                    if first is None:
+                        first = d[: case.elements].clone()
+                    elif not device.torch.equal(d[: case.elements], first):
+                        result = {"refused": "its result is another one"}
+                print_row(of_part="permutation", peer=peer, suite=case.suite, id=case.id, type=type_name, **result)
+                done += 1
+    return done, left_out
+
+
+def find_peers() -> dict[str, Callable]:
+    """What can permute, beside PyTorch itself."""
+    peers: dict[str, Callable] = {"torch": torch_permutation}
+    try:
+        import cupy
+
+        peers["cupy"] = cupy_permutation
+        print_row(peer="cupy", version=cupy.__version__)
+    except ImportError as error:
+        print_row(peer="cupy", skipped=str(error))
+    path = find_library()
+    if path is None:
+        print_row(peer="cutensor", skipped="there is no libcutensor.so.2; $CUTENSOR_LIBRARY can name one")
+        return peers
+    try:
+        cutensor = Cutensor(path)
+        peers["cutensor"] = CutensorPermutations(cutensor)
+        print_row(peer="cutensor", version=cutensor.version)
+    except (OSError, AttributeError, CutensorError) as error:
+        print_row(peer="cutensor", skipped=str(error))
+    return peers
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--data", required=True, type=pathlib.Path)
+    parser.add_argument("--seconds", type=float, default=3600)
+    arguments = parser.parse_args()
+    start = time.monotonic()
+    try:
+        device = TorchDevice()
+    except (ImportError, RuntimeError) as error:
+        # Memory and clocks are PyTorch's for every peer.
+        for peer in ("torch", "cupy", "cutensor"):
+            print_row(peer=peer, skipped=f"no PyTorch with a device: {error}")
+        return 0
+    print_row(peer="torch", version=device.version)
+    peers = find_peers()
+    # A fifth of the time at most for what is not a permutation.
+    counts = [
+        run_operations(device, start + 0.2 * arguments.seconds),
+        run_permutations(device, peers, arguments.data, start + arguments.seconds),
+    ]
+    print_row(cases_done=sum(done for done, _ in counts), cases_left_out=sum(left for _, left in counts))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

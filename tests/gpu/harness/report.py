@@ -1,0 +1,323 @@
+"""The dated page of results, from the rows of a run."""
+
+import statistics
+from collections.abc import Iterable
+
+from harness.raw import Case, Row, cases, counts, geometric_mean, grouped, of_part, wrong_results
+
+# A kernel that is not chosen counts as missed when it is faster by more than this.
+MISSED = 1.05
+
+
+def table(header: list[str], rows: Iterable[list], right_from: int = 1) -> list[str]:
+    """Columns from `right_from` on are numbers."""
+    rule = ["---" if i < right_from else "---:" for i in range(len(header))]
+    lines = [header, rule, *[[str(cell) for cell in row] for row in rows]]
+    return ["| " + " | ".join(line) + " |" for line in lines] + [""]
+
+
+def short(kernel: str) -> str:
+    return kernel.rsplit(".", 1)[-1]
+
+
+def median_least_most(values: list[float]) -> list[str]:
+    return [f"{statistics.median(values):.2f}", f"{min(values):.2f}", f"{max(values):.2f}"]
+
+
+def permutation_section(rows: list[Row]) -> list[str]:
+    all_cases = cases(rows, "permutation")
+    if not all_cases:
+        return []
+    lines = [
+        "## Permutation",
+        "",
+        "Ratios are to a device copy of as many bytes, measured just before. `chosen` is the planner's kernel, `best`",
+        f"the fastest when each is forced; a case is missed when the best is more than {MISSED - 1:.0%} faster than",
+        "the chosen one, so that measuring would have paid.",
+        "",
+    ]
+    body = []
+    for (suite, kind), members in sorted(grouped(all_cases, lambda c: (c.facts["suite"], c.facts["type"])).items()):
+        chosen = [case.ratio(case.chosen) for case in members]
+        best = [case.ratio(case.best) for case in members]
+        missed = [case for case in members if case.chosen["ns"] > MISSED * case.best["ns"]]
+        rate = statistics.median(case.rate(case.chosen) for case in members)
+        body.append(
+            [
+                suite,
+                kind,
+                len(members),
+                f"{rate:.0f}",
+                *median_least_most(chosen),
+                *median_least_most(best),
+                len(missed),
+            ]
+        )
+    lines += table(
+        ["suite", "type", "cases", "median GB/s", "chosen", "least", "most", "best", "least", "most", "missed"], body, 2
+    )
+    lines += kernel_table(all_cases)
+    lines += ["Slowest cases:", ""]
+    slowest = sorted(all_cases, key=lambda case: case.ratio(case.chosen))[:12]
+    lines += table(
+        ["case", "extents", "perm", "chosen", "of copy", "best", "of copy"],
+        [
+            [
+                name_of(case),
+                case.facts["extents"],
+                case.facts["perm"],
+                short(case.chosen["kernel"]),
+                f"{case.ratio(case.chosen):.2f}",
+                short(case.best["kernel"]),
+                f"{case.ratio(case.best):.2f}",
+            ]
+            for case in slowest
+        ],
+        4,
+    )
+    planning = [row["planning_ns"] / 1000 for row in of_part(rows, "permutation") if "planning_ns" in row]
+    if planning:
+        lines += [
+            f"Planning took {statistics.median(planning):.0f} us in the median, {max(planning):.0f} us at most.",
+            "",
+        ]
+    lines += [
+        "By case (chosen kernel, GB/s, of copy; the best one where it is another):",
+        "",
+        "; ".join(case_text(case) for case in all_cases) + ".",
+        "",
+    ]
+    return lines
+
+
+def name_of(case: Case) -> str:
+    facts = case.facts
+    return f"{facts['suite']} {facts['id']} {facts['type']}" if "suite" in facts else f"{facts['case']} {facts['type']}"
+
+
+def case_text(case: Case) -> str:
+    text = f"{name_of(case)}: {short(case.chosen['kernel'])} {case.rate(case.chosen):.0f} {case.ratio(case.chosen):.2f}"
+    if case.best is not case.chosen:
+        text += f" ({short(case.best['kernel'])} {case.ratio(case.best):.2f})"
+    return text
+
+
+def kernel_table(all_cases: list[Case]) -> list[str]:
+    """How each kernel does where it can run, and how far its cost model is off."""
+    runs = grouped(((case, run) for case in all_cases for run in case.runs.values()), lambda pair: pair[1]["kernel"])
+    body = []
+    for kernel, members in runs.items():
+        errors = [run["predicted_ns"] / run["ns"] for _, run in members if run["predicted_ns"] > 0]
+        body.append(
+            [
+                kernel,
+                len(members),
+                sum(run["chosen"] for _, run in members),
+                sum(case.best is run for case, run in members),
+                *median_least_most([case.ratio(run) for case, run in members]),
+                f"{geometric_mean(errors):.2f}" if errors else "",
+                f"{min(errors):.2f} to {max(errors):.2f}" if errors else "",
+            ]
+        )
+    return table(
+        ["kernel", "ran", "chosen", "best", "of limit", "least", "most", "predicted / measured", "from, to"], body
+    )
+
+
+def case_section(rows: list[Row], part: str, title: str, limit: str) -> list[str]:
+    all_cases = cases(rows, part)
+    if not all_cases:
+        return []
+    lines = [f"## {title}", "", f"`of limit` is to {limit}, measured just before.", ""]
+    peers = sorted({peer for case in all_cases for peer in case.peers})
+    body = []
+    for case in all_cases:
+        best = f"{short(case.best['kernel'])} {case.ratio(case.best):.2f}"
+        times = [f"{case.peers[peer] / case.chosen['ns']:.2f}" if peer in case.peers else "" for peer in peers]
+        body.append(
+            [
+                name_of(case),
+                short(case.chosen["kernel"]),
+                f"{case.rate(case.chosen):.0f}",
+                f"{case.ratio(case.chosen):.2f}",
+                best,
+                *times,
+            ]
+        )
+    lines += table(["case", "chosen", "GB/s", "of limit", "best", *[f"speed over {peer}" for peer in peers]], body, 2)
+    return lines + kernel_table(all_cases)
+
+
+def model_section(rows: list[Row]) -> list[str]:
+    quantities = [row for row in of_part(rows, "model") if "quantity" in row]
+    if not quantities:
+        return []
+    body = [[row["quantity"], f"{row['value']:.4g}", row["unit"], row.get("paste", "")] for row in quantities]
+    return [
+        "## Model",
+        "",
+        "For `core/backend/cuda/gpu_model.h`; the last column says where a value belongs.",
+        "",
+    ] + table(["quantity", "value", "unit", "belongs to"], body)
+
+
+def memory_section(rows: list[Row]) -> list[str]:
+    part = of_part(rows, "memory")
+    latency = [row for row in part if row.get("test") == "latency"]
+    replay = [row for row in part if row.get("test") == "replay"]
+    if not latency and not replay:
+        return []
+    lines = ["## Memory", ""]
+    lines += table(
+        ["source", "bytes", "allocate ns", "free ns"],
+        [[r["source"], r["bytes"], f"{r['allocate_ns']:.0f}", f"{r['free_ns']:.0f}"] for r in latency],
+    )
+    lines += ["The same random allocations and frees:", ""]
+    lines += table(
+        ["source", "calls", "ns a call", "most in use", "most taken", "overhead"],
+        [
+            [
+                r["source"],
+                r["calls"],
+                f"{r['ns_per_call']:.0f}",
+                r["peak_used_bytes"],
+                r["peak_reserved_bytes"],
+                f"{r['overhead']:.2f}",
+            ]
+            for r in replay
+        ],
+    )
+    lines += [f"{row['source']}: SKIPPED: {row['skipped']}." for row in part if "skipped" in row]
+    return lines + [""]
+
+
+def transfer_section(rows: list[Row]) -> list[str]:
+    part = [row for row in of_part(rows, "transfer") if "direction" in row]
+    if not part:
+        return []
+    body = []
+    for (direction, size), members in grouped(part, lambda r: (r["direction"], r["bytes"])).items():
+        rates = {row["path"]: size / row["ns"] for row in members}
+        ratio = f"{rates['server'] / rates['pinned']:.2f}" if {"server", "pinned"} <= rates.keys() else ""
+        body.append(
+            [
+                direction,
+                size,
+                *[f"{rates[p]:.2f}" if p in rates else "" for p in ("server", "pinned", "pageable")],
+                ratio,
+            ]
+        )
+    return ["## Transfers", "", "GB/s through the server, and by cudaMemcpy in one process.", ""] + table(
+        ["direction", "bytes", "server", "pinned", "pageable", "server / pinned"], body
+    )
+
+
+def peers_section(rows: list[Row]) -> list[str]:
+    part = of_part(rows, "peers")
+    if not part:
+        return []
+    lines = ["## Peers", ""]
+    body = []
+    for (suite, kind), members in sorted(
+        grouped(cases(rows, "permutation"), lambda c: (c.facts["suite"], c.facts["type"])).items()
+    ):
+        for peer in sorted({peer for case in members for peer in case.peers}):
+            both = [case for case in members if peer in case.peers]
+            factors = [case.peers[peer] / case.chosen["ns"] for case in both]
+            of_copy = statistics.median(case.limit_ns / case.peers[peer] for case in both)
+            body.append(
+                [
+                    suite,
+                    kind,
+                    peer,
+                    len(both),
+                    f"{of_copy:.2f}",
+                    f"{geometric_mean(factors):.2f}",
+                    f"{min(factors):.2f}",
+                    sum(f < 1 for f in factors),
+                ]
+            )
+    if body:
+        lines += ["Permutations: our speed over the peer's, in the same run.", ""]
+        lines += table(
+            [
+                "suite",
+                "type",
+                "peer",
+                "cases",
+                "peer of copy, median",
+                "ours / peer, geometric mean",
+                "least",
+                "slower",
+            ],
+            body,
+            3,
+        )
+    for peer, refused in grouped((row for row in part if "refused" in row), lambda row: row["peer"]).items():
+        lines.append(f"{peer}: {len(refused)} cases without a result, the first because of: {refused[0]['refused']}.")
+    for row in part:
+        if "skipped" in row:
+            lines.append(f"{row['peer']}: SKIPPED: {row['skipped']}.")
+        elif "version" in row:
+            lines.append(f"{row['peer']}: version {row['version']}.")
+    return lines + [""]
+
+
+def conformance_section(rows: list[Row]) -> list[str]:
+    lines: list[str] = []
+    kernels = [row for row in of_part(rows, "conformance") if "kernel" in row]
+    if kernels:
+        body = []
+        for kernel, members in grouped(kernels, lambda r: r["kernel"]).items():
+            body.append(
+                [
+                    kernel,
+                    sum(r["runs"] for r in members),
+                    sum(r["declined"] for r in members),
+                    f"{max(r['worst_error'] for r in members):.3g}",
+                ]
+            )
+        lines += ["## Conformance", ""] + table(["kernel", "runs", "declined", "worst error, of the bound"], body)
+    for part in ("conformance", "sanitizer"):
+        tests = [row for row in of_part(rows, part) if "outcome" in row]
+        for row in tests:
+            if row["outcome"] == "failed":
+                lines.append(f"FAILED: {row.get('tool', part)} {row['test']}: {row['detail']}")
+    return lines + [""] if lines else []
+
+
+def wrong_section(rows: list[Row]) -> list[str]:
+    wrong = list(wrong_results(rows))
+    if not wrong:
+        return []
+    body = [
+        [
+            row["part"],
+            row.get("suite", row.get("case")),
+            row.get("id", ""),
+            row["type"],
+            row["kernel"],
+            row["differing_bytes"],
+        ]
+        for row in wrong
+    ]
+    return ["## WRONG RESULTS", ""] + table(
+        ["part", "suite or case", "id", "type", "kernel", "bytes that differ"], body, 5
+    )
+
+
+def page(facts: dict[str, str], parts: list[Row], rows: list[Row], plots: Iterable[str]) -> str:
+    """`facts` head the page; `parts` say what became of each: part, outcome, note, seconds."""
+    lines = [f"# GPU benchmarks, {facts['date']}", ""]
+    lines += [f"- {name}: {value}" for name, value in facts.items() if name != "date"] + [""]
+    body = []
+    for part in parts:
+        done, left_out = counts(of_part(rows, part["part"]))
+        body.append([part["part"], part["outcome"], part["note"], done, left_out, f"{part['seconds']:.0f}"])
+    lines += table(["part", "outcome", "note", "cases", "left out for time", "s"], body, 3)
+    lines += wrong_section(rows) + conformance_section(rows) + model_section(rows) + permutation_section(rows)
+    lines += [f"![{name}]({name})" for name in plots] + [""]
+    lines += case_section(rows, "elementwise", "Element-wise", "a device copy that moves as many bytes")
+    lines += case_section(rows, "reduction", "Reduction", "reading the input alone")
+    lines += memory_section(rows) + transfer_section(rows) + peers_section(rows)
+    return "\n".join(lines).rstrip() + "\n"

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Runs the GPU benchmarks on the simulated node, with tiny problems: what they print there they print on a GPU.
+
+    smoke_test.py GPU_BENCH GPU_MODEL_FIT [GPU_TRANSFER_BENCH TENSORD] [--record FILE]
+
+Times mean nothing here and are not looked at. --record keeps the rows, for report_test.py.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from harness import raw, suites  # noqa: E402
+
+DATA = HERE.parent / "benchmarks" / "data"
+PERMUTATION_KERNELS = {
+    f"cuda.permute.{name}" for name in ("trivial", "tiled", "tiled_copy", "packed", "packed_split", "reference")
+}
+programs: list[str] = []
+recorded: list[dict] = []
+
+
+def rows_of(*command: str) -> list[dict]:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)} gave {done.returncode}: {done.stderr}")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    recorded.extend(rows)
+    return rows
+
+
+def bench(part: str, *options: str) -> list[dict]:
+    return rows_of(programs[0], part, f"--data={DATA}", "--tiny", *options)
+
+
+class GpuBenchTest(unittest.TestCase):
+    def check_kernels(self, part: str) -> list[dict]:
+        """Each case has one chosen kernel, the reference kernel and no wrong result."""
+        rows = bench(part)
+        done, left_out = raw.counts(rows)
+        self.assertGreater(done, 0)
+        self.assertEqual(left_out, 0)
+        cases = raw.cases(rows, part)
+        self.assertEqual(len(cases), done)
+        for case in cases:
+            with self.subTest(case=raw.case_key(case.facts)):
+                self.assertEqual(sum(run["chosen"] for run in case.runs.values()), 1)
+                self.assertTrue(any(name.endswith(".reference") for name in case.runs))
+                self.assertTrue(all(run["ns"] >= 1 for run in case.runs.values()))
+        self.assertEqual(list(raw.wrong_results(rows)), [])
+        return rows
+
+    def test_permutations_agree_by_every_kernel_in_every_suite(self) -> None:
+        rows = self.check_kernels("permutation")
+        ran = {row["kernel"] for row in rows if "ns" in row}
+        self.assertEqual(ran, PERMUTATION_KERNELS)
+        cases = raw.cases(rows, "permutation")
+        self.assertEqual({case.facts["suite"] for case in cases}, {case.suite for case in suites.permutations(DATA)})
+        self.assertEqual({case.facts["type"] for case in cases}, set(suites.TYPES))
+
+    def test_peers_meet_the_cases_in_the_same_order(self) -> None:
+        found = list(
+            dict.fromkeys(
+                (case.facts["suite"], case.facts["id"]) for case in raw.cases(bench("permutation"), "permutation")
+            )
+        )
+        order = [(case.suite, case.id) for case in suites.permutations(DATA)]
+        self.assertEqual(found, [case for case in order if case in set(found)])
+
+    def test_elementwise_kernels_agree(self) -> None:
+        self.check_kernels("elementwise")
+
+    def test_reduction_kernels_agree(self) -> None:
+        self.check_kernels("reduction")
+
+    def test_model_gives_what_the_cost_models_want(self) -> None:
+        rows = bench("model")
+        wanted = {row["paste"] for row in rows if "paste" in row}
+        self.assertEqual(
+            wanted,
+            {
+                "GpuModel::clock_ghz",
+                "GpuModel::launch_ns",
+                "GpuModel::copy_bytes_per_ns()",
+                "CycleParameters::base_latency",
+                "CycleParameters::departure",
+                "CycleParameters::shared_latency",
+            },
+        )
+
+    def test_memory_compares_sources(self) -> None:
+        rows = bench("memory")
+        for test in ("latency", "replay"):
+            self.assertEqual({row["source"] for row in rows if row.get("test") == test}, {"tensord pool", "cudaMalloc"})
+        self.assertIn("skipped", next(row for row in rows if row.get("source") == "cudaMallocAsync"))
+
+    def test_device_is_described(self) -> None:
+        (row,) = bench("device")
+        self.assertEqual(row["architecture"], "sm_90")
+
+    def test_nothing_starts_when_the_time_is_up(self) -> None:
+        rows = rows_of(programs[0], "reduction", f"--data={DATA}", "--tiny", "--seconds=0")
+        self.assertEqual(raw.cases(rows, "reduction"), [])
+        done, left_out = raw.counts(rows)
+        self.assertEqual(done, 0)
+        self.assertGreater(left_out, 0)
+
+    def test_an_unknown_part_is_refused(self) -> None:
+        self.assertEqual(subprocess.run([programs[0], "nothing"], capture_output=True).returncode, 1)
+
+    def test_a_fit_begins_with_the_planners_choices_and_loses_no_more(self) -> None:
+        rows = bench("device") + bench("permutation")
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+            file.flush()
+            before, after = rows_of(programs[1], file.name)
+        cases = raw.cases(rows, "permutation")
+        self.assertEqual(before["cases"], len(cases))
+        self.assertEqual(before["missed"], sum(case.chosen["ns"] > 1.05 * case.best["ns"] for case in cases))
+        self.assertGreaterEqual(after["lost"], 0)
+        self.assertLessEqual(after["lost"], before["lost"])
+        self.assertRegex(after["paste"], r"^\{[0-9.e+]+(, [0-9.e+]+){3}\}$")
+
+    def test_transfers_go_through_a_server(self) -> None:
+        if len(programs) < 4:
+            self.skipTest("built without a server or a client")
+        rows = rows_of(programs[2], f"--server={programs[3]}", "--device=cpu:0", "--tiny")
+        paths = {(row["direction"], row["path"]) for row in rows if "direction" in row}
+        self.assertEqual(
+            paths, {(way, path) for way in ("upload", "download") for path in ("server", "pinned", "pageable")}
+        )
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    record = None
+    if "--record" in arguments:
+        at = arguments.index("--record")
+        record = arguments[at + 1]
+        del arguments[at : at + 2]
+    programs.extend(arguments)
+    ok = unittest.main(argv=[sys.argv[0]], exit=False, verbosity=1).result.wasSuccessful()
+    if record:
+        pathlib.Path(record).write_text("".join(json.dumps(row) + "\n" for row in recorded))
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
