@@ -23,7 +23,8 @@ constexpr absl::Duration kNap = absl::Microseconds(20);
 DeviceWorker::DeviceWorker(std::unique_ptr<core::Stream> stream,
                            CreateStream create_stream, int64_t queue_limit)
     : create_stream_(std::move(create_stream)), queue_limit_(queue_limit) {
-  idle_streams_.push_back(std::move(stream));
+  streams_.push_back(std::make_unique<SharedStream>());
+  streams_.back()->stream = std::move(stream);
   launcher_ = std::thread([this] { Launch(); });
   completer_ = std::thread([this] { Complete(); });
 }
@@ -86,18 +87,13 @@ void DeviceWorker::CountBusy(int change) {
   if (busy_count_ == 0) statistics_.busy += absl::Now() - busy_since_;
 }
 
-bool DeviceWorker::CanLaunch(const Client& client) const {
-  return std::ssize(client.launched) < kLaunchAhead &&
-         (client.stream != nullptr || !idle_streams_.empty() ||
-          stream_count_ < kMaxStreams);
-}
-
 void DeviceWorker::Launch() {
   absl::MutexLock lock(&mutex_);
   while (true) {
-    const auto turn = std::find_if(
-        turns_.begin(), turns_.end(),
-        [this](uint64_t id) { return CanLaunch(clients_.at(id)); });
+    const auto turn =
+        std::find_if(turns_.begin(), turns_.end(), [this](uint64_t id) {
+          return std::ssize(clients_.at(id).launched) < kLaunchAhead;
+        });
     if (turn != turns_.end()) {
       const uint64_t id = *turn;
       turns_.erase(turn);
@@ -113,13 +109,19 @@ void DeviceWorker::Launch() {
 
 absl::Status DeviceWorker::ProvideStream(Client& client) {
   if (client.stream != nullptr) return absl::OkStatus();
-  if (!idle_streams_.empty()) {
-    client.stream = std::move(idle_streams_.back());
-    idle_streams_.pop_back();
-    return absl::OkStatus();
+  const auto least = std::min_element(
+      streams_.begin(), streams_.end(), [](const auto& x, const auto& y) {
+        return x->client_count < y->client_count;
+      });
+  if ((*least)->client_count == 0 || std::ssize(streams_) == kMaxStreams) {
+    client.stream = least->get();
+  } else {
+    auto added = std::make_unique<SharedStream>();
+    TENSORD_ASSIGN_OR_RETURN(added->stream, create_stream_());
+    client.stream = added.get();
+    streams_.push_back(std::move(added));
   }
-  TENSORD_ASSIGN_OR_RETURN(client.stream, create_stream_());
-  ++stream_count_;
+  ++client.stream->client_count;
   return absl::OkStatus();
 }
 
@@ -130,6 +132,8 @@ void DeviceWorker::LaunchNext(uint64_t id, Client& client) {
   ++statistics_.executed_count;
   client.is_launching = true;
   CountBusy(+1);
+  const std::optional<uint64_t> oldest = OldestLaunched();
+  const uint64_t next = next_number_;
   Launched launched{.job = job,
                     .number = 0,
                     .status = ProvideStream(client),
@@ -137,16 +141,21 @@ void DeviceWorker::LaunchNext(uint64_t id, Client& client) {
                     .begun = absl::Now()};
   mutex_.Unlock();
   if (client.stream != nullptr) {
-    launched.status = job->Launch(*client.stream);
+    core::Stream& stream = *client.stream->stream;
+    launched.status = job->Launch(stream);
     // Also after a failure: what was queued before it may use the same memory.
-    absl::StatusOr<std::unique_ptr<core::Event>> end = client.stream->Record();
-    launched.status.Update(end.status());
-    if (end.ok()) launched.end = *std::move(end);
+    absl::StatusOr<std::unique_ptr<core::Event>> end = stream.Record();
+    if (end.ok()) {
+      launched.end = *std::move(end);
+    } else {
+      launched.status.Update(end.status());
+      stream.Synchronize().IgnoreError();
+    }
   }
   mutex_.Lock();
   client.is_launching = false;
   if (absl::IsResourceExhausted(launched.status) && job->CanLaunchAgain() &&
-      Stall(id, client, job)) {
+      Stall(id, client, job, oldest, next)) {
     CountBusy(-1);
     --statistics_.executed_count;
     return;
@@ -164,14 +173,18 @@ void DeviceWorker::LaunchNext(uint64_t id, Client& client) {
   }
 }
 
-bool DeviceWorker::Stall(uint64_t id, Client& client, Job* job) {
-  if (!client.lacks_memory_until) client.lacks_memory_until = next_number_;
-  const std::optional<uint64_t> oldest = OldestLaunched();
+bool DeviceWorker::Stall(uint64_t id, Client& client, Job* job,
+                         std::optional<uint64_t> oldest, uint64_t next) {
+  if (!client.lacks_memory_until) client.lacks_memory_until = next;
   if (!oldest || *oldest >= *client.lacks_memory_until) return false;
   client.queued.push_front(job);
   ++statistics_.queued_count;
-  client.is_stalled = true;
-  stalled_.push_back(id);
+  if (OldestLaunched() == oldest) {
+    client.is_stalled = true;
+    stalled_.push_back(id);
+  } else {  // Some have ended meanwhile.
+    turns_.push_back(id);
+  }
   return true;
 }
 
@@ -258,9 +271,7 @@ void DeviceWorker::ReleaseIfIdle(uint64_t id, Client& client) {
       client.is_launching) {
     return;
   }
-  if (client.stream != nullptr) {
-    idle_streams_.push_back(std::move(client.stream));
-  }
+  if (client.stream != nullptr) --client.stream->client_count;
   clients_.erase(id);
 }
 

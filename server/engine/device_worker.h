@@ -22,8 +22,9 @@ namespace tensord::server {
 /// Runs jobs of many clients on one device.
 ///
 /// One thread launches jobs: those of a client in the order in which they were
-/// added, on a stream that is the client's as long as it has any. Clients take
-/// turns, a job each, so that a long queue of one does not hold up others.
+/// added, on a stream that the client keeps as long as it has any, and shares
+/// when there are many clients. Clients take turns, a job each, so that a long
+/// queue of one does not hold up others.
 /// Launching runs ahead of the device, by a bounded number of jobs a client. A
 /// second thread completes jobs when the device is done with them, those of a
 /// client in order. Where work is done as soon as it is launched, as on the
@@ -94,12 +95,17 @@ class DeviceWorker {
     absl::Time begun;
     bool is_completing = false;
   };
+  /// A stream and how many clients use it.
+  struct SharedStream {
+    std::unique_ptr<core::Stream> stream;
+    int client_count = 0;
+  };
   struct Client {
     std::deque<Job*> queued;
     std::deque<Launched> launched;
-    std::unique_ptr<core::Stream> stream;  // null while there is no need of one
-    bool is_launching = false;             // its stream is in use
-    bool is_stalled = false;               // waits for memory; has no turn
+    SharedStream* stream = nullptr;  // null while there is no need of one
+    bool is_launching = false;       // its stream is in use
+    bool is_stalled = false;         // waits for memory; has no turn
     // The first job in `queued` lacked memory: it fails when those numbered
     // below have ended and memory still lacks.
     std::optional<uint64_t> lacks_memory_until;
@@ -109,14 +115,16 @@ class DeviceWorker {
 
   void Launch();
   void Complete();
-  bool CanLaunch(const Client& client) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  /// Gives the client a stream unless it has one.
+  /// Gives the client a stream unless it has one: one that nobody uses, a new
+  /// one, or the one that fewest use.
   absl::Status ProvideStream(Client& client)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LaunchNext(uint64_t id, Client& client)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// Puts a job that lacks memory back; false when it is to fail.
-  bool Stall(uint64_t id, Client& client, Job* job)
+  /// Puts a job back that lacked memory when the jobs from `oldest` to before
+  /// `next` were under way; false when it is to fail.
+  bool Stall(uint64_t id, Client& client, Job* job,
+             std::optional<uint64_t> oldest, uint64_t next)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Those that wait for memory may try again.
   void EndStalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -139,9 +147,7 @@ class DeviceWorker {
   // Clients with queued jobs that are not stalled, the next one in front.
   std::deque<uint64_t> turns_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> stalled_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<core::Stream>> idle_streams_
-      ABSL_GUARDED_BY(mutex_);
-  int stream_count_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::vector<std::unique_ptr<SharedStream>> streams_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t for_completer_ ABSL_GUARDED_BY(mutex_) = 0;  // launched jobs
   int busy_count_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -14,6 +14,32 @@ namespace {
 
 constexpr int kMaxPageSize = 1000;
 
+/// Allocates a tensor's memory on a device's thread.
+struct Allocating {
+  server::StoredTensor& tensor;
+
+  absl::Status Launch(core::Stream&) const { return tensor.Allocate(); }
+  bool CanLaunchAgain() const { return true; }
+};
+
+/// Copies a tensor to another, perhaps on another device, in its turn on the
+/// source's.
+struct Copying {
+  std::shared_ptr<const server::StoredTensor> from;
+  server::Device& from_device;
+  server::StoredTensor& to;
+  server::Device& to_device;
+  bool has_queued = false;
+
+  absl::Status Launch(core::Stream& stream) {
+    TENSORD_RETURN_IF_ERROR(from->CheckReady());
+    TENSORD_RETURN_IF_ERROR(to.Allocate());
+    has_queued = true;
+    return server::CopyContents(from, from_device, to, to_device, stream);
+  }
+  bool CanLaunchAgain() const { return !has_queued; }
+};
+
 }  // namespace
 
 void TensorService::ServeOn(LoopGroup& loops) {
@@ -72,7 +98,7 @@ Task<absl::StatusOr<v1::CreateTensorResponse>> TensorService::Create(
   if (core::IsDense(created.desc().layout)) {
     allocated = created.Allocate();
   } else {  // Zeroes its memory: too slow for a Loop.
-    auto allocate = [&created](core::Stream&) { return created.Allocate(); };
+    Allocating allocate{created};
     allocated = co_await OnDevice(call, (*session)->device().worker(),
                                   (*session)->number(), allocate);
   }
@@ -194,40 +220,27 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::CopyAcross(
   if (!added.ok()) co_return added.status();
   server::StoredTensor& copy = **added;
 
+  // An upload to all others: operations of the target's session, which are on
+  // another stream, have to stay away from it.
+  absl::Status status = copy.BeginUpload(0);
+  if (!status.ok()) {
+    (*target)->Remove(copy);
+    co_return status;
+  }
   // It takes its turn among the operations of the source's session.
-  using WriteResult = server::StoredTensor::WriteResult;
   absl::ReleasableMutexLock order(&source.session->order());
-  absl::Status status = source.tensor->BeginRead();
+  status = source.tensor->BeginRead();
   if (!status.ok()) {
     order.Release();
   } else {
-    // Nobody else has seen the copy: announcing a write cannot fail.
-    const absl::Status announced = copy.BeginWrite();
-    auto result = WriteResult::kUntouched;
-    auto run = [&](core::Stream& stream) -> absl::Status {
-      TENSORD_RETURN_IF_ERROR(source.tensor->CheckReady());
-      TENSORD_RETURN_IF_ERROR(copy.Allocate());
-      copy.StartWrite();
-      result = WriteResult::kFailed;
-      return server::CopyContents(source.tensor, source.session->device(), copy,
-                                  (*target)->device(), stream);
-    };
-    if (announced.ok()) {
-      status = co_await OnDevice(call, source.session->device().worker(),
-                                 source.session->number(), run, &order);
-      // Not before it is done: operations of the target's session are on
-      // another stream.
-      if (status.ok()) {
-        copy.Written();
-        result = WriteResult::kDone;
-      }
-      copy.EndWrite(result);
-    } else {
-      order.Release();
-      status = announced;
-    }
+    Copying copying{source.tensor, source.session->device(), copy,
+                    (*target)->device()};
+    status = co_await OnDevice(call, source.session->device().worker(),
+                               source.session->number(), copying, &order);
     source.tensor->EndRead();
   }
+  if (status.ok()) copy.Commit(copy.desc().span_bytes());
+  copy.EndUpload();
   context_.statistics.CountOperation("copy", NameOf(status.code()));
   if (!status.ok()) {
     (*target)->Remove(copy);

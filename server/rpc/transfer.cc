@@ -122,7 +122,7 @@ Task<absl::Status> TensorService::Download(Call& call,
   if (!found.ok()) co_return found.status();
   const server::SessionUse use(found->session);
   server::StoredTensor& tensor = *found->tensor;
-  if (tensor.in_use()) {
+  if (tensor.awaits_write()) {
     const absl::Status waited = co_await AwaitQueued(call, *found->session);
     if (!waited.ok()) co_return waited;
   }

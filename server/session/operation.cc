@@ -93,6 +93,13 @@ core::PlanKey KeyOf(const Session& session, const OperationRequest& request,
           .selection = request.selection};
 }
 
+/// False when a factor of 0 spares an input that the problem counts.
+bool ReadsAll(const OperationRequest& request) {
+  const InputsRead reads = WhichInputs(request);
+  if (request.kind != OperationKind::kElementwise) return reads.a;
+  return reads.a && reads.c && (reads.b || !request.b);
+}
+
 /// Writes `data` of `tensor` to `to`. Bytes of bool elements other than 0
 /// become 1: kernels read bool.
 void CopyElements(const InlineTensor& tensor, std::byte* to) {
@@ -182,8 +189,9 @@ absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
   // From here on the destructor takes back what was announced.
   std::unique_ptr<Operation> operation(new Operation(engine, session));
   operation->plan_ = std::move(lookup.plan);
+  // With a factor of 0 kernels have less to do than the plan is kept for.
   if (operation->plan_->selection != key.selection &&
-      !operation->plan_->kernel_name().empty()) {
+      !operation->plan_->kernel_name().empty() && ReadsAll(request)) {
     operation->to_measure_ = std::move(key);
   }
   operation->report_ = {operation->plan_->kernel_name(), lookup.hit,
@@ -255,10 +263,17 @@ absl::Status Operation::Measure(core::Stream& stream) {
   TENSORD_ASSIGN_OR_RETURN(
       const core::Buffer d,
       core::Buffer::Allocate(memory, d_->desc().span_bytes()));
-  TENSORD_ASSIGN_OR_RETURN(
-      core::PlanCache::Lookup lookup,
-      engine_.MeasuredPlanFor(session_->device(), *to_measure_,
-                              Operands(d.data()), memory, stream));
+  const absl::Status sent = QueueInlineInputs(stream);
+  auto measured =
+      sent.ok() ? engine_.MeasuredPlanFor(session_->device(), *to_measure_,
+                                          Operands(d.data()), memory, stream)
+                : sent;
+  if (!measured.ok()) {
+    // It may be launched again, or never: nothing of it stays under way.
+    stream.Synchronize().IgnoreError();
+    return measured.status();
+  }
+  core::PlanCache::Lookup& lookup = *measured;
   to_measure_.reset();
   plan_ = std::move(lookup.plan);
   report_ = {plan_->kernel_name(), lookup.hit, plan_->workspace_bytes};
@@ -311,9 +326,10 @@ absl::Status Operation::Launch(core::Stream& stream) {
         }
       },
       desc_, operands));
-  TENSORD_RETURN_IF_ERROR(QueueInlineInputs(stream));
   TENSORD_RETURN_IF_ERROR(Measure(stream));
   TENSORD_RETURN_IF_ERROR(Allocate());
+  has_queued_ = true;
+  TENSORD_RETURN_IF_ERROR(QueueInlineInputs(stream));
   d_->StartWrite();
   result_ = StoredTensor::WriteResult::kFailed;
   TENSORD_RETURN_IF_ERROR(core::Execute(*plan_, operands, scratch_, stream));

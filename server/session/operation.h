@@ -60,11 +60,8 @@ class Operation {
   ///         INTERNAL. Complete() is due all the same.
   absl::Status Launch(core::Stream& stream);
 
-  /// True while nothing has been written: Launch() that failed may be called
-  /// again.
-  bool CanLaunchAgain() const {
-    return result_ == StoredTensor::WriteResult::kUntouched;
-  }
+  /// True while nothing is under way: Launch() that failed may be called again.
+  bool CanLaunchAgain() const { return !has_queued_; }
 
   /// Ends the operation. `status` is what Launch() returned or, if that was OK,
   /// what the device's work ended with; nothing is under way any more. The
@@ -116,6 +113,7 @@ class Operation {
   core::Buffer scratch_;
   std::vector<InlineInput> inline_inputs_;
   core::Buffer inline_result_;  // staging memory; empty where d is the host's
+  bool has_queued_ = false;
   bool d_announced_ = false;
   bool d_is_new_ = false;
   bool output_is_inline_ = false;

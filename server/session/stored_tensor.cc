@@ -117,7 +117,15 @@ void StoredTensor::EndWrite(WriteResult result) {
   absl::MutexLock lock(&mutex_);
   --writes_;
   if (result != WriteResult::kUntouched) --launched_writes_;
-  if (result == WriteResult::kFailed) contents_ = TensorState::kInvalid;
+  // What was launched behind it has written, or fails, too.
+  if (result == WriteResult::kFailed && launched_writes_ == 0) {
+    contents_ = TensorState::kInvalid;
+  }
+}
+
+bool StoredTensor::awaits_write() const {
+  absl::MutexLock lock(&mutex_);
+  return writes_ > 0;
 }
 
 bool StoredTensor::in_use() const {

@@ -82,11 +82,13 @@ class StoredTensor {
   enum class WriteResult {
     kUntouched,  // StartWrite() was not called
     kDone,
-    kFailed,  // the contents are undefined, also after Written()
+    kFailed,  // the contents are undefined, unless a later write is launched
   };
   /// Ends a write that was announced.
   void EndWrite(WriteResult result);
 
+  /// True when an operation has announced a write.
+  bool awaits_write() const;
   /// True when an operation has announced a read or a write.
   bool in_use() const;
 

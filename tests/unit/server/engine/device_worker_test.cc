@@ -149,6 +149,7 @@ TEST_F(DeviceWorkerTest, BusyTimeCountsWhatIsUnderWay) {
 struct Work {
   absl::Notification end;
   absl::Status status;
+  bool has_event = true;
 };
 
 class WorkEnd final : public core::Event {
@@ -178,9 +179,13 @@ class WorkStream final : public core::Stream {
   }
   absl::StatusOr<std::unique_ptr<core::Event>> Record() override {
     if (last == nullptr) return nullptr;
+    if (!last->has_event) return absl::InternalError("no event");
     return std::make_unique<WorkEnd>(last);
   }
-  absl::Status Synchronize() override { return absl::OkStatus(); }
+  absl::Status Synchronize() override {
+    if (last != nullptr) last->end.WaitForNotification();
+    return absl::OkStatus();
+  }
 
   std::shared_ptr<Work> last;
 };
@@ -194,6 +199,7 @@ class WorkJob final : public DeviceWorker::Job {
   absl::Status Launch(core::Stream& stream) override {
     if (lacks_memory) {
       trace_.Add("no memory for " + name_);
+      if (at_lack) at_lack();
       return absl::ResourceExhaustedError("no memory");
     }
     trace_.Add("launch " + name_);
@@ -211,7 +217,7 @@ class WorkJob final : public DeviceWorker::Job {
 
   const std::shared_ptr<Work> work = std::make_shared<Work>();
   std::atomic<bool> lacks_memory = false;
-  std::function<void()> at_end;
+  std::function<void()> at_end, at_lack;
 
  private:
   const std::string name_;
@@ -231,6 +237,17 @@ class DeviceAheadTest : public ::testing::Test {
     return *jobs_.back();
   }
   void End(WorkJob& job) { job.work->end.Notify(); }
+  /// Client 1's job "1", launched, and behind it client 2's "2", which finds no
+  /// memory.
+  std::pair<WorkJob*, WorkJob*> AddOneThatLacksMemory() {
+    WorkJob& first = Add(1, "1");
+    trace_.Await(1);
+    WorkJob& second = New("2");
+    second.lacks_memory = true;
+    EXPECT_TRUE(worker_->Add(2, &second).ok());
+    trace_.Await(2);
+    return {&first, &second};
+  }
 
   Trace trace_;
   std::vector<std::unique_ptr<WorkJob>> jobs_;
@@ -286,6 +303,28 @@ TEST_F(DeviceAheadTest, ErrorOfTheWorkReachesItsJob) {
   EXPECT_THAT(trace_.Await(2), ElementsAre("launch 1", "lost: 1"));
 }
 
+TEST_F(DeviceAheadTest, WorkWithoutAnEventIsWaitedFor) {
+  WorkJob& job = New("1");
+  job.work->has_event = false;
+  ASSERT_TRUE(worker_->Add(1, &job).ok());
+  trace_.Await(1);
+  absl::SleepFor(absl::Milliseconds(2));
+  EXPECT_THAT(trace_.entries(), ElementsAre("launch 1"));
+  End(job);
+  EXPECT_THAT(trace_.Await(2), ElementsAre("launch 1", "no event: 1"));
+}
+
+TEST_F(DeviceAheadTest, ManyClientsShareStreams) {
+  std::vector<WorkJob*> jobs;
+  for (uint64_t client = 1; client <= 50; ++client) {
+    jobs.push_back(&Add(client, "x"));
+  }
+  EXPECT_EQ(trace_.Await(50).size(), 50u);  // none of them has ended
+  for (WorkJob* const job : jobs) End(*job);
+  worker_.reset();
+  EXPECT_EQ(trace_.entries().size(), 100u);
+}
+
 TEST_F(DeviceAheadTest, JobWithoutAStreamFails) {
   has_more_streams_ = false;
   WorkJob& first = Add(1, "1");
@@ -296,18 +335,13 @@ TEST_F(DeviceAheadTest, JobWithoutAStreamFails) {
 }
 
 TEST_F(DeviceAheadTest, MemoryThatComesBackIsAskedForAgain) {
-  WorkJob& first = Add(1, "1");
-  trace_.Await(1);
-  WorkJob& second = New("2");
-  second.lacks_memory = true;
-  first.at_end = [&] { second.lacks_memory = false; };
-  ASSERT_TRUE(worker_->Add(2, &second).ok());
-  trace_.Await(2);
+  const auto [first, second] = AddOneThatLacksMemory();
+  first->at_end = [job = second] { job->lacks_memory = false; };
   WorkJob& third = Add(3, "3");  // is not held up
   End(third);
   trace_.Await(4);
-  End(first);
-  End(second);
+  End(*first);
+  End(*second);
   worker_.reset();
   const std::vector<std::string> trace = trace_.entries();
   EXPECT_THAT(std::vector(trace.begin(), trace.begin() + 2),
@@ -316,16 +350,30 @@ TEST_F(DeviceAheadTest, MemoryThatComesBackIsAskedForAgain) {
   EXPECT_EQ(std::count(trace.begin(), trace.end(), "launch 2"), 1);
 }
 
-TEST_F(DeviceAheadTest, MemoryThatDoesNotComeBackIsWaitedForOnce) {
+// It comes back between the attempt and the look at what is under way.
+TEST_F(DeviceAheadTest, MemoryThatComesBackMeanwhileIsAskedForAgain) {
   WorkJob& first = Add(1, "1");
   trace_.Await(1);
   WorkJob& second = New("2");
   second.lacks_memory = true;
+  second.at_lack = [&] {
+    End(first);
+    trace_.Await(3);
+    absl::SleepFor(absl::Milliseconds(20));
+    second.lacks_memory = false;
+  };
   ASSERT_TRUE(worker_->Add(2, &second).ok());
-  trace_.Await(2);
+  trace_.Await(4);
+  End(second);
+  EXPECT_THAT(trace_.Await(5), ElementsAre("launch 1", "no memory for 2",
+                                           "end 1", "launch 2", "end 2"));
+}
+
+TEST_F(DeviceAheadTest, MemoryThatDoesNotComeBackIsWaitedForOnce) {
+  const auto [first, second] = AddOneThatLacksMemory();
   Add(1, "later");  // is not waited for
   trace_.Await(3);
-  End(first);
+  End(*first);
   EXPECT_THAT(trace_.Await(6),
               ElementsAre("launch 1", "no memory for 2", "launch later",
                           "end 1", "no memory for 2", "no memory: 2"));
@@ -334,15 +382,9 @@ TEST_F(DeviceAheadTest, MemoryThatDoesNotComeBackIsWaitedForOnce) {
 }
 
 TEST_F(DeviceAheadTest, JobThatWaitsForMemoryCanBeRemoved) {
-  WorkJob& first = Add(1, "1");
-  trace_.Await(1);
-  WorkJob& second = New("2");
-  second.lacks_memory = true;
-  ASSERT_TRUE(worker_->Add(2, &second).ok());
-  trace_.Await(2);
-  const auto removed = [&] { return worker_->Remove(2, &second); };
-  while (!removed()) absl::SleepFor(absl::Milliseconds(1));
-  End(first);
+  const auto [first, second] = AddOneThatLacksMemory();
+  while (!worker_->Remove(2, second)) absl::SleepFor(absl::Milliseconds(1));
+  End(*first);
   worker_.reset();
   EXPECT_THAT(trace_.entries(),
               ElementsAre("launch 1", "no memory for 2", "end 1"));

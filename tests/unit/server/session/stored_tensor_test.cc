@@ -109,6 +109,18 @@ TEST(StoredTensorTest, WritesAreLaunchedAheadOfTheirEnds) {
   EXPECT_EQ(tensor->state(), TensorState::kInvalid);
 }
 
+TEST(StoredTensorTest, FailureDoesNotTouchWhatALaterWriteLeft) {
+  const auto tensor = NewTensor();
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(tensor->BeginWrite().ok());
+  tensor->StartWrite();  // The launch of the first fails,
+  tensor->StartWrite();  // and that of the second does not.
+  tensor->Written();
+  tensor->EndWrite(WriteResult::kFailed);
+  EXPECT_TRUE(tensor->CheckReady().ok());
+  tensor->EndWrite(WriteResult::kDone);
+  EXPECT_EQ(tensor->state(), TensorState::kReady);
+}
+
 TEST(StoredTensorTest, WriteThatFailsOnTheDeviceLeavesItInvalid) {
   const auto tensor = NewTensor();
   ASSERT_TRUE(tensor->BeginWrite().ok());
