@@ -146,18 +146,28 @@ TEST_F(DeviceWorkerTest, BusyTimeCountsWhatIsUnderWay) {
 }
 
 /// Work of a device that ends when the test says so.
-struct Work {
-  absl::Notification end;
+class Work {
+ public:
+  void End() {
+    has_ended_.store(true);
+    has_ended_.notify_all();
+  }
+  bool HasEnded() const { return has_ended_.load(); }
+  void AwaitEnd() const { has_ended_.wait(false); }
+
   absl::Status status;
   bool has_event = true;
+
+ private:
+  std::atomic<bool> has_ended_ = false;
 };
 
 class WorkEnd final : public core::Event {
  public:
   explicit WorkEnd(std::shared_ptr<Work> work) : work_(std::move(work)) {}
-  bool IsReached() override { return work_->end.HasBeenNotified(); }
+  bool IsReached() override { return work_->HasEnded(); }
   absl::Status Wait() override {
-    work_->end.WaitForNotification();
+    work_->AwaitEnd();
     return work_->status;
   }
 
@@ -183,7 +193,7 @@ class WorkStream final : public core::Stream {
     return std::make_unique<WorkEnd>(last);
   }
   absl::Status Synchronize() override {
-    if (last != nullptr) last->end.WaitForNotification();
+    if (last != nullptr) last->AwaitEnd();
     return absl::OkStatus();
   }
 
@@ -236,7 +246,7 @@ class DeviceAheadTest : public ::testing::Test {
     jobs_.push_back(std::make_unique<WorkJob>(name, trace_));
     return *jobs_.back();
   }
-  void End(WorkJob& job) { job.work->end.Notify(); }
+  void End(WorkJob& job) { job.work->End(); }
   /// Client 1's job "1", launched, and behind it client 2's "2", which finds no
   /// memory.
   std::pair<WorkJob*, WorkJob*> AddOneThatLacksMemory() {
