@@ -10,6 +10,17 @@ namespace {
 
 using simt::CallKind;
 
+std::string NameOfKind(const ::testing::TestParamInfo<CallKind>& info) {
+  switch (info.param) {
+    case CallKind::kDeviceAllocation: return "Allocation";
+    case CallKind::kHostAllocation: return "HostAllocation";
+    case CallKind::kCopy: return "Copy";
+    case CallKind::kLaunch: return "Launch";
+    case CallKind::kSynchronization: return "Synchronization";
+  }
+  return "";
+}
+
 class CudaRpcTest : public RpcConformance {
  protected:
   /// Has the next allocation of a pool fail: it asks for three sizes, and once
@@ -127,6 +138,71 @@ TEST_F(CudaRpcTest, FailedLaunchIsInternalAndTheNextOneWorks) {
   EXPECT_THAT(Permute(Permutation(a)), IsOk());
 }
 
+/// The n-th call of a kind fails, and costs one request alone.
+class NthFailureTest : public RpcConformance,
+                       public ::testing::WithParamInterface<CallKind> {
+ protected:
+  int64_t used_bytes() {
+    int64_t bytes = 0;
+    for (const auto& device : server_.engine().devices()) {
+      bytes += device->memory_statistics().used_bytes;
+    }
+    return bytes;
+  }
+};
+
+TEST_P(NthFailureTest, LeavesNothingBehind) {
+  const cudaError_t error = GetParam() == CallKind::kDeviceAllocation ||
+                                    GetParam() == CallKind::kHostAllocation
+                                ? cudaErrorMemoryAllocation
+                                : cudaErrorInvalidValue;
+  const int64_t before = used_bytes();
+  v1::OpenSessionRequest elsewhere;
+  elsewhere.set_device("cuda:1");
+  for (int n = 1; n <= 12; ++n) {
+    SCOPED_TRACE(n);
+    v1::OpenSessionResponse opened, target;
+    ASSERT_THAT(Open({}, &opened), IsOk());
+    ASSERT_THAT(Open(elsewhere, &target), IsOk());
+    session_ = opened.session().name();
+    const std::string a = Filled({40, 50});
+    const std::vector<float> values = Values(a);
+    simt::FailCall(GetParam(), n, error);
+    // Many at a time, so that others are under way when one fails.
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 3; ++i) {
+          Permute(Permutation(a));
+          v1::CopyTensorRequest copy;
+          copy.set_source(a);
+          copy.set_session(target.session().name());
+          v1::CopyTensorResponse copied;
+          Unary(&v1::TensorService::Stub::CopyTensor, *tensors_, copy, &copied);
+          v1::DownloadTensorRequest download;
+          download.set_tensor(a);
+          std::string data;
+          Download(download, &data);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    simt::ForgetFailures();
+    EXPECT_THAT(Permute(Permutation(a)), IsOk());
+    EXPECT_EQ(Values(a), values);
+    EXPECT_THAT(Close(opened.session().name()), IsOk());
+    EXPECT_THAT(Close(target.session().name()), IsOk());
+    EXPECT_EQ(used_bytes(), before);
+  }
+  EXPECT_TRUE(server_.engine().health().ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, NthFailureTest,
+                         ::testing::Values(CallKind::kDeviceAllocation,
+                                           CallKind::kHostAllocation,
+                                           CallKind::kCopy, CallKind::kLaunch),
+                         NameOfKind);
+
 /// Each call that a request makes may be the one with which the device is lost.
 class LostDeviceTest : public RpcConformance,
                        public ::testing::WithParamInterface<CallKind> {
@@ -175,19 +251,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, LostDeviceTest,
                          ::testing::Values(CallKind::kDeviceAllocation,
                                            CallKind::kCopy, CallKind::kLaunch,
                                            CallKind::kSynchronization),
-                         [](const auto& info) {
-                           switch (info.param) {
-                             case CallKind::kDeviceAllocation:
-                               return "Allocation";
-                             case CallKind::kHostAllocation:
-                               return "HostAllocation";
-                             case CallKind::kCopy: return "Copy";
-                             case CallKind::kLaunch: return "Launch";
-                             case CallKind::kSynchronization:
-                               return "Synchronization";
-                           }
-                           return "";
-                         });
+                         NameOfKind);
 
 }  // namespace
 }  // namespace tensord

@@ -63,6 +63,8 @@ enum class CallKind {
 /// queued there is dropped. Such an error of a copy or launch comes, as from a
 /// device, when the work would have been done, and its call returns success.
 void FailCall(CallKind kind, int64_t n, cudaError_t error);
+/// Takes back every FailCall() that has not come up yet.
+void ForgetFailures();
 
 /// Calls that passed their checks, and what they moved, since ResetNode().
 struct CallCounts {

@@ -17,6 +17,7 @@ class Faults {
   void Reset();
 
   void FailCall(CallKind kind, int64_t n, cudaError_t error);
+  void ForgetFailures() { faults_.clear(); }
 
   /// Counts a call; returns how it is to fail, or cudaSuccess.
   cudaError_t Count(CallKind kind);

@@ -93,6 +93,13 @@ void FailCall(CallKind kind, int64_t n, cudaError_t error) {
   node.faults.FailCall(kind, n, error);
 }
 
+void ForgetFailures() {
+  const tsan::Ignore ignore;
+  Node& node = TheNode();
+  const std::lock_guard lock(node.lock);
+  node.faults.ForgetFailures();
+}
+
 CallCounts CountCalls() {
   const tsan::Ignore ignore;
   Node& node = TheNode();
