@@ -28,9 +28,14 @@ absl::StatusOr<void*> PoolResource::Allocate(int64_t bytes) {
   const int64_t alignment =
       IsLarge(bytes) ? options_.large_alignment : kBufferAlignment;
   const int64_t rounded = RoundUp(bytes, kBufferAlignment);
-  absl::MutexLock lock(&mutex_);
-  Arena& arena = ArenaOf(bytes);
-  if (void* const pointer = arena.TakeFit(rounded, alignment)) return pointer;
+  const auto take_fit = [&]() -> void* {
+    absl::MutexLock lock(&mutex_);
+    return ArenaOf(bytes).TakeFit(rounded, alignment);
+  };
+  if (void* const pointer = take_fit()) return pointer;
+  absl::MutexLock growing(&growth_mutex_);
+  // Whoever grew it before may have left enough.
+  if (void* const pointer = take_fit()) return pointer;
   // A slab to grow by; else one of whole huge pages; else just what is needed,
   // if need be in place of slabs that nobody uses.
   const int64_t growth =
@@ -49,13 +54,17 @@ absl::StatusOr<void*> PoolResource::Allocate(int64_t bytes) {
       if (slab.ok()) break;
     }
     if (slab.ok()) break;
+    // Given back meanwhile.
+    if (void* const pointer = take_fit()) return pointer;
   }
+  absl::MutexLock lock(&mutex_);
   if (!slab.ok()) {
     return Error(slab.status().code(), ReasonOf(slab.status()),
                  absl::StrCat(slab.status().message(), "; the pool holds ",
                               large_.free_bytes() + small_.free_bytes(),
                               " more free bytes, in pieces too small"));
   }
+  Arena& arena = ArenaOf(bytes);
   const auto start = static_cast<Address>(*slab);
   arena.slabs.emplace(start, Slab{slab_bytes, 0});
   arena.AddFree(start, slab_bytes);
@@ -127,14 +136,15 @@ PoolResource::Arena::SlabOf(Address address) {
   return std::prev(slabs.upper_bound(address));
 }
 
-void PoolResource::Arena::ReleaseUnused(MemoryResource& upstream) {
+void PoolResource::Arena::TakeUnused(
+    std::vector<std::pair<Address, int64_t>>& unused) {
   for (auto slab = slabs.begin(); slab != slabs.end();) {
     if (slab->second.used_bytes > 0) {
       ++slab;
       continue;
     }
     RemoveFree(free.find(slab->first));
-    upstream.Deallocate(slab->first, slab->second.bytes);
+    unused.emplace_back(slab->first, slab->second.bytes);
     slab = slabs.erase(slab);
   }
 }
@@ -146,12 +156,17 @@ int64_t PoolResource::Arena::free_bytes() const {
 }
 
 void PoolResource::ReleaseUnused() {
-  large_.ReleaseUnused(upstream_);
-  small_.ReleaseUnused(upstream_);
+  std::vector<std::pair<Address, int64_t>> unused;
+  {
+    absl::MutexLock lock(&mutex_);
+    large_.TakeUnused(unused);
+    small_.TakeUnused(unused);
+  }
+  for (const auto& [slab, bytes] : unused) upstream_.Deallocate(slab, bytes);
 }
 
 void PoolResource::Trim() {
-  absl::MutexLock lock(&mutex_);
+  absl::MutexLock growing(&growth_mutex_);
   ReleaseUnused();
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -28,7 +29,7 @@ struct PoolOptions {
 /// when upstream refuses a new one, or on Trim().
 ///
 /// Threads  safe for concurrent use; callers wait for each other, O(log
-/// blocks).
+/// blocks), and only those that need more than there is for upstream.
 class PoolResource final : public MemoryResource {
  public:
   PoolResource(MemoryResource& upstream, const PoolOptions& options);
@@ -67,7 +68,8 @@ class PoolResource final : public MemoryResource {
     void* TakeFit(int64_t bytes, int64_t alignment);
     void AddFree(Address start, int64_t bytes);
     void RemoveFree(std::map<Address, int64_t>::iterator block);
-    void ReleaseUnused(MemoryResource& upstream);
+    /// Takes out the slabs of which nothing is in use.
+    void TakeUnused(std::vector<std::pair<Address, int64_t>>& unused);
     std::map<Address, Slab>::iterator SlabOf(Address address);
     int64_t free_bytes() const;
   };
@@ -78,10 +80,12 @@ class PoolResource final : public MemoryResource {
   Arena& ArenaOf(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return IsLarge(bytes) ? large_ : small_;
   }
-  void ReleaseUnused() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseUnused() ABSL_EXCLUSIVE_LOCKS_REQUIRED(growth_mutex_);
 
   MemoryResource& upstream_;
   const PoolOptions options_;
+  // Held over calls of upstream, which may take long; before mutex_.
+  absl::Mutex growth_mutex_;
   mutable absl::Mutex mutex_;
   Arena large_ ABSL_GUARDED_BY(mutex_);
   Arena small_ ABSL_GUARDED_BY(mutex_);

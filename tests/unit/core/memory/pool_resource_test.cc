@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <random>
+#include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "core/base/status.h"
 #include "core/memory/host_resource.h"
 #include "core/memory/limiting_resource.h"
@@ -143,6 +145,47 @@ TEST_F(PoolResourceTest, EverythingReturnsToUpstreamAtTheEnd) {
     }
   }
   EXPECT_EQ(limit_.used_bytes(), 0);
+}
+
+/// Takes its time when told to.
+class SlowResource final : public MemoryResource {
+ public:
+  absl::StatusOr<void*> Allocate(int64_t bytes) override {
+    if (is_slow) {
+      asked.Notify();
+      go_on.WaitForNotification();
+    }
+    return host_.Allocate(bytes);
+  }
+  void Deallocate(void* pointer, int64_t bytes) override {
+    host_.Deallocate(pointer, bytes);
+  }
+  absl::Status Clear(void* pointer, int64_t bytes) override {
+    return host_.Clear(pointer, bytes);
+  }
+
+  bool is_slow = false;
+  absl::Notification asked, go_on;
+
+ private:
+  HostResource host_;
+};
+
+TEST(PoolResourceGrowthTest, WhoFindsWhatIsThereDoesNotWaitForUpstream) {
+  SlowResource upstream;
+  PoolResource pool(upstream, {});
+  void* const there = pool.Allocate(1000).value();
+  upstream.is_slow = true;
+  std::thread grower([&] {
+    void* const more = pool.Allocate(int64_t{100} << 20).value();
+    pool.Deallocate(more, int64_t{100} << 20);
+  });
+  upstream.asked.WaitForNotification();
+  pool.Deallocate(there, 1000);
+  EXPECT_EQ(pool.Allocate(1000).value(), there);
+  pool.Deallocate(there, 1000);
+  upstream.go_on.Notify();
+  grower.join();
 }
 
 }  // namespace
