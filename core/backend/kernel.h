@@ -19,6 +19,7 @@ namespace tensord::core {
 // operand's first element. An input whose factor is zero may be null and is not
 // read; b is null in a binary element-wise operation.
 
+/// Requires  alpha is 1 where the problem moves bits.
 struct PermutationOperands {
   const void* a = nullptr;
   void* d = nullptr;

@@ -27,7 +27,8 @@ enum class Selection {
   kMeasure,    // by running those that could
 };
 
-/// All that a decision depends on. Labels, addresses and factors are not in it.
+/// All that a decision depends on. Labels, addresses and factors are not in it,
+/// but for what a PermutationProblem knows of alignment and of alpha.
 struct PlanKey {
   AnyProblem problem;
   /// DeviceInfo::architecture and the device's name: costs differ by both.

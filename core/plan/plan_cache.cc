@@ -82,14 +82,15 @@ std::shared_ptr<const Plan> PlanCache::Find(const PlanKey& key) {
     shard.uses.splice(shard.uses.begin(), shard.uses, entry->second.use);
     slot = entry->second.slot;
   }
+  std::shared_ptr<const Plan> plan;
   {
     absl::MutexLock lock(&slot->mutex);
     if (!slot->done || !slot->plan.ok()) return nullptr;
+    plan = *slot->plan;
   }
   absl::MutexLock lock(&shard.mutex);
   ++shard.statistics.hit_count;
-  absl::MutexLock done(&slot->mutex);
-  return *slot->plan;
+  return plan;
 }
 
 PlanCacheStatistics PlanCache::statistics() const {

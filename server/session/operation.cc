@@ -268,11 +268,10 @@ absl::Status Operation::Measure(core::Stream& stream) {
       sent.ok() ? engine_.MeasuredPlanFor(session_->device(), *to_measure_,
                                           Operands(d.data()), memory, stream)
                 : sent;
-  if (!measured.ok()) {
-    // It may be launched again, or never: nothing of it stays under way.
-    stream.Synchronize().IgnoreError();
-    return measured.status();
-  }
+  // It may be launched again, or never: nothing of it stays under way.
+  const absl::Status settled = stream.Synchronize();
+  TENSORD_RETURN_IF_ERROR(measured.status());
+  TENSORD_RETURN_IF_ERROR(settled);
   core::PlanCache::Lookup& lookup = *measured;
   to_measure_.reset();
   plan_ = std::move(lookup.plan);

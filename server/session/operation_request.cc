@@ -1,10 +1,10 @@
 #include "server/session/operation_request.h"
 
-#include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "core/base/status.h"
+#include "core/memory/memory_resource.h"
 #include "core/ops/type_tables.h"
 
 namespace tensord::server {
@@ -13,10 +13,12 @@ namespace {
 using core::ElementType;
 using core::OperandDesc;
 
-/// Of the first element of a tensor, whose memory begins at a multiple of 256.
+/// What the address of a tensor's first element is a multiple of: a power of
+/// two, as that of its memory is.
 int64_t AlignmentOf(const core::TensorDesc& tensor) {
-  const auto offset = static_cast<uint64_t>(tensor.offset_bytes());
-  return int64_t{1} << std::min(std::countr_zero(offset | 256), 8);
+  const auto bits =
+      static_cast<uint64_t>(tensor.offset_bytes() | core::kBufferAlignment);
+  return int64_t{1} << std::countr_zero(bits);
 }
 
 std::optional<OperandDesc> Combine(const std::optional<InputRequest>& request,

@@ -207,9 +207,9 @@ def shortest_way(kernel: Kernel, work: Work) -> int | None:
 
     def search(start: int, stop: int) -> int | None:
         states = {(start, (0,) * len(wanted))}
-        todo = deque((state, 0) for state in states)
-        while todo:
-            (at, made), steps = todo.popleft()
+        to_visit = deque((state, 0) for state in states)
+        while to_visit:
+            (at, made), steps = to_visit.popleft()
             if opcodes[at] in place:
                 i = place[opcodes[at]]
                 made = made[:i] + (min(made[i] + 1, wanted[i]),) + made[i + 1 :]
@@ -218,7 +218,7 @@ def shortest_way(kernel: Kernel, work: Work) -> int | None:
                     return steps + 1
                 if successor < len(opcodes) and (successor, made) not in states:
                     states.add((successor, made))
-                    todo.append(((successor, made), steps + 1))
+                    to_visit.append(((successor, made), steps + 1))
         return None
 
     if not work.is_loop:
