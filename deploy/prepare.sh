@@ -24,9 +24,10 @@ install_packages() {
     fail "apt-get could not install: ${missing[*]}"
 }
 
-# Configures and builds into $1: options of cmake up to --, then targets.
+# Configures and builds into $1: options of cmake up to --, then targets. Debug information is lines only: a third of
+# the compilers' time goes into the rest.
 build() {
-  local folder=$1 options=()
+  local folder=$1 options=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG")
   shift
   while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
   shift

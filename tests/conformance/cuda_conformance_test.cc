@@ -32,7 +32,7 @@ ConformanceTarget Target(std::string name, simt::Order order,
 std::vector<ConformanceTarget> Targets() {
 #ifdef __SANITIZE_THREAD__
   // It finds races whatever the order, and takes its time.
-  return {Target("Random", simt::Order::kRandom, 200)};
+  return {Target("Random", simt::Order::kRandom, 1500)};
 #else
   return {Target("InOrder", simt::Order::kInOrder, 1500),
           Target("Reverse", simt::Order::kReverse, 300),

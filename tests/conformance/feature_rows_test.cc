@@ -37,7 +37,8 @@ KernelRunner CpuRunner() {
            [](int thread_count) {
              return core::CreateCpuBackend({.thread_count = thread_count});
            },
-       .uses_host_memory = true},
+       .uses_host_memory = true,
+       .case_stride = 1},
       2);
 }
 

@@ -312,6 +312,7 @@ void KernelRunner::CheckCase(const Case<Desc>& c) {
   const absl::Status valid = Validate(c.desc);
   ASSERT_TRUE(valid.ok()) << valid;
   if (core::ElementCount(c.desc.d.layout) == 0) return;
+  if (offered_count_++ % target_.case_stride != 0) return;
   const auto problem = ProblemOf(c);
   ++case_count_;
   const Prepared<Desc> prepared = Prepare(c);

@@ -2,12 +2,15 @@
 //
 // The system's Abseil is built without the sanitizer, so that every access it
 // orders would look like a race. The functions below stand in front of the
-// library's, call them, and report what they establish. Linked into tests of
-// builds with -fsanitize=thread only.
+// library's, call them unseen, and report what they establish. What the library
+// does to its own memory (the graph in which it looks for deadlocks) is ordered
+// by locks of its own that the sanitizer cannot see either. Linked into tests
+// of builds with -fsanitize=thread only.
 #include <dlfcn.h>
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "absl/base/config.h"
 #include "absl/synchronization/mutex.h"
@@ -17,6 +20,8 @@ void __tsan_acquire(void* address);
 void __tsan_release(void* address);
 void AnnotateIgnoreReadsBegin(const char* file, int line);
 void AnnotateIgnoreReadsEnd(const char* file, int line);
+void AnnotateIgnoreWritesBegin(const char* file, int line);
+void AnnotateIgnoreWritesEnd(const char* file, int line);
 }
 
 #define TENSORD_STRING_OF_INNER(x) #x
@@ -38,6 +43,23 @@ Function* Real(const std::string& name) {
   return reinterpret_cast<Function*>(found);
 }
 
+/// Calls the library's function; its reads and writes are not looked at.
+template <typename Result, typename... Parameters, typename... Arguments>
+Result CallUnseen(Result (*function)(Parameters...), Arguments&&... arguments) {
+  struct Unseen {
+    Unseen() {
+      AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+      AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+    }
+    ~Unseen() {
+      AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+      AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+    }
+  };
+  const Unseen unseen;
+  return function(std::forward<Arguments>(arguments)...);
+}
+
 }  // namespace
 
 namespace absl {
@@ -45,40 +67,40 @@ ABSL_NAMESPACE_BEGIN
 
 void Mutex::Lock() {
   static const auto real = Real<void(Mutex*)>("5Mutex4LockEv");
-  real(this);
+  CallUnseen(real, this);
   __tsan_acquire(this);
 }
 
 void Mutex::Unlock() {
   static const auto real = Real<void(Mutex*)>("5Mutex6UnlockEv");
   __tsan_release(this);
-  real(this);
+  CallUnseen(real, this);
 }
 
 bool Mutex::TryLock() {
   static const auto real = Real<bool(Mutex*)>("5Mutex7TryLockEv");
-  const bool locked = real(this);
+  const bool locked = CallUnseen(real, this);
   if (locked) __tsan_acquire(this);
   return locked;
 }
 
 void Mutex::ReaderLock() {
   static const auto real = Real<void(Mutex*)>("5Mutex10ReaderLockEv");
-  real(this);
+  CallUnseen(real, this);
   __tsan_acquire(this);
 }
 
 void Mutex::ReaderUnlock() {
   static const auto real = Real<void(Mutex*)>("5Mutex12ReaderUnlockEv");
   __tsan_release(this);
-  real(this);
+  CallUnseen(real, this);
 }
 
 void CondVar::Wait(Mutex* mutex) {
   static const auto real =
       Real<void(CondVar*, Mutex*)>("7CondVar4WaitEPNS0_5MutexE");
   __tsan_release(mutex);
-  real(this, mutex);
+  CallUnseen(real, this, mutex);
   __tsan_acquire(mutex);
 }
 
@@ -86,7 +108,7 @@ void Mutex::Await(const Condition& condition) {
   static const auto real =
       Real<void(Mutex*, const Condition&)>("5Mutex5AwaitERKNS0_9ConditionE");
   __tsan_release(this);
-  real(this, condition);
+  CallUnseen(real, this, condition);
   __tsan_acquire(this);
 }
 
@@ -94,7 +116,7 @@ bool Mutex::AwaitWithTimeout(const Condition& condition, Duration timeout) {
   static const auto real = Real<bool(Mutex*, const Condition&, Duration)>(
       "5Mutex16AwaitWithTimeoutERKNS0_9ConditionENS0_8DurationE");
   __tsan_release(this);
-  const bool holds = real(this, condition, timeout);
+  const bool holds = CallUnseen(real, this, condition, timeout);
   __tsan_acquire(this);
   return holds;
 }
@@ -103,7 +125,7 @@ bool Mutex::AwaitWithDeadline(const Condition& condition, Time deadline) {
   static const auto real = Real<bool(Mutex*, const Condition&, Time)>(
       "5Mutex17AwaitWithDeadlineERKNS0_9ConditionENS0_4TimeE");
   __tsan_release(this);
-  const bool holds = real(this, condition, deadline);
+  const bool holds = CallUnseen(real, this, condition, deadline);
   __tsan_acquire(this);
   return holds;
 }
@@ -111,7 +133,7 @@ bool Mutex::AwaitWithDeadline(const Condition& condition, Time deadline) {
 void Mutex::LockWhen(const Condition& condition) {
   static const auto real =
       Real<void(Mutex*, const Condition&)>("5Mutex8LockWhenERKNS0_9ConditionE");
-  real(this, condition);
+  CallUnseen(real, this, condition);
   __tsan_acquire(this);
 }
 
@@ -119,10 +141,7 @@ void Mutex::LockWhen(const Condition& condition) {
 // reported its release: under the lock, but not so that the sanitizer can see.
 bool Condition::Eval() const {
   static const auto real = Real<bool(const Condition*)>("9Condition4EvalEv");
-  AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-  const bool holds = real(this);
-  AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-  return holds;
+  return CallUnseen(real, this);
 }
 
 ABSL_NAMESPACE_END
