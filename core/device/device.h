@@ -69,6 +69,13 @@ class Stream {
   virtual absl::Status CopyBetweenDevices(void* to, const void* from,
                                           int64_t bytes) = 0;
 
+  /// Queues a call of `function(argument)`, on any thread. It must not use a
+  /// device.
+  ///
+  /// Lifetime  the argument must outlive the work on the stream.
+  /// Errors    INTERNAL; UNAVAILABLE: device lost.
+  virtual absl::Status Call(void (*function)(void*), void* argument) = 0;
+
   /// The point behind all that was queued; null when that is done already.
   /// Errors  INTERNAL; UNAVAILABLE: device lost.
   virtual absl::StatusOr<std::unique_ptr<Event>> Record() = 0;

@@ -23,6 +23,10 @@ class HostStream final : public Stream {
                                   int64_t bytes) override {
     return CopyToDevice(to, from, bytes);
   }
+  absl::Status Call(void (*function)(void*), void* argument) override {
+    function(argument);
+    return absl::OkStatus();
+  }
   absl::StatusOr<std::unique_ptr<Event>> Record() override { return nullptr; }
   absl::Status Synchronize() override { return absl::OkStatus(); }
 };

@@ -13,20 +13,40 @@ namespace tensord::core {
 namespace {
 
 constexpr double kHopeless = 50;  // times the least prediction
-constexpr int kRuns = 3;
+// Of each kernel: spans of as many runs as make waiting for their end small.
+constexpr int kSpans = 3;
+constexpr absl::Duration kLeastSpan = absl::Microseconds(300);
+constexpr int kMostRuns = 50;
 
-/// Least time of a few runs of `plan`, after one that warms up.
+/// Time from here to the end of `runs` runs of `plan`.
+absl::StatusOr<absl::Duration> TimeOf(int runs, const Plan& plan,
+                                      const AnyOperands& operands,
+                                      const Buffer& scratch, Stream& stream) {
+  const absl::Time start = absl::Now();
+  absl::Status status;
+  for (int run = 0; run < runs && status.ok(); ++run) {
+    status = Execute(plan, operands, scratch, stream);
+  }
+  // Also after a failure: a part may have been queued, and uses the scratch.
+  status.Update(stream.Synchronize());
+  TENSORD_RETURN_IF_ERROR(status);
+  return absl::Now() - start;
+}
+
+/// Time of a run of `plan`: the least of a few spans', after one that warms up.
 absl::StatusOr<absl::Duration> Measure(const Plan& plan,
                                        const AnyOperands& operands,
                                        const Buffer& scratch, Stream& stream) {
-  absl::Duration least = absl::InfiniteDuration();
-  for (int run = 0; run <= kRuns; ++run) {
-    const absl::Time start = absl::Now();
-    absl::Status status = Execute(plan, operands, scratch, stream);
-    // Also after a failure: a part may have been queued, and uses the scratch.
-    status.Update(stream.Synchronize());
-    TENSORD_RETURN_IF_ERROR(status);
-    if (run > 0) least = std::min(least, absl::Now() - start);
+  TENSORD_RETURN_IF_ERROR(TimeOf(1, plan, operands, scratch, stream).status());
+  TENSORD_ASSIGN_OR_RETURN(const absl::Duration once,
+                           TimeOf(1, plan, operands, scratch, stream));
+  const int runs = static_cast<int>(
+      std::clamp<double>(absl::FDivDuration(kLeastSpan, once), 1, kMostRuns));
+  absl::Duration least = once;
+  for (int span = 0; span < kSpans; ++span) {
+    TENSORD_ASSIGN_OR_RETURN(const absl::Duration all,
+                             TimeOf(runs, plan, operands, scratch, stream));
+    least = std::min(least, all / runs);
   }
   return least;
 }

@@ -69,8 +69,8 @@ bool DeviceWorker::Remove(uint64_t id, Job* job) {
     std::erase(turns_, id);
     if (std::exchange(client.is_stalled, false)) std::erase(stalled_, id);
     ReleaseIfIdle(id, client);
-    can_launch_.Signal();
   }
+  can_launch_.Signal();
   return true;
 }
 
@@ -94,7 +94,10 @@ void DeviceWorker::Launch() {
         std::find_if(turns_.begin(), turns_.end(), [this](uint64_t id) {
           return std::ssize(clients_.at(id).launched) < kLaunchAhead;
         });
-    if (turn != turns_.end()) {
+    // Nobody overtakes a job that waits to be alone: it will be soon.
+    if (turn != turns_.end() &&
+        !(clients_.at(*turn).queued.front()->WantsDeviceAlone() &&
+          OldestLaunched())) {
       const uint64_t id = *turn;
       turns_.erase(turn);
       LaunchNext(id, clients_.at(id));

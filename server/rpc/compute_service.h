@@ -51,6 +51,7 @@ class ComputeService {
       return operation->Launch(stream);
     }
     bool CanLaunchAgain() const { return operation->CanLaunchAgain(); }
+    bool WantsDeviceAlone() const { return operation->WantsDeviceAlone(); }
     void Complete(const absl::Status& status,
                   const server::DeviceWorker::Times& worked) {
       times = worked;

@@ -73,6 +73,13 @@ class [[nodiscard]] OnDevice final : server::DeviceWorker::Job, Call::Wait {
       return false;
     }
   }
+  bool WantsDeviceAlone() const override {
+    if constexpr (requires { fn_.WantsDeviceAlone(); }) {
+      return fn_.WantsDeviceAlone();
+    } else {
+      return false;
+    }
+  }
   void Complete(const absl::Status& status,
                 const server::DeviceWorker::Times& times) override {
     if constexpr (requires { fn_.Complete(status, times); }) {

@@ -6,7 +6,7 @@
 #include "core/base/status.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/on_device.h"
-#include "server/session/contents.h"
+#include "server/session/contents_copy.h"
 #include "server/session/operation.h"
 
 namespace tensord::rpc {
@@ -25,17 +25,16 @@ struct Allocating {
 /// Copies a tensor to another, perhaps on another device, in its turn on the
 /// source's.
 struct Copying {
-  std::shared_ptr<const server::StoredTensor> from;
-  server::Device& from_device;
+  const server::StoredTensor& from;
   server::StoredTensor& to;
-  server::Device& to_device;
+  server::ContentsCopy contents;
   bool has_queued = false;
 
   absl::Status Launch(core::Stream& stream) {
-    TENSORD_RETURN_IF_ERROR(from->CheckReady());
+    TENSORD_RETURN_IF_ERROR(from.CheckReady());
     TENSORD_RETURN_IF_ERROR(to.Allocate());
     has_queued = true;
-    return server::CopyContents(from, from_device, to, to_device, stream);
+    return contents.Queue(stream);
   }
   bool CanLaunchAgain() const { return !has_queued; }
 };
@@ -233,8 +232,10 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::CopyAcross(
   if (!status.ok()) {
     order.Release();
   } else {
-    Copying copying{source.tensor, source.session->device(), copy,
-                    (*target)->device()};
+    Copying copying{
+        *source.tensor, copy,
+        server::ContentsCopy(*source.tensor, source.session->device(), copy,
+                             (*target)->device())};
     status = co_await OnDevice(call, source.session->device().worker(),
                                source.session->number(), copying, &order);
     source.tensor->EndRead();

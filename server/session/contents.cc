@@ -6,13 +6,6 @@
 #include "core/base/status.h"
 
 namespace tensord::server {
-namespace {
-
-// Of a copy between devices, in host memory at a time.
-constexpr int64_t kPieceBytes = int64_t{8} << 20;
-
-}  // namespace
-
 absl::StatusOr<ContentsWriter> ContentsWriter::Open(StoredTensor& tensor,
                                                     Device& device) {
   ContentsWriter writer(tensor, device);
@@ -120,30 +113,6 @@ absl::StatusOr<ContentsReader::Piece> ContentsReader::Next() {
   }
   if (current.end != nullptr) TENSORD_RETURN_IF_ERROR(current.end->Wait());
   return current.piece;
-}
-
-absl::Status CopyContents(const std::shared_ptr<const StoredTensor>& from,
-                          Device& from_device, const StoredTensor& to,
-                          Device& to_device, core::Stream& stream) {
-  const int64_t all = from->desc().span_bytes();
-  if (from_device.info().kind == to_device.info().kind) {
-    return stream.CopyBetweenDevices(to.first(), from->first(), all);
-  }
-  TENSORD_RETURN_IF_ERROR(stream.Synchronize());
-  TENSORD_ASSIGN_OR_RETURN(
-      ContentsReader reader,
-      ContentsReader::Open(from, from_device, {0, all, kPieceBytes}));
-  TENSORD_ASSIGN_OR_RETURN(const std::unique_ptr<core::Stream> to_stream,
-                           to_device.CreateStream());
-  for (int64_t at = 0; at < all;) {
-    TENSORD_ASSIGN_OR_RETURN(const ContentsReader::Piece piece, reader.Next());
-    const auto bytes = static_cast<int64_t>(piece.bytes.size());
-    TENSORD_RETURN_IF_ERROR(
-        to_stream->CopyToDevice(to.first() + at, piece.bytes.data(), bytes));
-    TENSORD_RETURN_IF_ERROR(to_stream->Synchronize());
-    at += bytes;
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace tensord::server

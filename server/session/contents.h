@@ -113,17 +113,4 @@ class ContentsReader {
   std::optional<Coming> coming_;
 };
 
-/// Copies the contents of `from` to `to`, which has the same layout and may be
-/// on another device: queues that on `stream`, one of `from_device`, when the
-/// devices are of one kind, and otherwise waits for the stream and copies
-/// through the host in pieces.
-///
-/// Requires  both are allocated; nobody else writes either, until the work on
-///           the stream is done.
-/// Errors    RESOURCE_EXHAUSTED: no staging memory. UNAVAILABLE: a device is
-///           lost. INTERNAL.
-absl::Status CopyContents(const std::shared_ptr<const StoredTensor>& from,
-                          Device& from_device, const StoredTensor& to,
-                          Device& to_device, core::Stream& stream);
-
 }  // namespace tensord::server

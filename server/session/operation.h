@@ -62,6 +62,8 @@ class Operation {
 
   /// True while nothing is under way: Launch() that failed may be called again.
   bool CanLaunchAgain() const { return !has_queued_; }
+  /// Whether Launch() takes times of kernels.
+  bool WantsDeviceAlone() const { return to_measure_.has_value(); }
 
   /// Ends the operation. `status` is what Launch() returned or, if that was OK,
   /// what the device's work ended with; nothing is under way any more. The

@@ -13,7 +13,8 @@ namespace tensord::test {
 namespace {
 
 ConformanceTarget Target(std::string name, simt::Order order,
-                         uint32_t random_case_count) {
+                         uint32_t random_case_count,
+                         int64_t case_stride = kCaseStride) {
   return {.name = std::move(name),
           .create = [](int) { return core::CreateCudaBackend(0).value(); },
           .set_up =
@@ -22,6 +23,9 @@ ConformanceTarget Target(std::string name, simt::Order order,
                 simt::SetSchedule({.order = order, .worker_count = 2});
               },
           .random_case_count = random_case_count,
+          // Each runs nine kernels.
+          .random_contraction_count = random_case_count / 3,
+          .case_stride = case_stride,
           .copy =
               [](void* to, const void* from, size_t bytes) {
                 ASSERT_EQ(cudaMemcpy(to, from, bytes, cudaMemcpyDefault),
@@ -35,8 +39,8 @@ std::vector<ConformanceTarget> Targets() {
   return {Target("Random", simt::Order::kRandom, 1500)};
 #else
   return {Target("InOrder", simt::Order::kInOrder, 1500),
-          Target("Reverse", simt::Order::kReverse, 300),
-          Target("Random", simt::Order::kRandom, 300)};
+          Target("Reverse", simt::Order::kReverse, 300, 2 * kCaseStride),
+          Target("Random", simt::Order::kRandom, 300, 2 * kCaseStride)};
 #endif
 }
 

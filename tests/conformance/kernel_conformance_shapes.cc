@@ -208,6 +208,75 @@ TEST_P(KernelConformance, ContractsScatteredModes) {
   }
 }
 
+/// The matrix product of the extents, c included.
+Case<core::ContractionDesc> Product(ElementType type, int64_t m, int64_t n,
+                                    int64_t k) {
+  return {.desc = {.a = Packed(type, "mk", {m, k}),
+                   .b = Packed(type, "kn", {k, n}),
+                   .c = Packed(type, "mn", {m, n}),
+                   .d = Packed(type, "mn", {m, n}),
+                   .compute_type = core::DefaultComputeType(type)},
+          .alpha = {2, 0},
+          .beta = {-1, 0}};
+}
+
+TEST_P(KernelConformance, ContractsAroundTheEdgesOfTiles) {
+  for (const ElementType type : {kF32, kC128}) {
+    for (const int64_t m : {16, 17, 64, 65, 129, 257}) {
+      for (const int64_t n : {15, 17, 65, 129}) {
+        runner_.Check(Product(type, m, n, m % 2 == 0 ? 9 : 16));
+      }
+    }
+  }
+}
+
+TEST_P(KernelConformance, ContractsSumsOfEveryLength) {
+  for (const ElementType type : {kF32, kF64, kC64, kC128, kF16}) {
+    for (const int64_t k : {1, 4, 7, 8, 9, 16, 17, 128, 255, 256, 257, 264, 511,
+                            512, 513, 3001}) {
+      runner_.Check(Product(type, 5, 3, k));
+      runner_.Check(Product(type, 1, 1, k));
+    }
+  }
+}
+
+TEST_P(KernelConformance, ContractsDozensOfModesOfTwo) {
+  // Every other mode is m, every third k, in another order in each operand.
+  for (const ElementType type : {kF32, kC64}) {
+    std::string a, b, d;
+    for (int i = 0; i < 18; ++i) {
+      const char mode = static_cast<char>('!' + i);
+      if (i % 3 != 0) a += mode;
+      if (i % 3 != 1) b.insert(b.begin(), mode);
+      if (i % 3 != 2) d.insert(d.size() / 2, 1, mode);
+    }
+    const auto twos = [](const std::string& modes) {
+      return ModeVector(modes.size(), 2);
+    };
+    runner_.Check(Case<core::ContractionDesc>{
+        .desc = {.a = Packed(type, a, twos(a)),
+                 .b = Packed(type, b, twos(b)),
+                 .c = std::nullopt,
+                 .d = Packed(type, d, twos(d)),
+                 .compute_type = core::DefaultComputeType(type)}});
+  }
+}
+
+TEST_P(KernelConformance, ContractsModesThatOneInputHasAlone) {
+  for (const ElementType type : {kF32, kF64, kC64}) {
+    for (const char* modes_b : {"kn", "kxn"}) {
+      const bool has_x = modes_b[1] == 'x';
+      runner_.Check(Case<core::ContractionDesc>{
+          .desc = {.a = Packed(type, "mlky", {33, 3, 14, 5}),
+                   .b = has_x ? Packed(type, modes_b, {14, 4, 21})
+                              : Packed(type, modes_b, {14, 21}),
+                   .c = std::nullopt,
+                   .d = Packed(type, "nlm", {21, 3, 33}),
+                   .compute_type = core::DefaultComputeType(type)}});
+    }
+  }
+}
+
 TEST_P(KernelConformance, ReducesInEveryDirection) {
   for (const auto& types : core::ReductionTypeTable()) {
     for (int op = 0; op < core::kBinaryOperatorCount; ++op) {

@@ -37,8 +37,9 @@ struct ConformanceTarget {
   /// Kernels run on host memory: two cases of three get operands that end where
   /// the process may not read.
   bool uses_host_memory = false;
-  /// Random cases of each operation.
+  /// Random cases of each operation, and of contractions.
   uint32_t random_case_count = 1500;
+  uint32_t random_contraction_count = 1500;
   /// Check() takes the first of every so many cases.
   int64_t case_stride = kCaseStride;
   /// Copies between host memory and the backend's, either way.

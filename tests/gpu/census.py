@@ -94,6 +94,11 @@ EXPECTED = [
                 Work(TWO_GROUPS, is_loop=True, instructions_per_byte=INSTRUCTIONS_PER_BYTE / 0.9)),
     Expectation(rf"ShortRows<{BYTE}, (ADD|MUL|MAX|MIN)>", TWO_GROUPS, REGISTERS,
                 Work(TWO_GROUPS, instructions_per_byte=INSTRUCTIONS_PER_BYTE / 0.9)),
+    # Two blocks of 256 threads on a multiprocessor, and one of complex128.
+    Expectation(r"Tiles<(float|Half|Bfloat16), \(DirectTile\)[012]>", {"LDS.128": 4}, 128),
+    Expectation(r"Tiles<(double|std::complex<float>), \(DirectTile\)[12]>", {"LDS.128": 8}, 128),
+    Expectation(r"Tiles<std::complex<double>, \(DirectTile\)[12]>", {"LDS.128": 8}, 200),
+    Expectation(rf"Deep<{NUMBER} ?>", {}, 128),
     Expectation(rf"FusedGroups<({NUMBER}|{BYTE}), false, (false|true)>", FUSED, REGISTERS, Work(FUSED)),
 ]
 SPILLS = ("LDL", "STL")

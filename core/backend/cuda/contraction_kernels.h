@@ -4,9 +4,16 @@
 #include <memory>
 
 #include "core/backend/cuda/gpu_model.h"
+#include "core/backend/cuda/kernel/contraction_tasks.h"
 #include "core/backend/kernel.h"
 
 namespace tensord::core::cuda {
+
+/// "cuda.contract.direct_128x128" and so on: by tiles of d, without copies.
+/// With `splits`, "..._split_k": the sum is dealt out to several blocks, whose
+/// results a second launch adds in a fixed order.
+std::unique_ptr<const ContractionKernel> CreateDirectContraction(
+    const GpuModel& model, DirectTile tile, bool splits);
 
 /// "cuda.contract.reference": everything, in float64 arithmetic.
 std::unique_ptr<const ContractionKernel> CreateReferenceContraction(

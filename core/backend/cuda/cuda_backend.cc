@@ -39,6 +39,12 @@ int Attribute(int ordinal, cudaDeviceAttr attribute) {
   return value;
 }
 
+/// Architectures x.0 are those of data centres: the CUDA programming guide's
+/// table of arithmetic throughput.
+bool IsDataCenter(const cudaDeviceProp& properties) {
+  return properties.minor == 0;
+}
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int ordinal, const cudaDeviceProp& properties)
@@ -73,6 +79,11 @@ class CudaBackend final : public Backend {
         .memory_bytes_per_ns = std::max(bandwidth, 1.0),
         .clock_ghz =
             std::max(1e-6 * Attribute(ordinal, cudaDevAttrClockRate), 0.1),
+        .float32_products_per_cycle =
+            IsDataCenter(properties) && properties.major == 8 ? 64.0 : 128.0,
+        .float64_products_per_cycle = !IsDataCenter(properties) ? 2.0
+                                      : properties.major == 8   ? 32.0
+                                                                : 64.0,
         .cycles = cuda::CyclesOf(properties.major)};
     kernels_.permutation.push_back(cuda::CreateTrivialPermutation(model));
     kernels_.permutation.push_back(cuda::CreateTiledPermutation(model));
@@ -85,6 +96,14 @@ class CudaBackend final : public Backend {
     kernels_.elementwise.push_back(cuda::CreateReferenceElementwise(model));
     kernels_.reduction.push_back(cuda::CreateTreeReduction(model));
     kernels_.reduction.push_back(cuda::CreateReferenceReduction(model));
+    for (const bool splits : {false, true}) {
+      for (const auto tile :
+           {cuda::DirectTile::kLarge, cuda::DirectTile::kSquare,
+            cuda::DirectTile::kTall, cuda::DirectTile::kDeep}) {
+        kernels_.contraction.push_back(
+            cuda::CreateDirectContraction(model, tile, splits));
+      }
+    }
     kernels_.contraction.push_back(cuda::CreateReferenceContraction(model));
   }
 

@@ -43,6 +43,12 @@ absl::Status CudaStream::CopyBetweenDevices(void* to, const void* from,
   return Copy(to, from, bytes, cudaMemcpyDefault);
 }
 
+absl::Status CudaStream::Call(void (*function)(void*), void* argument) {
+  TENSORD_RETURN_IF_ERROR(device_.Select());
+  return device_.Check(cudaLaunchHostFunc(stream_, function, argument),
+                       "cudaLaunchHostFunc");
+}
+
 absl::StatusOr<std::unique_ptr<Event>> CudaStream::Record() {
   return CudaEvent::Record(device_, stream_);
 }

@@ -21,6 +21,7 @@ class CudaStream final : public Stream {
   absl::Status CopyToHost(void* to, const void* from, int64_t bytes) override;
   absl::Status CopyBetweenDevices(void* to, const void* from,
                                   int64_t bytes) override;
+  absl::Status Call(void (*function)(void*), void* argument) override;
   absl::StatusOr<std::unique_ptr<Event>> Record() override;
   absl::Status Synchronize() override;
 

@@ -45,6 +45,9 @@ struct GpuModel {
   int64_t shared_bytes_per_multiprocessor = 100 << 10;
   double memory_bytes_per_ns = 1;  // at most, read and written together
   double clock_ghz = 1;
+  // Products with addition, of a multiprocessor.
+  double float32_products_per_cycle = 128;
+  double float64_products_per_cycle = 64;
   double launch_ns = 2500;  // from one kernel to the next
   CycleParameters cycles;
 

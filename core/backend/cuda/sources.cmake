@@ -1,6 +1,8 @@
 # The sources of the CUDA backend, for the backend itself and for its tests on the CPU.
 set(TENSORD_CUDA_HOST_SOURCES
-  contraction_kernels.cc
+  contraction_direct.cc
+  contraction_division.cc
+  contraction_reference.cc
   cuda_backend.cc
   cuda_device.cc
   cuda_event.cc
@@ -19,6 +21,10 @@ set(TENSORD_CUDA_HOST_SOURCES
   reduction_kernels.cc)
 set(TENSORD_CUDA_KERNEL_SOURCES
   kernel/contraction_reference.cu
+  kernel/direct/contraction_direct_complex.cu
+  kernel/direct/contraction_direct_double.cu
+  kernel/direct/contraction_direct_float.cu
+  kernel/direct/contraction_direct_half.cu
   kernel/elementwise_mixed.cu
   kernel/elementwise_reference.cu
   kernel/elementwise_tiled.cu

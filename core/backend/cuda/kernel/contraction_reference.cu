@@ -4,6 +4,7 @@
 #include "core/backend/cuda/kernel/contraction_tasks.h"
 #include "core/backend/cuda/kernel/expression.cuh"
 #include "core/backend/cuda/kernel/launch.cuh"
+#include "core/backend/cuda/kernel/operand_rounding.cuh"
 
 namespace tensord::core::cuda {
 namespace {
@@ -26,32 +27,6 @@ __device__ __forceinline__ void AddOffsets(
   }
 }
 
-__device__ inline double RoundOperand(OperandRounding rounding, double x) {
-  switch (rounding) {
-    case OperandRounding::kTf32: return RoundToTf32(static_cast<float>(x));
-    case OperandRounding::kFloat16:
-      return ToFloat(HalfFrom<Half>(static_cast<float>(x)));
-    case OperandRounding::kBfloat16:
-      return ToFloat(HalfFrom<Bfloat16>(static_cast<float>(x)));
-    case OperandRounding::kFloat32: return static_cast<float>(x);
-    default: return x;
-  }
-}
-__device__ inline std::complex<double> RoundOperand(OperandRounding rounding,
-                                                    std::complex<double> x) {
-  return {RoundOperand(rounding, x.real()), RoundOperand(rounding, x.imag())};
-}
-__device__ inline int64_t RoundOperand(OperandRounding, int64_t x) { return x; }
-
-template <typename T>
-__device__ __forceinline__ T ConjugatedIf(bool conjugates, T x) {
-  if constexpr (kIsComplex<T>) {
-    return conjugates ? T(x.real(), -x.imag()) : x;
-  } else {
-    return x;
-  }
-}
-
 /// The sum of `data` over modes that it alone has.
 template <typename T>
 __device__ T SumOver(const Arithmetic& arithmetic,
@@ -63,7 +38,7 @@ __device__ T SumOver(const Arithmetic& arithmetic,
     int64_t at[1] = {base};
     AddOffsets(loops, i, at);
     sum = ApplyBinary(arithmetic, BinaryOperator::kAdd, sum,
-                      RoundOperand(rounding, Load<T>(data, type, at[0])));
+                      Rounded(rounding, Load<T>(data, type, at[0])));
   }
   return ConjugatedIf(conjugates, sum);
 }

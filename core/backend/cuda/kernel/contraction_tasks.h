@@ -50,4 +50,76 @@ struct ContractionReferenceTask {
 cudaError_t QueueContractionReference(const ContractionReferenceTask& task,
                                       cudaStream_t stream);
 
+/// The part of d, as a matrix (m, n), that a block of threads computes.
+enum class DirectTile : uint8_t {
+  kLarge,   // for matrix products; of 4-byte arithmetic
+  kSquare,  // for less of d
+  kTall,    // for little n
+  kDeep     // for few elements of many terms: threads share the sums
+};
+
+struct DirectTileExtents {
+  uint32_t m, n;
+  uint32_t k;                 // terms in shared memory at a time
+  uint32_t micro_m, micro_n;  // elements of d that a thread computes
+};
+
+constexpr DirectTileExtents ExtentsOf(DirectTile tile,
+                                      uint32_t arithmetic_bytes) {
+  switch (tile) {
+    case DirectTile::kLarge: return {128, 128, 8, 8, 8};
+    case DirectTile::kSquare:
+      return {64, 64, arithmetic_bytes == 4 ? 16u : 8u, 4, 4};
+    case DirectTile::kTall:
+      return {256, 16, arithmetic_bytes == 16 ? 4u : 8u, 4, 4};
+    case DirectTile::kDeep: return {4, 4, 256, 4, 4};
+  }
+  return {};
+}
+
+/// A contraction whose operands are of one type, tile by tile: mode groups are
+/// folded into the coordinates of tiles, operands are gathered through their
+/// strides into shared memory, and d is written in the order of m. A way of P.
+/// Springer, P. Bientinesi, "Design of a high-performance GEMM-like
+/// tensor-tensor multiplication" (2018).
+struct ContractionDirectTask {
+  static constexpr uint32_t kThreads = 256;
+  /// Terms whose addresses are worked out at a time; a multiple of every tile's
+  /// k.
+  static constexpr uint32_t kChunk = 256;
+
+  const void* a = nullptr;  // null, like b: the first term is zero
+  const void* b = nullptr;
+  const void* c = nullptr;  // null: there is no second term
+  void* d = nullptr;
+  /// Not null: sums go there instead of d, in arithmetic's type, as they are:
+  /// (split, batch, n, m), m fastest.
+  void* partial = nullptr;
+  OperandRounding rounding_a = OperandRounding::kNone;
+  OperandRounding rounding_b = OperandRounding::kNone;
+  bool conj_a = false;
+  bool conj_b = false;
+  bool conj_c = false;
+  double alpha[2] = {1, 0};  // real and imaginary parts
+  double beta[2] = {0, 0};
+  DirectTile tile = DirectTile::kSquare;
+  /// Neighbouring threads read neighbours along k rather than along m (n).
+  bool a_along_k = false;
+  bool b_along_k = false;
+  FastDivisor tiles_m, tiles_n;
+  /// The terms are dealt out to so many blocks, `part` each.
+  FastDivisor split_count;
+  uint32_t part = 1;
+  uint32_t k_count = 0;  // terms; k has no modes when there are none
+  IndexSpace<3> m;       // a, c, d
+  IndexSpace<3> n;       // b, c, d
+  IndexSpace<2> k;       // a, b
+  IndexSpace<4> batch;   // a, b, c, d
+};
+
+/// Requires  Stored is float, double, complex or half, and all operands' type.
+template <typename Stored>
+cudaError_t QueueContractionDirect(const ContractionDirectTask& task,
+                                   cudaStream_t stream);
+
 }  // namespace tensord::core::cuda

@@ -66,6 +66,7 @@ class FakeStream final : public core::Stream {
   absl::Status CopyBetweenDevices(void*, const void*, int64_t) override {
     return status;
   }
+  absl::Status Call(void (*)(void*), void*) override { return status; }
   absl::StatusOr<std::unique_ptr<core::Event>> Record() override {
     if (!status.ok()) return status;
     return nullptr;

@@ -187,6 +187,9 @@ class WorkStream final : public core::Stream {
   absl::Status CopyBetweenDevices(void*, const void*, int64_t) override {
     return absl::OkStatus();
   }
+  absl::Status Call(void (*)(void*), void*) override {
+    return absl::OkStatus();
+  }
   absl::StatusOr<std::unique_ptr<core::Event>> Record() override {
     if (last == nullptr) return nullptr;
     if (!last->has_event) return absl::InternalError("no event");
@@ -217,6 +220,7 @@ class WorkJob final : public DeviceWorker::Job {
     return absl::OkStatus();
   }
   bool CanLaunchAgain() const override { return true; }
+  bool WantsDeviceAlone() const override { return wants_device_alone; }
   void Complete(const absl::Status& status,
                 const DeviceWorker::Times& times) override {
     EXPECT_LE(times.begun, times.ended);
@@ -227,6 +231,7 @@ class WorkJob final : public DeviceWorker::Job {
 
   const std::shared_ptr<Work> work = std::make_shared<Work>();
   std::atomic<bool> lacks_memory = false;
+  bool wants_device_alone = false;
   std::function<void()> at_end, at_lack;
 
  private:
@@ -291,6 +296,36 @@ TEST_F(DeviceAheadTest, ClientsDoNotWaitForEachOther) {
   EXPECT_THAT(trace_.Await(3),
               ElementsAre("launch slow", "launch quick", "end quick"));
   End(slow);
+}
+
+TEST_F(DeviceAheadTest, JobThatWantsTheDeviceAloneGetsIt) {
+  WorkJob& before = Add(1, "before");
+  trace_.Await(1);
+  WorkJob& alone = New("alone");
+  alone.wants_device_alone = true;
+  ASSERT_TRUE(worker_->Add(2, &alone).ok());
+  WorkJob& after = Add(3, "after");  // and nobody overtakes it
+  absl::SleepFor(absl::Milliseconds(2));
+  EXPECT_THAT(trace_.entries(), ElementsAre("launch before"));
+  End(before);
+  // What it leaves under way is no longer taken times of.
+  EXPECT_THAT(trace_.Await(4), ElementsAre("launch before", "end before",
+                                           "launch alone", "launch after"));
+  End(alone);
+  End(after);
+}
+
+TEST_F(DeviceAheadTest, RemovingTheOneThatWaitsToBeAloneLetsOthersGo) {
+  WorkJob& before = Add(1, "before");
+  trace_.Await(1);
+  WorkJob& alone = New("alone");
+  alone.wants_device_alone = true;
+  ASSERT_TRUE(worker_->Add(2, &alone).ok());
+  WorkJob& after = Add(2, "after");
+  ASSERT_TRUE(worker_->Remove(2, &alone));
+  EXPECT_THAT(trace_.Await(2), ElementsAre("launch before", "launch after"));
+  End(before);
+  End(after);
 }
 
 TEST_F(DeviceAheadTest, LaunchingRunsAheadByABoundedNumber) {

@@ -9,6 +9,7 @@
 
 #include "core/backend/cuda/kernel/groups/element_group.cuh"
 #include "core/backend/cuda/kernel/index_space.cuh"
+#include "core/backend/cuda/kernel/lanes.cuh"
 #include "core/backend/cuda/kernel/reduction_formula.cuh"
 
 namespace tensord::core::cuda {
@@ -188,17 +189,6 @@ struct Batch {
         at < counts[group] ? from[group][at] : NeutralOf<op, Stored>());
   }
 };
-
-/// The value of another lane, `distance` away.
-template <typename T>
-__device__ __forceinline__ T FromLane(T x, int distance) {
-  if constexpr (kIsComplex<T>) {
-    return T(__shfl_xor_sync(0xffffffffu, x.real(), distance),
-             __shfl_xor_sync(0xffffffffu, x.imag(), distance));
-  } else {
-    return __shfl_xor_sync(0xffffffffu, x, distance);
-  }
-}
 
 /// Stores what the terms of the `index`-th element of d were reduced to in
 /// `split`.

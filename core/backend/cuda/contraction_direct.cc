@@ -1,0 +1,232 @@
+#include <algorithm>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/backend/cuda/contraction_division.h"
+#include "core/backend/cuda/contraction_kernels.h"
+#include "core/backend/cuda/cuda_stream.h"
+#include "core/backend/cuda/kernel/contraction_tasks.h"
+#include "core/backend/cuda/kernel/reduction_tasks.h"
+#include "core/backend/cuda/reduction_division.h"
+#include "core/base/status.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+using Problem = ContractionProblem;
+using Division = ContractionDivision;
+
+template <size_t operand_count>
+void AddTo(IndexSpace<static_cast<int>(operand_count)>& space,
+           const LoopModes<operand_count>& modes) {
+  for (const auto& mode : modes) space.Add(mode.extent, mode.strides);
+}
+
+ContractionDirectTask TaskOf(const Problem& problem,
+                             const ContractionOperands& operands,
+                             const Division& division) {
+  const DirectModes modes = DirectModesOf(problem, division.swaps);
+  const bool multiplies = !operands.alpha.IsZero();
+  ContractionDirectTask task{
+      .a = multiplies ? operands.a : nullptr,
+      .b = multiplies ? operands.b : nullptr,
+      .c = operands.beta.IsZero() ? nullptr : operands.c,
+      .d = operands.d,
+      .rounding_a = RoundingOf(problem.type_a, problem.compute_type),
+      .rounding_b = RoundingOf(problem.type_b, problem.compute_type),
+      .conj_a = problem.conj_a,
+      .conj_b = problem.conj_b,
+      .conj_c = problem.conj_c,
+      .alpha = {operands.alpha.real, operands.alpha.imaginary},
+      .beta = {operands.beta.real, operands.beta.imaginary},
+      .tile = division.tile,
+      .a_along_k = division.a_along_k,
+      .b_along_k = division.b_along_k,
+      .tiles_m = FastDivisor(static_cast<uint32_t>(division.tiles_m)),
+      .tiles_n = FastDivisor(static_cast<uint32_t>(division.tiles_n)),
+      .split_count = FastDivisor(static_cast<uint32_t>(division.split_count)),
+      .part = static_cast<uint32_t>(division.part),
+      .k_count = 0,
+      .m = {},
+      .n = {},
+      .k = {},
+      .batch = {}};
+  if (division.swaps) {
+    std::swap(task.a, task.b);
+    std::swap(task.conj_a, task.conj_b);
+  }
+  AddTo(task.m, modes.m);
+  AddTo(task.n, modes.n);
+  AddTo(task.batch, modes.batch);
+  if (multiplies && ElementCount(modes.k) > 0) {
+    AddTo(task.k, modes.k);
+    task.k_count = task.k.count;
+  }
+  return task;
+}
+
+/// Adds what the splits left in `partial`, and does the rest.
+ReductionTreeTask SecondTask(const GpuModel& model, const Problem& problem,
+                             const ContractionOperands& operands,
+                             const Division& division, const void* partial) {
+  const DirectModes modes = DirectModesOf(problem, division.swaps);
+  const ElementType arithmetic =
+      SizeOf(problem.type_d) < 4 ? ElementType::kFloat32 : problem.type_d;
+  const int64_t kept =
+      ElementCount(modes.m) * ElementCount(modes.n) * ElementCount(modes.batch);
+  const ReductionDivision second =
+      DivideElements(model, kept, division.split_count, kept == 1);
+  ReductionTreeTask task{
+      .formula = {.a = partial,
+                  .c = operands.beta.IsZero() ? nullptr : operands.c,
+                  .d = operands.d,
+                  .type_a = arithmetic,
+                  .type_d = problem.type_d,
+                  .compute = arithmetic,
+                  .compute_type =
+                      RealPartOf(arithmetic) == ElementType::kFloat64
+                          ? ComputeType::kFloat64
+                          : ComputeType::kFloat32,
+                  .op = BinaryOperator::kAdd,
+                  .unary_c = problem.conj_c ? UnaryOperator::kConj
+                                            : UnaryOperator::kIdentity,
+                  .alpha = {operands.alpha.real, operands.alpha.imaginary},
+                  .beta = {operands.beta.real, operands.beta.imaginary}},
+      .kept_threads = static_cast<uint32_t>(second.kept_threads),
+      .reduced_threads = static_cast<uint32_t>(second.reduced_threads),
+      .reduced_is_fastest = second.reduced_is_fastest,
+      .part = static_cast<uint32_t>(division.split_count),
+      .reduced_count = static_cast<uint32_t>(division.split_count),
+      .kept = {},
+      .reduced = {}};
+  int64_t before = 1;
+  const auto keep = [&](int64_t extent, int64_t stride_c, int64_t stride_d) {
+    task.kept.Add(extent, {before, stride_c, stride_d});
+    before *= extent;
+  };
+  for (const auto* side : {&modes.m, &modes.n}) {
+    for (const auto& mode : *side) {
+      keep(mode.extent, mode.strides[Problem::kFreeC],
+           mode.strides[Problem::kFreeD]);
+    }
+  }
+  for (const auto& mode : modes.batch) {
+    keep(mode.extent, mode.strides[Problem::kBatchC],
+         mode.strides[Problem::kBatchD]);
+  }
+  task.reduced.Add(division.split_count, {before});
+  return task;
+}
+
+class DirectContraction final : public ContractionKernel {
+ public:
+  DirectContraction(const GpuModel& model, DirectTile tile, bool splits)
+      : model_(model), tile_(tile), splits_(splits) {
+    const DirectTileExtents extents = ExtentsOf(tile, sizeof(float));
+    name_ = absl::StrCat("cuda.contract.direct_", extents.m, "x", extents.n,
+                         splits ? "_split_k" : "");
+  }
+
+  absl::string_view name() const override { return name_; }
+
+  absl::Status Supports(const Problem& problem) const override {
+    if (problem.type_a != problem.type_d || problem.type_b != problem.type_d) {
+      return Unimplemented("TYPES_DIFFER", "it takes operands of one type");
+    }
+    if (!IsDirectType(problem.type_d)) {
+      return Unimplemented("TYPE_UNSUPPORTED", "it has no integer arithmetic");
+    }
+    if (tile_ == DirectTile::kLarge && ArithmeticBytes(problem) > 4) {
+      return Unimplemented("TYPE_UNSUPPORTED",
+                           "its tiles are for arithmetic in float32");
+    }
+    // By both kinds of division; as floating point, in which none overflows.
+    const auto count = [](const auto& modes) {
+      return static_cast<double>(ElementCount(modes));
+    };
+    const double elements =
+        count(problem.m) * count(problem.n) * count(problem.batch);
+    const double terms =
+        count(problem.k) * count(problem.a_only) * count(problem.b_only);
+    if (std::max(elements, terms) > static_cast<double>(kMaxIndex)) {
+      return Unimplemented("TOO_MANY_ELEMENTS", "it sums ", terms,
+                           " terms for each of ", elements,
+                           " elements, at most ", kMaxIndex,
+                           " are possible of either");
+    }
+    const Division division = DivisionOf(problem);
+    if (splits_ && division.split_count == 1) {
+      return Unimplemented("NOTHING_TO_SPLIT",
+                           "without splits there are blocks enough, or too few "
+                           "terms to split");
+    }
+    if (division.block_count() > kMaxIndex) {
+      return Unimplemented(
+          "TOO_MANY_ELEMENTS", "it needs ", division.block_count(),
+          " blocks of threads, at most ", kMaxIndex, " are possible");
+    }
+    return absl::OkStatus();
+  }
+
+  int64_t WorkspaceBytes(const Problem& problem) const override {
+    const int64_t bytes = PartialBytes(problem, DivisionOf(problem));
+    return bytes == 0 ? 0 : Workspace::BytesFor(bytes);
+  }
+
+  double PredictNanoseconds(const Problem& problem) const override {
+    return DivisionOf(problem).nanoseconds;
+  }
+
+  absl::Status Launch(const Problem& problem,
+                      const ContractionOperands& operands, Workspace& workspace,
+                      Stream& stream) const override {
+    CudaStream& queue = AsCuda(stream);
+    TENSORD_RETURN_IF_ERROR(queue.device().Select());
+    Division division = DivisionOf(problem);
+    if (operands.alpha.IsZero()) {  // There are no terms.
+      division.split_count = 1;
+    }
+    ContractionDirectTask task = TaskOf(problem, operands, division);
+    if (division.split_count > 1) {
+      task.partial = workspace.Take<std::byte>(PartialBytes(problem, division));
+    }
+    TENSORD_RETURN_IF_ERROR(
+        Check(queue, VisitElementType(problem.type_d, [&](auto zero) {
+                using Stored = decltype(zero);
+                if constexpr (std::is_integral_v<Stored>) {
+                  return cudaErrorInvalidValue;  // not supported
+                } else {
+                  return QueueContractionDirect<Stored>(task, queue.get());
+                }
+              })));
+    if (task.partial == nullptr) return absl::OkStatus();
+    return Check(queue, QueueReductionTree(SecondTask(model_, problem, operands,
+                                                      division, task.partial),
+                                           queue.get()));
+  }
+
+ private:
+  absl::Status Check(CudaStream& queue, cudaError_t queued) const {
+    return queue.device().Check(queued, absl::StrCat("launching ", name()));
+  }
+
+  Division DivisionOf(const Problem& problem) const {
+    return Divide(model_, problem, tile_, splits_);
+  }
+
+  const GpuModel model_;
+  const DirectTile tile_;
+  const bool splits_;
+  std::string name_;
+};
+
+}  // namespace
+
+std::unique_ptr<const ContractionKernel> CreateDirectContraction(
+    const GpuModel& model, DirectTile tile, bool splits) {
+  return std::make_unique<DirectContraction>(model, tile, splits);
+}
+
+}  // namespace tensord::core::cuda

@@ -1,0 +1,69 @@
+// How the threads of a GPU share a contraction.
+#pragma once
+
+#include <cstdint>
+
+#include "core/backend/cuda/gpu_model.h"
+#include "core/backend/cuda/kernel/contraction_tasks.h"
+#include "core/problem/contraction_problem.h"
+
+namespace tensord::core::cuda {
+
+/// A contraction's modes as direct kernels take them.
+struct DirectModes {
+  LoopModes<4> batch;  // a, b, c, d
+  LoopModes<3> m;      // a, c, d
+  LoopModes<3> n;      // b, c, d
+  LoopModes<2> k;      // a, b; also what only one of them has, the other's
+                       // strides being 0
+};
+
+/// With `swaps`, a and b trade places, and so do m and n.
+DirectModes DirectModesOf(const ContractionProblem& problem, bool swaps);
+
+/// The work of one contraction, dealt out.
+///
+/// Threads  immutable value; share freely.
+struct ContractionDivision {
+  DirectTile tile = DirectTile::kSquare;
+  bool swaps = false;
+  /// Neighbouring threads read neighbours along k rather than along m (n).
+  bool a_along_k = false;
+  bool b_along_k = false;
+  int64_t tiles_m = 1;
+  int64_t tiles_n = 1;
+  int64_t batch_count = 1;
+  /// The terms are dealt out to so many blocks, `part` each, none of which is
+  /// left without. With several, a second launch adds their sums.
+  int64_t split_count = 1;
+  int64_t part = 1;
+  double nanoseconds = 0;  // predicted, the second launch included
+
+  int64_t block_count() const {
+    return tiles_m * tiles_n * batch_count * split_count;
+  }
+};
+
+/// What direct kernels compute in.
+/// Requires  IsDirectType(problem.type_d).
+int64_t ArithmeticBytes(const ContractionProblem& problem);
+
+/// Whether there are direct kernels for operands of the type.
+bool IsDirectType(ElementType type);
+
+/// The division by `tile` that is predicted to take least, with the terms split
+/// or not. Where splitting them gives no block more, the split_count is 1 all
+/// the same.
+///
+/// A function of the problem and the model: addresses and factors change
+/// nothing.
+/// Requires  IsDirectType(problem.type_d).
+ContractionDivision Divide(const GpuModel& model,
+                           const ContractionProblem& problem, DirectTile tile,
+                           bool splits);
+
+/// Bytes of what the splits leave for the second launch.
+int64_t PartialBytes(const ContractionProblem& problem,
+                     const ContractionDivision& division);
+
+}  // namespace tensord::core::cuda

@@ -1,0 +1,123 @@
+// Contractions with few elements and many terms: dot products, and products of
+// matrices with vectors.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/backend/cuda/kernel/direct/direct_block.cuh"
+#include "core/backend/cuda/kernel/lanes.cuh"
+#include "core/backend/cuda/kernel/shared_memory.cuh"
+
+namespace tensord::core::cuda {
+
+/// Sums that the threads of a block add up at a time: 32 KiB of shared memory
+/// at most.
+template <typename T>
+inline constexpr uint32_t kDeepSums = sizeof(T) < 16 ? 16 : 8;
+
+/// Elements of one operand along its side (m or n), at one k.
+template <typename Stored, uint32_t count>
+struct DeepSide {
+  __device__ __forceinline__ DeepSide(const IndexSpace<3>& space,
+                                      uint32_t first) {
+#pragma unroll
+    for (uint32_t i = 0; i < count; ++i) {
+      is_there[i] = first + i < space.count;
+      offsets[i] = is_there[i] ? OffsetsOf(space, first + i).at[0] : 0;
+    }
+  }
+
+  __device__ __forceinline__ void Load(const Stored* from, bool is_term,
+                                       Stored (&elements)[count]) const {
+#pragma unroll
+    for (uint32_t i = 0; i < count; ++i) {
+      elements[i] = is_term && is_there[i] ? from[offsets[i]] : Stored{};
+    }
+  }
+
+  bool is_there[count];
+  int64_t offsets[count];
+};
+
+/// Every thread takes each kThreads-th term of all elements of the tile; then
+/// threads are added in pairs.
+template <typename Stored>
+__global__ void __launch_bounds__(ContractionDirectTask::kThreads)
+    Deep(const __grid_constant__ ContractionDirectTask task) {
+  using T = ComputedIn<Stored>;
+  constexpr DirectTileExtents kTile = ExtentsOf(DirectTile::kDeep, sizeof(T));
+  constexpr uint32_t kThreads = ContractionDirectTask::kThreads;
+  // Terms that a thread reads at once, so that enough is under way.
+  constexpr uint32_t kAtOnce = sizeof(Stored) < 16 ? 2 : 1;
+  const DirectBlock block(task, kTile);
+  const DeepSide<Stored, kTile.m> m(task.m, block.first_m);
+  const DeepSide<Stored, kTile.n> n(task.n, block.first_n);
+
+  T sums[kTile.m][kTile.n] = {};
+  for (uint32_t first = block.first_k + threadIdx.x; first < block.end_k;
+       first += kAtOnce * kThreads) {
+    Stored column[kAtOnce][kTile.m], row[kAtOnce][kTile.n];
+#pragma unroll
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      const uint32_t term = first + i * kThreads;
+      const bool is_term = term < block.end_k;
+      const Offsets<2> at = OffsetsOf(task.k, is_term ? term : first);
+      m.Load(static_cast<const Stored*>(task.a) + (block.base.at[0] + at.at[0]),
+             is_term, column[i]);
+      n.Load(static_cast<const Stored*>(task.b) + (block.base.at[1] + at.at[1]),
+             is_term, row[i]);
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kAtOnce; ++i) {
+      T factors[kTile.n];
+#pragma unroll
+      for (uint32_t x = 0; x < kTile.n; ++x) {
+        factors[x] = FactorOf(row[i][x], task.rounding_b, task.conj_b);
+      }
+#pragma unroll
+      for (uint32_t y = 0; y < kTile.m; ++y) {
+        const T factor = FactorOf(column[i][y], task.rounding_a, task.conj_a);
+#pragma unroll
+        for (uint32_t x = 0; x < kTile.n; ++x) {
+          MultiplyAdd(factor, factors[x], sums[y][x]);
+        }
+      }
+    }
+  }
+
+  // Of each sum, threads add every kShare-th thread's, then in pairs.
+  T* const of_threads = static_cast<T*>(SharedMemory());  // (sum, thread)
+  constexpr uint32_t kSums = kTile.m * kTile.n;
+  constexpr uint32_t kShare = kThreads / kDeepSums<T>;
+  const uint32_t part = threadIdx.x % kShare;
+#pragma unroll
+  for (uint32_t first = 0; first < kSums; first += kDeepSums<T>) {
+    __syncthreads();
+#pragma unroll
+    for (uint32_t i = 0; i < kDeepSums<T>; ++i) {
+      const uint32_t number = first + i;
+      of_threads[i * kThreads + threadIdx.x] =
+          sums[number % kTile.m][number / kTile.m];
+    }
+    __syncthreads();
+    const T* const own = of_threads + threadIdx.x / kShare * kThreads;
+    T sum = own[part];
+    for (uint32_t i = part + kShare; i < kThreads; i += kShare) sum += own[i];
+    for (int distance = kShare / 2; distance > 0; distance /= 2) {
+      sum += FromLane(sum, distance);
+    }
+    const uint32_t number = first + threadIdx.x / kShare;
+    const uint32_t at_m = block.first_m + number % kTile.m;
+    const uint32_t at_n = block.first_n + number / kTile.m;
+    if (part == 0 && at_m < task.m.count && at_n < task.n.count) {
+      const Offsets<3> of_m = OffsetsOf(task.m, at_m);
+      const Offsets<3> of_n = OffsetsOf(task.n, at_n);
+      block.Store<Stored>(task, sum, at_m, at_n, of_m.at[1] + of_n.at[1],
+                          of_m.at[2] + of_n.at[2]);
+    }
+  }
+}
+
+}  // namespace tensord::core::cuda

@@ -1,0 +1,9 @@
+// Contractions of float32, tile by tile.
+#include "core/backend/cuda/kernel/direct/contraction_direct.cuh"
+
+namespace tensord::core::cuda {
+
+template cudaError_t QueueContractionDirect<float>(const ContractionDirectTask&,
+                                                   cudaStream_t);
+
+}  // namespace tensord::core::cuda

@@ -1,0 +1,234 @@
+// Contractions by tiles of d that whole blocks compute, out of shared memory.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/backend/cuda/kernel/direct/direct_block.cuh"
+#include "core/backend/cuda/kernel/shared_memory.cuh"
+
+namespace tensord::core::cuda {
+
+/// What a block of the kernel for `tile` keeps in shared memory. Tiles of a and
+/// b are double: one is multiplied while the next one comes.
+template <typename T, DirectTile tile>
+struct TilesShared {
+  static constexpr DirectTileExtents kTile = ExtentsOf(tile, sizeof(T));
+  /// Neighbours that a thread takes from shared memory at once.
+  static constexpr uint32_t kVector = 16 / sizeof(T);
+  /// Elements from one k to the next: aligned, and in different banks.
+  static constexpr uint32_t kPitchA = kTile.m + kVector;
+  static constexpr uint32_t kPitchB = kTile.n + kVector;
+  static constexpr uint32_t kChunk = ContractionDirectTask::kChunk;
+  static_assert(kChunk % kTile.k == 0);
+
+  alignas(16) T a[2][kTile.k * kPitchA];
+  alignas(16) T b[2][kTile.k * kPitchB];
+  // Offsets, of a (b), c and d; negative beyond the last.
+  int64_t m[3][kTile.m];
+  int64_t n[3][kTile.n];
+  int64_t k[2][kChunk];  // of a and b
+};
+
+/// An operand on its way into shared memory: side is m or n.
+template <typename Stored, uint32_t side, uint32_t depth>
+class TileLoader {
+ public:
+  using T = ComputedIn<Stored>;
+
+  /// `from` may be null when nothing is loaded.
+  __device__ __forceinline__ TileLoader(const void* from, int64_t base,
+                                        bool is_along_k,
+                                        OperandRounding rounding,
+                                        bool conjugates)
+      : from_(static_cast<const Stored*>(from)),
+        is_along_k_(is_along_k),
+        rounding_(rounding),
+        conjugates_(conjugates) {
+    if (from_ != nullptr) from_ += base;
+  }
+
+  /// Begins to load the tile at the offsets of its rows and terms.
+  __device__ __forceinline__ void Load(const int64_t* of_side,
+                                       const int64_t* of_k) {
+#pragma unroll
+    for (uint32_t i = 0; i < kTurns; ++i) {
+      if (!IsInside(i)) continue;
+      const int64_t at_side = of_side[Side(i)], at_k = of_k[Term(i)];
+      elements_[i] = (at_side | at_k) < 0 ? Stored{} : from_[at_side + at_k];
+    }
+  }
+
+  /// Puts what was loaded into `tile`.
+  __device__ __forceinline__ void Put(T* tile, uint32_t pitch) const {
+#pragma unroll
+    for (uint32_t i = 0; i < kTurns; ++i) {
+      if (!IsInside(i)) continue;
+      tile[Term(i) * pitch + Side(i)] =
+          FactorOf(elements_[i], rounding_, conjugates_);
+    }
+  }
+
+ private:
+  static constexpr uint32_t kThreads = ContractionDirectTask::kThreads;
+  static constexpr uint32_t kTurns = (side * depth + kThreads - 1) / kThreads;
+
+  static __device__ __forceinline__ uint32_t Index(uint32_t turn) {
+    return turn * kThreads + threadIdx.x;
+  }
+  static __device__ __forceinline__ bool IsInside(uint32_t turn) {
+    return side * depth % kThreads == 0 || Index(turn) < side * depth;
+  }
+  __device__ __forceinline__ uint32_t Side(uint32_t turn) const {
+    return is_along_k_ ? Index(turn) / depth : Index(turn) % side;
+  }
+  __device__ __forceinline__ uint32_t Term(uint32_t turn) const {
+    return is_along_k_ ? Index(turn) % depth : Index(turn) / side;
+  }
+
+  const Stored* from_;
+  const bool is_along_k_;
+  const OperandRounding rounding_;
+  const bool conjugates_;
+  Stored elements_[kTurns] = {};
+};
+
+/// Elements of a row in shared memory that belong to one thread: groups of
+/// `vector` neighbours, `count` in all. The threads' groups alternate.
+template <uint32_t vector, uint32_t count, uint32_t threads>
+struct MicroTile {
+  static_assert(count % vector == 0);
+
+  /// Place in the row of the thread's `i`-th element.
+  static __device__ __forceinline__ uint32_t At(uint32_t thread, uint32_t i) {
+    return i / vector * (vector * threads) + thread * vector + i % vector;
+  }
+
+  template <typename T>
+  static __device__ __forceinline__ void Load(const T* row, uint32_t thread,
+                                              T (&elements)[count]) {
+    struct alignas(16) Vector {
+      T element[vector];
+    };
+#pragma unroll
+    for (uint32_t i = 0; i < count; i += vector) {
+      const auto group = *reinterpret_cast<const Vector*>(row + At(thread, i));
+#pragma unroll
+      for (uint32_t v = 0; v < vector; ++v) {
+        elements[i + v] = group.element[v];
+      }
+    }
+  }
+};
+
+template <typename Stored, DirectTile tile>
+__global__ void __launch_bounds__(ContractionDirectTask::kThreads,
+                                  sizeof(ComputedIn<Stored>) < 16 ? 2 : 1)
+    Tiles(const __grid_constant__ ContractionDirectTask task) {
+  using T = ComputedIn<Stored>;
+  using Shared = TilesShared<T, tile>;
+  constexpr DirectTileExtents kTile = Shared::kTile;
+  constexpr uint32_t kThreads = ContractionDirectTask::kThreads;
+  constexpr uint32_t kThreadsM = kTile.m / kTile.micro_m;
+  constexpr uint32_t kThreadsN = kTile.n / kTile.micro_n;
+  static_assert(kThreadsM * kThreadsN == kThreads);
+  using MicroM = MicroTile<Shared::kVector, kTile.micro_m, kThreadsM>;
+  using MicroN = MicroTile<Shared::kVector, kTile.micro_n, kThreadsN>;
+  Shared& shared = *static_cast<Shared*>(SharedMemory());
+
+  const DirectBlock block(task, kTile);
+
+  for (uint32_t i = threadIdx.x; i < kTile.m + kTile.n; i += kThreads) {
+    const bool is_m = i < kTile.m;
+    const uint32_t at = is_m ? i : i - kTile.m;
+    const IndexSpace<3>& space = is_m ? task.m : task.n;
+    const uint32_t index = (is_m ? block.first_m : block.first_n) + at;
+    Offsets<3> offsets{{-1, -1, -1}};
+    if (index < space.count) offsets = OffsetsOf(space, index);
+    for (int operand = 0; operand < 3; ++operand) {
+      (is_m ? shared.m[operand] : shared.n[operand])[at] = offsets.at[operand];
+    }
+  }
+
+  const uint32_t thread_m = threadIdx.x % kThreadsM;
+  const uint32_t thread_n = threadIdx.x / kThreadsM;
+  T sums[kTile.micro_m][kTile.micro_n] = {};
+  TileLoader<Stored, kTile.m, kTile.k> a(
+      task.a, block.base.at[0], task.a_along_k, task.rounding_a, task.conj_a);
+  TileLoader<Stored, kTile.n, kTile.k> b(
+      task.b, block.base.at[1], task.b_along_k, task.rounding_b, task.conj_b);
+
+  for (uint32_t chunk = block.first_k; chunk < block.end_k;
+       chunk += Shared::kChunk) {
+    __syncthreads();  // with what the chunk before has left in shared memory
+    for (uint32_t i = threadIdx.x; i < Shared::kChunk; i += kThreads) {
+      Offsets<2> offsets{{-1, -1}};
+      if (chunk + i < block.end_k) offsets = OffsetsOf(task.k, chunk + i);
+      shared.k[0][i] = offsets.at[0];
+      shared.k[1][i] = offsets.at[1];
+    }
+    __syncthreads();
+    a.Load(shared.m[0], shared.k[0]);
+    b.Load(shared.n[0], shared.k[1]);
+    a.Put(shared.a[0], Shared::kPitchA);
+    b.Put(shared.b[0], Shared::kPitchB);
+    __syncthreads();
+    const uint32_t terms = min(Shared::kChunk, block.end_k - chunk);
+    uint32_t current = 0;
+    for (uint32_t at = 0; at < terms; at += kTile.k) {
+      const uint32_t next = at + kTile.k;
+      if (next < terms) {
+        a.Load(shared.m[0], shared.k[0] + next);
+        b.Load(shared.n[0], shared.k[1] + next);
+      }
+      // Unrolled as far as registers go without spilling.
+#pragma unroll 2
+      for (uint32_t term = 0; term < kTile.k; ++term) {
+        T column[kTile.micro_m], row[kTile.micro_n];
+        MicroM::Load(shared.a[current] + term * Shared::kPitchA, thread_m,
+                     column);
+        MicroN::Load(shared.b[current] + term * Shared::kPitchB, thread_n, row);
+#pragma unroll
+        for (uint32_t i = 0; i < kTile.micro_m; ++i) {
+#pragma unroll
+          for (uint32_t j = 0; j < kTile.micro_n; ++j) {
+            MultiplyAdd(column[i], row[j], sums[i][j]);
+          }
+        }
+      }
+      if (next < terms) {
+        current = 1 - current;
+        a.Put(shared.a[current], Shared::kPitchA);
+        b.Put(shared.b[current], Shared::kPitchB);
+        __syncthreads();
+      }
+    }
+  }
+
+  // Through shared memory, kThreadsN columns at a time, so that neighbouring
+  // threads write neighbours along m.
+  T* const stage = &shared.a[0][0];
+  static_assert(kThreadsN * Shared::kPitchA <= 2 * kTile.k * Shared::kPitchA);
+#pragma unroll
+  for (uint32_t j = 0; j < kTile.micro_n; ++j) {
+    __syncthreads();
+#pragma unroll
+    for (uint32_t i = 0; i < kTile.micro_m; ++i) {
+      stage[thread_n * Shared::kPitchA + MicroM::At(thread_m, i)] = sums[i][j];
+    }
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < kThreadsN * kTile.m; i += kThreads) {
+      const uint32_t at_m = i % kTile.m, column = i / kTile.m;
+      const uint32_t at_n = MicroN::At(column, j);
+      const uint32_t m = block.first_m + at_m, n = block.first_n + at_n;
+      if (m < task.m.count && n < task.n.count) {
+        block.Store<Stored>(task, stage[column * Shared::kPitchA + at_m], m, n,
+                            shared.m[1][at_m] + shared.n[1][at_n],
+                            shared.m[2][at_m] + shared.n[2][at_n]);
+      }
+    }
+  }
+}
+
+}  // namespace tensord::core::cuda

@@ -1,0 +1,93 @@
+// What the kernels that contract without copies share.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <complex>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/backend/cuda/kernel/contraction_tasks.h"
+#include "core/backend/cuda/kernel/element_math.cuh"
+#include "core/backend/cuda/kernel/groups/element_group.cuh"
+#include "core/backend/cuda/kernel/index_space.cuh"
+#include "core/backend/cuda/kernel/operand_rounding.cuh"
+
+namespace tensord::core::cuda {
+
+template <typename T>
+__device__ __forceinline__ void MultiplyAdd(T x, T y, T& sum) {
+  if constexpr (kIsComplex<T>) {
+    using Part = typename T::value_type;
+    Part real = sum.real(), imaginary = sum.imag();
+    real += x.real() * y.real();
+    real -= x.imag() * y.imag();
+    imaginary += x.real() * y.imag();
+    imaginary += x.imag() * y.real();
+    sum = T(real, imaginary);
+  } else {
+    sum += x * y;
+  }
+}
+
+/// The element of an operand as it is multiplied.
+template <typename Stored>
+__device__ __forceinline__ ComputedIn<Stored> FactorOf(Stored element,
+                                                       OperandRounding rounding,
+                                                       bool conjugates) {
+  return ConjugatedIf(conjugates,
+                      Rounded(rounding, Convert<ComputedIn<Stored>>(element)));
+}
+
+/// What of a contraction a block computes: a tile of one batch, and of the
+/// terms one part. Tiles follow one another along m, then along n.
+struct DirectBlock {
+  __device__ __forceinline__ DirectBlock(const ContractionDirectTask& task,
+                                         const DirectTileExtents& tile) {
+    const uint32_t rest_n = Quotient(blockIdx.x, task.tiles_m);
+    const uint32_t rest_split = Quotient(rest_n, task.tiles_n);
+    batch = Quotient(rest_split, task.split_count);
+    split = rest_split - batch * task.split_count.divisor;
+    first_m = (blockIdx.x - rest_n * task.tiles_m.divisor) * tile.m;
+    first_n = (rest_n - rest_split * task.tiles_n.divisor) * tile.n;
+    first_k = split * task.part;
+    end_k = min(first_k + task.part, task.k_count);
+    base = OffsetsOf(task.batch, batch);
+  }
+
+  /// Stores the sum for the element (m, n), which lies at those offsets behind
+  /// the batch's first in c and d.
+  template <typename Stored>
+  __device__ __forceinline__ void Store(const ContractionDirectTask& task,
+                                        ComputedIn<Stored> sum, uint32_t m,
+                                        uint32_t n, int64_t at_c,
+                                        int64_t at_d) const {
+    using T = ComputedIn<Stored>;
+    if (task.partial != nullptr) {
+      const int64_t before =
+          (int64_t{split} * task.batch.count + batch) * task.n.count + n;
+      static_cast<T*>(task.partial)[before * task.m.count + m] = sum;
+      return;
+    }
+    const Arithmetic arithmetic;
+    T value =
+        Multiply(FactorAs<T>(arithmetic, task.alpha[0], task.alpha[1]), sum);
+    if (task.c != nullptr) {
+      const T c = ConjugatedIf(
+          task.conj_c,
+          Convert<T>(static_cast<const Stored*>(task.c)[base.at[2] + at_c]));
+      value = Joined<BinaryOperator::kAdd>(
+          value,
+          Multiply(FactorAs<T>(arithmetic, task.beta[0], task.beta[1]), c));
+    }
+    static_cast<Stored*>(task.d)[base.at[3] + at_d] = Convert<Stored>(value);
+  }
+
+  uint32_t first_m, first_n;
+  uint32_t first_k, end_k;
+  uint32_t batch;
+  uint32_t split;
+  Offsets<4> base;
+};
+
+}  // namespace tensord::core::cuda

@@ -1,0 +1,125 @@
+// How contractions are dealt out on an H200.
+#include "core/backend/cuda/contraction_division.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/backend/cuda/reduction_division.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+const GpuModel kH200 = {.multiprocessor_count = 132,
+                        .memory_bytes_per_ns = 4800,
+                        .clock_ghz = 1.98};
+constexpr auto kF32 = ElementType::kFloat32;
+constexpr DirectTile kTiles[] = {DirectTile::kLarge, DirectTile::kSquare,
+                                 DirectTile::kTall, DirectTile::kDeep};
+
+/// d (m, n) = a (m, k) b (k, n), each packed in that order.
+ContractionProblem Product(int64_t m, int64_t n, int64_t k,
+                           ElementType type = kF32) {
+  ContractionProblem problem{.type_a = type, .type_b = type, .type_d = type};
+  problem.m = Canonical(LoopModes<3>{{m, {1, 1, 1}}}, 2);
+  problem.n = Canonical(LoopModes<3>{{n, {k, m, m}}}, 2);
+  problem.k = Canonical(LoopModes<2>{{k, {m, 1}}}, 0);
+  return problem;
+}
+
+ContractionDivision Best(const ContractionProblem& problem) {
+  ContractionDivision best;
+  best.nanoseconds = 1e300;
+  for (const DirectTile tile : kTiles) {
+    if (tile == DirectTile::kLarge && ArithmeticBytes(problem) > 4) continue;
+    for (const bool splits : {false, true}) {
+      const ContractionDivision division = Divide(kH200, problem, tile, splits);
+      if (division.nanoseconds < best.nanoseconds) best = division;
+    }
+  }
+  return best;
+}
+
+TEST(ContractionDivisionTest, TilesFitTheShape) {
+  EXPECT_EQ(Best(Product(8192, 8192, 8192)).tile, DirectTile::kLarge);
+  EXPECT_EQ(Best(Product(1 << 20, 12, 300)).tile, DirectTile::kTall);
+  EXPECT_EQ(Best(Product(1000, 600, 300)).tile, DirectTile::kSquare);
+  EXPECT_EQ(Best(Product(1, 1, 1 << 24)).tile, DirectTile::kDeep);
+}
+
+TEST(ContractionDivisionTest, TallTilesStandAlongTheLongerSide) {
+  const auto tall = [](const ContractionProblem& problem) {
+    return Divide(kH200, problem, DirectTile::kTall, false);
+  };
+  EXPECT_FALSE(tall(Product(1 << 20, 12, 300)).swaps);
+  EXPECT_TRUE(tall(Product(12, 1 << 20, 300)).swaps);
+}
+
+TEST(ContractionDivisionTest, TilesCoverEveryElement) {
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{1, 1},
+                             {128, 128},
+                             {129, 128},
+                             {16, 257},
+                             {1000, 7}}) {
+    for (const DirectTile tile : kTiles) {
+      const ContractionDivision division =
+          Divide(kH200, Product(m, n, 10), tile, false);
+      const DirectTileExtents extents = ExtentsOf(tile, 4);
+      const int64_t along_m = division.swaps ? n : m;
+      const int64_t along_n = division.swaps ? m : n;
+      EXPECT_GE(division.tiles_m * extents.m, along_m);
+      EXPECT_LT((division.tiles_m - 1) * extents.m, along_m);
+      EXPECT_GE(division.tiles_n * extents.n, along_n);
+      EXPECT_LT((division.tiles_n - 1) * extents.n, along_n);
+    }
+  }
+}
+
+TEST(ContractionDivisionTest, LongSumsOfFewElementsAreSplit) {
+  const ContractionDivision division = Best(Product(60, 60, 1 << 22));
+  EXPECT_GE(division.split_count, 132);
+  // All terms are there, and no block is left without.
+  EXPECT_GE(division.split_count * division.part, 1 << 22);
+  EXPECT_LT((division.split_count - 1) * division.part, 1 << 22);
+  EXPECT_EQ(PartialBytes(Product(60, 60, 1 << 22), division),
+            division.split_count * 60 * 60 * 4);
+}
+
+TEST(ContractionDivisionTest, NothingIsSplitWhereItGivesNothing) {
+  EXPECT_EQ(Divide(kH200, Product(60, 60, 100), DirectTile::kSquare, true)
+                .split_count,
+            1);
+  EXPECT_EQ(Divide(kH200, Product(8192, 8192, 8192), DirectTile::kLarge, true)
+                .split_count,
+            1);
+}
+
+TEST(ContractionDivisionTest, WhatOneInputHasAloneIsSummedToo) {
+  ContractionProblem problem = Product(10, 20, 30);
+  problem.a_only = {{3, {9000}}};
+  problem.b_only = {{4, {8000}}};
+  const DirectModes modes = DirectModesOf(problem, false);
+  EXPECT_EQ(ElementCount(modes.k), 30 * 3 * 4);
+  EXPECT_EQ(modes.k[1], (LoopMode<2>{3, {9000, 0}}));
+  EXPECT_EQ(modes.k[2], (LoopMode<2>{4, {0, 8000}}));
+  EXPECT_EQ(DirectModesOf(problem, true).k[1], (LoopMode<2>{3, {0, 9000}}));
+}
+
+TEST(ContractionDivisionTest, PredictionsAreNoLessThanTheLimits) {
+  for (const ContractionProblem& problem :
+       {Product(8192, 8192, 8192), Product(1 << 20, 12, 300),
+        Product(60, 60, 1 << 22), Product(1, 1, 1 << 24),
+        Product(4096, 4096, 4096, ElementType::kFloat64)}) {
+    const double m = static_cast<double>(ElementCount(problem.m));
+    const double n = static_cast<double>(ElementCount(problem.n));
+    const double k = static_cast<double>(ElementCount(problem.k));
+    const bool is_wide = problem.type_d == ElementType::kFloat64;
+    const double products_per_ns = 132 * 1.98 * (is_wide ? 64 : 128);
+    const double bytes = (m * k + k * n + m * n) * (is_wide ? 8 : 4);
+    EXPECT_GE(Best(problem).nanoseconds,
+              std::max(m * n * k / products_per_ns, bytes / 4800));
+  }
+}
+
+}  // namespace
+}  // namespace tensord::core::cuda
