@@ -36,7 +36,7 @@ ConformanceTarget Target(std::string name, simt::Order order,
 std::vector<ConformanceTarget> Targets() {
 #ifdef __SANITIZE_THREAD__
   // It finds races whatever the order, and takes its time.
-  return {Target("Random", simt::Order::kRandom, 1500)};
+  return {Target("Random", simt::Order::kRandom, 1500, 2 * kCaseStride)};
 #else
   return {Target("InOrder", simt::Order::kInOrder, 1500),
           Target("Reverse", simt::Order::kReverse, 300, 2 * kCaseStride),
