@@ -14,6 +14,9 @@ namespace {
 constexpr int kLaunchAhead = 16;
 constexpr int kMaxStreams = 32;
 
+// How long all wait for a job that wants the device alone.
+constexpr absl::Duration kPatience = absl::Milliseconds(500);
+
 // How long the completer asks without a pause before it takes naps.
 constexpr absl::Duration kEager = absl::Microseconds(50);
 constexpr absl::Duration kNap = absl::Microseconds(20);
@@ -88,16 +91,26 @@ void DeviceWorker::CountBusy(int change) {
 }
 
 void DeviceWorker::Launch() {
+  std::optional<absl::Time> patience_ends;  // of whom waits to be alone
   absl::MutexLock lock(&mutex_);
   while (true) {
     const auto turn =
         std::find_if(turns_.begin(), turns_.end(), [this](uint64_t id) {
           return std::ssize(clients_.at(id).launched) < kLaunchAhead;
         });
-    // Nobody overtakes a job that waits to be alone: it will be soon.
     if (turn != turns_.end() &&
-        !(clients_.at(*turn).queued.front()->WantsDeviceAlone() &&
-          OldestLaunched())) {
+        clients_.at(*turn).queued.front()->WantsDeviceAlone() &&
+        OldestLaunched()) {
+      // Nobody overtakes it, so that it will be; but others do not wait long.
+      const absl::Time now = absl::Now();
+      if (!patience_ends) patience_ends = now + kPatience;
+      if (now < *patience_ends) {
+        can_launch_.WaitWithTimeout(&mutex_, *patience_ends - now);
+        continue;
+      }
+    }
+    if (turn != turns_.end()) {
+      patience_ends.reset();
       const uint64_t id = *turn;
       turns_.erase(turn);
       LaunchNext(id, clients_.at(id));

@@ -52,8 +52,8 @@ class DeviceWorker {
     /// Whether Launch() has changed nothing when it found no memory, and may be
     /// called again.
     virtual bool CanLaunchAgain() const { return false; }
-    /// Whether it is to be launched when nothing else is under way, as what
-    /// takes times must be.
+    /// Whether it should be launched when nothing else is under way, as what
+    /// takes times should; it is anyway when that takes long.
     virtual bool WantsDeviceAlone() const { return false; }
     /// `status` is what Launch() returned or else what the work ended with;
     /// none of it is under way any more. May end the Job's life.

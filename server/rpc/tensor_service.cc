@@ -33,6 +33,7 @@ struct Copying {
   absl::Status Launch(core::Stream& stream) {
     TENSORD_RETURN_IF_ERROR(from.CheckReady());
     TENSORD_RETURN_IF_ERROR(to.Allocate());
+    TENSORD_RETURN_IF_ERROR(contents.Allocate());
     has_queued = true;
     return contents.Queue(stream);
   }

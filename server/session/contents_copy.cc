@@ -13,6 +13,16 @@ constexpr int64_t kPieceBytes = int64_t{8} << 20;
 
 }  // namespace
 
+absl::Status ContentsCopy::Allocate() {
+  const int64_t bytes = std::min(from_.desc().span_bytes(), kPieceBytes);
+  const bool is_staged = !from_device_.info().uses_host_memory &&
+                         to_device_.info().uses_host_memory;
+  if (!is_staged || staging_.bytes() == bytes) return absl::OkStatus();
+  TENSORD_ASSIGN_OR_RETURN(
+      staging_, core::Buffer::Allocate(from_device_.staging_memory(), bytes));
+  return absl::OkStatus();
+}
+
 absl::Status ContentsCopy::Queue(core::Stream& stream) {
   if (from_device_.info().kind == to_device_.info().kind) {
     return stream.CopyBetweenDevices(to_.first(), from_.first(),
@@ -24,9 +34,6 @@ absl::Status ContentsCopy::Queue(core::Stream& stream) {
 
 absl::Status ContentsCopy::QueueToHost(core::Stream& stream) {
   const int64_t all = from_.desc().span_bytes();
-  TENSORD_ASSIGN_OR_RETURN(staging_,
-                           core::Buffer::Allocate(from_device_.staging_memory(),
-                                                  std::min(all, kPieceBytes)));
   // Before their addresses are queued.
   for (int64_t at = 0; at < all; at += kPieceBytes) {
     pieces_.push_back({to_.first() + at, staging_.data(),

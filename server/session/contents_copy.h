@@ -29,14 +29,17 @@ class ContentsCopy {
         to_(to),
         to_device_(to_device) {}
 
-  /// Queues the copy on `stream`, one of the source's device; through pinned
-  /// memory of the host, a piece at a time, where only one of the two is on a
-  /// GPU. From the host to a GPU, it waits.
+  /// Takes the memory that Queue() needs; may be called again.
+  /// Errors  RESOURCE_EXHAUSTED: no staging memory.
+  absl::Status Allocate();
+
+  /// Queues the copy on `stream`, one of the source's device: from a GPU to the
+  /// host a piece at a time, through staging memory. From the host to a GPU, it
+  /// waits for its end.
   ///
-  /// Requires  called once; both are allocated; nobody else writes either,
-  ///           until the work on the stream is done.
-  /// Errors    RESOURCE_EXHAUSTED: no staging memory. UNAVAILABLE: a device is
-  ///           lost. INTERNAL.
+  /// Requires  called once, after Allocate(); both are allocated; nobody else
+  ///           writes either, until the work on the stream is done.
+  /// Errors    UNAVAILABLE: a device is lost. INTERNAL.
   absl::Status Queue(core::Stream& stream);
 
  private:

@@ -157,10 +157,11 @@ TEST_P(NthFailureTest, LeavesNothingBehind) {
                                 ? cudaErrorMemoryAllocation
                                 : cudaErrorInvalidValue;
   const int64_t before = used_bytes();
-  v1::OpenSessionRequest elsewhere;
-  elsewhere.set_device("cuda:1");
-  for (int n = 1; n <= 12; ++n) {
+  for (int i = 0; i < 24; ++i) {
+    const int n = 1 + i / 2;
     SCOPED_TRACE(n);
+    v1::OpenSessionRequest elsewhere;
+    elsewhere.set_device(i % 2 == 0 ? "cuda:1" : "cpu:0");
     v1::OpenSessionResponse opened, target;
     ASSERT_THAT(Open({}, &opened), IsOk());
     ASSERT_THAT(Open(elsewhere, &target), IsOk());

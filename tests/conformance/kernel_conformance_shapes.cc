@@ -233,7 +233,7 @@ TEST_P(KernelConformance, ContractsAroundTheEdgesOfTiles) {
 TEST_P(KernelConformance, ContractsSumsOfEveryLength) {
   for (const ElementType type : {kF32, kF64, kC64, kC128, kF16}) {
     for (const int64_t k : {1, 4, 7, 8, 9, 16, 17, 128, 255, 256, 257, 264, 511,
-                            512, 513, 3001}) {
+                            512, 513, 3001, 4096, 8200}) {
       runner_.Check(Product(type, 5, 3, k));
       runner_.Check(Product(type, 1, 1, k));
     }

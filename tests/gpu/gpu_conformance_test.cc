@@ -16,6 +16,7 @@ ConformanceTarget Target(std::string name, uint32_t random_case_count) {
   return {.name = std::move(name),
           .create = [](int) { return core::CreateCudaBackend(0).value(); },
           .random_case_count = random_case_count,
+          .random_contraction_count = random_case_count,
           .copy =
               [](void* to, const void* from, size_t bytes) {
                 ASSERT_EQ(cudaMemcpy(to, from, bytes, cudaMemcpyDefault),

@@ -104,6 +104,15 @@ void CondVar::Wait(Mutex* mutex) {
   __tsan_acquire(mutex);
 }
 
+bool CondVar::WaitWithTimeout(Mutex* mutex, Duration timeout) {
+  static const auto real = Real<bool(CondVar*, Mutex*, Duration)>(
+      "7CondVar15WaitWithTimeoutEPNS0_5MutexENS0_8DurationE");
+  __tsan_release(mutex);
+  const bool is_late = CallUnseen(real, this, mutex, timeout);
+  __tsan_acquire(mutex);
+  return is_late;
+}
+
 void Mutex::Await(const Condition& condition) {
   static const auto real =
       Real<void(Mutex*, const Condition&)>("5Mutex5AwaitERKNS0_9ConditionE");

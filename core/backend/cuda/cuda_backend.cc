@@ -39,10 +39,10 @@ int Attribute(int ordinal, cudaDeviceAttr attribute) {
   return value;
 }
 
-/// Architectures x.0 are those of data centres: the CUDA programming guide's
-/// table of arithmetic throughput.
+/// Architectures 8.0, 9.0 and 10.0 are those of data centres: the CUDA
+/// programming guide's table of arithmetic throughput.
 bool IsDataCenter(const cudaDeviceProp& properties) {
-  return properties.minor == 0;
+  return properties.minor == 0 && properties.major <= 10;
 }
 
 class CudaBackend final : public Backend {

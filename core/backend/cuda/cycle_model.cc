@@ -24,7 +24,9 @@ void CountRequests(const std::vector<int64_t>& words, int64_t base, int bytes,
       segments[i] = (base + words[first + i]) * bytes / kTransactionBytes;
     }
     const auto end = segments.begin() + static_cast<int64_t>(count);
-    std::sort(segments.begin(), end);
+    if (!std::is_sorted(segments.begin(), end)) {
+      std::sort(segments.begin(), end);
+    }
     requests += 1;
     transactions += static_cast<double>(std::unique(segments.begin(), end) -
                                         segments.begin());
@@ -68,6 +70,12 @@ TileAccesses::TileAccesses(std::vector<int64_t> loads, int load_bytes,
       store_bytes_(store_bytes),
       sorted_stores_(stores_) {
   std::sort(sorted_stores_.begin(), sorted_stores_.end());
+}
+
+std::array<int64_t, 2> TileAccesses::AlignmentOf(int64_t load_base,
+                                                 int64_t store_base) const {
+  return {load_base * load_bytes_ % kTransactionBytes,
+          store_base * store_bytes_ % kTransactionBytes};
 }
 
 AccessCounts TileAccesses::Count(int64_t load_base, int64_t store_base) const {

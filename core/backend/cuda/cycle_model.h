@@ -3,6 +3,7 @@
 // to 13 and table I.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -29,6 +30,11 @@ class TileAccesses {
   /// Units  words of `load_bytes` and `store_bytes`, from the tile's first one.
   TileAccesses(std::vector<int64_t> loads, int load_bytes,
                std::vector<int64_t> stores, int store_bytes);
+
+  /// Tiles cost the same whose first words give the same here: what memory
+  /// moves begins at multiples of 128 bytes.
+  std::array<int64_t, 2> AlignmentOf(int64_t load_base,
+                                     int64_t store_base) const;
 
   /// What a tile costs whose first words lie at `load_base` and `store_base`.
   AccessCounts Count(int64_t load_base, int64_t store_base) const;

@@ -1,7 +1,9 @@
 #include "core/backend/cuda/permutation_words.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <map>
 
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/base/status.h"
@@ -130,13 +132,17 @@ double WarpsPerMultiprocessor(const GpuModel& model, int64_t threads,
 double TurnsNanoseconds(const GpuModel& model, const PermutationWords& words,
                         const Turns& turns) {
   AccessCounts counts;
+  std::map<std::array<int64_t, 2>, AccessCounts> by_alignment;
   for (uint64_t sample = 0; sample < kSamples; ++sample) {
     // Scattered, and the same for every plan: multiples of the golden ratio.
     const uint64_t scattered = sample * 0x9E3779B97F4A7C15u >> 16;
     const auto number = static_cast<int64_t>(
         scattered % static_cast<uint64_t>(turns.tile_count));
     const auto [load_base, store_base] = turns.base(number);
-    counts += turns.accesses.Count(load_base, store_base);
+    const auto [known, is_new] = by_alignment.try_emplace(
+        turns.accesses.AlignmentOf(load_base, store_base));
+    if (is_new) known->second = turns.accesses.Count(load_base, store_base);
+    counts += known->second;
   }
   const double turn_count = std::max(
       1.0, static_cast<double>(turns.tile_count) / model.multiprocessor_count);

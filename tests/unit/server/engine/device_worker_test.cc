@@ -315,6 +315,20 @@ TEST_F(DeviceAheadTest, JobThatWantsTheDeviceAloneGetsIt) {
   End(after);
 }
 
+TEST_F(DeviceAheadTest, NobodyWaitsLongForOneThatWantsTheDeviceAlone) {
+  WorkJob& slow = Add(1, "slow");
+  trace_.Await(1);
+  WorkJob& alone = New("alone");
+  alone.wants_device_alone = true;
+  ASSERT_TRUE(worker_->Add(2, &alone).ok());
+  WorkJob& after = Add(3, "after");
+  EXPECT_THAT(trace_.Await(3),
+              ElementsAre("launch slow", "launch alone", "launch after"));
+  End(slow);
+  End(alone);
+  End(after);
+}
+
 TEST_F(DeviceAheadTest, RemovingTheOneThatWaitsToBeAloneLetsOthersGo) {
   WorkJob& before = Add(1, "before");
   trace_.Await(1);

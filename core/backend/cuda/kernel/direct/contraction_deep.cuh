@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "core/backend/cuda/kernel/direct/direct_block.cuh"
-#include "core/backend/cuda/kernel/lanes.cuh"
+#include "core/backend/cuda/kernel/groups/lanes.cuh"
 #include "core/backend/cuda/kernel/shared_memory.cuh"
 
 namespace tensord::core::cuda {

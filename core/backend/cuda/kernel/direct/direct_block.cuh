@@ -70,8 +70,12 @@ struct DirectBlock {
       return;
     }
     const Arithmetic arithmetic;
-    T value =
-        Multiply(FactorAs<T>(arithmetic, task.alpha[0], task.alpha[1]), sum);
+    T value = sum;
+    // A factor of 1 would make a NaN of an infinite part's neighbour.
+    if (task.alpha[0] != 1 || task.alpha[1] != 0) {
+      value =
+          Multiply(FactorAs<T>(arithmetic, task.alpha[0], task.alpha[1]), sum);
+    }
     if (task.c != nullptr) {
       const T c = ConjugatedIf(
           task.conj_c,

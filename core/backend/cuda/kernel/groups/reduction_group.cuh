@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "core/backend/cuda/kernel/groups/element_group.cuh"
+#include "core/backend/cuda/kernel/groups/lanes.cuh"
 #include "core/backend/cuda/kernel/index_space.cuh"
-#include "core/backend/cuda/kernel/lanes.cuh"
 #include "core/backend/cuda/kernel/reduction_formula.cuh"
 
 namespace tensord::core::cuda {

@@ -69,6 +69,28 @@ TEST(TileAccessesTest, LinesAreThoseOfTheTileNotOfAWarp) {
   EXPECT_EQ(counts.partial_lines, 0);
 }
 
+TEST(TileAccessesTest, TilesOfEqualAlignmentCostTheSame) {
+  std::vector<int64_t> words;
+  for (int64_t i = 0; i < 200; ++i) words.push_back(i / 7 * 45 + i % 7 * 3);
+  for (const int bytes : {1, 4, 16}) {
+    const TileAccesses tile(words, bytes, words, bytes);
+    const int64_t period = 128 / bytes;
+    for (int64_t base = 0; base < period; base += 3) {
+      const int64_t far = base + 1001 * period;
+      EXPECT_EQ(tile.AlignmentOf(base, 0), tile.AlignmentOf(far, period));
+      const AccessCounts near = tile.Count(base, 0);
+      const AccessCounts same = tile.Count(far, period);
+      EXPECT_EQ(near.load_transactions, same.load_transactions);
+      EXPECT_EQ(near.store_transactions, same.store_transactions);
+      EXPECT_EQ(near.full_lines, same.full_lines);
+      EXPECT_EQ(near.partial_lines, same.partial_lines);
+    }
+    if (bytes < 16) {
+      EXPECT_NE(tile.AlignmentOf(0, 0), tile.AlignmentOf(1, 0));
+    }
+  }
+}
+
 struct Golden {
   GpuModel model;
   KernelShape kernel;
