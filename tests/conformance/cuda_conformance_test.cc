@@ -24,7 +24,7 @@ ConformanceTarget Target(std::string name, simt::Order order,
               },
           .random_case_count = random_case_count,
           // Each runs nine kernels.
-          .random_contraction_count = random_case_count / 3,
+          .random_contraction_count = random_case_count / 5,
           .case_stride = case_stride,
           .copy =
               [](void* to, const void* from, size_t bytes) {

@@ -20,9 +20,9 @@ namespace tensord::test {
 /// look for faults of memory and of order, of which every case has a part, and
 /// each case takes them several times as long.
 #if defined(__SANITIZE_THREAD__)
-inline constexpr int64_t kCaseStride = 7;
+inline constexpr int64_t kCaseStride = 11;
 #elif defined(__SANITIZE_ADDRESS__)
-inline constexpr int64_t kCaseStride = 3;
+inline constexpr int64_t kCaseStride = 5;
 #else
 inline constexpr int64_t kCaseStride = 1;
 #endif
