@@ -6,6 +6,7 @@
 #include "core/base/status.h"
 
 namespace tensord::server {
+
 absl::StatusOr<ContentsWriter> ContentsWriter::Open(StoredTensor& tensor,
                                                     Device& device) {
   ContentsWriter writer(tensor, device);

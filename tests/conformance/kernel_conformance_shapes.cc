@@ -240,8 +240,9 @@ TEST_P(KernelConformance, ContractsSumsOfEveryLength) {
   }
 }
 
-TEST_P(KernelConformance, ContractsDozensOfModesOfTwo) {
-  // Every other mode is m, every third k, in another order in each operand.
+TEST_P(KernelConformance, ContractsManyModesOfTwo) {
+  // Every third mode is n, the next ones m and k; each operand has its own
+  // order of them.
   for (const ElementType type : {kF32, kC64}) {
     std::string a, b, d;
     for (int i = 0; i < 18; ++i) {

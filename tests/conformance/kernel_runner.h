@@ -36,7 +36,7 @@ struct ConformanceTarget {
   /// Kernels run on host memory: two cases of three get operands that end where
   /// the process may not read.
   bool uses_host_memory = false;
-  /// Random cases of each operation, and of contractions.
+  /// Random cases of each operation but contraction, and of that.
   uint32_t random_case_count = 1500;
   uint32_t random_contraction_count = 1500;
   /// Check() takes the first case of a test and, scattered, about one in so
@@ -66,9 +66,8 @@ class KernelRunner {
   KernelRunner(const ConformanceTarget& target, int thread_count);
 
   /// Runs every kernel that supports the case, unless the target's case_stride
-  /// passes it over. Fails the test when one gives a
-  /// wrong element, touches a byte that is not its own or declines as the last
-  /// of its list.
+  /// passes it over. Fails the test when one gives a wrong element, touches a
+  /// byte that is not its own or declines as the last of its list.
   void Check(const Case<core::PermutationDesc>& c);
   void Check(const Case<core::ElementwiseDesc>& c);
   void Check(const Case<core::ReductionDesc>& c);

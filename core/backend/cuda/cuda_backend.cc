@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/backend/cuda/contraction_kernels.h"
+#include "core/backend/cuda/contraction/contraction_kernels.h"
 #include "core/backend/cuda/cuda_device.h"
 #include "core/backend/cuda/cuda_memory.h"
 #include "core/backend/cuda/cuda_stream.h"

@@ -30,7 +30,7 @@ CudaDevice::CudaDevice(int ordinal)
     : ordinal_(ordinal), name_(absl::StrCat("cuda:", ordinal)) {}
 
 absl::Status CudaDevice::Select() {
-  if (is_lost_.load(std::memory_order_relaxed)) return health();
+  if (is_lost_.load(std::memory_order_relaxed)) return Loss();
   return Check(cudaSetDevice(ordinal_), "cudaSetDevice");
 }
 
@@ -44,15 +44,27 @@ absl::Status CudaDevice::Check(cudaError_t error, absl::string_view what) {
     return ResourceExhausted("DEVICE_MEMORY_EXHAUSTED", message);
   }
   if (!IsSticky(error)) return Internal("CUDA_ERROR", message);
-  absl::MutexLock lock(&mutex_);
-  if (loss_.ok()) {
-    loss_ = Error(absl::StatusCode::kUnavailable, "DEVICE_LOST",
-                  absl::StrCat(message,
-                               "; the device is lost until the server "
-                               "starts anew"));
-    is_lost_.store(true, std::memory_order_relaxed);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (loss_.ok()) {
+      loss_ = Error(absl::StatusCode::kUnavailable, "DEVICE_LOST",
+                    absl::StrCat(message,
+                                 "; the device is lost until the server "
+                                 "starts anew"));
+      is_lost_.store(true, std::memory_order_relaxed);
+    }
   }
-  return loss_;
+  return Loss();
+}
+
+absl::Status CudaDevice::Loss() {
+  absl::MutexLock ended(&host_calls_);
+  return health();
+}
+
+void CudaDevice::CallOnHost(void (*function)(void*), void* argument) {
+  absl::ReaderMutexLock call(&host_calls_);
+  if (!is_lost_.load(std::memory_order_relaxed)) function(argument);
 }
 
 absl::Status CudaDevice::health() const {

@@ -28,6 +28,11 @@ class CudaDevice {
   /// Errors  UNAVAILABLE: the device is lost.
   absl::Status Select();
 
+  /// Calls `function(argument)`, which came with a stream of the device, unless
+  /// the device is lost. Whoever is told of the loss is told when no such call
+  /// is under way any more: memory may be given back then.
+  void CallOnHost(void (*function)(void*), void* argument);
+
   /// The outcome of a CUDA call as a status; `what` says what was tried. An
   /// error that CUDA repeats from then on marks the device lost.
   ///
@@ -39,11 +44,15 @@ class CudaDevice {
   absl::Status health() const;
 
  private:
+  /// The error with which the device was lost, when calls on the host are over.
+  absl::Status Loss();
+
   const int ordinal_;
   const std::string name_;
   std::atomic<bool> is_lost_ = false;
   mutable absl::Mutex mutex_;
   absl::Status loss_ ABSL_GUARDED_BY(mutex_);
+  absl::Mutex host_calls_;  // read by each of them
 };
 
 }  // namespace tensord::core

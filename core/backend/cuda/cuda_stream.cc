@@ -1,10 +1,28 @@
 #include "core/backend/cuda/cuda_stream.h"
 
+#include <memory>
+
 #include "absl/strings/str_cat.h"
 #include "core/backend/cuda/cuda_event.h"
 #include "core/base/status.h"
 
 namespace tensord::core {
+namespace {
+
+/// Owned by the stream from when it is queued. Streams of a lost device may
+/// forget it.
+struct HostCall {
+  CudaDevice& device;
+  void (*function)(void*);
+  void* argument;
+
+  static void Run(void* self) {
+    const std::unique_ptr<const HostCall> call(static_cast<HostCall*>(self));
+    call->device.CallOnHost(call->function, call->argument);
+  }
+};
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Stream>> CudaStream::Create(CudaDevice& device) {
   TENSORD_RETURN_IF_ERROR(device.Select());
@@ -45,8 +63,11 @@ absl::Status CudaStream::CopyBetweenDevices(void* to, const void* from,
 
 absl::Status CudaStream::Call(void (*function)(void*), void* argument) {
   TENSORD_RETURN_IF_ERROR(device_.Select());
-  return device_.Check(cudaLaunchHostFunc(stream_, function, argument),
-                       "cudaLaunchHostFunc");
+  auto call = std::make_unique<HostCall>(HostCall{device_, function, argument});
+  const cudaError_t queued =
+      cudaLaunchHostFunc(stream_, &HostCall::Run, call.get());
+  if (queued == cudaSuccess) call.release();
+  return device_.Check(queued, "cudaLaunchHostFunc");
 }
 
 absl::StatusOr<std::unique_ptr<Event>> CudaStream::Record() {

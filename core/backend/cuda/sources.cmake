@@ -1,8 +1,9 @@
 # The sources of the CUDA backend, for the backend itself and for its tests on the CPU.
 set(TENSORD_CUDA_HOST_SOURCES
-  contraction_direct.cc
-  contraction_division.cc
-  contraction_reference.cc
+  contraction/contraction_direct.cc
+  contraction/contraction_division.cc
+  contraction/contraction_formula.cc
+  contraction/contraction_reference.cc
   cuda_backend.cc
   cuda_device.cc
   cuda_event.cc

@@ -46,35 +46,36 @@ __device__ T SumOver(const Arithmetic& arithmetic,
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     Reference(const __grid_constant__ ContractionReferenceTask task) {
-  const Arithmetic arithmetic{task.type_d, Rounding::kNone};
+  const ContractionFormula& formula = task.formula;
+  const Arithmetic arithmetic{formula.type_d, Rounding::kNone};
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t index = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
        index < task.kept.count; index += step) {
     int64_t base[4] = {};
     AddOffsets(task.kept, index, base);
     T value = T(0);
-    if (task.a != nullptr) {
+    if (formula.a != nullptr) {
       for (int64_t k = 0; k < task.k.count; ++k) {
         int64_t at[2] = {base[0], base[1]};
         AddOffsets(task.k, k, at);
-        const T a = SumOver<T>(arithmetic, task.a_only, task.a, task.type_a,
-                               task.rounding_a, task.conj_a, at[0]);
-        const T b = SumOver<T>(arithmetic, task.b_only, task.b, task.type_b,
-                               task.rounding_b, task.conj_b, at[1]);
+        const T a =
+            SumOver<T>(arithmetic, task.a_only, formula.a, formula.type_a,
+                       formula.rounding_a, formula.conj_a, at[0]);
+        const T b =
+            SumOver<T>(arithmetic, task.b_only, formula.b, formula.type_b,
+                       formula.rounding_b, formula.conj_b, at[1]);
         value = ApplyBinary(arithmetic, BinaryOperator::kAdd, value,
                             arithmetic.Settle(Multiply(a, b)));
       }
-      value = arithmetic.Settle(Multiply(
-          FactorAs<T>(arithmetic, task.alpha[0], task.alpha[1]), value));
+      value = Scaled(arithmetic, formula.alpha, value);
     }
-    if (task.c != nullptr) {
-      const T c =
-          ConjugatedIf(task.conj_c, Load<T>(task.c, task.type_d, base[2]));
-      const T scaled = arithmetic.Settle(
-          Multiply(FactorAs<T>(arithmetic, task.beta[0], task.beta[1]), c));
+    if (formula.c != nullptr) {
+      const T c = ConjugatedIf(formula.conj_c,
+                               Load<T>(formula.c, formula.type_d, base[2]));
+      const T scaled = Scaled(arithmetic, formula.beta, c);
       value = ApplyBinary(arithmetic, BinaryOperator::kAdd, value, scaled);
     }
-    Store(task.d, task.type_d, base[3], value);
+    Store(formula.d, formula.type_d, base[3], value);
   }
 }
 

@@ -24,17 +24,15 @@ struct Loops {
   Mode modes[max_modes];
 };
 
-/// Any contraction, a thread an element of d. Sums run in float64, complex128
-/// or wrapping integers.
-struct ContractionReferenceTask {
+/// d = alpha * sum(a * b) + beta * c.
+struct ContractionFormula {
   const void* a = nullptr;  // null, like b: the first term is zero
   const void* b = nullptr;
   const void* c = nullptr;  // null: there is no second term
   void* d = nullptr;
   ElementType type_a = ElementType::kFloat32;
   ElementType type_b = ElementType::kFloat32;
-  ElementType type_d = ElementType::kFloat32;   // of c, too
-  ElementType compute = ElementType::kFloat64;  // kComplex128, or an integer
+  ElementType type_d = ElementType::kFloat32;  // of c, too
   OperandRounding rounding_a = OperandRounding::kNone;
   OperandRounding rounding_b = OperandRounding::kNone;
   bool conj_a = false;
@@ -42,6 +40,13 @@ struct ContractionReferenceTask {
   bool conj_c = false;
   double alpha[2] = {1, 0};  // real and imaginary parts
   double beta[2] = {0, 0};
+};
+
+/// Any contraction, a thread an element of d. Sums run in float64, complex128
+/// or wrapping integers.
+struct ContractionReferenceTask {
+  ContractionFormula formula;
+  ElementType compute = ElementType::kFloat64;  // kComplex128, or an integer
   Loops<4, 2 * kMaxModes> kept;  // a, b, c, d; 0 where an operand lacks it
   Loops<2, kMaxModes> k;         // a, b
   Loops<1, kMaxModes> a_only;
@@ -88,20 +93,10 @@ struct ContractionDirectTask {
   /// k.
   static constexpr uint32_t kChunk = 256;
 
-  const void* a = nullptr;  // null, like b: the first term is zero
-  const void* b = nullptr;
-  const void* c = nullptr;  // null: there is no second term
-  void* d = nullptr;
+  ContractionFormula formula;
   /// Not null: sums go there instead of d, in arithmetic's type, as they are:
   /// (split, batch, n, m), m fastest.
   void* partial = nullptr;
-  OperandRounding rounding_a = OperandRounding::kNone;
-  OperandRounding rounding_b = OperandRounding::kNone;
-  bool conj_a = false;
-  bool conj_b = false;
-  bool conj_c = false;
-  double alpha[2] = {1, 0};  // real and imaginary parts
-  double beta[2] = {0, 0};
   DirectTile tile = DirectTile::kSquare;
   /// Neighbouring threads read neighbours along k rather than along m (n).
   bool a_along_k = false;

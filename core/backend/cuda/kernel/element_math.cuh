@@ -195,4 +195,15 @@ __device__ __forceinline__ T FactorAs(const Arithmetic& arithmetic, double real,
   }
 }
 
+/// `factor`, its real and imaginary parts, times `x`, settled. 1 changes
+/// nothing: as a product with (1, 0) it would make a NaN of an infinity's other
+/// part.
+template <typename T>
+__device__ __forceinline__ T Scaled(const Arithmetic& arithmetic,
+                                    const double (&factor)[2], T x) {
+  if (factor[0] == 1 && factor[1] == 0) return x;
+  return arithmetic.Settle(
+      Multiply(FactorAs<T>(arithmetic, factor[0], factor[1]), x));
+}
+
 }  // namespace tensord::core::cuda

@@ -58,20 +58,15 @@ __device__ __forceinline__ void Conclude(const ReductionFormula& formula,
                                          ElementType type_d, T value,
                                          int64_t offset_c, int64_t offset_d) {
   const Arithmetic arithmetic = ArithmeticOf(type_d, formula.compute_type);
-  const auto scaled = [&](const double(&factor)[2], T x) {
-    if (factor[0] == 1 && factor[1] == 0) return x;
-    return arithmetic.Settle(
-        Multiply(FactorAs<T>(arithmetic, factor[0], factor[1]), x));
-  };
   T result = T(0);
   if (formula.a != nullptr) {
-    result = scaled(formula.alpha, arithmetic.Settle(value));
+    result = Scaled(arithmetic, formula.alpha, arithmetic.Settle(value));
   }
   if (formula.c != nullptr) {
     T c = Load<T>(formula.c, type_d, offset_c);
     if constexpr (kHasUnary) c = ApplyUnary(arithmetic, formula.unary_c, c);
     result = ApplyBinary(arithmetic, BinaryOperator::kAdd, result,
-                         scaled(formula.beta, c));
+                         Scaled(arithmetic, formula.beta, c));
   }
   Store(formula.d, type_d, offset_d, result);
 }

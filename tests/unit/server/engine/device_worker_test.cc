@@ -251,6 +251,13 @@ class DeviceAheadTest : public ::testing::Test {
     jobs_.push_back(std::make_unique<WorkJob>(name, trace_));
     return *jobs_.back();
   }
+  /// Client `client`'s job "alone", which wants the device alone.
+  WorkJob& AddAlone(uint64_t client) {
+    WorkJob& job = New("alone");
+    job.wants_device_alone = true;
+    EXPECT_TRUE(worker_->Add(client, &job).ok());
+    return job;
+  }
   void End(WorkJob& job) { job.work->End(); }
   /// Client 1's job "1", launched, and behind it client 2's "2", which finds no
   /// memory.
@@ -301,9 +308,7 @@ TEST_F(DeviceAheadTest, ClientsDoNotWaitForEachOther) {
 TEST_F(DeviceAheadTest, JobThatWantsTheDeviceAloneGetsIt) {
   WorkJob& before = Add(1, "before");
   trace_.Await(1);
-  WorkJob& alone = New("alone");
-  alone.wants_device_alone = true;
-  ASSERT_TRUE(worker_->Add(2, &alone).ok());
+  WorkJob& alone = AddAlone(2);
   WorkJob& after = Add(3, "after");  // and nobody overtakes it
   absl::SleepFor(absl::Milliseconds(2));
   EXPECT_THAT(trace_.entries(), ElementsAre("launch before"));
@@ -318,9 +323,7 @@ TEST_F(DeviceAheadTest, JobThatWantsTheDeviceAloneGetsIt) {
 TEST_F(DeviceAheadTest, NobodyWaitsLongForOneThatWantsTheDeviceAlone) {
   WorkJob& slow = Add(1, "slow");
   trace_.Await(1);
-  WorkJob& alone = New("alone");
-  alone.wants_device_alone = true;
-  ASSERT_TRUE(worker_->Add(2, &alone).ok());
+  WorkJob& alone = AddAlone(2);
   WorkJob& after = Add(3, "after");
   EXPECT_THAT(trace_.Await(3),
               ElementsAre("launch slow", "launch alone", "launch after"));
@@ -332,9 +335,7 @@ TEST_F(DeviceAheadTest, NobodyWaitsLongForOneThatWantsTheDeviceAlone) {
 TEST_F(DeviceAheadTest, RemovingTheOneThatWaitsToBeAloneLetsOthersGo) {
   WorkJob& before = Add(1, "before");
   trace_.Await(1);
-  WorkJob& alone = New("alone");
-  alone.wants_device_alone = true;
-  ASSERT_TRUE(worker_->Add(2, &alone).ok());
+  WorkJob& alone = AddAlone(2);
   WorkJob& after = Add(2, "after");
   ASSERT_TRUE(worker_->Remove(2, &alone));
   EXPECT_THAT(trace_.Await(2), ElementsAre("launch before", "launch after"));

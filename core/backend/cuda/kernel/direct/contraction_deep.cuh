@@ -64,9 +64,11 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads)
       const uint32_t term = first + i * kThreads;
       const bool is_term = term < block.end_k;
       const Offsets<2> at = OffsetsOf(task.k, is_term ? term : first);
-      m.Load(static_cast<const Stored*>(task.a) + (block.base.at[0] + at.at[0]),
+      m.Load(static_cast<const Stored*>(task.formula.a) +
+                 (block.base.at[0] + at.at[0]),
              is_term, column[i]);
-      n.Load(static_cast<const Stored*>(task.b) + (block.base.at[1] + at.at[1]),
+      n.Load(static_cast<const Stored*>(task.formula.b) +
+                 (block.base.at[1] + at.at[1]),
              is_term, row[i]);
     }
 #pragma unroll
@@ -74,11 +76,13 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads)
       T factors[kTile.n];
 #pragma unroll
       for (uint32_t x = 0; x < kTile.n; ++x) {
-        factors[x] = FactorOf(row[i][x], task.rounding_b, task.conj_b);
+        factors[x] =
+            FactorOf(row[i][x], task.formula.rounding_b, task.formula.conj_b);
       }
 #pragma unroll
       for (uint32_t y = 0; y < kTile.m; ++y) {
-        const T factor = FactorOf(column[i][y], task.rounding_a, task.conj_a);
+        const T factor = FactorOf(column[i][y], task.formula.rounding_a,
+                                  task.formula.conj_a);
 #pragma unroll
         for (uint32_t x = 0; x < kTile.n; ++x) {
           MultiplyAdd(factor, factors[x], sums[y][x]);

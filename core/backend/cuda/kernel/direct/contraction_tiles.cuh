@@ -155,9 +155,11 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads,
   const uint32_t thread_n = threadIdx.x / kThreadsM;
   T sums[kTile.micro_m][kTile.micro_n] = {};
   TileLoader<Stored, kTile.m, kTile.k> a(
-      task.a, block.base.at[0], task.a_along_k, task.rounding_a, task.conj_a);
+      task.formula.a, block.base.at[0], task.a_along_k, task.formula.rounding_a,
+      task.formula.conj_a);
   TileLoader<Stored, kTile.n, kTile.k> b(
-      task.b, block.base.at[1], task.b_along_k, task.rounding_b, task.conj_b);
+      task.formula.b, block.base.at[1], task.b_along_k, task.formula.rounding_b,
+      task.formula.conj_b);
 
   for (uint32_t chunk = block.first_k; chunk < block.end_k;
        chunk += Shared::kChunk) {

@@ -69,22 +69,17 @@ struct DirectBlock {
       static_cast<T*>(task.partial)[before * task.m.count + m] = sum;
       return;
     }
+    const ContractionFormula& formula = task.formula;
     const Arithmetic arithmetic;
-    T value = sum;
-    // A factor of 1 would make a NaN of an infinite part's neighbour.
-    if (task.alpha[0] != 1 || task.alpha[1] != 0) {
-      value =
-          Multiply(FactorAs<T>(arithmetic, task.alpha[0], task.alpha[1]), sum);
-    }
-    if (task.c != nullptr) {
+    T value = Scaled(arithmetic, formula.alpha, sum);
+    if (formula.c != nullptr) {
       const T c = ConjugatedIf(
-          task.conj_c,
-          Convert<T>(static_cast<const Stored*>(task.c)[base.at[2] + at_c]));
-      value = Joined<BinaryOperator::kAdd>(
-          value,
-          Multiply(FactorAs<T>(arithmetic, task.beta[0], task.beta[1]), c));
+          formula.conj_c,
+          Convert<T>(static_cast<const Stored*>(formula.c)[base.at[2] + at_c]));
+      value = Joined<BinaryOperator::kAdd>(value,
+                                           Scaled(arithmetic, formula.beta, c));
     }
-    static_cast<Stored*>(task.d)[base.at[3] + at_d] = Convert<Stored>(value);
+    static_cast<Stored*>(formula.d)[base.at[3] + at_d] = Convert<Stored>(value);
   }
 
   uint32_t first_m, first_n;

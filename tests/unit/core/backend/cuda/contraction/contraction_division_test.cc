@@ -1,5 +1,5 @@
 // How contractions are dealt out on an H200.
-#include "core/backend/cuda/contraction_division.h"
+#include "core/backend/cuda/contraction/contraction_division.h"
 
 #include <gtest/gtest.h>
 

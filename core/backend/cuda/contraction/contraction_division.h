@@ -44,7 +44,7 @@ struct ContractionDivision {
   }
 };
 
-/// What direct kernels compute in.
+/// Bytes of an element of the type that direct kernels compute in.
 /// Requires  IsDirectType(problem.type_d).
 int64_t ArithmeticBytes(const ContractionProblem& problem);
 

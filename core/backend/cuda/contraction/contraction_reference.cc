@@ -1,5 +1,5 @@
-#include "core/backend/cuda/contraction_kernels.h"
-
+#include "core/backend/cuda/contraction/contraction_formula.h"
+#include "core/backend/cuda/contraction/contraction_kernels.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/kernel/contraction_tasks.h"
 #include "core/base/status.h"
@@ -31,28 +31,15 @@ void AddSummed(Loops<static_cast<int>(problem_operands), max_modes>& loops,
 
 ContractionReferenceTask TaskOf(const Problem& p,
                                 const ContractionOperands& operands) {
-  ContractionReferenceTask task{
-      .a = operands.alpha.IsZero() ? nullptr : operands.a,
-      .b = operands.alpha.IsZero() ? nullptr : operands.b,
-      .c = operands.beta.IsZero() ? nullptr : operands.c,
-      .d = operands.d,
-      .type_a = p.type_a,
-      .type_b = p.type_b,
-      .type_d = p.type_d,
-      .compute = IsInteger(p.type_d)   ? p.type_d
-                 : IsComplex(p.type_d) ? ElementType::kComplex128
-                                       : ElementType::kFloat64,
-      .rounding_a = RoundingOf(p.type_a, p.compute_type),
-      .rounding_b = RoundingOf(p.type_b, p.compute_type),
-      .conj_a = p.conj_a,
-      .conj_b = p.conj_b,
-      .conj_c = p.conj_c,
-      .alpha = {operands.alpha.real, operands.alpha.imaginary},
-      .beta = {operands.beta.real, operands.beta.imaginary},
-      .kept = {},
-      .k = {},
-      .a_only = {},
-      .b_only = {}};
+  ContractionReferenceTask task{.formula = FormulaOf(p, operands),
+                                .compute = IsInteger(p.type_d) ? p.type_d
+                                           : IsComplex(p.type_d)
+                                               ? ElementType::kComplex128
+                                               : ElementType::kFloat64,
+                                .kept = {},
+                                .k = {},
+                                .a_only = {},
+                                .b_only = {}};
   for (const auto& mode : p.m) {
     AddTo(task.kept, mode.extent,
           {mode.strides[Problem::kFreeInput], 0, mode.strides[Problem::kFreeC],

@@ -1,4 +1,4 @@
-#include "core/backend/cuda/contraction_division.h"
+#include "core/backend/cuda/contraction/contraction_division.h"
 
 #include <algorithm>
 #include <cmath>

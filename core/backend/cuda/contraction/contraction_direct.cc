@@ -4,8 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/backend/cuda/contraction_division.h"
-#include "core/backend/cuda/contraction_kernels.h"
+#include "core/backend/cuda/contraction/contraction_division.h"
+#include "core/backend/cuda/contraction/contraction_formula.h"
+#include "core/backend/cuda/contraction/contraction_kernels.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/kernel/contraction_tasks.h"
 #include "core/backend/cuda/kernel/reduction_tasks.h"
@@ -28,19 +29,8 @@ ContractionDirectTask TaskOf(const Problem& problem,
                              const ContractionOperands& operands,
                              const Division& division) {
   const DirectModes modes = DirectModesOf(problem, division.swaps);
-  const bool multiplies = !operands.alpha.IsZero();
   ContractionDirectTask task{
-      .a = multiplies ? operands.a : nullptr,
-      .b = multiplies ? operands.b : nullptr,
-      .c = operands.beta.IsZero() ? nullptr : operands.c,
-      .d = operands.d,
-      .rounding_a = RoundingOf(problem.type_a, problem.compute_type),
-      .rounding_b = RoundingOf(problem.type_b, problem.compute_type),
-      .conj_a = problem.conj_a,
-      .conj_b = problem.conj_b,
-      .conj_c = problem.conj_c,
-      .alpha = {operands.alpha.real, operands.alpha.imaginary},
-      .beta = {operands.beta.real, operands.beta.imaginary},
+      .formula = FormulaOf(problem, operands),
       .tile = division.tile,
       .a_along_k = division.a_along_k,
       .b_along_k = division.b_along_k,
@@ -54,13 +44,16 @@ ContractionDirectTask TaskOf(const Problem& problem,
       .k = {},
       .batch = {}};
   if (division.swaps) {
-    std::swap(task.a, task.b);
-    std::swap(task.conj_a, task.conj_b);
+    ContractionFormula& formula = task.formula;
+    std::swap(formula.a, formula.b);
+    std::swap(formula.type_a, formula.type_b);
+    std::swap(formula.rounding_a, formula.rounding_b);
+    std::swap(formula.conj_a, formula.conj_b);
   }
   AddTo(task.m, modes.m);
   AddTo(task.n, modes.n);
   AddTo(task.batch, modes.batch);
-  if (multiplies && ElementCount(modes.k) > 0) {
+  if (task.formula.a != nullptr && ElementCount(modes.k) > 0) {
     AddTo(task.k, modes.k);
     task.k_count = task.k.count;
   }
