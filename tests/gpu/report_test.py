@@ -4,7 +4,9 @@
 testdata/recorded.jsonl holds some of the rows that `smoke_test.py --record` kept; its times mean nothing.
 """
 
+import importlib.util
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -18,9 +20,10 @@ from unittest import mock
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from harness import cutensor, parts, plots, raw, report, suites  # noqa: E402
+from harness import contraction_report, contractions, cutensor, parts, plots, raw, report, suites  # noqa: E402
 
 RECORDED = HERE / "testdata" / "recorded.jsonl"
+DATA = HERE.parent / "benchmarks" / "data"
 
 
 def permutation(kernel: str, ns: float, chosen: bool = False, **more: object) -> dict:
@@ -41,6 +44,36 @@ def permutation(kernel: str, ns: float, chosen: bool = False, **more: object) ->
         "differing_bytes": 0,
         **more,
     }
+
+
+def contraction(kernel: str, ns: float, chosen: bool = False, **more: object) -> dict:
+    """Made up: 1000 operations in the time that a copy takes for one."""
+    return {
+        "part": "contraction",
+        "suite": "tccg48",
+        "id": 1,
+        "class": "ccsd_t",
+        "type": "float32",
+        "modes": "ab-ac-cb",
+        "extents": "a:5 b:10 c:20",
+        "flops": 100000.0,
+        "bytes": 1400,
+        "copy_ns": 100.0,
+        "kernel": f"cuda.contract.{kernel}",
+        "ns": ns,
+        "predicted_ns": 2 * ns,
+        "chosen": chosen,
+        "sums": 10,
+        "wrong_sums": 0,
+        "worst_error": 0.25,
+        "left_out": "cuda.contract.reference",
+        **more,
+    }
+
+
+def contraction_peer(peer: str, ns: float, **more: object) -> dict:
+    facts = {"part": "peers", "of_part": "contraction", "suite": "tccg48", "id": 1, "type": "float32"}
+    return {**facts, "peer": peer, "ns": ns, **more}
 
 
 class RawTest(unittest.TestCase):
@@ -88,7 +121,8 @@ class ReportTest(unittest.TestCase):
     def test_every_recorded_part_has_its_section(self) -> None:
         page = self.page(raw.load(RECORDED))
         titles = re.findall("^## (.*)$", page, re.MULTILINE)
-        self.assertEqual(titles, ["Model", "Permutation", "Element-wise", "Reduction", "Memory", "Transfers"])
+        operations = ["Permutation", "Element-wise", "Reduction", "Contraction"]
+        self.assertEqual(titles, ["Model", *operations, "Memory", "Transfers"])
 
     def test_tables_have_as_many_cells_in_every_line(self) -> None:
         blocks = re.findall(r"(?:^\|.*\n)+", self.page(raw.load(RECORDED)), re.MULTILINE)
@@ -129,7 +163,80 @@ class ReportTest(unittest.TestCase):
         self.assertIn("cupy: 1 cases without a result, the first because of: no.", page)
 
 
+class ContractionTest(unittest.TestCase):
+    def page(self, *rows: dict) -> str:
+        return report.page({"date": "today", "device": "none"}, [], list(rows), ["contraction-roof.svg"])
+
+    def test_without_a_matrix_product_the_roof_is_the_copy(self) -> None:
+        page = self.page(contraction("direct_64x64", 200, chosen=True))
+        self.assertIn("| CCSD(T) | float32 | 1 | 0 | 500 | 0.50 | 0.50 | 0.50 | 0 |  |", page)
+        self.assertIn("There was no cuBLAS: the roof is the copy's alone", page)
+        self.assertIn("![contraction-roof.svg](contraction-roof.svg)", page)
+
+    def test_the_roof_is_the_arithmetic_where_that_takes_longer(self) -> None:
+        peak = contraction_peer("cublas", 1.0, suite="none", gflop_per_s=625.0)
+        slower = contraction_peer("cublas", 200.0, gflop_per_s=500.0)
+        rows = [contraction("direct_64x64", 200, chosen=True), peak, slower]
+        (case,) = contraction_report.contraction_cases(rows)
+        self.assertEqual(case.limit_ns, 160)
+        page = self.page(*rows)
+        self.assertIn("| CCSD(T) | float32 | 1 | 1 | 500 | 0.80 | 0.80 | 0.80 | 0 |  |", page)
+        self.assertIn("Those speeds: float32 625 GFLOP/s.", page)
+        self.assertIn("| CCSD(T) | float32 | cublas | 1 | 1.00 | 1.00 | 1.00 | 0 |", page)
+
+    def test_peers_are_compared_by_class_and_in_the_worst_cases(self) -> None:
+        second = {"id": 2, "class": "ccsd_t"}
+        page = self.page(
+            contraction("direct_64x64", 200, chosen=True),
+            contraction("direct_256x16", 125),
+            contraction("direct_64x64", 400, chosen=True, **second),
+            contraction_peer("torch", 800),
+            contraction_peer("torch", 200, id=2),
+            contraction_peer("cutensor", 100),
+            contraction_peer("cublas", 50),
+        )
+        self.assertIn("| CCSD(T) | float32 | torch | 2 | 2.25 | 0.50 | 1.41 | 1 |", page)
+        self.assertIn("| CCSD(T) | float32 | cutensor | 1 | 0.50 | 0.50 | 0.50 | 1 |", page)
+        self.assertIn("| CCSD(T) | float32 | 2 | 0 | 375 | 0.38 | 0.25 | 0.35 | 1 | 0.80 |", page)
+        worst = page[page.index("Worst cases:") :]
+        self.assertLess(worst.index("| tccg48 2 float32 |"), worst.index("| tccg48 1 float32 |"))
+        self.assertIn("| memory | direct_64x64 | 500 | 0.50 | direct_256x16 0.80 | cutensor 0.50 |", worst)
+
+    def test_the_page_says_what_was_left_out(self) -> None:
+        page = self.page(
+            contraction("direct_64x64", 200, chosen=True),
+            {"part": "contraction", "forced_cases": 3, "forced_left_out": 4},
+        )
+        self.assertIn("Never timed, as their models predict far too long: cuda.contract.reference (1 cases).", page)
+        self.assertIn("The other kernels ran in 3 cases; for 4 no time was left.", page)
+        self.assertIn("Checked: 10 rows of results; the worst error is 0.25 of what is allowed.", page)
+
+    def test_wrong_rows_head_the_page(self) -> None:
+        # What is not a number has no error that could be printed.
+        page = self.page(contraction("direct_64x64", 200, chosen=True, wrong_sums=3, worst_error=None))
+        self.assertLess(page.index("WRONG RESULTS"), page.index("## Contraction"))
+        self.assertIn("| cuda.contract.direct_64x64 | 3 of 10 rows of d |", page)
+
+    def test_classes_come_in_the_order_of_the_suite(self) -> None:
+        names = ["random", "ttm", "ccsd_t", "ccsd", "ao2mo"]
+        rows = [contraction("direct_64x64", 200, chosen=True, id=i, **{"class": n}) for i, n in enumerate(names)]
+        found = contraction_report.by_class(contraction_report.contraction_cases(rows))
+        self.assertEqual([name for name, _, _ in found], ["TTM", "AO2MO", "CCSD", "CCSD(T)", "random"])
+
+
 class PlotsTest(unittest.TestCase):
+    def test_contractions_have_two_panels_a_type(self) -> None:
+        cases = contraction_report.contraction_cases(raw.load(RECORDED))
+        (drawn,) = plots.contraction_plots(cases).values()
+        ElementTree.fromstring(drawn)
+        self.assertNotIn("nan", drawn)
+        self.assertEqual(drawn.count("<g "), 2 * len({case.facts["type"] for case in cases}))
+        self.assertEqual(drawn.count("<circle "), len(cases))
+        self.assertIn("CCSD(T)", drawn)
+
+    def test_no_contraction_is_drawn_of_none(self) -> None:
+        self.assertEqual(plots.contraction_plots([]), {})
+
     def test_plots_are_svg_with_a_panel_a_type(self) -> None:
         cases = raw.cases(raw.load(RECORDED), "permutation")
         drawn = plots.permutation_plots(cases)
@@ -157,6 +264,44 @@ class PlotsTest(unittest.TestCase):
             (12, [0, 2, 4, 6, 8, 10, 12]),
         ):
             self.assertEqual([round(tick, 9) for tick in plots.ticks(most)], wanted)
+
+
+class SuitesTest(unittest.TestCase):
+    def test_a_contraction_is_the_same_whichever_mode_is_fastest(self) -> None:
+        extents = {"float32": {"a": 2, "b": 3, "c": 4, "k": 5}}
+        case = contractions.ContractionCase("none", 1, "none", "acb", "kac", "bk", extents)
+        self.assertEqual(case.einsum, "cak,kb->bca")
+        self.assertEqual(case.shape(case.a, "float32"), [4, 2, 5])
+        self.assertEqual(case.matrix("float32"), (8, 3, 5))
+        self.assertEqual(case.bytes("float32"), 4 * (24 + 40 + 15))
+
+    def test_every_contraction_is_as_its_file_says(self) -> None:
+        cases = contractions.contractions(DATA)
+        self.assertEqual({case.suite for case in cases}, set(contractions.FILES))
+        self.assertEqual(sum(case.suite == "tccg48" for case in cases), 48)
+        for case in cases:
+            for type_name in contractions.COLUMNS:
+                m, n, k = case.matrix(type_name)
+                self.assertEqual(m * n * k, math.prod(case.extents[type_name].values()))
+
+    def test_the_random_contractions_are_those_that_the_script_draws(self) -> None:
+        spec = importlib.util.spec_from_file_location("draw", DATA / "random_contractions.py")
+        draw = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(draw)
+        self.assertEqual(draw.text(), (DATA / "random_contractions.csv").read_text())
+
+    def test_random_contractions_follow_the_rules_of_their_paper(self) -> None:
+        for case in contractions.read(DATA, "random"):
+            with self.subTest(id=case.id):
+                tensors = (case.d, case.a, case.b)
+                self.assertLessEqual(max(map(len, tensors)), 8)
+                for type_name, most in (("float32", 150_000_000), ("float64", 75_000_000)):
+                    extents = case.extents[type_name]
+                    largest = max(case.elements(labels, type_name) for labels in tensors)
+                    self.assertLessEqual(largest, most)
+                    self.assertGreater(largest, 0.6 * most)
+                    for labels in (case.a, case.b):
+                        self.assertLessEqual(max([extents[label] for label in labels[4:]], default=0), 8)
 
 
 class PeersTest(unittest.TestCase):
@@ -254,7 +399,7 @@ class RunTest(unittest.TestCase):
             done.stdout.splitlines(),
             [
                 "SKIPPED: no CUDA device: there is no driver",
-                "gpu: SKIPPED: 0 of 9 parts ran, nothing was tested or measured",
+                "gpu: SKIPPED: 0 of 10 parts ran, nothing was tested or measured",
             ],
         )
         self.assertFalse((self.pack / "out").exists())
@@ -306,6 +451,22 @@ class RunTest(unittest.TestCase):
         )
         done = self.run_it("--only=permutation")
         self.assertEqual(done.stdout.splitlines()[-1], "gpu: FAILED: permutation (1 wrong results)")
+
+    def test_wrong_contractions_fail_the_run(self) -> None:
+        rows = {
+            "device": next(row for row in raw.load(RECORDED) if row["part"] == "device"),
+            "contraction": contraction("direct_64x64", 200, chosen=True, wrong_sums=1),
+        }
+        self.program(
+            "gpu_bench",
+            f"""
+            import json, sys
+            print(json.dumps({rows!r}[sys.argv[1]]))
+            """,
+        )
+        done = self.run_it("--only=contraction")
+        self.assertEqual(done.stdout.splitlines()[-1], "gpu: FAILED: contraction (1 wrong results)")
+        self.assertTrue((self.pack / "out" / "contraction-roof.svg").exists())
 
     def test_no_test_starts_when_the_time_is_up(self) -> None:
         done = self.run_it("--only=conformance", "--minutes=0")

@@ -16,7 +16,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from harness import raw, suites  # noqa: E402
+from harness import contractions, raw, suites  # noqa: E402
 
 DATA = HERE.parent / "benchmarks" / "data"
 PERMUTATION_KERNELS = {
@@ -79,6 +79,30 @@ class GpuBenchTest(unittest.TestCase):
     def test_reduction_kernels_agree(self) -> None:
         self.check_kernels("reduction")
 
+    def test_contractions_are_right_by_the_chosen_kernel_and_by_others(self) -> None:
+        rows = bench("contraction")
+        done, left_out = raw.counts(rows)
+        self.assertEqual(left_out, 0)
+        cases = raw.cases(rows, "contraction")
+        self.assertEqual(len(cases), done)
+        self.assertEqual({case.facts["class"] for case in cases}, {"ttm", "ao2mo", "ccsd", "ccsd_t", "random"})
+        self.assertEqual({case.facts["type"] for case in cases}, set(contractions.COLUMNS))
+        for case in cases:
+            with self.subTest(case=raw.case_key(case.facts)):
+                self.assertEqual(sum(run["chosen"] for run in case.runs.values()), 1)
+                self.assertNotIn("cuda.contract.reference", case.runs)
+                self.assertIn("cuda.contract.reference", case.chosen["left_out"].split())
+                self.assertTrue(all(run["sums"] > 0 and run["worst_error"] <= 1 for run in case.runs.values()))
+        self.assertEqual(list(raw.wrong_results(rows)), [])
+        self.assertGreater(max(len(case.runs) for case in cases), 1)
+        (forced,) = (row for row in rows if "forced_cases" in row)
+        self.assertEqual((forced["forced_cases"], forced["forced_left_out"]), (done, 0))
+
+    def test_peers_meet_the_contractions_in_the_same_order(self) -> None:
+        found = list(dict.fromkeys((row["suite"], row["id"]) for row in bench("contraction") if "planning_ns" in row))
+        order = [(case.suite, case.id) for case in contractions.contractions(DATA)]
+        self.assertEqual(found, [case for case in order if case in set(found)])
+
     def test_model_gives_what_the_cost_models_want(self) -> None:
         rows = bench("model")
         wanted = {row["paste"] for row in rows if "paste" in row}
@@ -105,11 +129,13 @@ class GpuBenchTest(unittest.TestCase):
         self.assertEqual(row["architecture"], "sm_90")
 
     def test_nothing_starts_when_the_time_is_up(self) -> None:
-        rows = rows_of(programs[0], "reduction", f"--data={DATA}", "--tiny", "--seconds=0")
-        self.assertEqual(raw.cases(rows, "reduction"), [])
-        done, left_out = raw.counts(rows)
-        self.assertEqual(done, 0)
-        self.assertGreater(left_out, 0)
+        for part in ("reduction", "contraction"):
+            with self.subTest(part=part):
+                rows = rows_of(programs[0], part, f"--data={DATA}", "--tiny", "--seconds=0")
+                self.assertEqual(raw.cases(rows, part), [])
+                done, left_out = raw.counts(rows)
+                self.assertEqual(done, 0)
+                self.assertGreater(left_out, 0)
 
     def test_an_unknown_part_is_refused(self) -> None:
         self.assertEqual(subprocess.run([programs[0], "nothing"], capture_output=True).returncode, 1)

@@ -69,6 +69,16 @@ __global__ void FillElementsKernel(Element* to, int64_t count,
   }
 }
 
+template <typename Number>
+__global__ void FillNumbersKernel(Number* to, int64_t count, uint64_t seed) {
+  const uint64_t start = Mix(seed);
+  for (int64_t i = FirstItem(); i < count; i += ItemStep()) {
+    const auto bits =
+        static_cast<int64_t>(Mix(start + static_cast<uint64_t>(i)));
+    to[i] = static_cast<Number>(static_cast<double>(bits) * 0x1p-63);
+  }
+}
+
 __global__ void CountDifferencesKernel(const unsigned char* a,
                                        const unsigned char* b, int64_t bytes,
                                        uint32_t* count) {
@@ -180,6 +190,18 @@ cudaError_t FillElements(void* to, int64_t bytes, const ElementPalette& palette,
                     static_cast<uint64_t*>(to), count, palette);
     default: return cudaErrorInvalidValue;
   }
+}
+
+cudaError_t FillNumbers(float* to, int64_t count, uint64_t seed,
+                        cudaStream_t stream) {
+  return Launch(GridOf(count), stream, &FillNumbersKernel<float>, to, count,
+                seed);
+}
+
+cudaError_t FillNumbers(double* to, int64_t count, uint64_t seed,
+                        cudaStream_t stream) {
+  return Launch(GridOf(count), stream, &FillNumbersKernel<double>, to, count,
+                seed);
 }
 
 cudaError_t CountDifferences(const void* a, const void* b, int64_t bytes,

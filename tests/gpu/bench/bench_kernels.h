@@ -23,6 +23,12 @@ cudaError_t FillBits(void* to, int64_t bytes, cudaStream_t stream);
 cudaError_t FillElements(void* to, int64_t bytes, const ElementPalette& palette,
                          cudaStream_t stream);
 
+/// Numbers drawn evenly from [-1, 1], to the last bit of their type.
+cudaError_t FillNumbers(float* to, int64_t count, uint64_t seed,
+                        cudaStream_t stream);
+cudaError_t FillNumbers(double* to, int64_t count, uint64_t seed,
+                        cudaStream_t stream);
+
 /// Adds to `*count`, in device memory, the bytes in which a and b differ.
 cudaError_t CountDifferences(const void* a, const void* b, int64_t bytes,
                              uint32_t* count, cudaStream_t stream);

@@ -83,34 +83,41 @@ absl::Status PrintCandidate(BenchDevice& device, const BenchProblem& problem,
 
 }  // namespace
 
-absl::Status PrintKernelRows(BenchDevice& device, const BenchProblem& problem) {
-  const core::PlanKey key{.problem = problem.problem,
-                          .device = device.backend().info().name};
-  std::vector<double> planning_ns;
-  std::string chosen;
+absl::StatusOr<Planning> TimePlanning(BenchDevice& device,
+                                      const core::PlanKey& key) {
+  std::vector<double> durations_ns;
+  Planning planning;
   for (int i = 0; i < device.effort().repetitions(); ++i) {
     const auto start = std::chrono::steady_clock::now();
     const auto plan = core::MakePlan(device.backend(), key);
-    planning_ns.push_back(std::chrono::duration<double, std::nano>(
-                              std::chrono::steady_clock::now() - start)
-                              .count());
+    durations_ns.push_back(std::chrono::duration<double, std::nano>(
+                               std::chrono::steady_clock::now() - start)
+                               .count());
     if (!plan.ok()) return plan.status();
-    chosen = std::string(plan->kernel_name());
+    planning.kernel = std::string(plan->kernel_name());
   }
+  planning.nanoseconds = TimingOf(durations_ns).median_ns;
+  return planning;
+}
+
+absl::Status PrintKernelRows(BenchDevice& device, const BenchProblem& problem) {
+  const core::PlanKey key{.problem = problem.problem,
+                          .device = device.backend().info().name};
+  TENSORD_ASSIGN_OR_RETURN(const Planning planning, TimePlanning(device, key));
   const std::vector<core::Candidate> candidates =
       core::ListCandidates(device.backend(), key);
   // The reference kernel is the last of its list, and the others are compared
   // with it: it runs first.
   const core::Candidate& reference = candidates.back();
   TENSORD_RETURN_IF_ERROR(
-      PrintCandidate(device, problem, reference, reference, chosen));
+      PrintCandidate(device, problem, reference, reference, planning.kernel));
   for (const core::Candidate& candidate : candidates) {
     if (&candidate == &reference) continue;
     TENSORD_RETURN_IF_ERROR(
-        PrintCandidate(device, problem, candidate, reference, chosen));
+        PrintCandidate(device, problem, candidate, reference, planning.kernel));
   }
   Row row = problem.row;
-  row.emplace_back("planning_ns", TimingOf(planning_ns).median_ns);
+  row.emplace_back("planning_ns", planning.nanoseconds);
   Print(row);
   return absl::OkStatus();
 }

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "core/executor/executor.h"
 #include "core/plan/plan.h"
 #include "tests/gpu/bench/bench_device.h"
@@ -21,6 +23,16 @@ struct BenchProblem {
   const core::Buffer* expected = nullptr;
   int64_t d_bytes = 0;
 };
+
+/// What the planner decides, and how long that takes.
+struct Planning {
+  std::string kernel;
+  double nanoseconds = 0;  // median
+};
+
+/// Errors  those of MakePlan().
+absl::StatusOr<Planning> TimePlanning(BenchDevice& device,
+                                      const core::PlanKey& key);
 
 /// Prints a line for every kernel of the operation: how long it took, what its
 /// cost model predicted, whether the planner chooses it, and in how many bytes

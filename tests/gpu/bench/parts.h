@@ -19,6 +19,11 @@ absl::Status RunPermutation(BenchDevice& device,
 absl::Status RunElementwise(BenchDevice& device);
 absl::Status RunReduction(BenchDevice& device);
 
+/// TCCG-48 and random contractions from `data_folder`, by the planner's kernel
+/// and, when all have run, by the others.
+absl::Status RunContraction(BenchDevice& device,
+                            const std::string& data_folder);
+
 /// The device pool beside the driver's pool and plain cudaMalloc().
 absl::Status RunMemory(BenchDevice& device);
 

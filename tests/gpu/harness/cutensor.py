@@ -1,4 +1,4 @@
-"""Permutations by cuTENSOR 2, through ctypes: its library is used where it is found, its headers are not needed."""
+"""Permutations and contractions by cuTENSOR 2, through ctypes: its library is used where it is found, without headers."""
 
 import ctypes
 import glob
@@ -12,12 +12,14 @@ ALIGNMENT_BYTES = 256  # of what the frameworks allocate
 IDENTITY = 1  # CUTENSOR_OP_IDENTITY
 ALGORITHM_DEFAULT, ALGORITHM_PATIENT = -1, -6  # cutensorAlgo_t
 NO_JIT = 0  # CUTENSOR_JIT_MODE_NONE
+WORKSPACE_DEFAULT = 2  # CUTENSOR_WORKSPACE_DEFAULT
 
-# cudaDataType_t, the descriptor of the arithmetic, and the C type of alpha.
+# cudaDataType_t, the descriptor of the arithmetic, and the C type of alpha and beta: complex ones have two parts.
 TYPES = {
     "float16": (2, "CUTENSOR_COMPUTE_DESC_32F", c_float),
     "float32": (0, "CUTENSOR_COMPUTE_DESC_32F", c_float),
     "float64": (1, "CUTENSOR_COMPUTE_DESC_64F", c_double),
+    "complex64": (4, "CUTENSOR_COMPUTE_DESC_32F", 2 * c_float),
 }
 
 FUNCTIONS = {
@@ -42,12 +44,22 @@ FUNCTIONS = {
         POINTER(c_int32),
         c_void_p,
     ],
+    "cutensorCreateContraction": [
+        c_void_p,
+        POINTER(c_void_p),
+        *3 * [c_void_p, POINTER(c_int32), c_int],
+        c_void_p,
+        POINTER(c_int32),
+        c_void_p,
+    ],
     "cutensorDestroyOperationDescriptor": [c_void_p],
     "cutensorCreatePlanPreference": [c_void_p, POINTER(c_void_p), c_int, c_int],
     "cutensorDestroyPlanPreference": [c_void_p],
+    "cutensorEstimateWorkspaceSize": [c_void_p, c_void_p, c_void_p, c_int, POINTER(c_uint64)],
     "cutensorCreatePlan": [c_void_p, POINTER(c_void_p), c_void_p, c_void_p, c_uint64],
     "cutensorDestroyPlan": [c_void_p],
     "cutensorPermute": [c_void_p, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p],
+    "cutensorContract": [*9 * [c_void_p], c_uint64, c_void_p],
 }
 
 
@@ -95,6 +107,9 @@ class Cutensor:
     def permutation(self, extents: list[int], perm: list[int], type_name: str, patient: bool = False) -> "Permutation":
         return Permutation(self, extents, perm, type_name, patient)
 
+    def contraction(self, labels: tuple[str, str, str], extents: dict[str, int], type_name: str) -> "Contraction":
+        return Contraction(self, labels, extents, type_name)
+
 
 def packed_strides(extents: list[int]) -> list[int]:
     """Of a tensor whose first mode is the fastest."""
@@ -105,34 +120,13 @@ def packed_strides(extents: list[int]) -> list[int]:
     return strides
 
 
-class Permutation:
-    """A plan. The first mode is the fastest; mode j of the result is mode perm[j] of the operand."""
+class Plan:
+    """A plan and what it was made of. The first mode is the fastest."""
 
-    def __init__(self, cutensor: Cutensor, extents: list[int], perm: list[int], type_name: str, patient: bool):
-        data_type, compute, self.scalar = TYPES[type_name]
+    def __init__(self, cutensor: Cutensor, type_name: str):
+        self.data_type, self.compute, self.scalar = TYPES[type_name]
         self.cutensor = cutensor
         self.made: list[tuple[str, c_void_p]] = []
-        a = self.tensor(extents, data_type)
-        d = self.tensor([extents[p] for p in perm], data_type)
-        count = len(extents)
-        operation = self.make(
-            "cutensorCreatePermutation",
-            "cutensorDestroyOperationDescriptor",
-            a,
-            (c_int32 * count)(*range(count)),
-            IDENTITY,
-            d,
-            (c_int32 * count)(*perm),
-            c_void_p.in_dll(cutensor.library, compute),
-        )
-        preference = self.make(
-            "cutensorCreatePlanPreference",
-            "cutensorDestroyPlanPreference",
-            ALGORITHM_PATIENT if patient else ALGORITHM_DEFAULT,
-            NO_JIT,
-        )
-        self.plan = self.make("cutensorCreatePlan", "cutensorDestroyPlan", operation, preference, 0)
-        self.one = self.scalar(1)
 
     def make(self, create: str, destroy: str, *arguments: object) -> c_void_p:
         made = c_void_p()
@@ -140,7 +134,7 @@ class Permutation:
         self.made.append((destroy, made))
         return made
 
-    def tensor(self, extents: list[int], data_type: int) -> c_void_p:
+    def tensor(self, extents: list[int]) -> c_void_p:
         count = len(extents)
         return self.make(
             "cutensorCreateTensorDescriptor",
@@ -148,15 +142,90 @@ class Permutation:
             count,
             (c_int64 * count)(*extents),
             (c_int64 * count)(*packed_strides(extents)),
-            data_type,
+            self.data_type,
             ALIGNMENT_BYTES,
         )
 
-    def run(self, a: int, d: int, stream: int) -> None:
-        """Queues it on a CUDA stream; `a` and `d` are addresses on the device."""
-        self.cutensor.call("cutensorPermute", self.cutensor.handle, self.plan, byref(self.one), a, d, stream)
+    def operation(self, create: str, *arguments: object) -> c_void_p:
+        arithmetic = c_void_p.in_dll(self.cutensor.library, self.compute)
+        return self.make(create, "cutensorDestroyOperationDescriptor", *arguments, arithmetic)
+
+    def preference(self, algorithm: int) -> c_void_p:
+        return self.make("cutensorCreatePlanPreference", "cutensorDestroyPlanPreference", algorithm, NO_JIT)
+
+    def plan(self, operation: c_void_p, preference: c_void_p, workspace_bytes: int) -> c_void_p:
+        return self.make("cutensorCreatePlan", "cutensorDestroyPlan", operation, preference, workspace_bytes)
 
     def close(self) -> None:
         while self.made:
             destroy, made = self.made.pop()
             self.cutensor.call(destroy, made)
+
+
+class Permutation(Plan):
+    """Mode j of the result is mode perm[j] of the operand."""
+
+    def __init__(self, cutensor: Cutensor, extents: list[int], perm: list[int], type_name: str, patient: bool):
+        super().__init__(cutensor, type_name)
+        count = len(extents)
+        operation = self.operation(
+            "cutensorCreatePermutation",
+            self.tensor(extents),
+            (c_int32 * count)(*range(count)),
+            IDENTITY,
+            self.tensor([extents[p] for p in perm]),
+            (c_int32 * count)(*perm),
+        )
+        preference = self.preference(ALGORITHM_PATIENT if patient else ALGORITHM_DEFAULT)
+        self.planned = self.plan(operation, preference, 0)
+        self.one = self.scalar(1)
+
+    def run(self, a: int, d: int, stream: int) -> None:
+        """Queues it on a CUDA stream; `a` and `d` are addresses on the device."""
+        self.cutensor.call("cutensorPermute", self.cutensor.handle, self.planned, byref(self.one), a, d, stream)
+
+
+class Contraction(Plan):
+    """d = a * b; `labels` are those of a, b and d."""
+
+    def __init__(self, cutensor: Cutensor, labels: tuple[str, str, str], extents: dict[str, int], type_name: str):
+        super().__init__(cutensor, type_name)
+
+        def modes(text: str) -> object:
+            return (c_int32 * len(text))(*map(ord, text))
+
+        of_a, of_b, of_d = labels
+        a, b, d = (self.tensor([extents[label] for label in text]) for text in labels)
+        inputs = (a, modes(of_a), IDENTITY, b, modes(of_b), IDENTITY, d, modes(of_d), IDENTITY)
+        operation = self.operation("cutensorCreateContraction", *inputs, d, modes(of_d))
+        preference = self.preference(ALGORITHM_DEFAULT)
+        workspace = c_uint64()
+        cutensor.call(
+            "cutensorEstimateWorkspaceSize",
+            cutensor.handle,
+            operation,
+            preference,
+            WORKSPACE_DEFAULT,
+            byref(workspace),
+        )
+        self.workspace_bytes = workspace.value
+        self.planned = self.plan(operation, preference, self.workspace_bytes)
+        # The first part is the real one, the other 0.
+        self.one, self.zero = self.scalar(1), self.scalar(0)
+
+    def run(self, a: int, b: int, d: int, workspace: int, stream: int) -> None:
+        """Queues it on a CUDA stream; the rest are addresses on the device."""
+        self.cutensor.call(
+            "cutensorContract",
+            self.cutensor.handle,
+            self.planned,
+            byref(self.one),
+            a,
+            b,
+            byref(self.zero),
+            d,
+            d,
+            workspace,
+            self.workspace_bytes,
+            stream,
+        )

@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from harness import raw
+
 NO_DEVICE = 77  # exit status of the benchmarks
 GRACE_SECONDS = 45  # for a case that has begun when its part's time is up
 SANITIZERS = ("memcheck", "racecheck", "synccheck")
@@ -136,7 +138,7 @@ def bench_part(part: str) -> Callable[[Bench, float], Outcome]:
         outcome = run_rows(
             bench, [bench.program("gpu_bench"), part, f"--data={bench.data}", f"--seconds={seconds:.0f}"], seconds
         )
-        wrong = sum(row.get("differing_bytes", 0) > 0 for row in bench.rows if row["part"] == part)
+        wrong = len(list(raw.wrong_results(raw.of_part(bench.rows, part))))
         return Outcome("FAILED", f"{wrong} wrong results") if wrong else outcome
 
     return run
@@ -271,8 +273,9 @@ PARTS = {
     "permutation": Part(bench_part("permutation"), 6),
     "elementwise": Part(bench_part("elementwise"), 1),
     "reduction": Part(bench_part("reduction"), 1),
+    "contraction": Part(bench_part("contraction"), 6),
     "memory": Part(bench_part("memory"), 1),
     "transfer": Part(transfer, 1),
-    "peers": Part(peers, 4),
+    "peers": Part(peers, 6),
     "sanitizer": Part(sanitizer, 5),
 }

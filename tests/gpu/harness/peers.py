@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch, CuPy and cuTENSOR on the cases of gpu_bench, on device 0.
+"""PyTorch, CuPy, cuTENSOR and, through PyTorch, cuBLAS on the cases of gpu_bench, on device 0.
 
     peers.py --data=FOLDER [--seconds=N]
 
@@ -9,64 +9,18 @@ kernels.
 """
 
 import argparse
-import json
 import pathlib
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from types import ModuleType
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from harness import suites  # noqa: E402
+from harness.contraction_peers import run_contractions  # noqa: E402
 from harness.cutensor import Cutensor, CutensorError, find_library  # noqa: E402
-
-REPETITIONS, SLOW_REPETITIONS = 7, 3
-SLOW_SECONDS = 0.010
-L2_BYTES = 60 << 20  # at least that of the devices of today
-WASHES = 4  # as in bench_device.cc
-
-
-def print_row(**row: object) -> None:
-    print(json.dumps({"part": "peers", **row}), flush=True)
-
-
-class TorchDevice:
-    """Memory and clocks by PyTorch."""
-
-    def __init__(self) -> None:
-        import torch
-
-        if not torch.cuda.is_available():
-            raise RuntimeError("PyTorch sees no device")
-        self.torch, self.version = torch, torch.__version__
-        self.flush = torch.empty(2 * L2_BYTES, dtype=torch.uint8, device="cuda")
-
-    def buffer(self, count: int, type_name: str) -> object:
-        """Random numbers, of which views are taken."""
-        kind = getattr(self.torch, type_name)
-        return self.torch.rand(count, device="cuda", dtype=self.torch.float32).to(kind)
-
-    def synchronize(self) -> None:
-        self.torch.cuda.synchronize()
-
-    def nanoseconds(self, moved_bytes: int, work: Callable[[], object]) -> float:
-        start = time.perf_counter()
-        work()
-        self.synchronize()
-        repetitions = SLOW_REPETITIONS if time.perf_counter() - start > SLOW_SECONDS else REPETITIONS
-        work()
-        pairs = []
-        for _ in range(repetitions):
-            if moved_bytes < WASHES * L2_BYTES:
-                self.flush.fill_(90)
-            pair = [self.torch.cuda.Event(enable_timing=True) for _ in range(2)]
-            pair[0].record()
-            work()
-            pair[1].record()
-            pairs.append(pair)
-        self.synchronize()
-        return statistics.median(1e6 * first.elapsed_time(last) for first, last in pairs)
+from harness.peer_device import TorchDevice, first_line, print_row  # noqa: E402
 
 
 def torch_permutation(device: TorchDevice, case: suites.PermutationCase, a: object, d: object) -> Callable[[], object]:
@@ -159,7 +113,7 @@ def time_permutation(
         d[: case.elements].zero_()
         return {"ns": device.nanoseconds(2 * case.elements * a.element_size(), work)}
     except Exception as error:  # noqa: BLE001
-        return {"refused": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+        return {"refused": first_line(error)}
 
 
 def run_permutations(
@@ -187,27 +141,28 @@ def run_permutations(
     return done, left_out
 
 
-def find_peers() -> dict[str, Callable]:
-    """What can permute, beside PyTorch itself."""
-    peers: dict[str, Callable] = {"torch": torch_permutation}
+def find_cupy() -> ModuleType | None:
     try:
         import cupy
-
-        peers["cupy"] = cupy_permutation
-        print_row(peer="cupy", version=cupy.__version__)
     except ImportError as error:
         print_row(peer="cupy", skipped=str(error))
+        return None
+    print_row(peer="cupy", version=cupy.__version__)
+    return cupy
+
+
+def find_cutensor() -> Cutensor | None:
     path = find_library()
     if path is None:
         print_row(peer="cutensor", skipped="there is no libcutensor.so.2; $CUTENSOR_LIBRARY can name one")
-        return peers
+        return None
     try:
         cutensor = Cutensor(path)
-        peers["cutensor"] = CutensorPermutations(cutensor)
-        print_row(peer="cutensor", version=cutensor.version)
     except (OSError, AttributeError, CutensorError) as error:
         print_row(peer="cutensor", skipped=str(error))
-    return peers
+        return None
+    print_row(peer="cutensor", version=cutensor.version)
+    return cutensor
 
 
 def main() -> int:
@@ -224,11 +179,17 @@ def main() -> int:
             print_row(peer=peer, skipped=f"no PyTorch with a device: {error}")
         return 0
     print_row(peer="torch", version=device.version)
-    peers = find_peers()
-    # A fifth of the time at most for what is not a permutation.
+    cupy, cutensor = find_cupy(), find_cutensor()
+    permutations: dict[str, Callable] = {"torch": torch_permutation}
+    if cupy is not None:
+        permutations["cupy"] = cupy_permutation
+    if cutensor is not None:
+        permutations["cutensor"] = CutensorPermutations(cutensor)
+    # Each has what those before it leave of the time, up to its share.
     counts = [
-        run_operations(device, start + 0.2 * arguments.seconds),
-        run_permutations(device, peers, arguments.data, start + arguments.seconds),
+        run_operations(device, start + 0.1 * arguments.seconds),
+        run_contractions(device, cupy, cutensor, arguments.data, start + 0.6 * arguments.seconds),
+        run_permutations(device, permutations, arguments.data, start + arguments.seconds),
     ]
     print_row(cases_done=sum(done for done, _ in counts), cases_left_out=sum(left for _, left in counts))
     return 0

@@ -1,16 +1,18 @@
-"""Plots of the permutations, as SVG without any library."""
+"""Plots of permutations and contractions, as SVG without any library."""
 
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from html import escape
 
+from harness.contraction_report import by_class
 from harness.raw import Case, grouped
 
 WIDTH, HEIGHT = 460, 300  # of a panel
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 28, 42
 CHOSEN, BEST = "#1b6ca8", "#d1495b"
-OTHERS = ("#2e933c", "#8e6c8a", "#e08e45")
+OTHERS = ("#2e933c", "#8e6c8a", "#e08e45", "#5f6f52")
 
 Ticks = list[tuple[float, str]]  # place and text
 
@@ -96,22 +98,39 @@ def page(panels: list[tuple[Panel, Ticks]], columns: int) -> str:
     )
 
 
-def sorted_panel(title: str, cases: list[Case]) -> tuple[Panel, Ticks]:
-    """GB/s of every case, least first, for the chosen kernel, the best one, the copy and each peer."""
+@dataclass
+class Speed:
+    """What is done in a case's time, and what limits that."""
+
+    unit: str
+    fact: str  # of a case: over nanoseconds it is a number of the unit
+    limit: str
+
+
+BANDWIDTH = Speed("GB/s", "bytes", "copy")
+ARITHMETIC = Speed("GFLOP/s", "flops", "roof")
+
+
+def sorted_panel(title: str, cases: list[Case], speed: Speed) -> tuple[Panel, Ticks]:
+    """The speed in every case, least first, of the chosen kernel, the best one, the limit and each peer."""
+
+    def rates(times: Iterable[tuple[Case, float]]) -> list[float]:
+        return [case.facts[speed.fact] / ns for case, ns in times]
+
     curves: dict[str, list[float]] = {
-        "copy": [case.facts["bytes"] / case.limit_ns for case in cases],
-        "best kernel": [case.rate(case.best) for case in cases],
-        "chosen kernel": [case.rate(case.chosen) for case in cases],
+        speed.limit: rates((case, case.limit_ns) for case in cases),
+        "best kernel": rates((case, case.best["ns"]) for case in cases),
+        "chosen kernel": rates((case, case.chosen["ns"]) for case in cases),
     }
     for peer in sorted({peer for case in cases for peer in case.peers}):
-        curves[peer] = [case.facts["bytes"] / case.peers[peer] for case in cases if peer in case.peers]
-    most = max(max(rates) for rates in curves.values())
-    panel = Panel(title, "cases, slowest first", "GB/s", (1, len(cases)), 1.05 * most)
-    for color, (name, rates) in zip(("#999999", BEST, CHOSEN, *OTHERS), curves.items(), strict=False):
+        curves[peer] = rates((case, case.peers[peer]) for case in cases if peer in case.peers)
+    most = max(max(of_curve) for of_curve in curves.values())
+    panel = Panel(title, "cases, slowest first", speed.unit, (1, len(cases)), 1.05 * most)
+    for color, (name, of_curve) in zip(("#999999", BEST, CHOSEN, *OTHERS), curves.items(), strict=False):
         # A peer may have fewer cases: its curve is as wide as the others.
-        step = (len(cases) - 1) / max(len(rates) - 1, 1)
-        points = [(1 + i * step, rate) for i, rate in enumerate(sorted(rates))]
-        panel.line(points, color, name, "4 3" if name == "copy" else "")
+        step = (len(cases) - 1) / max(len(of_curve) - 1, 1)
+        points = [(1 + i * step, rate) for i, rate in enumerate(sorted(of_curve))]
+        panel.line(points, color, name, "4 3" if name == speed.limit else "")
     return panel, [(1, "1"), (len(cases), str(len(cases)))]
 
 
@@ -128,22 +147,26 @@ def histogram_panel(title: str, cases: list[Case]) -> tuple[Panel, Ticks]:
     return panel, [(tenths / 10, f"{tenths / 10:g}") for tenths in range(0, 13, 2)]
 
 
-def rank_panel(title: str, cases: list[Case]) -> tuple[Panel, Ticks]:
-    """Part of the copy by rank: every case, and the medians of chosen and best."""
-    by_rank = dict(sorted(grouped(cases, lambda case: case.facts["rank"]).items()))
-    most = max(1.0, *(case.ratio(case.best) for case in cases))
-    places = {rank: i + 1 for i, rank in enumerate(by_rank)}
-    panel = Panel(title, "rank", "of copy", (0.5, len(places) + 0.5), 1.05 * most)
-    for rank, members in by_rank.items():
+def group_panel(title: str, groups: dict[str, list[Case]], kind: str, limit: str) -> tuple[Panel, Ticks]:
+    """Part of the limit by group: every case, and the medians of chosen and best."""
+    most = max(1.0, *(case.ratio(case.best) for members in groups.values() for case in members))
+    places = {group: i + 1 for i, group in enumerate(groups)}
+    panel = Panel(title, kind, f"of {limit}", (0.5, len(places) + 0.5), 1.05 * most)
+    for group, members in groups.items():
         for case in members:
-            panel.dot(places[rank], case.ratio(case.chosen), CHOSEN)
+            panel.dot(places[group], case.ratio(case.chosen), CHOSEN)
 
     def medians(of: Callable[[Case], float]) -> list[tuple[float, float]]:
-        return [(places[rank], statistics.median(of(case) for case in members)) for rank, members in by_rank.items()]
+        return [(places[group], statistics.median(of(case) for case in members)) for group, members in groups.items()]
 
     panel.line(medians(lambda case: case.ratio(case.best)), BEST, "best kernel, median", "4 3")
     panel.line(medians(lambda case: case.ratio(case.chosen)), CHOSEN, "chosen kernel, median")
-    return panel, [(place, str(rank)) for rank, place in places.items()]
+    return panel, [(place, group) for group, place in places.items()]
+
+
+def rank_panel(title: str, cases: list[Case]) -> tuple[Panel, Ticks]:
+    by_rank = sorted(grouped(cases, lambda case: case.facts["rank"]).items())
+    return group_panel(title, {str(rank): members for rank, members in by_rank}, "rank", BANDWIDTH.limit)
 
 
 def permutation_plots(cases: list[Case]) -> dict[str, str]:
@@ -153,7 +176,17 @@ def permutation_plots(cases: list[Case]) -> dict[str, str]:
         return {}
     bandwidth, ranks = [], []
     for kind, members in by_type.items():
-        bandwidth.append(sorted_panel(f"permutation, {kind}, {len(members)} cases", members))
+        bandwidth.append(sorted_panel(f"permutation, {kind}, {len(members)} cases", members, BANDWIDTH))
         bandwidth.append(histogram_panel(f"permutation, {kind}", members))
         ranks.append(rank_panel(f"permutation, {kind}, by rank", members))
     return {"permutation-bandwidth.svg": page(bandwidth, 2), "permutation-by-rank.svg": page(ranks, len(ranks))}
+
+
+def contraction_plots(cases: list[Case]) -> dict[str, str]:
+    """The same, of cases whose limit is the roof."""
+    panels = []
+    for kind, members in grouped(cases, lambda case: case.facts["type"]).items():
+        classes = {name: in_class for name, _, in_class in by_class(members)}
+        panels.append(sorted_panel(f"contraction, {kind}, {len(members)} cases", members, ARITHMETIC))
+        panels.append(group_panel(f"contraction, {kind}, by class", classes, "class", ARITHMETIC.limit))
+    return {"contraction-roof.svg": page(panels, 2)} if panels else {}

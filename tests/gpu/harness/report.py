@@ -3,25 +3,12 @@
 import statistics
 from collections.abc import Iterable
 
+from harness.contraction_report import contraction_section
 from harness.raw import Case, Row, cases, counts, geometric_mean, grouped, of_part, wrong_results
+from harness.tables import kernel_table, median_least_most, name_of, short, table
 
 # A kernel that is not chosen counts as missed when it is faster by more than this.
 MISSED = 1.05
-
-
-def table(header: list[str], rows: Iterable[list], right_from: int = 1) -> list[str]:
-    """Columns from `right_from` on are numbers."""
-    rule = ["---" if i < right_from else "---:" for i in range(len(header))]
-    lines = [header, rule, *[[str(cell) for cell in row] for row in rows]]
-    return ["| " + " | ".join(line) + " |" for line in lines] + [""]
-
-
-def short(kernel: str) -> str:
-    return kernel.rsplit(".", 1)[-1]
-
-
-def median_least_most(values: list[float]) -> list[str]:
-    return [f"{statistics.median(values):.2f}", f"{min(values):.2f}", f"{max(values):.2f}"]
 
 
 def permutation_section(rows: list[Row]) -> list[str]:
@@ -90,38 +77,11 @@ def permutation_section(rows: list[Row]) -> list[str]:
     return lines
 
 
-def name_of(case: Case) -> str:
-    facts = case.facts
-    return f"{facts['suite']} {facts['id']} {facts['type']}" if "suite" in facts else f"{facts['case']} {facts['type']}"
-
-
 def case_text(case: Case) -> str:
     text = f"{name_of(case)}: {short(case.chosen['kernel'])} {case.rate(case.chosen):.0f} {case.ratio(case.chosen):.2f}"
     if case.best is not case.chosen:
         text += f" ({short(case.best['kernel'])} {case.ratio(case.best):.2f})"
     return text
-
-
-def kernel_table(all_cases: list[Case]) -> list[str]:
-    """How each kernel does where it can run, and how far its cost model is off."""
-    runs = grouped(((case, run) for case in all_cases for run in case.runs.values()), lambda pair: pair[1]["kernel"])
-    body = []
-    for kernel, members in runs.items():
-        errors = [run["predicted_ns"] / run["ns"] for _, run in members if run["predicted_ns"] > 0]
-        body.append(
-            [
-                kernel,
-                len(members),
-                sum(run["chosen"] for _, run in members),
-                sum(case.best is run for case, run in members),
-                *median_least_most([case.ratio(run) for case, run in members]),
-                f"{geometric_mean(errors):.2f}" if errors else "",
-                f"{min(errors):.2f} to {max(errors):.2f}" if errors else "",
-            ]
-        )
-    return table(
-        ["kernel", "ran", "chosen", "best", "of limit", "least", "most", "predicted / measured", "from, to"], body
-    )
 
 
 def case_section(rows: list[Row], part: str, title: str, limit: str) -> list[str]:
@@ -297,13 +257,21 @@ def wrong_section(rows: list[Row]) -> list[str]:
             row.get("id", ""),
             row["type"],
             row["kernel"],
-            row["differing_bytes"],
+            what_is_wrong(row),
         ]
         for row in wrong
     ]
-    return ["## WRONG RESULTS", ""] + table(
-        ["part", "suite or case", "id", "type", "kernel", "bytes that differ"], body, 5
-    )
+    return ["## WRONG RESULTS", ""] + table(["part", "suite or case", "id", "type", "kernel", "wrong"], body, 6)
+
+
+def what_is_wrong(row: Row) -> str:
+    if "wrong_sums" in row:
+        return f"{row['wrong_sums']} of {row['sums']} rows of d"
+    return f"{row['differing_bytes']} bytes"
+
+
+def images(plots: Iterable[str], part: str) -> list[str]:
+    return [f"![{name}]({name})" for name in plots if name.startswith(part)] + [""]
 
 
 def page(facts: dict[str, str], parts: list[Row], rows: list[Row], plots: Iterable[str]) -> str:
@@ -316,8 +284,9 @@ def page(facts: dict[str, str], parts: list[Row], rows: list[Row], plots: Iterab
         body.append([part["part"], part["outcome"], part["note"], done, left_out, f"{part['seconds']:.0f}"])
     lines += table(["part", "outcome", "note", "cases", "left out for time", "s"], body, 3)
     lines += wrong_section(rows) + conformance_section(rows) + model_section(rows) + permutation_section(rows)
-    lines += [f"![{name}]({name})" for name in plots] + [""]
+    lines += images(plots, "permutation")
     lines += case_section(rows, "elementwise", "Element-wise", "a device copy that moves as many bytes")
     lines += case_section(rows, "reduction", "Reduction", "reading the input alone")
+    lines += contraction_section(rows) + images(plots, "contraction")
     lines += memory_section(rows) + transfer_section(rows) + peers_section(rows)
     return "\n".join(lines).rstrip() + "\n"
