@@ -13,43 +13,6 @@ constexpr int64_t kLineBytes = 32;
 // Of requests, those that some cache answers.
 constexpr double kCacheHits = 0.2;
 
-/// Requests of warps for words at `base` + `words`, and the transactions they
-/// take.
-void CountRequests(const std::vector<int64_t>& words, int64_t base, int bytes,
-                   double& requests, double& transactions) {
-  std::array<int64_t, kWarp> segments;
-  for (size_t first = 0; first < words.size(); first += kWarp) {
-    const size_t count = std::min<size_t>(kWarp, words.size() - first);
-    for (size_t i = 0; i < count; ++i) {
-      segments[i] = (base + words[first + i]) * bytes / kTransactionBytes;
-    }
-    const auto end = segments.begin() + static_cast<int64_t>(count);
-    if (!std::is_sorted(segments.begin(), end)) {
-      std::sort(segments.begin(), end);
-    }
-    requests += 1;
-    transactions += static_cast<double>(std::unique(segments.begin(), end) -
-                                        segments.begin());
-  }
-}
-
-/// Lines that words at `base` + `words`, which ascend, cover as a whole or in
-/// part.
-void CountLines(const std::vector<int64_t>& words, int64_t base, int bytes,
-                double& full, double& partial) {
-  for (size_t first = 0; first < words.size();) {
-    const int64_t line = (base + words[first]) * bytes / kLineBytes;
-    size_t next = first;
-    while (next < words.size() &&
-           (base + words[next]) * bytes / kLineBytes == line) {
-      ++next;
-    }
-    const int64_t covered = static_cast<int64_t>(next - first) * bytes;
-    (covered >= kLineBytes ? full : partial) += 1;
-    first = next;
-  }
-}
-
 }  // namespace
 
 AccessCounts& AccessCounts::operator+=(const AccessCounts& other) {
@@ -62,14 +25,123 @@ AccessCounts& AccessCounts::operator+=(const AccessCounts& other) {
   return *this;
 }
 
-TileAccesses::TileAccesses(std::vector<int64_t> loads, int load_bytes,
+TileAccesses::TileAccesses(const std::vector<int64_t>& loads, int load_bytes,
                            std::vector<int64_t> stores, int store_bytes)
-    : loads_(std::move(loads)),
-      stores_(std::move(stores)),
-      load_bytes_(load_bytes),
+    : load_bytes_(load_bytes),
       store_bytes_(store_bytes),
-      sorted_stores_(stores_) {
-  std::sort(sorted_stores_.begin(), sorted_stores_.end());
+      loads_(WarpRunsOf(RunsOf(loads))),
+      sorted_stores_(RunsOf(stores)),
+      stores_(WarpRunsOf(sorted_stores_)) {
+  if (!std::is_sorted(stores.begin(), stores.end())) {
+    std::sort(stores.begin(), stores.end());
+    sorted_stores_ = RunsOf(stores);
+  }
+}
+
+TileAccesses::Runs TileAccesses::RunsOf(const std::vector<int64_t>& words) {
+  Runs runs;
+  for (size_t begin = 0; begin < words.size();) {
+    size_t end = begin + 1;
+    while (end < words.size() && words[end] == words[end - 1] + 1) ++end;
+    runs.push_back({words[begin], static_cast<int64_t>(end - begin)});
+    begin = end;
+  }
+  return runs;
+}
+
+TileAccesses::WarpRuns TileAccesses::WarpRunsOf(const Runs& runs) {
+  WarpRuns result;
+  int64_t left = kWarp;  // lanes of the warp that have no word yet
+  for (Run run : runs) {
+    while (run.count > 0) {
+      const int64_t count = std::min(run.count, left);
+      result.runs.push_back({run.first, count});
+      run.first += count;
+      run.count -= count;
+      left -= count;
+      if (left == 0) {
+        result.ends.push_back(result.runs.size());
+        left = kWarp;
+      }
+    }
+  }
+  if (left < kWarp) result.ends.push_back(result.runs.size());
+  return result;
+}
+
+/// Requests of warps for words at `base` + `words`, and the transactions they
+/// take: one for each segment that a warp touches.
+void TileAccesses::CountRequests(const WarpRuns& words, int64_t base, int bytes,
+                                 double& requests, double& transactions) {
+  struct Segments {
+    int64_t first, last;
+  };
+  std::array<Segments, kWarp> touched;
+  size_t run = 0;
+  for (const size_t end : words.ends) {
+    size_t count = 0;
+    bool is_sorted = true;
+    for (; run < end; ++run) {
+      const int64_t first = base + words.runs[run].first;
+      const int64_t last = first + words.runs[run].count - 1;
+      touched[count] = {first * bytes / kTransactionBytes,
+                        last * bytes / kTransactionBytes};
+      is_sorted &=
+          count == 0 || touched[count - 1].first <= touched[count].first;
+      ++count;
+    }
+    if (!is_sorted) {
+      std::sort(touched.begin(), touched.begin() + static_cast<int64_t>(count),
+                [](const Segments& x, const Segments& y) {
+                  return x.first < y.first;
+                });
+    }
+    int64_t segments = 0;
+    int64_t seen = -1;  // up to here
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t from = std::max(touched[i].first, seen + 1);
+      segments += std::max<int64_t>(touched[i].last - from + 1, 0);
+      seen = std::max(seen, touched[i].last);
+    }
+    requests += 1;
+    transactions += static_cast<double>(segments);
+  }
+}
+
+/// Lines that words at `base` + `runs`, which ascend, cover as a whole or in
+/// part.
+void TileAccesses::CountLines(const Runs& runs, int64_t base, int bytes,
+                              double& full, double& partial) {
+  int64_t line = -1;  // of which so far so much is covered
+  int64_t covered = 0;
+  const auto finish = [&] {
+    if (line >= 0) (covered >= kLineBytes ? full : partial) += 1;
+  };
+  for (const Run& run : runs) {
+    int64_t at = (base + run.first) * bytes;
+    const int64_t end = at + run.count * bytes;
+    while (at < end) {
+      if (at / kLineBytes != line) {
+        finish();
+        line = at / kLineBytes;
+        covered = 0;
+      }
+      const int64_t next = std::min(end, (line + 1) * kLineBytes);
+      covered += next - at;
+      at = next;
+      if (at % kLineBytes == 0 && end - at >= kLineBytes) {
+        // Whole lines, but for the last one.
+        const int64_t whole = (end - at) / kLineBytes;
+        finish();
+        full += static_cast<double>(whole - 1);
+        at += (whole - 1) * kLineBytes;
+        line = at / kLineBytes;
+        covered = kLineBytes;
+        at += kLineBytes;
+      }
+    }
+  }
+  finish();
 }
 
 std::array<int64_t, 2> TileAccesses::AlignmentOf(int64_t load_base,

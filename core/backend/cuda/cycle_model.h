@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct AccessCounts {
 class TileAccesses {
  public:
   /// Units  words of `load_bytes` and `store_bytes`, from the tile's first one.
-  TileAccesses(std::vector<int64_t> loads, int load_bytes,
+  TileAccesses(const std::vector<int64_t>& loads, int load_bytes,
                std::vector<int64_t> stores, int store_bytes);
 
   /// Tiles cost the same whose first words give the same here: what memory
@@ -40,11 +41,30 @@ class TileAccesses {
   AccessCounts Count(int64_t load_base, int64_t store_base) const;
 
  private:
-  const std::vector<int64_t> loads_;
-  const std::vector<int64_t> stores_;
+  /// Neighbouring words.
+  struct Run {
+    int64_t first;
+    int64_t count;
+  };
+  using Runs = std::vector<Run>;
+  /// Runs in the order of threads, none of which goes on in another warp.
+  struct WarpRuns {
+    Runs runs;
+    std::vector<size_t> ends;  // (warp) in runs
+  };
+
+  static Runs RunsOf(const std::vector<int64_t>& words);
+  static WarpRuns WarpRunsOf(const Runs& runs);
+  static void CountRequests(const WarpRuns& words, int64_t base, int bytes,
+                            double& requests, double& transactions);
+  static void CountLines(const Runs& runs, int64_t base, int bytes,
+                         double& full, double& partial);
+
   const int load_bytes_;
   const int store_bytes_;
-  std::vector<int64_t> sorted_stores_;
+  const WarpRuns loads_;
+  Runs sorted_stores_;  // in the order of threads until stores_ is made
+  const WarpRuns stores_;
 };
 
 /// A kernel as the model sees it.

@@ -175,20 +175,27 @@ struct TileOrder {
 
 TileOrder OrderOf(const PackedTask& task, bool of_a) {
   TileOrder order;
+  order.offsets.reserve(task.tile_words);
+  order.slots.reserve(task.tile_words);
+  std::array<uint32_t, PackedTask::kMaxTileModes> at = {};
+  int64_t offset = 0;
+  uint32_t in_a_order = 0;
   for (uint32_t index = 0; index < task.tile_words; ++index) {
-    uint32_t rest = index;
-    int64_t offset = 0;
-    uint32_t in_a_order = 0;
-    for (int m = 0; m < task.tile_mode_count; ++m) {
-      const PackedTask::TileMode& mode =
-          (of_a ? task.in_a_order : task.in_d_order)[m];
-      const uint32_t at = rest % mode.extent.divisor;
-      rest /= mode.extent.divisor;
-      offset += int64_t{at} * (of_a ? mode.stride_a : mode.stride_d);
-      in_a_order += at * static_cast<uint32_t>(mode.weight);
-    }
     order.offsets.push_back(offset);
     order.slots.push_back(PackedSlot(in_a_order));
+    for (int m = 0; m < task.tile_mode_count; ++m) {  // count one further
+      const PackedTask::TileMode& mode =
+          (of_a ? task.in_a_order : task.in_d_order)[m];
+      const int64_t stride = of_a ? mode.stride_a : mode.stride_d;
+      const uint32_t extent = mode.extent.divisor;
+      const auto weight = static_cast<uint32_t>(mode.weight);
+      offset += stride;
+      in_a_order += weight;
+      if (++at[static_cast<size_t>(m)] < extent) break;
+      at[static_cast<size_t>(m)] = 0;
+      offset -= int64_t{extent} * stride;
+      in_a_order -= extent * weight;
+    }
   }
   return order;
 }
@@ -227,9 +234,9 @@ Turns TurnsOf(const GpuModel& model, const PermutationWords& words,
   const int64_t threads = CeilDivide(task.tile_words, 32 * per_thread) * 32;
   const int64_t shared_bytes =
       CeilDivide(task.tile_words, 1024) * 1024 * words.move.word_bytes;
-  return {.accesses = TileAccesses(
-              std::move(loads.offsets), words.move.word_bytes,
-              std::move(stores.offsets), static_cast<int>(words.bytes_out())),
+  return {.accesses = TileAccesses(loads.offsets, words.move.word_bytes,
+                                   std::move(stores.offsets),
+                                   static_cast<int>(words.bytes_out())),
           .shape = {.warps_per_block = static_cast<double>(threads / 32),
                     .warps_per_multiprocessor = WarpsPerMultiprocessor(
                         model, threads, RegistersFor(per_thread), shared_bytes),

@@ -69,6 +69,8 @@ class TiledPermutation final : public CudaPermutation {
     const auto in = std::min<int64_t>(task.extent_in, side);
     const auto out = std::min<int64_t>(task.extent_out, side);
     std::vector<int64_t> loads, stores;
+    loads.reserve(static_cast<size_t>(in * out));
+    stores.reserve(static_cast<size_t>(in * out));
     for (int64_t j = 0; j < out; ++j) {
       for (int64_t i = 0; i < in; i += per_word) {
         loads.push_back((i * task.stride_a_in + j * task.stride_a_out) /
@@ -100,10 +102,10 @@ class TiledPermutation final : public CudaPermutation {
     const double requests =
         static_cast<double>(side * side_words / int64_t{TiledTask::kThreads});
     const Turns turns{
-        .accesses = TileAccesses(
-            std::move(loads), static_cast<int>(bytes), std::move(stores),
-            static_cast<int>(words.bytes_out() *
-                             static_cast<double>(per_word))),
+        .accesses =
+            TileAccesses(loads, static_cast<int>(bytes), std::move(stores),
+                         static_cast<int>(words.bytes_out() *
+                                          static_cast<double>(per_word))),
         .shape = {.warps_per_block = TiledTask::kThreads / 32.0,
                   .warps_per_multiprocessor = WarpsPerMultiprocessor(
                       model(), TiledTask::kThreads, kRegisters, shared_bytes),

@@ -42,9 +42,9 @@ class TiledCopyPermutation final : public CudaPermutation {
       stores.push_back(store);
     }
     const Turns turns{
-        .accesses = TileAccesses(std::move(loads), words.move.word_bytes,
-                                 std::move(stores),
-                                 static_cast<int>(words.bytes_out())),
+        .accesses =
+            TileAccesses(loads, words.move.word_bytes, std::move(stores),
+                         static_cast<int>(words.bytes_out())),
         .shape = {.warps_per_block = TiledCopyTask::kThreads / 32.0,
                   .warps_per_multiprocessor = WarpsPerMultiprocessor(
                       model(), TiledCopyTask::kThreads, kRegisters, 0),

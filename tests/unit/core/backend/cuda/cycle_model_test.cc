@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <numeric>
+#include <random>
+#include <set>
+#include <vector>
 
 namespace tensord::core::cuda {
 namespace {
@@ -67,6 +72,54 @@ TEST(TileAccessesTest, LinesAreThoseOfTheTileNotOfAWarp) {
   const AccessCounts counts = tile.Count(0, 0);
   EXPECT_EQ(counts.full_lines, 8);
   EXPECT_EQ(counts.partial_lines, 0);
+}
+
+/// By definition: of every warp the distinct segments, of all words the lines.
+AccessCounts CountOneByOne(const std::vector<int64_t>& words, int64_t base,
+                           int bytes) {
+  AccessCounts counts;
+  std::map<int64_t, int64_t> covered;
+  for (size_t first = 0; first < words.size(); first += 32) {
+    std::set<int64_t> segments;
+    for (size_t i = first; i < std::min(first + 32, words.size()); ++i) {
+      const int64_t byte = (base + words[i]) * bytes;
+      segments.insert(byte / 128);
+      covered[byte / 32] += bytes;
+    }
+    counts.load_requests += 1;
+    counts.load_transactions += static_cast<double>(segments.size());
+  }
+  for (const auto& [line, line_bytes] : covered) {
+    (line_bytes == 32 ? counts.full_lines : counts.partial_lines) += 1;
+  }
+  return counts;
+}
+
+TEST(TileAccessesTest, RunsCountAsTheirWordsDo) {
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    std::set<int64_t> distinct;
+    std::vector<int64_t> words;
+    const size_t count = 1 + random() % 300;
+    while (words.size() < count) {
+      const auto start = static_cast<int64_t>(random() % 2000);
+      const auto length = static_cast<int64_t>(1 + random() % 40);
+      for (int64_t i = 0; i < length; ++i) {
+        if (distinct.insert(start + i).second) words.push_back(start + i);
+      }
+    }
+    const int bytes = 1 << random() % 5;
+    const auto base = static_cast<int64_t>(random() % 200);
+    const AccessCounts expected = CountOneByOne(words, base, bytes);
+    const AccessCounts counts =
+        TileAccesses(words, bytes, words, bytes).Count(base, base);
+    ASSERT_EQ(counts.load_requests, expected.load_requests);
+    ASSERT_EQ(counts.load_transactions, expected.load_transactions);
+    ASSERT_EQ(counts.store_transactions, expected.load_transactions);
+    ASSERT_EQ(counts.full_lines, expected.full_lines);
+    ASSERT_EQ(counts.partial_lines, expected.partial_lines);
+  }
 }
 
 TEST(TileAccessesTest, TilesOfEqualAlignmentCostTheSame) {
