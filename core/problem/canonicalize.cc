@@ -120,6 +120,9 @@ ContractionProblem Canonicalize(const ContractionDesc& desc) {
   problem.conj_a = IsConj(a);
   problem.conj_b = IsConj(b);
   problem.conj_c = IsConj(c);
+  problem.alignment_bytes =
+      std::min({a.alignment_bytes, b.alignment_bytes, c.alignment_bytes,
+                d.alignment_bytes, ContractionProblem::kWidestAccess});
   LoopModes<4> batch;
   LoopModes<3> m, n;
   LoopModes<2> k;

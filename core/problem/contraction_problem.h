@@ -31,6 +31,8 @@ struct ContractionProblem {
   bool conj_a = false;
   bool conj_b = false;
   bool conj_c = false;
+  /// What all operands' addresses are multiples of; at most kWidestAccess.
+  int64_t alignment_bytes = 1;
   LoopModes<4> batch;
   LoopModes<3> m;
   LoopModes<3> n;
@@ -38,13 +40,17 @@ struct ContractionProblem {
   LoopModes<1> a_only;
   LoopModes<1> b_only;
 
+  /// Wider accesses do not exist on any device.
+  static constexpr int64_t kWidestAccess = 16;
+
   bool operator==(const ContractionProblem&) const = default;
 
   template <typename H>
   friend H AbslHashValue(H h, const ContractionProblem& p) {
     return H::combine(std::move(h), p.type_a, p.type_b, p.type_d,
-                      p.compute_type, p.conj_a, p.conj_b, p.conj_c, p.batch,
-                      p.m, p.n, p.k, p.a_only, p.b_only);
+                      p.compute_type, p.conj_a, p.conj_b, p.conj_c,
+                      p.alignment_bytes, p.batch, p.m, p.n, p.k, p.a_only,
+                      p.b_only);
   }
 };
 

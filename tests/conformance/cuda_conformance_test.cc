@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/backend/cuda/cuda_backend.h"
+#include "core/backend/cuda/kernel/index_space.h"
 #include "tests/conformance/kernel_conformance.h"
 #include "tests/simt/fake_runtime.h"
 #include "tests/simt/simt.h"
@@ -14,16 +15,20 @@ namespace {
 
 ConformanceTarget Target(std::string name, simt::Order order,
                          uint32_t random_case_count,
-                         int64_t case_stride = kCaseStride) {
+                         int64_t case_stride = kCaseStride,
+                         int64_t element_limit = core::cuda::kMaxIndex) {
   return {.name = std::move(name),
-          .create = [](int) { return core::CreateCudaBackend(0).value(); },
+          .create =
+              [element_limit](int) {
+                return core::CreateCudaBackend(0, element_limit).value();
+              },
           .set_up =
               [order] {
                 simt::ResetNode({.memory_bytes = int64_t{1} << 30});
                 simt::SetSchedule({.order = order, .worker_count = 2});
               },
           .random_case_count = random_case_count,
-          // Each runs nine kernels.
+          // Each runs over a dozen kernels.
           .random_contraction_count = random_case_count / 5,
           .case_stride = case_stride,
           .copy =
@@ -33,14 +38,24 @@ ConformanceTarget Target(std::string name, simt::Order order,
               }};
 }
 
+/// Kernels that take all but the smallest problems in parts. Of the cases few:
+/// what they compute in a part is what they compute otherwise.
+ConformanceTarget InParts() {
+  constexpr int64_t kElementLimit = 500;
+  return Target("InParts", simt::Order::kInOrder, 1500, 40 * kCaseStride,
+                kElementLimit);
+}
+
 std::vector<ConformanceTarget> Targets() {
 #ifdef __SANITIZE_THREAD__
   // It finds races whatever the order, and takes its time.
-  return {Target("Random", simt::Order::kRandom, 1500, 2 * kCaseStride)};
+  return {Target("Random", simt::Order::kRandom, 1500, 2 * kCaseStride),
+          InParts()};
 #else
   return {Target("InOrder", simt::Order::kInOrder, 1500),
           Target("Reverse", simt::Order::kReverse, 300, 2 * kCaseStride),
-          Target("Random", simt::Order::kRandom, 300, 2 * kCaseStride)};
+          Target("Random", simt::Order::kRandom, 300, 2 * kCaseStride),
+          InParts()};
 #endif
 }
 

@@ -29,7 +29,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 
 OPCODES = {0x981: "LDG", 0x381: "LDG", 0x986: "STG", 0x386: "STG", 0x984: "LDS", 0x388: "STS", 0x988: "STS",
-           0x983: "LDL", 0x387: "STL", 0x589: "SHFL", 0xF89: "SHFL", 0x389: "SHFL", 0x989: "SHFL",
+           0xFAE: "LDGSTS", 0x983: "LDL", 0x387: "STL", 0x589: "SHFL", 0xF89: "SHFL", 0x389: "SHFL", 0x989: "SHFL",
            0x947: "BRA", 0x94D: "EXIT"}
 WIDTHS = ["8", "8", "16", "16", "32", "64", "128", "128"]
 ALWAYS = 7  # the predicate that is true
@@ -94,10 +94,15 @@ EXPECTED = [
                 Work(TWO_GROUPS, is_loop=True, instructions_per_byte=INSTRUCTIONS_PER_BYTE / 0.9)),
     Expectation(rf"ShortRows<{BYTE}, (ADD|MUL|MAX|MIN)>", TWO_GROUPS, REGISTERS,
                 Work(TWO_GROUPS, instructions_per_byte=INSTRUCTIONS_PER_BYTE / 0.9)),
-    # Two blocks of 256 threads on a multiprocessor, and one of complex128.
-    Expectation(r"Tiles<(float|Half|Bfloat16), \(DirectTile\)[012]>", {"LDS.128": 4}, 128),
-    Expectation(r"Tiles<(double|std::complex<float>), \(DirectTile\)[12]>", {"LDS.128": 8}, 128),
-    Expectation(r"Tiles<std::complex<double>, \(DirectTile\)[12]>", {"LDS.128": 8}, 200),
+    # Two blocks of 256 threads on a multiprocessor, and one of complex128. Asynchronous copies, of halves of complex128.
+    Expectation(r"Tiles<(float|Half|Bfloat16), \(DirectTile\)[012], \(TileTransfer\)0>", {"LDS.128": 4}, 128),
+    Expectation(r"Tiles<float, \(DirectTile\)[012], \(TileTransfer\)1>", {"LDS.128": 4, "LDGSTS.32": 24}, 128),
+    Expectation(r"Tiles<(double|std::complex<float>), \(DirectTile\)[12], \(TileTransfer\)0>", {"LDS.128": 8}, 128),
+    Expectation(r"Tiles<(double|std::complex<float>), \(DirectTile\)[12], \(TileTransfer\)1>",
+                {"LDS.128": 8, "LDGSTS.64": 24}, 128),
+    Expectation(r"Tiles<std::complex<double>, \(DirectTile\)[12], \(TileTransfer\)0>", {"LDS.128": 8}, 200),
+    Expectation(r"Tiles<std::complex<double>, \(DirectTile\)[12], \(TileTransfer\)1>",
+                {"LDS.128": 8, "LDGSTS.64": 48}, 200),
     Expectation(rf"Deep<{NUMBER} ?>", {}, 128),
     Expectation(rf"FusedGroups<({NUMBER}|{BYTE}), false, (false|true)>", FUSED, REGISTERS, Work(FUSED)),
 ]

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "cuda_runtime_api.h"
@@ -80,6 +81,12 @@ CallCounts CountCalls();
 /// What is allocated now on a device or, pinned, on the host.
 int64_t DeviceBytesInUse(int device);
 int64_t HostBytesInUse();
+
+/// Queues `run` as a launch of a library that stands in for NVIDIA's; it may
+/// touch the memory of the stream's device. An error of its own leaves the
+/// device unusable.
+cudaError_t QueueLibraryCall(cudaStream_t stream,
+                             std::function<cudaError_t()> run);
 
 /// While one lives, host code may touch device memory.
 class HostAccess {

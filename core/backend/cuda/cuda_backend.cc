@@ -11,7 +11,9 @@
 #include "core/backend/cuda/cuda_memory.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/elementwise_kernels.h"
+#include "core/backend/cuda/gemm/gemm_kernels.h"
 #include "core/backend/cuda/gpu_model.h"
+#include "core/backend/cuda/parts/kernels_in_parts.h"
 #include "core/backend/cuda/permutation_kernels.h"
 #include "core/backend/cuda/reduction_kernels.h"
 #include "core/base/status.h"
@@ -45,10 +47,19 @@ bool IsDataCenter(const cudaDeviceProp& properties) {
   return properties.minor == 0 && properties.major <= 10;
 }
 
+cuda::MaybeGemmLibrary OpenGemmLibrary(CudaDevice& device) {
+  TENSORD_ASSIGN_OR_RETURN(const cuda::CublasLt library, cuda::FindCublasLt());
+  return cuda::GemmLibrary::Create(device, library);
+}
+
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(int ordinal, const cudaDeviceProp& properties)
-      : device_(ordinal), memory_(device_), staging_memory_(device_) {
+  CudaBackend(int ordinal, const cudaDeviceProp& properties,
+              int64_t element_limit)
+      : device_(ordinal),
+        memory_(device_),
+        staging_memory_(device_),
+        gemm_(OpenGemmLibrary(device_)) {
     // Bytes a nanosecond: both edges of the memory's clock, read and written.
     const double bandwidth = 2.0 *
                              Attribute(ordinal, cudaDevAttrMemoryClockRate) *
@@ -65,13 +76,17 @@ class CudaBackend final : public Backend {
         .thread_count = properties.multiProcessorCount,
         .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
         .uses_host_memory = false,
-        .properties = {{"driver", Version(driver)},
-                       {"runtime", Version(runtime)},
-                       {"pci_bus", absl::StrCat(properties.pciDomainID, ":",
-                                                properties.pciBusID, ":",
-                                                properties.pciDeviceID)},
-                       {"memory_gb_per_s",
-                        absl::StrCat(static_cast<int64_t>(bandwidth))}}};
+        .properties = {
+            {"driver", Version(driver)},
+            {"runtime", Version(runtime)},
+            {"pci_bus",
+             absl::StrCat(properties.pciDomainID, ":", properties.pciBusID, ":",
+                          properties.pciDeviceID)},
+            {"memory_gb_per_s", absl::StrCat(static_cast<int64_t>(bandwidth))},
+            {"cublaslt", gemm_.ok() ? (*gemm_)->version()
+                                    : std::string(gemm_.status().message())}}};
+    const cuda::ArchitectureProducts products =
+        cuda::ProductsOf(properties.major, IsDataCenter(properties));
     const cuda::GpuModel model{
         .multiprocessor_count = properties.multiProcessorCount,
         .shared_bytes_per_multiprocessor =
@@ -79,11 +94,11 @@ class CudaBackend final : public Backend {
         .memory_bytes_per_ns = std::max(bandwidth, 1.0),
         .clock_ghz =
             std::max(1e-6 * Attribute(ordinal, cudaDevAttrClockRate), 0.1),
-        .float32_products_per_cycle =
-            IsDataCenter(properties) && properties.major == 8 ? 64.0 : 128.0,
-        .float64_products_per_cycle = !IsDataCenter(properties) ? 2.0
-                                      : properties.major == 8   ? 32.0
-                                                                : 64.0,
+        .float32_products_per_cycle = products.float32,
+        .float64_products_per_cycle = products.float64,
+        .tensor_float16_products_per_cycle = products.tensor_float16,
+        .tensor_tf32_products_per_cycle = products.tensor_tf32,
+        .tensor_float64_products_per_cycle = products.tensor_float64,
         .cycles = cuda::CyclesOf(properties.major)};
     kernels_.permutation.push_back(cuda::CreateTrivialPermutation(model));
     kernels_.permutation.push_back(cuda::CreateTiledPermutation(model));
@@ -96,6 +111,14 @@ class CudaBackend final : public Backend {
     kernels_.elementwise.push_back(cuda::CreateReferenceElementwise(model));
     kernels_.reduction.push_back(cuda::CreateTreeReduction(model));
     kernels_.reduction.push_back(cuda::CreateReferenceReduction(model));
+    for (int rank = 0; rank < cuda::GemmLibrary::kMostAlgorithms; ++rank) {
+      kernels_.contraction.push_back(
+          cuda::CreateGemmContraction(model, gemm_, rank));
+    }
+    kernels_.contraction.push_back(
+        cuda::CreateGemmWithoutWorkspace(model, gemm_));
+    kernels_.contraction.push_back(
+        cuda::CreatePermutedGemmContraction(model, gemm_, kernels_));
     for (const bool splits : {false, true}) {
       for (const auto tile :
            {cuda::DirectTile::kLarge, cuda::DirectTile::kSquare,
@@ -105,6 +128,7 @@ class CudaBackend final : public Backend {
       }
     }
     kernels_.contraction.push_back(cuda::CreateReferenceContraction(model));
+    kernels_ = cuda::InParts(std::move(kernels_), element_limit);
   }
 
   const DeviceInfo& info() const override { return info_; }
@@ -121,6 +145,7 @@ class CudaBackend final : public Backend {
   CudaDevice device_;
   CudaMemory memory_;
   PinnedMemory staging_memory_;
+  const cuda::MaybeGemmLibrary gemm_;
   DeviceInfo info_;
   KernelLists kernels_;
 };
@@ -150,6 +175,11 @@ absl::StatusOr<int> CountCudaDevices() {
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(int ordinal) {
+  return CreateCudaBackend(ordinal, cuda::kMaxIndex);
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(
+    int ordinal, int64_t element_limit) {
   TENSORD_ASSIGN_OR_RETURN(const int count, CountCudaDevices());
   if (ordinal < 0 || ordinal >= count) {
     return Unavailable(
@@ -172,7 +202,7 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(int ordinal) {
                      properties.major, ".", properties.minor, ", wanted ",
                      kLeastMajor, ".0 or later"));
   }
-  return std::make_unique<CudaBackend>(ordinal, properties);
+  return std::make_unique<CudaBackend>(ordinal, properties, element_limit);
 }
 
 }  // namespace tensord::core

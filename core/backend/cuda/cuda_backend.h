@@ -1,6 +1,7 @@
 // A GPU as a device.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -18,5 +19,11 @@ absl::StatusOr<int> CountCudaDevices();
 /// Errors  UNAVAILABLE: there is no such device, or kernels for its
 ///         architecture are missing.
 absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(int ordinal);
+
+/// The same, but problems of more than `element_limit` elements run in parts
+/// already (parts/kernels_in_parts.h), where they otherwise do from 2^31 on:
+/// for tests.
+absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(
+    int ordinal, int64_t element_limit);
 
 }  // namespace tensord::core

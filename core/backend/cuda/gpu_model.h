@@ -39,6 +39,34 @@ constexpr CycleParameters CyclesOf(int major) {
   return parameters;
 }
 
+/// What a multiprocessor multiplies and adds in a cycle.
+/// Source  the arithmetic throughput table of NVIDIA's CUDA programming guide
+///         and, of tensor cores, its whitepapers on A100, GA102 and H100.
+struct ArchitectureProducts {
+  int least_major;
+  bool is_data_center;
+  double float32, float64;
+  double tensor_float16, tensor_tf32, tensor_float64;
+};
+inline constexpr ArchitectureProducts kArchitectureProducts[] = {
+    {8, true, 64, 32, 1024, 512, 64},     // 8.0
+    {8, false, 128, 2, 512, 256, 2},      // 8.6, 8.9
+    {9, true, 128, 64, 2048, 1024, 128},  // 9.0 and later
+    {9, false, 128, 2, 512, 256, 2},      // 12.0
+};
+
+/// Those of the latest architecture of its kind that is not later than `major`.
+/// Requires  major >= 8.
+constexpr ArchitectureProducts ProductsOf(int major, bool is_data_center) {
+  ArchitectureProducts products = {};
+  for (const ArchitectureProducts& entry : kArchitectureProducts) {
+    if (entry.least_major <= major && entry.is_data_center == is_data_center) {
+      products = entry;
+    }
+  }
+  return products;
+}
+
 /// Threads  immutable value; share freely.
 struct GpuModel {
   int32_t multiprocessor_count = 1;
@@ -48,6 +76,9 @@ struct GpuModel {
   // Products with addition, of a multiprocessor.
   double float32_products_per_cycle = 128;
   double float64_products_per_cycle = 64;
+  double tensor_float16_products_per_cycle = 1024;  // bfloat16, too
+  double tensor_tf32_products_per_cycle = 512;
+  double tensor_float64_products_per_cycle = 64;
   double launch_ns = 2500;  // from one kernel to the next
   CycleParameters cycles;
 

@@ -12,6 +12,17 @@ set(TENSORD_CUDA_HOST_SOURCES
   cuda_stream.cc
   cycle_model.cc
   elementwise_kernels.cc
+  gemm/cublaslt.cc
+  gemm/gemm_call.cc
+  gemm/gemm_contraction.cc
+  gemm/gemm_cost.cc
+  gemm/gemm_library.cc
+  gemm/permuted_gemm.cc
+  gemm/permuted_gemm_contraction.cc
+  gemm/planned_gemm.cc
+  parts/kernels_in_parts.cc
+  parts/loop_parts.cc
+  parts/problem_parts.cc
   permutation_packed.cc
   permutation_reference.cc
   permutation_tiled.cc

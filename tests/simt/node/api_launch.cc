@@ -1,4 +1,4 @@
-// cudaLaunchKernelEx and cudaFuncSetAttribute.
+// cudaLaunchKernelEx, launches of libraries and cudaFuncSetAttribute.
 #include <memory>
 #include <utility>
 
@@ -69,6 +69,19 @@ cudaError_t QueueLaunch(const cudaLaunchConfig_t& config, const void* kernel,
     auto operation = std::make_unique<Operation>();
     operation->devices = SetOf(stream->device) | node.peers[stream->device];
     operation->run = RunLater(std::move(launch));
+    return node.Queue(CallKind::kLaunch, stream, std::move(operation));
+  });
+}
+
+cudaError_t QueueLibraryCall(cudaStream_t handle,
+                             std::function<cudaError_t()> run) {
+  return StreamCall(handle, [&](Node& node, const StreamPtr& stream) {
+    if (stream->device != CurrentDevice()) {
+      return cudaErrorInvalidResourceHandle;
+    }
+    auto operation = std::make_unique<Operation>();
+    operation->devices = SetOf(stream->device) | node.peers[stream->device];
+    operation->run = std::move(run);
     return node.Queue(CallKind::kLaunch, stream, std::move(operation));
   });
 }

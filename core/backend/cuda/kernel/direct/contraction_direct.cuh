@@ -1,6 +1,8 @@
 // QueueContractionDirect(), to be instantiated by type.
 #pragma once
 
+#include <type_traits>
+
 #include "core/backend/cuda/kernel/direct/contraction_deep.cuh"
 #include "core/backend/cuda/kernel/direct/contraction_tiles.cuh"
 #include "core/backend/cuda/kernel/launch.cuh"
@@ -12,13 +14,29 @@ inline uint32_t BlocksOf(const ContractionDirectTask& task) {
          task.split_count.divisor * task.batch.count;
 }
 
+template <typename Stored, DirectTile tile, TileTransfer transfer>
+cudaError_t QueueTilesBy(const ContractionDirectTask& task,
+                         cudaStream_t stream) {
+  using Shared = TilesShared<ComputedIn<Stored>, tile, transfer>;
+  const Grid grid{.blocks = BlocksOf(task),
+                  .threads = ContractionDirectTask::kThreads,
+                  .shared_bytes = sizeof(Shared)};
+  return Launch(grid, stream, &Tiles<Stored, tile, transfer>, task);
+}
+
 template <typename Stored, DirectTile tile>
 cudaError_t QueueTiles(const ContractionDirectTask& task, cudaStream_t stream) {
-  const Grid grid{
-      .blocks = BlocksOf(task),
-      .threads = ContractionDirectTask::kThreads,
-      .shared_bytes = sizeof(TilesShared<ComputedIn<Stored>, tile>)};
-  return Launch(grid, stream, &Tiles<Stored, tile>, task);
+  if constexpr (std::is_same_v<Stored, ComputedIn<Stored>>) {
+    const ContractionFormula& formula = task.formula;
+    if (formula.rounding_a == OperandRounding::kNone &&
+        formula.rounding_b == OperandRounding::kNone && !formula.conj_a &&
+        !formula.conj_b) {
+      return QueueTilesBy<Stored, tile, TileTransfer::kAsynchronous>(task,
+                                                                     stream);
+    }
+  }
+  return QueueTilesBy<Stored, tile, TileTransfer::kThroughRegisters>(task,
+                                                                     stream);
 }
 
 template <typename Stored>

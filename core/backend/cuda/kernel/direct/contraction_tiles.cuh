@@ -1,6 +1,7 @@
 // Contractions by tiles of d that whole blocks compute, out of shared memory.
 #pragma once
 
+#include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -10,11 +11,20 @@
 
 namespace tensord::core::cuda {
 
+/// How tiles of a and b come into shared memory.
+enum class TileTransfer {
+  kThroughRegisters,  // rounded, converted or conjugated on the way
+  kAsynchronous,      // as they are
+};
+
 /// What a block of the kernel for `tile` keeps in shared memory. Tiles of a and
-/// b are double: one is multiplied while the next one comes.
-template <typename T, DirectTile tile>
+/// b have several stages: one is multiplied while others come.
+template <typename T, DirectTile tile, TileTransfer transfer>
 struct TilesShared {
+  static constexpr uint32_t kStages =
+      transfer == TileTransfer::kAsynchronous ? 3 : 2;
   static constexpr DirectTileExtents kTile = ExtentsOf(tile, sizeof(T));
+  using Element = T;
   /// Neighbours that a thread takes from shared memory at once.
   static constexpr uint32_t kVector = 16 / sizeof(T);
   /// Elements from one k to the next: aligned, and in different banks.
@@ -23,13 +33,27 @@ struct TilesShared {
   static constexpr uint32_t kChunk = ContractionDirectTask::kChunk;
   static_assert(kChunk % kTile.k == 0);
 
-  alignas(16) T a[2][kTile.k * kPitchA];
-  alignas(16) T b[2][kTile.k * kPitchB];
+  alignas(16) T a[kStages][kTile.k * kPitchA];
+  alignas(16) T b[kStages][kTile.k * kPitchB];
   // Offsets, of a (b), c and d; negative beyond the last.
   int64_t m[3][kTile.m];
   int64_t n[3][kTile.n];
   int64_t k[2][kChunk];  // of a and b
 };
+
+/// Begins to copy an element to shared memory; not read, it is cleared.
+template <typename T>
+__device__ __forceinline__ void CopyAsynchronously(T* to, const T* from,
+                                                   bool is_read) {
+  // Of 16 bytes halves: addresses may be multiples of 8 only.
+  constexpr uint32_t kBytes = sizeof(T) < 8 ? sizeof(T) : 8;
+#pragma unroll
+  for (uint32_t at = 0; at < sizeof(T); at += kBytes) {
+    __pipeline_memcpy_async(reinterpret_cast<unsigned char*>(to) + at,
+                            reinterpret_cast<const unsigned char*>(from) + at,
+                            kBytes, is_read ? 0 : kBytes);
+  }
+}
 
 /// An operand on its way into shared memory: side is m or n.
 template <typename Stored, uint32_t side, uint32_t depth>
@@ -57,6 +81,20 @@ class TileLoader {
       if (!IsInside(i)) continue;
       const int64_t at_side = of_side[Side(i)], at_k = of_k[Term(i)];
       elements_[i] = (at_side | at_k) < 0 ? Stored{} : from_[at_side + at_k];
+    }
+  }
+
+  /// Begins to copy that tile to `tile`, without conversion.
+  __device__ __forceinline__ void Copy(const int64_t* of_side,
+                                       const int64_t* of_k, T* tile,
+                                       uint32_t pitch) const {
+#pragma unroll
+    for (uint32_t i = 0; i < kTurns; ++i) {
+      if (!IsInside(i)) continue;
+      const int64_t at_side = of_side[Side(i)], at_k = of_k[Term(i)];
+      const bool is_read = (at_side | at_k) >= 0;
+      CopyAsynchronously(tile + Term(i) * pitch + Side(i),
+                         from_ + (is_read ? at_side + at_k : 0), is_read);
     }
   }
 
@@ -122,19 +160,110 @@ struct MicroTile {
   }
 };
 
-template <typename Stored, DirectTile tile>
+/// The tile of d that a thread's share of a block computes: micro_m x micro_n
+/// elements.
+template <typename Shared>
+struct ThreadTile {
+  static constexpr DirectTileExtents kTile = Shared::kTile;
+  static constexpr uint32_t kThreadsM = kTile.m / kTile.micro_m;
+  static constexpr uint32_t kThreadsN = kTile.n / kTile.micro_n;
+  static_assert(kThreadsM * kThreadsN == ContractionDirectTask::kThreads);
+  using MicroM = MicroTile<Shared::kVector, kTile.micro_m, kThreadsM>;
+  using MicroN = MicroTile<Shared::kVector, kTile.micro_n, kThreadsN>;
+  using T = typename Shared::Element;
+
+  /// Adds the products of the terms in one stage.
+  __device__ __forceinline__ void Multiply(const T* a, const T* b) {
+    // Unrolled as far as registers go without spilling.
+#pragma unroll 2
+    for (uint32_t term = 0; term < kTile.k; ++term) {
+      T column[kTile.micro_m], row[kTile.micro_n];
+      MicroM::Load(a + term * Shared::kPitchA, thread_m, column);
+      MicroN::Load(b + term * Shared::kPitchB, thread_n, row);
+#pragma unroll
+      for (uint32_t i = 0; i < kTile.micro_m; ++i) {
+#pragma unroll
+        for (uint32_t j = 0; j < kTile.micro_n; ++j) {
+          MultiplyAdd(column[i], row[j], sums[i][j]);
+        }
+      }
+    }
+  }
+
+  const uint32_t thread_m = threadIdx.x % kThreadsM;
+  const uint32_t thread_n = threadIdx.x / kThreadsM;
+  T sums[kTile.micro_m][kTile.micro_n] = {};
+};
+
+/// Multiplies `terms` terms whose offsets are in shared memory; tiles come
+/// through registers, one ahead.
+template <typename Shared, typename LoaderA, typename LoaderB>
+__device__ __forceinline__ void MultiplyThroughRegisters(
+    Shared& shared, LoaderA& a, LoaderB& b, uint32_t terms,
+    ThreadTile<Shared>& mine) {
+  constexpr uint32_t kDepth = Shared::kTile.k;
+  a.Load(shared.m[0], shared.k[0]);
+  b.Load(shared.n[0], shared.k[1]);
+  a.Put(shared.a[0], Shared::kPitchA);
+  b.Put(shared.b[0], Shared::kPitchB);
+  __syncthreads();
+  uint32_t current = 0;
+  for (uint32_t at = 0; at < terms; at += kDepth) {
+    const uint32_t next = at + kDepth;
+    if (next < terms) {
+      a.Load(shared.m[0], shared.k[0] + next);
+      b.Load(shared.n[0], shared.k[1] + next);
+    }
+    mine.Multiply(shared.a[current], shared.b[current]);
+    if (next < terms) {
+      current = 1 - current;
+      a.Put(shared.a[current], Shared::kPitchA);
+      b.Put(shared.b[current], Shared::kPitchB);
+      __syncthreads();
+    }
+  }
+}
+
+/// The same; tiles are copied asynchronously, kStages - 1 ahead.
+template <typename Shared, typename LoaderA, typename LoaderB>
+__device__ __forceinline__ void MultiplyAsynchronously(
+    Shared& shared, const LoaderA& a, const LoaderB& b, uint32_t terms,
+    ThreadTile<Shared>& mine) {
+  constexpr uint32_t kDepth = Shared::kTile.k;
+  constexpr uint32_t kAhead = Shared::kStages - 1;
+  const auto copy = [&](uint32_t stage, uint32_t at) {
+    if (at < terms) {
+      a.Copy(shared.m[0], shared.k[0] + at, shared.a[stage], Shared::kPitchA);
+      b.Copy(shared.n[0], shared.k[1] + at, shared.b[stage], Shared::kPitchB);
+    }
+    __pipeline_commit();  // also of nothing, so that waits can count
+  };
+#pragma unroll
+  for (uint32_t stage = 0; stage < kAhead; ++stage) {
+    copy(stage, stage * kDepth);
+  }
+  uint32_t current = 0, last = kAhead;
+  for (uint32_t at = 0; at < terms; at += kDepth) {
+    __pipeline_wait_prior(kAhead - 1);
+    // Everybody's part of this stage has come, and nobody reads the one before
+    // any more: it is copied to next.
+    __syncthreads();
+    copy(last, at + kAhead * kDepth);
+    mine.Multiply(shared.a[current], shared.b[current]);
+    current = current + 1 == Shared::kStages ? 0 : current + 1;
+    last = last + 1 == Shared::kStages ? 0 : last + 1;
+  }
+}
+
+template <typename Stored, DirectTile tile, TileTransfer transfer>
 __global__ void __launch_bounds__(ContractionDirectTask::kThreads,
                                   sizeof(ComputedIn<Stored>) < 16 ? 2 : 1)
     Tiles(const __grid_constant__ ContractionDirectTask task) {
   using T = ComputedIn<Stored>;
-  using Shared = TilesShared<T, tile>;
+  using Shared = TilesShared<T, tile, transfer>;
+  using Mine = ThreadTile<Shared>;
   constexpr DirectTileExtents kTile = Shared::kTile;
   constexpr uint32_t kThreads = ContractionDirectTask::kThreads;
-  constexpr uint32_t kThreadsM = kTile.m / kTile.micro_m;
-  constexpr uint32_t kThreadsN = kTile.n / kTile.micro_n;
-  static_assert(kThreadsM * kThreadsN == kThreads);
-  using MicroM = MicroTile<Shared::kVector, kTile.micro_m, kThreadsM>;
-  using MicroN = MicroTile<Shared::kVector, kTile.micro_n, kThreadsN>;
   Shared& shared = *static_cast<Shared*>(SharedMemory());
 
   const DirectBlock block(task, kTile);
@@ -151,9 +280,7 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads,
     }
   }
 
-  const uint32_t thread_m = threadIdx.x % kThreadsM;
-  const uint32_t thread_n = threadIdx.x / kThreadsM;
-  T sums[kTile.micro_m][kTile.micro_n] = {};
+  Mine mine;
   TileLoader<Stored, kTile.m, kTile.k> a(
       task.formula.a, block.base.at[0], task.a_along_k, task.formula.rounding_a,
       task.formula.conj_a);
@@ -171,58 +298,31 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads,
       shared.k[1][i] = offsets.at[1];
     }
     __syncthreads();
-    a.Load(shared.m[0], shared.k[0]);
-    b.Load(shared.n[0], shared.k[1]);
-    a.Put(shared.a[0], Shared::kPitchA);
-    b.Put(shared.b[0], Shared::kPitchB);
-    __syncthreads();
     const uint32_t terms = min(Shared::kChunk, block.end_k - chunk);
-    uint32_t current = 0;
-    for (uint32_t at = 0; at < terms; at += kTile.k) {
-      const uint32_t next = at + kTile.k;
-      if (next < terms) {
-        a.Load(shared.m[0], shared.k[0] + next);
-        b.Load(shared.n[0], shared.k[1] + next);
-      }
-      // Unrolled as far as registers go without spilling.
-#pragma unroll 2
-      for (uint32_t term = 0; term < kTile.k; ++term) {
-        T column[kTile.micro_m], row[kTile.micro_n];
-        MicroM::Load(shared.a[current] + term * Shared::kPitchA, thread_m,
-                     column);
-        MicroN::Load(shared.b[current] + term * Shared::kPitchB, thread_n, row);
-#pragma unroll
-        for (uint32_t i = 0; i < kTile.micro_m; ++i) {
-#pragma unroll
-          for (uint32_t j = 0; j < kTile.micro_n; ++j) {
-            MultiplyAdd(column[i], row[j], sums[i][j]);
-          }
-        }
-      }
-      if (next < terms) {
-        current = 1 - current;
-        a.Put(shared.a[current], Shared::kPitchA);
-        b.Put(shared.b[current], Shared::kPitchB);
-        __syncthreads();
-      }
+    if constexpr (transfer == TileTransfer::kAsynchronous) {
+      MultiplyAsynchronously(shared, a, b, terms, mine);
+    } else {
+      MultiplyThroughRegisters(shared, a, b, terms, mine);
     }
   }
 
   // Through shared memory, kThreadsN columns at a time, so that neighbouring
   // threads write neighbours along m.
   T* const stage = &shared.a[0][0];
+  constexpr uint32_t kThreadsN = Mine::kThreadsN;
   static_assert(kThreadsN * Shared::kPitchA <= 2 * kTile.k * Shared::kPitchA);
 #pragma unroll
   for (uint32_t j = 0; j < kTile.micro_n; ++j) {
     __syncthreads();
 #pragma unroll
     for (uint32_t i = 0; i < kTile.micro_m; ++i) {
-      stage[thread_n * Shared::kPitchA + MicroM::At(thread_m, i)] = sums[i][j];
+      stage[mine.thread_n * Shared::kPitchA +
+            Mine::MicroM::At(mine.thread_m, i)] = mine.sums[i][j];
     }
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < kThreadsN * kTile.m; i += kThreads) {
       const uint32_t at_m = i % kTile.m, column = i / kTile.m;
-      const uint32_t at_n = MicroN::At(column, j);
+      const uint32_t at_n = Mine::MicroN::At(column, j);
       const uint32_t m = block.first_m + at_m, n = block.first_n + at_n;
       if (m < task.m.count && n < task.n.count) {
         block.Store<Stored>(task, stage[column * Shared::kPitchA + at_m], m, n,

@@ -1,0 +1,62 @@
+#include "core/backend/cuda/gemm/gemm_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tensord::core::cuda {
+namespace {
+
+// Guesses, to be fitted: what a library reaches of the peak, the side of its
+// smallest tiles and of those it likes, and the terms worth a block of its own.
+constexpr double kEfficiency = 0.85;
+constexpr int64_t kLeastTile = 32;
+constexpr int64_t kTile = 128;
+constexpr int64_t kLeastTerms = 512;
+
+int64_t CeilDivide(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+double Count(int64_t x) { return static_cast<double>(x); }
+
+/// Real products that a multiprocessor adds up in a cycle.
+double ProductsPerCycle(const GpuModel& model, const GemmCall& call) {
+  if (RealPartOf(call.a.type) == ElementType::kFloat64) {
+    return model.tensor_float64_products_per_cycle;
+  }
+  const bool is_half = SizeOf(call.a.type) == 2;
+  if (is_half || call.compute_type == ComputeType::kFloat16 ||
+      call.compute_type == ComputeType::kBfloat16) {
+    return model.tensor_float16_products_per_cycle;
+  }
+  return call.compute_type == ComputeType::kTf32
+             ? model.tensor_tf32_products_per_cycle
+             : model.float32_products_per_cycle;
+}
+
+/// Bytes of a matrix that is another one for every batch, or one for all.
+double Bytes(const GemmMatrix& matrix, int64_t rows, int64_t columns,
+             int64_t batch_count) {
+  return Count(rows) * Count(columns) * Count(SizeOf(matrix.type)) *
+         Count(matrix.batch_stride == 0 ? 1 : batch_count);
+}
+
+}  // namespace
+
+double GemmNanoseconds(const GpuModel& model, const GemmCall& call) {
+  const double padded = Count(CeilDivide(call.m, kLeastTile) * kLeastTile) *
+                        Count(CeilDivide(call.n, kLeastTile) * kLeastTile) *
+                        Count(call.k) * Count(call.batch_count);
+  const double blocks = Count(CeilDivide(call.m, kTile)) *
+                        Count(CeilDivide(call.n, kTile)) *
+                        Count(call.batch_count) *
+                        Count(std::max<int64_t>(call.k / kLeastTerms, 1));
+  const double busy = std::min(1.0, blocks / model.multiprocessor_count);
+  const double compute = padded * (IsComplex(call.a.type) ? 4 : 1) /
+                         (model.multiprocessor_count * model.clock_ghz *
+                          kEfficiency * busy * ProductsPerCycle(model, call));
+  const double bytes = Bytes(call.a, call.m, call.k, call.batch_count) +
+                       Bytes(call.b, call.k, call.n, call.batch_count) +
+                       Bytes(call.d, call.m, call.n, call.batch_count);
+  return model.launch_ns + std::max(compute, bytes / model.copy_bytes_per_ns());
+}
+
+}  // namespace tensord::core::cuda

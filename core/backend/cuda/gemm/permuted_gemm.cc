@@ -1,0 +1,288 @@
+#include "core/backend/cuda/gemm/permuted_gemm.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <limits>
+
+#include "core/backend/cuda/gemm/gemm_cost.h"
+#include "core/base/status.h"
+#include "core/ops/type_tables.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+using Problem = ContractionProblem;
+
+// Of what a copy in whole lines takes. A guess, to be fitted.
+constexpr double kCopySlowdown = 1.25;
+
+enum Operand : size_t { kA, kB, kC, kD };
+
+/// A mode of any group, with its strides in a, b, c and d; 0 where it is not.
+struct Mode {
+  int64_t extent;
+  std::array<int64_t, 4> strides;
+};
+using Modes = absl::InlinedVector<Mode, 6>;
+
+struct Groups {
+  Modes batch, m, n, k;
+};
+
+Groups GroupsOf(const Problem& problem) {
+  Groups groups;
+  for (const auto& [extent, strides] : problem.batch) {
+    groups.batch.push_back({extent, strides});
+  }
+  for (const auto& [extent, strides] : problem.m) {
+    groups.m.push_back({extent, {strides[0], 0, strides[1], strides[2]}});
+  }
+  for (const auto& [extent, strides] : problem.n) {
+    groups.n.push_back({extent, {0, strides[0], strides[1], strides[2]}});
+  }
+  for (const auto& [extent, strides] : problem.k) {
+    groups.k.push_back({extent, {strides[0], strides[1], 0, 0}});
+  }
+  return groups;
+}
+
+/// `problem` with these groups instead of its own.
+Problem ProblemOf(const Problem& problem, const Groups& groups) {
+  LoopModes<4> batch;
+  LoopModes<3> m, n;
+  LoopModes<2> k;
+  for (const Mode& mode : groups.batch) {
+    batch.push_back({mode.extent, mode.strides});
+  }
+  for (const auto& [extent, s] : groups.m) {
+    m.push_back({extent, {s[kA], s[kC], s[kD]}});
+  }
+  for (const auto& [extent, s] : groups.n) {
+    n.push_back({extent, {s[kB], s[kC], s[kD]}});
+  }
+  for (const auto& [extent, s] : groups.k) {
+    k.push_back({extent, {s[kA], s[kB]}});
+  }
+  Problem result = problem;
+  result.batch = Canonical(std::move(batch), Problem::kBatchD);
+  result.m = Canonical(std::move(m), Problem::kFreeD);
+  result.n = Canonical(std::move(n), Problem::kFreeD);
+  result.k = Canonical(std::move(k), Problem::kSumA);
+  return result;
+}
+
+void SortBy(Operand operand, Modes& modes) {
+  std::stable_sort(modes.begin(), modes.end(),
+                   [operand](const Mode& x, const Mode& y) {
+                     return x.strides[operand] < y.strides[operand];
+                   });
+}
+
+int64_t LeastStride(const Modes& modes, Operand operand) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const Mode& mode : modes) {
+    least = std::min(least, mode.strides[operand]);
+  }
+  return least;
+}
+
+/// An operand's way into or out of workspace: its modes with their strides in
+/// both places.
+struct Packing {
+  LoopModes<2> modes;  // where it is, packed
+  int64_t element_count = 1;
+};
+
+/// Packs `operand` into whole groups, of `x` and `y` that one first which has
+/// its fastest mode.
+Packing Pack(Operand operand, Modes& x, Modes& y, Modes& batch) {
+  const bool x_is_first = LeastStride(x, operand) <= LeastStride(y, operand);
+  Packing packing;
+  for (Modes* group : {x_is_first ? &x : &y, x_is_first ? &y : &x, &batch}) {
+    for (Mode& mode : *group) {
+      packing.modes.push_back(
+          {mode.extent, {mode.strides[operand], packing.element_count}});
+      mode.strides[operand] = packing.element_count;
+      packing.element_count *= mode.extent;
+    }
+  }
+  return packing;
+}
+
+/// The type that inputs are multiplied in, when they can be copied.
+ElementType InputType(const Problem& problem) {
+  const bool is_complex =
+      IsComplex(problem.type_a) || IsComplex(problem.type_b);
+  const bool is_wide = RealPartOf(problem.type_a) == ElementType::kFloat64;
+  if (is_wide && problem.compute_type != ComputeType::kFloat64) {
+    return is_complex ? ElementType::kComplex64 : ElementType::kFloat32;
+  }
+  if (!is_complex) return problem.type_a;
+  return is_wide ? ElementType::kComplex128 : ElementType::kComplex64;
+}
+
+/// The type of a product that still has to go to d.
+ElementType ProductType(ElementType input) {
+  return SizeOf(input) == 2 ? ElementType::kFloat32 : input;
+}
+
+PermutationProblem CopyOf(LoopModes<2> modes, ElementType from, ElementType to,
+                          bool conjugates, int64_t alignment_bytes) {
+  const bool is_move = from == to && !conjugates;
+  return {.type_a = from,
+          .type_d = to,
+          .compute_type = DefaultComputeType(WidestOf(from, to)),
+          .unary = conjugates ? UnaryOperator::kConj : UnaryOperator::kIdentity,
+          .is_move = is_move,
+          .alignment_bytes = is_move ? alignment_bytes : 1,
+          .modes = Canonical(std::move(modes), PermutationProblem::kD)};
+}
+
+ElementwiseProblem MergeOf(const Groups& from, const Groups& to,
+                           ElementType product, const Problem& problem) {
+  LoopModes<4> modes;
+  const auto add = [&](const Modes& source, const Modes& target) {
+    for (size_t i = 0; i < source.size(); ++i) {
+      modes.push_back({source[i].extent,
+                       {source[i].strides[kD], 0, target[i].strides[kC],
+                        target[i].strides[kD]}});
+    }
+  };
+  add(from.m, to.m);
+  add(from.n, to.n);
+  add(from.batch, to.batch);
+  const ElementType type = problem.type_d;
+  return {.types = {product, product, type, type},
+          .unary = {UnaryOperator::kIdentity, UnaryOperator::kIdentity,
+                    problem.conj_c ? UnaryOperator::kConj
+                                   : UnaryOperator::kIdentity},
+          .compute_type = DefaultComputeType(WidestOf(product, type)),
+          .modes = Canonical(std::move(modes), ElementwiseProblem::kD)};
+}
+
+struct Moves {
+  bool a, b, d;
+};
+
+/// Sorts every group as the operands that stay have it.
+void Sort(const Moves& moves, Groups& groups) {
+  if (!moves.a) SortBy(kA, groups.m);
+  if (!moves.b) SortBy(kB, groups.n);
+  if (moves.a && !moves.b) SortBy(kB, groups.k);
+  if (moves.d && !moves.a) {
+    SortBy(kA, groups.batch);
+  } else if (moves.d && !moves.b) {
+    SortBy(kB, groups.batch);
+  }
+}
+
+int64_t Bytes(const Packing& packing, ElementType type) {
+  return packing.element_count * SizeOf(type);
+}
+
+double CopyNanoseconds(const GpuModel& model, const PermutationProblem& copy) {
+  return model.launch_ns +
+         kCopySlowdown * static_cast<double>(ElementCount(copy.modes)) *
+             static_cast<double>(SizeOf(copy.type_a) + SizeOf(copy.type_d)) /
+             model.copy_bytes_per_ns();
+}
+
+struct Candidate {
+  PermutedGemm gemm;
+  double nanoseconds = 0;
+};
+
+absl::StatusOr<Candidate> CandidateOf(const GpuModel& model,
+                                      const Problem& problem,
+                                      const Moves& moves) {
+  const ElementType input = InputType(problem);
+  const int64_t alignment =
+      std::min(problem.alignment_bytes, PermutationProblem::kWidestAccess);
+  Candidate candidate;
+  PermutedGemm& gemm = candidate.gemm;
+  Groups groups = GroupsOf(problem);
+  Sort(moves, groups);
+  const Groups before = groups;
+  Problem inner = problem;
+  if (problem.compute_type != ComputeType::kFloat64 &&
+      RealPartOf(problem.type_a) == ElementType::kFloat64) {
+    inner.compute_type = ComputeType::kFloat32;
+  }
+  if (moves.a) {
+    const Packing packing = Pack(kA, groups.m, groups.k, groups.batch);
+    gemm.copy_a =
+        CopyOf(packing.modes, problem.type_a, input, problem.conj_a, alignment);
+    gemm.bytes_a = Bytes(packing, input);
+    candidate.nanoseconds += CopyNanoseconds(model, *gemm.copy_a);
+    inner.type_a = input;
+    inner.conj_a = false;
+  }
+  if (moves.b) {
+    const Packing packing = Pack(kB, groups.n, groups.k, groups.batch);
+    gemm.copy_b =
+        CopyOf(packing.modes, problem.type_b, input, problem.conj_b, alignment);
+    gemm.bytes_b = Bytes(packing, input);
+    candidate.nanoseconds += CopyNanoseconds(model, *gemm.copy_b);
+    inner.type_b = input;
+    inner.conj_b = false;
+  }
+  if (moves.d) {
+    const ElementType product = ProductType(input);
+    Packing packing = Pack(kD, groups.m, groups.n, groups.batch);
+    for (Modes* group : {&groups.m, &groups.n, &groups.batch}) {
+      for (Mode& mode : *group) mode.strides[kC] = mode.strides[kD];
+    }
+    gemm.moves_d = true;
+    gemm.bytes_d = Bytes(packing, product);
+    gemm.merge_d = MergeOf(groups, before, product, problem);
+    for (auto& mode : packing.modes) {  // the other way round
+      std::swap(mode.strides[0], mode.strides[1]);
+    }
+    gemm.copy_d =
+        CopyOf(packing.modes, product, problem.type_d, false, alignment);
+    candidate.nanoseconds += CopyNanoseconds(model, gemm.copy_d);
+    inner.type_d = product;
+    inner.conj_c = false;
+  }
+  TENSORD_ASSIGN_OR_RETURN(gemm.call, GemmCallOf(ProblemOf(inner, groups)));
+  candidate.nanoseconds += GemmNanoseconds(model, gemm.call);
+  return candidate;
+}
+
+}  // namespace
+
+absl::StatusOr<PermutedGemm> PermutedGemmOf(const GpuModel& model,
+                                            const Problem& problem) {
+  if (IsInteger(problem.type_d)) {
+    return Unimplemented("TYPE_UNSUPPORTED", "there is no GEMM of integers");
+  }
+  const bool is_single_modes =
+      std::max({problem.batch.size(), problem.m.size(), problem.n.size(),
+                problem.k.size()}) <= 1;
+  if (is_single_modes && GemmCallOf(problem).ok()) {
+    return Unimplemented("NOTHING_TO_PERMUTE",
+                         "operands are matrices as they lie");
+  }
+  absl::Status refusal;
+  std::optional<Candidate> best;
+  for (const Moves moves : std::initializer_list<Moves>{{true, false, false},
+                                                        {false, true, false},
+                                                        {false, false, true},
+                                                        {true, true, false},
+                                                        {true, false, true},
+                                                        {false, true, true},
+                                                        {true, true, true}}) {
+    auto candidate = CandidateOf(model, problem, moves);
+    if (!candidate.ok()) {
+      refusal = candidate.status();
+    } else if (!best.has_value() ||
+               candidate->nanoseconds < best->nanoseconds) {
+      best = *std::move(candidate);
+    }
+  }
+  if (!best.has_value()) return refusal;
+  return best->gemm;
+}
+
+}  // namespace tensord::core::cuda

@@ -1,0 +1,210 @@
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "core/backend/cuda/contraction/contraction_kernels.h"
+#include "core/backend/cuda/cuda_stream.h"
+#include "core/backend/cuda/gemm/gemm_cost.h"
+#include "core/backend/cuda/gemm/gemm_kernels.h"
+#include "core/backend/cuda/gemm/permuted_gemm.h"
+#include "core/backend/cuda/gemm/planned_gemm.h"
+#include "core/base/status.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+using Problem = ContractionProblem;
+
+// Problems whose ways are kept.
+constexpr size_t kMostKnown = 1024;
+
+/// One of a plan's steps: a problem and the kernel that solves it.
+template <typename Kernel, typename Problem>
+struct Step {
+  Problem problem;
+  const Kernel* kernel;
+
+  double nanoseconds() const { return kernel->PredictNanoseconds(problem); }
+  int64_t workspace_bytes() const { return kernel->WorkspaceBytes(problem); }
+};
+
+/// By the kernel that is predicted to take least and, of equals, comes first.
+template <typename Kernel, typename Problem>
+Step<Kernel, Problem> StepOf(const KernelList<Kernel>& kernels,
+                             const Problem& problem) {
+  Step<Kernel, Problem> step{problem, nullptr};
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& kernel : kernels) {
+    if (!kernel->Supports(problem).ok()) continue;
+    const double nanoseconds = kernel->PredictNanoseconds(problem);
+    if (step.kernel != nullptr && nanoseconds >= least) continue;
+    step.kernel = kernel.get();
+    least = nanoseconds;
+  }
+  return step;
+}
+
+using CopyStep = Step<PermutationKernel, PermutationProblem>;
+using MergeStep = Step<ElementwiseKernel, ElementwiseProblem>;
+
+/// A PermutedGemm whose every step is decided.
+struct Way {
+  PermutedGemm gemm;
+  PlannedGemm planned;
+  std::optional<CopyStep> copy_a = {};
+  std::optional<CopyStep> copy_b = {};
+  std::optional<CopyStep> copy_d = {};
+  std::optional<MergeStep> merge_d = {};
+  double nanoseconds = 0;
+  int64_t workspace_bytes = 0;
+};
+
+class PermutedGemmContraction final : public ContractionKernel {
+ public:
+  PermutedGemmContraction(const GpuModel& model,
+                          const MaybeGemmLibrary& library,
+                          const KernelLists& lists)
+      : model_(model),
+        library_(library),
+        lists_(lists),
+        without_terms_(CreateReferenceContraction(model)) {}
+
+  absl::string_view name() const override {
+    return "cuda.contract.permuted_gemm";
+  }
+
+  absl::Status Supports(const Problem& problem) const override {
+    return WayOf(problem).status();
+  }
+
+  int64_t WorkspaceBytes(const Problem& problem) const override {
+    const auto way = WayOf(problem);
+    return way.ok() ? (*way)->workspace_bytes : 0;
+  }
+
+  double PredictNanoseconds(const Problem& problem) const override {
+    const auto way = WayOf(problem);
+    return way.ok() ? (*way)->nanoseconds : 0;
+  }
+
+  absl::Status Launch(const Problem& problem,
+                      const ContractionOperands& operands, Workspace& workspace,
+                      Stream& stream) const override {
+    if (operands.alpha.IsZero()) {
+      return without_terms_->Launch(problem, operands, workspace, stream);
+    }
+    TENSORD_ASSIGN_OR_RETURN(const std::shared_ptr<const Way> way,
+                             WayOf(problem));
+    const PermutedGemm& gemm = way->gemm;
+    GemmOperands matrices{.a = operands.a,
+                          .b = operands.b,
+                          .c = operands.c,
+                          .d = operands.d,
+                          .alpha = operands.alpha,
+                          .beta = operands.beta};
+    const auto copy = [&](const std::optional<CopyStep>& step, int64_t bytes,
+                          const void*& operand) {
+      if (!step.has_value()) return absl::OkStatus();
+      void* const copied = workspace.Take<std::byte>(bytes);
+      const PermutationOperands from_to{.a = operand, .d = copied};
+      operand = copied;
+      return step->kernel->Launch(step->problem, from_to, workspace, stream);
+    };
+    TENSORD_RETURN_IF_ERROR(copy(way->copy_a, gemm.bytes_a, matrices.a));
+    TENSORD_RETURN_IF_ERROR(copy(way->copy_b, gemm.bytes_b, matrices.b));
+    if (gemm.moves_d) {
+      matrices.c = nullptr;
+      matrices.d = workspace.Take<std::byte>(gemm.bytes_d);
+      matrices.beta = kZero;
+    }
+    const void* const product = matrices.d;
+    if (gemm.call.swaps) std::swap(matrices.a, matrices.b);
+    TENSORD_RETURN_IF_ERROR(
+        way->planned.Launch(**library_, matrices, workspace, AsCuda(stream)));
+    if (!gemm.moves_d) return absl::OkStatus();
+    if (operands.beta.IsZero()) {
+      return way->copy_d->kernel->Launch(way->copy_d->problem,
+                                         {.a = product, .d = operands.d},
+                                         workspace, stream);
+    }
+    return way->merge_d->kernel->Launch(way->merge_d->problem,
+                                        {.a = product,
+                                         .c = operands.c,
+                                         .d = operands.d,
+                                         .gamma = operands.beta},
+                                        workspace, stream);
+  }
+
+ private:
+  using MaybeWay = absl::StatusOr<std::shared_ptr<const Way>>;
+
+  MaybeWay WayOf(const Problem& problem) const {
+    TENSORD_RETURN_IF_ERROR(library_.status());
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto known = known_.find(problem);
+      if (known != known_.end()) return known->second;
+    }
+    MaybeWay way = Decide(problem);
+    if (!way.ok() && !absl::IsUnimplemented(way.status())) return way;
+    absl::MutexLock lock(&mutex_);
+    if (known_.size() >= kMostKnown) known_.clear();
+    return known_.try_emplace(problem, std::move(way)).first->second;
+  }
+
+  MaybeWay Decide(const Problem& problem) const {
+    TENSORD_ASSIGN_OR_RETURN(PermutedGemm gemm,
+                             PermutedGemmOf(model_, problem));
+    TENSORD_ASSIGN_OR_RETURN(
+        PlannedGemm planned,
+        PlannedGemm::Make(**library_, gemm.call, problem.alignment_bytes,
+                          kGemmWorkspaceBytes, 0));
+    auto way = std::make_shared<Way>(Way{std::move(gemm), std::move(planned)});
+    way->nanoseconds = GemmNanoseconds(model_, way->gemm.call);
+    way->workspace_bytes = way->planned.workspace_bytes();
+    const auto add = [&](const auto& step, int64_t copy_bytes) {
+      way->nanoseconds += step.nanoseconds();
+      way->workspace_bytes +=
+          step.workspace_bytes() + Workspace::BytesFor(copy_bytes);
+    };
+    if (way->gemm.copy_a.has_value()) {
+      way->copy_a = StepOf(lists_.permutation, *way->gemm.copy_a);
+      add(*way->copy_a, way->gemm.bytes_a);
+    }
+    if (way->gemm.copy_b.has_value()) {
+      way->copy_b = StepOf(lists_.permutation, *way->gemm.copy_b);
+      add(*way->copy_b, way->gemm.bytes_b);
+    }
+    if (way->gemm.moves_d) {
+      way->copy_d = StepOf(lists_.permutation, way->gemm.copy_d);
+      way->merge_d = StepOf(lists_.elementwise, way->gemm.merge_d);
+      add(*way->copy_d, way->gemm.bytes_d);
+      way->workspace_bytes += std::max<int64_t>(
+          way->merge_d->workspace_bytes() - way->copy_d->workspace_bytes(), 0);
+    }
+    return way;
+  }
+
+  const GpuModel model_;
+  const MaybeGemmLibrary& library_;
+  const KernelLists& lists_;
+  const std::unique_ptr<const ContractionKernel> without_terms_;
+  mutable absl::Mutex mutex_;
+  /// So that launches need not decide; forgotten all at once.
+  mutable absl::flat_hash_map<Problem, MaybeWay> known_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+std::unique_ptr<const ContractionKernel> CreatePermutedGemmContraction(
+    const GpuModel& model, const MaybeGemmLibrary& library,
+    const KernelLists& lists) {
+  return std::make_unique<PermutedGemmContraction>(model, library, lists);
+}
+
+}  // namespace tensord::core::cuda

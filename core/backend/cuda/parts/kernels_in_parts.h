@@ -1,0 +1,32 @@
+// Kernels for problems of any size, made of kernels for problems up to a size.
+#pragma once
+
+#include <cstdint>
+
+#include "core/backend/backend.h"
+#include "core/backend/cuda/kernel/index_space.h"
+
+namespace tensord::core::cuda {
+
+/// The kernels of `lists` under their names; all but the last of each list take
+/// problems of more than `limit` elements, too: they run in parts, of which the
+/// kernel itself takes each, one after the other on the stream.
+///
+///   elements of d         divided along a slow mode of d, or several
+///   terms of a reduction  divided along a slow mode of a into parts whose
+///   or contraction        results go to workspace; the first kernel of the
+///                         list of reductions then makes d of them, in an order
+///                         that follows from the problem
+///
+/// Such a kernel supports a problem when the parts are supported, and otherwise
+/// refuses it as the part is refused; it takes the workspace of the largest
+/// part and is predicted to take the time of all of them. Problems within the
+/// limit are passed on as they are.
+///
+/// Requires  lists.reduction is not empty; limit >= 1.
+/// Errors    Supports() also: UNIMPLEMENTED: there would be more than 4096
+///           parts; or a contraction has more than `limit` terms an element
+///           and elements of 16 bits, to which partial sums would be rounded.
+KernelLists InParts(KernelLists lists, int64_t limit = kMaxIndex);
+
+}  // namespace tensord::core::cuda

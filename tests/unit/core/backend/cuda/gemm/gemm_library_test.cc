@@ -1,0 +1,182 @@
+// cuBLASLt as it is found and called, by the one that stands in for it.
+#include "core/backend/cuda/gemm/gemm_library.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "core/backend/cuda/cuda_backend.h"
+#include "core/backend/cuda/gemm/planned_gemm.h"
+#include "core/base/status.h"
+#include "tests/conformance/simulated_cublaslt.h"
+#include "tests/simt/fake_runtime.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+TEST(CublasLtTest, LibraryThatIsNotThereIsNamed) {
+  const auto library = LoadCublasLt("libcublasLt.so.0");
+  EXPECT_EQ(ReasonOf(library.status()), "CUBLASLT_UNAVAILABLE");
+  EXPECT_THAT(library.status().message(), HasSubstr("libcublasLt.so.0"));
+}
+
+TEST(CublasLtTest, LibraryWithoutTheFunctionsIsRefused) {
+  const auto library = LoadCublasLt("libm.so.6");
+  EXPECT_EQ(ReasonOf(library.status()), "CUBLASLT_UNAVAILABLE");
+  EXPECT_THAT(std::string(library.status().message()),
+              HasSubstr("libm.so.6 has no function cublasLt"));
+}
+
+ContractionProblem SquareProblem() {
+  ContractionProblem problem;
+  problem.alignment_bytes = ContractionProblem::kWidestAccess;
+  problem.m = {{8, {1, 1, 1}}};
+  problem.n = {{8, {8, 8, 8}}};
+  problem.k = {{8, {8, 1}}};
+  return problem;
+}
+
+bool IsGemm(const ContractionKernel& kernel) {
+  return absl::StrContains(kernel.name(), "gemm");
+}
+
+TEST(CublasLtTest, WithoutItKernelsSayWhyAndOthersDoTheWork) {
+  simt::ResetNode({});
+  test::HideCublasLt(true);
+  const auto backend = CreateCudaBackend(0).value();
+  test::HideCublasLt(false);
+  EXPECT_THAT(backend->info().properties,
+              Contains(Pair("cublaslt", HasSubstr("cannot be loaded"))));
+  int refusals = 0, others = 0;
+  for (const auto& kernel : backend->kernels().contraction) {
+    const absl::Status status = kernel->Supports(SquareProblem());
+    if (IsGemm(*kernel)) {
+      ++refusals;
+      EXPECT_EQ(ReasonOf(status), "CUBLASLT_UNAVAILABLE") << kernel->name();
+    } else {
+      others += status.ok() ? 1 : 0;
+    }
+  }
+  EXPECT_GE(refusals, GemmLibrary::kMostAlgorithms);
+  EXPECT_GE(others, 2);
+}
+
+class GemmLibraryTest : public ::testing::Test {
+ protected:
+  GemmLibraryTest() {
+    simt::ResetNode({.memory_bytes = int64_t{1} << 20});
+    device_.emplace(0);
+    library_ = GemmLibrary::Create(*device_, FindCublasLt().value()).value();
+    stream_ = CudaStream::Create(*device_).value();
+  }
+
+  /// A product of 8 x 8 matrices of ones whose addresses are `shift` elements
+  /// from well aligned ones; d is 5 before. The first element of d.
+  float Multiply(const PlannedGemm& gemm, int shift, const Scalar& beta) {
+    constexpr int kElements = 64 + 4;
+    void* memory = nullptr;
+    EXPECT_EQ(cudaMalloc(&memory, 3 * kElements * sizeof(float) + (1 << 16)),
+              cudaSuccess);
+    auto* const a = static_cast<float*>(memory) + (1 << 14);
+    {
+      const simt::HostAccess access;
+      std::fill(a, a + 2 * kElements, 1.0f);
+      std::fill(a + 2 * kElements, a + 3 * kElements, 5.0f);
+    }
+    float* const d = a + 2 * kElements + shift;
+    Workspace workspace({static_cast<std::byte*>(memory), size_t{1} << 16});
+    const GemmOperands operands{.a = a + shift,
+                                .b = a + kElements + shift,
+                                .c = beta.IsZero() ? nullptr : d,
+                                .d = d,
+                                .alpha = {2, 0},
+                                .beta = beta};
+    EXPECT_TRUE(
+        gemm.Launch(*library_, operands, workspace, AsCuda(*stream_)).ok());
+    EXPECT_TRUE(stream_->Synchronize().ok());
+    float result = 0;
+    {
+      const simt::HostAccess access;
+      result = *d;
+    }
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    return result;
+  }
+
+  const GemmCall call_ = GemmCallOf(SquareProblem()).value();
+  std::optional<CudaDevice> device_;
+  std::unique_ptr<GemmLibrary> library_;
+  std::unique_ptr<Stream> stream_;
+};
+
+TEST_F(GemmLibraryTest, ProposesWhatFitsTheLimits) {
+  const GemmLimits wide{.workspace_bytes = 1 << 20,
+                        .alignment_bytes = {16, 16, 16, 16}};
+  EXPECT_THAT(library_->Propose(call_, wide).value(), SizeIs(4));
+  GemmLimits without_workspace = wide;
+  without_workspace.workspace_bytes = 0;
+  EXPECT_THAT(library_->Propose(call_, without_workspace).value(), SizeIs(2));
+  GemmLimits badly_aligned = wide;
+  badly_aligned.alignment_bytes[2] = 2;
+  EXPECT_THAT(library_->Propose(call_, badly_aligned).value(), SizeIs(2));
+}
+
+TEST_F(GemmLibraryTest, EveryAlgorithmCanBeForcedAndNoneMore) {
+  for (int rank = 0; rank < GemmLibrary::kMostAlgorithms; ++rank) {
+    const auto gemm =
+        PlannedGemm::Make(*library_, call_, 16, kGemmWorkspaceBytes, rank);
+    ASSERT_TRUE(gemm.ok()) << gemm.status();
+    EXPECT_EQ(Multiply(*gemm, 0, kZero), 16);
+  }
+  EXPECT_EQ(
+      ReasonOf(PlannedGemm::Make(*library_, call_, 16, kGemmWorkspaceBytes,
+                                 GemmLibrary::kMostAlgorithms)
+                   .status()),
+      "NO_GEMM_ALGORITHM");
+}
+
+TEST_F(GemmLibraryTest, AddressesAlignedWorseThanPlannedGetAnotherAlgorithm) {
+  const auto gemm =
+      PlannedGemm::Make(*library_, call_, 16, kGemmWorkspaceBytes, 0);
+  ASSERT_TRUE(gemm.ok()) << gemm.status();
+  for (int shift = 0; shift < 4; ++shift) {
+    EXPECT_EQ(Multiply(*gemm, shift, {3, 0}), 16 + 15) << shift;
+  }
+}
+
+TEST_F(GemmLibraryTest, LostDeviceIsTold) {
+  const auto gemm =
+      PlannedGemm::Make(*library_, call_, 16, kGemmWorkspaceBytes, 1);
+  ASSERT_TRUE(gemm.ok()) << gemm.status();
+  simt::FailCall(simt::CallKind::kSynchronization, 1, cudaErrorIllegalAddress);
+  EXPECT_EQ(ReasonOf(stream_->Synchronize()), "DEVICE_LOST");
+  Workspace none({});
+  float x = 0;
+  EXPECT_EQ(ReasonOf(gemm->Launch(*library_, {.a = &x, .b = &x, .d = &x}, none,
+                                  AsCuda(*stream_))),
+            "DEVICE_LOST");
+}
+
+TEST_F(GemmLibraryTest, FailedLaunchIsTold) {
+  const auto gemm =
+      PlannedGemm::Make(*library_, call_, 4, kGemmWorkspaceBytes, 0);
+  ASSERT_TRUE(gemm.ok()) << gemm.status();
+  simt::FailCall(simt::CallKind::kLaunch, 1, cudaErrorLaunchOutOfResources);
+  Workspace none({});
+  alignas(16) float x = 0;
+  const absl::Status status = gemm->Launch(
+      *library_, {.a = &x, .b = &x, .d = &x}, none, AsCuda(*stream_));
+  EXPECT_EQ(ReasonOf(status), "CUDA_ERROR") << status;
+}
+
+}  // namespace
+}  // namespace tensord::core::cuda
