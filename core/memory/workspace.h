@@ -25,6 +25,9 @@ class Workspace {
     return RoundUp(bytes, kBufferAlignment);
   }
 
+  /// What has not been handed out.
+  int64_t left_bytes() const { return static_cast<int64_t>(memory_.size()); }
+
   /// Requires  the sum of BytesFor() over all parts fits the block.
   template <typename T>
   T* Take(int64_t count) {

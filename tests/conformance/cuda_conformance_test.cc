@@ -40,7 +40,7 @@ ConformanceTarget Target(std::string name, simt::Order order,
 
 /// Kernels that take all but the smallest problems in parts. Of the cases few:
 /// what they compute in a part is what they compute otherwise.
-ConformanceTarget InParts() {
+[[maybe_unused]] ConformanceTarget InParts() {
   constexpr int64_t kElementLimit = 500;
   return Target("InParts", simt::Order::kInOrder, 1500, 40 * kCaseStride,
                 kElementLimit);
@@ -48,9 +48,9 @@ ConformanceTarget InParts() {
 
 std::vector<ConformanceTarget> Targets() {
 #ifdef __SANITIZE_THREAD__
-  // It finds races whatever the order, and takes its time.
-  return {Target("Random", simt::Order::kRandom, 1500, 2 * kCaseStride),
-          InParts()};
+  // It finds races whatever the order, and takes its time. Parts follow one
+  // another on a stream, as other launches do.
+  return {Target("Random", simt::Order::kRandom, 1500, 2 * kCaseStride)};
 #else
   return {Target("InOrder", simt::Order::kInOrder, 1500),
           Target("Reverse", simt::Order::kReverse, 300, 2 * kCaseStride),

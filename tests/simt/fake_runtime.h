@@ -82,11 +82,10 @@ CallCounts CountCalls();
 int64_t DeviceBytesInUse(int device);
 int64_t HostBytesInUse();
 
-/// Queues `run` as a launch of a library that stands in for NVIDIA's; it may
-/// touch the memory of the stream's device. An error of its own leaves the
-/// device unusable.
-cudaError_t QueueLibraryCall(cudaStream_t stream,
-                             std::function<cudaError_t()> run);
+/// Queues `run` as a launch of a library that stands in for NVIDIA's: like a
+/// kernel of a single thread. A failure is not the runtime's last error, since
+/// libraries have a runtime of their own.
+cudaError_t QueueLibraryCall(cudaStream_t stream, std::function<void()> run);
 
 /// While one lives, host code may touch device memory.
 class HostAccess {

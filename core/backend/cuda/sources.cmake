@@ -16,6 +16,7 @@ set(TENSORD_CUDA_HOST_SOURCES
   gemm/gemm_call.cc
   gemm/gemm_contraction.cc
   gemm/gemm_cost.cc
+  gemm/gemm_description.cc
   gemm/gemm_library.cc
   gemm/permuted_gemm.cc
   gemm/permuted_gemm_contraction.cc

@@ -1,4 +1,5 @@
-// cublasLt...: checks what it is given as strictly as the library, and more.
+// cublasLt...: refuses what does not fit together, what the product does not
+// use, and algorithms that were proposed for something else.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -36,6 +37,7 @@ struct cublasLtPreferenceDescription {
 namespace {
 
 constexpr int64_t kMostRows = (int64_t{1} << 31) - 1;
+constexpr int32_t kMostBatches = 65535;
 constexpr uint64_t kMagic = 0x6c74616c676f;  // marks an algorithm of ours
 constexpr size_t kWorkspaceAlignment = 256;
 
@@ -57,6 +59,11 @@ bool IsTypeSupported(const cublasLtMatmulDescription& description,
                      cudaDataType_t in, cudaDataType_t out) {
   const bool is_wide = in == CUDA_R_64F || in == CUDA_C_64F;
   if (is_wide != (description.compute == CUBLAS_COMPUTE_64F)) return false;
+  // What cublasLtMatmul()'s table of types has for complex64.
+  if (in == CUDA_C_32F && description.compute != CUBLAS_COMPUTE_32F &&
+      description.compute != CUBLAS_COMPUTE_32F_FAST_TF32) {
+    return false;
+  }
   if (in == CUDA_R_16F || in == CUDA_R_16BF) {
     return (out == in || out == CUDA_R_32F) &&
            description.scale == CUDA_R_32F &&
@@ -83,6 +90,7 @@ cublasStatus_t Check(const cublasLtMatmulDescription& description,
       return CUBLAS_STATUS_INVALID_VALUE;
     }
   }
+  if (d.batch_count > kMostBatches) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (d.batch_count > 1 && d.batch_stride == 0) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
@@ -188,8 +196,11 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   const auto op = static_cast<cublasOperation_t>(value);
-  (attr == CUBLASLT_MATMUL_DESC_TRANSA ? matmulDesc->op_a : matmulDesc->op_b) =
-      op;
+  switch (attr) {
+    case CUBLASLT_MATMUL_DESC_TRANSA: matmulDesc->op_a = op; break;
+    case CUBLASLT_MATMUL_DESC_TRANSB: matmulDesc->op_b = op; break;
+    default: return CUBLAS_STATUS_INVALID_VALUE;
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -217,10 +228,13 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(
     cublasLtMatrixLayout_t matLayout, cublasLtMatrixLayoutAttribute_t attr,
     const void* buf, size_t sizeInBytes) {
   MatmulMatrix& matrix = matLayout->matrix;
-  const bool is_set =
-      attr == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT
-          ? Get(buf, sizeInBytes, matrix.batch_count) && matrix.batch_count > 0
-          : Get(buf, sizeInBytes, matrix.batch_stride);
+  bool is_set = false;
+  if (attr == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) {
+    is_set =
+        Get(buf, sizeInBytes, matrix.batch_count) && matrix.batch_count > 0;
+  } else if (attr == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) {
+    is_set = Get(buf, sizeInBytes, matrix.batch_stride);
+  }
   return is_set ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
@@ -244,7 +258,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
     is_set = Get(buf, sizeInBytes, pref->workspace_bytes);
   } else if (attr == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK) {
     is_set = Get(buf, sizeInBytes, pref->reduction_schemes);
-  } else {
+  } else if (attr >= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES &&
+             attr <= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES) {
     uint32_t& bytes =
         pref->alignment_bytes[attr -
                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES];
@@ -340,7 +355,6 @@ cublasStatus_t cublasLtMatmul(
       stream, [matmul, workspace, bytes = algo->data[3]] {
         if (bytes > 0) std::memset(workspace, 0xa5, bytes);
         tensord::simt::Run(matmul);
-        return cudaSuccess;
       });
   return queued == cudaSuccess ? CUBLAS_STATUS_SUCCESS
                                : CUBLAS_STATUS_EXECUTION_FAILED;

@@ -41,6 +41,13 @@ std::function<cudaError_t()> RunLater(std::shared_ptr<GridLaunch> launch) {
   };
 }
 
+cudaError_t QueueGrid(Node& node, const StreamPtr& stream, GridLaunch launch) {
+  auto operation = std::make_unique<Operation>();
+  operation->devices = SetOf(stream->device) | node.peers[stream->device];
+  operation->run = RunLater(std::make_shared<GridLaunch>(std::move(launch)));
+  return node.Queue(CallKind::kLaunch, stream, std::move(operation));
+}
+
 }  // namespace
 
 cudaError_t QueueLaunch(const cudaLaunchConfig_t& config, const void* kernel,
@@ -58,32 +65,33 @@ cudaError_t QueueLaunch(const cudaLaunchConfig_t& config, const void* kernel,
     }
     if (config.numAttrs != 0) return cudaErrorNotSupported;
 
-    auto launch = std::make_shared<GridLaunch>(GridLaunch{
-        .grid = config.gridDim,
-        .block = config.blockDim,
-        .shared_bytes = shared_bytes,
-        .thread = std::move(thread),
-        .schedule = node.schedule,
-        .launch_number = node.launch_count++,
-    });
-    auto operation = std::make_unique<Operation>();
-    operation->devices = SetOf(stream->device) | node.peers[stream->device];
-    operation->run = RunLater(std::move(launch));
-    return node.Queue(CallKind::kLaunch, stream, std::move(operation));
+    return QueueGrid(node, stream,
+                     {.grid = config.gridDim,
+                      .block = config.blockDim,
+                      .shared_bytes = shared_bytes,
+                      .thread = std::move(thread),
+                      .schedule = node.schedule,
+                      .launch_number = node.launch_count++});
   });
 }
 
-cudaError_t QueueLibraryCall(cudaStream_t handle,
-                             std::function<cudaError_t()> run) {
-  return StreamCall(handle, [&](Node& node, const StreamPtr& stream) {
-    if (stream->device != CurrentDevice()) {
-      return cudaErrorInvalidResourceHandle;
-    }
-    auto operation = std::make_unique<Operation>();
-    operation->devices = SetOf(stream->device) | node.peers[stream->device];
-    operation->run = std::move(run);
-    return node.Queue(CallKind::kLaunch, stream, std::move(operation));
-  });
+cudaError_t QueueLibraryCall(cudaStream_t handle, std::function<void()> run) {
+  const cudaError_t last_error = LastError();
+  const cudaError_t queued =
+      StreamCall(handle, [&](Node& node, const StreamPtr& stream) {
+        if (stream->device != CurrentDevice()) {
+          return cudaErrorInvalidResourceHandle;
+        }
+        return QueueGrid(node, stream,
+                         {.grid = dim3(1),
+                          .block = dim3(1),
+                          .shared_bytes = 0,
+                          .thread = std::move(run),
+                          .schedule = node.schedule,
+                          .launch_number = node.launch_count++});
+      });
+  SetLastError(last_error);
+  return queued;
 }
 
 }  // namespace tensord::simt

@@ -150,9 +150,10 @@ absl::InlinedVector<Axes, 4> WaysToTake(const Problem& problem) {
   return ways;
 }
 
-int64_t LargestExtent(const Axes& axes) {
-  return std::max(
-      {axes.m.extent, axes.n.extent, axes.k.extent, axes.batch.extent});
+bool IsTooLarge(const Axes& axes) {
+  return std::max({axes.m.extent, axes.n.extent, axes.k.extent}) >
+             kMaxGemmExtent ||
+         axes.batch.extent > kMaxGemmBatches;
 }
 
 }  // namespace
@@ -191,6 +192,10 @@ absl::StatusOr<GemmCall> GemmCallOf(const Problem& problem) {
   if (problem.conj_c) {
     return Unimplemented("CONJUGATE_C", "c is conjugated");
   }
+  absl::Status refusal =
+      Unimplemented("NO_MATRICES",
+                    "operands are no matrices as they lie, or conjugated but "
+                    "not transposed");
   for (const Axes& way : WaysToTake(problem)) {
     for (const bool swaps : {false, true}) {
       const Axes axes = swaps ? way.Swapped() : way;
@@ -198,11 +203,13 @@ absl::StatusOr<GemmCall> GemmCallOf(const Problem& problem) {
       if (swaps) std::swap(conjugates.a, conjugates.b);
       std::optional<GemmCall> call = CallOf(axes, conjugates);
       if (!call.has_value()) continue;
-      if (LargestExtent(axes) > kMaxGemmExtent) {
-        return Unimplemented("GEMM_TOO_LARGE", "it is a product of ",
-                             axes.batch.extent, " x ", axes.m.extent, " x ",
-                             axes.n.extent, " x ", axes.k.extent, ", at most ",
-                             kMaxGemmExtent, " are possible of each");
+      if (IsTooLarge(axes)) {
+        refusal =
+            Unimplemented("GEMM_TOO_LARGE", "it is ", axes.batch.extent,
+                          " products of ", axes.m.extent, " x ", axes.n.extent,
+                          " x ", axes.k.extent, ", at most ", kMaxGemmBatches,
+                          " of ", kMaxGemmExtent, " are possible");
+        continue;
       }
       call->swaps = swaps;
       call->a.type = call->b.type = problem.type_a;
@@ -211,9 +218,7 @@ absl::StatusOr<GemmCall> GemmCallOf(const Problem& problem) {
       return *call;
     }
   }
-  return Unimplemented("NO_MATRICES",
-                       "operands are no matrices as they lie, or conjugated "
-                       "but not transposed");
+  return refusal;
 }
 
 }  // namespace tensord::core::cuda

@@ -39,8 +39,9 @@ struct GemmMatrix {
 /// d = alpha * form_a(a) * form_b(b) + beta * c, `batch_count` times; d and c
 /// have m rows and n columns, the sums k terms.
 ///
-/// Invariant  m, n, k, batch_count are at least 1 and at most kMaxGemmExtent;
-///            the types of a and b are equal, and those of c and d.
+/// Invariant  m, n, k, batch_count are at least 1; m, n, k at most
+///            kMaxGemmExtent and batch_count at most kMaxGemmBatches; the types
+///            of a and b are equal, and those of c and d.
 /// Threads    immutable value; share freely.
 struct GemmCall {
   /// a is the problem's b and the other way round.
@@ -72,8 +73,9 @@ struct GemmCall {
   }
 };
 
-/// What the fields of a BLAS hold.
+/// What the fields of a BLAS hold, and what a grid's third extent does.
 inline constexpr int64_t kMaxGemmExtent = (int64_t{1} << 31) - 1;
+inline constexpr int64_t kMaxGemmBatches = 65535;
 
 /// Whether there is a GEMM of that compute type for inputs of type `in` and a d
 /// of type `out`: equal types, or float16 and bfloat16 into float32.
@@ -85,7 +87,7 @@ bool IsGemmType(ElementType in, ElementType out, ComputeType compute_type);
 ///
 /// A function of the problem: no device, no addresses.
 /// Errors  UNIMPLEMENTED, with the reason: operands that are no matrices, that
-///         differ in type or have integers; extents beyond kMaxGemmExtent.
+///         differ in type or have integers; larger extents than a GemmCall has.
 absl::StatusOr<GemmCall> GemmCallOf(const ContractionProblem& problem);
 
 }  // namespace tensord::core::cuda

@@ -31,9 +31,9 @@ class GemmContraction final : public ContractionKernel {
     TENSORD_RETURN_IF_ERROR(library_.status());
     TENSORD_ASSIGN_OR_RETURN(const PlannedGemm gemm, Plan(problem));
     if (workspace_limit_bytes_ == 0) {
-      const auto best =
-          PlannedGemm::Make(**library_, gemm.call(), problem.alignment_bytes,
-                            kGemmWorkspaceBytes, 0);
+      const auto best = PlannedGemm::Make(
+          **library_, gemm.call(),
+          LimitsOf(kGemmWorkspaceBytes, problem.alignment_bytes), 0);
       if (best.ok() && best->workspace_bytes() == 0) {
         return Unimplemented("NO_WORKSPACE_NEEDED",
                              "the best algorithm needs none either");
@@ -72,8 +72,9 @@ class GemmContraction final : public ContractionKernel {
  private:
   absl::StatusOr<PlannedGemm> Plan(const Problem& problem) const {
     TENSORD_ASSIGN_OR_RETURN(const GemmCall call, GemmCallOf(problem));
-    return PlannedGemm::Make(**library_, call, problem.alignment_bytes,
-                             workspace_limit_bytes_, rank_);
+    return PlannedGemm::Make(
+        **library_, call,
+        LimitsOf(workspace_limit_bytes_, problem.alignment_bytes), rank_);
   }
 
   const GpuModel model_;

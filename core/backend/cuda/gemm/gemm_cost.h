@@ -8,7 +8,7 @@ namespace tensord::core::cuda {
 
 /// Time of `call` by a good library, in nanoseconds: the longer of arithmetic,
 /// in tiles, at the peak of the unit that does it, and of reading and writing
-/// each matrix once. c is not counted.
+/// each matrix once. c is not counted, and algorithms are not told apart.
 double GemmNanoseconds(const GpuModel& model, const GemmCall& call);
 
 }  // namespace tensord::core::cuda

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -17,6 +17,7 @@
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/gemm/cublaslt.h"
 #include "core/backend/cuda/gemm/gemm_call.h"
+#include "core/backend/cuda/gemm/gemm_description.h"
 #include "core/ops/scalar.h"
 
 namespace tensord::core::cuda {
@@ -43,6 +44,18 @@ struct GemmLimits {
 struct GemmAlgorithm {
   cublasLtMatmulAlgo_t algorithm;
   int64_t workspace_bytes;
+};
+
+/// A GemmCall and the ways to do it, best first.
+///
+/// Threads  immutable once made; share freely.
+struct GemmProposal {
+  GemmProposal(const CublasLt& library, const GemmCall& call)
+      : call(call), description(library) {}
+
+  const GemmCall call;
+  GemmDescription description;
+  std::vector<GemmAlgorithm> algorithms;
 };
 
 /// The operands of a GemmCall, as it calls them.
@@ -72,41 +85,42 @@ class GemmLibrary {
   /// "13.1.0".
   std::string version() const;
 
-  /// The algorithms that the library's heuristic proposes, best first, at most
-  /// kMostAlgorithms; for equal questions the same ones. None of them adds
-  /// partial sums in another order from run to run, or in d's type.
+  /// What the library's heuristic proposes, at most kMostAlgorithms ways. None
+  /// of them adds partial sums in another order from run to run, or in d's
+  /// type. Remembered, refusals too; `call.swaps` is of no matter.
   ///
   /// Errors  UNIMPLEMENTED: it proposes none. UNAVAILABLE: the device is lost.
   ///         INTERNAL: what the library says.
-  absl::StatusOr<std::vector<GemmAlgorithm>> Propose(
+  absl::StatusOr<std::shared_ptr<const GemmProposal>> Propose(
       const GemmCall& call, const GemmLimits& limits) const;
 
   /// Queues the product.
   ///
-  /// Requires  `algorithm` was proposed for `call` and limits that hold for the
+  /// Requires  `algorithm` is one of the proposal's, whose limits hold for the
   ///           operands; `workspace` of so many bytes, aligned to 256; alpha is
-  ///           not 0.
+  ///           not 0; with a beta of 0 the call's c lies as its d.
   /// Errors    UNAVAILABLE: the device is lost. INTERNAL: the launch failed.
-  absl::Status Launch(const GemmCall& call, const GemmAlgorithm& algorithm,
+  absl::Status Launch(const GemmProposal& proposal,
+                      const GemmAlgorithm& algorithm,
                       const GemmOperands& operands, void* workspace,
                       CudaStream& stream) const;
 
  private:
   using Question = std::pair<GemmCall, GemmLimits>;
+  using Answer = absl::StatusOr<std::shared_ptr<const GemmProposal>>;
 
   GemmLibrary(CudaDevice& device, const CublasLt& library,
               cublasLtHandle_t handle)
       : device_(device), library_(library), handle_(handle) {}
 
-  absl::StatusOr<std::vector<GemmAlgorithm>> Ask(
-      const GemmCall& call, const GemmLimits& limits) const;
+  Answer Ask(const GemmCall& call, const GemmLimits& limits) const;
 
   CudaDevice& device_;
   const CublasLt library_;
   const cublasLtHandle_t handle_;
   mutable absl::Mutex mutex_;
   /// Answers, so that launches need not ask; forgotten all at once.
-  mutable absl::flat_hash_map<Question, std::vector<GemmAlgorithm>> answers_
+  mutable absl::node_hash_map<Question, Answer> answers_
       ABSL_GUARDED_BY(mutex_);
 };
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "core/backend/cuda/contraction/contraction_kernels.h"
 #include "core/backend/cuda/cuda_stream.h"
@@ -160,10 +160,24 @@ class PermutedGemmContraction final : public ContractionKernel {
   MaybeWay Decide(const Problem& problem) const {
     TENSORD_ASSIGN_OR_RETURN(PermutedGemm gemm,
                              PermutedGemmOf(model_, problem));
+    GemmLimits limits = LimitsOf(kGemmWorkspaceBytes, problem.alignment_bytes);
+    // What is in workspace is aligned.
+    const auto is_copied = [&](size_t operand) {
+      return operand == 0   ? gemm.copy_a.has_value()
+             : operand == 1 ? gemm.copy_b.has_value()
+                            : gemm.moves_d;
+    };
+    for (size_t operand = 0; operand < 4; ++operand) {
+      if (is_copied(operand)) {
+        limits.alignment_bytes[operand] = GemmLimits::kWidestAccess;
+      }
+    }
+    if (gemm.call.swaps) {
+      std::swap(limits.alignment_bytes[0], limits.alignment_bytes[1]);
+    }
     TENSORD_ASSIGN_OR_RETURN(
         PlannedGemm planned,
-        PlannedGemm::Make(**library_, gemm.call, problem.alignment_bytes,
-                          kGemmWorkspaceBytes, 0));
+        PlannedGemm::Make(**library_, gemm.call, limits, 0));
     auto way = std::make_shared<Way>(Way{std::move(gemm), std::move(planned)});
     way->nanoseconds = GemmNanoseconds(model_, way->gemm.call);
     way->workspace_bytes = way->planned.workspace_bytes();
@@ -196,7 +210,7 @@ class PermutedGemmContraction final : public ContractionKernel {
   const std::unique_ptr<const ContractionKernel> without_terms_;
   mutable absl::Mutex mutex_;
   /// So that launches need not decide; forgotten all at once.
-  mutable absl::flat_hash_map<Problem, MaybeWay> known_ ABSL_GUARDED_BY(mutex_);
+  mutable absl::node_hash_map<Problem, MaybeWay> known_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -10,28 +12,30 @@
 
 namespace tensord::core::cuda {
 
-/// What algorithms may take, unless the user's limit is lower: what cuBLAS's
-/// documentation recommends from compute capability 9.0 on.
+/// What algorithms may take: what cuBLAS's documentation recommends from
+/// compute capability 9.0 on.
 inline constexpr int64_t kGemmWorkspaceBytes = int64_t{32} << 20;
+
+/// The limits for a call on a problem's operands, whose addresses are multiples
+/// of `alignment_bytes`.
+GemmLimits LimitsOf(int64_t workspace_bytes, int64_t alignment_bytes);
 
 /// Threads  immutable value; share freely.
 class PlannedGemm {
  public:
   /// Decides on the algorithm of that `rank`, from 0, of those that the library
-  /// proposes for addresses that are multiples of `alignment_bytes`.
+  /// proposes within `limits`.
   ///
   /// Errors  UNIMPLEMENTED: there are not so many. Others as
   ///         GemmLibrary::Propose().
   static absl::StatusOr<PlannedGemm> Make(const GemmLibrary& library,
                                           const GemmCall& call,
-                                          int64_t alignment_bytes,
-                                          int64_t workspace_limit_bytes,
-                                          int rank);
+                                          const GemmLimits& limits, int rank);
 
   const GemmCall& call() const { return call_; }
   /// What Launch() takes from a workspace, exactly.
   int64_t workspace_bytes() const {
-    return Workspace::BytesFor(algorithm_.workspace_bytes);
+    return Workspace::BytesFor(algorithm_->workspace_bytes);
   }
 
   /// Queues it. Where addresses are aligned worse than was planned with, or
@@ -46,12 +50,16 @@ class PlannedGemm {
 
  private:
   PlannedGemm(const GemmCall& call, const GemmLimits& limits,
-              const GemmAlgorithm& algorithm)
-      : call_(call), limits_(limits), algorithm_(algorithm) {}
+              std::shared_ptr<const GemmProposal> proposal, size_t rank)
+      : call_(call),
+        limits_(limits),
+        proposal_(std::move(proposal)),
+        algorithm_(&proposal_->algorithms[rank]) {}
 
   GemmCall call_;
   GemmLimits limits_;
-  GemmAlgorithm algorithm_;
+  std::shared_ptr<const GemmProposal> proposal_;
+  const GemmAlgorithm* algorithm_;  // one of its
 };
 
 }  // namespace tensord::core::cuda

@@ -121,32 +121,34 @@ class GemmLibraryTest : public ::testing::Test {
 TEST_F(GemmLibraryTest, ProposesWhatFitsTheLimits) {
   const GemmLimits wide{.workspace_bytes = 1 << 20,
                         .alignment_bytes = {16, 16, 16, 16}};
-  EXPECT_THAT(library_->Propose(call_, wide).value(), SizeIs(4));
+  EXPECT_THAT(library_->Propose(call_, wide).value()->algorithms, SizeIs(4));
   GemmLimits without_workspace = wide;
   without_workspace.workspace_bytes = 0;
-  EXPECT_THAT(library_->Propose(call_, without_workspace).value(), SizeIs(2));
+  EXPECT_THAT(library_->Propose(call_, without_workspace).value()->algorithms,
+              SizeIs(2));
   GemmLimits badly_aligned = wide;
   badly_aligned.alignment_bytes[2] = 2;
-  EXPECT_THAT(library_->Propose(call_, badly_aligned).value(), SizeIs(2));
+  EXPECT_THAT(library_->Propose(call_, badly_aligned).value()->algorithms,
+              SizeIs(2));
 }
 
 TEST_F(GemmLibraryTest, EveryAlgorithmCanBeForcedAndNoneMore) {
   for (int rank = 0; rank < GemmLibrary::kMostAlgorithms; ++rank) {
-    const auto gemm =
-        PlannedGemm::Make(*library_, call_, 16, kGemmWorkspaceBytes, rank);
+    const auto gemm = PlannedGemm::Make(
+        *library_, call_, LimitsOf(kGemmWorkspaceBytes, 16), rank);
     ASSERT_TRUE(gemm.ok()) << gemm.status();
     EXPECT_EQ(Multiply(*gemm, 0, kZero), 16);
   }
-  EXPECT_EQ(
-      ReasonOf(PlannedGemm::Make(*library_, call_, 16, kGemmWorkspaceBytes,
-                                 GemmLibrary::kMostAlgorithms)
-                   .status()),
-      "NO_GEMM_ALGORITHM");
+  EXPECT_EQ(ReasonOf(PlannedGemm::Make(*library_, call_,
+                                       LimitsOf(kGemmWorkspaceBytes, 16),
+                                       GemmLibrary::kMostAlgorithms)
+                         .status()),
+            "NO_GEMM_ALGORITHM");
 }
 
 TEST_F(GemmLibraryTest, AddressesAlignedWorseThanPlannedGetAnotherAlgorithm) {
   const auto gemm =
-      PlannedGemm::Make(*library_, call_, 16, kGemmWorkspaceBytes, 0);
+      PlannedGemm::Make(*library_, call_, LimitsOf(kGemmWorkspaceBytes, 16), 0);
   ASSERT_TRUE(gemm.ok()) << gemm.status();
   for (int shift = 0; shift < 4; ++shift) {
     EXPECT_EQ(Multiply(*gemm, shift, {3, 0}), 16 + 15) << shift;
@@ -155,7 +157,7 @@ TEST_F(GemmLibraryTest, AddressesAlignedWorseThanPlannedGetAnotherAlgorithm) {
 
 TEST_F(GemmLibraryTest, LostDeviceIsTold) {
   const auto gemm =
-      PlannedGemm::Make(*library_, call_, 16, kGemmWorkspaceBytes, 1);
+      PlannedGemm::Make(*library_, call_, LimitsOf(kGemmWorkspaceBytes, 16), 1);
   ASSERT_TRUE(gemm.ok()) << gemm.status();
   simt::FailCall(simt::CallKind::kSynchronization, 1, cudaErrorIllegalAddress);
   EXPECT_EQ(ReasonOf(stream_->Synchronize()), "DEVICE_LOST");
@@ -166,16 +168,44 @@ TEST_F(GemmLibraryTest, LostDeviceIsTold) {
             "DEVICE_LOST");
 }
 
+TEST_F(GemmLibraryTest, LossThatOnlyTheLibraryHasMetIsTold) {
+  const auto gemm =
+      PlannedGemm::Make(*library_, call_, LimitsOf(kGemmWorkspaceBytes, 16), 1);
+  ASSERT_TRUE(gemm.ok()) << gemm.status();
+  // Nobody has told our device.
+  simt::FailCall(simt::CallKind::kSynchronization, 1, cudaErrorIllegalAddress);
+  ASSERT_EQ(cudaStreamSynchronize(AsCuda(*stream_).get()),
+            cudaErrorIllegalAddress);
+  Workspace none({});
+  alignas(16) float x = 0;
+  EXPECT_EQ(ReasonOf(gemm->Launch(*library_, {.a = &x, .b = &x, .d = &x}, none,
+                                  AsCuda(*stream_))),
+            "DEVICE_LOST");
+}
+
+TEST_F(GemmLibraryTest, WorkspaceThatIsShorterThanPlannedIsNotExceeded) {
+  const auto gemm =
+      PlannedGemm::Make(*library_, call_, LimitsOf(kGemmWorkspaceBytes, 16), 0);
+  ASSERT_TRUE(gemm.ok()) << gemm.status();
+  ASSERT_GT(gemm->workspace_bytes(), 0);
+  Workspace none({});
+  alignas(16) float x[64] = {};
+  // Another algorithm takes it on.
+  EXPECT_TRUE(
+      gemm->Launch(*library_, {.a = x, .b = x, .d = x}, none, AsCuda(*stream_))
+          .ok());
+}
+
 TEST_F(GemmLibraryTest, FailedLaunchIsTold) {
   const auto gemm =
-      PlannedGemm::Make(*library_, call_, 4, kGemmWorkspaceBytes, 0);
+      PlannedGemm::Make(*library_, call_, LimitsOf(kGemmWorkspaceBytes, 4), 0);
   ASSERT_TRUE(gemm.ok()) << gemm.status();
   simt::FailCall(simt::CallKind::kLaunch, 1, cudaErrorLaunchOutOfResources);
   Workspace none({});
   alignas(16) float x = 0;
   const absl::Status status = gemm->Launch(
       *library_, {.a = &x, .b = &x, .d = &x}, none, AsCuda(*stream_));
-  EXPECT_EQ(ReasonOf(status), "CUDA_ERROR") << status;
+  EXPECT_EQ(ReasonOf(status), "CUBLASLT_ERROR") << status;
 }
 
 }  // namespace
