@@ -39,18 +39,12 @@ int Fail(Log& log, absl::string_view event, const absl::Status& status) {
 }
 
 /// Waits for one of `signals`. Meanwhile, health checks hear of a lost device.
-int AwaitSignal(const sigset_t& signals, const tensord::server::Engine& engine,
-                tensord::rpc::RpcServer& server, Log& log) {
+int AwaitSignal(const sigset_t& signals, tensord::rpc::RpcServer& server) {
   constexpr timespec kInterval = {.tv_sec = 0, .tv_nsec = 200'000'000};
-  bool was_healthy = true;
   while (true) {
     const int signal = sigtimedwait(&signals, nullptr, &kInterval);
     if (signal > 0) return signal;
-    const absl::Status health = engine.health();
-    if (health.ok() || !was_healthy) continue;
-    was_healthy = false;
-    log.Event(LogLevel::kError, "device_lost", {{"message", health.message()}});
-    server.SetServing(false);
+    server.UpdateHealth();
   }
 }
 
@@ -94,7 +88,7 @@ int Serve(const tensord::server::Options& options, const sigset_t& signals) {
              {{"address", address}, {"version", tensord::server::kVersion}});
   }
 
-  const int signal = AwaitSignal(signals, **engine, **server, log);
+  const int signal = AwaitSignal(signals, **server);
   log.Info("draining",
            {{"signal", strsignal(signal)},
             {"timeout_seconds", absl::ToInt64Seconds(options.drain_timeout)}});

@@ -57,12 +57,14 @@ absl::Status CheckUnused(absl::string_view address) {
 
 struct RpcServer::Services {
   explicit Services(ServiceContext& context)
-      : admin(context),
+      : context(context),
+        admin(context),
         compute(context),
         plan(context),
         session(context),
         tensor(context) {}
 
+  ServiceContext& context;
   AdminService admin;
   ComputeService compute;
   PlanService plan;
@@ -70,6 +72,7 @@ struct RpcServer::Services {
   TensorService tensor;
   std::optional<LoopGroup> loops;
   std::unique_ptr<grpc::Server> server;
+  bool is_healthy = true;
   bool is_drained = false;
 };
 
@@ -136,6 +139,16 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
 }
 
 RpcServer::~RpcServer() { Drain(absl::ZeroDuration()); }
+
+void RpcServer::UpdateHealth() {
+  if (!services_->is_healthy) return;
+  const absl::Status health = services_->context.engine.health();
+  if (health.ok()) return;
+  services_->is_healthy = false;
+  services_->context.log.Event(server::LogLevel::kError, "device_lost",
+                               {{"message", health.message()}});
+  SetServing(false);
+}
 
 void RpcServer::SetServing(bool is_serving) {
   services_->server->GetHealthCheckService()->SetServingStatus(is_serving);

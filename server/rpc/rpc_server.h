@@ -33,8 +33,9 @@ class RpcServer {
   /// Where it listens, with the ports that were chosen for 0.
   const std::vector<std::string>& addresses() const { return addresses_; }
 
-  /// What health checks hear from now on. It serves from its start.
-  void SetServing(bool is_serving);
+  /// Tells health checks, and the log, of a device that has been lost since the
+  /// last call: NOT_SERVING from then on. It serves from its start.
+  void UpdateHealth();
 
   /// Says NOT_SERVING, takes no new calls, gives those that run `timeout`,
   /// cancels the rest and returns when all have ended. Later calls do nothing.
@@ -44,6 +45,8 @@ class RpcServer {
   struct Services;
 
   RpcServer();
+
+  void SetServing(bool is_serving);
 
   std::vector<std::string> addresses_;
   std::unique_ptr<Services> services_;

@@ -288,10 +288,10 @@ absl::Status Operation::Measure(core::Stream& stream) {
 }
 
 absl::Status Operation::Allocate() {
-  if (scratch_.bytes() < plan_->workspace_bytes) {
+  if (plan_->workspace_bytes > 0 && scratch_ == nullptr) {
     TENSORD_ASSIGN_OR_RETURN(
         scratch_,
-        core::Buffer::Allocate(*session_->memory(), plan_->workspace_bytes));
+        session_->scratch().Lend(*session_->memory(), plan_->workspace_bytes));
   }
   Device& device = session_->device();
   const int64_t result_bytes = d_->desc().span_bytes();
@@ -339,7 +339,9 @@ absl::Status Operation::Launch(core::Stream& stream) {
   TENSORD_RETURN_IF_ERROR(QueueInlineInputs(stream));
   d_->StartWrite();
   result_ = StoredTensor::WriteResult::kFailed;
-  TENSORD_RETURN_IF_ERROR(core::Execute(*plan_, operands, scratch_, stream));
+  const core::Buffer none;
+  TENSORD_RETURN_IF_ERROR(core::Execute(
+      *plan_, operands, scratch_ == nullptr ? none : *scratch_, stream));
   TENSORD_RETURN_IF_ERROR(QueueInlineResult(stream));
   result_ = StoredTensor::WriteResult::kDone;
   d_->Written();
@@ -350,7 +352,7 @@ void Operation::Complete(const absl::Status& status) {
   if (!status.ok() && result_ == StoredTensor::WriteResult::kDone) {
     result_ = StoredTensor::WriteResult::kFailed;
   }
-  scratch_ = core::Buffer();
+  scratch_.reset();
   inline_inputs_.clear();
   // Before the response, so that the next request finds everything settled.
   End();

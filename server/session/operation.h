@@ -112,7 +112,7 @@ class Operation {
   core::Scalar alpha_, beta_, gamma_;
   TensorRef a_, b_, c_;  // null when not read
   TensorRef d_;
-  core::Buffer scratch_;
+  std::shared_ptr<const core::Buffer> scratch_;  // null when none is needed
   std::vector<InlineInput> inline_inputs_;
   core::Buffer inline_result_;  // staging memory; empty where d is the host's
   bool has_queued_ = false;

@@ -17,6 +17,7 @@
 #include "core/tensor/tensor.h"
 #include "server/engine/engine.h"
 #include "server/session/stored_tensor.h"
+#include "server/session/stream_scratch.h"
 
 namespace tensord::server {
 
@@ -43,6 +44,9 @@ class Session {
   const std::shared_ptr<core::LimitingResource>& memory() const {
     return memory_;
   }
+
+  /// For what runs on the session's stream of its device.
+  StreamScratch& scratch() { return scratch_; }
 
   /// Held from an operation's preparation until it is in the device's queue, so
   /// that announced reads and writes have the order of the queue.
@@ -89,6 +93,7 @@ class Session {
   const SessionOptions options_;
   const std::shared_ptr<core::LimitingResource> memory_;
 
+  StreamScratch scratch_;
   absl::Mutex order_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<StoredTensor>, std::less<>> tensors_

@@ -1,5 +1,8 @@
 // What clients hear when something goes wrong on a GPU, through every layer.
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+
+#include <vector>
 
 #include "tests/conformance/rpc_conformance.h"
 #include "tests/simt/fake_runtime.h"
@@ -208,6 +211,36 @@ INSTANTIATE_TEST_SUITE_P(Calls, NthFailureTest,
 class LostDeviceTest : public RpcConformance,
                        public ::testing::WithParamInterface<CallKind> {
  protected:
+  // Of grpc.health.v1.HealthCheckResponse.
+  static constexpr int kServing = 1, kNotServing = 2;
+
+  /// What the standard health service answers; -1 when it does not.
+  int Health() {
+    grpc::GenericStub stub(server_.NewChannel());
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    grpc::ByteBuffer response;
+    grpc::Status status;
+    const grpc::Slice nothing;  // asks for the server as a whole
+    const grpc::ByteBuffer request(&nothing, 1);
+    const auto call = stub.PrepareUnaryCall(
+        &context, "/grpc.health.v1.Health/Check", request, &queue);
+    call->StartCall();
+    call->Finish(&response, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    std::vector<grpc::Slice> slices;
+    queue.Next(&tag, &ok);
+    queue.Shutdown();
+    while (queue.Next(&tag, &ok)) {
+    }
+    if (!status.ok() || response.Length() != 2 ||
+        !response.Dump(&slices).ok()) {
+      return -1;
+    }
+    return slices[0].begin()[1];  // behind the tag of `status`
+  }
+
   void ExpectLost(const Outcome& outcome) {
     EXPECT_THAT(outcome,
                 FailsWith(grpc::StatusCode::UNAVAILABLE, "DEVICE_LOST"));
@@ -233,6 +266,9 @@ TEST_P(LostDeviceTest, EveryRequestHearsSoAndNothingIsWrong) {
   EXPECT_EQ(data, "");
   ExpectLost(Permute(Permutation(a)));
   EXPECT_FALSE(server_.engine().health().ok());
+  EXPECT_EQ(Health(), kServing);  // nobody has looked yet
+  server_.rpc().UpdateHealth();
+  EXPECT_EQ(Health(), kNotServing);
   EXPECT_THAT(Open({}, nullptr),
               FailsWith(grpc::StatusCode::UNAVAILABLE, "DEVICE_LOST"));
   // The other one goes on.

@@ -399,7 +399,7 @@ class RunTest(unittest.TestCase):
             done.stdout.splitlines(),
             [
                 "SKIPPED: no CUDA device: there is no driver",
-                "gpu: SKIPPED: 0 of 10 parts ran, nothing was tested or measured",
+                "gpu: SKIPPED: 0 of 11 parts ran, nothing was tested or measured",
             ],
         )
         self.assertFalse((self.pack / "out").exists())

@@ -16,7 +16,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from harness import contractions, raw, suites  # noqa: E402
+from harness import contractions, parts, raw, suites  # noqa: E402
 
 DATA = HERE.parent / "benchmarks" / "data"
 PERMUTATION_KERNELS = {
@@ -152,6 +152,17 @@ class GpuBenchTest(unittest.TestCase):
         self.assertGreaterEqual(after["lost"], 0)
         self.assertLessEqual(after["lost"], before["lost"])
         self.assertRegex(after["paste"], r"^\{[0-9.e+]+(, [0-9.e+]+){3}\}$")
+
+    def test_example_runs_through_a_server(self) -> None:
+        if len(programs) < 4:
+            self.skipTest("built without a server or a client")
+        pack = pathlib.Path(programs[3]).parent.parent
+        with tempfile.TemporaryDirectory() as out:
+            with parts.Bench(pack, HERE.parent.parent / "client" / "data", pathlib.Path(out)) as bench:
+                outcome = parts.example(bench, 60, device="cpu")
+                self.assertEqual(outcome.outcome, "passed", outcome.note)
+                self.assertRegex(outcome.note, r"^difference .* hartree$")
+                self.assertGreater(len(raw.of_part(bench.rows, "example")), 10)
 
     def test_transfers_go_through_a_server(self) -> None:
         if len(programs) < 4:

@@ -82,7 +82,8 @@ class CudaBackend final : public Backend {
             {"pci_bus",
              absl::StrCat(properties.pciDomainID, ":", properties.pciBusID, ":",
                           properties.pciDeviceID)},
-            {"memory_gb_per_s", absl::StrCat(static_cast<int64_t>(bandwidth))},
+            {"peak_memory_gb_per_s",
+             absl::StrCat(static_cast<int64_t>(bandwidth))},
             {"cublaslt", gemm_.ok() ? (*gemm_)->version()
                                     : std::string(gemm_.status().message())}}};
     const cuda::ArchitectureProducts products =

@@ -6,9 +6,18 @@
 namespace tensord::core {
 namespace {
 
-/// Whether CUDA answers every later call in this process with `error`.
+// cudaErrorTensorMemoryLeak and cudaErrorExternalDevice, which headers before
+// CUDA 13 lack.
+constexpr int kTensorMemoryLeak = 721;
+constexpr int kExternalDevice = 911;
+
+/// Whether CUDA answers every later call in this process with `error`, or says
+/// that it leaves the process in an inconsistent state.
 bool IsSticky(cudaError_t error) {
+  if (error == kTensorMemoryLeak || error == kExternalDevice) return true;
   switch (error) {
+    case cudaErrorAssert:
+    case cudaErrorContained:
     case cudaErrorECCUncorrectable:
     case cudaErrorHardwareStackError:
     case cudaErrorIllegalAddress:

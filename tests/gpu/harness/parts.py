@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from harness import raw
 
 NO_DEVICE = 77  # exit status of the benchmarks
+SERVER_START_SECONDS = 30
 GRACE_SECONDS = 45  # for a case that has begun when its part's time is up
 SANITIZERS = ("memcheck", "racecheck", "synccheck")
 KERNEL_LINE = re.compile(r"^(\S+): (\d+) runs, (\d+) declined, worst error (\S+) of the bound$")
@@ -151,6 +152,36 @@ def transfer(bench: Bench, seconds: float) -> Outcome:
     return run_rows(bench, command, seconds)
 
 
+def example(bench: Bench, seconds: float, device: str = "cuda:0") -> Outcome:
+    """The quickstart's job, from a client through the packed server: the MP2 correlation energy of water."""
+    if not (bench.has("tensord_example_mp2") and bench.has("tensord")):
+        return Outcome("SKIPPED", "the pack has no server or no example")
+    with tempfile.TemporaryDirectory() as folder:
+        socket = pathlib.Path(folder) / "tensord.sock"
+        with open(pathlib.Path(folder) / "log.txt", "w+") as log:
+            command = [bench.program("tensord"), f"--listen=unix:{socket}", f"--devices={device}"]
+            server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+            try:
+                end = time.monotonic() + SERVER_START_SECONDS
+                while not socket.exists() and server.poll() is None and time.monotonic() < end:
+                    time.sleep(0.05)
+                done = run_limited(
+                    [bench.program("tensord_example_mp2"), str(bench.data / "water-ccpvdz"), f"unix:{socket}"],
+                    seconds + GRACE_SECONDS,
+                )
+            finally:
+                server.terminate()
+                server.wait()
+            log.seek(0)
+            bench.log(f"== example\n{done.output}{done.errors}{log.read()}")
+    steps = [line.split() for line in done.output.splitlines() if line.endswith(" ms")]
+    for words in steps:
+        bench.add({"part": "example", "step": " ".join(words[:-2]), "ns": 1e6 * float(words[-2])})
+    if done.expired or done.returncode != 0:
+        return Outcome("FAILED", last_line(done.errors) or last_line(done.output))
+    return Outcome("passed", " ".join(last_line(done.output).split()))
+
+
 def peers(bench: Bench, seconds: float) -> Outcome:
     script = pathlib.Path(__file__).parent / "peers.py"
     outcome = run_rows(
@@ -269,6 +300,7 @@ class Part:
 # In the order in which they run: what is right comes before what is fast.
 PARTS = {
     "conformance": Part(conformance, 5),
+    "example": Part(example, 0.5),
     "model": Part(bench_part("model"), 1),
     "permutation": Part(bench_part("permutation"), 6),
     "elementwise": Part(bench_part("elementwise"), 1),

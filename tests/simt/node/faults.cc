@@ -5,6 +5,8 @@
 namespace tensord::simt {
 
 bool LosesDevice(cudaError_t error) {
+  // cudaErrorTensorMemoryLeak, cudaErrorExternalDevice
+  if (error == 721 || error == 911) return true;
   switch (error) {
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:

@@ -39,11 +39,43 @@ __device__ __forceinline__ Place PlaceOf(const PackedTask& task,
   return place;
 }
 
-/// Places are worked out once and kept in registers for all of a block's tiles.
+/// One of a block's tiles.
+struct TileAt {
+  Offsets<2> base;
+  uint32_t length[2];  // along the split modes
+};
+
+template <bool kSplits>
+__device__ __forceinline__ TileAt TileNumber(const PackedTask& task,
+                                             uint32_t number) {
+  TileAt tile{WarpOffsetsOf(task.outer, number), {}};
+  if constexpr (kSplits) {
+#pragma unroll
+    for (int s = 0; s < 2; ++s) {
+      const PackedTask::Split& split = task.splits[s];
+      const uint32_t part =
+          Remainder(Quotient(number, split.before), split.parts);
+      tile.length[s] = split.extent - part * split.part;
+    }
+  }
+  return tile;
+}
+
+/// Blocks that a multiprocessor holds, at least, where registers allow it
+/// without spilling.
 template <typename Word, int kPerThread, bool kSplits, bool kMoves>
-__global__ void __launch_bounds__(PackedTask::kMaxThreads)
+constexpr int kLeastBlocks = kPerThread == 4 && kMoves &&
+                                     (sizeof(Word) < 8 || !kSplits)
+                                 ? 2
+                                 : 1;
+
+/// Places are worked out once and kept in registers for all of a block's tiles.
+/// While one tile is written, the words of the next are under way.
+template <typename Word, int kPerThread, bool kSplits, bool kMoves>
+__global__ void __launch_bounds__(
+    PackedTask::kMaxThreads, kLeastBlocks<Word, kPerThread, kSplits, kMoves>)
     Packed(const __grid_constant__ PackedTask task) {
-  Word* const tile = static_cast<Word*>(SharedMemory());
+  Word* const shared = static_cast<Word*>(SharedMemory());
   const Word* const a = static_cast<const Word*>(task.move.a);
 
   Place from[kPerThread], to[kPerThread];
@@ -53,41 +85,43 @@ __global__ void __launch_bounds__(PackedTask::kMaxThreads)
     from[i] = PlaceOf<kSplits, true>(task, index);
     to[i] = PlaceOf<kSplits, false>(task, index);
   }
-  for (uint32_t number = blockIdx.x; number < task.outer.count;
-       number += gridDim.x) {
-    const Offsets<2> base = WarpOffsetsOf(task.outer, number);
-    uint32_t length[2] = {};  // of this tile along the split modes
-    if constexpr (kSplits) {
+  const auto is_inside = [&](const TileAt& tile, const Place& place, int i) {
+    if (i * blockDim.x + threadIdx.x >= task.tile_words) return false;
+    return !kSplits ||
+           (place.part[0] < tile.length[0] && place.part[1] < tile.length[1]);
+  };
+  Word words[kPerThread];
+  const auto load = [&](const TileAt& tile) {
 #pragma unroll
-      for (int s = 0; s < 2; ++s) {
-        const PackedTask::Split& split = task.splits[s];
-        const uint32_t part =
-            Remainder(Quotient(number, split.before), split.parts);
-        length[s] = split.extent - part * split.part;
+    for (int i = 0; i < kPerThread; ++i) {
+      if (is_inside(tile, from[i], i)) {
+        words[i] = a[tile.base.at[0] + from[i].offset];
       }
     }
-    const auto is_inside = [&](const Place& place, int i) {
-      if (i * blockDim.x + threadIdx.x >= task.tile_words) return false;
-      return !kSplits ||
-             (place.part[0] < length[0] && place.part[1] < length[1]);
-    };
-    Word words[kPerThread];
+  };
+
+  uint32_t number = blockIdx.x;
+  TileAt tile = TileNumber<kSplits>(task, number);
+  load(tile);
+  while (true) {
 #pragma unroll
     for (int i = 0; i < kPerThread; ++i) {
-      if (is_inside(from[i], i)) words[i] = a[base.at[0] + from[i].offset];
-    }
-#pragma unroll
-    for (int i = 0; i < kPerThread; ++i) {
-      if (is_inside(from[i], i)) tile[from[i].slot] = words[i];
+      if (is_inside(tile, from[i], i)) shared[from[i].slot] = words[i];
     }
     __syncthreads();
+    number += gridDim.x;
+    const bool is_last = number >= task.outer.count;
+    if (!is_last) load(TileNumber<kSplits>(task, number));
 #pragma unroll
     for (int i = 0; i < kPerThread; ++i) {
-      if (is_inside(to[i], i)) {
-        StoreWord<kMoves>(task.move, tile[to[i].slot],
-                          base.at[1] + to[i].offset);
+      if (is_inside(tile, to[i], i)) {
+        StoreWord<kMoves>(task.move, shared[to[i].slot],
+                          tile.base.at[1] + to[i].offset);
       }
     }
+    if (is_last) return;
+    // Again, rather than kept in registers meanwhile.
+    tile = TileNumber<kSplits>(task, number);
     __syncthreads();
   }
 }

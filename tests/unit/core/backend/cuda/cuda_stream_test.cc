@@ -10,6 +10,7 @@
 #include "core/backend/cuda/cuda_backend.h"
 #include "core/base/status.h"
 #include "tests/simt/fake_runtime.h"
+#include "tests/simt/node/faults.h"
 
 namespace tensord::core {
 namespace {
@@ -69,6 +70,33 @@ TEST_F(CudaStreamTest, LossOfTheDeviceIsToldWhenNoCallIsUnderWay) {
   // Nor does any begin.
   EXPECT_EQ(ReasonOf(stream_->Call([](void*) { FAIL(); }, nullptr)),
             "DEVICE_LOST");
+}
+
+TEST_F(CudaStreamTest, EveryErrorThatLosesTheDeviceIsToldAsThat) {
+  int count = 0;
+  for (int number = 1; number < 1000; ++number) {
+    const auto error = static_cast<cudaError_t>(number);
+    if (!simt::LosesDevice(error)) continue;
+    SCOPED_TRACE(number);
+    ++count;
+    stream_.reset();
+    backend_.reset();
+    simt::ResetNode({.memory_bytes = int64_t{1} << 20});
+    backend_ = CreateCudaBackend(0).value();
+    stream_ = backend_->CreateStream().value();
+    simt::FailCall(simt::CallKind::kSynchronization, 1, error);
+    EXPECT_EQ(ReasonOf(stream_->Synchronize()), "DEVICE_LOST");
+    EXPECT_FALSE(backend_->health().ok());
+  }
+  EXPECT_GE(count, 13);
+}
+
+TEST_F(CudaStreamTest, OtherErrorsLeaveTheDeviceUseful) {
+  simt::FailCall(simt::CallKind::kSynchronization, 1,
+                 cudaErrorLaunchOutOfResources);
+  EXPECT_EQ(ReasonOf(stream_->Synchronize()), "CUDA_ERROR");
+  EXPECT_TRUE(backend_->health().ok());
+  EXPECT_TRUE(stream_->Synchronize().ok());
 }
 
 }  // namespace
