@@ -22,8 +22,9 @@ absl::Status Launch(const Kernel<Problem, Operands>* kernel, const Plan& plan,
 absl::Status Execute(const Plan& plan, const AnyOperands& operands,
                      const Buffer& scratch, Stream& stream) {
   if (plan.kernel_name().empty()) return absl::OkStatus();
+  // Of a larger block no more: what kernels do may not depend on it.
   Workspace workspace(
-      std::span(scratch.data(), static_cast<size_t>(scratch.bytes())));
+      std::span(scratch.data(), static_cast<size_t>(plan.workspace_bytes)));
   return std::visit(
       [&](const auto* kernel) {
         return Launch(kernel, plan, operands, workspace, stream);

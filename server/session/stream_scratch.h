@@ -13,7 +13,8 @@ namespace tensord::server {
 
 /// Lends executions on one stream their scratch memory. They run one after the
 /// other, so those that are under way together share a buffer, if it is large
-/// enough for the later one.
+/// enough for the later one and not over twice as large: what many small ones
+/// share does not hold memory that one large one needed.
 ///
 /// Threads  safe for concurrent use.
 class StreamScratch {

@@ -78,6 +78,13 @@ TEST_F(CudaRpcTest, CopiesReachEveryDevice) {
   }
 }
 
+TEST_F(CudaRpcTest, ProductsOfMatricesGoToCublasLt) {
+  const std::string a = Filled({64, 64});
+  v1::Result result;
+  ASSERT_THAT(Contract(Contraction(a, a), &result), IsOk());
+  EXPECT_EQ(result.report().kernel(), "cuda.contract.gemm");
+}
+
 // Work of other sessions is on other streams: nothing orders them.
 TEST_F(CudaRpcTest, SessionsOfOneDeviceComputeSideBySide) {
   std::vector<std::thread> threads;

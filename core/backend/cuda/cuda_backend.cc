@@ -47,9 +47,16 @@ bool IsDataCenter(const cudaDeviceProp& properties) {
   return properties.minor == 0 && properties.major <= 10;
 }
 
-cuda::MaybeGemmLibrary OpenGemmLibrary(CudaDevice& device) {
+cuda::MaybeGemmLibrary FindGemmLibrary(CudaDevice& device) {
   TENSORD_ASSIGN_OR_RETURN(const cuda::CublasLt library, cuda::FindCublasLt());
   return cuda::GemmLibrary::Create(device, library);
+}
+
+/// The same; why there is none is said as kernels refuse.
+cuda::MaybeGemmLibrary OpenGemmLibrary(CudaDevice& device) {
+  cuda::MaybeGemmLibrary library = FindGemmLibrary(device);
+  if (library.ok()) return library;
+  return Unimplemented(ReasonOf(library.status()), library.status().message());
 }
 
 class CudaBackend final : public Backend {

@@ -11,8 +11,8 @@
 
 namespace tensord::core::cuda {
 
-/// The library, or why there is none: then every kernel refuses with that
-/// reason.
+/// The library, or UNIMPLEMENTED with the reason why there is none: as which
+/// every kernel then refuses.
 using MaybeGemmLibrary = absl::StatusOr<std::unique_ptr<GemmLibrary>>;
 
 /// "cuda.contract.gemm", "cuda.contract.gemm_2" and so on: operands that are

@@ -209,23 +209,25 @@ absl::StatusOr<Candidate> CandidateOf(const GpuModel& model,
       RealPartOf(problem.type_a) == ElementType::kFloat64) {
     inner.compute_type = ComputeType::kFloat32;
   }
+  // Gives what is left of the problem the copy instead of the operand.
+  const auto copy_input = [&](Operand operand, Modes& free, ElementType& type,
+                              bool& conjugates, int64_t& bytes) {
+    const Packing packing = Pack(operand, free, groups.k, groups.batch);
+    const PermutationProblem copy =
+        CopyOf(packing.modes, type, input, conjugates, alignment);
+    bytes = Bytes(packing, input);
+    candidate.nanoseconds += CopyNanoseconds(model, copy);
+    type = input;
+    conjugates = false;
+    return copy;
+  };
   if (moves.a) {
-    const Packing packing = Pack(kA, groups.m, groups.k, groups.batch);
     gemm.copy_a =
-        CopyOf(packing.modes, problem.type_a, input, problem.conj_a, alignment);
-    gemm.bytes_a = Bytes(packing, input);
-    candidate.nanoseconds += CopyNanoseconds(model, *gemm.copy_a);
-    inner.type_a = input;
-    inner.conj_a = false;
+        copy_input(kA, groups.m, inner.type_a, inner.conj_a, gemm.bytes_a);
   }
   if (moves.b) {
-    const Packing packing = Pack(kB, groups.n, groups.k, groups.batch);
     gemm.copy_b =
-        CopyOf(packing.modes, problem.type_b, input, problem.conj_b, alignment);
-    gemm.bytes_b = Bytes(packing, input);
-    candidate.nanoseconds += CopyNanoseconds(model, *gemm.copy_b);
-    inner.type_b = input;
-    inner.conj_b = false;
+        copy_input(kB, groups.n, inner.type_b, inner.conj_b, gemm.bytes_b);
   }
   if (moves.d) {
     const ElementType product = ProductType(input);

@@ -39,8 +39,8 @@ class PlannedGemm {
   }
 
   /// Queues it. Where addresses are aligned worse than was planned with, or
-  /// beta is 0 and c lies otherwise than d, an algorithm is asked for anew,
-  /// with no more workspace.
+  /// beta is 0 and c lies otherwise than d, the best algorithm is taken that
+  /// then does with the workspace there is, whatever the rank.
   ///
   /// Requires  operands.alpha is not 0.
   /// Errors    as GemmLibrary::Launch(). INTERNAL also: no algorithm takes

@@ -30,6 +30,14 @@ TEST_F(StreamScratchTest, LargerNeedGetsAnotherAndLaterOnesShareThat) {
   EXPECT_EQ(scratch_.Lend(memory_, 1024).value()->data(), second->data());
 }
 
+TEST_F(StreamScratchTest, SmallOnesDoNotHoldALargeOne) {
+  auto large = scratch_.Lend(memory_, 8192).value();
+  const auto small = scratch_.Lend(memory_, 1024).value();
+  EXPECT_EQ(scratch_.Lend(memory_, 1024).value()->data(), small->data());
+  large.reset();
+  EXPECT_EQ(memory_.used_bytes(), 1024);
+}
+
 TEST_F(StreamScratchTest, ReturnsWithItsLastBorrower) {
   auto first = scratch_.Lend(memory_, 1024).value();
   auto second = scratch_.Lend(memory_, 1024).value();

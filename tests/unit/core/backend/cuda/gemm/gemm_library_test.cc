@@ -62,6 +62,7 @@ TEST(CublasLtTest, WithoutItKernelsSayWhyAndOthersDoTheWork) {
     if (IsGemm(*kernel)) {
       ++refusals;
       EXPECT_EQ(ReasonOf(status), "CUBLASLT_UNAVAILABLE") << kernel->name();
+      EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
     } else {
       others += status.ok() ? 1 : 0;
     }
