@@ -85,6 +85,24 @@ TEST_P(KernelConformance, TransposesAroundTheEdgesOfTiles) {
   }
 }
 
+// Rows that begin at every distance from a multiple of 16 bytes, in a and in d.
+TEST_P(KernelConformance, PermutesRunsThatBeginAnywhere) {
+  for (const int64_t run : {64, 65, 75, 130}) {
+    for (const auto& types : core::PermutationTypeTable()) {
+      Case<core::PermutationDesc> rows{
+          .desc = {.a = Packed(types.a, "ijk", {run, 3, 17}),
+                   .d = Packed(types.d, "ikj", {run, 17, 3}),
+                   .compute_type = types.compute}};
+      runner_.Check(rows);
+      rows.alpha = {-3, 0};
+      runner_.Check(rows);
+    }
+    for (const ElementType type : {ElementType::kInt8, ElementType::kInt16}) {
+      runner_.Check(Permuted(type, {run, 3, 17}, {0, 2, 1}));
+    }
+  }
+}
+
 TEST_P(KernelConformance, PermutationConvertsAndScales) {
   for (const auto& types : core::PermutationTypeTable()) {
     Case<core::PermutationDesc> transpose{

@@ -3,9 +3,12 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/backend/cuda/contraction/contraction_kernels.h"
 #include "core/backend/cuda/cuda_device.h"
 #include "core/backend/cuda/cuda_memory.h"
@@ -47,6 +50,20 @@ bool IsDataCenter(const cudaDeviceProp& properties) {
   return properties.minor == 0 && properties.major <= 10;
 }
 
+/// The GPUs whose memory this one can access, e.g. "cuda:1 cuda:2".
+std::string PeersOf(int ordinal, int device_count) {
+  std::vector<std::string> peers;
+  for (int other = 0; other < device_count; ++other) {
+    int can_access = 0;
+    if (other == ordinal) continue;
+    if (cudaDeviceCanAccessPeer(&can_access, ordinal, other) != cudaSuccess) {
+      cudaGetLastError();
+    }
+    if (can_access != 0) peers.push_back(absl::StrCat("cuda:", other));
+  }
+  return peers.empty() ? "none" : absl::StrJoin(peers, " ");
+}
+
 cuda::MaybeGemmLibrary FindGemmLibrary(CudaDevice& device) {
   TENSORD_ASSIGN_OR_RETURN(const cuda::CublasLt library, cuda::FindCublasLt());
   return cuda::GemmLibrary::Create(device, library);
@@ -61,7 +78,7 @@ cuda::MaybeGemmLibrary OpenGemmLibrary(CudaDevice& device) {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(int ordinal, const cudaDeviceProp& properties,
+  CudaBackend(int ordinal, int device_count, const cudaDeviceProp& properties,
               int64_t element_limit)
       : device_(ordinal),
         memory_(device_),
@@ -91,6 +108,7 @@ class CudaBackend final : public Backend {
                           properties.pciDeviceID)},
             {"peak_memory_gb_per_s",
              absl::StrCat(static_cast<int64_t>(bandwidth))},
+            {"peer_access", PeersOf(ordinal, device_count)},
             {"cublaslt", gemm_.ok() ? (*gemm_)->version()
                                     : std::string(gemm_.status().message())}}};
     const cuda::ArchitectureProducts products =
@@ -111,6 +129,7 @@ class CudaBackend final : public Backend {
     kernels_.permutation.push_back(cuda::CreateTrivialPermutation(model));
     kernels_.permutation.push_back(cuda::CreateTiledPermutation(model));
     kernels_.permutation.push_back(cuda::CreateTiledCopyPermutation(model));
+    kernels_.permutation.push_back(cuda::CreateRunsPermutation(model));
     kernels_.permutation.push_back(cuda::CreatePackedPermutation(model));
     kernels_.permutation.push_back(cuda::CreatePackedSplitPermutation(model));
     kernels_.permutation.push_back(cuda::CreateReferencePermutation(model));
@@ -210,7 +229,8 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(
                      properties.major, ".", properties.minor, ", wanted ",
                      kLeastMajor, ".0 or later"));
   }
-  return std::make_unique<CudaBackend>(ordinal, properties, element_limit);
+  return std::make_unique<CudaBackend>(ordinal, count, properties,
+                                       element_limit);
 }
 
 }  // namespace tensord::core

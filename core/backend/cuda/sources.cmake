@@ -26,6 +26,7 @@ set(TENSORD_CUDA_HOST_SOURCES
   parts/problem_parts.cc
   permutation_packed.cc
   permutation_reference.cc
+  permutation_runs.cc
   permutation_tiled.cc
   permutation_tiled_copy.cc
   permutation_trivial.cc
@@ -45,6 +46,7 @@ set(TENSORD_CUDA_KERNEL_SOURCES
   kernel/groups/elementwise_groups_float.cu
   kernel/groups/elementwise_groups_half.cu
   kernel/groups/elementwise_groups_integer.cu
+  kernel/groups/permutation_runs.cu
   kernel/groups/reduction_groups_bool.cu
   kernel/groups/reduction_groups_byte.cu
   kernel/groups/reduction_groups_complex.cu

@@ -24,6 +24,11 @@ inline unsigned long long __umul64hi(unsigned long long a,
   return static_cast<unsigned long long>((Wide{a} * b) >> 64);
 }
 
+/// The lower word of `high`:`low`, shifted right by the lowest five bits.
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+  return static_cast<unsigned>((uint64_t{high} << 32 | low) >> (shift & 31));
+}
+
 inline unsigned __brev(unsigned x) {
   x = (x & 0x55555555u) << 1 | (x >> 1 & 0x55555555u);
   x = (x & 0x33333333u) << 2 | (x >> 2 & 0x33333333u);

@@ -62,6 +62,30 @@ struct TiledCopyTask {
 };
 cudaError_t QueueTiledCopy(const TiledCopyTask& task, cudaStream_t stream);
 
+/// Runs along a mode that is contiguous in both operands, by groups: as many
+/// neighbours as the operand of the wider elements has in 16 bytes.
+///
+/// Groups of d are written at once. Those of a are read at once where they are
+/// aligned, put together from two that are where a group has 16 bytes in a,
+/// too, and read element by element otherwise, as those that a run's ends cut
+/// are.
+struct RunsTask {
+  static constexpr uint32_t kThreads = 256;  // of a block
+  static constexpr uint32_t kGroupsPerThread = 2;
+
+  MoveTask move;  // of what can be queued
+  /// Groups begin where d's addresses are multiples of their bytes, so that the
+  /// first one of a run may be a part of a group. Otherwise they begin with the
+  /// run.
+  bool is_shifted = false;
+  uint32_t run = 1;     // words along the mode
+  IndexSpace<2> modes;  // that mode first: groups of it
+};
+/// Words of a group; 0 when nothing changes them in the way that `move` says.
+int RunsWidth(const MoveTask& move);
+/// Requires  RunsWidth(task.move) > 0.
+cudaError_t QueueRuns(const RunsTask& task, cudaStream_t stream);
+
 /// Square tiles of a's fastest mode by d's fastest mode, turned in shared
 /// memory.
 struct TiledTask {

@@ -90,6 +90,24 @@ TEST_F(PermutationChoiceTest, LongRowsThatStayAreCopied) {
             "cuda.permute.tiled_copy");
 }
 
+// Words of one or two bytes, of which a thread would move few at a time.
+TEST_F(PermutationChoiceTest, RowsOfNarrowWordsGoByGroups) {
+  for (const auto type : {ElementType::kInt8, ElementType::kFloat16}) {
+    EXPECT_EQ(Choice(Problem(type, {1023, 256, 256}, {0, 2, 1})),
+              "cuda.permute.runs");
+    PermutationProblem scaled = Problem(type, {1024, 256, 256}, {0, 2, 1});
+    scaled.is_move = false;
+    EXPECT_EQ(Choice(scaled), type == ElementType::kInt8
+                                  ? "cuda.permute.tiled_copy"
+                                  : "cuda.permute.runs");
+  }
+}
+
+TEST_F(PermutationChoiceTest, ShortRowsDoNot) {
+  EXPECT_EQ(Choice(Problem(ElementType::kInt8, {33, 256, 256}, {0, 2, 1})),
+            "cuda.permute.tiled_copy");
+}
+
 // B2.4
 TEST_F(PermutationChoiceTest, ShortModesArePacked) {
   for (const std::vector<size_t>& order :
