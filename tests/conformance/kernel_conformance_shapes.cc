@@ -338,6 +338,24 @@ TEST_P(KernelConformance, CombinesLargeOperandsOfDifferentOrder) {
   }
 }
 
+// Every operand in an order of its own, with fastest modes that fill no warp.
+TEST_P(KernelConformance, CombinesOperandsOfShortFastestModes) {
+  for (const int64_t i : {2, 3, 5, 6}) {
+    for (const auto& types : core::ElementwiseTypeTable()) {
+      runner_.Check(Case<core::ElementwiseDesc>{
+          .desc = {.a = Packed(types.a, "jki", {70, 19, i}),
+                   .b = Packed(types.b, "jik", {70, i, 19}),
+                   .c = Packed(types.c, "ikj", {i, 19, 70}),
+                   .d = Packed(types.c, "ijk", {i, 70, 19}),
+                   .op_ab = BinaryOperator::kAdd,
+                   .compute_type = types.compute},
+          .alpha = {2, 0},
+          .beta = core::kOne,
+          .gamma = {-1, 0}});
+    }
+  }
+}
+
 /// Both runners' kernels give the same bits, every time.
 template <typename Desc>
 void ExpectSameBits(KernelRunner& first, KernelRunner& second,

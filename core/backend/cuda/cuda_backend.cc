@@ -13,7 +13,7 @@
 #include "core/backend/cuda/cuda_device.h"
 #include "core/backend/cuda/cuda_memory.h"
 #include "core/backend/cuda/cuda_stream.h"
-#include "core/backend/cuda/elementwise_kernels.h"
+#include "core/backend/cuda/elementwise/elementwise_kernels.h"
 #include "core/backend/cuda/gemm/gemm_kernels.h"
 #include "core/backend/cuda/gpu_model.h"
 #include "core/backend/cuda/parts/kernels_in_parts.h"

@@ -6,6 +6,7 @@
 
 #include "core/backend/cuda/permutation_kernels.h"
 #include "core/backend/cuda/permutation_words.h"
+#include "core/backend/cuda/tile_parts.h"
 #include "core/base/status.h"
 
 namespace tensord::core::cuda {
@@ -21,8 +22,6 @@ constexpr int64_t kBlocksPerMultiprocessor = 8;
 // Of a thread, about, by words that it holds.
 constexpr int64_t RegistersFor(int64_t words) { return words > 4 ? 128 : 64; }
 
-int64_t CeilDivide(int64_t x, int64_t y) { return (x + y - 1) / y; }
-
 /// Modes by their strides in one operand, fastest first.
 std::vector<size_t> OrderBy(const PermutationWords& words, size_t operand) {
   std::vector<size_t> order(words.modes.size());
@@ -31,29 +30,6 @@ std::vector<size_t> OrderBy(const PermutationWords& words, size_t operand) {
     return words.rank_of(x, operand) < words.rank_of(y, operand);
   });
   return order;
-}
-
-/// How much of each mode a tile holds; 1 for modes that are not in it.
-using Parts = std::vector<int64_t>;
-
-int64_t Volume(const Parts& parts) {
-  return std::accumulate(parts.begin(), parts.end(), int64_t{1},
-                         std::multiplies<>());
-}
-
-/// Lengthens the tile until runs along `order` have `target` words.
-void Grow(const PermutationWords& words, const std::vector<size_t>& order,
-          int64_t target, bool splits, Parts& parts) {
-  int64_t run = 1;
-  for (const size_t m : order) {
-    if (run >= target) return;
-    const int64_t extent = words.modes[m].extent;
-    const int64_t needed = CeilDivide(target, run);
-    const int64_t part = !splits || extent <= 2 * needed ? extent : needed;
-    parts[m] = std::max(parts[m], part);
-    if (parts[m] < extent) return;
-    run *= extent;
-  }
 }
 
 struct Tiling {
@@ -75,13 +51,15 @@ absl::StatusOr<Tiling> TilingOf(const PermutationWords& words, bool splits) {
   Tiling tiling{.parts = {},
                 .in_a_order = OrderBy(words, kA),
                 .in_d_order = OrderBy(words, kD)};
+  std::vector<int64_t> extents;
+  for (const auto& mode : words.modes) extents.push_back(mode.extent);
   const auto fits = [&] {
     for (const int64_t run_bytes : kRunBytes) {
       const int64_t target =
           std::max<int64_t>(run_bytes / words.move.word_bytes, 2);
       tiling.parts.assign(words.modes.size(), 1);
-      Grow(words, tiling.in_a_order, target, splits, tiling.parts);
-      Grow(words, tiling.in_d_order, target, splits, tiling.parts);
+      Grow(extents, tiling.in_a_order, target, splits, tiling.parts);
+      Grow(extents, tiling.in_d_order, target, splits, tiling.parts);
       if (Volume(tiling.parts) <= limit) return true;
     }
     return false;

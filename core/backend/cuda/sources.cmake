@@ -11,7 +11,10 @@ set(TENSORD_CUDA_HOST_SOURCES
   cuda_module.cc
   cuda_stream.cc
   cycle_model.cc
-  elementwise_kernels.cc
+  elementwise/elementwise_formula.cc
+  elementwise/elementwise_fused.cc
+  elementwise/elementwise_reference.cc
+  elementwise/elementwise_tiled.cc
   gemm/cublaslt.cc
   gemm/gemm_call.cc
   gemm/gemm_contraction.cc
@@ -32,7 +35,8 @@ set(TENSORD_CUDA_HOST_SOURCES
   permutation_trivial.cc
   permutation_words.cc
   reduction_division.cc
-  reduction_kernels.cc)
+  reduction_kernels.cc
+  tile_parts.cc)
 set(TENSORD_CUDA_KERNEL_SOURCES
   kernel/contraction_reference.cu
   kernel/direct/contraction_direct_complex.cu

@@ -73,22 +73,50 @@ template <typename Stored>
 cudaError_t QueueElementwiseGroups(const ElementwiseFusedTask& task,
                                    cudaStream_t stream);
 
-/// Tiles of d's fastest mode by another one, along which some inputs are
-/// contiguous: those are turned in shared memory.
+/// Tiles of modes, or of parts of them, that are walked in the order of each
+/// operand: inputs whose order is not d's are turned in shared memory.
 struct ElementwiseTiledTask {
-  static constexpr int kSide = 32;
+  static constexpr int kMaxTileModes = 11;  // 2^11 elements
+  static constexpr int kMaxThreads = 512;   // of a block
+  /// Of one thread, when arithmetic runs in numbers of `bytes` bytes.
+  static constexpr int ElementsPerThread(int64_t bytes) {
+    return bytes > 8 ? 2 : 4;
+  }
+  static constexpr int64_t MaxTileElements(int64_t bytes) {
+    return kMaxThreads * ElementsPerThread(bytes);
+  }
+  static constexpr int kMaxSplits = 4;
+  static constexpr int kMaxOuterModes = 48;
+
+  /// A mode of the tile: the part of a mode that one tile holds.
+  struct TileMode {
+    FastDivisor extent;
+    int32_t strides[4] = {};
+    uint32_t weight = 0;  // elements before the next one in d's order
+    int split = -1;       // which of the split modes it is part of, if any
+  };
+  /// A mode that is longer than its part in a tile.
+  struct Split {
+    FastDivisor before;   // elements before the part's mode in the outer index
+    FastDivisor parts;    // how many parts it has
+    uint32_t extent = 1;  // of the whole mode
+    uint32_t part = 1;    // elements in a whole part
+  };
 
   Expression expression;
   bool is_turned[3] = {};
-  uint32_t extent_in = 1;   // of the other mode
-  uint32_t extent_out = 1;  // of d's fastest mode
-  int64_t strides_in[4] = {};
-  int64_t strides_out[4] = {};
-  FastDivisor tiles_in;
-  FastDivisor tiles_out;
-  uint32_t tile_count = 1;
-  IndexSpace<4> outer;
+  uint32_t tile_elements = 1;
+  uint32_t slot_count = 0;  // elements of shared memory for an input
+  int tile_mode_count = 0;
+  TileMode modes[kMaxTileModes];  // in d's order
+  /// (input, place): the tile's modes in the order of an input that is turned.
+  uint8_t orders[3][kMaxTileModes] = {};
+  int split_count = 0;
+  Split splits[kMaxSplits];
+  IndexSpace<4, kMaxOuterModes> outer;  // over tiles
+  uint32_t block_count = 1;
 };
+static_assert(sizeof(ElementwiseTiledTask) <= 4096, "parameters of a kernel");
 cudaError_t QueueElementwiseTiled(const ElementwiseTiledTask& task,
                                   cudaStream_t stream);
 

@@ -25,9 +25,9 @@ struct Offsets {
 };
 
 /// The offsets of the `index`-th element of `space`, by one thread.
-template <int operand_count>
+template <int operand_count, int mode_limit>
 __device__ __forceinline__ Offsets<operand_count> OffsetsOf(
-    const IndexSpace<operand_count>& space, uint32_t index) {
+    const IndexSpace<operand_count, mode_limit>& space, uint32_t index) {
   Offsets<operand_count> offsets;
   for (int m = 0; m + 1 < space.mode_count; ++m) {
     const auto& mode = space.modes[m];
@@ -50,9 +50,9 @@ __device__ __forceinline__ Offsets<operand_count> OffsetsOf(
 /// The same by a whole warp, a lane a mode: the way of A. Hynninen, D. Lyakh,
 /// "cuTT" (2017), section 4.
 /// Requires  every lane of the warp calls it with the same arguments.
-template <int operand_count>
+template <int operand_count, int mode_limit>
 __device__ __forceinline__ Offsets<operand_count> WarpOffsetsOf(
-    const IndexSpace<operand_count>& space, uint32_t index) {
+    const IndexSpace<operand_count, mode_limit>& space, uint32_t index) {
   Offsets<operand_count> offsets;
   const int lane = threadIdx.x % 32;
   for (int m = lane; m < space.mode_count; m += 32) {

@@ -37,8 +37,9 @@ inline constexpr int64_t kMaxIndex = (int64_t{1} << 31) - 1;
 /// `operand_count` operands.
 ///
 /// Units      strides count elements.
-/// Invariant  the product of the extents is at most kMaxIndex.
-template <int operand_count>
+/// Invariant  the product of the extents is at most kMaxIndex, and there are at
+///            most `mode_limit` modes.
+template <int operand_count, int mode_limit = kMaxModes>
 struct IndexSpace {
   struct Mode {
     FastDivisor extent;
@@ -69,7 +70,7 @@ struct IndexSpace {
 
   int mode_count = 0;
   uint32_t count = 1;  // product of the extents
-  Mode modes[kMaxModes];
+  Mode modes[mode_limit];
 };
 
 }  // namespace tensord::core::cuda

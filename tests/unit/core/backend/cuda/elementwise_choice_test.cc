@@ -34,6 +34,12 @@ class ElementwiseChoiceTest : public ::testing::Test {
                      : plan.status().ToString();
   }
 
+  double Prediction(const ElementwiseProblem& problem) {
+    return MakePlan(*backend_, {.problem = problem, .device = ""})
+        .value()
+        .predicted_nanoseconds;
+  }
+
   std::unique_ptr<Backend> backend_;
 };
 
@@ -48,6 +54,38 @@ TEST_F(ElementwiseChoiceTest, OtherOrdersAreTurned) {
 TEST_F(ElementwiseChoiceTest, WhatIsBroadcastIsNotTurned) {
   EXPECT_EQ(Choice(Sum({1, 0})), "cuda.elementwise.fused");
   EXPECT_EQ(Choice(Sum({0, 1})), "cuda.elementwise.fused");
+}
+
+// Images of three colours by pixel, added to images by colour: in d's order, b
+// would be read a sector an element.
+TEST_F(ElementwiseChoiceTest, ShortFastestModesAreTurned) {
+  constexpr int64_t kSide = 2000;
+  for (const int64_t colours : {2, 3, 4, 5, 6}) {
+    ElementwiseProblem problem{.has_b = true};
+    problem.types.fill(ElementType::kFloat32);
+    problem.modes =
+        Canonical(LoopModes<4>{{colours, {1, kSide * kSide, 1, 1}},
+                               {kSide * kSide, {colours, 1, colours, colours}}},
+                  ElementwiseProblem::kD);
+    EXPECT_EQ(Choice(problem), "cuda.elementwise.tiled") << colours;
+    // At most a quarter over a copy of as many bytes.
+    ElementwiseProblem straight = problem;
+    for (auto& mode : straight.modes) mode.strides[1] = mode.strides[3];
+    straight.modes = Canonical(straight.modes, ElementwiseProblem::kD);
+    EXPECT_LT(Prediction(problem), 1.25 * Prediction(straight)) << colours;
+  }
+}
+
+// The fastest mode is the same, but runs are short: tiles of several modes make
+// them long in both orders.
+TEST_F(ElementwiseChoiceTest, ShortRunsAreTurned) {
+  ElementwiseProblem problem{.has_b = true};
+  problem.types.fill(ElementType::kFloat32);
+  problem.modes = Canonical(LoopModes<4>{{3, {1, 1, 1, 1}},
+                                         {1000, {3, 3000, 3, 3}},
+                                         {1000, {3000, 3, 3000, 3000}}},
+                            ElementwiseProblem::kD);
+  EXPECT_EQ(Choice(problem), "cuda.elementwise.tiled");
 }
 
 }  // namespace

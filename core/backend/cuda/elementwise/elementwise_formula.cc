@@ -1,0 +1,113 @@
+#include "core/backend/cuda/elementwise/elementwise_formula.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "core/backend/cuda/cuda_stream.h"
+#include "core/base/status.h"
+#include "core/ops/type_tables.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+using Problem = ElementwiseProblem;
+
+constexpr size_t kD = Problem::kD;
+
+Expression ExpressionOf(const Problem& problem,
+                        const ElementwiseOperands& operands) {
+  Expression expression{
+      .inputs = {operands.a, operands.b, operands.c},
+      .d = operands.d,
+      .compute = ComputeElement(problem.types[Problem::kA], problem.types[kD],
+                                problem.compute_type),
+      .compute_type = problem.compute_type,
+      .has_b = problem.has_b,
+      .op_ab = problem.op_ab,
+      .op_abc = problem.op_abc};
+  const Scalar factors[3] = {operands.alpha, operands.beta, operands.gamma};
+  for (size_t i = 0; i < 3; ++i) {
+    expression.types[i] = problem.types[i];
+    expression.unary[i] = problem.unary[i];
+    expression.is_scaled[i] = !factors[i].IsOne();
+    expression.factors[i][0] = factors[i].real;
+    expression.factors[i][1] = factors[i].imaginary;
+    if (factors[i].IsZero()) expression.inputs[i] = nullptr;
+  }
+  if (!problem.has_b) expression.inputs[Problem::kB] = nullptr;
+  const ElementType type_d = problem.types[kD];
+  expression.types[kD] = type_d;
+  expression.is_uniform =
+      expression.compute ==
+      ComputeElement(type_d, type_d, DefaultComputeType(type_d));
+  expression.is_plain = true;
+  for (size_t i = 0; i < 3; ++i) {
+    if (expression.inputs[i] == nullptr) continue;
+    expression.is_uniform &= expression.types[i] == type_d;
+    expression.is_plain &= expression.unary[i] == UnaryOperator::kIdentity;
+  }
+  return expression;
+}
+
+}  // namespace
+
+bool IsInput(const Problem& problem, size_t operand) {
+  return operand < kD && (operand != Problem::kB || problem.has_b);
+}
+
+std::vector<size_t> OrderBy(const Problem& problem, size_t operand) {
+  const auto rank = [&](size_t mode) {
+    const int64_t stride = problem.modes[mode].strides[operand];
+    return stride == 0 ? std::numeric_limits<int64_t>::max() : stride;
+  };
+  std::vector<size_t> order(problem.modes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t x, size_t y) { return rank(x) < rank(y); });
+  return order;
+}
+
+int64_t RunAlong(const Problem& problem, size_t operand,
+                 const std::vector<size_t>& order, const Parts& parts) {
+  int64_t run = 1;
+  for (const size_t m : order) {
+    const auto& mode = problem.modes[m];
+    if (mode.strides[operand] != run) break;
+    run *= parts[m];
+    if (parts[m] < mode.extent) break;
+  }
+  return run;
+}
+
+double BytesInRuns(const Problem& problem, size_t operand, int64_t run) {
+  double count = 1;
+  for (const auto& mode : problem.modes) {
+    if (mode.strides[operand] != 0) count *= static_cast<double>(mode.extent);
+  }
+  const auto size = static_cast<double>(SizeOf(problem.types[operand]));
+  if (problem.modes.empty() || problem.modes[0].strides[operand] == 0) {
+    return count * size;
+  }
+  const auto elements = static_cast<double>(run);
+  return count / elements * SectorBytes(elements * size);
+}
+
+absl::Status CheckCount(const Problem& problem) {
+  if (ElementCount(problem.modes) <= kMaxIndex) return absl::OkStatus();
+  return Unimplemented("TOO_MANY_ELEMENTS", "it has ",
+                       ElementCount(problem.modes), " elements, at most ",
+                       kMaxIndex, " are possible");
+}
+
+absl::Status CudaElementwise::Launch(const Problem& problem,
+                                     const ElementwiseOperands& operands,
+                                     Workspace&, Stream& stream) const {
+  CudaStream& queue = AsCuda(stream);
+  TENSORD_RETURN_IF_ERROR(queue.device().Select());
+  return queue.device().Check(
+      Queue(problem, ExpressionOf(problem, operands), queue.get()),
+      absl::StrCat("launching ", name()));
+}
+
+}  // namespace tensord::core::cuda

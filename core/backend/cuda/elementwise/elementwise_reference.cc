@@ -1,0 +1,57 @@
+#include <algorithm>
+
+#include "core/backend/cuda/elementwise/elementwise_formula.h"
+#include "core/backend/cuda/elementwise/elementwise_kernels.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+using Problem = ElementwiseProblem;
+
+constexpr size_t kD = Problem::kD;
+// Divisions of 64 bits, one a mode, beside whole sectors for single elements.
+constexpr double kSlowness = 2;
+
+class ReferenceElementwise final : public CudaElementwise {
+ public:
+  using CudaElementwise::CudaElementwise;
+  absl::string_view name() const override {
+    return "cuda.elementwise.reference";
+  }
+  absl::Status Supports(const Problem&) const override {
+    return absl::OkStatus();
+  }
+  double PredictNanoseconds(const Problem& problem) const override {
+    double bytes = 0;
+    for (size_t i = 0; i <= kD; ++i) {
+      if (i == kD || IsInput(problem, i)) bytes += BytesInRuns(problem, i, 1);
+    }
+    return Nanoseconds(kSlowness * bytes);
+  }
+
+ private:
+  cudaError_t Queue(const Problem& problem, const Expression& expression,
+                    cudaStream_t stream) const override {
+    ElementwiseReferenceTask task{
+        .expression = expression,
+        .element_count = ElementCount(problem.modes),
+        .mode_count = static_cast<int>(problem.modes.size()),
+        .modes = {}};
+    for (size_t m = 0; m < problem.modes.size(); ++m) {
+      const auto& mode = problem.modes[m];
+      task.modes[m].extent = mode.extent;
+      std::copy(mode.strides.begin(), mode.strides.end(),
+                task.modes[m].strides);
+    }
+    return QueueElementwiseReference(task, stream);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const ElementwiseKernel> CreateReferenceElementwise(
+    const GpuModel& model) {
+  return std::make_unique<ReferenceElementwise>(model);
+}
+
+}  // namespace tensord::core::cuda

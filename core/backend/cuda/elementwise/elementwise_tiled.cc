@@ -1,0 +1,220 @@
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "core/backend/cuda/elementwise/elementwise_formula.h"
+#include "core/backend/cuda/elementwise/elementwise_kernels.h"
+#include "core/base/status.h"
+#include "core/ops/type_tables.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+using Problem = ElementwiseProblem;
+using Task = ElementwiseTiledTask;
+
+constexpr size_t kD = Problem::kD;
+
+// An input that is read in longer runs than these need not be turned.
+constexpr int64_t kLongRunBytes = 64;
+// Runs that a tile should have in every operand, in bytes: the longest that
+// fit.
+constexpr int64_t kRunBytes[] = {512, 256, 128, 64, 32};
+// Elements that PackedSlot() leaves among themselves.
+constexpr int64_t kSlots = 1024;
+constexpr int64_t kBlocksPerMultiprocessor = 8;
+// Beside the bytes it moves, what waiting for whole tiles costs.
+constexpr double kSlowness = 1.05;
+
+/// Which part of the problem a tile holds, and how each operand walks it.
+struct Tiling {
+  Parts parts;  // (mode)
+  bool is_turned[3] = {};
+  std::vector<size_t> orders[4];  // (operand): its own, if turned, or else d's
+
+  bool is_in_tile(size_t mode) const { return parts[mode] > 1; }
+};
+
+Parts WholeOf(const Problem& problem) {
+  Parts whole;
+  for (const auto& mode : problem.modes) whole.push_back(mode.extent);
+  return whole;
+}
+
+/// Whether reading an input in its own order instead of d's makes its runs long
+/// enough to be worth while. One that is broadcast along d's fastest mode is
+/// not worth it: a whole run of d takes one element.
+bool IsTurned(const Problem& problem, size_t i,
+              const std::vector<size_t>& d_order) {
+  if (!IsInput(problem, i) || problem.modes[0].strides[i] == 0) return false;
+  const Parts whole = WholeOf(problem);
+  const int64_t run = RunAlong(problem, i, d_order, whole);
+  const int64_t own = RunAlong(problem, i, OrderBy(problem, i), whole);
+  return run * SizeOf(problem.types[i]) < kLongRunBytes && own >= 2 * run;
+}
+
+absl::StatusOr<Tiling> TilingOf(const Problem& problem) {
+  TENSORD_RETURN_IF_ERROR(CheckCount(problem));
+  Tiling tiling;
+  const std::vector<size_t> d_order = OrderBy(problem, kD);
+  bool is_any_turned = false;
+  for (size_t i = 0; i <= kD; ++i) {
+    tiling.orders[i] = d_order;
+    if (i == kD || problem.modes.empty()) continue;
+    tiling.is_turned[i] = IsTurned(problem, i, d_order);
+    if (!tiling.is_turned[i]) continue;
+    tiling.orders[i] = OrderBy(problem, i);
+    is_any_turned = true;
+  }
+  if (!is_any_turned) {
+    return Unimplemented("NOTHING_TO_TURN",
+                         "every input lies in long runs in d's order, is "
+                         "broadcast along its fastest mode, or lies in no "
+                         "longer runs in any order");
+  }
+  const ElementType compute = ComputeElement(
+      problem.types[Problem::kA], problem.types[kD], problem.compute_type);
+  const int64_t element_bytes = IsInteger(compute) ? 8 : SizeOf(compute);
+  const int64_t limit = Task::MaxTileElements(element_bytes);
+  std::vector<int64_t> extents = WholeOf(problem);
+  const auto fits = [&] {
+    for (const int64_t run_bytes : kRunBytes) {
+      tiling.parts.assign(extents.size(), 1);
+      for (size_t i = 0; i <= kD; ++i) {
+        if (i != kD && !tiling.is_turned[i]) continue;
+        const int64_t target =
+            std::max<int64_t>(run_bytes / SizeOf(problem.types[i]), 2);
+        Grow(extents, tiling.orders[i], target, true, tiling.parts);
+      }
+      if (Volume(tiling.parts) <= limit) return true;
+    }
+    return false;
+  };
+  if (!fits()) {
+    return Unimplemented("TILE_TOO_LARGE", "a tile of its modes has ",
+                         Volume(tiling.parts), " elements, at most ", limit,
+                         " fit");
+  }
+  int split_count = 0;
+  size_t outer_count = 0;
+  int64_t furthest = 0;
+  for (size_t m = 0; m < extents.size(); ++m) {
+    const bool is_part = tiling.parts[m] < extents[m];
+    outer_count += is_part ? 1 : 0;
+    split_count += is_part && tiling.is_in_tile(m) ? 1 : 0;
+  }
+  for (size_t i = 0; i <= kD; ++i) {
+    int64_t last = 0;
+    for (size_t m = 0; m < extents.size(); ++m) {
+      last += (tiling.parts[m] - 1) * problem.modes[m].strides[i];
+    }
+    furthest = std::max(furthest, last);
+  }
+  if (furthest > kMaxIndex) {
+    return Unimplemented("STRIDES_TOO_LARGE", "a tile spans ", furthest,
+                         " elements of memory, at most ", kMaxIndex,
+                         " are possible");
+  }
+  if (split_count > Task::kMaxSplits || outer_count > Task::kMaxOuterModes) {
+    return Unimplemented("TOO_MANY_MODES", "tiles lie along ", outer_count,
+                         " modes and split ", split_count, ", at most ",
+                         Task::kMaxOuterModes, " and ", Task::kMaxSplits,
+                         " are possible");
+  }
+  return tiling;
+}
+
+Task TaskOf(const GpuModel& model, const Problem& problem,
+            const Expression& expression, const Tiling& tiling) {
+  Task task{.expression = expression,
+            .tile_elements = static_cast<uint32_t>(Volume(tiling.parts)),
+            .slot_count = static_cast<uint32_t>(
+                CeilDivide(Volume(tiling.parts), kSlots) * kSlots),
+            .outer = {}};
+  std::vector<uint8_t> places(problem.modes.size(), 0);  // (mode) in the tile
+  uint32_t weight = 1;
+  for (const size_t m : tiling.orders[kD]) {
+    const auto& mode = problem.modes[m];
+    const int64_t part = tiling.parts[m];
+    int split = -1;
+    if (part < mode.extent) {
+      const int64_t parts = CeilDivide(mode.extent, part);
+      if (part > 1) {
+        split = task.split_count++;
+        task.splits[split] = {
+            .before = FastDivisor(task.outer.count),
+            .parts = FastDivisor(static_cast<uint32_t>(parts)),
+            .extent = static_cast<uint32_t>(mode.extent),
+            .part = static_cast<uint32_t>(part)};
+      }
+      std::array<int64_t, 4> strides = mode.strides;
+      for (int64_t& stride : strides) stride *= part;
+      task.outer.Add(parts, strides);
+    }
+    if (!tiling.is_in_tile(m)) continue;
+    places[m] = static_cast<uint8_t>(task.tile_mode_count);
+    Task::TileMode& tile_mode = task.modes[task.tile_mode_count++];
+    tile_mode.extent = FastDivisor(static_cast<uint32_t>(part));
+    std::transform(mode.strides.begin(), mode.strides.end(), tile_mode.strides,
+                   [](int64_t stride) { return static_cast<int32_t>(stride); });
+    tile_mode.weight = weight;
+    tile_mode.split = split;
+    weight *= static_cast<uint32_t>(part);
+  }
+  for (size_t i = 0; i < kD; ++i) {
+    task.is_turned[i] = tiling.is_turned[i] && expression.inputs[i] != nullptr;
+    int place = 0;
+    for (const size_t m : tiling.orders[i]) {
+      if (tiling.is_in_tile(m)) task.orders[i][place++] = places[m];
+    }
+  }
+  task.block_count = static_cast<uint32_t>(std::min<int64_t>(
+      task.outer.count, kBlocksPerMultiprocessor * model.multiprocessor_count));
+  return task;
+}
+
+class TiledElementwise final : public CudaElementwise {
+ public:
+  using CudaElementwise::CudaElementwise;
+  absl::string_view name() const override { return "cuda.elementwise.tiled"; }
+
+  absl::Status Supports(const Problem& problem) const override {
+    return TilingOf(problem).status();
+  }
+
+  double PredictNanoseconds(const Problem& problem) const override {
+    const Tiling tiling = TilingOf(problem).value();
+    double bytes = 0;
+    for (size_t i = 0; i <= kD; ++i) {
+      if (i != kD && !IsInput(problem, i)) continue;
+      bytes += BytesInRuns(
+          problem, i, RunAlong(problem, i, tiling.orders[i], tiling.parts));
+    }
+    // Threads that have nothing to do at the edges.
+    double used = 1;
+    for (size_t m = 0; m < problem.modes.size(); ++m) {
+      const int64_t extent = problem.modes[m].extent;
+      const int64_t part = tiling.parts[m];
+      used *= static_cast<double>(extent) /
+              static_cast<double>(CeilDivide(extent, part) * part);
+    }
+    return Nanoseconds(kSlowness * bytes * std::max(1.0, 0.5 / used));
+  }
+
+ private:
+  cudaError_t Queue(const Problem& problem, const Expression& expression,
+                    cudaStream_t stream) const override {
+    return QueueElementwiseTiled(
+        TaskOf(model(), problem, expression, TilingOf(problem).value()),
+        stream);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const ElementwiseKernel> CreateTiledElementwise(
+    const GpuModel& model) {
+  return std::make_unique<TiledElementwise>(model);
+}
+
+}  // namespace tensord::core::cuda
