@@ -5,7 +5,8 @@
 
 Reads the machine code of every kernel in the library and compares it with EXPECTED: accesses as wide as meant, neither
 spills nor local arrays, few enough registers, and few enough instructions for the bytes that a thread moves. With
---list, prints the counts of the kernels that match instead.
+--list, prints the counts of the kernels that match instead. Functions that are not inlined lie behind the code of each
+kernel that calls them.
 
 Machine code of compute capability 7.0 to 9.x is a sequence of 16-byte instructions; the low 12 bits are the opcode, bits
 12 to 15 the predicate, bits 73 to 75 the width of a memory access. A branch counts from the instruction after it: in
@@ -16,8 +17,9 @@ a cycle at the lowest clock, and it issues 4 instructions of 32 threads: 6 for e
 shortest way through the code that makes all the accesses of the usual case, once around the loop or from the first
 instruction to the last: whole groups, a single mode. Branches that work of other kinds takes are not in it.
 
-Loads of 16 bytes must also be under way together. Bits 110 to 112 of a load name the barrier that it releases, bits 116
-to 121 of an instruction the barriers that it waits for: none may wait for one such load before the last has begun.
+Loads that a thread makes at once must also be under way together. Bits 110 to 112 of a load name the barrier that it
+releases, bits 116 to 121 of an instruction the barriers that it waits for: none may wait for such a load before the
+last has begun.
 """
 
 import argparse
@@ -37,6 +39,7 @@ CUDA_MACHINE = 190
 # Of entries of the section .nv.info: their form, and what they are.
 SIZED_VALUE = 4
 REGISTER_COUNT = 0x2F
+FUNCTION = 2  # of symbols: their kind
 OPERATORS = ["ADD", "MUL", "MAX", "MIN"]  # as core/ops/operators.h counts them
 INSTRUCTIONS_PER_BYTE = 6
 
@@ -62,6 +65,9 @@ class Expectation:
     least: dict[str, int] = field(default_factory=dict)
     registers: int = 255
     work: Work | None = None
+    together: str = ""  # loads that must be under way together; of groups, where there is work
+    # It calls functions, for operators that cost more than a call: what those keep in local arrays is theirs.
+    calls: bool = False
 
 
 NUMBER = r"(Half|Bfloat16|float|double|std::complex<float>|std::complex<double>|short|int|long)"
@@ -72,13 +78,35 @@ FOUR_GROUPS = {"LDG.128": 4}
 TWO_GROUPS = {"LDG.128": 2}  # of single bytes
 # Of three inputs and d, two groups each.
 FUSED = {"LDG.128": 6, "STG.128": 2}
+# A block of 512 threads on a multiprocessor.
+ONE_BLOCK = 128
+# Of rows that begin anywhere: a group of a is put together from two.
+PUT_TOGETHER = {"LDG.128": 4, "STG.128": 2}
 
-# Every kernel that moves bits must be here, and every one that reduces or combines groups of 16 bytes.
+
+def turned(load: str, shared: str, count: int = 4) -> dict[str, int]:
+    """Of three inputs, as many elements a thread, each at once."""
+    return {f"LDG.{load}": 3 * count, f"STG.{load}": count, **in_shared_memory(shared, count)}
+
+
+def in_shared_memory(width: str, count: int = 4) -> dict[str, int]:
+    return {f"STS.{width}": 3 * count, f"LDS.{width}": 3 * count}
+
+
+# Every kernel that moves bits must be here, and every one that reduces or combines groups of 16 bytes or turns tiles.
 EXPECTED = [
     Expectation(r"TiledCopy<uint4, true>", {"LDG.128": 4, "STG.128": 4}),
     Expectation(r"TiledCopy<unsigned long, true>", {"LDG.64": 4, "STG.64": 4}),
     Expectation(r"TiledCopy<unsigned int, true>", {"LDG.32": 4, "STG.32": 4}),
     Expectation(r"TiledCopy<unsigned (short|char), true>"),
+    Expectation(r"Runs<unsigned (char|short|int|long), unsigned (char|short|int|long), void>", PUT_TOGETHER, 64,
+                together="LDG.128"),
+    Expectation(r"Runs<(float|double|std::complex<(float|double)> ), \1, .*>", PUT_TOGETHER, 64, together="LDG.128"),
+    Expectation(r"Runs<(Half|Bfloat16), (Half|Bfloat16), float>", PUT_TOGETHER, 64, together="LDG.128"),
+    Expectation(r"Runs<(Half|Bfloat16), float, float>", {"LDG.64": 2, "STG.128": 2}, 64),
+    Expectation(r"Runs<float, (Half|Bfloat16), float>", {"LDG.128": 4, "STG.64": 2}, 64),
+    Expectation(r"Runs<float, double, double>", {"LDG.64": 2, "STG.128": 2}, 64),
+    Expectation(r"Runs<double, float, double>", {"LDG.128": 4, "STG.64": 2}, 64),
     Expectation(r"Tiled<unsigned int, 1, true>", {"LDG.32": 16, "STG.32": 16}),
     Expectation(r"Tiled<unsigned int, [24], true>", {"LDG.32": 8, "STG.32": 8}),
     Expectation(r"Tiled<unsigned long, 1, true>", {"LDG.64": 4, "STG.64": 4}),
@@ -105,6 +133,19 @@ EXPECTED = [
                 {"LDS.128": 8, "LDGSTS.64": 48}, 200),
     Expectation(rf"Deep<{NUMBER} ?>", {}, 128),
     Expectation(rf"FusedGroups<({NUMBER}|{BYTE}), false, (false|true)>", FUSED, REGISTERS, Work(FUSED)),
+    # Not of complex128, whose values are too many for the registers that last through a call.
+    Expectation(r"FusedGroups<(Half|Bfloat16|float|double|std::complex<float>), true, (false|true)>", FUSED, REGISTERS,
+                calls=True),
+    # An element a thread: all 2048 threads of a multiprocessor, or half of them where arithmetic takes more registers.
+    Expectation(r"FusedMixed<(float|long|std::complex<float> )>", {}, 32, calls=True),
+    Expectation(r"FusedMixed<(double|std::complex<double> )>", {}, 64, calls=True),
+    Expectation(r"Tiled<Uniform<(Half|Bfloat16)> >", turned("16", "16"), REGISTERS, together="LDG.16"),
+    Expectation(r"Tiled<Uniform<float> >", turned("32", "32"), REGISTERS, together="LDG.32"),
+    Expectation(r"Tiled<Uniform<(double|std::complex<float> )> >", turned("64", "64"), ONE_BLOCK, together="LDG.64"),
+    Expectation(r"Tiled<Uniform<std::complex<double> > >", turned("128", "128", 2), ONE_BLOCK),
+    Expectation(r"Tiled<Mixed<float> >", in_shared_memory("32"), ONE_BLOCK, calls=True),
+    Expectation(r"Tiled<Mixed<(double|long|std::complex<float> )> >", in_shared_memory("64"), ONE_BLOCK, calls=True),
+    Expectation(r"Tiled<Mixed<std::complex<double> > >", in_shared_memory("128", 2), ONE_BLOCK, calls=True),
 ]
 SPILLS = ("LDL", "STL")
 
@@ -115,6 +156,7 @@ class Kernel:
     symbol: str
     registers: int
     code: list[tuple[int, int]]  # the two words of each instruction
+    own: int  # how many of them come before the first function that it calls
     name: str = ""
 
 
@@ -145,6 +187,16 @@ def register_counts(cubin: bytes, info: tuple[int, int], symbols: tuple[int, int
     return counts
 
 
+def first_functions(cubin: bytes, symbols: tuple[int, int]) -> dict[int, int]:
+    """Where in a section the first function begins that its kernel calls."""
+    first: dict[int, int] = {}
+    for at in range(symbols[0], sum(symbols), 24):
+        _, kind, _, section, place, _ = struct.unpack_from("<IBBHQQ", cubin, at)
+        if kind & 15 == FUNCTION and place > 0:
+            first[section] = min(first.get(section, place), place)
+    return first
+
+
 def kernels(arch: int, cubin: bytes):
     """Each function."""
     (table,) = struct.unpack_from("<Q", cubin, 0x28)
@@ -160,11 +212,18 @@ def kernels(arch: int, cubin: bytes):
     if ".nv.info" not in places:
         return
     registers = register_counts(cubin, places[".nv.info"], places[".symtab"])
+    functions = first_functions(cubin, places[".symtab"])
     for section, header in enumerate(headers):
         name = name_of(header)
         if name.startswith(".text."):
             code = cubin[header[4] : header[4] + header[5] // 16 * 16]
-            yield Kernel(arch, name.removeprefix(".text."), registers[section], list(struct.iter_unpack("<QQ", code)))
+            yield Kernel(
+                arch,
+                name.removeprefix(".text."),
+                registers[section],
+                list(struct.iter_unpack("<QQ", code)),
+                functions.get(section, len(code)) // 16,
+            )
 
 
 def opcode_of(low: int, high: int) -> str | None:
@@ -174,9 +233,9 @@ def opcode_of(low: int, high: int) -> str | None:
     return opcode
 
 
-def census(kernel: Kernel) -> Counter:
+def census(code: list[tuple[int, int]]) -> Counter:
     counts: Counter = Counter()
-    for instruction in kernel.code:
+    for instruction in code:
         opcode = opcode_of(*instruction)
         if opcode is None or opcode in ("BRA", "EXIT"):
             continue
@@ -260,26 +319,27 @@ def name_all(found: list[Kernel]) -> None:
 
 
 def failures_of(kernel: Kernel, expectation: Expectation) -> list[str]:
-    counts = census(kernel)
+    counts = census(kernel.code[: kernel.own] if expectation.calls else kernel.code)
     found = [f"{counts[instruction]} {instruction}, wanted at least {count}"
              for instruction, count in expectation.least.items() if counts[instruction] < count]
     found += [f"{counts[spill]} {spill}: it spills, or has a local array" for spill in SPILLS if counts[spill]]
     if kernel.registers > expectation.registers:
         found.append(f"{kernel.registers} registers, wanted at most {expectation.registers}")
     work = expectation.work
+    load = expectation.together or ("LDG.128" if work is not None else "")
+    if load and (serial := serial_loads(kernel, load)):
+        found.append(f"{serial} instructions that wait for an {load} before the last one")
     if work is not None:
         way = shortest_way(kernel, work)
         if way is None:
             found.append(f"no way that makes {work.accesses}")
         elif way > work.instructions():
             found.append(f"{way} instructions for {work.accesses}, wanted at most {work.instructions()}")
-        if serial := serial_loads(kernel, "LDG.128"):
-            found.append(f"{serial} instructions that wait for an LDG.128 before the last one")
     return [f"sm_{kernel.arch} {kernel.name} has {failure}" for failure in found]
 
 
 def describe(kernel: Kernel) -> str:
-    counts = census(kernel)
+    counts = census(kernel.code)
     words = [f"sm_{kernel.arch} {kernel.name}", f"registers={kernel.registers}", f"instructions={len(kernel.code)}"]
     for expectation in EXPECTED:
         if expectation.work is not None and re.fullmatch(expectation.pattern, kernel.name):

@@ -218,6 +218,8 @@ TEST_F(DeviceFunctionTest, BitsAreCountedAndMoved) {
   EXPECT_EQ(__ffs(0x80), 8);
   EXPECT_EQ(__brev(0x00000001u), 0x80000000u);
   EXPECT_EQ(__brev(0x12345678u), 0x1e6a2c48u);
+  EXPECT_EQ(__funnelshift_r(0x44332211u, 0x88776655u, 8), 0x55443322u);
+  EXPECT_EQ(__funnelshift_r(0x44332211u, 0x88776655u, 32), 0x44332211u);
   EXPECT_EQ(__umulhi(0xffffffffu, 0xffffffffu), 0xfffffffeu);
   EXPECT_EQ(__umul64hi(~0ull, ~0ull), ~0ull - 1);
   EXPECT_EQ(__float_as_uint(1.0f), 0x3f800000u);

@@ -60,6 +60,7 @@ TENSORD_SIMT_LOAD(__ldcg)
                 TENSORD_SIMT_WHERE) {                      \
     ::tensord::simt::Store(address, value, where);         \
   }
+TENSORD_SIMT_STORE(__stwb)
 TENSORD_SIMT_STORE(__stcs)
 TENSORD_SIMT_STORE(__stcg)
 TENSORD_SIMT_STORE(__stwt)

@@ -101,7 +101,7 @@ absl::StatusOr<Tiling> TilingOf(const Problem& problem) {
   for (size_t m = 0; m < extents.size(); ++m) {
     const bool is_part = tiling.parts[m] < extents[m];
     outer_count += is_part ? 1 : 0;
-    split_count += is_part && tiling.is_in_tile(m) ? 1 : 0;
+    split_count += extents[m] % tiling.parts[m] != 0 ? 1 : 0;
   }
   for (size_t i = 0; i <= kD; ++i) {
     int64_t last = 0;
@@ -139,7 +139,7 @@ Task TaskOf(const GpuModel& model, const Problem& problem,
     int split = -1;
     if (part < mode.extent) {
       const int64_t parts = CeilDivide(mode.extent, part);
-      if (part > 1) {
+      if (mode.extent % part != 0) {
         split = task.split_count++;
         task.splits[split] = {
             .before = FastDivisor(task.outer.count),

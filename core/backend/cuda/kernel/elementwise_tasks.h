@@ -77,13 +77,15 @@ cudaError_t QueueElementwiseGroups(const ElementwiseFusedTask& task,
 /// operand: inputs whose order is not d's are turned in shared memory.
 struct ElementwiseTiledTask {
   static constexpr int kMaxTileModes = 11;  // 2^11 elements
-  static constexpr int kMaxThreads = 512;   // of a block
-  /// Of one thread, when arithmetic runs in numbers of `bytes` bytes.
+  // Of a block and of a thread, when elements are held in `bytes` bytes.
+  static constexpr int MaxThreads(int64_t bytes) {
+    return bytes > 4 ? 512 : 256;
+  }
   static constexpr int ElementsPerThread(int64_t bytes) {
     return bytes > 8 ? 2 : 4;
   }
   static constexpr int64_t MaxTileElements(int64_t bytes) {
-    return kMaxThreads * ElementsPerThread(bytes);
+    return int64_t{MaxThreads(bytes)} * ElementsPerThread(bytes);
   }
   static constexpr int kMaxSplits = 4;
   static constexpr int kMaxOuterModes = 48;
@@ -93,9 +95,9 @@ struct ElementwiseTiledTask {
     FastDivisor extent;
     int32_t strides[4] = {};
     uint32_t weight = 0;  // elements before the next one in d's order
-    int split = -1;       // which of the split modes it is part of, if any
+    int split = -1;       // which of `splits` it is part of, if any
   };
-  /// A mode that is longer than its part in a tile.
+  /// A mode of which the last part is shorter than the others.
   struct Split {
     FastDivisor before;   // elements before the part's mode in the outer index
     FastDivisor parts;    // how many parts it has

@@ -1,7 +1,8 @@
 // Element-wise operations with inputs that lie in another order than d: tiles
 // of such an input are read in its own order and turned in shared memory.
+#include "core/backend/cuda/kernel/element_change.cuh"
 #include "core/backend/cuda/kernel/expression.cuh"
-#include "core/backend/cuda/kernel/groups/element_group.cuh"
+#include "core/backend/cuda/kernel/groups/uniform_arithmetic.cuh"
 #include "core/backend/cuda/kernel/index_space.cuh"
 #include "core/backend/cuda/kernel/launch.cuh"
 #include "core/backend/cuda/kernel/permutation_tasks.h"
@@ -68,94 +69,132 @@ __device__ __forceinline__ bool HasElement(const Task& task, uint32_t number,
 /// Elements of a thread, one bit each.
 using Mask = uint32_t;
 
-/// Reads the elements in `mask`: all are under way before the first is needed.
-template <typename Stored, typename T, int kPerThread>
-__device__ __forceinline__ void LoadAll(const void* data, int64_t base,
-                                        const int32_t (&offsets)[kPerThread],
-                                        Mask mask, T (&values)[kPerThread]) {
-  using Raw = RawOf<Stored>;
-  const Raw* const from = static_cast<const Raw*>(data) + base;
-  Raw raw[kPerThread] = {};
+/// Reads the elements in `mask`; others are zero.
+template <typename Word, int count>
+__device__ __forceinline__ void LoadWords(const void* data, int64_t base,
+                                          const int32_t (&offsets)[count],
+                                          Mask mask, Word (&words)[count]) {
+  const Word* const from = static_cast<const Word*>(data) + base;
 #pragma unroll
-  for (int e = 0; e < kPerThread; ++e) {
-    if (mask >> e & 1) raw[e] = from[offsets[e]];
+  for (int e = 0; e < count; ++e) {
+    words[e] = Word{};
+    if (mask >> e & 1) words[e] = from[offsets[e]];
   }
-#pragma unroll
-  for (int e = 0; e < kPerThread; ++e) values[e] = ValueOf<T, Stored>(raw[e]);
 }
 
-/// Operands of any types and operators that arithmetic in Number can have.
+/// What a whole element of type Stored is read as at once.
+template <typename Stored>
+using WordOf = std::conditional_t<
+    sizeof(Stored) == 16, uint4,
+    std::conditional_t<
+        sizeof(Stored) == 8, uint64_t,
+        std::conditional_t<
+            sizeof(Stored) == 4, uint32_t,
+            std::conditional_t<sizeof(Stored) == 2, uint16_t, uint8_t>>>>;
+
+/// Operands of any types, and any operators, that arithmetic in Number can
+/// have.
 template <typename Number>
 struct Mixed {
-  using T = Number;
+  using Held = Number;  // from when it is read
 
-  template <int kPerThread>
+  template <int count>
   static __device__ __forceinline__ void LoadInput(
       const Expression& expression, int i, int64_t base,
-      const int32_t (&offsets)[kPerThread], Mask mask,
-      T (&values)[kPerThread]) {
+      const int32_t (&offsets)[count], Mask mask, Held (&held)[count]) {
     VisitElementType(expression.types[i], [&](auto zero) {
       using Stored = decltype(zero);
-      if constexpr (kConverts<T, Stored>) {
-        LoadAll<Stored>(expression.inputs[i], base, offsets, mask, values);
+      if constexpr (kConverts<Number, Stored>) {
+        WordOf<Stored> words[count];
+        LoadWords(expression.inputs[i], base, offsets, mask, words);
+#pragma unroll
+        for (int e = 0; e < count; ++e) {
+          held[e] = ElementAs<Number, Stored>(words[e]);
+        }
       }
     });
   }
+
+  template <int count>
   static __device__ __forceinline__ void Finish(const Expression& expression,
-                                                T (&terms)[3], int64_t to) {
+                                                const Held (&held)[3][count],
+                                                int64_t base,
+                                                const int32_t (&offsets)[count],
+                                                Mask mask) {
     const Arithmetic arithmetic =
         ArithmeticOf(expression.types[3], expression.compute_type);
 #pragma unroll
-    for (int i = 0; i < 3; ++i) {
-      if (expression.inputs[i] == nullptr) continue;
-      terms[i] = TermOf(expression, arithmetic, i, terms[i]);
+    for (int e = 0; e < count; ++e) {
+      if ((mask >> e & 1) == 0) continue;
+      Number terms[3] = {};
+#pragma unroll
+      for (int i = 0; i < 3; ++i) {
+        if (expression.inputs[i] == nullptr) continue;
+        terms[i] = TermOf(expression, arithmetic, i, held[i][e]);
+      }
+      Store(expression.d, expression.types[3], base + offsets[e],
+            Combine(expression, arithmetic, terms[0], terms[1], terms[2]));
     }
-    Store(expression.d, expression.types[3], to,
-          Combine(expression, arithmetic, terms[0], terms[1], terms[2]));
   }
 };
 
-/// Operands of one type, of which nothing but multiples are combined.
+/// Operands of one type, of which nothing but multiples are combined, with no
+/// more rounding than arithmetic does by itself.
 template <typename Stored>
 struct Uniform {
-  using T = ComputedIn<Stored>;
+  using Held = WordOf<Stored>;
 
-  template <int kPerThread>
+  template <int count>
   static __device__ __forceinline__ void LoadInput(
       const Expression& expression, int i, int64_t base,
-      const int32_t (&offsets)[kPerThread], Mask mask,
-      T (&values)[kPerThread]) {
-    LoadAll<Stored>(expression.inputs[i], base, offsets, mask, values);
+      const int32_t (&offsets)[count], Mask mask, Held (&held)[count]) {
+    LoadWords(expression.inputs[i], base, offsets, mask, held);
   }
+
+  template <int count>
   static __device__ __forceinline__ void Finish(const Expression& expression,
-                                                T (&terms)[3], int64_t to) {
+                                                const Held (&held)[3][count],
+                                                int64_t base,
+                                                const int32_t (&offsets)[count],
+                                                Mask mask) {
+    using T = ComputedIn<Stored>;
+    const auto read = [&](int i, T(&x)[count]) {
 #pragma unroll
-    for (int i = 0; i < 3; ++i) {
-      if (expression.inputs[i] == nullptr || !expression.is_scaled[i]) continue;
-      terms[i] = Multiply(FactorAs<T>(Arithmetic{}, expression.factors[i][0],
-                                      expression.factors[i][1]),
-                          terms[i]);
+      for (int e = 0; e < count; ++e) {
+        x[e] = ElementAs<T, Stored>(held[i][e]);
+      }
+    };
+    T result[count];
+    Evaluate<Stored, false, false>(expression, read, result);
+    Held* const to = static_cast<Held*>(expression.d) + base;
+#pragma unroll
+    for (int e = 0; e < count; ++e) {
+      if (mask >> e & 1) {
+        to[offsets[e]] = std::bit_cast<Held>(Convert<Stored>(result[e]));
+      }
     }
-    static_cast<Stored*>(expression.d)[to] = Convert<Stored>(
-        Combine(expression, Arithmetic{}, terms[0], terms[1], terms[2]));
   }
 };
 
-/// Blocks of the largest size that a multiprocessor holds, at least, where
-/// registers allow it without spilling.
+/// Threads of a block, at most.
+template <typename Operands>
+constexpr int kMaxThreads = Task::MaxThreads(sizeof(typename Operands::Held));
+/// Blocks of that size that a multiprocessor holds, at least, where registers
+/// allow it without spilling.
 template <typename Operands>
 constexpr int kLeastBlocks = 1;
 template <typename Stored>
-constexpr int kLeastBlocks<Uniform<Stored>> = sizeof(Stored) <= 4 ? 2 : 1;
+constexpr int kLeastBlocks<Uniform<Stored>> = sizeof(Stored) <= 4 ? 3 : 1;
 
 /// Places are worked out once and kept in registers for all of a block's tiles.
 template <typename Operands>
-__global__ void __launch_bounds__(Task::kMaxThreads, kLeastBlocks<Operands>)
+__global__ void __launch_bounds__(kMaxThreads<Operands>, kLeastBlocks<Operands>)
     Tiled(const __grid_constant__ Task task) {
-  using T = typename Operands::T;
-  constexpr int kPerThread = Task::ElementsPerThread(sizeof(T));
+  using Held = typename Operands::Held;
+  constexpr int kPerThread = Task::ElementsPerThread(sizeof(Held));
   const Expression& expression = task.expression;
-  T* const shared = static_cast<T*>(SharedMemory());  // (turned input, slot)
+  Held* const shared =
+      static_cast<Held*>(SharedMemory());  // (turned input, slot)
   const auto index_of = [](int e) { return e * blockDim.x + threadIdx.x; };
 
   int32_t offsets[4][kPerThread];
@@ -170,72 +209,72 @@ __global__ void __launch_bounds__(Task::kMaxThreads, kLeastBlocks<Operands>)
       if (i < 3) places[i][e] = place.in_d_order;
     }
   }
-  Mask in_tile = 0;
-#pragma unroll
-  for (int e = 0; e < kPerThread; ++e) {
-    in_tile |= Mask{index_of(e) < task.tile_elements} << e;
-  }
+  const auto is_in_tile = [&](int e) {
+    return index_of(e) < task.tile_elements;
+  };
 
   for (uint32_t number = blockIdx.x; number < task.outer.count;
        number += gridDim.x) {
-    const Offsets<4> base = WarpOffsetsOf(task.outer, number);
+    // A lane has that of one operand, until a warp needs it.
+    const int64_t first = OffsetOf(task.outer, number, threadIdx.x % 4);
+    const auto base = [&](int i) { return __shfl_sync(~0u, first, i); };
     const bool is_whole = IsWhole(task, number);
-    T values[3][kPerThread] = {};
+    /// Those of a thread that the tile has, of which the `place(e)`-th in d's
+    /// order would be the `e`-th.
+    const auto there = [&](auto&& place) {
+      Mask mask = 0;
+#pragma unroll
+      for (int e = 0; e < kPerThread; ++e) {
+        const bool is_there =
+            is_in_tile(e) && (is_whole || HasElement(task, number, place(e)));
+        mask |= Mask{is_there} << e;
+      }
+      return mask;
+    };
+    Held held[3][kPerThread];
 #pragma unroll
     for (int i = 0; i < 3; ++i) {
       if (expression.inputs[i] == nullptr) continue;
-      Mask mask = in_tile;
-      if (!is_whole) {
-#pragma unroll
-        for (int e = 0; e < kPerThread; ++e) {
-          if (!HasElement(task, number, places[i][e])) mask &= ~(1u << e);
-        }
-      }
-      Operands::LoadInput(expression, i, base.at[i], offsets[i], mask,
-                          values[i]);
+      const Mask mask = there([&](int e) { return places[i][e]; });
+      Operands::LoadInput(expression, i, base(i), offsets[i], mask, held[i]);
     }
-    T* tile = shared;
+    Held* tile = shared;
 #pragma unroll
     for (int i = 0; i < 3; ++i) {
       if (!task.is_turned[i]) continue;
 #pragma unroll
       for (int e = 0; e < kPerThread; ++e) {
-        if (in_tile >> e & 1) tile[PackedSlot(places[i][e])] = values[i][e];
+        if (is_in_tile(e)) tile[PackedSlot(places[i][e])] = held[i][e];
       }
       tile += task.slot_count;
     }
     __syncthreads();
+    tile = shared;
 #pragma unroll
-    for (int e = 0; e < kPerThread; ++e) {
-      const uint32_t index = index_of(e);
-      if ((in_tile >> e & 1) == 0) continue;
-      if (!is_whole && !HasElement(task, number, index)) continue;
-      const T* turned = shared + PackedSlot(index);
-      T terms[3] = {};
+    for (int i = 0; i < 3; ++i) {
+      if (!task.is_turned[i]) continue;
 #pragma unroll
-      for (int i = 0; i < 3; ++i) {
-        terms[i] = values[i][e];
-        if (!task.is_turned[i]) continue;
-        terms[i] = *turned;
-        turned += task.slot_count;
+      for (int e = 0; e < kPerThread; ++e) {
+        if (is_in_tile(e)) held[i][e] = tile[PackedSlot(index_of(e))];
       }
-      Operands::Finish(expression, terms, base.at[3] + offsets[3][e]);
+      tile += task.slot_count;
     }
+    Operands::Finish(expression, held, base(3), offsets[3], there(index_of));
     __syncthreads();
   }
 }
 
 template <typename Operands>
 cudaError_t Queue(const Task& task, cudaStream_t stream) {
-  using T = typename Operands::T;
-  constexpr uint32_t kWarpElements = 32 * Task::ElementsPerThread(sizeof(T));
+  using Held = typename Operands::Held;
+  constexpr uint32_t kWarpElements = 32 * Task::ElementsPerThread(sizeof(Held));
   int turned = 0;
   for (const bool is_turned : task.is_turned) turned += is_turned;
   const Grid grid{
       .blocks = task.block_count,
       .threads = (task.tile_elements + kWarpElements - 1) / kWarpElements * 32,
-      .shared_bytes =
-          turned * int64_t{task.slot_count} * static_cast<int64_t>(sizeof(T))};
+      .shared_bytes = turned * int64_t{task.slot_count} *
+                      static_cast<int64_t>(sizeof(Held))};
   return Launch(grid, stream, &Tiled<Operands>, task);
 }
 

@@ -70,4 +70,20 @@ __device__ __forceinline__ Offsets<operand_count> WarpOffsetsOf(
   return offsets;
 }
 
+/// The offset of one operand.
+template <int operand_count, int mode_limit>
+__device__ __forceinline__ int64_t
+OffsetOf(const IndexSpace<operand_count, mode_limit>& space, uint32_t index,
+         int operand) {
+  int64_t offset = 0;
+  for (int m = 0; m < space.mode_count; ++m) {
+    const auto& mode = space.modes[m];
+    const uint32_t rest = Quotient(index, mode.extent);
+    const int64_t place = index - rest * mode.extent.divisor;
+    offset += place * mode.strides[operand];
+    index = rest;
+  }
+  return offset;
+}
+
 }  // namespace tensord::core::cuda

@@ -9,67 +9,12 @@
 
 #include <cstdint>
 
-#include "core/backend/cuda/kernel/expression.cuh"
 #include "core/backend/cuda/kernel/groups/element_group.cuh"
+#include "core/backend/cuda/kernel/groups/uniform_arithmetic.cuh"
 #include "core/backend/cuda/kernel/index_space.cuh"
 #include "core/backend/cuda/kernel/launch.cuh"
 
 namespace tensord::core::cuda {
-
-/// How arithmetic on elements of type Stored runs. kRounds: 16-bit
-/// floating-point numbers are rounded after every step.
-template <typename Stored, bool kRounds>
-struct GroupArithmetic {
-  using T = ComputedIn<Stored>;
-  static constexpr int kWidth = kGroupWidth<Stored>;
-
-  static __device__ __forceinline__ T Settled(T x) {
-    if constexpr (std::is_integral_v<Stored>) {
-      return static_cast<T>(Convert<Stored>(x));
-    } else if constexpr (kRounds) {
-      return ToFloat(HalfFrom<Stored>(x));
-    } else {
-      return x;
-    }
-  }
-
-  static __device__ __forceinline__ T FactorOf(const double (&factor)[2]) {
-    if constexpr (std::is_integral_v<Stored>) {
-      return static_cast<T>(Convert<Stored>(static_cast<int64_t>(factor[0])));
-    } else {
-      return Settled(FactorAs<T>(Arithmetic{}, factor[0], factor[1]));
-    }
-  }
-
-  template <BinaryOperator op>
-  static __device__ __forceinline__ void JoinAll(T (&x)[kWidth],
-                                                 const T (&y)[kWidth]) {
-#pragma unroll
-    for (int e = 0; e < kWidth; ++e) {
-      x[e] = Joined<op>(x[e], y[e]);
-      // Of MAX and MIN the result is one of the two.
-      if constexpr (op == BinaryOperator::kAdd || op == BinaryOperator::kMul) {
-        x[e] = Settled(x[e]);
-      }
-    }
-  }
-
-  static __device__ __forceinline__ void Apply(BinaryOperator op,
-                                               T (&x)[kWidth],
-                                               const T (&y)[kWidth]) {
-    if (op == BinaryOperator::kAdd) {
-      JoinAll<BinaryOperator::kAdd>(x, y);
-    } else if (op == BinaryOperator::kMul) {
-      JoinAll<BinaryOperator::kMul>(x, y);
-    } else if constexpr (!kIsComplex<T>) {  // refused by Validate()
-      if (op == BinaryOperator::kMax) {
-        JoinAll<BinaryOperator::kMax>(x, y);
-      } else {
-        JoinAll<BinaryOperator::kMin>(x, y);
-      }
-    }
-  }
-};
 
 /// A group of d and what it is made of.
 template <typename Stored>
@@ -136,47 +81,6 @@ __device__ __forceinline__ bool IsWhole(const ElementwiseFusedTask& task,
                 (task.run_strides[i] == 1 && IsAligned(work.inputs[i]));
   }
   return is_whole;
-}
-
-/// The elements of d of one group. `read(i, term)` reads input `i`.
-template <typename Stored, bool kHasUnary, bool kRounds, typename Read>
-__device__ __forceinline__ void Evaluate(
-    const Expression& expression, Read&& read,
-    ComputedIn<Stored> (&result)[kGroupWidth<Stored>]) {
-  using Group = GroupArithmetic<Stored, kRounds>;
-  using T = typename Group::T;
-  constexpr int kWidth = kGroupWidth<Stored>;
-  const auto term = [&](int i, T(&x)[kWidth]) {
-    if (expression.inputs[i] == nullptr) {
-#pragma unroll
-      for (int e = 0; e < kWidth; ++e) x[e] = T(0);
-      return;
-    }
-    read(i, x);
-    if constexpr (kHasUnary) {
-      const Arithmetic arithmetic =
-          ArithmeticOf(expression.types[3], expression.compute_type);
-#pragma unroll
-      for (int e = 0; e < kWidth; ++e) {
-        x[e] = ApplyUnary(arithmetic, expression.unary[i], x[e]);
-      }
-    }
-    if (expression.is_scaled[i]) {
-      const T factor = Group::FactorOf(expression.factors[i]);
-#pragma unroll
-      for (int e = 0; e < kWidth; ++e) {
-        x[e] = Group::Settled(Joined<BinaryOperator::kMul>(factor, x[e]));
-      }
-    }
-  };
-  T other[kWidth];
-  term(0, result);
-  if (expression.has_b) {
-    term(1, other);
-    Group::Apply(expression.op_ab, result, other);
-  }
-  term(2, other);
-  Group::Apply(expression.op_abc, result, other);
 }
 
 /// Groups of a thread whose reads are under way at once.

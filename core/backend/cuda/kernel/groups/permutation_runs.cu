@@ -33,8 +33,7 @@ template <typename A, typename D>
 __device__ __forceinline__ Work<A, D> WorkOf(const RunsTask& task,
                                              uint32_t index) {
   constexpr int width = kWidth<A, D>;
-  Work<A, D> work{};
-  if (index >= task.modes.count) return work;
+  Work<A, D> work;
   const auto& groups = task.modes.modes[0];
   const uint32_t rest = Quotient(index, groups.extent);
   Offsets<2> offsets;
@@ -56,11 +55,16 @@ __device__ __forceinline__ Work<A, D> WorkOf(const RunsTask& task,
   work.row = static_cast<const A*>(task.move.a) + offsets.at[0];
   work.to = row + work.at;
   work.begin = max(-work.at, 0);
-  work.end = min(static_cast<int>(task.run) - work.at, width);
+  // Without a branch, so that addresses are known to be of global memory.
+  work.end = index < task.modes.count
+                 ? min(static_cast<int>(task.run) - work.at, width)
+                 : 0;
   return work;
 }
 
 // Where the elements of the other operand are wider, a group has 8 bytes.
+// Stores are written as calls: the compiler takes others apart again, into
+// those of words that it has at hand.
 
 template <typename T>
 constexpr bool kHasHalves = sizeof(T) <= sizeof(uint32_t);
@@ -78,7 +82,7 @@ __device__ __forceinline__ Group<T> LoadHalf(const T* from) {
 template <typename T>
 __device__ __forceinline__ void StoreHalf(const Group<T>& group, T* to) {
   static_assert(kHasHalves<T>);
-  *reinterpret_cast<uint2*>(to) = {group.words[0], group.words[1]};
+  __stwb(reinterpret_cast<uint2*>(to), uint2{group.words[0], group.words[1]});
 }
 
 /// The elements of a group on their way.
@@ -184,6 +188,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     const bool is_aligned =
         reinterpret_cast<uintptr_t>(work.to) % (width * sizeof(D)) == 0;
     if (!loaded[g].is_there || !is_aligned) {
+#pragma unroll 1
       for (int e = work.begin; e < work.end; ++e) {
         work.to[e] = change(work.row[work.at + e]);
       }
@@ -200,7 +205,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       group.Set(e, change(loaded[g].low.At(e)));
     }
     if constexpr (width * sizeof(D) == kGroupBytes) {
-      StoreGroup(group, work.to);
+      __stwb(reinterpret_cast<uint4*>(work.to), std::bit_cast<uint4>(group));
     } else {
       StoreHalf(group, work.to);
     }
