@@ -5,7 +5,6 @@ testdata/recorded.jsonl holds some of the rows that `smoke_test.py --record` kep
 """
 
 import importlib.util
-import json
 import math
 import pathlib
 import re
@@ -20,7 +19,7 @@ from unittest import mock
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from harness import contraction_report, contractions, cutensor, parts, plots, raw, report, suites  # noqa: E402
+from harness import contraction_report, contractions, parts, plots, raw, report  # noqa: E402
 
 RECORDED = HERE / "testdata" / "recorded.jsonl"
 DATA = HERE.parent / "benchmarks" / "data"
@@ -74,6 +73,16 @@ def contraction(kernel: str, ns: float, chosen: bool = False, **more: object) ->
 def contraction_peer(peer: str, ns: float, **more: object) -> dict:
     facts = {"part": "peers", "of_part": "contraction", "suite": "tccg48", "id": 1, "type": "float32"}
     return {**facts, "peer": peer, "ns": ns, **more}
+
+
+def operation(part: str, case: str, ns: float, **more: object) -> dict:
+    run = {"kernel": f"cuda.{part}.fused", "ns": ns, "predicted_ns": ns, "chosen": True, "differing_bytes": 0}
+    return {"part": part, "case": case, "type": "float32", "bytes": 8000, **run, **more}
+
+
+def operation_peer(part: str, case: str, peer: str, ns: float | None = None, **more: object) -> dict:
+    facts = {"part": "peers", "of_part": part, "case": case, "type": "float32", "peer": peer}
+    return {**facts, **({} if ns is None else {"ns": ns}), **more}
 
 
 class RawTest(unittest.TestCase):
@@ -163,6 +172,38 @@ class ReportTest(unittest.TestCase):
         self.assertIn("cupy: 1 cases without a result, the first because of: no.", page)
 
 
+class OperationTest(unittest.TestCase):
+    """Element-wise operations and reductions, of which the rows of a case have its name."""
+
+    def page(self, *rows: dict) -> str:
+        return report.page({"date": "today", "device": "none"}, [], list(rows), ["elementwise-and-reduction.svg"])
+
+    def test_each_peer_has_a_column_and_a_line(self) -> None:
+        page = self.page(
+            operation("elementwise", "a+c", 200, copy_ns=100),
+            operation("reduction", "sum of all", 50, read_ns=40),
+            operation_peer("elementwise", "a+c", "torch", 400),
+            operation_peer("elementwise", "a+c", "cupy", 300),
+            operation_peer("elementwise", "a+c", "cutensor", 100),
+            operation_peer("reduction", "sum of all", "cutensor", 80),
+        )
+        self.assertIn("| best | speed over cupy | speed over cutensor | speed over torch |", page)
+        self.assertIn("| a+c float32 | fused | 40 | 0.50 | fused 0.50 | 1.50 | 0.50 | 2.00 |", page)
+        self.assertIn("| sum of all float32 | fused | 160 | 0.80 | fused 0.80 | 1.60 |", page)
+        self.assertIn("| elementwise | float32 | cutensor | 1 | 1.00 | 0.50 | 0.50 | 1 |", page)
+        self.assertIn("| reduction | float32 | cutensor | 1 | 0.50 | 1.60 | 1.60 | 0 |", page)
+        self.assertIn("![elementwise-and-reduction.svg](elementwise-and-reduction.svg)", page)
+
+    def test_cases_without_a_time_are_named_with_every_reason(self) -> None:
+        rows = [operation("elementwise", name, 200, copy_ns=100) for name in ("a+c", "a+b+c", "relu(a)+c")]
+        reasons = {"a+c": "no", "a+b+c": "never", "relu(a)+c": "no"}
+        refused = [operation_peer("elementwise", name, "cutensor", refused=reason) for name, reason in reasons.items()]
+        page = self.page(*rows, *refused)
+        self.assertIn("- cutensor has no time for a+c float32, relu(a)+c float32: no.\n", page)
+        self.assertIn("- cutensor has no time for a+b+c float32: never.\n", page)
+        self.assertLess(page.index("never."), page.index("## Peers"))
+
+
 class ContractionTest(unittest.TestCase):
     def page(self, *rows: dict) -> str:
         return report.page({"date": "today", "device": "none"}, [], list(rows), ["contraction-roof.svg"])
@@ -225,6 +266,20 @@ class ContractionTest(unittest.TestCase):
 
 
 class PlotsTest(unittest.TestCase):
+    def test_operations_have_a_panel_a_type_and_a_curve_a_peer(self) -> None:
+        rows = raw.load(RECORDED)
+        for part, name in (("elementwise", "a+c"), ("reduction", "sum of all")):
+            rows += [operation_peer(part, name, peer, 500.0) for peer in ("torch", "cupy", "cutensor")]
+        elementwise, reduction = (raw.cases(rows, part) for part in ("elementwise", "reduction"))
+        (drawn,) = plots.operation_plots(elementwise, reduction).values()
+        ElementTree.fromstring(drawn)
+        self.assertNotIn("nan", drawn)
+        types = [{case.facts["type"] for case in cases} for cases in (elementwise, reduction)]
+        self.assertEqual(drawn.count("<g "), sum(map(len, types)))
+        for peer in ("torch", "cupy", "cutensor"):
+            self.assertEqual(drawn.count(f">{peer}<"), 2)
+        self.assertEqual(plots.operation_plots([], []), {})
+
     def test_contractions_have_two_panels_a_type(self) -> None:
         cases = contraction_report.contraction_cases(raw.load(RECORDED))
         (drawn,) = plots.contraction_plots(cases).values()
@@ -302,28 +357,6 @@ class SuitesTest(unittest.TestCase):
                     self.assertGreater(largest, 0.6 * most)
                     for labels in (case.a, case.b):
                         self.assertLessEqual(max([extents[label] for label in labels[4:]], default=0), 8)
-
-
-class PeersTest(unittest.TestCase):
-    def test_a_permutation_is_the_same_whichever_mode_is_fastest(self) -> None:
-        case = suites.PermutationCase("none", 1, [2, 3, 4], [2, 0, 1])
-        shape, axes = case.last_mode_fastest()
-        self.assertEqual((shape, axes), ([4, 3, 2], [1, 2, 0]))
-        d_extents = [case.extents[p] for p in case.perm]
-        self.assertEqual([shape[axis] for axis in axes], d_extents[::-1])
-
-    def test_strides_of_the_first_mode_are_one(self) -> None:
-        self.assertEqual(cutensor.packed_strides([5, 7, 2]), [1, 5, 35])
-
-    def test_peers_that_are_not_there_are_named(self) -> None:
-        done = subprocess.run(
-            [sys.executable, "-S", "-E", HERE / "harness" / "peers.py", "--data=."], capture_output=True, text=True
-        )
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(
-            [json.loads(line)["peer"] for line in done.stdout.splitlines() if "skipped" in line],
-            ["torch", "cupy", "cutensor"],
-        )
 
 
 class RunTest(unittest.TestCase):

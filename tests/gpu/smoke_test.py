@@ -16,7 +16,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from harness import contractions, parts, raw, suites  # noqa: E402
+from harness import contractions, operations, parts, raw, suites  # noqa: E402
 
 DATA = HERE.parent / "benchmarks" / "data"
 PERMUTATION_KERNELS = {
@@ -78,6 +78,13 @@ class GpuBenchTest(unittest.TestCase):
 
     def test_reduction_kernels_agree(self) -> None:
         self.check_kernels("reduction")
+
+    def test_peers_meet_the_operations_in_the_same_order(self) -> None:
+        for part, cases in (("elementwise", operations.ELEMENTWISE), ("reduction", operations.REDUCTION)):
+            with self.subTest(part):
+                found = [(case.facts["type"], case.facts["case"]) for case in raw.cases(bench(part), part)]
+                order = [(type_name, case.name) for type_name in operations.TYPES for case in cases]
+                self.assertEqual(found, order)
 
     def test_contractions_are_right_by_the_chosen_kernel_and_by_others(self) -> None:
         rows = bench("contraction")

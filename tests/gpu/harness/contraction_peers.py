@@ -1,5 +1,6 @@
 """torch.einsum, CuPy and cuTENSOR on the contractions of gpu_bench, and cuBLAS' matrix product of equal m, n and k."""
 
+import functools
 import math
 import pathlib
 import time
@@ -9,14 +10,11 @@ from types import ModuleType
 from harness import contractions
 from harness.contractions import ContractionCase
 from harness.cutensor import Cutensor
-from harness.peer_device import TorchDevice, first_line, print_row
+from harness.peer_device import TorchDevice, Work, first_line, print_row, time_work
 
 SQUARE = 8192  # of the product that gives cuBLAS' peak
-UNIT_ROUNDOFF = {"float32": 2**-24, "float64": 2**-53, "complex64": 2**-24}
-# Of two results that are both right: see contraction_check.h.
-ALLOWED = 16
-
-Work = Callable[[], object]
+# Of numbers from [-1, 1], of which complex ones have two.
+MEAN_SQUARE = {"float32": 1 / 3, "float64": 1 / 3, "complex64": 2 / 3}
 
 
 class Operands:
@@ -59,7 +57,7 @@ class CupyContractions:
         cupy = self.cupy
         cupy.get_default_memory_pool().free_all_blocks()
         a, b = map(cupy.from_dlpack, operands.shaped(case))
-        stream = cupy.cuda.ExternalStream(device.torch.cuda.current_stream().cuda_stream)
+        stream = cupy.cuda.ExternalStream(device.stream)
 
         def run() -> object:
             with stream:
@@ -69,18 +67,14 @@ class CupyContractions:
 
 
 class CutensorContractions:
-    """The last plan is kept until the next one is made."""
-
     def __init__(self, cutensor: Cutensor):
-        self.cutensor, self.plan = cutensor, None
+        self.cutensor = cutensor
 
     def __call__(self, device: TorchDevice, case: ContractionCase, operands: Operands) -> Work:
-        if self.plan is not None:
-            self.plan.close()
         kind = operands.type_name
-        plan = self.plan = self.cutensor.contraction((case.a, case.b, case.d), case.extents[kind], kind)
-        workspace = device.torch.empty(plan.workspace_bytes, dtype=device.torch.uint8, device="cuda")
-        stream = device.torch.cuda.current_stream().cuda_stream
+        plan = self.cutensor.contraction((case.a, case.b, case.d), case.extents[kind], kind)
+        workspace = device.empty(plan.workspace_bytes)
+        stream = device.stream
         a, b, d = (buffer.data_ptr() for buffer in (operands.a, operands.b, operands.d))
         shape = case.shape(case.d, kind)
 
@@ -104,34 +98,6 @@ def time_product(device: TorchDevice, operands: Operands, m: int, n: int, k: int
         moved = operands.a.element_size() * (m * n + m * k + n * k)
         ns = device.nanoseconds(moved, product(device, operands, m, n, k))
         return {"ns": ns, "gflop_per_s": flops(m, n, k, operands.type_name) / ns}
-    except Exception as error:  # noqa: BLE001
-        return {"refused": first_line(error)}
-
-
-def differs(device: TorchDevice, result: object, first: object, terms: int, type_name: str) -> bool:
-    """True when not both results can be right; of numbers from [-1, 1] the mean square is 1/3, of complex ones 2/3."""
-    square = 2 / 3 if type_name == "complex64" else 1 / 3
-    most = (result - first).abs().max().item()
-    return not most <= ALLOWED * UNIT_ROUNDOFF[type_name] * terms * square
-
-
-def time_contraction(
-    device: TorchDevice, prepare: Callable, case: ContractionCase, operands: Operands, first: list
-) -> dict:
-    """The time of one peer, or what it raised: the others go on. `first` gets the first one's result."""
-    try:
-        work = prepare(device, case, operands)
-        operands.d.zero_()
-        ns = device.nanoseconds(case.bytes(operands.type_name), work)
-        result = work()
-        if not isinstance(result, device.torch.Tensor):
-            result = device.torch.from_dlpack(result)
-        terms = case.matrix(operands.type_name)[2]
-        if not first:
-            first.append(result.clone())
-        elif differs(device, result, first[0], terms, operands.type_name):
-            return {"refused": "its result is another one"}
-        return {"ns": ns}
     except Exception as error:  # noqa: BLE001
         return {"refused": first_line(error)}
 
@@ -165,7 +131,10 @@ def run_contractions(
                 if peer == "cublas":
                     result = time_product(device, operands, *case.matrix(type_name))
                 else:
-                    result = time_contraction(device, peers[peer], case, operands, first)
+                    operands.d.zero_()
+                    prepare = functools.partial(peers[peer], device, case, operands)
+                    magnitude = case.matrix(type_name)[2] * MEAN_SQUARE[type_name]
+                    result = time_work(device, prepare, case.bytes(type_name), first, magnitude)
                 print_row(**facts, peer=peer, **result)
                 done += 1
     return done, left_out

@@ -9,6 +9,12 @@ REPETITIONS, SLOW_REPETITIONS = 7, 3
 SLOW_SECONDS = 0.010
 L2_BYTES = 60 << 20  # at least that of the devices of today
 WASHES = 4  # as in bench_device.cc
+UNIT_ROUNDOFF = {"float16": 2**-11, "float32": 2**-24, "float64": 2**-53, "complex64": 2**-24}
+# Of two results that are both right: see contraction_check.h.
+ALLOWED = 16
+
+# Queues one run, and gives its result: PyTorch's tensor or one that shares its memory as those do.
+Work = Callable[[], object]
 
 
 def print_row(**row: object) -> None:
@@ -39,6 +45,24 @@ class TorchDevice:
         parts.uniform_(-1, 1)
         return numbers
 
+    def sixteenths(self, count: int, type_name: str) -> object:
+        """Odd sixteenths from -15/16 to 15/16: their sums are exact in every order, as numbers.h says."""
+        kind = getattr(self.torch, type_name)
+        numbers = self.torch.randint(-8, 8, (count,), device="cuda", dtype=self.torch.int8)
+        return numbers.to(kind).mul_(2).add_(1).div_(16)
+
+    def empty(self, count: int, type_name: str = "uint8") -> object:
+        return self.torch.empty(count, device="cuda", dtype=getattr(self.torch, type_name))
+
+    @property
+    def stream(self) -> int:
+        """The address of the one that PyTorch uses."""
+        return self.torch.cuda.current_stream().cuda_stream
+
+    def tensor(self, array: object) -> object:
+        """PyTorch's tensor of an array that may be another framework's."""
+        return array if isinstance(array, self.torch.Tensor) else self.torch.from_dlpack(array)
+
     def synchronize(self) -> None:
         self.torch.cuda.synchronize()
 
@@ -59,6 +83,35 @@ class TorchDevice:
             pairs.append(pair)
         self.synchronize()
         return statistics.median(1e6 * first.elapsed_time(last) for first, last in pairs)
+
+
+def type_of(tensor: object) -> str:
+    return str(tensor.dtype).rsplit(".", 1)[-1]
+
+
+def differs(device: TorchDevice, result: object, first: object, magnitude: float) -> bool:
+    """True when not both results can be right: sums of terms of that magnitude, which is 0 when they are exact."""
+    if magnitude == 0:
+        return not device.torch.equal(result, first)
+    most = (result - first).abs().max().item()
+    return not most <= ALLOWED * UNIT_ROUNDOFF[type_of(result)] * magnitude
+
+
+def time_work(
+    device: TorchDevice, prepare: Callable[[], Work], moved_bytes: int, first: list, magnitude: float
+) -> dict:
+    """The time of one peer, or what it raised: the others go on. `first` gets the first one's result."""
+    try:
+        work = prepare()
+        result = device.tensor(work())
+        if not first:
+            first.append(result.clone())
+        elif differs(device, result, first[0], magnitude):
+            return {"refused": "its result is another one"}
+        del result
+        return {"ns": device.nanoseconds(moved_bytes, work)}
+    except Exception as error:  # noqa: BLE001
+        return {"refused": first_line(error)}
 
 
 def first_line(error: Exception) -> str:

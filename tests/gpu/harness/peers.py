@@ -4,15 +4,14 @@
     peers.py --data=FOLDER [--seconds=N]
 
 Prints one JSON object a line: the case, the peer and its time in nanoseconds, timed as gpu_bench does. A peer that is
-not there has a line that says why. PyTorch runs eagerly, as its users call it: an expression of two operations is two
-kernels.
+not there has a line that says why, and so has each case that it cannot do.
 """
 
 import argparse
 import pathlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import ModuleType
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -20,7 +19,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from harness import suites  # noqa: E402
 from harness.contraction_peers import run_contractions  # noqa: E402
 from harness.cutensor import Cutensor, CutensorError, find_library  # noqa: E402
-from harness.peer_device import TorchDevice, first_line, print_row  # noqa: E402
+from harness.operation_peers import run_operations  # noqa: E402
+from harness.peer_device import TorchDevice, first_line, print_row, type_of  # noqa: E402
 
 
 def torch_permutation(device: TorchDevice, case: suites.PermutationCase, a: object, d: object) -> Callable[[], object]:
@@ -36,7 +36,7 @@ def cupy_permutation(device: TorchDevice, case: suites.PermutationCase, a: objec
     shape, axes = case.last_mode_fastest()
     source = cupy.from_dlpack(a[: case.elements]).reshape(shape).transpose(axes)
     target = cupy.from_dlpack(d[: case.elements]).reshape([shape[axis] for axis in axes])
-    stream = cupy.cuda.ExternalStream(device.torch.cuda.current_stream().cuda_stream)
+    stream = cupy.cuda.ExternalStream(device.stream)
 
     def run() -> None:
         with stream:
@@ -46,62 +46,13 @@ def cupy_permutation(device: TorchDevice, case: suites.PermutationCase, a: objec
 
 
 class CutensorPermutations:
-    """The last plan is kept until the next one is made."""
-
     def __init__(self, cutensor: Cutensor):
-        self.cutensor, self.plan = cutensor, None
+        self.cutensor = cutensor
 
     def __call__(self, device: TorchDevice, case: suites.PermutationCase, a: object, d: object) -> Callable[[], object]:
-        if self.plan is not None:
-            self.plan.close()
-        type_name = str(a.dtype).rsplit(".", 1)[-1]
-        plan = self.plan = self.cutensor.permutation(case.extents, case.perm, type_name)
-        stream = device.torch.cuda.current_stream().cuda_stream
+        plan = self.cutensor.permutation(case.extents, case.perm, type_of(a))
+        stream = device.stream
         return lambda: plan.run(a.data_ptr(), d.data_ptr(), stream)
-
-
-def elementwise_cases(device: TorchDevice, type_name: str) -> Iterator[tuple[str, int, Callable[[], object]]]:
-    """Name, bytes, work: the cases of elementwise_part.cc."""
-    torch, extent = device.torch, 12288
-    each = extent * extent * suites.TYPES[type_name]
-    a, b, c, d = (device.buffer(extent * extent, type_name).view(extent, extent) for _ in range(4))
-    yield "a+c", 3 * each, lambda: torch.add(a, c, out=d)
-    yield "a+b+c", 4 * each, lambda: torch.add(torch.add(a, b), c, out=d)
-    yield "transposed a+c", 3 * each, lambda: torch.add(a.t(), c, out=d)
-    yield "broadcast a+c", 2 * each, lambda: torch.add(a[0], c, out=d)
-    yield "relu(a)+c", 3 * each, lambda: torch.add(torch.relu(a), c, out=d)
-    yield "tanh(a)+c", 3 * each, lambda: torch.add(torch.tanh(a), c, out=d)
-
-
-def reduction_cases(device: TorchDevice, type_name: str) -> Iterator[tuple[str, int, Callable[[], object]]]:
-    """Name, bytes, work: the cases of reduction_part.cc, whose i is the last axis here."""
-    torch = device.torch
-    cube = device.buffer(512 * 1024 * 512, type_name).view(512, 1024, 512)
-    moved = cube.numel() * suites.TYPES[type_name]
-    yield "sum of all", moved, lambda: torch.sum(cube)
-    yield "sum over the fastest", moved, lambda: torch.sum(cube, dim=2)
-    yield "sum over the middle", moved, lambda: torch.sum(cube, dim=1)
-    yield "sum over the slowest", moved, lambda: torch.sum(cube, dim=0)
-    yield "sum over fastest and slowest", moved, lambda: torch.sum(cube, dim=(0, 2))
-    yield "max over the fastest", moved, lambda: torch.amax(cube, dim=2)
-    yield "max over the slowest", moved, lambda: torch.amax(cube, dim=0)
-    few = cube.view(4, 1 << 22, 16)
-    yield "sum over the middle, few left", moved, lambda: torch.sum(few, dim=1)
-    short = device.buffer(10923 * 4096 * 6, type_name).view(10923, 4096, 6)
-    yield "sum over a short fastest", short.numel() * suites.TYPES[type_name], lambda: torch.sum(short, dim=2)
-
-
-def run_operations(device: TorchDevice, end: float) -> tuple[int, int]:
-    done = left_out = 0
-    for part, cases in (("elementwise", elementwise_cases), ("reduction", reduction_cases)):
-        for type_name in suites.TYPES:
-            for name, moved, work in cases(device, type_name):
-                if time.monotonic() >= end:
-                    left_out += 1
-                    continue
-                print_row(of_part=part, peer="torch", case=name, type=type_name, ns=device.nanoseconds(moved, work))
-                done += 1
-    return done, left_out
 
 
 def time_permutation(
@@ -187,11 +138,13 @@ def main() -> int:
         permutations["cutensor"] = CutensorPermutations(cutensor)
     # Each has what those before it leave of the time, up to its share.
     counts = [
-        run_operations(device, start + 0.1 * arguments.seconds),
+        run_operations(device, cupy, cutensor, start + 0.2 * arguments.seconds),
         run_contractions(device, cupy, cutensor, arguments.data, start + 0.6 * arguments.seconds),
         run_permutations(device, permutations, arguments.data, start + arguments.seconds),
     ]
     print_row(cases_done=sum(done for done, _ in counts), cases_left_out=sum(left for _, left in counts))
+    if cutensor is not None:
+        cutensor.close()
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Plots of permutations and contractions, as SVG without any library."""
+"""Plots of what is measured case by case, as SVG without any library."""
 
 import math
 import statistics
@@ -108,6 +108,7 @@ class Speed:
 
 
 BANDWIDTH = Speed("GB/s", "bytes", "copy")
+READING = Speed("GB/s", "bytes", "reading")
 ARITHMETIC = Speed("GFLOP/s", "flops", "roof")
 
 
@@ -180,6 +181,16 @@ def permutation_plots(cases: list[Case]) -> dict[str, str]:
         bandwidth.append(histogram_panel(f"permutation, {kind}", members))
         ranks.append(rank_panel(f"permutation, {kind}, by rank", members))
     return {"permutation-bandwidth.svg": page(bandwidth, 2), "permutation-by-rank.svg": page(ranks, len(ranks))}
+
+
+def operation_plots(elementwise: list[Case], reduction: list[Case]) -> dict[str, str]:
+    """The same; a row of panels for each."""
+    panels = [
+        sorted_panel(f"{part}, {kind}, {len(members)} cases", members, speed)
+        for part, cases, speed in (("element-wise", elementwise, BANDWIDTH), ("reduction", reduction, READING))
+        for kind, members in grouped(cases, lambda case: case.facts["type"]).items()
+    ]
+    return {"elementwise-and-reduction.svg": page(panels, 3)} if panels else {}
 
 
 def contraction_plots(cases: list[Case]) -> dict[str, str]:

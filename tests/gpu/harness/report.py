@@ -105,7 +105,17 @@ def case_section(rows: list[Row], part: str, title: str, limit: str) -> list[str
             ]
         )
     lines += table(["case", "chosen", "GB/s", "of limit", "best", *[f"speed over {peer}" for peer in peers]], body, 2)
-    return lines + kernel_table(all_cases)
+    return lines + refusals(rows, part) + kernel_table(all_cases)
+
+
+def refusals(rows: list[Row], part: str) -> list[str]:
+    """Why a peer has no time for a case of a part whose cases have names."""
+    refused = [row for row in of_part(rows, "peers") if row.get("of_part") == part and "refused" in row]
+    lines = []
+    for (peer, reason), members in grouped(refused, lambda row: (row["peer"], row["refused"])).items():
+        names = ", ".join(f"{row['case']} {row['type']}" for row in members)
+        lines.append(f"- {peer} has no time for {names}: {reason}.")
+    return [*lines, ""] if lines else []
 
 
 def model_section(rows: list[Row]) -> list[str]:
@@ -177,35 +187,41 @@ def peers_section(rows: list[Row]) -> list[str]:
     if not part:
         return []
     lines = ["## Peers", ""]
+    found = [case for name in ("permutation", "elementwise", "reduction") for case in cases(rows, name)]
     body = []
+    # Parts without suites count as one.
     for (suite, kind), members in sorted(
-        grouped(cases(rows, "permutation"), lambda c: (c.facts["suite"], c.facts["type"])).items()
+        grouped(found, lambda c: (c.facts.get("suite", c.facts["part"]), c.facts["type"])).items()
     ):
         for peer in sorted({peer for case in members for peer in case.peers}):
             both = [case for case in members if peer in case.peers]
             factors = [case.peers[peer] / case.chosen["ns"] for case in both]
-            of_copy = statistics.median(case.limit_ns / case.peers[peer] for case in both)
+            of_limit = statistics.median(case.limit_ns / case.peers[peer] for case in both)
             body.append(
                 [
                     suite,
                     kind,
                     peer,
                     len(both),
-                    f"{of_copy:.2f}",
+                    f"{of_limit:.2f}",
                     f"{geometric_mean(factors):.2f}",
                     f"{min(factors):.2f}",
                     sum(f < 1 for f in factors),
                 ]
             )
     if body:
-        lines += ["Permutations: our speed over the peer's, in the same run.", ""]
+        lines += [
+            "Our speed over the peer's, in the same run. The limit is a device copy that moves as many bytes;",
+            "of reductions, reading the input alone. Contractions have a table of their own.",
+            "",
+        ]
         lines += table(
             [
-                "suite",
+                "suite or part",
                 "type",
                 "peer",
                 "cases",
-                "peer of copy, median",
+                "peer of limit, median",
                 "ours / peer, geometric mean",
                 "least",
                 "slower",
@@ -287,6 +303,7 @@ def page(facts: dict[str, str], parts: list[Row], rows: list[Row], plots: Iterab
     lines += images(plots, "permutation")
     lines += case_section(rows, "elementwise", "Element-wise", "a device copy that moves as many bytes")
     lines += case_section(rows, "reduction", "Reduction", "reading the input alone")
+    lines += images(plots, "elementwise")
     lines += contraction_section(rows) + images(plots, "contraction")
     lines += memory_section(rows) + transfer_section(rows) + peers_section(rows)
     return "\n".join(lines).rstrip() + "\n"
