@@ -136,9 +136,9 @@ EXPECTED = [
     # Not of complex128, whose values are too many for the registers that last through a call.
     Expectation(r"FusedGroups<(Half|Bfloat16|float|double|std::complex<float>), true, (false|true)>", FUSED, REGISTERS,
                 calls=True),
-    # An element a thread: all 2048 threads of a multiprocessor, or half of them where arithmetic takes more registers.
-    Expectation(r"FusedMixed<(float|long|std::complex<float> )>", {}, 32, calls=True),
-    Expectation(r"FusedMixed<(double|std::complex<double> )>", {}, 64, calls=True),
+    # Four elements a thread, or two of complex128: four blocks of 256 threads on a multiprocessor, or three.
+    Expectation(r"FusedMixed<(float|long|std::complex<float> )>", {}, 64, calls=True),
+    Expectation(r"FusedMixed<(double|std::complex<double> )>", {}, REGISTERS, calls=True),
     Expectation(r"Tiled<Uniform<(Half|Bfloat16)> >", turned("16", "16"), REGISTERS, together="LDG.16"),
     Expectation(r"Tiled<Uniform<float> >", turned("32", "32"), REGISTERS, together="LDG.32"),
     Expectation(r"Tiled<Uniform<(double|std::complex<float> )> >", turned("64", "64"), ONE_BLOCK, together="LDG.64"),

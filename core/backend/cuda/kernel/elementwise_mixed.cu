@@ -1,6 +1,6 @@
-// Element-wise operations whose operands are of several types, an element a
-// thread.
+// Element-wise operations whose operands are of several types.
 #include "core/backend/cuda/kernel/expression.cuh"
+#include "core/backend/cuda/kernel/groups/mixed_operands.cuh"
 #include "core/backend/cuda/kernel/index_space.cuh"
 #include "core/backend/cuda/kernel/launch.cuh"
 
@@ -8,37 +8,48 @@ namespace tensord::core::cuda {
 namespace {
 
 constexpr uint32_t kThreads = 256;
+// Of a thread, whose reads are under way at once.
+template <typename T>
+constexpr int kElements = sizeof(T) > 8 ? 2 : 4;
 
 /// Operands of any types that arithmetic in T can read.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     FusedMixed(const __grid_constant__ ElementwiseFusedTask task) {
+  constexpr int count = kElements<T>;
   const Expression& expression = task.expression;
-  const Arithmetic arithmetic =
-      ArithmeticOf(expression.types[3], expression.compute_type);
-  const uint32_t index = blockIdx.x * kThreads + threadIdx.x;
-  if (index >= task.modes.count) return;
-  const Offsets<4> offsets = OffsetsOf(task.modes, index);
-  T terms[3] = {};
+  const uint32_t first = blockIdx.x * (kThreads * count) + threadIdx.x;
+  int64_t offsets[4][count];
+  Mask mask = 0;
+#pragma unroll
+  for (int e = 0; e < count; ++e) {
+    const uint32_t index = first + static_cast<uint32_t>(e) * kThreads;
+    mask |= Mask{index < task.modes.count} << e;
+    const Offsets<4> of_element =
+        OffsetsOf(task.modes, min(index, task.modes.count - 1));
+#pragma unroll
+    for (int i = 0; i < 4; ++i) offsets[i][e] = of_element.at[i];
+  }
+  typename Mixed<T>::Held held[3][count] = {};
 #pragma unroll
   for (int i = 0; i < 3; ++i) {
     if (expression.inputs[i] == nullptr) continue;
-    const T x =
-        Load<T>(expression.inputs[i], expression.types[i], offsets.at[i]);
-    terms[i] = TermOf(expression, arithmetic, i, x);
+    Mixed<T>::LoadInput(expression, i, 0, offsets[i], mask, held[i]);
   }
-  Store(expression.d, expression.types[3], offsets.at[3],
-        Combine(expression, arithmetic, terms[0], terms[1], terms[2]));
+  Mixed<T>::Finish(expression, held, 0, offsets[3], mask);
 }
 
 }  // namespace
 
 cudaError_t QueueElementwiseMixed(const ElementwiseFusedTask& task,
                                   cudaStream_t stream) {
-  const Grid grid{.blocks = (task.modes.count + kThreads - 1) / kThreads,
-                  .threads = kThreads};
   return VisitArithmetic(task.expression.compute, [&](auto zero) {
-    return Launch(grid, stream, &FusedMixed<decltype(zero)>, task);
+    using T = decltype(zero);
+    constexpr uint32_t kBlockElements = kThreads * kElements<T>;
+    const Grid grid{
+        .blocks = (task.modes.count + kBlockElements - 1) / kBlockElements,
+        .threads = kThreads};
+    return Launch(grid, stream, &FusedMixed<T>, task);
   });
 }
 

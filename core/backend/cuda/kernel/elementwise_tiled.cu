@@ -1,7 +1,6 @@
 // Element-wise operations with inputs that lie in another order than d: tiles
 // of such an input are read in its own order and turned in shared memory.
-#include "core/backend/cuda/kernel/element_change.cuh"
-#include "core/backend/cuda/kernel/expression.cuh"
+#include "core/backend/cuda/kernel/groups/mixed_operands.cuh"
 #include "core/backend/cuda/kernel/groups/uniform_arithmetic.cuh"
 #include "core/backend/cuda/kernel/index_space.cuh"
 #include "core/backend/cuda/kernel/launch.cuh"
@@ -65,78 +64,6 @@ __device__ __forceinline__ bool HasElement(const Task& task, uint32_t number,
   }
   return true;
 }
-
-/// Elements of a thread, one bit each.
-using Mask = uint32_t;
-
-/// Reads the elements in `mask`; others are zero.
-template <typename Word, int count>
-__device__ __forceinline__ void LoadWords(const void* data, int64_t base,
-                                          const int32_t (&offsets)[count],
-                                          Mask mask, Word (&words)[count]) {
-  const Word* const from = static_cast<const Word*>(data) + base;
-#pragma unroll
-  for (int e = 0; e < count; ++e) {
-    words[e] = Word{};
-    if (mask >> e & 1) words[e] = from[offsets[e]];
-  }
-}
-
-/// What a whole element of type Stored is read as at once.
-template <typename Stored>
-using WordOf = std::conditional_t<
-    sizeof(Stored) == 16, uint4,
-    std::conditional_t<
-        sizeof(Stored) == 8, uint64_t,
-        std::conditional_t<
-            sizeof(Stored) == 4, uint32_t,
-            std::conditional_t<sizeof(Stored) == 2, uint16_t, uint8_t>>>>;
-
-/// Operands of any types, and any operators, that arithmetic in Number can
-/// have.
-template <typename Number>
-struct Mixed {
-  using Held = Number;  // from when it is read
-
-  template <int count>
-  static __device__ __forceinline__ void LoadInput(
-      const Expression& expression, int i, int64_t base,
-      const int32_t (&offsets)[count], Mask mask, Held (&held)[count]) {
-    VisitElementType(expression.types[i], [&](auto zero) {
-      using Stored = decltype(zero);
-      if constexpr (kConverts<Number, Stored>) {
-        WordOf<Stored> words[count];
-        LoadWords(expression.inputs[i], base, offsets, mask, words);
-#pragma unroll
-        for (int e = 0; e < count; ++e) {
-          held[e] = ElementAs<Number, Stored>(words[e]);
-        }
-      }
-    });
-  }
-
-  template <int count>
-  static __device__ __forceinline__ void Finish(const Expression& expression,
-                                                const Held (&held)[3][count],
-                                                int64_t base,
-                                                const int32_t (&offsets)[count],
-                                                Mask mask) {
-    const Arithmetic arithmetic =
-        ArithmeticOf(expression.types[3], expression.compute_type);
-#pragma unroll
-    for (int e = 0; e < count; ++e) {
-      if ((mask >> e & 1) == 0) continue;
-      Number terms[3] = {};
-#pragma unroll
-      for (int i = 0; i < 3; ++i) {
-        if (expression.inputs[i] == nullptr) continue;
-        terms[i] = TermOf(expression, arithmetic, i, held[i][e]);
-      }
-      Store(expression.d, expression.types[3], base + offsets[e],
-            Combine(expression, arithmetic, terms[0], terms[1], terms[2]));
-    }
-  }
-};
 
 /// Operands of one type, of which nothing but multiples are combined, with no
 /// more rounding than arithmetic does by itself.
