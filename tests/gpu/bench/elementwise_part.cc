@@ -23,6 +23,7 @@ struct ElementwiseCase {
   std::string name;
   ElementType type = ElementType::kFloat32;
   core::Modes modes_a = {'i', 'j'};  // i is the fastest of d
+  int64_t extent_i = 0;              // 0: as that of j
   bool has_b = false;
   UnaryOperator unary = UnaryOperator::kIdentity;
 };
@@ -35,6 +36,10 @@ std::vector<ElementwiseCase> Cases() {
     cases.push_back({.name = "a+b+c", .type = type, .has_b = true});
     cases.push_back(
         {.name = "transposed a+c", .type = type, .modes_a = {'j', 'i'}});
+    cases.push_back({.name = "transposed a+c, short fastest",
+                     .type = type,
+                     .modes_a = {'j', 'i'},
+                     .extent_i = 6});
     cases.push_back({.name = "broadcast a+c", .type = type, .modes_a = {'i'}});
     cases.push_back(
         {.name = "relu(a)+c", .type = type, .unary = UnaryOperator::kRelu});
@@ -44,19 +49,25 @@ std::vector<ElementwiseCase> Cases() {
   return cases;
 }
 
-core::OperandDesc Operand(ElementType type, const core::Modes& modes,
-                          int64_t extent) {
-  core::OperandDesc operand{.element_type = type, .layout = {}, .modes = modes};
-  operand.layout = core::PackedLayout(core::ModeVector(modes.size(), extent),
-                                      core::Order::kFirstModeFastest);
-  return operand;
+/// The operand of `modes`, of which d has i and j: `side` squared elements.
+core::OperandDesc Operand(const ElementwiseCase& each, const core::Modes& modes,
+                          int64_t side) {
+  const int64_t extent_i = each.extent_i == 0 ? side : each.extent_i;
+  core::ModeVector extents;
+  for (const core::Mode mode : modes) {
+    extents.push_back(mode == 'i' ? extent_i : side * side / extent_i);
+  }
+  return {.element_type = each.type,
+          .layout = core::PackedLayout(extents, core::Order::kFirstModeFastest),
+          .modes = modes};
 }
 
 }  // namespace
 
 absl::Status RunElementwise(BenchDevice& device) {
-  const int64_t extent = device.effort().tiny ? 72 : 12288;
-  const int64_t most_bytes = extent * extent * 8;
+  const int64_t side = device.effort().tiny ? 72 : 12288;
+  const int64_t elements = side * side;
+  const int64_t most_bytes = elements * 8;
   core::Buffer a, b, c, d, expected;
   for (core::Buffer* buffer : {&a, &b, &c, &d, &expected}) {
     TENSORD_ASSIGN_OR_RETURN(*buffer, device.Allocate(most_bytes));
@@ -65,17 +76,17 @@ absl::Status RunElementwise(BenchDevice& device) {
   for (const ElementwiseCase& each : Cases()) {
     if (!counter.Next()) continue;
     const core::Modes modes = {'i', 'j'};
-    core::ElementwiseDesc desc{.a = Operand(each.type, each.modes_a, extent),
+    core::ElementwiseDesc desc{.a = Operand(each, each.modes_a, side),
                                .b = std::nullopt,
-                               .c = Operand(each.type, modes, extent),
-                               .d = Operand(each.type, modes, extent)};
+                               .c = Operand(each, modes, side),
+                               .d = Operand(each, modes, side)};
     desc.a.unary = each.unary;
     if (each.has_b) desc.b = desc.c;
     if (each.type == ElementType::kFloat64) {
       desc.compute_type = core::ComputeType::kFloat64;
     }
     TENSORD_RETURN_IF_ERROR(Validate(desc));
-    const int64_t each_bytes = extent * extent * core::SizeOf(each.type);
+    const int64_t each_bytes = elements * core::SizeOf(each.type);
     for (const core::Buffer* buffer : {&a, &b, &c}) {
       TENSORD_RETURN_IF_ERROR(
           CheckCuda(FillElements(buffer->data(), each_bytes,

@@ -60,6 +60,7 @@ ELEMENTWISE = [
     ElementwiseCase("a+c"),
     ElementwiseCase("a+b+c", inputs=("ij", "ij", "ij")),
     ElementwiseCase("transposed a+c", inputs=("ji", "ij")),
+    ElementwiseCase("transposed a+c, short fastest", inputs=("ji", "ij"), extents={"i": 6, "j": 12288 * 12288 // 6}),
     ElementwiseCase("broadcast a+c", inputs=("i", "ij")),
     ElementwiseCase("relu(a)+c", unary="relu"),
     ElementwiseCase("tanh(a)+c", unary="tanh"),
