@@ -49,23 +49,29 @@ int AwaitSignal(const sigset_t& signals, tensord::rpc::RpcServer& server) {
 }
 
 int Serve(const tensord::server::Options& options, const sigset_t& signals) {
+  // More than caches hold, and a fraction of a second on any device.
+  constexpr int64_t kBandwidthBytes = int64_t{256} << 20;
   Log log(options.log_level);
-  auto engine = tensord::server::Engine::Create(options.engine);
+  tensord::server::EngineOptions engine_options = options.engine;
+  engine_options.bandwidth_bytes = kBandwidthBytes;
+  auto engine = tensord::server::Engine::Create(engine_options);
   if (!engine.ok()) return Fail(log, "no_device", engine.status());
   for (const auto& device : (*engine)->devices()) {
     const auto& info = device->info();
-    log.Info("device", {{"name", info.name},
-                        {"model", info.model},
-                        {"architecture", info.architecture},
-                        {"threads", info.thread_count},
-                        {"memory_limit_bytes", device->memory_limit_bytes()}});
+    log.Info("device",
+             {{"name", info.name},
+              {"model", info.model},
+              {"architecture", info.architecture},
+              {"threads", info.thread_count},
+              {"memory_limit_bytes", device->memory_limit_bytes()},
+              {"staging_limit_bytes", device->staging_limit_bytes()}});
     for (const auto& [key, value] : info.properties) {
       log.Info("device_property",
                {{"name", info.name}, {"key", key}, {"value", value}});
     }
   }
   for (const std::string& omission : (*engine)->omissions()) {
-    log.Info("device_omitted", {{"message", omission}});
+    log.Info("omitted", {{"message", omission}});
   }
   tensord::server::Statistics statistics;
   tensord::server::SessionManager sessions(

@@ -66,6 +66,10 @@ void PutStats(const ServerStats& stats, JsonWriter& json) {
     json.Field("memory_peak_bytes", device.memory_peak_bytes);
     json.Field("memory_reserved_bytes", device.memory_reserved_bytes);
     json.Field("memory_limit_bytes", device.memory_limit_bytes);
+    json.Field("staging_used_bytes", device.staging_used_bytes);
+    json.Field("staging_peak_bytes", device.staging_peak_bytes);
+    json.Field("staging_reserved_bytes", device.staging_reserved_bytes);
+    json.Field("staging_limit_bytes", device.staging_limit_bytes);
     json.Field("queued_operations", device.queued_operations);
     json.Field("executed_operations", device.executed_operations);
     json.Field("busy_seconds", absl::ToDoubleSeconds(device.busy));
@@ -144,6 +148,13 @@ void PrintInfoText(const ServerInfo& info) {
               static_cast<long long>(limits.max_stream_operations));
 }
 
+void PrintMemoryText(const char* label, int64_t used, int64_t limit,
+                     int64_t peak, int64_t reserved) {
+  std::printf("  %-10s  %s of %s used, %s at most, %s reserved\n", label,
+              BytesText(used).c_str(), BytesText(limit).c_str(),
+              BytesText(peak).c_str(), BytesText(reserved).c_str());
+}
+
 void PrintStatsText(const ServerStats& stats) {
   std::printf("uptime      %s\n", DurationText(stats.uptime).c_str());
   std::printf("sessions    %lld\n",
@@ -159,11 +170,14 @@ void PrintStatsText(const ServerStats& stats) {
       static_cast<long long>(stats.plan_cache.eviction_count));
   for (const DeviceStats& device : stats.devices) {
     std::printf("\n%s\n", device.device.c_str());
-    std::printf("  memory      %s of %s used, %s at most, %s reserved\n",
-                BytesText(device.memory_used_bytes).c_str(),
-                BytesText(device.memory_limit_bytes).c_str(),
-                BytesText(device.memory_peak_bytes).c_str(),
-                BytesText(device.memory_reserved_bytes).c_str());
+    PrintMemoryText("memory", device.memory_used_bytes,
+                    device.memory_limit_bytes, device.memory_peak_bytes,
+                    device.memory_reserved_bytes);
+    if (device.staging_limit_bytes > 0) {
+      PrintMemoryText("staging", device.staging_used_bytes,
+                      device.staging_limit_bytes, device.staging_peak_bytes,
+                      device.staging_reserved_bytes);
+    }
     std::printf("  operations  %lld executed in %s, %lld waiting\n",
                 static_cast<long long>(device.executed_operations),
                 DurationText(device.busy).c_str(),

@@ -7,6 +7,9 @@
 
 namespace tensord::core {
 
+/// Memory of the machine, or of the control group when that is less.
+int64_t HostMemoryBytes();
+
 /// Memory from the operating system. Allocations of 2 MiB and more start at a
 /// multiple of 2 MiB and ask for huge pages; pages are touched when they are
 /// first used, which costs several times a copy, so put a pool on top.

@@ -1,12 +1,16 @@
 #include "server/engine/engine.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/backend/cpu/cpu_backend.h"
 #include "core/base/status.h"
+#include "core/executor/copy_bandwidth.h"
 #include "core/executor/measure.h"
+#include "core/memory/host_resource.h"
 #include "core/plan/planner.h"
 #include "server/engine/module_loader.h"
 
@@ -21,6 +25,20 @@ int64_t MemoryLimit(const core::Backend& backend,
                                         : backend.info().memory_bytes / 4 * 3;
 }
 
+int64_t StagingLimit(const core::Backend& backend,
+                     const EngineOptions& options) {
+  if (backend.info().uses_host_memory) return 0;
+  return options.staging_limit_bytes > 0 ? options.staging_limit_bytes
+                                         : core::HostMemoryBytes() / 8;
+}
+
+int64_t BandwidthBytes(const core::Backend& backend,
+                       const EngineOptions& options) {
+  return std::min(
+      options.bandwidth_bytes / (backend.info().uses_host_memory ? 4 : 1),
+      MemoryLimit(backend, options) / 8);
+}
+
 absl::StatusOr<const core::BackendModule*> CudaModule(
     const EngineOptions& options) {
   if (options.linked_cuda != nullptr) return options.linked_cuda;
@@ -31,15 +49,15 @@ absl::StatusOr<const core::BackendModule*> CudaModule(
 
 }  // namespace
 
-Device::Device(std::unique_ptr<core::Backend> backend,
+Device::Device(std::unique_ptr<core::Backend> backend, core::DeviceInfo info,
                std::unique_ptr<core::Stream> stream,
                const EngineOptions& options)
     : backend_(std::move(backend)),
-      limit_(backend_->memory(), MemoryLimit(*backend_, options),
-             absl::StrCat("memory of ", backend_->info().name)),
-      pool_(limit_, core::PoolOptions{}),
-      tracking_(pool_),
-      staging_pool_(backend_->staging_memory(), core::PoolOptions{}),
+      info_(std::move(info)),
+      memory_(backend_->memory(), MemoryLimit(*backend_, options),
+              absl::StrCat("memory of ", info_.name)),
+      staging_(backend_->staging_memory(), StagingLimit(*backend_, options),
+               absl::StrCat("staging memory of ", info_.name)),
       worker_(
           std::move(stream), [this] { return backend_->CreateStream(); },
           options.queue_limit) {}
@@ -96,8 +114,21 @@ absl::Status Engine::Add(std::unique_ptr<core::Backend> backend,
                          const EngineOptions& options) {
   TENSORD_ASSIGN_OR_RETURN(std::unique_ptr<core::Stream> stream,
                            backend->CreateStream());
-  devices_.push_back(
-      std::make_unique<Device>(std::move(backend), std::move(stream), options));
+  core::DeviceInfo info = backend->info();
+  const int64_t bytes = BandwidthBytes(*backend, options);
+  if (bytes > 0) {
+    const auto bandwidth = core::MeasureCopyBandwidth(*backend, bytes, *stream);
+    if (bandwidth.ok()) {
+      info.properties.emplace_back("copy_gb_per_s",
+                                   absl::StrCat(std::llround(*bandwidth)));
+    } else {
+      omissions_.push_back(
+          absl::StrCat("the copy bandwidth of ", info.name,
+                       " is not known: ", bandwidth.status().message()));
+    }
+  }
+  devices_.push_back(std::make_unique<Device>(
+      std::move(backend), std::move(info), std::move(stream), options));
   return absl::OkStatus();
 }
 

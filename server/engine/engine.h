@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -31,6 +32,13 @@ struct EngineOptions {
   int cpu_threads = 0;
   /// Device memory that the server may use; 0: three quarters of the device's.
   int64_t memory_limit_bytes = 0;
+  /// Host memory for copies to and from each device that has its own; 0: an
+  /// eighth of the host's.
+  int64_t staging_limit_bytes = 0;
+  /// Of each of the two buffers that the copy bandwidth of a device is measured
+  /// with, a quarter of it where they are host memory, which takes long to get;
+  /// at most an eighth of what the server may use. 0: none is measured.
+  int64_t bandwidth_bytes = 0;
   int64_t queue_limit = 1024;  // operations of one session that may wait
   int64_t plan_cache_entries = 65536;
 };
@@ -38,20 +46,22 @@ struct EngineOptions {
 /// A device with its memory and its queue.
 ///
 /// Memory comes from the backend, through a limit, a pool that keeps it for
-/// reuse, and a counter: memory(). Host memory for copies to and from the
-/// device comes through a pool alone: staging_memory().
+/// reuse, and a counter: memory(). So does host memory for copies to and from
+/// the device: staging_memory(), of which there is none where the device's
+/// memory is the host's.
 ///
 /// Threads  safe for concurrent use.
 /// Owner    the Engine.
 class Device {
  public:
-  Device(std::unique_ptr<core::Backend> backend,
+  /// `info` is the backend's, with what is known beyond it.
+  Device(std::unique_ptr<core::Backend> backend, core::DeviceInfo info,
          std::unique_ptr<core::Stream> stream, const EngineOptions& options);
 
-  const core::DeviceInfo& info() const { return backend_->info(); }
+  const core::DeviceInfo& info() const { return info_; }
   const core::Backend& backend() const { return *backend_; }
-  core::MemoryResource& memory() { return tracking_; }
-  core::MemoryResource& staging_memory() { return staging_pool_; }
+  core::MemoryResource& memory() { return memory_.tracking; }
+  core::MemoryResource& staging_memory() { return staging_.tracking; }
   /// As core::Backend::health.
   absl::Status health() const { return backend_->health(); }
   /// A stream for transfers, beside the worker's.
@@ -60,18 +70,39 @@ class Device {
   }
   DeviceWorker& worker() { return worker_; }
 
-  int64_t memory_limit_bytes() const { return limit_.limit_bytes(); }
-  int64_t memory_reserved_bytes() const { return pool_.reserved_bytes(); }
+  int64_t memory_limit_bytes() const { return memory_.limit.limit_bytes(); }
+  int64_t memory_reserved_bytes() const {
+    return memory_.pool.reserved_bytes();
+  }
   core::MemoryStatistics memory_statistics() const {
-    return tracking_.statistics();
+    return memory_.tracking.statistics();
+  }
+
+  int64_t staging_limit_bytes() const { return staging_.limit.limit_bytes(); }
+  int64_t staging_reserved_bytes() const {
+    return staging_.pool.reserved_bytes();
+  }
+  core::MemoryStatistics staging_statistics() const {
+    return staging_.tracking.statistics();
   }
 
  private:
+  struct MeteredMemory {
+    MeteredMemory(core::MemoryResource& upstream, int64_t limit_bytes,
+                  std::string what)
+        : limit(upstream, limit_bytes, std::move(what)),
+          pool(limit, core::PoolOptions{}),
+          tracking(pool) {}
+
+    core::LimitingResource limit;
+    core::PoolResource pool;
+    core::TrackingResource tracking;
+  };
+
   const std::unique_ptr<core::Backend> backend_;
-  core::LimitingResource limit_;
-  core::PoolResource pool_;
-  core::TrackingResource tracking_;
-  core::PoolResource staging_pool_;
+  const core::DeviceInfo info_;
+  MeteredMemory memory_;
+  MeteredMemory staging_;
   DeviceWorker worker_;
 };
 
@@ -87,7 +118,8 @@ class Engine {
   /// The default device first.
   std::span<const std::unique_ptr<Device>> devices() const { return devices_; }
 
-  /// Why devices that were not named are not there, a sentence each.
+  /// What is missing that nobody named, a sentence each: why a device is not
+  /// there, or why it was not measured.
   std::span<const std::string> omissions() const { return omissions_; }
 
   /// OK, or the error with which the first lost device was lost.

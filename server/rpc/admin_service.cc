@@ -36,6 +36,7 @@ v1::Device ToProto(const server::Device& device) {
 
 v1::DeviceStats StatsOf(server::Device& device) {
   const core::MemoryStatistics memory = device.memory_statistics();
+  const core::MemoryStatistics staging = device.staging_statistics();
   const server::DeviceWorker::Statistics work = device.worker().statistics();
   v1::DeviceStats message;
   message.set_device(device.info().name);
@@ -46,6 +47,10 @@ v1::DeviceStats StatsOf(server::Device& device) {
   message.set_queued_operations(work.queued_count);
   message.set_executed_operations(work.executed_count);
   message.set_busy_seconds(absl::ToDoubleSeconds(work.busy));
+  message.set_staging_used_bytes(staging.used_bytes);
+  message.set_staging_peak_bytes(staging.peak_bytes);
+  message.set_staging_reserved_bytes(device.staging_reserved_bytes());
+  message.set_staging_limit_bytes(device.staging_limit_bytes());
   return message;
 }
 

@@ -57,6 +57,7 @@ TEST_F(CudaRpcTest, CopiesReachEveryDevice) {
   // More than passes the host at a time.
   std::string tensor = Filled({5 << 20});
   const std::vector<float> values = Values(tensor);
+  EXPECT_FALSE(simt::IsPeerAccessEnabled(0, 1));
   for (const char* device : {"cuda:1", "cuda:0", "cpu:0", "cuda:1", "cpu:0"}) {
     SCOPED_TRACE(device);
     v1::OpenSessionRequest open;
@@ -76,6 +77,8 @@ TEST_F(CudaRpcTest, CopiesReachEveryDevice) {
     tensor = copied.tensor().name();
     EXPECT_EQ(Values(tensor), values);
   }
+  EXPECT_TRUE(simt::IsPeerAccessEnabled(0, 1));
+  EXPECT_TRUE(simt::IsPeerAccessEnabled(1, 0));
 }
 
 TEST_F(CudaRpcTest, ProductsOfMatricesGoToCublasLt) {

@@ -71,6 +71,16 @@ TEST_F(RpcConformance, GetServerStatsCountsWhatHappened) {
   EXPECT_EQ(response.operations(0).operation(), "contract");
   EXPECT_EQ(response.operations(0).code(), "OK");
   EXPECT_EQ(response.devices(0).memory_used_bytes(), 32);
+  // Where there is staging memory, what came through it is given back.
+  const server::Device& device = server_.device();
+  EXPECT_EQ(response.devices(0).staging_used_bytes(), 0);
+  EXPECT_EQ(response.devices(0).staging_peak_bytes(),
+            device.info().uses_host_memory ? 0 : 16);
+  EXPECT_EQ(response.devices(0).staging_reserved_bytes(),
+            device.staging_reserved_bytes());
+  EXPECT_EQ(response.devices(0).staging_limit_bytes(),
+            device.staging_limit_bytes());
+  EXPECT_EQ(device.staging_limit_bytes() == 0, device.info().uses_host_memory);
 }
 
 TEST_F(RpcConformance, SecondServerOnASocketIsRefusedAndTheFirstLives) {

@@ -62,10 +62,12 @@ MATCHER_P2(FailsWith, code, reason, "") {
 class RpcConformance : public ::testing::Test {
  protected:
   explicit RpcConformance(int64_t queue_limit = 4)
-      : server_({.engine = {.cpu_threads = 2,
-                            .memory_limit_bytes = int64_t{64} << 20,
-                            .queue_limit = queue_limit},
-                 .sessions = {.max_sessions = 4}}) {}
+      : RpcConformance(
+            server::EngineOptions{.cpu_threads = 2,
+                                  .memory_limit_bytes = int64_t{64} << 20,
+                                  .queue_limit = queue_limit}) {}
+  explicit RpcConformance(const server::EngineOptions& engine)
+      : server_({.engine = engine, .sessions = {.max_sessions = 4}}) {}
 
   void SetUp() override {
     v1::OpenSessionResponse opened;

@@ -162,6 +162,7 @@ def test_info_tells_what_the_server_is(session):
     assert info.version and info.devices[0].name
     assert info.devices[0].thread_count >= 1
     assert info.devices[0].kernels
+    assert int(info.devices[0].properties["copy_gb_per_s"]) >= 1
     assert info.limits.max_chunk_bytes >= 1 << 16
     assert info.limits.max_modes == 64
 
@@ -177,6 +178,7 @@ def test_describe_and_stats_count(private_address):
         assert stats.session_count == 1
         assert stats.uploaded_bytes == 8000
         assert stats.devices[0].memory_used_bytes >= 8000
+        assert stats.devices[0].staging_used_bytes == 0
         counts = {(o.operation, o.code): o.count for o in stats.operations}
         assert counts["reduce", "OK"] == 1
 

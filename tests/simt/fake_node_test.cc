@@ -173,14 +173,38 @@ TEST_F(FakeNodeTest, PeerAccessIsEnabledOnce) {
   int can_access = 0;
   ASSERT_EQ(cudaDeviceCanAccessPeer(&can_access, 0, 1), cudaSuccess);
   EXPECT_EQ(can_access, 1);
+  EXPECT_FALSE(simt::IsPeerAccessEnabled(0, 1));
   EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess);
+  EXPECT_TRUE(simt::IsPeerAccessEnabled(0, 1));
+  EXPECT_FALSE(simt::IsPeerAccessEnabled(1, 0));
   EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0),
             cudaErrorPeerAccessAlreadyEnabled);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorPeerAccessAlreadyEnabled);
   EXPECT_EQ(cudaDeviceEnablePeerAccess(0, 0), cudaErrorInvalidDevice);
+  EXPECT_EQ(cudaDeviceEnablePeerAccess(2, 0), cudaErrorInvalidDevice);
   simt::ResetNode({.can_access_peers = false});
   ASSERT_EQ(cudaDeviceCanAccessPeer(&can_access, 0, 1), cudaSuccess);
   EXPECT_EQ(can_access, 0);
   EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessUnsupported);
+}
+
+TEST_F(FakeNodeTest, PointersTellWhoseMemoryTheyAreTo) {
+  const Staging pinned({1, 2});
+  const int pageable = 0;
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  const DeviceArray<int> array(3);
+  cudaPointerAttributes attributes;
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, array.data() + 2),
+            cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeDevice);
+  EXPECT_EQ(attributes.device, 1);
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, pinned.data() + 1),
+            cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, &pageable), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
+  EXPECT_EQ(cudaPointerGetAttributes(&attributes, nullptr),
+            cudaErrorInvalidValue);
 }
 
 #ifdef __SANITIZE_ADDRESS__

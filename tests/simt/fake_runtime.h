@@ -21,11 +21,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "cuda_runtime_api.h"
 
 namespace tensord::simt {
+
+struct Mark;
 
 /// What a fake node consists of.
 struct NodeDesc {
@@ -82,10 +85,31 @@ CallCounts CountCalls();
 int64_t DeviceBytesInUse(int device);
 int64_t HostBytesInUse();
 
+/// Whether `device` has been allowed to access the memory of `peer`.
+bool IsPeerAccessEnabled(int device, int peer);
+
 /// Queues `run` as a launch of a library that stands in for NVIDIA's: like a
 /// kernel of a single thread. A failure is not the runtime's last error, since
 /// libraries have a runtime of their own.
 cudaError_t QueueLibraryCall(cudaStream_t stream, std::function<void()> run);
+
+/// Catches the next launch, which does not begin, nor does what is behind it on
+/// its stream, before Release(): as if it took that long.
+///
+/// Requires  one that has caught nothing at a time.
+class LaunchHold {
+ public:
+  LaunchHold();
+  ~LaunchHold() { Release(); }
+  LaunchHold(const LaunchHold&) = delete;
+  LaunchHold& operator=(const LaunchHold&) = delete;
+
+  bool HasCaught() const;
+  void Release();
+
+ private:
+  std::shared_ptr<const Mark> mark_;
+};
 
 /// While one lives, host code may touch device memory.
 class HostAccess {

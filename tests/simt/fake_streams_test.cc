@@ -268,6 +268,41 @@ TEST_F(FakeStreamsTest, HostFunctionsRunInOrderThoughNobodyWaits) {
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
 }
 
+TEST_F(FakeStreamsTest, AHeldLaunchHoldsItsStreamAndNoOther) {
+  const DeviceArray from(std::vector<int>{7});
+  const DeviceArray<int> to(1), other(1);
+  const Staging held({0}), copied({0});
+  const TestStream first, second;
+  simt::LaunchHold hold;
+  ASSERT_EQ(Launch(&CopyOne, {.grid = 1, .block = 1, .stream = first},
+                   from.data(), to.data()),
+            cudaSuccess);
+  EXPECT_TRUE(hold.HasCaught());
+  ASSERT_EQ(
+      cudaMemcpyAsync(held.data(), to.data(), 4, cudaMemcpyDeviceToHost, first),
+      cudaSuccess);
+  ASSERT_EQ(Launch(&CopyOne, {.grid = 1, .block = 1, .stream = second},
+                   from.data(), other.data()),
+            cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(copied.data(), other.data(), 4,
+                            cudaMemcpyDeviceToHost, second),
+            cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(second), cudaSuccess);
+  EXPECT_THAT(copied.values(), ElementsAre(7));
+  EXPECT_EQ(cudaStreamQuery(first), cudaErrorNotReady);
+  // Whoever waits for it goes on when it does.
+  std::atomic<bool> has_waited = false;
+  std::thread waiter([&] {
+    EXPECT_EQ(cudaStreamSynchronize(first), cudaSuccess);
+    has_waited = true;
+  });
+  for (int i = 0; i < 100; ++i) std::this_thread::yield();
+  EXPECT_FALSE(has_waited);
+  hold.Release();
+  waiter.join();
+  EXPECT_THAT(held.values(), ElementsAre(7));
+}
+
 /// What a worker of the server does over and over: its own streams, staging and
 /// events, on a device that others use too.
 void WorkOnDevice(int device, int round_count) {

@@ -188,6 +188,10 @@ ServerStats FromProto(const v1::GetServerStatsResponse& response) {
          .memory_peak_bytes = device.memory_peak_bytes(),
          .memory_reserved_bytes = device.memory_reserved_bytes(),
          .memory_limit_bytes = device.memory_limit_bytes(),
+         .staging_used_bytes = device.staging_used_bytes(),
+         .staging_peak_bytes = device.staging_peak_bytes(),
+         .staging_reserved_bytes = device.staging_reserved_bytes(),
+         .staging_limit_bytes = device.staging_limit_bytes(),
          .queued_operations = device.queued_operations(),
          .executed_operations = device.executed_operations(),
          .busy = absl::Seconds(device.busy_seconds())});

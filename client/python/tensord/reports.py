@@ -68,6 +68,10 @@ class DeviceStats:
     memory_peak_bytes: int
     memory_reserved_bytes: int
     memory_limit_bytes: int
+    staging_used_bytes: int
+    staging_peak_bytes: int
+    staging_reserved_bytes: int
+    staging_limit_bytes: int
     queued_operations: int
     executed_operations: int
     busy_seconds: float

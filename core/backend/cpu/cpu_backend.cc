@@ -34,7 +34,7 @@ class CpuBackend final : public Backend {
              .architecture = SimdTargetName(),
              .thread_count = threads_.thread_count(),
              .memory_bytes = options.memory_bytes > 0 ? options.memory_bytes
-                                                      : AvailableMemoryBytes(),
+                                                      : HostMemoryBytes(),
              .properties = {
                  {"blas",
                   blas.ok() ? (*blas)->description()

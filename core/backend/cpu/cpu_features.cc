@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <fstream>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "hwy/highway.h"
@@ -52,21 +51,6 @@ int AllowedCoreCount() {
     return std::max(1, CPU_COUNT(&cores));
   }
   return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
-}
-
-int64_t AvailableMemoryBytes() {
-  int64_t bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  for (const char* path : {"/sys/fs/cgroup/memory.max",
-                           "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::ifstream file(path);
-    std::string text;
-    int64_t limit;
-    // "max" is no number: no limit.
-    if (file >> text && absl::SimpleAtoi(text, &limit) && limit > 0) {
-      bytes = std::min(bytes, limit);
-    }
-  }
-  return bytes;
 }
 
 }  // namespace tensord::core

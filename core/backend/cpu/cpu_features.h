@@ -1,7 +1,6 @@
 // What the machine under the CPU backend is and can do.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 namespace tensord::core {
@@ -26,8 +25,5 @@ std::string SimdTargetName();
 
 /// Cores that this process may run on; at least 1.
 int AllowedCoreCount();
-
-/// Memory of the machine, or of the control group when that is less.
-int64_t AvailableMemoryBytes();
 
 }  // namespace tensord::core

@@ -1,5 +1,7 @@
 #include "core/backend/cuda/cuda_device.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 
@@ -41,6 +43,22 @@ CudaDevice::CudaDevice(int ordinal)
 absl::Status CudaDevice::Select() {
   if (is_lost_.load(std::memory_order_relaxed)) return Loss();
   return Check(cudaSetDevice(ordinal_), "cudaSetDevice");
+}
+
+void CudaDevice::ConnectTo(int ordinal) {
+  if (ordinal == ordinal_) return;
+  absl::MutexLock lock(&peers_mutex_);
+  if (!peers_.insert(ordinal).second) return;
+  for (const auto& [from, to] :
+       {std::pair(ordinal_, ordinal), std::pair(ordinal, ordinal_)}) {
+    int can_access = 0;
+    if (cudaDeviceCanAccessPeer(&can_access, from, to) == cudaSuccess &&
+        can_access != 0 && cudaSetDevice(from) == cudaSuccess) {
+      cudaDeviceEnablePeerAccess(to, 0);
+    }
+    // The other device may have enabled it; and copies work without.
+    cudaGetLastError();
+  }
 }
 
 absl::Status CudaDevice::Check(cudaError_t error, absl::string_view what) {

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <set>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -27,6 +28,11 @@ class CudaDevice {
   /// Makes this the device that the calling thread's CUDA calls go to.
   /// Errors  UNAVAILABLE: the device is lost.
   absl::Status Select();
+
+  /// Lets this device and GPU `ordinal` copy from and to each other's memory
+  /// without the host's, if the node can; the first call for a GPU does. Costs
+  /// either of them a CUDA context, where it has none. Select() afterwards.
+  void ConnectTo(int ordinal);
 
   /// Calls `function(argument)`, which came with a stream of the device, unless
   /// the device is lost. Whoever is told of the loss is told when no such call
@@ -53,6 +59,8 @@ class CudaDevice {
   mutable absl::Mutex mutex_;
   absl::Status loss_ ABSL_GUARDED_BY(mutex_);
   absl::Mutex host_calls_;  // read by each of them
+  absl::Mutex peers_mutex_;
+  std::set<int> peers_ ABSL_GUARDED_BY(peers_mutex_);  // connected to, or tried
 };
 
 }  // namespace tensord::core

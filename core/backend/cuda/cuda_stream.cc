@@ -1,6 +1,7 @@
 #include "core/backend/cuda/cuda_stream.h"
 
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "core/backend/cuda/cuda_event.h"
@@ -21,6 +22,17 @@ struct HostCall {
     call->device.CallOnHost(call->function, call->argument);
   }
 };
+
+/// The GPU whose memory that is, if it is one's.
+std::optional<int> OwnerOf(const void* memory) {
+  cudaPointerAttributes attributes;
+  if (cudaPointerGetAttributes(&attributes, memory) != cudaSuccess) {
+    cudaGetLastError();
+    return std::nullopt;
+  }
+  if (attributes.type != cudaMemoryTypeDevice) return std::nullopt;
+  return attributes.device;
+}
 
 }  // namespace
 
@@ -57,6 +69,10 @@ absl::Status CudaStream::CopyToHost(void* to, const void* from, int64_t bytes) {
 
 absl::Status CudaStream::CopyBetweenDevices(void* to, const void* from,
                                             int64_t bytes) {
+  TENSORD_RETURN_IF_ERROR(device_.Select());
+  for (const void* memory : {static_cast<const void*>(to), from}) {
+    if (const auto owner = OwnerOf(memory)) device_.ConnectTo(*owner);
+  }
   // CUDA sees by the addresses which devices they belong to.
   return Copy(to, from, bytes, cudaMemcpyDefault);
 }

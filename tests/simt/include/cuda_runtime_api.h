@@ -29,6 +29,8 @@ cudaError_t cudaFree(void* devPtr);
 cudaError_t cudaMallocHost(void** ptr, size_t size);
 cudaError_t cudaHostAlloc(void** pHost, size_t size, unsigned int flags);
 cudaError_t cudaFreeHost(void* ptr);
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes,
+                                     const void* ptr);
 
 cudaError_t cudaMemcpy(void* dst, const void* src, size_t count,
                        enum cudaMemcpyKind kind);

@@ -6,6 +6,13 @@ using tensord::simt::ApiCall;
 using tensord::simt::CallKind;
 using tensord::simt::DeviceCall;
 using tensord::simt::Node;
+using tensord::simt::NodeMemory;
+
+namespace {
+
+constexpr int kNoDevice = -2;  // cudaInvalidDeviceId
+
+}  // namespace
 
 extern "C" {
 
@@ -60,6 +67,23 @@ cudaError_t cudaHostAlloc(void** pHost, size_t size, unsigned int flags) {
     const cudaError_t fault = node.faults.Count(CallKind::kHostAllocation);
     if (fault != cudaSuccess) return node.Fail(device, fault);
     *pHost = size == 0 ? nullptr : node.memory.AllocateOnHost(size);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes,
+                                     const void* ptr) {
+  return ApiCall([=](const Node& node) {
+    if (attributes == nullptr || ptr == nullptr) return cudaErrorInvalidValue;
+    const NodeMemory::Range range = node.memory.Locate(ptr, 1);
+    void* const pointer = const_cast<void*>(ptr);
+    if (range.place == NodeMemory::Place::kDevice) {
+      *attributes = {cudaMemoryTypeDevice, range.device, pointer, nullptr};
+    } else if (node.memory.IsPinned(ptr)) {
+      *attributes = {cudaMemoryTypeHost, 0, pointer, pointer};
+    } else {
+      *attributes = {cudaMemoryTypeUnregistered, kNoDevice, nullptr, pointer};
+    }
     return cudaSuccess;
   });
 }

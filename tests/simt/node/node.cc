@@ -23,6 +23,7 @@ void Node::Reset(const NodeDesc& new_desc) {
   faults.Reset();
   launch_count = 0;
   events.clear();
+  hold = nullptr;
   peers.assign(static_cast<size_t>(devices), 0);
   shared_memory_limits.clear();
   last_error = cudaSuccess;
@@ -119,6 +120,36 @@ int64_t HostBytesInUse() {
   Node& node = TheNode();
   const std::lock_guard lock(node.lock);
   return node.memory.host_bytes_in_use();
+}
+
+bool IsPeerAccessEnabled(int device, int peer) {
+  const tsan::Ignore ignore;
+  Node& node = TheNode();
+  const std::lock_guard lock(node.lock);
+  return node.IsDevice(device) && (node.peers[device] & SetOf(peer)) != 0;
+}
+
+LaunchHold::LaunchHold() {
+  const tsan::Ignore ignore;
+  Node& node = TheNode();
+  const std::lock_guard lock(node.lock);
+  mark_ = Streams::CreateHold();
+  node.hold = mark_;
+}
+
+bool LaunchHold::HasCaught() const {
+  const tsan::Ignore ignore;
+  Node& node = TheNode();
+  const std::lock_guard lock(node.lock);
+  return node.hold != mark_;
+}
+
+void LaunchHold::Release() {
+  const tsan::Ignore ignore;
+  Node& node = TheNode();
+  const std::lock_guard lock(node.lock);
+  if (node.hold == mark_) node.hold = nullptr;
+  node.streams.Release(*mark_);
 }
 
 HostAccess::HostAccess() {

@@ -37,7 +37,8 @@ struct Node {
   uint64_t launch_count = 0;
   uintptr_t last_handle = 0x1000;
   std::vector<std::unique_ptr<Event>> events;
-  std::vector<DeviceSet> peers;  // (device) whose memory it may touch
+  std::vector<DeviceSet> peers;      // (device) whose memory it may touch
+  std::shared_ptr<const Mark> hold;  // what the next launch waits for, if any
   /// Shared memory that a kernel may have on a device beyond what all may.
   std::map<std::pair<int, const void*>, int> shared_memory_limits;
 

@@ -79,6 +79,14 @@ std::optional<size_t> NodeMemory::PinnedBytes(const void* memory) const {
   return found->second;
 }
 
+bool NodeMemory::IsPinned(const void* memory) const {
+  const uintptr_t address = AddressOf(memory);
+  const auto next = on_host_.upper_bound(address);
+  if (next == on_host_.begin()) return false;
+  const auto& [begin, bytes] = *std::prev(next);
+  return address < begin + bytes;
+}
+
 void NodeMemory::FreeOnDevice(void* memory) {
   const auto found = on_devices_.find(AddressOf(memory));
   const Allocation allocation = found->second;

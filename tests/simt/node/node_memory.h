@@ -36,6 +36,8 @@ class NodeMemory {
   std::optional<int> DeviceOf(const void* memory) const;
   /// The bytes of a pinned allocation that starts at `memory`.
   std::optional<size_t> PinnedBytes(const void* memory) const;
+  /// Whether `memory` lies in a pinned allocation.
+  bool IsPinned(const void* memory) const;
 
   /// Requires DeviceOf(memory), resp. PinnedBytes(memory).
   void FreeOnDevice(void* memory);

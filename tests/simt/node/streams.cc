@@ -119,6 +119,20 @@ std::shared_ptr<Mark> Streams::PushMark(const StreamPtr& stream) {
   return mark;
 }
 
+std::shared_ptr<Mark> Streams::CreateHold() {
+  constexpr int kNoDevice = -1;
+  return std::make_shared<Mark>(
+      Mark{.stream = std::make_shared<Stream>(nullptr, kNoDevice,
+                                              Stream::Kind::kNonBlocking),
+           .number = 1,
+           .is_hold = true});
+}
+
+void Streams::Release(const Mark& hold) {
+  hold.stream->done_count = hold.number;
+  lock_.NotifyOfChange();
+}
+
 void Streams::WaitFor(const Mark& mark) {
   MoveUntil([&mark] { return mark.is_passed(); }, Mover::kHost);
   tsan::Acquire(mark.sync());
@@ -180,6 +194,13 @@ bool Streams::CanRun(const Stream& stream) const {
          });
 }
 
+bool Streams::IsHeld(const Stream& stream) {
+  return !stream.queue.empty() &&
+         std::ranges::any_of(stream.queue.front()->after, [](const auto& mark) {
+           return mark->is_hold && !mark->is_passed();
+         });
+}
+
 StreamPtr Streams::Choose(Mover mover) {
   std::erase_if(streams_, [](const StreamPtr& stream) {
     return stream->is_destroyed && stream->queue.empty() &&
@@ -238,7 +259,7 @@ void Streams::MoveUntil(const std::function<bool()>& is_reached, Mover mover) {
     exposure.Become(0);
     const bool others_move =
         std::ranges::any_of(streams_, [this](const StreamPtr& other) {
-          return other->running != nullptr || CanRun(*other);
+          return other->running != nullptr || CanRun(*other) || IsHeld(*other);
         });
     if (mover == Mover::kHost && !others_move) {
       std::fprintf(stderr, "simt: the streams wait for each other\n");

@@ -24,6 +24,7 @@ struct Mark {
   StreamPtr stream;
   uint64_t number = 0;      // the operations of the stream up to here
   bool is_implied = false;  // by what is queued; no operation makes it
+  bool is_hold = false;     // passed when the host says so
   std::chrono::steady_clock::time_point passed_at;
 
   bool is_passed() const;
@@ -101,6 +102,10 @@ class Streams {
   /// Appends a mark.
   std::shared_ptr<Mark> PushMark(const StreamPtr& stream);
 
+  /// A mark that is passed on Release().
+  static std::shared_ptr<Mark> CreateHold();
+  void Release(const Mark& hold);
+
   /// Runs operations until `mark` is passed; then all before it happened.
   void WaitFor(const Mark& mark);
 
@@ -129,6 +134,7 @@ class Streams {
   enum class Mover { kHost, kDriver };
 
   bool CanRun(const Stream& stream) const;
+  static bool IsHeld(const Stream& stream);
   /// The stream whose first operation is to run next, or null.
   StreamPtr Choose(Mover mover);
   void RunFirst(const StreamPtr& stream);

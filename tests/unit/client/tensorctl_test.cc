@@ -15,7 +15,9 @@
 namespace tensord::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct Ended {
   int code;
@@ -109,6 +111,21 @@ TEST(TensorctlTest, ComputesOnScalarsAndComplexNumbers) {
   ended = Tensorctl("permute '->' " + real + to + "--alpha two");
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.output, HasSubstr("'two' is not a number, wanted"));
+}
+
+TEST(TensorctlTest, InfoAndStatsTellBandwidthAndMemory) {
+  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const std::string to = " --address=" + server.address();
+  Ended ended = Tensorctl("info" + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, ContainsRegex("copy_gb_per_s  [0-9]+\n"));
+  ended = Tensorctl("stats" + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("  memory      0 B of "));
+  // There is none beside host memory.
+  EXPECT_THAT(ended.output, Not(HasSubstr("staging")));
+  ended = Tensorctl("stats --json" + to);
+  EXPECT_THAT(ended.output, HasSubstr("\"staging_limit_bytes\": 0"));
 }
 
 TEST(TensorctlTest, ReadsFilesInFortranOrder) {

@@ -52,6 +52,12 @@ struct DeviceStats {
   int64_t memory_peak_bytes = 0;
   int64_t memory_reserved_bytes = 0;
   int64_t memory_limit_bytes = 0;
+  // Pinned host memory for transfers; 0 where the device's memory is the
+  // host's.
+  int64_t staging_used_bytes = 0;
+  int64_t staging_peak_bytes = 0;
+  int64_t staging_reserved_bytes = 0;
+  int64_t staging_limit_bytes = 0;
   int64_t queued_operations = 0;
   int64_t executed_operations = 0;
   absl::Duration busy;

@@ -26,18 +26,19 @@ TEST(OptionsTest, DefaultsListenOnLoopback) {
 }
 
 TEST(OptionsTest, FlagsReachTheirPlace) {
-  const auto parsed =
-      Parse({"--listen=unix:/tmp/x", "--listen=127.0.0.1:0", "--threads=3",
-             "--memory-limit-bytes=1000", "--session-quota-bytes=500",
-             "--max-sessions=7", "--lease-seconds=5", "--queue-limit=9",
-             "--rpc-threads=4", "--drain-timeout-seconds=1.5",
-             "--log-level=error", "--plan-cache-entries=11"});
+  const auto parsed = Parse(
+      {"--listen=unix:/tmp/x", "--listen=127.0.0.1:0", "--threads=3",
+       "--memory-limit-bytes=1000", "--session-quota-bytes=500",
+       "--staging-limit-bytes=3MiB", "--max-sessions=7", "--lease-seconds=5",
+       "--queue-limit=9", "--rpc-threads=4", "--drain-timeout-seconds=1.5",
+       "--log-level=error", "--plan-cache-entries=11"});
   const Options* const options = std::get_if<Options>(&parsed);
   ASSERT_NE(options, nullptr);
   EXPECT_THAT(options->listen,
               ::testing::ElementsAre("unix:/tmp/x", "127.0.0.1:0"));
   EXPECT_EQ(options->engine.cpu_threads, 3);
   EXPECT_EQ(options->engine.memory_limit_bytes, 1000);
+  EXPECT_EQ(options->engine.staging_limit_bytes, 3 << 20);
   EXPECT_EQ(options->engine.queue_limit, 9);
   EXPECT_EQ(options->engine.plan_cache_entries, 11);
   EXPECT_EQ(options->sessions.quota_bytes, 500);

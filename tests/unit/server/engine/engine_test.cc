@@ -5,6 +5,8 @@
 
 #include "core/backend/cpu/cpu_backend.h"
 #include "core/base/status.h"
+#include "core/memory/host_resource.h"
+#include "core/memory/limiting_resource.h"
 #include "server/engine/module_loader.h"
 
 namespace tensord::server {
@@ -13,6 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 
 // A module whose two devices are CPUs.
 absl::StatusOr<int> CountTwo() { return 2; }
@@ -34,6 +37,48 @@ constexpr core::BackendModule kTwoDevices{core::kBackendBuild, &CountTwo,
                                           &CreateCpu};
 constexpr core::BackendModule kNoDevices{core::kBackendBuild, &CountNone,
                                          &CreateCpu};
+
+/// A device with memory of its own, of which it has `bytes` bytes.
+class RemoteBackend final : public core::Backend {
+ public:
+  explicit RemoteBackend(int64_t bytes)
+      : memory_(cpu_->memory(), bytes, "memory of the device") {
+    info_.name = "cuda:0";
+    info_.uses_host_memory = false;
+  }
+
+  const core::DeviceInfo& info() const override { return info_; }
+  const core::KernelLists& kernels() const override { return cpu_->kernels(); }
+  core::MemoryResource& memory() override { return memory_; }
+  core::MemoryResource& staging_memory() override { return cpu_->memory(); }
+  absl::Status health() const override { return absl::OkStatus(); }
+  absl::StatusOr<std::unique_ptr<core::Stream>> CreateStream() override {
+    return cpu_->CreateStream();
+  }
+
+ private:
+  const std::unique_ptr<core::Backend> cpu_ =
+      core::CreateCpuBackend({.thread_count = 1});
+  core::DeviceInfo info_ = cpu_->info();
+  core::LimitingResource memory_;
+};
+
+constexpr int64_t kMiB = 1 << 20;
+
+// A module whose device has memory of its own, 2 MiB.
+absl::StatusOr<int> CountOne() { return 1; }
+absl::StatusOr<std::unique_ptr<core::Backend>> CreateRemote(int) {
+  return std::make_unique<RemoteBackend>(2 * kMiB);
+}
+constexpr core::BackendModule kRemote{core::kBackendBuild, &CountOne,
+                                      &CreateRemote};
+
+std::string CopyRateOf(const Device& device) {
+  for (const auto& [key, value] : device.info().properties) {
+    if (key == "copy_gb_per_s") return value;
+  }
+  return "";
+}
 
 absl::StatusOr<std::unique_ptr<Engine>> Create(
     absl::string_view devices, const core::BackendModule& cuda) {
@@ -82,6 +127,73 @@ TEST(EngineTest, LibraryThatWasNamedMustBeThere) {
   options.cuda_module = "/nowhere/libtensord_cuda.so";
   EXPECT_THAT(std::string(Engine::Create(options).status().message()),
               HasSubstr("/nowhere/libtensord_cuda.so"));
+}
+
+TEST(EngineTest, StagingMemoryIsLimitedAndCounted) {
+  const auto engine = Engine::Create({.devices = *ParseDevices("cuda"),
+                                      .linked_cuda = &kRemote,
+                                      .staging_limit_bytes = kMiB});
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  Device& device = *(*engine)->devices().front();
+  EXPECT_EQ(device.staging_limit_bytes(), kMiB);
+  EXPECT_EQ(device.staging_reserved_bytes(), 0);
+  {
+    const auto fits = core::Buffer::Allocate(device.staging_memory(), kMiB);
+    ASSERT_TRUE(fits.ok()) << fits.status();
+    EXPECT_EQ(device.staging_statistics().used_bytes, kMiB);
+    const absl::Status refused =
+        core::Buffer::Allocate(device.staging_memory(), 1).status();
+    EXPECT_EQ(core::ReasonOf(refused), "MEMORY_LIMIT");
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("staging memory of cuda:0: asked for "));
+  }
+  EXPECT_EQ(device.staging_statistics().used_bytes, 0);
+  EXPECT_EQ(device.staging_statistics().peak_bytes, kMiB);
+  EXPECT_EQ(device.staging_reserved_bytes(), kMiB);
+  EXPECT_EQ(device.memory_statistics().peak_bytes, 0);
+}
+
+TEST(EngineTest, StagingMemoryIsAnEighthOfTheHostsUnlessTold) {
+  const auto engine = Create("cuda,cpu", kRemote);
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  EXPECT_EQ((*engine)->devices()[0]->staging_limit_bytes(),
+            core::HostMemoryBytes() / 8);
+  EXPECT_EQ((*engine)->devices()[1]->staging_limit_bytes(), 0);
+}
+
+TEST(EngineTest, CopyBandwidthIsMeasuredOnDemand) {
+  EngineOptions options{.devices = *ParseDevices("cuda,cpu"),
+                        .linked_cuda = &kRemote,
+                        .memory_limit_bytes = 8 * kMiB};
+  auto engine = Engine::Create(options);
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  for (const auto& device : (*engine)->devices()) {
+    EXPECT_EQ(CopyRateOf(*device), "");
+  }
+  // Two buffers of an eighth of the limit are all that the first device has.
+  options.bandwidth_bytes = 1024 * kMiB;
+  engine = Engine::Create(options);
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  for (const auto& device : (*engine)->devices()) {
+    EXPECT_THAT(CopyRateOf(*device), MatchesRegex("[0-9]+"));
+    EXPECT_EQ(device->memory_statistics().peak_bytes, 0);
+  }
+  EXPECT_THAT((*engine)->omissions(), IsEmpty());
+  EXPECT_EQ((*engine)->plan_cache_statistics().miss_count, 0);
+  EXPECT_EQ((*engine)->plan_cache_statistics().entry_count, 0);
+}
+
+TEST(EngineTest, DeviceThatCannotBeMeasuredIsThereAllTheSame) {
+  const auto engine = Engine::Create({.devices = *ParseDevices("cuda"),
+                                      .linked_cuda = &kRemote,
+                                      .memory_limit_bytes = 800 * kMiB,
+                                      .bandwidth_bytes = 100 * kMiB});
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  EXPECT_EQ(CopyRateOf(*(*engine)->devices().front()), "");
+  EXPECT_THAT((*engine)->omissions(),
+              ElementsAre(HasSubstr("the copy bandwidth of cuda:0 is not "
+                                    "known: memory of the device: asked for "
+                                    "104857600 bytes")));
 }
 
 TEST(LoadBackendModuleTest, RefusesALibraryThatIsNoBackend) {

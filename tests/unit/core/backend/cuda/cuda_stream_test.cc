@@ -1,10 +1,13 @@
-// Calls of the host in the order of a stream, on the simulated node.
+// Calls of the host in the order of a stream, and copies between devices, on
+// the simulated node.
 #include "core/backend/cuda/cuda_stream.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "core/backend/cuda/cuda_backend.h"
@@ -97,6 +100,98 @@ TEST_F(CudaStreamTest, OtherErrorsLeaveTheDeviceUseful) {
   EXPECT_EQ(ReasonOf(stream_->Synchronize()), "CUDA_ERROR");
   EXPECT_TRUE(backend_->health().ok());
   EXPECT_TRUE(stream_->Synchronize().ok());
+}
+
+class PeerAccessTest : public ::testing::Test {
+ protected:
+  struct Gpu {
+    explicit Gpu(int ordinal)
+        : backend(CreateCudaBackend(ordinal).value()),
+          stream(backend->CreateStream().value()),
+          memory(Buffer::Allocate(backend->memory(), 64).value()) {
+      EXPECT_TRUE(memory.Clear().ok());
+    }
+    std::string peers() const {
+      for (const auto& [key, value] : backend->info().properties) {
+        if (key == "peer_access") return value;
+      }
+      return "";
+    }
+    absl::Status CopyTo(const Gpu& other) const {
+      TENSORD_RETURN_IF_ERROR(stream->CopyBetweenDevices(
+          other.memory.data(), memory.data(), memory.bytes()));
+      return stream->Synchronize();
+    }
+
+    std::unique_ptr<Backend> backend;
+    std::unique_ptr<Stream> stream;
+    Buffer memory;
+  };
+};
+
+TEST_F(PeerAccessTest, ComesWithTheFirstCopyAndBothWays) {
+  simt::ResetNode({.device_count = 3});
+  const Gpu first(0), second(1);
+  EXPECT_EQ(first.peers(), "cuda:1 cuda:2");
+  EXPECT_EQ(second.peers(), "cuda:0 cuda:2");
+  ASSERT_TRUE(first.CopyTo(first).ok());
+  for (int x = 0; x < 3; ++x) {
+    for (int y = 0; y < 3; ++y) EXPECT_FALSE(simt::IsPeerAccessEnabled(x, y));
+  }
+  ASSERT_TRUE(first.CopyTo(second).ok());
+  for (int x = 0; x < 3; ++x) {
+    for (int y = 0; y < 3; ++y) {
+      EXPECT_EQ(simt::IsPeerAccessEnabled(x, y), x != y && x < 2 && y < 2)
+          << x << " " << y;
+    }
+  }
+  // What the first copy enabled is no error of those after it.
+  ASSERT_TRUE(second.CopyTo(first).ok());
+  ASSERT_TRUE(first.CopyTo(second).ok());
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST_F(PeerAccessTest, CopiesDoWithoutWhereThereIsNone) {
+  simt::ResetNode({.can_access_peers = false});
+  const Gpu first(0), second(1);
+  EXPECT_EQ(first.peers(), "none");
+  EXPECT_TRUE(first.CopyTo(second).ok());
+  EXPECT_FALSE(simt::IsPeerAccessEnabled(0, 1));
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST_F(PeerAccessTest, LossOfAPeerIsNoLossOfTheDevice) {
+  simt::ResetNode();
+  const Gpu first(0), second(1);
+  simt::FailCall(simt::CallKind::kSynchronization, 1, cudaErrorIllegalAddress);
+  EXPECT_EQ(ReasonOf(second.stream->Synchronize()), "DEVICE_LOST");
+  first.CopyTo(second).IgnoreError();
+  EXPECT_TRUE(first.backend->health().ok());
+  EXPECT_TRUE(first.CopyTo(first).ok());
+}
+
+TEST_F(PeerAccessTest, StreamsOfManyThreadsAskForItOnce) {
+  simt::ResetNode();
+  const Gpu first(0), second(1);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const Gpu& from = t % 2 == 0 ? first : second;
+      const Gpu& to = t % 2 == 0 ? second : first;
+      const auto stream = from.backend->CreateStream().value();
+      const Buffer copy = Buffer::Allocate(to.backend->memory(), 64).value();
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_TRUE(stream
+                        ->CopyBetweenDevices(copy.data(), from.memory.data(),
+                                             copy.bytes())
+                        .ok());
+      }
+      EXPECT_TRUE(stream->Synchronize().ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(simt::IsPeerAccessEnabled(0, 1));
+  EXPECT_TRUE(simt::IsPeerAccessEnabled(1, 0));
 }
 
 }  // namespace
