@@ -1,124 +1,69 @@
-// A tensor of a session, and who is using it.
+// A tensor of a session.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "core/tensor/tensor.h"
+#include "server/session/storage.h"
 
 namespace tensord::server {
 
-/// What a client may know of a tensor's contents.
-enum class TensorState {
-  kEmpty,
-  kPartial,  // an upload is under way or broke off
-  kPending,  // an operation that writes it is queued or running
-  kReady,
-  kInvalid,  // the operation that should have written it failed
-};
-
-/// A tensor that requests look up by name and keep alive while they use it.
+/// A tensor that requests look up by name and keep alive while they use it: a
+/// name, what it is, and the storage that holds its contents.
 ///
-/// Operations announce their reads and writes when they are received, which is
-/// the order in which they take effect, and end them when they are done. In
-/// between they are launched, in the same order: what an operation finds then
-/// is what those before it have queued on the same stream, done or not.
-///
-/// Threads   safe for concurrent use. Contents: whoever has begun a write or an
-///           upload and not ended it may write them; readers are in order
-///           behind or before it.
-/// Lifetime  shared; `memory` lives as long.
+/// Threads   safe for concurrent use.
+/// Lifetime  shared.
 class StoredTensor {
  public:
+  using WriteResult = Storage::WriteResult;
+
+  /// A tensor with storage of its own, from `memory`.
   /// Requires  ValidateTensor(desc).ok(). Owns no memory before Allocate().
   StoredTensor(std::string name, std::string device, core::TensorDesc desc,
-               std::shared_ptr<core::MemoryResource> memory);
+               std::shared_ptr<core::MemoryResource> memory)
+      : name_(std::move(name)),
+        device_(std::move(device)),
+        desc_(std::move(desc)),
+        storage_(std::make_shared<Storage>(name_, desc_, std::move(memory))) {}
 
   const std::string& name() const { return name_; }
   const std::string& device() const { return device_; }
   const core::TensorDesc& desc() const { return desc_; }
 
-  /// Allocates the memory unless that has happened; zeroes it if the layout has
-  /// gaps or an offset, which nobody would write.
-  ///
-  /// Concurrent calls wait for the first; whoever accesses the contents has
-  /// called it before.
-  /// Errors  RESOURCE_EXHAUSTED.
-  absl::Status Allocate();
-
   /// Address of the first element.
   /// Requires  Allocate().ok() before.
-  std::byte* first() const { return tensor_.first(); }
+  std::byte* first() const { return storage_->data() + desc_.offset_bytes(); }
 
-  TensorState state() const;
-  int64_t committed_bytes() const;
-  /// Changes with every change of the contents.
-  uint64_t version() const;
-
-  /// Announces an operation that reads the contents.
-  /// Errors  FAILED_PRECONDITION, reason TENSOR_NOT_READY: there are none and
-  ///         none are to come.
-  absl::Status BeginRead();
-  void EndRead();
-  /// OK when an operation that is launched now finds contents.
-  /// Errors  FAILED_PRECONDITION, reason TENSOR_NOT_READY.
-  absl::Status CheckReady() const;
-  /// OK when there are contents that no operation is writing.
-  /// Errors  as CheckReady().
-  absl::Status CheckSettled() const;
-
-  /// Announces an operation that writes the contents.
-  /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: an upload is under way.
-  absl::Status BeginWrite();
-  /// The write is being launched: the contents are undefined until Written().
-  void StartWrite();
-  /// All that writes the contents is queued.
-  void Written();
-  enum class WriteResult {
-    kUntouched,  // StartWrite() was not called
-    kDone,
-    kFailed,  // the contents are undefined, unless a later write is launched
-  };
-  /// Ends a write that was announced.
-  void EndWrite(WriteResult result);
-
-  /// True when an operation has announced a write.
-  bool awaits_write() const;
-  /// True when an operation has announced a read or a write.
-  bool in_use() const;
-
-  /// Starts an upload at `offset_bytes` of the first element.
-  /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: operations or another
-  ///         upload use the tensor. INVALID_ARGUMENT, reason
-  ///         CHUNK_OUT_OF_ORDER: the offset is neither 0 nor committed_bytes().
-  absl::Status BeginUpload(int64_t offset_bytes);
-  /// The next `bytes` bytes are in place and verified.
-  void Commit(int64_t bytes);
-  void EndUpload();
+  // As Storage has them.
+  absl::Status Allocate() { return storage_->Allocate(); }
+  TensorState state() const { return storage_->state(); }
+  int64_t committed_bytes() const { return storage_->committed_bytes(); }
+  uint64_t version() const { return storage_->version(); }
+  absl::Status BeginRead() { return storage_->BeginRead(); }
+  void EndRead() { storage_->EndRead(); }
+  absl::Status CheckReady() const { return storage_->CheckReady(); }
+  absl::Status CheckSettled() const { return storage_->CheckSettled(); }
+  absl::Status BeginWrite() { return storage_->BeginWrite(); }
+  void StartWrite() { storage_->StartWrite(); }
+  void Written() { storage_->Written(); }
+  void EndWrite(WriteResult result) { storage_->EndWrite(result); }
+  bool awaits_write() const { return storage_->awaits_write(); }
+  bool in_use() const { return storage_->in_use(); }
+  absl::Status BeginUpload(int64_t offset_bytes) {
+    return storage_->BeginUpload(offset_bytes);
+  }
+  void Commit(int64_t bytes) { storage_->Commit(bytes); }
+  void EndUpload() { storage_->EndUpload(); }
 
  private:
-  absl::Status NotReady(TensorState state) const;
-
   const std::string name_;
   const std::string device_;
   const core::TensorDesc desc_;
-  const std::shared_ptr<core::MemoryResource> memory_;
-  absl::Mutex allocation_mutex_;
-  core::Tensor tensor_;  // written once, under allocation_mutex_
-
-  mutable absl::Mutex mutex_;
-  TensorState contents_ ABSL_GUARDED_BY(mutex_) = TensorState::kEmpty;
-  int64_t committed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
-  int reads_ ABSL_GUARDED_BY(mutex_) = 0;
-  int writes_ ABSL_GUARDED_BY(mutex_) = 0;           // announced
-  int launched_writes_ ABSL_GUARDED_BY(mutex_) = 0;  // of those
-  bool uploading_ ABSL_GUARDED_BY(mutex_) = false;
+  const std::shared_ptr<Storage> storage_;
 };
 
 }  // namespace tensord::server

@@ -1,4 +1,4 @@
-#include "server/session/stored_tensor.h"
+#include "server/session/storage.h"
 
 #include <utility>
 
@@ -21,20 +21,18 @@ const char* Describe(TensorState state) {
 
 }  // namespace
 
-StoredTensor::StoredTensor(std::string name, std::string device,
-                           core::TensorDesc desc,
-                           std::shared_ptr<core::MemoryResource> memory)
+Storage::Storage(std::string name, core::TensorDesc desc,
+                 std::shared_ptr<core::MemoryResource> memory)
     : name_(std::move(name)),
-      device_(std::move(device)),
       desc_(std::move(desc)),
       memory_(std::move(memory)) {}
 
-absl::Status StoredTensor::NotReady(TensorState state) const {
+absl::Status Storage::NotReady(TensorState state) const {
   return core::FailedPrecondition("TENSOR_NOT_READY", "tensor ", name_,
                                   " cannot be read: ", Describe(state));
 }
 
-absl::Status StoredTensor::Allocate() {
+absl::Status Storage::Allocate() {
   const int64_t bytes = desc_.offset_bytes() + desc_.span_bytes();
   absl::MutexLock lock(&allocation_mutex_);
   if (tensor_.buffer.bytes() == bytes) return absl::OkStatus();
@@ -47,22 +45,22 @@ absl::Status StoredTensor::Allocate() {
   return absl::OkStatus();
 }
 
-TensorState StoredTensor::state() const {
+TensorState Storage::state() const {
   absl::MutexLock lock(&mutex_);
   return writes_ > 0 ? TensorState::kPending : contents_;
 }
 
-int64_t StoredTensor::committed_bytes() const {
+int64_t Storage::committed_bytes() const {
   absl::MutexLock lock(&mutex_);
   return committed_bytes_;
 }
 
-uint64_t StoredTensor::version() const {
+uint64_t Storage::version() const {
   absl::MutexLock lock(&mutex_);
   return version_;
 }
 
-absl::Status StoredTensor::BeginRead() {
+absl::Status Storage::BeginRead() {
   absl::MutexLock lock(&mutex_);
   if (writes_ == 0 && contents_ != TensorState::kReady) {
     return NotReady(contents_);
@@ -71,35 +69,40 @@ absl::Status StoredTensor::BeginRead() {
   return absl::OkStatus();
 }
 
-void StoredTensor::EndRead() {
+void Storage::EndRead() {
   absl::MutexLock lock(&mutex_);
   --reads_;
 }
 
-absl::Status StoredTensor::CheckReady() const {
+absl::Status Storage::CheckReady() const {
   absl::MutexLock lock(&mutex_);
   return contents_ == TensorState::kReady ? absl::OkStatus()
                                           : NotReady(contents_);
 }
 
-absl::Status StoredTensor::CheckSettled() const {
+absl::Status Storage::CheckSettled() const {
   absl::MutexLock lock(&mutex_);
   if (launched_writes_ > 0) return NotReady(TensorState::kPending);
   return contents_ == TensorState::kReady ? absl::OkStatus()
                                           : NotReady(contents_);
 }
 
-absl::Status StoredTensor::BeginWrite() {
+absl::Status Storage::BeginWrite(bool is_part) {
   absl::MutexLock lock(&mutex_);
   if (uploading_) {
     return core::FailedPrecondition("TENSOR_BUSY", "tensor ", name_,
                                     " is being uploaded");
   }
+  if (is_part && writes_ == 0 && contents_ != TensorState::kReady) {
+    return core::FailedPrecondition(
+        "TENSOR_NOT_READY", "a view of tensor ", name_,
+        " cannot be written: ", Describe(contents_));
+  }
   ++writes_;
   return absl::OkStatus();
 }
 
-void StoredTensor::StartWrite() {
+void Storage::StartWrite() {
   absl::MutexLock lock(&mutex_);
   contents_ = TensorState::kInvalid;
   committed_bytes_ = 0;
@@ -107,13 +110,13 @@ void StoredTensor::StartWrite() {
   ++version_;
 }
 
-void StoredTensor::Written() {
+void Storage::Written() {
   absl::MutexLock lock(&mutex_);
   contents_ = TensorState::kReady;
   committed_bytes_ = desc_.span_bytes();
 }
 
-void StoredTensor::EndWrite(WriteResult result) {
+void Storage::EndWrite(WriteResult result) {
   absl::MutexLock lock(&mutex_);
   --writes_;
   if (result != WriteResult::kUntouched) --launched_writes_;
@@ -123,17 +126,17 @@ void StoredTensor::EndWrite(WriteResult result) {
   }
 }
 
-bool StoredTensor::awaits_write() const {
+bool Storage::awaits_write() const {
   absl::MutexLock lock(&mutex_);
   return writes_ > 0;
 }
 
-bool StoredTensor::in_use() const {
+bool Storage::in_use() const {
   absl::MutexLock lock(&mutex_);
   return reads_ > 0 || writes_ > 0;
 }
 
-absl::Status StoredTensor::BeginUpload(int64_t offset_bytes) {
+absl::Status Storage::BeginUpload(int64_t offset_bytes) {
   absl::MutexLock lock(&mutex_);
   if (uploading_ || reads_ > 0 || writes_ > 0) {
     return core::FailedPrecondition(
@@ -158,13 +161,13 @@ absl::Status StoredTensor::BeginUpload(int64_t offset_bytes) {
   return absl::OkStatus();
 }
 
-void StoredTensor::Commit(int64_t bytes) {
+void Storage::Commit(int64_t bytes) {
   absl::MutexLock lock(&mutex_);
   committed_bytes_ += bytes;
   if (committed_bytes_ == desc_.span_bytes()) contents_ = TensorState::kReady;
 }
 
-void StoredTensor::EndUpload() {
+void Storage::EndUpload() {
   absl::MutexLock lock(&mutex_);
   uploading_ = false;
 }

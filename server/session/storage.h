@@ -1,0 +1,124 @@
+// The memory of a tensor and of its views, and who is using it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "core/tensor/tensor.h"
+
+namespace tensord::server {
+
+/// What a client may know of a tensor's contents.
+enum class TensorState {
+  kEmpty,
+  kPartial,  // an upload is under way or broke off
+  kPending,  // an operation that writes it is queued or running
+  kReady,
+  kInvalid,  // the operation that should have written it failed
+};
+
+/// Contents, for the tensor that it was made for and for views of that.
+///
+/// Operations announce their reads and writes when they are received, which is
+/// the order in which they take effect, and end them when they are done. In
+/// between they are launched, in the same order: what an operation finds then
+/// is what those before it have queued on the same stream, done or not.
+///
+/// Threads   safe for concurrent use. Contents: whoever has begun a write or an
+///           upload and not ended it may write them; readers are in order
+///           behind or before it.
+/// Lifetime  shared; `memory` lives as long.
+class Storage {
+ public:
+  /// Requires  ValidateTensor(desc).ok(). Owns no memory before Allocate().
+  /// `name` is that of the tensor, for messages.
+  Storage(std::string name, core::TensorDesc desc,
+          std::shared_ptr<core::MemoryResource> memory);
+
+  /// What the memory is laid out for.
+  const core::TensorDesc& desc() const { return desc_; }
+
+  /// Allocates the memory unless that has happened; zeroes it if the layout has
+  /// gaps or an offset, which nobody would write.
+  ///
+  /// Concurrent calls wait for the first; whoever accesses the contents has
+  /// called it before.
+  /// Errors  RESOURCE_EXHAUSTED.
+  absl::Status Allocate();
+
+  /// Address of the memory.
+  /// Requires  Allocate().ok() before.
+  std::byte* data() const { return tensor_.buffer.data(); }
+
+  TensorState state() const;
+  int64_t committed_bytes() const;
+  /// Changes with every change of the contents.
+  uint64_t version() const;
+
+  /// Announces an operation that reads the contents.
+  /// Errors  FAILED_PRECONDITION, reason TENSOR_NOT_READY: there are none and
+  ///         none are to come.
+  absl::Status BeginRead();
+  void EndRead();
+  /// OK when an operation that is launched now finds contents.
+  /// Errors  FAILED_PRECONDITION, reason TENSOR_NOT_READY.
+  absl::Status CheckReady() const;
+  /// OK when there are contents that no operation is writing.
+  /// Errors  as CheckReady().
+  absl::Status CheckSettled() const;
+
+  /// Announces an operation that writes the contents: all of them, or a part.
+  /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: an upload is under way;
+  ///         reason TENSOR_NOT_READY: of what is written in part there are none
+  ///         and none are to come.
+  absl::Status BeginWrite(bool is_part = false);
+  /// The write is being launched: the contents are undefined until Written().
+  void StartWrite();
+  /// All that writes the contents is queued.
+  void Written();
+  enum class WriteResult {
+    kUntouched,  // StartWrite() was not called
+    kDone,
+    kFailed,  // the contents are undefined, unless a later write is launched
+  };
+  /// Ends a write that was announced.
+  void EndWrite(WriteResult result);
+
+  /// True when an operation has announced a write.
+  bool awaits_write() const;
+  /// True when an operation has announced a read or a write.
+  bool in_use() const;
+
+  /// Starts an upload at `offset_bytes` of the first element.
+  /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: operations or another
+  ///         upload use the tensor. INVALID_ARGUMENT, reason
+  ///         CHUNK_OUT_OF_ORDER: the offset is neither 0 nor committed_bytes().
+  absl::Status BeginUpload(int64_t offset_bytes);
+  /// The next `bytes` bytes are in place and verified.
+  void Commit(int64_t bytes);
+  void EndUpload();
+
+ private:
+  absl::Status NotReady(TensorState state) const;
+
+  const std::string name_;
+  const core::TensorDesc desc_;
+  const std::shared_ptr<core::MemoryResource> memory_;
+  absl::Mutex allocation_mutex_;
+  core::Tensor tensor_;  // written once, under allocation_mutex_
+
+  mutable absl::Mutex mutex_;
+  TensorState contents_ ABSL_GUARDED_BY(mutex_) = TensorState::kEmpty;
+  int64_t committed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  int reads_ ABSL_GUARDED_BY(mutex_) = 0;
+  int writes_ ABSL_GUARDED_BY(mutex_) = 0;           // announced
+  int launched_writes_ ABSL_GUARDED_BY(mutex_) = 0;  // of those
+  bool uploading_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace tensord::server
