@@ -2,7 +2,8 @@
 //
 //   client -> proto <- server/rpc -> server/session -> server/engine -> core
 //   core: executor -> plan -> backend -> {problem -> ops -> base,
-//                                         tensor -> memory -> device -> base}
+//                                         tensor -> memory -> device -> base,
+//                                         view -> base}
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -46,10 +47,11 @@ const std::vector<Layer>& Layers() {
       {"core/device", {"core/base"}},
       {"core/memory", {"core/device"}},
       {"core/tensor", {"core/memory"}},
+      {"core/view", {"core/base"}},
       {"core/ops", {"core/base"}},
       {"core/notation", {"core/ops"}},
       {"core/problem", {"core/ops"}},
-      {"core/backend", {"core/problem", "core/tensor"}},
+      {"core/backend", {"core/problem", "core/tensor", "core/view"}},
       {"core/backend/cpu/block",
        {"core/backend"},
        {"core/backend/cpu/thread_pool.h"}},
