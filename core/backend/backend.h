@@ -1,6 +1,8 @@
 // A device family's way of computing: kernels, memory, streams.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "core/backend/kernel.h"
 #include "core/device/device.h"
 #include "core/memory/memory_resource.h"
+#include "core/view/gather_steps.h"
 
 namespace tensord::core {
 
@@ -22,6 +25,15 @@ struct KernelLists {
   KernelList<ElementwiseKernel> elementwise;
   KernelList<ReductionKernel> reduction;
   KernelList<ContractionKernel> contraction;
+};
+
+/// Where a view's elements go, one after the other, in the order of their
+/// linear index.
+struct GatherOperands {
+  const void* storage = nullptr;  // its first element
+  void* d = nullptr;
+  int element_bytes = 4;                   // 1, 2, 4, 8 or 16
+  std::array<std::byte, 16> padding = {};  // an element of it
 };
 
 /// One device.
@@ -46,6 +58,15 @@ class Backend {
 
   /// Errors  UNAVAILABLE: the device is lost.
   virtual absl::StatusOr<std::unique_ptr<Stream>> CreateStream() = 0;
+
+  /// Queues a copy of the elements that `steps` lead to, and of padding.
+  ///
+  /// Requires  `stream` is the backend's; d does not overlap the storage.
+  /// Lifetime  the operands must outlive the work on `stream`.
+  /// Errors    INTERNAL; UNAVAILABLE: the device is lost.
+  virtual absl::Status Gather(const GatherSteps& steps,
+                              const GatherOperands& operands,
+                              Stream& stream) = 0;
 };
 
 }  // namespace tensord::core

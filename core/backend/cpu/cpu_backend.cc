@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/backend/cpu/blas.h"
+#include "core/backend/cpu/block/gather.h"
 #include "core/backend/cpu/contraction_gemm.h"
 #include "core/backend/cpu/contraction_reference.h"
 #include "core/backend/cpu/cpu_features.h"
@@ -59,6 +60,12 @@ class CpuBackend final : public Backend {
 
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream() override {
     return std::make_unique<HostStream>();
+  }
+
+  absl::Status Gather(const GatherSteps& steps, const GatherOperands& operands,
+                      Stream&) override {
+    core::Gather(threads_, steps, operands);
+    return absl::OkStatus();
   }
 
  private:

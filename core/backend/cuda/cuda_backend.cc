@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "core/backend/cuda/elementwise/elementwise_kernels.h"
 #include "core/backend/cuda/gemm/gemm_kernels.h"
 #include "core/backend/cuda/gpu_model.h"
+#include "core/backend/cuda/kernel/gather/gather_task.h"
 #include "core/backend/cuda/parts/kernels_in_parts.h"
 #include "core/backend/cuda/permutation_kernels.h"
 #include "core/backend/cuda/reduction_kernels.h"
@@ -168,6 +170,20 @@ class CudaBackend final : public Backend {
     return CudaStream::Create(device_);
   }
 
+  absl::Status Gather(const GatherSteps& steps, const GatherOperands& operands,
+                      Stream& stream) override {
+    TENSORD_RETURN_IF_ERROR(device_.Select());
+    if (steps.element_count == 0) return absl::OkStatus();
+    cuda::GatherTask task{.steps = steps,
+                          .storage = operands.storage,
+                          .d = operands.d,
+                          .element_bytes = operands.element_bytes,
+                          .padding = {}};
+    std::memcpy(task.padding, operands.padding.data(), sizeof(task.padding));
+    return device_.Check(cuda::QueueGather(task, AsCuda(stream).get()),
+                         "launching cuda.gather");
+  }
+
  private:
   CudaDevice device_;
   CudaMemory memory_;
@@ -202,7 +218,7 @@ absl::StatusOr<int> CountCudaDevices() {
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(int ordinal) {
-  return CreateCudaBackend(ordinal, cuda::kMaxIndex);
+  return CreateCudaBackend(ordinal, cuda::kMaxPart);
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(

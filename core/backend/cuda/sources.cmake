@@ -46,6 +46,7 @@ set(TENSORD_CUDA_KERNEL_SOURCES
   kernel/elementwise_mixed.cu
   kernel/elementwise_reference.cu
   kernel/elementwise_tiled.cu
+  kernel/gather/gather.cu
   kernel/groups/elementwise_groups_complex.cu
   kernel/groups/elementwise_groups_float.cu
   kernel/groups/elementwise_groups_half.cu

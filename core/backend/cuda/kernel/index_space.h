@@ -32,6 +32,9 @@ struct FastDivisor {
 
 inline constexpr int kMaxModes = 64;
 inline constexpr int64_t kMaxIndex = (int64_t{1} << 31) - 1;
+/// What is done in one part: indices of groups that begin before a run, or end
+/// behind it, are indices, too.
+inline constexpr int64_t kMaxPart = kMaxIndex - 63;
 
 /// Modes in the order in which a linear index counts, fastest first, for
 /// `operand_count` operands.

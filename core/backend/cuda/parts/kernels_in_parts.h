@@ -27,6 +27,6 @@ namespace tensord::core::cuda {
 /// Errors    Supports() also: UNIMPLEMENTED: there would be more than 4096
 ///           parts; or a contraction has more than `limit` terms an element
 ///           and elements of 16 bits, to which partial sums would be rounded.
-KernelLists InParts(KernelLists lists, int64_t limit = kMaxIndex);
+KernelLists InParts(KernelLists lists, int64_t limit = kMaxPart);
 
 }  // namespace tensord::core::cuda

@@ -92,6 +92,10 @@ class FakeBackend final : public core::Backend {
   absl::StatusOr<std::unique_ptr<core::Stream>> CreateStream() override {
     return std::make_unique<FakeStream>();
   }
+  absl::Status Gather(const core::GatherSteps&, const core::GatherOperands&,
+                      core::Stream&) override {
+    return core::Unimplemented("NO_GATHER", "this backend only plans");
+  }
 
  private:
   core::DeviceInfo info_{.name = "fake:0", .kind = "fake"};

@@ -55,6 +55,11 @@ class RemoteBackend final : public core::Backend {
   absl::StatusOr<std::unique_ptr<core::Stream>> CreateStream() override {
     return cpu_->CreateStream();
   }
+  absl::Status Gather(const core::GatherSteps& steps,
+                      const core::GatherOperands& operands,
+                      core::Stream& stream) override {
+    return cpu_->Gather(steps, operands, stream);
+  }
 
  private:
   const std::unique_ptr<core::Backend> cpu_ =

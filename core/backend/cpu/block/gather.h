@@ -1,0 +1,13 @@
+// Views that have no strides, element by element.
+#pragma once
+
+#include "core/backend/backend.h"
+#include "core/backend/cpu/thread_pool.h"
+
+namespace tensord::core {
+
+/// As Backend::Gather; done on return.
+void Gather(ThreadPool& threads, const GatherSteps& steps,
+            const GatherOperands& operands);
+
+}  // namespace tensord::core

@@ -1,0 +1,109 @@
+// Views that have no strides, element by element.
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "core/view/make_gather_steps.h"
+#include "tests/conformance/kernel_conformance.h"
+
+namespace tensord::test {
+namespace {
+
+using core::ModeVector;
+using core::Order;
+using core::PlacedTransform;
+using core::Stage;
+namespace transform = core::transform;
+
+constexpr int64_t kStorageElements = 24 * 40 * 5;
+
+/// Of a storage of extents (24, 40, 5), the last mode fastest.
+std::vector<std::vector<Stage>> Views() {
+  const PlacedTransform first{transform::PassThrough{}, {0}, {0}};
+  const PlacedTransform second{transform::PassThrough{}, {1}, {1}};
+  const PlacedTransform third{transform::PassThrough{}, {2}, {2}};
+  const Stage padded{{{transform::Pad{2, 3}, {0}, {0}},
+                      {transform::Pad{0, 1}, {1}, {1}},
+                      third}};
+  const Stage backwards{{{transform::Slice{23, -1, -2}, {0}, {2}},
+                         {second.transform, {1}, {1}},
+                         {third.transform, {2}, {0}}}};
+  const Stage merged{{{transform::Merge{Order::kFirstModeFastest}, {0, 1}, {0}},
+                      {third.transform, {2}, {1}}}};
+  const Stage swizzled{{{transform::Slice{0, 32, 1}, {1}, {1}}, first, third}};
+  const Stage swizzle{{{transform::Xor{}, {0, 1}, {0, 1}}, third}};
+  const Stage repeated{
+      {first, second, third, {transform::Replicate{{3}}, {}, {3}}}};
+  const Stage nothing{{{transform::Slice{4, 4, 1}, {0}, {0}}, second, third}};
+  const Stage around{{first, second, third, {transform::Pad{1, 1}, {3}, {3}}}};
+  return {{},
+          {padded},
+          {backwards},
+          {merged},
+          {padded, merged},
+          {swizzled, swizzle},
+          {repeated, around},
+          {nothing}};
+}
+
+TEST_P(KernelConformance, GathersViews) {
+  const auto backend = GetParam().create(2);
+  const auto stream = backend->CreateStream().value();
+  const core::Layout layout =
+      core::PackedLayout({24, 40, 5}, Order::kLastModeFastest);
+  for (const int element_bytes : {1, 2, 4, 8, 16}) {
+    const auto size = static_cast<size_t>(element_bytes);
+    std::vector<std::byte> elements(kStorageElements * size);
+    for (size_t i = 0; i < elements.size(); ++i) {
+      elements[i] = static_cast<std::byte>(i * 37 + i / 251);
+    }
+    std::array<std::byte, 16> padding;
+    padding.fill(std::byte{0xee});
+    const auto bytes = static_cast<int64_t>(elements.size());
+    const auto storage =
+        core::Buffer::Allocate(backend->memory(), bytes).value();
+    GetParam().copy(storage.data(), elements.data(), elements.size());
+    for (const std::vector<Stage>& stages : Views()) {
+      const core::View view = core::View::Create(layout, 0, stages).value();
+      SCOPED_TRACE(core::ToString(view.extents()));
+      const core::GatherSteps steps =
+          core::MakeGatherSteps(view, Order::kLastModeFastest).value();
+      const auto count = static_cast<size_t>(view.element_count());
+      const auto d =
+          core::Buffer::Allocate(backend->memory(),
+                                 static_cast<int64_t>(count * size) + 16)
+              .value();
+      std::vector<std::byte> got(count * size + 16, std::byte{0x55});
+      GetParam().copy(d.data(), got.data(), got.size());
+      ASSERT_TRUE(backend
+                      ->Gather(steps,
+                               {.storage = storage.data(),
+                                .d = d.data(),
+                                .element_bytes = element_bytes,
+                                .padding = padding},
+                               *stream)
+                      .ok());
+      ASSERT_TRUE(stream->Synchronize().ok());
+      GetParam().copy(got.data(), d.data(), got.size());
+      ModeVector indices(view.extents().size(), 0);
+      for (size_t i = 0; i < count; ++i) {
+        const auto element = view.Locate(indices);
+        const std::byte* const wanted =
+            element ? elements.data() + static_cast<size_t>(*element) * size
+                    : padding.data();
+        ASSERT_EQ(std::memcmp(got.data() + i * size, wanted, size), 0)
+            << element_bytes << " bytes, " << core::ToString(indices);
+        for (size_t m = indices.size(); m-- > 0;) {
+          if (++indices[m] < view.extents()[m]) break;
+          indices[m] = 0;
+        }
+      }
+      for (size_t i = count * size; i < got.size(); ++i) {
+        ASSERT_EQ(got[i], std::byte{0x55}) << "behind the end";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tensord::test
