@@ -82,7 +82,8 @@ TEST_F(CudaOverlapTest, TransfersGoOnWhileTheirSessionComputes) {
   Background download([&] {
     EXPECT_EQ(Values(result), (std::vector<float>{0, 2, 4, 1, 3, 5}));
   });
-  while (server_.device().worker().statistics().executed_count < 2) {
+  while (server_.device().worker().statistics().executed_count < 2 &&
+         !download.has_ended()) {
     absl::SleepFor(absl::Milliseconds(1));
   }
   EXPECT_FALSE(download.has_ended());

@@ -101,6 +101,10 @@ TEST_P(KernelConformance, PermutesRunsThatBeginAnywhere) {
       runner_.Check(Permuted(type, {run, 3, 17}, {0, 2, 1}));
     }
   }
+  const auto runs = runner_.records().find("cuda.permute.runs");
+  if (runs != runner_.records().end()) {
+    EXPECT_GT(runs->second.runs, 0);
+  }
 }
 
 TEST_P(KernelConformance, PermutationConvertsAndScales) {

@@ -74,7 +74,18 @@ absl::Status CudaStream::CopyBetweenDevices(void* to, const void* from,
     if (const auto owner = OwnerOf(memory)) device_.ConnectTo(*owner);
   }
   // CUDA sees by the addresses which devices they belong to.
-  return Copy(to, from, bytes, cudaMemcpyDefault);
+  const cudaError_t queued = cudaMemcpyAsync(
+      to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream_);
+  const std::string what = absl::StrCat("copying ", bytes, " bytes");
+  if (queued == cudaSuccess) return absl::OkStatus();
+  cudaGetLastError();
+  // An error of the other device's is none of this one's.
+  const cudaError_t own = cudaStreamQuery(stream_);
+  if (own != cudaSuccess && own != cudaErrorNotReady) {
+    return device_.Check(own, what);
+  }
+  return Internal("CUDA_ERROR", what,
+                  " between devices: ", cudaGetErrorString(queued));
 }
 
 absl::Status CudaStream::Call(void (*function)(void*), void* argument) {

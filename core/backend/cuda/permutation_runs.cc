@@ -22,9 +22,9 @@ class RunsPermutation final : public CudaPermutation {
 
  private:
   absl::Status Accepts(const PermutationWords& words) const override {
-    if (words.word_count() > kMaxIndex) {
+    if (words.word_count() > kMaxPart) {
       return Unimplemented("TOO_MANY_WORDS", "it moves ", words.word_count(),
-                           " words, at most ", kMaxIndex, " are possible");
+                           " words, at most ", kMaxPart, " are possible");
     }
     const int64_t width = RunsWidth(words.move);
     if (width == 0) {
@@ -52,35 +52,48 @@ class RunsPermutation final : public CudaPermutation {
     const RunsTask task = TaskOf(words);
     constexpr double kBlockGroups =
         double{RunsTask::kThreads} * RunsTask::kGroupsPerThread;
-    constexpr double kRequests = kBlockGroups / 32;
+    constexpr double kBlockRequests = kBlockGroups / 32;
     constexpr double kTransactionBytes = 128, kLineBytes = 32;
     const double width = RunsWidth(words.move);
     const double load_bytes = 32 * width * words.move.word_bytes;
     const double store_bytes = 32 * width * words.bytes_out();
     // A group that is put together is read from two, the second of which is
     // the next lane's first.
-    const double loads = AreGroupsAligned(words, kA) ? 1 : 2;
-    const double runs_per_block =
-        kBlockGroups / task.modes.modes[0].extent.divisor;
+    const double loads = AreAlignedAlike(words) ? 1 : 2;
+    const double blocks = std::max(1.0, task.modes.count / kBlockGroups);
+    const double groups_of_run = task.modes.modes[0].extent.divisor;
+    const double runs = task.modes.count / groups_of_run;
+    // Of a run's ends, the groups that are read or written element by element:
+    // a warp that has any makes as many more accesses, all under way together,
+    // of a sector each.
+    const double ends = (task.is_shifted ? 2 : 1) + 2 * (loads - 1);
+    const double cut = std::min(ends * runs / blocks, kBlockRequests);
+    const double cut_transactions =
+        cut * width * kLineBytes / kTransactionBytes;
     const AccessCounts counts{
-        .load_requests = loads * kRequests,
+        .load_requests = loads * kBlockRequests + cut,
         .load_transactions =
-            kRequests * (load_bytes / kTransactionBytes + loads - 1),
-        .store_requests = kRequests,
-        .store_transactions = kRequests * store_bytes / kTransactionBytes,
-        .full_lines = kRequests * store_bytes / kLineBytes,
-        .partial_lines = task.is_shifted ? 2 * runs_per_block : 0};
+            kBlockRequests * (load_bytes / kTransactionBytes + loads - 1) +
+            cut_transactions,
+        .store_requests = kBlockRequests + cut,
+        .store_transactions =
+            kBlockRequests * store_bytes / kTransactionBytes + cut_transactions,
+        .full_lines = kBlockRequests * store_bytes / kLineBytes,
+        .partial_lines = task.is_shifted ? 2 * runs / blocks : 0};
     const KernelShape shape{
         .warps_per_block = RunsTask::kThreads / 32.0,
         .warps_per_multiprocessor =
             WarpsPerMultiprocessor(model(), RunsTask::kThreads, kRegisters, 0),
-        .parallel_requests = RunsTask::kGroupsPerThread * (loads + 1) / 2,
+        .parallel_requests = RunsTask::kGroupsPerThread *
+                             (counts.load_requests + counts.store_requests) /
+                             2 / kBlockRequests,
         .shared_transactions = 0};
-    const double turns = std::max(
-        1.0, task.modes.count / kBlockGroups / model().multiprocessor_count);
-    return std::max(CopyNanoseconds(model(), words),
-                    model().launch_ns + TurnCycles(model(), shape, counts) *
-                                            turns / model().clock_ghz);
+    return std::max(
+        CopyNanoseconds(model(), words),
+        model().launch_ns +
+            TurnCycles(model(), shape, counts) *
+                std::max(1.0, blocks / model().multiprocessor_count) /
+                model().clock_ghz);
   }
 
   absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,
@@ -89,26 +102,38 @@ class RunsPermutation final : public CudaPermutation {
     return QueueRuns(TaskOf(words), stream);
   }
 
-  /// Whether the groups of every run begin where an operand's addresses are
-  /// multiples of their bytes.
-  static bool AreGroupsAligned(const PermutationWords& words, size_t operand) {
+  /// Whether the groups of every run of d begin at multiples of their bytes.
+  static bool AreGroupsAligned(const PermutationWords& words) {
     const int64_t width = RunsWidth(words.move);
-    const int64_t bytes =
-        width * (operand == kA ? words.move.word_bytes
-                               : static_cast<int64_t>(words.bytes_out()));
-    const void* const first = operand == kA ? words.move.a : words.move.d;
-    return reinterpret_cast<uintptr_t>(first) % static_cast<uintptr_t>(bytes) ==
-               0 &&
+    const auto bytes =
+        static_cast<uintptr_t>(width * static_cast<int64_t>(words.bytes_out()));
+    return reinterpret_cast<uintptr_t>(words.move.d) % bytes == 0 &&
+           std::all_of(
+               words.modes.begin() + 1, words.modes.end(),
+               [&](const auto& mode) { return mode.strides[kD] % width == 0; });
+  }
+
+  /// Whether groups of d that begin at multiples of their bytes begin at such
+  /// in a, too.
+  static bool AreAlignedAlike(const PermutationWords& words) {
+    const int64_t width = RunsWidth(words.move);
+    const auto place = [&](const void* first, int64_t bytes) {
+      return static_cast<int64_t>(reinterpret_cast<uintptr_t>(first)) / bytes %
+             width;
+    };
+    return place(words.move.a, words.move.word_bytes) ==
+               place(words.move.d, static_cast<int64_t>(words.bytes_out())) &&
            std::all_of(words.modes.begin() + 1, words.modes.end(),
                        [&](const auto& mode) {
-                         return mode.strides[operand] % width == 0;
+                         return (mode.strides[kA] - mode.strides[kD]) % width ==
+                                0;
                        });
   }
 
   static RunsTask TaskOf(const PermutationWords& words) {
     const int64_t width = RunsWidth(words.move);
     RunsTask task{.move = words.move,
-                  .is_shifted = !AreGroupsAligned(words, kD),
+                  .is_shifted = !AreGroupsAligned(words),
                   .run = static_cast<uint32_t>(words.modes[0].extent),
                   .modes = {}};
     const int64_t cut = task.is_shifted ? width - 1 : 0;

@@ -73,6 +73,7 @@ int64_t RunAlong(const Problem& problem, size_t operand,
   int64_t run = 1;
   for (const size_t m : order) {
     const auto& mode = problem.modes[m];
+    if (mode.strides[operand] == 0) continue;
     if (mode.strides[operand] != run) break;
     run *= parts[m];
     if (parts[m] < mode.extent) break;
@@ -86,9 +87,6 @@ double BytesInRuns(const Problem& problem, size_t operand, int64_t run) {
     if (mode.strides[operand] != 0) count *= static_cast<double>(mode.extent);
   }
   const auto size = static_cast<double>(SizeOf(problem.types[operand]));
-  if (problem.modes.empty() || problem.modes[0].strides[operand] == 0) {
-    return count * size;
-  }
   const auto elements = static_cast<double>(run);
   return count / elements * SectorBytes(elements * size);
 }

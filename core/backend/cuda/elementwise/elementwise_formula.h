@@ -19,12 +19,13 @@ bool IsInput(const ElementwiseProblem& problem, size_t operand);
 std::vector<size_t> OrderBy(const ElementwiseProblem& problem, size_t operand);
 
 /// Elements of an operand that are neighbours and come one after the other when
-/// modes are walked in `order`, of each as many as `parts` says.
+/// modes are walked in `order`, of each as many as `parts` says. Modes along
+/// which it is broadcast are no step.
 int64_t RunAlong(const ElementwiseProblem& problem, size_t operand,
                  const std::vector<size_t>& order, const Parts& parts);
 
 /// Bytes that are moved to read or write each element of an operand once, in
-/// runs of `run`. One that is broadcast along d's fastest mode is read once.
+/// runs of `run`.
 double BytesInRuns(const ElementwiseProblem& problem, size_t operand,
                    int64_t run);
 

@@ -19,10 +19,11 @@ constexpr size_t kD = Problem::kD;
 constexpr int64_t kLongRunBytes = 64;
 // Runs that a tile should have in every operand, in bytes: the longest that
 // fit.
-constexpr int64_t kRunBytes[] = {512, 256, 128, 64, 32};
+constexpr int64_t kRunBytes[] = {512, 256, 128, 64, 32, 16, 8};
 // Elements that PackedSlot() leaves among themselves.
 constexpr int64_t kSlots = 1024;
-constexpr int64_t kBlocksPerMultiprocessor = 8;
+// Of a multiprocessor, from compute capability 8.0 on.
+constexpr int64_t kThreads = 2048;
 // Beside the bytes it moves, what waiting for whole tiles costs.
 constexpr double kSlowness = 1.05;
 
@@ -42,26 +43,44 @@ Parts WholeOf(const Problem& problem) {
 }
 
 /// Whether reading an input in its own order instead of d's makes its runs long
-/// enough to be worth while. One that is broadcast along d's fastest mode is
-/// not worth it: a whole run of d takes one element.
-bool IsTurned(const Problem& problem, size_t i,
+/// enough to be worth while. One that is broadcast along a long fastest mode of
+/// d is not worth it: a whole run of d takes one element.
+bool IsTurned(const Problem& problem, size_t i, const Parts& whole,
               const std::vector<size_t>& d_order) {
-  if (!IsInput(problem, i) || problem.modes[0].strides[i] == 0) return false;
-  const Parts whole = WholeOf(problem);
+  if (!IsInput(problem, i)) return false;
+  const int64_t size = SizeOf(problem.types[i]);
+  if (problem.modes[0].strides[i] == 0 &&
+      problem.modes[0].extent * size >= kLongRunBytes) {
+    return false;
+  }
   const int64_t run = RunAlong(problem, i, d_order, whole);
   const int64_t own = RunAlong(problem, i, OrderBy(problem, i), whole);
-  return run * SizeOf(problem.types[i]) < kLongRunBytes && own >= 2 * run;
+  return run * size < kLongRunBytes && own >= 2 * run;
+}
+
+/// Threads of a block, of which each has a few elements.
+int64_t ThreadsOf(const Tiling& tiling, int64_t element_bytes) {
+  return 32 * CeilDivide(Volume(tiling.parts),
+                         32 * Task::ElementsPerThread(element_bytes));
+}
+
+/// Bytes that arithmetic takes an element in.
+int64_t ElementBytes(const Problem& problem) {
+  const ElementType compute = ComputeElement(
+      problem.types[Problem::kA], problem.types[kD], problem.compute_type);
+  return IsInteger(compute) ? 8 : SizeOf(compute);
 }
 
 absl::StatusOr<Tiling> TilingOf(const Problem& problem) {
   TENSORD_RETURN_IF_ERROR(CheckCount(problem));
   Tiling tiling;
+  const Parts extents = WholeOf(problem);
   const std::vector<size_t> d_order = OrderBy(problem, kD);
   bool is_any_turned = false;
   for (size_t i = 0; i <= kD; ++i) {
     tiling.orders[i] = d_order;
     if (i == kD || problem.modes.empty()) continue;
-    tiling.is_turned[i] = IsTurned(problem, i, d_order);
+    tiling.is_turned[i] = IsTurned(problem, i, extents, d_order);
     if (!tiling.is_turned[i]) continue;
     tiling.orders[i] = OrderBy(problem, i);
     is_any_turned = true;
@@ -72,11 +91,7 @@ absl::StatusOr<Tiling> TilingOf(const Problem& problem) {
                          "broadcast along its fastest mode, or lies in no "
                          "longer runs in any order");
   }
-  const ElementType compute = ComputeElement(
-      problem.types[Problem::kA], problem.types[kD], problem.compute_type);
-  const int64_t element_bytes = IsInteger(compute) ? 8 : SizeOf(compute);
-  const int64_t limit = Task::MaxTileElements(element_bytes);
-  std::vector<int64_t> extents = WholeOf(problem);
+  const int64_t limit = Task::MaxTileElements(ElementBytes(problem));
   const auto fits = [&] {
     for (const int64_t run_bytes : kRunBytes) {
       tiling.parts.assign(extents.size(), 1);
@@ -169,7 +184,8 @@ Task TaskOf(const GpuModel& model, const Problem& problem,
     }
   }
   task.block_count = static_cast<uint32_t>(std::min<int64_t>(
-      task.outer.count, kBlocksPerMultiprocessor * model.multiprocessor_count));
+      task.outer.count, kThreads / ThreadsOf(tiling, ElementBytes(problem)) *
+                            model.multiprocessor_count));
   return task;
 }
 

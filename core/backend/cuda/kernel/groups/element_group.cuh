@@ -111,4 +111,29 @@ __device__ __forceinline__ void StoreGroup(const Group<Stored>& group,
   *static_cast<Words*>(to) = std::bit_cast<Words>(group);
 }
 
+/// The group that begins `shift` bytes behind the beginning of `low`.
+template <typename A>
+__device__ __forceinline__ Group<A> Between(const Group<A>& low,
+                                            const Group<A>& high,
+                                            uint32_t shift) {
+  const uint4 first = std::bit_cast<uint4>(low);
+  const uint4 second = std::bit_cast<uint4>(high);
+  const uint32_t words[8] = {first.x,  first.y,  first.z,  first.w,
+                             second.x, second.y, second.z, second.w};
+  // Never by a variable index, which would put words into memory.
+  uint32_t by_two[6], by_one[5];
+#pragma unroll
+  for (int i = 0; i < 6; ++i) {
+    by_two[i] = (shift & 8) != 0 ? words[i + 2] : words[i];
+  }
+#pragma unroll
+  for (int i = 0; i < 5; ++i) {
+    by_one[i] = (shift & 4) != 0 ? by_two[i + 1] : by_two[i];
+  }
+  const auto bytes = [&](int i) {
+    return __funnelshift_r(by_one[i], by_one[i + 1], 8 * (shift & 3));
+  };
+  return std::bit_cast<Group<A>>(uint4{bytes(0), bytes(1), bytes(2), bytes(3)});
+}
+
 }  // namespace tensord::core::cuda

@@ -89,59 +89,51 @@ __device__ __forceinline__ void StoreHalf(const Group<T>& group, T* to) {
 template <typename A>
 struct Loaded {
   Group<A> low, high;
-  /// Bytes of `low` before the first one; `high` is loaded when there are any.
+  /// Bytes of `low` before the first one; `high` is loaded when there are any,
+  /// or the second half of `low` where a group has 8 bytes.
   uint32_t shift = 0;
-  bool is_there = false;  // or else elements are to be read one by one
 };
 
+/// Reads a group at once, or the two of which it is part, where all of those is
+/// in the run; element by element otherwise.
 template <typename A, typename D>
 __device__ __forceinline__ Loaded<A> Load(const RunsTask& task,
                                           const Work<A, D>& work) {
   constexpr int width = kWidth<A, D>;
   constexpr uint32_t kBytes = width * sizeof(A);
-  Loaded<A> loaded;
   const A* const from = work.row + work.at;
-  if (work.begin > 0 || work.end < width) return loaded;
-  loaded.shift = reinterpret_cast<uintptr_t>(from) % kBytes;
-  if constexpr (kBytes == kGroupBytes) {
-    // From here on, two groups have all.
-    const auto before = static_cast<int32_t>(loaded.shift / sizeof(A));
-    const bool within = work.at >= before && work.at - before + 2 * width <=
-                                                 static_cast<int32_t>(task.run);
-    loaded.is_there = loaded.shift == 0 || within;
-    if (!loaded.is_there) return loaded;
-    loaded.low = LoadGroup<A>(from - before);
-    if (loaded.shift > 0) loaded.high = LoadGroup<A>(from - before + width);
-  } else {
-    loaded.is_there = loaded.shift == 0;
-    if (loaded.is_there) loaded.low = LoadHalf(from);
+  const auto shift =
+      static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from) % kBytes);
+  const auto before = static_cast<int32_t>(shift / sizeof(A));
+  const int32_t first = work.at - before;
+  const int32_t last = first + (shift > 0 ? 2 : 1) * width;
+  Loaded<A> loaded;
+  if (first >= 0 && last <= static_cast<int32_t>(task.run) &&
+      work.end == width) {
+    const A* const aligned = work.row + first;
+    loaded.shift = shift;
+    if constexpr (kBytes == kGroupBytes) {
+      loaded.low = LoadGroup<A>(aligned);
+      if (shift > 0) loaded.high = LoadGroup<A>(aligned + width);
+    } else {
+      loaded.low = LoadHalf(aligned);
+      if (shift > 0) {
+        const Group<A> half = LoadHalf(aligned + width);
+        loaded.low.words[2] = half.words[0];
+        loaded.low.words[3] = half.words[1];
+      }
+    }
+    return loaded;
   }
+  A single[width];
+#pragma unroll
+  for (int e = 0; e < width; ++e) {
+    single[e] = A{};
+    if (work.begin <= e && e < work.end) single[e] = from[e];
+  }
+#pragma unroll
+  for (int e = 0; e < width; ++e) loaded.low.Set(e, single[e]);
   return loaded;
-}
-
-/// The group that begins `shift` bytes behind the beginning of `low`.
-template <typename A>
-__device__ __forceinline__ Group<A> Between(const Group<A>& low,
-                                            const Group<A>& high,
-                                            uint32_t shift) {
-  const uint4 first = std::bit_cast<uint4>(low);
-  const uint4 second = std::bit_cast<uint4>(high);
-  const uint32_t words[8] = {first.x,  first.y,  first.z,  first.w,
-                             second.x, second.y, second.z, second.w};
-  // Never by a variable index, which would put words into memory.
-  uint32_t by_two[6], by_one[5];
-#pragma unroll
-  for (int i = 0; i < 6; ++i) {
-    by_two[i] = (shift & 8) != 0 ? words[i + 2] : words[i];
-  }
-#pragma unroll
-  for (int i = 0; i < 5; ++i) {
-    by_one[i] = (shift & 4) != 0 ? by_two[i + 1] : by_two[i];
-  }
-  const auto bytes = [&](int i) {
-    return __funnelshift_r(by_one[i], by_one[i + 1], 8 * (shift & 3));
-  };
-  return std::bit_cast<Group<A>>(uint4{bytes(0), bytes(1), bytes(2), bytes(3)});
 }
 
 /// What becomes of an element: it is multiplied in T and rounded to D, or kept
@@ -185,25 +177,25 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
   for (uint32_t g = 0; g < kGroups; ++g) {
     const Work<A, D>& work = works[g];
-    const bool is_aligned =
+    if (loaded[g].shift > 0) {
+      loaded[g].low = Between(loaded[g].low, loaded[g].high, loaded[g].shift);
+    }
+    D changed[width];
+#pragma unroll
+    for (int e = 0; e < width; ++e) changed[e] = change(loaded[g].low.At(e));
+    const bool is_whole =
+        work.begin == 0 && work.end == width &&
         reinterpret_cast<uintptr_t>(work.to) % (width * sizeof(D)) == 0;
-    if (!loaded[g].is_there || !is_aligned) {
-#pragma unroll 1
-      for (int e = work.begin; e < work.end; ++e) {
-        work.to[e] = change(work.row[work.at + e]);
+    if (!is_whole) {
+#pragma unroll
+      for (int e = 0; e < width; ++e) {
+        if (work.begin <= e && e < work.end) work.to[e] = changed[e];
       }
       continue;
     }
-    if constexpr (width * sizeof(A) == kGroupBytes) {
-      if (loaded[g].shift > 0) {
-        loaded[g].low = Between(loaded[g].low, loaded[g].high, loaded[g].shift);
-      }
-    }
     Group<D> group;
 #pragma unroll
-    for (int e = 0; e < width; ++e) {
-      group.Set(e, change(loaded[g].low.At(e)));
-    }
+    for (int e = 0; e < width; ++e) group.Set(e, changed[e]);
     if constexpr (width * sizeof(D) == kGroupBytes) {
       __stwb(reinterpret_cast<uint4*>(work.to), std::bit_cast<uint4>(group));
     } else {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/backend/cuda/cuda_backend.h"
+#include "core/ops/type_tables.h"
 #include "core/plan/planner.h"
 #include "tests/simt/fake_runtime.h"
 
@@ -84,6 +85,35 @@ TEST_F(ElementwiseChoiceTest, ShortRunsAreTurned) {
   problem.modes = Canonical(LoopModes<4>{{3, {1, 1, 1, 1}},
                                          {1000, {3, 3000, 3, 3}},
                                          {1000, {3000, 3, 3000, 3000}}},
+                            ElementwiseProblem::kD);
+  EXPECT_EQ(Choice(problem), "cuda.elementwise.tiled");
+}
+
+// Two inputs in orders of their own, whatever the type.
+TEST_F(ElementwiseChoiceTest, SeveralInputsAreTurned) {
+  constexpr int64_t kSide = 128;
+  for (const auto type : {ElementType::kInt8, ElementType::kFloat16,
+                          ElementType::kFloat32, ElementType::kComplex128}) {
+    ElementwiseProblem problem{.has_b = true};
+    problem.types.fill(type);
+    problem.compute_type = DefaultComputeType(type);
+    constexpr int64_t kArea = kSide * kSide;
+    problem.modes = Canonical(LoopModes<4>{{kSide, {kSide, kSide, 1, 1}},
+                                           {kSide, {1, kArea, kSide, kSide}},
+                                           {kSide, {kArea, 1, kArea, kArea}}},
+                              ElementwiseProblem::kD);
+    EXPECT_EQ(Choice(problem), "cuda.elementwise.tiled")
+        << static_cast<int>(type);
+  }
+}
+
+// A long run of d would take one element of b; a run of two does not.
+TEST_F(ElementwiseChoiceTest, WhatIsBroadcastAlongAShortModeIsTurned) {
+  ElementwiseProblem problem{.has_b = true};
+  problem.types.fill(ElementType::kFloat32);
+  problem.modes = Canonical(LoopModes<4>{{2, {1, 0, 1, 1}},
+                                         {1000, {2, 1000, 2, 2}},
+                                         {1000, {2000, 1, 2000, 2000}}},
                             ElementwiseProblem::kD);
   EXPECT_EQ(Choice(problem), "cuda.elementwise.tiled");
 }
