@@ -20,7 +20,7 @@ from harness import contractions, operations, parts, raw, suites  # noqa: E402
 
 DATA = HERE.parent / "benchmarks" / "data"
 PERMUTATION_KERNELS = {
-    f"cuda.permute.{name}" for name in ("trivial", "tiled", "tiled_copy", "packed", "packed_split", "reference")
+    f"cuda.permute.{name}" for name in ("trivial", "tiled", "tiled_copy", "runs", "packed", "packed_split", "reference")
 }
 programs: list[str] = []
 recorded: list[dict] = []

@@ -1,6 +1,7 @@
 // Rows, one a kernel and case
 //   case, type, bytes read and written; copy_ns of half as many bytes, which
 //   moves as many, measured just before; then those of PrintKernelRows().
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -87,10 +88,14 @@ absl::Status RunElementwise(BenchDevice& device) {
     }
     TENSORD_RETURN_IF_ERROR(Validate(desc));
     const int64_t each_bytes = elements * core::SizeOf(each.type);
+    // Other elements at each place: which operand is which must show.
+    ElementPalette palette = SixteenthsOf(each.type);
     for (const core::Buffer* buffer : {&a, &b, &c}) {
+      std::rotate(palette.bits.begin(), palette.bits.begin() + 5,
+                  palette.bits.end());
       TENSORD_RETURN_IF_ERROR(
-          CheckCuda(FillElements(buffer->data(), each_bytes,
-                                 SixteenthsOf(each.type), device.cuda_stream()),
+          CheckCuda(FillElements(buffer->data(), each_bytes, palette,
+                                 device.cuda_stream()),
                     "filling"));
     }
     const int64_t bytes_a =

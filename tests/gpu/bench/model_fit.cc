@@ -136,6 +136,7 @@ std::vector<double> Ratios(const GpuModel& model, const TimedCase* begin,
   kernels.push_back(CreateTrivialPermutation(model));
   kernels.push_back(CreateTiledPermutation(model));
   kernels.push_back(CreateTiledCopyPermutation(model));
+  kernels.push_back(CreateRunsPermutation(model));
   kernels.push_back(CreatePackedPermutation(model));
   kernels.push_back(CreatePackedSplitPermutation(model));
   kernels.push_back(CreateReferencePermutation(model));

@@ -121,7 +121,8 @@ absl::StatusOr<std::vector<PermutationCase>> ReadPermutationCases(
     const std::string& folder) {
   std::vector<PermutationCase> cases;
   for (const char* file :
-       {"ttc57.csv", "cutt_sets.csv", "published_permutations.csv"}) {
+       {"ttc57.csv", "cutt_sets.csv", "published_permutations.csv",
+        "rows_permutations.csv"}) {
     TENSORD_RETURN_IF_ERROR(AppendFile(absl::StrCat(folder, "/", file), cases));
   }
   return TakeTurns(cases);

@@ -15,7 +15,7 @@ ALIGNMENT_BYTES = 256  # of what the frameworks allocate
 IDENTITY = 1
 UNARY = {"identity": IDENTITY, "relu": 8, "tanh": 12}
 BINARY = {"sum": 3, "max": 6}
-ALGORITHM_DEFAULT, ALGORITHM_PATIENT = -1, -6  # cutensorAlgo_t
+ALGORITHM_DEFAULT = -1  # cutensorAlgo_t
 NO_JIT = 0  # CUTENSOR_JIT_MODE_NONE
 WORKSPACE_DEFAULT = 2  # CUTENSOR_WORKSPACE_DEFAULT
 
@@ -126,8 +126,8 @@ class Cutensor:
         self.end_plan()
         self.call("cutensorDestroy", self.handle)
 
-    def permutation(self, extents: list[int], perm: list[int], type_name: str, patient: bool = False) -> "Permutation":
-        return self.only(lambda: Permutation(self, extents, perm, type_name, patient))
+    def permutation(self, extents: list[int], perm: list[int], type_name: str) -> "Permutation":
+        return self.only(lambda: Permutation(self, extents, perm, type_name))
 
     def elementwise(
         self, labels: tuple[str, ...], extents: dict[str, int], type_name: str, unary: str
@@ -211,7 +211,7 @@ AnyPlan = TypeVar("AnyPlan", bound=Plan)
 class Permutation(Plan):
     """Mode j of the result is mode perm[j] of the operand."""
 
-    def __init__(self, cutensor: Cutensor, extents: list[int], perm: list[int], type_name: str, patient: bool):
+    def __init__(self, cutensor: Cutensor, extents: list[int], perm: list[int], type_name: str):
         super().__init__(cutensor, type_name)
         count = len(extents)
         operation = self.operation(
@@ -222,8 +222,7 @@ class Permutation(Plan):
             self.tensor([extents[p] for p in perm]),
             (c_int32 * count)(*perm),
         )
-        preference = self.preference(ALGORITHM_PATIENT if patient else ALGORITHM_DEFAULT)
-        self.planned = self.plan(operation, preference)
+        self.planned = self.plan(operation, self.preference(ALGORITHM_DEFAULT))
 
     def run(self, a: int, d: int, stream: int) -> None:
         """Queues it on a CUDA stream; `a` and `d` are addresses on the device."""

@@ -4,7 +4,7 @@ import csv
 import pathlib
 from dataclasses import dataclass
 
-FILES = ("ttc57.csv", "cutt_sets.csv", "published_permutations.csv")
+FILES = ("ttc57.csv", "cutt_sets.csv", "published_permutations.csv", "rows_permutations.csv")
 TYPES = {"float32": 4, "float64": 8, "float16": 2}
 STEP = 7  # as in permutation_cases.cc
 
