@@ -93,7 +93,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
       ->transform(ByteSize());
   app.add_option("--staging-limit-bytes", options.engine.staging_limit_bytes,
                  "Pinned host memory for transfers and copies of each GPU, "
-                 "e.g. 2GiB; 0: an eighth of the host's")
+                 "e.g. 2GiB; 0: together an eighth of the host's")
       ->transform(ByteSize());
   app.add_option("--session-quota-bytes", options.sessions.quota_bytes,
                  "Most memory of one session, e.g. 4GiB; 0: all there is")

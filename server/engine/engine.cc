@@ -27,9 +27,7 @@ int64_t MemoryLimit(const core::Backend& backend,
 
 int64_t StagingLimit(const core::Backend& backend,
                      const EngineOptions& options) {
-  if (backend.info().uses_host_memory) return 0;
-  return options.staging_limit_bytes > 0 ? options.staging_limit_bytes
-                                         : core::HostMemoryBytes() / 8;
+  return backend.info().uses_host_memory ? 0 : options.staging_limit_bytes;
 }
 
 int64_t BandwidthBytes(const core::Backend& backend,
@@ -45,6 +43,19 @@ absl::StatusOr<const core::BackendModule*> CudaModule(
   return LoadBackendModule(options.cuda_module.empty()
                                ? DefaultModulePath(kCudaModule)
                                : options.cuda_module);
+}
+
+/// GPUs that are to be opened, at most.
+int GpuCount(const EngineOptions& options) {
+  if (options.devices.is_automatic) {
+    const absl::StatusOr<const core::BackendModule*> module =
+        CudaModule(options);
+    return module.ok() ? (*module)->count_devices().value_or(0) : 0;
+  }
+  const auto& items = options.devices.items;
+  return static_cast<int>(
+      std::count_if(items.begin(), items.end(),
+                    [](const auto& item) { return item.kind == "cuda"; }));
 }
 
 }  // namespace
@@ -63,7 +74,12 @@ Device::Device(std::unique_ptr<core::Backend> backend, core::DeviceInfo info,
           options.queue_limit) {}
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(
-    const EngineOptions& options) {
+    const EngineOptions& asked) {
+  EngineOptions options = asked;
+  if (options.staging_limit_bytes == 0) {
+    options.staging_limit_bytes =
+        core::HostMemoryBytes() / 8 / std::max(1, GpuCount(options));
+  }
   std::unique_ptr<Engine> engine(new Engine(options));
   if (options.devices.is_automatic) {
     const absl::Status added = engine->AddCuda(options, DeviceSelection::kAll);
@@ -121,6 +137,8 @@ absl::Status Engine::Add(std::unique_ptr<core::Backend> backend,
     if (bandwidth.ok()) {
       info.properties.emplace_back("copy_gb_per_s",
                                    absl::StrCat(std::llround(*bandwidth)));
+    } else if (!backend->health().ok()) {
+      return backend->health();
     } else {
       omissions_.push_back(
           absl::StrCat("the copy bandwidth of ", info.name,

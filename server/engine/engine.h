@@ -33,7 +33,7 @@ struct EngineOptions {
   /// Device memory that the server may use; 0: three quarters of the device's.
   int64_t memory_limit_bytes = 0;
   /// Host memory for copies to and from each device that has its own; 0: an
-  /// eighth of the host's.
+  /// eighth of the host's for all of them.
   int64_t staging_limit_bytes = 0;
   /// Of each of the two buffers that the copy bandwidth of a device is measured
   /// with, a quarter of it where they are host memory, which takes long to get;
