@@ -54,6 +54,11 @@ cudaError_t QueueCopy(Node& node, const StreamPtr& stream, void* to,
   const NodeMemory::Range to_range = node.memory.Locate(to, to_bytes);
   const NodeMemory::Range from_range = node.memory.Locate(from, from_bytes);
   if (!Fits(kind, to_range, from_range)) return cudaErrorInvalidValue;
+  for (const NodeMemory::Range& range : {to_range, from_range}) {
+    if (range.place != NodeMemory::Place::kDevice) continue;
+    const cudaError_t lost = node.streams.DeviceError(range.device);
+    if (lost != cudaSuccess) return lost;
+  }
 
   auto operation = std::make_unique<Operation>();
   if (to_range.place == NodeMemory::Place::kDevice) {

@@ -165,7 +165,8 @@ TEST_F(PeerAccessTest, LossOfAPeerIsNoLossOfTheDevice) {
   const Gpu first(0), second(1);
   simt::FailCall(simt::CallKind::kSynchronization, 1, cudaErrorIllegalAddress);
   EXPECT_EQ(ReasonOf(second.stream->Synchronize()), "DEVICE_LOST");
-  first.CopyTo(second).IgnoreError();
+  // The copy hears the other one's error, which no later call hears.
+  EXPECT_EQ(ReasonOf(first.CopyTo(second)), "CUDA_ERROR");
   EXPECT_TRUE(first.backend->health().ok());
   EXPECT_TRUE(first.CopyTo(first).ok());
 }
