@@ -235,7 +235,8 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::CopyAcross(
   } else {
     Copying copying{
         *source.tensor, copy,
-        server::ContentsCopy(*source.tensor, source.session->device(), copy,
+        server::ContentsCopy(*source.tensor, source.session->device(),
+                             *source.session->staging_memory(), copy,
                              (*target)->device())};
     status = co_await OnDevice(call, source.session->device().worker(),
                                source.session->number(), copying, &order);

@@ -80,7 +80,8 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
   if (!begun.ok()) co_return begun;
   const absl::Cleanup end = [&tensor] { tensor.EndUpload(); };
 
-  auto writer = server::ContentsWriter::Open(tensor, found->session->device());
+  auto writer = server::ContentsWriter::Open(tensor, found->session->device(),
+                                             found->session->staging_memory());
   if (!writer.ok()) co_return writer.status();
   const int64_t max_chunk_bytes = context_.limits.max_chunk_bytes;
   absl::Status placed =
@@ -146,7 +147,8 @@ Task<absl::Status> TensorService::Download(Call& call,
       chunk_bytes == 0 ? kDefaultChunkBytes
                        : std::min(chunk_bytes, context_.limits.max_chunk_bytes);
   auto reader = server::ContentsReader::Open(
-      found->tensor, found->session->device(), {offset, end, step});
+      found->tensor, found->session->device(), found->session->staging_memory(),
+      {offset, end, step});
   if (!reader.ok()) co_return reader.status();
   for (int64_t at = offset; at < end;) {
     const auto piece = reader->Next();

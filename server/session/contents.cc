@@ -7,9 +7,10 @@
 
 namespace tensord::server {
 
-absl::StatusOr<ContentsWriter> ContentsWriter::Open(StoredTensor& tensor,
-                                                    Device& device) {
-  ContentsWriter writer(tensor, device);
+absl::StatusOr<ContentsWriter> ContentsWriter::Open(
+    StoredTensor& tensor, Device& device,
+    std::shared_ptr<core::MemoryResource> staging) {
+  ContentsWriter writer(tensor, std::move(staging));
   if (!device.info().uses_host_memory) {
     TENSORD_ASSIGN_OR_RETURN(writer.stream_, device.CreateStream());
   }
@@ -30,8 +31,8 @@ absl::StatusOr<std::span<std::byte>> ContentsWriter::Place(int64_t bytes) {
     copied = nullptr;
     if (buffer.bytes() < bytes) {
       buffer = core::Buffer();
-      TENSORD_ASSIGN_OR_RETURN(
-          buffer, core::Buffer::Allocate(device_->staging_memory(), bytes));
+      TENSORD_ASSIGN_OR_RETURN(buffer,
+                               core::Buffer::Allocate(*staging_memory_, bytes));
     }
     place = buffer.data();
   }
@@ -63,8 +64,9 @@ absl::Status ContentsWriter::Commit() {
 }
 
 absl::StatusOr<ContentsReader> ContentsReader::Open(
-    std::shared_ptr<const StoredTensor> tensor, Device& device, Range range) {
-  ContentsReader reader(std::move(tensor), device, range);
+    std::shared_ptr<const StoredTensor> tensor, Device& device,
+    std::shared_ptr<core::MemoryResource> staging, Range range) {
+  ContentsReader reader(std::move(tensor), std::move(staging), range);
   if (!device.info().uses_host_memory) {
     TENSORD_ASSIGN_OR_RETURN(reader.stream_, device.CreateStream());
   }
@@ -81,12 +83,13 @@ absl::StatusOr<ContentsReader::Coming> ContentsReader::Begin() {
   rest_.begin += bytes;
   Coming coming{{{from, static_cast<size_t>(bytes)}, tensor_}, nullptr};
   if (stream_ == nullptr || bytes == 0) return coming;
-  TENSORD_ASSIGN_OR_RETURN(
-      core::Buffer staging,
-      core::Buffer::Allocate(device_->staging_memory(), bytes));
-  const auto owner = std::make_shared<const core::Buffer>(std::move(staging));
-  coming.piece = {{owner->data(), static_cast<size_t>(bytes)}, owner};
-  absl::Status status = stream_->CopyToHost(owner->data(), from, bytes);
+  TENSORD_ASSIGN_OR_RETURN(core::Buffer buffer,
+                           core::Buffer::Allocate(*staging_memory_, bytes));
+  const auto staging = std::make_shared<const Staging>(
+      Staging{staging_memory_, std::move(buffer)});
+  std::byte* const to = staging->buffer.data();
+  coming.piece = {{to, static_cast<size_t>(bytes)}, staging};
+  absl::Status status = stream_->CopyToHost(to, from, bytes);
   if (status.ok()) {
     absl::StatusOr<std::unique_ptr<core::Event>> end = stream_->Record();
     status = end.status();

@@ -25,8 +25,10 @@ namespace tensord::server {
 class ContentsWriter {
  public:
   /// Errors  UNAVAILABLE: the device is lost. INTERNAL.
-  static absl::StatusOr<ContentsWriter> Open(StoredTensor& tensor,
-                                             Device& device);
+  /// Takes staging memory from `staging`.
+  static absl::StatusOr<ContentsWriter> Open(
+      StoredTensor& tensor, Device& device,
+      std::shared_ptr<core::MemoryResource> staging);
   ContentsWriter(ContentsWriter&&) = default;
   ContentsWriter& operator=(ContentsWriter&&) = delete;
   /// Waits for copies under way.
@@ -50,11 +52,12 @@ class ContentsWriter {
     std::unique_ptr<core::Event> copied;  // null: not in use
   };
 
-  ContentsWriter(StoredTensor& tensor, Device& device)
-      : tensor_(&tensor), device_(&device) {}
+  ContentsWriter(StoredTensor& tensor,
+                 std::shared_ptr<core::MemoryResource> staging)
+      : tensor_(&tensor), staging_memory_(std::move(staging)) {}
 
   StoredTensor* tensor_;
-  Device* device_;
+  std::shared_ptr<core::MemoryResource> staging_memory_;
   std::unique_ptr<core::Stream> stream_;  // null when the host writes itself
   std::array<Staging, 2> staging_;        // one is filled, one copied
   size_t filled_ = 0;
@@ -76,7 +79,8 @@ class ContentsReader {
   /// Requires  the range lies within the tensor's span; step > 0.
   /// Errors    UNAVAILABLE: the device is lost. INTERNAL.
   static absl::StatusOr<ContentsReader> Open(
-      std::shared_ptr<const StoredTensor> tensor, Device& device, Range range);
+      std::shared_ptr<const StoredTensor> tensor, Device& device,
+      std::shared_ptr<core::MemoryResource> staging, Range range);
   ContentsReader(ContentsReader&&) = default;
   ContentsReader& operator=(ContentsReader&&) = delete;
   /// Waits for copies under way.
@@ -93,21 +97,28 @@ class ContentsReader {
   absl::StatusOr<Piece> Next();
 
  private:
+  /// What a piece is in, which may outlive everything else.
+  struct Staging {
+    std::shared_ptr<core::MemoryResource> memory;
+    core::Buffer buffer;
+  };
   /// A piece on its way to staging memory.
   struct Coming {
     Piece piece;
     std::unique_ptr<core::Event> end;
   };
 
-  ContentsReader(std::shared_ptr<const StoredTensor> tensor, Device& device,
-                 Range range)
-      : tensor_(std::move(tensor)), device_(&device), rest_(range) {}
+  ContentsReader(std::shared_ptr<const StoredTensor> tensor,
+                 std::shared_ptr<core::MemoryResource> staging, Range range)
+      : tensor_(std::move(tensor)),
+        staging_memory_(std::move(staging)),
+        rest_(range) {}
 
   /// Takes the next piece off the rest, and queues its copy.
   absl::StatusOr<Coming> Begin();
 
   std::shared_ptr<const StoredTensor> tensor_;
-  Device* device_;
+  std::shared_ptr<core::MemoryResource> staging_memory_;
   Range rest_;                            // not begun
   std::unique_ptr<core::Stream> stream_;  // null when the host reads itself
   std::optional<Coming> coming_;

@@ -19,8 +19,8 @@ absl::Status ContentsCopy::Allocate() {
   const bool is_staged = !from_device_.info().uses_host_memory &&
                          to_device_.info().uses_host_memory;
   if (!is_staged || staging_.bytes() == bytes) return absl::OkStatus();
-  TENSORD_ASSIGN_OR_RETURN(
-      staging_, core::Buffer::Allocate(from_device_.staging_memory(), bytes));
+  TENSORD_ASSIGN_OR_RETURN(staging_,
+                           core::Buffer::Allocate(staging_memory_, bytes));
   return absl::OkStatus();
 }
 

@@ -21,10 +21,13 @@ namespace tensord::server {
 ///           stream.
 class ContentsCopy {
  public:
+  /// Takes staging memory from `staging`, which is of the source's device.
   ContentsCopy(const StoredTensor& from, Device& from_device,
-               const StoredTensor& to, Device& to_device)
+               core::MemoryResource& staging, const StoredTensor& to,
+               Device& to_device)
       : from_(from),
         from_device_(from_device),
+        staging_memory_(staging),
         to_(to),
         to_device_(to_device) {}
 
@@ -54,6 +57,7 @@ class ContentsCopy {
 
   const StoredTensor& from_;
   Device& from_device_;
+  core::MemoryResource& staging_memory_;
   const StoredTensor& to_;
   Device& to_device_;
   core::Buffer staging_;

@@ -135,7 +135,7 @@ absl::Status Operation::Fill(const TensorRef& tensor,
   } else {
     TENSORD_ASSIGN_OR_RETURN(
         core::Buffer staging,
-        core::Buffer::Allocate(device.staging_memory(),
+        core::Buffer::Allocate(*session_->staging_memory(),
                                static_cast<int64_t>(sent.data.size())));
     CopyElements(sent, staging.data());
     inline_inputs_.push_back({tensor, std::move(staging)});
@@ -299,7 +299,7 @@ absl::Status Operation::Allocate() {
       inline_result_.bytes() < result_bytes) {
     TENSORD_ASSIGN_OR_RETURN(
         inline_result_,
-        core::Buffer::Allocate(device.staging_memory(), result_bytes));
+        core::Buffer::Allocate(*session_->staging_memory(), result_bytes));
   }
   return absl::OkStatus();
 }

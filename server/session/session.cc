@@ -51,6 +51,9 @@ Session::Session(std::string name, uint64_t number, Device& device,
       options_(std::move(options)),
       memory_(std::make_shared<core::LimitingResource>(
           device.memory(), options_.memory_quota_bytes, "session quota")),
+      staging_memory_(std::make_shared<core::LimitingResource>(
+          device.staging_memory(), device.staging_limit_bytes() / 2,
+          "the session's staging memory")),
       touched_(absl::Now()) {}
 
 absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Add(

@@ -45,6 +45,12 @@ class Session {
     return memory_;
   }
 
+  /// Host memory for copies of its contents to and from its device: at most
+  /// half of the device's, so that one session leaves others some.
+  const std::shared_ptr<core::LimitingResource>& staging_memory() const {
+    return staging_memory_;
+  }
+
   /// For what runs on the session's stream of its device.
   StreamScratch& scratch() { return scratch_; }
 
@@ -92,6 +98,7 @@ class Session {
   Device& device_;
   const SessionOptions options_;
   const std::shared_ptr<core::LimitingResource> memory_;
+  const std::shared_ptr<core::LimitingResource> staging_memory_;
 
   StreamScratch scratch_;
   absl::Mutex order_;

@@ -161,8 +161,17 @@ TEST_F(CudaStagingTest, ChunkBeyondTheLimitIsRefusedAndSmallerOnesPass) {
   EXPECT_THAT(refused,
               FailsWith(grpc::StatusCode::RESOURCE_EXHAUSTED, "MEMORY_LIMIT"));
   EXPECT_THAT(refused.status.error_message(),
-              HasSubstr("staging memory of cuda:0: asked for "));
+              HasSubstr("the session's staging memory: asked for "));
   ExpectAllGivenBack();
+  // Half of the device's is one session's.
+  values.resize(kLimit / 8 + 64);
+  EXPECT_THAT(Upload({Chunk(tensor.name(), 0, values)}),
+              FailsWith(grpc::StatusCode::RESOURCE_EXHAUSTED, "MEMORY_LIMIT"));
+  values.resize(kLimit / 8);
+  EXPECT_THAT(Upload({Chunk(tensor.name(), 0, values)}), IsOk());
+  ExpectAllGivenBack();
+  values.resize(kCount);
+  std::iota(values.begin(), values.end(), 0.0f);
 
   std::vector<v1::UploadTensorRequest> chunks;
   constexpr size_t kPart = 1024;

@@ -179,6 +179,7 @@ def test_describe_and_stats_count(private_address):
         assert stats.uploaded_bytes == 8000
         assert stats.devices[0].memory_used_bytes >= 8000
         assert stats.devices[0].staging_used_bytes == 0
+        assert description.staging_used_bytes == 0
         counts = {(o.operation, o.code): o.count for o in stats.operations}
         assert counts["reduce", "OK"] == 1
 

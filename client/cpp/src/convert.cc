@@ -144,7 +144,8 @@ SessionInfo FromProto(const v1::Session& session) {
           .lease = FromProto(session.lease()),
           .memory_quota_bytes = session.memory_quota_bytes(),
           .memory_used_bytes = session.memory_used_bytes(),
-          .tensor_count = session.tensor_count()};
+          .tensor_count = session.tensor_count(),
+          .staging_used_bytes = session.staging_used_bytes()};
 }
 
 Limits FromProto(const v1::Limits& limits) {

@@ -120,6 +120,7 @@ class SessionInfo:
     memory_quota_bytes: int
     memory_used_bytes: int
     tensor_count: int
+    staging_used_bytes: int
     lease_seconds: float = _seconds("lease")
 
 

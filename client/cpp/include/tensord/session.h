@@ -42,6 +42,7 @@ struct SessionInfo {
   int64_t memory_quota_bytes = 0;
   int64_t memory_used_bytes = 0;
   int64_t tensor_count = 0;
+  int64_t staging_used_bytes = 0;  // pinned host memory, by transfers
 };
 
 struct CreateOptions {

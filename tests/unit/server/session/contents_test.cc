@@ -41,12 +41,14 @@ class ContentsTest : public ::testing::Test {
   }
 
   std::unique_ptr<Engine> engine_;
+  const std::shared_ptr<core::MemoryResource> staging_ =
+      std::make_shared<core::HostResource>();
 };
 
 TEST_F(ContentsTest, WhatIsWrittenInPiecesIsReadInPieces) {
   const auto tensor = NewTensor(core::ElementType::kInt8, 6);
   ASSERT_TRUE(tensor->BeginUpload(0).ok());
-  auto writer = ContentsWriter::Open(*tensor, device());
+  auto writer = ContentsWriter::Open(*tensor, device(), staging_);
   ASSERT_TRUE(writer.ok()) << writer.status();
   Write(*writer, "tens", 4);
   EXPECT_EQ(tensor->committed_bytes(), 4);
@@ -54,7 +56,7 @@ TEST_F(ContentsTest, WhatIsWrittenInPiecesIsReadInPieces) {
   tensor->EndUpload();
   EXPECT_EQ(tensor->state(), TensorState::kReady);
 
-  auto reader = ContentsReader::Open(tensor, device(), {1, 6, 2});
+  auto reader = ContentsReader::Open(tensor, device(), staging_, {1, 6, 2});
   ASSERT_TRUE(reader.ok()) << reader.status();
   std::string read;
   for (int i = 0; i < 4; ++i) {
@@ -71,7 +73,7 @@ TEST_F(ContentsTest, WhatIsWrittenInPiecesIsReadInPieces) {
 TEST_F(ContentsTest, EveryByteOfABoolThatIsNotZeroBecomesOne) {
   const auto tensor = NewTensor(core::ElementType::kBool, 6);
   ASSERT_TRUE(tensor->BeginUpload(0).ok());
-  auto writer = ContentsWriter::Open(*tensor, device());
+  auto writer = ContentsWriter::Open(*tensor, device(), staging_);
   ASSERT_TRUE(writer.ok()) << writer.status();
   const std::array<uint8_t, 6> sent = {0, 1, 2, 255, 0, 128};
   Write(*writer, sent.data(), 4);
