@@ -20,6 +20,12 @@ inline std::optional<int64_t> CheckedMultiply(int64_t x, int64_t y) {
   return product;
 }
 
+/// x / y, rounded up.
+/// Requires y > 0, x >= 0.
+constexpr int64_t CeilDivide(int64_t x, int64_t y) {
+  return x / y + (x % y != 0 ? 1 : 0);
+}
+
 /// The smallest multiple of `alignment` that is >= x.
 /// Requires alignment > 0, x >= 0 and a result that fits.
 constexpr int64_t RoundUp(int64_t x, int64_t alignment) {

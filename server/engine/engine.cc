@@ -45,19 +45,6 @@ absl::StatusOr<const core::BackendModule*> CudaModule(
                                : options.cuda_module);
 }
 
-/// GPUs that are to be opened, at most.
-int GpuCount(const EngineOptions& options) {
-  if (options.devices.is_automatic) {
-    const absl::StatusOr<const core::BackendModule*> module =
-        CudaModule(options);
-    return module.ok() ? (*module)->count_devices().value_or(0) : 0;
-  }
-  const auto& items = options.devices.items;
-  return static_cast<int>(
-      std::count_if(items.begin(), items.end(),
-                    [](const auto& item) { return item.kind == "cuda"; }));
-}
-
 }  // namespace
 
 Device::Device(std::unique_ptr<core::Backend> backend, core::DeviceInfo info,
@@ -74,12 +61,7 @@ Device::Device(std::unique_ptr<core::Backend> backend, core::DeviceInfo info,
           options.queue_limit) {}
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(
-    const EngineOptions& asked) {
-  EngineOptions options = asked;
-  if (options.staging_limit_bytes == 0) {
-    options.staging_limit_bytes =
-        core::HostMemoryBytes() / 8 / std::max(1, GpuCount(options));
-  }
+    const EngineOptions& options) {
   std::unique_ptr<Engine> engine(new Engine(options));
   if (options.devices.is_automatic) {
     const absl::Status added = engine->AddCuda(options, DeviceSelection::kAll);
@@ -115,10 +97,19 @@ absl::Status Engine::AddCuda(const EngineOptions& options, int ordinal) {
     first = 0;
     last = count - 1;
   }
+  EngineOptions own = options;
+  if (own.staging_limit_bytes == 0) {
+    const auto& items = options.devices.items;
+    const auto named =
+        std::count_if(items.begin(), items.end(),
+                      [](const auto& item) { return item.kind == "cuda"; });
+    own.staging_limit_bytes = core::HostMemoryBytes() / 8 /
+                              std::max<int64_t>({named, last - first + 1, 1});
+  }
   for (int i = first; i <= last; ++i) {
     absl::StatusOr<std::unique_ptr<core::Backend>> backend = module->create(i);
     const absl::Status added =
-        backend.ok() ? Add(*std::move(backend), options) : backend.status();
+        backend.ok() ? Add(*std::move(backend), own) : backend.status();
     if (added.ok()) continue;
     if (!options.devices.is_automatic) return added;
     omissions_.emplace_back(added.message());

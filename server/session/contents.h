@@ -24,8 +24,8 @@ namespace tensord::server {
 ///           EndUpload() of the tensor.
 class ContentsWriter {
  public:
-  /// Errors  UNAVAILABLE: the device is lost. INTERNAL.
   /// Takes staging memory from `staging`.
+  /// Errors  UNAVAILABLE: the device is lost. INTERNAL.
   static absl::StatusOr<ContentsWriter> Open(
       StoredTensor& tensor, Device& device,
       std::shared_ptr<core::MemoryResource> staging);
@@ -76,6 +76,7 @@ class ContentsReader {
     int64_t end;
     int64_t step;
   };
+  /// Takes staging memory from `staging`.
   /// Requires  the range lies within the tensor's span; step > 0.
   /// Errors    UNAVAILABLE: the device is lost. INTERNAL.
   static absl::StatusOr<ContentsReader> Open(

@@ -87,16 +87,11 @@ absl::Status Storage::CheckSettled() const {
                                           : NotReady(contents_);
 }
 
-absl::Status Storage::BeginWrite(bool is_part) {
+absl::Status Storage::BeginWrite() {
   absl::MutexLock lock(&mutex_);
   if (uploading_) {
     return core::FailedPrecondition("TENSOR_BUSY", "tensor ", name_,
                                     " is being uploaded");
-  }
-  if (is_part && writes_ == 0 && contents_ != TensorState::kReady) {
-    return core::FailedPrecondition(
-        "TENSOR_NOT_READY", "a view of tensor ", name_,
-        " cannot be written: ", Describe(contents_));
   }
   ++writes_;
   return absl::OkStatus();

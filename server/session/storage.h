@@ -1,4 +1,4 @@
-// The memory of a tensor and of its views, and who is using it.
+// The contents of a tensor, and who is using them.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ enum class TensorState {
   kInvalid,  // the operation that should have written it failed
 };
 
-/// Contents, for the tensor that it was made for and for views of that.
+/// Memory with contents, apart from the name by which they are found.
 ///
 /// Operations announce their reads and writes when they are received, which is
 /// the order in which they take effect, and end them when they are done. In
@@ -71,11 +71,9 @@ class Storage {
   /// Errors  as CheckReady().
   absl::Status CheckSettled() const;
 
-  /// Announces an operation that writes the contents: all of them, or a part.
-  /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: an upload is under way;
-  ///         reason TENSOR_NOT_READY: of what is written in part there are none
-  ///         and none are to come.
-  absl::Status BeginWrite(bool is_part = false);
+  /// Announces an operation that writes the contents.
+  /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: an upload is under way.
+  absl::Status BeginWrite();
   /// The write is being launched: the contents are undefined until Written().
   void StartWrite();
   /// All that writes the contents is queued.

@@ -76,16 +76,16 @@ absl::Status CudaStream::CopyBetweenDevices(void* to, const void* from,
   // CUDA sees by the addresses which devices they belong to.
   const cudaError_t queued = cudaMemcpyAsync(
       to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream_);
-  const std::string what = absl::StrCat("copying ", bytes, " bytes");
   if (queued == cudaSuccess) return absl::OkStatus();
   cudaGetLastError();
+  const std::string what =
+      absl::StrCat("copying ", bytes, " bytes between devices");
   // An error of the other device's is none of this one's.
   const cudaError_t own = cudaStreamQuery(stream_);
   if (own != cudaSuccess && own != cudaErrorNotReady) {
     return device_.Check(own, what);
   }
-  return Internal("CUDA_ERROR", what,
-                  " between devices: ", cudaGetErrorString(queued));
+  return Internal("CUDA_ERROR", what, " failed: ", cudaGetErrorString(queued));
 }
 
 absl::Status CudaStream::Call(void (*function)(void*), void* argument) {

@@ -19,8 +19,8 @@ std::unique_ptr<const PermutationKernel> CreateTiledCopyPermutation(
     const GpuModel& model);
 
 /// "cuda.permute.runs": the fastest mode of a is that of d, contiguous in both;
-/// by 16 bytes where words are narrower, because runs begin anywhere or elements
-/// are scaled or converted.
+/// by 16 bytes where words are narrower, because runs begin anywhere or
+/// elements are scaled or converted.
 std::unique_ptr<const PermutationKernel> CreateRunsPermutation(
     const GpuModel& model);
 

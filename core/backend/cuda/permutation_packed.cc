@@ -22,16 +22,6 @@ constexpr int64_t kBlocksPerMultiprocessor = 8;
 // Of a thread, about, by words that it holds.
 constexpr int64_t RegistersFor(int64_t words) { return words > 4 ? 128 : 64; }
 
-/// Modes by their strides in one operand, fastest first.
-std::vector<size_t> OrderBy(const PermutationWords& words, size_t operand) {
-  std::vector<size_t> order(words.modes.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) {
-    return words.rank_of(x, operand) < words.rank_of(y, operand);
-  });
-  return order;
-}
-
 struct Tiling {
   Parts parts;  // (mode)
   std::vector<size_t> in_a_order;
@@ -49,10 +39,9 @@ absl::StatusOr<Tiling> TilingOf(const PermutationWords& words, bool splits) {
                                               : PackedTask::kMaxChangedWords,
                                           (32 << 10) / words.move.word_bytes);
   Tiling tiling{.parts = {},
-                .in_a_order = OrderBy(words, kA),
-                .in_d_order = OrderBy(words, kD)};
-  std::vector<int64_t> extents;
-  for (const auto& mode : words.modes) extents.push_back(mode.extent);
+                .in_a_order = OrderBy(words.modes, kA),
+                .in_d_order = OrderBy(words.modes, kD)};
+  const Parts extents = WholeOf(words.modes);
   const auto fits = [&] {
     for (const int64_t run_bytes : kRunBytes) {
       const int64_t target =

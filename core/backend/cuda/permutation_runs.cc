@@ -11,7 +11,7 @@ constexpr size_t kA = PermutationWords::kA;
 constexpr size_t kD = PermutationWords::kD;
 
 // Of a thread, about.
-constexpr int64_t kRegisters = 56;
+constexpr int64_t kRegisters = 48;
 // Of a run, at least: in fewer, those at its ends would be most.
 constexpr int64_t kLeastGroups = 4;
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/backend/cuda/kernel/groups/group.h"
+#include "core/base/checked_math.h"
 #include "core/ops/type_tables.h"
 
 namespace tensord::core::cuda {
@@ -23,8 +24,6 @@ constexpr int64_t kBlocksPerMultiprocessor = 8;
 constexpr int64_t kLeastPerThread = 8;
 // Bytes of one access to memory; neighbouring blocks may share its sectors.
 constexpr int64_t kLineBytes = 128;
-
-int64_t CeilDivide(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 int64_t PowerOfTwoFrom(int64_t x) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(x)));

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/checked_math.h"
+
 namespace tensord::core::cuda {
 namespace {
 
@@ -17,8 +19,6 @@ constexpr int64_t kBlocksPerMultiprocessor = 2;
 constexpr int64_t kLeastDepths = 8;
 // What the second level of cache gives, beside memory. A guess.
 constexpr double kCacheSpeedup = 2.5;
-
-int64_t CeilDivide(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 /// Of the arithmetic, the part that multiplies: the rest is addresses and
 /// shared memory. Guesses, to be fitted.

@@ -1,9 +1,5 @@
 #include "core/backend/cuda/elementwise/elementwise_formula.h"
 
-#include <algorithm>
-#include <limits>
-#include <numeric>
-
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/base/status.h"
 #include "core/ops/type_tables.h"
@@ -54,18 +50,6 @@ Expression ExpressionOf(const Problem& problem,
 
 bool IsInput(const Problem& problem, size_t operand) {
   return operand < kD && (operand != Problem::kB || problem.has_b);
-}
-
-std::vector<size_t> OrderBy(const Problem& problem, size_t operand) {
-  const auto rank = [&](size_t mode) {
-    const int64_t stride = problem.modes[mode].strides[operand];
-    return stride == 0 ? std::numeric_limits<int64_t>::max() : stride;
-  };
-  std::vector<size_t> order(problem.modes.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t x, size_t y) { return rank(x) < rank(y); });
-  return order;
 }
 
 int64_t RunAlong(const Problem& problem, size_t operand,

@@ -14,10 +14,6 @@ namespace tensord::core::cuda {
 /// The operands of `problem`: 0 to 2 for a, b and c, and 3 for d.
 bool IsInput(const ElementwiseProblem& problem, size_t operand);
 
-/// Modes by their strides in one operand, fastest first, those along which it
-/// is broadcast last.
-std::vector<size_t> OrderBy(const ElementwiseProblem& problem, size_t operand);
-
 /// Elements of an operand that are neighbours and come one after the other when
 /// modes are walked in `order`, of each as many as `parts` says. Modes along
 /// which it is broadcast are no step.

@@ -20,9 +20,8 @@ class FusedElementwise final : public CudaElementwise {
     return CheckCount(problem);
   }
   double PredictNanoseconds(const Problem& problem) const override {
-    const std::vector<size_t> order = OrderBy(problem, kD);
-    Parts whole;
-    for (const auto& mode : problem.modes) whole.push_back(mode.extent);
+    const std::vector<size_t> order = OrderBy(problem.modes, kD);
+    const Parts whole = WholeOf(problem.modes);
     double bytes = 0;
     for (size_t i = 0; i <= kD; ++i) {
       if (i != kD && !IsInput(problem, i)) continue;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "core/backend/cuda/elementwise/elementwise_formula.h"
@@ -36,12 +35,6 @@ struct Tiling {
   bool is_in_tile(size_t mode) const { return parts[mode] > 1; }
 };
 
-Parts WholeOf(const Problem& problem) {
-  Parts whole;
-  for (const auto& mode : problem.modes) whole.push_back(mode.extent);
-  return whole;
-}
-
 /// Whether reading an input in its own order instead of d's makes its runs long
 /// enough to be worth while. One that is broadcast along a long fastest mode of
 /// d is not worth it: a whole run of d takes one element.
@@ -54,7 +47,7 @@ bool IsTurned(const Problem& problem, size_t i, const Parts& whole,
     return false;
   }
   const int64_t run = RunAlong(problem, i, d_order, whole);
-  const int64_t own = RunAlong(problem, i, OrderBy(problem, i), whole);
+  const int64_t own = RunAlong(problem, i, OrderBy(problem.modes, i), whole);
   return run * size < kLongRunBytes && own >= 2 * run;
 }
 
@@ -74,15 +67,15 @@ int64_t ElementBytes(const Problem& problem) {
 absl::StatusOr<Tiling> TilingOf(const Problem& problem) {
   TENSORD_RETURN_IF_ERROR(CheckCount(problem));
   Tiling tiling;
-  const Parts extents = WholeOf(problem);
-  const std::vector<size_t> d_order = OrderBy(problem, kD);
+  const Parts extents = WholeOf(problem.modes);
+  const std::vector<size_t> d_order = OrderBy(problem.modes, kD);
   bool is_any_turned = false;
   for (size_t i = 0; i <= kD; ++i) {
     tiling.orders[i] = d_order;
     if (i == kD || problem.modes.empty()) continue;
     tiling.is_turned[i] = IsTurned(problem, i, extents, d_order);
     if (!tiling.is_turned[i]) continue;
-    tiling.orders[i] = OrderBy(problem, i);
+    tiling.orders[i] = OrderBy(problem.modes, i);
     is_any_turned = true;
   }
   if (!is_any_turned) {

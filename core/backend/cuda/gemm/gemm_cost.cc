@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/checked_math.h"
+
 namespace tensord::core::cuda {
 namespace {
 
@@ -12,8 +14,6 @@ constexpr double kEfficiency = 0.85;
 constexpr int64_t kLeastTile = 32;
 constexpr int64_t kTile = 128;
 constexpr int64_t kLeastTerms = 512;
-
-int64_t CeilDivide(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 double Count(int64_t x) { return static_cast<double>(x); }
 

@@ -66,9 +66,8 @@ cudaError_t QueueTiledCopy(const TiledCopyTask& task, cudaStream_t stream);
 /// neighbours as the operand of the wider elements has in 16 bytes.
 ///
 /// Groups of d are written at once. Those of a are read at once where they are
-/// aligned, put together from two that are where a group has 16 bytes in a,
-/// too, and read element by element otherwise, as those that a run's ends cut
-/// are.
+/// aligned, put together from two otherwise. What a run's ends cut, or would
+/// have to be put together with what is outside, goes element by element.
 struct RunsTask {
   static constexpr uint32_t kThreads = 256;  // of a block
   static constexpr uint32_t kGroupsPerThread = 2;

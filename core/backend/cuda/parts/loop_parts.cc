@@ -12,8 +12,6 @@ namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
-int64_t CeilDivide(int64_t x, int64_t y) { return x / y + (x % y != 0); }
-
 int64_t Multiply(int64_t x, int64_t y) {
   return CheckedMultiply(x, y).value_or(kMost);
 }

@@ -166,18 +166,5 @@ TEST(StoredTensorTest, GapsAreZeroed) {
   }
 }
 
-TEST(StorageTest, APartIsWrittenOnlyWhereTheRestHasContents) {
-  Storage storage("sessions/s/tensors/t",
-                  {core::ElementType::kFloat32,
-                   core::PackedLayout({4}, core::Order::kFirstModeFastest)},
-                  std::make_shared<core::HostResource>());
-  ASSERT_TRUE(storage.Allocate().ok());
-  EXPECT_EQ(core::ReasonOf(storage.BeginWrite(true)), "TENSOR_NOT_READY");
-  // Behind a write of all there will be contents.
-  ASSERT_TRUE(storage.BeginWrite().ok());
-  ASSERT_TRUE(storage.BeginWrite(true).ok());
-  EXPECT_EQ(storage.state(), TensorState::kPending);
-}
-
 }  // namespace
 }  // namespace tensord::server
