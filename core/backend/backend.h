@@ -36,6 +36,13 @@ struct GatherOperands {
   std::array<std::byte, 16> padding = {};  // an element of it
 };
 
+/// The other way round.
+struct ScatterOperands {
+  const void* a = nullptr;
+  void* storage = nullptr;  // its first element
+  int element_bytes = 4;    // 1, 2, 4, 8 or 16
+};
+
 /// One device.
 ///
 /// Threads  safe for concurrent use.
@@ -67,6 +74,16 @@ class Backend {
   virtual absl::Status Gather(const GatherSteps& steps,
                               const GatherOperands& operands,
                               Stream& stream) = 0;
+
+  /// Queues a copy to the elements that `steps` lead to; what belongs to
+  /// padding is dropped.
+  ///
+  /// Requires  as Gather(), a in place of d; no two linear indices lead to one
+  ///           element.
+  /// Lifetime, Errors  as Gather().
+  virtual absl::Status Scatter(const GatherSteps& steps,
+                               const ScatterOperands& operands,
+                               Stream& stream) = 0;
 };
 
 }  // namespace tensord::core

@@ -65,6 +65,10 @@ class Kernel {
   /// Stable name shown in plans and metrics, e.g. "cpu.contract.gemm".
   virtual absl::string_view name() const = 0;
 
+  /// Of what it supports, needs and is measured as: raised when a plan or a
+  /// measurement kept from before no longer holds.
+  virtual int version() const { return 1; }
+
   /// OK when Launch() can run `problem`, whatever the factors. Otherwise
   /// UNIMPLEMENTED, with a reason that ExplainPlan shows to the user.
   virtual absl::Status Supports(const Problem& problem) const = 0;

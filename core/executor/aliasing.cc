@@ -33,8 +33,8 @@ bool IsSame(const Placed& x, const Placed& y) {
 }
 
 absl::Status Check(const Placed& input, absl::string_view name, const Placed& d,
-                   bool may_be_d) {
-  if (!Overlap(input, d) || (may_be_d && IsSame(input, d))) {
+                   bool may_be_d, bool is_disjoint) {
+  if (is_disjoint || !Overlap(input, d) || (may_be_d && IsSame(input, d))) {
     return absl::OkStatus();
   }
   return InvalidArgument(
@@ -47,43 +47,53 @@ absl::Status Check(const Placed& input, absl::string_view name, const Placed& d,
 }  // namespace
 
 absl::Status CheckAliasing(const PermutationDesc& desc,
-                           const PermutationOperands& operands) {
+                           const PermutationOperands& operands,
+                           DisjointFromOutput disjoint) {
   if (operands.alpha.IsZero()) return absl::OkStatus();
-  return Check({desc.a, operands.a}, "a", {desc.d, operands.d}, false);
+  return Check({desc.a, operands.a}, "a", {desc.d, operands.d}, false,
+               disjoint.a);
 }
 
 absl::Status CheckAliasing(const ElementwiseDesc& desc,
-                           const ElementwiseOperands& operands) {
+                           const ElementwiseOperands& operands,
+                           DisjointFromOutput disjoint) {
   const Placed d{desc.d, operands.d};
   if (!operands.alpha.IsZero()) {
-    TENSORD_RETURN_IF_ERROR(Check({desc.a, operands.a}, "a", d, true));
+    TENSORD_RETURN_IF_ERROR(
+        Check({desc.a, operands.a}, "a", d, true, disjoint.a));
   }
   if (desc.b && !operands.beta.IsZero()) {
-    TENSORD_RETURN_IF_ERROR(Check({*desc.b, operands.b}, "b", d, true));
+    TENSORD_RETURN_IF_ERROR(
+        Check({*desc.b, operands.b}, "b", d, true, disjoint.b));
   }
   if (operands.gamma.IsZero()) return absl::OkStatus();
-  return Check({desc.c, operands.c}, "c", d, true);
+  return Check({desc.c, operands.c}, "c", d, true, disjoint.c);
 }
 
 absl::Status CheckAliasing(const ReductionDesc& desc,
-                           const ReductionOperands& operands) {
+                           const ReductionOperands& operands,
+                           DisjointFromOutput disjoint) {
   const Placed d{desc.d, operands.d};
   if (!operands.alpha.IsZero()) {
-    TENSORD_RETURN_IF_ERROR(Check({desc.a, operands.a}, "a", d, false));
+    TENSORD_RETURN_IF_ERROR(
+        Check({desc.a, operands.a}, "a", d, false, disjoint.a));
   }
   if (!desc.c || operands.beta.IsZero()) return absl::OkStatus();
-  return Check({*desc.c, operands.c}, "c", d, true);
+  return Check({*desc.c, operands.c}, "c", d, true, disjoint.c);
 }
 
 absl::Status CheckAliasing(const ContractionDesc& desc,
-                           const ContractionOperands& operands) {
+                           const ContractionOperands& operands,
+                           DisjointFromOutput disjoint) {
   const Placed d{desc.d, operands.d};
   if (!operands.alpha.IsZero()) {
-    TENSORD_RETURN_IF_ERROR(Check({desc.a, operands.a}, "a", d, false));
-    TENSORD_RETURN_IF_ERROR(Check({desc.b, operands.b}, "b", d, false));
+    TENSORD_RETURN_IF_ERROR(
+        Check({desc.a, operands.a}, "a", d, false, disjoint.a));
+    TENSORD_RETURN_IF_ERROR(
+        Check({desc.b, operands.b}, "b", d, false, disjoint.b));
   }
   if (!desc.c || operands.beta.IsZero()) return absl::OkStatus();
-  return Check({*desc.c, operands.c}, "c", d, true);
+  return Check({*desc.c, operands.c}, "c", d, true, disjoint.c);
 }
 
 }  // namespace tensord::core

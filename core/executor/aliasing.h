@@ -10,22 +10,34 @@
 
 namespace tensord::core {
 
+/// Inputs of which it is known that they share no element with d.
+struct DisjointFromOutput {
+  bool a = false;
+  bool b = false;
+  bool c = false;
+};
+
 /// OK when no input that is read overlaps d, or does so as allowed: c may be d
 /// with the same layout and mode order; so may a and b in an element-wise
 /// operation.
 ///
 /// Overlap is judged by address ranges, from the first to the last element of
-/// each: interleaved operands count as overlapping.
+/// each: interleaved operands count as overlapping, unless `disjoint` says
+/// otherwise.
 ///
 /// Requires  the Desc is valid. Inputs whose factor is zero are not looked at.
 /// Errors    INVALID_ARGUMENT, reason OUTPUT_OVERLAPS_INPUT.
 absl::Status CheckAliasing(const PermutationDesc& desc,
-                           const PermutationOperands& operands);
+                           const PermutationOperands& operands,
+                           DisjointFromOutput disjoint = {});
 absl::Status CheckAliasing(const ElementwiseDesc& desc,
-                           const ElementwiseOperands& operands);
+                           const ElementwiseOperands& operands,
+                           DisjointFromOutput disjoint = {});
 absl::Status CheckAliasing(const ReductionDesc& desc,
-                           const ReductionOperands& operands);
+                           const ReductionOperands& operands,
+                           DisjointFromOutput disjoint = {});
 absl::Status CheckAliasing(const ContractionDesc& desc,
-                           const ContractionOperands& operands);
+                           const ContractionOperands& operands,
+                           DisjointFromOutput disjoint = {});
 
 }  // namespace tensord::core

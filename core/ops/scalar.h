@@ -1,7 +1,11 @@
 // The factors alpha, beta and gamma.
 #pragma once
 
+#include <array>
+#include <cstddef>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/base/element_type.h"
 
@@ -26,5 +30,17 @@ inline constexpr Scalar kZero{0, 0};
 ///         type. `what` names the factor in the message.
 absl::Status ValidateScalar(const Scalar& scalar, ElementType type,
                             absl::string_view what);
+
+/// Room for one element of any type.
+using ElementBytes = std::array<std::byte, 16>;
+
+/// The element of `type` nearest to `scalar`, and zeros behind it. float16 and
+/// bfloat16 are rounded by way of float32.
+///
+/// Errors  INVALID_ARGUMENT: what ValidateScalar() refuses; a finite value
+///         beyond the type's range, for bool another than 0 and 1. `what`
+///         names the scalar in the message.
+absl::StatusOr<ElementBytes> ElementOf(const Scalar& scalar, ElementType type,
+                                       absl::string_view what);
 
 }  // namespace tensord::core

@@ -68,6 +68,17 @@ class Device {
   absl::StatusOr<std::unique_ptr<core::Stream>> CreateStream() {
     return backend_->CreateStream();
   }
+  /// As core::Backend has them, on the worker's stream.
+  absl::Status Gather(const core::GatherSteps& steps,
+                      const core::GatherOperands& operands,
+                      core::Stream& stream) {
+    return backend_->Gather(steps, operands, stream);
+  }
+  absl::Status Scatter(const core::GatherSteps& steps,
+                       const core::ScatterOperands& operands,
+                       core::Stream& stream) {
+    return backend_->Scatter(steps, operands, stream);
+  }
   DeviceWorker& worker() { return worker_; }
 
   int64_t memory_limit_bytes() const { return memory_.limit.limit_bytes(); }

@@ -63,6 +63,7 @@ void ComputeService::FillResult(const Executed& executed, v1::Result* result) {
   report.set_kernel(kernel.data(), kernel.size());
   report.set_plan_cache_hit(operation.report().plan_cache_hit);
   report.set_workspace_bytes(operation.report().workspace_bytes);
+  report.set_gathered_bytes(operation.report().gathered_bytes);
   *report.mutable_queued() = ToProto(executed.times.begun - executed.arrived);
   *report.mutable_executed() =
       ToProto(executed.times.ended - executed.times.begun);

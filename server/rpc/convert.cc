@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/base/status.h"
+#include "core/view/aligned_layout.h"
 
 namespace tensord::rpc {
 namespace {
@@ -29,15 +30,6 @@ absl::Status UnknownEnum(absl::string_view what, int value) {
                                ", which has no meaning here");
 }
 
-absl::StatusOr<core::Order> OrderFrom(v1::Order order) {
-  switch (order) {
-    case v1::ORDER_UNSPECIFIED:
-    case v1::ORDER_FIRST_MODE_FASTEST: return core::Order::kFirstModeFastest;
-    case v1::ORDER_LAST_MODE_FASTEST: return core::Order::kLastModeFastest;
-    default: return UnknownEnum("order", order);
-  }
-}
-
 absl::StatusOr<core::UnaryOperator> UnaryFrom(v1::UnaryOperator op) {
   if (op == v1::UNARY_OPERATOR_UNSPECIFIED) {
     return core::UnaryOperator::kIdentity;
@@ -54,10 +46,6 @@ absl::StatusOr<core::BinaryOperator> BinaryFrom(v1::BinaryOperator op,
   }
   if (!v1::BinaryOperator_IsValid(op)) return UnknownEnum(field, op);
   return static_cast<core::BinaryOperator>(op - 1);
-}
-
-core::Scalar ScalarFrom(const v1::Scalar& scalar) {
-  return {scalar.real(), scalar.imaginary()};
 }
 
 /// Bounded before anything compares labels with labels.
@@ -119,7 +107,7 @@ absl::StatusOr<server::OutputRequest> OutputFrom(const v1::Output& output) {
   if (output.element_type() != v1::ELEMENT_TYPE_UNSPECIFIED) {
     TENSORD_ASSIGN_OR_RETURN(d.element_type, FromProto(output.element_type()));
   }
-  TENSORD_ASSIGN_OR_RETURN(d.order, OrderFrom(output.order()));
+  TENSORD_ASSIGN_OR_RETURN(d.order, FromProto(output.order()));
   d.is_inline = output.inline_();
   return d;
 }
@@ -143,9 +131,9 @@ absl::StatusOr<OperationRequest> CommonFrom(const Request& request,
     }
   }
   TENSORD_ASSIGN_OR_RETURN(result.d, OutputFrom(request.d()));
-  if (request.has_alpha()) result.alpha = ScalarFrom(request.alpha());
+  if (request.has_alpha()) result.alpha = FromProto(request.alpha());
   if constexpr (requires { request.beta(); }) {
-    if (request.has_beta()) result.beta = ScalarFrom(request.beta());
+    if (request.has_beta()) result.beta = FromProto(request.beta());
   }
   if (request.compute_type() != v1::COMPUTE_TYPE_UNSPECIFIED) {
     if (!v1::ComputeType_IsValid(request.compute_type())) {
@@ -201,15 +189,36 @@ absl::StatusOr<core::ElementType> FromProto(v1::ElementType type) {
   return static_cast<core::ElementType>(type - 1);
 }
 
+absl::StatusOr<core::Order> FromProto(v1::Order order) {
+  switch (order) {
+    case v1::ORDER_UNSPECIFIED:
+    case v1::ORDER_FIRST_MODE_FASTEST: return core::Order::kFirstModeFastest;
+    case v1::ORDER_LAST_MODE_FASTEST: return core::Order::kLastModeFastest;
+    default: return UnknownEnum("order", order);
+  }
+}
+
+core::Scalar FromProto(const v1::Scalar& scalar) {
+  return {scalar.real(), scalar.imaginary()};
+}
+
 absl::StatusOr<core::TensorDesc> FromProto(v1::ElementType type,
                                            const v1::Layout& layout) {
   core::TensorDesc desc;
   TENSORD_ASSIGN_OR_RETURN(desc.element_type, FromProto(type));
-  TENSORD_ASSIGN_OR_RETURN(const core::Order order, OrderFrom(layout.order()));
+  TENSORD_ASSIGN_OR_RETURN(const core::Order order, FromProto(layout.order()));
   const core::ModeVector extents(layout.extents().begin(),
                                  layout.extents().end());
-  if (layout.strides().empty()) {
+  if (layout.strides().empty() && layout.row_alignment() == 0) {
     desc.layout = core::PackedLayout(extents, order);
+  } else if (layout.strides().empty()) {
+    TENSORD_ASSIGN_OR_RETURN(
+        desc.layout,
+        core::AlignedLayout(extents, layout.row_alignment(), order));
+  } else if (layout.row_alignment() != 0) {
+    return core::InvalidArgument(
+        "LAYOUT_AMBIGUOUS", "the layout has strides and the row_alignment ",
+        layout.row_alignment(), ", wanted one of both");
   } else {
     desc.layout = {extents, core::ModeVector(layout.strides().begin(),
                                              layout.strides().end())};
@@ -227,7 +236,7 @@ absl::StatusOr<OperationRequest> FromProto(
   TENSORD_ASSIGN_OR_RETURN(OperationRequest result,
                            CommonFrom(request, OperationKind::kElementwise));
   if (!request.has_beta()) result.beta = core::kOne;
-  if (request.has_gamma()) result.gamma = ScalarFrom(request.gamma());
+  if (request.has_gamma()) result.gamma = FromProto(request.gamma());
   TENSORD_ASSIGN_OR_RETURN(result.op, BinaryFrom(request.op_abc(), "op_abc"));
   if (request.has_b()) {
     TENSORD_ASSIGN_OR_RETURN(result.op_ab,
@@ -253,16 +262,36 @@ v1::Tensor ToProto(const server::StoredTensor& tensor) {
   message.set_name(tensor.name());
   message.set_element_type(
       static_cast<v1::ElementType>(static_cast<int>(desc.element_type) + 1));
-  v1::Layout& layout = *message.mutable_layout();
-  layout.mutable_extents()->Add(desc.layout.extents.begin(),
-                                desc.layout.extents.end());
-  layout.mutable_strides()->Add(desc.layout.strides.begin(),
-                                desc.layout.strides.end());
-  layout.set_offset(desc.offset);
+  const auto set_layout = [&](const core::ModeVector& extents,
+                              const core::ModeVector& strides, int64_t offset) {
+    v1::Layout& layout = *message.mutable_layout();
+    layout.mutable_extents()->Add(extents.begin(), extents.end());
+    layout.mutable_strides()->Add(strides.begin(), strides.end());
+    layout.set_offset(offset);
+  };
   message.set_device(tensor.device());
   message.set_state(ToProto(tensor.state()));
   message.set_span_bytes(desc.span_bytes());
   message.set_committed_bytes(tensor.committed_bytes());
+  if (tensor.view() == nullptr) {
+    set_layout(desc.layout.extents, desc.layout.strides, desc.offset);
+    return message;
+  }
+  const server::TensorView& seen = *tensor.view();
+  const core::View& view = seen.view();
+  if (view.strided()) {
+    set_layout(view.strided()->extents, view.strided()->strides,
+               view.strided()->offset);
+  } else {
+    set_layout(desc.layout.extents, desc.layout.strides, desc.offset);
+  }
+  v1::View& info = *message.mutable_view();
+  info.set_viewed(seen.viewed());
+  info.set_is_gathered(!seen.is_in_place() && !seen.repeats());
+  info.set_is_writable(view.IsInjective());
+  info.set_may_pad(view.may_pad());
+  info.set_span_elements(view.span_elements());
+  info.set_allocation_elements(view.allocation_elements());
   return message;
 }
 

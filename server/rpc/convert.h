@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -13,16 +14,24 @@
 #include "server/session/operation_request.h"
 #include "server/session/session.h"
 #include "server/session/stored_tensor.h"
+#include "server/session/tensor_view.h"
 #include "tensord/v1/compute.pb.h"
 #include "tensord/v1/session.pb.h"
 #include "tensord/v1/tensor.pb.h"
+#include "tensord/v1/view.pb.h"
 
 namespace tensord::rpc {
 
 /// All of them: INVALID_ARGUMENT, naming the field.
 absl::StatusOr<core::ElementType> FromProto(v1::ElementType type);
+absl::StatusOr<core::Order> FromProto(v1::Order order);
+core::Scalar FromProto(const v1::Scalar& scalar);
 absl::StatusOr<core::TensorDesc> FromProto(v1::ElementType type,
                                            const v1::Layout& layout);
+
+/// The stages of a view; whether they fit the modes is not looked at.
+absl::StatusOr<std::vector<server::ViewStage>> FromProto(
+    const google::protobuf::RepeatedPtrField<v1::ViewStage>& stages);
 
 /// The operation that a request asks for. Views into the message: it must
 /// outlive the result.

@@ -23,6 +23,7 @@
 #include "server/rpc/serve.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/tensor_service.h"
+#include "server/rpc/view_service.h"
 
 namespace tensord::rpc {
 namespace {
@@ -62,7 +63,8 @@ struct RpcServer::Services {
         compute(context),
         plan(context),
         session(context),
-        tensor(context) {}
+        tensor(context),
+        view(context) {}
 
   ServiceContext& context;
   AdminService admin;
@@ -70,6 +72,7 @@ struct RpcServer::Services {
   PlanService plan;
   SessionService session;
   TensorService tensor;
+  ViewService view;
   std::optional<LoopGroup> loops;
   std::unique_ptr<grpc::Server> server;
   bool is_healthy = true;
@@ -111,6 +114,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   builder.RegisterService(&services.plan.service());
   builder.RegisterService(&services.session.service());
   builder.RegisterService(&services.tensor.service());
+  builder.RegisterService(&services.view.service());
   services.loops.emplace(builder, options.loop_count);
   services.server = builder.BuildAndStart();
   if (services.server == nullptr) {
@@ -133,6 +137,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   services.plan.ServeOn(*services.loops);
   services.session.ServeOn(*services.loops);
   services.tensor.ServeOn(*services.loops);
+  services.view.ServeOn(*services.loops);
   services.loops->Start();
   services.server->GetHealthCheckService()->SetServingStatus(true);
   return result;

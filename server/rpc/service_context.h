@@ -3,16 +3,20 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/engine/engine.h"
 #include "server/rpc/loop.h"
 #include "server/rpc/task.h"
 #include "server/session/operation_request.h"
+#include "server/session/session.h"
 #include "server/session/session_manager.h"
+#include "server/session/stored_tensor.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/statistics.h"
 
@@ -25,6 +29,12 @@ struct MessageLimits {
   int64_t max_message_bytes = int64_t{4} << 20;
 };
 
+/// A tensor of a session.
+struct FoundTensor {
+  std::shared_ptr<server::Session> session;
+  std::shared_ptr<server::StoredTensor> tensor;
+};
+
 /// Lifetime  all that it refers to outlives the server.
 struct ServiceContext {
   server::Engine& engine;
@@ -34,6 +44,9 @@ struct ServiceContext {
   int64_t queue_limit = 0;
   MessageLimits limits;
   absl::Time start = absl::Now();
+
+  /// Errors  INVALID_ARGUMENT: not a tensor's name. NOT_FOUND.
+  absl::StatusOr<FoundTensor> FindTensor(absl::string_view tensor_name) const;
 
   /// Most operations of one ExecuteStream without a response: enough to keep a
   /// device busy, and never so many that one stream alone fills its queue.

@@ -63,20 +63,6 @@ void TensorService::ServeOn(LoopGroup& loops) {
               [this](auto& call, auto& q) { return Copy(call, q); });
 }
 
-absl::StatusOr<TensorService::Found> TensorService::Find(
-    absl::string_view tensor_name) {
-  const absl::string_view session_name = server::SessionOfTensor(tensor_name);
-  if (session_name.empty()) {
-    return core::InvalidArgument(
-        "TENSOR_NAME_MALFORMED", "tensor '", tensor_name.substr(0, 300),
-        "' wanted as sessions/{session}/tensors/{tensor}");
-  }
-  Found found;
-  TENSORD_ASSIGN_OR_RETURN(found.session, context_.sessions.Find(session_name));
-  TENSORD_ASSIGN_OR_RETURN(found.tensor, found.session->Find(tensor_name));
-  return found;
-}
-
 Task<absl::Status> TensorService::AwaitQueued(Call& call,
                                               const server::Session& session) {
   auto nothing = [](core::Stream&) { return absl::OkStatus(); };
@@ -113,7 +99,7 @@ Task<absl::StatusOr<v1::CreateTensorResponse>> TensorService::Create(
 
 Task<absl::StatusOr<v1::DescribeTensorResponse>> TensorService::Describe(
     Call&, const v1::DescribeTensorRequest& request) {
-  const auto found = Find(request.tensor());
+  const auto found = context_.FindTensor(request.tensor());
   if (!found.ok()) co_return found.status();
   v1::DescribeTensorResponse response;
   *response.mutable_tensor() = ToProto(*found->tensor);
@@ -144,7 +130,7 @@ Task<absl::StatusOr<v1::ListTensorsResponse>> TensorService::List(
 
 Task<absl::StatusOr<v1::DeleteTensorResponse>> TensorService::Delete(
     Call&, const v1::DeleteTensorRequest& request) {
-  const auto found = Find(request.tensor());
+  const auto found = context_.FindTensor(request.tensor());
   if (!found.ok()) co_return found.status();
   const absl::Status removed = found->session->Remove(request.tensor());
   if (!removed.ok()) co_return removed;
@@ -153,11 +139,13 @@ Task<absl::StatusOr<v1::DeleteTensorResponse>> TensorService::Delete(
 
 Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
     Call& call, const v1::CopyTensorRequest& request) {
-  const auto found = Find(request.source());
+  const auto found = context_.FindTensor(request.source());
   if (!found.ok()) co_return found.status();
   const std::shared_ptr<server::Session>& session = found->session;
   const server::SessionUse use(session);
-  core::TensorDesc desc = found->tensor->desc();
+  const server::TensorView* const view = found->tensor->view();
+  core::TensorDesc desc =
+      view == nullptr ? found->tensor->desc() : view->packed_desc();
   if (request.has_layout()) {
     auto asked = FromProto(
         static_cast<v1::ElementType>(static_cast<int>(desc.element_type) + 1),
@@ -166,6 +154,11 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
     desc = *std::move(asked);
   }
   if (!request.session().empty() && request.session() != session->name()) {
+    if (view != nullptr) {
+      co_return core::InvalidArgument(
+          "TENSOR_IS_VIEW", "tensor ", request.source(),
+          " is a view; copy it within its session, and that to another one");
+    }
     co_return co_await CopyAcross(call, request, *found, std::move(desc));
   }
   const auto copy = session->Add(request.tensor_id(), std::move(desc));
@@ -204,7 +197,7 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
 }
 
 Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::CopyAcross(
-    Call& call, const v1::CopyTensorRequest& request, Found source,
+    Call& call, const v1::CopyTensorRequest& request, FoundTensor source,
     core::TensorDesc desc) {
   if (desc.layout != source.tensor->desc().layout) {
     co_return core::InvalidArgument(

@@ -30,12 +30,6 @@ class TensorService {
                           v1::TensorService::WithAsyncMethod_CopyTensor<
                               Base>>>>>>>;
 
-  struct Found {
-    std::shared_ptr<server::Session> session;
-    std::shared_ptr<server::StoredTensor> tensor;
-  };
-  absl::StatusOr<Found> Find(absl::string_view tensor_name);
-
   Task<absl::StatusOr<v1::CreateTensorResponse>> Create(
       Call& call, const v1::CreateTensorRequest& request);
   Task<absl::StatusOr<v1::UploadTensorResponse>> Upload(
@@ -52,7 +46,7 @@ class TensorService {
       Call& call, const v1::CopyTensorRequest& request);
   /// Copy() from one session to another.
   Task<absl::StatusOr<v1::CopyTensorResponse>> CopyAcross(
-      Call& call, const v1::CopyTensorRequest& request, Found source,
+      Call& call, const v1::CopyTensorRequest& request, FoundTensor source,
       core::TensorDesc desc);
 
   /// Waits for what the session had queued when the call came.

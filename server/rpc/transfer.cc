@@ -64,7 +64,7 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
   ChunkReader first(wire);
   const absl::StatusOr<ChunkHeader> first_header = first.Header();
   if (!first_header.ok()) co_return first_header.status();
-  const auto found = Find(first_header->tensor);
+  const auto found = context_.FindTensor(first_header->tensor);
   if (!found.ok()) co_return found.status();
   const server::SessionUse use(found->session);
   server::StoredTensor& tensor = *found->tensor;
@@ -119,10 +119,15 @@ Task<absl::Status> TensorService::Download(Call& call,
     co_return core::InvalidArgument("REQUEST_MALFORMED",
                                     "not a DownloadTensorRequest");
   }
-  const auto found = Find(request.tensor());
+  const auto found = context_.FindTensor(request.tensor());
   if (!found.ok()) co_return found.status();
   const server::SessionUse use(found->session);
   server::StoredTensor& tensor = *found->tensor;
+  if (!tensor.is_in_place()) {
+    co_return core::InvalidArgument(
+        "VIEW_NOT_STRIDED", "tensor ", tensor.name(),
+        " is a view without strides of 1 or more; copy it, and download that");
+  }
   if (tensor.awaits_write()) {
     const absl::Status waited = co_await AwaitQueued(call, *found->session);
     if (!waited.ok()) co_return waited;

@@ -7,6 +7,7 @@
 
 #include "core/base/status.h"
 #include "core/executor/aliasing.h"
+#include "core/view/disjoint.h"
 
 namespace tensord::server {
 namespace {
@@ -19,6 +20,38 @@ struct Found {
   TensorRef a, b, c, d;
   OperationTensors descs;
 };
+
+/// True when the operation has to copy an input, a view, before it reads it.
+/// `desc` is how it will be read.
+bool IsReadByCopy(const TensorRef& tensor, const core::TensorDesc& desc) {
+  const TensorView* const view = tensor == nullptr ? nullptr : tensor->view();
+  return view != nullptr && !view->is_in_place() &&
+         !(view->repeats() && desc == view->desc());
+}
+
+/// How an operation of `kind` reads a tensor: only those that broadcast take
+/// one that repeats as it lies.
+core::TensorDesc AsRead(const StoredTensor& tensor, OperationKind kind) {
+  const TensorView* const view = tensor.view();
+  if (view == nullptr) return tensor.desc();
+  const bool broadcasts =
+      kind == OperationKind::kPermute || kind == OperationKind::kElementwise;
+  return view->repeats() && !broadcasts ? view->packed_desc() : view->desc();
+}
+
+/// How an operation writes a tensor.
+/// Errors  INVALID_ARGUMENT, reason OUTPUT_NOT_INJECTIVE.
+absl::StatusOr<core::TensorDesc> AsWritten(const StoredTensor& tensor) {
+  const TensorView* const view = tensor.view();
+  if (view == nullptr) return tensor.desc();
+  if (!view->view().IsInjective()) {
+    return core::InvalidArgument("OUTPUT_NOT_INJECTIVE", "d is the view ",
+                                 tensor.name(), ", which has elements of ",
+                                 view->viewed(),
+                                 " more than once, wanted each at most once");
+  }
+  return view->desc();
+}
 
 absl::StatusOr<core::TensorDesc> DescOf(const InlineTensor& tensor,
                                         absl::string_view name) {
@@ -34,7 +67,7 @@ absl::StatusOr<core::TensorDesc> DescOf(const InlineTensor& tensor,
   return desc;
 }
 
-absl::Status FindInput(const Session& session,
+absl::Status FindInput(const Session& session, OperationKind kind,
                        const std::optional<InputRequest>& request,
                        absl::string_view name, TensorRef* tensor,
                        std::optional<core::TensorDesc>* desc,
@@ -47,7 +80,7 @@ absl::Status FindInput(const Session& session,
   }
   TENSORD_ASSIGN_OR_RETURN(
       *tensor, session.Find(std::get<std::string>(request->source)));
-  *desc = (*tensor)->desc();
+  *desc = AsRead(**tensor, kind);
   return absl::OkStatus();
 }
 
@@ -64,17 +97,17 @@ absl::StatusOr<Found> FindTensors(const Session& session,
                                   int64_t max_inline_bytes) {
   Found found;
   int64_t inline_bytes = 0;
-  TENSORD_RETURN_IF_ERROR(FindInput(session, request.a, "a", &found.a,
-                                    &found.descs.a, &inline_bytes));
-  TENSORD_RETURN_IF_ERROR(FindInput(session, request.b, "b", &found.b,
-                                    &found.descs.b, &inline_bytes));
-  TENSORD_RETURN_IF_ERROR(FindInput(session, request.c, "c", &found.c,
-                                    &found.descs.c, &inline_bytes));
+  TENSORD_RETURN_IF_ERROR(FindInput(session, request.kind, request.a, "a",
+                                    &found.a, &found.descs.a, &inline_bytes));
+  TENSORD_RETURN_IF_ERROR(FindInput(session, request.kind, request.b, "b",
+                                    &found.b, &found.descs.b, &inline_bytes));
+  TENSORD_RETURN_IF_ERROR(FindInput(session, request.kind, request.c, "c",
+                                    &found.c, &found.descs.c, &inline_bytes));
   TENSORD_RETURN_IF_ERROR(
       CheckInlineBytes(inline_bytes, max_inline_bytes, "the inline operands"));
   if (!request.d.tensor.empty()) {
     TENSORD_ASSIGN_OR_RETURN(found.d, session.Find(request.d.tensor));
-    found.descs.d = found.d->desc();
+    TENSORD_ASSIGN_OR_RETURN(found.descs.d, AsWritten(*found.d));
   }
   return found;
 }
@@ -113,18 +146,19 @@ void CopyElements(const InlineTensor& tensor, std::byte* to) {
 
 }  // namespace
 
-absl::StatusOr<Operation::TensorRef> Operation::Announce(
-    const InputRequest& request, const TensorRef& found,
-    const core::TensorDesc& desc) {
-  TensorRef tensor = found;
+absl::StatusOr<Operation::Input> Operation::Announce(
+    const InputRequest& request, Input input) {
   if (const auto* sent = std::get_if<InlineTensor>(&request.source)) {
-    tensor = std::make_shared<StoredTensor>(
-        "(inline)", session_->device().info().name, desc, session_->memory());
-    TENSORD_RETURN_IF_ERROR(tensor->Allocate());
-    TENSORD_RETURN_IF_ERROR(Fill(tensor, *sent));
+    input.tensor = std::make_shared<StoredTensor>(
+        "(inline)", session_->device().info().name, input.desc,
+        session_->memory());
+    TENSORD_RETURN_IF_ERROR(input.tensor->Allocate());
+    TENSORD_RETURN_IF_ERROR(Fill(input.tensor, *sent));
   }
-  TENSORD_RETURN_IF_ERROR(tensor->BeginRead());
-  return tensor;
+  input.is_copied = IsReadByCopy(input.tensor, input.desc);
+  if (input.is_copied) report_.gathered_bytes += input.desc.span_bytes();
+  TENSORD_RETURN_IF_ERROR(input.tensor->BeginRead());
+  return input;
 }
 
 absl::Status Operation::Fill(const TensorRef& tensor,
@@ -154,9 +188,10 @@ Operation::Operation(Engine& engine, std::shared_ptr<Session> session)
 Operation::~Operation() { End(); }
 
 void Operation::End() {
-  for (TensorRef* const input : {&a_, &b_, &c_}) {
-    if (*input != nullptr) (*input)->EndRead();
-    input->reset();
+  for (Input* const input : {&a_, &b_, &c_}) {
+    if (input->tensor != nullptr) input->tensor->EndRead();
+    input->tensor.reset();
+    input->copy = core::Buffer();
   }
   if (std::exchange(d_announced_, false)) d_->EndWrite(result_);
   if (std::exchange(d_is_new_, false) &&
@@ -195,25 +230,29 @@ absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
     operation->to_measure_ = std::move(key);
   }
   operation->report_ = {operation->plan_->kernel_name(), lookup.hit,
-                        operation->plan_->workspace_bytes};
+                        operation->plan_->workspace_bytes, 0};
   const InputsRead reads = WhichInputs(request);
   if (reads.a) {
     TENSORD_ASSIGN_OR_RETURN(
         operation->a_,
-        operation->Announce(*request.a, found.a, *found.descs.a));
+        operation->Announce(*request.a, {found.a, *found.descs.a}));
   }
   if (reads.b) {
     TENSORD_ASSIGN_OR_RETURN(
         operation->b_,
-        operation->Announce(*request.b, found.b, *found.descs.b));
+        operation->Announce(*request.b, {found.b, *found.descs.b}));
   }
   if (reads.c) {
     TENSORD_ASSIGN_OR_RETURN(
         operation->c_,
-        operation->Announce(*request.c, found.c, *found.descs.c));
+        operation->Announce(*request.c, {found.c, *found.descs.c}));
   }
   if (found.d != nullptr) {
     operation->d_ = found.d;
+    operation->d_is_copied_ = !found.d->is_in_place();
+    if (operation->d_is_copied_) {
+      operation->report_.gathered_bytes += made.output.span_bytes();
+    }
   } else if (request.d.is_inline) {
     TENSORD_RETURN_IF_ERROR(CheckInlineBytes(
         made.output.span_bytes(), max_inline_bytes, "the inline results"));
@@ -235,8 +274,11 @@ absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
 }
 
 core::AnyOperands Operation::Operands(void* d) const {
-  const auto address = [](const TensorRef& tensor) -> const void* {
-    return tensor == nullptr ? nullptr : tensor->first();
+  const auto address = [](const Input& input) -> const void* {
+    if (input.tensor == nullptr) return nullptr;
+    return input.is_copied
+               ? input.copy.data()
+               : input.tensor->storage().data() + input.desc.offset_bytes();
   };
   const void* const a = address(a_);
   const void* const b = address(b_);
@@ -262,7 +304,8 @@ absl::Status Operation::Measure(core::Stream& stream) {
   const auto adopt = [this](core::PlanCache::Lookup lookup) {
     to_measure_.reset();
     plan_ = std::move(lookup.plan);
-    report_ = {plan_->kernel_name(), lookup.hit, plan_->workspace_bytes};
+    report_ = {plan_->kernel_name(), lookup.hit, plan_->workspace_bytes,
+               report_.gathered_bytes};
     return absl::OkStatus();
   };
   // An equal request may have been measured since this one was prepared.
@@ -275,7 +318,7 @@ absl::Status Operation::Measure(core::Stream& stream) {
   TENSORD_ASSIGN_OR_RETURN(
       const core::Buffer d,
       core::Buffer::Allocate(memory, d_->desc().span_bytes()));
-  const absl::Status sent = QueueInlineInputs(stream);
+  const absl::Status sent = QueueInputs(stream);
   auto measured =
       sent.ok() ? engine_.MeasuredPlanFor(session_->device(), *to_measure_,
                                           Operands(d.data()), memory, stream)
@@ -285,6 +328,20 @@ absl::Status Operation::Measure(core::Stream& stream) {
   TENSORD_RETURN_IF_ERROR(measured.status());
   TENSORD_RETURN_IF_ERROR(settled);
   return adopt(*std::move(measured));
+}
+
+absl::Status Operation::AllocateCopies() {
+  core::MemoryResource& memory = *session_->memory();
+  for (Input* const input : {&a_, &b_, &c_}) {
+    const int64_t bytes = input->is_copied ? input->desc.span_bytes() : 0;
+    if (input->copy.bytes() == bytes) continue;
+    TENSORD_ASSIGN_OR_RETURN(input->copy,
+                             core::Buffer::Allocate(memory, bytes));
+  }
+  const int64_t d_bytes = d_is_copied_ ? d_->desc().span_bytes() : 0;
+  if (d_copy_.bytes() == d_bytes) return absl::OkStatus();
+  TENSORD_ASSIGN_OR_RETURN(d_copy_, core::Buffer::Allocate(memory, d_bytes));
+  return absl::OkStatus();
 }
 
 absl::Status Operation::Allocate() {
@@ -304,12 +361,35 @@ absl::Status Operation::Allocate() {
   return absl::OkStatus();
 }
 
-absl::Status Operation::QueueInlineInputs(core::Stream& stream) {
+absl::Status Operation::QueueInputs(core::Stream& stream) {
   for (const auto& [tensor, contents] : inline_inputs_) {
     TENSORD_RETURN_IF_ERROR(stream.CopyToDevice(
         tensor->first(), contents.data(), contents.bytes()));
   }
+  for (const Input* const input : {&a_, &b_, &c_}) {
+    if (!input->is_copied) continue;
+    const TensorView& view = *input->tensor->view();
+    TENSORD_RETURN_IF_ERROR(session_->device().Gather(
+        view.steps(),
+        {.storage = input->tensor->storage().data(),
+         .d = input->copy.data(),
+         .element_bytes =
+             static_cast<int>(core::SizeOf(input->desc.element_type)),
+         .padding = view.padding()},
+        stream));
+  }
   return absl::OkStatus();
+}
+
+absl::Status Operation::QueueOutput(core::Stream& stream) {
+  if (!d_is_copied_) return absl::OkStatus();
+  return session_->device().Scatter(
+      d_->view()->steps(),
+      {.a = d_copy_.data(),
+       .storage = d_->storage().data(),
+       .element_bytes =
+           static_cast<int>(core::SizeOf(d_->desc().element_type))},
+      stream);
 }
 
 absl::Status Operation::QueueInlineResult(core::Stream& stream) {
@@ -318,30 +398,56 @@ absl::Status Operation::QueueInlineResult(core::Stream& stream) {
                            inline_result_.bytes());
 }
 
-absl::Status Operation::Launch(core::Stream& stream) {
-  for (const TensorRef& input : {a_, b_, c_}) {
-    if (input != nullptr) TENSORD_RETURN_IF_ERROR(input->CheckReady());
+bool Operation::IsDisjointFromOutput(const Input& input) const {
+  if (input.tensor == nullptr || input.is_copied || d_is_copied_ ||
+      &input.tensor->storage() != &d_->storage()) {
+    return false;
   }
-  TENSORD_RETURN_IF_ERROR(d_->Allocate());
-  const core::AnyOperands operands = Operands(d_->first());
-  TENSORD_RETURN_IF_ERROR(std::visit(
-      [](const auto& desc, const auto& addresses) {
+  const core::TensorDesc& storage = d_->storage().desc();
+  const auto strided = [](const core::TensorDesc& desc) {
+    return core::StridedView{desc.layout.extents, desc.layout.strides,
+                             desc.offset};
+  };
+  return core::AreDisjoint(storage.layout, storage.offset, strided(input.desc),
+                           strided(d_->desc()));
+}
+
+absl::Status Operation::CheckAliasing(const core::AnyOperands& operands) const {
+  const core::DisjointFromOutput disjoint{IsDisjointFromOutput(a_),
+                                          IsDisjointFromOutput(b_),
+                                          IsDisjointFromOutput(c_)};
+  return std::visit(
+      [&](const auto& desc, const auto& addresses) {
         if constexpr (requires { core::CheckAliasing(desc, addresses); }) {
-          return core::CheckAliasing(desc, addresses);
+          return core::CheckAliasing(desc, addresses, disjoint);
         } else {
           return core::Internal("WRONG_OPERANDS", "operands of another Desc");
         }
       },
-      desc_, operands));
+      desc_, operands);
+}
+
+absl::Status Operation::Launch(core::Stream& stream) {
+  for (const Input* const input : {&a_, &b_, &c_}) {
+    if (input->tensor == nullptr) continue;
+    TENSORD_RETURN_IF_ERROR(input->tensor->CheckReady());
+  }
+  if (d_->is_part()) TENSORD_RETURN_IF_ERROR(d_->CheckReady());
+  TENSORD_RETURN_IF_ERROR(d_->Allocate());
+  TENSORD_RETURN_IF_ERROR(AllocateCopies());
+  const core::AnyOperands operands =
+      Operands(d_is_copied_ ? d_copy_.data() : d_->first());
+  TENSORD_RETURN_IF_ERROR(CheckAliasing(operands));
   TENSORD_RETURN_IF_ERROR(Measure(stream));
   TENSORD_RETURN_IF_ERROR(Allocate());
   has_queued_ = true;
-  TENSORD_RETURN_IF_ERROR(QueueInlineInputs(stream));
+  TENSORD_RETURN_IF_ERROR(QueueInputs(stream));
   d_->StartWrite();
   result_ = StoredTensor::WriteResult::kFailed;
   const core::Buffer none;
   TENSORD_RETURN_IF_ERROR(core::Execute(
       *plan_, operands, scratch_ == nullptr ? none : *scratch_, stream));
+  TENSORD_RETURN_IF_ERROR(QueueOutput(stream));
   TENSORD_RETURN_IF_ERROR(QueueInlineResult(stream));
   result_ = StoredTensor::WriteResult::kDone;
   d_->Written();
@@ -354,6 +460,7 @@ void Operation::Complete(const absl::Status& status) {
   }
   scratch_.reset();
   inline_inputs_.clear();
+  d_copy_ = core::Buffer();
   // Before the response, so that the next request finds everything settled.
   End();
 }

@@ -23,6 +23,7 @@ struct OperationReport {
   absl::string_view kernel;
   bool plan_cache_hit = false;
   int64_t workspace_bytes = 0;
+  int64_t gathered_bytes = 0;  // of packed copies of views
 };
 
 /// An operation in flight. Prepare() finds and validates everything and
@@ -79,6 +80,13 @@ class Operation {
 
  private:
   using TensorRef = std::shared_ptr<StoredTensor>;
+  /// An input that is read, its read announced.
+  struct Input {
+    TensorRef tensor;  // null when not read
+    core::TensorDesc desc;
+    bool is_copied = false;  // a view that is read by way of a packed copy
+    core::Buffer copy;
+  };
   /// An inline operand on its way to a device whose memory is not the host's.
   struct InlineInput {
     TensorRef tensor;
@@ -87,15 +95,19 @@ class Operation {
 
   Operation(Engine& engine, std::shared_ptr<Session> session);
 
-  /// The tensor that an input is read from, its read announced.
-  absl::StatusOr<TensorRef> Announce(const InputRequest& request,
-                                     const TensorRef& found,
-                                     const core::TensorDesc& desc);
+  /// What an input is read from, its read announced. `input` has all but
+  /// the tensor of an inline operand.
+  absl::StatusOr<Input> Announce(const InputRequest& request, Input input);
   /// Gives an inline operand, which has memory, its contents, or queues that.
   absl::Status Fill(const TensorRef& tensor, const InlineTensor& sent);
-  /// Takes the memory that Launch() needs beside d; may be called again.
+  /// Takes the memory of packed copies of views; may be called again.
+  absl::Status AllocateCopies();
+  /// Takes the memory that Launch() needs beside; may be called again.
   absl::Status Allocate();
-  absl::Status QueueInlineInputs(core::Stream& stream);
+  /// Brings inputs to where the kernel reads them.
+  absl::Status QueueInputs(core::Stream& stream);
+  /// Brings the result from where the kernel writes it to its view.
+  absl::Status QueueOutput(core::Stream& stream);
   absl::Status QueueInlineResult(core::Stream& stream);
   /// Ends every announced read and write; a new output that was not written
   /// goes.
@@ -103,6 +115,11 @@ class Operation {
   /// The addresses and factors of this execution, for the operation of `desc_`,
   /// with its result at `d`.
   core::AnyOperands Operands(void* d) const;
+  /// OK when d may be written while the inputs are read.
+  absl::Status CheckAliasing(const core::AnyOperands& operands) const;
+  /// True when both are views of one storage, or it and a view, and known to
+  /// share no element.
+  bool IsDisjointFromOutput(const Input& input) const;
   /// Replaces the plan by one that has been measured, if that is asked for.
   absl::Status Measure(core::Stream& stream);
 
@@ -110,8 +127,10 @@ class Operation {
   const std::shared_ptr<Session> session_;
   AnyDesc desc_;
   core::Scalar alpha_, beta_, gamma_;
-  TensorRef a_, b_, c_;  // null when not read
+  Input a_, b_, c_;
   TensorRef d_;
+  bool d_is_copied_ = false;  // a view that is written by way of a packed copy
+  core::Buffer d_copy_;
   std::shared_ptr<const core::Buffer> scratch_;  // null when none is needed
   std::vector<InlineInput> inline_inputs_;
   core::Buffer inline_result_;  // staging memory; empty where d is the host's

@@ -21,11 +21,30 @@ int64_t AlignmentOf(const core::TensorDesc& tensor) {
   return int64_t{1} << std::countr_zero(bits);
 }
 
+/// The operand, with strides of 1 in place of 0: what there is to validate.
 std::optional<OperandDesc> Combine(const std::optional<InputRequest>& request,
                                    const std::optional<core::TensorDesc>& t) {
   if (!request || !t) return std::nullopt;
-  return OperandDesc{t->element_type, t->layout, request->modes, request->unary,
-                     AlignmentOf(*t)};
+  OperandDesc operand{t->element_type, t->layout, request->modes,
+                      request->unary, AlignmentOf(*t)};
+  for (int64_t& stride : operand.layout.strides) {
+    if (stride == 0) stride = 1;
+  }
+  return operand;
+}
+
+/// Leaves out the modes along which `tensor` repeats: an operand that lacks a
+/// mode of d is broadcast along it.
+void DropRepeats(const std::optional<core::TensorDesc>& tensor,
+                 OperandDesc& operand) {
+  if (!tensor) return;
+  const core::ModeVector& strides = tensor->layout.strides;
+  for (int i = static_cast<int>(strides.size()) - 1; i >= 0; --i) {
+    if (strides[i] != 0) continue;
+    operand.layout.extents.erase(operand.layout.extents.begin() + i);
+    operand.layout.strides.erase(operand.layout.strides.begin() + i);
+    operand.modes.erase(operand.modes.begin() + i);
+  }
 }
 
 absl::Status CheckPresent(const std::optional<OperandDesc>& input, bool is_read,
@@ -172,6 +191,14 @@ absl::StatusOr<OperationDesc> MakeDesc(const OperationRequest& request,
   }
   TENSORD_RETURN_IF_ERROR(std::visit(
       [](const auto& desc) { return core::Validate(desc); }, result.desc));
+  if (auto* permutation = std::get_if<core::PermutationDesc>(&result.desc)) {
+    DropRepeats(tensors.a, permutation->a);
+  }
+  if (auto* elementwise = std::get_if<core::ElementwiseDesc>(&result.desc)) {
+    DropRepeats(tensors.a, elementwise->a);
+    if (elementwise->b) DropRepeats(tensors.b, *elementwise->b);
+    DropRepeats(tensors.c, elementwise->c);
+  }
   return result;
 }
 

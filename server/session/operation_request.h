@@ -70,6 +70,8 @@ using AnyDesc = std::variant<core::PermutationDesc, core::ElementwiseDesc,
                              core::ReductionDesc, core::ContractionDesc>;
 
 /// The tensors that a request names or carries; absent ones it leaves out.
+/// Strides of inputs to permutations and element-wise operations may be 0: they
+/// repeat along the mode.
 struct OperationTensors {
   std::optional<core::TensorDesc> a, b, c;
   std::optional<core::TensorDesc> d;  // absent: a new one

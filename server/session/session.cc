@@ -59,6 +59,29 @@ Session::Session(std::string name, uint64_t number, Device& device,
 absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Add(
     absl::string_view tensor_id, core::TensorDesc desc) {
   TENSORD_RETURN_IF_ERROR(core::ValidateTensor(desc));
+  return AddNamed(tensor_id, [&](std::string name) {
+    return std::make_shared<StoredTensor>(std::move(name), device_.info().name,
+                                          std::move(desc), memory_);
+  });
+}
+
+absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddView(
+    absl::string_view tensor_id, const StoredTensor& viewed,
+    absl::Span<const ViewStage> stages, std::optional<core::Scalar> padding) {
+  const TensorView* const below = viewed.view();
+  TENSORD_ASSIGN_OR_RETURN(
+      TensorView view,
+      TensorView::Create(below != nullptr ? below->viewed() : viewed.name(),
+                         viewed.storage().desc(), below, stages, padding));
+  return AddNamed(tensor_id, [&](std::string name) {
+    return std::make_shared<StoredTensor>(std::move(name), viewed,
+                                          std::move(view));
+  });
+}
+
+absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddNamed(
+    absl::string_view tensor_id,
+    absl::FunctionRef<std::shared_ptr<StoredTensor>(std::string name)> make) {
   TENSORD_RETURN_IF_ERROR(ValidateId(tensor_id));
   absl::MutexLock lock(&mutex_);
   if (closed_) {
@@ -76,8 +99,7 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Add(
                        "TENSOR_ALREADY_EXISTS",
                        absl::StrCat("tensor '", name, "' exists already"));
   }
-  auto tensor = std::make_shared<StoredTensor>(name, device_.info().name,
-                                               std::move(desc), memory_);
+  std::shared_ptr<StoredTensor> tensor = make(name);
   tensors_.emplace(std::move(name), tensor);
   return tensor;
 }

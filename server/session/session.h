@@ -4,15 +4,18 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "core/memory/limiting_resource.h"
 #include "core/tensor/tensor.h"
 #include "server/engine/engine.h"
@@ -65,9 +68,16 @@ class Session {
   absl::StatusOr<std::shared_ptr<StoredTensor>> Add(absl::string_view tensor_id,
                                                     core::TensorDesc desc);
 
+  /// Adds a view of `viewed`, a tensor of the session, named as in Add().
+  /// `stages` and `padding` as TensorView::Create() has them.
+  ///
+  /// Errors  those of Add() and of TensorView::Create().
+  absl::StatusOr<std::shared_ptr<StoredTensor>> AddView(
+      absl::string_view tensor_id, const StoredTensor& viewed,
+      absl::Span<const ViewStage> stages, std::optional<core::Scalar> padding);
+
   /// Errors  NOT_FOUND, also for tensors of other sessions; INVALID_ARGUMENT:
-  /// not
-  ///         a tensor name.
+  ///         not a tensor name.
   absl::StatusOr<std::shared_ptr<StoredTensor>> Find(
       absl::string_view tensor_name) const;
 
@@ -93,6 +103,11 @@ class Session {
   void Close();
 
  private:
+  /// Adds the tensor that `make` makes of its full name.
+  absl::StatusOr<std::shared_ptr<StoredTensor>> AddNamed(
+      absl::string_view tensor_id,
+      absl::FunctionRef<std::shared_ptr<StoredTensor>(std::string name)> make);
+
   const std::string name_;
   const uint64_t number_;
   Device& device_;

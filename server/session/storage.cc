@@ -87,11 +87,16 @@ absl::Status Storage::CheckSettled() const {
                                           : NotReady(contents_);
 }
 
-absl::Status Storage::BeginWrite() {
+absl::Status Storage::BeginWrite(bool is_part) {
   absl::MutexLock lock(&mutex_);
   if (uploading_) {
     return core::FailedPrecondition("TENSOR_BUSY", "tensor ", name_,
                                     " is being uploaded");
+  }
+  if (is_part && writes_ == 0 && contents_ != TensorState::kReady) {
+    return core::FailedPrecondition(
+        "TENSOR_NOT_READY", "a part of tensor ", name_,
+        " cannot be written: ", Describe(contents_), "; write all of it first");
   }
   ++writes_;
   return absl::OkStatus();

@@ -71,9 +71,11 @@ class Storage {
   /// Errors  as CheckReady().
   absl::Status CheckSettled() const;
 
-  /// Announces an operation that writes the contents.
-  /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: an upload is under way.
-  absl::Status BeginWrite();
+  /// Announces an operation that writes the contents: all of them, or a part.
+  /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: an upload is under way;
+  ///         reason TENSOR_NOT_READY: of what is written in part there are none
+  ///         and none are to come.
+  absl::Status BeginWrite(bool is_part = false);
   /// The write is being launched: the contents are undefined until Written().
   void StartWrite();
   /// All that writes the contents is queued.

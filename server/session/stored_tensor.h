@@ -3,17 +3,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "core/base/status.h"
 #include "core/tensor/tensor.h"
 #include "server/session/storage.h"
+#include "server/session/tensor_view.h"
 
 namespace tensord::server {
 
 /// A tensor that requests look up by name and keep alive while they use it: a
-/// name, what it is, and the storage that holds its contents.
+/// name, what it is, and the storage that holds its contents, its own or, of a
+/// view, another tensor's.
 ///
 /// Threads   safe for concurrent use.
 /// Lifetime  shared.
@@ -30,32 +34,63 @@ class StoredTensor {
         desc_(std::move(desc)),
         storage_(std::make_shared<Storage>(name_, desc_, std::move(memory))) {}
 
+  /// A view of the storage of `viewed`.
+  /// Requires  `view` was made of it.
+  StoredTensor(std::string name, const StoredTensor& viewed, TensorView view)
+      : name_(std::move(name)),
+        device_(viewed.device_),
+        desc_(view.desc()),
+        view_(std::move(view)),
+        storage_(viewed.storage_) {}
+
   const std::string& name() const { return name_; }
   const std::string& device() const { return device_; }
+  /// Of a view: TensorView::desc().
   const core::TensorDesc& desc() const { return desc_; }
+  /// Null unless this is a view.
+  const TensorView* view() const { return view_ ? &*view_ : nullptr; }
+  bool is_in_place() const { return !view_ || view_->is_in_place(); }
+
+  const Storage& storage() const { return *storage_; }
 
   /// Address of the first element.
-  /// Requires  Allocate().ok() before.
+  /// Requires  Allocate().ok() before; is_in_place().
   std::byte* first() const { return storage_->data() + desc_.offset_bytes(); }
+
+  /// Bytes of span_bytes() that have come.
+  int64_t committed_bytes() const {
+    if (!view_) return storage_->committed_bytes();
+    return state() == TensorState::kReady ? desc_.span_bytes() : 0;
+  }
+
+  /// True when writing it leaves other contents of the storage as they are.
+  bool is_part() const { return view_ && !view_->covers_storage(); }
+  absl::Status BeginWrite() { return storage_->BeginWrite(is_part()); }
+
+  /// As Storage::BeginUpload().
+  /// Errors  INVALID_ARGUMENT, reason TENSOR_IS_VIEW.
+  absl::Status BeginUpload(int64_t offset_bytes) {
+    if (view_) {
+      return core::InvalidArgument("TENSOR_IS_VIEW", "tensor ", name_,
+                                   " is a view, into which nothing can be "
+                                   "uploaded; permute a tensor into it");
+    }
+    return storage_->BeginUpload(offset_bytes);
+  }
 
   // As Storage has them.
   absl::Status Allocate() { return storage_->Allocate(); }
   TensorState state() const { return storage_->state(); }
-  int64_t committed_bytes() const { return storage_->committed_bytes(); }
   uint64_t version() const { return storage_->version(); }
   absl::Status BeginRead() { return storage_->BeginRead(); }
   void EndRead() { storage_->EndRead(); }
   absl::Status CheckReady() const { return storage_->CheckReady(); }
   absl::Status CheckSettled() const { return storage_->CheckSettled(); }
-  absl::Status BeginWrite() { return storage_->BeginWrite(); }
   void StartWrite() { storage_->StartWrite(); }
   void Written() { storage_->Written(); }
   void EndWrite(WriteResult result) { storage_->EndWrite(result); }
   bool awaits_write() const { return storage_->awaits_write(); }
   bool in_use() const { return storage_->in_use(); }
-  absl::Status BeginUpload(int64_t offset_bytes) {
-    return storage_->BeginUpload(offset_bytes);
-  }
   void Commit(int64_t bytes) { storage_->Commit(bytes); }
   void EndUpload() { storage_->EndUpload(); }
 
@@ -63,6 +98,7 @@ class StoredTensor {
   const std::string name_;
   const std::string device_;
   const core::TensorDesc desc_;
+  const std::optional<TensorView> view_;
   const std::shared_ptr<Storage> storage_;
 };
 

@@ -105,5 +105,60 @@ TEST_P(KernelConformance, GathersViews) {
   }
 }
 
+TEST_P(KernelConformance, ScattersToViewsAndDropsPadding) {
+  const auto backend = GetParam().create(2);
+  const auto stream = backend->CreateStream().value();
+  const core::Layout layout =
+      core::PackedLayout({24, 40, 5}, Order::kLastModeFastest);
+  for (const int element_bytes : {1, 2, 4, 8, 16}) {
+    const auto size = static_cast<size_t>(element_bytes);
+    const size_t storage_bytes = kStorageElements * size;
+    const auto storage =
+        core::Buffer::Allocate(backend->memory(),
+                               static_cast<int64_t>(storage_bytes))
+            .value();
+    for (const std::vector<Stage>& stages : Views()) {
+      const core::View view = core::View::Create(layout, 0, stages).value();
+      if (!view.IsInjective()) continue;
+      SCOPED_TRACE(core::ToString(view.extents()));
+      const core::GatherSteps steps =
+          core::MakeGatherSteps(view, Order::kLastModeFastest).value();
+      const auto count = static_cast<size_t>(view.element_count());
+      std::vector<std::byte> elements(count * size);
+      for (size_t i = 0; i < elements.size(); ++i) {
+        elements[i] = static_cast<std::byte>(i * 41 + i / 239);
+      }
+      const auto a = core::Buffer::Allocate(backend->memory(),
+                                            static_cast<int64_t>(count * size))
+                         .value();
+      GetParam().copy(a.data(), elements.data(), elements.size());
+      std::vector<std::byte> wanted(storage_bytes, std::byte{0x55});
+      GetParam().copy(storage.data(), wanted.data(), wanted.size());
+      ASSERT_TRUE(backend
+                      ->Scatter(steps,
+                                {.a = a.data(),
+                                 .storage = storage.data(),
+                                 .element_bytes = element_bytes},
+                                *stream)
+                      .ok());
+      ASSERT_TRUE(stream->Synchronize().ok());
+      std::vector<std::byte> got(storage_bytes);
+      GetParam().copy(got.data(), storage.data(), got.size());
+      ModeVector indices(view.extents().size(), 0);
+      for (size_t i = 0; i < count; ++i) {
+        if (const auto element = view.Locate(indices)) {
+          std::memcpy(wanted.data() + static_cast<size_t>(*element) * size,
+                      elements.data() + i * size, size);
+        }
+        for (size_t m = indices.size(); m-- > 0;) {
+          if (++indices[m] < view.extents()[m]) break;
+          indices[m] = 0;
+        }
+      }
+      ASSERT_EQ(got, wanted) << element_bytes << " bytes";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tensord::test

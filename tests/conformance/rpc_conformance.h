@@ -25,6 +25,7 @@
 #include "tensord/v1/plan.grpc.pb.h"
 #include "tensord/v1/session.grpc.pb.h"
 #include "tensord/v1/tensor.grpc.pb.h"
+#include "tensord/v1/view.grpc.pb.h"
 #include "tests/testing/in_process_server.h"
 
 namespace tensord {
@@ -260,6 +261,8 @@ class RpcConformance : public ::testing::Test {
       v1::ComputeService::NewStub(channel_);
   std::unique_ptr<v1::PlanService::Stub> plans_ =
       v1::PlanService::NewStub(channel_);
+  std::unique_ptr<v1::ViewService::Stub> views_ =
+      v1::ViewService::NewStub(channel_);
   std::unique_ptr<v1::AdminService::Stub> admin_ =
       v1::AdminService::NewStub(channel_);
   std::string session_;

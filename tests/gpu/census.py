@@ -148,7 +148,7 @@ EXPECTED = [
     Expectation(r"Tiled<Mixed<std::complex<double> > >", in_shared_memory("128", 2), ONE_BLOCK, calls=True),
 ]
 # Those that change elements on the way by a function of all types and operators, and those of all cases.
-NOT_EXPECTED = r"(Packed|Tiled|TiledCopy)<.*, false>|(Reference|Tree|Gather).*|FusedGroups<std::complex<double>, true, .*>"
+NOT_EXPECTED = r"(Packed|Tiled|TiledCopy)<.*, false>|(Reference|Tree|Gather|Scatter).*|FusedGroups<std::complex<double>, true, .*>"
 SPILLS = ("LDL", "STL")
 
 

@@ -68,6 +68,12 @@ class CpuBackend final : public Backend {
     return absl::OkStatus();
   }
 
+  absl::Status Scatter(const GatherSteps& steps,
+                       const ScatterOperands& operands, Stream&) override {
+    core::Scatter(threads_, steps, operands);
+    return absl::OkStatus();
+  }
+
  private:
   ThreadPool threads_;
   HostResource memory_;

@@ -184,6 +184,19 @@ class CudaBackend final : public Backend {
                          "launching cuda.gather");
   }
 
+  absl::Status Scatter(const GatherSteps& steps,
+                       const ScatterOperands& operands,
+                       Stream& stream) override {
+    TENSORD_RETURN_IF_ERROR(device_.Select());
+    if (steps.element_count == 0) return absl::OkStatus();
+    const cuda::ScatterTask task{.steps = steps,
+                                 .a = operands.a,
+                                 .storage = operands.storage,
+                                 .element_bytes = operands.element_bytes};
+    return device_.Check(cuda::QueueScatter(task, AsCuda(stream).get()),
+                         "launching cuda.scatter");
+  }
+
  private:
   CudaDevice device_;
   CudaMemory memory_;

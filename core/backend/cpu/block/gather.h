@@ -10,4 +10,8 @@ namespace tensord::core {
 void Gather(ThreadPool& threads, const GatherSteps& steps,
             const GatherOperands& operands);
 
+/// As Backend::Scatter; done on return.
+void Scatter(ThreadPool& threads, const GatherSteps& steps,
+             const ScatterOperands& operands);
+
 }  // namespace tensord::core

@@ -1,5 +1,8 @@
 #include "core/ops/operators.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
 #include <set>
 #include <string>
 
@@ -64,6 +67,48 @@ TEST(ScalarTest, IntegersNeedWholeFactorsInRange) {
     EXPECT_THAT(ValidateScalar({bad, 0}, ElementType::kInt64, "beta"),
                 IsInvalid("SCALAR_NOT_INTEGER", "beta"));
   }
+}
+
+TEST(ScalarTest, BecomesAnElementOfEveryType) {
+  const auto bytes = [](std::initializer_list<int> values) {
+    ElementBytes result{};
+    std::transform(values.begin(), values.end(), result.begin(),
+                   [](int value) { return static_cast<std::byte>(value); });
+    return result;
+  };
+  const auto element = [](double value, ElementType type) {
+    return ElementOf({value, 0}, type, "padding").value();
+  };
+  EXPECT_EQ(element(-2, ElementType::kInt8), bytes({0xfe}));
+  EXPECT_EQ(element(255, ElementType::kUint8), bytes({0xff}));
+  EXPECT_EQ(element(1, ElementType::kBool), bytes({1}));
+  EXPECT_EQ(element(258, ElementType::kInt16), bytes({2, 1}));
+  EXPECT_EQ(element(1.5, ElementType::kFloat16), bytes({0, 0x3e}));
+  EXPECT_EQ(element(1.5, ElementType::kBfloat16), bytes({0xc0, 0x3f}));
+  EXPECT_EQ(element(1.5, ElementType::kFloat32), bytes({0, 0, 0xc0, 0x3f}));
+  EXPECT_EQ(element(-1.0 / 0.0, ElementType::kFloat32),
+            bytes({0, 0, 0x80, 0xff}));
+  EXPECT_EQ(ElementOf({1.5, -2}, ElementType::kComplex64, "padding").value(),
+            bytes({0, 0, 0xc0, 0x3f, 0, 0, 0, 0xc0}));
+}
+
+TEST(ScalarTest, ElementsBeyondTheRangeOfTheirTypeAreRefused) {
+  const auto refusal = [](double value, ElementType type) {
+    return ElementOf({value, 0}, type, "padding").status();
+  };
+  EXPECT_THAT(refusal(128, ElementType::kInt8),
+              IsInvalid("SCALAR_OUT_OF_RANGE",
+                        "padding is 128, beyond the range of int8"));
+  EXPECT_THAT(refusal(-1, ElementType::kUint8),
+              IsInvalid("SCALAR_OUT_OF_RANGE", "uint8"));
+  EXPECT_THAT(refusal(2, ElementType::kBool),
+              IsInvalid("SCALAR_OUT_OF_RANGE", "bool"));
+  EXPECT_THAT(refusal(70000, ElementType::kFloat16),
+              IsInvalid("SCALAR_OUT_OF_RANGE", "float16"));
+  EXPECT_THAT(refusal(1e39, ElementType::kComplex64),
+              IsInvalid("SCALAR_OUT_OF_RANGE", "complex64"));
+  EXPECT_THAT(refusal(0.5, ElementType::kInt32),
+              IsInvalid("SCALAR_NOT_INTEGER", "padding"));
 }
 
 TEST(ScalarTest, ZeroAndOneAreRecognised) {

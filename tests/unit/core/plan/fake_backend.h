@@ -96,6 +96,10 @@ class FakeBackend final : public core::Backend {
                       core::Stream&) override {
     return core::Unimplemented("NO_GATHER", "this backend only plans");
   }
+  absl::Status Scatter(const core::GatherSteps&, const core::ScatterOperands&,
+                       core::Stream&) override {
+    return core::Unimplemented("NO_SCATTER", "this backend only plans");
+  }
 
  private:
   core::DeviceInfo info_{.name = "fake:0", .kind = "fake"};

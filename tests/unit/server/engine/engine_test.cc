@@ -60,6 +60,11 @@ class RemoteBackend final : public core::Backend {
                       core::Stream& stream) override {
     return cpu_->Gather(steps, operands, stream);
   }
+  absl::Status Scatter(const core::GatherSteps& steps,
+                       const core::ScatterOperands& operands,
+                       core::Stream& stream) override {
+    return cpu_->Scatter(steps, operands, stream);
+  }
 
  private:
   const std::unique_ptr<core::Backend> cpu_ =

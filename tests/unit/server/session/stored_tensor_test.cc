@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/memory/host_resource.h"
@@ -164,6 +167,43 @@ TEST(StoredTensorTest, GapsAreZeroed) {
   for (int64_t i = 0; i < desc.offset_bytes() + desc.span_bytes(); ++i) {
     ASSERT_EQ(start[i], std::byte{0});
   }
+}
+
+StoredTensor ViewOf(const StoredTensor& tensor, int64_t start, int64_t stop) {
+  const std::vector<ViewStage> stages = {
+      std::vector<core::IndexItem>{core::SliceItem{start, stop, 1}}};
+  TensorView view = TensorView::Create(tensor.name(), tensor.desc(), nullptr,
+                                       stages, std::nullopt)
+                        .value();
+  return StoredTensor("sessions/s/tensors/v", tensor, std::move(view));
+}
+
+TEST(StoredTensorTest, AViewSharesContentsAndStateWithWhatItSees) {
+  const auto tensor = NewTensor();
+  StoredTensor view = ViewOf(*tensor, 1, 3);
+  EXPECT_EQ(view.state(), TensorState::kEmpty);
+  Fill(*tensor);
+  EXPECT_EQ(view.state(), TensorState::kReady);
+  EXPECT_EQ(view.committed_bytes(), 8);
+  EXPECT_EQ(view.first(), tensor->first() + 4);
+  EXPECT_EQ(core::ReasonOf(view.BeginUpload(0)), "TENSOR_IS_VIEW");
+  ASSERT_TRUE(view.BeginWrite().ok());
+  EXPECT_EQ(tensor->state(), TensorState::kPending);
+  view.StartWrite();
+  view.EndWrite(WriteResult::kFailed);
+  EXPECT_EQ(tensor->state(), TensorState::kInvalid);
+}
+
+TEST(StoredTensorTest, APartIsWrittenOnlyWhereTheRestHasContents) {
+  const auto tensor = NewTensor();
+  StoredTensor part = ViewOf(*tensor, 1, 3);
+  EXPECT_TRUE(part.is_part());
+  EXPECT_EQ(core::ReasonOf(part.BeginWrite()), "TENSOR_NOT_READY");
+  StoredTensor all = ViewOf(*tensor, 0, 4);
+  EXPECT_FALSE(all.is_part());
+  EXPECT_TRUE(all.BeginWrite().ok());
+  // Behind a write of all there will be contents.
+  EXPECT_TRUE(part.BeginWrite().ok());
 }
 
 }  // namespace

@@ -26,15 +26,36 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+template <typename Word>
+__global__ void __launch_bounds__(kThreads)
+    Scatter(const __grid_constant__ ScatterTask task) {
+  const Word* const a = static_cast<const Word*>(task.a);
+  Word* const storage = static_cast<Word*>(task.storage);
+  const int64_t step = int64_t{gridDim.x} * kThreads;
+  for (int64_t index = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+       index < task.steps.element_count; index += step) {
+    const int64_t element = Locate(task.steps, index);
+    if (element != GatherSteps::kPadding) storage[element] = a[index];
+  }
+}
+
+Grid GridOf(const GatherSteps& steps) {
+  return {.blocks = static_cast<uint32_t>(std::min(
+              (steps.element_count + kThreads - 1) / kThreads, kMaxBlocks)),
+          .threads = kThreads};
+}
+
 }  // namespace
 
 cudaError_t QueueGather(const GatherTask& task, cudaStream_t stream) {
-  const Grid grid{
-      .blocks = static_cast<uint32_t>(std::min(
-          (task.steps.element_count + kThreads - 1) / kThreads, kMaxBlocks)),
-      .threads = kThreads};
   return VisitWord(task.element_bytes, [&](auto word) {
-    return Launch(grid, stream, &Gather<decltype(word)>, task);
+    return Launch(GridOf(task.steps), stream, &Gather<decltype(word)>, task);
+  });
+}
+
+cudaError_t QueueScatter(const ScatterTask& task, cudaStream_t stream) {
+  return VisitWord(task.element_bytes, [&](auto word) {
+    return Launch(GridOf(task.steps), stream, &Scatter<decltype(word)>, task);
   });
 }
 

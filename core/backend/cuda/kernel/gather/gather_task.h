@@ -1,4 +1,4 @@
-// What the gather kernel is given, and the function that queues it.
+// What the kernels of views are given, and the functions that queue them.
 // Plain C++: made by a .cc file, run by the .cu file.
 #pragma once
 
@@ -18,6 +18,16 @@ struct GatherTask {
 };
 static_assert(sizeof(GatherTask) <= 4096, "parameters of a kernel");
 
+/// The other way round.
+struct ScatterTask {
+  GatherSteps steps;
+  const void* a = nullptr;
+  void* storage = nullptr;
+  int element_bytes = 4;  // 1, 2, 4, 8 or 16
+};
+static_assert(sizeof(ScatterTask) <= 4096, "parameters of a kernel");
+
 cudaError_t QueueGather(const GatherTask& task, cudaStream_t stream);
+cudaError_t QueueScatter(const ScatterTask& task, cudaStream_t stream);
 
 }  // namespace tensord::core::cuda

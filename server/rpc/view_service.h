@@ -1,0 +1,25 @@
+// Handlers of ViewService.
+#pragma once
+
+#include "server/rpc/serve.h"
+#include "server/rpc/service_context.h"
+#include "tensord/v1/view.grpc.pb.h"
+
+namespace tensord::rpc {
+
+class ViewService {
+ public:
+  explicit ViewService(ServiceContext& context) : context_(context) {}
+
+  grpc::Service& service() { return service_; }
+  void ServeOn(LoopGroup& loops);
+
+ private:
+  Task<absl::StatusOr<v1::CreateViewResponse>> Create(
+      Call& call, const v1::CreateViewRequest& request);
+
+  ServiceContext& context_;
+  v1::ViewService::AsyncService service_;
+};
+
+}  // namespace tensord::rpc
