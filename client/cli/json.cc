@@ -58,6 +58,12 @@ void JsonWriter::Field(std::string_view key, double value) {
   Number(value);
 }
 
+void JsonWriter::Flag(std::string_view key, bool value) {
+  Key(key);
+  Separate();
+  text_.append(value ? "true" : "false");
+}
+
 void JsonWriter::Begin(char bracket) {
   Separate();
   text_.push_back(bracket);

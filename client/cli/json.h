@@ -34,6 +34,7 @@ class JsonWriter {
   void Field(std::string_view key, std::string_view value);
   void Field(std::string_view key, int64_t value);
   void Field(std::string_view key, double value);
+  void Flag(std::string_view key, bool value);
 
   const std::string& text() const { return text_; }
 

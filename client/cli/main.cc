@@ -223,7 +223,8 @@ void AddOperations(CLI::App& app, bool explain, Arguments& arguments) {
         ->required();
     command
         ->add_option("files", operation.inputs,
-                     ".npy files, one for each term of the subscripts")
+                     ".npy files, one for each term of the subscripts; an "
+                     "index takes a part: 'a.npy[1:5, ::-1]'")
         ->required()
         ->expected(1, help.most_files);
     if (!explain) {
@@ -232,6 +233,13 @@ void AddOperations(CLI::App& app, bool explain, Arguments& arguments) {
           ".npy file to write; without it the result is only described");
     }
     AddFactorsAndOperators(*command, help.kind, operation);
+    if (help.kind == OperationKind::kPermute) {
+      command->add_option("--pad", operation.pads,
+                          "Padding around a, BEFORE:AFTER for each of its "
+                          "modes, e.g. 1:1,0:2");
+      AddScalar(*command, "--pad-value", operation.pad_value,
+                "Value of padding, 0 unless given");
+    }
     AddExecutionOptions(*command, operation.execution);
     command->callback([&arguments, &help, explain] {
       arguments.operation.kind = help.kind;

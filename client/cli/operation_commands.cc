@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "client/cli/indexed_file.h"
 #include "client/cli/npy.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/text.h"
@@ -241,10 +242,15 @@ int Finish(absl::StatusOr<RemoteTensor> result,
     const std::string value = ValueText(*result);
     if (!value.empty()) std::printf("value     %s\n", value.c_str());
   }
-  std::printf("kernel    %s, plan %s, %s workspace\n",
+  std::printf("kernel    %s, plan %s, %s workspace",
               report.kernel.empty() ? "none" : report.kernel.c_str(),
               report.plan_cache_hit ? "cached" : "new",
               BytesText(report.workspace_bytes).c_str());
+  if (report.gathered_bytes > 0) {
+    std::printf(", %s of views gathered",
+                BytesText(report.gathered_bytes).c_str());
+  }
+  std::printf("\n");
   std::printf("times     upload %s, queued %s, executed %s",
               DurationText(uploading).c_str(),
               DurationText(report.queued).c_str(),
@@ -268,11 +274,22 @@ int RunOperation(const std::string& address, const SessionOptions& options,
       return FailUsage(std::string(subscripts.status().message()));
     }
   }
+  std::vector<IndexedFile> inputs;
   std::vector<NpyFile> files;
-  for (const std::string& path : arguments.inputs) {
-    absl::StatusOr<NpyFile> file = NpyFile::Open(path);
+  for (const std::string& argument : arguments.inputs) {
+    absl::StatusOr<IndexedFile> input = ParseIndexedFile(argument);
+    if (!input.ok()) return FailUsage(std::string(input.status().message()));
+    absl::StatusOr<NpyFile> file = NpyFile::Open(input->path);
     if (!file.ok()) return Fail(file.status());
+    inputs.push_back(*std::move(input));
     files.push_back(*std::move(file));
+  }
+  std::vector<transform::Pad> pads;
+  if (!arguments.pads.empty()) {
+    absl::StatusOr<std::vector<transform::Pad>> parsed =
+        ParsePads(arguments.pads);
+    if (!parsed.ok()) return FailUsage(std::string(parsed.status().message()));
+    pads = *std::move(parsed);
   }
   absl::StatusOr<Session> session = Session::Connect(address, options);
   if (!session.ok()) return Fail(session.status());
@@ -283,7 +300,13 @@ int RunOperation(const std::string& address, const SessionOptions& options,
     const UntypedHostView view = files[i].view();
     absl::StatusOr<RemoteTensor> tensor =
         arguments.explain ? session->Create(view.element_type, view.layout)
-                          : Send(*session, arguments.inputs[i], view);
+                          : Send(*session, inputs[i].path, view);
+    if (tensor.ok() && inputs[i].items) {
+      tensor = tensor->Index(*inputs[i].items);
+    }
+    if (tensor.ok() && !pads.empty()) {
+      tensor = tensor->Pad(pads, {.padding = arguments.pad_value});
+    }
     if (!tensor.ok()) return Fail(tensor.status());
     tensors.push_back(*std::move(tensor));
   }

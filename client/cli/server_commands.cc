@@ -108,6 +108,17 @@ void PutTensor(const TensorInfo& tensor, JsonWriter& json) {
   json.Field("state", ToString(tensor.state));
   json.Field("span_bytes", tensor.span_bytes);
   json.Field("committed_bytes", tensor.committed_bytes);
+  if (tensor.view) {
+    json.Key("view");
+    json.BeginObject();
+    json.Field("viewed", tensor.view->viewed);
+    json.Flag("is_gathered", tensor.view->is_gathered);
+    json.Flag("is_writable", tensor.view->is_writable);
+    json.Flag("may_pad", tensor.view->may_pad);
+    json.Field("span_elements", tensor.view->span_elements);
+    json.Field("allocation_elements", tensor.view->allocation_elements);
+    json.EndObject();
+  }
   json.EndObject();
 }
 
@@ -255,6 +266,11 @@ int PrintTensor(const Server& server, const std::string& tensor, bool json) {
     std::printf("size       %s, of which %s have come\n",
                 BytesText(info.span_bytes).c_str(),
                 BytesText(info.committed_bytes).c_str());
+    if (!info.view) return;
+    std::printf("views      %s: %s, %s%s\n", info.view->viewed.c_str(),
+                info.view->is_gathered ? "gathered to be read" : "in place",
+                info.view->is_writable ? "writable" : "not writable",
+                info.view->may_pad ? ", with padding" : "");
   };
   return PrintAs(server.Describe(tensor), json, PutTensor, print);
 }

@@ -29,7 +29,8 @@ Channels::Channels(std::string_view address, absl::Duration deadline)
       session(v1::SessionService::NewStub(calls_)),
       tensor(v1::TensorService::NewStub(calls_)),
       compute(v1::ComputeService::NewStub(calls_)),
-      plan(v1::PlanService::NewStub(calls_)) {}
+      plan(v1::PlanService::NewStub(calls_)),
+      view(v1::ViewService::NewStub(calls_)) {}
 
 void Channels::SetDeadline(grpc::ClientContext& context,
                            absl::Time deadline) const {

@@ -18,6 +18,7 @@
 #include "tensord/v1/plan.grpc.pb.h"
 #include "tensord/v1/session.grpc.pb.h"
 #include "tensord/v1/tensor.grpc.pb.h"
+#include "tensord/v1/view.grpc.pb.h"
 
 namespace tensord::internal {
 
@@ -65,6 +66,7 @@ class Channels {
   const std::unique_ptr<v1::TensorService::Stub> tensor;
   const std::unique_ptr<v1::ComputeService::Stub> compute;
   const std::unique_ptr<v1::PlanService::Stub> plan;
+  const std::unique_ptr<v1::ViewService::Stub> view;
 };
 
 }  // namespace tensord::internal

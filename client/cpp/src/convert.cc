@@ -108,6 +108,15 @@ TensorInfo FromProto(const v1::Tensor& tensor) {
   info.state = static_cast<TensorState>(tensor.state());
   info.span_bytes = tensor.span_bytes();
   info.committed_bytes = tensor.committed_bytes();
+  if (tensor.has_view()) {
+    const v1::View& view = tensor.view();
+    info.view = {.viewed = view.viewed(),
+                 .is_gathered = view.is_gathered(),
+                 .is_writable = view.is_writable(),
+                 .may_pad = view.may_pad(),
+                 .span_elements = view.span_elements(),
+                 .allocation_elements = view.allocation_elements()};
+  }
   return info;
 }
 
@@ -116,7 +125,8 @@ ExecutionReport FromProto(const v1::ExecutionReport& report) {
           .plan_cache_hit = report.plan_cache_hit(),
           .workspace_bytes = report.workspace_bytes(),
           .queued = FromProto(report.queued()),
-          .executed = FromProto(report.executed())};
+          .executed = FromProto(report.executed()),
+          .gathered_bytes = report.gathered_bytes()};
 }
 
 Explanation FromProto(const v1::ExplainPlanResponse& response) {

@@ -4,6 +4,7 @@
 
 #include "client/cpp/src/connection.h"
 #include "client/cpp/src/convert.h"
+#include "client/cpp/src/view_requests.h"
 
 namespace tensord {
 
@@ -65,7 +66,10 @@ absl::Status RemoteTensor::DownloadTo(ElementType element_type,
   const internal::TransferOptions transfer =
       connection_->Transfer(packed_bytes, options.deadline, options.progress);
   const Order order = options.order.value_or(connection_->order());
-  if (IsPacked(info_.layout, order)) {
+  // A view that repeats or goes backwards is never packed; one that is read by
+  // a packed copy shows the layout of that.
+  const bool is_in_place = !info_.view || !info_.view->is_gathered;
+  if (is_in_place && IsPacked(info_.layout, order)) {
     return internal::Download(channels, info_.name, bytes, transfer);
   }
   v1::CopyTensorRequest request;
@@ -78,6 +82,59 @@ absl::Status RemoteTensor::DownloadTo(ElementType element_type,
   const RemoteTensor packed(connection_, internal::FromProto(copied.tensor()),
                             /*owns=*/true);
   return internal::Download(channels, packed.name(), bytes, transfer);
+}
+
+template <typename Stages>
+absl::StatusOr<RemoteTensor> RemoteTensor::ViewOf(
+    const absl::StatusOr<Stages>& stages, const ViewOptions& options) const {
+  if (!stages.ok()) return stages.status();
+  internal::Channels& channels = connection_->channels();
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      const v1::CreateViewResponse response,
+      channels.Call(channels.view, &v1::ViewService::Stub::CreateView,
+                    internal::MakeViewRequest(info_.name, *stages, options),
+                    connection_->Deadline(options.deadline)));
+  return RemoteTensor(connection_, internal::FromProto(response.tensor()),
+                      /*owns=*/true);
+}
+
+absl::StatusOr<RemoteTensor> RemoteTensor::Index(
+    const std::vector<IndexItem>& items, const ViewOptions& options) const {
+  return ViewOf(absl::StatusOr<std::vector<IndexItem>>(items), options);
+}
+
+absl::StatusOr<RemoteTensor> RemoteTensor::Transpose(
+    const std::vector<int>& axes, const ViewOptions& options) const {
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(Stage stage,
+                                  internal::TransposeStage(axes, mode_count()));
+  return View({std::move(stage)}, options);
+}
+
+absl::StatusOr<RemoteTensor> RemoteTensor::Reshape(
+    const std::vector<int64_t>& extents, const ViewOptions& options) const {
+  return ViewOf(internal::ReshapeStages(this->extents(), extents), options);
+}
+
+absl::StatusOr<RemoteTensor> RemoteTensor::BroadcastTo(
+    const std::vector<int64_t>& extents, const ViewOptions& options) const {
+  return ViewOf(internal::BroadcastStages(this->extents(), extents), options);
+}
+
+absl::StatusOr<RemoteTensor> RemoteTensor::Pad(
+    const std::vector<transform::Pad>& pads, const ViewOptions& options) const {
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(Stage stage,
+                                  internal::PadStage(pads, mode_count()));
+  return View({std::move(stage)}, options);
+}
+
+absl::StatusOr<RemoteTensor> RemoteTensor::Diagonal(
+    int first, int second, const ViewOptions& options) const {
+  return ViewOf(internal::DiagonalStages(first, second, extents()), options);
+}
+
+absl::StatusOr<RemoteTensor> RemoteTensor::View(
+    const std::vector<Stage>& stages, const ViewOptions& options) const {
+  return ViewOf(absl::StatusOr<std::vector<Stage>>(stages), options);
 }
 
 }  // namespace tensord

@@ -140,5 +140,33 @@ TEST(TensorctlTest, ReadsFilesInFortranOrder) {
   EXPECT_EQ(Load<float>(d, 6), (std::vector<float>{11, 12, 13, 21, 22, 23}));
 }
 
+TEST(TensorctlTest, TakesPartsOfFilesAndPads) {
+  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const std::string to = " --address=" + server.address();
+  const std::string a = Save<float>("matrix", {ElementType::kFloat32, {2, 3}},
+                                    {11, 12, 13, 21, 22, 23});
+  const std::string d = PathOf("part");
+  Ended ended = Tensorctl("permute 'ij->ji' '" + a + "[:, ::-2]' -o " + d + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<float>(d, 4), (std::vector<float>{13, 23, 11, 21}));
+  EXPECT_THAT(ended.output, HasSubstr("16 B of views gathered"));
+  ended = Tensorctl("permute 'j->j' '" + a +
+                    "[1]' --pad 1:0 --pad-value 7 -o " + d + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<float>(d, 4), (std::vector<float>{7, 21, 22, 23}));
+  ended = Tensorctl("explain permute 'j->j' '" + a + "[1]'" + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+
+  ended = Tensorctl("permute 'j->j' '" + a + "[2]'" + to);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("INDEX_OUT_OF_RANGE"));
+  ended = Tensorctl("permute 'j->j' '" + a + "[x]'" + to);
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("'x' in "));
+  ended = Tensorctl("permute 'ij->ij' " + a + " --pad 1" + to);
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("wanted BEFORE:AFTER"));
+}
+
 }  // namespace
 }  // namespace tensord::cli

@@ -186,6 +186,9 @@ struct ExecutionReport {
   int64_t workspace_bytes = 0;
   absl::Duration queued;    // from the request's arrival to its start
   absl::Duration executed;  // on the device
+  /// Memory into which views were gathered before, or from which the result was
+  /// scattered into one afterwards.
+  int64_t gathered_bytes = 0;
 };
 
 struct KernelCandidate {

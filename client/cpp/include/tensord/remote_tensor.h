@@ -19,6 +19,7 @@
 #include "tensord/element_type.h"
 #include "tensord/layout.h"
 #include "tensord/operations.h"
+#include "tensord/views.h"
 
 namespace tensord {
 
@@ -44,11 +45,14 @@ std::string_view ToString(TensorState state);
 struct TensorInfo {
   std::string name;  // `sessions/{session}/tensors/{tensor}`
   ElementType element_type = ElementType::kUnspecified;
-  Layout layout;  // with explicit strides
+  /// With explicit strides. Those of a view may be 0 or negative; of a view
+  /// that has none, they are those of the packed copy by which it is read.
+  Layout layout;
   std::string device;
   TensorState state = TensorState::kUnspecified;
   int64_t span_bytes = 0;  // from the first to the last element
   int64_t committed_bytes = 0;
+  std::optional<ViewInfo> view;  // only of a view
 };
 
 /// Told how far a transfer has come, about once a chunk, on the thread that
@@ -114,12 +118,49 @@ class RemoteTensor {
   absl::Status DownloadTo(ElementType element_type, std::span<std::byte> bytes,
                           const DownloadOptions& options = {}) const;
 
+  // Views: tensors that see this one's memory differently. Each is a name on
+  // the server and costs no memory there; what is written through it, this one
+  // has. A view keeps the memory also when this tensor is deleted.
+  //
+  // Errors  those of ViewService.CreateView, and INVALID_ARGUMENT where a
+  //         number does not fit the modes.
+
+  /// NumPy's basic indexing, and CuTe's slicing.
+  ///
+  ///   t.Index({Ellipsis{}, NewMode{}, Range{1, 5}})
+  absl::StatusOr<RemoteTensor> Index(const std::vector<IndexItem>& items,
+                                     const ViewOptions& options = {}) const;
+  /// Mode i of the view is mode axes[i]; negative numbers count from the end.
+  absl::StatusOr<RemoteTensor> Transpose(const std::vector<int>& axes,
+                                         const ViewOptions& options = {}) const;
+  /// The elements in row-major order, with other extents, of which one may be
+  /// -1.
+  absl::StatusOr<RemoteTensor> Reshape(const std::vector<int64_t>& extents,
+                                       const ViewOptions& options = {}) const;
+  /// NumPy's broadcast_to: modes of extent 1 repeat, new ones come in front.
+  absl::StatusOr<RemoteTensor> BroadcastTo(
+      const std::vector<int64_t>& extents,
+      const ViewOptions& options = {}) const;
+  /// With padding around, a pair a mode; its value is that of the options.
+  absl::StatusOr<RemoteTensor> Pad(const std::vector<transform::Pad>& pads,
+                                   const ViewOptions& options = {}) const;
+  /// The elements whose indices of two modes are equal, along a last mode.
+  absl::StatusOr<RemoteTensor> Diagonal(int first = 0, int second = 1,
+                                        const ViewOptions& options = {}) const;
+  /// Through any transforms, one stage after the other.
+  absl::StatusOr<RemoteTensor> View(const std::vector<Stage>& stages,
+                                    const ViewOptions& options = {}) const;
+
  private:
   friend class Session;
   friend class internal::OperationStream;
 
   RemoteTensor(std::shared_ptr<internal::Connection> connection,
                TensorInfo info, bool owns, ExecutionReport report = {});
+
+  template <typename Stages>
+  absl::StatusOr<RemoteTensor> ViewOf(const absl::StatusOr<Stages>& stages,
+                                      const ViewOptions& options) const;
 
   std::shared_ptr<internal::Connection> connection_;
   TensorInfo info_;
