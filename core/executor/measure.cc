@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/base/status.h"
 #include "core/plan/planner.h"
+#include "core/plan/tuning.h"
 
 namespace tensord::core {
 namespace {
 
-constexpr double kHopeless = 50;  // times the least prediction
 // Of each kernel: spans of as many runs as make waiting for their end small.
 constexpr int kSpans = 3;
 constexpr absl::Duration kLeastSpan = absl::Microseconds(300);
@@ -61,20 +62,20 @@ absl::StatusOr<Plan> MeasurePlan(const Backend& backend, const PlanKey& key,
     predicted.selection = Selection::kMeasure;
     return predicted;
   }
-  std::optional<Plan> best;
-  absl::Duration least = absl::InfiniteDuration();
+  std::vector<Plan> measured;
+  std::vector<KernelTime> times;
   absl::Status no_workspace;
   for (const Candidate& candidate : ListCandidates(backend, key)) {
     if (!candidate.refusal.ok() ||
         candidate.predicted_nanoseconds >
-            kHopeless * predicted.predicted_nanoseconds) {
+            kHopelessFactor * predicted.predicted_nanoseconds) {
       continue;
     }
-    const Plan plan{.problem = key.problem,
-                    .kernel = candidate.kernel,
-                    .workspace_bytes = candidate.workspace_bytes,
-                    .predicted_nanoseconds = candidate.predicted_nanoseconds,
-                    .selection = Selection::kMeasure};
+    Plan plan{.problem = key.problem,
+              .kernel = candidate.kernel,
+              .workspace_bytes = candidate.workspace_bytes,
+              .predicted_nanoseconds = candidate.predicted_nanoseconds,
+              .selection = Selection::kMeasure};
     const absl::StatusOr<Buffer> scratch =
         Buffer::Allocate(memory, plan.workspace_bytes);
     if (!scratch.ok()) {
@@ -83,13 +84,13 @@ absl::StatusOr<Plan> MeasurePlan(const Backend& backend, const PlanKey& key,
     }
     TENSORD_ASSIGN_OR_RETURN(const absl::Duration time,
                              Measure(plan, operands, *scratch, stream));
-    if (time < least) {
-      least = time;
-      best = plan;
-    }
+    plan.measured_nanoseconds = absl::ToDoubleNanoseconds(time);
+    times.push_back({plan.predicted_nanoseconds, plan.measured_nanoseconds});
+    measured.push_back(std::move(plan));
   }
-  if (!best) return no_workspace;
-  return *std::move(best);
+  const std::optional<size_t> choice = ChooseMeasured(times);
+  if (!choice) return no_workspace;
+  return std::move(measured[*choice]);
 }
 
 }  // namespace tensord::core

@@ -9,9 +9,10 @@
 
 namespace tensord::core {
 
-/// The plan of the kernel that takes least time: runs those that could, each a
-/// few times, and waits for them. Kernels whose cost model predicts more than
-/// 50 times the least of the predictions are not tried.
+/// The plan of the kernel that takes least time, as ChooseMeasured() has it:
+/// runs those that could, each a few times, and waits for them. Kernels whose
+/// cost model predicts more than kHopelessFactor times the least of the
+/// predictions are not tried.
 ///
 /// d is written again and again: let it be scratch memory. Workspace comes from
 /// `memory`; a kernel for which that does not suffice is left out.

@@ -25,6 +25,8 @@ inline constexpr int64_t kNoWorkspaceLimit =
 enum class Selection {
   kHeuristic,  // by the kernels' cost models
   kMeasure,    // by running those that could
+  /// By running one more that could at each of the next executions.
+  kIncremental,
 };
 
 /// All that a decision depends on. Labels, addresses and factors are not in it,
@@ -61,12 +63,18 @@ struct Plan {
   int64_t workspace_bytes = 0;
   double predicted_nanoseconds = 0;
   Selection selection = Selection::kHeuristic;  // that took the kernel
+  double measured_nanoseconds = 0;              // 0: it was not measured
 
   /// Name of the kernel; empty when there is nothing to do.
   absl::string_view kernel_name() const {
     return std::visit(
         [](const auto* k) { return k ? k->name() : absl::string_view(); },
         kernel);
+  }
+  /// Version of the kernel; 0 when there is nothing to do.
+  int kernel_version() const {
+    return std::visit([](const auto* k) { return k ? k->version() : 0; },
+                      kernel);
   }
 };
 

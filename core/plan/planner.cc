@@ -1,6 +1,7 @@
 #include "core/plan/planner.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -110,6 +111,35 @@ std::vector<Candidate> ListCandidates(const Backend& backend,
       },
       key.problem);
   return candidates;
+}
+
+std::optional<Candidate> FindCandidate(const Backend& backend,
+                                       const PlanKey& key,
+                                       absl::string_view kernel) {
+  std::optional<Candidate> found;
+  std::visit(
+      [&](const auto& problem) {
+        for (const auto& other : KernelsFor(backend.kernels(), problem)) {
+          if (!found && other->name() == kernel) {
+            found = Ask(*other, problem, key);
+          }
+        }
+      },
+      key.problem);
+  return found;
+}
+
+std::vector<Plan> ListPlans(const Backend& backend, const PlanKey& key) {
+  std::vector<Plan> plans;
+  if (IsEmpty(key.problem)) return plans;
+  for (const Candidate& candidate : ListCandidates(backend, key)) {
+    if (!candidate.refusal.ok()) continue;
+    plans.push_back({.problem = key.problem,
+                     .kernel = candidate.kernel,
+                     .workspace_bytes = candidate.workspace_bytes,
+                     .predicted_nanoseconds = candidate.predicted_nanoseconds});
+  }
+  return plans;
 }
 
 absl::StatusOr<Plan> MakePlan(const Backend& backend, const PlanKey& key) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,6 +27,16 @@ struct Candidate {
 /// than the key allows.
 std::vector<Candidate> ListCandidates(const Backend& backend,
                                       const PlanKey& key);
+
+/// What the kernel of that name says, as in ListCandidates(); nothing when
+/// there is none.
+std::optional<Candidate> FindCandidate(const Backend& backend,
+                                       const PlanKey& key,
+                                       absl::string_view kernel);
+
+/// A plan for each candidate that could run, in the backend's order. None when
+/// there is nothing to do.
+std::vector<Plan> ListPlans(const Backend& backend, const PlanKey& key);
 
 /// The plan with the least predicted time; of equals, the first in the list.
 ///

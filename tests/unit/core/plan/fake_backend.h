@@ -25,10 +25,12 @@ class FakePermutation final : public core::PermutationKernel {
     absl::Status launch = {};
     int* launch_count = nullptr;
     absl::Duration launch_time = absl::ZeroDuration();
+    int version = 1;
   };
   explicit FakePermutation(Answers answers) : answers_(std::move(answers)) {}
 
   absl::string_view name() const override { return answers_.name; }
+  int version() const override { return answers_.version; }
   absl::Status Supports(const core::PermutationProblem&) const override {
     return answers_.supports;
   }

@@ -114,6 +114,29 @@ TEST(PlannerTest, WhenNoneSupportsItEveryReasonIsGiven) {
               HasSubstr("one: too flat; two: too tall"));
 }
 
+TEST(PlannerTest, OneKernelCanBeAskedAlone) {
+  const auto fast = FindCandidate(ThreeKernels(), KeyOf(Transpose()), "fast");
+  ASSERT_TRUE(fast);
+  EXPECT_TRUE(fast->refusal.ok());
+  EXPECT_EQ(fast->workspace_bytes, 4096);
+  const auto special =
+      FindCandidate(ThreeKernels(), KeyOf(Transpose()), "special");
+  ASSERT_TRUE(special);
+  EXPECT_EQ(ReasonOf(special->refusal), "EXTENT_ODD");
+  EXPECT_FALSE(FindCandidate(ThreeKernels(), KeyOf(Transpose()), "quantum"));
+}
+
+TEST(PlannerTest, ListsAPlanForEachKernelThatCouldRun) {
+  const std::vector<Plan> plans = ListPlans(ThreeKernels(), KeyOf(Transpose()));
+  ASSERT_EQ(plans.size(), 2u);
+  EXPECT_EQ(plans[0].kernel_name(), "fast");
+  EXPECT_EQ(plans[0].workspace_bytes, 4096);
+  EXPECT_EQ(plans[1].kernel_name(), "reference");
+  EXPECT_EQ(plans[1].predicted_nanoseconds, 100);
+  EXPECT_EQ(plans[1].problem, AnyProblem(Transpose()));
+  EXPECT_TRUE(ListPlans(ThreeKernels(), KeyOf(Transpose(0, 5))).empty());
+}
+
 TEST(PlannerTest, EmptyOutputNeedsNoKernel) {
   const auto plan = MakePlan(ThreeKernels(), KeyOf(Transpose(0, 5)));
   ASSERT_TRUE(plan.ok());

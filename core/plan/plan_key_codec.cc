@@ -1,0 +1,233 @@
+#include "core/plan/plan_key_codec.h"
+
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "absl/strings/str_format.h"
+#include "core/base/layout.h"
+#include "core/base/status.h"
+#include "core/plan/byte_codec.h"
+#include "core/plan/check_problem.h"
+
+namespace tensord::core {
+namespace {
+
+// version | problem's index | problem | device | flags | limit? | kernel |
+// selection
+constexpr uint8_t kVersion = 1;
+constexpr uint8_t kDeterministic = 1;
+constexpr uint8_t kHasLimit = 2;
+constexpr int kSelectionCount = 3;
+
+// Every field of a problem, in the order of its bytes. One list serves writing,
+// reading and counting.
+template <typename Problem, typename Visit>
+requires std::is_same_v<std::remove_const_t<Problem>, PermutationProblem>
+void VisitFields(Problem& p, Visit&& visit) {
+  visit(p.type_a, p.type_d, p.compute_type, p.unary, p.is_move,
+        p.alignment_bytes, p.modes);
+}
+template <typename Problem, typename Visit>
+requires std::is_same_v<std::remove_const_t<Problem>, ElementwiseProblem>
+void VisitFields(Problem& p, Visit&& visit) {
+  visit(p.types[0], p.types[1], p.types[2], p.types[3], p.unary[0], p.unary[1],
+        p.unary[2], p.has_b, p.op_ab, p.op_abc, p.compute_type, p.modes);
+}
+template <typename Problem, typename Visit>
+requires std::is_same_v<std::remove_const_t<Problem>, ReductionProblem>
+void VisitFields(Problem& p, Visit&& visit) {
+  visit(p.type_a, p.type_d, p.compute_type, p.op, p.unary_a, p.unary_c, p.kept,
+        p.reduced);
+}
+template <typename Problem, typename Visit>
+requires std::is_same_v<std::remove_const_t<Problem>, ContractionProblem>
+void VisitFields(Problem& p, Visit&& visit) {
+  visit(p.type_a, p.type_b, p.type_d, p.compute_type, p.conj_a, p.conj_b,
+        p.conj_c, p.alignment_bytes, p.batch, p.m, p.n, p.k, p.a_only,
+        p.b_only);
+}
+
+/// Most bytes of a field.
+struct SizeBound {
+  template <size_t n>
+  size_t operator()(const LoopModes<n>& modes) const {
+    return kMaxVarintBytes * (1 + modes.size() * (1 + n));
+  }
+  template <typename Number>
+  size_t operator()(const Number&) const {
+    return kMaxVarintBytes;
+  }
+};
+
+size_t BytesBound(const PlanKey& key) {
+  size_t bytes = 6 * kMaxVarintBytes + key.device.size() + key.kernel.size();
+  std::visit(
+      [&](const auto& problem) {
+        VisitFields(problem, [&](const auto&... fields) {
+          bytes += (0 + ... + SizeBound{}(fields));
+        });
+      },
+      key.problem);
+  return bytes;
+}
+
+struct Writer {
+  template <typename Enum>
+  requires std::is_enum_v<Enum>
+  void operator()(Enum value) { to.Byte(value); }
+  void operator()(bool value) { to.Byte(value ? 1 : 0); }
+  void operator()(int64_t value) { to.Varint(static_cast<uint64_t>(value)); }
+  template <size_t n>
+  void operator()(const LoopModes<n>& modes) {
+    to.Varint(modes.size());
+    for (const auto& mode : modes) {
+      (*this)(mode.extent);
+      for (const int64_t stride : mode.strides) (*this)(stride);
+    }
+  }
+
+  ByteWriter& to;
+};
+
+struct Reader {
+  void operator()(ElementType& value) { Read(value, kElementTypeCount); }
+  void operator()(ComputeType& value) { Read(value, kComputeTypeCount); }
+  void operator()(UnaryOperator& value) { Read(value, kUnaryOperatorCount); }
+  void operator()(BinaryOperator& value) { Read(value, kBinaryOperatorCount); }
+  void operator()(bool& value) { Read(value, 2); }
+  void operator()(int64_t& value) {
+    value = static_cast<int64_t>(from.Varint(INT64_MAX));
+  }
+  template <size_t n>
+  void operator()(LoopModes<n>& modes) {
+    const uint64_t count = from.Varint(kMaxModes);
+    for (uint64_t i = 0; i < count && from.ok(); ++i) {
+      LoopMode<n> mode;
+      (*this)(mode.extent);
+      for (int64_t& stride : mode.strides) (*this)(stride);
+      modes.push_back(mode);
+    }
+  }
+
+  template <typename Value>
+  void Read(Value& value, int count) {
+    value = from.Enumerator<Value>(count);
+  }
+
+  ByteReader& from;
+};
+
+template <typename Problem>
+AnyProblem ReadProblem(ByteReader& from) {
+  Problem problem;
+  VisitFields(problem, [&](auto&... fields) { (Reader{from}(fields), ...); });
+  return problem;
+}
+
+AnyProblem ReadAnyProblem(ByteReader& from) {
+  switch (from.Byte()) {
+    case 0: return ReadProblem<PermutationProblem>(from);
+    case 1: return ReadProblem<ElementwiseProblem>(from);
+    case 2: return ReadProblem<ReductionProblem>(from);
+    case 3: return ReadProblem<ContractionProblem>(from);
+    default: from.Fail(); return {};
+  }
+}
+static_assert(std::variant_size_v<AnyProblem> == 4);
+
+constexpr absl::string_view kMalformedReason = "PLAN_KEY_MALFORMED";
+
+}  // namespace
+
+EncodedPlanKey::EncodedPlanKey(const PlanKey& key) : memory_(BytesBound(key)) {
+  ByteWriter to(memory_.data());
+  to.Byte(kVersion);
+  to.Byte(static_cast<uint8_t>(key.problem.index()));
+  std::visit(
+      [&](const auto& problem) {
+        VisitFields(problem,
+                    [&](const auto&... fields) { (Writer{to}(fields), ...); });
+      },
+      key.problem);
+  to.Text(key.device);
+  const bool has_limit = key.workspace_limit_bytes != kNoWorkspaceLimit;
+  to.Byte(static_cast<uint8_t>((key.deterministic ? kDeterministic : 0) |
+                               (has_limit ? kHasLimit : 0)));
+  if (has_limit) to.Varint(static_cast<uint64_t>(key.workspace_limit_bytes));
+  to.Text(key.kernel);
+  to.Byte(key.selection);
+  size_ = static_cast<size_t>(to.end() - memory_.data());
+}
+
+std::string EncodePlanKey(const PlanKey& key) {
+  return std::string(EncodedPlanKey(key).bytes());
+}
+
+absl::StatusOr<PlanKey> DecodePlanKey(absl::string_view bytes) {
+  ByteReader from(bytes);
+  const uint8_t version = from.Byte();
+  if (version != kVersion) {
+    return InvalidArgument(kMalformedReason, "encoded key has version ",
+                           version, ", wanted ", kVersion);
+  }
+  PlanKey key;
+  key.problem = ReadAnyProblem(from);
+  key.device = std::string(from.Text(kMaxKeyNameBytes));
+  const uint8_t flags = from.Byte();
+  if (flags > (kDeterministic | kHasLimit)) from.Fail();
+  key.deterministic = (flags & kDeterministic) != 0;
+  if ((flags & kHasLimit) != 0) {
+    key.workspace_limit_bytes =
+        static_cast<int64_t>(from.Varint(kNoWorkspaceLimit - 1));
+  }
+  key.kernel = std::string(from.Text(kMaxKeyNameBytes));
+  key.selection = from.Enumerator<Selection>(kSelectionCount);
+  if (!from.AtEnd()) {
+    return InvalidArgument(kMalformedReason, "encoded key of ", bytes.size(),
+                           " bytes is cut off, overlong or out of range");
+  }
+  if (const absl::Status status = CheckProblem(key.problem); !status.ok()) {
+    return InvalidArgument(kMalformedReason,
+                           "encoded key's problem: ", status.message());
+  }
+  return key;
+}
+
+uint64_t PlanIdOf(absl::string_view encoded_key) {
+  // Words are folded in by multiplication to 128 bits, whose halves are added
+  // without carry. The numbers are digits of the golden ratio, pi and e.
+  static_assert(std::endian::native == std::endian::little);
+  constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
+  const auto mix = [](uint64_t x, uint64_t y) {
+    const auto product = static_cast<unsigned __int128>(x) * y;
+    return static_cast<uint64_t>(product) ^
+           static_cast<uint64_t>(product >> 64);
+  };
+  uint64_t id = 0x243f6a8885a308d3 ^ encoded_key.size();
+  const char* next = encoded_key.data();
+  size_t left = encoded_key.size();
+  uint64_t word = 0;
+  for (; left >= sizeof(word); left -= sizeof(word), next += sizeof(word)) {
+    std::memcpy(&word, next, sizeof(word));
+    id = mix(id ^ word, kFactor) + kFactor;
+  }
+  word = 0;
+  if (left > 0) std::memcpy(&word, next, left);
+  return mix(id ^ word ^ 0xb7e151628aed2a6b, kFactor);
+}
+
+std::string PlanIdText(uint64_t id) { return absl::StrFormat("%016x", id); }
+
+std::optional<uint64_t> PlanIdFromText(absl::string_view text) {
+  if (text.size() != 16) return std::nullopt;
+  uint64_t id = 0;
+  for (const char c : text) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit && (c < 'a' || c > 'f')) return std::nullopt;
+    id = id << 4 | static_cast<uint64_t>(is_digit ? c - '0' : c - 'a' + 10);
+  }
+  return id;
+}
+
+}  // namespace tensord::core
