@@ -8,11 +8,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "server/config/options.h"
 #include "server/config/version.h"
 #include "server/engine/engine.h"
+#include "server/engine/plan_store.h"
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/service_context.h"
 #include "server/session/session_manager.h"
@@ -73,6 +77,23 @@ int Serve(const tensord::server::Options& options, const sigset_t& signals) {
   for (const std::string& omission : (*engine)->omissions()) {
     log.Info("omitted", {{"message", omission}});
   }
+  const auto report = [&log](absl::string_view event, int64_t entries,
+                             const absl::Status& status) {
+    if (status.ok()) {
+      log.Info(event, {{"entries", entries}});
+    } else {
+      log.Event(LogLevel::kWarning, event, {{"message", status.message()}});
+    }
+  };
+  std::optional<tensord::server::PlanStore> plan_store;
+  if (!options.plan_store.empty()) {
+    plan_store.emplace(
+        tensord::server::PlanStore::Options{
+            .path = options.plan_store,
+            .interval = options.plan_store_interval,
+            .writer = absl::StrCat("tensord ", tensord::server::kVersion)},
+        (*engine)->plans(), report);
+  }
   tensord::server::Statistics statistics;
   tensord::server::SessionManager sessions(
       **engine, options.sessions, [&log](const auto& session) {
@@ -84,6 +105,7 @@ int Serve(const tensord::server::Options& options, const sigset_t& signals) {
       .sessions = sessions,
       .log = log,
       .statistics = statistics,
+      .plan_store = plan_store ? &*plan_store : nullptr,
       .queue_limit = options.engine.queue_limit,
       .limits = {}};
   auto server = tensord::rpc::RpcServer::Start(
@@ -100,6 +122,7 @@ int Serve(const tensord::server::Options& options, const sigset_t& signals) {
             {"timeout_seconds", absl::ToInt64Seconds(options.drain_timeout)}});
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends it now
   (*server)->Drain(options.drain_timeout);
+  if (plan_store) plan_store->Save().IgnoreError();  // It is in the log.
   log.Info("stopped", {{"sessions", sessions.session_count()}});
   // Not through destructors: gRPC's own end can go on polling, for up to 10 s,
   // a connection that a client has left open.
@@ -111,6 +134,9 @@ int Serve(const tensord::server::Options& options, const sigset_t& signals) {
 
 int main(int argc, char** argv) {
   TuneHeap();
+  // Debian's Abseil looks for deadlocks in every build, under one lock for the
+  // whole process: that costs more than all else in a plan cache hit.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // Before any thread starts, so that all inherit the mask.
   sigset_t signals;
   sigemptyset(&signals);

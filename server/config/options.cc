@@ -65,6 +65,8 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
   std::string log_level = "info";
   double lease_seconds = absl::ToDoubleSeconds(options.sessions.default_lease);
   double drain_seconds = absl::ToDoubleSeconds(options.drain_timeout);
+  double plan_store_seconds =
+      absl::ToDoubleSeconds(options.plan_store_interval);
 
   CLI::App app("tensord, a tensor-compute server", "tensord");
   app.set_version_flag("--version", std::string(kVersion));
@@ -110,6 +112,17 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
   app.add_option("--plan-cache-entries", options.engine.plan_cache_entries,
                  "Most plans to keep")
       ->check(PositiveNumber());
+  app.add_option("--plan-cache-bytes", options.engine.plan_cache_bytes,
+                 "Most memory for plans, e.g. 1GiB")
+      ->transform(ByteSize())
+      ->check(PositiveNumber());
+  app.add_option("--plan-store", options.plan_store,
+                 "File that keeps plans from one run to the next; without it "
+                 "they are forgotten");
+  app.add_option("--plan-store-interval-seconds", plan_store_seconds,
+                 "How often the file is written; it also is when the server "
+                 "stops")
+      ->check(CLI::Range(1.0, 86400.0));
   app.add_option("--rpc-threads", options.loop_count,
                  "Threads that serve connections: the first takes calls, the "
                  "others uploads and downloads")
@@ -127,6 +140,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
   }
   options.sessions.default_lease = absl::Seconds(lease_seconds);
   options.drain_timeout = absl::Seconds(drain_seconds);
+  options.plan_store_interval = absl::Seconds(plan_store_seconds);
   options.engine.devices = *ParseDevices(devices);
   options.log_level = *LogLevelFromName(log_level);
   for (const std::string& address : options.listen) {

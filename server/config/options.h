@@ -22,6 +22,8 @@ struct Options {
   LogLevel log_level = LogLevel::kInfo;
   EngineOptions engine;
   SessionLimits sessions;
+  std::string plan_store;  // a file; empty: none
+  absl::Duration plan_store_interval = absl::Minutes(5);
 };
 
 /// The flags of a command line, or the exit status of a process that has

@@ -11,6 +11,7 @@
 #include "core/executor/copy_bandwidth.h"
 #include "core/executor/measure.h"
 #include "core/memory/host_resource.h"
+#include "core/plan/plan_key_codec.h"
 #include "core/plan/planner.h"
 #include "server/engine/module_loader.h"
 
@@ -37,6 +38,19 @@ int64_t BandwidthBytes(const core::Backend& backend,
       MemoryLimit(backend, options) / 8);
 }
 
+/// The device and the libraries of its kernels: plans, and times that kernels
+/// took, hold for these alone.
+std::string PlanDeviceOf(const core::DeviceInfo& info) {
+  std::string text = absl::StrCat(info.name, " ", info.architecture, " ",
+                                  info.model, " ", info.thread_count);
+  for (const auto& [key, value] : info.properties) {
+    if (key == "blas" || key == "cublaslt") {
+      absl::StrAppend(&text, " ", key, " ", value);
+    }
+  }
+  return text.substr(0, core::kMaxKeyNameBytes);
+}
+
 absl::StatusOr<const core::BackendModule*> CudaModule(
     const EngineOptions& options) {
   if (options.linked_cuda != nullptr) return options.linked_cuda;
@@ -52,6 +66,7 @@ Device::Device(std::unique_ptr<core::Backend> backend, core::DeviceInfo info,
                const EngineOptions& options)
     : backend_(std::move(backend)),
       info_(std::move(info)),
+      plan_device_(PlanDeviceOf(info_)),
       memory_(backend_->memory(), MemoryLimit(*backend_, options),
               absl::StrCat("memory of ", info_.name)),
       staging_(backend_->staging_memory(), StagingLimit(*backend_, options),
@@ -161,27 +176,32 @@ absl::StatusOr<Device*> Engine::FindDevice(absl::string_view name) const {
 }
 
 absl::StatusOr<core::PlanCache::Lookup> Engine::PlanFor(
-    const Device& device, const core::PlanKey& key) {
+    const Device& device, const core::PlanKey& key, absl::string_view job) {
+  const core::PlanAsker asker{job, &device.backend()};
   core::PlanKey predicted = key;
   if (key.selection == core::Selection::kMeasure) {
-    if (auto plan = plans_.Find(key)) return {{std::move(plan), true}};
+    if (auto plan = plans_.Find(key, asker)) return {{std::move(plan), true}};
     predicted.selection = core::Selection::kHeuristic;
   }
   return plans_.GetOrMake(
-      predicted, [&] { return core::MakePlan(device.backend(), predicted); });
+      predicted, [&] { return core::MakePlan(device.backend(), predicted); },
+      asker);
 }
 
 absl::StatusOr<core::PlanCache::Lookup> Engine::MeasuredPlanFor(
-    const Device& device, const core::PlanKey& key,
+    const Device& device, const core::PlanKey& key, absl::string_view job,
     const core::AnyOperands& operands, core::MemoryResource& memory,
     core::Stream& stream) {
-  return plans_.GetOrMake(key, [&] {
+  const auto measure = [&] {
     return core::MeasurePlan(device.backend(), key, operands, memory, stream);
-  });
+  };
+  return plans_.GetOrMake(key, measure, {job, &device.backend()});
 }
 
-std::string PlanDevice(const Device& device) {
-  return absl::StrCat(device.info().name, " ", device.info().architecture);
+std::shared_ptr<const core::Plan> Engine::NextPlanToTry(
+    const Device& device, const core::PlanKey& key) {
+  return plans_.NextToTry(
+      key, [&] { return core::ListPlans(device.backend(), key); });
 }
 
 }  // namespace tensord::server

@@ -41,6 +41,7 @@ struct EngineOptions {
   int64_t bandwidth_bytes = 0;
   int64_t queue_limit = 1024;  // operations of one session that may wait
   int64_t plan_cache_entries = 65536;
+  int64_t plan_cache_bytes = int64_t{256} << 20;
 };
 
 /// A device with its memory and its queue.
@@ -60,6 +61,8 @@ class Device {
 
   const core::DeviceInfo& info() const { return info_; }
   const core::Backend& backend() const { return *backend_; }
+  /// PlanKey::device: all of the device that plans and their times depend on.
+  const std::string& plan_device() const { return plan_device_; }
   core::MemoryResource& memory() { return memory_.tracking; }
   core::MemoryResource& staging_memory() { return staging_.tracking; }
   /// As core::Backend::health.
@@ -112,6 +115,7 @@ class Device {
 
   const std::unique_ptr<core::Backend> backend_;
   const core::DeviceInfo info_;
+  const std::string plan_device_;
   MeteredMemory memory_;
   MeteredMemory staging_;
   DeviceWorker worker_;
@@ -144,23 +148,29 @@ class Engine {
   /// to be measured, and has not been, goes by predictions, as its selection
   /// says. Errors  as core::MakePlan.
   absl::StatusOr<core::PlanCache::Lookup> PlanFor(const Device& device,
-                                                  const core::PlanKey& key);
+                                                  const core::PlanKey& key,
+                                                  absl::string_view job);
 
   /// The plan of `key`, from the cache or measured now with `operands`, of
   /// which d is scratch memory. On the thread that launches the device's work.
   /// Errors  as core::MeasurePlan.
   absl::StatusOr<core::PlanCache::Lookup> MeasuredPlanFor(
-      const Device& device, const core::PlanKey& key,
+      const Device& device, const core::PlanKey& key, absl::string_view job,
       const core::AnyOperands& operands, core::MemoryResource& memory,
       core::Stream& stream);
 
-  core::PlanCacheStatistics plan_cache_statistics() const {
-    return plans_.statistics();
-  }
+  /// The plan to run, and take the time of, in place of the one that PlanFor()
+  /// gave for a key with INCREMENTAL selection; null when there is none to try.
+  /// The time, or the failure, goes to plans().
+  std::shared_ptr<const core::Plan> NextPlanToTry(const Device& device,
+                                                  const core::PlanKey& key);
+
+  core::PlanCache& plans() { return plans_; }
 
  private:
   explicit Engine(const EngineOptions& options)
-      : plans_(options.plan_cache_entries) {}
+      : plans_({.entry_limit = options.plan_cache_entries,
+                .byte_limit = options.plan_cache_bytes}) {}
 
   absl::Status AddCpu(const EngineOptions& options);
   /// Adds GPU `ordinal`, or all.
@@ -172,8 +182,5 @@ class Engine {
   std::vector<std::string> omissions_;
   core::PlanCache plans_;
 };
-
-/// PlanKey::device of `device`.
-std::string PlanDevice(const Device& device);
 
 }  // namespace tensord::server

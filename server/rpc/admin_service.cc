@@ -104,8 +104,7 @@ Task<absl::StatusOr<v1::GetServerStatsResponse>> AdminService::GetStats(
     entry.set_code(key.second);
     entry.set_count(count);
   }
-  const core::PlanCacheStatistics plans =
-      context_.engine.plan_cache_statistics();
+  const core::PlanCacheStatistics plans = context_.engine.plans().statistics();
   v1::PlanCacheStats& cache = *response.mutable_plan_cache();
   cache.set_entry_count(plans.entry_count);
   cache.set_hit_count(plans.hit_count);

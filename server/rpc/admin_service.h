@@ -1,7 +1,7 @@
 // Handlers of AdminService.
 #pragma once
 
-#include "server/rpc/serve.h"
+#include "server/rpc/coroutine/serve.h"
 #include "server/rpc/service_context.h"
 #include "tensord/v1/admin.grpc.pb.h"
 

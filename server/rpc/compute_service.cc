@@ -4,7 +4,7 @@
 
 #include "absl/strings/string_view.h"
 #include "server/rpc/convert.h"
-#include "server/rpc/on_device.h"
+#include "server/rpc/coroutine/on_device.h"
 
 namespace tensord::rpc {
 
@@ -13,17 +13,21 @@ using server::OperationKind;
 void ComputeService::ServeOn(LoopGroup& loops) {
   using S = v1::ComputeService::AsyncService;
   loops.Serve(service_, &S::RequestPermute, [this](auto& call, auto& q) {
-    return Compute<v1::PermuteResponse>(call, OperationKind::kPermute, q);
+    return Compute<v1::PermuteResponse>(call, Ask(OperationKind::kPermute, q));
   });
   loops.Serve(service_, &S::RequestElementwise, [this](auto& call, auto& q) {
-    return Compute<v1::ElementwiseResponse>(call, OperationKind::kElementwise,
-                                            q);
+    return Compute<v1::ElementwiseResponse>(
+        call, Ask(OperationKind::kElementwise, q));
   });
   loops.Serve(service_, &S::RequestReduce, [this](auto& call, auto& q) {
-    return Compute<v1::ReduceResponse>(call, OperationKind::kReduce, q);
+    return Compute<v1::ReduceResponse>(call, Ask(OperationKind::kReduce, q));
   });
   loops.Serve(service_, &S::RequestContract, [this](auto& call, auto& q) {
-    return Compute<v1::ContractResponse>(call, OperationKind::kContract, q);
+    return Compute<v1::ContractResponse>(call,
+                                         Ask(OperationKind::kContract, q));
+  });
+  loops.Serve(service_, &S::RequestExecutePlan, [this](auto& call, auto& q) {
+    return Compute<v1::ExecutePlanResponse>(call, Ask(q));
   });
   loops.Serve(service_, &S::RequestExecuteStream,
               [this](auto& call, auto in, auto out) {
@@ -34,11 +38,28 @@ void ComputeService::ServeOn(LoopGroup& loops) {
 template <typename Request>
 ComputeService::Asked ComputeService::Ask(OperationKind kind,
                                           const Request& request) {
-  return {kind, request.session(), FromProto(request)};
+  return {server::NameOf(kind), request.session(), FromProto(request)};
+}
+
+ComputeService::Asked ComputeService::Ask(
+    const v1::ExecutePlanRequest& request) const {
+  const auto found = context_.FindPlan(request.plan());
+  if (!found.ok()) {
+    return {"execute_plan", std::string(server::SessionOfPlan(request.plan())),
+            found.status()};
+  }
+  const absl::string_view name = server::NameOf(found->plan->request().kind);
+  const auto execution = FromProto(request);
+  if (!execution.ok()) {
+    return {name, found->session->name(), execution.status()};
+  }
+  auto operation = found->plan->RequestFor(*execution);
+  if (operation.ok()) operation->plan = found->plan;
+  return {name, found->session->name(), std::move(operation)};
 }
 
 absl::StatusOr<ComputeService::Asked> ComputeService::Ask(
-    const v1::ExecuteStreamRequest& request) {
+    const v1::ExecuteStreamRequest& request) const {
   switch (request.operation_case()) {
     case v1::ExecuteStreamRequest::kPermute:
       return Ask(OperationKind::kPermute, request.permute());
@@ -48,6 +69,8 @@ absl::StatusOr<ComputeService::Asked> ComputeService::Ask(
       return Ask(OperationKind::kReduce, request.reduce());
     case v1::ExecuteStreamRequest::kContract:
       return Ask(OperationKind::kContract, request.contract());
+    case v1::ExecuteStreamRequest::kExecutePlan:
+      return Ask(request.execute_plan());
     case v1::ExecuteStreamRequest::OPERATION_NOT_SET: break;
   }
   return core::InvalidArgument("OPERATION_MISSING",
@@ -101,7 +124,7 @@ Task<absl::StatusOr<ComputeService::Executed>> ComputeService::Execute(
     Call& call, Asked asked) {
   Executed executed;
   const absl::Status status = co_await Run(call, asked, executed);
-  const absl::string_view name = server::NameOf(asked.kind);
+  const absl::string_view name = asked.name;
   context_.statistics.CountOperation(name, NameOf(status.code()));
   if (!status.ok()) {
     context_.log.Event(status.code() == absl::StatusCode::kInternal
@@ -124,11 +147,9 @@ Task<absl::StatusOr<ComputeService::Executed>> ComputeService::Execute(
   co_return executed;
 }
 
-template <typename Response, typename Request>
+template <typename Response>
 Task<absl::StatusOr<Response>> ComputeService::Compute(Call& call,
-                                                       OperationKind kind,
-                                                       const Request& request) {
-  Asked asked = Ask(kind, request);
+                                                       Asked asked) {
   auto executed = co_await Execute(call, std::move(asked));
   if (!executed.ok()) co_return executed.status();
   if (call.cancelled()) DropOutput(*executed);

@@ -6,9 +6,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "server/rpc/serve.h"
+#include "server/rpc/coroutine/serve.h"
 #include "server/rpc/service_context.h"
 #include "server/session/operation.h"
 #include "server/session/operation_request.h"
@@ -30,13 +31,14 @@ class ComputeService {
   ///
   /// Lifetime  `operation` refers to the request.
   struct Asked {
-    server::OperationKind kind;
+    absl::string_view name;  // of the operation, for logs and statistics
     std::string session;
     absl::StatusOr<server::OperationRequest> operation;
   };
   template <typename Request>
   static Asked Ask(server::OperationKind kind, const Request& request);
-  static absl::StatusOr<Asked> Ask(const v1::ExecuteStreamRequest& request);
+  Asked Ask(const v1::ExecutePlanRequest& request) const;
+  absl::StatusOr<Asked> Ask(const v1::ExecuteStreamRequest& request) const;
 
   /// An operation that is, or has been, carried out.
   struct Executed {
@@ -69,9 +71,8 @@ class ComputeService {
   Task<absl::Status> Run(Call& call, const Asked& asked, Executed& executed);
 
   /// The unary rpcs: they differ in their messages only.
-  template <typename Response, typename Request>
-  Task<absl::StatusOr<Response>> Compute(Call& call, server::OperationKind kind,
-                                         const Request& request);
+  template <typename Response>
+  Task<absl::StatusOr<Response>> Compute(Call& call, Asked asked);
 
   Task<absl::Status> ExecuteStream(Call& call,
                                    Reader<v1::ExecuteStreamRequest> in,

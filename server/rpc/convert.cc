@@ -24,6 +24,8 @@ static_assert(v1::BinaryOperator_ARRAYSIZE == core::kBinaryOperatorCount + 1);
 static_assert(v1::COMPUTE_TYPE_INTEGER ==
               static_cast<int>(core::ComputeType::kInteger) + 1);
 static_assert(v1::ComputeType_ARRAYSIZE == core::kComputeTypeCount + 1);
+static_assert(v1::SELECTION_INCREMENTAL ==
+              static_cast<int>(core::Selection::kIncremental) + 1);
 
 absl::Status UnknownEnum(absl::string_view what, int value) {
   return core::InvalidArgument("ENUM_UNKNOWN", what, " is ", value,
@@ -156,17 +158,34 @@ absl::StatusOr<OperationRequest> CommonFrom(const Request& request,
   if (!v1::Selection_IsValid(options.selection())) {
     return UnknownEnum("selection", options.selection());
   }
-  if (options.selection() == v1::SELECTION_MEASURE) {
-    if (result.deterministic) {
-      return core::InvalidArgument(
-          "SELECTION_CONFLICTS",
-          "the kernel is to be chosen by measurement, which may end another "
-          "way "
-          "every time, and to be pinned, wanted one of both");
-    }
-    result.selection = core::Selection::kMeasure;
+  if (options.selection() != v1::SELECTION_UNSPECIFIED) {
+    result.selection = static_cast<core::Selection>(options.selection() - 1);
+  }
+  if (result.selection != core::Selection::kHeuristic && result.deterministic) {
+    return core::InvalidArgument(
+        "SELECTION_CONFLICTS",
+        "the kernel is to be chosen by measurement, which may end another way "
+        "every time, and to be pinned, wanted one of both");
   }
   return result;
+}
+
+absl::StatusOr<server::PlanExecution::Source> SourceFrom(
+    const v1::PlanInput& input, absl::string_view name) {
+  switch (input.source_case()) {
+    case v1::PlanInput::kTensor: return std::string(input.tensor());
+    case v1::PlanInput::kData: return absl::string_view(input.data());
+    case v1::PlanInput::SOURCE_NOT_SET: break;
+  }
+  return core::InvalidArgument("OPERAND_EMPTY", "operand ", name,
+                               " has neither tensor nor data");
+}
+
+void SetLayout(const core::ModeVector& extents, const core::ModeVector& strides,
+               int64_t offset, v1::Layout& layout) {
+  layout.mutable_extents()->Add(extents.begin(), extents.end());
+  layout.mutable_strides()->Add(strides.begin(), strides.end());
+  layout.set_offset(offset);
 }
 
 v1::TensorState ToProto(server::TensorState state) {
@@ -256,34 +275,49 @@ absl::StatusOr<OperationRequest> FromProto(const v1::ContractRequest& request) {
   return CommonFrom(request, OperationKind::kContract);
 }
 
+absl::StatusOr<server::PlanExecution> FromProto(
+    const v1::ExecutePlanRequest& request) {
+  server::PlanExecution execution;
+  if (request.has_a()) {
+    TENSORD_ASSIGN_OR_RETURN(execution.a, SourceFrom(request.a(), "a"));
+  }
+  if (request.has_b()) {
+    TENSORD_ASSIGN_OR_RETURN(execution.b, SourceFrom(request.b(), "b"));
+  }
+  if (request.has_c()) {
+    TENSORD_ASSIGN_OR_RETURN(execution.c, SourceFrom(request.c(), "c"));
+  }
+  execution.d = request.d();
+  execution.tensor_id = request.tensor_id();
+  execution.is_inline = request.inline_();
+  if (request.has_alpha()) execution.alpha = FromProto(request.alpha());
+  if (request.has_beta()) execution.beta = FromProto(request.beta());
+  if (request.has_gamma()) execution.gamma = FromProto(request.gamma());
+  return execution;
+}
+
 v1::Tensor ToProto(const server::StoredTensor& tensor) {
   const core::TensorDesc& desc = tensor.desc();
   v1::Tensor message;
   message.set_name(tensor.name());
   message.set_element_type(
       static_cast<v1::ElementType>(static_cast<int>(desc.element_type) + 1));
-  const auto set_layout = [&](const core::ModeVector& extents,
-                              const core::ModeVector& strides, int64_t offset) {
-    v1::Layout& layout = *message.mutable_layout();
-    layout.mutable_extents()->Add(extents.begin(), extents.end());
-    layout.mutable_strides()->Add(strides.begin(), strides.end());
-    layout.set_offset(offset);
-  };
   message.set_device(tensor.device());
   message.set_state(ToProto(tensor.state()));
   message.set_span_bytes(desc.span_bytes());
   message.set_committed_bytes(tensor.committed_bytes());
+  v1::Layout& layout = *message.mutable_layout();
   if (tensor.view() == nullptr) {
-    set_layout(desc.layout.extents, desc.layout.strides, desc.offset);
+    SetLayout(desc.layout.extents, desc.layout.strides, desc.offset, layout);
     return message;
   }
   const server::TensorView& seen = *tensor.view();
   const core::View& view = seen.view();
   if (view.strided()) {
-    set_layout(view.strided()->extents, view.strided()->strides,
-               view.strided()->offset);
+    SetLayout(view.strided()->extents, view.strided()->strides,
+              view.strided()->offset, layout);
   } else {
-    set_layout(desc.layout.extents, desc.layout.strides, desc.offset);
+    SetLayout(desc.layout.extents, desc.layout.strides, desc.offset, layout);
   }
   v1::View& info = *message.mutable_view();
   info.set_viewed(seen.viewed());
@@ -292,7 +326,23 @@ v1::Tensor ToProto(const server::StoredTensor& tensor) {
   info.set_may_pad(view.may_pad());
   info.set_span_elements(view.span_elements());
   info.set_allocation_elements(view.allocation_elements());
+  info.set_has_strides(view.strided().has_value());
   return message;
+}
+
+v1::PlanOperand ToProto(const core::TensorDesc& desc,
+                        const core::Modes& modes) {
+  v1::PlanOperand message;
+  message.set_element_type(
+      static_cast<v1::ElementType>(static_cast<int>(desc.element_type) + 1));
+  SetLayout(desc.layout.extents, desc.layout.strides, 0,
+            *message.mutable_layout());
+  message.mutable_modes()->Add(modes.begin(), modes.end());
+  return message;
+}
+
+v1::Selection ToProto(core::Selection selection) {
+  return static_cast<v1::Selection>(static_cast<int>(selection) + 1);
 }
 
 v1::Session ToProto(const server::Session& session) {
@@ -313,6 +363,15 @@ google::protobuf::Duration ToProto(absl::Duration duration) {
   message.set_seconds(
       absl::IDivDuration(duration, absl::Seconds(1), &duration));
   message.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
+  return message;
+}
+
+google::protobuf::Timestamp ToProto(absl::Time time) {
+  google::protobuf::Timestamp message;
+  const int64_t seconds = absl::ToUnixSeconds(time);
+  message.set_seconds(seconds);
+  message.set_nanos(static_cast<int32_t>(
+      absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(seconds))));
   return message;
 }
 

@@ -11,11 +11,14 @@
 #include "core/base/layout.h"
 #include "core/tensor/tensor.h"
 #include "google/protobuf/duration.pb.h"
+#include "google/protobuf/timestamp.pb.h"
 #include "server/session/operation_request.h"
+#include "server/session/prepared_plan.h"
 #include "server/session/session.h"
 #include "server/session/stored_tensor.h"
 #include "server/session/tensor_view.h"
 #include "tensord/v1/compute.pb.h"
+#include "tensord/v1/plan.pb.h"
 #include "tensord/v1/session.pb.h"
 #include "tensord/v1/tensor.pb.h"
 #include "tensord/v1/view.pb.h"
@@ -44,10 +47,18 @@ absl::StatusOr<server::OperationRequest> FromProto(
 absl::StatusOr<server::OperationRequest> FromProto(
     const v1::ContractRequest& request);
 
+/// What an execution of a plan brings along. Views into the message: it must
+/// outlive the result.
+absl::StatusOr<server::PlanExecution> FromProto(
+    const v1::ExecutePlanRequest& request);
+
 v1::Tensor ToProto(const server::StoredTensor& tensor);
+v1::PlanOperand ToProto(const core::TensorDesc& desc, const core::Modes& modes);
+v1::Selection ToProto(core::Selection selection);
 v1::Session ToProto(const server::Session& session);
 
 google::protobuf::Duration ToProto(absl::Duration duration);
+google::protobuf::Timestamp ToProto(absl::Time time);
 /// Errors  INVALID_ARGUMENT, naming `field`: its parts differ in sign, or nanos
 ///         are a second or more.
 absl::StatusOr<absl::Duration> FromProto(

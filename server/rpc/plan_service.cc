@@ -1,39 +1,85 @@
 #include "server/rpc/plan_service.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/base/status.h"
 #include "core/plan/explain.h"
+#include "core/plan/plan_key_codec.h"
 #include "core/plan/planner.h"
 #include "server/rpc/convert.h"
-#include "server/session/operation.h"
 
 namespace tensord::rpc {
+namespace {
+
+constexpr int kMaxPageSize = 1000;
+
+/// Adds the kernels of one operation.
+template <typename Kernels>
+void Append(const Kernels& kernels, server::OperationKind operation,
+            v1::ListKernelsResponse& response) {
+  for (const auto& kernel : kernels) {
+    v1::Kernel& entry = *response.add_kernels();
+    entry.set_name(std::string(kernel->name()));
+    entry.set_version(kernel->version());
+    entry.set_operation(std::string(server::NameOf(operation)));
+  }
+}
+
+}  // namespace
 
 void PlanService::ServeOn(LoopGroup& loops) {
   using S = v1::PlanService::AsyncService;
   loops.Serve(service_, &S::RequestExplainPlan,
               [this](auto& call, auto& q) { return Explain(call, q); });
+  loops.Serve(service_, &S::RequestCreatePlan,
+              [this](auto& call, auto& q) { return Create(call, q); });
+  loops.Serve(service_, &S::RequestDescribePlan,
+              [this](auto& call, auto& q) { return Describe(call, q); });
+  loops.Serve(service_, &S::RequestListPlans,
+              [this](auto& call, auto& q) { return List(call, q); });
+  loops.Serve(service_, &S::RequestDeletePlan,
+              [this](auto& call, auto& q) { return Delete(call, q); });
+  loops.Serve(service_, &S::RequestListKernels,
+              [this](auto& call, auto& q) { return ListKernels(call, q); });
 }
 
 template <typename Request>
-absl::StatusOr<v1::ExplainPlanResponse> PlanService::ExplainOperation(
-    const Request& request) {
-  TENSORD_ASSIGN_OR_RETURN(const auto session,
+absl::StatusOr<PlanService::Asked> PlanService::Ask(const Request& request) {
+  Asked asked{.session = {},
+              .request = {.kind = {}, .a = {}, .b = {}, .c = {}, .d = {}},
+              .planned = {}};
+  TENSORD_ASSIGN_OR_RETURN(asked.session,
                            context_.sessions.Find(request.session()));
-  TENSORD_ASSIGN_OR_RETURN(const server::OperationRequest asked,
-                           FromProto(request));
+  TENSORD_ASSIGN_OR_RETURN(asked.request, FromProto(request));
   TENSORD_ASSIGN_OR_RETURN(
-      const core::PlanKey key,
-      server::Operation::Key(*session, asked,
-                             context_.limits.max_inline_bytes));
+      asked.planned, server::Operation::Plan(*asked.session, asked.request));
+  return asked;
+}
+
+template <typename Message>
+absl::StatusOr<PlanService::Asked> PlanService::AskAny(const Message& message) {
+  switch (message.operation_case()) {
+    case Message::kPermute: return Ask(message.permute());
+    case Message::kElementwise: return Ask(message.elementwise());
+    case Message::kReduce: return Ask(message.reduce());
+    case Message::kContract: return Ask(message.contract());
+    case Message::OPERATION_NOT_SET: break;
+  }
+  return core::InvalidArgument("OPERATION_MISSING",
+                               "the request has no operation");
+}
+
+v1::ExplainPlanResponse PlanService::ExplainKey(server::Session& session,
+                                                const core::PlanKey& key) {
   v1::ExplainPlanResponse response;
   response.set_problem(core::Summarize(key.problem));
   response.set_flops(core::FlopCount(key.problem));
   response.set_moved_bytes(core::MovedBytes(key.problem));
   if (core::IsEmpty(key.problem)) return response;
   for (const core::Candidate& candidate :
-       core::ListCandidates(session->device().backend(), key)) {
+       core::ListCandidates(session.device().backend(), key)) {
     v1::KernelCandidate& entry = *response.add_candidates();
     entry.set_kernel(std::string(candidate.name));
     entry.set_refusal(std::string(candidate.refusal.message()));
@@ -43,7 +89,8 @@ absl::StatusOr<v1::ExplainPlanResponse> PlanService::ExplainOperation(
     }
   }
   // When none could run, the refusals above are the answer.
-  const auto lookup = context_.engine.PlanFor(session->device(), key);
+  const auto lookup =
+      context_.engine.PlanFor(session.device(), key, session.options().job);
   if (lookup.ok()) {
     response.set_kernel(std::string(lookup->plan->kernel_name()));
     response.set_workspace_bytes(lookup->plan->workspace_bytes);
@@ -52,21 +99,132 @@ absl::StatusOr<v1::ExplainPlanResponse> PlanService::ExplainOperation(
   return response;
 }
 
+v1::Plan PlanService::Describe(server::Session& session,
+                               const server::PreparedPlan& plan) {
+  const server::OperationRequest& request = plan.request();
+  v1::Plan message;
+  message.set_name(plan.name());
+  message.set_operation(std::string(server::NameOf(request.kind)));
+  message.set_device(session.device().info().name);
+  message.set_selection(ToProto(request.selection));
+  const server::OperationTensors& tensors = plan.tensors();
+  if (request.a) *message.mutable_a() = ToProto(*tensors.a, request.a->modes);
+  if (request.b) *message.mutable_b() = ToProto(*tensors.b, request.b->modes);
+  if (request.c) *message.mutable_c() = ToProto(*tensors.c, request.c->modes);
+  *message.mutable_d() = ToProto(*tensors.d, request.d.modes);
+  message.set_execution_count(plan.execution_count());
+
+  v1::ExplainPlanResponse& explanation = *message.mutable_explanation();
+  explanation = ExplainKey(session, plan.key());
+  bool is_first = true;
+  for (v1::KernelCandidate& candidate : *explanation.mutable_candidates()) {
+    if (!candidate.refusal().empty()) continue;
+    const int64_t bytes = candidate.workspace_bytes();
+    message.set_min_workspace_bytes(
+        is_first ? bytes : std::min(message.min_workspace_bytes(), bytes));
+    message.set_max_workspace_bytes(
+        std::max(message.max_workspace_bytes(), bytes));
+    is_first = false;
+  }
+  const std::string key = core::EncodePlanKey(plan.key());
+  for (const core::PlanEntry& entry :
+       context_.engine.plans().FindById(core::PlanIdOf(key))) {
+    if (entry.key != key) continue;
+    message.set_sample_count(entry.sample_count);
+    message.set_wanted_sample_count(entry.wanted_sample_count);
+    for (const core::KernelTimes& times : entry.times) {
+      for (v1::KernelCandidate& candidate : *explanation.mutable_candidates()) {
+        if (candidate.kernel() != times.kernel || times.nanoseconds.empty()) {
+          continue;
+        }
+        candidate.set_measured_nanoseconds(*std::min_element(
+            times.nanoseconds.begin(), times.nanoseconds.end()));
+      }
+    }
+  }
+  return message;
+}
+
 Task<absl::StatusOr<v1::ExplainPlanResponse>> PlanService::Explain(
     Call&, const v1::ExplainPlanRequest& request) {
-  switch (request.operation_case()) {
-    case v1::ExplainPlanRequest::kPermute:
-      co_return ExplainOperation(request.permute());
-    case v1::ExplainPlanRequest::kElementwise:
-      co_return ExplainOperation(request.elementwise());
-    case v1::ExplainPlanRequest::kReduce:
-      co_return ExplainOperation(request.reduce());
-    case v1::ExplainPlanRequest::kContract:
-      co_return ExplainOperation(request.contract());
-    case v1::ExplainPlanRequest::OPERATION_NOT_SET: break;
+  const absl::StatusOr<Asked> asked = AskAny(request);
+  if (!asked.ok()) co_return asked.status();
+  co_return ExplainKey(*asked->session, asked->planned.key);
+}
+
+Task<absl::StatusOr<v1::CreatePlanResponse>> PlanService::Create(
+    Call&, const v1::CreatePlanRequest& request) {
+  absl::StatusOr<Asked> asked = AskAny(request);
+  if (!asked.ok()) co_return asked.status();
+  const server::SessionUse use(asked->session);
+  server::Session& session = *asked->session;
+  const auto lookup = context_.engine.PlanFor(
+      session.device(), asked->planned.key, session.options().job);
+  if (!lookup.ok()) co_return lookup.status();
+  const auto make = [&](std::string name) {
+    return std::make_shared<const server::PreparedPlan>(
+        std::move(name), asked->request, std::move(asked->planned.tensors),
+        std::move(asked->planned.output), std::move(asked->planned.key));
+  };
+  const auto plan = session.AddPlan(request.plan_id(), make);
+  if (!plan.ok()) co_return plan.status();
+  v1::CreatePlanResponse response;
+  *response.mutable_plan() = Describe(session, **plan);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::DescribePlanResponse>> PlanService::Describe(
+    Call&, const v1::DescribePlanRequest& request) {
+  const auto found = context_.FindPlan(request.plan());
+  if (!found.ok()) co_return found.status();
+  v1::DescribePlanResponse response;
+  *response.mutable_plan() = Describe(*found->session, *found->plan);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::ListPlansResponse>> PlanService::List(
+    Call&, const v1::ListPlansRequest& request) {
+  const auto session = context_.sessions.Find(request.session());
+  if (!session.ok()) co_return session.status();
+  if (request.page_size() < 0) {
+    co_return core::InvalidArgument("PAGE_SIZE_NEGATIVE", "page_size is ",
+                                    request.page_size(), ", wanted >= 0");
   }
-  co_return core::InvalidArgument("OPERATION_MISSING",
-                                  "the request has no operation");
+  const int page_size = request.page_size() == 0
+                            ? kMaxPageSize
+                            : std::min(request.page_size(), kMaxPageSize);
+  const auto page = (*session)->ListPlans(request.page_token(), page_size + 1);
+  v1::ListPlansResponse response;
+  for (int i = 0; i < std::min<int>(page_size, std::ssize(page)); ++i) {
+    *response.add_plans() = Describe(**session, *page[i]);
+  }
+  if (std::ssize(page) > page_size) {
+    response.set_next_page_token(page[page_size - 1]->name());
+  }
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::DeletePlanResponse>> PlanService::Delete(
+    Call&, const v1::DeletePlanRequest& request) {
+  const auto found = context_.FindPlan(request.plan());
+  if (!found.ok()) co_return found.status();
+  const absl::Status removed = found->session->RemovePlan(request.plan());
+  if (!removed.ok()) co_return removed;
+  co_return v1::DeletePlanResponse();
+}
+
+Task<absl::StatusOr<v1::ListKernelsResponse>> PlanService::ListKernels(
+    Call&, const v1::ListKernelsRequest& request) {
+  const auto device = context_.engine.FindDevice(request.device());
+  if (!device.ok()) co_return device.status();
+  const core::KernelLists& kernels = (*device)->backend().kernels();
+  using Kind = server::OperationKind;
+  v1::ListKernelsResponse response;
+  Append(kernels.permutation, Kind::kPermute, response);
+  Append(kernels.elementwise, Kind::kElementwise, response);
+  Append(kernels.reduction, Kind::kReduce, response);
+  Append(kernels.contraction, Kind::kContract, response);
+  co_return response;
 }
 
 }  // namespace tensord::rpc

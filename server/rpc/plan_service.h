@@ -1,8 +1,9 @@
 // Handlers of PlanService.
 #pragma once
 
-#include "server/rpc/serve.h"
+#include "server/rpc/coroutine/serve.h"
 #include "server/rpc/service_context.h"
+#include "server/session/operation.h"
 #include "tensord/v1/plan.grpc.pb.h"
 
 namespace tensord::rpc {
@@ -15,11 +16,36 @@ class PlanService {
   void ServeOn(LoopGroup& loops);
 
  private:
+  /// An operation as its session would plan it.
+  struct Asked {
+    std::shared_ptr<server::Session> session;
+    server::OperationRequest request;
+    server::Operation::Planned planned;
+  };
   template <typename Request>
-  absl::StatusOr<v1::ExplainPlanResponse> ExplainOperation(
-      const Request& request);
+  absl::StatusOr<Asked> Ask(const Request& request);
+  /// Of a message whose oneof holds one of the operations.
+  template <typename Message>
+  absl::StatusOr<Asked> AskAny(const Message& message);
+
+  /// How the planner decides `key`.
+  v1::ExplainPlanResponse ExplainKey(server::Session& session,
+                                     const core::PlanKey& key);
+  /// All that there is to say of a plan.
+  v1::Plan Describe(server::Session& session, const server::PreparedPlan& plan);
+
   Task<absl::StatusOr<v1::ExplainPlanResponse>> Explain(
       Call& call, const v1::ExplainPlanRequest& request);
+  Task<absl::StatusOr<v1::CreatePlanResponse>> Create(
+      Call& call, const v1::CreatePlanRequest& request);
+  Task<absl::StatusOr<v1::DescribePlanResponse>> Describe(
+      Call& call, const v1::DescribePlanRequest& request);
+  Task<absl::StatusOr<v1::ListPlansResponse>> List(
+      Call& call, const v1::ListPlansRequest& request);
+  Task<absl::StatusOr<v1::DeletePlanResponse>> Delete(
+      Call& call, const v1::DeletePlanRequest& request);
+  Task<absl::StatusOr<v1::ListKernelsResponse>> ListKernels(
+      Call& call, const v1::ListKernelsRequest& request);
 
   ServiceContext& context_;
   v1::PlanService::AsyncService service_;

@@ -19,8 +19,9 @@
 #include "core/base/status.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/compute_service.h"
+#include "server/rpc/coroutine/serve.h"
+#include "server/rpc/plan_cache_service.h"
 #include "server/rpc/plan_service.h"
-#include "server/rpc/serve.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/tensor_service.h"
 #include "server/rpc/view_service.h"
@@ -62,6 +63,7 @@ struct RpcServer::Services {
         admin(context),
         compute(context),
         plan(context),
+        plan_cache(context),
         session(context),
         tensor(context),
         view(context) {}
@@ -70,6 +72,7 @@ struct RpcServer::Services {
   AdminService admin;
   ComputeService compute;
   PlanService plan;
+  PlanCacheService plan_cache;
   SessionService session;
   TensorService tensor;
   ViewService view;
@@ -112,6 +115,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   builder.RegisterService(&services.admin.service());
   builder.RegisterService(&services.compute.service());
   builder.RegisterService(&services.plan.service());
+  builder.RegisterService(&services.plan_cache.service());
   builder.RegisterService(&services.session.service());
   builder.RegisterService(&services.tensor.service());
   builder.RegisterService(&services.view.service());
@@ -135,6 +139,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   services.admin.ServeOn(*services.loops);
   services.compute.ServeOn(*services.loops);
   services.plan.ServeOn(*services.loops);
+  services.plan_cache.ServeOn(*services.loops);
   services.session.ServeOn(*services.loops);
   services.tensor.ServeOn(*services.loops);
   services.view.ServeOn(*services.loops);

@@ -11,8 +11,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/engine/engine.h"
-#include "server/rpc/loop.h"
-#include "server/rpc/task.h"
+#include "server/engine/plan_store.h"
+#include "server/rpc/coroutine/loop.h"
+#include "server/rpc/coroutine/task.h"
 #include "server/session/operation_request.h"
 #include "server/session/session.h"
 #include "server/session/session_manager.h"
@@ -35,18 +36,27 @@ struct FoundTensor {
   std::shared_ptr<server::StoredTensor> tensor;
 };
 
+/// A plan of a session.
+struct FoundPlan {
+  std::shared_ptr<server::Session> session;
+  server::Session::PlanRef plan;
+};
+
 /// Lifetime  all that it refers to outlives the server.
 struct ServiceContext {
   server::Engine& engine;
   server::SessionManager& sessions;
   server::Log& log;
   server::Statistics& statistics;
+  server::PlanStore* plan_store = nullptr;  // null: there is none
   int64_t queue_limit = 0;
   MessageLimits limits;
   absl::Time start = absl::Now();
 
   /// Errors  INVALID_ARGUMENT: not a tensor's name. NOT_FOUND.
   absl::StatusOr<FoundTensor> FindTensor(absl::string_view tensor_name) const;
+  /// Errors  INVALID_ARGUMENT: not a plan's name. NOT_FOUND.
+  absl::StatusOr<FoundPlan> FindPlan(absl::string_view plan_name) const;
 
   /// Most operations of one ExecuteStream without a response: enough to keep a
   /// device busy, and never so many that one stream alone fills its queue.

@@ -1,7 +1,7 @@
 // Handlers of SessionService.
 #pragma once
 
-#include "server/rpc/serve.h"
+#include "server/rpc/coroutine/serve.h"
 #include "server/rpc/service_context.h"
 #include "tensord/v1/session.grpc.pb.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/base/status.h"
 #include "server/rpc/convert.h"
-#include "server/rpc/on_device.h"
+#include "server/rpc/coroutine/on_device.h"
 #include "server/session/contents_copy.h"
 #include "server/session/operation.h"
 

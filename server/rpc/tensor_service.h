@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "server/rpc/serve.h"
+#include "server/rpc/coroutine/serve.h"
 #include "server/rpc/service_context.h"
 #include "tensord/v1/tensor.grpc.pb.h"
 

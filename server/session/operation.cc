@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "core/base/status.h"
 #include "core/executor/aliasing.h"
 #include "core/view/disjoint.h"
+#include "server/session/prepared_plan.h"
 
 namespace tensord::server {
 namespace {
@@ -53,13 +57,14 @@ absl::StatusOr<core::TensorDesc> AsWritten(const StoredTensor& tensor) {
   return view->desc();
 }
 
+/// `has_data` is false where only the description counts.
 absl::StatusOr<core::TensorDesc> DescOf(const InlineTensor& tensor,
-                                        absl::string_view name) {
+                                        absl::string_view name, bool has_data) {
   core::TensorDesc desc{tensor.element_type, tensor.layout, 0};
   TENSORD_RETURN_IF_ERROR(
       core::ValidateLayout(desc.layout, core::SizeOf(desc.element_type), name));
   const auto got = static_cast<int64_t>(tensor.data.size());
-  if (got != desc.span_bytes()) {
+  if (got != desc.span_bytes() && (has_data || got != 0)) {
     return core::InvalidArgument(
         "INLINE_SIZE_MISMATCH", "inline data of ", name, " has ", got,
         " bytes, its layout wants ", desc.span_bytes());
@@ -69,13 +74,13 @@ absl::StatusOr<core::TensorDesc> DescOf(const InlineTensor& tensor,
 
 absl::Status FindInput(const Session& session, OperationKind kind,
                        const std::optional<InputRequest>& request,
-                       absl::string_view name, TensorRef* tensor,
+                       absl::string_view name, bool has_data, TensorRef* tensor,
                        std::optional<core::TensorDesc>* desc,
                        int64_t* inline_bytes) {
   if (!request) return absl::OkStatus();
   if (const auto* sent = std::get_if<InlineTensor>(&request->source)) {
-    TENSORD_ASSIGN_OR_RETURN(*desc, DescOf(*sent, name));
-    *inline_bytes += (*desc)->span_bytes();
+    TENSORD_ASSIGN_OR_RETURN(*desc, DescOf(*sent, name, has_data));
+    *inline_bytes += static_cast<int64_t>(sent->data.size());
     return absl::OkStatus();
   }
   TENSORD_ASSIGN_OR_RETURN(
@@ -92,17 +97,23 @@ absl::Status CheckInlineBytes(int64_t bytes, int64_t limit,
                                "; upload or keep it as a tensor instead");
 }
 
+/// The tensors that `request` names, and what they are like. Inline ones of
+/// which `has_data` is false need no data.
 absl::StatusOr<Found> FindTensors(const Session& session,
                                   const OperationRequest& request,
+                                  InputsRead has_data,
                                   int64_t max_inline_bytes) {
   Found found;
   int64_t inline_bytes = 0;
   TENSORD_RETURN_IF_ERROR(FindInput(session, request.kind, request.a, "a",
-                                    &found.a, &found.descs.a, &inline_bytes));
+                                    has_data.a, &found.a, &found.descs.a,
+                                    &inline_bytes));
   TENSORD_RETURN_IF_ERROR(FindInput(session, request.kind, request.b, "b",
-                                    &found.b, &found.descs.b, &inline_bytes));
+                                    has_data.b, &found.b, &found.descs.b,
+                                    &inline_bytes));
   TENSORD_RETURN_IF_ERROR(FindInput(session, request.kind, request.c, "c",
-                                    &found.c, &found.descs.c, &inline_bytes));
+                                    has_data.c, &found.c, &found.descs.c,
+                                    &inline_bytes));
   TENSORD_RETURN_IF_ERROR(
       CheckInlineBytes(inline_bytes, max_inline_bytes, "the inline operands"));
   if (!request.d.tensor.empty()) {
@@ -119,7 +130,7 @@ core::PlanKey KeyOf(const Session& session, const OperationRequest& request,
                 return core::Canonicalize(d);
               },
               desc),
-          .device = PlanDevice(session.device()),
+          .device = session.device().plan_device(),
           .workspace_limit_bytes = request.workspace_limit_bytes,
           .kernel = request.kernel,
           .deterministic = request.deterministic,
@@ -200,26 +211,38 @@ void Operation::End() {
   }
 }
 
-absl::StatusOr<core::PlanKey> Operation::Key(Session& session,
-                                             const OperationRequest& request,
-                                             int64_t max_inline_bytes) {
-  TENSORD_ASSIGN_OR_RETURN(const Found found,
-                           FindTensors(session, request, max_inline_bytes));
-  TENSORD_ASSIGN_OR_RETURN(const OperationDesc made,
-                           MakeDesc(request, found.descs));
-  return KeyOf(session, request, made.desc);
+absl::StatusOr<Operation::Planned> Operation::Plan(
+    Session& session, const OperationRequest& request) {
+  TENSORD_ASSIGN_OR_RETURN(Found found,
+                           FindTensors(session, request, {false, false, false},
+                                       std::numeric_limits<int64_t>::max()));
+  TENSORD_ASSIGN_OR_RETURN(OperationDesc made, MakeDesc(request, found.descs));
+  core::PlanKey key = KeyOf(session, request, made.desc);
+  return Planned{std::move(found.descs), std::move(made.output),
+                 std::move(key)};
 }
 
 absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
     Engine& engine, std::shared_ptr<Session> session,
     const OperationRequest& request, int64_t max_inline_bytes) {
   TENSORD_RETURN_IF_ERROR(session->device().health());
-  TENSORD_ASSIGN_OR_RETURN(const Found found,
-                           FindTensors(*session, request, max_inline_bytes));
+  TENSORD_ASSIGN_OR_RETURN(
+      const Found found,
+      FindTensors(*session, request, WhichInputs(request), max_inline_bytes));
+  if (request.plan != nullptr) {
+    TENSORD_RETURN_IF_ERROR(request.plan->CheckOperands(found.descs));
+  }
   TENSORD_ASSIGN_OR_RETURN(OperationDesc made, MakeDesc(request, found.descs));
+  if (request.plan != nullptr) {
+    // A new d, too.
+    TENSORD_RETURN_IF_ERROR(request.plan->CheckOperands(
+        {.a = {}, .b = {}, .c = {}, .d = made.output}));
+    request.plan->CountExecution();
+  }
   core::PlanKey key = KeyOf(*session, request, made.desc);
-  TENSORD_ASSIGN_OR_RETURN(core::PlanCache::Lookup lookup,
-                           engine.PlanFor(session->device(), key));
+  TENSORD_ASSIGN_OR_RETURN(
+      core::PlanCache::Lookup lookup,
+      engine.PlanFor(session->device(), key, session->options().job));
 
   // From here on the destructor takes back what was announced.
   std::unique_ptr<Operation> operation(new Operation(engine, session));
@@ -227,7 +250,8 @@ absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
   // With a factor of 0 kernels have less to do than the plan is kept for.
   if (operation->plan_->selection != key.selection &&
       !operation->plan_->kernel_name().empty() && ReadsAll(request)) {
-    operation->to_measure_ = std::move(key);
+    const bool at_once = key.selection == core::Selection::kMeasure;
+    (at_once ? operation->to_measure_ : operation->to_tune_) = std::move(key);
   }
   operation->report_ = {operation->plan_->kernel_name(), lookup.hit,
                         operation->plan_->workspace_bytes, 0};
@@ -310,7 +334,8 @@ absl::Status Operation::Measure(core::Stream& stream) {
   };
   // An equal request may have been measured since this one was prepared.
   TENSORD_ASSIGN_OR_RETURN(core::PlanCache::Lookup known,
-                           engine_.PlanFor(session_->device(), *to_measure_));
+                           engine_.PlanFor(session_->device(), *to_measure_,
+                                           session_->options().job));
   if (known.plan->selection == to_measure_->selection) {
     return adopt(std::move(known));
   }
@@ -321,6 +346,7 @@ absl::Status Operation::Measure(core::Stream& stream) {
   const absl::Status sent = QueueInputs(stream);
   auto measured =
       sent.ok() ? engine_.MeasuredPlanFor(session_->device(), *to_measure_,
+                                          session_->options().job,
                                           Operands(d.data()), memory, stream)
                 : sent;
   // It may be launched again, or never: nothing of it stays under way.
@@ -328,6 +354,48 @@ absl::Status Operation::Measure(core::Stream& stream) {
   TENSORD_RETURN_IF_ERROR(measured.status());
   TENSORD_RETURN_IF_ERROR(settled);
   return adopt(*std::move(measured));
+}
+
+absl::Status Operation::TryNext() {
+  if (!to_tune_) return Allocate();
+  std::shared_ptr<const core::Plan> next =
+      engine_.NextPlanToTry(session_->device(), *to_tune_);
+  if (next == nullptr) {
+    to_tune_.reset();
+    return Allocate();
+  }
+  const std::shared_ptr<const core::Plan> incumbent =
+      std::exchange(plan_, std::move(next));
+  scratch_.reset();
+  const absl::Status allocated = Allocate();
+  if (allocated.ok()) {
+    report_.kernel = plan_->kernel_name();
+    report_.workspace_bytes = plan_->workspace_bytes;
+    return absl::OkStatus();
+  }
+  // It needs more than there is: what predictions took may need less.
+  engine_.plans().AddFailure(*to_tune_, plan_->kernel_name());
+  to_tune_.reset();
+  plan_ = incumbent;
+  return Allocate();
+}
+
+absl::Status Operation::Run(const core::AnyOperands& operands,
+                            core::Stream& stream) {
+  const core::Buffer none;
+  const core::Buffer& scratch = scratch_ == nullptr ? none : *scratch_;
+  if (!to_tune_) return core::Execute(*plan_, operands, scratch, stream);
+  TENSORD_RETURN_IF_ERROR(stream.Synchronize());
+  const absl::Time start = absl::Now();
+  absl::Status status = core::Execute(*plan_, operands, scratch, stream);
+  status.Update(stream.Synchronize());
+  if (status.ok()) {
+    engine_.plans().AddSample(*to_tune_, plan_->kernel_name(),
+                              absl::ToDoubleNanoseconds(absl::Now() - start));
+  } else {
+    engine_.plans().AddFailure(*to_tune_, plan_->kernel_name());
+  }
+  return status;
 }
 
 absl::Status Operation::AllocateCopies() {
@@ -439,14 +507,12 @@ absl::Status Operation::Launch(core::Stream& stream) {
       Operands(d_is_copied_ ? d_copy_.data() : d_->first());
   TENSORD_RETURN_IF_ERROR(CheckAliasing(operands));
   TENSORD_RETURN_IF_ERROR(Measure(stream));
-  TENSORD_RETURN_IF_ERROR(Allocate());
+  TENSORD_RETURN_IF_ERROR(TryNext());
   has_queued_ = true;
   TENSORD_RETURN_IF_ERROR(QueueInputs(stream));
   d_->StartWrite();
   result_ = StoredTensor::WriteResult::kFailed;
-  const core::Buffer none;
-  TENSORD_RETURN_IF_ERROR(core::Execute(
-      *plan_, operands, scratch_ == nullptr ? none : *scratch_, stream));
+  TENSORD_RETURN_IF_ERROR(Run(operands, stream));
   TENSORD_RETURN_IF_ERROR(QueueOutput(stream));
   TENSORD_RETURN_IF_ERROR(QueueInlineResult(stream));
   result_ = StoredTensor::WriteResult::kDone;

@@ -44,11 +44,17 @@ class Operation {
       Engine& engine, std::shared_ptr<Session> session,
       const OperationRequest& request, int64_t max_inline_bytes);
 
-  /// The key by which the request is planned: what Prepare() does before it
-  /// asks for a plan, without announcing anything or needing contents.
-  static absl::StatusOr<core::PlanKey> Key(Session& session,
-                                           const OperationRequest& request,
-                                           int64_t max_inline_bytes);
+  /// A request as it is planned.
+  struct Planned {
+    OperationTensors tensors;
+    core::TensorDesc output;  // of d, also when it is new
+    core::PlanKey key;
+  };
+  /// What Prepare() does before it asks for a plan, without announcing anything
+  /// or needing contents; inline operands need no data.
+  /// Errors  every error that the request itself can have, and NOT_FOUND.
+  static absl::StatusOr<Planned> Plan(Session& session,
+                                      const OperationRequest& request);
 
   Operation(const Operation&) = delete;
   ~Operation();
@@ -64,7 +70,9 @@ class Operation {
   /// True while nothing is under way: Launch() that failed may be called again.
   bool CanLaunchAgain() const { return !has_queued_; }
   /// Whether Launch() takes times of kernels.
-  bool WantsDeviceAlone() const { return to_measure_.has_value(); }
+  bool WantsDeviceAlone() const {
+    return to_measure_.has_value() || to_tune_.has_value();
+  }
 
   /// Ends the operation. `status` is what Launch() returned or, if that was OK,
   /// what the device's work ended with; nothing is under way any more. The
@@ -122,6 +130,11 @@ class Operation {
   bool IsDisjointFromOutput(const Input& input) const;
   /// Replaces the plan by one that has been measured, if that is asked for.
   absl::Status Measure(core::Stream& stream);
+  /// Replaces the plan by one that is to be tried, if there is one. Takes the
+  /// memory that it needs.
+  absl::Status TryNext();
+  /// Runs the plan and, when it is tried, takes its time.
+  absl::Status Run(const core::AnyOperands& operands, core::Stream& stream);
 
   Engine& engine_;
   const std::shared_ptr<Session> session_;
@@ -141,6 +154,7 @@ class Operation {
   StoredTensor::WriteResult result_ = StoredTensor::WriteResult::kUntouched;
   std::shared_ptr<const core::Plan> plan_;
   std::optional<core::PlanKey> to_measure_;  // until that is done
+  std::optional<core::PlanKey> to_tune_;     // until there is nothing to try
   OperationReport report_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -17,6 +18,8 @@
 #include "core/tensor/tensor.h"
 
 namespace tensord::server {
+
+class PreparedPlan;
 
 enum class OperationKind { kPermute, kElementwise, kReduce, kContract };
 
@@ -64,6 +67,8 @@ struct OperationRequest {
   std::string kernel;
   bool deterministic = false;
   core::Selection selection = core::Selection::kHeuristic;
+  /// Whose execution this is; null when it was not planned before.
+  std::shared_ptr<const PreparedPlan> plan;
 };
 
 using AnyDesc = std::variant<core::PermutationDesc, core::ElementwiseDesc,

@@ -19,6 +19,7 @@
 #include "core/memory/limiting_resource.h"
 #include "core/tensor/tensor.h"
 #include "server/engine/engine.h"
+#include "server/session/prepared_plan.h"
 #include "server/session/stored_tensor.h"
 #include "server/session/stream_scratch.h"
 
@@ -92,6 +93,28 @@ class Session {
                                                   int count) const;
   int64_t tensor_count() const;
 
+  using PlanRef = std::shared_ptr<const PreparedPlan>;
+
+  /// Most plans that a session keeps.
+  static constexpr int64_t kMaxPlans = 10'000;
+
+  /// Keeps the plan that `make` makes of its full name, which ends with
+  /// `plan_id` or, for "", is the server's choice.
+  ///
+  /// Errors  INVALID_ARGUMENT: a malformed id. ALREADY_EXISTS.
+  ///         RESOURCE_EXHAUSTED, reason TOO_MANY_PLANS. NOT_FOUND: the session
+  ///         was closed meanwhile.
+  absl::StatusOr<PlanRef> AddPlan(
+      absl::string_view plan_id,
+      absl::FunctionRef<PlanRef(std::string name)> make);
+  /// Errors  NOT_FOUND, also for plans of other sessions; INVALID_ARGUMENT: not
+  ///         a plan's name.
+  absl::StatusOr<PlanRef> FindPlan(absl::string_view plan_name) const;
+  /// Errors  as FindPlan.
+  absl::Status RemovePlan(absl::string_view plan_name);
+  /// Up to `count` plans whose names follow `after`, by name.
+  std::vector<PlanRef> ListPlans(absl::string_view after, int count) const;
+
   /// Starts the lease anew.
   void Touch();
   /// Keeps the lease from running out until as many calls of EndUse().
@@ -99,7 +122,7 @@ class Session {
   void EndUse();
   bool IsExpired(absl::Time now) const;
 
-  /// Forgets all tensors and takes no new ones.
+  /// Forgets all tensors and plans, and takes no new ones.
   void Close();
 
  private:
@@ -120,7 +143,10 @@ class Session {
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<StoredTensor>, std::less<>> tensors_
       ABSL_GUARDED_BY(mutex_);  // by full name
+  std::map<std::string, PlanRef, std::less<>> plans_
+      ABSL_GUARDED_BY(mutex_);  // by full name
   int64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  int64_t next_plan_id_ ABSL_GUARDED_BY(mutex_) = 1;
   absl::Time touched_ ABSL_GUARDED_BY(mutex_);
   int uses_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
@@ -149,5 +175,8 @@ class SessionUse {
 /// `sessions/{session}` of `sessions/{session}/tensors/{tensor}`, or "" when
 /// `tensor_name` is not of that form.
 absl::string_view SessionOfTensor(absl::string_view tensor_name);
+
+/// `sessions/{session}` of `sessions/{session}/plans/{plan}`, or "".
+absl::string_view SessionOfPlan(absl::string_view plan_name);
 
 }  // namespace tensord::server

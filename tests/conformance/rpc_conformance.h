@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>

@@ -114,6 +114,7 @@ TensorInfo FromProto(const v1::Tensor& tensor) {
                  .is_gathered = view.is_gathered(),
                  .is_writable = view.is_writable(),
                  .may_pad = view.may_pad(),
+                 .has_strides = view.has_strides(),
                  .span_elements = view.span_elements(),
                  .allocation_elements = view.allocation_elements()};
   }

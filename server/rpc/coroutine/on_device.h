@@ -10,7 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "core/base/status.h"
 #include "server/engine/device_worker.h"
-#include "server/rpc/loop.h"
+#include "server/rpc/coroutine/loop.h"
 
 namespace tensord::rpc {
 

@@ -20,9 +20,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/status.h"
-#include "server/rpc/loop.h"
+#include "server/rpc/coroutine/loop.h"
+#include "server/rpc/coroutine/task.h"
 #include "server/rpc/status.h"
-#include "server/rpc/task.h"
 
 namespace tensord::rpc {
 

@@ -189,8 +189,8 @@ TEST(EngineTest, CopyBandwidthIsMeasuredOnDemand) {
     EXPECT_EQ(device->memory_statistics().peak_bytes, 0);
   }
   EXPECT_THAT((*engine)->omissions(), IsEmpty());
-  EXPECT_EQ((*engine)->plan_cache_statistics().miss_count, 0);
-  EXPECT_EQ((*engine)->plan_cache_statistics().entry_count, 0);
+  EXPECT_EQ((*engine)->plans().statistics().miss_count, 0);
+  EXPECT_EQ((*engine)->plans().statistics().entry_count, 0);
 }
 
 TEST(EngineTest, DeviceThatCannotBeMeasuredIsThereAllTheSame) {

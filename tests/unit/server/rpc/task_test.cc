@@ -1,4 +1,4 @@
-#include "server/rpc/task.h"
+#include "server/rpc/coroutine/task.h"
 
 #include <gtest/gtest.h>
 

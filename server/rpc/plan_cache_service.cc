@@ -1,0 +1,270 @@
+#include "server/rpc/plan_cache_service.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/status.h"
+#include "core/plan/explain.h"
+#include "core/plan/plan_key_codec.h"
+#include "core/plan/plan_record.h"
+#include "core/plan/plan_snapshot.h"
+#include "server/config/version.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/coroutine/on_device.h"
+
+namespace tensord::rpc {
+namespace {
+
+constexpr int kMaxPageSize = 1000;
+constexpr size_t kDumpBytes = size_t{1} << 20;  // of one message
+
+// Problems are planned so many at a time, between operations: some
+// milliseconds.
+constexpr size_t kProblemsAtATime = 32;
+// Stands for no session in a device's queue.
+constexpr uint64_t kNoSession = std::numeric_limits<uint64_t>::max() - 1;
+
+google::protobuf::Duration FromNanoseconds(int64_t nanoseconds) {
+  return ToProto(absl::Nanoseconds(nanoseconds));
+}
+
+v1::PlanCacheEntry Describe(const core::PlanEntry& entry) {
+  v1::PlanCacheEntry message;
+  message.set_id(core::PlanIdText(entry.id));
+  message.set_problem(core::Summarize(entry.plan->problem));
+  if (const auto key = core::DecodePlanKey(entry.key); key.ok()) {
+    message.set_device(key->device);
+    message.set_selection(ToProto(key->selection));
+  }
+  message.set_kernel(std::string(entry.plan->kernel_name()));
+  message.set_workspace_bytes(entry.plan->workspace_bytes);
+  message.set_source(
+      static_cast<v1::PlanSource>(static_cast<int>(entry.source) + 1));
+  message.set_is_pinned(entry.is_pinned);
+  message.set_hit_count(entry.hit_count);
+  *message.mutable_planning() = FromNanoseconds(entry.planning_nanoseconds);
+  *message.mutable_saved() = FromNanoseconds(entry.saved_nanoseconds);
+  *message.mutable_last_used() = ToProto(entry.last_used);
+  message.set_bytes(entry.bytes);
+  message.set_predicted_nanoseconds(entry.plan->predicted_nanoseconds);
+  message.set_measured_nanoseconds(entry.plan->measured_nanoseconds);
+  message.set_sample_count(entry.sample_count);
+  message.set_wanted_sample_count(entry.wanted_sample_count);
+  return message;
+}
+static_assert(v1::PLAN_SOURCE_LOADED ==
+              static_cast<int>(core::PlanSource::kLoaded) + 1);
+
+/// "cpu" of "cpu:0 ...".
+absl::string_view KindOf(absl::string_view plan_device) {
+  return plan_device.substr(0, plan_device.find(':'));
+}
+
+}  // namespace
+
+void PlanCacheService::ServeOn(LoopGroup& loops) {
+  using S = v1::PlanCacheService::AsyncService;
+  loops.Serve(service_, &S::RequestGetPlanCacheStats,
+              [this](auto& call, auto& q) { return GetStats(call, q); });
+  loops.Serve(service_, &S::RequestListPlanCacheEntries,
+              [this](auto& call, auto& q) { return List(call, q); });
+  loops.Serve(service_, &S::RequestPinPlanCacheEntry,
+              [this](auto& call, auto& q) {
+                return Change<v1::PinPlanCacheEntryResponse>(
+                    call, q.id(), &core::PlanCache::Pin);
+              });
+  loops.Serve(service_, &S::RequestUnpinPlanCacheEntry,
+              [this](auto& call, auto& q) {
+                return Change<v1::UnpinPlanCacheEntryResponse>(
+                    call, q.id(), &core::PlanCache::Unpin);
+              });
+  loops.Serve(service_, &S::RequestRemovePlanCacheEntry,
+              [this](auto& call, auto& q) {
+                return Change<v1::RemovePlanCacheEntryResponse>(
+                    call, q.id(), &core::PlanCache::Remove);
+              });
+  loops.Serve(service_, &S::RequestClearPlanCache,
+              [this](auto& call, auto& q) { return Clear(call, q); });
+  loops.Serve(
+      service_, &S::RequestDumpPlanCache,
+      [this](auto& call, auto& q, auto out) { return Dump(call, q, out); },
+      Traffic::kTransfers);
+  loops.Serve(
+      service_, &S::RequestLoadPlanCache,
+      [this](auto& call, auto in) { return Load(call, in); },
+      Traffic::kTransfers);
+}
+
+Task<absl::StatusOr<v1::GetPlanCacheStatsResponse>> PlanCacheService::GetStats(
+    Call&, const v1::GetPlanCacheStatsRequest&) {
+  const core::PlanCacheStatistics statistics = cache().statistics();
+  v1::GetPlanCacheStatsResponse response;
+  response.set_entry_count(statistics.entry_count);
+  response.set_entry_limit(cache().options().entry_limit);
+  response.set_record_count(statistics.record_count);
+  response.set_pinned_count(statistics.pinned_count);
+  response.set_bytes(statistics.bytes);
+  response.set_byte_limit(cache().options().byte_limit);
+  response.set_hit_count(statistics.hit_count);
+  response.set_miss_count(statistics.miss_count);
+  response.set_eviction_count(statistics.eviction_count);
+  response.set_load_count(statistics.load_count);
+  response.mutable_load_errors()->insert(statistics.load_errors.begin(),
+                                         statistics.load_errors.end());
+  *response.mutable_planning() =
+      FromNanoseconds(statistics.planning_nanoseconds);
+  *response.mutable_saved() = FromNanoseconds(statistics.saved_nanoseconds);
+  for (const core::PlanJobStatistics& job : cache().job_statistics()) {
+    v1::PlanCacheJobStats& entry = *response.add_jobs();
+    entry.set_job(job.job);
+    entry.set_hit_count(job.hit_count);
+    entry.set_miss_count(job.miss_count);
+    *entry.mutable_planning() = FromNanoseconds(job.planning_nanoseconds);
+    *entry.mutable_saved() = FromNanoseconds(job.saved_nanoseconds);
+  }
+  if (context_.plan_store != nullptr) {
+    const server::PlanStore::Statistics store =
+        context_.plan_store->statistics();
+    v1::PlanStoreStats& entry = *response.mutable_store();
+    entry.set_path(context_.plan_store->path());
+    entry.set_loaded_count(store.loaded_count);
+    entry.set_saved_count(store.saved_count);
+    if (store.saved_at > absl::InfinitePast()) {
+      *entry.mutable_saved_at() = ToProto(store.saved_at);
+    }
+    entry.set_error(store.error);
+  }
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::ListPlanCacheEntriesResponse>> PlanCacheService::List(
+    Call&, const v1::ListPlanCacheEntriesRequest& request) {
+  if (request.page_size() < 0) {
+    co_return core::InvalidArgument("PAGE_SIZE_NEGATIVE", "page_size is ",
+                                    request.page_size(), ", wanted >= 0");
+  }
+  core::PlanListQuery query;
+  query.order = request.order() == v1::PLAN_CACHE_ORDER_HITS
+                    ? core::PlanOrder::kHits
+                    : core::PlanOrder::kId;
+  query.page_size = request.page_size() == 0
+                        ? kMaxPageSize
+                        : std::min(request.page_size(), kMaxPageSize);
+  query.page_token = request.page_token();
+  const absl::StatusOr<core::PlanPage> page = cache().List(query);
+  if (!page.ok()) co_return page.status();
+  v1::ListPlanCacheEntriesResponse response;
+  for (const core::PlanEntry& entry : page->entries) {
+    *response.add_entries() = Describe(entry);
+  }
+  response.set_next_page_token(page->next_page_token);
+  co_return response;
+}
+
+template <typename Response>
+Task<absl::StatusOr<Response>> PlanCacheService::Change(
+    Call&, const std::string& id,
+    absl::Status (core::PlanCache::*change)(uint64_t id)) {
+  const std::optional<uint64_t> number = core::PlanIdFromText(id);
+  if (!number) {
+    co_return core::InvalidArgument("PLAN_ID_MALFORMED", "id '",
+                                    id.substr(0, 100),
+                                    "' wanted as 16 hexadecimal digits");
+  }
+  const absl::Status status = (cache().*change)(*number);
+  if (!status.ok()) co_return status;
+  co_return Response();
+}
+
+Task<absl::StatusOr<v1::ClearPlanCacheResponse>> PlanCacheService::Clear(
+    Call&, const v1::ClearPlanCacheRequest& request) {
+  v1::ClearPlanCacheResponse response;
+  response.set_removed_count(cache().Clear(request.pinned_too()));
+  co_return response;
+}
+
+Task<absl::Status> PlanCacheService::Dump(
+    Call&, const v1::DumpPlanCacheRequest&,
+    Writer<v1::DumpPlanCacheResponse> out) {
+  const std::string snapshot =
+      server::MakeSnapshot(cache(), absl::StrCat("tensord ", server::kVersion));
+  for (size_t at = 0; at < snapshot.size(); at += kDumpBytes) {
+    v1::DumpPlanCacheResponse part;
+    part.set_data(snapshot.substr(at, kDumpBytes));
+    const bool sent = co_await out.Write(part);
+    if (!sent) co_return absl::CancelledError("the client is gone");
+  }
+  co_return absl::OkStatus();
+}
+
+Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::Load(
+    Call& call, Reader<v1::LoadPlanCacheRequest> in) {
+  std::string snapshot;
+  v1::PlanCacheLoad load = v1::PLAN_CACHE_LOAD_UNSPECIFIED;
+  v1::LoadPlanCacheRequest part;
+  while (co_await in.Read(part)) {
+    if (part.load() != v1::PLAN_CACHE_LOAD_UNSPECIFIED) load = part.load();
+    if (std::ssize(part.data()) >
+        server::kMaxSnapshotBytes - std::ssize(snapshot)) {
+      co_return core::InvalidArgument("SNAPSHOT_TOO_LARGE",
+                                      "the snapshot has more than ",
+                                      server::kMaxSnapshotBytes, " bytes");
+    }
+    snapshot += part.data();
+  }
+  if (!v1::PlanCacheLoad_IsValid(load)) {
+    co_return core::InvalidArgument("ENUM_UNKNOWN", "load is ",
+                                    static_cast<int>(load),
+                                    ", which has no meaning here");
+  }
+  if (load == v1::PLAN_CACHE_LOAD_PROBLEMS) {
+    co_return co_await PlanProblems(call, std::move(snapshot));
+  }
+  const auto loaded = server::LoadSnapshot(snapshot, cache());
+  if (!loaded.ok()) co_return loaded.status();
+  v1::LoadPlanCacheResponse response;
+  response.set_writer(loaded->writer);
+  response.set_entry_count(loaded->entry_count);
+  response.set_taken_count(loaded->taken_count);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::PlanProblems(
+    Call& call, std::string snapshot) {
+  std::vector<std::string> keys;
+  const auto info = core::ReadSnapshot(snapshot, [&](absl::string_view record) {
+    keys.emplace_back(core::KeyOfRecord(record));
+  });
+  if (!info.ok()) co_return info.status();
+  v1::LoadPlanCacheResponse response;
+  response.set_writer(info->writer);
+  response.set_entry_count(std::ssize(keys));
+  std::vector<bool> is_taken(keys.size(), false);
+  for (const auto& device : context_.engine.devices()) {
+    for (size_t begin = 0; begin < keys.size(); begin += kProblemsAtATime) {
+      const size_t end = std::min(keys.size(), begin + kProblemsAtATime);
+      auto plan_some = [&](core::Stream&) {
+        for (size_t i = begin; i < end; ++i) {
+          absl::StatusOr<core::PlanKey> key = core::DecodePlanKey(keys[i]);
+          if (!key.ok() || KindOf(key->device) != device->info().kind) continue;
+          key->device = device->plan_device();
+          if (context_.engine.PlanFor(*device, *key, "(warm-up)").ok()) {
+            is_taken[i] = true;
+          }
+        }
+        return absl::OkStatus();
+      };
+      const absl::Status planned =
+          co_await OnDevice(call, device->worker(), kNoSession, plan_some);
+      if (!planned.ok()) co_return planned;
+    }
+  }
+  response.set_taken_count(std::count(is_taken.begin(), is_taken.end(), true));
+  co_return response;
+}
+
+}  // namespace tensord::rpc

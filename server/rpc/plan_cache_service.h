@@ -1,0 +1,45 @@
+// Handlers of PlanCacheService.
+#pragma once
+
+#include <string>
+
+#include "server/rpc/coroutine/serve.h"
+#include "server/rpc/service_context.h"
+#include "tensord/v1/plan_cache.grpc.pb.h"
+
+namespace tensord::rpc {
+
+class PlanCacheService {
+ public:
+  explicit PlanCacheService(ServiceContext& context) : context_(context) {}
+
+  grpc::Service& service() { return service_; }
+  void ServeOn(LoopGroup& loops);
+
+ private:
+  Task<absl::StatusOr<v1::GetPlanCacheStatsResponse>> GetStats(
+      Call& call, const v1::GetPlanCacheStatsRequest& request);
+  Task<absl::StatusOr<v1::ListPlanCacheEntriesResponse>> List(
+      Call& call, const v1::ListPlanCacheEntriesRequest& request);
+  /// Does something to the entry of an id, as hexadecimal digits.
+  template <typename Response>
+  Task<absl::StatusOr<Response>> Change(
+      Call& call, const std::string& id,
+      absl::Status (core::PlanCache::*change)(uint64_t id));
+  Task<absl::StatusOr<v1::ClearPlanCacheResponse>> Clear(
+      Call& call, const v1::ClearPlanCacheRequest& request);
+  Task<absl::Status> Dump(Call& call, const v1::DumpPlanCacheRequest& request,
+                          Writer<v1::DumpPlanCacheResponse> out);
+  Task<absl::StatusOr<v1::LoadPlanCacheResponse>> Load(
+      Call& call, Reader<v1::LoadPlanCacheRequest> in);
+  /// Plans the problems of a snapshot for the devices that are here.
+  Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanProblems(
+      Call& call, std::string snapshot);
+
+  core::PlanCache& cache() const { return context_.engine.plans(); }
+
+  ServiceContext& context_;
+  v1::PlanCacheService::AsyncService service_;
+};
+
+}  // namespace tensord::rpc
