@@ -69,6 +69,20 @@ def test_each_status_has_its_exception(code, cls, builtin):
     assert str(copied) == "what happened" and copied.reason == "WHY"
 
 
+@pytest.mark.parametrize(
+    "reason", ["INDEX_OUT_OF_RANGE", "TOO_MANY_INDICES", "ELLIPSIS_REPEATED"]
+)
+def test_wrong_indices_are_index_errors(reason: str):
+    detail = error_pb2.ErrorDetail(reason=reason)
+    metadata = [("tensord-error-bin", detail.SerializeToString())]
+    code = grpc.StatusCode.INVALID_ARGUMENT
+    error = errors.from_rpc_error(FakeRpcError(code, metadata))
+    for each in error, errors.from_error(errors.to_error(error)):
+        assert type(each) is tensord.InvalidIndex and each.reason == reason
+        assert isinstance(each, (IndexError, ValueError)) and each.code == code
+        assert type(pickle.loads(pickle.dumps(each))) is tensord.InvalidIndex
+
+
 def test_details_that_cannot_be_read_are_left_out():
     for metadata in None, [("tensord-error-bin", b"\xff\xff")]:
         error = errors.from_rpc_error(FakeRpcError(grpc.StatusCode.NOT_FOUND, metadata))

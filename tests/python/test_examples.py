@@ -9,10 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tensord
 from conftest import REPOSITORY
 
+README = REPOSITORY / "client/python/README.md"
 EXAMPLES = REPOSITORY / "client/python/examples"
 WATER = REPOSITORY / "client/data/water-ccpvdz"
 
@@ -63,3 +66,14 @@ def test_mp2_notices_a_wrong_energy(address, tmp_path: Path):
 
 def test_mp2_is_short():
     assert len((EXAMPLES / "mp2.py").read_text().splitlines()) < 60
+
+
+def test_what_the_readme_shows_runs(private_address, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    assert len(blocks) > 5
+    names = {"np": np, "tensord": tensord}
+    with tensord.connect(private_address) as session:
+        for block in blocks:
+            names["session"] = session
+            exec(block.replace("localhost:8470", private_address), names)

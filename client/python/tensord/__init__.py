@@ -8,7 +8,9 @@
         c = session.einsum("ijk,kjl->il", a, b)
         print(c.numpy().sum())
 
-The generated messages and stubs of the server's contract are in `tensord.v1`.
+`tensord.transforms` has what views are made of, `tensord.reports` what a server tells
+about itself. The generated messages and stubs of the server's contract are in
+`tensord.v1`.
 """
 
 from tensord.dtypes import bfloat16
@@ -22,6 +24,7 @@ from tensord.errors import (
     FailedPrecondition,
     Internal,
     InvalidArgument,
+    InvalidIndex,
     NotFound,
     OutOfRange,
     PermissionDenied,
@@ -32,18 +35,26 @@ from tensord.errors import (
 )
 from tensord.operations import Options
 from tensord.pipeline import PendingTensor, Pipeline
+from tensord.plan_cache import PlanCache
+from tensord.plans import Plan
 from tensord.reports import (
     Device,
     ExecutionReport,
+    Explanation,
+    Kernel,
     KernelCandidate,
     Limits,
-    Plan,
+    LoadedPlans,
+    PlanCacheEntry,
+    PlanCacheStats,
+    PlanInfo,
     ServerInfo,
     ServerStats,
     SessionInfo,
 )
 from tensord.serve import serve
 from tensord.session import Session, connect
+from tensord.specs import TensorSpec
 from tensord.tensor import RemoteTensor
 
 __version__ = "0.1.0"
@@ -57,11 +68,15 @@ __all__ = [
     "Device",
     "Error",
     "ExecutionReport",
+    "Explanation",
     "FailedPrecondition",
     "Internal",
     "InvalidArgument",
+    "InvalidIndex",
+    "Kernel",
     "KernelCandidate",
     "Limits",
+    "LoadedPlans",
     "NotFound",
     "Options",
     "OutOfRange",
@@ -69,12 +84,17 @@ __all__ = [
     "PermissionDenied",
     "Pipeline",
     "Plan",
+    "PlanCache",
+    "PlanCacheEntry",
+    "PlanCacheStats",
+    "PlanInfo",
     "RemoteTensor",
     "ResourceExhausted",
     "ServerInfo",
     "ServerStats",
     "Session",
     "SessionInfo",
+    "TensorSpec",
     "Unauthenticated",
     "Unavailable",
     "Unimplemented",

@@ -92,15 +92,7 @@ def extents_of(shape: int | Sequence[int]) -> tuple[int, ...]:
         InvalidArgument: An extent is not an int64.
         TypeError: It is neither an integer nor a sequence of them.
     """
-    try:
-        if hasattr(shape, "__index__") and getattr(shape, "ndim", 0) == 0:
-            extents: tuple[int, ...] = (operator.index(shape),)
-        else:
-            extents = tuple(operator.index(extent) for extent in shape)
-    except TypeError:
-        raise TypeError(
-            f"shape is {shape!r}, wanted an int or a sequence of ints"
-        ) from None
+    extents = integers_of("shape", shape)
     for extent in extents:
         if not -(2**63) <= extent < 2**63:
             raise InvalidArgument(
@@ -108,6 +100,34 @@ def extents_of(shape: int | Sequence[int]) -> tuple[int, ...]:
                 reason="EXTENT_OUT_OF_RANGE",
             )
     return extents
+
+
+def integers_of(argument: str, value: int | Sequence[int]) -> tuple[int, ...]:
+    """Returns one integer, or a sequence of them, as a tuple.
+
+    Raises:
+        TypeError: It is neither; the message names `argument`.
+    """
+    try:
+        if hasattr(value, "__index__") and getattr(value, "ndim", 0) == 0:
+            return (operator.index(value),)
+        return tuple(operator.index(each) for each in value)  # type: ignore[union-attr]
+    except TypeError:
+        raise TypeError(
+            f"{argument} is {value!r}, wanted an int or a sequence of ints"
+        ) from None
+
+
+def integer_of(argument: str, value: int) -> int:
+    """Returns an integer.
+
+    Raises:
+        TypeError: It is none; the message names `argument`.
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{argument} is {value!r}, wanted an int") from None
 
 
 def check_address(address: str) -> None:

@@ -14,10 +14,13 @@ from tensord.v1 import (
     admin_pb2_grpc,
     compute_pb2,
     compute_pb2_grpc,
+    plan_cache_pb2,
+    plan_cache_pb2_grpc,
     plan_pb2_grpc,
     session_pb2_grpc,
     tensor_pb2,
     tensor_pb2_grpc,
+    view_pb2_grpc,
 )
 
 Response = TypeVar("Response", covariant=True)
@@ -58,8 +61,8 @@ class Connection:
 
     Attributes:
         address: Where the server is.
-        admin, session, tensor, compute, plan: Stubs of the services; their methods
-            are passed to `call`.
+        admin, session, tensor, view, compute, plan, plan_cache: Stubs of the services;
+            their methods are passed to `call`.
     """
 
     def __init__(self, address: str, timeout: float) -> None:
@@ -77,8 +80,11 @@ class Connection:
         self.admin = admin_pb2_grpc.AdminServiceStub(self._calls)
         self.session = session_pb2_grpc.SessionServiceStub(self._calls)
         self.tensor = tensor_pb2_grpc.TensorServiceStub(self._calls)
+        self.view = view_pb2_grpc.ViewServiceStub(self._calls)
         self.compute = compute_pb2_grpc.ComputeServiceStub(self._calls)
         self.plan = plan_pb2_grpc.PlanServiceStub(self._calls)
+        self.plan_cache = plan_cache_pb2_grpc.PlanCacheServiceStub(self._calls)
+        self._snapshots = plan_cache_pb2_grpc.PlanCacheServiceStub(self._bulk)
         # Chunks pass as bytes, see chunks.py.
         self._upload = self._bulk.stream_unary(
             "/tensord.v1.TensorService/UploadTensor",
@@ -110,6 +116,26 @@ class Connection:
             what = request.DESCRIPTOR.name.removesuffix("Request")
             raise self._translated(error, what, deadline) from None
 
+    def pages(
+        self, method: Method[Response], request: Any, timeout: float | None = None
+    ) -> Iterator[Response]:
+        """Makes a call for each page of a list.
+
+        Args:
+            method: A method of one of the stubs.
+            request: Its request; it is changed.
+            timeout: Deadline of each call in seconds; None for the default.
+
+        Raises:
+            Error: As the status says.
+        """
+        while True:
+            page: Any = self.call(method, request, timeout)
+            yield page
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
     def execute_stream(
         self,
         requests: Iterator[compute_pb2.ExecuteStreamRequest],
@@ -131,12 +157,7 @@ class Connection:
         Raises:
             Error: As the status says.
         """
-        self._check_open()
-        deadline = self._deadline(timeout)
-        try:
-            return self._upload(iter(messages), timeout=deadline)
-        except (grpc.RpcError, ValueError) as error:
-            raise self._translated(error, "UploadTensor", deadline) from None
+        return self._send(self._upload, "UploadTensor", messages, timeout)
 
     def download(
         self, request: tensor_pb2.DownloadTensorRequest, timeout: float
@@ -146,23 +167,65 @@ class Connection:
         Raises:
             Error: As the status says.
         """
-        self._check_open()
-        deadline = self._deadline(timeout)
-        stream = None
-        try:
-            stream = self._download(request, timeout=deadline)
-            yield from stream
-        except (grpc.RpcError, ValueError) as error:
-            raise self._translated(error, "DownloadTensor", deadline) from None
-        finally:
-            if stream is not None:
-                stream.cancel()
+        return self._receive(self._download, "DownloadTensor", request, timeout)
+
+    def load_plan_cache(
+        self,
+        messages: Iterable[plan_cache_pb2.LoadPlanCacheRequest],
+        timeout: float | None,
+    ) -> plan_cache_pb2.LoadPlanCacheResponse:
+        """Sends a snapshot of a plan cache.
+
+        Raises:
+            Error: As the status says.
+        """
+        method = self._snapshots.LoadPlanCache
+        return self._send(method, "LoadPlanCache", messages, timeout)
+
+    def dump_plan_cache(
+        self, timeout: float | None
+    ) -> Iterator[plan_cache_pb2.DumpPlanCacheResponse]:
+        """Yields a snapshot of the plan cache; closing it ends the call.
+
+        Raises:
+            Error: As the status says.
+        """
+        method = self._snapshots.DumpPlanCache
+        request = plan_cache_pb2.DumpPlanCacheRequest()
+        return self._receive(method, "DumpPlanCache", request, timeout)
 
     def close(self) -> None:
         """Ends every call and both channels."""
         self._closed = True
         self._calls.close()
         self._bulk.close()
+
+    def _send(
+        self, method: Any, what: str, messages: Iterable[Any], timeout: float | None
+    ) -> Any:
+        """Makes a call with many requests."""
+        self._check_open()
+        deadline = self._deadline(timeout)
+        try:
+            return method(iter(messages), timeout=deadline)
+        except (grpc.RpcError, ValueError) as error:
+            raise self._translated(error, what, deadline) from None
+
+    def _receive(
+        self, method: Any, what: str, request: Any, timeout: float | None
+    ) -> Iterator[Any]:
+        """Makes a call with many responses."""
+        self._check_open()
+        deadline = self._deadline(timeout)
+        stream = None
+        try:
+            stream = method(request, timeout=deadline)
+            yield from stream
+        except (grpc.RpcError, ValueError) as error:
+            raise self._translated(error, what, deadline) from None
+        finally:
+            if stream is not None:
+                stream.cancel()
 
     def _deadline(self, timeout: float | None) -> float | None:
         seconds = timeout_seconds(self.timeout if timeout is None else timeout)

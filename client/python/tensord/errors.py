@@ -51,6 +51,10 @@ class InvalidArgument(Error, ValueError):
     code = grpc.StatusCode.INVALID_ARGUMENT
 
 
+class InvalidIndex(InvalidArgument, IndexError):
+    """What stands between brackets, or names a mode, does not fit the tensor."""
+
+
 class DeadlineExceeded(Error, TimeoutError):
     """The call took longer than its `timeout`."""
 
@@ -58,7 +62,7 @@ class DeadlineExceeded(Error, TimeoutError):
 
 
 class NotFound(Error, KeyError):
-    """The server knows no session or tensor of that name."""
+    """The server knows no session, tensor or plan of that name."""
 
     code = grpc.StatusCode.NOT_FOUND
 
@@ -136,6 +140,10 @@ _BY_NUMBER: dict[int, type[Error]] = {
     code.value[0]: cls for code, cls in _BY_CODE.items()
 }
 
+_REASONS_OF_INVALID_INDEX = frozenset(
+    {"ELLIPSIS_REPEATED", "INDEX_OUT_OF_RANGE", "TOO_MANY_INDICES"}
+)
+
 UNREACHABLE = "UNREACHABLE"
 """Reason of `Unavailable` when no server answered."""
 
@@ -149,7 +157,8 @@ _REASONS_OF_TRANSPORT: dict[grpc.StatusCode, str] = {
 
 def from_error(error: error_pb2.Error) -> Error:
     """Returns the exception that says what `error` says."""
-    return _BY_NUMBER.get(error.code, Error)(
+    cls = _class_for(_BY_NUMBER.get(error.code, Error), error.detail.reason)
+    return cls(
         error.message,
         reason=error.detail.reason,
         cutensor_status=error.detail.cutensor_status,
@@ -183,8 +192,16 @@ def from_rpc_error(error: grpc.RpcError) -> Error:
                 detail.ParseFromString(value)
             except DecodeError:
                 detail.Clear()
-    return _BY_CODE.get(code, Error)(
+    cls = _class_for(_BY_CODE.get(code, Error), detail.reason)
+    return cls(
         error.details() or code.name,
         reason=detail.reason or _REASONS_OF_TRANSPORT.get(code, ""),
         cutensor_status=detail.cutensor_status,
     )
+
+
+def _class_for(cls: type[Error], reason: str) -> type[Error]:
+    """The class of a status, or of what the reason says more exactly."""
+    if cls is InvalidArgument and reason in _REASONS_OF_INVALID_INDEX:
+        return InvalidIndex
+    return cls

@@ -9,19 +9,19 @@ import time
 from tensord.arguments import timeout_seconds
 from tensord.connection import Connection
 from tensord.errors import Error, NotFound
-from tensord.v1 import session_pb2, tensor_pb2
+from tensord.v1 import plan_pb2, session_pb2, tensor_pb2
 
 _BEATS_PER_LEASE = 3
 
 
 class Keeper:
-    """Keeps a session's lease, deletes tensors that nobody holds, closes it.
+    """Keeps a session's lease, deletes what nobody holds, closes it.
 
     One thread does all of this, so that none of it delays the program. It does not
     refer to the Session, which can therefore be garbage collected.
 
     Attributes:
-        deleted_count: How many discarded tensors have been deleted.
+        deleted_count: How many discarded tensors and plans have been deleted.
     """
 
     def __init__(
@@ -42,9 +42,9 @@ class Keeper:
         )
         self._thread.start()
 
-    def discard(self, tensor: str) -> None:
-        """Deletes a tensor soon; never waits and never fails."""
-        self._queue.put(tensor)
+    def discard(self, full_name: str) -> None:
+        """Deletes a tensor or a plan soon; never waits and never fails."""
+        self._queue.put(full_name)
 
     def backlog(self) -> int:
         """Returns how many discards are due, about."""
@@ -100,12 +100,16 @@ class Keeper:
             pass  # The next call or beat may fare better.
         return True
 
-    def _delete(self, tensor: str) -> None:
-        request = tensor_pb2.DeleteTensorRequest(tensor=tensor)
+    def _delete(self, full_name: str) -> None:
+        request: plan_pb2.DeletePlanRequest | tensor_pb2.DeleteTensorRequest
+        if full_name.startswith(f"{self._session}/plans/"):
+            method = self._connection.plan.DeletePlan
+            request = plan_pb2.DeletePlanRequest(plan=full_name)
+        else:
+            method = self._connection.tensor.DeleteTensor
+            request = tensor_pb2.DeleteTensorRequest(tensor=full_name)
         try:
-            self._connection.call(
-                self._connection.tensor.DeleteTensor, request, self._beat_seconds
-            )
+            self._connection.call(method, request, self._beat_seconds)
         except Error:
             pass  # It goes with the session.
         self.deleted_count += 1

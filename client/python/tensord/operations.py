@@ -14,7 +14,7 @@ from tensord import dtypes, operators
 from tensord.arguments import check_timeout, check_type, factor_value
 from tensord.errors import InvalidArgument
 from tensord.subscripts import Modes, mode_labels, parse_subscripts
-from tensord.tensor import RemoteTensor, flat_bytes, packed_layout
+from tensord.tensor import RemoteTensor
 from tensord.v1 import compute_pb2, tensor_pb2
 
 if TYPE_CHECKING:
@@ -46,9 +46,12 @@ class Options(TypedDict, total=False):
         algorithm: Name of the kernel to use, as `explain` shows them.
         workspace_limit_bytes: Most scratch memory.
         deterministic: Pins the choice of the kernel.
-        selection: How the kernel is chosen: "heuristic", by cost models, or "measure",
-            by running those that could, once for all equal problems. The first call
-            then takes longer, and needs memory for a second output.
+        selection: How the kernel is chosen: "heuristic", by cost models; "measure", by
+            running those that could, once for all equal problems, so that the first
+            call takes longer, and needs memory for a second output; or "incremental",
+            by running another of them at each of the next calls, whichever sessions
+            make them, until each has been timed a few times. Every call computes what
+            it should.
         timeout: Deadline in seconds.
     """
 
@@ -64,7 +67,7 @@ class Options(TypedDict, total=False):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Settings:
+class Settings:
     """Options with their defaults; refuses unknown ones."""
 
     out: RemoteTensor | None = None
@@ -78,7 +81,7 @@ class _Settings:
     timeout: float | None = None
 
     @classmethod
-    def of(cls, options: Options) -> _Settings:
+    def of(cls, options: Options) -> Settings:
         """Reads options.
 
         Raises:
@@ -99,11 +102,6 @@ class _Settings:
                 f"out is of type {type(self.out).__name__}, wanted a RemoteTensor",
                 reason="OUTPUT_NOT_REMOTE",
             )
-        if self.out is not None and (self.name or self.dtype is not None):
-            raise InvalidArgument(
-                "name and dtype are for a new tensor, got them together with out",
-                reason="OUTPUT_EXISTS",
-            )
         text = (str, type(None))
         check_type("name", self.name, text, "a string or None")
         check_type("algorithm", self.algorithm, text, "a kernel's name or None")
@@ -119,6 +117,18 @@ class _Settings:
         check_type("deterministic", self.deterministic, (bool, np.bool_), "a bool")
         check_timeout(self.timeout)
 
+    def check_result(self) -> None:
+        """Refuses what is for a new result together with an existing one.
+
+        Raises:
+            InvalidArgument: They are (`OUTPUT_EXISTS`).
+        """
+        if self.out is not None and (self.name or self.dtype is not None):
+            raise InvalidArgument(
+                "name and dtype are for a new tensor, got them together with out",
+                reason="OUTPUT_EXISTS",
+            )
+
 
 class _Input(NamedTuple):
     tensor: TensorLike | None
@@ -129,9 +139,9 @@ class _Input(NamedTuple):
 class Operations(abc.ABC, Generic[Outcome]):
     """The operations; what becomes of a request is up to the subclass.
 
-    Operands are RemoteTensors or anything that `numpy.asarray` takes. Modes are a
-    string or a sequence of ints, one label for each mode. A factor of zero means that
-    its operand is not read; it may be None then.
+    Operands are RemoteTensors, views among them, anything that `numpy.asarray` takes,
+    or that DLPack hands over. Modes are a string or a sequence of ints, one label for
+    each mode. A factor of zero means that its operand is not read; it may be None then.
 
     All of them raise:
         InvalidArgument: Modes, extents, operators or factors do not fit together, or
@@ -361,37 +371,50 @@ class Operations(abc.ABC, Generic[Outcome]):
 
     @abc.abstractmethod
     def _perform(
-        self,
-        operation: str,
-        request: Any,
-        out: RemoteTensor | None,
-        held: list[RemoteTensor],
-        timeout: float | None,
+        self, operation: str, request: Any, settings: Settings, held: list[Any]
     ) -> Outcome:
         """Sends a request.
 
         Args:
-            operation: "permute", "elementwise", "reduce" or "contract".
+            operation: "permute", "elementwise", "reduce", "contract" or "execute_plan".
             request: The request of that operation.
-            out: The tensor that `request.d` names, if it names one.
-            held: The other tensors that it names, which must live as long as the
-                server needs them; nobody else may hold temporary ones.
-            timeout: Deadline in seconds; None for the default.
+            settings: What it was told besides.
+            held: The tensors and plans that it names, but for `out`; they must live as
+                long as the server needs them, and nobody else may hold temporary ones.
         """
 
     @abc.abstractmethod
-    def _stage(self, array: np.ndarray, timeout: float | None) -> RemoteTensor:
-        """Makes a temporary tensor for an array that is too large to go inline."""
+    def _place(
+        self, request: Any, arrays: Mapping[str, npt.ArrayLike], timeout: float | None
+    ) -> list[RemoteTensor]:
+        """Puts operands that are here into a request.
+
+        Args:
+            request: Its fields of their names receive them.
+            arrays: What is no RemoteTensor, by the names of the operands.
+            timeout: Deadline in seconds; None for the default.
+
+        Returns:
+            The temporary tensors that the request names now.
+        """
 
     @property
     @abc.abstractmethod
     def _session_name(self) -> str:
         """The session's full name."""
 
-    @property
-    @abc.abstractmethod
-    def _max_inline_bytes(self) -> int:
-        """Most bytes of inline operands in one request."""
+    def _output(self, settings: Settings, modes: Modes) -> compute_pb2.Output:
+        """Says where the result goes."""
+        settings.check_result()
+        output = compute_pb2.Output(modes=mode_labels(modes, "modes_d"))
+        if settings.out is not None:
+            output.tensor = settings.out.full_name
+            return output
+        output.tensor_id = settings.name or ""
+        output.order = tensor_pb2.ORDER_LAST_MODE_FASTEST
+        if settings.dtype is not None:
+            output.element_type = dtypes.element_type_of(settings.dtype)
+        return output
 
     def _submit(
         self,
@@ -402,10 +425,10 @@ class Operations(abc.ABC, Generic[Outcome]):
         options: Options,
         fields: Mapping[str, int] | None = None,
     ) -> Outcome:
-        settings = _Settings.of(options)
+        settings = Settings.of(options)
         request = _REQUESTS[operation](
             session=self._session_name,
-            d=_output(settings, modes_d),
+            d=self._output(settings, modes_d),
             compute_type=dtypes.compute_type_of(settings.compute_type),
             options=compute_pb2.ExecutionOptions(
                 workspace_limit_bytes=settings.workspace_limit_bytes,
@@ -414,10 +437,9 @@ class Operations(abc.ABC, Generic[Outcome]):
                 selection=operators.selection(settings.selection),
             ),
             **(fields or {}),
-            **{name: _scalar(name, factor) for name, factor in factors.items()},
+            **{name: scalar_message(name, factor) for name, factor in factors.items()},
         )
-        # Arrays from small to large, as long as they fit in the message.
-        arrays: list[tuple[str, np.ndarray]] = []
+        arrays: dict[str, npt.ArrayLike] = {}
         held: list[RemoteTensor] = []
         for name, (tensor, modes, operator) in inputs.items():
             if tensor is None:
@@ -431,17 +453,9 @@ class Operations(abc.ABC, Generic[Outcome]):
                 operand.tensor = tensor.full_name
                 held.append(tensor)
             else:
-                arrays.append((name, np.asarray(tensor)))
-        room = self._max_inline_bytes
-        for name, array in sorted(arrays, key=lambda item: item[1].nbytes):
-            operand = getattr(request, name)
-            room -= array.nbytes
-            if room >= 0:
-                operand.inline.CopyFrom(_inline(array))
-            else:
-                held.append(self._stage(array, settings.timeout))
-                operand.tensor = held[-1].full_name
-        return self._perform(operation, request, settings.out, held, settings.timeout)
+                arrays[name] = tensor
+        held += self._place(request, arrays, settings.timeout)
+        return self._perform(operation, request, settings, held)
 
 
 def _addend(c: TensorLike | None, beta: Factor, options: Options) -> TensorLike | None:
@@ -469,26 +483,12 @@ def _required_modes(name: str, modes: Modes | None) -> Modes:
     return modes
 
 
-def _scalar(argument: str, factor: Factor) -> compute_pb2.Scalar:
+def scalar_message(argument: str, factor: Factor) -> compute_pb2.Scalar:
+    """Returns a factor as it travels.
+
+    Args:
+        argument: Its name, e.g. "alpha".
+        factor: As `factor_value` takes it.
+    """
     value = factor_value(argument, factor)
     return compute_pb2.Scalar(real=value.real, imaginary=value.imag)
-
-
-def _inline(array: np.ndarray) -> compute_pb2.InlineTensor:
-    return compute_pb2.InlineTensor(
-        element_type=dtypes.element_type_of(array.dtype),
-        layout=packed_layout(array.shape),
-        data=flat_bytes(array).tobytes(),
-    )
-
-
-def _output(settings: _Settings, modes: Modes) -> compute_pb2.Output:
-    output = compute_pb2.Output(modes=mode_labels(modes, "modes_d"))
-    if settings.out is not None:
-        output.tensor = settings.out.full_name
-        return output
-    output.tensor_id = settings.name or ""
-    output.order = tensor_pb2.ORDER_LAST_MODE_FASTEST
-    if settings.dtype is not None:
-        output.element_type = dtypes.element_type_of(settings.dtype)
-    return output

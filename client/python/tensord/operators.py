@@ -67,7 +67,7 @@ def binary_operator(name: str, argument: str) -> int:
 
 
 SELECTIONS: dict[str, int] = _names(compute_pb2.Selection, "SELECTION_")
-"""What `selection=` takes: "heuristic", "measure"."""
+"""What `selection=` takes: "heuristic", "measure", "incremental"."""
 
 
 def selection(name: str | None) -> int:

@@ -24,8 +24,10 @@ from tensord.errors import (
     from_error,
     to_error,
 )
-from tensord.operations import Operations
+from tensord.execution import Executor
+from tensord.operations import Settings
 from tensord.reports import ExecutionReport, from_message
+from tensord.specs import TensorSpec
 from tensord.tensor import RemoteTensor
 from tensord.v1 import compute_pb2, error_pb2
 
@@ -41,7 +43,7 @@ class PendingTensor:
         changed: threading.Condition,
         out: RemoteTensor | None,
         unclaimed: str | None,
-        held: list[RemoteTensor],
+        held: list[Any],
     ) -> None:
         """Use the operations of a `Pipeline`.
 
@@ -49,7 +51,7 @@ class PendingTensor:
             changed: Guards and announces what becomes of it.
             out: The tensor that is written, if it exists.
             unclaimed: Full name of the new tensor when nobody but this object knows it.
-            held: Tensors that must live until the operation is done.
+            held: Tensors and plans that must live until the operation is done.
         """
         self._changed = changed
         self._tensor = out
@@ -115,8 +117,8 @@ class PendingTensor:
         self._done = True
 
 
-class Pipeline(Operations[PendingTensor]):
-    """Operations of a session that are on their way together.
+class Pipeline(Executor[PendingTensor]):
+    """Operations and plans of a session that are on their way together.
 
     They take effect in the order in which they were added. Adding returns a
     `PendingTensor` at once, or waits until the server takes more.
@@ -194,34 +196,33 @@ class Pipeline(Operations[PendingTensor]):
     def _max_inline_bytes(self) -> int:
         return self._session._max_inline_bytes
 
-    def _stage(self, array: np.ndarray, timeout: float | None) -> RemoteTensor:
-        return self._session.upload(array, timeout=timeout)
+    def _stage(
+        self, array: np.ndarray, spec: TensorSpec, timeout: float | None
+    ) -> RemoteTensor:
+        return self._session._stage(array, spec, timeout)
 
     def _perform(
-        self,
-        operation: str,
-        request: Any,
-        out: RemoteTensor | None,
-        held: list[RemoteTensor],
-        timeout: float | None,
+        self, operation: str, request: Any, settings: Settings, held: list[Any]
     ) -> PendingTensor:
-        if timeout is not None:
+        if settings.timeout is not None:
             raise InvalidArgument(
-                f"timeout is {timeout} for one operation of a pipeline, wanted none: "
+                f"timeout is {settings.timeout} for one operation of a pipeline, wanted none: "
                 "Session.pipeline() takes one for all",
                 reason="TIMEOUT_NOT_APPLICABLE",
             )
         unclaimed = None
-        if out is None and not request.d.tensor_id:
+        if settings.out is None and not settings.name:
             # Named here, so that it can be deleted also when its response is lost.
-            request.d.tensor_id = f"pipeline-{uuid.uuid4().hex}"
-            unclaimed = f"{self._session.name}/tensors/{request.d.tensor_id}"
+            tensor_id = f"pipeline-{uuid.uuid4().hex}"
+            output = request if operation == "execute_plan" else request.d
+            output.tensor_id = tensor_id
+            unclaimed = f"{self._session.name}/tensors/{tensor_id}"
         # A response that says that memory lacks comes too late to let go of results
         # that nobody holds any more, as unary calls do.
         if self._session._keeper.backlog() > self._window:
             self._session._keeper.flush()
         message = compute_pb2.ExecuteStreamRequest(**{operation: request})
-        pending = PendingTensor(self._changed, out, unclaimed, held)
+        pending = PendingTensor(self._changed, settings.out, unclaimed, held)
         with self._changed:
             self._changed.wait_for(
                 lambda: len(self._waiting) < self._limit or self._ended

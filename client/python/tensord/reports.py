@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
+import operator
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from tensord.operators import SELECTIONS
+from tensord.v1 import plan_cache_pb2
 
 Report = TypeVar("Report")
 
@@ -20,6 +26,18 @@ def _nested(cls: type) -> Any:
 def _seconds(source: str) -> Any:
     """A field that is the Duration `source` in seconds."""
     return dataclasses.field(metadata={"source": source})
+
+
+def _name_in(names: Mapping[str, int]) -> Any:
+    """A field that is an enum's value, by its name."""
+    return dataclasses.field(
+        metadata={"names": {value: name for name, value in names.items()}}
+    )
+
+
+def _explained(field: str, cls: type | None = None) -> Any:
+    """A field of a plan that is in its explanation."""
+    return dataclasses.field(metadata={"source": f"explanation.{field}", "of": cls})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,8 +105,8 @@ class OperationStats:
 
 
 @dataclasses.dataclass(frozen=True)
-class PlanCacheStats:
-    """How the plan cache fares."""
+class PlanCacheCounts:
+    """How the plan cache fares; `Session.plan_cache` says more."""
 
     entry_count: int
     hit_count: int
@@ -107,7 +125,7 @@ class ServerStats:
     downloaded_bytes: int
     devices: tuple[DeviceStats, ...] = _nested(DeviceStats)
     operations: tuple[OperationStats, ...] = _nested(OperationStats)
-    plan_cache: PlanCacheStats = _nested(PlanCacheStats)
+    plan_cache: PlanCacheCounts = _nested(PlanCacheCounts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,27 +144,49 @@ class SessionInfo:
 
 @dataclasses.dataclass(frozen=True)
 class ExecutionReport:
-    """What the operation that wrote a tensor did."""
+    """What the operation that wrote a tensor did.
+
+    Attributes:
+        gathered_bytes: Memory into which views were gathered before, or from which
+            the result was scattered into one afterwards.
+    """
 
     kernel: str
     plan_cache_hit: bool
     workspace_bytes: int
+    gathered_bytes: int
     queued_seconds: float = _seconds("queued")
     executed_seconds: float = _seconds("executed")
 
 
 @dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A kernel of a device; see `Kernel` in plan.proto."""
+
+    name: str
+    version: int
+    operation: str
+
+
+@dataclasses.dataclass(frozen=True)
 class KernelCandidate:
-    """A kernel that was asked; `refusal` is empty when it could run."""
+    """A kernel that was asked.
+
+    Attributes:
+        refusal: Why it declines; empty when it could run.
+        predicted_nanoseconds: By its cost model; 0 when it declines.
+        measured_nanoseconds: The least that it took; 0 where it was not timed.
+    """
 
     kernel: str
     refusal: str
     predicted_nanoseconds: float
     workspace_bytes: int
+    measured_nanoseconds: float
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class Explanation:
     """How an operation would be computed; see `ExplainPlanResponse` in plan.proto."""
 
     kernel: str
@@ -158,23 +198,171 @@ class Plan:
     candidates: tuple[KernelCandidate, ...] = _nested(KernelCandidate)
 
 
+@dataclasses.dataclass(frozen=True)
+class PlanInfo:
+    """What a plan is, and how it is computed now; see `Plan` in plan.proto.
+
+    Attributes:
+        sample_count: Executions that "incremental" selection has timed so far.
+        wanted_sample_count: How many it will time. Both are 0 when it is not under way.
+        execution_count: Times that it was executed.
+    """
+
+    name: str
+    operation: str
+    device: str
+    min_workspace_bytes: int
+    max_workspace_bytes: int
+    sample_count: int
+    wanted_sample_count: int
+    execution_count: int
+    selection: str = _name_in(SELECTIONS)
+    kernel: str = _explained("kernel")
+    workspace_bytes: int = _explained("workspace_bytes")
+    flops: float = _explained("flops")
+    moved_bytes: int = _explained("moved_bytes")
+    problem: str = _explained("problem")
+    candidates: tuple[KernelCandidate, ...] = _explained("candidates", KernelCandidate)
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanCacheJobStats:
+    """What a job had of a plan cache; see `PlanCacheJobStats` in plan_cache.proto."""
+
+    job: str
+    hit_count: int
+    miss_count: int
+    planning_seconds: float = _seconds("planning")
+    saved_seconds: float = _seconds("saved")
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanStoreStats:
+    """The file that keeps the plan cache between two runs of the server.
+
+    Attributes:
+        path: Empty when there is none.
+        loaded_count: Entries that it had when the server started.
+        saved_count: Entries of the last save.
+        saved_at: When that was; None when there was none yet.
+        error: Why it was refused at the start, or the last save failed; else empty.
+    """
+
+    path: str
+    loaded_count: int
+    saved_count: int
+    saved_at: datetime.datetime | None
+    error: str
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanCacheStats:
+    """How a plan cache fares; see `GetPlanCacheStatsResponse` in plan_cache.proto.
+
+    Attributes:
+        record_count: Entries of snapshots that nobody has asked for yet.
+        bytes: Memory, with all that keeping the entries takes.
+        load_count: Hits that made a plan of a snapshot's entry.
+        load_errors: Entries of snapshots that did not hold, by reason.
+        planning_seconds: Spent on planning, measurements included.
+        saved_seconds: Planning that hits have saved.
+        jobs: The same by job, as `tensord.connect(job=)` names them.
+    """
+
+    entry_count: int
+    entry_limit: int
+    record_count: int
+    pinned_count: int
+    bytes: int
+    byte_limit: int
+    hit_count: int
+    miss_count: int
+    eviction_count: int
+    load_count: int
+    load_errors: Mapping[str, int]
+    planning_seconds: float = _seconds("planning")
+    saved_seconds: float = _seconds("saved")
+    jobs: tuple[PlanCacheJobStats, ...] = _nested(PlanCacheJobStats)
+    store: PlanStoreStats = _nested(PlanStoreStats)
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanCacheEntry:
+    """What was decided for one problem; see `PlanCacheEntry` in plan_cache.proto.
+
+    Attributes:
+        id: 16 hexadecimal digits; the same on every server.
+        problem: The problem as kernels see it, for people.
+        device: What it was planned for.
+        last_used: When it was asked for last.
+        measured_nanoseconds: 0 when it was not measured.
+        selection: "heuristic", "measure" or "incremental".
+        source: "planned", "measured" or "loaded", from a snapshot.
+    """
+
+    id: str
+    problem: str
+    device: str
+    kernel: str
+    workspace_bytes: int
+    is_pinned: bool
+    hit_count: int
+    last_used: datetime.datetime
+    bytes: int
+    predicted_nanoseconds: float
+    measured_nanoseconds: float
+    sample_count: int
+    wanted_sample_count: int
+    selection: str = _name_in(SELECTIONS)
+    source: str = _name_in(
+        {
+            name.removeprefix("PLAN_SOURCE_").lower(): value
+            for name, value in plan_cache_pb2.PlanSource.items()
+        }
+    )
+    planning_seconds: float = _seconds("planning")
+    saved_seconds: float = _seconds("saved")
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedPlans:
+    """What became of a snapshot; see `LoadPlanCacheResponse` in plan_cache.proto.
+
+    Attributes:
+        writer: Who wrote it, with its version.
+        entry_count: Entries in it.
+        taken_count: Of those, taken in, or planned.
+    """
+
+    writer: str
+    entry_count: int
+    taken_count: int
+
+
 def from_message(cls: type[Report], message: Message) -> Report:
     """Returns the message as a value of the dataclass `cls`."""
     values = {
         field.name: _plain(
-            getattr(message, field.metadata.get("source", field.name)),
-            field.metadata.get("of"),
+            operator.attrgetter(field.metadata.get("source", field.name))(message),
+            field.metadata,
         )
         for field in dataclasses.fields(cls)  # type: ignore[arg-type]
     }
     return cls(**values)
 
 
-def _plain(value: Any, cls: type | None) -> Any:
+def _plain(value: Any, metadata: Mapping[str, Any]) -> Any:
+    """Returns the value of a field, which `metadata` says how to read."""
+    cls, names = metadata.get("of"), metadata.get("names")
     if isinstance(value, Duration):
         return value.seconds + value.nanos / 1e9
+    if isinstance(value, Timestamp):
+        known = value.seconds or value.nanos
+        return value.ToDatetime(datetime.timezone.utc) if known else None
     if isinstance(value, Message):
         return from_message(cls, value) if cls else value
+    if names is not None:
+        return names.get(value, str(value))
     if isinstance(value, (str, int, float)):
         return value
     if isinstance(value, Mapping):

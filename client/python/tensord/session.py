@@ -8,7 +8,6 @@ import gc
 import os
 import types
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,21 +15,26 @@ import numpy.typing as npt
 from google.protobuf.duration_pb2 import Duration
 
 from tensord import dtypes
-from tensord.arguments import check_address, check_timeout, extents_of, lease_value
+from tensord.arguments import check_address, check_timeout, lease_value
 from tensord.connection import Connection, Method
 from tensord.errors import UNREACHABLE, NotFound, ResourceExhausted, Unavailable
+from tensord.execution import Executor
 from tensord.keeper import Keeper
-from tensord.operations import Operations
+from tensord.operations import Settings
 from tensord.pipeline import Pipeline
+from tensord.plan_cache import PlanCache
+from tensord.planning import Explainer, Planner
+from tensord.plans import Plan
 from tensord.reports import (
     ExecutionReport,
-    Plan,
+    Kernel,
     ServerInfo,
     ServerStats,
     SessionInfo,
     from_message,
 )
-from tensord.tensor import RemoteTensor, flat_bytes, packed_layout
+from tensord.specs import TensorSpec
+from tensord.tensor import RemoteTensor, array_of
 from tensord.transfer import Transfers
 from tensord.v1 import admin_pb2, compute_pb2, plan_pb2, session_pb2, tensor_pb2
 
@@ -108,17 +112,15 @@ def _greet(connection: Connection) -> admin_pb2.GetServerInfoResponse:
         ) from None
 
 
-class Session(Operations[RemoteTensor]):
-    """A session with a server: owns tensors, runs operations on them.
+class Session(Executor[RemoteTensor]):
+    """A session with a server: owns tensors and plans, runs operations on them.
 
     Results stay on the server as RemoteTensors. Leaving the context, or `close()`,
-    deletes all of them. Safe for use by many threads.
+    deletes all that it owns. Safe for use by many threads.
 
     Attributes:
         name: Its name on the wire, `sessions/{session}`.
         device: The device that its operations run on.
-        explain: The same operations, explained instead of executed:
-            `session.explain.contract(a, "ik", b, "kj", "ij")` returns a `Plan`.
     """
 
     def __init__(
@@ -127,7 +129,6 @@ class Session(Operations[RemoteTensor]):
         """Use `tensord.connect`."""
         self.name: str = opened.name
         self.device: str = opened.device
-        self.explain = Explainer(self)
         self._info = info
         self._connection = connection
         self._transfers = Transfers(connection, info.limits.max_chunk_bytes)
@@ -146,7 +147,8 @@ class Session(Operations[RemoteTensor]):
         """Uploads an array.
 
         Args:
-            array: Any shape, strides and byte order.
+            array: Any shape, strides and byte order; or what has `__dlpack__`, e.g. a
+                tensor of another library.
             name: 1 to 128 letters, digits, `_`, `-` or `.`; None lets the server
                 choose.
             timeout: Deadline in seconds; None for the default and as long as the
@@ -157,15 +159,9 @@ class Session(Operations[RemoteTensor]):
             ResourceExhausted: It does not fit the quota or the device.
             DataLoss: The data arrived damaged several times.
         """
-        source = np.asarray(array)
-        data = flat_bytes(source)
-        tensor = self.create(source.shape, source.dtype, name, timeout)
-        try:
-            self._transfers.upload(tensor.full_name, data, timeout, empty=True)
-        except BaseException:
-            tensor._discard()
-            raise
-        return tensor
+        source = array_of(array)
+        spec = TensorSpec(source.shape, source.dtype)
+        return self._upload(source, spec, name, timeout)
 
     def create(
         self,
@@ -186,16 +182,7 @@ class Session(Operations[RemoteTensor]):
             AlreadyExists: The name is taken.
             ResourceExhausted: It does not fit the quota or the device.
         """
-        request = tensor_pb2.CreateTensorRequest(
-            session=self.name,
-            tensor_id=name or "",
-            element_type=dtypes.element_type_of(dtype),
-            layout=packed_layout(extents_of(shape)),
-        )
-        response = self._call_allocating(
-            self._connection.tensor.CreateTensor, request, timeout
-        )
-        return RemoteTensor(self, response.tensor, owned=not name)
+        return self._create(TensorSpec(shape, dtype), name, timeout)
 
     def tensor(self, name: str) -> RemoteTensor:
         """Returns the tensor of a name.
@@ -215,11 +202,84 @@ class Session(Operations[RemoteTensor]):
 
     def list(self) -> tuple[RemoteTensor, ...]:
         """Returns all tensors of the session in the order of their names."""
+        pages = self._connection.pages(
+            self._connection.tensor.ListTensors,
+            tensor_pb2.ListTensorsRequest(session=self.name),
+        )
         return tuple(
             RemoteTensor(self, message, owned=False)
-            for page in self._tensor_pages()
+            for page in pages
             for message in page.tensors
         )
+
+    # These refer to the session, so it has none of them: it is to go without the
+    # garbage collector.
+
+    @property
+    def explain(self) -> Explainer:
+        """The same operations, explained instead of executed.
+
+        >>> session.explain.contract(a, "ik", b, "kj", "ij").kernel
+        """
+        return Explainer(self)
+
+    @property
+    def plan(self) -> Planner:
+        """The same operations, prepared instead of executed.
+
+        >>> plan = session.plan.contract(a, "ik", b, "kj", "ij")
+        >>> c = plan(a, b)
+        """
+        return Planner(self)
+
+    @property
+    def plan_cache(self) -> PlanCache:
+        """What the server has learned about kernels, from all sessions.
+
+        >>> session.plan_cache.stats().hit_count
+        """
+        return PlanCache(self)
+
+    def get_plan(self, name: str) -> Plan:
+        """Returns the plan of a name.
+
+        Args:
+            name: As given at creation, or in full.
+
+        Raises:
+            NotFound: The session has none of that name.
+        """
+        full_name = name if "/" in name else f"{self.name}/plans/{name}"
+        if not full_name.startswith(f"{self.name}/"):
+            raise NotFound(
+                f"plan {name} is not one of {self.name}", reason="PLAN_NOT_FOUND"
+            )
+        request = plan_pb2.DescribePlanRequest(plan=full_name)
+        response = self._connection.call(self._connection.plan.DescribePlan, request)
+        return Plan(self, response.plan, owned=False)
+
+    def plans(self) -> tuple[Plan, ...]:
+        """Returns all plans of the session in the order of their names."""
+        pages = self._connection.pages(
+            self._connection.plan.ListPlans,
+            plan_pb2.ListPlansRequest(session=self.name),
+        )
+        return tuple(
+            Plan(self, message, owned=False) for page in pages for message in page.plans
+        )
+
+    def kernels(self, device: str | None = None) -> tuple[Kernel, ...]:
+        """Returns the kernels of a device in the order in which they are asked.
+
+        Args:
+            device: E.g. `cpu:0`; None for that of the session.
+
+        Raises:
+            InvalidArgument: The server has no such device (`DEVICE_NOT_FOUND`).
+        """
+        request = plan_pb2.ListKernelsRequest(device=device or self.device)
+        response = self._connection.call(self._connection.plan.ListKernels, request)
+        return tuple(from_message(Kernel, kernel) for kernel in response.kernels)
 
     def pipeline(self, timeout: float | None = None) -> Pipeline:
         """Starts operations that do not wait for each other's responses.
@@ -291,33 +351,55 @@ class Session(Operations[RemoteTensor]):
     def _max_inline_bytes(self) -> int:
         return self._info.limits.max_inline_bytes
 
-    def _stage(self, array: np.ndarray, timeout: float | None) -> RemoteTensor:
-        return self.upload(array, timeout=timeout)
+    def _stage(
+        self, array: np.ndarray, spec: TensorSpec, timeout: float | None
+    ) -> RemoteTensor:
+        return self._upload(array, spec, None, timeout)
 
     def _perform(
-        self,
-        operation: str,
-        request: Any,
-        out: RemoteTensor | None,
-        held: list[RemoteTensor],
-        timeout: float | None,
+        self, operation: str, request: Any, settings: Settings, held: list[Any]
     ) -> RemoteTensor:
-        method = getattr(self._connection.compute, operation.capitalize())
+        # ExecutePlan of execute_plan.
+        method = getattr(self._connection.compute, operation.title().replace("_", ""))
         result: compute_pb2.Result
-        result = self._call_allocating(method, request, timeout).result
+        result = self._call_allocating(method, request, settings.timeout).result
+        out = settings.out
         if out is None:
-            out = RemoteTensor(self, result.tensor, owned=not request.d.tensor_id)
+            out = RemoteTensor(self, result.tensor, owned=not settings.name)
         out.report = from_message(ExecutionReport, result.report)
         return out
 
-    def _tensor_pages(self) -> Iterator[tensor_pb2.ListTensorsResponse]:
-        request = tensor_pb2.ListTensorsRequest(session=self.name)
-        while True:
-            page = self._connection.call(self._connection.tensor.ListTensors, request)
-            yield page
-            if not page.next_page_token:
-                return
-            request.page_token = page.next_page_token
+    def _create(
+        self, spec: TensorSpec, name: str | None, timeout: float | None
+    ) -> RemoteTensor:
+        """Creates a tensor without contents."""
+        request = tensor_pb2.CreateTensorRequest(
+            session=self.name,
+            tensor_id=name or "",
+            element_type=dtypes.element_type_of(spec.dtype),
+            layout=spec.layout_message(),
+        )
+        response = self._call_allocating(
+            self._connection.tensor.CreateTensor, request, timeout
+        )
+        return RemoteTensor(self, response.tensor, owned=not name)
+
+    def _upload(
+        self,
+        array: np.ndarray,
+        spec: TensorSpec,
+        name: str | None,
+        timeout: float | None,
+    ) -> RemoteTensor:
+        """Creates a tensor with the contents of an array that `spec` fits."""
+        data = spec.laid_out(array)
+        tensor = self._create(spec, name, timeout)
+        try:
+            self._transfers.upload(tensor.full_name, data, timeout, empty=True)
+        except BaseException:
+            tensor._discard()
+            raise
+        return tensor
 
     def _describe_tensor(self, full_name: str) -> tensor_pb2.Tensor:
         request = tensor_pb2.DescribeTensorRequest(tensor=full_name)
@@ -339,45 +421,6 @@ class Session(Operations[RemoteTensor]):
             if self._keeper.deleted_count == deleted_before:
                 raise
         return self._connection.call(method, request, timeout)
-
-
-class Explainer(Operations[Plan]):
-    """The operations of a session, explained instead of executed."""
-
-    def __init__(self, session: Session) -> None:
-        """Use `Session.explain`."""
-        self._session_ref = weakref.ref(session)
-
-    @property
-    def _session(self) -> Session:
-        session = self._session_ref()
-        if session is None:
-            raise ReferenceError("the session of this explainer is gone")
-        return session
-
-    @property
-    def _session_name(self) -> str:
-        return self._session.name
-
-    @property
-    def _max_inline_bytes(self) -> int:
-        return self._session._max_inline_bytes
-
-    def _stage(self, array: np.ndarray, timeout: float | None) -> RemoteTensor:
-        return self._session.create(array.shape, array.dtype, timeout=timeout)
-
-    def _perform(
-        self,
-        operation: str,
-        request: Any,
-        out: RemoteTensor | None,
-        held: list[RemoteTensor],
-        timeout: float | None,
-    ) -> Plan:
-        explain = plan_pb2.ExplainPlanRequest(**{operation: request})
-        connection = self._session._connection
-        response = connection.call(connection.plan.ExplainPlan, explain, timeout)
-        return from_message(Plan, response)
 
 
 def _seconds(duration: Duration) -> float:

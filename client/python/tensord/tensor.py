@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 import types
+import uuid
 import weakref
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tensord import dtypes
-from tensord.arguments import check_timeout, check_type
-from tensord.errors import InvalidArgument
+from tensord import dtypes, stages
+from tensord.arguments import (
+    check_timeout,
+    check_type,
+    factor_value,
+    timeout_seconds,
+)
+from tensord.errors import Aborted, FailedPrecondition, InvalidArgument
+from tensord.indexing import takes_everything
 from tensord.reports import ExecutionReport
-from tensord.v1 import tensor_pb2
+from tensord.transforms import Stage, stage_message
+from tensord.v1 import compute_pb2, tensor_pb2, view_pb2
+from tensord.views import Views
 
 if TYPE_CHECKING:
+    from tensord.operations import Factor, TensorLike
     from tensord.session import Session
 
+_DLPACK_CPU = 1
+_SHORTEST_TIMEOUT_SECONDS = 1e-3
 
-class RemoteTensor:
+
+class RemoteTensor(Views):
     """A tensor on the server, seen from here.
 
     A tensor that the server named leaves the server with the last reference to this
     object; one with a name of its own stays until it is deleted or its session ends.
+    `Views` says how to see it differently, `t[1:5]`, `t.T` and so on.
 
     Attributes:
         session: The session that it belongs to.
@@ -32,6 +49,15 @@ class RemoteTensor:
         shape: Extents.
         dtype: NumPy's dtype.
         device: Where its memory is, e.g. `cpu:0`.
+        strides: Bytes from one element to the next along each mode, 0 where a view
+            repeats, negative where it is backwards; None for a view without strides.
+        is_view: Whether it sees the memory of another tensor.
+        viewed: The name that tensor has, or had; None unless this is a view.
+        is_gathered: Whether operations that read it gather it first: it has no strides,
+            or negative ones.
+        is_writable: Whether it can be the `out` of an operation; not so a view that
+            has two indices for one element, for all that the server can tell.
+        may_pad: Whether some of its indices may be padding.
         report: What the operation that wrote it last did; None for other tensors.
     """
 
@@ -51,7 +77,16 @@ class RemoteTensor:
         self.dtype: np.dtype = dtypes.dtype_of(message.element_type)
         self.device: str = message.device
         self.report: ExecutionReport | None = None
-        self._strides = tuple(s * self.dtype.itemsize for s in message.layout.strides)
+        self.is_view = message.HasField("view")
+        self.viewed: str | None = message.view.viewed.rpartition("/")[2] or None
+        self.is_gathered: bool = message.view.is_gathered
+        self.is_writable: bool = not self.is_view or message.view.is_writable
+        self.may_pad: bool = message.view.may_pad
+        strides = message.layout.strides
+        # Without strides of its own, the layout is that of the copy by which it is read.
+        self.strides: tuple[int, ...] | None = None
+        if not message.HasField("view") or message.view.has_strides:
+            self.strides = tuple(stride * self.dtype.itemsize for stride in strides)
         self._span_bytes: int = message.span_bytes
         self._finalizer = None
         if owned:
@@ -85,40 +120,62 @@ class RemoteTensor:
     def numpy(self, timeout: float | None = None) -> np.ndarray:
         """Downloads the tensor.
 
+        A view with gaps between its elements or without strides, or of memory that is
+        being written elsewhere, is copied on the server first, which takes memory there
+        for as long as it lasts.
+
         Args:
             timeout: Deadline in seconds; None for the default and as long as the
                 transfer takes at 8 MiB/s.
 
         Returns:
-            A new array of `shape` and `dtype`.
+            A new array of `shape` and `dtype`; its order in memory is the tensor's.
 
         Raises:
             FailedPrecondition: It has no contents yet (`TENSOR_NOT_READY`).
             NotFound: It was deleted.
             DataLoss: The data arrived damaged several times.
         """
-        array, data = self._allocate()
-        self.session._transfers.download(self.full_name, data, timeout)
-        return array
+        check_timeout(timeout)
+        begun = time.monotonic()
+        if not self.is_view or self._is_dense():
+            array, data = self._allocate()
+            try:
+                self.session._transfers.download(self.full_name, data, timeout)
+                return array
+            except (Aborted, FailedPrecondition):
+                # Perhaps another part of the memory is being written: a copy waits.
+                if not self.is_view:
+                    raise
+        with self._packed_copy(_remaining_seconds(timeout, begun)) as packed:
+            return packed.numpy(_remaining_seconds(timeout, begun))
 
     def write(self, array: npt.ArrayLike, timeout: float | None = None) -> None:
-        """Overwrites the tensor's contents.
+        """Overwrites the tensor's contents. `t[...] = array` broadcasts and converts.
+
+        What is written to a view is uploaded beside it and permuted into it.
 
         Args:
             array: Of `shape` and `dtype`.
             timeout: As for `numpy`.
 
         Raises:
-            InvalidArgument: `array` has another shape or dtype.
-            FailedPrecondition: Something else uses the tensor (`TENSOR_BUSY`).
+            InvalidArgument: `array` has another shape or dtype, or the tensor is a view
+                with two indices for one element (`OUTPUT_NOT_INJECTIVE`).
+            FailedPrecondition: Something else uses the tensor (`TENSOR_BUSY`), or it is
+                a view of a part of what has no contents yet (`TENSOR_NOT_READY`).
         """
-        source = np.asarray(array)
+        source = array_of(array)
         if source.shape != self.shape or dtypes.wire_dtype(source.dtype) != self.dtype:
             raise InvalidArgument(
                 f"got an array of {source.shape} {source.dtype} for tensor "
                 f"{self.name}, wanted {self.shape} {self.dtype}",
                 reason="TENSOR_MISMATCH",
             )
+        if self.is_view:
+            modes = range(self.ndim)
+            self.session.permute(source, modes, modes, out=self, timeout=timeout)
+            return
         if self._is_packed():
             data = flat_bytes(source)
         else:
@@ -133,7 +190,7 @@ class RemoteTensor:
         timeout: float | None = None,
         session: Session | None = None,
     ) -> RemoteTensor:
-        """Copies the tensor on the server.
+        """Copies the tensor on the server; the copy of a view is no view.
 
         Args:
             name: Name of the copy; None lets the server choose.
@@ -147,10 +204,16 @@ class RemoteTensor:
         """
         if session is not None:
             check_type("session", session, type(self.session), "a Session")
+        within = session is None or session is self.session
+        check_timeout(timeout)
+        if self.is_view and not within:
+            begun = time.monotonic()
+            with self._packed_copy(timeout) as packed:
+                return packed.copy(name, _remaining_seconds(timeout, begun), session)
         request = tensor_pb2.CopyTensorRequest(
             source=self.full_name, tensor_id=name or ""
         )
-        if session is None or session is self.session:
+        if session is None or within:
             session = self.session
             request.layout.CopyFrom(packed_layout(self.shape))
         else:  # as it is
@@ -160,8 +223,67 @@ class RemoteTensor:
         )
         return RemoteTensor(session, response.tensor, owned=name is None)
 
+    def view(
+        self,
+        stages: Sequence[Stage] = (),
+        padding: Factor | None = None,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> RemoteTensor:
+        """As `Views.view` says."""
+        check_timeout(timeout)
+        check_type("stages", stages, Sequence, "a list of stages")
+        check_type("name", name, (str, type(None)), "a string or None")
+        request = view_pb2.CreateViewRequest(
+            tensor=self.full_name,
+            tensor_id=name or "",
+            stages=[stage_message(stage) for stage in stages],
+        )
+        if padding is not None:
+            value = factor_value("padding", padding)
+            request.padding.CopyFrom(
+                compute_pb2.Scalar(real=value.real, imaginary=value.imag)
+            )
+        connection = self.session._connection
+        response = connection.call(connection.view.CreateView, request, timeout)
+        return RemoteTensor(self.session, response.tensor, owned=not name)
+
+    def __setitem__(self, key: Any, value: TensorLike) -> None:
+        """Overwrites a part: `t[1:5] = array`, `t[..., 0] = another_tensor`.
+
+        Args:
+            key: As for `__getitem__`.
+            value: A number, an array or a tensor of the session. It is broadcast, and
+                converted to the dtype: arrays as NumPy does it, tensors as
+                `Session.permute` does.
+
+        Raises:
+            InvalidArgument: It does not broadcast to the part.
+            InvalidIndex: As for `__getitem__`.
+            Unimplemented: Tensors are not converted between these dtypes.
+            FailedPrecondition: The tensor has no contents in the rest, or `value` has
+                none (`TENSOR_NOT_READY`).
+        """
+        part = self if takes_everything(key, self.ndim) else self[key]
+        if not isinstance(value, RemoteTensor):
+            value = _converted(value, self.dtype)
+        kept = stages.assigned_axes(value.shape, part.shape)
+        modes = [axis - len(value.shape) + part.ndim for axis in kept]
+        if len(kept) < len(value.shape):
+            value = value.squeeze(
+                tuple(i for i in range(len(value.shape)) if i not in kept)
+            )
+        try:
+            self.session.permute(value, modes, range(part.ndim), out=part)
+            return
+        except InvalidArgument as error:
+            if error.reason != "OUTPUT_OVERLAPS_INPUT":
+                raise
+        assert isinstance(value, RemoteTensor)
+        self.session.permute(value.copy(), modes, range(part.ndim), out=part)
+
     def delete(self, timeout: float | None = None) -> None:
-        """Deletes the tensor; operations that use it still end.
+        """Deletes the tensor; operations that use it still end, and views of it stay.
 
         Raises:
             NotFound: It was deleted before.
@@ -195,6 +317,40 @@ class RemoteTensor:
         array = self.numpy()
         return array if dtype is None else array.astype(dtype, copy=False)
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _DLPACK_CPU, 0
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Downloads the tensor and hands it over, in this computer's memory.
+
+        >>> torch.from_dlpack(t)
+
+        Raises:
+            BufferError: A copy is not wanted (`copy=False`), or another device is, or
+                NumPy does not hand over the dtype, e.g. bfloat16.
+        """
+        if copy is False:
+            raise BufferError("a tensor on the server is handed over by copying only")
+        if dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError(
+                f"dl_device is {dl_device}, wanted {self.__dlpack_device__()}, the CPU"
+            )
+        array = self.numpy()
+        try:
+            return array.__dlpack__(max_version=max_version)
+        except TypeError:  # NumPy before 2.1.
+            return array.__dlpack__()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
     def __float__(self) -> float:
         return float(self.item())
 
@@ -216,9 +372,10 @@ class RemoteTensor:
         self.delete()
 
     def __repr__(self) -> str:
+        viewed = f", viewed={self.viewed!r}" if self.is_view else ""
         return (
             f"RemoteTensor({self.name!r}, shape={self.shape}, dtype={self.dtype}, "
-            f"device={self.device!r})"
+            f"device={self.device!r}{viewed})"
         )
 
     def _discard(self) -> None:
@@ -228,12 +385,35 @@ class RemoteTensor:
         else:
             self.session._keeper.discard(self.full_name)
 
+    @contextlib.contextmanager
+    def _packed_copy(self, timeout: float | None) -> Iterator[RemoteTensor]:
+        """A copy that leaves the server afterwards."""
+        # Named here, so that it can be deleted also when the response is lost.
+        name = f"copy-{uuid.uuid4().hex}"
+        try:
+            yield self.copy(name, timeout)
+        finally:
+            self.session._keeper.discard(f"{self.session.name}/tensors/{name}")
+
     def _is_packed(self) -> bool:
-        stride = self.dtype.itemsize
-        for extent, actual in zip(reversed(self.shape), reversed(self._strides)):
-            if extent != 1 and actual != stride:
+        """Whether elements follow each other in C order."""
+        return self.strides is not None and self._follow_each_other(
+            zip(reversed(self.strides), reversed(self.shape))
+        )
+
+    def _is_dense(self) -> bool:
+        """Whether elements follow each other in some order of the modes."""
+        return self.strides is not None and self._follow_each_other(
+            sorted(zip(self.strides, self.shape))
+        )
+
+    def _follow_each_other(self, modes: Iterable[tuple[int, int]]) -> bool:
+        """Whether each of `modes`, (stride, extent), begins where those before end."""
+        wanted = self.dtype.itemsize
+        for stride, extent in modes:
+            if extent != 1 and stride != wanted:
                 return self.size == 0
-            stride *= extent
+            wanted *= extent
         return True
 
     def _allocate(self) -> tuple[np.ndarray, np.ndarray]:
@@ -242,7 +422,29 @@ class RemoteTensor:
             array = np.empty(self.shape, self.dtype)
             return array, flat_bytes(array)
         data = np.zeros(self._span_bytes, np.uint8)
-        return np.ndarray(self.shape, self.dtype, data, strides=self._strides), data
+        return np.ndarray(self.shape, self.dtype, data, strides=self.strides), data
+
+
+def array_of(value: Any) -> np.ndarray:
+    """Returns a value as an array.
+
+    Args:
+        value: Anything that `numpy.asarray` takes, or that DLPack hands over, from
+            another device if its library copies it from there.
+
+    Raises:
+        BufferError: DLPack cannot hand it over to NumPy.
+    """
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
+        return np.asarray(value)
+    if hasattr(value, "__array__"):
+        try:
+            return np.asarray(value)
+        except (TypeError, RuntimeError):  # Those of CuPy, and of PyTorch on a GPU.
+            pass
+    if value.__dlpack_device__()[0] == _DLPACK_CPU:
+        return np.from_dlpack(value)
+    return np.from_dlpack(value, device="cpu")
 
 
 def flat_bytes(array: np.ndarray) -> np.ndarray:
@@ -261,3 +463,21 @@ def flat_bytes(array: np.ndarray) -> np.ndarray:
 def packed_layout(shape: tuple[int, ...]) -> tensor_pb2.Layout:
     """Returns the layout of an array in C order."""
     return tensor_pb2.Layout(extents=shape, order=tensor_pb2.ORDER_LAST_MODE_FASTEST)
+
+
+def _converted(value: npt.ArrayLike, dtype: np.dtype) -> np.ndarray:
+    """Returns what NumPy makes of a value that is assigned to an array of a dtype."""
+    source = array_of(value) if hasattr(value, "__dlpack__") else value
+    if isinstance(source, np.ndarray) and source.dtype == dtype:
+        return source
+    array = np.empty(np.shape(source), dtype)
+    array[...] = source
+    return array
+
+
+def _remaining_seconds(timeout: float | None, begun: float) -> float | None:
+    """What is left of a timeout that began to run at `begun` on the monotonic clock."""
+    if timeout is None:
+        return None
+    spent = time.monotonic() - begun
+    return max(timeout_seconds(timeout) - spent, _SHORTEST_TIMEOUT_SECONDS)

@@ -1,0 +1,223 @@
+"""Operations and plans that are carried out."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tensord import dtypes
+from tensord.arguments import check_type
+from tensord.errors import InvalidArgument
+from tensord.operations import (
+    Factor,
+    Operations,
+    Outcome,
+    Settings,
+    TensorLike,
+    scalar_message,
+)
+from tensord.plans import Plan
+from tensord.specs import TensorSpec
+from tensord.tensor import RemoteTensor, array_of
+from tensord.v1 import compute_pb2
+
+
+class Executor(Operations[Outcome]):
+    """Carries operations out; what becomes of a request is up to the subclass."""
+
+    def execute(
+        self,
+        plan: Plan,
+        *operands: TensorLike | None,
+        a: TensorLike | None = None,
+        b: TensorLike | None = None,
+        c: TensorLike | None = None,
+        out: RemoteTensor | None = None,
+        name: str | None = None,
+        alpha: Factor | None = None,
+        beta: Factor | None = None,
+        gamma: Factor | None = None,
+        timeout: float | None = None,
+    ) -> Outcome:
+        """Runs a plan of the session.
+
+        >>> session.execute(plan, a, b, alpha=2)
+
+        Args:
+            plan: As `Session.plan` makes them.
+            *operands, a, b, c, out, name, alpha, beta, gamma, timeout: As
+                `Plan.execute` takes them.
+
+        Raises:
+            InvalidArgument: The plan is of another session (`SESSION_DIFFERS`).
+            Error: As `Plan.execute` says.
+        """
+        check_type("plan", plan, Plan, "a Plan")
+        settings = Settings(out=out, name=name, timeout=timeout)
+        settings.check_result()
+        if plan.session.name != self._session_name:
+            raise InvalidArgument(
+                f"plan {plan.name} is of another session, wanted one of this session",
+                reason="SESSION_DIFFERS",
+            )
+        request = compute_pb2.ExecutePlanRequest(
+            plan=plan.full_name,
+            d="" if out is None else out.full_name,
+            tensor_id=name or "",
+            **_factors(plan, {"alpha": alpha, "beta": beta, "gamma": gamma}),
+        )
+        inputs = _by_name(plan, operands, {"a": a, "b": b, "c": c})
+        if plan.adds_output and out is not None:
+            inputs.setdefault("c", out)
+        held: list[Any] = [plan]
+        arrays: dict[str, _Array] = {}
+        for operand, tensor in inputs.items():
+            if isinstance(tensor, RemoteTensor):
+                getattr(request, operand).tensor = tensor.full_name
+                held.append(tensor)
+            else:
+                arrays[operand] = _like_planned(plan, operand, array_of(tensor))
+        for operand, source in self._sent(arrays, timeout):
+            if isinstance(source, RemoteTensor):
+                getattr(request, operand).tensor = source.full_name
+                held.append(source)
+            else:
+                getattr(request, operand).data = source
+        return self._perform("execute_plan", request, settings, held)
+
+    @abc.abstractmethod
+    def _stage(
+        self, array: np.ndarray, spec: TensorSpec, timeout: float | None
+    ) -> RemoteTensor:
+        """Makes a temporary tensor for an array that is too large to go inline.
+
+        Args:
+            array: Its elements.
+            spec: What it is like on the server.
+            timeout: Deadline in seconds; None for the default.
+        """
+
+    @property
+    @abc.abstractmethod
+    def _max_inline_bytes(self) -> int:
+        """Most bytes of inline operands in one request."""
+
+    def _place(
+        self, request: Any, arrays: Mapping[str, npt.ArrayLike], timeout: float | None
+    ) -> list[RemoteTensor]:
+        packed = {name: _packed(array_of(array)) for name, array in arrays.items()}
+        staged = []
+        for name, source in self._sent(packed, timeout):
+            operand = getattr(request, name)
+            if isinstance(source, RemoteTensor):
+                operand.tensor = source.full_name
+                staged.append(source)
+            else:
+                operand.inline.CopyFrom(packed[name].spec.inline_message())
+                operand.inline.data = source
+        return staged
+
+    def _sent(
+        self, arrays: Mapping[str, _Array], timeout: float | None
+    ) -> Iterator[tuple[str, bytes | RemoteTensor]]:
+        """Yields the memory of arrays, or temporary tensors, by their names.
+
+        From small to large, arrays go inline as long as they fit in the message.
+        """
+        room = self._max_inline_bytes
+        for name, (array, spec) in sorted(
+            arrays.items(), key=lambda item: item[1].spec.span_bytes
+        ):
+            room -= spec.span_bytes
+            if room >= 0:
+                yield name, spec.laid_out(array).tobytes()
+            else:
+                yield name, self._stage(array, spec, timeout)
+
+
+class _Array(NamedTuple):
+    """An array, and what it is like once it has been sent."""
+
+    array: np.ndarray
+    spec: TensorSpec
+
+
+def _packed(array: np.ndarray) -> _Array:
+    return _Array(array, TensorSpec(array.shape, array.dtype))
+
+
+def _factors(
+    plan: Plan, factors: Mapping[str, Factor | None]
+) -> dict[str, compute_pb2.Scalar]:
+    """Returns the factors that are given, as they travel.
+
+    Raises:
+        InvalidArgument: The plan has no such factor (`PLAN_HAS_NO_FACTOR`).
+    """
+    messages = {}
+    for name, factor in factors.items():
+        if factor is None:
+            continue
+        if name not in plan.factors:
+            raise InvalidArgument(
+                f"plan {plan.name} has no factor {name}, wanted one of "
+                + ", ".join(plan.factors),
+                reason="PLAN_HAS_NO_FACTOR",
+            )
+        messages[name] = scalar_message(name, factor)
+    return messages
+
+
+def _like_planned(plan: Plan, operand: str, array: np.ndarray) -> _Array:
+    """Refuses an array that the plan was not made for.
+
+    Raises:
+        InvalidArgument: It was not (`PLAN_OPERAND_DIFFERS`), or has no such operand.
+    """
+    spec = plan.operands[operand]
+    got = f"{dtypes.wire_dtype(array.dtype)} {array.shape}"
+    if got != f"{spec.dtype} {spec.shape}" or spec.repeats:
+        raise InvalidArgument(
+            f"operand {operand} is an array of {got}, plan {plan.name} is for {spec}",
+            reason="PLAN_OPERAND_DIFFERS",
+        )
+    return _Array(array, spec)
+
+
+def _by_name(
+    plan: Plan,
+    positional: tuple[TensorLike | None, ...],
+    named: Mapping[str, TensorLike | None],
+) -> dict[str, TensorLike]:
+    """Returns the inputs of a plan that are there.
+
+    Raises:
+        InvalidArgument: It has no such inputs.
+        TypeError: One is there twice.
+    """
+    known = [name for name in plan.operands if name != "d"]
+    if len(positional) > len(known):
+        raise InvalidArgument(
+            f"plan {plan.name} takes {' and '.join(known) or 'no operands'}, got "
+            f"{len(positional)} operands",
+            reason="PLAN_HAS_NO_OPERAND",
+        )
+    inputs = {
+        name: tensor for name, tensor in zip(known, positional) if tensor is not None
+    }
+    for name, tensor in named.items():
+        if tensor is None:
+            continue
+        if name not in known:
+            raise InvalidArgument(
+                f"plan {plan.name} has no operand {name}, wanted {' and '.join(known)}",
+                reason="PLAN_HAS_NO_OPERAND",
+            )
+        if name in inputs:
+            raise TypeError(f"operand {name} is given twice, by position and by name")
+        inputs[name] = tensor
+    return inputs

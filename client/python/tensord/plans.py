@@ -1,0 +1,206 @@
+"""Operations that the server has prepared."""
+
+from __future__ import annotations
+
+import types
+import weakref
+from typing import TYPE_CHECKING
+
+from tensord.arguments import check_timeout
+from tensord.reports import KernelCandidate, PlanInfo, from_message
+from tensord.specs import TensorSpec, spec_of_message
+from tensord.v1 import plan_pb2
+
+if TYPE_CHECKING:
+    from tensord.operations import Factor, TensorLike
+    from tensord.session import Session
+    from tensord.tensor import RemoteTensor
+
+_OPERANDS = ("a", "b", "c", "d")
+
+
+class Plan:
+    """An operation that is validated and has its kernel, to be run on many tensors.
+
+    >>> plan = session.plan.contract(a, "ik", b, "kj", "ij", selection="incremental")
+    >>> c = plan(a, b)
+
+    It runs on operands of the dtype, shape and strides of those that it was made for;
+    these themselves it does not keep. A plan that the server named leaves the server
+    with the last reference to this object; one with a name of its own stays until it is
+    deleted or its session ends.
+
+    Attributes:
+        session: The session that it belongs to.
+        name: Its name within the session, as `Session.get_plan` takes it.
+        full_name: Its name on the wire, `sessions/{session}/plans/{plan}`.
+        operation: "permute", "elementwise", "reduce" or "contract".
+        device: The device that it runs on.
+        selection: How its kernel is chosen: "heuristic", "measure" or "incremental".
+        operands: What its operands "a", "b", "c" and the result "d" are like, those
+            that it has.
+        kernel: The kernel that runs it, as of the plan's creation; `describe` asks
+            anew for it and all that follows.
+        workspace_bytes: Scratch memory of that kernel.
+        min_workspace_bytes: That of the kernel that could run with the least of it.
+        max_workspace_bytes: That of the kernel that needs the most.
+        flops: Additions and multiplications, complex ones as the real ones they are.
+        moved_bytes: Bytes of all operands, each read or written once.
+        problem: The problem as kernels see it, for people.
+        candidates: The kernels that were asked.
+    """
+
+    def __init__(
+        self, session: Session, message: plan_pb2.Plan, *, owned: bool
+    ) -> None:
+        """Use `Session.plan`.
+
+        Args:
+            session: The session that it belongs to.
+            message: What the server says about it.
+            owned: Whether it leaves the server with this object.
+        """
+        info = from_message(PlanInfo, message)
+        self.session = session
+        self.full_name = info.name
+        self.name = info.name.rpartition("/")[2]
+        self.operation = info.operation
+        self.device = info.device
+        self.selection = info.selection
+        self.operands: dict[str, TensorSpec] = {
+            operand: spec_of_message(getattr(message, operand))
+            for operand in _OPERANDS
+            if message.HasField(operand)
+        }
+        self.kernel = info.kernel
+        self.workspace_bytes = info.workspace_bytes
+        self.min_workspace_bytes = info.min_workspace_bytes
+        self.max_workspace_bytes = info.max_workspace_bytes
+        self.flops = info.flops
+        self.moved_bytes = info.moved_bytes
+        self.problem = info.problem
+        self.candidates: tuple[KernelCandidate, ...] = info.candidates
+        self._finalizer = None
+        if owned:
+            discard = session._keeper.discard
+            self._finalizer = weakref.finalize(self, discard, self.full_name)
+            self._finalizer.atexit = False
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """Names of its factors, "alpha" and so on."""
+        if self.operation == "permute":
+            return ("alpha",)
+        if self.operation != "elementwise":
+            return ("alpha", "beta")
+        return (
+            ("alpha", "beta", "gamma") if "b" in self.operands else ("alpha", "gamma")
+        )
+
+    @property
+    def adds_output(self) -> bool:
+        """Whether `out` can stand for an addend that is left out."""
+        addend = self.operands.get("c")
+        return self.operation != "elementwise" and addend == self.operands["d"]
+
+    def execute(
+        self,
+        *operands: TensorLike | None,
+        a: TensorLike | None = None,
+        b: TensorLike | None = None,
+        c: TensorLike | None = None,
+        out: RemoteTensor | None = None,
+        name: str | None = None,
+        alpha: Factor | None = None,
+        beta: Factor | None = None,
+        gamma: Factor | None = None,
+        timeout: float | None = None,
+    ) -> RemoteTensor:
+        """Runs it; `plan(a, b)` is the same.
+
+        >>> plan.execute(a, b, out=d, alpha=2)
+
+        Args:
+            *operands: Its inputs in the order a, b, c, those that it has: RemoteTensors
+                or arrays, of which small ones travel in the request.
+            a, b, c: Inputs by their names. Without the addend `c` of a reduction or
+                contraction, `out` is added to.
+            out: Existing tensor that receives the result; it is returned.
+            name: Name of a new result. Without one the server chooses, and the result
+                leaves the server with its last reference.
+            alpha, beta, gamma: Factors; None for those that it was made with. A factor
+                of zero means that its operand is not read; it may be None then.
+            timeout: Deadline in seconds.
+
+        Returns:
+            The result; its `report` says how it came about.
+
+        Raises:
+            InvalidArgument: An operand has another dtype, shape or strides than the
+                plan was made for (`PLAN_OPERAND_DIFFERS`), or is missing
+                (`INPUT_MISSING`); or the plan has no such operand
+                (`PLAN_HAS_NO_OPERAND`) or factor (`PLAN_HAS_NO_FACTOR`).
+            NotFound: The plan was deleted (`PLAN_NOT_FOUND`), or an operand was.
+            Error: As the operation itself.
+        """
+        return self.session.execute(
+            self,
+            *operands,
+            a=a,
+            b=b,
+            c=c,
+            out=out,
+            name=name,
+            alpha=alpha,
+            beta=beta,
+            gamma=gamma,
+            timeout=timeout,
+        )
+
+    __call__ = execute
+
+    def describe(self, timeout: float | None = None) -> PlanInfo:
+        """Returns what it is as of now: its kernel, how far tuning has come.
+
+        Args:
+            timeout: Deadline in seconds; None for the default.
+
+        Raises:
+            NotFound: It was deleted.
+        """
+        check_timeout(timeout)
+        request = plan_pb2.DescribePlanRequest(plan=self.full_name)
+        connection = self.session._connection
+        response = connection.call(connection.plan.DescribePlan, request, timeout)
+        return from_message(PlanInfo, response.plan)
+
+    def delete(self, timeout: float | None = None) -> None:
+        """Deletes the plan; executions that are under way still end.
+
+        Raises:
+            NotFound: It was deleted before.
+        """
+        check_timeout(timeout)
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        request = plan_pb2.DeletePlanRequest(plan=self.full_name)
+        connection = self.session._connection
+        connection.call(connection.plan.DeletePlan, request, timeout)
+
+    def __enter__(self) -> Plan:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: types.TracebackType | None,
+    ) -> None:
+        self.delete()
+
+    def __repr__(self) -> str:
+        operands = "".join(f"{name}={spec}, " for name, spec in self.operands.items())
+        return (
+            f"Plan({self.name!r}, {self.operation}, {operands}"
+            f"kernel={self.kernel!r}, device={self.device!r})"
+        )

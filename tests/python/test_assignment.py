@@ -1,0 +1,113 @@
+"""What is written through views, their tensors have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensord
+from random_views import is_small, numbered, random_key, random_shape, random_step
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_writing_through_views_reaches_the_elements_that_they_see(session, seed: int):
+    rng = np.random.default_rng(2000 + seed)
+    for _ in range(20):
+        # Which element each index has; -1 is padding.
+        places = numbered(random_shape(rng, 4), np.int64)
+        base = places.copy()
+        tensor = view = session.upload(base)
+        for _ in range(rng.integers(1, 4)):
+            step, _ = random_step(rng, places.shape)
+            if is_small(step(places)):
+                places, view = step(places), step(view)
+        visible = places >= 0
+        values = 1000 + rng.permutation(places.size).reshape(places.shape)
+        if view.is_writable:
+            assert len(np.unique(places[visible])) == np.sum(visible)
+            view.write(values)
+            base.reshape(-1)[places[visible]] = values[visible]
+        else:
+            with pytest.raises(tensord.InvalidArgument) as failure:
+                view.write(values)
+            assert failure.value.reason == "OUTPUT_NOT_INJECTIVE"
+        np.testing.assert_array_equal(tensor.numpy(), base)
+        tensor.write(-base)
+        expected = np.full(places.shape, -1)
+        expected[visible] = -base.reshape(-1)[places[visible]]
+        np.testing.assert_array_equal(view.numpy(), expected)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_assignment_broadcasts_as_numpy_does(session, seed: int):
+    rng = np.random.default_rng(3000 + seed)
+    for _ in range(20):
+        base = numbered(random_shape(rng, 4), np.int64)
+        key = random_key(rng, base.shape)
+        key += () if Ellipsis in key else (Ellipsis,)
+        shape = [1 if rng.random() < 0.3 else extent for extent in base[key].shape]
+        shape = shape[rng.integers(0, len(shape) + 1) :]
+        value = -1 - numbered((*[1] * int(rng.integers(0, 3)), *shape), np.int64)
+        expected = base.copy()
+        expected[key] = value
+        for given in value, session.upload(value):
+            tensor = session.upload(base)
+            tensor[key] = given
+            np.testing.assert_array_equal(tensor.numpy(), expected)
+
+
+def test_assignment_converts_as_numpy_does(session):
+    tensor = session.upload(np.zeros((2, 3), np.float32))
+    tensor[0] = 1
+    tensor[1, :2] = [2.5, 1e-3]
+    tensor[1, 2] = np.float64(np.pi)
+    expected = np.array([[1, 1, 1], [2.5, 1e-3, np.pi]], np.float32)
+    np.testing.assert_array_equal(tensor.numpy(), expected)
+    tensor[0, :] = session.upload(np.array([1e-3, 2, 3]))
+    np.testing.assert_array_equal(tensor[0].numpy(), np.float32([1e-3, 2, 3]))
+    with pytest.raises(tensord.Unimplemented, match="float64"):
+        session.upload(np.zeros(3, np.int8))[...] = session.upload(np.zeros(3))
+    small = session.upload(np.zeros(3, np.int8))
+    small[1] = 2.9
+    assert small.numpy().tolist() == [0, 2, 0]
+    with pytest.raises((TypeError, ValueError)):
+        small[0] = "one"
+    halves = session.upload(np.zeros(3, tensord.bfloat16))
+    halves[1:] = 1.5
+    assert halves.numpy().tolist() == [0, 1.5, 1.5]
+
+
+def test_assignment_to_all_needs_no_contents(session):
+    tensor = session.create((2, 3), np.float64)
+    with pytest.raises(tensord.FailedPrecondition) as failure:
+        tensor[0] = 1
+    assert failure.value.reason == "TENSOR_NOT_READY"
+    for key in ..., slice(None), (slice(None), slice(None)):
+        tensor[key] = 4
+        np.testing.assert_array_equal(tensor.numpy(), np.full((2, 3), 4))
+    with pytest.raises(IndexError, match="3 indices for 2 modes"):
+        tensor[:, :, :] = 1
+    with pytest.raises(IndexError, match="second ellipsis"):
+        tensor[..., ...] = 1
+
+
+def test_assignment_from_what_overlaps_copies_first(session):
+    array = numbered((5, 6))
+    tensor = session.upload(array)
+    for to, of in [
+        (np.s_[1:], np.s_[:-1]),
+        (np.s_[:, ::-1], np.s_[:, :]),
+        (np.s_[:, 0], np.s_[:, 1]),
+        (np.s_[:5, :5], np.s_[0, :5]),
+    ]:
+        array[to] = array[of].copy()
+        tensor[to] = tensor[of]
+        np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+def test_writes_to_views_are_of_their_shape_and_dtype(session):
+    view = session.upload(np.zeros((3, 4)))[:, 1:3]
+    for array in np.ones(2), np.ones((3, 2), np.float32):
+        with pytest.raises(tensord.InvalidArgument) as failure:
+            view.write(array)
+        assert failure.value.reason == "TENSOR_MISMATCH"
