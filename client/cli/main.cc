@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "client/cli/cache_commands.h"
 #include "client/cli/names.h"
 #include "client/cli/operation_commands.h"
 #include "client/cli/scalar.h"
@@ -22,7 +23,12 @@ struct Arguments {
   std::string job = "tensorctl";
   std::string device;
   bool json = false;
-  std::string name;  // of a session or a tensor
+  std::string name;   // of a session or a tensor
+  std::string entry;  // of the plan cache
+  std::string file;
+  int entry_count = 20;
+  bool pinned_too = false;
+  bool problems_only = false;
   OperationArguments operation;
   int exit_code = kOk;
 };
@@ -70,6 +76,78 @@ void AddServerCommands(CLI::App& app, Arguments& arguments) {
   describe->callback([&] {
     arguments.exit_code =
         PrintTensor(MakeServer(arguments), arguments.name, arguments.json);
+  });
+}
+
+PlanCache MakeCache(const Arguments& arguments) {
+  return PlanCache(arguments.address, absl::Seconds(arguments.timeout_seconds));
+}
+
+void AddPlanCommands(CLI::App& app, Arguments& arguments) {
+  CLI::App* plans = app.add_subcommand("plans", "List the plans of a session");
+  plans->add_flag("--json", arguments.json, "Print JSON");
+  plans->add_option("session", arguments.name, "sessions/...")->required();
+  plans->callback([&] {
+    arguments.exit_code =
+        PrintPlans(MakeServer(arguments), arguments.name, arguments.json);
+  });
+  CLI::App* kernels = app.add_subcommand(
+      "kernels", "List the kernels of a device (--device), first asked first");
+  kernels->add_flag("--json", arguments.json, "Print JSON");
+  kernels->callback([&] {
+    arguments.exit_code =
+        PrintKernels(MakeServer(arguments), arguments.device, arguments.json);
+  });
+
+  CLI::App* cache = app.add_subcommand(
+      "cache", "Show and keep what the server has learned about kernels");
+  cache->require_subcommand(1);
+  CLI::App* stats = cache->add_subcommand("stats", "Hits, misses, jobs");
+  stats->add_flag("--json", arguments.json, "Print JSON");
+  stats->callback([&] {
+    arguments.exit_code = PrintCacheState(MakeCache(arguments), arguments.json);
+  });
+  CLI::App* list = cache->add_subcommand(
+      "list", "The entries, most hits first; * is pinned");
+  list->add_flag("--json", arguments.json, "Print JSON");
+  list->add_option("--count", arguments.entry_count, "Most entries to show")
+      ->check(CLI::NonNegativeNumber);
+  list->callback([&] {
+    arguments.exit_code = PrintCacheEntries(
+        MakeCache(arguments), arguments.entry_count, arguments.json);
+  });
+  for (const auto& [verb, help] :
+       {std::pair{"pin", "Keep an entry whatever comes"},
+        std::pair{"unpin", "Let an entry go when its turn comes"},
+        std::pair{"remove", "Forget an entry"}}) {
+    CLI::App* command = cache->add_subcommand(verb, help);
+    command->add_option("id", arguments.entry, "As `list` shows it")
+        ->required();
+    command->callback([&arguments, verb = std::string(verb)] {
+      arguments.exit_code =
+          ChangeCacheEntry(MakeCache(arguments), verb, arguments.entry);
+    });
+  }
+  CLI::App* clear = cache->add_subcommand("clear", "Forget all entries");
+  clear->add_flag("--pinned-too", arguments.pinned_too,
+                  "Also those that are pinned");
+  clear->callback([&] {
+    arguments.exit_code =
+        ClearCache(MakeCache(arguments), arguments.pinned_too);
+  });
+  CLI::App* dump = cache->add_subcommand("dump", "Write all entries to a file");
+  dump->add_option("file", arguments.file)->required();
+  dump->callback([&] {
+    arguments.exit_code = DumpCache(MakeCache(arguments), arguments.file);
+  });
+  CLI::App* load = cache->add_subcommand(
+      "load", "Take the entries of such a file in, from any server");
+  load->add_option("file", arguments.file)->required();
+  load->add_flag("--problems-only", arguments.problems_only,
+                 "Plan its problems anew, for other hardware");
+  load->callback([&] {
+    arguments.exit_code = LoadCache(MakeCache(arguments), arguments.file,
+                                    arguments.problems_only);
   });
 }
 
@@ -306,6 +384,7 @@ int Main(int argc, char** argv) {
                  "Device to compute on, e.g. cpu:0; the server's first unless "
                  "given");
   AddServerCommands(app, arguments);
+  AddPlanCommands(app, arguments);
   AddOperations(app, /*explain=*/false, arguments);
   CLI::App* explain = app.add_subcommand(
       "explain", "Say how an operation would be computed, and run nothing");

@@ -56,7 +56,9 @@ const std::map<std::string, ComputeType>& ComputeTypeNames() {
 
 const std::map<std::string, Selection>& SelectionNames() {
   static const auto& names = *new std::map<std::string, Selection>{
-      {"heuristic", Selection::kHeuristic}, {"measure", Selection::kMeasure}};
+      {"heuristic", Selection::kHeuristic},
+      {"measure", Selection::kMeasure},
+      {"incremental", Selection::kIncremental}};
   return names;
 }
 

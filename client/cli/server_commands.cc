@@ -254,6 +254,65 @@ int PrintTensors(const Server& server, const std::string& session, bool json) {
   return PrintAs(server.List(session), json, put, print);
 }
 
+int PrintPlans(const Server& server, const std::string& session, bool json) {
+  const auto put = [](const std::vector<PlanInfo>& plans, JsonWriter& writer) {
+    writer.BeginArray();
+    for (const PlanInfo& plan : plans) {
+      writer.BeginObject();
+      writer.Field("name", plan.name);
+      writer.Field("operation", plan.operation);
+      writer.Field("device", plan.device);
+      writer.Field("kernel", plan.explanation.kernel);
+      writer.Field("problem", plan.explanation.problem);
+      writer.Field("workspace_bytes", plan.explanation.workspace_bytes);
+      writer.Field("min_workspace_bytes", plan.min_workspace_bytes);
+      writer.Field("max_workspace_bytes", plan.max_workspace_bytes);
+      writer.Field("sample_count", int64_t{plan.sample_count});
+      writer.Field("wanted_sample_count", int64_t{plan.wanted_sample_count});
+      writer.Field("execution_count", plan.execution_count);
+      writer.EndObject();
+    }
+    writer.EndArray();
+  };
+  const auto print = [](const std::vector<PlanInfo>& plans) {
+    std::printf("%-12s %10s %9s  %-28s %s\n", "operation", "executed", "tuned",
+                "kernel", "name");
+    for (const PlanInfo& plan : plans) {
+      const std::string tuned =
+          plan.wanted_sample_count == 0
+              ? "-"
+              : std::to_string(plan.sample_count) + "/" +
+                    std::to_string(plan.wanted_sample_count);
+      std::printf("%-12s %10lld %9s  %-28s %s\n", plan.operation.c_str(),
+                  static_cast<long long>(plan.execution_count), tuned.c_str(),
+                  plan.explanation.kernel.c_str(), plan.name.c_str());
+    }
+  };
+  return PrintAs(server.Plans(session), json, put, print);
+}
+
+int PrintKernels(const Server& server, const std::string& device, bool json) {
+  const auto put = [](const std::vector<KernelInfo>& kernels,
+                      JsonWriter& writer) {
+    writer.BeginArray();
+    for (const KernelInfo& kernel : kernels) {
+      writer.BeginObject();
+      writer.Field("name", kernel.name);
+      writer.Field("version", int64_t{kernel.version});
+      writer.Field("operation", kernel.operation);
+      writer.EndObject();
+    }
+    writer.EndArray();
+  };
+  const auto print = [](const std::vector<KernelInfo>& kernels) {
+    for (const KernelInfo& kernel : kernels) {
+      std::printf("%-12s %-36s version %d\n", kernel.operation.c_str(),
+                  kernel.name.c_str(), kernel.version);
+    }
+  };
+  return PrintAs(server.Kernels(device), json, put, print);
+}
+
 int PrintTensor(const Server& server, const std::string& tensor, bool json) {
   const auto print = [](const TensorInfo& info) {
     std::printf("name       %s\n", info.name.c_str());

@@ -13,6 +13,9 @@ int PrintInfo(const Server& server, bool json);
 int PrintStats(const Server& server, bool json);
 int PrintHealth(const Server& server);
 int PrintTensors(const Server& server, const std::string& session, bool json);
+int PrintPlans(const Server& server, const std::string& session, bool json);
+/// "" is the server's first device.
+int PrintKernels(const Server& server, const std::string& device, bool json);
 int PrintTensor(const Server& server, const std::string& tensor, bool json);
 
 }  // namespace tensord::cli

@@ -345,6 +345,13 @@ v1::Selection ToProto(core::Selection selection) {
   return static_cast<v1::Selection>(static_cast<int>(selection) + 1);
 }
 
+v1::Scalar ToProto(const core::Scalar& scalar) {
+  v1::Scalar message;
+  message.set_real(scalar.real);
+  message.set_imaginary(scalar.imaginary);
+  return message;
+}
+
 v1::Session ToProto(const server::Session& session) {
   v1::Session message;
   message.set_name(session.name());

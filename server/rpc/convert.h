@@ -55,6 +55,7 @@ absl::StatusOr<server::PlanExecution> FromProto(
 v1::Tensor ToProto(const server::StoredTensor& tensor);
 v1::PlanOperand ToProto(const core::TensorDesc& desc, const core::Modes& modes);
 v1::Selection ToProto(core::Selection selection);
+v1::Scalar ToProto(const core::Scalar& scalar);
 v1::Session ToProto(const server::Session& session);
 
 google::protobuf::Duration ToProto(absl::Duration duration);

@@ -1,6 +1,8 @@
 #include "server/rpc/plan_service.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,6 +27,30 @@ void Append(const Kernels& kernels, server::OperationKind operation,
     entry.set_version(kernel->version());
     entry.set_operation(std::string(server::NameOf(operation)));
   }
+}
+
+/// What the cache has of `key`, if it has anything.
+std::optional<core::PlanEntry> EntryOf(const core::PlanCache& cache,
+                                       const core::PlanKey& key) {
+  const std::string encoded = core::EncodePlanKey(key);
+  for (core::PlanEntry& entry : cache.FindById(core::PlanIdOf(encoded))) {
+    if (entry.key == encoded) return std::move(entry);
+  }
+  return std::nullopt;
+}
+
+/// The least that `candidate` took in nanoseconds; 0 when it was not timed.
+double LeastTime(const core::PlanEntry& entry,
+                 const core::Candidate& candidate) {
+  for (const core::KernelTimes& times : entry.times) {
+    if (times.kernel == candidate.name && !times.nanoseconds.empty()) {
+      return *std::min_element(times.nanoseconds.begin(),
+                               times.nanoseconds.end());
+    }
+  }
+  return entry.plan->kernel_name() == candidate.name
+             ? entry.plan->measured_nanoseconds
+             : 0;
 }
 
 }  // namespace
@@ -71,30 +97,44 @@ absl::StatusOr<PlanService::Asked> PlanService::AskAny(const Message& message) {
                                "the request has no operation");
 }
 
-v1::ExplainPlanResponse PlanService::ExplainKey(server::Session& session,
-                                                const core::PlanKey& key) {
+absl::StatusOr<core::PlanCache::Lookup> PlanService::Peek(
+    server::Session& session, const core::PlanKey& key) {
+  core::PlanKey predicted = key;
+  predicted.selection = core::Selection::kHeuristic;
+  for (const core::PlanKey* each : {&key, &std::as_const(predicted)}) {
+    if (const auto entry = EntryOf(context_.engine.plans(), *each)) {
+      return {{entry->plan, true}};
+    }
+  }
+  TENSORD_ASSIGN_OR_RETURN(
+      core::Plan plan, core::MakePlan(session.device().backend(), predicted));
+  return {{std::make_shared<const core::Plan>(std::move(plan)), false}};
+}
+
+v1::ExplainPlanResponse PlanService::ExplainKey(
+    server::Session& session, const core::PlanKey& key,
+    const absl::StatusOr<core::PlanCache::Lookup>& decided) {
   v1::ExplainPlanResponse response;
   response.set_problem(core::Summarize(key.problem));
   response.set_flops(core::FlopCount(key.problem));
   response.set_moved_bytes(core::MovedBytes(key.problem));
   if (core::IsEmpty(key.problem)) return response;
+  const auto tuned = EntryOf(context_.engine.plans(), key);
   for (const core::Candidate& candidate :
        core::ListCandidates(session.device().backend(), key)) {
     v1::KernelCandidate& entry = *response.add_candidates();
     entry.set_kernel(std::string(candidate.name));
     entry.set_refusal(std::string(candidate.refusal.message()));
     entry.set_workspace_bytes(candidate.workspace_bytes);
-    if (candidate.refusal.ok()) {
-      entry.set_predicted_nanoseconds(candidate.predicted_nanoseconds);
-    }
+    if (!candidate.refusal.ok()) continue;
+    entry.set_predicted_nanoseconds(candidate.predicted_nanoseconds);
+    if (tuned) entry.set_measured_nanoseconds(LeastTime(*tuned, candidate));
   }
   // When none could run, the refusals above are the answer.
-  const auto lookup =
-      context_.engine.PlanFor(session.device(), key, session.options().job);
-  if (lookup.ok()) {
-    response.set_kernel(std::string(lookup->plan->kernel_name()));
-    response.set_workspace_bytes(lookup->plan->workspace_bytes);
-    response.set_plan_cache_hit(lookup->hit);
+  if (decided.ok()) {
+    response.set_kernel(std::string(decided->plan->kernel_name()));
+    response.set_workspace_bytes(decided->plan->workspace_bytes);
+    response.set_plan_cache_hit(decided->hit);
   }
   return response;
 }
@@ -112,12 +152,15 @@ v1::Plan PlanService::Describe(server::Session& session,
   if (request.b) *message.mutable_b() = ToProto(*tensors.b, request.b->modes);
   if (request.c) *message.mutable_c() = ToProto(*tensors.c, request.c->modes);
   *message.mutable_d() = ToProto(*tensors.d, request.d.modes);
+  *message.mutable_alpha() = ToProto(request.alpha);
+  *message.mutable_beta() = ToProto(request.beta);
+  *message.mutable_gamma() = ToProto(request.gamma);
   message.set_execution_count(plan.execution_count());
 
   v1::ExplainPlanResponse& explanation = *message.mutable_explanation();
-  explanation = ExplainKey(session, plan.key());
+  explanation = ExplainKey(session, plan.key(), Peek(session, plan.key()));
   bool is_first = true;
-  for (v1::KernelCandidate& candidate : *explanation.mutable_candidates()) {
+  for (const v1::KernelCandidate& candidate : explanation.candidates()) {
     if (!candidate.refusal().empty()) continue;
     const int64_t bytes = candidate.workspace_bytes();
     message.set_min_workspace_bytes(
@@ -126,20 +169,17 @@ v1::Plan PlanService::Describe(server::Session& session,
         std::max(message.max_workspace_bytes(), bytes));
     is_first = false;
   }
-  const std::string key = core::EncodePlanKey(plan.key());
-  for (const core::PlanEntry& entry :
-       context_.engine.plans().FindById(core::PlanIdOf(key))) {
-    if (entry.key != key) continue;
-    message.set_sample_count(entry.sample_count);
-    message.set_wanted_sample_count(entry.wanted_sample_count);
-    for (const core::KernelTimes& times : entry.times) {
-      for (v1::KernelCandidate& candidate : *explanation.mutable_candidates()) {
-        if (candidate.kernel() != times.kernel || times.nanoseconds.empty()) {
-          continue;
-        }
-        candidate.set_measured_nanoseconds(*std::min_element(
-            times.nanoseconds.begin(), times.nanoseconds.end()));
+  if (const auto entry = EntryOf(context_.engine.plans(), plan.key())) {
+    message.set_sample_count(entry->sample_count);
+    message.set_wanted_sample_count(entry->wanted_sample_count);
+    // When tuning is over, only its times are kept.
+    if (entry->wanted_sample_count == 0) {
+      int count = 0;
+      for (const core::KernelTimes& times : entry->times) {
+        count += static_cast<int>(times.nanoseconds.size());
       }
+      message.set_sample_count(count);
+      message.set_wanted_sample_count(count);
     }
   }
   return message;
@@ -149,7 +189,11 @@ Task<absl::StatusOr<v1::ExplainPlanResponse>> PlanService::Explain(
     Call&, const v1::ExplainPlanRequest& request) {
   const absl::StatusOr<Asked> asked = AskAny(request);
   if (!asked.ok()) co_return asked.status();
-  co_return ExplainKey(*asked->session, asked->planned.key);
+  server::Session& session = *asked->session;
+  co_return ExplainKey(
+      session, asked->planned.key,
+      context_.engine.PlanFor(session.device(), asked->planned.key,
+                              session.options().job));
 }
 
 Task<absl::StatusOr<v1::CreatePlanResponse>> PlanService::Create(

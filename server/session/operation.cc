@@ -237,7 +237,6 @@ absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
     // A new d, too.
     TENSORD_RETURN_IF_ERROR(request.plan->CheckOperands(
         {.a = {}, .b = {}, .c = {}, .d = made.output}));
-    request.plan->CountExecution();
   }
   core::PlanKey key = KeyOf(*session, request, made.desc);
   TENSORD_ASSIGN_OR_RETURN(
@@ -247,6 +246,7 @@ absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
   // From here on the destructor takes back what was announced.
   std::unique_ptr<Operation> operation(new Operation(engine, session));
   operation->plan_ = std::move(lookup.plan);
+  operation->prepared_ = request.plan;
   // With a factor of 0 kernels have less to do than the plan is kept for.
   if (operation->plan_->selection != key.selection &&
       !operation->plan_->kernel_name().empty() && ReadsAll(request)) {
@@ -524,6 +524,7 @@ void Operation::Complete(const absl::Status& status) {
   if (!status.ok() && result_ == StoredTensor::WriteResult::kDone) {
     result_ = StoredTensor::WriteResult::kFailed;
   }
+  if (status.ok() && prepared_ != nullptr) prepared_->CountExecution();
   scratch_.reset();
   inline_inputs_.clear();
   d_copy_ = core::Buffer();

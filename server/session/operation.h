@@ -153,8 +153,9 @@ class Operation {
   bool output_is_inline_ = false;
   StoredTensor::WriteResult result_ = StoredTensor::WriteResult::kUntouched;
   std::shared_ptr<const core::Plan> plan_;
-  std::optional<core::PlanKey> to_measure_;  // until that is done
-  std::optional<core::PlanKey> to_tune_;     // until there is nothing to try
+  std::shared_ptr<const PreparedPlan> prepared_;  // null: not prepared before
+  std::optional<core::PlanKey> to_measure_;       // until that is done
+  std::optional<core::PlanKey> to_tune_;  // until there is nothing to try
   OperationReport report_;
 };
 

@@ -38,6 +38,24 @@ absl::Status Supply(const std::optional<PlanExecution::Source>& source,
   return absl::OkStatus();
 }
 
+/// Those of modes of extent 1 mean nothing.
+/// Requires  equal extents.
+bool HaveSameStrides(const core::Layout& x, const core::Layout& y) {
+  for (int i = 0; i < x.mode_count(); ++i) {
+    if (x.extents[i] != 1 && x.strides[i] != y.strides[i]) return false;
+  }
+  return true;
+}
+
+/// OK when the operation has the factor, or it is not given.
+absl::Status CheckFactor(const std::optional<core::Scalar>& factor,
+                         absl::string_view name, bool has_factor,
+                         const PreparedPlan& plan) {
+  if (!factor || has_factor) return absl::OkStatus();
+  return core::InvalidArgument("PLAN_HAS_NO_FACTOR", "plan ", plan.name(),
+                               " has no factor ", name);
+}
+
 absl::Status CheckLike(const std::optional<core::TensorDesc>& got,
                        const std::optional<core::TensorDesc>& wanted,
                        absl::string_view name, const std::string& plan) {
@@ -54,7 +72,7 @@ absl::Status CheckLike(const std::optional<core::TensorDesc>& got,
         core::ToString(got->layout.extents), ", plan ", plan, " is for ",
         core::ToString(wanted->layout.extents));
   }
-  if (got->layout.strides != wanted->layout.strides) {
+  if (!HaveSameStrides(got->layout, wanted->layout)) {
     return core::InvalidArgument(
         "PLAN_OPERAND_DIFFERS", "operand ", name, " has strides ",
         core::ToString(got->layout.strides), ", plan ", plan, " is for ",
@@ -92,6 +110,13 @@ PreparedPlan::PreparedPlan(std::string name, const OperationRequest& request,
 absl::StatusOr<OperationRequest> PreparedPlan::RequestFor(
     const PlanExecution& execution) const {
   OperationRequest request = request_;
+  const bool is_elementwise = request.kind == OperationKind::kElementwise;
+  const bool has_beta = is_elementwise
+                            ? request.b.has_value()
+                            : request.kind != OperationKind::kPermute;
+  TENSORD_RETURN_IF_ERROR(CheckFactor(execution.beta, "beta", has_beta, *this));
+  TENSORD_RETURN_IF_ERROR(
+      CheckFactor(execution.gamma, "gamma", is_elementwise, *this));
   request.alpha = execution.alpha.value_or(request.alpha);
   request.beta = execution.beta.value_or(request.beta);
   request.gamma = execution.gamma.value_or(request.gamma);

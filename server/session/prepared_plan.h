@@ -50,8 +50,9 @@ class PreparedPlan {
 
   /// The operation that runs it once.
   ///
-  /// Errors  INVALID_ARGUMENT, reasons PLAN_HAS_NO_OPERAND; INPUT_MISSING: a
-  ///         factor is not 0, and its operand is left out; OUTPUT_AMBIGUOUS.
+  /// Errors  INVALID_ARGUMENT, reasons PLAN_HAS_NO_OPERAND; PLAN_HAS_NO_FACTOR;
+  ///         INPUT_MISSING: a factor is not 0, and its operand is left out;
+  ///         OUTPUT_AMBIGUOUS.
   absl::StatusOr<OperationRequest> RequestFor(
       const PlanExecution& execution) const;
 

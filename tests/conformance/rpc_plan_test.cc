@@ -158,6 +158,8 @@ TEST_F(RpcPlanTest, RefusesOperandsUnlikeItsOwn) {
        [&](auto& q) { q.set_d(other_strides.name()); }},
       {grpc::INVALID_ARGUMENT, "PLAN_HAS_NO_OPERAND", "operand c",
        [&](auto& q) { q.mutable_c()->set_tensor(a); }},
+      {grpc::INVALID_ARGUMENT, "PLAN_HAS_NO_FACTOR", "factor gamma",
+       [](auto& q) { q.mutable_gamma()->set_real(5); }},
       {grpc::INVALID_ARGUMENT, "INPUT_MISSING", "operand b",
        [](auto& q) { q.clear_b(); }},
       {grpc::INVALID_ARGUMENT, "OPERAND_EMPTY", "operand a",
@@ -262,7 +264,8 @@ TEST_F(RpcPlanTest, IncrementalSelectionTimesOneMoreKernelAtEachExecution) {
     }
   }
   const v1::Plan tuned = DescribePlan(plan.name());
-  EXPECT_EQ(tuned.sample_count(), tuned.wanted_sample_count());
+  EXPECT_EQ(tuned.sample_count(), wanted_samples);
+  EXPECT_EQ(tuned.wanted_sample_count(), wanted_samples);
   EXPECT_EQ(tuned.explanation().kernel().empty(), false);
   int measured = 0;
   for (const v1::KernelCandidate& candidate :
@@ -300,6 +303,37 @@ TEST_F(RpcPlanTest, ViewsAreOperandsOfPlansLikeThem) {
             (std::vector<float>{172, 189, 252, 277}));
   EXPECT_THAT(Execute(Executing(plan, Filled({2, 2}), name)),
               FailsWith(grpc::INVALID_ARGUMENT, "PLAN_OPERAND_DIFFERS"));
+}
+
+TEST_F(RpcPlanTest, StridesOfModesOfExtentOneMeanNothing) {
+  const std::string a = Filled({1, 3}), b = Filled({3, 2});
+  const v1::Plan plan = PlanOf(Contraction(a, b));
+  v1::Tensor other;
+  ASSERT_THAT(Create(CreateRequest({1, 3}, {7, 1}), &other), IsOk());
+  ASSERT_THAT(Upload({Chunk(other.name(), 0, std::vector<float>{0, 1, 2})}),
+              IsOk());
+  v1::Result result;
+  ASSERT_THAT(Execute(Executing(plan, other.name(), b), &result), IsOk());
+  EXPECT_EQ(Values(result.tensor().name()), (std::vector<float>{5, 14}));
+}
+
+TEST_F(RpcPlanTest, LookingAtPlansIsNoUseOfThem) {
+  const std::string a = Filled({2, 2});
+  const v1::Plan plan = PlanOf(Contraction(a, a));
+  v1::Tensor empty;
+  ASSERT_THAT(Create(CreateRequest({2, 2}), &empty), IsOk());
+  EXPECT_THAT(Execute(Executing(plan, empty.name(), a)),
+              FailsWith(grpc::FAILED_PRECONDITION, "TENSOR_NOT_READY"));
+  const int64_t hits = server_.engine().plans().statistics().hit_count;
+  EXPECT_EQ(DescribePlan(plan.name()).execution_count(), 0);
+  EXPECT_EQ(DescribePlan(plan.name()).explanation().kernel(),
+            plan.explanation().kernel());
+  EXPECT_EQ(server_.engine().plans().statistics().hit_count, hits);
+  // Also when the cache has forgotten it.
+  server_.engine().plans().Clear();
+  EXPECT_EQ(DescribePlan(plan.name()).explanation().kernel(),
+            plan.explanation().kernel());
+  EXPECT_EQ(server_.engine().plans().statistics().entry_count, 0);
 }
 
 TEST_F(RpcPlanTest, KernelsAreListedByDevice) {

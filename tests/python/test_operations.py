@@ -320,12 +320,12 @@ def test_explain_says_what_would_run(session, rng):
     a, b = rng.random((20, 30)), rng.random((30, 10))
     session._keeper.flush()
     before = session.describe().tensor_count
-    plan = session.explain.contract(a, "ik", b, "kj", "ij")
-    assert plan.kernel == session.contract(a, "ik", b, "kj", "ij").report.kernel
-    assert plan.flops == 2 * 20 * 30 * 10
-    assert plan.moved_bytes == 8 * (20 * 30 + 30 * 10 + 20 * 10)
-    ran = [c.kernel for c in plan.candidates if not c.refusal]
-    assert plan.kernel in ran
+    explanation = session.explain.contract(a, "ik", b, "kj", "ij")
+    assert explanation.kernel == session.contract(a, "ik", b, "kj", "ij").report.kernel
+    assert explanation.flops == 2 * 20 * 30 * 10
+    assert explanation.moved_bytes == 8 * (20 * 30 + 30 * 10 + 20 * 10)
+    ran = [c.kernel for c in explanation.candidates if not c.refusal]
+    assert explanation.kernel in ran
     for explained in (
         session.explain.permute(a, "ij", "ji"),
         session.explain.reduce(a, "ij", "j"),

@@ -30,6 +30,7 @@ Channels::Channels(std::string_view address, absl::Duration deadline)
       tensor(v1::TensorService::NewStub(calls_)),
       compute(v1::ComputeService::NewStub(calls_)),
       plan(v1::PlanService::NewStub(calls_)),
+      plan_cache(v1::PlanCacheService::NewStub(calls_)),
       view(v1::ViewService::NewStub(calls_)) {}
 
 void Channels::SetDeadline(grpc::ClientContext& context,

@@ -133,4 +133,12 @@ void Connection::Discard(const std::string& tensor) {
                        request, absl::Now() + kFarewell);
 }
 
+void Connection::DiscardPlan(const std::string& plan) {
+  if (closed_) return;
+  v1::DeletePlanRequest request;
+  request.set_plan(plan);
+  (void)channels_.Call(channels_.plan, &v1::PlanService::Stub::DeletePlan,
+                       request, absl::Now() + kFarewell);
+}
+
 }  // namespace tensord::internal

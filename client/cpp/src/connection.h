@@ -67,6 +67,8 @@ class Connection {
 
   /// Deletes a tensor whose handle has gone.
   void Discard(const std::string& tensor);
+  /// The same for a plan.
+  void DiscardPlan(const std::string& plan);
 
  private:
   Connection(std::string_view address, const SessionOptions& options);

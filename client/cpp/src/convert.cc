@@ -143,9 +143,23 @@ Explanation FromProto(const v1::ExplainPlanResponse& response) {
         {.kernel = candidate.kernel(),
          .refusal = candidate.refusal(),
          .predicted_nanoseconds = candidate.predicted_nanoseconds(),
-         .workspace_bytes = candidate.workspace_bytes()});
+         .workspace_bytes = candidate.workspace_bytes(),
+         .measured_nanoseconds = candidate.measured_nanoseconds()});
   }
   return explanation;
+}
+
+PlanInfo FromProto(const v1::Plan& plan) {
+  return {.name = plan.name(),
+          .operation = plan.operation(),
+          .device = plan.device(),
+          .selection = static_cast<Selection>(plan.selection()),
+          .explanation = FromProto(plan.explanation()),
+          .min_workspace_bytes = plan.min_workspace_bytes(),
+          .max_workspace_bytes = plan.max_workspace_bytes(),
+          .sample_count = plan.sample_count(),
+          .wanted_sample_count = plan.wanted_sample_count(),
+          .execution_count = plan.execution_count()};
 }
 
 SessionInfo FromProto(const v1::Session& session) {

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "tensord/layout.h"
 #include "tensord/operations.h"
+#include "tensord/plan.h"
 #include "tensord/remote_tensor.h"
 #include "tensord/server.h"
 #include "tensord/session.h"
@@ -36,6 +37,7 @@ absl::Duration FromProto(const google::protobuf::Duration& duration);
 TensorInfo FromProto(const v1::Tensor& tensor);
 ExecutionReport FromProto(const v1::ExecutionReport& report);
 Explanation FromProto(const v1::ExplainPlanResponse& response);
+PlanInfo FromProto(const v1::Plan& plan);
 SessionInfo FromProto(const v1::Session& session);
 Limits FromProto(const v1::Limits& limits);
 ServerInfo FromProto(const v1::GetServerInfoResponse& response);

@@ -24,6 +24,22 @@ absl::StatusOr<std::vector<TensorInfo>> ListTensors(const Channels& channels,
   return tensors;
 }
 
+absl::StatusOr<std::vector<PlanInfo>> ListPlans(const Channels& channels,
+                                                std::string_view session) {
+  std::vector<PlanInfo> plans;
+  v1::ListPlansRequest request;
+  request.set_session(std::string(session));
+  do {
+    TENSORD_CLIENT_ASSIGN_OR_RETURN(
+        const v1::ListPlansResponse page,
+        channels.Call(channels.plan, &v1::PlanService::Stub::ListPlans,
+                      request));
+    for (const v1::Plan& plan : page.plans()) plans.push_back(FromProto(plan));
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return plans;
+}
+
 absl::StatusOr<TensorInfo> DescribeTensor(const Channels& channels,
                                           std::string_view tensor) {
   v1::DescribeTensorRequest request;

@@ -74,6 +74,28 @@ absl::StatusOr<std::vector<TensorInfo>> Server::List(
   return internal::ListTensors(*channels_, session);
 }
 
+absl::StatusOr<std::vector<PlanInfo>> Server::Plans(
+    std::string_view session) const {
+  return internal::ListPlans(*channels_, session);
+}
+
+absl::StatusOr<std::vector<KernelInfo>> Server::Kernels(
+    std::string_view device) const {
+  v1::ListKernelsRequest request;
+  request.set_device(std::string(device));
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      const v1::ListKernelsResponse response,
+      channels_->Call(channels_->plan, &v1::PlanService::Stub::ListKernels,
+                      request));
+  std::vector<KernelInfo> kernels;
+  for (const v1::Kernel& kernel : response.kernels()) {
+    kernels.push_back({.name = kernel.name(),
+                       .version = kernel.version(),
+                       .operation = kernel.operation()});
+  }
+  return kernels;
+}
+
 absl::StatusOr<TensorInfo> Server::Describe(std::string_view tensor) const {
   return internal::DescribeTensor(*channels_, tensor);
 }

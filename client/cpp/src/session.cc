@@ -71,6 +71,24 @@ struct Session::Running {
   }
 };
 
+/// Prepares operations; what they have in common.
+struct Session::Planning {
+  template <typename Request>
+  static absl::StatusOr<Plan> Prepare(
+      const std::shared_ptr<Connection>& connection,
+      absl::StatusOr<Request> request, const PlanOptions& options) {
+    if (!request.ok()) return request.status();
+    auto message = Wrap<v1::CreatePlanRequest>(*std::move(request));
+    message.set_plan_id(options.name);
+    Channels& channels = connection->channels();
+    TENSORD_CLIENT_ASSIGN_OR_RETURN(
+        const v1::CreatePlanResponse response,
+        channels.Call(channels.plan, &v1::PlanService::Stub::CreatePlan,
+                      message, connection->Deadline(options.deadline)));
+    return Plan(connection, FromProto(response.plan()));
+  }
+};
+
 Session::Session(std::shared_ptr<Connection> connection)
     : connection_(std::move(connection)) {}
 Session::Session(Session&&) noexcept = default;
@@ -274,6 +292,49 @@ absl::StatusOr<RemoteTensor> Session::Einsum(std::string_view subscripts,
 Pipeline Session::StartPipeline(const PipelineOptions& options) {
   return Pipeline(std::make_shared<internal::OperationStream>(
       connection_, connection_->Deadline(options.deadline)));
+}
+
+absl::StatusOr<Plan> Session::PlanPermute(const Operand& a, const Modes& d,
+                                          const PermuteOptions& options,
+                                          const PlanOptions& plan) {
+  return Planning::Prepare(connection_,
+                           MakeRequest(*connection_, a, d, options), plan);
+}
+
+absl::StatusOr<Plan> Session::PlanElementwise(const Operand& a,
+                                              BinaryOperator op_ac,
+                                              const Operand& c, const Modes& d,
+                                              const ElementwiseOptions& options,
+                                              const PlanOptions& plan) {
+  const ElementwiseOperands operands{.a = a, .c = c, .op_abc = op_ac};
+  return Planning::Prepare(
+      connection_, MakeRequest(*connection_, operands, d, options), plan);
+}
+
+absl::StatusOr<Plan> Session::PlanElementwise(
+    const Operand& a, BinaryOperator op_ab, const Operand& b,
+    BinaryOperator op_abc, const Operand& c, const Modes& d,
+    const ElementwiseOptions& options, const PlanOptions& plan) {
+  const ElementwiseOperands operands{
+      .a = a, .b = &b, .c = c, .op_ab = op_ab, .op_abc = op_abc};
+  return Planning::Prepare(
+      connection_, MakeRequest(*connection_, operands, d, options), plan);
+}
+
+absl::StatusOr<Plan> Session::PlanReduce(BinaryOperator op, const Operand& a,
+                                         const Modes& d,
+                                         const ReduceOptions& options,
+                                         const PlanOptions& plan) {
+  return Planning::Prepare(connection_,
+                           MakeRequest(*connection_, op, a, d, options), plan);
+}
+
+absl::StatusOr<Plan> Session::PlanContract(const Operand& a, const Operand& b,
+                                           const Modes& d,
+                                           const ContractOptions& options,
+                                           const PlanOptions& plan) {
+  return Planning::Prepare(connection_,
+                           MakeRequest(*connection_, a, b, d, options), plan);
 }
 
 absl::StatusOr<Explanation> Session::ExplainPermute(

@@ -61,8 +61,9 @@ class Planner(_Describer[Plan]):
     """The operations of a session, prepared instead of executed.
 
     Operands, which may be TensorSpecs, too, and `out` only say what those of the plan
-    will be like; nothing of them is sent, read or kept. `name` is that of the plan:
-    without one, the plan leaves the server with its last reference.
+    will be like; nothing of them is sent, read or kept. A plan that was made with a
+    view as `out` runs with views like it alone. `name` is that of the plan: without
+    one, the plan leaves the server with its last reference.
 
     Besides what the operations raise:
         AlreadyExists: The session has a plan of that name (`PLAN_ALREADY_EXISTS`).

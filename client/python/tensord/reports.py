@@ -266,7 +266,8 @@ class PlanCacheStats:
         load_errors: Entries of snapshots that did not hold, by reason.
         planning_seconds: Spent on planning, measurements included.
         saved_seconds: Planning that hits have saved.
-        jobs: The same by job, as `tensord.connect(job=)` names them.
+        jobs: The same by job, as `tensord.connect(job=)` names them; `(warm-up)` is
+            `PlanCache.load(problems_only=True)`.
     """
 
     entry_count: int

@@ -140,6 +140,46 @@ TEST(TensorctlTest, ReadsFilesInFortranOrder) {
   EXPECT_EQ(Load<float>(d, 6), (std::vector<float>{11, 12, 13, 21, 22, 23}));
 }
 
+TEST(TensorctlTest, ShowsAndKeepsThePlanCache) {
+  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const std::string to = " --address=" + server.address();
+  const std::string a =
+      Save<float>("square", {ElementType::kFloat32, {2, 2}}, {1, 2, 3, 4});
+  Ended ended = Tensorctl("contract ik,kj-\\>ij " + a + " " + a + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  ended = Tensorctl("cache stats" + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("entries   1 of 65536, 0 pinned"));
+  EXPECT_THAT(ended.output, HasSubstr("tensorctl"));
+  ended = Tensorctl("cache list" + to);
+  EXPECT_THAT(ended.output, HasSubstr("cpu.contract."));
+  const size_t line = ended.output.find('\n') + 1;
+  const std::string id = ended.output.substr(line, 16);
+  EXPECT_EQ(Tensorctl("cache pin " + id + to).code, 0);
+  ended = Tensorctl("cache clear" + to);
+  EXPECT_THAT(ended.output, HasSubstr("removed 0 entries"));
+  const std::string file = ::testing::TempDir() + "tensorctl_test.plans";
+  ended = Tensorctl("cache dump " + file + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Tensorctl("cache unpin " + id + to).code, 0);
+  EXPECT_EQ(Tensorctl("cache remove " + id + to).code, 0);
+  ended = Tensorctl("cache remove " + id + to);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("PLAN_NOT_FOUND"));
+  ended = Tensorctl("cache load " + file + to);
+  EXPECT_THAT(ended.output, HasSubstr("1 of 1 entries taken in"));
+  ended = Tensorctl("cache load " + a + to);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("SNAPSHOT_FOREIGN"));
+  ended = Tensorctl("cache stats --json" + to);
+  EXPECT_THAT(ended.output, HasSubstr("\"record_count\": 1"));
+  ended = Tensorctl("kernels" + to);
+  EXPECT_THAT(ended.output, HasSubstr("cpu.permute.blocked"));
+  ended = Tensorctl("plans sessions/none" + to);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("SESSION_NOT_FOUND"));
+}
+
 TEST(TensorctlTest, TakesPartsOfFilesAndPads) {
   const testing::ServerProcess server(TENSORD_SERVER_BINARY);
   const std::string to = " --address=" + server.address();

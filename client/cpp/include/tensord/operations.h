@@ -119,6 +119,9 @@ enum class Selection {
   /// By running those that could, once for all equal problems: the first call
   /// takes longer and needs memory for a second output.
   kMeasure = 2,
+  /// By running one more of them at each of the next executions of an equal
+  /// problem, whoever asks for it.
+  kIncremental = 3,
 };
 
 /// What every operation can be told. Fields left out take the defaults.
@@ -131,7 +134,7 @@ struct ExecutionOptions {
   std::optional<int64_t> workspace_limit_bytes;
   /// Pins the kernel choice: the same request gives the same bits.
   bool deterministic = false;
-  /// How the kernel is chosen; not kMeasure together with `deterministic`.
+  /// How the kernel is chosen; only kHeuristic together with `deterministic`.
   Selection selection = Selection::kHeuristic;
   /// An existing tensor that is overwritten; the call then returns a handle
   /// that borrows it. Null: the server allocates a new tensor.
@@ -196,6 +199,7 @@ struct KernelCandidate {
   std::string refusal;  // why it declines; empty when it could run
   double predicted_nanoseconds = 0;
   int64_t workspace_bytes = 0;
+  double measured_nanoseconds = 0;  // the least, where it was timed
 };
 
 /// How an operation would be computed.

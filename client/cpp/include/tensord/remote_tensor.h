@@ -152,6 +152,7 @@ class RemoteTensor {
                                     const ViewOptions& options = {}) const;
 
  private:
+  friend class Plan;
   friend class Session;
   friend class internal::OperationStream;
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "tensord/plan.h"
 #include "tensord/remote_tensor.h"
 
 namespace tensord {
@@ -107,6 +108,14 @@ class Server {
   /// The tensors of the session `sessions/{session}`, whose name only those
   /// know who opened it.
   absl::StatusOr<std::vector<TensorInfo>> List(std::string_view session) const;
+
+  /// The plans of a session, too.
+  absl::StatusOr<std::vector<PlanInfo>> Plans(std::string_view session) const;
+
+  /// The kernels of a device, in the order in which the planner asks them; ""
+  /// is the server's first.
+  absl::StatusOr<std::vector<KernelInfo>> Kernels(
+      std::string_view device = "") const;
 
   /// The tensor `sessions/{session}/tensors/{tensor}`.
   absl::StatusOr<TensorInfo> Describe(std::string_view tensor) const;

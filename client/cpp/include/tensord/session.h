@@ -19,6 +19,7 @@
 #include "tensord/layout.h"
 #include "tensord/operations.h"
 #include "tensord/pipeline.h"
+#include "tensord/plan.h"
 #include "tensord/remote_tensor.h"
 #include "tensord/server.h"
 #include "tensord/status.h"
@@ -185,6 +186,31 @@ class Session {
   /// Begins a row of operations that do not wait for each other's responses.
   Pipeline StartPipeline(const PipelineOptions& options = {});
 
+  // Each operation prepared, to be run often. Operands only say what tensors
+  // will be like, and need no contents; the options' output and deadline do
+  // not count.
+
+  absl::StatusOr<Plan> PlanPermute(const Operand& a, const Modes& d,
+                                   const PermuteOptions& options = {},
+                                   const PlanOptions& plan = {});
+  absl::StatusOr<Plan> PlanElementwise(const Operand& a, BinaryOperator op_ac,
+                                       const Operand& c, const Modes& d,
+                                       const ElementwiseOptions& options = {},
+                                       const PlanOptions& plan = {});
+  absl::StatusOr<Plan> PlanElementwise(const Operand& a, BinaryOperator op_ab,
+                                       const Operand& b, BinaryOperator op_abc,
+                                       const Operand& c, const Modes& d,
+                                       const ElementwiseOptions& options = {},
+                                       const PlanOptions& plan = {});
+  absl::StatusOr<Plan> PlanReduce(BinaryOperator op, const Operand& a,
+                                  const Modes& d,
+                                  const ReduceOptions& options = {},
+                                  const PlanOptions& plan = {});
+  absl::StatusOr<Plan> PlanContract(const Operand& a, const Operand& b,
+                                    const Modes& d,
+                                    const ContractOptions& options = {},
+                                    const PlanOptions& plan = {});
+
   // How each operation would be computed; nothing runs. Tensors need no
   // contents.
 
@@ -211,6 +237,7 @@ class Session {
 
  private:
   struct Running;
+  struct Planning;
 
   explicit Session(std::shared_ptr<internal::Connection> connection);
 

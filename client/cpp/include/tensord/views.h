@@ -132,8 +132,8 @@ struct ViewInfo {
   bool is_gathered = false;  // operations copy it before they read it
   bool is_writable = false;  // it can be an output
   bool may_pad = false;
-  bool has_strides = false;  // the layout has its own, not a packed copy's
-  int64_t span_elements = 0;        // from the lowest to the highest
+  bool has_strides = false;   // the layout has its own, not a packed copy's
+  int64_t span_elements = 0;  // from the lowest to the highest
   int64_t allocation_elements = 0;  // to reserve for its strides
 };
 
