@@ -16,6 +16,7 @@
 #include "server/config/options.h"
 #include "server/config/version.h"
 #include "server/engine/engine.h"
+#include "server/engine/plan_exchange.h"
 #include "server/engine/plan_store.h"
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/service_context.h"
@@ -94,6 +95,22 @@ int Serve(const tensord::server::Options& options, const sigset_t& signals) {
             .writer = absl::StrCat("tensord ", tensord::server::kVersion)},
         (*engine)->plans(), report);
   }
+  std::optional<tensord::server::PlanExchange> plan_exchange;
+  if (!options.plan_exchange.empty()) {
+    plan_exchange.emplace(
+        tensord::server::PlanExchange::Options{
+            .address = options.plan_exchange,
+            .password = options.plan_exchange_password,
+            .interval = options.plan_exchange_interval},
+        (*engine)->plans(), [&log](const absl::Status& status) {
+          if (status.ok()) {
+            log.Info("plan_exchange_works", {});
+          } else {
+            log.Event(LogLevel::kWarning, "plan_exchange_failed",
+                      {{"message", status.message()}});
+          }
+        });
+  }
   tensord::server::Statistics statistics;
   tensord::server::SessionManager sessions(
       **engine, options.sessions, [&log](const auto& session) {
@@ -106,6 +123,7 @@ int Serve(const tensord::server::Options& options, const sigset_t& signals) {
       .log = log,
       .statistics = statistics,
       .plan_store = plan_store ? &*plan_store : nullptr,
+      .plan_exchange = plan_exchange ? &*plan_exchange : nullptr,
       .queue_limit = options.engine.queue_limit,
       .limits = {}};
   auto server = tensord::rpc::RpcServer::Start(
@@ -122,7 +140,9 @@ int Serve(const tensord::server::Options& options, const sigset_t& signals) {
             {"timeout_seconds", absl::ToInt64Seconds(options.drain_timeout)}});
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends it now
   (*server)->Drain(options.drain_timeout);
-  if (plan_store) plan_store->Save().IgnoreError();  // It is in the log.
+  // What goes wrong is in the log.
+  if (plan_store) plan_store->Save().IgnoreError();
+  if (plan_exchange) plan_exchange->Exchange().IgnoreError();
   log.Info("stopped", {{"sessions", sessions.session_count()}});
   // Not through destructors: gRPC's own end can go on polling, for up to 10 s,
   // a connection that a client has left open.

@@ -64,6 +64,16 @@ void PutState(const PlanCacheState& state, JsonWriter& json) {
   json.Field("saved_count", state.store.saved_count);
   json.Field("error", state.store.error);
   json.EndObject();
+  json.Key("exchange");
+  json.BeginObject();
+  json.Field("address", state.exchange.address);
+  json.Flag("is_connected", state.exchange.is_connected);
+  json.Field("sent_count", state.exchange.sent_count);
+  json.Field("received_count", state.exchange.received_count);
+  json.Field("refused_count", state.exchange.refused_count);
+  json.Field("error_count", state.exchange.error_count);
+  json.Field("error", state.exchange.error);
+  json.EndObject();
   json.EndObject();
 }
 
@@ -99,6 +109,18 @@ void PrintStateText(const PlanCacheState& state) {
     }
     if (!store.error.empty()) {
       std::printf("          %s\n", store.error.c_str());
+    }
+  }
+  const PlanExchangeState& exchange = state.exchange;
+  if (!exchange.address.empty()) {
+    std::printf("exchange  %s: %s, %lld sent, %lld received, %lld refused, "
+                "%lld failures\n",
+                exchange.address.c_str(),
+                exchange.is_connected ? "connected" : "not connected",
+                Wide(exchange.sent_count), Wide(exchange.received_count),
+                Wide(exchange.refused_count), Wide(exchange.error_count));
+    if (!exchange.error.empty()) {
+      std::printf("          %s\n", exchange.error.c_str());
     }
   }
   if (state.jobs.empty()) return;

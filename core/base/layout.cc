@@ -107,6 +107,15 @@ bool IsDense(const Layout& layout) {
   return IsInjective(layout) && SpanElements(layout) == ElementCount(layout);
 }
 
+bool AreAlike(const Layout& x, const Layout& y) {
+  if (x.extents != y.extents) return false;
+  if (ElementCount(x) == 0) return true;
+  for (int i = 0; i < x.mode_count(); ++i) {
+    if (x.extents[i] != 1 && x.strides[i] != y.strides[i]) return false;
+  }
+  return true;
+}
+
 std::string ToString(const ModeVector& values) {
   return absl::StrCat("(", absl::StrJoin(values, ", "), ")");
 }

@@ -68,6 +68,10 @@ bool IsInjective(const Layout& layout);
 /// True when the layout is injective and has no gaps.
 bool IsDense(const Layout& layout);
 
+/// True when both have the same elements in the same places: strides of modes
+/// of extent 1 mean nothing, nor do any without elements.
+bool AreAlike(const Layout& x, const Layout& y);
+
 /// "(2, 3, 4)" for messages.
 std::string ToString(const ModeVector& values);
 

@@ -22,13 +22,14 @@ struct Placed {
 };
 
 bool Overlap(const Placed& x, const Placed& y) {
+  if (x.begin() == x.end() || y.begin() == y.end()) return false;
   const std::less<const std::byte*> before;
   return before(x.begin(), y.end()) && before(y.begin(), x.end());
 }
 
 bool IsSame(const Placed& x, const Placed& y) {
   return x.address == y.address && x.desc.modes == y.desc.modes &&
-         x.desc.layout == y.desc.layout &&
+         AreAlike(x.desc.layout, y.desc.layout) &&
          x.desc.element_type == y.desc.element_type;
 }
 

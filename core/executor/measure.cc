@@ -54,17 +54,19 @@ absl::StatusOr<absl::Duration> Measure(const Plan& plan,
 
 }  // namespace
 
-absl::StatusOr<Plan> MeasurePlan(const Backend& backend, const PlanKey& key,
-                                 const AnyOperands& operands,
-                                 MemoryResource& memory, Stream& stream) {
+absl::StatusOr<MeasuredPlan> MeasurePlan(const Backend& backend,
+                                         const PlanKey& key,
+                                         const AnyOperands& operands,
+                                         MemoryResource& memory,
+                                         Stream& stream) {
   TENSORD_ASSIGN_OR_RETURN(Plan predicted, MakePlan(backend, key));
   if (predicted.kernel_name().empty()) {
     predicted.selection = Selection::kMeasure;
-    return predicted;
+    return MeasuredPlan{std::move(predicted)};
   }
   std::vector<Plan> measured;
   std::vector<KernelTime> times;
-  absl::Status no_workspace;
+  absl::Status no_workspace;  // of any kernel
   for (const Candidate& candidate : ListCandidates(backend, key)) {
     if (!candidate.refusal.ok() ||
         candidate.predicted_nanoseconds >
@@ -90,7 +92,7 @@ absl::StatusOr<Plan> MeasurePlan(const Backend& backend, const PlanKey& key,
   }
   const std::optional<size_t> choice = ChooseMeasured(times);
   if (!choice) return no_workspace;
-  return std::move(measured[*choice]);
+  return MeasuredPlan{std::move(measured[*choice]), no_workspace.ok()};
 }
 
 }  // namespace tensord::core

@@ -9,10 +9,16 @@
 
 namespace tensord::core {
 
-/// The plan of the kernel that takes least time, as ChooseMeasured() has it:
-/// runs those that could, each a few times, and waits for them. Kernels whose
-/// cost model predicts more than kHopelessFactor times the least of the
-/// predictions are not tried.
+struct MeasuredPlan {
+  Plan plan;
+  /// False when a kernel was left out for lack of memory: the choice is no good
+  /// for those who have more.
+  bool is_complete = true;
+};
+
+/// The plan of the kernel that takes least time: runs those that could, each a
+/// few times, and waits for them. Kernels whose cost model predicts more than
+/// 50 times the least of the predictions are not tried.
 ///
 /// d is written again and again: let it be scratch memory. Workspace comes from
 /// `memory`; a kernel for which that does not suffice is left out.
@@ -20,8 +26,10 @@ namespace tensord::core {
 /// Requires  `operands` are those of the key's problem, alpha included.
 /// Errors    those of MakePlan; a kernel's; RESOURCE_EXHAUSTED: there is no
 ///           workspace for any.
-absl::StatusOr<Plan> MeasurePlan(const Backend& backend, const PlanKey& key,
-                                 const AnyOperands& operands,
-                                 MemoryResource& memory, Stream& stream);
+absl::StatusOr<MeasuredPlan> MeasurePlan(const Backend& backend,
+                                         const PlanKey& key,
+                                         const AnyOperands& operands,
+                                         MemoryResource& memory,
+                                         Stream& stream);
 
 }  // namespace tensord::core

@@ -12,7 +12,7 @@ namespace tensord::core {
 namespace {
 
 /// Most operations that one stage of a view may cost.
-constexpr int64_t kLargestEffort = 20000;
+constexpr int64_t kLargestEffort = 5000;
 /// Most atoms in an atom.
 constexpr int64_t kMaxAtomCount = 1024;
 

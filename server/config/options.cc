@@ -1,6 +1,7 @@
 #include "server/config/options.h"
 
 #include <CLI/CLI.hpp>
+#include <fstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -67,6 +68,9 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
   double drain_seconds = absl::ToDoubleSeconds(options.drain_timeout);
   double plan_store_seconds =
       absl::ToDoubleSeconds(options.plan_store_interval);
+  double plan_exchange_seconds =
+      absl::ToDoubleSeconds(options.plan_exchange_interval);
+  std::string password_file;
 
   CLI::App app("tensord, a tensor-compute server", "tensord");
   app.set_version_flag("--version", std::string(kVersion));
@@ -123,6 +127,15 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
                  "How often the file is written; it also is when the server "
                  "stops")
       ->check(CLI::Range(1.0, 86400.0));
+  app.add_option("--plan-exchange", options.plan_exchange,
+                 "Redis through which servers share plans: HOST:PORT or "
+                 "unix:PATH; without it they do not");
+  app.add_option("--plan-exchange-password-file", password_file,
+                 "File with its password")
+      ->check(CLI::ExistingFile);
+  app.add_option("--plan-exchange-interval-seconds", plan_exchange_seconds,
+                 "How often plans are sent and received")
+      ->check(CLI::Range(0.1, 86400.0));
   app.add_option("--rpc-threads", options.loop_count,
                  "Threads that serve connections: the first takes calls, the "
                  "others uploads and downloads")
@@ -141,6 +154,11 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
   options.sessions.default_lease = absl::Seconds(lease_seconds);
   options.drain_timeout = absl::Seconds(drain_seconds);
   options.plan_store_interval = absl::Seconds(plan_store_seconds);
+  options.plan_exchange_interval = absl::Seconds(plan_exchange_seconds);
+  if (!password_file.empty()) {
+    std::ifstream file(password_file);
+    std::getline(file, options.plan_exchange_password);
+  }
   options.engine.devices = *ParseDevices(devices);
   options.log_level = *LogLevelFromName(log_level);
   for (const std::string& address : options.listen) {

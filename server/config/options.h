@@ -24,6 +24,9 @@ struct Options {
   SessionLimits sessions;
   std::string plan_store;  // a file; empty: none
   absl::Duration plan_store_interval = absl::Minutes(5);
+  std::string plan_exchange;  // a Redis; empty: none
+  std::string plan_exchange_password;
+  absl::Duration plan_exchange_interval = absl::Seconds(10);
 };
 
 /// The flags of a command line, or the exit status of a process that has

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -192,10 +194,19 @@ absl::StatusOr<core::PlanCache::Lookup> Engine::MeasuredPlanFor(
     const Device& device, const core::PlanKey& key, absl::string_view job,
     const core::AnyOperands& operands, core::MemoryResource& memory,
     core::Stream& stream) {
-  const auto measure = [&] {
-    return core::MeasurePlan(device.backend(), key, operands, memory, stream);
+  // What was chosen with too little memory is for this caller alone.
+  std::optional<core::Plan> own;
+  const auto measure = [&]() -> absl::StatusOr<core::Plan> {
+    TENSORD_ASSIGN_OR_RETURN(
+        core::MeasuredPlan measured,
+        core::MeasurePlan(device.backend(), key, operands, memory, stream));
+    if (measured.is_complete) return std::move(measured.plan);
+    own = std::move(measured.plan);
+    return absl::CancelledError("not for everybody");
   };
-  return plans_.GetOrMake(key, measure, {job, &device.backend()});
+  auto lookup = plans_.GetOrMake(key, measure, {job, &device.backend()});
+  if (!own) return lookup;
+  return {{std::make_shared<const core::Plan>(*std::move(own)), false}};
 }
 
 std::shared_ptr<const core::Plan> Engine::NextPlanToTry(

@@ -28,16 +28,17 @@ absl::Status Failed(absl::string_view what, const std::string& path) {
 
 /// All bytes of a file; nothing when there is none.
 absl::StatusOr<std::optional<std::string>> ReadFile(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without waiting: it may be a pipe.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0 && errno == ENOENT) return std::nullopt;
   if (file < 0) return Failed("open", path);
   const absl::Cleanup close_file = [file] { close(file); };
   struct stat info;
   if (fstat(file, &info) != 0) return Failed("read", path);
   if (!S_ISREG(info.st_mode) || info.st_size > kMaxSnapshotBytes) {
-    return core::InvalidArgument("SNAPSHOT_FOREIGN", path,
-                                 " is not a file of at most ",
-                                 kMaxSnapshotBytes, " bytes");
+    return core::Error(absl::StatusCode::kUnavailable, "PLAN_STORE_FAILED",
+                       absl::StrCat(path, " is not a file of at most ",
+                                    kMaxSnapshotBytes, " bytes"));
   }
   std::string bytes(static_cast<size_t>(info.st_size), '\0');
   size_t done = 0;
@@ -66,8 +67,11 @@ absl::Status WriteAll(int file, absl::string_view bytes,
 
 /// Puts `bytes` in place of the file, as a whole.
 absl::Status ReplaceFile(const std::string& path, absl::string_view bytes) {
-  std::string temporary = absl::StrCat(path, ".XXXXXX");
-  const int file = mkostemp(temporary.data(), O_CLOEXEC);
+  // One name, so that what a killed process left behind is overwritten.
+  const std::string temporary = absl::StrCat(path, ".saving");
+  const int file =
+      open(temporary.c_str(),
+           O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (file < 0) return Failed("create", temporary);
   absl::Status status = WriteAll(file, bytes, temporary);
   if (close(file) != 0) status.Update(Failed("write", temporary));
@@ -93,7 +97,7 @@ absl::Status ReplaceFile(const std::string& path, absl::string_view bytes) {
 absl::StatusOr<std::string> PutAside(const std::string& path) {
   const std::string aside = absl::StrCat(
       path, ".refused-",
-      absl::FormatTime("%Y%m%dT%H%M%S", absl::Now(), absl::UTCTimeZone()));
+      absl::FormatTime("%Y%m%dT%H%M%E6S", absl::Now(), absl::UTCTimeZone()));
   if (rename(path.c_str(), aside.c_str()) != 0) return Failed("rename", path);
   return aside;
 }
@@ -138,7 +142,7 @@ PlanStore::~PlanStore() {
 void PlanStore::Load() {
   LoadedSnapshot loaded;
   absl::Status status;
-  bool is_there = true;
+  bool is_there = true, is_refused = false;
   auto bytes = ReadFile(options_.path);
   if (!bytes.ok()) {
     status = bytes.status();
@@ -147,18 +151,22 @@ void PlanStore::Load() {
   } else {
     auto result = LoadSnapshot(**bytes, cache_);
     status = result.status();
+    is_refused = !result.ok();
     if (result.ok()) loaded = *std::move(result);
   }
-  bool keeps_file = false;
-  if (!status.ok()) {
+  // Only what was read, and is no snapshot of ours, goes out of the way.
+  const bool keeps_file = !status.ok() && !is_refused;
+  std::string outcome = "nothing will be saved in its place";
+  if (is_refused) {
     const absl::StatusOr<std::string> aside = PutAside(options_.path);
-    keeps_file = !aside.ok();
+    outcome = aside.ok() ? absl::StrCat("kept as ", *aside)
+                         : std::string(aside.status().message());
+  }
+  if (!status.ok()) {
     status = core::Error(
         status.code(), core::ReasonOf(status),
         absl::StrCat("the plan store ", options_.path,
-                     " is not used: ", status.message(),
-                     keeps_file ? "; nothing will be saved in its place"
-                                : absl::StrCat("; kept as ", *aside)));
+                     " is not used: ", status.message(), "; ", outcome));
   }
   {
     absl::MutexLock lock(&mutex_);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "core/base/status.h"
 #include "core/plan/explain.h"
 #include "core/plan/plan_key_codec.h"
@@ -138,6 +139,21 @@ Task<absl::StatusOr<v1::GetPlanCacheStatsResponse>> PlanCacheService::GetStats(
     }
     entry.set_error(store.error);
   }
+  if (context_.plan_exchange != nullptr) {
+    const server::PlanExchange::Statistics exchange =
+        context_.plan_exchange->statistics();
+    v1::PlanExchangeStats& entry = *response.mutable_exchange();
+    entry.set_address(context_.plan_exchange->address());
+    entry.set_is_connected(exchange.is_connected);
+    entry.set_sent_count(exchange.sent_count);
+    entry.set_received_count(exchange.received_count);
+    entry.set_refused_count(exchange.refused_count);
+    entry.set_error_count(exchange.error_count);
+    if (exchange.exchanged_at > absl::InfinitePast()) {
+      *entry.mutable_exchanged_at() = ToProto(exchange.exchanged_at);
+    }
+    entry.set_error(exchange.error);
+  }
   co_return response;
 }
 
@@ -203,6 +219,12 @@ Task<absl::Status> PlanCacheService::Dump(
 
 Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::Load(
     Call& call, Reader<v1::LoadPlanCacheRequest> in) {
+  if (is_loading_.exchange(true)) {
+    co_return core::Error(absl::StatusCode::kResourceExhausted,
+                          "LOAD_UNDER_WAY",
+                          "another snapshot is being taken in; try again");
+  }
+  const absl::Cleanup done = [this] { is_loading_ = false; };
   std::string snapshot;
   v1::PlanCacheLoad load = v1::PLAN_CACHE_LOAD_UNSPECIFIED;
   v1::LoadPlanCacheRequest part;
@@ -214,7 +236,13 @@ Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::Load(
                                       "the snapshot has more than ",
                                       server::kMaxSnapshotBytes, " bytes");
     }
+    const bool is_first = snapshot.empty();
     snapshot += part.data();
+    if (!is_first) continue;
+    // What begins as no snapshot does is not waited for.
+    const absl::Status begun =
+        core::ReadSnapshot(snapshot, [](absl::string_view) {}).status();
+    if (absl::IsInvalidArgument(begun)) co_return begun;
   }
   if (!v1::PlanCacheLoad_IsValid(load)) {
     co_return core::InvalidArgument("ENUM_UNKNOWN", "load is ",

@@ -1,6 +1,7 @@
 // Handlers of PlanCacheService.
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "server/rpc/coroutine/serve.h"
@@ -39,6 +40,7 @@ class PlanCacheService {
   core::PlanCache& cache() const { return context_.engine.plans(); }
 
   ServiceContext& context_;
+  std::atomic<bool> is_loading_ = false;  // a snapshot: one at a time
   v1::PlanCacheService::AsyncService service_;
 };
 

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/engine/engine.h"
+#include "server/engine/plan_exchange.h"
 #include "server/engine/plan_store.h"
 #include "server/rpc/coroutine/loop.h"
 #include "server/rpc/coroutine/task.h"
@@ -48,7 +49,8 @@ struct ServiceContext {
   server::SessionManager& sessions;
   server::Log& log;
   server::Statistics& statistics;
-  server::PlanStore* plan_store = nullptr;  // null: there is none
+  server::PlanStore* plan_store = nullptr;  // null: there is none; so here
+  server::PlanExchange* plan_exchange = nullptr;
   int64_t queue_limit = 0;
   MessageLimits limits;
   absl::Time start = absl::Now();

@@ -373,8 +373,8 @@ absl::Status Operation::TryNext() {
     report_.workspace_bytes = plan_->workspace_bytes;
     return absl::OkStatus();
   }
-  // It needs more than there is: what predictions took may need less.
-  engine_.plans().AddFailure(*to_tune_, plan_->kernel_name());
+  // This session has too little memory for it, which says nothing about the
+  // kernel: others try it. What predictions took may need less.
   to_tune_.reset();
   plan_ = incumbent;
   return Allocate();

@@ -38,15 +38,6 @@ absl::Status Supply(const std::optional<PlanExecution::Source>& source,
   return absl::OkStatus();
 }
 
-/// Those of modes of extent 1 mean nothing.
-/// Requires  equal extents.
-bool HaveSameStrides(const core::Layout& x, const core::Layout& y) {
-  for (int i = 0; i < x.mode_count(); ++i) {
-    if (x.extents[i] != 1 && x.strides[i] != y.strides[i]) return false;
-  }
-  return true;
-}
-
 /// OK when the operation has the factor, or it is not given.
 absl::Status CheckFactor(const std::optional<core::Scalar>& factor,
                          absl::string_view name, bool has_factor,
@@ -72,7 +63,7 @@ absl::Status CheckLike(const std::optional<core::TensorDesc>& got,
         core::ToString(got->layout.extents), ", plan ", plan, " is for ",
         core::ToString(wanted->layout.extents));
   }
-  if (!HaveSameStrides(got->layout, wanted->layout)) {
+  if (!core::AreAlike(got->layout, wanted->layout)) {
     return core::InvalidArgument(
         "PLAN_OPERAND_DIFFERS", "operand ", name, " has strides ",
         core::ToString(got->layout.strides), ", plan ", plan, " is for ",

@@ -118,6 +118,12 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddNamed(
                        absl::StrCat("tensor '", name, "' exists already"));
   }
   std::shared_ptr<StoredTensor> tensor = make(name);
+  if (tensor->view() != nullptr && ++view_count_ > kMaxViews) {
+    --view_count_;
+    return core::Error(
+        absl::StatusCode::kResourceExhausted, "TOO_MANY_VIEWS",
+        absl::StrCat("the session has ", kMaxViews, " views; delete some"));
+  }
   tensors_.emplace(std::move(name), tensor);
   return tensor;
 }
@@ -146,6 +152,7 @@ absl::Status Session::Remove(absl::string_view tensor_name) {
   const auto found = tensors_.find(std::string(tensor_name));
   if (found == tensors_.end()) return NoSuchTensor(tensor_name);
   removed = std::move(found->second);
+  if (removed->view() != nullptr) --view_count_;
   tensors_.erase(found);
   return absl::OkStatus();
 }
@@ -156,6 +163,7 @@ void Session::Remove(const StoredTensor& tensor) {
   const auto found = tensors_.find(tensor.name());
   if (found == tensors_.end() || found->second.get() != &tensor) return;
   removed = std::move(found->second);
+  if (removed->view() != nullptr) --view_count_;
   tensors_.erase(found);
 }
 

@@ -72,7 +72,8 @@ class Session {
   /// Adds a view of `viewed`, a tensor of the session, named as in Add().
   /// `stages` and `padding` as TensorView::Create() has them.
   ///
-  /// Errors  those of Add() and of TensorView::Create().
+  /// Errors  those of Add() and of TensorView::Create(). RESOURCE_EXHAUSTED,
+  ///         reason TOO_MANY_VIEWS.
   absl::StatusOr<std::shared_ptr<StoredTensor>> AddView(
       absl::string_view tensor_id, const StoredTensor& viewed,
       absl::Span<const ViewStage> stages, std::optional<core::Scalar> padding);
@@ -95,6 +96,9 @@ class Session {
 
   using PlanRef = std::shared_ptr<const PreparedPlan>;
 
+  /// Most views that a session keeps: each takes some kilobytes of the host's
+  /// memory, which no quota counts.
+  static constexpr int64_t kMaxViews = 16'384;
   /// Most plans that a session keeps.
   static constexpr int64_t kMaxPlans = 10'000;
 
@@ -145,6 +149,7 @@ class Session {
       ABSL_GUARDED_BY(mutex_);  // by full name
   std::map<std::string, PlanRef, std::less<>> plans_
       ABSL_GUARDED_BY(mutex_);  // by full name
+  int64_t view_count_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   int64_t next_plan_id_ ABSL_GUARDED_BY(mutex_) = 1;
   absl::Time touched_ ABSL_GUARDED_BY(mutex_);

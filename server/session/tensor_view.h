@@ -23,7 +23,7 @@ namespace tensord::server {
 using ViewStage = std::variant<core::Stage, std::vector<core::IndexItem>>;
 
 /// Most stages of one request.
-inline constexpr int kMaxViewStages = 64;
+inline constexpr int kMaxViewStages = 32;
 
 /// A view of a storage, and how operations get at its elements: in place, or by
 /// way of a packed copy.

@@ -282,6 +282,75 @@ TEST_F(RpcPlanTest, IncrementalSelectionTimesOneMoreKernelAtEachExecution) {
               FailsWith(grpc::INVALID_ARGUMENT, "SELECTION_CONFLICTS"));
 }
 
+TEST_F(RpcPlanTest, WhatASessionLacksMemoryForOthersStillGet) {
+  // Half precision: products that are matrices after copies only.
+  const auto zeros = [&](const std::vector<int64_t>& extents) {
+    v1::CreateTensorRequest create = CreateRequest(extents);
+    create.set_element_type(v1::ELEMENT_TYPE_FLOAT16);
+    v1::Tensor tensor;
+    EXPECT_THAT(Create(create, &tensor), IsOk());
+    const std::vector<float> bytes(static_cast<size_t>(tensor.span_bytes()) /
+                                   4);
+    EXPECT_THAT(Upload({Chunk(tensor.name(), 0, bytes)}), IsOk());
+    return tensor.name();
+  };
+  const auto contraction = [&](v1::Selection selection) {
+    v1::ContractRequest request;
+    request.set_session(session_);
+    *request.mutable_a() = Named(zeros({40, 3, 32}), {'k', 'x', 'i'});
+    *request.mutable_b() = Named(zeros({32, 40, 3}), {'j', 'k', 'x'});
+    *request.mutable_d() = New({'i', 'j'});
+    request.mutable_options()->set_selection(selection);
+    return request;
+  };
+  const v1::Plan plan = PlanOf(contraction(v1::SELECTION_HEURISTIC));
+  ASSERT_GT(plan.max_workspace_bytes(), 0);
+  const std::string rich = session_;
+  for (const v1::Selection selection :
+       {v1::SELECTION_INCREMENTAL, v1::SELECTION_MEASURE}) {
+    v1::OpenSessionRequest open;
+    // For operands and results, and for no workspace.
+    open.set_memory_quota_bytes(2 * 7680 + 2 * 2048 + 512);
+    v1::OpenSessionResponse opened;
+    ASSERT_THAT(Open(open, &opened), IsOk());
+    session_ = opened.session().name();
+    const v1::ContractRequest poor = contraction(selection);
+    for (int i = 0; i < 20; ++i) {
+      v1::Result result;
+      const Outcome outcome = Contract(poor, &result);
+      if (!outcome.status.ok()) {
+        ASSERT_THAT(outcome,
+                    FailsWith(grpc::RESOURCE_EXHAUSTED, "MEMORY_LIMIT"));
+      } else {
+        ASSERT_THAT(Delete(result.tensor().name()), IsOk());
+      }
+    }
+    ASSERT_THAT(Close(session_), IsOk());
+    session_ = rich;
+    const v1::ContractRequest request = contraction(selection);
+    for (int i = 0; i < 100; ++i) {
+      v1::Result result;
+      ASSERT_THAT(Contract(request, &result), IsOk());
+      ASSERT_THAT(Delete(result.tensor().name()), IsOk());
+    }
+    const v1::Plan chosen = PlanOf(request);
+    int measured = 0, able = 0;
+    for (const auto& candidate : chosen.explanation().candidates()) {
+      const bool is_hopeless =
+          candidate.predicted_nanoseconds() >
+          50 * plan.explanation().candidates(0).predicted_nanoseconds();
+      if (!candidate.refusal().empty() || is_hopeless) continue;
+      ++able;
+      measured += candidate.measured_nanoseconds() > 0;
+    }
+    if (selection == v1::SELECTION_INCREMENTAL) {
+      EXPECT_EQ(measured, able) << chosen.ShortDebugString();
+    } else {
+      EXPECT_GT(measured, 0);
+    }
+  }
+}
+
 TEST_F(RpcPlanTest, ViewsAreOperandsOfPlansLikeThem) {
   const std::string base = Filled({4, 4});
   v1::CreateViewRequest request;

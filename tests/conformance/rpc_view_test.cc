@@ -513,9 +513,9 @@ TEST_F(RpcViewTest, RefusesWhatDoesNotFit) {
        [&](auto& q) { index(q).add_items(); }},
       {grpc::INVALID_ARGUMENT, "INDEX_OUT_OF_RANGE", "4",
        [&](auto& q) { index(q).add_items()->set_index(4); }},
-      {grpc::INVALID_ARGUMENT, "TOO_MANY_STAGES", "65",
+      {grpc::INVALID_ARGUMENT, "TOO_MANY_STAGES", "33",
        [&](auto& q) {
-         for (int i = 0; i < 65; ++i) index(q);
+         for (int i = 0; i < 33; ++i) index(q);
        }},
       {grpc::INVALID_ARGUMENT, "SCALAR_NOT_REAL", "padding",
        [](auto& q) { q.mutable_padding()->set_imaginary(1); }},

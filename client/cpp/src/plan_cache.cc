@@ -78,7 +78,17 @@ absl::StatusOr<PlanCacheState> PlanCache::State() const {
       .store = {.path = response.store().path(),
                 .loaded_count = response.store().loaded_count(),
                 .saved_count = response.store().saved_count(),
-                .error = response.store().error()}};
+                .error = response.store().error()},
+      .exchange = {.address = response.exchange().address(),
+                   .is_connected = response.exchange().is_connected(),
+                   .sent_count = response.exchange().sent_count(),
+                   .received_count = response.exchange().received_count(),
+                   .refused_count = response.exchange().refused_count(),
+                   .error_count = response.exchange().error_count(),
+                   .error = response.exchange().error()}};
+  if (response.exchange().has_exchanged_at()) {
+    state.exchange.exchanged_at = FromProto(response.exchange().exchanged_at());
+  }
   if (response.store().has_saved_at()) {
     state.store.saved_at = FromProto(response.store().saved_at());
   }

@@ -204,8 +204,8 @@ class PlanInfo:
 
     Attributes:
         sample_count: Executions that "incremental" selection has timed so far.
-        wanted_sample_count: How many it will time. Both are 0 when it is not under way.
-        execution_count: Times that it was executed.
+        wanted_sample_count: How many it times in all. Both are 0 before the first one.
+        execution_count: Times that it was executed, failures not counted.
     """
 
     name: str

@@ -38,6 +38,18 @@ struct PlanStoreState {
   std::string error;  // of the load or the last save; empty: none
 };
 
+/// The Redis through which servers share plans.
+struct PlanExchangeState {
+  std::string address;  // empty: there is none
+  bool is_connected = false;
+  int64_t sent_count = 0;
+  int64_t received_count = 0;
+  int64_t refused_count = 0;  // values that were no entries
+  int64_t error_count = 0;    // exchanges that failed
+  absl::Time exchanged_at = absl::InfinitePast();
+  std::string error;  // of the last exchange; empty: none
+};
+
 struct PlanCacheState {
   int64_t entry_count = 0;
   int64_t entry_limit = 0;
@@ -54,6 +66,7 @@ struct PlanCacheState {
   absl::Duration saved;                        // by hits
   std::vector<PlanCacheJob> jobs;              // by label
   PlanStoreState store;
+  PlanExchangeState exchange;
 };
 
 /// Where a plan came from. Numbered as in the contract.

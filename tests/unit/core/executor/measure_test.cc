@@ -20,8 +20,11 @@ class MeasurePlanTest : public ::testing::Test {
             .selection = Selection::kMeasure};
   }
   absl::StatusOr<Plan> Measure(FakeBackend& backend) {
-    return MeasurePlan(backend, Key(), PermutationOperands{}, backend.memory(),
-                       stream_);
+    TENSORD_ASSIGN_OR_RETURN(MeasuredPlan measured,
+                             MeasurePlan(backend, Key(), PermutationOperands{},
+                                         backend.memory(), stream_));
+    EXPECT_TRUE(measured.is_complete);
+    return std::move(measured.plan);
   }
   FakeStream stream_;
 };
@@ -56,7 +59,8 @@ TEST_F(MeasurePlanTest, LeavesOutWhatGetsNoWorkspace) {
   const auto plan =
       MeasurePlan(backend, Key(), PermutationOperands{}, memory, stream_);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->kernel_name(), "small");
+  EXPECT_EQ(plan->plan.kernel_name(), "small");
+  EXPECT_FALSE(plan->is_complete);
 }
 
 TEST_F(MeasurePlanTest, WithoutWorkspaceForAnySaysSo) {
@@ -82,7 +86,7 @@ TEST_F(MeasurePlanTest, NothingToComputeIsNotMeasured) {
   const auto plan =
       MeasurePlan(backend, Key(Transpose(0, 5)), PermutationOperands{},
                   backend.memory(), stream_);
-  EXPECT_EQ(plan->kernel_name(), "");
+  EXPECT_EQ(plan->plan.kernel_name(), "");
   EXPECT_EQ(launches, 0);
 }
 

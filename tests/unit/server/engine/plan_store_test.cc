@@ -172,16 +172,24 @@ TEST_F(PlanStoreTest, WithoutItsFolderTheServerIsAsUseful) {
 }
 
 TEST_F(PlanStoreTest, WhatCannotBeReadIsNotOverwritten) {
-  // A folder in the file's place can be neither read nor replaced.
+  // A folder in the file's place.
   std::filesystem::create_directory(path_);
-  Write("");
   std::ofstream(path_ + "/inside") << "x";
   const auto engine = NewEngine();
   const auto store = NewStore(*engine);
   EXPECT_THAT(store->statistics().error, HasSubstr("is not used"));
-  // It was put aside: nothing of it is lost.
-  ASSERT_EQ(Files().size(), 1u);
-  EXPECT_TRUE(std::filesystem::exists(folder_ + "/" + Files()[0] + "/inside"));
+  EXPECT_EQ(core::ReasonOf(store->Save()), "PLAN_STORE_FAILED");
+  EXPECT_THAT(Files(), ::testing::ElementsAre("plans"));
+  EXPECT_TRUE(std::filesystem::exists(path_ + "/inside"));
+}
+
+TEST_F(PlanStoreTest, PipesAreNotWaitedFor) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  const auto engine = NewEngine();
+  const auto store = NewStore(*engine);
+  EXPECT_THAT(store->statistics().error, HasSubstr("is not a file"));
+  EXPECT_EQ(core::ReasonOf(store->Save()), "PLAN_STORE_FAILED");
+  EXPECT_TRUE(std::filesystem::is_fifo(path_));
 }
 
 TEST_F(PlanStoreTest, EntriesForOtherHardwareWaitAndAreNotUsed) {
