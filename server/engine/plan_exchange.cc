@@ -3,10 +3,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <random>
 #include <utility>
 #include <vector>
 
-#include "absl/random/random.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -110,9 +110,9 @@ absl::Status PlanExchange::ExchangeOver(RedisConnection& redis) {
 
 absl::Status PlanExchange::CheckEpoch(RedisConnection& redis) {
   const std::string key = absl::StrCat(options_.prefix, ":epoch");
-  absl::BitGen random;
-  const std::string mine = absl::StrCat(
-      absl::Hex(absl::Uniform<uint64_t>(random), absl::kZeroPad16));
+  std::random_device random;
+  const std::string mine =
+      core::PlanIdText(uint64_t{random()} << 32 | random());
   // A full Redis refuses, and still gives what it has.
   const absl::Status set = redis.Command({"SET", key, mine, "NX"}).status();
   if (!set.ok() && IsBroken(set)) return set;
