@@ -200,8 +200,11 @@ TEST(PlanExchangeTest, ARedisThatLiesIsNotBelieved) {
   redis.Command({"SET", "tensord:1:changes", "many"});
   EXPECT_THAT(std::string(second.exchange->Exchange().message()),
               HasSubstr("is not a number"));
-  redis.Command({"DEL", "tensord:1:changes"});
-  redis.Command({"RPUSH", "tensord:1:changes", "1"});
+  // In one step: the servers' own threads may write it meanwhile.
+  redis.Command({"EVAL",
+                 "redis.call('DEL', KEYS[1]) "
+                 "return redis.call('RPUSH', KEYS[1], '1')",
+                 "1", "tensord:1:changes"});
   EXPECT_THAT(std::string(second.exchange->Exchange().message()),
               HasSubstr("WRONGTYPE"));
   EXPECT_TRUE(second.IsHit(7));
