@@ -104,11 +104,14 @@ absl::StatusOr<std::string> PutAside(const std::string& path) {
 
 }  // namespace
 
-std::string MakeSnapshot(const core::PlanCache& cache,
-                         absl::string_view writer) {
+Snapshot MakeSnapshot(const core::PlanCache& cache, absl::string_view writer) {
   core::SnapshotWriter snapshot(writer);
-  cache.Export([&](absl::string_view record) { snapshot.Add(record); });
-  return std::move(snapshot).Finish();
+  int64_t count = 0;
+  cache.Export([&](absl::string_view record) {
+    snapshot.Add(record);
+    ++count;
+  });
+  return {std::move(snapshot).Finish(), count};
 }
 
 absl::StatusOr<LoadedSnapshot> LoadSnapshot(absl::string_view bytes,
@@ -203,12 +206,9 @@ absl::Status PlanStore::Save() {
                                       "could not be read at "
                                       "the start"));
   } else {
-    core::SnapshotWriter snapshot(options_.writer);
-    cache_.Export([&](absl::string_view record) {
-      snapshot.Add(record);
-      ++count;
-    });
-    status = ReplaceFile(options_.path, std::move(snapshot).Finish());
+    const Snapshot snapshot = MakeSnapshot(cache_, options_.writer);
+    count = snapshot.entry_count;
+    status = ReplaceFile(options_.path, snapshot.bytes);
   }
   {
     absl::MutexLock lock(&mutex_);

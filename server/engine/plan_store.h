@@ -26,10 +26,14 @@ struct LoadedSnapshot {
   int64_t taken_count = 0;
 };
 
+struct Snapshot {
+  std::string bytes;
+  int64_t entry_count = 0;
+};
+
 /// The cache's entries as a snapshot. `writer` is who writes it, with its
 /// version.
-std::string MakeSnapshot(const core::PlanCache& cache,
-                         absl::string_view writer);
+Snapshot MakeSnapshot(const core::PlanCache& cache, absl::string_view writer);
 
 /// Takes a snapshot into the cache: all of it, or on failure nothing.
 ///

@@ -1,5 +1,6 @@
 #include "server/rpc/convert.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/status.h"
@@ -244,6 +245,15 @@ absl::StatusOr<core::TensorDesc> FromProto(v1::ElementType type,
   }
   desc.offset = layout.offset();
   return desc;
+}
+
+absl::StatusOr<int> PageSize(int32_t asked) {
+  constexpr int kMost = 1000;
+  if (asked < 0) {
+    return core::InvalidArgument("PAGE_SIZE_NEGATIVE", "page_size is ", asked,
+                                 ", wanted >= 0");
+  }
+  return asked == 0 ? kMost : std::min(asked, kMost);
 }
 
 absl::StatusOr<OperationRequest> FromProto(const v1::PermuteRequest& request) {

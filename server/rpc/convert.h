@@ -32,6 +32,11 @@ core::Scalar FromProto(const v1::Scalar& scalar);
 absl::StatusOr<core::TensorDesc> FromProto(v1::ElementType type,
                                            const v1::Layout& layout);
 
+/// Most entries of a page, of which a client asked for so many; 0 leaves it to
+/// the server.
+/// Errors  INVALID_ARGUMENT, reason PAGE_SIZE_NEGATIVE.
+absl::StatusOr<int> PageSize(int32_t asked);
+
 /// The stages of a view; whether they fit the modes is not looked at.
 absl::StatusOr<std::vector<server::ViewStage>> FromProto(
     const google::protobuf::RepeatedPtrField<v1::ViewStage>& stages);

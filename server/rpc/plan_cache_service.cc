@@ -20,7 +20,6 @@
 namespace tensord::rpc {
 namespace {
 
-constexpr int kMaxPageSize = 1000;
 constexpr size_t kDumpBytes = size_t{1} << 20;  // of one message
 
 // Problems are planned so many at a time, between operations: some
@@ -159,17 +158,13 @@ Task<absl::StatusOr<v1::GetPlanCacheStatsResponse>> PlanCacheService::GetStats(
 
 Task<absl::StatusOr<v1::ListPlanCacheEntriesResponse>> PlanCacheService::List(
     Call&, const v1::ListPlanCacheEntriesRequest& request) {
-  if (request.page_size() < 0) {
-    co_return core::InvalidArgument("PAGE_SIZE_NEGATIVE", "page_size is ",
-                                    request.page_size(), ", wanted >= 0");
-  }
+  const absl::StatusOr<int> page_size = PageSize(request.page_size());
+  if (!page_size.ok()) co_return page_size.status();
   core::PlanListQuery query;
   query.order = request.order() == v1::PLAN_CACHE_ORDER_HITS
                     ? core::PlanOrder::kHits
                     : core::PlanOrder::kId;
-  query.page_size = request.page_size() == 0
-                        ? kMaxPageSize
-                        : std::min(request.page_size(), kMaxPageSize);
+  query.page_size = *page_size;
   query.page_token = request.page_token();
   const absl::StatusOr<core::PlanPage> page = cache().List(query);
   if (!page.ok()) co_return page.status();
@@ -207,7 +202,8 @@ Task<absl::Status> PlanCacheService::Dump(
     Call&, const v1::DumpPlanCacheRequest&,
     Writer<v1::DumpPlanCacheResponse> out) {
   const std::string snapshot =
-      server::MakeSnapshot(cache(), absl::StrCat("tensord ", server::kVersion));
+      server::MakeSnapshot(cache(), absl::StrCat("tensord ", server::kVersion))
+          .bytes;
   for (size_t at = 0; at < snapshot.size(); at += kDumpBytes) {
     v1::DumpPlanCacheResponse part;
     part.set_data(snapshot.substr(at, kDumpBytes));
@@ -225,6 +221,9 @@ Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::Load(
                           "another snapshot is being taken in; try again");
   }
   const absl::Cleanup done = [this] { is_loading_ = false; };
+  // Enough to tell a snapshot from other things.
+  constexpr size_t kBeginning = 64;
+  bool is_checked = false;
   std::string snapshot;
   v1::PlanCacheLoad load = v1::PLAN_CACHE_LOAD_UNSPECIFIED;
   v1::LoadPlanCacheRequest part;
@@ -236,12 +235,14 @@ Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::Load(
                                       "the snapshot has more than ",
                                       server::kMaxSnapshotBytes, " bytes");
     }
-    const bool is_first = snapshot.empty();
     snapshot += part.data();
-    if (!is_first) continue;
+    if (is_checked || snapshot.size() < kBeginning) continue;
     // What begins as no snapshot does is not waited for.
+    is_checked = true;
     const absl::Status begun =
-        core::ReadSnapshot(snapshot, [](absl::string_view) {}).status();
+        core::ReadSnapshot(absl::string_view(snapshot).substr(0, kBeginning),
+                           [](absl::string_view) {})
+            .status();
     if (absl::IsInvalidArgument(begun)) co_return begun;
   }
   if (!v1::PlanCacheLoad_IsValid(load)) {

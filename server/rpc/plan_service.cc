@@ -15,8 +15,6 @@
 namespace tensord::rpc {
 namespace {
 
-constexpr int kMaxPageSize = 1000;
-
 /// Adds the kernels of one operation.
 template <typename Kernels>
 void Append(const Kernels& kernels, server::OperationKind operation,
@@ -98,13 +96,13 @@ absl::StatusOr<PlanService::Asked> PlanService::AskAny(const Message& message) {
 }
 
 absl::StatusOr<core::PlanCache::Lookup> PlanService::Peek(
-    server::Session& session, const core::PlanKey& key) {
+    server::Session& session, const core::PlanKey& key,
+    const std::optional<core::PlanEntry>& entry) {
+  if (entry) return {{entry->plan, true}};
   core::PlanKey predicted = key;
   predicted.selection = core::Selection::kHeuristic;
-  for (const core::PlanKey* each : {&key, &std::as_const(predicted)}) {
-    if (const auto entry = EntryOf(context_.engine.plans(), *each)) {
-      return {{entry->plan, true}};
-    }
+  if (const auto other = EntryOf(context_.engine.plans(), predicted)) {
+    return {{other->plan, true}};
   }
   TENSORD_ASSIGN_OR_RETURN(
       core::Plan plan, core::MakePlan(session.device().backend(), predicted));
@@ -113,22 +111,22 @@ absl::StatusOr<core::PlanCache::Lookup> PlanService::Peek(
 
 v1::ExplainPlanResponse PlanService::ExplainKey(
     server::Session& session, const core::PlanKey& key,
+    const std::optional<core::PlanEntry>& entry,
     const absl::StatusOr<core::PlanCache::Lookup>& decided) {
   v1::ExplainPlanResponse response;
   response.set_problem(core::Summarize(key.problem));
   response.set_flops(core::FlopCount(key.problem));
   response.set_moved_bytes(core::MovedBytes(key.problem));
   if (core::IsEmpty(key.problem)) return response;
-  const auto tuned = EntryOf(context_.engine.plans(), key);
   for (const core::Candidate& candidate :
        core::ListCandidates(session.device().backend(), key)) {
-    v1::KernelCandidate& entry = *response.add_candidates();
-    entry.set_kernel(std::string(candidate.name));
-    entry.set_refusal(std::string(candidate.refusal.message()));
-    entry.set_workspace_bytes(candidate.workspace_bytes);
+    v1::KernelCandidate& said = *response.add_candidates();
+    said.set_kernel(std::string(candidate.name));
+    said.set_refusal(std::string(candidate.refusal.message()));
+    said.set_workspace_bytes(candidate.workspace_bytes);
     if (!candidate.refusal.ok()) continue;
-    entry.set_predicted_nanoseconds(candidate.predicted_nanoseconds);
-    if (tuned) entry.set_measured_nanoseconds(LeastTime(*tuned, candidate));
+    said.set_predicted_nanoseconds(candidate.predicted_nanoseconds);
+    if (entry) said.set_measured_nanoseconds(LeastTime(*entry, candidate));
   }
   // When none could run, the refusals above are the answer.
   if (decided.ok()) {
@@ -158,7 +156,9 @@ v1::Plan PlanService::Describe(server::Session& session,
   message.set_execution_count(plan.execution_count());
 
   v1::ExplainPlanResponse& explanation = *message.mutable_explanation();
-  explanation = ExplainKey(session, plan.key(), Peek(session, plan.key()));
+  const auto entry = EntryOf(context_.engine.plans(), plan.key());
+  explanation =
+      ExplainKey(session, plan.key(), entry, Peek(session, plan.key(), entry));
   bool is_first = true;
   for (const v1::KernelCandidate& candidate : explanation.candidates()) {
     if (!candidate.refusal().empty()) continue;
@@ -169,7 +169,7 @@ v1::Plan PlanService::Describe(server::Session& session,
         std::max(message.max_workspace_bytes(), bytes));
     is_first = false;
   }
-  if (const auto entry = EntryOf(context_.engine.plans(), plan.key())) {
+  if (entry) {
     message.set_sample_count(entry->sample_count);
     message.set_wanted_sample_count(entry->wanted_sample_count);
     // When tuning is over, only its times are kept.
@@ -190,10 +190,11 @@ Task<absl::StatusOr<v1::ExplainPlanResponse>> PlanService::Explain(
   const absl::StatusOr<Asked> asked = AskAny(request);
   if (!asked.ok()) co_return asked.status();
   server::Session& session = *asked->session;
-  co_return ExplainKey(
-      session, asked->planned.key,
-      context_.engine.PlanFor(session.device(), asked->planned.key,
-                              session.options().job));
+  const core::PlanKey& key = asked->planned.key;
+  const auto decided =
+      context_.engine.PlanFor(session.device(), key, session.options().job);
+  co_return ExplainKey(session, key, EntryOf(context_.engine.plans(), key),
+                       decided);
 }
 
 Task<absl::StatusOr<v1::CreatePlanResponse>> PlanService::Create(
@@ -230,13 +231,9 @@ Task<absl::StatusOr<v1::ListPlansResponse>> PlanService::List(
     Call&, const v1::ListPlansRequest& request) {
   const auto session = context_.sessions.Find(request.session());
   if (!session.ok()) co_return session.status();
-  if (request.page_size() < 0) {
-    co_return core::InvalidArgument("PAGE_SIZE_NEGATIVE", "page_size is ",
-                                    request.page_size(), ", wanted >= 0");
-  }
-  const int page_size = request.page_size() == 0
-                            ? kMaxPageSize
-                            : std::min(request.page_size(), kMaxPageSize);
+  const absl::StatusOr<int> asked = PageSize(request.page_size());
+  if (!asked.ok()) co_return asked.status();
+  const int page_size = *asked;
   const auto page = (*session)->ListPlans(request.page_token(), page_size + 1);
   v1::ListPlansResponse response;
   for (int i = 0; i < std::min<int>(page_size, std::ssize(page)); ++i) {

@@ -28,12 +28,14 @@ class PlanService {
   template <typename Message>
   absl::StatusOr<Asked> AskAny(const Message& message);
 
-  /// How `key` is decided, as the cache has it or, without being kept, as the
-  /// planner would have it. Does not count as a hit.
-  absl::StatusOr<core::PlanCache::Lookup> Peek(server::Session& session,
-                                               const core::PlanKey& key);
+  /// How `key`, of which the cache has `entry`, is decided: as the cache has it
+  /// or, without being kept, as the planner would have it. Counts as no hit.
+  absl::StatusOr<core::PlanCache::Lookup> Peek(
+      server::Session& session, const core::PlanKey& key,
+      const std::optional<core::PlanEntry>& entry);
   v1::ExplainPlanResponse ExplainKey(
       server::Session& session, const core::PlanKey& key,
+      const std::optional<core::PlanEntry>& entry,
       const absl::StatusOr<core::PlanCache::Lookup>& decided);
   /// All that there is to say of a plan.
   v1::Plan Describe(server::Session& session, const server::PreparedPlan& plan);

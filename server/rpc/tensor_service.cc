@@ -12,8 +12,6 @@
 namespace tensord::rpc {
 namespace {
 
-constexpr int kMaxPageSize = 1000;
-
 /// Allocates a tensor's memory on a device's thread.
 struct Allocating {
   server::StoredTensor& tensor;
@@ -110,13 +108,9 @@ Task<absl::StatusOr<v1::ListTensorsResponse>> TensorService::List(
     Call&, const v1::ListTensorsRequest& request) {
   const auto session = context_.sessions.Find(request.session());
   if (!session.ok()) co_return session.status();
-  if (request.page_size() < 0) {
-    co_return core::InvalidArgument("PAGE_SIZE_NEGATIVE", "page_size is ",
-                                    request.page_size(), ", wanted >= 0");
-  }
-  const int page_size = request.page_size() == 0
-                            ? kMaxPageSize
-                            : std::min(request.page_size(), kMaxPageSize);
+  const absl::StatusOr<int> asked = PageSize(request.page_size());
+  if (!asked.ok()) co_return asked.status();
+  const int page_size = *asked;
   const auto page = (*session)->List(request.page_token(), page_size + 1);
   v1::ListTensorsResponse response;
   for (int i = 0; i < std::min<int>(page_size, std::ssize(page)); ++i) {

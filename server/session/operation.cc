@@ -226,9 +226,9 @@ absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
     Engine& engine, std::shared_ptr<Session> session,
     const OperationRequest& request, int64_t max_inline_bytes) {
   TENSORD_RETURN_IF_ERROR(session->device().health());
+  const InputsRead reads = WhichInputs(request);
   TENSORD_ASSIGN_OR_RETURN(
-      const Found found,
-      FindTensors(*session, request, WhichInputs(request), max_inline_bytes));
+      Found found, FindTensors(*session, request, reads, max_inline_bytes));
   if (request.plan != nullptr) {
     TENSORD_RETURN_IF_ERROR(request.plan->CheckOperands(found.descs));
   }
@@ -255,25 +255,27 @@ absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
   }
   operation->report_ = {operation->plan_->kernel_name(), lookup.hit,
                         operation->plan_->workspace_bytes, 0};
-  const InputsRead reads = WhichInputs(request);
   if (reads.a) {
     TENSORD_ASSIGN_OR_RETURN(
         operation->a_,
-        operation->Announce(*request.a, {found.a, *found.descs.a}));
+        operation->Announce(*request.a,
+                            {std::move(found.a), *std::move(found.descs.a)}));
   }
   if (reads.b) {
     TENSORD_ASSIGN_OR_RETURN(
         operation->b_,
-        operation->Announce(*request.b, {found.b, *found.descs.b}));
+        operation->Announce(*request.b,
+                            {std::move(found.b), *std::move(found.descs.b)}));
   }
   if (reads.c) {
     TENSORD_ASSIGN_OR_RETURN(
         operation->c_,
-        operation->Announce(*request.c, {found.c, *found.descs.c}));
+        operation->Announce(*request.c,
+                            {std::move(found.c), *std::move(found.descs.c)}));
   }
   if (found.d != nullptr) {
-    operation->d_ = found.d;
-    operation->d_is_copied_ = !found.d->is_in_place();
+    operation->d_ = std::move(found.d);
+    operation->d_is_copied_ = !operation->d_->is_in_place();
     if (operation->d_is_copied_) {
       operation->report_.gathered_bytes += made.output.span_bytes();
     }
@@ -467,8 +469,8 @@ absl::Status Operation::QueueInlineResult(core::Stream& stream) {
 }
 
 bool Operation::IsDisjointFromOutput(const Input& input) const {
-  if (input.tensor == nullptr || input.is_copied || d_is_copied_ ||
-      &input.tensor->storage() != &d_->storage()) {
+  if (input.tensor == nullptr || input.tensor == d_ || input.is_copied ||
+      d_is_copied_ || &input.tensor->storage() != &d_->storage()) {
     return false;
   }
   const core::TensorDesc& storage = d_->storage().desc();

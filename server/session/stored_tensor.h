@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -40,7 +39,7 @@ class StoredTensor {
       : name_(std::move(name)),
         device_(viewed.device_),
         desc_(view.desc()),
-        view_(std::move(view)),
+        view_(std::make_unique<const TensorView>(std::move(view))),
         storage_(viewed.storage_) {}
 
   const std::string& name() const { return name_; }
@@ -48,7 +47,7 @@ class StoredTensor {
   /// Of a view: TensorView::desc().
   const core::TensorDesc& desc() const { return desc_; }
   /// Null unless this is a view.
-  const TensorView* view() const { return view_ ? &*view_ : nullptr; }
+  const TensorView* view() const { return view_.get(); }
   bool is_in_place() const { return !view_ || view_->is_in_place(); }
 
   const Storage& storage() const { return *storage_; }
@@ -98,7 +97,7 @@ class StoredTensor {
   const std::string name_;
   const std::string device_;
   const core::TensorDesc desc_;
-  const std::optional<TensorView> view_;
+  const std::unique_ptr<const TensorView> view_;  // null: not a view
   const std::shared_ptr<Storage> storage_;
 };
 
