@@ -102,27 +102,36 @@ absl::Status Storage::BeginWrite(bool is_part) {
   return absl::OkStatus();
 }
 
-void Storage::StartWrite() {
+void Storage::StartWrite(bool is_part) {
   absl::MutexLock lock(&mutex_);
   contents_ = TensorState::kInvalid;
   committed_bytes_ = 0;
   ++launched_writes_;
+  if (!is_part) {
+    ++launched_rewrites_;
+    is_damaged_ = false;
+  }
   ++version_;
 }
 
 void Storage::Written() {
   absl::MutexLock lock(&mutex_);
+  if (is_damaged_) return;
   contents_ = TensorState::kReady;
   committed_bytes_ = desc_.span_bytes();
 }
 
-void Storage::EndWrite(WriteResult result) {
+void Storage::EndWrite(WriteResult result, bool is_part) {
   absl::MutexLock lock(&mutex_);
   --writes_;
-  if (result != WriteResult::kUntouched) --launched_writes_;
-  // What was launched behind it has written, or fails, too.
-  if (result == WriteResult::kFailed && launched_writes_ == 0) {
+  if (result == WriteResult::kUntouched) return;
+  --launched_writes_;
+  if (!is_part) --launched_rewrites_;
+  // What was launched behind it, of all, has written, or fails, too.
+  if (result == WriteResult::kFailed && launched_rewrites_ == 0) {
+    is_damaged_ = true;
     contents_ = TensorState::kInvalid;
+    committed_bytes_ = 0;
   }
 }
 
@@ -155,6 +164,7 @@ absl::Status Storage::BeginUpload(int64_t offset_bytes) {
   }
   uploading_ = true;
   if (!resumes) committed_bytes_ = 0;
+  is_damaged_ = false;
   contents_ =
       desc_.span_bytes() == 0 ? TensorState::kReady : TensorState::kPartial;
   ++version_;

@@ -76,17 +76,18 @@ class Storage {
   ///         reason TENSOR_NOT_READY: of what is written in part there are none
   ///         and none are to come.
   absl::Status BeginWrite(bool is_part = false);
-  /// The write is being launched: the contents are undefined until Written().
-  void StartWrite();
+  /// The write, of all or a part, is being launched: the contents are undefined
+  /// until Written().
+  void StartWrite(bool is_part = false);
   /// All that writes the contents is queued.
   void Written();
   enum class WriteResult {
     kUntouched,  // StartWrite() was not called
     kDone,
-    kFailed,  // the contents are undefined, unless a later write is launched
+    kFailed,  // undefined, unless a later write of all of it is launched
   };
-  /// Ends a write that was announced.
-  void EndWrite(WriteResult result);
+  /// Ends a write that was announced; those launched end in their order.
+  void EndWrite(WriteResult result, bool is_part = false);
 
   /// True when an operation has announced a write.
   bool awaits_write() const;
@@ -116,8 +117,11 @@ class Storage {
   int64_t committed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   int reads_ ABSL_GUARDED_BY(mutex_) = 0;
-  int writes_ ABSL_GUARDED_BY(mutex_) = 0;           // announced
-  int launched_writes_ ABSL_GUARDED_BY(mutex_) = 0;  // of those
+  int writes_ ABSL_GUARDED_BY(mutex_) = 0;             // announced
+  int launched_writes_ ABSL_GUARDED_BY(mutex_) = 0;    // of those
+  int launched_rewrites_ ABSL_GUARDED_BY(mutex_) = 0;  // of all of it
+  // A write failed, and none of all of it was launched behind.
+  bool is_damaged_ ABSL_GUARDED_BY(mutex_) = false;
   bool uploading_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -63,7 +63,7 @@ class StoredTensor {
   }
 
   /// True when writing it leaves other contents of the storage as they are.
-  bool is_part() const { return view_ && !view_->covers_storage(); }
+  bool is_part() const { return view_ != nullptr && !view_->covers_storage(); }
   absl::Status BeginWrite() { return storage_->BeginWrite(is_part()); }
 
   /// As Storage::BeginUpload().
@@ -85,9 +85,9 @@ class StoredTensor {
   void EndRead() { storage_->EndRead(); }
   absl::Status CheckReady() const { return storage_->CheckReady(); }
   absl::Status CheckSettled() const { return storage_->CheckSettled(); }
-  void StartWrite() { storage_->StartWrite(); }
+  void StartWrite() { storage_->StartWrite(is_part()); }
   void Written() { storage_->Written(); }
-  void EndWrite(WriteResult result) { storage_->EndWrite(result); }
+  void EndWrite(WriteResult result) { storage_->EndWrite(result, is_part()); }
   bool awaits_write() const { return storage_->awaits_write(); }
   bool in_use() const { return storage_->in_use(); }
   void Commit(int64_t bytes) { storage_->Commit(bytes); }

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "core/base/status.h"
@@ -81,6 +83,25 @@ TEST_F(SessionTest, ClosedSessionTakesNoTensors) {
   EXPECT_EQ(session_.tensor_count(), 0);
   EXPECT_EQ(core::ReasonOf(session_.Add("y", Vector(1)).status()),
             "SESSION_NOT_FOUND");
+}
+
+TEST_F(SessionTest, KeepsABoundedNumberOfViews) {
+  const std::vector<ViewStage> stages = {
+      std::vector<core::IndexItem>{core::SliceItem{0, 2, 1}}};
+  const auto viewed = session_.Add("x", Vector(4));
+  std::shared_ptr<StoredTensor> last;
+  for (int64_t i = 0; i < Session::kMaxViews; ++i) {
+    const auto view = session_.AddView("", **viewed, stages, std::nullopt);
+    ASSERT_TRUE(view.ok()) << i << ": " << view.status();
+    last = *view;
+  }
+  EXPECT_EQ(core::ReasonOf(
+                session_.AddView("", **viewed, stages, std::nullopt).status()),
+            "TOO_MANY_VIEWS");
+  EXPECT_TRUE(session_.Add("y", Vector(4)).ok());
+  ASSERT_TRUE(session_.Remove(last->name()).ok());
+  EXPECT_TRUE(session_.AddView("", **viewed, stages, std::nullopt).ok());
+  EXPECT_FALSE(session_.AddView("", **viewed, stages, std::nullopt).ok());
 }
 
 TEST_F(SessionTest, LeaseRunsOutUnlessInUse) {

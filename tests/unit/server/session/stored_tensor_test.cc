@@ -206,5 +206,41 @@ TEST(StoredTensorTest, APartIsWrittenOnlyWhereTheRestHasContents) {
   EXPECT_TRUE(part.BeginWrite().ok());
 }
 
+TEST(StoredTensorTest, WritingAPartDoesNotMendWhatFailedBefore) {
+  const auto tensor = NewTensor();
+  StoredTensor part = ViewOf(*tensor, 1, 3);
+  for (const bool ends_between : {false, true}) {
+    Fill(*tensor);
+    ASSERT_TRUE(tensor->BeginWrite().ok());
+    ASSERT_TRUE(part.BeginWrite().ok());
+    tensor->StartWrite();
+    tensor->Written();
+    part.StartWrite();
+    if (ends_between) tensor->EndWrite(WriteResult::kFailed);
+    part.Written();
+    if (!ends_between) tensor->EndWrite(WriteResult::kFailed);
+    EXPECT_FALSE(tensor->CheckReady().ok());
+    part.EndWrite(WriteResult::kDone);
+    EXPECT_EQ(tensor->state(), TensorState::kInvalid);
+    EXPECT_EQ(tensor->committed_bytes(), 0);
+  }
+}
+
+TEST(StoredTensorTest, WritingAllMendsAPartThatFailedBefore) {
+  const auto tensor = NewTensor();
+  Fill(*tensor);
+  StoredTensor part = ViewOf(*tensor, 1, 3);
+  ASSERT_TRUE(part.BeginWrite().ok());
+  ASSERT_TRUE(tensor->BeginWrite().ok());
+  part.StartWrite();
+  part.Written();
+  tensor->StartWrite();
+  tensor->Written();
+  part.EndWrite(WriteResult::kFailed);
+  EXPECT_TRUE(tensor->CheckReady().ok());
+  tensor->EndWrite(WriteResult::kDone);
+  EXPECT_EQ(tensor->state(), TensorState::kReady);
+}
+
 }  // namespace
 }  // namespace tensord::server
