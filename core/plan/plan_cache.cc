@@ -4,11 +4,13 @@
 #include <bit>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "core/base/checked_math.h"
 #include "core/base/status.h"
+#include "core/plan/plan_key_codec.h"
 #include "core/plan/plan_record.h"
 
 namespace tensord::core {
@@ -43,6 +45,47 @@ void FinishTuning(CachedPlan& entry) {
   entry.source = PlanSource::kMeasured;
   entry.times = tuning.Times();
   entry.tuning.reset();
+}
+
+/// Ends the tuning of `entry` with what another process has measured, if that
+/// has ended its own. Returns whether it did.
+bool TakeOverTuning(CachedPlan& entry, absl::string_view bytes) {
+  if (entry.plan->selection == Selection::kIncremental) return false;
+  const absl::StatusOr<PlanRecord> record = DecodePlanRecord(bytes);
+  const absl::StatusOr<PlanKey> key = DecodePlanKey(entry.key);
+  if (!record.ok() || record->selection != Selection::kIncremental ||
+      !key.ok() || !IsTuned(*key)) {
+    return false;
+  }
+  if (entry.tuning == nullptr) {
+    entry.times = record->times;  // It begins with these, and so ends at once.
+    return true;
+  }
+  const std::span<const TuningCandidate> candidates =
+      entry.tuning->tuning.candidates();
+  Tuning ended({candidates.begin(), candidates.end()});
+  ended.Restore(record->times);
+  if (!ended.is_complete()) return false;
+  entry.tuning->tuning = std::move(ended);
+  FinishTuning(entry);
+  entry.source = PlanSource::kLoaded;
+  return true;
+}
+
+/// Whether a record has the key of another one and a choice that is due to more
+/// measurements.
+bool KnowsMore(absl::string_view bytes, absl::string_view other_bytes) {
+  if (KeyOfRecord(bytes) != KeyOfRecord(other_bytes)) return false;
+  const auto knowledge = [](const PlanRecord& record) {
+    size_t samples = 0;
+    for (const KernelTimes& kernel : record.times) {
+      samples += kernel.nanoseconds.size();
+    }
+    return std::pair(record.selection != Selection::kHeuristic, samples);
+  };
+  const absl::StatusOr<PlanRecord> record = DecodePlanRecord(bytes);
+  const absl::StatusOr<PlanRecord> other = DecodePlanRecord(other_bytes);
+  return record.ok() && (!other.ok() || knowledge(*record) > knowledge(*other));
 }
 
 PlanEntry EntryOf(const CachedPlan& plan) {
@@ -452,6 +495,15 @@ bool PlanCache::AddRecord(std::string record) {
   const uint64_t id = options_.id_of(key);
   Shard& shard = ShardOf(id);
   absl::MutexLock lock(&shard.mutex);
+  if (CachedPlan* const entry = shard.plans.Find(id, key)) {
+    if (!TakeOverTuning(*entry, record)) return false;
+    shard.plans.Recharge(*entry);
+    return true;
+  }
+  const std::string* const waiting = shard.plans.FindRecord(id);
+  if (waiting != nullptr && KnowsMore(record, *waiting)) {
+    shard.plans.TakeRecord(id, key);
+  }
   return shard.plans.AddRecord(id, std::move(record));
 }
 

@@ -169,11 +169,13 @@ class PlanCache {
   /// how many entries went. Statistics stay.
   int64_t Clear(bool pinned_too = false);
 
-  /// Keeps an encoded PlanRecord until its key is asked for. It is not looked
-  /// at before: one that does not hold then is dropped and counted.
+  /// Keeps an encoded PlanRecord until its key is asked for. It is not resolved
+  /// before: one that does not hold then is dropped and counted. Where there is
+  /// a record already, the one that more was measured for stays; where there is
+  /// an entry whose tuning goes on, a record of one that is over ends it.
   ///
-  /// Returns  false: there is a plan or a record of that key already, no room,
-  ///          or no key in `record`.
+  /// Returns  false: nothing of it was taken. There is as much or more of that
+  ///          key already, no room, or no key in `record`.
   bool AddRecord(std::string record);
 
   /// Calls `visit` with an encoded PlanRecord of each entry and each record.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/plan/plan_cache.h"
+#include "core/plan/plan_key_codec.h"
 #include "core/plan/plan_record.h"
 #include "core/plan/planner.h"
 #include "gmock/gmock.h"
@@ -176,6 +177,75 @@ TEST_F(PlanCacheTuningTest, GoesOnInAnotherProcess) {
   EXPECT_EQ(Ask(third)->kernel_name(), "b");
   EXPECT_EQ(Ask(third)->measured_nanoseconds, 50);
   EXPECT_EQ(Next(third), "");
+}
+
+TEST_F(PlanCacheTuningTest, EndsWhenAnotherProcessHasEndedIts) {
+  PlanCache first(100);
+  Ask(first);
+  const auto record_of = [](const PlanCache& cache) {
+    std::string only;
+    cache.Export([&](absl::string_view record) { only = std::string(record); });
+    return only;
+  };
+  const std::string begun_record = record_of(first);
+  first.AddSample(Key(), Next(first), 100);
+  const std::string partial_record = record_of(first);
+  TryAll(first);
+  const std::string ended_record = record_of(first);
+
+  PlanCache begun(100);
+  Ask(begun);
+  EXPECT_EQ(Next(begun), "a");  // and does not come back
+  EXPECT_FALSE(begun.AddRecord(begun_record));
+  EXPECT_FALSE(begun.AddRecord(partial_record));
+  EXPECT_TRUE(begun.AddRecord(ended_record));
+  EXPECT_EQ(Ask(begun)->kernel_name(), "b");
+  EXPECT_EQ(Ask(begun)->measured_nanoseconds, 50);
+  EXPECT_EQ(Next(begun), "");
+  EXPECT_EQ(begun.List({})->entries[0].source, PlanSource::kLoaded);
+  begun.AddSample(Key(), "a", 1);  // comes too late
+  EXPECT_EQ(Ask(begun)->kernel_name(), "b");
+  EXPECT_FALSE(begun.AddRecord(ended_record));
+
+  PlanCache untried(100);
+  Ask(untried);
+  EXPECT_FALSE(untried.AddRecord(partial_record));
+  EXPECT_TRUE(untried.AddRecord(ended_record));
+  EXPECT_EQ(Next(untried), "");
+  EXPECT_EQ(Ask(untried)->kernel_name(), "b");
+
+  PlanCache waiting(100);
+  for (const std::string& record :
+       {begun_record, partial_record, ended_record}) {
+    EXPECT_TRUE(waiting.AddRecord(record));
+    EXPECT_FALSE(waiting.AddRecord(record));
+    EXPECT_FALSE(waiting.AddRecord(begun_record));
+  }
+  EXPECT_EQ(waiting.statistics().record_count, 1);
+  EXPECT_EQ(Ask(waiting)->kernel_name(), "b");
+}
+
+TEST_F(PlanCacheTuningTest, IsNotEndedByWhatDoesNotFit) {
+  PlanRecord record = {.key = EncodePlanKey(Key()),
+                       .kernel = "b",
+                       .kernel_version = 1,
+                       .selection = Selection::kIncremental,
+                       .times = {{"a", 1, {9, 9, 9}}, {"b", 2, {1, 1, 1}}}};
+  PlanCache cache(100);
+  Ask(cache);
+  EXPECT_EQ(Next(cache), "a");
+  EXPECT_FALSE(cache.AddRecord(EncodePlanRecord(record)));  // another version
+  record.times[1] = {"c", 1, {1, 1, 1}};
+  EXPECT_FALSE(cache.AddRecord(EncodePlanRecord(record)));
+  // A plan that nobody tunes has nothing to take over.
+  PlanKey heuristic = Key();
+  heuristic.selection = Selection::kHeuristic;
+  Ask(cache, heuristic);
+  record.key = EncodePlanKey(heuristic);
+  record.times[1] = {"b", 1, {1, 1, 1}};
+  EXPECT_FALSE(cache.AddRecord(EncodePlanRecord(record)));
+  EXPECT_EQ(Ask(cache, heuristic)->kernel_name(), "a");
+  EXPECT_EQ(Next(cache), "b");
 }
 
 TEST_F(PlanCacheTuningTest, ThreadsShareTheWork) {
