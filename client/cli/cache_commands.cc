@@ -113,12 +113,13 @@ void PrintStateText(const PlanCacheState& state) {
   }
   const PlanExchangeState& exchange = state.exchange;
   if (!exchange.address.empty()) {
-    std::printf("exchange  %s: %s, %lld sent, %lld received, %lld refused, "
-                "%lld failures\n",
-                exchange.address.c_str(),
-                exchange.is_connected ? "connected" : "not connected",
-                Wide(exchange.sent_count), Wide(exchange.received_count),
-                Wide(exchange.refused_count), Wide(exchange.error_count));
+    std::printf(
+        "exchange  %s: %s, %lld sent, %lld received, %lld refused, "
+        "%lld failures\n",
+        exchange.address.c_str(),
+        exchange.is_connected ? "connected" : "not connected",
+        Wide(exchange.sent_count), Wide(exchange.received_count),
+        Wide(exchange.refused_count), Wide(exchange.error_count));
     if (!exchange.error.empty()) {
       std::printf("          %s\n", exchange.error.c_str());
     }

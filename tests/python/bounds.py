@@ -5,6 +5,8 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
+from tensord import RemoteTensor
+
 _SINGLE = np.finfo(np.float32).eps / 2
 _DOUBLE = np.finfo(np.float64).eps / 2
 _STORED = {
@@ -53,3 +55,10 @@ def assert_within_bound(
     error = np.abs(widened(actual) - expected)
     worst = np.max(error - bound, initial=-np.inf)
     assert worst <= 0, f"error {np.max(error)}, beyond the bound by {worst}"
+
+
+def assert_product(result: RemoteTensor, a: np.ndarray, b: np.ndarray) -> None:
+    """Checks a product of two matrices."""
+    expected = widened(a) @ widened(b)
+    magnitude = abs(widened(a)) @ abs(widened(b))
+    assert_within_bound(result.numpy(), expected, magnitude, a.shape[1])

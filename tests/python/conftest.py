@@ -17,6 +17,7 @@ import pytest
 
 import tensord
 from faulty_server import FaultyServer
+from tensord import TensorSpec
 from tensord.v1 import compute_pb2_grpc, session_pb2_grpc, tensor_pb2_grpc
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -82,3 +83,23 @@ def faulty() -> Iterator[FaultyServer]:
 def rng() -> np.random.Generator:
     """Random numbers, the same in every run."""
     return np.random.default_rng(20240229)
+
+
+@pytest.fixture
+def a(rng: np.random.Generator) -> np.ndarray:
+    """An operand of `plan`."""
+    return rng.random((20, 30))
+
+
+@pytest.fixture
+def b(rng: np.random.Generator) -> np.ndarray:
+    """An operand of `plan`."""
+    return rng.random((30, 10))
+
+
+@pytest.fixture
+def plan(session: tensord.Session) -> Iterator[tensord.Plan]:
+    """A plan of the product of two matrices."""
+    like_a, like_b = TensorSpec((20, 30), "float64"), TensorSpec((30, 10), "float64")
+    with session.plan.contract(like_a, "ik", like_b, "kj", "ij") as made:
+        yield made

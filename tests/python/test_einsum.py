@@ -9,17 +9,8 @@ from hypothesis import strategies as st
 
 import tensord
 from bounds import assert_within_bound, widened
+from random_arrays import random_array
 from tensord import dtypes
-
-
-def random_array(rng: np.random.Generator, shape, dtype: np.dtype) -> np.ndarray:
-    """Numbers of either sign; small ones where the type counts in whole numbers."""
-    if dtype.kind in "iub":
-        return rng.integers(0, 2 if dtype.kind == "b" else 100, shape).astype(dtype)
-    array = rng.uniform(-1, 1, shape)
-    if dtype.kind == "c":
-        array = array + 1j * rng.uniform(-1, 1, shape)
-    return array.astype(dtype)
 
 
 def restrided(array: np.ndarray, how: int) -> np.ndarray:

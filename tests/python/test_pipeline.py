@@ -5,13 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import tensord
+from waiting import eventually
 
 LARGE = 1200  # A product of such matrices takes a device some time.
 
@@ -33,16 +32,6 @@ def add(pipeline, x: tensord.RemoteTensor, c) -> tensord.PendingTensor:
 
 def keep_busy(pipeline, large: tensord.RemoteTensor) -> list[tensord.PendingTensor]:
     return [pipeline.contract(large, "ik", large, "kj", "ij") for _ in range(10)]
-
-
-def soon(condition: Callable[[], bool]) -> bool:
-    """Polls until the condition holds, for 20 s at most."""
-    limit = time.monotonic() + 20
-    while not condition():
-        if time.monotonic() > limit:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def used_bytes(session: tensord.Session) -> int:
@@ -141,7 +130,7 @@ def test_an_exception_cancels_what_has_not_begun(session, x, large):
     np.testing.assert_array_equal(x.numpy(), [0, 1])
     del busy
     # One may have been answered too late, and then stays.
-    assert soon(lambda: used_bytes(session) <= before + 8 * LARGE * LARGE)
+    assert eventually(lambda: used_bytes(session) <= before + 8 * LARGE * LARGE)
 
 
 def test_waiting_for_a_result_can_end(session, large):
@@ -255,14 +244,14 @@ def test_a_client_that_is_killed_leaves_nothing_running(private_address):
         assert session.stats().devices[0].queued_operations > 1
         client.send_signal(signal.SIGKILL)
         client.wait()
-        assert soon(lambda: session.stats().devices[0].queued_operations == 0)
+        assert eventually(lambda: session.stats().devices[0].queued_operations == 0)
         np.testing.assert_array_equal(x.numpy(), [0, 1])
         # Of its products only those remain that were answered before it was gone.
         known = {large.name, x.name, one.name}
         for tensor in session.list():
             if tensor.name not in known and tensor.state == "ready":
                 tensor.delete()
-        assert soon(lambda: used_bytes(session) == before)
+        assert eventually(lambda: used_bytes(session) == before)
 
 
 def test_aborted_pipelines_leave_no_tensors(address):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,11 @@ import pytest
 
 import tensord
 from bounds import assert_within_bound
+from redis_server import RedisServer
 from tensord import PlanCacheEntry, TensorSpec
+from tensord.reports import PlanExchangeStats
 from tensord.v1 import plan_cache_pb2
+from waiting import eventually
 
 A, B = np.ones((40, 30)), np.ones((30, 20))
 
@@ -68,6 +72,16 @@ def test_a_new_server_has_learned_nothing(alone):
     assert stats.entry_limit > 0 and stats.byte_limit > 0
     assert stats.jobs == () and stats.load_errors == {}
     assert stats.store.path == "" and stats.store.saved_at is None
+    assert stats.exchange == PlanExchangeStats(
+        address="",
+        is_connected=False,
+        sent_count=0,
+        received_count=0,
+        refused_count=0,
+        error_count=0,
+        exchanged_at=None,
+        error="",
+    )
     assert list(alone.plan_cache.entries()) == []
 
 
@@ -391,3 +405,96 @@ def test_the_plan_store_outlives_the_server(tmp_path):
         stats = session.plan_cache.stats().store
         assert stats.loaded_count == 4 and stats.error == ""
         assert work_misses(session) == 0
+
+
+# The Redis of several servers.
+
+
+@pytest.fixture
+def redis() -> Iterator[RedisServer]:
+    """A Redis that no other test uses."""
+    with RedisServer() as server:
+        yield server
+
+
+@contextlib.contextmanager
+def exchanging(address: str) -> Iterator[tensord.Session]:
+    """A session with a server of its own, which shares plans through a Redis."""
+    with (
+        tensord.serve(
+            threads=1, plan_exchange=address, plan_exchange_interval_seconds=0.1
+        ) as server,
+        tensord.connect(server) as session,
+    ):
+        yield session
+
+
+def exchange_stats(session: tensord.Session) -> PlanExchangeStats:
+    return session.plan_cache.stats().exchange
+
+
+def is_exchanging(session: tensord.Session) -> bool:
+    """Whether the last exchange worked."""
+    stats = exchange_stats(session)
+    return stats.is_connected and stats.error == "" and stats.exchanged_at is not None
+
+
+def test_servers_share_what_they_learn(redis):
+    begun = datetime.datetime.now(datetime.timezone.utc)
+    with exchanging(redis.address) as first, exchanging(redis.address) as second:
+        work(first)
+        assert eventually(lambda: exchange_stats(first).sent_count == 4)
+        assert eventually(lambda: exchange_stats(second).received_count == 4)
+        assert second.plan_cache.stats().record_count == 4
+        assert work_misses(second) == 0
+        entries = second.plan_cache.entries()
+        assert {entry.source for entry in entries} == {"loaded"}
+        assert eventually(lambda: is_exchanging(first) and is_exchanging(second))
+        for session in first, second:
+            stats = exchange_stats(session)
+            now = datetime.datetime.now(datetime.timezone.utc)
+            assert begun <= stats.exchanged_at <= now
+            assert stats.address == redis.address and stats.refused_count == 0
+        assert exchange_stats(first).received_count == 0
+        assert exchange_stats(second).sent_count == 0
+
+
+def test_values_that_are_no_entries_are_refused(redis):
+    with exchanging(redis.address) as session:
+        # Under the names of the exchange's version 1, as change number 1000.
+        assert redis.command("SET", "tensord:1:plan:0123456789abcdef", "x") == "+OK"
+        assert redis.command("ZADD", "tensord:1:index", "1000", "0123456789abcdef")
+        assert redis.command("SET", "tensord:1:changes", "1000") == "+OK"
+        assert eventually(lambda: exchange_stats(session).refused_count == 1)
+        assert eventually(lambda: is_exchanging(session))
+        assert exchange_stats(session).received_count == 0
+        assert session.plan_cache.stats().record_count == 0
+
+
+def test_a_server_does_without_its_redis(redis):
+    with exchanging(redis.address) as session:
+        assert eventually(lambda: is_exchanging(session))
+        redis.stop()
+        assert eventually(lambda: not is_exchanging(session))
+        without = exchange_stats(session)
+        assert not without.is_connected and without.error_count > 0
+        assert redis.address in without.error
+        work(session)
+        later = exchange_stats(session)
+        assert (later.exchanged_at, later.sent_count) == (without.exchanged_at, 0)
+        redis.start()
+        assert eventually(lambda: exchange_stats(session).sent_count == 4)
+        assert eventually(lambda: is_exchanging(session))
+        again = exchange_stats(session)
+        assert again.exchanged_at > without.exchanged_at
+        assert again.error_count >= later.error_count  # since the start
+
+
+def test_a_server_starts_without_its_redis(tmp_path):
+    with exchanging(f"unix:{tmp_path}/nobody") as session:
+        assert eventually(lambda: exchange_stats(session).error_count > 1)
+        stats = exchange_stats(session)
+        assert stats.address == f"unix:{tmp_path}/nobody"
+        assert not stats.is_connected and stats.exchanged_at is None
+        assert stats.address in stats.error
+        work(session)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import gc
-import math
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,59 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensord
-from bounds import assert_within_bound, widened
+from bounds import assert_product, assert_within_bound, widened
+from random_arrays import random_array
 from tensord import TensorSpec
 from tensord.v1 import compute_pb2
 
 DTYPES = [np.float32, np.float64, np.complex128, np.int32]
-
-
-@pytest.fixture(scope="module")
-def plan(session: tensord.Session) -> tensord.Plan:
-    """Of a product of matrices."""
-    a, b = TensorSpec((20, 30), "float64"), TensorSpec((30, 10), "float64")
-    return session.plan.contract(a, "ik", b, "kj", "ij")
-
-
-@pytest.fixture
-def a(rng: np.random.Generator) -> np.ndarray:
-    return rng.random((20, 30))
-
-
-@pytest.fixture
-def b(rng: np.random.Generator) -> np.ndarray:
-    return rng.random((30, 10))
-
-
-def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype) -> np.ndarray:
-    if np.dtype(dtype).kind in "iu":
-        return rng.integers(0, 50, shape).astype(dtype)
-    array = rng.uniform(-1, 1, shape)
-    if np.dtype(dtype).kind == "c":
-        array = array + 1j * rng.uniform(-1, 1, shape)
-    return array.astype(dtype)
-
-
-def assert_product(result: tensord.RemoteTensor, *factors: np.ndarray) -> None:
-    a, b = factors
-    expected = widened(a) @ widened(b)
-    magnitude = abs(widened(a)) @ abs(widened(b))
-    assert_within_bound(result.numpy(), expected, magnitude, a.shape[1])
-
-
-def plan_names(session: tensord.Session) -> list[str]:
-    session._keeper.flush()
-    return [plan.name for plan in session.plans()]
-
-
-def eventually(fact: Callable[[], bool], seconds: float = 10.0) -> bool:
-    """Whether the fact comes true in time."""
-    deadline = time.monotonic() + seconds
-    while not fact():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 # What plans compute.
@@ -222,18 +172,18 @@ def test_out_stands_for_the_addend_that_is_left_out(session, a, b):
     assert failure.value.reason == "INPUT_MISSING"
 
 
-def test_large_arrays_are_uploaded(session, rng):
-    limit = session.info().limits.max_inline_bytes
-    count = limit // 8 + 1
-    plan = session.plan.elementwise(
-        TensorSpec(count, "float64"), "i", TensorSpec((), "float64"), "", "i"
-    )
-    session._keeper.flush()
-    before = session.describe().tensor_count
-    x = rng.random(count)
-    np.testing.assert_array_equal(plan(x, 2.0).numpy(), x + 2)
-    session._keeper.flush()
-    assert session.describe().tensor_count == before
+def test_large_arrays_are_uploaded(address, rng):
+    with tensord.connect(address) as session:
+        limit = session.info().limits.max_inline_bytes
+        count = limit // 8 + 1
+        plan = session.plan.elementwise(
+            TensorSpec(count, "float64"), "i", TensorSpec((), "float64"), "", "i"
+        )
+        before = session.describe().tensor_count
+        x = rng.random(count)
+        np.testing.assert_array_equal(plan(x, 2.0).numpy(), x + 2)
+        session._keeper.flush()
+        assert session.describe().tensor_count == before
 
 
 def test_small_results_come_inline(session, stubs, plan, a, b):
@@ -260,28 +210,28 @@ def test_any_number_of_threads_shares_a_plan(plan):
 # What plans are made for.
 
 
-def test_operands_are_described_and_not_sent(session):
-    session._keeper.flush()
-    before = session.describe()
-    uploaded = session.stats().uploaded_bytes
-    enormous = TensorSpec((1 << 24, 1 << 24), "float32")
-    plan = session.plan.reduce(enormous, "ij", "i")
-    assert plan.operands == {
-        "a": enormous,
-        "d": TensorSpec((1 << 24,), "float32"),
-    }
-    assert plan.moved_bytes == 4 * (2**48 + 2**24)
-    array = np.ones((1000, 1000))
-    assert session.plan.permute(array, "ij", "ji").operands["a"] == TensorSpec(
-        (1000, 1000), np.float64
-    )
-    session.plan.permute(session.create(3, np.float32), "i", "i")  # without contents
-    assert session.explain.reduce(enormous, "ij", "i").kernel == plan.kernel
-    session._keeper.flush()
-    after = session.describe()
-    assert after.memory_used_bytes == before.memory_used_bytes
-    assert after.tensor_count == before.tensor_count
-    assert session.stats().uploaded_bytes == uploaded
+def test_operands_are_described_and_not_sent(address):
+    with tensord.connect(address) as session:
+        before = session.describe()
+        uploaded = session.stats().uploaded_bytes
+        enormous = TensorSpec((1 << 24, 1 << 24), "float32")
+        plan = session.plan.reduce(enormous, "ij", "i")
+        assert plan.operands == {
+            "a": enormous,
+            "d": TensorSpec((1 << 24,), "float32"),
+        }
+        assert plan.moved_bytes == 4 * (2**48 + 2**24)
+        array = np.ones((1000, 1000))
+        assert session.plan.permute(array, "ij", "ji").operands["a"] == TensorSpec(
+            (1000, 1000), np.float64
+        )
+        session.plan.permute(session.create(3, np.float32), "i", "i")  # no contents
+        assert session.explain.reduce(enormous, "ij", "i").kernel == plan.kernel
+        session._keeper.flush()
+        after = session.describe()
+        assert after.memory_used_bytes == before.memory_used_bytes
+        assert after.tensor_count == before.tensor_count
+        assert session.stats().uploaded_bytes == uploaded
 
 
 def test_plans_outlive_the_tensors_that_they_were_made_for(session, a, b):
@@ -316,70 +266,6 @@ def test_plans_say_what_they_are(session, a, b):
     plan(a, b)
     assert plan.describe().execution_count == 2
     plan.delete()
-
-
-def test_options_are_the_plan_s(session, a, b):
-    kernels = {
-        candidate.kernel
-        for candidate in session.explain.contract(a, "ik", b, "kj", "ij").candidates
-        if not candidate.refusal
-    }
-    for kernel in kernels:
-        plan = session.plan.contract(a, "ik", b, "kj", "ij", algorithm=kernel)
-        assert plan.kernel == kernel
-        assert plan(a, b).report.kernel == kernel
-    single = session.plan.contract(a, "ik", b, "kj", "ij", dtype=np.float64)
-    assert single(a, b).dtype == np.float64
-    frugal = session.plan.contract(a, "ik", b, "kj", "ij", workspace_limit_bytes=0)
-    assert frugal.workspace_bytes == 0
-    narrow = session.plan.permute(a, "ij", "ji", dtype=np.float32)
-    np.testing.assert_array_equal(narrow(a).numpy(), a.T.astype(np.float32))
-
-
-def test_specs_say_what_tensors_are_like():
-    spec = TensorSpec((2, 3), "float32")
-    assert (spec.shape, spec.dtype, spec.strides) == ((2, 3), np.float32, None)
-    assert spec == TensorSpec([2, 3], np.float32, (12, 4)) and spec.span_bytes == 24
-    assert TensorSpec(5, bool).shape == (5,) and TensorSpec((), int).span_bytes == 8
-    padded = TensorSpec((2, 3), "float32", (16, 4))
-    assert padded.span_bytes == 28
-    assert str(padded) == "float32 (2, 3) with strides (16, 4)"
-    assert {spec: 1}[TensorSpec((2, 3), ">f4")] == 1
-    for wrong, reason in [
-        (lambda: TensorSpec((2, 3), "float32", (4,)), "MODE_COUNT_MISMATCH"),
-        (lambda: TensorSpec((2, 3), "float32", (6, 2)), "STRIDE_NOT_MULTIPLE"),
-        (lambda: TensorSpec((2, 3), "datetime64[s]"), "ELEMENT_TYPE_UNKNOWN"),
-        (lambda: TensorSpec(2**63, "float32"), "EXTENT_OUT_OF_RANGE"),
-    ]:
-        with pytest.raises(tensord.InvalidArgument) as failure:
-            wrong()
-        assert failure.value.reason == reason
-    with pytest.raises(TypeError, match="shape"):
-        TensorSpec("ab", "float32")
-
-
-def test_specs_have_no_elements(session, plan, b):
-    for refused in (
-        lambda: plan(plan.operands["a"], b),
-        lambda: session.permute(TensorSpec(3, "float32"), "i", "i"),
-        lambda: session.upload(TensorSpec(3, "float32")),
-    ):
-        with pytest.raises(TypeError, match="TensorSpec, which has no elements"):
-            refused()
-
-
-def test_specs_with_strides_are_laid_out(session, rng):
-    padded = TensorSpec((4, 3), "float64", (40, 8))
-    plan = session.plan.permute(padded, "ij", "ji")
-    assert plan.operands["a"] == padded
-    x = rng.random((4, 3))
-    np.testing.assert_array_equal(plan(x).numpy(), x.T)
-    rows = session.upload(rng.random((4, 5)))
-    np.testing.assert_array_equal(plan(rows[:, :3]).numpy(), rows.numpy()[:, :3].T)
-    for strides in (0, 8), (-8, 8):
-        with pytest.raises(tensord.InvalidArgument) as failure:
-            session.plan.permute(TensorSpec((2, 2), "float64", strides), "ij", "ji")
-        assert failure.value.reason == "STRIDE_NOT_POSITIVE"
 
 
 # Views.
@@ -541,153 +427,6 @@ def test_plans_run_in_their_session(address, session, plan, a, b):
             plan(foreign, b)
 
 
-# Tuning.
-
-
-@pytest.mark.parametrize("through", ["plan", "operation", "pipeline", "both"])
-def test_incremental_selection_ends_with_one_kernel(session, through: str):
-    shapes = {"plan": 31, "operation": 32, "pipeline": 33, "both": 34}
-    rng = np.random.default_rng(5)
-    a, b = rng.random((40, shapes[through])), rng.random((shapes[through], 20))
-    x, y = session.upload(a), session.upload(b)
-    plan = session.plan.contract(x, "ik", y, "kj", "ij", selection="incremental")
-    assert plan.selection == "incremental"
-
-    def run(index: int) -> tensord.RemoteTensor:
-        way = ("plan", "operation")[index % 2] if through == "both" else through
-        if way == "plan":
-            return plan(x, y)
-        if way == "operation":
-            return session.contract(x, "ik", y, "kj", "ij", selection="incremental")
-        with session.pipeline() as pipeline:
-            return pipeline.execute(plan, x, y).result()
-
-    tried = []
-    described = plan.describe()
-    assert described.sample_count == described.wanted_sample_count == 0
-    for index in range(50):
-        result = run(index)
-        assert_product(result, a, b)
-        tried.append(result.report.kernel)
-        described = plan.describe()
-        if described.sample_count == described.wanted_sample_count:
-            break
-    else:
-        pytest.fail(f"tuning did not end: {described}")
-    could = {c.kernel for c in described.candidates if not c.refusal}
-    measured = {c.kernel for c in described.candidates if c.measured_nanoseconds > 0}
-    assert measured == set(tried) and len(measured) > 1 and measured <= could
-    for index in range(10):
-        result = run(index)
-        assert result.report.kernel == described.kernel
-        assert_product(result, a, b)
-    assert plan.describe().kernel == described.kernel
-
-
-def test_measured_plans_run_what_was_fastest(session, a, b):
-    plan = session.plan.contract(a, "ik", b, "kj", "ij", selection="measure")
-    assert plan.selection == "measure"
-    kernels = set()
-    for _ in range(3):
-        result = plan(a, b)
-        assert_product(result, a, b)
-        kernels.add(result.report.kernel)
-    assert kernels == {plan.describe().kernel}
-
-
-# Names and lifetimes.
-
-
-def test_plans_are_found_by_name(session, a, b):
-    made = session.plan.contract(a, "ik", b, "kj", "ij", name="kept", alpha=2)
-    for name in "kept", made.full_name:
-        found = session.get_plan(name)
-        assert (found.full_name, found.operands) == (made.full_name, made.operands)
-        assert (found.kernel, found.flops) == (made.kernel, made.flops)
-        np.testing.assert_array_equal(found(a, b).numpy(), made(a, b).numpy())
-    with pytest.raises(tensord.AlreadyExists) as taken:
-        session.plan.permute(a, "ij", "ji", name="kept")
-    assert taken.value.reason == "PLAN_ALREADY_EXISTS"
-    made.delete()
-    for refused in (
-        lambda: session.get_plan("kept"),
-        lambda: found(a, b),
-        lambda: session.execute(made, a, b),
-        made.describe,
-        made.delete,
-    ):
-        with pytest.raises(tensord.NotFound) as failure:
-            refused()
-        assert failure.value.reason == "PLAN_NOT_FOUND"
-
-
-def test_plans_are_listed_by_name(address):
-    with tensord.connect(address) as session:
-        assert session.plans() == ()
-        spec = TensorSpec((2, 3), "float64")
-        names = [f"plan-{number:04}" for number in range(1100)]  # more than a page
-        for name in reversed(names):
-            session.plan.permute(spec, "ij", "ji", name=name)
-        listed = session.plans()
-        assert [plan.name for plan in listed] == names
-        x = np.arange(6.0).reshape(2, 3)
-        np.testing.assert_array_equal(listed[7](x).numpy(), x.T)
-        del listed
-        gc.collect()
-        assert len(plan_names(session)) == len(names)
-
-
-def test_unnamed_plans_leave_with_their_last_reference(session, a, b):
-    before = plan_names(session)
-    plan = session.plan.contract(a, "ik", b, "kj", "ij")
-    result = plan(a, b)
-    assert plan.name in plan_names(session)
-    borrowed = session.get_plan(plan.name)
-    del plan
-    assert eventually(lambda: plan_names(session) == before)
-    with pytest.raises(tensord.NotFound):
-        borrowed(a, b)
-    assert_product(result, a, b)
-
-
-def test_named_plans_stay(session, a):
-    session.plan.permute(a, "ij", "ji", name="stays")
-    gc.collect()
-    assert "stays" in plan_names(session)
-    with session.get_plan("stays") as plan:
-        np.testing.assert_array_equal(plan(a).numpy(), a.T)
-    assert "stays" not in plan_names(session)
-
-
-def test_dropped_plans_make_room_for_others(address):
-    spec = TensorSpec(3, "float64")
-    with tensord.connect(address) as session:
-        held = [session.plan.permute(spec, "i", "i") for _ in range(10_000)]
-        with pytest.raises(tensord.ResourceExhausted) as full:
-            session.plan.permute(spec, "i", "i")
-        assert full.value.reason == "TOO_MANY_PLANS"
-        cycle: list[Any] = [held.pop()]
-        cycle.append(cycle)
-        del cycle  # Only the garbage collector finds it.
-        session.plan.permute(spec, "i", "i")
-
-
-def test_closing_a_session_deletes_its_plans(address, a):
-    session = tensord.connect(address)
-    plan = session.plan.permute(a, "ij", "ji", name="gone")
-    session.close()
-    with pytest.raises(tensord.FailedPrecondition) as closed:
-        plan(a)
-    assert closed.value.reason == "SESSION_CLOSED"
-
-
-def test_a_plan_keeps_its_session(address, a):
-    plan = tensord.connect(address).plan.permute(a, "ij", "ji")
-    gc.collect()
-    np.testing.assert_array_equal(plan(a).numpy(), a.T)
-    plan.session.close()
-
-
 # Pipelines.
 
 
@@ -723,43 +462,3 @@ def test_a_plan_that_fails_does_not_end_the_pipeline(session, plan, a, b):
     with pytest.raises(tensord.InvalidArgument):
         differs.result()
     assert_product(good.result(), a, b)
-
-
-def test_pipelines_keep_their_plans(session, a, b):
-    large = session.upload(np.zeros((1000, 1000)))
-    before = plan_names(session)
-    with session.pipeline() as pipeline:
-        for _ in range(5):
-            pipeline.contract(large, "ik", large, "kj", "ij")
-        product = pipeline.execute(session.plan.contract(a, "ik", b, "kj", "ij"), a, b)
-    assert_product(product.result(), a, b)
-    assert eventually(lambda: plan_names(session) == before)
-
-
-# Kernels.
-
-
-def test_kernels_are_listed(session):
-    kernels = session.kernels()
-    assert {kernel.operation for kernel in kernels} == {
-        "contract", "elementwise", "permute", "reduce"
-    }  # fmt: skip
-    assert all(kernel.version >= 1 for kernel in kernels)
-    assert session.kernels(session.device) == kernels
-    (device,) = (d for d in session.info().devices if d.name == session.device)
-    assert set(device.kernels) == {kernel.name for kernel in kernels}
-    asked = session.explain.permute(np.ones((2, 3)), "ij", "ji").candidates
-    permuting = [k.name for k in kernels if k.operation == "permute"]
-    assert [candidate.kernel for candidate in asked] == permuting
-    with pytest.raises(tensord.InvalidArgument) as failure:
-        session.kernels("tpu:0")
-    assert failure.value.reason == "DEVICE_NOT_FOUND"
-
-
-def test_explanations_are_no_plans(session, a, b):
-    before = plan_names(session)
-    explained = session.explain.contract(a, "ik", b, "kj", "ij")
-    assert isinstance(explained, tensord.Explanation)
-    assert all(c.measured_nanoseconds == 0 for c in explained.candidates)
-    assert math.isclose(explained.flops, 12000)
-    assert plan_names(session) == before

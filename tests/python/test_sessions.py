@@ -16,16 +16,7 @@ import pytest
 import tensord
 from bounds import assert_within_bound
 from faulty_server import FaultyServer
-
-
-def eventually(fact: Callable[[], bool], seconds: float = 10.0) -> bool:
-    """Whether the fact comes true in time."""
-    deadline = time.monotonic() + seconds
-    while not fact():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
+from waiting import eventually
 
 
 def memory_used(session: tensord.Session) -> int:

@@ -256,6 +256,30 @@ class PlanStoreStats:
 
 
 @dataclasses.dataclass(frozen=True)
+class PlanExchangeStats:
+    """The Redis through which servers share what they learn.
+
+    Attributes:
+        address: Empty when there is none.
+        sent_count: Entries sent since the server's start.
+        received_count: Entries of other servers that were taken in since then.
+        refused_count: Values that were no entries.
+        error_count: Exchanges that failed.
+        exchanged_at: When one worked last; None when none did yet.
+        error: Why the last one failed; else empty.
+    """
+
+    address: str
+    is_connected: bool
+    sent_count: int
+    received_count: int
+    refused_count: int
+    error_count: int
+    exchanged_at: datetime.datetime | None
+    error: str
+
+
+@dataclasses.dataclass(frozen=True)
 class PlanCacheStats:
     """How a plan cache fares; see `GetPlanCacheStatsResponse` in plan_cache.proto.
 
@@ -285,6 +309,7 @@ class PlanCacheStats:
     saved_seconds: float = _seconds("saved")
     jobs: tuple[PlanCacheJobStats, ...] = _nested(PlanCacheJobStats)
     store: PlanStoreStats = _nested(PlanStoreStats)
+    exchange: PlanExchangeStats = _nested(PlanExchangeStats)
 
 
 @dataclasses.dataclass(frozen=True)

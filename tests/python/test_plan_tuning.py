@@ -1,0 +1,95 @@
+"""Plans run the kernel that was asked for, or that measurements have chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensord
+from bounds import assert_product
+
+
+def test_kernels_are_listed(session):
+    kernels = session.kernels()
+    assert {kernel.operation for kernel in kernels} == {
+        "contract", "elementwise", "permute", "reduce"
+    }  # fmt: skip
+    assert all(kernel.version >= 1 for kernel in kernels)
+    assert session.kernels(session.device) == kernels
+    (device,) = (d for d in session.info().devices if d.name == session.device)
+    assert set(device.kernels) == {kernel.name for kernel in kernels}
+    asked = session.explain.permute(np.ones((2, 3)), "ij", "ji").candidates
+    permuting = [k.name for k in kernels if k.operation == "permute"]
+    assert [candidate.kernel for candidate in asked] == permuting
+    with pytest.raises(tensord.InvalidArgument) as failure:
+        session.kernels("tpu:0")
+    assert failure.value.reason == "DEVICE_NOT_FOUND"
+
+
+def test_options_are_the_plan_s(session, a, b):
+    kernels = {
+        candidate.kernel
+        for candidate in session.explain.contract(a, "ik", b, "kj", "ij").candidates
+        if not candidate.refusal
+    }
+    for kernel in kernels:
+        plan = session.plan.contract(a, "ik", b, "kj", "ij", algorithm=kernel)
+        assert plan.kernel == kernel
+        assert plan(a, b).report.kernel == kernel
+    single = session.plan.contract(a, "ik", b, "kj", "ij", dtype=np.float64)
+    assert single(a, b).dtype == np.float64
+    frugal = session.plan.contract(a, "ik", b, "kj", "ij", workspace_limit_bytes=0)
+    assert frugal.workspace_bytes == 0
+    narrow = session.plan.permute(a, "ij", "ji", dtype=np.float32)
+    np.testing.assert_array_equal(narrow(a).numpy(), a.T.astype(np.float32))
+
+
+@pytest.mark.parametrize("through", ["plan", "operation", "pipeline", "both"])
+def test_incremental_selection_ends_with_one_kernel(session, through: str):
+    shapes = {"plan": 31, "operation": 32, "pipeline": 33, "both": 34}
+    rng = np.random.default_rng(5)
+    a, b = rng.random((40, shapes[through])), rng.random((shapes[through], 20))
+    x, y = session.upload(a), session.upload(b)
+    plan = session.plan.contract(x, "ik", y, "kj", "ij", selection="incremental")
+    assert plan.selection == "incremental"
+
+    def run(index: int) -> tensord.RemoteTensor:
+        way = ("plan", "operation")[index % 2] if through == "both" else through
+        if way == "plan":
+            return plan(x, y)
+        if way == "operation":
+            return session.contract(x, "ik", y, "kj", "ij", selection="incremental")
+        with session.pipeline() as pipeline:
+            return pipeline.execute(plan, x, y).result()
+
+    tried = []
+    described = plan.describe()
+    assert described.sample_count == described.wanted_sample_count == 0
+    for index in range(50):
+        result = run(index)
+        assert_product(result, a, b)
+        tried.append(result.report.kernel)
+        described = plan.describe()
+        if described.sample_count == described.wanted_sample_count:
+            break
+    else:
+        pytest.fail(f"tuning did not end: {described}")
+    could = {c.kernel for c in described.candidates if not c.refusal}
+    measured = {c.kernel for c in described.candidates if c.measured_nanoseconds > 0}
+    assert measured == set(tried) and len(measured) > 1 and measured <= could
+    for index in range(10):
+        result = run(index)
+        assert result.report.kernel == described.kernel
+        assert_product(result, a, b)
+    assert plan.describe().kernel == described.kernel
+
+
+def test_measured_plans_run_what_was_fastest(session, a, b):
+    plan = session.plan.contract(a, "ik", b, "kj", "ij", selection="measure")
+    assert plan.selection == "measure"
+    kernels = set()
+    for _ in range(3):
+        result = plan(a, b)
+        assert_product(result, a, b)
+        kernels.add(result.report.kernel)
+    assert kernels == {plan.describe().kernel}
