@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+import matplotlib.colors
+import matplotlib.image
 import numpy as np
 import pytest
 
@@ -20,9 +26,18 @@ EXAMPLES = REPOSITORY / "client/python/examples"
 WATER = REPOSITORY / "client/data/water-ccpvdz"
 
 
-def run(example: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+def run(
+    example: str, *arguments: object, **environment: object
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, EXAMPLES / example, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    environment = {name: str(value) for name, value in environment.items()}
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
 
 
 def test_first_contraction_sums(address):
@@ -66,6 +81,128 @@ def test_mp2_notices_a_wrong_energy(address, tmp_path: Path):
 
 def test_mp2_is_short():
     assert len((EXAMPLES / "mp2.py").read_text().splitlines()) < 60
+
+
+class JobRow(NamedTuple):
+    """What two_jobs.py tells about a job."""
+
+    hit_count: int
+    miss_count: int
+    hit_percent: float
+    saved_milliseconds: float
+    tuning_count: int
+
+
+def job_row(output: str, job: str) -> JobRow:
+    line = re.search(
+        rf"^{job} +(\d+) +(\d+) +([\d.]+)% +([\d.]+) ms +(\d+)( +[\d.]+ ms){{2}}$",
+        output,
+        re.MULTILINE,
+    )
+    assert line, output
+    hits, misses, rate, saved, tuning = line.groups()[:5]
+    return JobRow(int(hits), int(misses), float(rate), float(saved), int(tuning))
+
+
+def pixel_count(picture: Path, colour: str) -> int:
+    pixels = matplotlib.image.imread(picture)[..., :3]
+    distance = np.abs(pixels - np.array(matplotlib.colors.to_rgb(colour)))
+    return int(np.count_nonzero(distance.max(-1) < 1 / 255))
+
+
+def test_the_second_of_two_jobs_has_the_choices_of_the_first(tmp_path: Path):
+    png = tmp_path / "curves.png"
+    result = run("two_jobs.py", "--scale", 0.4, "--executions", 40, "--png", png)
+    assert result.returncode == 0, result.stdout + result.stderr
+    contraction_count, execution_count = 6, 6 * 40
+    first, second = (job_row(result.stdout, job) for job in ("first", "second"))
+    # Each contraction is looked up once more than it is executed, for its plan.
+    assert first.miss_count == contraction_count
+    assert first.hit_count == execution_count
+    assert first.tuning_count >= 3 * contraction_count
+    assert second.miss_count == second.tuning_count == 0
+    assert second.hit_count == execution_count + contraction_count
+    assert second.hit_percent == 100 > first.hit_percent
+    assert second.saved_milliseconds > 0
+    choices = re.findall(r"->\w* +(\S+)  +(\S+)$", result.stdout, re.MULTILINE)
+    assert len(choices) == contraction_count
+    assert all(of_first == of_second for of_first, of_second in choices)
+    ratios = re.findall(r"second job (.*), ([\d.]+) times the speed", result.stdout)
+    assert len(ratios) == 2
+    for verdict, ratio in ratios:
+        assert verdict in {"faster", "not faster"}
+        assert float(ratio) >= 1 if verdict == "faster" else float(ratio) <= 1
+    assert png.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    height, width, _ = matplotlib.image.imread(png).shape
+    assert height >= 600 and width >= 1000
+    assert pixel_count(png, "tab:orange") > 1000
+    assert pixel_count(png, "tab:blue") > 1000
+
+
+def test_two_jobs_notices_that_the_second_has_to_tune(tmp_path: Path):
+    png = tmp_path / "curves.png"
+    result = run("two_jobs.py", "--scale", 0.2, "--executions", 2, "--png", png)
+    assert result.returncode == 1, result.stdout + result.stderr
+    tuning_count = job_row(result.stdout, "second").tuning_count
+    assert tuning_count > 0
+    assert f"did not start warm: 0 misses, {tuning_count} executions" in result.stderr
+    assert png.exists()
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[str]:
+    """A Redis that knows nothing."""
+    socket = tmp_path / "redis"
+    flags = ["--port", "0", "--unixsocket", str(socket), "--save", ""]
+    with subprocess.Popen(
+        ["redis-server", *flags], stdout=subprocess.DEVNULL
+    ) as process:
+        while not socket.exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        yield f"unix:{socket}"
+        process.terminate()
+
+
+def test_two_jobs_says_when_the_redis_had_the_plans_before(redis: str, tmp_path: Path):
+    flags = "--redis", redis, "--scale", 0.2, "--png", tmp_path / "curves.png"
+    result = run("two_jobs.py", *flags)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert job_row(result.stdout, "first").tuning_count > 0
+    assert "had the plans before" not in result.stdout
+    result = run("two_jobs.py", *flags, "--executions", 2)
+    assert result.returncode == 0, result.stdout + result.stderr
+    first = job_row(result.stdout, "first")
+    assert first.miss_count == first.tuning_count == 0
+    assert "this Redis had the plans before" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("unix:/nowhere/redis", "No such file"),
+        ("localhost:1", "refused"),
+        ("redis", "HOST:PORT or unix:/PATH"),
+    ],
+)
+def test_two_jobs_refuses_a_redis_that_does_not_answer(
+    tmp_path: Path, address: str, reason: str
+):
+    png = tmp_path / "curves.png"
+    result = run("two_jobs.py", "--redis", address, "--png", png)
+    assert result.returncode == 1
+    assert address in result.stderr and reason in result.stderr
+    assert "Traceback" not in result.stderr and not png.exists()
+
+
+def test_two_jobs_says_what_is_missing(tmp_path: Path):
+    result = run("two_jobs.py", PATH=tmp_path)
+    assert result.returncode == 1
+    assert "there is no redis-server on the PATH" in result.stderr
+    assert "--redis" in result.stderr
+    (tmp_path / "matplotlib.py").write_text("raise ImportError")
+    result = run("two_jobs.py", PYTHONPATH=tmp_path)
+    assert result.returncode == 1 and "pip install" in result.stderr
 
 
 def test_what_the_readme_shows_runs(private_address, tmp_path: Path, monkeypatch):
