@@ -84,8 +84,14 @@ def test_bounds_of_slices_are_ints():
 def test_coordinates_of_cute_are_indices_and_none():
     assert coordinate_key((None, 1), 2) == (slice(None), 1)
     assert coordinate_key((), 0) == ()
+    assert coordinate_key(((None, 1), (0, (None,))), 4) == (
+        slice(None),
+        1,
+        0,
+        slice(None),
+    )
     for coordinate, words in [
-        ((None, (1, None)), "item 1 .*not nested"),
+        ((None, (1, None)), "has 3 items, wanted 2"),
         ((slice(None), 1), "item 0 .*wanted an int or None"),
         ((..., 1), "item 0 .*wanted an int or None"),
         ((1,), "has 1 items, wanted 2"),

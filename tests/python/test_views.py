@@ -210,6 +210,12 @@ def test_cute_slices_keep_the_modes_of_none(session):
     assert tensor.cute_slice(0, None, 1).strides == (32,)
     with pytest.raises(IndexError, match="has 2 items, wanted 3"):
         tensor.cute_slice(None, 1)
+    assert_same(tensor.cute_slice((None, 1), 2), array[:, 1, 2])
+    assert_same(tensor.cute_slice(((None,), (0, (None,)))), array[:, 0])
+    with pytest.raises(IndexError, match="has 4 items, wanted 3"):
+        tensor.cute_slice((None, 1), (2, 3))
+    with pytest.raises(IndexError, match="wanted an int or None"):
+        tensor.cute_slice((None, ...), 1)
 
 
 def test_transforms_make_the_views_that_they_say(session):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,28 +36,36 @@ def coordinate_key(coordinate: Sequence[Any], mode_count: int) -> tuple[Any, ...
     """Returns what stands between NumPy's brackets for a coordinate of CuTe's slicing.
 
     Args:
-        coordinate: For each mode its index, or None for all of it.
+        coordinate: For each mode its index, or None for all of it; tuples of these,
+            nested in any way, stand for as many modes as they have items in all.
         mode_count: How many modes there are.
 
     Raises:
-        InvalidIndex: An item is neither (`INDEX_UNSUPPORTED`), or there are too few or
-            too many (`MODE_COUNT_MISMATCH`).
+        InvalidIndex: An item is none of these (`INDEX_UNSUPPORTED`), or there are too
+            few or too many (`MODE_COUNT_MISMATCH`).
     """
-    for position, item in enumerate(coordinate):
-        if item is Ellipsis or isinstance(item, (slice, tuple)):
-            nested = ": modes are not nested here" if isinstance(item, tuple) else ""
+    items = tuple(_leaves(coordinate))
+    for position, item in enumerate(items):
+        if item is Ellipsis or isinstance(item, slice):
             raise InvalidIndex(
-                f"item {position} of the coordinate is {item!r}, wanted an int or None"
-                + nested,
+                f"item {position} of the coordinate is {item!r}, wanted an int or None",
                 reason="INDEX_UNSUPPORTED",
             )
-    if len(coordinate) != mode_count:
+    if len(items) != mode_count:
         raise InvalidIndex(
-            f"the coordinate has {len(coordinate)} items, wanted {mode_count}, one for "
+            f"the coordinate has {len(items)} items, wanted {mode_count}, one for "
             "each mode",
             reason="MODE_COUNT_MISMATCH",
         )
-    return tuple(slice(None) if item is None else item for item in coordinate)
+    return tuple(slice(None) if item is None else item for item in items)
+
+
+def _leaves(coordinate: Sequence[Any]) -> Iterator[Any]:
+    for item in coordinate:
+        if isinstance(item, tuple):
+            yield from _leaves(item)
+        else:
+            yield item
 
 
 def takes_everything(key: Any, mode_count: int) -> bool:

@@ -95,12 +95,15 @@ class Views(abc.ABC):
     # Python would compare objects, where NumPy compares elements.
     __contains__ = None
 
-    def cute_slice(self, *coordinate: int | None) -> RemoteTensor:
+    def cute_slice(self, *coordinate: Any) -> RemoteTensor:
         """Slices as CuTe does: `t.cute_slice(None, 1)` is what NumPy writes `t[:, 1]`.
 
+        Modes are not nested here, but coordinates may be, as they are for a tensor
+        whose modes are: `t.cute_slice((None, 1), (0, None, 1))` is `t[:, 1, 0, :, 1]`.
+
         Args:
-            *coordinate: For each mode its index, or None for all of it. Modes are not
-                nested here, nor are coordinates.
+            *coordinate: For each mode its index, or None for all of it; or tuples of
+                these.
 
         Raises:
             InvalidIndex: An index is out of range, or `coordinate` has not as many
