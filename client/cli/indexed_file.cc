@@ -60,19 +60,20 @@ absl::StatusOr<IndexedFile> ParseIndexedFile(const std::string& argument) {
   return file;
 }
 
-absl::StatusOr<std::vector<transform::Pad>> ParsePads(const std::string& text) {
-  std::vector<transform::Pad> pads;
+absl::StatusOr<OutputPadding> ParsePadding(const std::string& text) {
+  OutputPadding padding;
   for (const absl::string_view pair : absl::StrSplit(text, ',')) {
     const std::vector<absl::string_view> sides = absl::StrSplit(pair, ':');
-    transform::Pad pad;
-    if (sides.size() != 2 || !absl::SimpleAtoi(sides[0], &pad.before) ||
-        !absl::SimpleAtoi(sides[1], &pad.after)) {
+    int64_t before, after;
+    if (sides.size() != 2 || !absl::SimpleAtoi(sides[0], &before) ||
+        !absl::SimpleAtoi(sides[1], &after)) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", pair, "' is not padding, wanted BEFORE:AFTER"));
     }
-    pads.push_back(pad);
+    padding.before.push_back(before);
+    padding.after.push_back(after);
   }
-  return pads;
+  return padding;
 }
 
 }  // namespace tensord::cli

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tensord/operations.h"
 #include "tensord/views.h"
 
 namespace tensord::cli {
@@ -22,9 +23,9 @@ struct IndexedFile {
 /// Errors  INVALID_ARGUMENT: says which item is malformed.
 absl::StatusOr<IndexedFile> ParseIndexedFile(const std::string& argument);
 
-/// Reads `1:2,0:3`: padding before and after, a pair a mode.
+/// Reads `1:2,0:3`: padding before and after, a pair a mode, with value 0.
 ///
 /// Errors  INVALID_ARGUMENT.
-absl::StatusOr<std::vector<transform::Pad>> ParsePads(const std::string& text);
+absl::StatusOr<OutputPadding> ParsePadding(const std::string& text);
 
 }  // namespace tensord::cli

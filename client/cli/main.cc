@@ -312,10 +312,10 @@ void AddOperations(CLI::App& app, bool explain, Arguments& arguments) {
     }
     AddFactorsAndOperators(*command, help.kind, operation);
     if (help.kind == OperationKind::kPermute) {
-      command->add_option("--pad", operation.pads,
-                          "Padding around a, BEFORE:AFTER for each of its "
-                          "modes, e.g. 1:1,0:2");
-      AddScalar(*command, "--pad-value", operation.pad_value,
+      command->add_option("--pad", operation.padding,
+                          "Padding around the result, BEFORE:AFTER for each "
+                          "of its modes, e.g. 1:1,0:2");
+      AddScalar(*command, "--pad-value", operation.padding_value,
                 "Value of padding, 0 unless given");
     }
     AddExecutionOptions(*command, operation.execution);

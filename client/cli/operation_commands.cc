@@ -88,7 +88,7 @@ TypedOperation Prepare(const OperationArguments& arguments,
 
   const Scalar alpha = arguments.alpha;
   const ExecutionOptions& execution = arguments.execution;
-  typed.permute = {.alpha = alpha, .execution = execution};
+  typed.permute = {.alpha = alpha, .padding = {}, .execution = execution};
   typed.elementwise = {.alpha = alpha,
                        .beta = arguments.beta.value_or(1),
                        .gamma = arguments.gamma,
@@ -284,12 +284,12 @@ int RunOperation(const std::string& address, const SessionOptions& options,
     inputs.push_back(*std::move(input));
     files.push_back(*std::move(file));
   }
-  std::vector<transform::Pad> pads;
-  if (!arguments.pads.empty()) {
-    absl::StatusOr<std::vector<transform::Pad>> parsed =
-        ParsePads(arguments.pads);
+  OutputPadding padding;
+  if (!arguments.padding.empty()) {
+    absl::StatusOr<OutputPadding> parsed = ParsePadding(arguments.padding);
     if (!parsed.ok()) return FailUsage(std::string(parsed.status().message()));
-    pads = *std::move(parsed);
+    padding = *std::move(parsed);
+    padding.value = arguments.padding_value;
   }
   absl::StatusOr<Session> session = Session::Connect(address, options);
   if (!session.ok()) return Fail(session.status());
@@ -303,9 +303,6 @@ int RunOperation(const std::string& address, const SessionOptions& options,
                           : Send(*session, inputs[i].path, view);
     if (tensor.ok() && inputs[i].items) {
       tensor = tensor->Index(*inputs[i].items);
-    }
-    if (tensor.ok() && !pads.empty()) {
-      tensor = tensor->Pad(pads, {.padding = arguments.pad_value});
     }
     if (!tensor.ok()) return Fail(tensor.status());
     tensors.push_back(*std::move(tensor));
@@ -323,7 +320,8 @@ int RunOperation(const std::string& address, const SessionOptions& options,
         session->Einsum(arguments.subscripts, operands, arguments.execution),
         arguments, uploading);
   }
-  const TypedOperation typed = Prepare(arguments, *subscripts, tensors);
+  TypedOperation typed = Prepare(arguments, *subscripts, tensors);
+  typed.permute.padding = std::move(padding);
   if (arguments.explain) {
     return PrintExplanation(Explain(*session, arguments, typed));
   }

@@ -25,8 +25,8 @@ struct OperationArguments {
   std::string subscripts;
   /// Files, perhaps with an index, in the order of the terms.
   std::vector<std::string> inputs;
-  std::string pads;  // of a permutation, `1:2,0:3`; empty: none
-  Scalar pad_value = 0;
+  std::string padding;  // of a permutation, `1:2,0:3`; empty: none
+  Scalar padding_value = 0;
   std::string output;  // file; empty: the result is dropped
   Scalar alpha = 1;
   std::optional<Scalar> beta;  // absent: 1 for what there is, else 0

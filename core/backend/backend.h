@@ -11,6 +11,7 @@
 #include "core/backend/kernel.h"
 #include "core/device/device.h"
 #include "core/memory/memory_resource.h"
+#include "core/problem/loop_modes.h"
 #include "core/view/gather_steps.h"
 
 namespace tensord::core {
@@ -41,6 +42,14 @@ struct ScatterOperands {
   const void* a = nullptr;
   void* storage = nullptr;  // its first element
   int element_bytes = 4;    // 1, 2, 4, 8 or 16
+};
+
+/// One value, and the elements that are to have it.
+struct FillOperands {
+  LoopModes<1> modes;                    // Canonical()
+  void* d = nullptr;                     // the first of them
+  int element_bytes = 4;                 // 1, 2, 4, 8 or 16
+  std::array<std::byte, 16> value = {};  // an element of it
 };
 
 /// One device.
@@ -84,6 +93,12 @@ class Backend {
   virtual absl::Status Scatter(const GatherSteps& steps,
                                const ScatterOperands& operands,
                                Stream& stream) = 0;
+
+  /// Queues writing a value to every element of a loop nest.
+  ///
+  /// Requires  `stream` is the backend's.
+  /// Lifetime, Errors  as Gather().
+  virtual absl::Status Fill(const FillOperands& operands, Stream& stream) = 0;
 };
 
 }  // namespace tensord::core

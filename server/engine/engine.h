@@ -82,6 +82,9 @@ class Device {
                        core::Stream& stream) {
     return backend_->Scatter(steps, operands, stream);
   }
+  absl::Status Fill(const core::FillOperands& operands, core::Stream& stream) {
+    return backend_->Fill(operands, stream);
+  }
   DeviceWorker& worker() { return worker_; }
 
   int64_t memory_limit_bytes() const { return memory_.limit.limit_bytes(); }

@@ -257,7 +257,16 @@ absl::StatusOr<int> PageSize(int32_t asked) {
 }
 
 absl::StatusOr<OperationRequest> FromProto(const v1::PermuteRequest& request) {
-  return CommonFrom(request, OperationKind::kPermute);
+  TENSORD_ASSIGN_OR_RETURN(OperationRequest result,
+                           CommonFrom(request, OperationKind::kPermute));
+  if (request.has_padding()) {
+    const v1::OutputPadding& padding = request.padding();
+    result.padding = {
+        .before = {padding.before().begin(), padding.before().end()},
+        .after = {padding.after().begin(), padding.after().end()},
+        .value = FromProto(padding.value())};
+  }
+  return result;
 }
 
 absl::StatusOr<OperationRequest> FromProto(

@@ -293,13 +293,16 @@ absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
   TENSORD_RETURN_IF_ERROR(operation->d_->BeginWrite());
   operation->d_announced_ = true;
   operation->desc_ = std::move(made.desc);
+  operation->frame_ = std::move(made.frame);
   operation->alpha_ = request.alpha;
   operation->beta_ = request.beta;
   operation->gamma_ = request.gamma;
   return operation;
 }
 
-core::AnyOperands Operation::Operands(void* d) const {
+core::AnyOperands Operation::Operands(std::byte* d) const {
+  std::byte* const result =
+      d + frame_.result_offset * core::SizeOf(d_->desc().element_type);
   const auto address = [](const Input& input) -> const void* {
     if (input.tensor == nullptr) return nullptr;
     return input.is_copied
@@ -313,13 +316,14 @@ core::AnyOperands Operation::Operands(void* d) const {
       [&](const auto& desc) -> core::AnyOperands {
         using Desc = std::decay_t<decltype(desc)>;
         if constexpr (std::is_same_v<Desc, core::PermutationDesc>) {
-          return core::PermutationOperands{a, d, alpha_};
+          return core::PermutationOperands{a, result, alpha_};
         } else if constexpr (std::is_same_v<Desc, core::ElementwiseDesc>) {
-          return core::ElementwiseOperands{a, b, c, d, alpha_, beta_, gamma_};
+          return core::ElementwiseOperands{a,      b,     c,     result,
+                                           alpha_, beta_, gamma_};
         } else if constexpr (std::is_same_v<Desc, core::ReductionDesc>) {
-          return core::ReductionOperands{a, c, d, alpha_, beta_};
+          return core::ReductionOperands{a, c, result, alpha_, beta_};
         } else {
-          return core::ContractionOperands{a, b, c, d, alpha_, beta_};
+          return core::ContractionOperands{a, b, c, result, alpha_, beta_};
         }
       },
       desc_);
@@ -451,6 +455,23 @@ absl::Status Operation::QueueInputs(core::Stream& stream) {
   return absl::OkStatus();
 }
 
+absl::Status Operation::QueueFrame(std::byte* d, core::Stream& stream) {
+  const int64_t element_bytes = core::SizeOf(d_->desc().element_type);
+  for (const core::StridedView& part : frame_.parts) {
+    core::LoopModes<1> modes;
+    for (size_t m = 0; m < part.extents.size(); ++m) {
+      modes.push_back({part.extents[m], {part.strides[m]}});
+    }
+    TENSORD_RETURN_IF_ERROR(session_->device().Fill(
+        {.modes = core::Canonical(std::move(modes), 0),
+         .d = d + part.offset * element_bytes,
+         .element_bytes = static_cast<int>(element_bytes),
+         .value = frame_.value},
+        stream));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Operation::QueueOutput(core::Stream& stream) {
   if (!d_is_copied_) return absl::OkStatus();
   return session_->device().Scatter(
@@ -482,19 +503,22 @@ bool Operation::IsDisjointFromOutput(const Input& input) const {
                            strided(d_->desc()));
 }
 
-absl::Status Operation::CheckAliasing(const core::AnyOperands& operands) const {
+absl::Status Operation::CheckAliasing(std::byte* d) const {
   const core::DisjointFromOutput disjoint{IsDisjointFromOutput(a_),
                                           IsDisjointFromOutput(b_),
                                           IsDisjointFromOutput(c_)};
   return std::visit(
-      [&](const auto& desc, const auto& addresses) {
+      [&](const auto& desc, auto addresses) {
         if constexpr (requires { core::CheckAliasing(desc, addresses); }) {
-          return core::CheckAliasing(desc, addresses, disjoint);
+          auto whole = desc;
+          whole.d.layout = d_->desc().layout;
+          addresses.d = d;
+          return core::CheckAliasing(whole, addresses, disjoint);
         } else {
           return core::Internal("WRONG_OPERANDS", "operands of another Desc");
         }
       },
-      desc_, operands);
+      desc_, Operands(d));
 }
 
 absl::Status Operation::Launch(core::Stream& stream) {
@@ -505,16 +529,16 @@ absl::Status Operation::Launch(core::Stream& stream) {
   if (d_->is_part()) TENSORD_RETURN_IF_ERROR(d_->CheckReady());
   TENSORD_RETURN_IF_ERROR(d_->Allocate());
   TENSORD_RETURN_IF_ERROR(AllocateCopies());
-  const core::AnyOperands operands =
-      Operands(d_is_copied_ ? d_copy_.data() : d_->first());
-  TENSORD_RETURN_IF_ERROR(CheckAliasing(operands));
+  std::byte* const d = d_is_copied_ ? d_copy_.data() : d_->first();
+  TENSORD_RETURN_IF_ERROR(CheckAliasing(d));
   TENSORD_RETURN_IF_ERROR(Measure(stream));
   TENSORD_RETURN_IF_ERROR(TryNext());
   has_queued_ = true;
   TENSORD_RETURN_IF_ERROR(QueueInputs(stream));
   d_->StartWrite();
   result_ = StoredTensor::WriteResult::kFailed;
-  TENSORD_RETURN_IF_ERROR(Run(operands, stream));
+  TENSORD_RETURN_IF_ERROR(Run(Operands(d), stream));
+  TENSORD_RETURN_IF_ERROR(QueueFrame(d, stream));
   TENSORD_RETURN_IF_ERROR(QueueOutput(stream));
   TENSORD_RETURN_IF_ERROR(QueueInlineResult(stream));
   result_ = StoredTensor::WriteResult::kDone;

@@ -114,6 +114,8 @@ class Operation {
   absl::Status Allocate();
   /// Brings inputs to where the kernel reads them.
   absl::Status QueueInputs(core::Stream& stream);
+  /// Fills what there is around the result in `d`.
+  absl::Status QueueFrame(std::byte* d, core::Stream& stream);
   /// Brings the result from where the kernel writes it to its view.
   absl::Status QueueOutput(core::Stream& stream);
   absl::Status QueueInlineResult(core::Stream& stream);
@@ -121,10 +123,11 @@ class Operation {
   /// goes.
   void End();
   /// The addresses and factors of this execution, for the operation of `desc_`,
-  /// with its result at `d`.
-  core::AnyOperands Operands(void* d) const;
-  /// OK when d may be written while the inputs are read.
-  absl::Status CheckAliasing(const core::AnyOperands& operands) const;
+  /// with `d` at that address.
+  core::AnyOperands Operands(std::byte* d) const;
+  /// OK when all of d, at that address, may be written while the inputs are
+  /// read.
+  absl::Status CheckAliasing(std::byte* d) const;
   /// True when both are views of one storage, or it and a view, and known to
   /// share no element.
   bool IsDisjointFromOutput(const Input& input) const;
@@ -140,6 +143,7 @@ class Operation {
   const std::shared_ptr<Session> session_;
   AnyDesc desc_;
   core::Scalar alpha_, beta_, gamma_;
+  OutputFrame frame_;
   Input a_, b_, c_;
   TensorRef d_;
   bool d_is_copied_ = false;  // a view that is written by way of a packed copy

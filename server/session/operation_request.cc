@@ -1,11 +1,14 @@
 #include "server/session/operation_request.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
+#include "core/base/checked_math.h"
 #include "core/base/status.h"
 #include "core/memory/memory_resource.h"
 #include "core/ops/type_tables.h"
+#include "core/view/frame.h"
 
 namespace tensord::server {
 namespace {
@@ -56,6 +59,7 @@ absl::Status CheckPresent(const std::optional<OperandDesc>& input, bool is_read,
 
 /// d, from the existing tensor or from the inputs.
 absl::StatusOr<OperandDesc> Output(const OutputRequest& request,
+                                   const core::Margins& margins,
                                    const OperationTensors& tensors,
                                    const std::optional<OperandDesc>& a,
                                    const std::optional<OperandDesc>& b,
@@ -80,7 +84,8 @@ absl::StatusOr<OperandDesc> Output(const OutputRequest& request,
         "d is a new tensor without element type, and no input says which");
   }
   core::ModeVector extents;
-  for (const core::Mode mode : request.modes) {
+  for (size_t i = 0; i < request.modes.size(); ++i) {
+    const core::Mode mode = request.modes[i];
     std::optional<int64_t> extent;
     for (const auto* input : {&a, &b, &c}) {
       if (!*input) continue;
@@ -96,10 +101,66 @@ absl::StatusOr<OperandDesc> Output(const OutputRequest& request,
           " of d is in no input; to broadcast along it, name an existing "
           "tensor as d");
     }
+    extent = core::CheckedAdd(*extent, margins.before[i]);
+    if (extent) extent = core::CheckedAdd(*extent, margins.after[i]);
+    if (!extent) {
+      return core::InvalidArgument(
+          "PADDING_TOO_LARGE", "padding of mode ", core::ToString(mode), ", ",
+          margins.before[i], " and ", margins.after[i],
+          ", gives d an extent of more than int64 has");
+    }
     extents.push_back(*extent);
   }
   d.layout = core::PackedLayout(extents, request.order);
   return d;
+}
+
+/// The margins in d, one a mode.
+absl::StatusOr<core::Margins> MarginsOf(
+    const std::optional<PaddingRequest>& padding, size_t mode_count) {
+  core::Margins margins{core::ModeVector(mode_count, 0),
+                        core::ModeVector(mode_count, 0)};
+  if (!padding) return margins;
+  const auto take = [&](const core::ModeVector& from, absl::string_view name,
+                        core::ModeVector& to) {
+    if (from.empty()) return absl::OkStatus();
+    if (from.size() != mode_count) {
+      return core::InvalidArgument(
+          "PADDING_COUNT_MISMATCH", "padding.", name, " has ", from.size(),
+          " numbers, wanted one for each of the ", mode_count, " modes of d");
+    }
+    const auto negative = std::find_if(from.begin(), from.end(),
+                                       [](int64_t width) { return width < 0; });
+    if (negative != from.end()) {
+      return core::InvalidArgument("NEGATIVE_PADDING", "padding.", name, " is ",
+                                   core::ToString(from),
+                                   ", wanted numbers >= 0");
+    }
+    to = from;
+    return absl::OkStatus();
+  };
+  TENSORD_RETURN_IF_ERROR(take(padding->before, "before", margins.before));
+  TENSORD_RETURN_IF_ERROR(take(padding->after, "after", margins.after));
+  return margins;
+}
+
+/// Leaves of `d` the part that is no padding, and says where that is.
+absl::StatusOr<OutputFrame> TakeFrame(const PaddingRequest& padding,
+                                      const core::Margins& margins,
+                                      int64_t offset, OperandDesc& d) {
+  OutputFrame frame;
+  TENSORD_ASSIGN_OR_RETURN(
+      frame.value,
+      core::ElementOf(padding.value, d.element_type, "padding.value"));
+  TENSORD_RETURN_IF_ERROR(core::ValidateOperand(d, "d"));
+  TENSORD_ASSIGN_OR_RETURN(core::Framed framed,
+                           core::DivideIntoFrame(d.layout, margins));
+  frame.result_offset = framed.block.offset;
+  frame.parts = std::move(framed.frame);
+  d.layout.extents = std::move(framed.block.extents);
+  d.alignment_bytes =
+      AlignmentOf({d.element_type, d.layout, offset + frame.result_offset});
+  return frame;
 }
 
 /// Stands in for an input that is not read: as d, or as a scalar.
@@ -150,8 +211,18 @@ absl::StatusOr<OperationDesc> MakeDesc(const OperationRequest& request,
   if (a) TENSORD_RETURN_IF_ERROR(core::ValidateOperand(*a, "a"));
   if (b) TENSORD_RETURN_IF_ERROR(core::ValidateOperand(*b, "b"));
   if (c) TENSORD_RETURN_IF_ERROR(core::ValidateOperand(*c, "c"));
-  TENSORD_ASSIGN_OR_RETURN(const OperandDesc d,
-                           Output(request.d, tensors, a, b, c));
+  TENSORD_ASSIGN_OR_RETURN(const core::Margins margins,
+                           MarginsOf(request.padding, request.d.modes.size()));
+  TENSORD_ASSIGN_OR_RETURN(OperandDesc d,
+                           Output(request.d, margins, tensors, a, b, c));
+  OperationDesc result{
+      .desc = {},
+      .output = {d.element_type, d.layout, tensors.d ? tensors.d->offset : 0},
+      .frame = {}};
+  if (request.padding) {
+    TENSORD_ASSIGN_OR_RETURN(result.frame, TakeFrame(*request.padding, margins,
+                                                     result.output.offset, d));
+  }
 
   ElementType widest = d.element_type;
   for (const auto* input : {&a, &b, &c}) {
@@ -163,9 +234,6 @@ absl::StatusOr<OperationDesc> MakeDesc(const OperationRequest& request,
   const core::ComputeType compute =
       request.compute_type.value_or(core::DefaultComputeType(widest));
 
-  OperationDesc result{
-      .desc = {},
-      .output = {d.element_type, d.layout, tensors.d ? tensors.d->offset : 0}};
   switch (request.kind) {
     case OperationKind::kPermute:
       result.desc = core::PermutationDesc{a ? *a : Like(d, d.element_type), d,

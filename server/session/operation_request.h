@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -16,6 +17,7 @@
 #include "core/ops/scalar.h"
 #include "core/plan/plan.h"
 #include "core/tensor/tensor.h"
+#include "core/view/view.h"
 
 namespace tensord::server {
 
@@ -51,12 +53,19 @@ struct OutputRequest {
   bool is_inline = false;
 };
 
+/// Elements around a result.
+struct PaddingRequest {
+  core::ModeVector before, after;  // (mode of d); empty: all 0
+  core::Scalar value;
+};
+
 /// An operation as a client asks for it. Which fields count follows from the
 /// kind, as in the proto.
 struct OperationRequest {
   OperationKind kind;
   std::optional<InputRequest> a, b, c;
   OutputRequest d;
+  std::optional<PaddingRequest> padding;  // of permutations
   core::Scalar alpha = core::kOne;
   core::Scalar beta = core::kZero;
   core::Scalar gamma = core::kOne;
@@ -88,20 +97,29 @@ struct InputsRead {
 };
 InputsRead WhichInputs(const OperationRequest& request);
 
+/// What there is in d besides the result.
+struct OutputFrame {
+  int64_t result_offset = 0;             // elements, from d's first
+  std::vector<core::StridedView> parts;  // of d
+  core::ElementBytes value = {};
+};
+
 struct OperationDesc {
-  AnyDesc desc;             // valid
+  AnyDesc desc;             // valid; its d is the result
   core::TensorDesc output;  // of d, also when it is new
+  OutputFrame frame;
 };
 
 /// The Desc of `request` on `tensors`, with all that was left out filled in.
 ///
 /// A new d gets the extents of the inputs, c's element type or else the widest
-/// of a and b, and a packed layout. An input that is not read and was left out
-/// is replaced by one that fits.
+/// of a and b, and a packed layout, which has room for padding. An input that
+/// is not read and was left out is replaced by one that fits.
 ///
 /// Errors  INVALID_ARGUMENT: an input that is read was left out, the extent of
-///         a mode of d is not known, a factor does not fit the types, and all
-///         that Validate() refuses. UNIMPLEMENTED: no row of the type table.
+///         a mode of d is not known, a factor does not fit the types, padding
+///         that d has no room for or whose value it does not have, and all that
+///         Validate() refuses. UNIMPLEMENTED: no row of the type table.
 absl::StatusOr<OperationDesc> MakeDesc(const OperationRequest& request,
                                        const OperationTensors& tensors);
 

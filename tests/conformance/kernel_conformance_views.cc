@@ -162,5 +162,64 @@ TEST_P(KernelConformance, ScattersToViewsAndDropsPadding) {
   }
 }
 
+TEST_P(KernelConformance, FillsLoopNests) {
+  const auto backend = GetParam().create(2);
+  const auto stream = backend->CreateStream().value();
+  struct Case {
+    core::LoopModes<1> modes;
+    int64_t first;  // elements
+  };
+  const std::vector<Case> cases = {{{}, 3},
+                                   {{{0, {0}}}, 0},
+                                   {{{1 << 18, {1}}}, 0},
+                                   {{{100'001, {1}}}, 7},
+                                   {{{70'000, {3}}}, 1},
+                                   {{{2, {1}}, {50'000, {5}}}, 2},
+                                   {{{128, {1}}, {30, {160}}, {20, {8000}}}, 0},
+                                   {{{7, {2}}, {5, {30}}, {3, {1000}}}, 11}};
+  constexpr size_t kElements = size_t{1} << 18;
+  for (const int element_bytes : {1, 2, 4, 8, 16}) {
+    const auto size = static_cast<size_t>(element_bytes);
+    const auto d =
+        core::Buffer::Allocate(backend->memory(),
+                               static_cast<int64_t>(kElements * size))
+            .value();
+    std::array<std::byte, 16> value;
+    for (size_t i = 0; i < value.size(); ++i) {
+      value[i] = static_cast<std::byte>(i + 1);
+    }
+    for (const Case& c : cases) {
+      std::vector<std::byte> wanted(kElements * size, std::byte{0x55});
+      GetParam().copy(d.data(), wanted.data(), wanted.size());
+      std::vector<int64_t> elements = {c.first};
+      for (const core::LoopMode<1>& mode : c.modes) {
+        std::vector<int64_t> next;
+        for (const int64_t element : elements) {
+          for (int64_t i = 0; i < mode.extent; ++i) {
+            next.push_back(element + i * mode.strides[0]);
+          }
+        }
+        elements = std::move(next);
+      }
+      for (const int64_t element : elements) {
+        std::memcpy(wanted.data() + static_cast<size_t>(element) * size,
+                    value.data(), size);
+      }
+      ASSERT_TRUE(backend
+                      ->Fill({.modes = c.modes,
+                              .d = d.data() + c.first * element_bytes,
+                              .element_bytes = element_bytes,
+                              .value = value},
+                             *stream)
+                      .ok());
+      ASSERT_TRUE(stream->Synchronize().ok());
+      std::vector<std::byte> got(wanted.size());
+      GetParam().copy(got.data(), d.data(), got.size());
+      ASSERT_TRUE(got == wanted)
+          << element_bytes << " bytes, " << elements.size() << " elements";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tensord::test

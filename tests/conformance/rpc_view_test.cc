@@ -239,7 +239,7 @@ TEST_F(RpcViewTest, RowsOfAnAlignedTensorBeginAtMultiples) {  // D3, D4
               FailsWith(grpc::INVALID_ARGUMENT, "LAYOUT_AMBIGUOUS"));
 }
 
-TEST_F(RpcViewTest, PermuteOfAPaddedViewPadsItsOutput) {
+TEST_F(RpcViewTest, PaddedViewsAreGathered) {
   const std::string base = Filled({2, 2});
   const v1::Tensor view = Padded(base, 2, 1, 0, 7);
   EXPECT_TRUE(view.view().may_pad());

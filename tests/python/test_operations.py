@@ -8,6 +8,7 @@ import pytest
 
 import tensord
 from bounds import assert_within_bound, widened
+from random_arrays import random_array
 from tensord import dtypes
 from tensord.operators import UNARY_OPERATORS
 
@@ -67,15 +68,6 @@ def domain(operator: str, rng: np.random.Generator, count: int) -> np.ndarray:
         return rng.uniform(1.2, 4, count)
     positive = rng.uniform(0.1, 0.9, count)
     return positive if operator in ("sqrt", "log") else positive * rng.choice([-1, 1])
-
-
-def random_array(rng, shape, dtype) -> np.ndarray:
-    if np.dtype(dtype).kind in "iu":
-        return rng.integers(0, 50, shape).astype(dtype)
-    array = rng.uniform(-1, 1, shape)
-    if np.dtype(dtype).kind == "c":
-        array = array + 1j * rng.uniform(-1, 1, shape)
-    return array.astype(dtype)
 
 
 def test_every_unary_operator_has_a_formula():
@@ -166,6 +158,63 @@ def test_permutation_broadcasts_into_an_existing_tensor(session, rng):
     a = rng.random(4)
     assert session.permute(a, "j", "ij", out=out) is out
     np.testing.assert_array_equal(out.numpy(), np.broadcast_to(a, (3, 4)))
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+@pytest.mark.parametrize(
+    "pad_width", [1, (2, 0), ((0, 3), (1, 0), (0, 0)), {-1: (1, 2)}], ids=str
+)
+def test_permutation_pads(session, rng, dtype, pad_width):
+    a = random_array(rng, (3, 4, 5), np.float64).astype(dtype)
+    result = session.permute(a, "ijk", "kij", pad_width=pad_width, pad_value=7)
+    pairs = ((0, 0), (0, 0), (1, 2)) if isinstance(pad_width, dict) else pad_width
+    expected = np.pad(a.transpose(2, 0, 1), pairs, constant_values=7)
+    np.testing.assert_array_equal(result.numpy(), expected)
+
+
+def test_padding_is_neither_scaled_nor_converted(session, rng):
+    a = rng.random((2, 3))
+    out = session.upload(np.ones((4, 4), np.float32))
+    session.permute(
+        a,
+        "ij",
+        "ji",
+        alpha=0.5,
+        op_a="sqrt",
+        pad_width=((0, 1), (2, 0)),
+        pad_value=-3,
+        out=out,
+    )
+    expected = np.full((4, 4), -3, np.float32)
+    expected[:3, 2:] = 0.5 * np.sqrt(a.T)
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-6)
+
+
+def test_padding_of_planned_and_piped_permutations(session, rng):
+    a = rng.random((2, 3))
+    expected = np.pad(a.T, 1, constant_values=2)
+    plan = session.plan.permute(a, "ij", "ji", pad_width=1, pad_value=2)
+    np.testing.assert_array_equal(plan(a).numpy(), expected)
+    with session.pipeline() as pipe:
+        result = pipe.permute(a, "ij", "ji", pad_width=1, pad_value=2)
+    np.testing.assert_array_equal(result.result().numpy(), expected)
+
+
+def test_padding_that_does_not_fit_is_refused(session, rng):
+    a = rng.random((2, 3))
+    for options, reason in [
+        ({"pad_width": -1}, "NEGATIVE_PADDING"),
+        ({"pad_width": ((1, 1),) * 3}, "MODE_COUNT_MISMATCH"),
+        ({"pad_width": 1, "pad_value": 1j}, "SCALAR_NOT_REAL"),
+        ({"pad_width": 1, "pad_value": 1e300, "dtype": "f4"}, "SCALAR_OUT_OF_RANGE"),
+        ({"pad_width": 2, "out": session.create((3, 2), "f8")}, "PADDING_TOO_LARGE"),
+        ({"pad_width": 1, "out": session.create((3, 2), "f8")}, "MODE_EXTENT_MISMATCH"),
+    ]:
+        with pytest.raises(tensord.InvalidArgument) as failure:
+            session.permute(a, "ij", "ji", **options)
+        assert failure.value.reason == reason
+    with pytest.raises(TypeError):
+        session.permute(a, "ij", "ji", pad_width=0.5)
 
 
 @pytest.mark.parametrize("op", BINARY)

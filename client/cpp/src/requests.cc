@@ -32,6 +32,13 @@ absl::StatusOr<v1::PermuteRequest> MakeRequest(const Connection& connection,
   SetExecution(connection, d, options.execution, request);
   TENSORD_CLIENT_ASSIGN_OR_RETURN(*request.mutable_a(), ToProto(a));
   *request.mutable_alpha() = ToProto(options.alpha);
+  const OutputPadding& padding = options.padding;
+  if (!padding.before.empty() || !padding.after.empty()) {
+    v1::OutputPadding& message = *request.mutable_padding();
+    message.mutable_before()->Add(padding.before.begin(), padding.before.end());
+    message.mutable_after()->Add(padding.after.begin(), padding.after.end());
+    *message.mutable_value() = ToProto(padding.value);
+  }
   return request;
 }
 

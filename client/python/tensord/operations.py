@@ -13,6 +13,7 @@ import numpy.typing as npt
 from tensord import dtypes, operators
 from tensord.arguments import check_timeout, check_type, factor_value
 from tensord.errors import InvalidArgument
+from tensord.stages import pad_widths
 from tensord.subscripts import Modes, mode_labels, parse_subscripts
 from tensord.tensor import RemoteTensor
 from tensord.v1 import compute_pb2, tensor_pb2
@@ -161,11 +162,14 @@ class Operations(abc.ABC, Generic[Outcome]):
         *,
         alpha: Factor = 1,
         op_a: str | None = None,
+        pad_width: Any = None,
+        pad_value: Factor = 0,
         **options: Unpack[Options],
     ) -> Outcome:
         """Computes `d = alpha * op_a(a)` with the modes in another order.
 
         >>> session.permute(a, "ijk", "kji", alpha=2.0)
+        >>> session.permute(a, "ij", "ji", pad_width=((1, 1), (0, 2)), pad_value=7)
 
         Args:
             a: Input.
@@ -174,14 +178,27 @@ class Operations(abc.ABC, Generic[Outcome]):
             modes_d: Modes of the result.
             alpha: Factor.
             op_a: Unary operator, e.g. "sqrt".
+            pad_width: Elements of `d` around the result, for each of its modes, as
+                `numpy.pad` takes them: `width`, `(before, after)`, or a pair for each
+                mode; or a mapping from modes' positions to either.
+            pad_value: What they become: neither `alpha` nor `op_a` applies.
             **options: See `Options`.
         """
+        padding = None
+        if pad_width is not None:
+            widths = pad_widths(len(mode_labels(modes_d, "modes_d")), pad_width)
+            padding = compute_pb2.OutputPadding(
+                before=[before for before, _ in widths],
+                after=[after for _, after in widths],
+                value=scalar_message("pad_value", pad_value),
+            )
         return self._submit(
             "permute",
             {"a": _Input(a, modes_a, op_a)},
             modes_d,
             {"alpha": alpha},
             options,
+            {"padding": padding},
         )
 
     def elementwise(
@@ -423,7 +440,7 @@ class Operations(abc.ABC, Generic[Outcome]):
         modes_d: Modes,
         factors: Mapping[str, Factor],
         options: Options,
-        fields: Mapping[str, int] | None = None,
+        fields: Mapping[str, Any] | None = None,
     ) -> Outcome:
         settings = Settings.of(options)
         request = _REQUESTS[operation](

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/backend/cpu/blas.h"
+#include "core/backend/cpu/block/fill.h"
 #include "core/backend/cpu/block/gather.h"
 #include "core/backend/cpu/contraction_gemm.h"
 #include "core/backend/cpu/contraction_reference.h"
@@ -71,6 +72,11 @@ class CpuBackend final : public Backend {
   absl::Status Scatter(const GatherSteps& steps,
                        const ScatterOperands& operands, Stream&) override {
     core::Scatter(threads_, steps, operands);
+    return absl::OkStatus();
+  }
+
+  absl::Status Fill(const FillOperands& operands, Stream&) override {
+    core::Fill(threads_, operands);
     return absl::OkStatus();
   }
 

@@ -15,6 +15,7 @@
 #include "core/backend/cuda/cuda_memory.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/elementwise/elementwise_kernels.h"
+#include "core/backend/cuda/fill.h"
 #include "core/backend/cuda/gemm/gemm_kernels.h"
 #include "core/backend/cuda/gpu_model.h"
 #include "core/backend/cuda/kernel/gather/gather_task.h"
@@ -195,6 +196,16 @@ class CudaBackend final : public Backend {
                                  .element_bytes = operands.element_bytes};
     return device_.Check(cuda::QueueScatter(task, AsCuda(stream).get()),
                          "launching cuda.scatter");
+  }
+
+  absl::Status Fill(const FillOperands& operands, Stream& stream) override {
+    TENSORD_RETURN_IF_ERROR(device_.Select());
+    for (const cuda::FillTask& task : cuda::FillTasksOf(operands)) {
+      TENSORD_RETURN_IF_ERROR(
+          device_.Check(cuda::QueueFill(task, AsCuda(stream).get()),
+                        "launching cuda.fill"));
+    }
+    return absl::OkStatus();
   }
 
  private:

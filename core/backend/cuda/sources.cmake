@@ -15,6 +15,7 @@ set(TENSORD_CUDA_HOST_SOURCES
   elementwise/elementwise_fused.cc
   elementwise/elementwise_reference.cc
   elementwise/elementwise_tiled.cc
+  fill.cc
   gemm/cublaslt.cc
   gemm/gemm_call.cc
   gemm/gemm_contraction.cc
@@ -46,6 +47,7 @@ set(TENSORD_CUDA_KERNEL_SOURCES
   kernel/elementwise_mixed.cu
   kernel/elementwise_reference.cu
   kernel/elementwise_tiled.cu
+  kernel/fill/fill.cu
   kernel/gather/gather.cu
   kernel/groups/elementwise_groups_complex.cu
   kernel/groups/elementwise_groups_float.cu

@@ -42,14 +42,12 @@ TEST(IndexedFileTest, MalformedItemsAreNamed) {
   EXPECT_FALSE(ParseIndexedFile("a.npy[]").ok());
 }
 
-TEST(IndexedFileTest, PadsArePairs) {
-  const auto pads = ParsePads("1:2,0:3").value();
-  ASSERT_EQ(pads.size(), 2u);
-  EXPECT_EQ(pads[0].before, 1);
-  EXPECT_EQ(pads[0].after, 2);
-  EXPECT_EQ(pads[1].after, 3);
+TEST(IndexedFileTest, PaddingIsPairs) {
+  const OutputPadding padding = ParsePadding("1:2,0:3").value();
+  EXPECT_EQ(padding.before, (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(padding.after, (std::vector<int64_t>{2, 3}));
   for (const char* text : {"", "1", "1:2:3", "a:b", "1:2,"}) {
-    EXPECT_FALSE(ParsePads(text).ok()) << text;
+    EXPECT_FALSE(ParsePadding(text).ok()) << text;
   }
 }
 

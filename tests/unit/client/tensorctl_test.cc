@@ -194,6 +194,11 @@ TEST(TensorctlTest, TakesPartsOfFilesAndPads) {
                     "[1]' --pad 1:0 --pad-value 7 -o " + d + to);
   EXPECT_EQ(ended.code, 0) << ended.output;
   EXPECT_EQ(Load<float>(d, 4), (std::vector<float>{7, 21, 22, 23}));
+  ended = Tensorctl("permute 'ij->ji' " + a +
+                    " --alpha 2 --pad 0:0,1:0 --pad-value 7 -o " + d + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<float>(d, 9),
+            (std::vector<float>{7, 22, 42, 7, 24, 44, 7, 26, 46}));
   ended = Tensorctl("explain permute 'j->j' '" + a + "[1]'" + to);
   EXPECT_EQ(ended.code, 0) << ended.output;
 
@@ -206,6 +211,9 @@ TEST(TensorctlTest, TakesPartsOfFilesAndPads) {
   ended = Tensorctl("permute 'ij->ij' " + a + " --pad 1" + to);
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.output, HasSubstr("wanted BEFORE:AFTER"));
+  ended = Tensorctl("permute 'ij->ij' " + a + " --pad 1:1" + to);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("PADDING_COUNT_MISMATCH"));
 }
 
 }  // namespace

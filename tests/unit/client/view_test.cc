@@ -108,6 +108,15 @@ TEST_F(ViewTest, BroadcastsAndPads) {
   EXPECT_EQ(Of(t.Pad({{1, 0}, {0, 1}}, {.padding = 7})),
             (Values{7, 7, 0, 7, 1, 7}));
   EXPECT_EQ(ReasonOf(t.Pad({{1, 0}}).status()), "PADDING_MALFORMED");
+  const PermuteOptions around = {
+      .alpha = 2,
+      .padding = {.before = {1, 0}, .after = {}, .value = 7},
+      .execution = {}};
+  EXPECT_EQ(Of(session_.Permute({t, "ij"}, "ji", around)),
+            (Values{7, 7, 0, 2}));
+  EXPECT_EQ(
+      Of(session_.PlanPermute({t, "ij"}, "ji", around)->Execute({.a = &t})),
+      (Values{7, 7, 0, 2}));
 }
 
 TEST_F(ViewTest, TakesEveryTransform) {

@@ -150,10 +150,20 @@ struct ExecutionOptions {
   std::optional<absl::Duration> deadline;
 };
 
+/// Elements around a result: d has, mode by mode, `before` elements, those of
+/// the result, and `after` elements. All but the result's become `value`, to
+/// which neither operator nor factor applies; it is rounded to d's type.
+struct OutputPadding {
+  std::vector<int64_t> before;  // (mode of d); empty: all 0
+  std::vector<int64_t> after;   // (mode of d); empty: all 0
+  Scalar value = 0;
+};
+
 /// d = alpha * unary(a), with a's modes in another order, another element type,
 /// or broadcast along modes that a lacks.
 struct PermuteOptions {
   Scalar alpha = 1;
+  OutputPadding padding;
   ExecutionOptions execution;
 };
 

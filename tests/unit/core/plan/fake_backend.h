@@ -102,6 +102,9 @@ class FakeBackend final : public core::Backend {
                        core::Stream&) override {
     return core::Unimplemented("NO_SCATTER", "this backend only plans");
   }
+  absl::Status Fill(const core::FillOperands&, core::Stream&) override {
+    return core::Unimplemented("NO_FILL", "this backend only plans");
+  }
 
  private:
   core::DeviceInfo info_{.name = "fake:0", .kind = "fake"};

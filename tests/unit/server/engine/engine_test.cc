@@ -65,6 +65,10 @@ class RemoteBackend final : public core::Backend {
                        core::Stream& stream) override {
     return cpu_->Scatter(steps, operands, stream);
   }
+  absl::Status Fill(const core::FillOperands& operands,
+                    core::Stream& stream) override {
+    return cpu_->Fill(operands, stream);
+  }
 
  private:
   const std::unique_ptr<core::Backend> cpu_ =
