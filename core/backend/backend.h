@@ -52,6 +52,16 @@ struct FillOperands {
   std::array<std::byte, 16> value = {};  // an element of it
 };
 
+/// Elements, and where each of them is to go.
+struct CopyOperands {
+  static constexpr size_t kA = 0, kD = 1;  // LoopMode::strides, of either sign
+
+  LoopModes<2> modes;       // Canonical()
+  const void* a = nullptr;  // the first of each
+  void* d = nullptr;
+  int element_bytes = 4;  // 1, 2, 4, 8 or 16
+};
+
 /// One device.
 ///
 /// Threads  safe for concurrent use.
@@ -99,6 +109,13 @@ class Backend {
   /// Requires  `stream` is the backend's.
   /// Lifetime, Errors  as Gather().
   virtual absl::Status Fill(const FillOperands& operands, Stream& stream) = 0;
+
+  /// Queues a copy from one loop nest to another.
+  ///
+  /// Requires  `stream` is the backend's; no two elements go to one place, and
+  ///           none to where one comes from.
+  /// Lifetime, Errors  as Gather().
+  virtual absl::Status Copy(const CopyOperands& operands, Stream& stream) = 0;
 };
 
 }  // namespace tensord::core

@@ -85,6 +85,9 @@ class Device {
   absl::Status Fill(const core::FillOperands& operands, core::Stream& stream) {
     return backend_->Fill(operands, stream);
   }
+  absl::Status Copy(const core::CopyOperands& operands, core::Stream& stream) {
+    return backend_->Copy(operands, stream);
+  }
   DeviceWorker& worker() { return worker_; }
 
   int64_t memory_limit_bytes() const { return memory_.limit.limit_bytes(); }

@@ -40,7 +40,7 @@ core::TensorDesc AsRead(const StoredTensor& tensor, OperationKind kind) {
   if (view == nullptr) return tensor.desc();
   const bool broadcasts =
       kind == OperationKind::kPermute || kind == OperationKind::kElementwise;
-  return view->repeats() && !broadcasts ? view->packed_desc() : view->desc();
+  return view->repeats() && !broadcasts ? view->gathered_desc() : view->desc();
 }
 
 /// How an operation writes a tensor.
@@ -442,14 +442,8 @@ absl::Status Operation::QueueInputs(core::Stream& stream) {
   }
   for (const Input* const input : {&a_, &b_, &c_}) {
     if (!input->is_copied) continue;
-    const TensorView& view = *input->tensor->view();
-    TENSORD_RETURN_IF_ERROR(session_->device().Gather(
-        view.steps(),
-        {.storage = input->tensor->storage().data(),
-         .d = input->copy.data(),
-         .element_bytes =
-             static_cast<int>(core::SizeOf(input->desc.element_type)),
-         .padding = view.padding()},
+    TENSORD_RETURN_IF_ERROR(input->tensor->view()->Gather(
+        session_->device(), input->tensor->storage().data(), input->copy.data(),
         stream));
   }
   return absl::OkStatus();
@@ -474,13 +468,8 @@ absl::Status Operation::QueueFrame(std::byte* d, core::Stream& stream) {
 
 absl::Status Operation::QueueOutput(core::Stream& stream) {
   if (!d_is_copied_) return absl::OkStatus();
-  return session_->device().Scatter(
-      d_->view()->steps(),
-      {.a = d_copy_.data(),
-       .storage = d_->storage().data(),
-       .element_bytes =
-           static_cast<int>(core::SizeOf(d_->desc().element_type))},
-      stream);
+  return d_->view()->Scatter(session_->device(), d_copy_.data(),
+                             d_->storage().data(), stream);
 }
 
 absl::Status Operation::QueueInlineResult(core::Stream& stream) {

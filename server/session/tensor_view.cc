@@ -1,6 +1,9 @@
 #include "server/session/tensor_view.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "core/base/status.h"
@@ -20,6 +23,38 @@ core::Order OrderLike(const core::Layout& layout) {
   }
   return first < last ? core::Order::kFirstModeFastest
                       : core::Order::kLastModeFastest;
+}
+
+/// Positions of the modes in the order of their steps through the storage, the
+/// least first; `order` decides between those that have none.
+std::vector<size_t> FastestFirst(const core::StridedView& box,
+                                 core::Order order) {
+  std::vector<size_t> modes(box.extents.size());
+  std::iota(modes.begin(), modes.end(), size_t{0});
+  if (order == core::Order::kLastModeFastest) {
+    std::reverse(modes.begin(), modes.end());
+  }
+  const auto step = [&](size_t mode) {
+    const int64_t stride = std::abs(box.strides[mode]);
+    return box.extents[mode] <= 1 || stride == 0
+               ? std::numeric_limits<int64_t>::max()
+               : stride;
+  };
+  std::stable_sort(modes.begin(), modes.end(),
+                   [&](size_t x, size_t y) { return step(x) < step(y); });
+  return modes;
+}
+
+/// The layout without gaps whose modes follow each other so.
+core::Layout PackedLayout(const core::ModeVector& extents,
+                          const std::vector<size_t>& fastest_first) {
+  core::Layout layout{extents, core::ModeVector(extents.size(), 1)};
+  int64_t stride = 1;
+  for (const size_t mode : fastest_first) {
+    layout.strides[mode] = stride;
+    stride *= extents[mode];
+  }
+  return layout;
 }
 
 absl::StatusOr<core::View> Apply(core::View view,
@@ -74,7 +109,7 @@ absl::StatusOr<TensorView> TensorView::Create(
   result.packed_desc_ = {type,
                          core::PackedLayout(result.view_.extents(), order), 0};
   TENSORD_RETURN_IF_ERROR(core::ValidateTensor(result.packed_desc_));
-  result.desc_ = result.packed_desc_;
+  result.gathered_desc_ = result.packed_desc_;
   if (const auto& strided = result.view_.strided()) {
     const auto [lowest, highest] =
         std::minmax_element(strided->strides.begin(), strided->strides.end());
@@ -88,15 +123,90 @@ absl::StatusOr<TensorView> TensorView::Create(
   }
   if (result.is_in_place()) {
     TENSORD_RETURN_IF_ERROR(core::ValidateTensor(result.desc_));
+  } else if (const auto boxed = core::BoxOf(result.view_)) {
+    if (result.view_.element_count() > 0) {
+      result.gathered_desc_.layout =
+          PackedLayout(result.view_.extents(), FastestFirst(boxed->box, order));
+    }
+    TENSORD_RETURN_IF_ERROR(result.TakeBox(*boxed));
   } else {
     TENSORD_ASSIGN_OR_RETURN(const core::GatherSteps steps,
                              core::MakeGatherSteps(result.view_, order));
     result.steps_ = std::make_shared<const core::GatherSteps>(steps);
   }
+  if (result.access_ == Access::kByCopy) result.desc_ = result.gathered_desc_;
   result.covers_storage_ =
       result.view_.IsInjective() && !result.view_.may_pad() &&
       result.view_.element_count() == core::ElementCount(storage.layout);
   return result;
+}
+
+absl::Status TensorView::TakeBox(const core::BoxedView& boxed) {
+  const core::Layout& copy = gathered_desc_.layout;
+  TENSORD_ASSIGN_OR_RETURN(const core::Framed framed,
+                           core::DivideIntoFrame(copy, boxed.margins));
+  auto box = std::make_shared<Box>();
+  core::LoopModes<2> modes;
+  for (int m = 0; m < copy.mode_count(); ++m) {
+    modes.push_back(
+        {boxed.box.extents[m], {boxed.box.strides[m], copy.strides[m]}});
+  }
+  box->modes = core::Canonical(std::move(modes), 1);
+  box->storage_offset = boxed.box.offset;
+  box->copy_offset = framed.block.offset;
+  for (const core::StridedView& part : framed.frame) {
+    core::LoopModes<1> margin;
+    for (size_t m = 0; m < part.extents.size(); ++m) {
+      margin.push_back({part.extents[m], {part.strides[m]}});
+    }
+    box->margins.push_back(
+        {core::Canonical(std::move(margin), 0), part.offset});
+  }
+  box_ = std::move(box);
+  return absl::OkStatus();
+}
+
+absl::Status TensorView::Gather(Device& device, const std::byte* storage,
+                                std::byte* copy, core::Stream& stream) const {
+  if (box_ == nullptr) {
+    return device.Gather(*steps_,
+                         {.storage = storage,
+                          .d = copy,
+                          .element_bytes = element_bytes(),
+                          .padding = padding_},
+                         stream);
+  }
+  for (const Box::Margin& margin : box_->margins) {
+    TENSORD_RETURN_IF_ERROR(
+        device.Fill({.modes = margin.modes,
+                     .d = copy + margin.copy_offset * element_bytes(),
+                     .element_bytes = element_bytes(),
+                     .value = padding_},
+                    stream));
+  }
+  return device.Copy({.modes = box_->modes,
+                      .a = storage + box_->storage_offset * element_bytes(),
+                      .d = copy + box_->copy_offset * element_bytes(),
+                      .element_bytes = element_bytes()},
+                     stream);
+}
+
+absl::Status TensorView::Scatter(Device& device, const std::byte* copy,
+                                 std::byte* storage,
+                                 core::Stream& stream) const {
+  if (box_ == nullptr) {
+    return device.Scatter(
+        *steps_,
+        {.a = copy, .storage = storage, .element_bytes = element_bytes()},
+        stream);
+  }
+  core::LoopModes<2> modes = box_->modes;
+  for (auto& mode : modes) std::swap(mode.strides[0], mode.strides[1]);
+  return device.Copy({.modes = std::move(modes),
+                      .a = copy + box_->copy_offset * element_bytes(),
+                      .d = storage + box_->storage_offset * element_bytes(),
+                      .element_bytes = element_bytes()},
+                     stream);
 }
 
 }  // namespace tensord::server

@@ -11,11 +11,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/ops/scalar.h"
+#include "core/problem/loop_modes.h"
 #include "core/tensor/tensor.h"
+#include "core/view/boxed_view.h"
 #include "core/view/gather_steps.h"
 #include "core/view/indexing.h"
 #include "core/view/stage.h"
 #include "core/view/view.h"
+#include "server/engine/engine.h"
 
 namespace tensord::server {
 
@@ -57,26 +60,54 @@ class TensorView {
   /// index is padding.
   bool covers_storage() const { return covers_storage_; }
 
-  /// In place or with strides of 0: the elements in the storage. Otherwise the
-  /// packed copy.
+  /// In place or with strides of 0: the elements in the storage. Otherwise
+  /// gathered_desc().
   const core::TensorDesc& desc() const { return desc_; }
-  /// The packed copy, in the order that is most like the storage's.
+  /// The elements without gaps, in the order of the storage's layout.
   const core::TensorDesc& packed_desc() const { return packed_desc_; }
-  /// From the packed copy to the storage.
+  /// The packed copy that operations work on: its modes are ordered as their
+  /// steps through the storage are.
+  const core::TensorDesc& gathered_desc() const { return gathered_desc_; }
+
+  /// Queues copying the elements, and padding, to `copy`, which is as
+  /// gathered_desc() says.
   /// Requires  !is_in_place().
-  const core::GatherSteps& steps() const { return *steps_; }
-  const core::ElementBytes& padding() const { return padding_; }
+  /// Errors  those of core::Backend::Gather().
+  absl::Status Gather(Device& device, const std::byte* storage, std::byte* copy,
+                      core::Stream& stream) const;
+  /// The other way round. What belongs to padding is dropped.
+  absl::Status Scatter(Device& device, const std::byte* copy,
+                       std::byte* storage, core::Stream& stream) const;
 
  private:
   enum class Access { kInPlace, kRepeats, kByCopy };
 
+  /// Elements at strides of storage and copy, and padding around them.
+  struct Box {
+    struct Margin {
+      core::LoopModes<1> modes;
+      int64_t copy_offset;  // elements
+    };
+
+    core::LoopModes<2> modes;    // strides of the storage and of the copy
+    int64_t storage_offset = 0;  // elements
+    int64_t copy_offset = 0;     // elements
+    std::vector<Margin> margins;
+  };
+
   explicit TensorView(core::View view) : view_(std::move(view)) {}
+  absl::Status TakeBox(const core::BoxedView& boxed);
+  int element_bytes() const {
+    return static_cast<int>(core::SizeOf(gathered_desc_.element_type));
+  }
 
   std::string viewed_;
   core::View view_;
   Access access_ = Access::kByCopy;
   bool covers_storage_ = false;
-  core::TensorDesc desc_, packed_desc_;
+  core::TensorDesc desc_, packed_desc_, gathered_desc_;
+  // How to copy; both null: in place.
+  std::shared_ptr<const Box> box_;
   std::shared_ptr<const core::GatherSteps> steps_;
   core::ElementBytes padding_{};
 };

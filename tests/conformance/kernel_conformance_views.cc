@@ -162,12 +162,35 @@ TEST_P(KernelConformance, ScattersToViewsAndDropsPadding) {
   }
 }
 
+/// Offsets of all elements of a loop nest in operand `operand`, in order.
+template <size_t operand_count>
+std::vector<int64_t> OffsetsOf(const core::LoopModes<operand_count>& modes,
+                               size_t operand, int64_t first) {
+  std::vector<int64_t> offsets = {first};
+  for (const auto& mode : modes) {
+    std::vector<int64_t> next;
+    for (int64_t i = 0; i < mode.extent; ++i) {
+      for (const int64_t offset : offsets) {
+        next.push_back(offset + i * mode.strides[operand]);
+      }
+    }
+    offsets = std::move(next);
+  }
+  return offsets;
+}
+
+std::byte* At(std::vector<std::byte>& bytes, int64_t element, size_t size) {
+  return bytes.data() + static_cast<size_t>(element) * size;
+}
+
+constexpr size_t kNestElements = size_t{1} << 18;
+
 TEST_P(KernelConformance, FillsLoopNests) {
   const auto backend = GetParam().create(2);
   const auto stream = backend->CreateStream().value();
   struct Case {
     core::LoopModes<1> modes;
-    int64_t first;  // elements
+    int64_t first;  // element
   };
   const std::vector<Case> cases = {{{}, 3},
                                    {{{0, {0}}}, 0},
@@ -177,46 +200,83 @@ TEST_P(KernelConformance, FillsLoopNests) {
                                    {{{2, {1}}, {50'000, {5}}}, 2},
                                    {{{128, {1}}, {30, {160}}, {20, {8000}}}, 0},
                                    {{{7, {2}}, {5, {30}}, {3, {1000}}}, 11}};
-  constexpr size_t kElements = size_t{1} << 18;
   for (const int element_bytes : {1, 2, 4, 8, 16}) {
     const auto size = static_cast<size_t>(element_bytes);
     const auto d =
         core::Buffer::Allocate(backend->memory(),
-                               static_cast<int64_t>(kElements * size))
+                               static_cast<int64_t>(kNestElements * size))
             .value();
     std::array<std::byte, 16> value;
     for (size_t i = 0; i < value.size(); ++i) {
       value[i] = static_cast<std::byte>(i + 1);
     }
     for (const Case& c : cases) {
-      std::vector<std::byte> wanted(kElements * size, std::byte{0x55});
+      std::vector<std::byte> wanted(kNestElements * size, std::byte{0x55});
       GetParam().copy(d.data(), wanted.data(), wanted.size());
-      std::vector<int64_t> elements = {c.first};
-      for (const core::LoopMode<1>& mode : c.modes) {
-        std::vector<int64_t> next;
-        for (const int64_t element : elements) {
-          for (int64_t i = 0; i < mode.extent; ++i) {
-            next.push_back(element + i * mode.strides[0]);
-          }
-        }
-        elements = std::move(next);
+      for (const int64_t element : OffsetsOf(c.modes, 0, c.first)) {
+        std::memcpy(At(wanted, element, size), value.data(), size);
       }
-      for (const int64_t element : elements) {
-        std::memcpy(wanted.data() + static_cast<size_t>(element) * size,
-                    value.data(), size);
-      }
-      ASSERT_TRUE(backend
-                      ->Fill({.modes = c.modes,
-                              .d = d.data() + c.first * element_bytes,
-                              .element_bytes = element_bytes,
-                              .value = value},
-                             *stream)
-                      .ok());
+      core::FillOperands operands;
+      operands.modes = c.modes;
+      operands.d = d.data() + c.first * element_bytes;
+      operands.element_bytes = element_bytes;
+      operands.value = value;
+      ASSERT_TRUE(backend->Fill(operands, *stream).ok());
       ASSERT_TRUE(stream->Synchronize().ok());
       std::vector<std::byte> got(wanted.size());
       GetParam().copy(got.data(), d.data(), got.size());
-      ASSERT_TRUE(got == wanted)
-          << element_bytes << " bytes, " << elements.size() << " elements";
+      ASSERT_TRUE(got == wanted) << element_bytes << " bytes, from " << c.first;
+    }
+  }
+}
+
+TEST_P(KernelConformance, CopiesLoopNests) {
+  const auto backend = GetParam().create(2);
+  const auto stream = backend->CreateStream().value();
+  struct Case {
+    core::LoopModes<2> modes;
+    int64_t a_first, d_first;  // elements
+  };
+  const std::vector<Case> cases = {
+      {{}, 5, 3},
+      {{{0, {0, 0}}}, 0, 0},
+      {{{100'001, {1, 1}}}, 7, 2},
+      {{{100'000, {-1, 1}}}, 100'003, 0},                 // backwards
+      {{{100'000, {1, -1}}}, 1, 100'002},                 // scattered
+      {{{512, {1, 1}}, {300, {-600, 512}}}, 180'000, 0},  // rows upside down
+      {{{3, {1, 1}}, {40'000, {-3, 3}}}, 120'000, 0},     // of short runs
+      {{{3, {-1, 1}}, {200, {4, 3}}, {90, {-900, 600}}}, 90'000, 16},
+      {{{1000, {2, 1}}, {100, {0, 1000}}}, 0, 0},  // repeated
+      {{{16, {16, 1}}, {5, {-2, 32}}}, 64, 64}};
+  for (const int element_bytes : {1, 2, 4, 8, 16}) {
+    const auto size = static_cast<size_t>(element_bytes);
+    const auto bytes = static_cast<int64_t>(kNestElements * size);
+    const auto a = core::Buffer::Allocate(backend->memory(), bytes).value();
+    const auto d = core::Buffer::Allocate(backend->memory(), bytes).value();
+    std::vector<std::byte> elements(kNestElements * size);
+    for (size_t i = 0; i < elements.size(); ++i) {
+      elements[i] = static_cast<std::byte>(i * 37 + i / 251);
+    }
+    GetParam().copy(a.data(), elements.data(), elements.size());
+    for (const Case& c : cases) {
+      std::vector<std::byte> wanted(kNestElements * size, std::byte{0x55});
+      GetParam().copy(d.data(), wanted.data(), wanted.size());
+      const auto from = OffsetsOf(c.modes, core::CopyOperands::kA, c.a_first);
+      const auto to = OffsetsOf(c.modes, core::CopyOperands::kD, c.d_first);
+      for (size_t i = 0; i < to.size(); ++i) {
+        std::memcpy(At(wanted, to[i], size), At(elements, from[i], size), size);
+      }
+      core::CopyOperands operands;
+      operands.modes = c.modes;
+      operands.a = a.data() + c.a_first * element_bytes;
+      operands.d = d.data() + c.d_first * element_bytes;
+      operands.element_bytes = element_bytes;
+      ASSERT_TRUE(backend->Copy(operands, *stream).ok());
+      ASSERT_TRUE(stream->Synchronize().ok());
+      std::vector<std::byte> got(wanted.size());
+      GetParam().copy(got.data(), d.data(), got.size());
+      ASSERT_TRUE(got == wanted) << element_bytes << " bytes, from "
+                                 << c.a_first << " to " << c.d_first;
     }
   }
 }

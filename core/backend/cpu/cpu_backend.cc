@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "core/backend/cpu/blas.h"
-#include "core/backend/cpu/block/fill.h"
 #include "core/backend/cpu/block/gather.h"
+#include "core/backend/cpu/block/strided.h"
 #include "core/backend/cpu/contraction_gemm.h"
 #include "core/backend/cpu/contraction_reference.h"
 #include "core/backend/cpu/cpu_features.h"
@@ -77,6 +77,11 @@ class CpuBackend final : public Backend {
 
   absl::Status Fill(const FillOperands& operands, Stream&) override {
     core::Fill(threads_, operands);
+    return absl::OkStatus();
+  }
+
+  absl::Status Copy(const CopyOperands& operands, Stream&) override {
+    core::Copy(threads_, operands);
     return absl::OkStatus();
   }
 

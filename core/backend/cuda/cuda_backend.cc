@@ -15,10 +15,10 @@
 #include "core/backend/cuda/cuda_memory.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/elementwise/elementwise_kernels.h"
-#include "core/backend/cuda/fill.h"
 #include "core/backend/cuda/gemm/gemm_kernels.h"
 #include "core/backend/cuda/gpu_model.h"
 #include "core/backend/cuda/kernel/gather/gather_task.h"
+#include "core/backend/cuda/nests.h"
 #include "core/backend/cuda/parts/kernels_in_parts.h"
 #include "core/backend/cuda/permutation_kernels.h"
 #include "core/backend/cuda/reduction_kernels.h"
@@ -200,10 +200,18 @@ class CudaBackend final : public Backend {
 
   absl::Status Fill(const FillOperands& operands, Stream& stream) override {
     TENSORD_RETURN_IF_ERROR(device_.Select());
-    for (const cuda::FillTask& task : cuda::FillTasksOf(operands)) {
-      TENSORD_RETURN_IF_ERROR(
-          device_.Check(cuda::QueueFill(task, AsCuda(stream).get()),
-                        "launching cuda.fill"));
+    for (const cuda::FillTask& task : cuda::TasksOf(operands)) {
+      TENSORD_RETURN_IF_ERROR(device_.Check(
+          cuda::QueueFill(task, AsCuda(stream).get()), "launching cuda.fill"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Copy(const CopyOperands& operands, Stream& stream) override {
+    TENSORD_RETURN_IF_ERROR(device_.Select());
+    for (const cuda::CopyTask& task : cuda::TasksOf(operands)) {
+      TENSORD_RETURN_IF_ERROR(device_.Check(
+          cuda::QueueCopy(task, AsCuda(stream).get()), "launching cuda.copy"));
     }
     return absl::OkStatus();
   }

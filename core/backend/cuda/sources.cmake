@@ -15,7 +15,6 @@ set(TENSORD_CUDA_HOST_SOURCES
   elementwise/elementwise_fused.cc
   elementwise/elementwise_reference.cc
   elementwise/elementwise_tiled.cc
-  fill.cc
   gemm/cublaslt.cc
   gemm/gemm_call.cc
   gemm/gemm_contraction.cc
@@ -25,6 +24,7 @@ set(TENSORD_CUDA_HOST_SOURCES
   gemm/permuted_gemm.cc
   gemm/permuted_gemm_contraction.cc
   gemm/planned_gemm.cc
+  nests.cc
   parts/kernels_in_parts.cc
   parts/loop_parts.cc
   parts/problem_parts.cc
@@ -47,7 +47,6 @@ set(TENSORD_CUDA_KERNEL_SOURCES
   kernel/elementwise_mixed.cu
   kernel/elementwise_reference.cu
   kernel/elementwise_tiled.cu
-  kernel/fill/fill.cu
   kernel/gather/gather.cu
   kernel/groups/elementwise_groups_complex.cu
   kernel/groups/elementwise_groups_float.cu
@@ -60,6 +59,7 @@ set(TENSORD_CUDA_KERNEL_SOURCES
   kernel/groups/reduction_groups_float.cu
   kernel/groups/reduction_groups_half.cu
   kernel/groups/reduction_groups_integer.cu
+  kernel/nest/nest.cu
   kernel/permutation_packed.cu
   kernel/permutation_reference.cu
   kernel/permutation_tiled.cu

@@ -105,6 +105,9 @@ class FakeBackend final : public core::Backend {
   absl::Status Fill(const core::FillOperands&, core::Stream&) override {
     return core::Unimplemented("NO_FILL", "this backend only plans");
   }
+  absl::Status Copy(const core::CopyOperands&, core::Stream&) override {
+    return core::Unimplemented("NO_COPY", "this backend only plans");
+  }
 
  private:
   core::DeviceInfo info_{.name = "fake:0", .kind = "fake"};

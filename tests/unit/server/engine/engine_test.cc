@@ -69,6 +69,10 @@ class RemoteBackend final : public core::Backend {
                     core::Stream& stream) override {
     return cpu_->Fill(operands, stream);
   }
+  absl::Status Copy(const core::CopyOperands& operands,
+                    core::Stream& stream) override {
+    return cpu_->Copy(operands, stream);
+  }
 
  private:
   const std::unique_ptr<core::Backend> cpu_ =

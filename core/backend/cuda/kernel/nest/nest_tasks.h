@@ -1,5 +1,5 @@
-// What the kernel that fills is given, and the function that queues it. Plain
-// C++: made by a .cc file, run by the .cu file.
+// What the kernels that go through loop nests are given, and the functions that
+// queue them. Plain C++: made by a .cc file, run by the .cu file.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,6 +16,15 @@ struct FillTask {
   IndexSpace<1> modes;                  // counts words
 };
 
+/// Words from many places to many others. Strides may be negative.
+struct CopyTask {
+  const void* a = nullptr;
+  void* d = nullptr;
+  int word_bytes = 4;   // 1, 2, 4, 8 or 16
+  IndexSpace<2> modes;  // counts words of a and d
+};
+
 cudaError_t QueueFill(const FillTask& task, cudaStream_t stream);
+cudaError_t QueueCopy(const CopyTask& task, cudaStream_t stream);
 
 }  // namespace tensord::core::cuda

@@ -1,4 +1,4 @@
-// One value everywhere.
+// Filling and copying along strides.
 #pragma once
 
 #include "core/backend/backend.h"
@@ -8,5 +8,8 @@ namespace tensord::core {
 
 /// As Backend::Fill; done on return.
 void Fill(ThreadPool& threads, const FillOperands& operands);
+
+/// As Backend::Copy; done on return.
+void Copy(ThreadPool& threads, const CopyOperands& operands);
 
 }  // namespace tensord::core

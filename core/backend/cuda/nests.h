@@ -1,0 +1,20 @@
+// Filling and copying along strides: how the device is told.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/backend/backend.h"
+#include "core/backend/cuda/kernel/nest/nest_tasks.h"
+
+namespace tensord::core::cuda {
+
+/// Tasks that do it together: in words as wide as extents, strides and
+/// addresses allow, none of more than `limit` of them.
+/// Requires  1 <= limit <= kMaxIndex.
+std::vector<FillTask> TasksOf(const FillOperands& operands,
+                              int64_t limit = kMaxIndex);
+std::vector<CopyTask> TasksOf(const CopyOperands& operands,
+                              int64_t limit = kMaxIndex);
+
+}  // namespace tensord::core::cuda
