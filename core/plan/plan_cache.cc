@@ -50,16 +50,10 @@ void FinishTuning(CachedPlan& entry) {
 /// Ends the tuning of `entry` with what another process has measured, if that
 /// has ended its own. Returns whether it did.
 bool TakeOverTuning(CachedPlan& entry, absl::string_view bytes) {
-  if (entry.plan->selection == Selection::kIncremental) return false;
+  if (entry.tuning == nullptr) return false;
   const absl::StatusOr<PlanRecord> record = DecodePlanRecord(bytes);
-  const absl::StatusOr<PlanKey> key = DecodePlanKey(entry.key);
-  if (!record.ok() || record->selection != Selection::kIncremental ||
-      !key.ok() || !IsTuned(*key)) {
+  if (!record.ok() || record->selection != Selection::kIncremental) {
     return false;
-  }
-  if (entry.tuning == nullptr) {
-    entry.times = record->times;  // It begins with these, and so ends at once.
-    return true;
   }
   const std::span<const TuningCandidate> candidates =
       entry.tuning->tuning.candidates();
@@ -70,6 +64,17 @@ bool TakeOverTuning(CachedPlan& entry, absl::string_view bytes) {
   FinishTuning(entry);
   entry.source = PlanSource::kLoaded;
   return true;
+}
+
+/// Whether an entry waits for a tuning of which nothing is known.
+bool IsUntried(const CachedPlan& entry) {
+  if (entry.is_pinned || entry.tuning != nullptr || !entry.times.empty() ||
+      entry.plan->selection != Selection::kHeuristic ||
+      entry.plan->kernel_name().empty()) {
+    return false;
+  }
+  const absl::StatusOr<PlanKey> key = DecodePlanKey(entry.key);
+  return key.ok() && IsTuned(*key);
 }
 
 /// Whether a record has the key of another one and a choice that is due to more
@@ -496,9 +501,17 @@ bool PlanCache::AddRecord(std::string record) {
   Shard& shard = ShardOf(id);
   absl::MutexLock lock(&shard.mutex);
   if (CachedPlan* const entry = shard.plans.Find(id, key)) {
-    if (!TakeOverTuning(*entry, record)) return false;
-    shard.plans.Recharge(*entry);
-    return true;
+    if (TakeOverTuning(*entry, record)) {
+      shard.plans.Recharge(*entry);
+      return true;
+    }
+    if (!IsUntried(*entry)) return false;
+    const absl::StatusOr<PlanRecord> known = DecodePlanRecord(record);
+    if (!known.ok() || known->selection != Selection::kIncremental) {
+      return false;
+    }
+    // Whoever asks next resolves it.
+    shard.plans.Remove(*entry);
   }
   const std::string* const waiting = shard.plans.FindRecord(id);
   if (waiting != nullptr && KnowsMore(record, *waiting)) {

@@ -171,8 +171,9 @@ class PlanCache {
 
   /// Keeps an encoded PlanRecord until its key is asked for. It is not resolved
   /// before: one that does not hold then is dropped and counted. Where there is
-  /// a record already, the one that more was measured for stays; where there is
-  /// an entry whose tuning goes on, a record of one that is over ends it.
+  /// a record already, the one that more was measured for stays. A record of a
+  /// tuning that is over ends that of an entry, or takes the place of one that
+  /// has not begun.
   ///
   /// Returns  false: nothing of it was taken. There is as much or more of that
   ///          key already, no room, or no key in `record`.

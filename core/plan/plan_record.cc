@@ -138,6 +138,12 @@ absl::string_view KeyOfRecord(absl::string_view bytes) {
   return from.Text(kMaxKeyBytes);
 }
 
+bool IsSettled(const PlanRecord& record) {
+  const absl::StatusOr<PlanKey> key = DecodePlanKey(record.key);
+  return key.ok() && (key->deterministic || record.kernel.empty() ||
+                      record.selection == key->selection);
+}
+
 absl::StatusOr<Plan> Resolve(const Backend& backend, const PlanRecord& record,
                              const PlanKey& asked) {
   TENSORD_RETURN_IF_ERROR(CheckKey(record, asked));

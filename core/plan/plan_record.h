@@ -41,6 +41,10 @@ absl::StatusOr<PlanRecord> DecodePlanRecord(absl::string_view bytes);
 /// The encoded key in an encoded record, unread; "" when there is none.
 absl::string_view KeyOfRecord(absl::string_view bytes);
 
+/// Whether a record has a choice made in the way that its key asks for. Until
+/// that is so, kernels are still to be timed.
+bool IsSettled(const PlanRecord& record);
+
 /// The plan of `asked` by what `record` says, as far as it holds here and now:
 /// the workspace and the prediction are the kernel's own of today. Whatever the
 /// record says, the plan is one that planning on `backend` could have given;

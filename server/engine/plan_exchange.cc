@@ -197,7 +197,13 @@ absl::Status PlanExchange::Send(RedisConnection& redis) {
     const auto known = known_.find(id);
     if (known != known_.end() && known->second == hash) {
       kept.emplace(id, hash);
-    } else {
+      return;
+    }
+    // One that is still being measured would replace what another server has
+    // found out.
+    const absl::StatusOr<core::PlanRecord> decoded =
+        core::DecodePlanRecord(record);
+    if (decoded.ok() && core::IsSettled(*decoded)) {
       changed.push_back({id, hash, std::string(record)});
     }
   });

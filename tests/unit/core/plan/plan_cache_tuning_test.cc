@@ -211,8 +211,18 @@ TEST_F(PlanCacheTuningTest, EndsWhenAnotherProcessHasEndedIts) {
   Ask(untried);
   EXPECT_FALSE(untried.AddRecord(partial_record));
   EXPECT_TRUE(untried.AddRecord(ended_record));
-  EXPECT_EQ(Next(untried), "");
+  EXPECT_EQ(record_of(untried), ended_record);  // as it came
   EXPECT_EQ(Ask(untried)->kernel_name(), "b");
+  EXPECT_EQ(Next(untried), "");
+
+  // What it has measured itself is not given up for what may not hold.
+  PlanCache resumed(100);
+  EXPECT_TRUE(resumed.AddRecord(partial_record));
+  Ask(resumed);
+  EXPECT_FALSE(resumed.AddRecord(ended_record));
+  EXPECT_EQ(Next(resumed), "b");
+  EXPECT_TRUE(resumed.AddRecord(ended_record));
+  EXPECT_EQ(Ask(resumed)->kernel_name(), "b");
 
   PlanCache waiting(100);
   for (const std::string& record :

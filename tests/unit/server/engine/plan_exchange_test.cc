@@ -93,8 +93,8 @@ struct Node {
     options.devices = *ParseDevices("cpu");
     return Engine::Create(options).value();
   }
-  /// Plans the transpose of a matrix, or finds the plan.
-  bool IsHit(int64_t extent) {
+  /// Of the transpose of a matrix.
+  core::PlanKey KeyOf(int64_t extent, core::Selection selection) {
     core::PermutationDesc desc{
         .a = {.layout = core::PackedLayout({extent, 3},
                                            core::Order::kLastModeFastest),
@@ -102,16 +102,58 @@ struct Node {
         .d = {.layout = core::PackedLayout({3, extent},
                                            core::Order::kLastModeFastest),
               .modes = {1, 0}}};
-    Device& device = *engine->devices().front();
-    const core::PlanKey key{.problem = core::Canonicalize(desc),
-                            .device = device.plan_device()};
-    return engine->PlanFor(device, key, "test")->hit;
+    return {.problem = core::Canonicalize(desc),
+            .device = device().plan_device(),
+            .selection = selection};
   }
+  /// Plans it, or finds the plan.
+  core::PlanCache::Lookup Ask(
+      int64_t extent, core::Selection selection = core::Selection::kHeuristic) {
+    return engine->PlanFor(device(), KeyOf(extent, selection), "test").value();
+  }
+  bool IsHit(int64_t extent) { return Ask(extent).hit; }
+  /// Takes one time of a kernel that is to be tried; false when there is none.
+  bool TryNext(int64_t extent) {
+    const core::PlanKey key = KeyOf(extent, core::Selection::kIncremental);
+    const auto plan = engine->NextPlanToTry(device(), key);
+    if (plan == nullptr) return false;
+    engine->plans().AddSample(key, plan->kernel_name(), 1000);
+    return true;
+  }
+  Device& device() { return *engine->devices().front(); }
 
   std::atomic<int> report_count = 0;
   std::unique_ptr<Engine> engine = NewEngine();
   std::optional<PlanExchange> exchange;
 };
+
+TEST(PlanExchangeTest, WhatIsStillBeingTriedIsNotSent) {
+  constexpr auto kIncremental = core::Selection::kIncremental;
+  const Redis redis;
+  Node first(redis.address()), untried(redis.address()), busy(redis.address());
+  for (Node* const node : {&first, &untried, &busy}) {
+    EXPECT_FALSE(node->Ask(7, kIncremental).hit);
+  }
+  ASSERT_TRUE(first.TryNext(7));
+  ASSERT_TRUE(busy.TryNext(7));
+  for (Node* const node : {&first, &untried, &busy}) {
+    ASSERT_TRUE(node->exchange->Exchange().ok());
+    EXPECT_EQ(node->exchange->statistics().sent_count, 0);
+  }
+  while (first.TryNext(7)) {
+  }
+  ASSERT_TRUE(first.exchange->Exchange().ok());
+  EXPECT_EQ(first.exchange->statistics().sent_count, 1);
+  // Whoever takes it over leaves it as it is for the next.
+  for (Node* const node : {&untried, &busy}) {
+    ASSERT_TRUE(node->exchange->Exchange().ok());
+    EXPECT_EQ(node->exchange->statistics().received_count, 1);
+    const core::PlanCache::Lookup found = node->Ask(7, kIncremental);
+    EXPECT_TRUE(found.hit);
+    EXPECT_EQ(found.plan->selection, kIncremental);
+    EXPECT_FALSE(node->TryNext(7));
+  }
+}
 
 TEST(PlanExchangeTest, WhatOneServerLearnsOthersHave) {
   const Redis redis;
