@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -20,6 +22,7 @@ import pytest
 
 import tensord
 from conftest import REPOSITORY
+from waiting import eventually
 
 README = REPOSITORY / "client/python/README.md"
 EXAMPLES = REPOSITORY / "client/python/examples"
@@ -143,10 +146,57 @@ def test_two_jobs_notices_that_the_second_has_to_tune(tmp_path: Path):
     png = tmp_path / "curves.png"
     result = run("two_jobs.py", "--scale", 0.2, "--executions", 2, "--png", png)
     assert result.returncode == 1, result.stdout + result.stderr
-    tuning_count = job_row(result.stdout, "second").tuning_count
-    assert tuning_count > 0
-    assert f"did not start warm: 0 misses, {tuning_count} executions" in result.stderr
+    second = job_row(result.stdout, "second")
+    assert second.miss_count > 0 and second.tuning_count > 0
+    assert (
+        f"did not start warm: {second.miss_count} misses, {second.tuning_count} "
+        "executions" in result.stderr
+    )
     assert png.exists()
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--executions", 0),
+        ("--executions", -1),
+        ("--scale", 0),
+        ("--scale", "nan"),
+        ("--png", "/nowhere/curves.png"),
+        ("--png", "/tmp"),
+    ],
+    ids=lambda flags: " ".join(map(str, flags)),
+)
+def test_two_jobs_refuses_what_makes_no_sense(flags: tuple[str, object]):
+    result = run("two_jobs.py", *flags)
+    assert result.returncode == 2 and flags[0] in result.stderr
+
+
+def test_two_jobs_ends_what_it_has_started(tmp_path: Path):
+    flags = ["--executions", "100000", "--png", str(tmp_path / "curves.png")]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, EXAMPLES / "two_jobs.py", *flags],
+        env=environment,
+        start_new_session=True,
+    ) as process:
+        assert eventually(lambda: any(tmp_path.glob("tensord-*")))
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
+        assert eventually(lambda: not members_of(process.pid))
+    assert not any(tmp_path.iterdir())
+
+
+def members_of(group: int) -> list[str]:
+    """Commands of a group's processes that live."""
+    members = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            command, fields = path.read_text().rsplit(")", 1)
+            state, _, pgrp, *_ = fields.split()
+            if int(pgrp) == group and state != "Z":
+                members.append(command)
+    return members
 
 
 @pytest.fixture

@@ -10,7 +10,9 @@ import contextlib
 import multiprocessing
 import pathlib
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 from typing import NamedTuple
@@ -158,6 +160,13 @@ def draw(jobs: dict[str, Job], png: pathlib.Path) -> None:
     figure.savefig(png, dpi=120)
 
 
+def end(signal_number: int, _: object) -> None:
+    """Ends what was started."""
+    for job in multiprocessing.active_children():
+        job.terminate()
+    sys.exit(128 + signal_number)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--redis", help="HOST:PORT or unix:PATH; else one is started")
@@ -165,6 +174,11 @@ def main() -> None:
     parser.add_argument("--executions", type=int, default=40, help="per contraction")
     parser.add_argument("--scale", type=float, default=1, help="factor of all extents")
     args = parser.parse_args()
+    if not (args.executions > 0 and 0 < args.scale < 100):
+        parser.error("--executions is to be at least 1, --scale above 0 and below 100")
+    if args.png.suffix != ".png" or not args.png.parent.is_dir():
+        parser.error(f"--png {args.png} is no .png file in a folder that exists")
+    signal.signal(signal.SIGTERM, end)
     jobs, spawn = {}, multiprocessing.get_context("spawn")
     with contextlib.ExitStack() as stack:
         redis = args.redis or stack.enter_context(private_redis())
