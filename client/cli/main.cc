@@ -184,9 +184,9 @@ constexpr OperationHelp kOperations[] = {
 };
 
 template <typename Target>
-void AddScalar(CLI::App& command, const std::string& name, Target& value,
-               const std::string& help) {
-  command
+CLI::Option* AddScalar(CLI::App& command, const std::string& name,
+                       Target& value, const std::string& help) {
+  return command
       .add_option_function<std::string>(
           name,
           [&value](const std::string& text) { value = *ParseScalar(text); },
@@ -312,11 +312,13 @@ void AddOperations(CLI::App& app, bool explain, Arguments& arguments) {
     }
     AddFactorsAndOperators(*command, help.kind, operation);
     if (help.kind == OperationKind::kPermute) {
-      command->add_option("--pad", operation.padding,
-                          "Padding around the result, BEFORE:AFTER for each "
-                          "of its modes, e.g. 1:1,0:2");
+      CLI::Option* const pad = command->add_option(
+          "--pad", operation.padding,
+          "Padding around the result, BEFORE:AFTER for each "
+          "of its modes, e.g. 1:1,0:2");
       AddScalar(*command, "--pad-value", operation.padding_value,
-                "Value of padding, 0 unless given");
+                "Value of padding, 0 unless given")
+          ->needs(pad);
     }
     AddExecutionOptions(*command, operation.execution);
     command->callback([&arguments, &help, explain] {

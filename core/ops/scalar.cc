@@ -50,7 +50,7 @@ absl::Status ValidateScalar(const Scalar& scalar, ElementType type,
                            NameOf(type));
   }
   if (IsInteger(type) && !(std::trunc(scalar.real) == scalar.real &&
-                           std::abs(scalar.real) < 0x1p63)) {
+                           scalar.real >= -0x1p63 && scalar.real < 0x1p63)) {
     return InvalidArgument("SCALAR_NOT_INTEGER", what, " is ", scalar.real,
                            ", wanted an integer for ", NameOf(type));
   }

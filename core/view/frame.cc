@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/status.h"
-
 namespace tensord::core {
 namespace {
 
@@ -14,17 +12,11 @@ bool HasElements(const ModeVector& extents) {
 
 }  // namespace
 
-absl::StatusOr<Framed> DivideIntoFrame(const Layout& layout,
-                                       const Margins& margins) {
+Framed DivideIntoFrame(const Layout& layout, const Margins& margins) {
   Framed result{.block = {layout.extents, layout.strides, 0}, .frame = {}};
   for (int m = 0; m < layout.mode_count(); ++m) {
     const int64_t extent = layout.extents[m], stride = layout.strides[m];
     const int64_t before = margins.before[m], after = margins.after[m];
-    if (before > extent || after > extent - before) {
-      return InvalidArgument("PADDING_TOO_LARGE", "mode ", m,
-                             " of d has extent ", extent, ", less than its ",
-                             "padding, ", before, " and ", after);
-    }
     // Of the modes before this one, the frame has their margins already.
     const auto add = [&](int64_t first, int64_t count) {
       StridedView part = result.block;
@@ -42,6 +34,22 @@ absl::StatusOr<Framed> DivideIntoFrame(const Layout& layout,
     }
   }
   return result;
+}
+
+std::vector<StridedView> PartsToFill(const Layout& layout,
+                                     const Margins& margins,
+                                     int64_t element_bytes) {
+  std::vector<StridedView> parts = DivideIntoFrame(layout, margins).frame;
+  // Few lines of 64 bytes.
+  constexpr int64_t kShortRow = 512;
+  for (int m = 0; m < layout.mode_count(); ++m) {
+    const bool has_margin = margins.before[m] > 0 || margins.after[m] > 0;
+    if (has_margin && layout.strides[m] == 1 && layout.extents[m] > 1 &&
+        layout.extents[m] * element_bytes <= kShortRow && parts.size() > 1) {
+      return {{layout.extents, layout.strides, 0}};
+    }
+  }
+  return parts;
 }
 
 }  // namespace tensord::core

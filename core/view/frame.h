@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "core/base/layout.h"
 #include "core/view/view.h"
 
@@ -28,9 +27,14 @@ struct Framed {
 ///   (6, 4) less (1, 0) before and (2, 1) after  ->  block (3, 3) from (1, 0);
 ///   frame (1, 4) from (0, 0), (2, 4) from (4, 0), (3, 1) from (1, 3)
 ///
-/// Requires  a valid layout; margins, one a mode.
-/// Errors  INVALID_ARGUMENT, reason PADDING_TOO_LARGE: more than a mode has.
-absl::StatusOr<Framed> DivideIntoFrame(const Layout& layout,
-                                       const Margins& margins);
+/// Requires  a valid layout; margins, one a mode, that it has room for.
+Framed DivideIntoFrame(const Layout& layout, const Margins& margins);
+
+/// What to fill, before the block is written, for the frame to be filled: its
+/// parts or, where rows are so short that all lines of memory have some of the
+/// frame, the whole layout at once.
+std::vector<StridedView> PartsToFill(const Layout& layout,
+                                     const Margins& margins,
+                                     int64_t element_bytes);
 
 }  // namespace tensord::core

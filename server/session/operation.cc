@@ -526,8 +526,8 @@ absl::Status Operation::Launch(core::Stream& stream) {
   TENSORD_RETURN_IF_ERROR(QueueInputs(stream));
   d_->StartWrite();
   result_ = StoredTensor::WriteResult::kFailed;
-  TENSORD_RETURN_IF_ERROR(Run(Operands(d), stream));
   TENSORD_RETURN_IF_ERROR(QueueFrame(d, stream));
+  TENSORD_RETURN_IF_ERROR(Run(Operands(d), stream));
   TENSORD_RETURN_IF_ERROR(QueueOutput(stream));
   TENSORD_RETURN_IF_ERROR(QueueInlineResult(stream));
   result_ = StoredTensor::WriteResult::kDone;

@@ -114,7 +114,7 @@ class Operation {
   absl::Status Allocate();
   /// Brings inputs to where the kernel reads them.
   absl::Status QueueInputs(core::Stream& stream);
-  /// Fills what there is around the result in `d`.
+  /// Fills what will be around the result in `d`.
   absl::Status QueueFrame(std::byte* d, core::Stream& stream);
   /// Brings the result from where the kernel writes it to its view.
   absl::Status QueueOutput(core::Stream& stream);

@@ -147,17 +147,36 @@ absl::StatusOr<core::Margins> MarginsOf(
 /// Leaves of `d` the part that is no padding, and says where that is.
 absl::StatusOr<OutputFrame> TakeFrame(const PaddingRequest& padding,
                                       const core::Margins& margins,
-                                      int64_t offset, OperandDesc& d) {
+                                      int64_t offset,
+                                      const std::optional<OperandDesc>& a,
+                                      OperandDesc& d) {
   OutputFrame frame;
   TENSORD_ASSIGN_OR_RETURN(
       frame.value,
       core::ElementOf(padding.value, d.element_type, "padding.value"));
   TENSORD_RETURN_IF_ERROR(core::ValidateOperand(d, "d"));
-  TENSORD_ASSIGN_OR_RETURN(core::Framed framed,
-                           core::DivideIntoFrame(d.layout, margins));
+  for (size_t i = 0; i < d.modes.size(); ++i) {
+    const int64_t extent = d.layout.extents[i];
+    const int64_t before = margins.before[i], after = margins.after[i];
+    if (before > extent || after > extent - before) {
+      return core::InvalidArgument("PADDING_TOO_LARGE", "mode ",
+                                   core::ToString(d.modes[i]), " has extent ",
+                                   extent, " in d, less than its padding, ",
+                                   before, " and ", after);
+    }
+    const int at = a ? core::PositionOf(d.modes[i], a->modes) : -1;
+    if (at >= 0 && a->layout.extents[at] != extent - before - after) {
+      return core::InvalidArgument(
+          "MODE_EXTENT_MISMATCH", "mode ", core::ToString(d.modes[i]),
+          " has extent ", a->layout.extents[at], " in a but ", extent,
+          " in d, of which ", before, " and ", after, " are padding");
+    }
+  }
+  const core::Framed framed = core::DivideIntoFrame(d.layout, margins);
   frame.result_offset = framed.block.offset;
-  frame.parts = std::move(framed.frame);
-  d.layout.extents = std::move(framed.block.extents);
+  frame.parts =
+      core::PartsToFill(d.layout, margins, core::SizeOf(d.element_type));
+  d.layout.extents = framed.block.extents;
   d.alignment_bytes =
       AlignmentOf({d.element_type, d.layout, offset + frame.result_offset});
   return frame;
@@ -220,8 +239,9 @@ absl::StatusOr<OperationDesc> MakeDesc(const OperationRequest& request,
       .output = {d.element_type, d.layout, tensors.d ? tensors.d->offset : 0},
       .frame = {}};
   if (request.padding) {
-    TENSORD_ASSIGN_OR_RETURN(result.frame, TakeFrame(*request.padding, margins,
-                                                     result.output.offset, d));
+    TENSORD_ASSIGN_OR_RETURN(
+        result.frame,
+        TakeFrame(*request.padding, margins, result.output.offset, a, d));
   }
 
   ElementType widest = d.element_type;

@@ -100,7 +100,7 @@ InputsRead WhichInputs(const OperationRequest& request);
 /// What there is in d besides the result.
 struct OutputFrame {
   int64_t result_offset = 0;             // elements, from d's first
-  std::vector<core::StridedView> parts;  // of d
+  std::vector<core::StridedView> parts;  // of d, to be filled first
   core::ElementBytes value = {};
 };
 

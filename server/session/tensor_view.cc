@@ -128,7 +128,7 @@ absl::StatusOr<TensorView> TensorView::Create(
       result.gathered_desc_.layout =
           PackedLayout(result.view_.extents(), FastestFirst(boxed->box, order));
     }
-    TENSORD_RETURN_IF_ERROR(result.TakeBox(*boxed));
+    result.TakeBox(*boxed);
   } else {
     TENSORD_ASSIGN_OR_RETURN(const core::GatherSteps steps,
                              core::MakeGatherSteps(result.view_, order));
@@ -141,10 +141,8 @@ absl::StatusOr<TensorView> TensorView::Create(
   return result;
 }
 
-absl::Status TensorView::TakeBox(const core::BoxedView& boxed) {
+void TensorView::TakeBox(const core::BoxedView& boxed) {
   const core::Layout& copy = gathered_desc_.layout;
-  TENSORD_ASSIGN_OR_RETURN(const core::Framed framed,
-                           core::DivideIntoFrame(copy, boxed.margins));
   auto box = std::make_shared<Box>();
   core::LoopModes<2> modes;
   for (int m = 0; m < copy.mode_count(); ++m) {
@@ -153,8 +151,9 @@ absl::Status TensorView::TakeBox(const core::BoxedView& boxed) {
   }
   box->modes = core::Canonical(std::move(modes), 1);
   box->storage_offset = boxed.box.offset;
-  box->copy_offset = framed.block.offset;
-  for (const core::StridedView& part : framed.frame) {
+  box->copy_offset = core::DivideIntoFrame(copy, boxed.margins).block.offset;
+  for (const core::StridedView& part :
+       core::PartsToFill(copy, boxed.margins, element_bytes())) {
     core::LoopModes<1> margin;
     for (size_t m = 0; m < part.extents.size(); ++m) {
       margin.push_back({part.extents[m], {part.strides[m]}});
@@ -163,7 +162,6 @@ absl::Status TensorView::TakeBox(const core::BoxedView& boxed) {
         {core::Canonical(std::move(margin), 0), part.offset});
   }
   box_ = std::move(box);
-  return absl::OkStatus();
 }
 
 absl::Status TensorView::Gather(Device& device, const std::byte* storage,

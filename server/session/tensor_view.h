@@ -89,14 +89,14 @@ class TensorView {
       int64_t copy_offset;  // elements
     };
 
-    core::LoopModes<2> modes;    // strides of the storage and of the copy
-    int64_t storage_offset = 0;  // elements
-    int64_t copy_offset = 0;     // elements
-    std::vector<Margin> margins;
+    core::LoopModes<2> modes;     // strides of the storage and of the copy
+    int64_t storage_offset = 0;   // elements
+    int64_t copy_offset = 0;      // elements
+    std::vector<Margin> margins;  // to be filled first
   };
 
   explicit TensorView(core::View view) : view_(std::move(view)) {}
-  absl::Status TakeBox(const core::BoxedView& boxed);
+  void TakeBox(const core::BoxedView& boxed);
   int element_bytes() const {
     return static_cast<int>(core::SizeOf(gathered_desc_.element_type));
   }

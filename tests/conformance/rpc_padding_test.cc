@@ -177,6 +177,32 @@ TEST_F(RpcPaddingTest, ViewsArePaddedToo) {
                                 13, 14, 0, 2,  4,  18, 19, 20, -1, -1, -1}));
 }
 
+TEST_F(RpcPaddingTest, ResultsBeginWhereTheirPaddingLeavesThem) {
+  // Wide accesses would not be aligned there.
+  constexpr int kRows = 64, kColumns = 96;
+  v1::PermuteRequest request = Permutation(Filled({kRows, kColumns}));
+  for (const auto& [modes, extent] :
+       {std::pair(std::vector<int>{1, 2}, kRows),
+        std::pair(std::vector<int>{2, 1}, kColumns)}) {
+    for (const int before : {1, 2, 3}) {
+      *request.mutable_d() = New(modes);
+      SetPadding({before, 0}, {2, 0}, -1, request);
+      v1::Result result;
+      ASSERT_THAT(Permute(request, &result), IsOk());
+      const std::vector<float> values = Values(result.tensor().name());
+      const int row = before + extent + 2;
+      ASSERT_EQ(values.size(),
+                static_cast<size_t>(kRows * kColumns / extent * row));
+      for (int i = 0; i < static_cast<int>(values.size()); ++i) {
+        const int x = i % row - before, y = i / row;
+        const bool is_padding = x < 0 || x >= extent;
+        const int element = modes[0] == 1 ? x + y * kRows : y + x * kRows;
+        ASSERT_EQ(values[i], is_padding ? -1 : element) << i;
+      }
+    }
+  }
+}
+
 TEST_F(RpcPaddingTest, PlansPad) {
   v1::CreatePlanRequest create;
   *create.mutable_permute() = Transposing();
@@ -221,8 +247,13 @@ TEST_F(RpcPaddingTest, IsRefusedWhereItDoesNotFit) {
       {{kMost, 0}, {}, false, "PADDING_TOO_LARGE", "more than int64"},
       {{kMost, 0}, {kMost, 0}, false, "PADDING_TOO_LARGE", "more than int64"},
       {{kMost / 8, 0}, {}, false, "SIZE_OVERFLOW", "d"},
-      {{0, 3}, {}, true, "PADDING_TOO_LARGE", "mode 1 of d has extent 2"},
-      {{kMost, 0}, {kMost, 0}, true, "PADDING_TOO_LARGE", "mode 0"}};
+      {{0, 3}, {}, true, "PADDING_TOO_LARGE", "mode 1 has extent 2 in d"},
+      {{kMost, 0}, {kMost, 0}, true, "PADDING_TOO_LARGE", "mode 2 has"},
+      {{0, 1},
+       {},
+       true,
+       "MODE_EXTENT_MISMATCH",
+       "mode 1 has extent 2 in a but 2 in d, of which 1 and 0 are padding"}};
   for (const Case& c : cases) {
     SCOPED_TRACE(c.reason + ": " + c.message);
     v1::PermuteRequest request = Transposing();

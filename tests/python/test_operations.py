@@ -190,6 +190,14 @@ def test_padding_is_neither_scaled_nor_converted(session, rng):
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-6)
 
 
+def test_padding_may_be_the_least_integer(session):
+    least = np.iinfo(np.int64).min
+    result = session.permute(
+        np.ones(2, np.int64), "i", "i", pad_width=1, pad_value=least
+    )
+    assert result.numpy().tolist() == [least, 1, 1, least]
+
+
 def test_padding_of_planned_and_piped_permutations(session, rng):
     a = rng.random((2, 3))
     expected = np.pad(a.T, 1, constant_values=2)
@@ -205,6 +213,9 @@ def test_padding_that_does_not_fit_is_refused(session, rng):
     for options, reason in [
         ({"pad_width": -1}, "NEGATIVE_PADDING"),
         ({"pad_width": ((1, 1),) * 3}, "MODE_COUNT_MISMATCH"),
+        ({"pad_width": 2**63}, "PADDING_TOO_LARGE"),
+        ({"pad_width": (0, 2**70)}, "PADDING_TOO_LARGE"),
+        ({"pad_value": 1}, "PADDING_MISSING"),
         ({"pad_width": 1, "pad_value": 1j}, "SCALAR_NOT_REAL"),
         ({"pad_width": 1, "pad_value": 1e300, "dtype": "f4"}, "SCALAR_OUT_OF_RANGE"),
         ({"pad_width": 2, "out": session.create((3, 2), "f8")}, "PADDING_TOO_LARGE"),

@@ -185,6 +185,11 @@ class Operations(abc.ABC, Generic[Outcome]):
             **options: See `Options`.
         """
         padding = None
+        if pad_width is None and pad_value != 0:
+            raise InvalidArgument(
+                f"pad_value is {pad_value!r}, but there is no pad_width",
+                reason="PADDING_MISSING",
+            )
         if pad_width is not None:
             widths = pad_widths(len(mode_labels(modes_d, "modes_d")), pad_width)
             padding = compute_pb2.OutputPadding(

@@ -25,6 +25,8 @@ from tensord.transforms import (
     place,
 )
 
+_LARGEST = 2**63 - 1
+
 Shape = tuple[int, ...]
 IntOrInts = Union[int, Sequence[int]]
 
@@ -306,7 +308,8 @@ def pad_widths(mode_count: int, pad_width: Any) -> list[tuple[int, int]]:
         return pairs
     try:
         widths = np.asarray(pad_width)
-        if widths.dtype.kind not in "iu":
+        are_ints = all(isinstance(width, int) for width in widths.flat)
+        if widths.dtype.kind not in "iu" and not (widths.dtype == object and are_ints):
             raise TypeError(f"pad_width is {pad_width!r}, wanted ints")
         widths = np.broadcast_to(widths, (mode_count, 2))
     except ValueError:  # Ragged, or of another shape.
@@ -319,6 +322,11 @@ def pad_widths(mode_count: int, pad_width: Any) -> list[tuple[int, int]]:
         raise InvalidArgument(
             f"pad_width is {pad_width!r}, wanted numbers >= 0",
             reason="NEGATIVE_PADDING",
+        )
+    if np.any(widths > _LARGEST):
+        raise InvalidArgument(
+            f"pad_width is {pad_width!r}, wanted numbers below 2**63",
+            reason="PADDING_TOO_LARGE",
         )
     return [(before, after) for before, after in widths.tolist()]
 

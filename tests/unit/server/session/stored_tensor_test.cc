@@ -226,6 +226,22 @@ TEST(StoredTensorTest, WritingAPartDoesNotMendWhatFailedBefore) {
   }
 }
 
+TEST(StoredTensorTest, AnUploadMendsWhatFailedBefore) {
+  const auto tensor = NewTensor();
+  StoredTensor part = ViewOf(*tensor, 1, 3);
+  Fill(*tensor);
+  ASSERT_TRUE(part.BeginWrite().ok());
+  part.StartWrite();
+  part.EndWrite(WriteResult::kFailed);
+  EXPECT_EQ(tensor->state(), TensorState::kInvalid);
+  Fill(*tensor);
+  ASSERT_TRUE(part.BeginWrite().ok());
+  part.StartWrite();
+  part.Written();
+  part.EndWrite(WriteResult::kDone);
+  EXPECT_EQ(tensor->state(), TensorState::kReady);
+}
+
 TEST(StoredTensorTest, WritingAllMendsAPartThatFailedBefore) {
   const auto tensor = NewTensor();
   Fill(*tensor);
