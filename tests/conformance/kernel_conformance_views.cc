@@ -184,6 +184,9 @@ std::byte* At(std::vector<std::byte>& bytes, int64_t element, size_t size) {
 }
 
 constexpr size_t kNestElements = size_t{1} << 18;
+/// Nests of more elements, which take parts, are tried with elements of 4 bytes
+/// alone: widths differ in nothing there.
+constexpr int64_t kFewElements = 20'000;
 
 TEST_P(KernelConformance, FillsLoopNests) {
   const auto backend = GetParam().create(2);
@@ -196,9 +199,10 @@ TEST_P(KernelConformance, FillsLoopNests) {
                                    {{{0, {0}}}, 0},
                                    {{{1 << 18, {1}}}, 0},
                                    {{{100'001, {1}}}, 7},
-                                   {{{70'000, {3}}}, 1},
-                                   {{{2, {1}}, {50'000, {5}}}, 2},
-                                   {{{128, {1}}, {30, {160}}, {20, {8000}}}, 0},
+                                   {{{17'000, {3}}}, 1},
+                                   {{{2, {1}}, {9'000, {5}}}, 2},
+                                   {{{1'001, {1}}}, 7},
+                                   {{{128, {1}}, {30, {160}}, {5, {8000}}}, 0},
                                    {{{7, {2}}, {5, {30}}, {3, {1000}}}, 11}};
   for (const int element_bytes : {1, 2, 4, 8, 16}) {
     const auto size = static_cast<size_t>(element_bytes);
@@ -211,6 +215,7 @@ TEST_P(KernelConformance, FillsLoopNests) {
       value[i] = static_cast<std::byte>(i + 1);
     }
     for (const Case& c : cases) {
+      if (element_bytes != 4 && ElementCount(c.modes) > kFewElements) continue;
       std::vector<std::byte> wanted(kNestElements * size, std::byte{0x55});
       GetParam().copy(d.data(), wanted.data(), wanted.size());
       for (const int64_t element : OffsetsOf(c.modes, 0, c.first)) {
@@ -241,12 +246,13 @@ TEST_P(KernelConformance, CopiesLoopNests) {
       {{}, 5, 3},
       {{{0, {0, 0}}}, 0, 0},
       {{{100'001, {1, 1}}}, 7, 2},
-      {{{100'000, {-1, 1}}}, 100'003, 0},                 // backwards
-      {{{100'000, {1, -1}}}, 1, 100'002},                 // scattered
-      {{{512, {1, 1}}, {300, {-600, 512}}}, 180'000, 0},  // rows upside down
-      {{{3, {1, 1}}, {40'000, {-3, 3}}}, 120'000, 0},     // of short runs
-      {{{3, {-1, 1}}, {200, {4, 3}}, {90, {-900, 600}}}, 90'000, 16},
-      {{{1000, {2, 1}}, {100, {0, 1000}}}, 0, 0},  // repeated
+      {{{10'000, {-1, 1}}}, 10'003, 0},                 // backwards
+      {{{10'000, {1, -1}}}, 1, 10'002},                 // scattered
+      {{{512, {1, 1}}, {30, {-640, 512}}}, 19'200, 0},  // rows upside down
+      {{{3, {1, 1}}, {5'000, {-3, 3}}}, 15'000, 0},
+      {{{3, {-1, 1}}, {40'000, {3, 3}}}, 2, 0},  // of short runs
+      {{{3, {-1, 1}}, {200, {4, 3}}, {9, {-900, 600}}}, 90'000, 16},
+      {{{1000, {2, 1}}, {10, {0, 1000}}}, 0, 0},  // repeated
       {{{16, {16, 1}}, {5, {-2, 32}}}, 64, 64}};
   for (const int element_bytes : {1, 2, 4, 8, 16}) {
     const auto size = static_cast<size_t>(element_bytes);
@@ -259,6 +265,7 @@ TEST_P(KernelConformance, CopiesLoopNests) {
     }
     GetParam().copy(a.data(), elements.data(), elements.size());
     for (const Case& c : cases) {
+      if (element_bytes != 4 && ElementCount(c.modes) > kFewElements) continue;
       std::vector<std::byte> wanted(kNestElements * size, std::byte{0x55});
       GetParam().copy(d.data(), wanted.data(), wanted.size());
       const auto from = OffsetsOf(c.modes, core::CopyOperands::kA, c.a_first);

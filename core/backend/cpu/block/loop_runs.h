@@ -15,8 +15,9 @@ namespace tensord::core {
 
 /// Calls visit(offsets, strides, count) for the runs of the elements with
 /// linear indices from `begin` to `end`; the first and the last may be parts. A
-/// run has its first element at `offsets` of each operand. Requires  begin <
-/// end; modes is not empty.
+/// run has its first element at `offsets` of each operand.
+///
+/// Requires  begin < end; modes is not empty.
 template <size_t operand_count, typename Visitor>
 void ForEachRunBetween(const LoopModes<operand_count>& modes, int64_t begin,
                        int64_t end, Visitor& visit) {
