@@ -183,6 +183,29 @@ TEST_F(RpcPlanCacheTest, SnapshotsCarryItFromServerToServer) {
   EXPECT_EQ(loaded.taken_count(), 0);
 }
 
+TEST_F(RpcPlanCacheTest, SnapshotsComeInMessagesOfAnySize) {
+  Multiply();
+  const std::string snapshot = Dump();
+  ASSERT_GT(snapshot.size(), 100u);
+  EXPECT_EQ(Clear(), 1);
+  v1::LoadPlanCacheResponse loaded;
+  grpc::ClientContext context;
+  const auto writer = cache_->LoadPlanCache(&context, &loaded);
+  writer->Write(v1::LoadPlanCacheRequest());
+  for (size_t at = 0; at < 100; ++at) {
+    v1::LoadPlanCacheRequest part;
+    part.set_data(snapshot.substr(at, 1));
+    writer->Write(part);
+  }
+  v1::LoadPlanCacheRequest rest;
+  rest.set_data(snapshot.substr(100));
+  writer->Write(rest);
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  ASSERT_THAT(OutcomeOf(status, context), IsOk());
+  EXPECT_EQ(loaded.taken_count(), 1);
+}
+
 TEST_F(RpcPlanCacheTest, ProblemsOfASnapshotArePlannedToWarmUp) {
   Multiply();
   const std::string snapshot = Dump();

@@ -17,6 +17,7 @@ import pytest
 
 import tensord
 from faulty_server import FaultyServer
+from redis_server import RedisServer
 from tensord import TensorSpec
 from tensord.v1 import compute_pb2_grpc, session_pb2_grpc, tensor_pb2_grpc
 
@@ -103,3 +104,10 @@ def plan(session: tensord.Session) -> Iterator[tensord.Plan]:
     like_a, like_b = TensorSpec((20, 30), "float64"), TensorSpec((30, 10), "float64")
     with session.plan.contract(like_a, "ik", like_b, "kj", "ij") as made:
         yield made
+
+
+@pytest.fixture
+def redis() -> Iterator[RedisServer]:
+    """A Redis that no other test uses."""
+    with RedisServer() as server:
+        yield server

@@ -10,8 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -199,23 +197,8 @@ def members_of(group: int) -> list[str]:
     return members
 
 
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[str]:
-    """A Redis that knows nothing."""
-    socket = tmp_path / "redis"
-    flags = ["--port", "0", "--unixsocket", str(socket), "--save", ""]
-    with subprocess.Popen(
-        ["redis-server", *flags], stdout=subprocess.DEVNULL
-    ) as process:
-        while not socket.exists():
-            assert process.poll() is None
-            time.sleep(0.01)
-        yield f"unix:{socket}"
-        process.terminate()
-
-
-def test_two_jobs_says_when_the_redis_had_the_plans_before(redis: str, tmp_path: Path):
-    flags = "--redis", redis, "--scale", 0.2, "--png", tmp_path / "curves.png"
+def test_two_jobs_says_when_the_redis_had_the_plans_before(redis, tmp_path: Path):
+    flags = "--redis", redis.address, "--scale", 0.2, "--png", tmp_path / "curves.png"
     result = run("two_jobs.py", *flags)
     assert result.returncode == 0, result.stdout + result.stderr
     assert job_row(result.stdout, "first").tuning_count > 0

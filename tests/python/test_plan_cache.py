@@ -12,7 +12,6 @@ import pytest
 
 import tensord
 from bounds import assert_within_bound
-from redis_server import RedisServer
 from tensord import PlanCacheEntry, TensorSpec
 from tensord.reports import PlanExchangeStats
 from tensord.v1 import plan_cache_pb2
@@ -408,13 +407,6 @@ def test_the_plan_store_outlives_the_server(tmp_path):
 
 
 # The Redis of several servers.
-
-
-@pytest.fixture
-def redis() -> Iterator[RedisServer]:
-    """A Redis that no other test uses."""
-    with RedisServer() as server:
-        yield server
 
 
 @contextlib.contextmanager
