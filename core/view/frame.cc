@@ -38,18 +38,19 @@ Framed DivideIntoFrame(const Layout& layout, const Margins& margins) {
 
 std::vector<StridedView> PartsToFill(const Layout& layout,
                                      const Margins& margins,
+                                     const Framed& framed,
                                      int64_t element_bytes) {
-  std::vector<StridedView> parts = DivideIntoFrame(layout, margins).frame;
   // Few lines of 64 bytes.
   constexpr int64_t kShortRow = 512;
   for (int m = 0; m < layout.mode_count(); ++m) {
     const bool has_margin = margins.before[m] > 0 || margins.after[m] > 0;
     if (has_margin && layout.strides[m] == 1 && layout.extents[m] > 1 &&
-        layout.extents[m] * element_bytes <= kShortRow && parts.size() > 1) {
+        layout.extents[m] * element_bytes <= kShortRow &&
+        framed.frame.size() > 1) {
       return {{layout.extents, layout.strides, 0}};
     }
   }
-  return parts;
+  return framed.frame;
 }
 
 }  // namespace tensord::core

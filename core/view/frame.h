@@ -30,11 +30,12 @@ struct Framed {
 /// Requires  a valid layout; margins, one a mode, that it has room for.
 Framed DivideIntoFrame(const Layout& layout, const Margins& margins);
 
-/// What to fill, before the block is written, for the frame to be filled: its
-/// parts or, where rows are so short that all lines of memory have some of the
-/// frame, the whole layout at once.
+/// What to fill of `layout`, before the block is written, so that its frame is
+/// filled: the parts or, where rows are so short that all lines of memory have
+/// some of the frame, the whole layout at once.
 std::vector<StridedView> PartsToFill(const Layout& layout,
                                      const Margins& margins,
+                                     const Framed& framed,
                                      int64_t element_bytes);
 
 }  // namespace tensord::core

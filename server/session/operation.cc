@@ -449,23 +449,6 @@ absl::Status Operation::QueueInputs(core::Stream& stream) {
   return absl::OkStatus();
 }
 
-absl::Status Operation::QueueFrame(std::byte* d, core::Stream& stream) {
-  const int64_t element_bytes = core::SizeOf(d_->desc().element_type);
-  for (const core::StridedView& part : frame_.parts) {
-    core::LoopModes<1> modes;
-    for (size_t m = 0; m < part.extents.size(); ++m) {
-      modes.push_back({part.extents[m], {part.strides[m]}});
-    }
-    TENSORD_RETURN_IF_ERROR(session_->device().Fill(
-        {.modes = core::Canonical(std::move(modes), 0),
-         .d = d + part.offset * element_bytes,
-         .element_bytes = static_cast<int>(element_bytes),
-         .value = frame_.value},
-        stream));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Operation::QueueOutput(core::Stream& stream) {
   if (!d_is_copied_) return absl::OkStatus();
   return d_->view()->Scatter(session_->device(), d_copy_.data(),
@@ -492,22 +475,27 @@ bool Operation::IsDisjointFromOutput(const Input& input) const {
                            strided(d_->desc()));
 }
 
-absl::Status Operation::CheckAliasing(std::byte* d) const {
+absl::Status Operation::CheckAliasing(const core::AnyOperands& operands,
+                                      std::byte* d) const {
   const core::DisjointFromOutput disjoint{IsDisjointFromOutput(a_),
                                           IsDisjointFromOutput(b_),
                                           IsDisjointFromOutput(c_)};
   return std::visit(
-      [&](const auto& desc, auto addresses) {
+      [&](const auto& desc, const auto& addresses) {
         if constexpr (requires { core::CheckAliasing(desc, addresses); }) {
+          if (frame_.filling.is_empty()) {
+            return core::CheckAliasing(desc, addresses, disjoint);
+          }
           auto whole = desc;
           whole.d.layout = d_->desc().layout;
-          addresses.d = d;
-          return core::CheckAliasing(whole, addresses, disjoint);
+          auto whole_addresses = addresses;
+          whole_addresses.d = d;
+          return core::CheckAliasing(whole, whole_addresses, disjoint);
         } else {
           return core::Internal("WRONG_OPERANDS", "operands of another Desc");
         }
       },
-      desc_, Operands(d));
+      desc_, operands);
 }
 
 absl::Status Operation::Launch(core::Stream& stream) {
@@ -519,15 +507,16 @@ absl::Status Operation::Launch(core::Stream& stream) {
   TENSORD_RETURN_IF_ERROR(d_->Allocate());
   TENSORD_RETURN_IF_ERROR(AllocateCopies());
   std::byte* const d = d_is_copied_ ? d_copy_.data() : d_->first();
-  TENSORD_RETURN_IF_ERROR(CheckAliasing(d));
+  const core::AnyOperands operands = Operands(d);
+  TENSORD_RETURN_IF_ERROR(CheckAliasing(operands, d));
   TENSORD_RETURN_IF_ERROR(Measure(stream));
   TENSORD_RETURN_IF_ERROR(TryNext());
   has_queued_ = true;
   TENSORD_RETURN_IF_ERROR(QueueInputs(stream));
   d_->StartWrite();
   result_ = StoredTensor::WriteResult::kFailed;
-  TENSORD_RETURN_IF_ERROR(QueueFrame(d, stream));
-  TENSORD_RETURN_IF_ERROR(Run(Operands(d), stream));
+  TENSORD_RETURN_IF_ERROR(frame_.filling.Queue(session_->device(), d, stream));
+  TENSORD_RETURN_IF_ERROR(Run(operands, stream));
   TENSORD_RETURN_IF_ERROR(QueueOutput(stream));
   TENSORD_RETURN_IF_ERROR(QueueInlineResult(stream));
   result_ = StoredTensor::WriteResult::kDone;

@@ -114,8 +114,6 @@ class Operation {
   absl::Status Allocate();
   /// Brings inputs to where the kernel reads them.
   absl::Status QueueInputs(core::Stream& stream);
-  /// Fills what will be around the result in `d`.
-  absl::Status QueueFrame(std::byte* d, core::Stream& stream);
   /// Brings the result from where the kernel writes it to its view.
   absl::Status QueueOutput(core::Stream& stream);
   absl::Status QueueInlineResult(core::Stream& stream);
@@ -127,7 +125,8 @@ class Operation {
   core::AnyOperands Operands(std::byte* d) const;
   /// OK when all of d, at that address, may be written while the inputs are
   /// read.
-  absl::Status CheckAliasing(std::byte* d) const;
+  absl::Status CheckAliasing(const core::AnyOperands& operands,
+                             std::byte* d) const;
   /// True when both are views of one storage, or it and a view, and known to
   /// share no element.
   bool IsDisjointFromOutput(const Input& input) const;

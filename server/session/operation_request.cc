@@ -150,9 +150,8 @@ absl::StatusOr<OutputFrame> TakeFrame(const PaddingRequest& padding,
                                       int64_t offset,
                                       const std::optional<OperandDesc>& a,
                                       OperandDesc& d) {
-  OutputFrame frame;
   TENSORD_ASSIGN_OR_RETURN(
-      frame.value,
+      const core::ElementBytes value,
       core::ElementOf(padding.value, d.element_type, "padding.value"));
   TENSORD_RETURN_IF_ERROR(core::ValidateOperand(d, "d"));
   for (size_t i = 0; i < d.modes.size(); ++i) {
@@ -173,9 +172,11 @@ absl::StatusOr<OutputFrame> TakeFrame(const PaddingRequest& padding,
     }
   }
   const core::Framed framed = core::DivideIntoFrame(d.layout, margins);
+  OutputFrame frame;
   frame.result_offset = framed.block.offset;
-  frame.parts =
-      core::PartsToFill(d.layout, margins, core::SizeOf(d.element_type));
+  frame.filling = Filling(core::PartsToFill(d.layout, margins, framed,
+                                            core::SizeOf(d.element_type)),
+                          d.element_type, value);
   d.layout.extents = framed.block.extents;
   d.alignment_bytes =
       AlignmentOf({d.element_type, d.layout, offset + frame.result_offset});

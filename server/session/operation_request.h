@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <variant>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -17,7 +16,7 @@
 #include "core/ops/scalar.h"
 #include "core/plan/plan.h"
 #include "core/tensor/tensor.h"
-#include "core/view/view.h"
+#include "server/session/filling.h"
 
 namespace tensord::server {
 
@@ -99,9 +98,8 @@ InputsRead WhichInputs(const OperationRequest& request);
 
 /// What there is in d besides the result.
 struct OutputFrame {
-  int64_t result_offset = 0;             // elements, from d's first
-  std::vector<core::StridedView> parts;  // of d, to be filled first
-  core::ElementBytes value = {};
+  int64_t result_offset = 0;  // elements, from d's first
+  Filling filling;            // of d, before the result is written
 };
 
 struct OperationDesc {

@@ -151,16 +151,11 @@ void TensorView::TakeBox(const core::BoxedView& boxed) {
   }
   box->modes = core::Canonical(std::move(modes), 1);
   box->storage_offset = boxed.box.offset;
-  box->copy_offset = core::DivideIntoFrame(copy, boxed.margins).block.offset;
-  for (const core::StridedView& part :
-       core::PartsToFill(copy, boxed.margins, element_bytes())) {
-    core::LoopModes<1> margin;
-    for (size_t m = 0; m < part.extents.size(); ++m) {
-      margin.push_back({part.extents[m], {part.strides[m]}});
-    }
-    box->margins.push_back(
-        {core::Canonical(std::move(margin), 0), part.offset});
-  }
+  const core::Framed framed = core::DivideIntoFrame(copy, boxed.margins);
+  box->copy_offset = framed.block.offset;
+  box->margins =
+      Filling(core::PartsToFill(copy, boxed.margins, framed, element_bytes()),
+              gathered_desc_.element_type, padding_);
   box_ = std::move(box);
 }
 
@@ -174,14 +169,7 @@ absl::Status TensorView::Gather(Device& device, const std::byte* storage,
                           .padding = padding_},
                          stream);
   }
-  for (const Box::Margin& margin : box_->margins) {
-    TENSORD_RETURN_IF_ERROR(
-        device.Fill({.modes = margin.modes,
-                     .d = copy + margin.copy_offset * element_bytes(),
-                     .element_bytes = element_bytes(),
-                     .value = padding_},
-                    stream));
-  }
+  TENSORD_RETURN_IF_ERROR(box_->margins.Queue(device, copy, stream));
   return device.Copy({.modes = box_->modes,
                       .a = storage + box_->storage_offset * element_bytes(),
                       .d = copy + box_->copy_offset * element_bytes(),

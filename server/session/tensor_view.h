@@ -19,6 +19,7 @@
 #include "core/view/stage.h"
 #include "core/view/view.h"
 #include "server/engine/engine.h"
+#include "server/session/filling.h"
 
 namespace tensord::server {
 
@@ -84,15 +85,10 @@ class TensorView {
 
   /// Elements at strides of storage and copy, and padding around them.
   struct Box {
-    struct Margin {
-      core::LoopModes<1> modes;
-      int64_t copy_offset;  // elements
-    };
-
-    core::LoopModes<2> modes;     // strides of the storage and of the copy
-    int64_t storage_offset = 0;   // elements
-    int64_t copy_offset = 0;      // elements
-    std::vector<Margin> margins;  // to be filled first
+    core::LoopModes<2> modes;    // strides of the storage and of the copy
+    int64_t storage_offset = 0;  // elements
+    int64_t copy_offset = 0;     // elements
+    Filling margins;             // of the copy, before
   };
 
   explicit TensorView(core::View view) : view_(std::move(view)) {}

@@ -79,8 +79,8 @@ TEST(FrameTest, EveryElementIsInOnePart) {
 
 TEST(FrameTest, MarginsOfShortRowsAreFilledWithTheRows) {
   const auto parts = [](const ModeVector& extents, const Margins& margins) {
-    return PartsToFill(PackedLayout(extents, Order::kFirstModeFastest), margins,
-                       4);
+    const Layout layout = PackedLayout(extents, Order::kFirstModeFastest);
+    return PartsToFill(layout, margins, DivideIntoFrame(layout, margins), 4);
   };
   EXPECT_EQ(parts({4, 100}, {{1, 0}, {1, 0}}),
             (std::vector<StridedView>{{{4, 100}, {1, 4}, 0}}));
