@@ -1,5 +1,7 @@
 #include "core/tensor/tensor.h"
 
+#include <bit>
+
 #include "core/base/checked_math.h"
 #include "core/base/status.h"
 
@@ -19,6 +21,12 @@ absl::Status ValidateTensor(const TensorDesc& desc) {
                            " and the layout span more than 2^63 - 1 bytes");
   }
   return absl::OkStatus();
+}
+
+int64_t AlignmentOf(const TensorDesc& desc) {
+  const auto bits =
+      static_cast<uint64_t>(desc.offset_bytes() | kBufferAlignment);
+  return int64_t{1} << std::countr_zero(bits);
 }
 
 }  // namespace tensord::core

@@ -33,6 +33,10 @@ struct TensorDesc {
 /// Errors  INVALID_ARGUMENT.
 absl::Status ValidateTensor(const TensorDesc& desc);
 
+/// What the address of the first element is a multiple of, a power of two, in
+/// memory that begins at a multiple of kBufferAlignment.
+int64_t AlignmentOf(const TensorDesc& desc);
+
 /// Invariant  buffer.bytes() == desc.offset_bytes() + desc.span_bytes().
 struct Tensor {
   TensorDesc desc;

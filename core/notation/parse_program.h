@@ -1,0 +1,32 @@
+// Statements of index notation, read.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/notation/syntax.h"
+
+namespace tensord::core {
+
+/// Reads statements, each on a line of its own or behind a `;`:
+///
+///   D[a,b,c] := 2*A[a,e,f,c,f,g]*B[g,b,e] - conj(C[c,a,b])/3   # comment
+///   E[:] = D[-1,1,2]*(A[2,3] + alpha*B[3,2])*C[1,3,-2]
+///
+/// A line goes on behind an operator, a comma and inside brackets. A name or
+/// label begins with a letter of any alphabet or `_`, goes on with digits, too,
+/// and may end with primes; labels may also be integers and quoted characters.
+/// Numbers are decimal; `2.5im` and `2.5j` are imaginary. `conj` is no name.
+/// Signs before factors are the term's, and conjugates of conjugates cancel.
+///
+/// Post    labels fit together as Sum says, an output's labels are distinct and
+///         are those of the sum. A text without statements is a program.
+/// Errors  INVALID_ARGUMENT, message with line and column, the label and what
+///         was wanted; reasons SYNTAX_ERROR; LABEL_UNMATCHED: once on one side
+///         only; LABEL_REPEATED: three times or more in a term, twice in the
+///         output, a negative one twice in a term for `[:]`; LABEL_REUSED:
+///         outside a group that has it twice; LABELS_DIFFER: of the terms of a
+///         group; PROGRAM_TOO_LONG; PROGRAM_TOO_DEEP.
+absl::StatusOr<ProgramSyntax> ParseProgram(absl::string_view text,
+                                           const NotationLimits& limits = {});
+
+}  // namespace tensord::core

@@ -1,0 +1,82 @@
+// The search for a good order in which to contract a product of tensors.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "core/notation/path/network.h"
+
+namespace tensord::core {
+
+/// Most inputs that kOptimal takes.
+inline constexpr int kOptimalInputLimit = 16;
+
+enum class PathMethod {
+  kAuto,          // by the number of inputs and the time
+  kOptimal,       // dynamic programming over all trees, outer products too
+  kGreedy,        // cheapest pair first
+  kRandomGreedy,  // the best of many greedy trees, mended by parts
+  kPartition,     // the best of many trees from halving the network, likewise
+  kGiven,         // not searched: the client's
+};
+
+/// "auto", "optimal", "greedy", "random_greedy", "partition", "given".
+absl::string_view NameOf(PathMethod method);
+
+struct PathOptions {
+  PathMethod method = PathMethod::kAuto;
+  /// How long to search at random, beside what the cheapest search takes; and
+  /// as long again for slices. Zero: a tenth of the time that the best tree so
+  /// far is thought to run, but 1 to 10 milliseconds for every input, of many
+  /// inputs 0.1 to 2 seconds.
+  absl::Duration time_budget = absl::ZeroDuration();
+  /// Most elements of results of steps alive at a time (TreeCost::peak);
+  /// indices are sliced to keep to it.
+  double max_peak = std::numeric_limits<double>::infinity();
+  uint64_t seed = 0;
+};
+
+struct Path {
+  ContractionTree tree;
+  std::vector<int32_t> sliced;  // indices, ascending
+  TreeCost cost;
+  PathMethod method = PathMethod::kAuto;  // that found it; never kAuto
+  int64_t tried_count = 0;                // trees
+};
+
+/// Finds a tree with few flops, its steps in the order that has the least peak.
+/// Deterministic for kGreedy and, where nothing is sliced, kOptimal; for others
+/// when the time does not run out before their work is done.
+///
+/// Requires  options.method != kGiven.
+/// Errors  INVALID_ARGUMENT, reason PATH_SEARCH_TOO_LARGE: kOptimal on more
+///         inputs than it takes. RESOURCE_EXHAUSTED, reason
+///         PATH_MEMORY_LIMIT: no slicing keeps to max_peak; the least peak that
+///         was found is named.
+absl::StatusOr<Path> FindPath(const Network& network,
+                              const PathOptions& options);
+
+/// As FindPath(), with a tree that is given: slices it to keep to max_peak.
+absl::StatusOr<Path> SlicePath(const Network& network, ContractionTree tree,
+                               double max_peak);
+
+/// The tree that contracts, index by index in `order`, the nodes that have it,
+/// with all the indices that they share; then what is left, first nodes first.
+/// Requires  `order` has indices of `network`, each at most once.
+ContractionTree TreeFromIndexOrder(const Network& network,
+                                   absl::Span<const int32_t> order);
+
+/// The tree of a path as opt_einsum and NumPy write it: every step takes the
+/// nodes at those positions out of the list and puts its result at the end.
+/// Steps of one node or of three and more are allowed, as NumPy does.
+///
+/// Errors  INVALID_ARGUMENT, reason PATH_MALFORMED.
+absl::StatusOr<ContractionTree> TreeFromPositions(
+    int input_count, absl::Span<const std::vector<int64_t>> path);
+
+}  // namespace tensord::core

@@ -1,0 +1,39 @@
+// Fixing indices so that results are small.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/notation/path/deadline.h"
+#include "core/notation/path/find_path.h"
+#include "core/notation/path/network.h"
+#include "core/notation/path/random.h"
+
+namespace tensord::core {
+
+/// A tree, its steps in the order that has the least peak, and what is sliced.
+struct SlicedTree {
+  ContractionTree tree;
+  std::vector<int32_t> sliced;  // indices, ascending
+  TreeCost cost;
+};
+
+/// Slices one index after the other until the peak is within `max_peak`, each
+/// time the one that adds the fewest flops for what it takes off the peak; then
+/// takes back what was not needed. `noise` makes other choices likely.
+///
+/// Post  cost.peak <= max_peak unless nothing more can be sliced.
+SlicedTree SliceGreedily(const Network& network, const ContractionTree& tree,
+                         double max_peak, double noise, Random& random);
+
+/// The cheapest of many slicings of `tree`, and of trees mended while they are
+/// sliced.
+/// Errors  RESOURCE_EXHAUSTED, reason PATH_MEMORY_LIMIT.
+absl::StatusOr<SlicedTree> FindSlices(const Network& network,
+                                      const ContractionTree& tree,
+                                      double max_peak, Random& random,
+                                      const Deadline& deadline);
+
+}  // namespace tensord::core

@@ -1,0 +1,77 @@
+// Costs of trees as polynomials, for extents that are not known yet.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/notation/path/network.h"
+
+namespace tensord::core {
+
+/// Most inputs that SymbolicPath() takes.
+inline constexpr int kSymbolicInputLimit = 12;
+
+/// A polynomial in one variable.
+///
+/// Units      coefficients are exact up to 2^53.
+/// Invariant  no coefficient is negative, the last is not zero.
+struct Polynomial {
+  std::vector<double> coefficients;  // (degree); none of zero
+
+  static Polynomial Constant(double value);
+  /// `factor` times the variable to the power of `degree`.
+  static Polynomial Power(double factor, int degree);
+
+  int degree() const { return static_cast<int>(coefficients.size()) - 1; }
+  Polynomial& operator+=(const Polynomial& other);
+
+  bool operator==(const Polynomial&) const = default;
+  /// Where the variable is large: the highest degree first.
+  bool operator<(const Polynomial& other) const;
+};
+
+Polynomial operator*(const Polynomial& a, const Polynomial& b);
+
+/// As "2*χ^3 + χ + 5", highest degree first; "0".
+std::string ToText(const Polynomial& polynomial, absl::string_view variable);
+
+/// Extents in terms of a variable.
+struct SymbolicExtents {
+  std::string variable = "χ";
+  std::vector<Polynomial> extents;  // (index)
+};
+
+/// Reads what indices cost, by their labels:
+///
+///   (a,b,c)            χ for those, 1 for others
+///   !(a,b,c)           1 for those, χ for others
+///   (a=>χ, b=>2*χ^2)   as said, 1 for others; sums too, also `a=χ`
+///   empty              χ for all
+///
+/// The variable is χ or the one name that the costs use. What is said of a
+/// label that is not among `labels` is checked and has no effect.
+///
+/// Errors  INVALID_ARGUMENT, reason COST_MALFORMED; the column counts
+///         characters.
+absl::StatusOr<SymbolicExtents> ParseCosts(
+    absl::string_view text, absl::Span<const std::string> labels  // (index)
+);
+
+struct SymbolicPath {
+  ContractionTree tree;
+  Polynomial cost;
+};
+
+/// The tree with the fewest multiplications where the variable is large: of
+/// every step the product of the extents of all its indices. What a single
+/// input has is summed before and costs nothing.
+///
+/// Requires  an extent for every index of `network`, whose own are not looked
+/// at. Errors    INVALID_ARGUMENT, reason PATH_SEARCH_TOO_LARGE.
+absl::StatusOr<SymbolicPath> FindSymbolicPath(
+    const Network& network, absl::Span<const Polynomial> extents);
+
+}  // namespace tensord::core

@@ -1,0 +1,432 @@
+#include "core/notation/program/bind.h"
+
+#include <algorithm>
+#include <complex>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/status.h"
+
+namespace tensord::core {
+namespace {
+
+std::string At(const TextPosition& position) {
+  return absl::StrCat("line ", position.line, ", column ", position.column,
+                      ": ");
+}
+
+/// `A[i,j]`.
+std::string TextOf(const TensorReference& reference) {
+  if (!reference.has_brackets) return reference.name;
+  return absl::StrCat(reference.name, "[",
+                      absl::StrJoin(reference.labels, ",",
+                                    [](std::string* to, const Label& label) {
+                                      absl::StrAppend(to, label.text);
+                                    }),
+                      "]");
+}
+
+Scalar Conjugate(const Scalar& x) { return {x.real, -x.imaginary}; }
+
+std::complex<double> AsComplex(const Scalar& x) {
+  return {x.real, x.imaginary};
+}
+
+Scalar Over(const Scalar& x, const Scalar& y) {
+  if (x.imaginary == 0 && y.imaginary == 0) return {x.real / y.real, 0};
+  const std::complex<double> z = AsComplex(x) / AsComplex(y);
+  return {z.real(), z.imag()};
+}
+
+/// The type in which elements of `type` can be multiplied by `factor`.
+ElementType WithFactor(ElementType type, const Scalar& factor) {
+  return factor.imaginary == 0 ? type
+                               : PromotedType(type, ElementType::kComplex64);
+}
+
+void Conjugate(BoundTerm& term) {
+  term.coefficient = Conjugate(term.coefficient);
+  for (BoundFactor& factor : term.factors) {
+    bool& flag = factor.group != nullptr ? factor.is_group_conjugated
+                                         : factor.tensor.is_conjugated;
+    flag = !flag;
+  }
+}
+
+int Bits(ElementType type) {
+  switch (type) {
+    case ElementType::kBool: return 1;
+    case ElementType::kInt8:
+    case ElementType::kUint8: return 8;
+    case ElementType::kInt16: return 16;
+    case ElementType::kInt32: return 32;
+    default: return 64;
+  }
+}
+
+/// Of integers and bool.
+ElementType PromotedInteger(ElementType x, ElementType y) {
+  if (Bits(x) > Bits(y)) std::swap(x, y);
+  // y is the wider; unsigned ones fit signed ones that are wider.
+  if (x == y || Bits(x) < Bits(y)) return y;
+  return ElementType::kInt16;  // int8 and uint8
+}
+
+/// The floating-point type that holds the integers of `type`, as NumPy has it.
+ElementType FloatFor(ElementType integer) {
+  return Bits(integer) <= 8    ? ElementType::kFloat16
+         : Bits(integer) == 16 ? ElementType::kFloat32
+                               : ElementType::kFloat64;
+}
+
+}  // namespace
+
+ElementType PromotedType(ElementType x, ElementType y) {
+  if (x == y) return x;
+  if (IsInteger(x) && IsInteger(y)) return PromotedInteger(x, y);
+  if (IsInteger(y)) std::swap(x, y);
+  if (IsInteger(x)) {
+    if (x == ElementType::kBool) return y;
+    // bfloat16 holds what 8 bits hold, and float16 nothing of bfloat16.
+    x = y == ElementType::kBfloat16 && Bits(x) == 8 ? y : FloatFor(x);
+    if (x == y) return x;
+  }
+  const ElementType reals[2] = {RealPartOf(x), RealPartOf(y)};
+  ElementType real = std::max(reals[0], reals[1]);
+  if (real == ElementType::kBfloat16 && reals[0] != reals[1]) {
+    real = ElementType::kFloat32;  // with float16
+  }
+  if (!IsComplex(x) && !IsComplex(y)) return real;
+  return real == ElementType::kFloat64 ? ElementType::kComplex128
+                                       : ElementType::kComplex64;
+}
+
+Scalar Times(const Scalar& x, const Scalar& y) {
+  if (x.imaginary == 0 && y.imaginary == 0) return {x.real * y.real, 0};
+  const std::complex<double> z = AsComplex(x) * AsComplex(y);
+  return {z.real(), z.imag()};
+}
+
+const Modes& BoundFactor::indices() const {
+  return group != nullptr ? group->indices : tensor.indices;
+}
+
+bool BoundSum::Reads(int32_t t) const {
+  return std::ranges::any_of(terms, [t](const BoundTerm& term) {
+    return std::ranges::any_of(term.factors, [t](const BoundFactor& factor) {
+      return factor.group != nullptr ? factor.group->Reads(t)
+                                     : factor.tensor.tensor == t;
+    });
+  });
+}
+
+void Bindings::SetScalar(absl::string_view name, Scalar value) {
+  names_[name] = {value, -1};
+}
+
+void Bindings::SetTensor(absl::string_view name, int32_t tensor) {
+  names_[name] = {kOne, tensor};
+}
+
+absl::StatusOr<int32_t> Bindings::FindTensor(
+    const TensorReference& reference) const {
+  const auto found = names_.find(reference.name);
+  if (found == names_.end()) {
+    return InvalidArgument("NAME_UNKNOWN", At(reference.position), "name '",
+                           reference.name,
+                           "' stands for nothing, wanted an operand or what a "
+                           "statement before has made");
+  }
+  const int32_t tensor = found->second.second;
+  if (tensor < 0) {
+    return InvalidArgument("NAME_IS_SCALAR", At(reference.position), "'",
+                           reference.name, "' is a scalar, wanted a tensor");
+  }
+  const int modes = program_.tensors[tensor].layout.mode_count();
+  if (std::ssize(reference.labels) != modes) {
+    return InvalidArgument("MODE_COUNT_MISMATCH", At(reference.position), "'",
+                           TextOf(reference), "' has ", reference.labels.size(),
+                           " labels, but the tensor has ", modes, " modes");
+  }
+  return tensor;
+}
+
+Mode Bindings::IndexOf(const Label& label, Scope& scope) {
+  const auto [at, is_new] =
+      scope.try_emplace(label.text, static_cast<Mode>(extents_.size()));
+  if (is_new) {
+    program_.index_names.push_back(label.text);
+    extents_.push_back(-1);
+    first_.emplace_back();
+  }
+  return at->second;
+}
+
+absl::Status Bindings::MeetExtent(Mode index, int64_t extent,
+                                  const std::string& where) {
+  if (extents_[index] < 0) {
+    extents_[index] = extent;
+    first_[index] = where;
+  }
+  if (extents_[index] == extent) return absl::OkStatus();
+  return InvalidArgument("MODE_EXTENT_MISMATCH", where, ": label '",
+                         name(index), "' has extent ", extent, ", but ",
+                         extents_[index], " in ", first_[index]);
+}
+
+Modes Bindings::WithoutOnes(absl::Span<const Mode> indices) const {
+  Modes kept;
+  for (const Mode index : indices) {
+    if (extents_[index] != 1) kept.push_back(index);
+  }
+  return kept;
+}
+
+IndexedTensor Bindings::Indexed(int32_t tensor,
+                                absl::Span<const Mode> indices) const {
+  const Layout& layout = program_.tensors[tensor].layout;
+  IndexedTensor result;
+  result.tensor = tensor;
+  for (size_t m = 0; m < indices.size(); ++m) {
+    // An extent of 1 repeats along its index.
+    if (layout.extents[m] == 1) continue;
+    const int at = PositionOf(indices[m], result.indices);
+    if (at >= 0) {
+      result.layout.strides[at] += layout.strides[m];
+      continue;
+    }
+    result.indices.push_back(indices[m]);
+    result.layout.extents.push_back(layout.extents[m]);
+    result.layout.strides.push_back(layout.strides[m]);
+  }
+  return result;
+}
+
+absl::Status Bindings::CheckOutput(const TensorReference& output,
+                                   int32_t tensor,
+                                   absl::Span<const Mode> indices) {
+  const ModeVector& extents = program_.tensors[tensor].layout.extents;
+  for (size_t m = 0; m < indices.size(); ++m) {
+    TENSORD_RETURN_IF_ERROR(
+        MeetExtent(indices[m], extents[m],
+                   absl::StrCat("line ", output.position.line, ", column ",
+                                output.position.column, ", in the output '",
+                                TextOf(output), "'")));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BoundFactor> Bindings::BindTensor(
+    const TensorReference& reference, bool is_conjugated, Scope& scope) {
+  TENSORD_ASSIGN_OR_RETURN(const int32_t tensor, FindTensor(reference));
+  BoundFactor factor;
+  factor.text = TextOf(reference);
+  const ProgramTensor& desc = program_.tensors[tensor];
+  std::vector<Mode> indices;
+  for (size_t m = 0; m < reference.labels.size(); ++m) {
+    const Label& label = reference.labels[m];
+    indices.push_back(IndexOf(label, scope));
+    TENSORD_RETURN_IF_ERROR(MeetExtent(
+        indices.back(), desc.layout.extents[m],
+        absl::StrCat("line ", label.position.line, ", column ",
+                     label.position.column, ", in '", factor.text, "'")));
+  }
+  factor.tensor = Indexed(tensor, indices);
+  factor.tensor.is_conjugated = is_conjugated && IsComplex(desc.element_type);
+  factor.element_type = desc.element_type;
+  return factor;
+}
+
+absl::Status Bindings::AddFactor(const Factor& factor, Scope& scope,
+                                 BoundTerm& term) {
+  std::optional<Scalar> scalar;
+  if (const auto* number = std::get_if<Scalar>(&factor.value)) {
+    scalar = *number;
+  } else if (const auto* reference =
+                 std::get_if<TensorReference>(&factor.value)) {
+    const auto found = names_.find(reference->name);
+    if (found != names_.end() && found->second.second < 0 &&
+        !reference->has_brackets) {
+      scalar = found->second.first;
+    } else {
+      TENSORD_ASSIGN_OR_RETURN(
+          BoundFactor bound,
+          BindTensor(*reference, factor.is_conjugated, scope));
+      if (factor.is_divisor) {
+        return InvalidArgument("NAME_IS_TENSOR", At(reference->position), "'",
+                               reference->name,
+                               "' is a tensor, wanted a scalar to divide by");
+      }
+      term.factors.push_back(std::move(bound));
+      return absl::OkStatus();
+    }
+  }
+  if (scalar) {
+    if (factor.is_conjugated) scalar = Conjugate(*scalar);
+    if (factor.is_divisor && scalar->IsZero()) {
+      return InvalidArgument("DIVISION_BY_ZERO", At(factor.position),
+                             "the divisor is 0");
+    }
+    term.coefficient = factor.is_divisor ? Over(term.coefficient, *scalar)
+                                         : Times(term.coefficient, *scalar);
+    return absl::OkStatus();
+  }
+  const Sum& group = *factor.group();
+  // What the group sums inside is its own.
+  Scope inner;
+  for (const std::string& label : group.labels) {
+    inner[label] = IndexOf({label, factor.position}, scope);
+  }
+  TENSORD_ASSIGN_OR_RETURN(BoundSum bound, BindSum(group, inner));
+  if (bound.terms.size() == 1 && bound.terms[0].factors.size() <= 1 &&
+      (bound.terms[0].factors.empty() ||
+       bound.terms[0].factors[0].indices().size() == bound.indices.size())) {
+    // Nothing to compute first.
+    BoundTerm& only = bound.terms[0];
+    if (factor.is_conjugated) Conjugate(only);
+    term.coefficient = Times(term.coefficient, only.coefficient);
+    for (BoundFactor& f : only.factors) term.factors.push_back(std::move(f));
+    return absl::OkStatus();
+  }
+  BoundFactor computed;
+  computed.element_type = bound.element_type;
+  computed.is_group_conjugated =
+      factor.is_conjugated && IsComplex(bound.element_type);
+  computed.text = "(...)";
+  computed.group = std::make_unique<BoundSum>(std::move(bound));
+  term.factors.push_back(std::move(computed));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BoundTerm> Bindings::BindTerm(
+    const Term& term, const std::vector<std::string>& labels, Scope& scope) {
+  BoundTerm bound;
+  if (term.is_negated) bound.coefficient = {-1, 0};
+  for (const Factor& factor : term.factors) {
+    TENSORD_RETURN_IF_ERROR(AddFactor(factor, scope, bound));
+  }
+  bool is_first = true;
+  for (const BoundFactor& factor : bound.factors) {
+    bound.element_type =
+        is_first ? factor.element_type
+                 : PromotedType(bound.element_type, factor.element_type);
+    is_first = false;
+  }
+  if (bound.factors.empty()) bound.element_type = ElementType::kFloat64;
+  bound.element_type = WithFactor(bound.element_type, bound.coefficient);
+  if (term.is_ncon) {
+    std::vector<std::pair<int64_t, Mode>> summed;
+    for (const auto& [label, index] : scope) {
+      int64_t number = 0;
+      if (std::ranges::find(labels, label) == labels.end() &&
+          absl::SimpleAtoi(label, &number) && extents_[index] != 1) {
+        summed.emplace_back(number, index);
+      }
+    }
+    std::ranges::sort(summed);
+    for (const auto& [number, index] : summed) bound.order.push_back(index);
+  }
+  return bound;
+}
+
+absl::StatusOr<BoundSum> Bindings::BindSum(const Sum& sum, Scope& scope) {
+  BoundSum bound;
+  std::vector<Mode> open;
+  for (const std::string& label : sum.labels) {
+    open.push_back(IndexOf({label, {}}, scope));
+  }
+  bool is_first = true;
+  for (const Term& term : sum.terms) {
+    // What one term sums is not what another sums.
+    Scope inner;
+    for (const std::string& label : sum.labels) inner[label] = scope[label];
+    TENSORD_ASSIGN_OR_RETURN(BoundTerm one, BindTerm(term, sum.labels, inner));
+    // A group that stands alone is part of the sum.
+    if (one.factors.size() == 1 && one.factors[0].group != nullptr) {
+      BoundSum group = std::move(*one.factors[0].group);
+      for (BoundTerm& part : group.terms) {
+        if (one.factors[0].is_group_conjugated) Conjugate(part);
+        part.coefficient = Times(part.coefficient, one.coefficient);
+        part.element_type = WithFactor(part.element_type, one.coefficient);
+        bound.terms.push_back(std::move(part));
+      }
+    } else {
+      bound.terms.push_back(std::move(one));
+    }
+  }
+  for (const BoundTerm& term : bound.terms) {
+    if (term.factors.empty()) continue;
+    bound.element_type =
+        is_first ? term.element_type
+                 : PromotedType(bound.element_type, term.element_type);
+    is_first = false;
+  }
+  if (is_first) bound.element_type = ElementType::kFloat64;
+  // Numbers take the type of what they are added to, but for imaginary ones.
+  for (const BoundTerm& term : bound.terms) {
+    bound.element_type = WithFactor(bound.element_type, term.coefficient);
+  }
+  bound.indices = WithoutOnes(open);
+  return bound;
+}
+
+absl::StatusOr<Bindings::Bound> Bindings::Bind(const Statement& statement) {
+  Scope scope;
+  Bound bound;
+  TENSORD_ASSIGN_OR_RETURN(bound.sum, BindSum(statement.value, scope));
+  for (const Label& label : statement.output.labels) {
+    bound.output.push_back(IndexOf(label, scope));
+  }
+  return bound;
+}
+
+absl::StatusOr<Bindings::Bound> Bindings::Bind(
+    const EinsumSyntax& einsum, absl::Span<const NamedOperand> operands) {
+  Scope scope;
+  std::vector<std::vector<Mode>> indices(einsum.inputs.size());
+  for (size_t i = 0; i < einsum.inputs.size(); ++i) {
+    const ModeVector& extents = operands[i].layout.extents;
+    for (size_t m = 0; m < extents.size(); ++m) {
+      const Label& label = einsum.inputs[i][m];
+      const Mode index = IndexOf(label, scope);
+      const std::string where =
+          absl::StrCat("mode ", m, " of ", operands[i].name);
+      const auto same = std::ranges::find(indices[i], index);
+      if (same != indices[i].end() &&
+          extents[same - indices[i].begin()] != extents[m]) {
+        return InvalidArgument("MODE_EXTENT_MISMATCH", where, ": label '",
+                               label.text, "' has extent ", extents[m],
+                               ", but ", extents[same - indices[i].begin()],
+                               " in mode ", same - indices[i].begin());
+      }
+      indices[i].push_back(index);
+      if (extents_[index] == 1) extents_[index] = -1;
+      if (extents[m] == 1 && extents_[index] >= 0) continue;
+      TENSORD_RETURN_IF_ERROR(MeetExtent(index, extents[m], where));
+    }
+  }
+  Bound bound;
+  BoundTerm& term = bound.sum.terms.emplace_back();
+  for (size_t i = 0; i < einsum.inputs.size(); ++i) {
+    BoundFactor& factor = term.factors.emplace_back();
+    factor.tensor = Indexed(static_cast<int32_t>(i), indices[i]);
+    factor.element_type = operands[i].element_type;
+    factor.text = operands[i].name;
+    term.element_type =
+        i == 0 ? factor.element_type
+               : PromotedType(term.element_type, factor.element_type);
+  }
+  for (const std::string& label : einsum.order) {
+    const Mode index = scope[label];
+    if (extents_[index] != 1) term.order.push_back(index);
+  }
+  for (const Label& label : einsum.output) {
+    bound.output.push_back(IndexOf(label, scope));
+  }
+  bound.sum.indices = WithoutOnes(bound.output);
+  bound.sum.element_type = term.element_type;
+  return bound;
+}
+
+}  // namespace tensord::core

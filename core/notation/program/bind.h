@@ -1,0 +1,135 @@
+// Notation whose names and labels stand for tensors and indices.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/base/element_type.h"
+#include "core/base/layout.h"
+#include "core/notation/parse_einsum.h"
+#include "core/notation/program/lower.h"
+#include "core/notation/program/program.h"
+#include "core/notation/syntax.h"
+#include "core/ops/operand.h"
+
+namespace tensord::core {
+
+/// A tensor, or a part of one, of which is known which mode is which index. An
+/// index that several modes have is one mode: their diagonal.
+///
+/// Invariant  indices are distinct; those of extent 1 are left out.
+struct IndexedTensor {
+  int32_t tensor = -1;       // of Program::tensors
+  int64_t offset = 0;        // elements
+  Modes indices;             // (mode)
+  Layout layout;             // (mode)
+  ModeVector slice_strides;  // (slice), elements; empty outside sliced blocks
+  bool is_conjugated = false;
+};
+
+struct BoundSum;
+
+/// A factor of a product: a tensor, or a group that is computed first.
+struct BoundFactor {
+  IndexedTensor tensor;  // when there is no group
+  std::unique_ptr<BoundSum> group;
+  bool is_group_conjugated = false;
+  ElementType element_type = ElementType::kFloat32;
+  std::string text;  // as written; a group in short
+
+  const Modes& indices() const;
+};
+
+/// A product with a factor, summed over the indices that its sum lacks.
+struct BoundTerm {
+  Scalar coefficient = kOne;
+  std::vector<BoundFactor> factors;  // tensors and groups
+  /// Indices to be summed in this order; empty: as is cheapest.
+  std::vector<Mode> order;
+  ElementType element_type = ElementType::kFloat32;
+};
+
+struct BoundSum {
+  std::vector<BoundTerm> terms;
+  Modes indices;  // that are not summed, without those of extent 1
+  ElementType element_type = ElementType::kFloat32;
+
+  /// True when a term, or a group in one, reads `tensor`.
+  bool Reads(int32_t tensor) const;
+};
+
+/// What names stand for at a statement, and the indices of all statements.
+class Bindings {
+ public:
+  explicit Bindings(Program& program) : program_(program) {}
+
+  /// What a name stands for from now on.
+  void SetScalar(absl::string_view name, Scalar value);
+  void SetTensor(absl::string_view name, int32_t tensor);
+  bool Has(absl::string_view name) const { return names_.contains(name); }
+
+  /// The tensor that `reference` names.
+  /// Errors  INVALID_ARGUMENT, reasons NAME_UNKNOWN, NAME_IS_SCALAR,
+  ///         MODE_COUNT_MISMATCH.
+  absl::StatusOr<int32_t> FindTensor(const TensorReference& reference) const;
+
+  /// A statement's right side, and its output's indices by mode, also those of
+  /// extent 1.
+  struct Bound {
+    BoundSum sum;
+    std::vector<Mode> output;  // (mode)
+  };
+  /// Errors  those of FindTensor(); MODE_EXTENT_MISMATCH.
+  absl::StatusOr<Bound> Bind(const Statement& statement);
+  /// A product of the first operands. An extent of 1 goes with any other.
+  absl::StatusOr<Bound> Bind(const EinsumSyntax& einsum,
+                             absl::Span<const NamedOperand> operands);
+
+  /// `tensor`, its mode m being index `indices[m]`.
+  IndexedTensor Indexed(int32_t tensor, absl::Span<const Mode> indices) const;
+  /// OK when the indices of an output's modes have the extents of `tensor`.
+  /// Errors  INVALID_ARGUMENT, reason MODE_EXTENT_MISMATCH.
+  absl::Status CheckOutput(const TensorReference& output, int32_t tensor,
+                           absl::Span<const Mode> indices);
+
+  int64_t extent(Mode index) const { return extents_[index]; }
+  const std::string& name(Mode index) const {
+    return program_.index_names[index];
+  }
+
+ private:
+  /// Labels that stand for indices.
+  using Scope = absl::flat_hash_map<std::string, Mode>;
+
+  Mode IndexOf(const Label& label, Scope& scope);
+  absl::Status MeetExtent(Mode index, int64_t extent, const std::string& where);
+  absl::StatusOr<BoundSum> BindSum(const Sum& sum, Scope& scope);
+  absl::StatusOr<BoundTerm> BindTerm(const Term& term,
+                                     const std::vector<std::string>& labels,
+                                     Scope& scope);
+  /// Multiplies `term` by `factor`.
+  absl::Status AddFactor(const Factor& factor, Scope& scope, BoundTerm& term);
+  absl::StatusOr<BoundFactor> BindTensor(const TensorReference& reference,
+                                         bool is_conjugated, Scope& scope);
+  Modes WithoutOnes(absl::Span<const Mode> indices) const;
+
+  Program& program_;
+  absl::flat_hash_map<std::string, std::pair<Scalar, int32_t>>
+      names_;                       // tensor, or -1 and a scalar
+  std::vector<int64_t> extents_;    // (index)
+  std::vector<std::string> first_;  // (index): where the extent is from
+};
+
+/// The element type that NumPy gives the sum of elements of both.
+ElementType PromotedType(ElementType x, ElementType y);
+
+/// `x` times `y`.
+Scalar Times(const Scalar& x, const Scalar& y);
+
+}  // namespace tensord::core

@@ -1,0 +1,213 @@
+#include "core/notation/program/emit.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "core/base/status.h"
+#include "core/notation/program/value_key.h"
+
+namespace tensord::core {
+namespace {
+
+/// The type to compute `x` times `y` in, for a result of type `d`.
+ElementType ProductType(ElementType x, ElementType y, ElementType d) {
+  const ElementType type = PromotedType(x, y);
+  // As precise as the result is.
+  return IsInteger(type) != IsInteger(d) ? type
+                                         : PromotedType(type, RealPartOf(d));
+}
+
+}  // namespace
+
+void Emitter::BeginStatement(int32_t statement) {
+  statement_ = statement;
+  steps_.BeginStatement(statement);
+}
+
+absl::Status Emitter::Evaluate(const IndexedTensor& d, const BoundSum& sum,
+                               Scalar factor, Scalar beta) {
+  const ElementType type = steps_.TypeOf(d);
+  std::vector<ScaledTensor> singles;
+  std::vector<const BoundTerm*> products;
+  for (const BoundTerm& term : sum.terms) {
+    if (term.factors.empty()) {
+      TENSORD_ASSIGN_OR_RETURN(IndexedTensor one,
+                               steps_.MakeConstant(type, kOne));
+      singles.push_back({Times(term.coefficient, factor), std::move(one)});
+    } else if (term.factors.size() == 1 && term.factors[0].group == nullptr &&
+               term.factors[0].indices().size() == d.indices.size()) {
+      singles.push_back(
+          {Times(term.coefficient, factor), term.factors[0].tensor});
+    } else {
+      products.push_back(&term);
+    }
+  }
+  const bool is_narrower = PromotedType(sum.element_type, type) != type;
+  if (is_narrower &&
+      (singles.size() != 1 || !products.empty() || !beta.IsZero())) {
+    const IndexedTensor wide =
+        steps_.MakeTemporary(sum.element_type, ByStride(d));
+    TENSORD_RETURN_IF_ERROR(Evaluate(wide, sum, factor, kZero));
+    return steps_.Add(d, {{kOne, wide}}, beta);
+  }
+  absl::Span<const ScaledTensor> rest(singles);
+  while (!rest.empty()) {
+    const size_t count = std::min<size_t>(rest.size(), beta.IsZero() ? 3 : 2);
+    TENSORD_RETURN_IF_ERROR(steps_.Add(d, rest.first(count), beta));
+    rest.remove_prefix(count);
+    beta = kOne;
+  }
+  for (const BoundTerm* const term : products) {
+    TENSORD_RETURN_IF_ERROR(AddProduct(d, *term, factor, beta));
+    beta = kOne;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<IndexedTensor> Emitter::SumAway(const IndexedTensor& tensor,
+                                               const Modes& kept,
+                                               ElementType type) {
+  Modes order;
+  for (const Mode index : ByStride(tensor)) {
+    if (PositionOf(index, kept) >= 0) order.push_back(index);
+  }
+  if (order.size() == tensor.indices.size()) return tensor;
+  Numbering numbering;
+  std::string key = absl::StrCat("sum in ", std::string(NameOf(type)), " ",
+                                 steps_.KeyOf(tensor));
+  numbering.Of(tensor.indices);
+  AppendSet(numbering.Of(order), key);
+  if (auto known = steps_.Known(key)) {
+    known->indices = numbering.Back(known->indices);
+    return *std::move(known);
+  }
+  const IndexedTensor sum = steps_.MakeTemporary(type, order);
+  TENSORD_RETURN_IF_ERROR(steps_.Reduce(sum, kOne, tensor, kZero));
+  IndexedTensor numbered = sum;
+  numbered.indices = numbering.Of(sum.indices);
+  steps_.Keep(std::move(key), numbered);
+  return sum;
+}
+
+absl::StatusOr<IndexedTensor> Emitter::ValueOf(const BoundFactor& factor,
+                                               const Modes& order) {
+  if (factor.group == nullptr) return factor.tensor;
+  Numbering numbering;
+  std::string key = KeyOf(*factor.group, steps_, numbering);
+  IndexedTensor value;
+  if (auto known = steps_.Known(key)) {
+    value = *std::move(known);
+    value.indices = numbering.Back(value.indices);
+  } else {
+    value = steps_.MakeTemporary(factor.element_type, order);
+    TENSORD_RETURN_IF_ERROR(Evaluate(value, *factor.group, kOne, kZero));
+    IndexedTensor numbered = value;
+    numbered.indices = numbering.Of(value.indices);
+    steps_.Keep(std::move(key), numbered);
+  }
+  value.is_conjugated = factor.is_group_conjugated;
+  return value;
+}
+
+absl::StatusOr<IndexedTensor> Emitter::Contract(const IndexedTensor& x,
+                                                const IndexedTensor& y,
+                                                const Contraction& wanted) {
+  // Indices that nobody else has are summed alone.
+  IndexedTensor pair[2] = {x, y};
+  const ElementType type =
+      ProductType(steps_.TypeOf(x), steps_.TypeOf(y), wanted.result_type);
+  for (const int p : {0, 1}) {
+    Modes others = pair[1 - p].indices;
+    others.insert(others.end(), wanted.kept.begin(), wanted.kept.end());
+    TENSORD_ASSIGN_OR_RETURN(pair[p], SumAway(pair[p], others, type));
+  }
+  PairKey key(pair, steps_, wanted.kept, type);
+  std::optional<IndexedTensor> value = steps_.Known(key.text());
+  if (value) value = key.Named(*std::move(value));
+  if (wanted.into == nullptr) {
+    if (value) return *std::move(value);
+    value = steps_.MakeTemporary(type, wanted.kept);
+    TENSORD_RETURN_IF_ERROR(
+        steps_.Multiply(*value, kOne, pair[0], pair[1], kZero));
+    steps_.Keep(key.text(), key.Numbered(*value));
+    return *std::move(value);
+  }
+  const IndexedTensor& d = *wanted.into;
+  if (value) {
+    TENSORD_RETURN_IF_ERROR(
+        steps_.Add(d, {{wanted.alpha, *value}}, wanted.beta));
+    return d;
+  }
+  TENSORD_RETURN_IF_ERROR(
+      steps_.Multiply(d, wanted.alpha, pair[0], pair[1], wanted.beta));
+  // Only as it is, d can stand for the product.
+  if (wanted.beta.IsZero() && wanted.alpha.IsOne() &&
+      steps_.TypeOf(d) == type) {
+    steps_.Keep(key.text(), key.Numbered(d));
+  }
+  return d;
+}
+
+absl::Status Emitter::AddContractions(const PlannedProduct& plan,
+                                      std::vector<IndexedTensor> nodes,
+                                      const IndexedTensor& d, Scalar alpha,
+                                      Scalar beta) {
+  const size_t inputs = nodes.size();
+  const auto& steps = plan.product.tree.steps;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const bool is_last = s + 1 == steps.size();
+    Contraction wanted{.kept = {},
+                       .result_type = steps_.TypeOf(d),
+                       .into = is_last ? &d : nullptr,
+                       .alpha = alpha,
+                       .beta = beta};
+    for (const Mode index : plan.orders[inputs + s]) {
+      if (PositionOf(index, plan.sliced) < 0) wanted.kept.push_back(index);
+    }
+    TENSORD_ASSIGN_OR_RETURN(
+        IndexedTensor result,
+        Contract(nodes[steps[s].first], nodes[steps[s].second], wanted));
+    nodes.push_back(std::move(result));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Emitter::AddProduct(const IndexedTensor& d, const BoundTerm& term,
+                                 Scalar factor, Scalar beta) {
+  const Scalar alpha = Times(term.coefficient, factor);
+  if (term.factors.size() == 1) {
+    TENSORD_ASSIGN_OR_RETURN(const IndexedTensor a,
+                             ValueOf(term.factors[0], d.indices));
+    return steps_.Reduce(d, alpha, a, beta);
+  }
+  TENSORD_ASSIGN_OR_RETURN(
+      PlannedProduct plan,
+      PlanProduct(d, term, bindings_, options_, max_peak_bytes_,
+                  term.factors.size() > 2 ? &next_product_ : nullptr));
+  plan.product.statement = statement_;
+  std::vector<IndexedTensor> nodes;
+  for (size_t i = 0; i < term.factors.size(); ++i) {
+    TENSORD_ASSIGN_OR_RETURN(IndexedTensor value,
+                             ValueOf(term.factors[i], plan.orders[i]));
+    nodes.push_back(std::move(value));
+  }
+  if (plan.sliced.empty()) {
+    TENSORD_RETURN_IF_ERROR(
+        AddContractions(plan, std::move(nodes), d, alpha, beta));
+  } else {
+    steps_.BeginSlices(plan.sliced, plan.kept_slice_count);
+    for (IndexedTensor& node : nodes) node = steps_.Slice(node);
+    TENSORD_RETURN_IF_ERROR(
+        AddContractions(plan, std::move(nodes), steps_.Slice(d), alpha, beta));
+    steps_.EndSlices();
+  }
+  if (term.factors.size() > 2) {
+    program_.products.push_back(std::move(plan.product));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tensord::core

@@ -1,0 +1,75 @@
+// Bound sums -> steps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/notation/program/bind.h"
+#include "core/notation/program/lower.h"
+#include "core/notation/program/plan_product.h"
+#include "core/notation/program/program.h"
+#include "core/notation/program/step_builder.h"
+
+namespace tensord::core {
+
+/// Adds the steps that compute sums to a program.
+class Emitter {
+ public:
+  /// `max_peak_bytes` bounds what the contractions of a product keep at a time.
+  Emitter(Program& program, const Bindings& bindings, StepBuilder& steps,
+          const LoweringOptions& options, double max_peak_bytes)
+      : program_(program),
+        bindings_(bindings),
+        steps_(steps),
+        options_(options),
+        max_peak_bytes_(max_peak_bytes) {}
+
+  void BeginStatement(int32_t statement);
+
+  /// d = beta * d + factor * sum. No term reads d.
+  /// Errors  of LowerProgram().
+  absl::Status Evaluate(const IndexedTensor& d, const BoundSum& sum,
+                        Scalar factor, Scalar beta);
+
+ private:
+  absl::Status AddProduct(const IndexedTensor& d, const BoundTerm& term,
+                          Scalar factor, Scalar beta);
+  /// What one step of a product makes, from two tensors.
+  struct Contraction {
+    Modes kept;                           // its modes, fastest first
+    ElementType result_type;              // of the whole product
+    const IndexedTensor* into = nullptr;  // null: a temporary
+    Scalar alpha = kOne;                  // with `into` alone, likewise
+    Scalar beta = kZero;
+  };
+  absl::StatusOr<IndexedTensor> Contract(const IndexedTensor& x,
+                                         const IndexedTensor& y,
+                                         const Contraction& wanted);
+  /// d = beta * d + alpha times the product of `nodes`, in the order of the
+  /// plan's tree.
+  absl::Status AddContractions(const PlannedProduct& plan,
+                               std::vector<IndexedTensor> nodes,
+                               const IndexedTensor& d, Scalar alpha,
+                               Scalar beta);
+  /// A factor of a product as a tensor; a group is computed, its modes in
+  /// `order`, fastest first.
+  absl::StatusOr<IndexedTensor> ValueOf(const BoundFactor& factor,
+                                        const Modes& order);
+  /// `tensor` summed over the modes that are not in `kept`, in `type`.
+  absl::StatusOr<IndexedTensor> SumAway(const IndexedTensor& tensor,
+                                        const Modes& kept, ElementType type);
+
+  Program& program_;
+  const Bindings& bindings_;
+  StepBuilder& steps_;
+  const LoweringOptions& options_;
+  const double max_peak_bytes_;
+  int32_t statement_ = 0;
+  size_t next_product_ = 0;  // of those that are taken over
+};
+
+}  // namespace tensord::core

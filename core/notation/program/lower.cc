@@ -1,0 +1,349 @@
+#include "core/notation/program/lower.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/notation/program/arena.h"
+#include "core/notation/program/bind.h"
+#include "core/notation/program/emit.h"
+#include "core/notation/program/step_builder.h"
+
+namespace tensord::core {
+namespace {
+
+using Place = ProgramTensor::Place;
+
+/// How thriftily memory is used.
+struct Thrift {
+  double max_peak_bytes = std::numeric_limits<double>::infinity();
+  bool keeps_values = true;
+};
+
+/// Adds the operands to `program`, and what they are called to `bindings`.
+absl::Status AddOperands(absl::Span<const NamedOperand> operands,
+                         Program& program, Bindings& bindings) {
+  for (const NamedOperand& operand : operands) {
+    if (bindings.Has(operand.name)) {
+      return InvalidArgument("OPERAND_REPEATED", "operand '", operand.name,
+                             "' is given twice");
+    }
+    if (operand.scalar) {
+      bindings.SetScalar(operand.name, *operand.scalar);
+      program.operands.push_back(-1);
+      continue;
+    }
+    const auto tensor = static_cast<int32_t>(program.tensors.size());
+    bindings.SetTensor(operand.name, tensor);
+    program.operands.push_back(tensor);
+    ProgramTensor& added = program.tensors.emplace_back();
+    added.place = Place::kOperand;
+    added.number = static_cast<int32_t>(program.operands.size()) - 1;
+    added.name = operand.name;
+    added.element_type = operand.element_type;
+    added.layout = operand.layout;
+    added.alignment_bytes = operand.alignment_bytes;
+  }
+  return absl::OkStatus();
+}
+
+/// True when a factor of `sum` is called `name`.
+bool Mentions(const Sum& sum, absl::string_view name) {
+  return std::ranges::any_of(sum.terms, [&](const Term& term) {
+    return std::ranges::any_of(term.factors, [&](const Factor& factor) {
+      if (const Sum* const group = factor.group()) {
+        return Mentions(*group, name);
+      }
+      const auto* const reference = std::get_if<TensorReference>(&factor.value);
+      return reference != nullptr && reference->name == name;
+    });
+  });
+}
+
+/// Which statements make a tensor that the client keeps, and as which output.
+absl::StatusOr<std::vector<const NamedOutput*>> FindOutputs(
+    const ProgramSyntax& syntax, absl::Span<const NamedOutput> wanted,
+    const std::vector<NamedOutput>& by_default) {
+  const std::vector<Statement>& statements = syntax.statements;
+  std::vector<const NamedOutput*> outputs(statements.size(), nullptr);
+  for (const NamedOutput& output : wanted.empty() ? by_default : wanted) {
+    for (size_t s = statements.size(); s-- > 0;) {
+      if (statements[s].assignment == Assignment::kCreate &&
+          statements[s].output.name == output.name) {
+        if (outputs[s] != nullptr) {
+          return InvalidArgument("OUTPUT_REPEATED", "output '", output.name,
+                                 "' is asked for twice");
+        }
+        outputs[s] = &output;
+        break;
+      }
+      if (s == 0) {
+        return InvalidArgument("OUTPUT_UNKNOWN", "output '", output.name,
+                               "' is made by no statement, wanted one with "
+                               "':='");
+      }
+    }
+  }
+  return outputs;
+}
+
+/// What is made and not read afterwards.
+std::vector<NamedOutput> DefaultOutputs(const ProgramSyntax& syntax,
+                                        Order order) {
+  std::vector<NamedOutput> outputs;
+  const std::vector<Statement>& statements = syntax.statements;
+  for (size_t s = 0; s < statements.size(); ++s) {
+    if (statements[s].assignment != Assignment::kCreate) continue;
+    const std::string& name = statements[s].output.name;
+    const bool is_used =
+        std::any_of(statements.begin() + static_cast<std::ptrdiff_t>(s) + 1,
+                    statements.end(), [&](const Statement& later) {
+                      return Mentions(later.value, name) ||
+                             (later.assignment == Assignment::kCreate &&
+                              later.output.name == name);
+                    });
+    if (!is_used) outputs.push_back({name, std::nullopt, order});
+  }
+  return outputs;
+}
+
+/// Lowers statement by statement.
+class Lowering {
+ public:
+  Lowering(const LoweringOptions& options, const Thrift& thrift)
+      : options_(options),
+        bindings_(program_),
+        steps_(program_, bindings_, options.compute_type),
+        emitter_(program_, bindings_, steps_, options, thrift.max_peak_bytes) {
+    program_.keeps_values = thrift.keeps_values;
+    if (!thrift.keeps_values) steps_.StopKeeping();
+  }
+
+  absl::Status Begin(absl::Span<const NamedOperand> operands) {
+    return AddOperands(operands, program_, bindings_);
+  }
+  Bindings& bindings() { return bindings_; }
+
+  absl::Status Lower(int32_t number, const Statement& statement,
+                     const NamedOutput* output) {
+    TENSORD_ASSIGN_OR_RETURN(Bindings::Bound bound, bindings_.Bind(statement));
+    emitter_.BeginStatement(number);
+    if (statement.assignment == Assignment::kCreate) {
+      return Create(statement.output.name, bound, output);
+    }
+    TENSORD_ASSIGN_OR_RETURN(const int32_t tensor,
+                             bindings_.FindTensor(statement.output));
+    TENSORD_RETURN_IF_ERROR(
+        bindings_.CheckOutput(statement.output, tensor, bound.output));
+    const bool is_store = statement.assignment == Assignment::kStore;
+    const bool is_subtracted = statement.assignment == Assignment::kSubtract;
+    return Write(bindings_.Indexed(tensor, bound.output), bound.sum,
+                 is_subtracted ? Scalar{-1, 0} : kOne, is_store ? kZero : kOne);
+  }
+
+  /// Makes the tensor `name` of what is bound, and lets it be called so.
+  absl::Status Create(const std::string& name, const Bindings::Bound& bound,
+                      const NamedOutput* output) {
+    const auto tensor = static_cast<int32_t>(program_.tensors.size());
+    ProgramTensor added;
+    added.name = name;
+    added.element_type = bound.sum.element_type;
+    Order order = options_.order;
+    if (output != nullptr) {
+      added.place = Place::kOutput;
+      added.number = static_cast<int32_t>(program_.outputs.size());
+      added.element_type = output->element_type.value_or(added.element_type);
+      order = output->order;
+      program_.outputs.push_back(tensor);
+    }
+    ModeVector extents;
+    for (const Mode index : bound.output) {
+      extents.push_back(bindings_.extent(index));
+    }
+    added.layout = PackedLayout(extents, order);
+    TENSORD_RETURN_IF_ERROR(
+        ValidateLayout(added.layout, SizeOf(added.element_type), name));
+    program_.tensors.push_back(std::move(added));
+    TENSORD_RETURN_IF_ERROR(emitter_.Evaluate(
+        bindings_.Indexed(tensor, bound.output), bound.sum, kOne, kZero));
+    bindings_.SetTensor(name, tensor);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Program> Finish() && {
+    FindReads();
+    TENSORD_RETURN_IF_ERROR(AssignArena(program_));
+    return std::move(program_);
+  }
+
+ private:
+  /// d = beta * d + factor * sum, which may read d as it was before.
+  absl::Status Write(const IndexedTensor& d, BoundSum& sum, Scalar factor,
+                     Scalar beta) {
+    if (sum.Reads(d.tensor)) {
+      // Terms that are d itself are part of what is kept of it.
+      Scalar kept = beta;
+      std::vector<BoundTerm> others;
+      for (BoundTerm& term : sum.terms) {
+        if (IsItself(term, d)) {
+          const Scalar times = Times(term.coefficient, factor);
+          kept = {kept.real + times.real, kept.imaginary + times.imaginary};
+        } else {
+          others.push_back(std::move(term));
+        }
+      }
+      sum.terms = std::move(others);
+      beta = kept;
+    }
+    if (sum.terms.empty()) {
+      return steps_.Add(d, {{kZero, d}}, beta);
+    }
+    if (!sum.Reads(d.tensor)) {
+      return emitter_.Evaluate(d, sum, factor, beta);
+    }
+    const IndexedTensor value =
+        steps_.MakeTemporary(sum.element_type, d.indices);
+    TENSORD_RETURN_IF_ERROR(emitter_.Evaluate(value, sum, factor, kZero));
+    return steps_.Add(d, {{kOne, value}}, beta);
+  }
+
+  static bool IsItself(const BoundTerm& term, const IndexedTensor& d) {
+    if (term.factors.size() != 1 || term.factors[0].group != nullptr) {
+      return false;
+    }
+    const IndexedTensor& tensor = term.factors[0].tensor;
+    return tensor.tensor == d.tensor && tensor.indices == d.indices &&
+           !tensor.is_conjugated;
+  }
+
+  /// Which operands have to have contents, and which are written.
+  void FindReads() {
+    program_.operand_read.assign(program_.operands.size(), false);
+    program_.operand_written.assign(program_.operands.size(), false);
+    for (const ProgramBlock& block : program_.blocks) {
+      for (const ProgramStep& step : block.steps) {
+        const auto read = [&](const StepOperand& operand, bool is_read) {
+          if (operand.tensor < 0 || !is_read) return;
+          const ProgramTensor& tensor = program_.tensors[operand.tensor];
+          if (tensor.place != Place::kOperand) return;
+          if (!program_.operand_written[tensor.number]) {
+            program_.operand_read[tensor.number] = true;
+          }
+        };
+        const bool alpha = !step.alpha.IsZero(), beta = !step.beta.IsZero(),
+                   gamma = !step.gamma.IsZero();
+        const bool is_elementwise =
+            std::holds_alternative<ElementwiseDesc>(step.desc);
+        read(step.a, alpha);
+        read(step.b, is_elementwise ? beta : alpha);
+        read(step.c, is_elementwise ? gamma : beta);
+        const ProgramTensor& d = program_.tensors[step.d.tensor];
+        if (d.place == Place::kOperand)
+          program_.operand_written[d.number] = true;
+      }
+    }
+  }
+
+  const LoweringOptions& options_;
+  Program program_;
+  Bindings bindings_;
+  StepBuilder steps_;
+  Emitter emitter_;
+};
+
+/// The program that `lower` makes, with as much thrift as the limit asks for.
+template <typename Lower>
+absl::StatusOr<Program> WithinLimit(const LoweringOptions& options,
+                                    Lower lower) {
+  Thrift thrift;
+  if (options.like != nullptr) {
+    thrift.keeps_values = options.like->keeps_values;
+    return lower(thrift);
+  }
+  if (!options.memory_limit_bytes) return lower(thrift);
+  const int64_t limit = *options.memory_limit_bytes;
+  thrift.max_peak_bytes = static_cast<double>(limit);
+  int64_t least = std::numeric_limits<int64_t>::max();
+  constexpr int kMostAttempts = 12;
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    absl::StatusOr<Program> program = lower(thrift);
+    if (!program.ok()) {
+      if (attempt == 0 || ReasonOf(program.status()) != "PATH_MEMORY_LIMIT") {
+        return program;
+      }
+      break;
+    }
+    if (program->arena_bytes <= limit) return program;
+    least = std::min(least, program->arena_bytes);
+    if (!std::exchange(thrift.keeps_values, false)) {
+      thrift.max_peak_bytes *=
+          std::min(0.9, static_cast<double>(limit) /
+                            static_cast<double>(program->arena_bytes));
+    }
+  }
+  return ResourceExhausted(
+      "PATH_MEMORY_LIMIT", "the limit of ", limit,
+      " bytes is too small for the intermediate results, which take ", least,
+      " bytes at least with all slicing that was found");
+}
+
+}  // namespace
+
+absl::StatusOr<Program> LowerProgram(const ProgramSyntax& syntax,
+                                     absl::Span<const NamedOperand> operands,
+                                     absl::Span<const NamedOutput> outputs,
+                                     const LoweringOptions& options) {
+  if (!options.given_path.empty()) {
+    return InvalidArgument("PATH_MALFORMED",
+                           "a path is given for statements, wanted one for a "
+                           "single product; parentheses order statements");
+  }
+  const std::vector<NamedOutput> by_default =
+      DefaultOutputs(syntax, options.order);
+  TENSORD_ASSIGN_OR_RETURN(const auto kept,
+                           FindOutputs(syntax, outputs, by_default));
+  return WithinLimit(options, [&](const Thrift& thrift) {
+    Lowering lowering(options, thrift);
+    const auto lower = [&]() -> absl::Status {
+      TENSORD_RETURN_IF_ERROR(lowering.Begin(operands));
+      for (size_t s = 0; s < syntax.statements.size(); ++s) {
+        TENSORD_RETURN_IF_ERROR(lowering.Lower(static_cast<int32_t>(s),
+                                               syntax.statements[s], kept[s]));
+      }
+      return absl::OkStatus();
+    };
+    const absl::Status lowered = lower();
+    return lowered.ok() ? std::move(lowering).Finish()
+                        : absl::StatusOr<Program>(lowered);
+  });
+}
+
+absl::StatusOr<Program> LowerEinsum(const EinsumSyntax& syntax,
+                                    absl::Span<const NamedOperand> operands,
+                                    const NamedOutput& output,
+                                    const LoweringOptions& options) {
+  for (const NamedOperand& operand : operands) {
+    if (operand.scalar) {
+      return InvalidArgument("NAME_IS_SCALAR", operand.name,
+                             " is a scalar, wanted a tensor; one without modes "
+                             "will do");
+    }
+  }
+  return WithinLimit(options, [&](const Thrift& thrift) {
+    Lowering lowering(options, thrift);
+    const auto lower = [&]() -> absl::Status {
+      TENSORD_RETURN_IF_ERROR(lowering.Begin(operands));
+      TENSORD_ASSIGN_OR_RETURN(const Bindings::Bound bound,
+                               lowering.bindings().Bind(syntax, operands));
+      return lowering.Create(output.name, bound, &output);
+    };
+    const absl::Status lowered = lower();
+    return lowered.ok() ? std::move(lowering).Finish()
+                        : absl::StatusOr<Program>(lowered);
+  });
+}
+
+}  // namespace tensord::core

@@ -1,0 +1,79 @@
+// Notation -> program: which operations compute it, in which order and where.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/notation/parse_einsum.h"
+#include "core/notation/path/find_path.h"
+#include "core/notation/program/program.h"
+#include "core/notation/syntax.h"
+
+namespace tensord::core {
+
+/// What a name stands for: a scalar, or a tensor like this.
+struct NamedOperand {
+  std::string name;
+  std::optional<Scalar> scalar;  // the other fields do not count then
+  ElementType element_type = ElementType::kFloat32;
+  Layout layout;
+  int64_t alignment_bytes = 256;  // of the first element's address
+};
+
+/// A tensor that a program makes and the client keeps.
+struct NamedOutput {
+  std::string name;
+  std::optional<ElementType> element_type;  // absent: from the inputs
+  Order order = Order::kFirstModeFastest;
+};
+
+struct LoweringOptions {
+  PathOptions path;  // its max_peak is set from the limit
+  /// Positions as TreeFromPositions() takes them, for a program of one product.
+  std::vector<std::vector<int64_t>> given_path;
+  /// A program of the same syntax on operands of the same layouts, whose paths
+  /// are taken over: scalars may differ. The search's options do not count
+  /// then.
+  const Program* like = nullptr;
+  /// Most bytes of temporaries at a time.
+  std::optional<int64_t> memory_limit_bytes;
+  /// Of tensors that are made and that NamedOutput does not speak of.
+  Order order = Order::kFirstModeFastest;
+  /// Of contractions; absent: from the element types.
+  std::optional<ComputeType> compute_type;
+};
+
+/// The program of `syntax`.
+///
+/// Names that `:=` makes and `outputs` has are kept; without `outputs`, those
+/// that no later statement reads. Element types go together as in NumPy; of a
+/// product's contraction order the search decides, within parentheses and
+/// beyond. Values that occur again are computed once; what a statement reads is
+/// what there was before it.
+///
+/// Errors  INVALID_ARGUMENT, message with line and column; reasons
+/// NAME_UNKNOWN;
+///         NAME_IS_SCALAR; OPERAND_REPEATED: a name twice; MODE_COUNT_MISMATCH;
+///         MODE_EXTENT_MISMATCH: names the label and both extents;
+///         OUTPUT_UNKNOWN; and those of FindPath(), ValidateScalar() and of the
+///         operations. UNIMPLEMENTED: element types that do not go together.
+///         RESOURCE_EXHAUSTED, reason PATH_MEMORY_LIMIT.
+absl::StatusOr<Program> LowerProgram(const ProgramSyntax& syntax,
+                                     absl::Span<const NamedOperand> operands,
+                                     absl::Span<const NamedOutput> outputs,
+                                     const LoweringOptions& options);
+
+/// The program of one product of all operands, with one output. An extent of 1
+/// goes with any other.
+///
+/// Errors  as LowerProgram().
+absl::StatusOr<Program> LowerEinsum(const EinsumSyntax& syntax,
+                                    absl::Span<const NamedOperand> operands,
+                                    const NamedOutput& output,
+                                    const LoweringOptions& options);
+
+}  // namespace tensord::core

@@ -1,0 +1,151 @@
+#include "core/notation/program/plan_product.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/base/status.h"
+#include "core/notation/path/find_path.h"
+#include "core/notation/program/mode_order.h"
+
+namespace tensord::core {
+namespace {
+
+using Indices = Network::Indices;
+
+/// The network of a product, and which index each of its numbers is.
+class ProductNetwork {
+ public:
+  ProductNetwork(const IndexedTensor& d, const BoundTerm& term,
+                 const Bindings& bindings, ProgramProduct& product)
+      : bindings_(bindings), product_(product) {
+    for (const BoundFactor& factor : term.factors) {
+      std::vector<std::string>& labels = product.labels.emplace_back();
+      for (const Mode index : factor.indices()) {
+        labels.push_back(bindings.name(index));
+      }
+      product.network.inputs.push_back(NumbersOf(factor.indices()));
+      product.factors.push_back(factor.text);
+    }
+    for (const Mode index : d.indices) {
+      product.output_labels.push_back(bindings.name(index));
+    }
+    product.network.output = NumbersOf(d.indices);
+  }
+
+  int32_t NumberOf(Mode index) {
+    const auto [at, is_new] =
+        numbers_.try_emplace(index, static_cast<int32_t>(indices_.size()));
+    if (is_new) {
+      indices_.push_back(index);
+      product_.network.extents.push_back(
+          std::max<int64_t>(1, bindings_.extent(index)));
+      product_.index_names.push_back(bindings_.name(index));
+    }
+    return at->second;
+  }
+  Indices NumbersOf(const Modes& indices) {
+    Indices numbers;
+    for (const Mode index : indices) numbers.push_back(NumberOf(index));
+    return numbers;
+  }
+  Mode IndexOf(int32_t number) const { return indices_[number]; }
+  Modes IndicesOf(const Indices& numbers) const {
+    Modes indices;
+    for (const int32_t number : numbers) indices.push_back(IndexOf(number));
+    return indices;
+  }
+
+ private:
+  const Bindings& bindings_;
+  ProgramProduct& product_;
+  absl::flat_hash_map<Mode, int32_t> numbers_;
+  std::vector<Mode> indices_;  // (number)
+};
+
+absl::StatusOr<Path> Search(const Network& network,
+                            absl::Span<const int32_t> order,
+                            const LoweringOptions& options, double max_peak) {
+  if (!options.given_path.empty()) {
+    TENSORD_ASSIGN_OR_RETURN(
+        ContractionTree tree,
+        TreeFromPositions(static_cast<int>(network.inputs.size()),
+                          options.given_path));
+    return SlicePath(network, std::move(tree), max_peak);
+  }
+  if (!order.empty()) {
+    return SlicePath(network, TreeFromIndexOrder(network, order), max_peak);
+  }
+  PathOptions search = options.path;
+  search.max_peak = max_peak;
+  return FindPath(network, search);
+}
+
+}  // namespace
+
+Modes ByStride(const IndexedTensor& tensor) {
+  std::vector<std::pair<int64_t, Mode>> sorted;
+  for (size_t m = 0; m < tensor.indices.size(); ++m) {
+    sorted.emplace_back(tensor.layout.strides[m], tensor.indices[m]);
+  }
+  std::ranges::stable_sort(sorted, {}, [](const auto& x) { return x.first; });
+  Modes order;
+  for (const auto& [stride, index] : sorted) order.push_back(index);
+  return order;
+}
+
+absl::StatusOr<PlannedProduct> PlanProduct(const IndexedTensor& d,
+                                           const BoundTerm& term,
+                                           const Bindings& bindings,
+                                           const LoweringOptions& options,
+                                           double max_peak_bytes,
+                                           size_t* next_product) {
+  PlannedProduct plan;
+  ProgramProduct& product = plan.product;
+  ProductNetwork network(d, term, bindings, product);
+  if (options.like != nullptr && next_product != nullptr) {
+    const ProgramProduct& known = options.like->products[(*next_product)++];
+    product.tree = known.tree;
+    product.sliced = known.sliced;
+    product.cost = known.cost;
+    product.method = known.method;
+  } else {
+    // What is in place already does not count: the result is d's.
+    double d_elements = 1;
+    for (const int64_t extent : d.layout.extents) {
+      d_elements *= static_cast<double>(extent);
+    }
+    const double element_bytes = static_cast<double>(SizeOf(term.element_type));
+    const Indices order =
+        network.NumbersOf(Modes(term.order.begin(), term.order.end()));
+    TENSORD_ASSIGN_OR_RETURN(
+        Path path, Search(product.network, order, options,
+                          max_peak_bytes / element_bytes + d_elements));
+    product.tree = std::move(path.tree);
+    product.sliced = std::move(path.sliced);
+    product.cost = path.cost;
+    product.method = std::string(NameOf(path.method));
+  }
+  std::vector<Indices> fixed;
+  for (const BoundFactor& factor : term.factors) {
+    fixed.push_back(factor.group != nullptr
+                        ? Indices()
+                        : network.NumbersOf(ByStride(factor.tensor)));
+  }
+  for (const Indices& order : ModeOrders(product.network, product.tree, fixed,
+                                         network.NumbersOf(ByStride(d)))) {
+    plan.orders.push_back(network.IndicesOf(order));
+  }
+  for (const bool is_kept : {true, false}) {
+    for (const int32_t number : product.sliced) {
+      const Mode index = network.IndexOf(number);
+      if ((PositionOf(index, d.indices) >= 0) != is_kept) continue;
+      plan.sliced.push_back(index);
+      plan.kept_slice_count += is_kept;
+    }
+  }
+  return plan;
+}
+
+}  // namespace tensord::core

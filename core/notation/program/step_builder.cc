@@ -1,0 +1,314 @@
+#include "core/notation/program/step_builder.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
+#include "core/ops/type_tables.h"
+
+namespace tensord::core {
+namespace {
+
+/// True when all slices write `tensor`: it is not of one slice alone.
+bool IsOfAllSlices(const IndexedTensor& tensor) {
+  return !tensor.slice_strides.empty();
+}
+
+/// OK when `factor` can multiply elements of `type`.
+absl::Status CheckFactor(const Scalar& factor, ElementType type) {
+  return ValidateScalar(factor, type, "the factor of a term");
+}
+
+}  // namespace
+
+ProgramBlock& StepBuilder::block() {
+  if (wants_block_) {
+    program_.blocks.emplace_back();
+    wants_block_ = false;
+  }
+  return program_.blocks.back();
+}
+
+void StepBuilder::BeginSlices(absl::Span<const Mode> sliced,
+                              int32_t kept_count) {
+  sliced_.assign(sliced.begin(), sliced.end());
+  ProgramBlock& block = program_.blocks.emplace_back();
+  for (const Mode index : sliced_) {
+    block.slice_extents.push_back(bindings_.extent(index));
+  }
+  block.kept_slice_count = kept_count;
+  wants_block_ = false;
+}
+
+void StepBuilder::EndSlices() {
+  sliced_.clear();
+  wants_block_ = true;
+}
+
+IndexedTensor StepBuilder::Slice(const IndexedTensor& tensor) const {
+  IndexedTensor part;
+  part.tensor = tensor.tensor;
+  part.offset = tensor.offset;
+  part.is_conjugated = tensor.is_conjugated;
+  part.slice_strides.assign(sliced_.size(), 0);
+  for (size_t m = 0; m < tensor.indices.size(); ++m) {
+    const auto at = std::ranges::find(sliced_, tensor.indices[m]);
+    if (at != sliced_.end()) {
+      part.slice_strides[at - sliced_.begin()] = tensor.layout.strides[m];
+      continue;
+    }
+    part.indices.push_back(tensor.indices[m]);
+    part.layout.extents.push_back(tensor.layout.extents[m]);
+    part.layout.strides.push_back(tensor.layout.strides[m]);
+  }
+  return part;
+}
+
+IndexedTensor StepBuilder::MakeTemporary(ElementType type,
+                                         const Modes& indices) {
+  ModeVector extents;
+  for (const Mode index : indices) extents.push_back(bindings_.extent(index));
+  IndexedTensor result;
+  result.tensor = static_cast<int32_t>(program_.tensors.size());
+  result.indices = indices;
+  result.layout = PackedLayout(extents, Order::kFirstModeFastest);
+  ProgramTensor& tensor = program_.tensors.emplace_back();
+  tensor.name = absl::StrCat("t", ++temporary_count_);
+  tensor.element_type = type;
+  tensor.layout = result.layout;
+  return result;
+}
+
+absl::StatusOr<IndexedTensor> StepBuilder::MakeConstant(ElementType type,
+                                                        Scalar value) {
+  IndexedTensor result = MakeTemporary(type, {});
+  ProgramTensor& tensor = program_.tensors[result.tensor];
+  tensor.place = ProgramTensor::Place::kConstant;
+  TENSORD_ASSIGN_OR_RETURN(tensor.value, ElementOf(value, type, "a constant"));
+  return result;
+}
+
+OperandDesc StepBuilder::DescOf(const IndexedTensor& tensor) const {
+  const ProgramTensor& whole = program_.tensors[tensor.tensor];
+  OperandDesc desc;
+  desc.element_type = whole.element_type;
+  desc.layout = tensor.layout;
+  desc.modes = tensor.indices;
+  if (tensor.is_conjugated) desc.unary = UnaryOperator::kConj;
+  uint64_t offsets = static_cast<uint64_t>(tensor.offset);
+  for (const int64_t stride : tensor.slice_strides) {
+    offsets |= static_cast<uint64_t>(stride);
+  }
+  offsets *= static_cast<uint64_t>(SizeOf(whole.element_type));
+  const auto alignment = static_cast<uint64_t>(whole.alignment_bytes);
+  desc.alignment_bytes = int64_t{1} << std::countr_zero(offsets | alignment);
+  return desc;
+}
+
+StepOperand StepBuilder::OperandOf(const IndexedTensor& tensor) const {
+  return {tensor.tensor, tensor.offset, tensor.slice_strides};
+}
+
+double StepBuilder::ExtentProduct(absl::Span<const Mode> indices) const {
+  double product = 1;
+  for (const Mode index : indices) {
+    product *= static_cast<double>(bindings_.extent(index));
+  }
+  return product;
+}
+
+absl::Status StepBuilder::AddStep(ProgramStep step) {
+  TENSORD_RETURN_IF_ERROR(
+      std::visit([](const auto& desc) { return Validate(desc); }, step.desc));
+  step.statement = statement_;
+  ProgramBlock& to = block();
+  program_.flops += step.flops * static_cast<double>(to.slice_count());
+  Touch(step.d.tensor);
+  to.steps.push_back(std::move(step));
+  return absl::OkStatus();
+}
+
+int64_t StepBuilder::VersionOf(int32_t tensor) const {
+  const auto found = versions_.find(tensor);
+  return found == versions_.end() ? 0 : found->second;
+}
+
+std::string StepBuilder::KeyOf(const IndexedTensor& tensor) const {
+  std::string key =
+      absl::StrCat(tensor.tensor, "v", VersionOf(tensor.tensor), "+",
+                   tensor.offset, tensor.is_conjugated ? "*" : "");
+  for (int m = 0; m < tensor.layout.mode_count(); ++m) {
+    absl::StrAppend(&key, ",", tensor.layout.extents[m], ":",
+                    tensor.layout.strides[m]);
+  }
+  return key;
+}
+
+std::optional<IndexedTensor> StepBuilder::Known(const std::string& key) const {
+  if (!keeps_ || is_slicing()) return std::nullopt;
+  const auto found = known_.find(key);
+  if (found == known_.end()) return std::nullopt;
+  const auto& [tensor, version] = found->second;
+  if (version != VersionOf(tensor.tensor)) return std::nullopt;
+  return tensor;
+}
+
+void StepBuilder::Keep(std::string key, const IndexedTensor& tensor) {
+  if (keeps_ && !is_slicing()) {
+    known_[std::move(key)] = {tensor, VersionOf(tensor.tensor)};
+  }
+}
+
+absl::StatusOr<IndexedTensor> StepBuilder::Convert(const IndexedTensor& tensor,
+                                                   ElementType type) {
+  const ElementType from = TypeOf(tensor);
+  if (from == type) return tensor;
+  const std::string key =
+      absl::StrCat("as ", std::string(NameOf(type)), " ", KeyOf(tensor));
+  IndexedTensor copy;
+  if (const auto known = Known(key)) {
+    copy = *known;
+    copy.indices = tensor.indices;
+    return copy;
+  }
+  if (from == ElementType::kFloat16 && type == ElementType::kFloat64) {
+    // There is no such row: by way of what both go with.
+    TENSORD_ASSIGN_OR_RETURN(const IndexedTensor single,
+                             Convert(tensor, ElementType::kFloat32));
+    return Convert(single, type);
+  }
+  copy = MakeTemporary(type, tensor.indices);
+  TENSORD_RETURN_IF_ERROR(Add(copy, {{kOne, tensor}}, kZero));
+  Keep(key, copy);
+  return copy;
+}
+
+absl::Status StepBuilder::Add(const IndexedTensor& d,
+                              absl::Span<const ScaledTensor> terms,
+                              Scalar beta) {
+  const ElementType type = TypeOf(d);
+  ProgramStep step;
+  step.d = OperandOf(d);
+  step.accumulates = IsOfAllSlices(d);
+  if (terms.size() == 1 && beta.IsZero() && !step.accumulates) {
+    const auto& [factor, a] = terms[0];
+    const ElementType widest = WidestOf(TypeOf(a), type);
+    TENSORD_RETURN_IF_ERROR(CheckFactor(factor, widest));
+    PermutationDesc desc;
+    desc.a = DescOf(a);
+    desc.d = DescOf(d);
+    desc.compute_type = DefaultComputeType(widest);
+    desc.alpha_is_one = factor.IsOne();
+    step.desc = std::move(desc);
+    step.a = OperandOf(a);
+    step.alpha = factor;
+    return AddStep(std::move(step));
+  }
+  std::vector<IndexedTensor> inputs;
+  for (const auto& [factor, tensor] : terms) {
+    TENSORD_RETURN_IF_ERROR(CheckFactor(factor, type));
+    TENSORD_ASSIGN_OR_RETURN(IndexedTensor same, Convert(tensor, type));
+    inputs.push_back(std::move(same));
+  }
+  const bool adds_to_d = !beta.IsZero() || step.accumulates;
+  ElementwiseDesc desc;
+  desc.a = DescOf(inputs[0]);
+  desc.d = DescOf(d);
+  desc.compute_type = DefaultComputeType(type);
+  step.a = OperandOf(inputs[0]);
+  step.alpha = terms[0].factor;
+  const size_t c = inputs.size() - 1;  // when it is not d
+  if (adds_to_d ? inputs.size() == 2 : inputs.size() == 3) {
+    desc.b = DescOf(inputs[1]);
+    step.b = OperandOf(inputs[1]);
+    step.beta = terms[1].factor;
+  }
+  desc.c = adds_to_d ? desc.d : DescOf(inputs[c]);
+  step.c = adds_to_d ? step.d : OperandOf(inputs[c]);
+  step.gamma = adds_to_d ? beta : terms[c].factor;
+  step.desc = std::move(desc);
+  return AddStep(std::move(step));
+}
+
+absl::Status StepBuilder::Reduce(const IndexedTensor& d, Scalar alpha,
+                                 const IndexedTensor& a, Scalar beta) {
+  const ElementType type = TypeOf(d);
+  TENSORD_RETURN_IF_ERROR(CheckFactor(alpha, type));
+  TENSORD_ASSIGN_OR_RETURN(const IndexedTensor same, Convert(a, type));
+  ReductionDesc desc;
+  desc.a = DescOf(same);
+  desc.d = DescOf(d);
+  desc.c = desc.d;
+  desc.compute_type = DefaultComputeType(type);
+  ProgramStep step;
+  step.desc = std::move(desc);
+  step.a = OperandOf(same);
+  step.c = step.d = OperandOf(d);
+  step.alpha = alpha;
+  step.beta = beta;
+  step.accumulates = IsOfAllSlices(d);
+  step.flops = ExtentProduct(a.indices);
+  return AddStep(std::move(step));
+}
+
+absl::Status StepBuilder::Multiply(const IndexedTensor& d, Scalar alpha,
+                                   const IndexedTensor& a,
+                                   const IndexedTensor& b, Scalar beta) {
+  const ElementType type = TypeOf(d);
+  TENSORD_RETURN_IF_ERROR(CheckFactor(alpha, type));
+  const bool sums =
+      std::ranges::any_of(
+          a.indices, [&](Mode i) { return PositionOf(i, d.indices) < 0; }) ||
+      std::ranges::any_of(b.indices,
+                          [&](Mode i) { return PositionOf(i, d.indices) < 0; });
+  Modes all = a.indices;
+  for (const Mode index : b.indices) {
+    if (PositionOf(index, a.indices) < 0) all.push_back(index);
+  }
+  ProgramStep step;
+  step.d = step.c = OperandOf(d);
+  step.alpha = alpha;
+  step.accumulates = IsOfAllSlices(d);
+  step.flops = ExtentProduct(all) * (sums ? 2 : 1);
+  IndexedTensor x = a, y = b;
+  if (!sums) {
+    // Nothing is summed: element by element, broadcast.
+    TENSORD_ASSIGN_OR_RETURN(x, Convert(a, type));
+    TENSORD_ASSIGN_OR_RETURN(y, Convert(b, type));
+    ElementwiseDesc desc;
+    desc.a = DescOf(x);
+    desc.b = DescOf(y);
+    desc.c = desc.d = DescOf(d);
+    desc.op_ab = BinaryOperator::kMul;
+    desc.compute_type = DefaultComputeType(type);
+    step.beta = kOne;
+    step.gamma = beta;
+    step.desc = std::move(desc);
+  } else {
+    const auto is_mixed_row = [&](const IndexedTensor& real,
+                                  const IndexedTensor& complex) {
+      return TypeOf(real) == ElementType::kFloat64 &&
+             TypeOf(complex) == ElementType::kComplex128 &&
+             type == ElementType::kComplex128 && !compute_type_;
+    };
+    if (!is_mixed_row(a, b) && !is_mixed_row(b, a)) {
+      TENSORD_ASSIGN_OR_RETURN(x, Convert(a, type));
+      TENSORD_ASSIGN_OR_RETURN(y, Convert(b, type));
+    }
+    ContractionDesc desc;
+    desc.a = DescOf(x);
+    desc.b = DescOf(y);
+    desc.d = DescOf(d);
+    desc.c = desc.d;
+    desc.compute_type = compute_type_.value_or(DefaultComputeType(type));
+    step.beta = beta;
+    step.desc = std::move(desc);
+  }
+  step.a = OperandOf(x);
+  step.b = OperandOf(y);
+  return AddStep(std::move(step));
+}
+
+}  // namespace tensord::core

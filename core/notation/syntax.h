@@ -1,0 +1,106 @@
+// Index notation as it is written: statements of sums of products of tensors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/layout.h"
+#include "core/ops/scalar.h"
+
+namespace tensord::core {
+
+/// A place in a text. Both count from 1; columns count characters, not bytes.
+struct TextPosition {
+  int32_t line = 1;
+  int32_t column = 1;
+
+  bool operator==(const TextPosition&) const = default;
+};
+
+/// The name of an index, as it is written: `a`, `å'`, `12`, `-1` or `'f'`.
+/// Equal texts in one term are one index.
+struct Label {
+  std::string text;
+  TextPosition position;
+};
+using Labels = std::vector<Label>;
+
+/// `A[i,j]`, or `A` alone: a scalar by that name, or a tensor without modes.
+struct TensorReference {
+  std::string name;
+  Labels labels;  // (mode)
+  bool has_brackets = false;
+  TextPosition position;
+};
+
+struct Sum;
+
+/// One factor of a product.
+struct Factor {
+  /// A tensor or scalar by name, a number, or a group in parentheses, which has
+  /// one element.
+  std::variant<TensorReference, Scalar, std::vector<Sum>> value;
+  bool is_conjugated = false;
+  bool is_divisor = false;  // numbers and names without brackets only
+  TextPosition position;
+
+  const Sum* group() const {
+    const auto* const sums = std::get_if<std::vector<Sum>>(&value);
+    return sums == nullptr ? nullptr : sums->data();
+  }
+};
+
+/// A product with a sign.
+struct Term {
+  bool is_negated = false;
+  std::vector<Factor> factors;  // (factor), one or more
+  /// Its indices are summed in the order of their numbers, smallest first:
+  /// every factor's labels are integers, the output's are negative and those
+  /// that are summed, here or around the group, positive (NCON). False without
+  /// labels.
+  bool is_ncon = false;
+  TextPosition position;
+};
+
+/// One or more terms. `labels` are those that are not summed inside, in the
+/// order in which they occur first; each term has all of them.
+///
+/// In a term each label occurs in at most two places, counting what is in its
+/// groups (a group of several terms counts as the one of them that has the
+/// label most often): once, and then it is in `labels`; or twice, and then it
+/// is summed unless the statement's output has it. What occurs twice in a group
+/// does not occur around it.
+struct Sum {
+  std::vector<Term> terms;  // (term)
+  std::vector<std::string> labels;
+};
+
+/// `=`: into a tensor that there is; `:=`: into a new one; `+=`, `-=`.
+enum class Assignment { kStore, kCreate, kAdd, kSubtract };
+
+/// `D[a,b] := ...`. With NCON's `D[:]` the labels are filled in: the negative
+/// ones of the first term, -1 first.
+struct Statement {
+  TensorReference output;
+  Assignment assignment = Assignment::kStore;
+  Sum value;
+};
+
+struct ProgramSyntax {
+  std::vector<Statement> statements;  // (statement), in order
+};
+
+/// How much text is taken.
+struct NotationLimits {
+  int64_t max_text_bytes = 1 << 20;
+  int64_t max_statements = 10'000;
+  /// Of a term, with those in its groups; an Einstein sum's operands.
+  int64_t max_factors = 4'096;
+  /// Of a tensor; of a group, those in Sum::labels.
+  int64_t max_labels = kMaxModes;
+  int64_t max_depth = 64;  // of parentheses
+};
+
+}  // namespace tensord::core

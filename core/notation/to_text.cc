@@ -1,0 +1,106 @@
+#include "core/notation/to_text.h"
+
+#include <charconv>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+
+namespace tensord::core {
+namespace {
+
+void Append(const Sum& sum, std::string& text);
+
+/// The shortest decimal number that is read as this one.
+void Append(double number, std::string& text) {
+  char digits[32];
+  const auto end = std::to_chars(std::begin(digits), std::end(digits), number);
+  text.append(digits, end.ptr);
+}
+
+void Append(const Scalar& scalar, std::string& text) {
+  Append(scalar.imaginary == 0 ? scalar.real : scalar.imaginary, text);
+  if (scalar.imaginary != 0) text += "im";
+}
+
+void Append(const TensorReference& tensor, std::string& text) {
+  text += tensor.name;
+  if (!tensor.has_brackets) return;
+  const auto append_label = [](std::string* out, const Label& label) {
+    *out += label.text;
+  };
+  absl::StrAppend(&text, "[", absl::StrJoin(tensor.labels, ",", append_label),
+                  "]");
+}
+
+/// One factor alone in conj() is itself conjugated, so a group of one keeps its
+/// parentheses there.
+bool NeedsParentheses(const Factor& factor) {
+  const Sum* const group = factor.group();
+  if (group == nullptr) return false;
+  const Term& first = group->terms.front();
+  return !factor.is_conjugated ||
+         (group->terms.size() == 1 && first.factors.size() == 1 &&
+          !first.is_negated);
+}
+
+void Append(const Factor& factor, std::string& text) {
+  if (factor.is_conjugated) text += "conj(";
+  if (NeedsParentheses(factor)) text += "(";
+  if (const Sum* const group = factor.group()) {
+    Append(*group, text);
+  } else if (const auto* scalar = std::get_if<Scalar>(&factor.value)) {
+    Append(*scalar, text);
+  } else {
+    Append(std::get<TensorReference>(factor.value), text);
+  }
+  if (NeedsParentheses(factor)) text += ")";
+  if (factor.is_conjugated) text += ")";
+}
+
+void Append(const Sum& sum, std::string& text) {
+  for (const Term& term : sum.terms) {
+    if (&term != &sum.terms.front()) {
+      text += term.is_negated ? " - " : " + ";
+    } else if (term.is_negated) {
+      text += "-";
+    }
+    for (const Factor& factor : term.factors) {
+      if (&factor != &term.factors.front()) {
+        text += factor.is_divisor ? "/" : "*";
+      }
+      Append(factor, text);
+    }
+  }
+}
+
+absl::string_view SymbolOf(Assignment assignment) {
+  switch (assignment) {
+    case Assignment::kStore: return "=";
+    case Assignment::kCreate: return ":=";
+    case Assignment::kAdd: return "+=";
+    case Assignment::kSubtract: return "-=";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string ToText(const Statement& statement) {
+  std::string text;
+  Append(statement.output, text);
+  absl::StrAppend(&text, " ", SymbolOf(statement.assignment), " ");
+  Append(statement.value, text);
+  return text;
+}
+
+std::string ToText(const ProgramSyntax& program) {
+  std::string text;
+  for (const Statement& statement : program.statements) {
+    absl::StrAppend(&text, ToText(statement), "\n");
+  }
+  return text;
+}
+
+}  // namespace tensord::core

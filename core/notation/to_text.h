@@ -1,0 +1,18 @@
+// Statements, written.
+#pragma once
+
+#include <string>
+
+#include "core/notation/syntax.h"
+
+namespace tensord::core {
+
+/// The statements as ParseProgram() reads them, one a line, with blanks around
+/// assignments and between terms only.
+///
+/// Requires  what ParseProgram() gives.
+/// Post      reads back the same but for positions.
+std::string ToText(const ProgramSyntax& program);
+std::string ToText(const Statement& statement);
+
+}  // namespace tensord::core

@@ -1,0 +1,571 @@
+#include "core/notation/program/lower.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/status.h"
+#include "core/notation/parse_einsum.h"
+#include "core/notation/parse_program.h"
+#include "core/notation/program/bind.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/unit/core/notation/program/interpreter.h"
+
+namespace tensord::core::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Values from the unit square, in a layout that may have gaps.
+Values RandomValues(const ModeVector& extents, std::mt19937& rng) {
+  const Order order =
+      rng() % 2 == 0 ? Order::kFirstModeFastest : Order::kLastModeFastest;
+  Values values;
+  values.layout = PackedLayout(extents, order);
+  if (rng() % 4 == 0) {
+    for (int64_t& stride : values.layout.strides) stride *= 2;
+  }
+  std::uniform_real_distribution<double> random(-1, 1);
+  values.data.resize(SpanElements(values.layout));
+  for (Number& value : values.data) value = {random(rng), random(rng)};
+  return values;
+}
+
+/// What a program is run on.
+struct Inputs {
+  std::vector<std::string> names;
+  std::vector<Values> values;
+  std::map<std::string, Scalar> scalars;
+
+  void Add(std::string name, Values tensor) {
+    names.push_back(std::move(name));
+    values.push_back(std::move(tensor));
+  }
+  std::vector<NamedOperand> Described() const {
+    std::vector<NamedOperand> operands;
+    for (size_t i = 0; i < names.size(); ++i) {
+      operands.push_back({.name = names[i],
+                          .scalar = std::nullopt,
+                          .element_type = ElementType::kComplex128,
+                          .layout = values[i].layout});
+    }
+    for (const auto& [name, value] : scalars) {
+      operands.push_back({.name = name, .scalar = value});
+    }
+    return operands;
+  }
+};
+
+void ExpectNear(const Values& got, const Values& wanted, double bound,
+                absl::string_view what) {
+  ASSERT_EQ(got.layout.extents, wanted.layout.extents) << what;
+  std::vector<int64_t> index(got.layout.extents.size(), 0);
+  if (ElementCount(got.layout) == 0) return;
+  while (true) {
+    ASSERT_LE(std::abs(got.At(index) - wanted.At(index)), bound)
+        << what << " at " << absl::StrJoin(index, ",");
+    size_t m = 0;
+    while (m < index.size() && ++index[m] == got.layout.extents[m]) {
+      index[m++] = 0;
+    }
+    if (m == index.size()) return;
+  }
+}
+
+absl::StatusOr<Program> Lower(absl::string_view text, const Inputs& inputs,
+                              const LoweringOptions& options = {},
+                              const std::vector<NamedOutput>& outputs = {}) {
+  TENSORD_ASSIGN_OR_RETURN(const ProgramSyntax syntax, ParseProgram(text));
+  return LowerProgram(syntax, inputs.Described(), outputs, options);
+}
+
+/// Largest rounding error of what `text` computes, from magnitudes below 2 and
+/// `terms` products of them: very generous, and still far below a wrong term.
+constexpr double kBound = 1e-9;
+
+/// Lowers and runs `text`, and compares all that it makes and writes with what
+/// it means.
+Program RunAndCompare(absl::string_view text, Inputs inputs,
+                      const LoweringOptions& options = {}) {
+  const auto syntax = ParseProgram(text);
+  EXPECT_TRUE(syntax.ok()) << syntax.status();
+  auto program = LowerProgram(*syntax, inputs.Described(), {}, options);
+  EXPECT_TRUE(program.ok()) << program.status() << "\n" << text;
+  if (!program.ok()) return {};
+  ValuesByName meant;
+  for (size_t i = 0; i < inputs.names.size(); ++i) {
+    meant[inputs.names[i]] = inputs.values[i];
+  }
+  Evaluate(*syntax, inputs.scalars, meant);
+  const std::vector<Values> before = inputs.values;
+  const std::vector<Values> outputs = RunProgram(*program, inputs.values);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = program->tensors[program->outputs[i]].name;
+    ExpectNear(outputs[i], meant.at(name), kBound, name);
+  }
+  for (size_t i = 0; i < inputs.names.size(); ++i) {
+    const bool is_written = program->operand_written[i];
+    ExpectNear(inputs.values[i],
+               is_written ? meant.at(inputs.names[i]) : before[i], kBound,
+               inputs.names[i]);
+  }
+  return *std::move(program);
+}
+
+template <typename Desc>
+int CountSteps(const Program& program) {
+  int count = 0;
+  for (const ProgramBlock& block : program.blocks) {
+    for (const ProgramStep& step : block.steps) {
+      count += std::holds_alternative<Desc>(step.desc);
+    }
+  }
+  return count;
+}
+
+class LowerTest : public ::testing::Test {
+ protected:
+  Inputs Make(const std::vector<std::pair<std::string, ModeVector>>& tensors) {
+    Inputs inputs;
+    for (const auto& [name, extents] : tensors) {
+      inputs.Add(name, RandomValues(extents, rng_));
+    }
+    return inputs;
+  }
+  std::mt19937 rng_{1};
+};
+
+TEST_F(LowerTest, ComputesTracesContractionsAndSums) {
+  Inputs inputs = Make({{"A", {3, 2, 4, 5, 4, 6}},
+                        {"B", {6, 7, 2}},
+                        {"C", {5, 3, 7}},
+                        {"D", {3, 7, 5}}});
+  inputs.scalars["alpha"] = {0.5, -2};
+  const Program program = RunAndCompare(
+      "D[a,b,c] = A[a,e,f,c,f,g]*B[g,b,e] + alpha*C[c,a,b]\n"
+      "E[a,b,c] := A[a,e,f,c,f,g]*B[g,b,e] + alpha*C[c,a,b]",
+      inputs);
+  EXPECT_EQ(program.outputs.size(), 1);
+  EXPECT_EQ(program.operand_written, std::vector<bool>({0, 0, 0, 1, 0}));
+  EXPECT_EQ(program.operand_read, std::vector<bool>({1, 1, 1, 0, 0}));
+}
+
+TEST_F(LowerTest, AddsLinearCombinationsWithoutTemporaries) {
+  Inputs inputs = Make({{"A", {3, 4, 5}},
+                        {"B", {3, 6, 5, 6, 4}},
+                        {"C", {4, 5, 3}},
+                        {"D", {3, 5, 4}}});
+  inputs.scalars["alpha"] = {0.5, 0};
+  const Program program = RunAndCompare(
+      "D[a,b,c] = alpha*A[a,c,b] + B[a,d,b,d,c] - conj(C[c,b,a])\n"
+      "D[a,b,c] += 2*A[a,c,b] - 3im*C[c,b,a] + 4*A[a,c,b] - D[a,b,c]/4",
+      inputs);
+  EXPECT_EQ(program.arena_bytes, 0);
+  EXPECT_EQ(program.blocks.size(), 1);
+  EXPECT_EQ(program.blocks[0].steps.size(), 4);
+}
+
+TEST_F(LowerTest, ReadsWhatAStatementWritesBeforeItIsWritten) {
+  const Inputs inputs = Make({{"D", {4, 4}}, {"A", {4, 4}}});
+  RunAndCompare("D[a,b] = D[b,a] + A[a,b]", inputs);
+  RunAndCompare("D[a,b] -= D[a,c]*D[c,b]", inputs);
+  RunAndCompare("D[a,b] = 2*D[a,b] - A[a,c]*A[c,b] + D[b,a]", inputs);
+  RunAndCompare("D[a,b] = 3*D[a,b]", inputs);
+  RunAndCompare("D[a,b] = D[a,b] - D[a,b]", inputs);
+  RunAndCompare("D[a,b] := D[b,a]; D[a,b] += D[b,a]; E[a,b] := D[a,b]*A[a,b]",
+                inputs);
+}
+
+TEST_F(LowerTest, ComputesWhatOccursAgainOnce) {
+  const Inputs inputs =
+      Make({{"A", {3, 4}}, {"B", {4, 5}}, {"C", {5, 3}}, {"D", {5, 3}}});
+  const Program program = RunAndCompare(
+      "E[i,k] := (A[i,j]*B[j,l])*C[l,k]\n"
+      "F[i,k] := (A[i,m]*B[m,n])*D[n,k]\n"
+      "G[x,z] := (2*C[x,z] - D[x,z])*(A[z,y]*B[y,x])*1\n",
+      inputs);
+  // A*B once, and then one of each statement but the last, which multiplies
+  // element by element.
+  EXPECT_EQ(CountSteps<ContractionDesc>(program), 3);
+}
+
+TEST_F(LowerTest, ComputesAgainWhatWasWrittenMeanwhile) {
+  const Inputs inputs = Make({{"A", {3, 3}}, {"B", {3, 3}}});
+  RunAndCompare(
+      "E[i,k] := (A[i,j]*B[j,l])*B[l,k]\n"
+      "A[i,j] += B[j,i]\n"
+      "F[i,k] := (A[i,j]*B[j,l])*B[l,k]\n"
+      "B[i,j] = E[i,j]\n"
+      "G[i,k] := (A[i,j]*B[j,l])*B[l,k]",
+      inputs);
+}
+
+TEST_F(LowerTest, FollowsNconLabels) {
+  const Inputs inputs = Make({{"A", {3, 4}}, {"B", {4, 5}}, {"C", {5, 6}}});
+  RunAndCompare("D[:] := A[-1,1]*B[1,2]*C[2,-2]", inputs);
+  RunAndCompare("D[-2,-1] := A[-1,2]*B[2,1]*C[1,-2]", inputs);
+}
+
+TEST_F(LowerTest, TakesScalarsAndNumbers) {
+  Inputs inputs = Make({{"A", {}}, {"B", {3}}});
+  inputs.scalars["x"] = {0.25, 1};
+  RunAndCompare(
+      "s := A*2 - x/4 + 1im\n"
+      "t[] := s*conj(x)*A[]\n"
+      "D[i] := t*B[i]/x + (s - A)*B[i]\n"
+      "u := 3 + 1im",
+      inputs);
+}
+
+/// A random product or sum over `labels`, with operands added as needed.
+class RandomStatement {
+ public:
+  RandomStatement(std::mt19937& rng, Inputs& inputs)
+      : rng_(rng), inputs_(inputs) {
+    for (const char label : absl::string_view("abcdef")) {
+      extents_[std::string(1, label)] = 1 + rng() % 3;
+    }
+  }
+
+  std::string Sum(const std::vector<std::string>& open, int depth) {
+    std::string text;
+    const int terms = 1 + static_cast<int>(rng_() % 3);
+    for (int t = 0; t < terms; ++t) {
+      absl::StrAppend(
+          &text,
+          t > 0 || rng_() % 3 == 0 ? (rng_() % 2 == 0 ? " + " : " - ") : "",
+          Term(open, depth));
+    }
+    return text;
+  }
+  int64_t extent(const std::string& label) const { return extents_.at(label); }
+  std::vector<std::string> SomeLabels(size_t most) {
+    std::vector<std::string> labels;
+    for (const auto& [label, extent] : extents_) labels.push_back(label);
+    std::shuffle(labels.begin(), labels.end(), rng_);
+    labels.resize(rng_() % (most + 1));
+    return labels;
+  }
+
+ private:
+  std::string Tensor(std::vector<std::string> labels) {
+    std::shuffle(labels.begin(), labels.end(), rng_);
+    // One that is there, perhaps.
+    ModeVector shape;
+    for (const std::string& label : labels) shape.push_back(extents_[label]);
+    std::string name;
+    for (size_t i = 0; i < inputs_.names.size(); ++i) {
+      if (inputs_.values[i].layout.extents == shape && rng_() % 2 == 0) {
+        name = inputs_.names[i];
+      }
+    }
+    if (name.empty()) {
+      name = absl::StrCat("A", inputs_.names.size());
+      inputs_.Add(name, RandomValues(shape, rng_));
+    }
+    std::string text = absl::StrCat(name, "[", absl::StrJoin(labels, ","), "]");
+    return rng_() % 5 == 0 ? absl::StrCat("conj(", text, ")") : text;
+  }
+
+  std::string Term(const std::vector<std::string>& open, int depth) {
+    // Every open label goes to one factor, or two; others to two.
+    std::vector<std::vector<std::string>> factors(1 + rng_() % 4);
+    const auto put = [&](const std::string& label) {
+      factors[rng_() % factors.size()].push_back(label);
+    };
+    for (const std::string& label : open) {
+      put(label);
+      if (depth == 0 && rng_() % 5 == 0) put(label);
+    }
+    for (const auto& [label, extent] : extents_) {
+      if (rng_() % 3 != 0 ||
+          std::find(open.begin(), open.end(), label) != open.end()) {
+        continue;
+      }
+      put(label);
+      put(label);
+    }
+    std::vector<std::string> texts;
+    if (rng_() % 3 == 0) texts.push_back("2.5");
+    if (rng_() % 5 == 0) texts.push_back("x");
+    for (std::vector<std::string>& labels : factors) {
+      const std::set<std::string> distinct(labels.begin(), labels.end());
+      if (depth < 2 && distinct.size() == labels.size() && rng_() % 4 == 0) {
+        // Labels of the outer term must not be summed inside.
+        std::map<std::string, int64_t> hidden = extents_;
+        std::swap(hidden, extents_);
+        for (const std::vector<std::string>& other : factors) {
+          for (const std::string& label : other) extents_.erase(label);
+        }
+        for (const std::string& label : open) extents_.erase(label);
+        std::map<std::string, int64_t> inner = extents_;
+        for (const std::string& label : labels) {
+          inner[label] = hidden[label];
+        }
+        extents_ = inner;
+        texts.push_back(absl::StrCat(rng_() % 4 == 0 ? "conj" : "", "(",
+                                     Sum(labels, depth + 1), ")"));
+        std::swap(hidden, extents_);
+      } else {
+        texts.push_back(Tensor(labels));
+      }
+    }
+    return absl::StrJoin(texts, "*");
+  }
+
+  std::mt19937& rng_;
+  Inputs& inputs_;
+  std::map<std::string, int64_t> extents_;
+};
+
+TEST_F(LowerTest, MeansWhatIsWrittenInRandomPrograms) {
+  int tried = 0;
+  for (uint32_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 rng(seed);
+    Inputs inputs;
+    inputs.scalars["x"] = {0.5, -0.25};
+    std::string text;
+    const int statements = 1 + static_cast<int>(rng() % 3);
+    RandomStatement random(rng, inputs);
+    for (int s = 0; s < statements; ++s) {
+      const std::vector<std::string> open = random.SomeLabels(3);
+      // Into a new tensor, or one that is there and may be read, too.
+      std::string name = absl::StrCat("D", s);
+      absl::string_view assignment = ":=";
+      if (rng() % 3 == 0) {
+        assignment = rng() % 3 == 0 ? "=" : rng() % 2 == 0 ? "+=" : "-=";
+        ModeVector shape;
+        for (const std::string& label : open) {
+          shape.push_back(random.extent(label));
+        }
+        name = absl::StrCat("A", inputs.names.size());
+        inputs.Add(name, RandomValues(shape, rng));
+      }
+      absl::StrAppend(&text, name, "[", absl::StrJoin(open, ","), "] ",
+                      assignment, " ", random.Sum(open, 0), "\n");
+    }
+    SCOPED_TRACE(text);
+    // Labels of one group that another sums are not allowed.
+    const absl::Status parsed = ParseProgram(text).status();
+    if (ReasonOf(parsed) == "LABEL_REUSED") continue;
+    ASSERT_TRUE(parsed.ok()) << parsed;
+    ++tried;
+    RunAndCompare(text, inputs);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(tried, 200);
+}
+
+TEST_F(LowerTest, MeansWhatNumpyMeansInRandomEinsums) {
+  for (uint32_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 rng(seed);
+    std::map<char, int64_t> extents;
+    for (const char label : absl::string_view("abcdefg")) {
+      extents[label] = 1 + rng() % 4;
+    }
+    // Any label anywhere, and extents of 1 in place of others.
+    std::vector<std::string> terms(1 + rng() % 5);
+    Inputs inputs;
+    std::string used;
+    std::vector<int> counts;
+    for (std::string& term : terms) {
+      ModeVector shape;
+      std::string in_term;
+      for (int m = static_cast<int>(rng() % 4); m > 0; --m) {
+        const char label = "abcdefg"[rng() % 7];
+        const bool is_repeated = in_term.find(label) != std::string::npos;
+        shape.push_back(!is_repeated && rng() % 6 == 0 ? 1 : extents[label]);
+        // An operand's own labels have one extent.
+        if (is_repeated) shape.back() = shape[in_term.find(label)];
+        in_term += label;
+        if (used.find(label) == std::string::npos) used += label;
+      }
+      term = in_term;
+      counts.push_back(static_cast<int>(shape.size()));
+      inputs.Add(absl::StrCat("operand ", counts.size() - 1),
+                 RandomValues(shape, rng));
+    }
+    std::shuffle(used.begin(), used.end(), rng);
+    const std::string output = used.substr(0, rng() % (used.size() + 1));
+    const std::string text =
+        absl::StrCat(absl::StrJoin(terms, ","), "->", output);
+    SCOPED_TRACE(text);
+    const auto syntax = ParseEinsum(text, counts);
+    ASSERT_TRUE(syntax.ok()) << syntax.status();
+    const auto program =
+        LowerEinsum(*syntax, inputs.Described(), {"result", std::nullopt}, {});
+    ASSERT_TRUE(program.ok()) << program.status();
+    const std::vector<Values> got = RunProgram(*program, inputs.values);
+    ExpectNear(got.at(0), Evaluate(*syntax, inputs.values), kBound, "result");
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(LowerTest, KeepsToTheMemoryLimit) {
+  // A ring of matrices with a long way round, and two open ends.
+  const Inputs inputs = Make({{"A", {3, 3, 4}},
+                              {"B", {4, 3, 3}},
+                              {"C", {3, 3, 2}},
+                              {"D", {2, 3, 3}},
+                              {"E", {3, 3, 3}}});
+  const absl::string_view text =
+      "R[x,y] := A[x,a,b]*B[b,c,d]*C[d,e,f]*D[f,a,g]*E[e,y,h]*B[i,g,h]*"
+      "A[c,j,i]*S[j]";
+  Inputs with = inputs;
+  with.Add("S", RandomValues({3}, rng_));
+  const auto syntax = ParseProgram(text);
+  ASSERT_TRUE(syntax.ok()) << syntax.status();
+  ValuesByName meant;
+  for (size_t i = 0; i < with.names.size(); ++i) {
+    meant[with.names[i]] = with.values[i];
+  }
+  Evaluate(*syntax, {}, meant);
+  const auto unlimited = Lower(text, with);
+  ASSERT_TRUE(unlimited.ok()) << unlimited.status();
+  EXPECT_EQ(unlimited->blocks.size(), 1);
+  ASSERT_GT(unlimited->arena_bytes, 600);
+  int sliced_count = 0;
+  for (int64_t limit = unlimited->arena_bytes; limit > 600;
+       limit = limit * 2 / 3) {
+    SCOPED_TRACE(limit);
+    const auto program = Lower(text, with, {.memory_limit_bytes = limit});
+    if (!program.ok()) {
+      EXPECT_EQ(ReasonOf(program.status()), "PATH_MEMORY_LIMIT");
+      continue;
+    }
+    EXPECT_LE(program->arena_bytes, limit);
+    const std::vector<Values> got = RunProgram(*program, with.values);
+    ExpectNear(got.at(0), meant.at("R"), kBound, "R");
+    for (const ProgramBlock& block : program->blocks) {
+      sliced_count += block.slice_count() > 1;
+    }
+  }
+  EXPECT_GT(sliced_count, 0);
+}
+
+TEST_F(LowerTest, SaysThatAMemoryLimitIsTooSmall) {
+  const Inputs inputs = Make({{"A", {6, 6}}, {"B", {6, 6}}, {"C", {6, 6}}});
+  const auto program = Lower("T[i,k] := A[i,j]*B[j,k]\nD[i,l] := T[i,k]*C[k,l]",
+                             inputs, {.memory_limit_bytes = 100});
+  EXPECT_EQ(program.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(program.status().message(), HasSubstr("limit of 100 bytes"));
+  EXPECT_THAT(program.status().message(), HasSubstr("768 bytes"));
+}
+
+TEST_F(LowerTest, TakesPathsOver) {
+  Inputs inputs =
+      Make({{"A", {3, 4}}, {"B", {4, 5}}, {"C", {5, 6}}, {"D", {6, 2}}});
+  inputs.scalars["x"] = {2, 0};
+  const absl::string_view text = "R[i,m] := x*A[i,j]*B[j,k]*C[k,l]*D[l,m]";
+  const auto first = Lower(text, inputs);
+  ASSERT_TRUE(first.ok()) << first.status();
+  inputs.scalars["x"] = {-3, 0};
+  LoweringOptions options;
+  options.like = &*first;
+  const Program second = RunAndCompare(text, inputs, options);
+  EXPECT_EQ(second.products.at(0).tree, first->products.at(0).tree);
+}
+
+TEST_F(LowerTest, FlopsAreThoseOfTheTree) {
+  const Inputs inputs =
+      Make({{"A", {3, 4}}, {"B", {4, 5}}, {"C", {5, 6}}, {"D", {6, 2}}});
+  const auto program = Lower("R[i,m] := A[i,j]*B[j,k]*C[k,l]*D[l,m]", inputs);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->flops, program->products.at(0).cost.flops);
+  EXPECT_EQ(CountSteps<PermutationDesc>(*program), 0);
+}
+
+struct Refusal {
+  absl::string_view text;
+  absl::string_view reason;
+  absl::string_view message;
+};
+
+TEST_F(LowerTest, SaysWhatDoesNotFit) {
+  Inputs inputs = Make({{"A", {3, 4}}, {"B", {5, 6}}, {"D", {3, 3}}});
+  inputs.scalars["x"] = {2, 0};
+  inputs.scalars["zero"] = {0, 0};
+  for (const Refusal& wanted : std::vector<Refusal>{
+           {"R[i,k] := A[i,j]*B[j,k]", "MODE_EXTENT_MISMATCH",
+            "line 1, column 20, in 'B[j,k]': label 'j' has extent 5, but 4 in "
+            "line 1, column 15, in 'A[i,j]'"},
+           {"R[i] := A[i,j]*Z[j]", "NAME_UNKNOWN",
+            "line 1, column 16: name 'Z' stands for nothing"},
+           {"R[i] := A[i]", "MODE_COUNT_MISMATCH",
+            "line 1, column 9: 'A[i]' has 1 labels, but the tensor has 2"},
+           {"\nD[i,j] = A[i,j]", "MODE_EXTENT_MISMATCH",
+            "line 2, column 1, in the output 'D[i,j]': label 'j' has extent 3, "
+            "but 4 in line 2, column 14"},
+           {"R[i,j] = A[i,j]", "NAME_UNKNOWN", "name 'R' stands for nothing"},
+           {"R[i,j] := x[i,j]", "NAME_IS_SCALAR", "'x' is a scalar"},
+           {"x = A[i,j]*A[i,j]", "NAME_IS_SCALAR", "'x' is a scalar"},
+           {"R[i,j] := A[i,j]/zero", "DIVISION_BY_ZERO", "column 18"},
+       }) {
+    const auto program = Lower(wanted.text, inputs);
+    EXPECT_EQ(ReasonOf(program.status()), wanted.reason) << wanted.text;
+    EXPECT_THAT(program.status().message(), HasSubstr(wanted.message))
+        << wanted.text;
+  }
+  const auto missing = Lower("R[i,j] := A[i,j]", inputs, {},
+                             {{"Q", std::nullopt, Order::kFirstModeFastest}});
+  EXPECT_EQ(ReasonOf(missing.status()), "OUTPUT_UNKNOWN");
+}
+
+TEST_F(LowerTest, KeepsWhatIsAskedFor) {
+  const Inputs inputs = Make({{"A", {3, 4}}});
+  const absl::string_view text =
+      "T[i,j] := 2*A[i,j]; U[j,i] := T[i,j]; V[i] := T[i,j]*A[i,j]";
+  const auto names = [](const Program& program) {
+    std::vector<std::string> names;
+    for (const int32_t output : program.outputs) {
+      names.push_back(program.tensors[output].name);
+    }
+    return names;
+  };
+  EXPECT_THAT(names(*Lower(text, inputs)), ::testing::ElementsAre("U", "V"));
+  EXPECT_THAT(names(*Lower(text, inputs, {},
+                           {{"T", std::nullopt, Order::kLastModeFastest}})),
+              ::testing::ElementsAre("T"));
+}
+
+TEST(PromotedTypeTest, IsNumpys) {
+  using enum ElementType;
+  const std::vector<std::tuple<ElementType, ElementType, ElementType>> known = {
+      {kFloat16, kFloat32, kFloat32},
+      {kFloat32, kFloat64, kFloat64},
+      {kFloat32, kComplex64, kComplex64},
+      {kFloat64, kComplex64, kComplex128},
+      {kInt8, kInt16, kInt16},
+      {kInt8, kUint8, kInt16},
+      {kUint8, kInt16, kInt16},
+      {kInt32, kInt64, kInt64},
+      {kBool, kInt8, kInt8},
+      {kBool, kFloat16, kFloat16},
+      {kInt8, kFloat16, kFloat16},
+      {kInt16, kFloat16, kFloat32},
+      {kInt32, kFloat32, kFloat64},
+      {kInt16, kFloat32, kFloat32},
+      {kInt64, kComplex64, kComplex128},
+      {kInt16, kComplex64, kComplex64},
+      {kBfloat16, kFloat16, kFloat32},
+      {kBfloat16, kFloat32, kFloat32},
+      {kUint8, kBfloat16, kBfloat16},
+  };
+  for (const auto& [x, y, wanted] : known) {
+    EXPECT_EQ(NameOf(PromotedType(x, y)), NameOf(wanted))
+        << std::string(NameOf(x)) << " " << std::string(NameOf(y));
+    EXPECT_EQ(PromotedType(y, x), PromotedType(x, y));
+  }
+}
+
+}  // namespace
+}  // namespace tensord::core::test

@@ -1,0 +1,271 @@
+#include "tests/unit/core/notation/random_program.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace tensord::core::test {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+const Texts kNames = {"A", "B", "α", "conj_", "Ж'", "x1", "_", "字''", "im"};
+const Texts kLetters = {"a", "b", "å", "β", "c'", "d''", "_e", "f1", "'f'"};
+const Texts kBlanks = {"", "", "", " ", "\t", "  ", "\xc2\xa0"};
+const Texts kBreaks = {"\n", "\r\n", " # 1 + (\n", "\n\n "};
+/// What is written and what is meant.
+const std::vector<std::pair<std::string, Scalar>> kNumbers = {
+    {"2", {2, 0}},
+    {"0.5", {0.5, 0}},
+    {".5", {0.5, 0}},
+    {"3.", {3, 0}},
+    {"1e-3", {0.001, 0}},
+    {"2.5E+2", {250, 0}},
+    {"0", {0, 0}},
+    {"1im", {0, 1}},
+    {"2.5j", {0, 2.5}},
+    {"0.1", {0.1, 0}},
+    {"1e300", {1e300, 0}},
+    {"3e-320im", {0, 3e-320}},
+    {"007", {7, 0}},
+    {"1e22", {1e22, 0}},
+    {"123456789.25", {123456789.25, 0}}};
+
+class Maker {
+ public:
+  explicit Maker(std::mt19937& rng) : rng_(rng) {}
+
+  RandomProgram Make();
+
+ private:
+  int Below(int bound) {
+    return std::uniform_int_distribution(0, bound - 1)(rng_);
+  }
+  bool Often(double share) { return std::bernoulli_distribution(share)(rng_); }
+  template <typename T>
+  const T& OneOf(const std::vector<T>& choices) {
+    return choices[Below(static_cast<int>(choices.size()))];
+  }
+
+  /// A label that the statement has not yet.
+  std::string NewLabel(bool is_open);
+  void Write(const std::string& token) { text_ += token + OneOf(kBlanks); }
+  /// Writes what a line may end with.
+  void WriteOpen(const std::string& token) {
+    Write(token);
+    if (Often(0.05)) text_ += OneOf(kBreaks);
+  }
+  void WriteLabels(const Texts& labels);
+
+  Statement MakeStatement();
+  Sum MakeSum(const Texts& open, int depth);
+  Term MakeTerm(const Texts& open, int depth);
+  /// `labels` lie in it, perhaps in a group, where pairs are summed.
+  Factor MakeFactor(const Texts& labels, int depth);
+  Factor MakeGroup(const Texts& labels, int depth);
+  TensorReference MakeTensor(const Texts& labels);
+  int MakeSigns();
+
+  std::mt19937& rng_;
+  std::string text_;
+  bool is_ncon_ = false;
+  int label_count_ = 0;
+};
+
+std::string Maker::NewLabel(bool is_open) {
+  const int number = ++label_count_;
+  if (is_ncon_) return absl::StrCat(is_open ? -number : number);
+  switch (Below(3)) {
+    case 0: return absl::StrCat(is_open ? "" : "-", 10 + number);  // not NCON's
+    case 1: return absl::StrCat("x", number);
+    default:
+      return number <= kLetters.size() ? kLetters[number - 1]
+                                       : absl::StrCat("ŋ", number);
+  }
+}
+
+void Maker::WriteLabels(const Texts& labels) {
+  WriteOpen("[");
+  for (const std::string& label : labels) {
+    if (&label != &labels.front()) WriteOpen(",");
+    Write(label);
+  }
+  Write("]");
+}
+
+TensorReference Maker::MakeTensor(const Texts& labels) {
+  TensorReference tensor;
+  tensor.name = OneOf(kNames);
+  tensor.has_brackets = !labels.empty() || Often(0.5);
+  for (const std::string& label : labels) tensor.labels.push_back({label, {}});
+  Write(tensor.name);
+  if (tensor.has_brackets) WriteLabels(labels);
+  return tensor;
+}
+
+/// How many times "-" is written.
+int Maker::MakeSigns() {
+  int negations = 0;
+  while (Often(0.1)) {
+    const bool is_minus = Often(0.5);
+    negations += is_minus ? 1 : 0;
+    WriteOpen(is_minus ? "-" : "+");
+  }
+  return negations;
+}
+
+Factor Maker::MakeGroup(const Texts& labels, int depth) {
+  Factor factor;
+  factor.is_conjugated = Often(0.3);
+  if (factor.is_conjugated) {
+    Write("conj");
+    WriteOpen("(");
+  }
+  // conj() may lack parentheses of its own unless one factor alone is inside;
+  // these have them.
+  WriteOpen("(");
+  factor.value.emplace<std::vector<Sum>>().push_back(
+      MakeSum(labels, depth + 1));
+  Write(")");
+  if (factor.is_conjugated) Write(")");
+  return factor;
+}
+
+Factor Maker::MakeFactor(const Texts& labels, int depth) {
+  // A group takes each label once; what it sums is its own.
+  const bool is_distinct =
+      std::set<std::string>(labels.begin(), labels.end()).size() ==
+      labels.size();
+  if (is_distinct && depth < 4 && Often(0.25)) return MakeGroup(labels, depth);
+  Factor factor;
+  const int conjugates = Often(0.2) ? 1 + Below(3) : 0;
+  factor.is_conjugated = conjugates % 2 == 1;
+  for (int i = 0; i < conjugates; ++i) {
+    Write("conj");
+    WriteOpen("(");
+  }
+  if (labels.empty() && Often(0.5)) {
+    const auto& [text, number] = OneOf(kNumbers);
+    Write(text);
+    factor.value = number;
+  } else {
+    factor.value = MakeTensor(labels);
+  }
+  for (int i = 0; i < conjugates; ++i) Write(")");
+  return factor;
+}
+
+/// True when `/` may stand before it.
+bool IsScalar(const Factor& factor) {
+  const auto* tensor = std::get_if<TensorReference>(&factor.value);
+  return !factor.group() && !(tensor && tensor->has_brackets);
+}
+
+Term Maker::MakeTerm(const Texts& open, int depth) {
+  Term term;
+  Texts bag = open;
+  for (int pairs = Below(3); pairs > 0; --pairs) {
+    const std::string label = NewLabel(false);
+    bag.insert(bag.end(), {label, label});
+  }
+  std::shuffle(bag.begin(), bag.end(), rng_);
+  std::vector<Texts> labels(1 + Below(3));  // (factor)
+  for (const std::string& label : bag) {
+    labels[Below(static_cast<int>(labels.size()))].push_back(label);
+  }
+  for (const Texts& of_factor : labels) {
+    if (!term.factors.empty()) WriteOpen("*");
+    if (MakeSigns() % 2 == 1) term.is_negated = !term.is_negated;
+    term.factors.push_back(MakeFactor(of_factor, depth));
+    if (Often(0.1)) {
+      WriteOpen("/");
+      if (MakeSigns() % 2 == 1) term.is_negated = !term.is_negated;
+      const size_t start = text_.size();
+      Factor divisor = MakeFactor({}, 4);
+      if (!IsScalar(divisor)) {
+        text_.resize(start);
+        divisor = {.value = Scalar{2, 0}};
+        Write("2");
+      }
+      divisor.is_divisor = true;
+      term.factors.push_back(std::move(divisor));
+    }
+  }
+  term.is_ncon = is_ncon_ && !bag.empty();
+  return term;
+}
+
+/// The labels of `open` in the order in which a term has them.
+void AppendInOrder(const Sum& sum, const Texts& open, Texts& found) {
+  for (const Factor& factor : sum.terms.front().factors) {
+    if (const Sum* group = factor.group()) AppendInOrder(*group, open, found);
+    const auto* tensor = std::get_if<TensorReference>(&factor.value);
+    if (tensor == nullptr) continue;
+    for (const Label& label : tensor->labels) {
+      if (std::ranges::count(open, label.text) == 1 &&
+          std::ranges::count(found, label.text) == 0) {
+        found.push_back(label.text);
+      }
+    }
+  }
+}
+
+Sum Maker::MakeSum(const Texts& open, int depth) {
+  Sum sum;
+  const int term_count = Often(0.6) ? 1 : 2 + Below(2);
+  for (int i = 0; i < term_count; ++i) {
+    bool is_negated = false;
+    if (i > 0) {
+      is_negated = Often(0.5);
+      WriteOpen(is_negated ? "-" : "+");
+    }
+    Texts of_term = open;
+    // At the top, a label of the output may be there twice.
+    if (depth == 0 && !open.empty() && Often(0.2)) of_term.push_back(open[0]);
+    Term term = MakeTerm(of_term, depth);
+    if (is_negated) term.is_negated = !term.is_negated;
+    sum.terms.push_back(std::move(term));
+  }
+  AppendInOrder(sum, open, sum.labels);
+  return sum;
+}
+
+Statement Maker::MakeStatement() {
+  const std::vector<std::pair<std::string, Assignment>> assignments = {
+      {"=", Assignment::kStore},
+      {":=", Assignment::kCreate},
+      {"+=", Assignment::kAdd},
+      {"-=", Assignment::kSubtract}};
+  is_ncon_ = Often(0.3);
+  label_count_ = 0;
+  Texts open;
+  for (int i = Below(4); i > 0; --i) open.push_back(NewLabel(true));
+  Statement statement;
+  statement.output = MakeTensor(open);
+  const auto& [symbol, assignment] = OneOf(assignments);
+  statement.assignment = assignment;
+  WriteOpen(symbol);
+  std::shuffle(open.begin(), open.end(), rng_);
+  statement.value = MakeSum(open, 0);
+  return statement;
+}
+
+RandomProgram Maker::Make() {
+  RandomProgram program;
+  for (int i = 1 + Below(3); i > 0; --i) {
+    program.syntax.statements.push_back(MakeStatement());
+    text_ += Often(0.3) ? ";" : OneOf(kBreaks);
+  }
+  program.text = std::move(text_);
+  return program;
+}
+
+}  // namespace
+
+RandomProgram MakeRandomProgram(std::mt19937& rng) { return Maker(rng).Make(); }
+
+}  // namespace tensord::core::test
