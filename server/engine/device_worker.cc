@@ -65,7 +65,10 @@ bool DeviceWorker::Remove(uint64_t id, Job* job) {
   Client& client = entry->second;
   const auto at = std::find(client.queued.begin(), client.queued.end(), job);
   if (at == client.queued.end()) return false;
-  if (at == client.queued.begin()) client.lacks_memory_until.reset();
+  if (at == client.queued.begin()) {
+    if (client.has_unfinished) return false;
+    client.lacks_memory_until.reset();
+  }
   client.queued.erase(at);
   --statistics_.queued_count;
   if (client.queued.empty()) {
@@ -155,6 +158,9 @@ void DeviceWorker::LaunchNext(uint64_t id, Client& client) {
                     .status = ProvideStream(client),
                     .end = nullptr,
                     .begun = absl::Now()};
+  if (std::exchange(client.has_unfinished, false)) {
+    launched.begun = client.unfinished_since;
+  }
   mutex_.Unlock();
   if (client.stream != nullptr) {
     core::Stream& stream = *client.stream->stream;
@@ -177,6 +183,13 @@ void DeviceWorker::LaunchNext(uint64_t id, Client& client) {
     return;
   }
   client.lacks_memory_until.reset();
+  if (launched.status.ok() && job->IsUnfinished()) {
+    launched.is_part = client.has_unfinished = true;
+    client.unfinished_since = launched.begun;
+    client.queued.push_front(job);
+    ++statistics_.queued_count;
+    --statistics_.executed_count;
+  }
   if (!client.queued.empty()) turns_.push_back(id);
   launched.number = next_number_++;
   const bool is_over = launched.end == nullptr && client.launched.empty();
@@ -272,9 +285,10 @@ void DeviceWorker::CompleteFirst(uint64_t id, Client& client) {
   if (first.end != nullptr) status.Update(first.end->Wait());
   const Times times{.begun = std::max(first.begun, client.last_ended),
                     .ended = absl::Now()};
-  first.job->Complete(status, times);
+  const bool is_part = first.is_part;
+  if (!is_part) first.job->Complete(status, times);
   mutex_.Lock();
-  client.last_ended = times.ended;
+  if (!is_part) client.last_ended = times.ended;
   client.launched.pop_front();
   CountBusy(-1);
   EndStalls();

@@ -52,6 +52,10 @@ class DeviceWorker {
     /// Whether Launch() has changed nothing when it found no memory, and may be
     /// called again.
     virtual bool CanLaunchAgain() const { return false; }
+    /// Whether Launch(), which ended well, has queued a part of the work only:
+    /// it is called again, for the next part, when other clients had their
+    /// turns.
+    virtual bool IsUnfinished() const { return false; }
     /// Whether it should be launched when nothing else is under way, as what
     /// takes times should; it is anyway when that takes long.
     virtual bool WantsDeviceAlone() const { return false; }
@@ -84,7 +88,8 @@ class DeviceWorker {
   ///         client wait; what others have queued does not count.
   absl::Status Add(uint64_t client, Job* job);
 
-  /// True when `job` was still queued; it will then never run.
+  /// True when `job` was still queued, no part of it launched; it will then
+  /// never run.
   bool Remove(uint64_t client, Job* job);
 
   Statistics statistics() const;
@@ -96,6 +101,7 @@ class DeviceWorker {
     absl::Status status;
     std::unique_ptr<core::Event> end;  // null: reached
     absl::Time begun;
+    bool is_part = false;  // the job goes on
     bool is_completing = false;
   };
   /// A stream and how many clients use it.
@@ -109,6 +115,8 @@ class DeviceWorker {
     SharedStream* stream = nullptr;  // null while there is no need of one
     bool is_launching = false;       // its stream is in use
     bool is_stalled = false;         // waits for memory; has no turn
+    bool has_unfinished = false;     // in front of `queued`, launched in part
+    absl::Time unfinished_since;     // its first launch
     // The first job in `queued` lacked memory: it fails when those numbered
     // below have ended and memory still lacks.
     std::optional<uint64_t> lacks_memory_until;

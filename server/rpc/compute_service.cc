@@ -45,7 +45,8 @@ ComputeService::Asked ComputeService::Ask(
     const v1::ExecutePlanRequest& request) const {
   const auto found = context_.FindPlan(request.plan());
   if (!found.ok()) {
-    return {"execute_plan", std::string(server::SessionOfPlan(request.plan())),
+    return {"execute_plan",
+            std::string(server::SessionOf(request.plan(), server::kPlans)),
             found.status()};
   }
   const absl::string_view name = server::NameOf(found->plan->request().kind);

@@ -28,11 +28,6 @@ static_assert(v1::ComputeType_ARRAYSIZE == core::kComputeTypeCount + 1);
 static_assert(v1::SELECTION_INCREMENTAL ==
               static_cast<int>(core::Selection::kIncremental) + 1);
 
-absl::Status UnknownEnum(absl::string_view what, int value) {
-  return core::InvalidArgument("ENUM_UNKNOWN", what, " is ", value,
-                               ", which has no meaning here");
-}
-
 absl::StatusOr<core::UnaryOperator> UnaryFrom(v1::UnaryOperator op) {
   if (op == v1::UNARY_OPERATOR_UNSPECIFIED) {
     return core::UnaryOperator::kIdentity;
@@ -68,15 +63,8 @@ absl::StatusOr<server::InputRequest> InputFrom(const v1::Operand& operand,
   switch (operand.source_case()) {
     case v1::Operand::kTensor: input.source = operand.tensor(); break;
     case v1::Operand::kInline: {
-      const v1::InlineTensor& sent = operand.inline_();
-      TENSORD_ASSIGN_OR_RETURN(core::TensorDesc desc,
-                               FromProto(sent.element_type(), sent.layout()));
-      if (desc.offset != 0) {
-        return core::InvalidArgument("INLINE_OFFSET", "offset of inline ", name,
-                                     " is ", desc.offset, ", wanted 0");
-      }
-      input.source = server::InlineTensor{desc.element_type,
-                                          std::move(desc.layout), sent.data()};
+      TENSORD_ASSIGN_OR_RETURN(input.source,
+                               FromProto(operand.inline_(), name));
       break;
     }
     case v1::Operand::SOURCE_NOT_SET:
@@ -138,13 +126,8 @@ absl::StatusOr<OperationRequest> CommonFrom(const Request& request,
   if constexpr (requires { request.beta(); }) {
     if (request.has_beta()) result.beta = FromProto(request.beta());
   }
-  if (request.compute_type() != v1::COMPUTE_TYPE_UNSPECIFIED) {
-    if (!v1::ComputeType_IsValid(request.compute_type())) {
-      return UnknownEnum("compute_type", request.compute_type());
-    }
-    result.compute_type =
-        static_cast<core::ComputeType>(request.compute_type() - 1);
-  }
+  TENSORD_ASSIGN_OR_RETURN(result.compute_type,
+                           FromProto(request.compute_type()));
   const v1::ExecutionOptions& options = request.options();
   if (options.has_workspace_limit_bytes()) {
     if (options.workspace_limit_bytes() < 0) {
@@ -202,6 +185,11 @@ v1::TensorState ToProto(server::TensorState state) {
 
 }  // namespace
 
+absl::Status UnknownEnum(absl::string_view what, int value) {
+  return core::InvalidArgument("ENUM_UNKNOWN", what, " is ", value,
+                               ", which has no meaning here");
+}
+
 absl::StatusOr<core::ElementType> FromProto(v1::ElementType type) {
   if (type == v1::ELEMENT_TYPE_UNSPECIFIED || !v1::ElementType_IsValid(type)) {
     return UnknownEnum("element_type", type);
@@ -245,6 +233,25 @@ absl::StatusOr<core::TensorDesc> FromProto(v1::ElementType type,
   }
   desc.offset = layout.offset();
   return desc;
+}
+
+absl::StatusOr<server::InlineTensor> FromProto(const v1::InlineTensor& sent,
+                                               absl::string_view name) {
+  TENSORD_ASSIGN_OR_RETURN(core::TensorDesc desc,
+                           FromProto(sent.element_type(), sent.layout()));
+  if (desc.offset != 0) {
+    return core::InvalidArgument("INLINE_OFFSET", "offset of inline ", name,
+                                 " is ", desc.offset, ", wanted 0");
+  }
+  return server::InlineTensor{desc.element_type, std::move(desc.layout),
+                              sent.data()};
+}
+
+absl::StatusOr<std::optional<core::ComputeType>> FromProto(
+    v1::ComputeType type) {
+  if (type == v1::COMPUTE_TYPE_UNSPECIFIED) return std::nullopt;
+  if (!v1::ComputeType_IsValid(type)) return UnknownEnum("compute_type", type);
+  return static_cast<core::ComputeType>(type - 1);
 }
 
 absl::StatusOr<int> PageSize(int32_t asked) {

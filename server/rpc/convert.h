@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,16 +15,22 @@
 #include "google/protobuf/timestamp.pb.h"
 #include "server/session/operation_request.h"
 #include "server/session/prepared_plan.h"
+#include "server/session/program/program_request.h"
 #include "server/session/session.h"
 #include "server/session/stored_tensor.h"
 #include "server/session/tensor_view.h"
 #include "tensord/v1/compute.pb.h"
 #include "tensord/v1/plan.pb.h"
+#include "tensord/v1/program.pb.h"
 #include "tensord/v1/session.pb.h"
 #include "tensord/v1/tensor.pb.h"
 #include "tensord/v1/view.pb.h"
 
 namespace tensord::rpc {
+
+/// INVALID_ARGUMENT, reason ENUM_UNKNOWN: the field `what` has a number that
+/// its enum lacks.
+absl::Status UnknownEnum(absl::string_view what, int value);
 
 /// All of them: INVALID_ARGUMENT, naming the field.
 absl::StatusOr<core::ElementType> FromProto(v1::ElementType type);
@@ -31,6 +38,22 @@ absl::StatusOr<core::Order> FromProto(v1::Order order);
 core::Scalar FromProto(const v1::Scalar& scalar);
 absl::StatusOr<core::TensorDesc> FromProto(v1::ElementType type,
                                            const v1::Layout& layout);
+
+/// A tensor that a message brings, called `name` in errors. Views into the
+/// message.
+absl::StatusOr<server::InlineTensor> FromProto(const v1::InlineTensor& sent,
+                                               absl::string_view name);
+absl::StatusOr<std::optional<core::ComputeType>> FromProto(
+    v1::ComputeType type);
+
+/// A program that a client asks for. Views into the message: it must outlive
+/// the result.
+absl::StatusOr<server::ProgramSpec> FromProto(const v1::ProgramSpec& spec);
+absl::StatusOr<std::vector<server::ProgramOperandRequest>> FromProto(
+    const google::protobuf::RepeatedPtrField<v1::ProgramOperand>& operands);
+absl::StatusOr<std::vector<server::ProgramOutputRequest>> FromProto(
+    const google::protobuf::RepeatedPtrField<v1::ProgramOutput>& outputs);
+v1::ProgramSource ToProto(const server::ProgramSource& source);
 
 /// Most entries of a page, of which a client asked for so many; 0 leaves it to
 /// the server.

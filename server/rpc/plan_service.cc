@@ -211,7 +211,7 @@ Task<absl::StatusOr<v1::CreatePlanResponse>> PlanService::Create(
         std::move(name), asked->request, std::move(asked->planned.tensors),
         std::move(asked->planned.output), std::move(asked->planned.key));
   };
-  const auto plan = session.AddPlan(request.plan_id(), make);
+  const auto plan = session.plans().Add(request.plan_id(), make);
   if (!plan.ok()) co_return plan.status();
   v1::CreatePlanResponse response;
   *response.mutable_plan() = Describe(session, **plan);
@@ -234,7 +234,8 @@ Task<absl::StatusOr<v1::ListPlansResponse>> PlanService::List(
   const absl::StatusOr<int> asked = PageSize(request.page_size());
   if (!asked.ok()) co_return asked.status();
   const int page_size = *asked;
-  const auto page = (*session)->ListPlans(request.page_token(), page_size + 1);
+  const auto page =
+      (*session)->plans().List(request.page_token(), page_size + 1);
   v1::ListPlansResponse response;
   for (int i = 0; i < std::min<int>(page_size, std::ssize(page)); ++i) {
     *response.add_plans() = Describe(**session, *page[i]);
@@ -249,7 +250,7 @@ Task<absl::StatusOr<v1::DeletePlanResponse>> PlanService::Delete(
     Call&, const v1::DeletePlanRequest& request) {
   const auto found = context_.FindPlan(request.plan());
   if (!found.ok()) co_return found.status();
-  const absl::Status removed = found->session->RemovePlan(request.plan());
+  const absl::Status removed = found->session->plans().Remove(request.plan());
   if (!removed.ok()) co_return removed;
   co_return v1::DeletePlanResponse();
 }

@@ -22,6 +22,7 @@
 #include "server/rpc/coroutine/serve.h"
 #include "server/rpc/plan_cache_service.h"
 #include "server/rpc/plan_service.h"
+#include "server/rpc/program_service.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/tensor_service.h"
 #include "server/rpc/view_service.h"
@@ -64,6 +65,7 @@ struct RpcServer::Services {
         compute(context),
         plan(context),
         plan_cache(context),
+        program(context),
         session(context),
         tensor(context),
         view(context) {}
@@ -73,6 +75,7 @@ struct RpcServer::Services {
   ComputeService compute;
   PlanService plan;
   PlanCacheService plan_cache;
+  ProgramService program;
   SessionService session;
   TensorService tensor;
   ViewService view;
@@ -116,6 +119,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   builder.RegisterService(&services.compute.service());
   builder.RegisterService(&services.plan.service());
   builder.RegisterService(&services.plan_cache.service());
+  builder.RegisterService(&services.program.service());
   builder.RegisterService(&services.session.service());
   builder.RegisterService(&services.tensor.service());
   builder.RegisterService(&services.view.service());
@@ -140,6 +144,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   services.compute.ServeOn(*services.loops);
   services.plan.ServeOn(*services.loops);
   services.plan_cache.ServeOn(*services.loops);
+  services.program.ServeOn(*services.loops);
   services.session.ServeOn(*services.loops);
   services.tensor.ServeOn(*services.loops);
   services.view.ServeOn(*services.loops);

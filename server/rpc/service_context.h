@@ -16,6 +16,8 @@
 #include "server/rpc/coroutine/loop.h"
 #include "server/rpc/coroutine/task.h"
 #include "server/session/operation_request.h"
+#include "server/session/prepared_plan.h"
+#include "server/session/program/prepared_program.h"
 #include "server/session/session.h"
 #include "server/session/session_manager.h"
 #include "server/session/stored_tensor.h"
@@ -40,7 +42,13 @@ struct FoundTensor {
 /// A plan of a session.
 struct FoundPlan {
   std::shared_ptr<server::Session> session;
-  server::Session::PlanRef plan;
+  std::shared_ptr<const server::PreparedPlan> plan;
+};
+
+/// A program of a session.
+struct FoundProgram {
+  std::shared_ptr<server::Session> session;
+  std::shared_ptr<const server::PreparedProgram> program;
 };
 
 /// Lifetime  all that it refers to outlives the server.
@@ -59,6 +67,9 @@ struct ServiceContext {
   absl::StatusOr<FoundTensor> FindTensor(absl::string_view tensor_name) const;
   /// Errors  INVALID_ARGUMENT: not a plan's name. NOT_FOUND.
   absl::StatusOr<FoundPlan> FindPlan(absl::string_view plan_name) const;
+  /// Errors  INVALID_ARGUMENT: not a program's name. NOT_FOUND.
+  absl::StatusOr<FoundProgram> FindProgram(
+      absl::string_view program_name) const;
 
   /// Most operations of one ExecuteStream without a response: enough to keep a
   /// device busy, and never so many that one stream alone fills its queue.

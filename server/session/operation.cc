@@ -1,7 +1,6 @@
 #include "server/session/operation.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -57,21 +56,6 @@ absl::StatusOr<core::TensorDesc> AsWritten(const StoredTensor& tensor) {
   return view->desc();
 }
 
-/// `has_data` is false where only the description counts.
-absl::StatusOr<core::TensorDesc> DescOf(const InlineTensor& tensor,
-                                        absl::string_view name, bool has_data) {
-  core::TensorDesc desc{tensor.element_type, tensor.layout, 0};
-  TENSORD_RETURN_IF_ERROR(
-      core::ValidateLayout(desc.layout, core::SizeOf(desc.element_type), name));
-  const auto got = static_cast<int64_t>(tensor.data.size());
-  if (got != desc.span_bytes() && (has_data || got != 0)) {
-    return core::InvalidArgument(
-        "INLINE_SIZE_MISMATCH", "inline data of ", name, " has ", got,
-        " bytes, its layout wants ", desc.span_bytes());
-  }
-  return desc;
-}
-
 absl::Status FindInput(const Session& session, OperationKind kind,
                        const std::optional<InputRequest>& request,
                        absl::string_view name, bool has_data, TensorRef* tensor,
@@ -87,14 +71,6 @@ absl::Status FindInput(const Session& session, OperationKind kind,
       *tensor, session.Find(std::get<std::string>(request->source)));
   *desc = AsRead(**tensor, kind);
   return absl::OkStatus();
-}
-
-absl::Status CheckInlineBytes(int64_t bytes, int64_t limit,
-                              absl::string_view what) {
-  if (bytes <= limit) return absl::OkStatus();
-  return core::InvalidArgument("INLINE_TOO_LARGE", what, " are ", bytes,
-                               " bytes, wanted at most ", limit,
-                               "; upload or keep it as a tensor instead");
 }
 
 /// The tensors that `request` names, and what they are like. Inline ones of
@@ -124,7 +100,7 @@ absl::StatusOr<Found> FindTensors(const Session& session,
 }
 
 core::PlanKey KeyOf(const Session& session, const OperationRequest& request,
-                    const AnyDesc& desc) {
+                    const core::AnyDesc& desc) {
   return {.problem = std::visit(
               [](const auto& d) -> core::AnyProblem {
                 return core::Canonicalize(d);
@@ -144,53 +120,18 @@ bool ReadsAll(const OperationRequest& request) {
   return reads.a && reads.c && (reads.b || !request.b);
 }
 
-/// Writes `data` of `tensor` to `to`. Bytes of bool elements other than 0
-/// become 1: kernels read bool.
-void CopyElements(const InlineTensor& tensor, std::byte* to) {
-  std::memcpy(to, tensor.data.data(), tensor.data.size());
-  if (tensor.element_type == core::ElementType::kBool) {
-    std::replace_if(
-        to, to + tensor.data.size(),
-        [](std::byte b) { return b != std::byte{0}; }, std::byte{1});
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<Operation::Input> Operation::Announce(
     const InputRequest& request, Input input) {
   if (const auto* sent = std::get_if<InlineTensor>(&request.source)) {
-    input.tensor = std::make_shared<StoredTensor>(
-        "(inline)", session_->device().info().name, input.desc,
-        session_->memory());
-    TENSORD_RETURN_IF_ERROR(input.tensor->Allocate());
-    TENSORD_RETURN_IF_ERROR(Fill(input.tensor, *sent));
+    TENSORD_ASSIGN_OR_RETURN(input.tensor,
+                             inline_inputs_.Add(*session_, input.desc, *sent));
   }
   input.is_copied = IsReadByCopy(input.tensor, input.desc);
   if (input.is_copied) report_.gathered_bytes += input.desc.span_bytes();
   TENSORD_RETURN_IF_ERROR(input.tensor->BeginRead());
   return input;
-}
-
-absl::Status Operation::Fill(const TensorRef& tensor,
-                             const InlineTensor& sent) {
-  Device& device = session_->device();
-  if (device.info().uses_host_memory) {
-    CopyElements(sent, tensor->first());
-  } else {
-    TENSORD_ASSIGN_OR_RETURN(
-        core::Buffer staging,
-        core::Buffer::Allocate(*session_->staging_memory(),
-                               static_cast<int64_t>(sent.data.size())));
-    CopyElements(sent, staging.data());
-    inline_inputs_.push_back({tensor, std::move(staging)});
-  }
-  // Nobody else knows this tensor: it is written before it is read.
-  TENSORD_RETURN_IF_ERROR(tensor->BeginWrite());
-  tensor->StartWrite();
-  tensor->Written();
-  tensor->EndWrite(StoredTensor::WriteResult::kDone);
-  return absl::OkStatus();
 }
 
 Operation::Operation(Engine& engine, std::shared_ptr<Session> session)
@@ -424,22 +365,12 @@ absl::Status Operation::Allocate() {
         scratch_,
         session_->scratch().Lend(*session_->memory(), plan_->workspace_bytes));
   }
-  Device& device = session_->device();
-  const int64_t result_bytes = d_->desc().span_bytes();
-  if (output_is_inline_ && !device.info().uses_host_memory &&
-      inline_result_.bytes() < result_bytes) {
-    TENSORD_ASSIGN_OR_RETURN(
-        inline_result_,
-        core::Buffer::Allocate(*session_->staging_memory(), result_bytes));
-  }
-  return absl::OkStatus();
+  if (!output_is_inline_) return absl::OkStatus();
+  return inline_result_.Allocate(*session_, *d_);
 }
 
 absl::Status Operation::QueueInputs(core::Stream& stream) {
-  for (const auto& [tensor, contents] : inline_inputs_) {
-    TENSORD_RETURN_IF_ERROR(stream.CopyToDevice(
-        tensor->first(), contents.data(), contents.bytes()));
-  }
+  TENSORD_RETURN_IF_ERROR(inline_inputs_.Queue(stream));
   for (const Input* const input : {&a_, &b_, &c_}) {
     if (!input->is_copied) continue;
     TENSORD_RETURN_IF_ERROR(input->tensor->view()->Gather(
@@ -453,12 +384,6 @@ absl::Status Operation::QueueOutput(core::Stream& stream) {
   if (!d_is_copied_) return absl::OkStatus();
   return d_->view()->Scatter(session_->device(), d_copy_.data(),
                              d_->storage().data(), stream);
-}
-
-absl::Status Operation::QueueInlineResult(core::Stream& stream) {
-  if (inline_result_.bytes() == 0) return absl::OkStatus();
-  return stream.CopyToHost(inline_result_.data(), d_->first(),
-                           inline_result_.bytes());
 }
 
 bool Operation::IsDisjointFromOutput(const Input& input) const {
@@ -518,7 +443,7 @@ absl::Status Operation::Launch(core::Stream& stream) {
   TENSORD_RETURN_IF_ERROR(frame_.filling.Queue(session_->device(), d, stream));
   TENSORD_RETURN_IF_ERROR(Run(operands, stream));
   TENSORD_RETURN_IF_ERROR(QueueOutput(stream));
-  TENSORD_RETURN_IF_ERROR(QueueInlineResult(stream));
+  TENSORD_RETURN_IF_ERROR(inline_result_.Queue(*d_, stream));
   result_ = StoredTensor::WriteResult::kDone;
   d_->Written();
   return absl::OkStatus();
@@ -530,17 +455,14 @@ void Operation::Complete(const absl::Status& status) {
   }
   if (status.ok() && prepared_ != nullptr) prepared_->CountExecution();
   scratch_.reset();
-  inline_inputs_.clear();
+  inline_inputs_.Clear();
   d_copy_ = core::Buffer();
   // Before the response, so that the next request finds everything settled.
   End();
 }
 
 std::string Operation::InlineResult() const {
-  const bool is_staged = inline_result_.bytes() > 0;
-  const std::byte* const from = is_staged ? inline_result_.data() : d_->first();
-  return {reinterpret_cast<const char*>(from),
-          static_cast<size_t>(d_->desc().span_bytes())};
+  return inline_result_.Bytes(*d_);
 }
 
 }  // namespace tensord::server

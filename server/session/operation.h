@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +12,7 @@
 #include "core/executor/executor.h"
 #include "core/plan/plan.h"
 #include "server/engine/engine.h"
+#include "server/session/inline_contents.h"
 #include "server/session/operation_request.h"
 #include "server/session/session.h"
 
@@ -95,19 +95,12 @@ class Operation {
     bool is_copied = false;  // a view that is read by way of a packed copy
     core::Buffer copy;
   };
-  /// An inline operand on its way to a device whose memory is not the host's.
-  struct InlineInput {
-    TensorRef tensor;
-    core::Buffer contents;  // staging memory
-  };
 
   Operation(Engine& engine, std::shared_ptr<Session> session);
 
   /// What an input is read from, its read announced. `input` has all but
   /// the tensor of an inline operand.
   absl::StatusOr<Input> Announce(const InputRequest& request, Input input);
-  /// Gives an inline operand, which has memory, its contents, or queues that.
-  absl::Status Fill(const TensorRef& tensor, const InlineTensor& sent);
   /// Takes the memory of packed copies of views; may be called again.
   absl::Status AllocateCopies();
   /// Takes the memory that Launch() needs beside; may be called again.
@@ -116,7 +109,6 @@ class Operation {
   absl::Status QueueInputs(core::Stream& stream);
   /// Brings the result from where the kernel writes it to its view.
   absl::Status QueueOutput(core::Stream& stream);
-  absl::Status QueueInlineResult(core::Stream& stream);
   /// Ends every announced read and write; a new output that was not written
   /// goes.
   void End();
@@ -140,7 +132,7 @@ class Operation {
 
   Engine& engine_;
   const std::shared_ptr<Session> session_;
-  AnyDesc desc_;
+  core::AnyDesc desc_;
   core::Scalar alpha_, beta_, gamma_;
   OutputFrame frame_;
   Input a_, b_, c_;
@@ -148,8 +140,8 @@ class Operation {
   bool d_is_copied_ = false;  // a view that is written by way of a packed copy
   core::Buffer d_copy_;
   std::shared_ptr<const core::Buffer> scratch_;  // null when none is needed
-  std::vector<InlineInput> inline_inputs_;
-  core::Buffer inline_result_;  // staging memory; empty where d is the host's
+  InlineInputs inline_inputs_;
+  InlineOutput inline_result_;
   bool has_queued_ = false;
   bool d_announced_ = false;
   bool d_is_new_ = false;

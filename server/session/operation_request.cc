@@ -1,12 +1,10 @@
 #include "server/session/operation_request.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "core/base/checked_math.h"
 #include "core/base/status.h"
-#include "core/memory/memory_resource.h"
 #include "core/ops/type_tables.h"
 #include "core/view/frame.h"
 
@@ -16,20 +14,12 @@ namespace {
 using core::ElementType;
 using core::OperandDesc;
 
-/// What the address of a tensor's first element is a multiple of: a power of
-/// two, as that of its memory is.
-int64_t AlignmentOf(const core::TensorDesc& tensor) {
-  const auto bits =
-      static_cast<uint64_t>(tensor.offset_bytes() | core::kBufferAlignment);
-  return int64_t{1} << std::countr_zero(bits);
-}
-
 /// The operand, with strides of 1 in place of 0: what there is to validate.
 std::optional<OperandDesc> Combine(const std::optional<InputRequest>& request,
                                    const std::optional<core::TensorDesc>& t) {
   if (!request || !t) return std::nullopt;
   OperandDesc operand{t->element_type, t->layout, request->modes,
-                      request->unary, AlignmentOf(*t)};
+                      request->unary, core::AlignmentOf(*t)};
   for (int64_t& stride : operand.layout.strides) {
     if (stride == 0) stride = 1;
   }
@@ -67,7 +57,7 @@ absl::StatusOr<OperandDesc> Output(const OutputRequest& request,
   if (tensors.d) {
     return OperandDesc{tensors.d->element_type, tensors.d->layout,
                        request.modes, core::UnaryOperator::kIdentity,
-                       AlignmentOf(*tensors.d)};
+                       core::AlignmentOf(*tensors.d)};
   }
   OperandDesc d{.modes = request.modes};
   if (request.element_type) {
@@ -179,7 +169,7 @@ absl::StatusOr<OutputFrame> TakeFrame(const PaddingRequest& padding,
                           d.element_type, value);
   d.layout.extents = framed.block.extents;
   d.alignment_bytes =
-      AlignmentOf({d.element_type, d.layout, offset + frame.result_offset});
+      core::AlignmentOf({d.element_type, d.layout, offset + frame.result_offset});
   return frame;
 }
 

@@ -9,14 +9,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "core/ops/contraction.h"
-#include "core/ops/elementwise.h"
-#include "core/ops/permutation.h"
-#include "core/ops/reduction.h"
+#include "core/ops/any_desc.h"
 #include "core/ops/scalar.h"
 #include "core/plan/plan.h"
 #include "core/tensor/tensor.h"
 #include "server/session/filling.h"
+#include "server/session/inline_tensor.h"
 
 namespace tensord::server {
 
@@ -26,14 +24,6 @@ enum class OperationKind { kPermute, kElementwise, kReduce, kContract };
 
 /// "permute", "elementwise", ...
 absl::string_view NameOf(OperationKind kind);
-
-/// A tensor sent with the request. `data` is the memory from the first to the
-/// last element and must outlive the request.
-struct InlineTensor {
-  core::ElementType element_type;
-  core::Layout layout;
-  absl::string_view data;
-};
 
 struct InputRequest {
   std::variant<std::string, InlineTensor>
@@ -79,9 +69,6 @@ struct OperationRequest {
   std::shared_ptr<const PreparedPlan> plan;
 };
 
-using AnyDesc = std::variant<core::PermutationDesc, core::ElementwiseDesc,
-                             core::ReductionDesc, core::ContractionDesc>;
-
 /// The tensors that a request names or carries; absent ones it leaves out.
 /// Strides of inputs to permutations and element-wise operations may be 0: they
 /// repeat along the mode.
@@ -103,7 +90,7 @@ struct OutputFrame {
 };
 
 struct OperationDesc {
-  AnyDesc desc;             // valid; its d is the result
+  core::AnyDesc desc;       // valid; its d is the result
   core::TensorDesc output;  // of d, also when it is new
   OutputFrame frame;
 };

@@ -19,11 +19,14 @@
 #include "core/memory/limiting_resource.h"
 #include "core/tensor/tensor.h"
 #include "server/engine/engine.h"
-#include "server/session/prepared_plan.h"
+#include "server/session/collection.h"
 #include "server/session/stored_tensor.h"
 #include "server/session/stream_scratch.h"
 
 namespace tensord::server {
+
+class PreparedPlan;
+class PreparedProgram;
 
 struct SessionOptions {
   std::string job;
@@ -94,30 +97,12 @@ class Session {
                                                   int count) const;
   int64_t tensor_count() const;
 
-  using PlanRef = std::shared_ptr<const PreparedPlan>;
-
   /// Most views that a session keeps: each takes some kilobytes of the host's
   /// memory, which no quota counts.
   static constexpr int64_t kMaxViews = 16'384;
-  /// Most plans that a session keeps.
-  static constexpr int64_t kMaxPlans = 10'000;
 
-  /// Keeps the plan that `make` makes of its full name, which ends with
-  /// `plan_id` or, for "", is the server's choice.
-  ///
-  /// Errors  INVALID_ARGUMENT: a malformed id. ALREADY_EXISTS.
-  ///         RESOURCE_EXHAUSTED, reason TOO_MANY_PLANS. NOT_FOUND: the session
-  ///         was closed meanwhile.
-  absl::StatusOr<PlanRef> AddPlan(
-      absl::string_view plan_id,
-      absl::FunctionRef<PlanRef(std::string name)> make);
-  /// Errors  NOT_FOUND, also for plans of other sessions; INVALID_ARGUMENT: not
-  ///         a plan's name.
-  absl::StatusOr<PlanRef> FindPlan(absl::string_view plan_name) const;
-  /// Errors  as FindPlan.
-  absl::Status RemovePlan(absl::string_view plan_name);
-  /// Up to `count` plans whose names follow `after`, by name.
-  std::vector<PlanRef> ListPlans(absl::string_view after, int count) const;
+  Collection<PreparedPlan>& plans() { return plans_; }
+  Collection<PreparedProgram>& programs() { return programs_; }
 
   /// Starts the lease anew.
   void Touch();
@@ -126,7 +111,7 @@ class Session {
   void EndUse();
   bool IsExpired(absl::Time now) const;
 
-  /// Forgets all tensors and plans, and takes no new ones.
+  /// Forgets all tensors, plans and programs, and takes no new ones.
   void Close();
 
  private:
@@ -142,16 +127,15 @@ class Session {
   const std::shared_ptr<core::LimitingResource> memory_;
   const std::shared_ptr<core::LimitingResource> staging_memory_;
 
+  Collection<PreparedPlan> plans_;
+  Collection<PreparedProgram> programs_;
   StreamScratch scratch_;
   absl::Mutex order_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<StoredTensor>, std::less<>> tensors_
       ABSL_GUARDED_BY(mutex_);  // by full name
-  std::map<std::string, PlanRef, std::less<>> plans_
-      ABSL_GUARDED_BY(mutex_);  // by full name
   int64_t view_count_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
-  int64_t next_plan_id_ ABSL_GUARDED_BY(mutex_) = 1;
   absl::Time touched_ ABSL_GUARDED_BY(mutex_);
   int uses_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
@@ -176,12 +160,5 @@ class SessionUse {
  private:
   std::shared_ptr<Session> session_;
 };
-
-/// `sessions/{session}` of `sessions/{session}/tensors/{tensor}`, or "" when
-/// `tensor_name` is not of that form.
-absl::string_view SessionOfTensor(absl::string_view tensor_name);
-
-/// `sessions/{session}` of `sessions/{session}/plans/{plan}`, or "".
-absl::string_view SessionOfPlan(absl::string_view plan_name);
 
 }  // namespace tensord::server

@@ -24,7 +24,8 @@ namespace tensord::rpc {
 /// `order`, when given, is released as soon as the work is queued, or cannot
 /// be.
 ///
-/// Errors  CANCELLED: the call ended before fn began, which never runs then.
+/// Errors  CANCELLED: the call ended before fn began, which never runs then, or
+///         between parts of its work.
 ///         RESOURCE_EXHAUSTED: the queue is full.
 template <typename F>
 class [[nodiscard]] OnDevice final : server::DeviceWorker::Job, Call::Wait {
@@ -60,6 +61,10 @@ class [[nodiscard]] OnDevice final : server::DeviceWorker::Job, Call::Wait {
 
  private:
   absl::Status Launch(core::Stream& stream) override {
+    if (IsUnfinished() && call_.cancelled()) {
+      return absl::CancelledError(
+          "the call ended while its work was under way");
+    }
     if constexpr (requires { fn_.Launch(stream); }) {
       return fn_.Launch(stream);
     } else {
@@ -69,6 +74,13 @@ class [[nodiscard]] OnDevice final : server::DeviceWorker::Job, Call::Wait {
   bool CanLaunchAgain() const override {
     if constexpr (requires { fn_.CanLaunchAgain(); }) {
       return fn_.CanLaunchAgain();
+    } else {
+      return false;
+    }
+  }
+  bool IsUnfinished() const override {
+    if constexpr (requires { fn_.IsUnfinished(); }) {
+      return fn_.IsUnfinished();
     } else {
       return false;
     }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
@@ -102,6 +103,33 @@ TEST_F(DeviceWorkerTest, ClientsTakeTurns) {
   for (const char* name : {"a1", "a2", "a3"}) ASSERT_TRUE(Add(1, name).ok());
   for (const char* name : {"b1", "b2"}) ASSERT_TRUE(Add(2, name).ok());
   EXPECT_THAT(RunAll(), ElementsAre("a1", "b1", "a2", "b2", "a3"));
+}
+
+/// Runs in three parts.
+class LongJob final : public DeviceWorker::Job {
+ public:
+  explicit LongJob(Trace& trace) : trace_(trace) {}
+  absl::Status Launch(core::Stream&) override {
+    trace_.Add(absl::StrCat("part ", ++parts_));
+    return absl::OkStatus();
+  }
+  bool IsUnfinished() const override { return parts_ > 0 && parts_ < 3; }
+  void Complete(const absl::Status&, const DeviceWorker::Times&) override {
+    trace_.Add("complete");
+  }
+
+ private:
+  Trace& trace_;
+  int parts_ = 0;
+};
+
+TEST_F(DeviceWorkerTest, OthersHaveTurnsBetweenThePartsOfAJob) {
+  LongJob job(trace_);
+  ASSERT_TRUE(worker_->Add(1, &job).ok());
+  ASSERT_TRUE(Add(1, "behind").ok());
+  for (const char* name : {"b1", "b2", "b3"}) ASSERT_TRUE(Add(2, name).ok());
+  EXPECT_THAT(RunAll(), ElementsAre("part 1", "b1", "part 2", "b2", "part 3",
+                                    "complete", "b3", "behind"));
 }
 
 TEST_F(DeviceWorkerTest, RemovedJobNeverRuns) {

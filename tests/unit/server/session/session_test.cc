@@ -114,9 +114,9 @@ TEST_F(SessionTest, LeaseRunsOutUnlessInUse) {
   EXPECT_TRUE(session_.IsExpired(later));
 }
 
-TEST_F(SessionTest, SessionOfTensorTakesTheNameApart) {
-  EXPECT_EQ(SessionOfTensor("sessions/s/tensors/x"), "sessions/s");
-  EXPECT_EQ(SessionOfTensor("x"), "");
+TEST_F(SessionTest, SessionOfTakesTheNameApart) {
+  EXPECT_EQ(SessionOf("sessions/s/tensors/x", kTensors), "sessions/s");
+  EXPECT_EQ(SessionOf("x", kTensors), "");
 }
 
 }  // namespace

@@ -1,0 +1,254 @@
+#include "server/rpc/explain_program.h"
+
+#include <algorithm>
+#include <string>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "server/session/operation_request.h"
+
+namespace tensord::rpc {
+namespace {
+
+/// The name of an operation's kind, and its operands' modes.
+struct Shown {
+  absl::string_view operation;
+  const core::OperandDesc* a = nullptr;
+  const core::OperandDesc* b = nullptr;
+  const core::OperandDesc* c = nullptr;
+  const core::OperandDesc* d = nullptr;
+};
+
+template <typename T>
+const T* AddressOf(const std::optional<T>& value) {
+  return value ? &*value : nullptr;
+}
+
+Shown Show(const core::AnyDesc& any) {
+  using server::OperationKind;
+  if (const auto* p = std::get_if<core::PermutationDesc>(&any)) {
+    return {server::NameOf(OperationKind::kPermute), &p->a, nullptr, nullptr,
+            &p->d};
+  }
+  if (const auto* e = std::get_if<core::ElementwiseDesc>(&any)) {
+    return {server::NameOf(OperationKind::kElementwise), &e->a, AddressOf(e->b),
+            &e->c, &e->d};
+  }
+  if (const auto* r = std::get_if<core::ReductionDesc>(&any)) {
+    return {server::NameOf(OperationKind::kReduce), &r->a, nullptr,
+            AddressOf(r->c), &r->d};
+  }
+  const auto& c = std::get<core::ContractionDesc>(any);
+  return {server::NameOf(OperationKind::kContract), &c.a, &c.b, AddressOf(c.c),
+          &c.d};
+}
+
+std::string TextOf(const core::Scalar& scalar) {
+  if (scalar.imaginary == 0) return absl::StrFormat("%g", scalar.real);
+  return absl::StrFormat("(%g%+gim)", scalar.real, scalar.imaginary);
+}
+
+/// `conj(A[i,j])`, with its factor.
+std::string TextOf(const core::Program& program,
+                   const core::StepOperand& operand,
+                   const core::OperandDesc& desc, const core::Scalar& factor) {
+  std::string text = absl::StrCat(
+      program.tensors[operand.tensor].name, "[",
+      absl::StrJoin(desc.modes, ",",
+                    [&](std::string* to, core::Mode mode) {
+                      absl::StrAppend(to, program.index_names[mode]);
+                    }),
+      "]");
+  if (desc.unary == core::UnaryOperator::kConj) {
+    text = absl::StrCat("conj(", text, ")");
+  }
+  return factor.IsOne() ? text : absl::StrCat(TextOf(factor), "*", text);
+}
+
+/// `D[i,j] = 2*A[i,k]*B[k,j] + D[i,j]`.
+std::string TextOf(const core::Program& program, const core::ProgramStep& step,
+                   const Shown& shown) {
+  const bool is_elementwise =
+      std::holds_alternative<core::ElementwiseDesc>(step.desc);
+  const bool is_product =
+      shown.b != nullptr &&
+      (!is_elementwise || std::get<core::ElementwiseDesc>(step.desc).op_ab ==
+                              core::BinaryOperator::kMul);
+  std::string text =
+      absl::StrCat(TextOf(program, step.d, *shown.d, core::kOne), " = ",
+                   TextOf(program, step.a, *shown.a, step.alpha));
+  if (shown.b != nullptr) {
+    absl::StrAppend(&text, is_product ? "*" : " + ",
+                    TextOf(program, step.b, *shown.b,
+                           is_elementwise ? step.beta : core::kOne));
+  }
+  const core::Scalar& addend = is_elementwise ? step.gamma : step.beta;
+  if (shown.c != nullptr && (!addend.IsZero() || step.accumulates)) {
+    absl::StrAppend(&text, " + ",
+                    TextOf(program, step.c, *shown.c,
+                           addend.IsZero() ? core::kOne : addend));
+  }
+  return text;
+}
+
+v1::ProgramProduct ToProto(const core::ProgramProduct& product) {
+  v1::ProgramProduct message;
+  message.set_statement(product.statement);
+  const core::Network& network = product.network;
+  const auto add_labels = [&](const core::Network::Indices& indices,
+                              v1::TreeNode& node) {
+    for (const int32_t index : indices) {
+      node.add_labels(product.index_names[index]);
+      node.add_extents(network.extents[index]);
+    }
+  };
+  double slices = 1;
+  for (const int32_t index : product.sliced) {
+    message.add_sliced(product.index_names[index]);
+    slices *= static_cast<double>(network.extents[index]);
+  }
+  message.set_slice_count(static_cast<int64_t>(slices));
+  for (size_t i = 0; i < network.inputs.size(); ++i) {
+    v1::TreeNode& node = *message.add_nodes();
+    node.set_name(product.factors[i]);
+    add_labels(network.inputs[i], node);
+  }
+  const auto results = core::ResultsOf(network, product.tree);
+  for (size_t s = 0; s < product.tree.steps.size(); ++s) {
+    const auto [x, y] = product.tree.steps[s];
+    v1::TreeNode& node = *message.add_nodes();
+    const bool is_last = s + 1 == product.tree.steps.size();
+    add_labels(is_last ? network.output : results[s], node);
+    node.add_children(x);
+    node.add_children(y);
+    // The extents of all indices of both, those of slices one by one.
+    std::vector<int32_t> all;
+    const auto inputs = static_cast<int32_t>(network.inputs.size());
+    for (const int32_t child : {x, y}) {
+      const auto& indices =
+          child < inputs ? network.inputs[child] : results[child - inputs];
+      for (const int32_t index : indices) {
+        // What one input alone has was summed before.
+        int uses = 0;
+        for (const auto& input : network.inputs) {
+          uses += std::ranges::find(input, index) != input.end();
+        }
+        const bool is_kept =
+            std::ranges::find(network.output, index) != network.output.end();
+        if (uses == 1 && !is_kept) continue;
+        if (std::ranges::find(all, index) == all.end()) all.push_back(index);
+      }
+    }
+    double flops = 1;
+    bool sums = false;
+    for (const int32_t index : all) {
+      flops *= static_cast<double>(network.extents[index]);
+      sums |= std::ranges::find(results[s], index) == results[s].end();
+    }
+    for (const int32_t index : product.sliced) {
+      if (std::ranges::find(all, index) == all.end()) {
+        flops *= static_cast<double>(network.extents[index]);
+      }
+    }
+    node.set_flops(flops * (sums ? 2 : 1));
+  }
+  message.set_method(product.method);
+  message.set_flops(product.cost.flops);
+  message.set_largest(product.cost.largest);
+  return message;
+}
+
+/// The tree below `node`, a line each.
+void AppendTree(const v1::ProgramProduct& product, int node,
+                const std::string& lead, bool is_last, std::string& text) {
+  const v1::TreeNode& shown = product.nodes(node);
+  absl::StrAppend(&text, lead, is_last ? "└─ " : "├─ ");
+  if (shown.children().empty()) {
+    absl::StrAppend(&text, shown.name(), "\n");
+  } else {
+    absl::StrAppend(&text, "[", absl::StrJoin(shown.labels(), ","), "]  ",
+                    absl::StrFormat("%.3g", shown.flops()), " flops\n");
+  }
+  const std::string below = absl::StrCat(lead, is_last ? "   " : "│  ");
+  for (int i = 0; i < shown.children_size(); ++i) {
+    AppendTree(product, shown.children(i), below,
+               i + 1 == shown.children_size(), text);
+  }
+}
+
+std::string TextOf(const v1::ProgramExplanation& explanation) {
+  std::string text = absl::StrFormat(
+      "%d operations, %.4g flops, %d bytes of intermediate results, %d bytes "
+      "of scratch memory, %.4g ms predicted\n",
+      explanation.operations_size(), explanation.flops(),
+      explanation.peak_bytes(), explanation.workspace_bytes(),
+      explanation.predicted_nanoseconds() * 1e-6);
+  for (const v1::ProgramOperation& operation : explanation.operations()) {
+    absl::StrAppend(&text, "  ", operation.text());
+    if (operation.slice_count() > 1) {
+      absl::StrAppend(&text, "  x ", operation.slice_count(), " slices");
+    }
+    absl::StrAppend(
+        &text, "  # ",
+        operation.kernel().empty() ? "nothing to compute" : operation.kernel(),
+        "\n");
+  }
+  for (const v1::ProgramProduct& product : explanation.products()) {
+    absl::StrAppendFormat(&text,
+                          "product of statement %d, by %s: %.4g flops, largest "
+                          "result %.4g elements",
+                          product.statement(), product.method(),
+                          product.flops(), product.largest());
+    if (product.slice_count() > 1) {
+      absl::StrAppend(&text, ", ", product.slice_count(), " slices by ",
+                      absl::StrJoin(product.sliced(), ","));
+    }
+    absl::StrAppend(&text, "\n");
+    AppendTree(product, product.nodes_size() - 1, "", true, text);
+  }
+  return text;
+}
+
+}  // namespace
+
+v1::ProgramExplanation Explain(
+    const server::PreparedProgram& prepared,
+    const std::vector<std::shared_ptr<const core::Plan>>& plans) {
+  const core::Program& program = prepared.program();
+  v1::ProgramExplanation explanation;
+  double nanoseconds = 0;
+  int64_t workspace_bytes = 0;
+  for (size_t b = 0; b < program.blocks.size(); ++b) {
+    const core::ProgramBlock& block = program.blocks[b];
+    const int64_t slices = block.slice_count();
+    for (size_t s = 0; s < block.steps.size(); ++s) {
+      const core::ProgramStep& step = block.steps[s];
+      const core::Plan& plan = *plans[prepared.key_of(b, s)];
+      const Shown shown = Show(step.desc);
+      v1::ProgramOperation& operation = *explanation.add_operations();
+      operation.set_statement(step.statement);
+      operation.set_operation(std::string(shown.operation));
+      operation.set_text(TextOf(program, step, shown));
+      operation.set_kernel(std::string(plan.kernel_name()));
+      operation.set_slice_count(slices);
+      operation.set_flops(step.flops);
+      operation.set_predicted_nanoseconds(plan.predicted_nanoseconds);
+      operation.set_workspace_bytes(plan.workspace_bytes);
+      nanoseconds += plan.predicted_nanoseconds * static_cast<double>(slices);
+      workspace_bytes = std::max(workspace_bytes, plan.workspace_bytes);
+    }
+  }
+  for (const core::ProgramProduct& product : program.products) {
+    *explanation.add_products() = ToProto(product);
+  }
+  explanation.set_flops(program.flops);
+  explanation.set_peak_bytes(program.arena_bytes);
+  explanation.set_workspace_bytes(workspace_bytes);
+  explanation.set_predicted_nanoseconds(nanoseconds);
+  explanation.set_text(TextOf(explanation));
+  return explanation;
+}
+
+}  // namespace tensord::rpc

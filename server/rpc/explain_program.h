@@ -1,0 +1,17 @@
+// What a program would do, said to people and to programs.
+#pragma once
+
+#include <vector>
+
+#include "core/plan/plan.h"
+#include "server/session/program/prepared_program.h"
+#include "tensord/v1/program.pb.h"
+
+namespace tensord::rpc {
+
+/// `plans` are those of program.keys().
+v1::ProgramExplanation Explain(
+    const server::PreparedProgram& program,
+    const std::vector<std::shared_ptr<const core::Plan>>& plans);
+
+}  // namespace tensord::rpc

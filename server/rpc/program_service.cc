@@ -1,0 +1,435 @@
+#include "server/rpc/program_service.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/time/clock.h"
+#include "core/base/status.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/coroutine/on_device.h"
+#include "server/rpc/explain_program.h"
+
+namespace tensord::rpc {
+namespace {
+
+constexpr absl::string_view kOperation = "execute_program";
+
+/// Steps that known programs have together: some 100 MB.
+constexpr int64_t kCachedSteps = 100'000;
+/// Threads that search paths: a long search does not hold up all others.
+constexpr int kSearchThreads = 2;
+
+/// True when a program is prepared faster than another thread is woken.
+bool IsSmall(const server::ProgramSpec& spec) {
+  constexpr size_t kFewOperands = 3;
+  return !std::holds_alternative<std::string>(spec.source) &&
+         spec.operands.size() <= kFewOperands &&
+         !spec.options.memory_limit_bytes;
+}
+
+/// A program that is carried out, for OnDevice.
+struct Running {
+  std::unique_ptr<server::ProgramRun> run;
+  server::DeviceWorker::Times times;
+
+  absl::Status Launch(core::Stream& stream) const {
+    return run->Launch(stream);
+  }
+  bool CanLaunchAgain() const { return run->CanLaunchAgain(); }
+  bool IsUnfinished() const { return run->IsUnfinished(); }
+  void Complete(const absl::Status& status,
+                const server::DeviceWorker::Times& worked) {
+    times = worked;
+    run->Complete(status);
+  }
+};
+
+/// Puts `given` in the order of `wanted`, as names say or else places. Scalars
+/// that are left out are those of `wanted`.
+absl::StatusOr<std::vector<server::ProgramOperandRequest>> InOrder(
+    std::vector<server::ProgramOperandRequest> given,
+    const std::vector<core::NamedOperand>& wanted) {
+  std::vector<server::ProgramOperandRequest> result(wanted.size());
+  std::vector<bool> is_given(wanted.size(), false);
+  for (size_t i = 0; i < given.size(); ++i) {
+    size_t at = i;
+    if (!given[i].name.empty()) {
+      at = static_cast<size_t>(
+          std::ranges::find(wanted, given[i].name, &core::NamedOperand::name) -
+          wanted.begin());
+    }
+    if (at >= wanted.size()) {
+      return core::InvalidArgument(
+          "NAME_UNKNOWN", "the program has no operand ",
+          given[i].name.empty() ? absl::StrCat(i)
+                                : absl::StrCat("'", given[i].name, "'"));
+    }
+    if (is_given[at]) {
+      return core::InvalidArgument("OPERAND_REPEATED", "operand '",
+                                   wanted[at].name, "' is given twice");
+    }
+    is_given[at] = true;
+    result[at] = std::move(given[i]);
+    result[at].name = wanted[at].name;
+  }
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (is_given[i]) continue;
+    if (!wanted[i].scalar) {
+      return core::InvalidArgument("INPUT_MISSING", "operand '", wanted[i].name,
+                                   "' is left out");
+    }
+    result[i] = {wanted[i].name, *wanted[i].scalar};
+  }
+  return result;
+}
+
+/// OK when `given` are like `wanted`. Sets `same_scalars`.
+absl::Status CheckOperands(const std::vector<core::NamedOperand>& given,
+                           const std::vector<core::NamedOperand>& wanted,
+                           bool* same_scalars) {
+  *same_scalars = true;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const auto differs = [&](absl::string_view what, const std::string& got,
+                             const std::string& expected) {
+      return core::InvalidArgument("PROGRAM_OPERAND_DIFFERS", "operand '",
+                                   wanted[i].name, "' has ", what, " ", got,
+                                   ", the program was made for ", expected);
+    };
+    const auto kind = [](const core::NamedOperand& operand) {
+      return operand.scalar ? std::string("scalar")
+                            : std::string(NameOf(operand.element_type));
+    };
+    if (kind(given[i]) != kind(wanted[i])) {
+      return differs("the type", kind(given[i]), kind(wanted[i]));
+    }
+    if (wanted[i].scalar) {
+      *same_scalars &= *given[i].scalar == *wanted[i].scalar;
+      continue;
+    }
+    const core::Layout& got = given[i].layout;
+    const core::Layout& expected = wanted[i].layout;
+    if (got.extents != expected.extents) {
+      return differs("extents", core::ToString(got.extents),
+                     core::ToString(expected.extents));
+    }
+    if (!core::AreAlike(got, expected)) {
+      return differs("strides", core::ToString(got.strides),
+                     core::ToString(expected.strides));
+    }
+  }
+  return absl::OkStatus();
+}
+
+v1::ProgramTensor ToProto(const std::string& name, core::ElementType type,
+                          const core::Layout& layout) {
+  v1::ProgramTensor message;
+  message.set_name(name);
+  message.set_element_type(
+      static_cast<v1::ElementType>(static_cast<int>(type) + 1));
+  message.mutable_layout()->mutable_extents()->Add(layout.extents.begin(),
+                                                   layout.extents.end());
+  message.mutable_layout()->mutable_strides()->Add(layout.strides.begin(),
+                                                   layout.strides.end());
+  return message;
+}
+
+void FillReport(const server::ProgramReport& done, v1::ProgramReport& report) {
+  report.set_operation_count(done.operation_count);
+  report.set_flops(done.flops);
+  report.set_peak_bytes(done.peak_bytes);
+  report.set_workspace_bytes(done.workspace_bytes);
+  report.set_plan_cache_hits(done.plan_cache_hits);
+  report.set_plan_count(done.plan_count);
+  report.set_gathered_bytes(done.gathered_bytes);
+}
+
+}  // namespace
+
+ProgramService::ProgramService(ServiceContext& context)
+    : context_(context), cache_(kCachedSteps), background_(kSearchThreads) {}
+
+void ProgramService::ServeOn(LoopGroup& loops) {
+  using S = v1::ProgramService::AsyncService;
+  loops.Serve(service_, &S::RequestExecuteProgram,
+              [this](auto& call, auto& q) { return Execute(call, q); });
+  loops.Serve(service_, &S::RequestExplainProgram,
+              [this](auto& call, auto& q) { return ExplainSpec(call, q); });
+  loops.Serve(service_, &S::RequestCreateProgram,
+              [this](auto& call, auto& q) { return Create(call, q); });
+  loops.Serve(service_, &S::RequestDescribeProgram,
+              [this](auto& call, auto& q) { return DescribeOne(call, q); });
+  loops.Serve(service_, &S::RequestListPrograms,
+              [this](auto& call, auto& q) { return List(call, q); });
+  loops.Serve(service_, &S::RequestDeleteProgram,
+              [this](auto& call, auto& q) { return Delete(call, q); });
+}
+
+absl::StatusOr<ProgramService::Asked> ProgramService::Ask(
+    absl::string_view session, const v1::ProgramSpec& spec, bool has_data) {
+  Asked asked;
+  TENSORD_ASSIGN_OR_RETURN(asked.session, context_.sessions.Find(session));
+  TENSORD_ASSIGN_OR_RETURN(asked.spec, FromProto(spec));
+  TENSORD_ASSIGN_OR_RETURN(
+      asked.found,
+      server::FindOperands(*asked.session, asked.spec.operands, has_data));
+  return asked;
+}
+
+absl::StatusOr<ProgramService::Asked> ProgramService::AskPrepared(
+    const v1::ExecuteProgramRequest& request) {
+  Asked asked;
+  TENSORD_ASSIGN_OR_RETURN(FoundProgram found,
+                           context_.FindProgram(request.name()));
+  asked.session = std::move(found.session);
+  TENSORD_ASSIGN_OR_RETURN(auto given, FromProto(request.operands()));
+  TENSORD_ASSIGN_OR_RETURN(
+      asked.spec.operands,
+      InOrder(std::move(given), found.program->operands()));
+  TENSORD_ASSIGN_OR_RETURN(asked.spec.outputs, FromProto(request.outputs()));
+  if (asked.spec.outputs.empty()) {
+    asked.spec.outputs = found.program->outputs();
+  }
+  TENSORD_ASSIGN_OR_RETURN(
+      asked.found,
+      server::FindOperands(*asked.session, asked.spec.operands, true));
+  bool same_scalars = false;
+  TENSORD_RETURN_IF_ERROR(CheckOperands(
+      asked.found.described, found.program->operands(), &same_scalars));
+  asked.is_known = true;
+  asked.program = std::move(found.program);
+  if (same_scalars) return asked;
+  TENSORD_ASSIGN_OR_RETURN(
+      asked.program, asked.program->WithOperands(asked.found.described,
+                                                 asked.session->device()));
+  return asked;
+}
+
+Task<absl::Status> ProgramService::Prepare(Call& call, Asked& asked) {
+  if (asked.program != nullptr) co_return absl::OkStatus();
+  const server::ProgramSpec& spec = asked.spec;
+  const server::Device& device = asked.session->device();
+  std::string key =
+      server::ProgramKeyOf(spec.source, asked.found.described, spec.outputs,
+                           spec.options, device.plan_device());
+  asked.program = cache_.Find(key);
+  asked.is_known = asked.program != nullptr;
+  if (asked.is_known) co_return absl::OkStatus();
+  const absl::Time start = absl::Now();
+  absl::StatusOr<std::shared_ptr<server::PreparedProgram>> made =
+      absl::InternalError("not made");
+  auto make = [&] {
+    made = server::PreparedProgram::Make(spec.source, asked.found.described,
+                                         spec.outputs, spec.options, device);
+  };
+  if (IsSmall(spec)) {
+    make();
+  } else {
+    co_await InBackground(call, background_, make);
+  }
+  if (!made.ok()) co_return made.status();
+  asked.program = *std::move(made);
+  asked.prepared = absl::Now() - start;
+  cache_.Add(std::move(key), asked.program);
+  co_return absl::OkStatus();
+}
+
+Task<absl::StatusOr<v1::ExecuteProgramResponse>> ProgramService::Run(
+    Call& call, const v1::ExecuteProgramRequest& request) {
+  const absl::Time arrived = absl::Now();
+  absl::StatusOr<Asked> asked =
+      request.has_spec() ? Ask(request.session(), request.spec(), true)
+                         : AskPrepared(request);
+  if (!asked.ok()) co_return asked.status();
+  const server::SessionUse use(asked->session);
+  const absl::Status prepared = co_await Prepare(call, *asked);
+  if (!prepared.ok()) co_return prepared;
+
+  server::Session& session = *asked->session;
+  Running running;
+  absl::ReleasableMutexLock order(&session.order());
+  auto run = server::ProgramRun::Prepare(
+      context_.engine, asked->session, asked->program, asked->spec.operands,
+      std::move(asked->found), asked->spec.outputs,
+      context_.limits.max_inline_bytes);
+  if (!run.ok()) co_return run.status();
+  running.run = *std::move(run);
+  const absl::Status ran = co_await OnDevice(call, session.device().worker(),
+                                             session.number(), running, &order);
+  if (!ran.ok()) co_return ran;
+
+  v1::ExecuteProgramResponse response;
+  const core::Program& program = running.run->program();
+  for (size_t i = 0; i < running.run->outputs().size(); ++i) {
+    const server::ProgramRun::Output& output = running.run->outputs()[i];
+    // Its name, which the server chose, would never be learned.
+    if (call.cancelled() && !output.is_inline && !output.is_named) {
+      session.Remove(*output.tensor);
+    }
+    v1::ProgramResult& result = *response.add_results();
+    result.set_name(program.tensors[program.outputs[i]].name);
+    *result.mutable_tensor() = ToProto(*output.tensor);
+    if (output.is_inline) {
+      result.set_data(output.contents.Bytes(*output.tensor));
+    }
+  }
+  v1::ProgramReport& report = *response.mutable_report();
+  FillReport(running.run->report(), report);
+  report.set_program_cache_hit(asked->is_known);
+  *report.mutable_prepared() = ToProto(asked->prepared);
+  *report.mutable_queued() =
+      ToProto(running.times.begun - arrived - asked->prepared);
+  *report.mutable_executed() =
+      ToProto(running.times.ended - running.times.begun);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::ExecuteProgramResponse>> ProgramService::Execute(
+    Call& call, const v1::ExecuteProgramRequest& request) {
+  auto response = co_await Run(call, request);
+  const absl::Status& status = response.status();
+  context_.statistics.CountOperation(kOperation, NameOf(status.code()));
+  if (status.ok()) {
+    context_.log.Event(server::LogLevel::kDebug, "program_done",
+                       {{"session", request.session()},
+                        {"operations", response->report().operation_count()}});
+  } else {
+    context_.log.Event(status.code() == absl::StatusCode::kInternal
+                           ? server::LogLevel::kError
+                           : server::LogLevel::kDebug,
+                       "program_failed",
+                       {{"session", request.session()},
+                        {"code", NameOf(status.code())},
+                        {"message", status.message()}});
+  }
+  co_return response;
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<const core::Plan>>>
+ProgramService::PlansOf(const server::Session& session,
+                        const server::PreparedProgram& program) {
+  std::vector<std::shared_ptr<const core::Plan>> plans;
+  for (const core::PlanKey& key : program.keys()) {
+    TENSORD_ASSIGN_OR_RETURN(
+        core::PlanCache::Lookup lookup,
+        context_.engine.PlanFor(session.device(), key, session.options().job));
+    plans.push_back(std::move(lookup.plan));
+  }
+  return plans;
+}
+
+Task<absl::StatusOr<v1::ExplainProgramResponse>> ProgramService::ExplainSpec(
+    Call& call, const v1::ExplainProgramRequest& request) {
+  absl::StatusOr<Asked> asked = Ask(request.session(), request.spec(), false);
+  if (!asked.ok()) co_return asked.status();
+  const server::SessionUse use(asked->session);
+  const absl::Status prepared = co_await Prepare(call, *asked);
+  if (!prepared.ok()) co_return prepared;
+  const auto plans = PlansOf(*asked->session, *asked->program);
+  if (!plans.ok()) co_return plans.status();
+  v1::ExplainProgramResponse response;
+  *response.mutable_explanation() = Explain(*asked->program, *plans);
+  co_return response;
+}
+
+absl::StatusOr<v1::Program> ProgramService::Describe(
+    const server::Session& session, const server::PreparedProgram& program,
+    bool explains) {
+  v1::Program message;
+  message.set_name(program.name());
+  *message.mutable_source() = rpc::ToProto(program.source());
+  message.set_device(session.device().info().name);
+  const core::Program& lowered = program.program();
+  for (size_t i = 0; i < program.operands().size(); ++i) {
+    const core::NamedOperand& operand = program.operands()[i];
+    v1::ProgramTensor& shown = *message.add_operands();
+    if (operand.scalar) {
+      shown.set_name(operand.name);
+      *shown.mutable_scalar() = rpc::ToProto(*operand.scalar);
+      continue;
+    }
+    shown = ToProto(operand.name, operand.element_type, operand.layout);
+    shown.set_is_written(lowered.operand_written[i]);
+  }
+  for (const int32_t output : lowered.outputs) {
+    const core::ProgramTensor& made = lowered.tensors[output];
+    *message.add_outputs() = ToProto(made.name, made.element_type, made.layout);
+  }
+  message.set_execution_count(program.execution_count());
+  if (!explains) return message;
+  TENSORD_ASSIGN_OR_RETURN(const auto plans, PlansOf(session, program));
+  *message.mutable_explanation() = Explain(program, plans);
+  return message;
+}
+
+Task<absl::StatusOr<v1::CreateProgramResponse>> ProgramService::Create(
+    Call& call, const v1::CreateProgramRequest& request) {
+  absl::StatusOr<Asked> asked = Ask(request.session(), request.spec(), false);
+  if (!asked.ok()) co_return asked.status();
+  const server::SessionUse use(asked->session);
+  const absl::Status prepared = co_await Prepare(call, *asked);
+  if (!prepared.ok()) co_return prepared;
+  // What cannot be planned is refused now. A copy: what the cache has is
+  // nobody's.
+  const auto plans = PlansOf(*asked->session, *asked->program);
+  if (!plans.ok()) co_return plans.status();
+  auto own = asked->program->WithOperands(asked->found.described,
+                                          asked->session->device());
+  if (!own.ok()) co_return own.status();
+  const auto make = [&](std::string name) {
+    (*own)->set_name(std::move(name));
+    (*own)->StartCounting();
+    return Program(*own);
+  };
+  const auto program =
+      asked->session->programs().Add(request.program_id(), make);
+  if (!program.ok()) co_return program.status();
+  auto described = Describe(*asked->session, **program, true);
+  if (!described.ok()) co_return described.status();
+  v1::CreateProgramResponse response;
+  *response.mutable_program() = *std::move(described);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::DescribeProgramResponse>> ProgramService::DescribeOne(
+    Call&, const v1::DescribeProgramRequest& request) {
+  const auto found = context_.FindProgram(request.program());
+  if (!found.ok()) co_return found.status();
+  auto described = Describe(*found->session, *found->program, true);
+  if (!described.ok()) co_return described.status();
+  v1::DescribeProgramResponse response;
+  *response.mutable_program() = *std::move(described);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::ListProgramsResponse>> ProgramService::List(
+    Call&, const v1::ListProgramsRequest& request) {
+  const auto session = context_.sessions.Find(request.session());
+  if (!session.ok()) co_return session.status();
+  const absl::StatusOr<int> page_size = PageSize(request.page_size());
+  if (!page_size.ok()) co_return page_size.status();
+  const auto page =
+      (*session)->programs().List(request.page_token(), *page_size + 1);
+  v1::ListProgramsResponse response;
+  for (int i = 0; i < std::min<int>(*page_size, std::ssize(page)); ++i) {
+    auto described = Describe(**session, *page[i], false);
+    if (!described.ok()) co_return described.status();
+    *response.add_programs() = *std::move(described);
+  }
+  if (std::ssize(page) > *page_size) {
+    response.set_next_page_token(page[*page_size - 1]->name());
+  }
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::DeleteProgramResponse>> ProgramService::Delete(
+    Call&, const v1::DeleteProgramRequest& request) {
+  const auto found = context_.FindProgram(request.program());
+  if (!found.ok()) co_return found.status();
+  const absl::Status removed =
+      found->session->programs().Remove(request.program());
+  if (!removed.ok()) co_return removed;
+  co_return v1::DeleteProgramResponse();
+}
+
+}  // namespace tensord::rpc

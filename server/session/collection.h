@@ -1,0 +1,142 @@
+// What a session keeps by name besides tensors, and the names themselves.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "core/base/status.h"
+
+namespace tensord::server {
+
+/// What the things of a collection are called: `plan` makes the names
+/// `sessions/{session}/plans/{plan}`.
+struct CollectionKind {
+  absl::string_view word;    // "plan"
+  absl::string_view reason;  // "PLAN", with which reasons of errors begin
+};
+inline constexpr CollectionKind kTensors{"tensor", "TENSOR"};
+inline constexpr CollectionKind kPlans{"plan", "PLAN"};
+inline constexpr CollectionKind kPrograms{"program", "PROGRAM"};
+
+/// OK for "" and what may be the last part of a name.
+/// Errors  INVALID_ARGUMENT, reason {KIND}_ID_MALFORMED.
+absl::Status ValidateId(absl::string_view id, const CollectionKind& kind);
+
+/// `sessions/{session}` of `sessions/{session}/{kind}s/{id}`, or "" when `name`
+/// is not of that form.
+absl::string_view SessionOf(absl::string_view name, const CollectionKind& kind);
+
+/// INVALID_ARGUMENT, reason {KIND}_NAME_MALFORMED.
+absl::Status NameMalformed(absl::string_view name, const CollectionKind& kind);
+/// NOT_FOUND, reason {KIND}_NOT_FOUND.
+absl::Status NoSuch(absl::string_view name, const CollectionKind& kind);
+/// ALREADY_EXISTS, reason {KIND}_ALREADY_EXISTS.
+absl::Status ExistsAlready(absl::string_view name, const CollectionKind& kind);
+/// NOT_FOUND, reason SESSION_NOT_FOUND.
+absl::Status SessionClosed(absl::string_view session);
+
+/// `{session}/{kind}s/{id}`.
+std::string NameIn(absl::string_view session, const CollectionKind& kind,
+                   absl::string_view id);
+
+/// Immutable things of one kind, by name.
+///
+/// Threads  safe for concurrent use.
+template <typename T>
+class Collection {
+ public:
+  using Ref = std::shared_ptr<const T>;
+
+  /// Most things that a session keeps.
+  static constexpr int64_t kMaxCount = 10'000;
+
+  Collection(std::string session, const CollectionKind& kind)
+      : session_(std::move(session)), kind_(kind) {}
+
+  /// Keeps what `make` makes of its full name, which ends with `id` or, for "",
+  /// is the server's choice.
+  ///
+  /// Errors  INVALID_ARGUMENT: a malformed id. ALREADY_EXISTS.
+  ///         RESOURCE_EXHAUSTED, reason TOO_MANY_{KIND}S. NOT_FOUND: the
+  ///         session was closed meanwhile.
+  absl::StatusOr<Ref> Add(absl::string_view id,
+                          absl::FunctionRef<Ref(std::string name)> make) {
+    TENSORD_RETURN_IF_ERROR(ValidateId(id, kind_));
+    absl::MutexLock lock(&mutex_);
+    if (closed_) return SessionClosed(session_);
+    if (std::ssize(things_) >= kMaxCount) {
+      return core::Error(absl::StatusCode::kResourceExhausted,
+                         absl::StrCat("TOO_MANY_", kind_.reason, "S"),
+                         absl::StrCat("the session has ", kMaxCount, " ",
+                                      kind_.word, "s; delete some"));
+    }
+    std::string name;
+    do {
+      name = NameIn(session_, kind_,
+                    id.empty() ? absl::StrCat("p", next_id_++) : id);
+    } while (id.empty() && things_.contains(name));
+    if (things_.contains(name)) return ExistsAlready(name, kind_);
+    Ref made = make(name);
+    things_.emplace(std::move(name), made);
+    return made;
+  }
+
+  /// Errors  NOT_FOUND, also for things of other sessions; INVALID_ARGUMENT:
+  /// not
+  ///         such a name.
+  absl::StatusOr<Ref> Find(absl::string_view name) const {
+    const absl::string_view session = SessionOf(name, kind_);
+    if (session.empty()) return NameMalformed(name, kind_);
+    if (session != session_) return NoSuch(name, kind_);
+    absl::MutexLock lock(&mutex_);
+    const auto found = things_.find(std::string(name));
+    if (found == things_.end()) return NoSuch(name, kind_);
+    return found->second;
+  }
+
+  /// Errors  as Find.
+  absl::Status Remove(absl::string_view name) {
+    TENSORD_RETURN_IF_ERROR(Find(name).status());
+    absl::MutexLock lock(&mutex_);
+    return things_.erase(std::string(name)) > 0 ? absl::OkStatus()
+                                                : NoSuch(name, kind_);
+  }
+
+  /// Up to `count` things whose names follow `after`, by name.
+  std::vector<Ref> List(absl::string_view after, int count) const {
+    std::vector<Ref> list;
+    absl::MutexLock lock(&mutex_);
+    for (auto at = things_.upper_bound(std::string(after));
+         at != things_.end() && std::ssize(list) < count; ++at) {
+      list.push_back(at->second);
+    }
+    return list;
+  }
+
+  /// Forgets all, and takes no new ones.
+  void Close() {
+    absl::MutexLock lock(&mutex_);
+    closed_ = true;
+    things_.clear();
+  }
+
+ private:
+  const std::string session_;
+  const CollectionKind kind_;
+  mutable absl::Mutex mutex_;
+  std::map<std::string, Ref> things_ ABSL_GUARDED_BY(mutex_);  // by full name
+  int64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace tensord::server
