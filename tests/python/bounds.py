@@ -27,7 +27,11 @@ def widened(array: np.ndarray) -> np.ndarray:
 
 
 def assert_within_bound(
-    actual: np.ndarray, expected: np.ndarray, magnitude: np.ndarray, term_count: int
+    actual: np.ndarray,
+    expected: np.ndarray,
+    magnitude: np.ndarray,
+    term_count: int,
+    step_count: int = 0,
 ) -> None:
     """Checks each element against the largest rounding error that sums can have.
 
@@ -38,6 +42,7 @@ def assert_within_bound(
         expected: Computed in float64 or complex128, so it has an error as well.
         magnitude: The sum of the absolute values of what was added.
         term_count: How many products were added, alpha and beta not counted.
+        step_count: How often intermediate results were rounded to the result's dtype.
     """
     assert actual.shape == expected.shape
     if actual.dtype not in _STORED:
@@ -51,6 +56,8 @@ def assert_within_bound(
     gamma = n * unit / (1.0 - n * unit)
     gamma_expected = n * _DOUBLE / (1.0 - n * _DOUBLE)
     bound = (gamma + gamma_expected) * magnitude
+    bound = (1 + float(store)) ** step_count * (bound + magnitude) - magnitude
+    bound = bound + step_count * smallest * (1 + np.max(magnitude, initial=0))
     bound = bound + store * (np.abs(expected) + bound) + smallest
     error = np.abs(widened(actual) - expected)
     worst = np.max(error - bound, initial=-np.inf)

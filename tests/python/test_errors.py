@@ -217,7 +217,8 @@ def test_factors_are_numbers(session, factor):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda s: s.einsum(5, ONES), "subscripts is of type int, wanted a string"),
+        (lambda s: s.einsum(5), "subscripts is of type int, wanted a string"),
+        (lambda s: s.einsum(ONES, "ij"), "labels of operand 0 are 'ij', wanted a list"),
         (lambda s: s.permute(ONES, [1.5, 2], [2, 1.5]), "modes_[ad] is .*of ints"),
         (lambda s: s.permute(ONES, [1, 2], [2, 1.0]), "modes_d is .*of ints"),
         (lambda s: s.permute(ONES, 5, "ij"), "modes_a is 5"),

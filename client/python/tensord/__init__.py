@@ -8,11 +8,12 @@
         c = session.einsum("ijk,kjl->il", a, b)
         print(c.numpy().sum())
 
-`tensord.transforms` has what views are made of, `tensord.reports` what a server tells
+`tensord.aio` has the same for asyncio, `tensord.transforms` has what views are made of, `tensord.reports` what a server tells
 about itself. The generated messages and stubs of the server's contract are in
 `tensord.v1`.
 """
 
+from tensord.array_functions import einsum, tensordot, transpose
 from tensord.dtypes import bfloat16
 from tensord.errors import (
     Aborted,
@@ -37,6 +38,13 @@ from tensord.operations import Options
 from tensord.pipeline import PendingTensor, Pipeline
 from tensord.plan_cache import PlanCache
 from tensord.plans import Plan
+from tensord.program_reports import (
+    ProgramExplanation,
+    ProgramInfo,
+    ProgramProduct,
+    ProgramReport,
+)
+from tensord.programs import Program
 from tensord.reports import (
     Device,
     ExecutionReport,
@@ -88,6 +96,11 @@ __all__ = [
     "PlanCacheEntry",
     "PlanCacheStats",
     "PlanInfo",
+    "Program",
+    "ProgramExplanation",
+    "ProgramInfo",
+    "ProgramProduct",
+    "ProgramReport",
     "RemoteTensor",
     "ResourceExhausted",
     "ServerInfo",
@@ -100,5 +113,8 @@ __all__ = [
     "Unimplemented",
     "bfloat16",
     "connect",
+    "einsum",
     "serve",
+    "tensordot",
+    "transpose",
 ]

@@ -17,6 +17,7 @@ from tensord.v1 import (
     plan_cache_pb2,
     plan_cache_pb2_grpc,
     plan_pb2_grpc,
+    program_pb2_grpc,
     session_pb2_grpc,
     tensor_pb2,
     tensor_pb2_grpc,
@@ -26,7 +27,7 @@ from tensord.v1 import (
 Response = TypeVar("Response", covariant=True)
 
 # Channels to one address would share a connection otherwise.
-_CHANNEL_OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
+CHANNEL_OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
 
 
 class Method(Protocol[Response]):
@@ -61,8 +62,8 @@ class Connection:
 
     Attributes:
         address: Where the server is.
-        admin, session, tensor, view, compute, plan, plan_cache: Stubs of the services;
-            their methods are passed to `call`.
+        admin, session, tensor, view, compute, plan, plan_cache, program: Stubs of the
+            services; their methods are passed to `call`.
     """
 
     def __init__(self, address: str, timeout: float) -> None:
@@ -75,8 +76,8 @@ class Connection:
         self.address = address
         self.timeout = timeout
         self._closed = False
-        self._calls = grpc.insecure_channel(address, options=_CHANNEL_OPTIONS)
-        self._bulk = grpc.insecure_channel(address, options=_CHANNEL_OPTIONS)
+        self._calls = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._bulk = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
         self.admin = admin_pb2_grpc.AdminServiceStub(self._calls)
         self.session = session_pb2_grpc.SessionServiceStub(self._calls)
         self.tensor = tensor_pb2_grpc.TensorServiceStub(self._calls)
@@ -84,6 +85,7 @@ class Connection:
         self.compute = compute_pb2_grpc.ComputeServiceStub(self._calls)
         self.plan = plan_pb2_grpc.PlanServiceStub(self._calls)
         self.plan_cache = plan_cache_pb2_grpc.PlanCacheServiceStub(self._calls)
+        self.program = program_pb2_grpc.ProgramServiceStub(self._calls)
         self._snapshots = plan_cache_pb2_grpc.PlanCacheServiceStub(self._bulk)
         # Chunks pass as bytes, see chunks.py.
         self._upload = self._bulk.stream_unary(
@@ -108,13 +110,13 @@ class Connection:
         Raises:
             Error: As the status says.
         """
-        self._check_open()
-        deadline = self._deadline(timeout)
+        self.check_open()
+        deadline = self.deadline(timeout)
         try:
             return method(request, timeout=deadline)
         except (grpc.RpcError, ValueError) as error:
             what = request.DESCRIPTOR.name.removesuffix("Request")
-            raise self._translated(error, what, deadline) from None
+            raise self.translated(error, what, deadline) from None
 
     def pages(
         self, method: Method[Response], request: Any, timeout: float | None = None
@@ -142,11 +144,11 @@ class Connection:
         timeout: float | None = None,
     ) -> ResponseStream:
         """Sends a stream of requests, which a thread of gRPC takes one by one."""
-        self._check_open()
-        deadline = self._deadline(timeout)
+        self.check_open()
+        deadline = self.deadline(timeout)
         return ResponseStream(
             self.compute.ExecuteStream(requests, timeout=deadline),
-            lambda error: self._translated(error, "ExecuteStream", deadline),
+            lambda error: self.translated(error, "ExecuteStream", deadline),
         )
 
     def upload(
@@ -204,34 +206,39 @@ class Connection:
         self, method: Any, what: str, messages: Iterable[Any], timeout: float | None
     ) -> Any:
         """Makes a call with many requests."""
-        self._check_open()
-        deadline = self._deadline(timeout)
+        self.check_open()
+        deadline = self.deadline(timeout)
         try:
             return method(iter(messages), timeout=deadline)
         except (grpc.RpcError, ValueError) as error:
-            raise self._translated(error, what, deadline) from None
+            raise self.translated(error, what, deadline) from None
 
     def _receive(
         self, method: Any, what: str, request: Any, timeout: float | None
     ) -> Iterator[Any]:
         """Makes a call with many responses."""
-        self._check_open()
-        deadline = self._deadline(timeout)
+        self.check_open()
+        deadline = self.deadline(timeout)
         stream = None
         try:
             stream = method(request, timeout=deadline)
             yield from stream
         except (grpc.RpcError, ValueError) as error:
-            raise self._translated(error, what, deadline) from None
+            raise self.translated(error, what, deadline) from None
         finally:
             if stream is not None:
                 stream.cancel()
 
-    def _deadline(self, timeout: float | None) -> float | None:
+    def deadline(self, timeout: float | None) -> float | None:
+        """Returns a timeout as gRPC takes it.
+
+        Args:
+            timeout: Seconds; None for the default.
+        """
         seconds = timeout_seconds(self.timeout if timeout is None else timeout)
         return None if math.isinf(seconds) else seconds
 
-    def _translated(
+    def translated(
         self, error: Exception, what: str, deadline: float | None
     ) -> Exception:
         """Returns this package's exception for what gRPC raised.
@@ -256,6 +263,11 @@ class Connection:
             f"the session with {self.address} is closed", reason="SESSION_CLOSED"
         )
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Refuses calls once it is closed.
+
+        Raises:
+            FailedPrecondition: It is (`SESSION_CLOSED`).
+        """
         if self._closed:
             raise self._closed_error()

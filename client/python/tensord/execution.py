@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tensord import dtypes
 from tensord.arguments import check_type
+from tensord.arrays import array_of
+from tensord.einsum_operations import EinsumOperations
 from tensord.errors import InvalidArgument
 from tensord.operations import (
     Factor,
-    Operations,
+    Key,
     Outcome,
     Settings,
     TensorLike,
@@ -22,12 +24,65 @@ from tensord.operations import (
 )
 from tensord.plans import Plan
 from tensord.specs import TensorSpec
-from tensord.tensor import RemoteTensor, array_of
+from tensord.tensor_handle import TensorHandle
 from tensord.v1 import compute_pb2
 
+if TYPE_CHECKING:
+    from tensord.tensor import RemoteTensor
 
-class Executor(Operations[Outcome]):
-    """Carries operations out; what becomes of a request is up to the subclass."""
+
+class Sender(EinsumOperations[Outcome]):
+    """Sends operands that are here; what becomes of a request is up to the subclass."""
+
+    @abc.abstractmethod
+    def _stage(
+        self, array: np.ndarray, spec: TensorSpec, timeout: float | None
+    ) -> TensorHandle:
+        """Makes a temporary tensor for an array that is too large to go inline.
+
+        Args:
+            array: Its elements.
+            spec: What it is like on the server.
+            timeout: Deadline in seconds; None for the default.
+        """
+
+    @property
+    @abc.abstractmethod
+    def _max_inline_bytes(self) -> int:
+        """Most bytes of inline operands in one request."""
+
+    def _sources(
+        self, arrays: Mapping[Key, npt.ArrayLike], timeout: float | None
+    ) -> Iterator[tuple[Key, compute_pb2.InlineTensor | TensorHandle]]:
+        packed = {name: _packed(array_of(array)) for name, array in arrays.items()}
+        for name, source in self._sent(packed, timeout):
+            if isinstance(source, TensorHandle):
+                yield name, source
+            else:
+                message = packed[name].spec.inline_message()
+                message.data = source
+                yield name, message
+
+    def _sent(
+        self, arrays: Mapping[Key, _Array], timeout: float | None
+    ) -> Iterator[tuple[Key, bytes | TensorHandle]]:
+        """Yields the memory of arrays, or temporary tensors, by their names.
+
+        From small to large, arrays go inline as long as they fit in the message.
+        """
+        room = self._max_inline_bytes
+        for name, (array, spec) in sorted(
+            arrays.items(), key=lambda item: item[1].spec.span_bytes
+        ):
+            room -= spec.span_bytes
+            if room >= 0:
+                yield name, spec.laid_out(array).tobytes()
+            else:
+                yield name, self._stage(array, spec, timeout)
+
+
+class Executor(Sender[Outcome]):
+    """Carries operations and plans out."""
 
     def execute(
         self,
@@ -76,67 +131,18 @@ class Executor(Operations[Outcome]):
         held: list[Any] = [plan]
         arrays: dict[str, _Array] = {}
         for operand, tensor in inputs.items():
-            if isinstance(tensor, RemoteTensor):
+            if isinstance(tensor, TensorHandle):
                 getattr(request, operand).tensor = tensor.full_name
                 held.append(tensor)
             else:
                 arrays[operand] = _like_planned(plan, operand, array_of(tensor))
         for operand, source in self._sent(arrays, timeout):
-            if isinstance(source, RemoteTensor):
+            if isinstance(source, TensorHandle):
                 getattr(request, operand).tensor = source.full_name
                 held.append(source)
             else:
                 getattr(request, operand).data = source
         return self._perform("execute_plan", request, settings, held)
-
-    @abc.abstractmethod
-    def _stage(
-        self, array: np.ndarray, spec: TensorSpec, timeout: float | None
-    ) -> RemoteTensor:
-        """Makes a temporary tensor for an array that is too large to go inline.
-
-        Args:
-            array: Its elements.
-            spec: What it is like on the server.
-            timeout: Deadline in seconds; None for the default.
-        """
-
-    @property
-    @abc.abstractmethod
-    def _max_inline_bytes(self) -> int:
-        """Most bytes of inline operands in one request."""
-
-    def _place(
-        self, request: Any, arrays: Mapping[str, npt.ArrayLike], timeout: float | None
-    ) -> list[RemoteTensor]:
-        packed = {name: _packed(array_of(array)) for name, array in arrays.items()}
-        staged = []
-        for name, source in self._sent(packed, timeout):
-            operand = getattr(request, name)
-            if isinstance(source, RemoteTensor):
-                operand.tensor = source.full_name
-                staged.append(source)
-            else:
-                operand.inline.CopyFrom(packed[name].spec.inline_message())
-                operand.inline.data = source
-        return staged
-
-    def _sent(
-        self, arrays: Mapping[str, _Array], timeout: float | None
-    ) -> Iterator[tuple[str, bytes | RemoteTensor]]:
-        """Yields the memory of arrays, or temporary tensors, by their names.
-
-        From small to large, arrays go inline as long as they fit in the message.
-        """
-        room = self._max_inline_bytes
-        for name, (array, spec) in sorted(
-            arrays.items(), key=lambda item: item[1].spec.span_bytes
-        ):
-            room -= spec.span_bytes
-            if room >= 0:
-                yield name, spec.laid_out(array).tobytes()
-            else:
-                yield name, self._stage(array, spec, timeout)
 
 
 class _Array(NamedTuple):

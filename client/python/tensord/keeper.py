@@ -5,11 +5,12 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from typing import Any
 
 from tensord.arguments import timeout_seconds
-from tensord.connection import Connection
+from tensord.connection import Connection, Method
 from tensord.errors import Error, NotFound
-from tensord.v1 import plan_pb2, session_pb2, tensor_pb2
+from tensord.v1 import plan_pb2, program_pb2, session_pb2, tensor_pb2
 
 _BEATS_PER_LEASE = 3
 
@@ -21,7 +22,7 @@ class Keeper:
     refer to the Session, which can therefore be garbage collected.
 
     Attributes:
-        deleted_count: How many discarded tensors and plans have been deleted.
+        deleted_count: How many discarded tensors, plans and programs have been deleted.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Keeper:
         self._thread.start()
 
     def discard(self, full_name: str) -> None:
-        """Deletes a tensor or a plan soon; never waits and never fails."""
+        """Deletes a tensor, plan or program soon; never waits and never fails."""
         self._queue.put(full_name)
 
     def backlog(self) -> int:
@@ -101,10 +102,14 @@ class Keeper:
         return True
 
     def _delete(self, full_name: str) -> None:
-        request: plan_pb2.DeletePlanRequest | tensor_pb2.DeleteTensorRequest
+        method: Method[Any]
+        request: Any
         if full_name.startswith(f"{self._session}/plans/"):
             method = self._connection.plan.DeletePlan
             request = plan_pb2.DeletePlanRequest(plan=full_name)
+        elif full_name.startswith(f"{self._session}/programs/"):
+            method = self._connection.program.DeleteProgram
+            request = program_pb2.DeleteProgramRequest(program=full_name)
         else:
             method = self._connection.tensor.DeleteTensor
             request = tensor_pb2.DeleteTensorRequest(tensor=full_name)

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar, Union
+from collections.abc import Iterator, Mapping
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    NamedTuple,
+    TypedDict,
+    TypeVar,
+    Union,
+)
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +22,18 @@ from tensord import dtypes, operators
 from tensord.arguments import check_timeout, check_type, factor_value
 from tensord.errors import InvalidArgument
 from tensord.stages import pad_widths
-from tensord.subscripts import Modes, mode_labels, parse_subscripts
-from tensord.tensor import RemoteTensor
+from tensord.subscripts import Modes, mode_labels
+from tensord.tensor_handle import TensorHandle
 from tensord.v1 import compute_pb2, tensor_pb2
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from tensord.tensor import RemoteTensor
+
 Outcome = TypeVar("Outcome")
-TensorLike = Union[RemoteTensor, npt.ArrayLike]
+Key = TypeVar("Key")
+TensorLike = Union[TensorHandle, npt.ArrayLike]
 Factor = Union[int, float, complex]
 
 _REQUESTS = {
@@ -98,7 +109,7 @@ class Settings:
         return cls(**options)
 
     def __post_init__(self) -> None:
-        if self.out is not None and not isinstance(self.out, RemoteTensor):
+        if self.out is not None and not isinstance(self.out, TensorHandle):
             raise InvalidArgument(
                 f"out is of type {type(self.out).__name__}, wanted a RemoteTensor",
                 reason="OUTPUT_NOT_REMOTE",
@@ -117,6 +128,10 @@ class Settings:
                 )
         check_type("deterministic", self.deterministic, (bool, np.bool_), "a bool")
         check_timeout(self.timeout)
+
+    def names_kernel(self) -> bool:
+        """Whether something is said that is about one operation."""
+        return self.algorithm is not None or self.selection is not None
 
     def check_result(self) -> None:
         """Refuses what is for a new result together with an existing one.
@@ -281,7 +296,7 @@ class Operations(abc.ABC, Generic[Outcome]):
             **options: See `Options`.
         """
         inputs = {"a": _Input(a, modes_a, op_a)}
-        addend = _addend(c, beta, options)
+        addend = addend_of(c, beta, options)
         if addend is not None:
             inputs["c"] = _Input(addend, modes_d, op_c)
         return self._submit(
@@ -323,72 +338,11 @@ class Operations(abc.ABC, Generic[Outcome]):
             **options: See `Options`.
         """
         inputs = {"a": _Input(a, modes_a, op_a), "b": _Input(b, modes_b, op_b)}
-        addend = _addend(c, beta, options)
+        addend = addend_of(c, beta, options)
         if addend is not None:
             inputs["c"] = _Input(addend, modes_d, op_c)
         return self._submit(
             "contract", inputs, modes_d, {"alpha": alpha, "beta": beta}, options
-        )
-
-    def einsum(
-        self,
-        subscripts: str,
-        *operands: TensorLike,
-        c: TensorLike | None = None,
-        alpha: Factor = 1,
-        beta: Factor = 0,
-        **options: Unpack[Options],
-    ) -> Outcome:
-        """Computes `d = alpha * einsum(subscripts, *operands) + beta * c`.
-
-        Takes what one operation can do: two operands are contracted, one is
-        transposed or summed. Labels are letters, each once per operand. Extents must
-        be equal: an extent of 1 is not stretched.
-
-        >>> session.einsum("ijk,kjl->il", a, b)
-
-        Args:
-            subscripts: As in NumPy; without `->` the result has the labels that occur
-                once, in alphabetical order.
-            *operands: One or two.
-            c: Addend of the result's shape; None means `out` when `beta` is not 0.
-            alpha, beta: Factors.
-            **options: See `Options`.
-
-        Raises:
-            Unimplemented: More than two operands, an ellipsis, or a label twice in
-                one operand (`SUBSCRIPTS_UNSUPPORTED`).
-        """
-        inputs, output = parse_subscripts(subscripts, len(operands))
-        if len(inputs) == 2:
-            return self.contract(
-                operands[0],
-                inputs[0],
-                operands[1],
-                inputs[1],
-                output,
-                c=c,
-                alpha=alpha,
-                beta=beta,
-                **options,
-            )
-        (modes_a,) = inputs
-        if len(output) < len(modes_a):
-            return self.reduce(
-                operands[0], modes_a, output, c=c, alpha=alpha, beta=beta, **options
-            )
-        addend = _addend(c, beta, options)
-        if addend is None:
-            return self.permute(operands[0], modes_a, output, alpha=alpha, **options)
-        return self.elementwise(
-            operands[0],
-            modes_a,
-            addend,
-            output,
-            output,
-            alpha=alpha,
-            gamma=beta,
-            **options,
         )
 
     @abc.abstractmethod
@@ -406,18 +360,17 @@ class Operations(abc.ABC, Generic[Outcome]):
         """
 
     @abc.abstractmethod
-    def _place(
-        self, request: Any, arrays: Mapping[str, npt.ArrayLike], timeout: float | None
-    ) -> list[RemoteTensor]:
-        """Puts operands that are here into a request.
+    def _sources(
+        self, arrays: Mapping[Key, npt.ArrayLike], timeout: float | None
+    ) -> Iterator[tuple[Key, compute_pb2.InlineTensor | TensorHandle]]:
+        """Says how operands that are here get into a request.
 
         Args:
-            request: Its fields of their names receive them.
-            arrays: What is no RemoteTensor, by the names of the operands.
+            arrays: What is on no server, by whatever tells them apart.
             timeout: Deadline in seconds; None for the default.
 
         Returns:
-            The temporary tensors that the request names now.
+            For each of them a message, or a temporary tensor on the server.
         """
 
     @property
@@ -462,7 +415,7 @@ class Operations(abc.ABC, Generic[Outcome]):
             **{name: scalar_message(name, factor) for name, factor in factors.items()},
         )
         arrays: dict[str, npt.ArrayLike] = {}
-        held: list[RemoteTensor] = []
+        held: list[TensorHandle] = []
         for name, (tensor, modes, operator) in inputs.items():
             if tensor is None:
                 continue
@@ -471,16 +424,23 @@ class Operations(abc.ABC, Generic[Outcome]):
                 mode_labels(_required_modes(name, modes), f"modes_{name}")
             )
             operand.unary_operator = operators.unary_operator(operator, f"op_{name}")
-            if isinstance(tensor, RemoteTensor):
+            if isinstance(tensor, TensorHandle):
                 operand.tensor = tensor.full_name
                 held.append(tensor)
             else:
                 arrays[name] = tensor
-        held += self._place(request, arrays, settings.timeout)
+        for name, source in self._sources(arrays, settings.timeout):
+            if isinstance(source, TensorHandle):
+                getattr(request, name).tensor = source.full_name
+                held.append(source)
+            else:
+                getattr(request, name).inline.CopyFrom(source)
         return self._perform(operation, request, settings, held)
 
 
-def _addend(c: TensorLike | None, beta: Factor, options: Options) -> TensorLike | None:
+def addend_of(
+    c: TensorLike | None, beta: Factor, options: Options
+) -> TensorLike | None:
     """The operand that beta scales.
 
     Raises:

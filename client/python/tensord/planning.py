@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from tensord.operations import Operations, Outcome, Settings
+from tensord.einsum_operations import EinsumSettings
+from tensord.errors import Error, Unimplemented
+from tensord.notation import point_out
+from tensord.operations import Key, Outcome, Settings
 from tensord.plans import Plan
+from tensord.program_operations import (
+    After,
+    ProgramCall,
+    ProgramOperations,
+    ProgramOutcome,
+)
+from tensord.program_reports import ProgramExplanation
+from tensord.programs import Program
 from tensord.reports import Explanation, from_message
 from tensord.specs import spec_of
 from tensord.subscripts import Modes
-from tensord.tensor import RemoteTensor
-from tensord.v1 import compute_pb2, plan_pb2
+from tensord.tensor_handle import TensorHandle
+from tensord.v1 import compute_pb2, plan_pb2, program_pb2
 
 if TYPE_CHECKING:
-    from tensord.session import Session
+    pass
 
 
-class _Describer(Operations[Outcome]):
+class Describer(ProgramOperations[Outcome, ProgramOutcome]):
     """Says what operands are like, and sends none of their elements."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Any) -> None:
         """Use `Session.explain` or `Session.plan`."""
         self._session = session
 
@@ -31,19 +42,53 @@ class _Describer(Operations[Outcome]):
     def _session_name(self) -> str:
         return self._session.name
 
-    def _place(
-        self, request: Any, arrays: Mapping[str, npt.ArrayLike], timeout: float | None
-    ) -> list[RemoteTensor]:
+    def _sources(
+        self, arrays: Mapping[Key, npt.ArrayLike], timeout: float | None
+    ) -> Iterator[tuple[Key, compute_pb2.InlineTensor | TensorHandle]]:
         for name, array in arrays.items():
-            message = spec_of(array).inline_message()
-            getattr(request, name).inline.CopyFrom(message)
-        return []
+            yield name, spec_of(array).inline_message()
+
+    def program(self, notation: Any, *operands: Any, **named: Any) -> ProgramOutcome:
+        """Treats a program; always as one, also where one operation would do.
+
+        Args:
+            notation: Statements, subscripts or NCON's labels.
+            *operands, **named: As `run`, `einsum` and `ncon` take them.
+        """
+        if not isinstance(notation, str):
+            return self.ncon(operands, notation, **named)
+        if "=" in notation:
+            return self.run(notation, *operands, **named)
+        how = EinsumSettings(
+            **{key: named.pop(key) for key in EinsumSettings._fields if key in named}
+        )
+        settings = Settings.of(named)  # type: ignore[arg-type]
+        einsum = self._read_einsum(notation, operands, how, settings)
+        return self._einsum_program(einsum, how, settings)  # type: ignore[return-value]
+
+    def _perform_after(
+        self,
+        spec: program_pb2.ProgramSpec,
+        call: ProgramCall,
+        held: list[Any],
+        after: After,
+    ) -> Any:
+        raise Unimplemented(
+            f"'{call.text}' takes several operations, which are neither explained nor "
+            "prepared together with alpha, beta, c or out",
+            reason="SUBSCRIPTS_UNSUPPORTED",
+        )
+
+    @property
+    def _carries_out(self) -> bool:
+        return False
 
 
-class Explainer(_Describer[Explanation]):
+class Explainer(Describer[Explanation, ProgramExplanation]):
     """The operations of a session, explained instead of executed.
 
-    Operands may be TensorSpecs, too.
+    Operands may be TensorSpecs, too. Programs, among them what `einsum` does not do by
+    one operation, give a `ProgramExplanation`.
     """
 
     def _perform(
@@ -56,14 +101,32 @@ class Explainer(_Describer[Explanation]):
         )
         return from_message(Explanation, response)
 
+    def _perform_program(
+        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: list[Any]
+    ) -> ProgramExplanation:
+        connection = self._session._connection
+        request = program_pb2.ExplainProgramRequest(
+            session=self._session.name, spec=spec
+        )
+        try:
+            response = connection.call(
+                connection.program.ExplainProgram, request, call.timeout
+            )
+        except Error as error:
+            point_out(error, call.text)
+            raise
+        return from_message(ProgramExplanation, response.explanation)
 
-class Planner(_Describer[Plan]):
+
+class Planner(Describer[Plan, Program]):
     """The operations of a session, prepared instead of executed.
 
     Operands, which may be TensorSpecs, too, and `out` only say what those of the plan
     will be like; nothing of them is sent, read or kept. A plan that was made with a
     view as `out` runs with views like it alone. `name` is that of the plan: without
     one, the plan leaves the server with its last reference.
+
+    Programs, among them what `einsum` does not do by one operation, give a `Program`.
 
     Besides what the operations raise:
         AlreadyExists: The session has a plan of that name (`PLAN_ALREADY_EXISTS`).
@@ -84,3 +147,28 @@ class Planner(_Describer[Plan]):
             session._connection.plan.CreatePlan, create, settings.timeout
         )
         return Plan(session, response.plan, owned=not settings.name)
+
+    def _perform_program(
+        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: list[Any]
+    ) -> Program:
+        session = self._session
+        create = creation(session.name, spec, call)
+        try:
+            response = session._call_allocating(
+                session._connection.program.CreateProgram, create, call.timeout
+            )
+        except Error as error:
+            point_out(error, call.text)
+            raise
+        return Program(session, response.program, owned=not call.name)
+
+
+def creation(
+    session: str, spec: program_pb2.ProgramSpec, call: ProgramCall
+) -> program_pb2.CreateProgramRequest:
+    """Returns the request that prepares a program; `name` is that of the program."""
+    for output in spec.outputs:
+        output.tensor_id = ""
+    return program_pb2.CreateProgramRequest(
+        session=session, program_id=call.name or "", spec=spec
+    )

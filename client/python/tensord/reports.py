@@ -18,12 +18,12 @@ from tensord.v1 import plan_cache_pb2
 Report = TypeVar("Report")
 
 
-def _nested(cls: type) -> Any:
+def nested(cls: type) -> Any:
     """A field that is a message, or a tuple of messages, of the class `cls`."""
     return dataclasses.field(metadata={"of": cls})
 
 
-def _seconds(source: str) -> Any:
+def seconds(source: str) -> Any:
     """A field that is the Duration `source` in seconds."""
     return dataclasses.field(metadata={"source": source})
 
@@ -73,8 +73,8 @@ class ServerInfo:
     """Version, devices and limits of a server."""
 
     version: str
-    devices: tuple[Device, ...] = _nested(Device)
-    limits: Limits = _nested(Limits)
+    devices: tuple[Device, ...] = nested(Device)
+    limits: Limits = nested(Limits)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,9 +123,9 @@ class ServerStats:
     tensor_count: int
     uploaded_bytes: int
     downloaded_bytes: int
-    devices: tuple[DeviceStats, ...] = _nested(DeviceStats)
-    operations: tuple[OperationStats, ...] = _nested(OperationStats)
-    plan_cache: PlanCacheCounts = _nested(PlanCacheCounts)
+    devices: tuple[DeviceStats, ...] = nested(DeviceStats)
+    operations: tuple[OperationStats, ...] = nested(OperationStats)
+    plan_cache: PlanCacheCounts = nested(PlanCacheCounts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,7 +139,7 @@ class SessionInfo:
     memory_used_bytes: int
     tensor_count: int
     staging_used_bytes: int
-    lease_seconds: float = _seconds("lease")
+    lease_seconds: float = seconds("lease")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,8 +155,8 @@ class ExecutionReport:
     plan_cache_hit: bool
     workspace_bytes: int
     gathered_bytes: int
-    queued_seconds: float = _seconds("queued")
-    executed_seconds: float = _seconds("executed")
+    queued_seconds: float = seconds("queued")
+    executed_seconds: float = seconds("executed")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Explanation:
     moved_bytes: int
     problem: str
     plan_cache_hit: bool
-    candidates: tuple[KernelCandidate, ...] = _nested(KernelCandidate)
+    candidates: tuple[KernelCandidate, ...] = nested(KernelCandidate)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,8 +232,8 @@ class PlanCacheJobStats:
     job: str
     hit_count: int
     miss_count: int
-    planning_seconds: float = _seconds("planning")
-    saved_seconds: float = _seconds("saved")
+    planning_seconds: float = seconds("planning")
+    saved_seconds: float = seconds("saved")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -305,11 +305,11 @@ class PlanCacheStats:
     eviction_count: int
     load_count: int
     load_errors: Mapping[str, int]
-    planning_seconds: float = _seconds("planning")
-    saved_seconds: float = _seconds("saved")
-    jobs: tuple[PlanCacheJobStats, ...] = _nested(PlanCacheJobStats)
-    store: PlanStoreStats = _nested(PlanStoreStats)
-    exchange: PlanExchangeStats = _nested(PlanExchangeStats)
+    planning_seconds: float = seconds("planning")
+    saved_seconds: float = seconds("saved")
+    jobs: tuple[PlanCacheJobStats, ...] = nested(PlanCacheJobStats)
+    store: PlanStoreStats = nested(PlanStoreStats)
+    exchange: PlanExchangeStats = nested(PlanExchangeStats)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -346,8 +346,8 @@ class PlanCacheEntry:
             for name, value in plan_cache_pb2.PlanSource.items()
         }
     )
-    planning_seconds: float = _seconds("planning")
-    saved_seconds: float = _seconds("saved")
+    planning_seconds: float = seconds("planning")
+    saved_seconds: float = seconds("saved")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,23 +8,33 @@ import gc
 import os
 import types
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.duration_pb2 import Duration
 
 from tensord import dtypes
 from tensord.arguments import check_address, check_timeout, lease_value
+from tensord.arrays import array_of
 from tensord.connection import Connection, Method
-from tensord.errors import UNREACHABLE, NotFound, ResourceExhausted, Unavailable
+from tensord.errors import (
+    UNREACHABLE,
+    Error,
+    NotFound,
+    ResourceExhausted,
+    Unavailable,
+)
 from tensord.execution import Executor
 from tensord.keeper import Keeper
+from tensord.notation import point_out
 from tensord.operations import Settings
 from tensord.pipeline import Pipeline
 from tensord.plan_cache import PlanCache
 from tensord.planning import Explainer, Planner
 from tensord.plans import Plan
+from tensord.program_operations import After, ProgramCall, ProgramOperations
+from tensord.programs import Program, Results, results_of
 from tensord.reports import (
     ExecutionReport,
     Kernel,
@@ -34,9 +44,16 @@ from tensord.reports import (
     from_message,
 )
 from tensord.specs import TensorSpec
-from tensord.tensor import RemoteTensor, array_of
+from tensord.tensor import RemoteTensor
 from tensord.transfer import Transfers
-from tensord.v1 import admin_pb2, compute_pb2, plan_pb2, session_pb2, tensor_pb2
+from tensord.v1 import (
+    admin_pb2,
+    compute_pb2,
+    plan_pb2,
+    program_pb2,
+    session_pb2,
+    tensor_pb2,
+)
 
 DEFAULT_ADDRESS = "localhost:8470"
 _DEFAULT_SECONDS = 60.0
@@ -76,6 +93,18 @@ def connect(
         InvalidArgument: It knows no such device, the lease is out of bounds, the
             address is malformed (`ADDRESS_MALFORMED`) or `timeout` is not positive.
     """
+    return Session(*open_session(address, timeout, job, lease, quota_bytes, device))
+
+
+def open_session(
+    address: str | None,
+    timeout: float | None,
+    job: str,
+    lease: float | datetime.timedelta | None,
+    quota_bytes: int,
+    device: str,
+) -> tuple[Connection, ServerInfo, session_pb2.Session]:
+    """Does what `connect` says, and returns what a session is made of."""
     address = address or os.environ.get("TENSORD_ADDRESS") or DEFAULT_ADDRESS
     check_address(address)
     check_timeout(timeout)
@@ -91,7 +120,7 @@ def connect(
     except BaseException:
         connection.close()
         raise
-    return Session(connection, info, opened.session)
+    return connection, info, opened.session
 
 
 def _greet(connection: Connection) -> admin_pb2.GetServerInfoResponse:
@@ -112,8 +141,8 @@ def _greet(connection: Connection) -> admin_pb2.GetServerInfoResponse:
         ) from None
 
 
-class Session(Executor[RemoteTensor]):
-    """A session with a server: owns tensors and plans, runs operations on them.
+class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
+    """A session with a server: owns tensors, plans and programs, runs operations.
 
     Results stay on the server as RemoteTensors. Leaving the context, or `close()`,
     deletes all that it owns. Safe for use by many threads.
@@ -132,7 +161,7 @@ class Session(Executor[RemoteTensor]):
         self._info = info
         self._connection = connection
         self._transfers = Transfers(connection, info.limits.max_chunk_bytes)
-        lease_seconds = _seconds(opened.lease)
+        lease_seconds = opened.lease.seconds + opened.lease.nanos / 1e9
         self._keeper = Keeper(connection, self.name, lease_seconds)
         self._finalizer = weakref.finalize(self, self._keeper.stop)
         self._finalizer.atexit = False
@@ -268,6 +297,67 @@ class Session(Executor[RemoteTensor]):
             Plan(self, message, owned=False) for page in pages for message in page.plans
         )
 
+    def program(
+        self,
+        notation: str | Sequence[Sequence[int]],
+        *operands: Any,
+        **named: Any,
+    ) -> Program:
+        """Prepares a program: its notation is read and its paths are found once.
+
+        >>> program = session.program("D[a,b] := A[a,c]*B[c,b]", A=a, B=b)
+        >>> d = program(A=a, B=b)
+        >>> product = session.program("ij,jk,kl->il", a, b, c, optimize="optimal")
+
+        Args:
+            notation: Statements as `run` takes them, subscripts as `einsum`, or the
+                labels of `ncon`.
+            *operands: Of subscripts and labels, in their order; of statements perhaps a
+                mapping from names. RemoteTensors, arrays or TensorSpecs: they say what
+                those of the program will be like, nothing of them is sent or kept.
+            **named: Operands of statements by name, numbers among them, which are kept;
+                and what `run`, `einsum` or `ncon` take besides. `name` is that of the
+                program: without one, it leaves the server with its last reference.
+
+        Raises:
+            AlreadyExists: The session has a program of that name.
+            ResourceExhausted: It has as many as it may have (`TOO_MANY_PROGRAMS`).
+            Error: As `run`, `einsum` and `ncon`.
+        """
+        return Planner(self).program(notation, *operands, **named)
+
+    def get_program(self, name: str) -> Program:
+        """Returns the program of a name.
+
+        Args:
+            name: As given at creation, or in full.
+
+        Raises:
+            NotFound: The session has none of that name.
+        """
+        full_name = name if "/" in name else f"{self.name}/programs/{name}"
+        if not full_name.startswith(f"{self.name}/"):
+            raise NotFound(
+                f"program {name} is not one of {self.name}", reason="PROGRAM_NOT_FOUND"
+            )
+        request = program_pb2.DescribeProgramRequest(program=full_name)
+        response = self._connection.call(
+            self._connection.program.DescribeProgram, request
+        )
+        return Program(self, response.program, owned=False)
+
+    def programs(self) -> tuple[Program, ...]:
+        """Returns all programs of the session in the order of their names."""
+        pages = self._connection.pages(
+            self._connection.program.ListPrograms,
+            program_pb2.ListProgramsRequest(session=self.name),
+        )
+        return tuple(
+            Program(self, message, owned=False)
+            for page in pages
+            for message in page.programs
+        )
+
     def kernels(self, device: str | None = None) -> tuple[Kernel, ...]:
         """Returns the kernels of a device in the order in which they are asked.
 
@@ -369,6 +459,37 @@ class Session(Executor[RemoteTensor]):
         out.report = from_message(ExecutionReport, result.report)
         return out
 
+    def _perform_program(
+        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: list[Any]
+    ) -> Results:
+        request = program_pb2.ExecuteProgramRequest(session=self.name, spec=spec)
+        return self._execute_program(request, call, held)
+
+    def _perform_after(
+        self,
+        spec: program_pb2.ProgramSpec,
+        call: ProgramCall,
+        held: list[Any],
+        after: After,
+    ) -> RemoteTensor:
+        return self._add_to(self._perform_program(spec, call, held), after)
+
+    def _execute_program(
+        self,
+        request: program_pb2.ExecuteProgramRequest,
+        call: ProgramCall,
+        held: list[Any],
+    ) -> Results:
+        """Runs a program, and returns its results as `run` says."""
+        try:
+            response = self._call_allocating(
+                self._connection.program.ExecuteProgram, request, call.timeout
+            )
+        except Error as error:
+            point_out(error, call.text)
+            raise
+        return results_of(self, RemoteTensor, response, call)
+
     def _create(
         self, spec: TensorSpec, name: str | None, timeout: float | None
     ) -> RemoteTensor:
@@ -421,10 +542,6 @@ class Session(Executor[RemoteTensor]):
             if self._keeper.deleted_count == deleted_before:
                 raise
         return self._connection.call(method, request, timeout)
-
-
-def _seconds(duration: Duration) -> float:
-    return duration.seconds + duration.nanos / 1e9
 
 
 @atexit.register

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from tensord import dtypes
 from tensord.arguments import extents_of, integers_of
+from tensord.arrays import array_of, flat_bytes, packed_layout
 from tensord.errors import InvalidArgument
-from tensord.tensor import array_of, flat_bytes, packed_layout
 from tensord.v1 import compute_pb2, plan_pb2, tensor_pb2
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple, Union
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Union
 
-from tensord.arguments import check_type
-from tensord.errors import InvalidArgument, Unimplemented
+from tensord.errors import InvalidArgument
 
 Modes = Union[str, Sequence[int]]
 """One label for each mode of a tensor: "ijk", or any int32 numbers."""
 
-_TAKES = (
-    "einsum takes what one operation can do: two operands ('ij,jk->ik'), or the "
-    "transposition or sum of one ('ijk->ki'), each label once per operand"
-)
+# NumPy's letters for 0 to 51, and then as many others as anyone will want.
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_FIRST_FURTHER_LETTER = 0x4E00
+_FURTHER_LETTER_COUNT = 20_000
 
 
 def mode_labels(modes: Modes, argument: str = "modes") -> list[int]:
@@ -46,7 +46,7 @@ def mode_labels(modes: Modes, argument: str = "modes") -> list[int]:
 
 
 class Subscripts(NamedTuple):
-    """Parsed subscripts.
+    """Subscripts, read.
 
     Attributes:
         inputs: Labels of one or two operands.
@@ -57,71 +57,123 @@ class Subscripts(NamedTuple):
     output: str
 
 
-def parse_subscripts(subscripts: str, operand_count: int) -> Subscripts:
-    """Reads einsum subscripts.
+def single_operation(
+    subscripts: str, shapes: Sequence[tuple[int, ...]]
+) -> Subscripts | None:
+    """Reads einsum subscripts if one operation can do what they say.
 
-    Without `->` the result has the labels that occur once, in alphabetical order, as
-    in NumPy.
+    That is the contraction of two operands or the transposition or sum of one, each
+    label once per operand, without an ellipsis, and all extents of a label equal.
 
     Args:
         subscripts: E.g. "ijk,kjl->il"; blanks do not matter.
-        operand_count: How many operands they are for.
+        shapes: Those of the operands.
 
-    Raises:
-        InvalidArgument: They are malformed, or do not fit the operands.
-        Unimplemented: One operation cannot do it.
-        TypeError: They are no string.
+    Returns:
+        None for everything else, also for what is malformed.
     """
-    check_type("subscripts", subscripts, str, "a string, e.g. 'ij,jk->ik'")
-    text = "".join(subscripts.split())
-    if "." in text:
-        raise Unimplemented(
-            f"'{subscripts}' has an ellipsis; {_TAKES}", reason="SUBSCRIPTS_UNSUPPORTED"
-        )
-    left, arrow, output = text.partition("->")
+    read = _simple_subscripts(subscripts)
+    if read is None or len(read.inputs) != len(shapes):
+        return None
+    extents: dict[str, int] = {}
+    for labels, shape in zip(read.inputs, shapes):
+        if len(labels) != len(shape):
+            return None
+        for label, extent in zip(labels, shape):
+            if extents.setdefault(label, extent) != extent:
+                return None
+    return read
+
+
+@functools.lru_cache(maxsize=1024)
+def _simple_subscripts(subscripts: str) -> Subscripts | None:
+    left, arrow, output = subscripts.replace(" ", "").partition("->")
     inputs = tuple(left.split(","))
-    for labels in (*inputs, output):
-        for label in labels:
-            if not label.isalpha():
-                raise InvalidArgument(
-                    f"'{subscripts}' has '{label}', wanted letters, ',' and '->'",
-                    reason="SUBSCRIPTS_MALFORMED",
-                )
-    if len(inputs) != operand_count:
-        raise InvalidArgument(
-            f"'{subscripts}' is for {len(inputs)} operands, got {operand_count}",
-            reason="OPERAND_COUNT_MISMATCH",
-        )
-    if operand_count > 2:
-        raise Unimplemented(
-            f"'{subscripts}' has {operand_count} operands; {_TAKES}",
-            reason="SUBSCRIPTS_UNSUPPORTED",
-        )
-    for labels in inputs:
-        _check_unrepeated(subscripts, labels)
+    if len(inputs) > 2 or not all(map(_are_distinct_letters, (*inputs, output))):
+        return None
     counts = Counter("".join(inputs))
     if not arrow:
         output = "".join(sorted(label for label, n in counts.items() if n == 1))
-    for label, count in Counter(output).items():
-        if label not in counts:
-            raise InvalidArgument(
-                f"mode '{label}' of the result is in no operand of '{subscripts}'",
-                reason="MODE_NOT_IN_INPUT",
-            )
-        if count > 1:
-            raise InvalidArgument(
-                f"mode '{label}' occurs {count} times in the result of "
-                f"'{subscripts}', wanted once",
-                reason="MODE_REPEATED",
-            )
+    if not all(label in counts for label in output):
+        return None
     return Subscripts(inputs, output)
 
 
-def _check_unrepeated(subscripts: str, labels: str) -> None:
-    for label, count in Counter(labels).items():
-        if count > 1:
-            raise Unimplemented(
-                f"mode '{label}' occurs {count} times in operand '{labels}' of "
-                f"'{subscripts}'; {_TAKES}",
-                reason="SUBSCRIPTS_UNSUPPORTED",
-            )
+def _are_distinct_letters(labels: str) -> bool:
+    return (not labels or labels.isalpha()) and len(set(labels)) == len(labels)
+
+
+class Einsum(NamedTuple):
+    """An Einstein sum as it travels.
+
+    Attributes:
+        subscripts: E.g. "ij,jk->ik".
+        operands: What they are for.
+    """
+
+    subscripts: str
+    operands: tuple[Any, ...]
+
+
+def read_einsum(subscripts: Any, operands: tuple[Any, ...]) -> Einsum:
+    """Returns what NumPy takes in either form as subscripts and operands.
+
+    >>> read_einsum(a, ([0, 1], b, [1, 2], [0, 2]))
+    Einsum(subscripts='AB,BC->AC', operands=(a, b))
+
+    Args:
+        subscripts: Letters; or, of NumPy's other form, the first operand.
+        operands: The operands; or, of the other form, the labels of the first operand
+            and so on, and perhaps those of the result.
+
+    Raises:
+        InvalidArgument: A label is out of range.
+        TypeError: Labels are no ints.
+    """
+    if isinstance(subscripts, str):
+        return Einsum(subscripts, operands)
+    items = (subscripts, *operands)
+    if len(items) < 2:
+        raise TypeError(
+            f"subscripts is of type {type(subscripts).__name__}, wanted a string, e.g. "
+            "'ij,jk->ik', or an operand, the list of its labels, and so on"
+        )
+    count = len(items) // 2
+    inputs = ",".join(
+        _letters(f"the labels of operand {i}", items[2 * i + 1]) for i in range(count)
+    )
+    if len(items) % 2 == 1:
+        inputs += "->" + _letters("the labels of the result", items[-1])
+    return Einsum(inputs, items[: 2 * count : 2])
+
+
+def _letters(argument: str, labels: Iterable[Any]) -> str:
+    """Returns the letters, in the same order, for labels that are numbers."""
+    try:
+        numbers = [
+            label if label is Ellipsis else operator.index(label) for label in labels
+        ]
+    except TypeError:
+        raise TypeError(
+            f"{argument} are {labels!r}, wanted a list of ints and ..."
+        ) from None
+    return "".join(_letter(argument, number) for number in numbers)
+
+
+def _letter(argument: str, number: Any) -> str:
+    if number is Ellipsis:
+        return "..."
+    if not 0 <= number < len(_LETTERS) + _FURTHER_LETTER_COUNT:
+        raise InvalidArgument(
+            f"{argument} have {number}, wanted 0 to "
+            f"{len(_LETTERS) + _FURTHER_LETTER_COUNT - 1}",
+            reason="MODE_OUT_OF_RANGE",
+        )
+    if number < len(_LETTERS):
+        return _LETTERS[number]
+    return chr(_FIRST_FURTHER_LETTER + number - len(_LETTERS))
+
+
+def letters(count: int) -> str:
+    """Returns as many labels for modes."""
+    return "".join(_letter("labels", number) for number in range(count))

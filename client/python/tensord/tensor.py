@@ -6,8 +6,7 @@ import contextlib
 import time
 import types
 import uuid
-import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,9 +19,17 @@ from tensord.arguments import (
     factor_value,
     timeout_seconds,
 )
+from tensord.arithmetic import Arithmetic
+from tensord.array_functions import ArrayFunctions
+from tensord.arrays import (
+    DLPACK_CPU,
+    array_of,
+    assigned_array,
+    flat_bytes,
+    packed_layout,
+)
 from tensord.errors import Aborted, FailedPrecondition, InvalidArgument
 from tensord.indexing import takes_everything
-from tensord.reports import ExecutionReport
 from tensord.transforms import Stage, stage_message
 from tensord.v1 import compute_pb2, tensor_pb2, view_pb2
 from tensord.views import Views
@@ -31,83 +38,19 @@ if TYPE_CHECKING:
     from tensord.operations import Factor, TensorLike
     from tensord.session import Session
 
-_DLPACK_CPU = 1
 _SHORTEST_TIMEOUT_SECONDS = 1e-3
 
 
-class RemoteTensor(Views):
+class RemoteTensor(Arithmetic, Views, ArrayFunctions):
     """A tensor on the server, seen from here.
 
-    A tensor that the server named leaves the server with the last reference to this
-    object; one with a name of its own stays until it is deleted or its session ends.
-    `Views` says how to see it differently, `t[1:5]`, `t.T` and so on.
-
-    Attributes:
-        session: The session that it belongs to.
-        name: Its name within the session, as `Session.tensor` takes it.
-        full_name: Its name on the wire, `sessions/{session}/tensors/{tensor}`.
-        shape: Extents.
-        dtype: NumPy's dtype.
-        device: Where its memory is, e.g. `cpu:0`.
-        strides: Bytes from one element to the next along each mode, 0 where a view
-            repeats, negative where it is backwards; None for a view without strides.
-        is_view: Whether it sees the memory of another tensor.
-        viewed: The name that tensor has, or had; None unless this is a view.
-        is_gathered: Whether operations that read it gather it first: it has no strides,
-            or negative ones.
-        is_writable: Whether it can be the `out` of an operation; not so a view that
-            has two indices for one element, for all that the server can tell.
-        may_pad: Whether some of its indices may be padding.
-        report: What the operation that wrote it last did; None for other tensors.
+    It leaves the server with its last reference, unless it was given a name.
+    `TensorHandle` says what is known of it here, `Views` how to see it differently,
+    `t[1:5]`, `t.T` and so on, `Arithmetic` how to compute with it, `t + 1`, and
+    `ArrayFunctions` what NumPy's functions do with it.
     """
 
-    def __init__(
-        self, session: Session, message: tensor_pb2.Tensor, *, owned: bool
-    ) -> None:
-        """
-        Args:
-            session: The session that it belongs to.
-            message: What the server says about it.
-            owned: Whether it leaves the server with this object.
-        """
-        self.session = session
-        self.full_name: str = message.name
-        self.name: str = message.name.rpartition("/")[2]
-        self.shape: tuple[int, ...] = tuple(message.layout.extents)
-        self.dtype: np.dtype = dtypes.dtype_of(message.element_type)
-        self.device: str = message.device
-        self.report: ExecutionReport | None = None
-        self.is_view = message.HasField("view")
-        self.viewed: str | None = message.view.viewed.rpartition("/")[2] or None
-        self.is_gathered: bool = message.view.is_gathered
-        self.is_writable: bool = not self.is_view or message.view.is_writable
-        self.may_pad: bool = message.view.may_pad
-        strides = message.layout.strides
-        # Without strides of its own, the layout is that of the copy by which it is read.
-        self.strides: tuple[int, ...] | None = None
-        if not message.HasField("view") or message.view.has_strides:
-            self.strides = tuple(stride * self.dtype.itemsize for stride in strides)
-        self._span_bytes: int = message.span_bytes
-        self._finalizer = None
-        if owned:
-            discard = session._keeper.discard
-            self._finalizer = weakref.finalize(self, discard, self.full_name)
-            self._finalizer.atexit = False
-
-    @property
-    def ndim(self) -> int:
-        """Number of modes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the elements."""
-        return self.size * self.dtype.itemsize
+    session: Session
 
     @property
     def state(self) -> str:
@@ -266,7 +209,7 @@ class RemoteTensor(Views):
         """
         part = self if takes_everything(key, self.ndim) else self[key]
         if not isinstance(value, RemoteTensor):
-            value = _converted(value, self.dtype)
+            value = assigned_array(value, self.dtype)
         kept = stages.assigned_axes(value.shape, part.shape)
         modes = [axis - len(value.shape) + part.ndim for axis in kept]
         if len(kept) < len(value.shape):
@@ -318,7 +261,7 @@ class RemoteTensor(Views):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return _DLPACK_CPU, 0
+        return DLPACK_CPU, 0
 
     def __dlpack__(
         self,
@@ -371,20 +314,6 @@ class RemoteTensor(Views):
     ) -> None:
         self.delete()
 
-    def __repr__(self) -> str:
-        viewed = f", viewed={self.viewed!r}" if self.is_view else ""
-        return (
-            f"RemoteTensor({self.name!r}, shape={self.shape}, dtype={self.dtype}, "
-            f"device={self.device!r}{viewed})"
-        )
-
-    def _discard(self) -> None:
-        """Deletes the tensor soon; never waits and never fails."""
-        if self._finalizer is not None:
-            self._finalizer()
-        else:
-            self.session._keeper.discard(self.full_name)
-
     @contextlib.contextmanager
     def _packed_copy(self, timeout: float | None) -> Iterator[RemoteTensor]:
         """A copy that leaves the server afterwards."""
@@ -394,85 +323,6 @@ class RemoteTensor(Views):
             yield self.copy(name, timeout)
         finally:
             self.session._keeper.discard(f"{self.session.name}/tensors/{name}")
-
-    def _is_packed(self) -> bool:
-        """Whether elements follow each other in C order."""
-        return self.strides is not None and self._follow_each_other(
-            zip(reversed(self.strides), reversed(self.shape))
-        )
-
-    def _is_dense(self) -> bool:
-        """Whether elements follow each other in some order of the modes."""
-        return self.strides is not None and self._follow_each_other(
-            sorted(zip(self.strides, self.shape))
-        )
-
-    def _follow_each_other(self, modes: Iterable[tuple[int, int]]) -> bool:
-        """Whether each of `modes`, (stride, extent), begins where those before end."""
-        wanted = self.dtype.itemsize
-        for stride, extent in modes:
-            if extent != 1 and stride != wanted:
-                return self.size == 0
-            wanted *= extent
-        return True
-
-    def _allocate(self) -> tuple[np.ndarray, np.ndarray]:
-        """Returns an array for the elements and, over the same memory, its bytes."""
-        if self._is_packed():
-            array = np.empty(self.shape, self.dtype)
-            return array, flat_bytes(array)
-        data = np.zeros(self._span_bytes, np.uint8)
-        return np.ndarray(self.shape, self.dtype, data, strides=self.strides), data
-
-
-def array_of(value: Any) -> np.ndarray:
-    """Returns a value as an array.
-
-    Args:
-        value: Anything that `numpy.asarray` takes, or that DLPack hands over, from
-            another device if its library copies it from there.
-
-    Raises:
-        BufferError: DLPack cannot hand it over to NumPy.
-    """
-    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack__"):
-        return np.asarray(value)
-    if hasattr(value, "__array__"):
-        try:
-            return np.asarray(value)
-        except (TypeError, RuntimeError):  # Those of CuPy, and of PyTorch on a GPU.
-            pass
-    if value.__dlpack_device__()[0] == _DLPACK_CPU:
-        return np.from_dlpack(value)
-    return np.from_dlpack(value, device="cpu")
-
-
-def flat_bytes(array: np.ndarray) -> np.ndarray:
-    """Returns the elements as they travel: in C order, little-endian.
-
-    Args:
-        array: Any shape and strides; copied unless that is how it lies in memory.
-
-    Returns:
-        uint8, shape (bytes,).
-    """
-    packed = np.asarray(array, dtype=dtypes.wire_dtype(array.dtype), order="C")
-    return packed.reshape(-1).view(np.uint8)
-
-
-def packed_layout(shape: tuple[int, ...]) -> tensor_pb2.Layout:
-    """Returns the layout of an array in C order."""
-    return tensor_pb2.Layout(extents=shape, order=tensor_pb2.ORDER_LAST_MODE_FASTEST)
-
-
-def _converted(value: npt.ArrayLike, dtype: np.dtype) -> np.ndarray:
-    """Returns what NumPy makes of a value that is assigned to an array of a dtype."""
-    source = array_of(value) if hasattr(value, "__dlpack__") else value
-    if isinstance(source, np.ndarray) and source.dtype == dtype:
-        return source
-    array = np.empty(np.shape(source), dtype)
-    array[...] = source
-    return array
 
 
 def _remaining_seconds(timeout: float | None, begun: float) -> float | None:

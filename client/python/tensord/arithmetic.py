@@ -1,0 +1,475 @@
+"""Arithmetic with tensors on the server, as NumPy writes it."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tensord import dtypes
+from tensord.arrays import array_of
+from tensord.errors import InvalidArgument, Unimplemented
+from tensord.stages import axes_of
+from tensord.subscripts import letters
+from tensord.tensor_handle import TensorHandle
+
+if TYPE_CHECKING:
+    from tensord.session import Session
+    from tensord.stages import IntOrInts
+    from tensord.tensor import RemoteTensor
+
+# Of ml_dtypes' numbers, NumPy says that they are of no kind.
+_REAL_FLOATS = tuple(map(np.dtype, ("f2", "f4", "f8"))) + (dtypes.bfloat16,)
+
+
+class Arithmetic(TensorHandle):
+    """Operators and methods of a tensor that compute new ones on the server.
+
+    Operands are tensors of its session, arrays and numbers; shapes are broadcast as in
+    NumPy, and dtypes promoted: arrays are converted here, numbers take the tensor's
+    dtype where they can. Tensors are converted on the server, which does so between
+    floating-point types, real or complex ones, but not from integers.
+
+    Quotients are products with a reciprocal: their last bit may differ from NumPy's, and
+    divisors below 1e-308 (1e-38 in float32) give infinity.
+
+    All of them raise:
+        InvalidArgument: Shapes do not fit together (`MODE_EXTENT_MISMATCH`).
+        Unimplemented: The server does not convert or compute these dtypes.
+    """
+
+    session: Session
+
+    # NumPy's arrays leave operators to `__array_ufunc__`, see array_functions.py.
+
+    def __add__(self, other: Any) -> Any:
+        return binary(self, other, "add")
+
+    def __radd__(self, other: Any) -> Any:
+        return binary(other, self, "add")
+
+    def __sub__(self, other: Any) -> Any:
+        return binary(self, other, "sub")
+
+    def __rsub__(self, other: Any) -> Any:
+        return binary(other, self, "sub")
+
+    def __mul__(self, other: Any) -> Any:
+        return binary(self, other, "mul")
+
+    def __rmul__(self, other: Any) -> Any:
+        return binary(other, self, "mul")
+
+    def __truediv__(self, other: Any) -> Any:
+        return binary(self, other, "div")
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return binary(other, self, "div")
+
+    def __iadd__(self, other: Any) -> Any:
+        return binary(self, other, "add", self)
+
+    def __isub__(self, other: Any) -> Any:
+        return binary(self, other, "sub", self)
+
+    def __imul__(self, other: Any) -> Any:
+        return binary(self, other, "mul", self)
+
+    def __itruediv__(self, other: Any) -> Any:
+        return binary(self, other, "div", self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return matmul(self, other) if _is_operand(other) else NotImplemented
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return matmul(other, self) if _is_operand(other) else NotImplemented
+
+    def __neg__(self) -> RemoteTensor:
+        if self.dtype == np.bool_:
+            raise TypeError("bools have no negative")
+        return _mapped(self, "neg")
+
+    def __abs__(self) -> RemoteTensor:
+        if self.dtype.kind == "c":
+            raise Unimplemented(
+                f"the absolute values of {self.dtype} are not computed on the server, "
+                "wanted a real dtype",
+                reason="TYPES_NOT_SUPPORTED",
+            )
+        return _mapped(self, "abs")
+
+    def __pow__(self, exponent: Any) -> Any:
+        """Computes squares, `t ** 2`; roots, `t ** 0.5`; and reciprocals, `t ** -1`."""
+        if not isinstance(exponent, numbers.Number):
+            return NotImplemented
+        if exponent == 2:
+            return self * self
+        operator = {0.5: "sqrt", -1: "rcp"}.get(exponent)  # type: ignore[call-overload]
+        if operator is None or self.dtype not in _REAL_FLOATS:
+            raise Unimplemented(
+                f"{self.dtype} to the power of {exponent} is not computed on the server, "
+                "wanted 2, or 0.5 or -1 of real floating-point numbers",
+                reason="OPERATOR_UNKNOWN",
+            )
+        return _mapped(self, operator)
+
+    def conj(self) -> RemoteTensor:
+        """Computes the complex conjugate."""
+        return _mapped(self, "conj")
+
+    conjugate = conj
+
+    def sum(
+        self,
+        axis: IntOrInts | None = None,
+        dtype: npt.DTypeLike | None = None,
+        out: RemoteTensor | None = None,
+        keepdims: bool = False,
+    ) -> RemoteTensor:
+        """Sums over modes.
+
+        Args:
+            axis: Which ones; None for all.
+            dtype: Of the result. NumPy sums up small integers in int64, which the
+                server does not convert to: for those it must be the tensor's own, in
+                which sums wrap.
+            out: Existing tensor that receives the result.
+            keepdims: Whether summed modes stay, with extent 1.
+        """
+        return self._reduced("add", axis, dtype, out, keepdims)
+
+    def prod(
+        self,
+        axis: IntOrInts | None = None,
+        dtype: npt.DTypeLike | None = None,
+        out: RemoteTensor | None = None,
+        keepdims: bool = False,
+    ) -> RemoteTensor:
+        """Multiplies over modes; arguments are those of `sum`."""
+        return self._reduced("mul", axis, dtype, out, keepdims)
+
+    def max(
+        self,
+        axis: IntOrInts | None = None,
+        out: RemoteTensor | None = None,
+        keepdims: bool = False,
+    ) -> RemoteTensor:
+        """Returns the largest elements over modes; arguments are those of `sum`."""
+        return self._reduced("max", axis, None, out, keepdims)
+
+    def min(
+        self,
+        axis: IntOrInts | None = None,
+        out: RemoteTensor | None = None,
+        keepdims: bool = False,
+    ) -> RemoteTensor:
+        """Returns the smallest elements over modes; arguments are those of `sum`."""
+        return self._reduced("min", axis, None, out, keepdims)
+
+    def mean(
+        self,
+        axis: IntOrInts | None = None,
+        dtype: npt.DTypeLike | None = None,
+        out: RemoteTensor | None = None,
+        keepdims: bool = False,
+    ) -> RemoteTensor:
+        """Averages over modes; arguments are those of `sum`.
+
+        Raises:
+            Unimplemented: The elements are integers.
+        """
+        if self.dtype.kind in "iub":
+            raise Unimplemented(
+                f"the mean of {self.dtype} is float64, to which the server does not "
+                "convert integers",
+                reason="TYPES_NOT_SUPPORTED",
+            )
+        axes = self._axes(axis)
+        count = math.prod(self.shape[i] for i in axes)
+        alpha = 1 / count if count else math.nan
+        return self._reduced("add", axes, dtype, out, keepdims, alpha)
+
+    def dot(self, other: Any) -> RemoteTensor:
+        """Computes what `numpy.dot` does."""
+        other = other if isinstance(other, TensorHandle) else array_of(other)
+        if self.ndim == 0 or other.ndim == 0:
+            return self * other
+        return tensordot(self, other, ([-1], [max(0, other.ndim - 2)]))
+
+    def _axes(self, axis: IntOrInts | None) -> tuple[int, ...]:
+        if axis is None:
+            return tuple(range(self.ndim))
+        return axes_of("axis", axis, self.ndim)
+
+    def _reduced(
+        self,
+        operator: str,
+        axis: IntOrInts | None,
+        dtype: npt.DTypeLike | None,
+        out: RemoteTensor | None,
+        keepdims: bool,
+        alpha: float = 1,
+    ) -> RemoteTensor:
+        axes = self._axes(axis)
+        if operator in ("max", "min") and 0 in (self.shape[i] for i in axes):
+            raise InvalidArgument(
+                f"shape {self.shape} has nothing of which to take the {operator}imum "
+                f"over modes {axes}, wanted one element or more",
+                reason="REDUCTION_OF_NOTHING",
+            )
+        wanted = self._sum_dtype() if operator in ("add", "mul") else self.dtype
+        wanted = wanted if dtype is None else dtypes.wire_dtype(dtype)
+        source: Any = self
+        if wanted != self.dtype:
+            if self.dtype.kind in "iub" or wanted.kind in "iub":
+                raise Unimplemented(
+                    f"a reduction of {self.dtype} to {wanted} takes a conversion of "
+                    f"integers, which the server does not do, wanted dtype={self.dtype} "
+                    "to compute in that type",
+                    reason="TYPES_NOT_SUPPORTED",
+                )
+            source = _converted(self, wanted)
+        kept = [i for i in range(self.ndim) if i not in axes]
+        target = out
+        if out is not None and keepdims:
+            target = out.squeeze(axes)
+        result = self.session.reduce(
+            source, range(self.ndim), kept, op=operator, alpha=alpha, out=target
+        )
+        if not keepdims:
+            return result
+        return result.expand_dims(axes) if out is None else out
+
+    def _sum_dtype(self) -> np.dtype:
+        """The dtype in which NumPy sums."""
+        if self.dtype.kind in "ib":
+            return np.dtype(np.int64)
+        return np.dtype(np.uint64) if self.dtype.kind == "u" else self.dtype
+
+
+def matmul(a: Any, b: Any) -> RemoteTensor:
+    """Computes what `numpy.matmul` does; one of the operands is a RemoteTensor."""
+    session, (x, y) = _session_and_operands(a, b)
+    if not x.shape or not y.shape:
+        raise InvalidArgument(
+            "matmul has an operand without modes, wanted one or more; `*` multiplies by "
+            "numbers",
+            reason="MODE_COUNT_MISMATCH",
+        )
+    _check_equal("matmul", x, -1, y, max(-2, -len(y.shape)))
+    batch_count = max(0, len(x.shape) - 2, len(y.shape) - 2)
+    row, summed, column, *batch = list(letters(3 + batch_count))
+    rows = [row] if len(x.shape) > 1 else []
+    columns = [column] if len(y.shape) > 1 else []
+    left = [*batch[batch_count - max(0, len(x.shape) - 2) :], *rows, summed]
+    right = [*batch[batch_count - max(0, len(y.shape) - 2) :], summed, *columns]
+    return _einsum(session, x, left, y, right, [*batch, *rows, *columns])
+
+
+def tensordot(a: Any, b: Any, axes: Any = 2) -> RemoteTensor:
+    """Computes what `numpy.tensordot` does; one of the operands is a RemoteTensor."""
+    session, (x, y) = _session_and_operands(a, b)
+    try:
+        given_x, given_y = axes
+    except TypeError:
+        given_x = list(range(-axes, 0))
+        given_y = list(range(axes))
+    axes_x = axes_of("axes of a", given_x, len(x.shape))
+    axes_y = axes_of("axes of b", given_y, len(y.shape))
+    if len(axes_x) != len(axes_y):
+        raise InvalidArgument(
+            f"axes names {len(axes_x)} modes of a but {len(axes_y)} of b, wanted as many",
+            reason="MODE_COUNT_MISMATCH",
+        )
+    labels = letters(len(x.shape) + len(y.shape))
+    left, right = list(labels[: len(x.shape)]), list(labels[len(x.shape) :])
+    for i, j in zip(axes_x, axes_y):
+        _check_equal("tensordot", x, i, y, j)
+        right[j] = left[i]
+    result = [label for i, label in enumerate(left) if i not in axes_x]
+    result += [label for j, label in enumerate(right) if j not in axes_y]
+    return _einsum(session, x, left, y, right, result)
+
+
+def session_of(*operands: Any) -> Session | None:
+    """Returns the session of the first operand that is on a server; None without."""
+    for operand in operands:
+        if isinstance(operand, Arithmetic):
+            return operand.session
+    return None
+
+
+def _session_and_operands(*operands: Any) -> tuple[Session, list[Any]]:
+    session = session_of(*operands)
+    assert session is not None
+    return session, [
+        each if isinstance(each, TensorHandle) else array_of(each) for each in operands
+    ]
+
+
+def _einsum(
+    session: Session, x: Any, left: list[str], y: Any, right: list[str], d: list[str]
+) -> RemoteTensor:
+    subscripts = f"{''.join(left)},{''.join(right)}->{''.join(d)}"
+    return session.einsum(subscripts, x, y)
+
+
+def _check_equal(function: str, x: Any, i: int, y: Any, j: int) -> None:
+    """Refuses what einsum would stretch."""
+    if x.shape[i] != y.shape[j]:
+        raise InvalidArgument(
+            f"{function} sums mode {i} of {x.shape} with mode {j} of {y.shape}, wanted "
+            "equal extents",
+            reason="MODE_EXTENT_MISMATCH",
+        )
+
+
+def _is_operand(value: Any) -> bool:
+    return isinstance(
+        value, (TensorHandle, np.ndarray, np.generic, numbers.Number, list, tuple)
+    ) or hasattr(value, "__dlpack__")
+
+
+def binary(a: Any, b: Any, operator: str, out: Any = None) -> Any:
+    """Computes `a + b` and so on, where one of them is a RemoteTensor.
+
+    Args:
+        a, b: Tensors, arrays and numbers.
+        operator: "add", "sub", "mul" or "div".
+        out: A RemoteTensor that receives the result, perhaps `a`.
+
+    Returns:
+        NotImplemented when an operand is something else.
+    """
+    if not _is_operand(a) or not _is_operand(b):
+        return NotImplemented
+    session = session_of(a, b)
+    assert session is not None
+    dtype = _promoted(a, b, operator)
+    if operator == "sub" and dtype == np.bool_:
+        raise TypeError("bools have no difference")
+    a, b = _as_known(a, dtype), _as_known(b, dtype)
+    shape = _broadcast_shape(a, b)
+    if out is not None:
+        _check_fits(out, shape, dtype)
+    elif not a.shape and isinstance(a, np.ndarray) and b.dtype == dtype:
+        if operator in ("mul", "div"):
+            op = "rcp" if operator == "div" else None
+            modes = range(b.ndim)
+            return session.permute(b, modes, modes, alpha=a, op_a=op)
+    elif not b.shape and isinstance(b, np.ndarray) and a.dtype == dtype:
+        if operator in ("mul", "div"):
+            modes = range(a.ndim)
+            factor = b if operator == "mul" else _reciprocal(b)
+            return session.permute(a, modes, modes, alpha=factor)
+    x, modes_x = _aligned(a, dtype, shape)
+    y, modes_y = _aligned(b, dtype, shape)
+    return session.elementwise(
+        x,
+        modes_x,
+        y,
+        modes_y,
+        range(len(shape)),
+        op="mul" if operator in ("mul", "div") else "add",
+        gamma=-1 if operator == "sub" else 1,
+        op_c="rcp" if operator == "div" else None,
+        out=out,
+    )
+
+
+def _as_known(value: Any, dtype: np.dtype) -> Any:
+    """Returns a tensor as it is, and everything else as an array of `dtype`."""
+    if isinstance(value, TensorHandle):
+        return value
+    if isinstance(value, numbers.Number) and not isinstance(value, np.generic):
+        return np.asarray(value, dtype)  # Raises if an integer does not fit.
+    return array_of(value).astype(dtype, copy=False)
+
+
+def _broadcast_shape(a: Any, b: Any) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        raise InvalidArgument(
+            f"shapes {a.shape} and {b.shape} do not broadcast, wanted equal extents or "
+            "1, counted from the last mode",
+            reason="MODE_EXTENT_MISMATCH",
+        ) from None
+
+
+def _check_fits(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """Refuses a result that `out` cannot hold."""
+    if not np.can_cast(dtype, out.dtype, "same_kind"):
+        raise TypeError(f"a result of {dtype} cannot be stored in one of {out.dtype}")
+    if shape != out.shape:
+        raise InvalidArgument(
+            f"a result of shape {shape} cannot be stored in one of shape {out.shape}",
+            reason="MODE_EXTENT_MISMATCH",
+        )
+
+
+def _reciprocal(value: np.ndarray) -> Any:
+    with np.errstate(divide="ignore"):
+        return np.reciprocal(value.astype(np.result_type(value, np.float64)))
+
+
+def _promoted(a: Any, b: Any, operator: str) -> np.dtype:
+    """Returns the dtype in which NumPy computes."""
+    if isinstance(b, numbers.Number) and not isinstance(b, np.generic):
+        dtype = _with_number(a.dtype, b)
+    elif isinstance(a, numbers.Number) and not isinstance(a, np.generic):
+        dtype = _with_number(b.dtype, a)
+    else:
+        dtype = np.result_type(_dtype_of(a), _dtype_of(b))
+    if operator == "div" and dtype.kind in "iub":
+        dtype = np.dtype(np.float64)
+    return dtypes.wire_dtype(dtype)
+
+
+def _dtype_of(value: Any) -> np.dtype:
+    return value.dtype if hasattr(value, "shape") else np.asarray(value).dtype
+
+
+def _with_number(dtype: np.dtype, number: Any) -> np.dtype:
+    """The dtype of a tensor's elements together with one of Python's numbers."""
+    if isinstance(number, bool):
+        return dtype
+    if isinstance(number, numbers.Integral):
+        return np.dtype(np.int64) if dtype == np.bool_ else dtype
+    if isinstance(number, numbers.Real):
+        return np.dtype(np.float64) if dtype.kind in "iub" else dtype
+    if dtype.kind == "c":
+        return dtype
+    is_double = dtype.kind in "iub" or dtype == np.float64
+    return np.dtype(np.complex128 if is_double else np.complex64)
+
+
+def _aligned(
+    value: Any, dtype: np.dtype, shape: tuple[int, ...]
+) -> tuple[Any, list[int]]:
+    """Returns an operand of a dtype and its modes, those that it does not repeat."""
+    first = len(shape) - len(value.shape)
+    kept = [i for i, extent in enumerate(value.shape) if extent == shape[first + i]]
+    if len(kept) < len(value.shape):
+        dropped = tuple(i for i in range(len(value.shape)) if i not in kept)
+        value = value.squeeze(dropped)
+    if value.dtype != dtype:
+        value = _converted(value, dtype)
+    return value, [first + i for i in kept]
+
+
+def _converted(tensor: Any, dtype: np.dtype) -> RemoteTensor:
+    """Computes the same numbers in another dtype."""
+    modes = range(tensor.ndim)
+    session: Session = tensor.session
+    if dtype == np.complex128 and tensor.dtype == np.float64:
+        return session.contract(tensor, modes, np.ones((), dtype), (), modes)
+    return session.permute(tensor, modes, modes, dtype=dtype)
+
+
+def _mapped(tensor: Any, operator: str) -> RemoteTensor:
+    modes = range(tensor.ndim)
+    return tensor.session.permute(tensor, modes, modes, op_a=operator)

@@ -1,0 +1,250 @@
+"""Einstein sums, as operations and beyond."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
+
+import numpy as np
+
+from tensord import dtypes
+from tensord.arguments import check_type
+from tensord.arrays import array_of
+from tensord.errors import InvalidArgument, Unimplemented
+from tensord.notation import path_options
+from tensord.operations import (
+    Factor,
+    Operations,
+    Options,
+    Outcome,
+    Settings,
+    TensorLike,
+    addend_of,
+)
+from tensord.specs import TensorSpec
+from tensord.subscripts import Einsum, Subscripts, read_einsum, single_operation
+from tensord.tensor_handle import TensorHandle
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Known = Union[TensorHandle, TensorSpec, np.ndarray]
+"""An operand whose shape and dtype are known here."""
+
+_ORDERS = ("C", "F", "A", "K")
+
+
+class EinsumSettings(NamedTuple):
+    """What `EinsumOperations.einsum` was told besides its operands and `Options`."""
+
+    optimize: Any = "auto"
+    memory_limit: int | None = None
+    seed: int = 0
+    order: str = "K"
+    casting: str | None = None
+    inline: bool = False
+    alpha: Factor = 1
+    beta: Factor = 0
+    c: TensorLike | None = None
+
+    def check(self, settings: Settings, operands: tuple[Known, ...]) -> None:
+        """Refuses values that are wrong.
+
+        Raises:
+            InvalidArgument: They are.
+            TypeError: They are of the wrong type, or `casting` forbids a conversion.
+        """
+        if self.order not in _ORDERS:
+            raise InvalidArgument(
+                f"order is {self.order!r}, wanted one of {', '.join(_ORDERS)}",
+                reason="ORDER_UNKNOWN",
+            )
+        check_type("inline", self.inline, (bool, np.bool_), "a bool")
+        if self.inline and (settings.out is not None or settings.name):
+            raise InvalidArgument(
+                "inline is for a result that is not kept, got it together with "
+                "out or name",
+                reason="OUTPUT_EXISTS",
+            )
+        if self.optimize != "auto" or self.memory_limit is not None or self.seed != 0:
+            path_options(self.optimize, self.memory_limit, self.seed, len(operands))
+        if self.casting is None or settings.dtype is None:
+            return
+        for number, operand in enumerate(operands):
+            if not np.can_cast(operand.dtype, settings.dtype, self.casting):
+                raise TypeError(
+                    f"operand {number} of {operand.dtype} cannot be cast to "
+                    f"{np.dtype(settings.dtype)} by the rule {self.casting!r}"
+                )
+
+    def needs_program(self) -> bool:
+        """Whether an operation cannot do it, whatever the operands are."""
+        is_path = not (
+            self.optimize is None
+            or self.optimize is True
+            or isinstance(self.optimize, (str, int, float, np.number))
+        )
+        return self.order == "F" or self.inline or is_path
+
+
+class EinsumOperations(Operations[Outcome]):
+    """The operations, and Einstein sums of what they can do."""
+
+    def einsum(
+        self,
+        subscripts: Any,
+        *operands: Any,
+        c: TensorLike | None = None,
+        alpha: Factor = 1,
+        beta: Factor = 0,
+        optimize: Any = "auto",
+        memory_limit: int | None = None,
+        seed: int = 0,
+        order: Literal["C", "F", "A", "K"] = "K",
+        casting: str | None = None,
+        inline: bool = False,
+        **options: Unpack[Options],
+    ) -> Outcome:
+        """Computes `d = alpha * einsum(subscripts, *operands) + beta * c`.
+
+        Takes what `numpy.einsum` takes, in both of its forms.
+
+        >>> session.einsum("ijk,kjl->il", a, b)
+        >>> session.einsum("...ij,...jk,kl->...il", a, b, c, memory_limit=1 << 30)
+        >>> session.einsum(a, [0, 1], b, [1, 2], [0, 2])
+
+        What one operation can do (two operands contracted, one transposed or summed,
+        each label once per operand, nothing stretched) is that operation. Everything
+        else is a program, for which the server finds the order of contractions; on top
+        of it `alpha`, `beta`, `c` and `out` take an operation more, and `algorithm` and
+        `selection` are refused. Pipelines take what one operation can do.
+
+        Args:
+            subscripts: As in NumPy; without `->` the result has the labels that occur
+                once, in alphabetical order. Letters may be those of any alphabet.
+            *operands: RemoteTensors and arrays. Of different dtypes, arrays are
+                converted here to the one that NumPy computes in, and tensors on the
+                server, which does so between floating-point types.
+            c: Addend of the result's shape; None means `out` when `beta` is not 0.
+            alpha, beta: Factors.
+            optimize: How the order of contractions is found: "auto", "optimal",
+                "greedy", "random-greedy" or "partition"; seconds to search for; False,
+                from left to right; or the order itself, as `numpy.einsum_path` and
+                opt_einsum write it.
+            memory_limit: Most bytes of intermediate results at a time, to which the
+                server keeps by computing in parts. NumPy's and opt_einsum's, also the
+                one in `optimize=("greedy", limit)`, is in elements.
+            seed: Of searches that are random.
+            order: Of the result's modes in memory: "F" has the first one fastest.
+            casting: With `dtype`, what conversions NumPy would allow, e.g. "safe".
+                None allows those within a kind, and to a wider kind.
+            inline: Returns an array, which comes with the response; nothing is kept.
+            **options: See `Options`. With `dtype`, it is computed in that type or a
+                more precise one.
+
+        Raises:
+            InvalidArgument: The subscripts are malformed or do not fit the operands;
+                the message has the column.
+            ResourceExhausted: No order was found that keeps to the memory limit
+                (`PATH_MEMORY_LIMIT`).
+            Unimplemented: The element types do not go together.
+        """
+        settings = Settings.of(options)
+        how = EinsumSettings(
+            optimize, memory_limit, seed, order, casting, inline, alpha, beta, c
+        )
+        einsum = self._read_einsum(subscripts, operands, how, settings)
+        single = None if how.needs_program() else _single(einsum, settings)
+        if single is None:
+            return self._einsum_program(einsum, how, settings)
+        return self._einsum_operation(
+            single, einsum.operands, c=c, alpha=alpha, beta=beta, **options
+        )
+
+    def _read_einsum(
+        self,
+        subscripts: Any,
+        operands: tuple[Any, ...],
+        how: EinsumSettings,
+        settings: Settings,
+    ) -> Einsum:
+        """Returns what `einsum` was given, its operands with shapes and dtypes."""
+        einsum = read_einsum(subscripts, operands)
+        arrays = tuple(map(_array_or_known, einsum.operands))
+        how.check(settings, arrays)
+        return Einsum(einsum.subscripts, arrays)
+
+    def _einsum_program(
+        self, einsum: Einsum, how: EinsumSettings, settings: Settings
+    ) -> Outcome:
+        """Computes what takes more than one operation."""
+        raise Unimplemented(
+            f"'{einsum.subscripts}' is not what one operation does, wanted two operands "
+            "('ij,jk->ik') or the transposition or sum of one ('ijk->ki'), each label "
+            "once per operand and its extents equal",
+            reason="SUBSCRIPTS_UNSUPPORTED",
+        )
+
+    def _einsum_operation(
+        self,
+        subscripts: Subscripts,
+        operands: tuple[TensorLike, ...],
+        *,
+        c: TensorLike | None,
+        alpha: Factor,
+        beta: Factor,
+        **options: Unpack[Options],
+    ) -> Outcome:
+        inputs, output = subscripts
+        if len(inputs) == 2:
+            return self.contract(
+                operands[0],
+                inputs[0],
+                operands[1],
+                inputs[1],
+                output,
+                c=c,
+                alpha=alpha,
+                beta=beta,
+                **options,
+            )
+        (modes_a,) = inputs
+        if len(output) < len(modes_a):
+            return self.reduce(
+                operands[0], modes_a, output, c=c, alpha=alpha, beta=beta, **options
+            )
+        addend = addend_of(c, beta, options)
+        if addend is None:
+            return self.permute(operands[0], modes_a, output, alpha=alpha, **options)
+        return self.elementwise(
+            operands[0],
+            modes_a,
+            addend,
+            output,
+            output,
+            alpha=alpha,
+            gamma=beta,
+            **options,
+        )
+
+
+def _array_or_known(operand: Any) -> Known:
+    return (
+        operand
+        if isinstance(operand, (TensorHandle, TensorSpec))
+        else array_of(operand)
+    )
+
+
+def _single(einsum: Einsum, settings: Settings) -> Subscripts | None:
+    """Returns the subscripts if one operation can do it for these operands."""
+    if not 1 <= len(einsum.operands) <= 2:
+        return None
+    if not settings.names_kernel():
+        types = {dtypes.wire_dtype(operand.dtype) for operand in einsum.operands}
+        if settings.dtype is not None:
+            types.add(dtypes.wire_dtype(settings.dtype))
+        if len(types) > 1:
+            return None
+    return single_operation(
+        einsum.subscripts, [operand.shape for operand in einsum.operands]
+    )

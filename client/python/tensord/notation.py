@@ -1,0 +1,216 @@
+"""Programs as users write them: statements, Einstein sums and NCON's lists."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensord.arguments import check_type, integer_of
+from tensord.errors import Error, InvalidArgument
+from tensord.v1 import program_pb2
+
+METHODS: dict[str, int] = {
+    name.removeprefix("PATH_METHOD_").lower().replace("_", "-"): value
+    for name, value in program_pb2.PathMethod.items()
+    if value != 0
+}
+"""How paths are found, by the names that `optimize=` takes: "auto", "greedy", ..."""
+
+_NAME = r"[^\W\d]\w*'*"
+_ASSIGNMENT = re.compile(rf"({_NAME})\s*(:=|\+=|-=|=)")
+_PLACE = re.compile(r"(?:line (\d+), )?column (\d+): ")
+_LONGEST_SECONDS = 1e9
+_LONGEST_LINE = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Statements:
+    """What the statements of a program do to names, for all that this client can tell.
+
+    Attributes:
+        made: Names that `:=` makes and no later statement reads.
+        written: Names that there are before and that are written.
+        tensors: Names with brackets.
+    """
+
+    made: tuple[str, ...]
+    written: tuple[str, ...]
+    tensors: frozenset[str]
+
+
+def read_statements(text: str) -> Statements:
+    """Finds out which names a program makes and writes; the server reads the rest."""
+    code = re.sub(r"#[^\n]*", "", text)
+    tensors = frozenset(re.findall(rf"({_NAME})\s*\[", code))
+    code = re.sub(r"\[[^\]]*\]", "", code)  # Labels.
+    found = list(_ASSIGNMENT.finditer(code))
+    ends = [match.start() for match in found[1:]] + [len(code)]
+    made: dict[str, None] = {}
+    seen: set[str] = set()
+    written: dict[str, None] = {}
+    for match, end in zip(found, ends):
+        name, assignment = match.groups()
+        for read in re.findall(_NAME, code[match.end() : end]):
+            made.pop(read, None)
+        if assignment == ":=":
+            made.pop(name, None)
+            made[name] = None
+            seen.add(name)
+        elif name not in seen:
+            written[name] = None
+    return Statements(tuple(made), tuple(written), tensors)
+
+
+def einsum_source(subscripts: str) -> program_pb2.ProgramSource:
+    """Returns subscripts as they travel."""
+    return program_pb2.ProgramSource(einsum=subscripts)
+
+
+def ncon_source(
+    labels: Sequence[Sequence[int]],
+    order: Sequence[int] | None,
+    output: Sequence[int] | None,
+) -> program_pb2.ProgramSource:
+    """Returns NCON's lists as they travel.
+
+    Raises:
+        TypeError: They are no lists of ints.
+    """
+    check_type("labels", labels, (list, tuple), "a list of lists of ints")
+    lists = [
+        program_pb2.NconLabels(labels=_integers(f"the labels of operand {i}", each))
+        for i, each in enumerate(labels)
+    ]
+    ncon = program_pb2.Ncon(
+        operands=lists,
+        order=_integers("order", () if order is None else order),
+        output=_integers("output", () if output is None else output),
+    )
+    return program_pb2.ProgramSource(ncon=ncon)
+
+
+def _integers(argument: str, values: Sequence[int]) -> list[int]:
+    try:
+        return [integer_of(argument, value) for value in values]
+    except TypeError:
+        raise TypeError(f"{argument} is {values!r}, wanted a list of ints") from None
+
+
+def path_options(
+    optimize: Any,
+    memory_limit: int | None,
+    seed: int,
+    operand_count: int | None = None,
+    element_bytes: int = 8,
+) -> program_pb2.PathOptions:
+    """Returns how the order of contractions is found, as it travels.
+
+    Args:
+        optimize: One of `METHODS`, seconds, a path, True, False or None; or a method
+            with a memory limit in elements, as in NumPy.
+        memory_limit: Most bytes of intermediate results; None for no limit.
+        seed: Of searches that are random.
+        operand_count: Of a single product; None for statements.
+        element_bytes: What an element of the memory limit in elements takes.
+
+    Raises:
+        InvalidArgument: Values that are wrong (`PATH_MALFORMED`,
+            `OPTION_OUT_OF_RANGE`).
+        TypeError: Values of the wrong types.
+    """
+    message = program_pb2.PathOptions(seed=_in_int64("seed", seed))
+    if memory_limit is not None:
+        message.memory_limit_bytes = _in_int64("memory_limit", memory_limit, 0)
+    if optimize is None or optimize is True:
+        return message
+    if isinstance(optimize, str):
+        message.method = _method(optimize)
+    elif isinstance(optimize, (int, float, np.number)) and optimize is not False:
+        if not 0 < optimize < _LONGEST_SECONDS:
+            raise InvalidArgument(
+                f"optimize is {optimize} seconds, wanted more than 0 and less than 1e9",
+                reason="OPTION_OUT_OF_RANGE",
+            )
+        message.time_budget.FromNanoseconds(int(float(optimize) * 1e9))
+    elif _is_limited(optimize):
+        message.method = _method(optimize[0])
+        limit = integer_of("the memory limit of optimize", optimize[1])
+        message.memory_limit_bytes = min(limit * element_bytes, 2**63 - 1)
+    else:
+        message.steps.extend(_steps(optimize, operand_count))
+    return message
+
+
+def _is_limited(optimize: Any) -> bool:
+    """Whether it is `("greedy", 1000)`."""
+    return (
+        isinstance(optimize, (tuple, list))
+        and len(optimize) == 2
+        and isinstance(optimize[0], str)
+        and isinstance(optimize[1], (int, np.integer))
+    )
+
+
+def _method(name: str) -> int:
+    try:
+        return METHODS[name.lower().replace("_", "-")]
+    except KeyError:
+        raise InvalidArgument(
+            f"optimize is {name!r}, wanted one of "
+            + ", ".join(map(repr, METHODS))
+            + ", a path, seconds, True or False",
+            reason="PATH_METHOD_UNKNOWN",
+        ) from None
+
+
+def _steps(path: Any, operand_count: int | None) -> list[program_pb2.PathStep]:
+    if operand_count is None:
+        raise InvalidArgument(
+            f"optimize is {path!r}, a path, but those are for a single product, wanted "
+            f"one of {', '.join(map(repr, METHODS))}; parentheses order statements",
+            reason="PATH_MALFORMED",
+        )
+    if path is False:
+        # The product is the last of those that are left.
+        path = [(0, 1)] + [(0, left - 1) for left in range(operand_count - 1, 1, -1)]
+        path = path[: max(0, operand_count - 1)]
+    check_type("optimize", path, Sequence, "a method, a path, seconds, True or False")
+    if len(path) > 0 and path[0] == "einsum_path":
+        path = path[1:]
+    return [
+        program_pb2.PathStep(positions=_integers(f"step {i} of optimize", step))
+        for i, step in enumerate(path)
+    ]
+
+
+def _in_int64(argument: str, value: int, least: int = -(2**63)) -> int:
+    number = integer_of(argument, value)
+    if not least <= number < 2**63:
+        raise InvalidArgument(
+            f"{argument} is {number}, wanted {least} to 2**63 - 1",
+            reason="OPTION_OUT_OF_RANGE",
+        )
+    return number
+
+
+def point_out(error: Error, text: str) -> None:
+    """Adds to a message with a place in `text` that line, with a caret below.
+
+    Args:
+        error: As the server sent it; it is changed.
+        text: What it is about.
+    """
+    place = _PLACE.match(error.message)
+    lines = text.split("\n")
+    if place is None or not 0 < int(place[1] or 1) <= len(lines):
+        return
+    line = lines[int(place[1] or 1) - 1].rstrip("\r").replace("\t", " ")
+    at = int(place[2]) - 1
+    begin = max(0, min(at - _LONGEST_LINE // 2, len(line) - _LONGEST_LINE))
+    shown = line[begin : begin + _LONGEST_LINE]
+    error.message += f"\n    {shown}\n    {' ' * (at - begin)}^"
+    error.args = (error.message,)

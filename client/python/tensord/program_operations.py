@@ -1,0 +1,515 @@
+"""Programs as NumPy users write them, turned into requests."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from tensord import dtypes
+from tensord.arguments import check_type
+from tensord.arrays import array_of
+from tensord.einsum_operations import EinsumOperations, EinsumSettings, Known
+from tensord.errors import InvalidArgument, Unimplemented
+from tensord.notation import (
+    Statements,
+    einsum_source,
+    ncon_source,
+    path_options,
+    read_statements,
+)
+from tensord.operations import (
+    Factor,
+    Outcome,
+    Settings,
+    TensorLike,
+    addend_of,
+    scalar_message,
+)
+from tensord.specs import TensorSpec
+from tensord.subscripts import Einsum
+from tensord.tensor_handle import TensorHandle
+from tensord.v1 import program_pb2, tensor_pb2
+
+if TYPE_CHECKING:
+
+    from tensord.operations import Options
+
+ProgramOutcome = TypeVar("ProgramOutcome")
+Outputs = Union[str, Sequence[str], Mapping[str, Union[str, None]], None]
+"""Names that a program makes, perhaps each with the tensor's name on the server."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramCall:
+    """A program that is asked for, besides its spec.
+
+    Attributes:
+        text: Its notation as text, for messages; "" for NCON's lists.
+        is_product: Whether it is one product, with one result.
+        kept: Names that results get on the server, by the program's; "" is that of a
+            product.
+        written: Existing tensors that it writes.
+        timeout: Deadline in seconds.
+        name: Name of the one result, or of the prepared program.
+    """
+
+    text: str
+    is_product: bool
+    kept: Mapping[str, str]
+    written: tuple[TensorHandle, ...]
+    timeout: float | None
+    name: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class After:
+    """What `EinsumOperations.einsum` does on top of a program.
+
+    Attributes:
+        alpha, beta: Factors.
+        addend: What beta scales.
+        settings: Where the result goes.
+    """
+
+    alpha: Factor
+    beta: Factor
+    addend: TensorLike | None
+    settings: Settings
+
+
+class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutcome]):
+    """The operations, and programs of many of them that are one request.
+
+    The server finds the order of contractions, keeps intermediate results in memory of
+    its own and returns it when the last operation has ended.
+
+    Besides what operations raise, programs raise:
+        InvalidArgument: The notation is malformed, or does not fit the operands; the
+            message has the place, and the line in question.
+        ResourceExhausted: No order was found that keeps to the memory limit
+            (`PATH_MEMORY_LIMIT`).
+    """
+
+    def run(
+        self,
+        text: str,
+        operands: Mapping[str, TensorLike | Factor] | None = None,
+        /,
+        *,
+        outputs: Outputs = None,
+        name: str | None = None,
+        dtype: npt.DTypeLike | None = None,
+        inline: bool = False,
+        optimize: Any = "auto",
+        memory_limit: int | None = None,
+        seed: int = 0,
+        compute_type: str | npt.DTypeLike | None = None,
+        workspace_limit_bytes: int | None = None,
+        deterministic: bool = False,
+        timeout: float | None = None,
+        **named: TensorLike | Factor,
+    ) -> ProgramOutcome:
+        """Computes statements in index notation.
+
+        >>> session.run("D[a,b] := 2*A[a,c]*B[c,b] - conj(C[b,a])", A=a, B=b, C=c)
+        >>> session.run("D[a,b] += alpha*A[a,c]*B[c,b]", A=a, B=b, D=d, alpha=0.5)
+
+        Each statement is on a line of its own or behind a `;`. `:=` makes a tensor, `=`
+        stores into an operand, `+=` and `-=` add to one. A label that occurs twice in a
+        term is summed, unless the output has it. Parentheses order products. Labels are
+        names, with primes, or integers: with those a term is in NCON's form, and its
+        output may be `D[:]`.
+
+        Args:
+            text: The statements.
+            operands: What names stand for that cannot be keywords: `A'`, `timeout`.
+            outputs: Names of results that are wanted: one, several, or a mapping to
+                the names that the tensors get on the server (None lets the server
+                choose); by default what `:=` makes and no later statement reads.
+            name: Name of the only result.
+            dtype: Element type of the results; by default as NumPy promotes them.
+            inline: Returns arrays, which come with the response; nothing is kept.
+            optimize, memory_limit, seed: As for `einsum`, but for paths: parentheses
+                order statements.
+            compute_type, workspace_limit_bytes, deterministic, timeout: As in
+                `Options`.
+            **named: What names stand for: RemoteTensors, arrays, and numbers, which do
+                not count for the dtype of results; so do arrays without modes, unless
+                they are written with brackets, `x[]`. What the program writes but does
+                not make must be a RemoteTensor.
+
+        Returns:
+            The result if there is one, else a dict of them by name, or None without
+            any.
+        """
+        settings = Settings(
+            name=name,
+            dtype=dtype,
+            compute_type=compute_type,
+            workspace_limit_bytes=workspace_limit_bytes,
+            deterministic=deterministic,
+            timeout=timeout,
+        )
+        check_type("text", text, str, "statements, e.g. 'D[a,b] := A[a,c]*B[c,b]'")
+        check_type("inline", inline, (bool, np.bool_), "a bool")
+        values: dict[str, Any] = dict(operands or {})
+        for key, value in named.items():
+            if key in values:
+                raise TypeError(f"operand {key} is given twice")
+            values[key] = value
+        statements = read_statements(text)
+        kept = self._kept_names(outputs, settings, inline, statements)
+        messages = [
+            program_pb2.ProgramOutput(
+                name=output,
+                tensor_id=tensor_id,
+                element_type=_element_type(settings),
+                inline=bool(inline),
+            )
+            for output, tensor_id in kept.items()
+        ]
+        if outputs is None and not (inline or dtype is not None or name):
+            messages = []
+        found, held = self._found(values, statements, settings.timeout)
+        call = ProgramCall(
+            text,
+            False,
+            {output: tensor_id for output, tensor_id in kept.items() if tensor_id},
+            tuple(
+                value
+                for key in statements.written
+                if isinstance(value := values.get(key), TensorHandle)
+            ),
+            settings.timeout,
+            settings.name,
+        )
+        spec = self._spec(
+            program_pb2.ProgramSource(statements=text),
+            found,
+            messages,
+            path_options(optimize, memory_limit, seed),
+            settings,
+        )
+        return self._perform_program(spec, call, held)
+
+    def ncon(
+        self,
+        operands: Sequence[TensorLike],
+        labels: Sequence[Sequence[int]],
+        *,
+        order: Sequence[int] | None = None,
+        output: Sequence[int] | None = None,
+        inline: bool = False,
+        memory_limit: int | None = None,
+        name: str | None = None,
+        dtype: npt.DTypeLike | None = None,
+        compute_type: str | npt.DTypeLike | None = None,
+        workspace_limit_bytes: int | None = None,
+        deterministic: bool = False,
+        timeout: float | None = None,
+    ) -> ProgramOutcome:
+        """Computes a product of tensors as NCON writes it.
+
+        >>> session.ncon([a, b], [[-1, 1], [1, -2]])
+
+        Args:
+            operands: RemoteTensors and arrays.
+            labels: For each operand one number a mode: positive ones occur twice and
+                are summed, negative ones are the modes of the result.
+            order: The positive labels in the order in which they are summed; by default
+                ascending.
+            output: The negative labels in the order of the result's modes; by default
+                -1, -2 and so on.
+            inline: Returns an array, which comes with the response; nothing is kept.
+            memory_limit: As for `einsum`.
+            name, dtype, compute_type, workspace_limit_bytes, deterministic, timeout: As
+                in `Options`.
+        """
+        settings = Settings(
+            name=name,
+            dtype=dtype,
+            compute_type=compute_type,
+            workspace_limit_bytes=workspace_limit_bytes,
+            deterministic=deterministic,
+            timeout=timeout,
+        )
+        check_type("operands", operands, (list, tuple), "a list of tensors")
+        how = EinsumSettings(memory_limit=memory_limit, inline=inline)
+        how.check(settings, ())
+        source = ncon_source(labels, order, output)
+        return self._product(source, "", tuple(operands), how, settings)
+
+    def _einsum_program(
+        self, einsum: Einsum, how: EinsumSettings, settings: Settings
+    ) -> Outcome:
+        if settings.names_kernel():
+            raise Unimplemented(
+                f"'{einsum.subscripts}' takes several operations, so that algorithm and "
+                "selection do not apply",
+                reason="SUBSCRIPTS_UNSUPPORTED",
+            )
+        settings.check_result()
+        addend = addend_of(how.c, how.beta, {"out": settings.out})
+        source = einsum_source(einsum.subscripts)
+        if addend is None and settings.out is None and how.alpha == 1:
+            return self._product(
+                source, einsum.subscripts, einsum.operands, how, settings
+            )
+        after = After(how.alpha, how.beta, addend, settings)
+        settings = dataclasses.replace(settings, out=None, name=None)
+        how = how._replace(inline=False)
+        return self._product(
+            source, einsum.subscripts, einsum.operands, how, settings, after
+        )
+
+    def _product(
+        self,
+        source: program_pb2.ProgramSource,
+        text: str,
+        operands: tuple[TensorLike, ...],
+        how: EinsumSettings,
+        settings: Settings,
+        after: After | None = None,
+    ) -> Any:
+        """Computes one product of all operands."""
+        known = _matched(operands, settings.dtype)
+        found, held = self._found(dict(enumerate(known)), None, settings.timeout)
+        output = program_pb2.ProgramOutput(
+            tensor_id="" if settings.name is None else settings.name,
+            element_type=_element_type(settings),
+            inline=bool(how.inline),
+        )
+        if how.order == "F":
+            output.order = tensor_pb2.ORDER_FIRST_MODE_FASTEST
+        path = path_options(
+            how.optimize,
+            how.memory_limit,
+            how.seed,
+            len(known),
+            max((operand.dtype.itemsize for operand in known), default=1),
+        )
+        spec = self._spec(source, found, [output], path, settings)
+        kept = {"": settings.name} if settings.name else {}
+        call = ProgramCall(text, True, kept, (), settings.timeout, settings.name)
+        if after is None:
+            return self._perform_program(spec, call, held)
+        return self._perform_after(spec, call, held, after)
+
+    @abc.abstractmethod
+    def _perform_program(
+        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: list[Any]
+    ) -> Any:
+        """Sends a program.
+
+        Args:
+            spec: What the server is to do.
+            call: What else there is to know.
+            held: As for `_perform`.
+        """
+
+    @abc.abstractmethod
+    def _perform_after(
+        self,
+        spec: program_pb2.ProgramSpec,
+        call: ProgramCall,
+        held: list[Any],
+        after: After,
+    ) -> Any:
+        """Sends a program of one product, and then an operation on its result."""
+
+    @property
+    def _carries_out(self) -> bool:
+        """Whether operands are written, and results get names."""
+        return True
+
+    def _add_to(self, result: TensorHandle, after: After) -> Outcome:
+        """Computes `d = alpha * result + beta * addend`."""
+        settings = after.settings
+        options: Options = {
+            "out": settings.out,
+            "name": settings.name,
+            "timeout": settings.timeout,
+        }
+        modes = range(result.ndim)
+        if after.addend is None:
+            return self.permute(result, modes, modes, alpha=after.alpha, **options)
+        return self.elementwise(
+            result,
+            modes,
+            after.addend,
+            modes,
+            modes,
+            alpha=after.alpha,
+            gamma=after.beta,
+            **options,
+        )
+
+    def _kept_names(
+        self,
+        outputs: Outputs,
+        settings: Settings,
+        inline: bool,
+        statements: Statements | None,
+    ) -> dict[str, str]:
+        """Returns names of results, and what they are called on the server, or ""."""
+        if outputs is None:
+            kept = dict.fromkeys(statements.made if statements else (), "")
+        elif isinstance(outputs, str):
+            kept = {outputs: ""}
+        elif isinstance(outputs, Mapping):
+            kept = {key: value or "" for key, value in outputs.items()}
+        else:
+            kept = dict.fromkeys(outputs, "")
+        for key, value in kept.items():
+            check_type("outputs", key, str, "names")
+            check_type("outputs", value, str, "names of tensors, or None")
+        named = any(kept.values())
+        if settings.name and self._carries_out:
+            if len(kept) != 1 or named:
+                raise InvalidArgument(
+                    f"name is {settings.name!r}, but there are "
+                    f"{', '.join(kept) or 'no results'}; wanted one result, or "
+                    "outputs={'D': 'name'}",
+                    reason="OUTPUT_AMBIGUOUS",
+                )
+            kept = dict.fromkeys(kept, settings.name)
+        if inline and (named or settings.name):
+            raise InvalidArgument(
+                "inline is for results that are not kept, got it together with names",
+                reason="OUTPUT_EXISTS",
+            )
+        return kept
+
+    def _found(
+        self,
+        values: Mapping[Any, TensorLike | Factor],
+        statements: Statements | None,
+        timeout: float | None,
+    ) -> tuple[list[program_pb2.ProgramOperand], list[Any]]:
+        """Returns operands as they travel, and what must live meanwhile.
+
+        Args:
+            values: By their names, or of a product by their places.
+            statements: None for a product, which has no scalars.
+            timeout: Deadline in seconds; None for the default.
+
+        Raises:
+            InvalidArgument: One that is written is not on the server.
+        """
+        messages: dict[Any, program_pb2.ProgramOperand] = {}
+        arrays: dict[Any, npt.ArrayLike] = {}
+        held: list[Any] = []
+        for key, value in values.items():
+            message = program_pb2.ProgramOperand()
+            if statements is not None:
+                message.name = key
+            messages[key] = message
+            is_written = statements is not None and key in statements.written
+            if isinstance(value, TensorHandle):
+                message.tensor = value.full_name
+                held.append(value)
+                continue
+            if is_written and self._carries_out:
+                raise not_remote(key, value)
+            if statements is not None and is_number(value, key in statements.tensors):
+                message.scalar.CopyFrom(scalar_message(key, value))
+            else:
+                arrays[key] = value
+        for key, source in self._sources(arrays, timeout):
+            if isinstance(source, TensorHandle):
+                messages[key].tensor = source.full_name
+                held.append(source)
+            else:
+                messages[key].inline.CopyFrom(source)
+        return list(messages.values()), held
+
+    def _spec(
+        self,
+        source: program_pb2.ProgramSource,
+        operands: list[program_pb2.ProgramOperand],
+        outputs: list[program_pb2.ProgramOutput],
+        path: program_pb2.PathOptions,
+        settings: Settings,
+    ) -> program_pb2.ProgramSpec:
+        return program_pb2.ProgramSpec(
+            source=source,
+            operands=operands,
+            outputs=outputs,
+            order=tensor_pb2.ORDER_LAST_MODE_FASTEST,
+            path=path,
+            compute_type=dtypes.compute_type_of(settings.compute_type),
+            workspace_limit_bytes=settings.workspace_limit_bytes,
+            deterministic=bool(settings.deterministic),
+        )
+
+
+def is_number(value: Any, has_brackets: bool = False) -> bool:
+    """Whether a value is a scalar of a program.
+
+    Args:
+        value: A number, or an array, which is one without modes and brackets.
+        has_brackets: Whether it is written `x[]`.
+    """
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.ndim == 0 and not has_brackets
+    return isinstance(value, numbers.Number)
+
+
+def not_remote(name: str, value: Any) -> InvalidArgument:
+    """Returns what to raise for an array that a program writes."""
+    return InvalidArgument(
+        f"operand {name} is of type {type(value).__name__}, but the program writes it, "
+        "and nothing would come back; wanted a RemoteTensor (or ':=', which makes one)",
+        reason="OUTPUT_NOT_REMOTE",
+    )
+
+
+def _element_type(settings: Settings) -> Any:
+    if settings.dtype is None:
+        return tensor_pb2.ELEMENT_TYPE_UNSPECIFIED
+    return dtypes.element_type_of(settings.dtype)
+
+
+def _matched(
+    operands: tuple[TensorLike, ...], dtype: npt.DTypeLike | None
+) -> list[Known]:
+    """Returns the operands of a product, those that are here in the type it has.
+
+    The server would compute products of narrow operands in their own type first.
+
+    Args:
+        operands: RemoteTensors, specs and arrays.
+        dtype: That of the result; None for what NumPy makes of the operands.
+    """
+    known: list[Known] = [
+        operand if isinstance(operand, TensorHandle) else _spec_or_array(operand)
+        for operand in operands
+    ]
+    types = [dtypes.wire_dtype(operand.dtype) for operand in known]
+    if not types:
+        return known
+    computed = np.result_type(*types)
+    if dtype is not None:
+        wanted = dtypes.wire_dtype(dtype)
+        same_kind = np.can_cast(computed, wanted, "same_kind")
+        computed = np.result_type(computed, wanted) if same_kind else wanted
+    return [_converted(operand, dtypes.wire_dtype(computed)) for operand in known]
+
+
+def _spec_or_array(operand: Any) -> TensorSpec | np.ndarray:
+    return operand if isinstance(operand, TensorSpec) else array_of(operand)
+
+
+def _converted(operand: Known, dtype: np.dtype) -> Known:
+    own = dtypes.wire_dtype(operand.dtype)
+    if isinstance(operand, TensorHandle) or own == dtype:
+        return operand
+    if isinstance(operand, TensorSpec):
+        return TensorSpec(operand.shape, dtype)
+    return operand.astype(dtype)

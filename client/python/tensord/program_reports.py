@@ -1,0 +1,212 @@
+"""What a server tells about programs: how they would run, and how they ran."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+from typing import Any
+
+from tensord import trees
+from tensord.errors import InvalidArgument
+from tensord.reports import nested, seconds
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramReport:
+    """What a program did; see `ProgramReport` in program.proto.
+
+    Attributes:
+        operation_count: Operations that ran, counted in all slices.
+        flops: Of those that were contractions, reductions or products.
+        peak_bytes: Of intermediate results, all that was taken.
+        workspace_bytes: Largest scratch memory of an operation.
+        program_cache_hit: Whether the program was known: its notation was not read, nor
+            a path searched.
+        queued_seconds: Between the arrival of the request and its start on the device.
+        executed_seconds: On the device.
+        prepared_seconds: Reading the notation and searching paths.
+    """
+
+    operation_count: int
+    flops: float
+    peak_bytes: int
+    workspace_bytes: int
+    plan_cache_hits: int
+    plan_count: int
+    program_cache_hit: bool
+    gathered_bytes: int
+    queued_seconds: float = seconds("queued")
+    executed_seconds: float = seconds("executed")
+    prepared_seconds: float = seconds("prepared")
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramOperation:
+    """One operation of a program; see `ProgramOperation` in program.proto.
+
+    Attributes:
+        statement: Which statement it belongs to, from 0.
+        operation: "permute", "elementwise", "reduce" or "contract".
+        text: E.g. `t2[a,c] = t1[a,b] * C[b,c]`.
+        kernel: The one that the planner takes; "" when there is nothing to compute.
+        slice_count: Times that it is carried out.
+        flops: Of one slice, as `predicted_nanoseconds` and `workspace_bytes`.
+    """
+
+    statement: int
+    operation: str
+    text: str
+    kernel: str
+    slice_count: int
+    flops: float
+    predicted_nanoseconds: float
+    workspace_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class TreeNode:
+    """A factor of a product, or what a step makes of others.
+
+    Attributes:
+        name: Of a factor.
+        labels: Of its modes.
+        extents: Of its modes.
+        children: Of what a step makes: the numbers of the nodes that it multiplies.
+        flops: Of its step, in all slices.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    extents: tuple[int, ...]
+    children: tuple[int, ...]
+    flops: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramProduct:
+    """A product of three factors or more, and the order in which it is contracted.
+
+    `str` draws its tree, `svg()` and `save()` do, too.
+
+    Attributes:
+        statement: Which statement it belongs to, from 0.
+        nodes: Factors first, then what steps make; the last is the product.
+        sliced: Labels whose values are taken one by one.
+        slice_count: How often all steps are carried out.
+        method: How the order was found: "optimal", "greedy", "random_greedy",
+            "partition" or "given".
+        flops: Of all slices.
+        largest: Elements of the largest result of a step, in one slice.
+    """
+
+    statement: int
+    sliced: tuple[str, ...]
+    slice_count: int
+    method: str
+    flops: float
+    largest: float
+    nodes: tuple[TreeNode, ...] = nested(TreeNode)
+
+    @property
+    def path(self) -> list[tuple[int, ...]]:
+        """The order as opt_einsum writes it, for `optimize=`."""
+        factors = sum(not node.children for node in self.nodes)
+        left = list(range(factors))
+        path = []
+        for number in range(factors, len(self.nodes)):
+            children = self.nodes[number].children
+            path.append(tuple(sorted(left.index(child) for child in children)))
+            left = [node for node in left if node not in children] + [number]
+        return path
+
+    def svg(self) -> str:
+        """Returns the tree as an SVG picture."""
+        return trees.svg([self])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """As `ProgramExplanation.save`, for this product."""
+        _save([self], path)
+
+    def __str__(self) -> str:
+        return trees.text(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramExplanation:
+    """How a program would run; see `ProgramExplanation` in program.proto.
+
+    `print` shows `text`, which has the trees of its products. Notebooks draw the trees.
+
+    Attributes:
+        operations: In the order in which they run.
+        products: Those of three factors or more.
+        flops: Of all operations in all slices, as `predicted_nanoseconds`.
+        peak_bytes: Of intermediate results; what execution takes.
+        workspace_bytes: Largest scratch memory of an operation.
+        text: All of this for people.
+    """
+
+    flops: float
+    peak_bytes: int
+    workspace_bytes: int
+    predicted_nanoseconds: float
+    text: str
+    operations: tuple[ProgramOperation, ...] = nested(ProgramOperation)
+    products: tuple[ProgramProduct, ...] = nested(ProgramProduct)
+
+    def svg(self) -> str:
+        """Returns the trees of all products as an SVG picture."""
+        return trees.svg(self.products)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Draws the trees of all products into a file.
+
+        Args:
+            path: Ends with `.svg`, `.png`, which takes matplotlib, or `.txt`.
+
+        Raises:
+            InvalidArgument: It ends otherwise (`FORMAT_UNKNOWN`).
+            ImportError: There is no matplotlib.
+        """
+        _save(self.products, path)
+
+    def _repr_svg_(self) -> str | None:
+        return self.svg() if self.products else None
+
+    def __str__(self) -> str:
+        return self.text.rstrip()
+
+
+@dataclasses.dataclass(frozen=True)
+class ProgramInfo:
+    """What a prepared program is as of now; see `Program` in program.proto.
+
+    Attributes:
+        name: Its full name.
+        device: The device that it runs on.
+        execution_count: Times that it was executed, failures not counted.
+        explanation: How it runs.
+    """
+
+    name: str
+    device: str
+    execution_count: int
+    explanation: ProgramExplanation = nested(ProgramExplanation)
+
+
+def _save(products: Any, path: str | os.PathLike[str]) -> None:
+    target = pathlib.Path(path)
+    if target.suffix == ".svg":
+        target.write_text(trees.svg(products), encoding="utf-8")
+    elif target.suffix == ".txt":
+        drawn = "\n\n".join(map(trees.text, products))
+        target.write_text(drawn + "\n", encoding="utf-8")
+    elif target.suffix == ".png":
+        trees.save_png(products, target)
+    else:
+        raise InvalidArgument(
+            f"cannot draw into {target.name}, wanted a name that ends with .svg, .png or "
+            ".txt",
+            reason="FORMAT_UNKNOWN",
+        )

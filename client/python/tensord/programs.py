@@ -1,0 +1,337 @@
+"""Programs that the server has prepared."""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+
+from tensord import dtypes
+from tensord.arguments import check_timeout
+from tensord.arrays import array_of, array_of_bytes
+from tensord.errors import InvalidArgument
+from tensord.operations import Settings, scalar_message
+from tensord.program_operations import ProgramCall, is_number, not_remote
+from tensord.program_reports import ProgramInfo, ProgramReport
+from tensord.reports import from_message
+from tensord.specs import TensorSpec, spec_of_message
+from tensord.tensor_handle import TensorHandle
+from tensord.v1 import program_pb2
+
+if TYPE_CHECKING:
+    from tensord.operations import Factor, TensorLike
+    from tensord.program_operations import Outputs
+    from tensord.session import Session
+    from tensord.tensor import RemoteTensor
+
+Results = Union["RemoteTensor", np.ndarray, dict[str, Any], None]
+
+
+class ProgramHandle:
+    """What is known here of a program on the server.
+
+    It runs on operands of the dtype, shape and strides of those that it was made for;
+    these themselves it does not keep, but for numbers. A program that the server named
+    leaves the server with the last reference to this object; one with a name of its own
+    stays until it is deleted or its session ends.
+
+    Attributes:
+        session: The session that it belongs to.
+        name: Its name within the session, as `Session.get_program` takes it.
+        full_name: Its name on the wire, `sessions/{session}/programs/{program}`.
+        device: The device that it runs on.
+        text: Its statements or subscripts; "" for NCON's lists.
+        is_product: Whether it is one product, which has its operands in their order.
+        operands: What its operands are like, by name; numbers are themselves.
+        outputs: What its results are like, by name.
+        written: Names of operands that it writes.
+    """
+
+    session: Any
+
+    def __init__(
+        self, session: Any, message: program_pb2.Program, *, owned: bool
+    ) -> None:
+        """
+        Args:
+            session: The session that it belongs to.
+            message: What the server says about it.
+            owned: Whether it leaves the server with this object.
+        """
+        self.session = session
+        self.full_name: str = message.name
+        self.name: str = message.name.rpartition("/")[2]
+        self.device: str = message.device
+        notation = message.source.WhichOneof("notation")
+        self.is_product = notation != "statements"
+        self.text: str = (
+            "" if notation == "ncon" else getattr(message.source, notation or "einsum")
+        )
+        self.operands: dict[str, TensorSpec | complex] = {
+            tensor.name: _spec_or_scalar(tensor) for tensor in message.operands
+        }
+        self.outputs: dict[str, TensorSpec] = {
+            tensor.name: spec_of_message(tensor) for tensor in message.outputs
+        }
+        self.written: tuple[str, ...] = tuple(
+            tensor.name for tensor in message.operands if tensor.is_written
+        )
+        self._finalizer = None
+        if owned:
+            discard = session._keeper.discard
+            self._finalizer = weakref.finalize(self, discard, self.full_name)
+            self._finalizer.atexit = False
+
+    def _execution(
+        self,
+        positional: tuple[Any, ...],
+        named: Mapping[str, Any],
+        outputs: Outputs,
+        inline: bool,
+        settings: Settings,
+    ) -> tuple[program_pb2.ExecuteProgramRequest, ProgramCall, list[Any]]:
+        """Returns the request that runs it, and what must live meanwhile."""
+        session = self.session
+        values = self._by_name(positional, named)
+        request = program_pb2.ExecuteProgramRequest(
+            session=session.name, name=self.full_name
+        )
+        held: list[Any] = [self]
+        arrays = {}
+        messages = {}
+        for name, value in values.items():
+            message = messages[name] = program_pb2.ProgramOperand(name=name)
+            spec = self.operands[name]
+            if isinstance(value, TensorHandle):
+                message.tensor = value.full_name
+                held.append(value)
+            elif name in self.written:
+                raise not_remote(name, value)
+            elif isinstance(spec, TensorSpec):
+                arrays[name] = _like_prepared(self, name, spec, value)
+            elif is_number(value):
+                message.scalar.CopyFrom(scalar_message(name, value))
+            else:
+                raise InvalidArgument(
+                    f"{self._called(name)} is of type {type(value).__name__}, but program "
+                    f"{self.name} was made with a number",
+                    reason="PROGRAM_OPERAND_DIFFERS",
+                )
+        for name, source in session._sources(arrays, settings.timeout):
+            if isinstance(source, TensorHandle):
+                messages[name].tensor = source.full_name
+                held.append(source)
+            else:
+                messages[name].inline.CopyFrom(source)
+        request.operands.extend(messages.values())
+        kept = session._kept_names(
+            list(self.outputs) if outputs is None else outputs, settings, inline, None
+        )
+        for output, tensor_id in kept.items():
+            if tensor_id or inline:
+                request.outputs.add(
+                    name=output, tensor_id=tensor_id, inline=bool(inline)
+                )
+        written = tuple(
+            value
+            for name in self.written
+            if isinstance(value := values.get(name), TensorHandle)
+        )
+        call = ProgramCall(
+            self.text,
+            self.is_product,
+            {output: tensor_id for output, tensor_id in kept.items() if tensor_id},
+            written,
+            settings.timeout,
+            None,
+        )
+        return request, call, held
+
+    def _called(self, name: str) -> str:
+        return name if self.is_product else f"operand {name}"
+
+    def _by_name(
+        self, positional: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        if positional and isinstance(positional[0], Mapping):
+            named = {**positional[0], **named}
+            positional = positional[1:]
+        if len(positional) > len(self.operands):
+            raise InvalidArgument(
+                f"program {self.name} takes {len(self.operands)} operands, got "
+                f"{len(positional)}",
+                reason="OPERAND_COUNT_MISMATCH",
+            )
+        values = dict(zip(self.operands, positional))
+        for name, value in named.items():
+            if name not in self.operands:
+                raise InvalidArgument(
+                    f"program {self.name} has no operand {name}, wanted "
+                    + (", ".join(self.operands) or "none"),
+                    reason="NAME_UNKNOWN",
+                )
+            if name in values:
+                raise TypeError(
+                    f"operand {name} is given twice, by position and by name"
+                )
+            values[name] = value
+        for name, spec in self.operands.items():
+            if name not in values and isinstance(spec, TensorSpec):
+                raise InvalidArgument(
+                    f"{self._called(name)} of program {self.name} is missing, wanted {spec}",
+                    reason="INPUT_MISSING",
+                )
+        return values
+
+    def __repr__(self) -> str:
+        operands = "".join(f"{name}={spec}, " for name, spec in self.operands.items())
+        return f"{type(self).__name__}({self.name!r}, {operands}device={self.device!r})"
+
+
+class Program(ProgramHandle):
+    """A program whose notation is read and whose paths are found, to be run often.
+
+    >>> program = session.program("D[a,b] := x*A[a,c]*B[c,b]", A=a, B=b, x=1)
+    >>> d = program(A=a, B=b, x=0.5)
+    """
+
+    session: Session
+
+    def __call__(
+        self,
+        *operands: TensorLike | Factor | Mapping[str, Any],
+        outputs: Outputs = None,
+        name: str | None = None,
+        inline: bool = False,
+        timeout: float | None = None,
+        **named: TensorLike | Factor,
+    ) -> Results:
+        """Runs it, in one call.
+
+        Args:
+            *operands: In the order in which it was made; or a mapping from names.
+            outputs: Names of results mapped to the names that the tensors get on the
+                server; None lets the server choose them.
+            name: Name of the only result.
+            inline: Returns arrays, which come with the response; nothing is kept.
+            timeout: Deadline in seconds.
+            **named: Operands by name. Numbers that are left out are those that it was
+                made with.
+
+        Returns:
+            As `Session.run`.
+
+        Raises:
+            InvalidArgument: An operand has another dtype, shape or strides than it was
+                made for (`PROGRAM_OPERAND_DIFFERS`), or is missing (`INPUT_MISSING`).
+            NotFound: It was deleted (`PROGRAM_NOT_FOUND`), or an operand was.
+            Error: As `Session.run`.
+        """
+        settings = Settings(name=name, timeout=timeout)
+        request, call, held = self._execution(
+            operands, named, outputs, inline, settings
+        )
+        return self.session._execute_program(request, call, held)
+
+    def describe(self, timeout: float | None = None) -> ProgramInfo:
+        """Returns what it is as of now, with its operations and paths.
+
+        Args:
+            timeout: Deadline in seconds; None for the default.
+
+        Raises:
+            NotFound: It was deleted.
+        """
+        check_timeout(timeout)
+        request = program_pb2.DescribeProgramRequest(program=self.full_name)
+        connection = self.session._connection
+        response = connection.call(connection.program.DescribeProgram, request, timeout)
+        return from_message(ProgramInfo, response.program)
+
+    def delete(self, timeout: float | None = None) -> None:
+        """Deletes the program; executions that are under way still end.
+
+        Raises:
+            NotFound: It was deleted before.
+        """
+        check_timeout(timeout)
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        request = program_pb2.DeleteProgramRequest(program=self.full_name)
+        connection = self.session._connection
+        connection.call(connection.program.DeleteProgram, request, timeout)
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: types.TracebackType | None,
+    ) -> None:
+        self.delete()
+
+
+def results_of(
+    session: Any,
+    tensor_class: type[TensorHandle],
+    response: program_pb2.ExecuteProgramResponse,
+    call: ProgramCall,
+) -> Any:
+    """Returns the only result of a program, or a dict of them, or None without any.
+
+    Args:
+        session: The session that it ran in.
+        tensor_class: Of results that stay on the server.
+        response: The server's.
+        call: What it is the response to.
+    """
+    report = from_message(ProgramReport, response.report)
+    for tensor in call.written:
+        tensor.report = report
+    results: dict[str, Any] = {}
+    for result in response.results:
+        if not result.tensor.name:
+            results[result.name] = array_of_bytes(result.tensor, result.data)
+            continue
+        is_kept = (
+            any(call.kept.values()) if call.is_product else result.name in call.kept
+        )
+        tensor = tensor_class(session, result.tensor, owned=not is_kept)
+        tensor.report = report
+        results[result.name] = tensor
+    if not results:
+        return None
+    if len(results) == 1:
+        return next(iter(results.values()))
+    return results
+
+
+def _spec_or_scalar(tensor: program_pb2.ProgramTensor) -> TensorSpec | complex:
+    if not tensor.HasField("scalar"):
+        return spec_of_message(tensor)
+    value = complex(tensor.scalar.real, tensor.scalar.imaginary)
+    return value if value.imag else value.real
+
+
+def _like_prepared(
+    program: ProgramHandle, name: str, spec: TensorSpec, value: Any
+) -> np.ndarray:
+    """Refuses an array that the program was not made for.
+
+    Raises:
+        InvalidArgument: It was not (`PROGRAM_OPERAND_DIFFERS`).
+    """
+    array = array_of(value)
+    fits = array.shape == spec.shape and spec.strides is None
+    if not fits or not np.can_cast(array.dtype, spec.dtype, "safe"):
+        raise InvalidArgument(
+            f"{program._called(name)} is an array of {dtypes.wire_dtype(array.dtype)} "
+            f"{array.shape}, program {program.name} is for {spec}",
+            reason="PROGRAM_OPERAND_DIFFERS",
+        )
+    return array.astype(spec.dtype, copy=False)

@@ -1,0 +1,153 @@
+"""NumPy's functions, and opt_einsum's, take tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import opt_einsum
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tensord
+from random_products import assert_product_agrees, products
+from tensord import RemoteTensor
+from test_einsum_programs import count_calls
+
+ADD = "ij,jk,kl->il"
+
+
+@pytest.fixture
+def arrays(rng: np.random.Generator) -> list[np.ndarray]:
+    return [rng.random((4, 5)), rng.random((5, 6)), rng.random((6, 4))]
+
+
+@pytest.fixture
+def tensors(session: tensord.Session, arrays) -> list[RemoteTensor]:
+    return [session.upload(array) for array in arrays]
+
+
+@given(products(most_operands=3), st.integers(0, 100))
+def test_numpy_einsum_runs_on_the_server(session, product, seed):
+    rng = np.random.default_rng(seed)
+    arrays = [rng.random(shape) for shape in product.shapes]
+    operands = [session.upload(arrays[0]), *arrays[1:]]
+    result = np.einsum(product.subscripts, *operands)
+    assert isinstance(result, RemoteTensor)
+    assert_product_agrees(result.numpy(), product.subscripts, arrays)
+
+
+def test_numpy_einsum_takes_its_options(session, arrays, tensors):
+    out = session.create((4, 4), "f8")
+    assert np.einsum(ADD, *tensors, out=out, optimize=True) is out
+    assert_product_agrees(out.numpy(), ADD, arrays)
+    path, text = np.einsum_path(ADD, *tensors)
+    assert path == np.einsum_path(ADD, *arrays)[0] and "FLOP" in text
+    result = np.einsum(ADD, *tensors, optimize=path, order="C", casting="safe")
+    assert_product_agrees(result.numpy(), ADD, arrays)
+    interleaved = np.einsum(tensors[0], [0, 1], arrays[1], [1, 2])
+    assert_product_agrees(interleaved.numpy(), "ij,jk->ik", arrays[:2])
+
+
+@pytest.mark.parametrize(
+    "axes", [0, 1, 2, (1, 0), ([1, 0], [0, 1]), ([-1], [-3]), ([], [])]
+)
+def test_numpy_tensordot_agrees(session, rng, axes):
+    x, y = rng.random((3, 4)), rng.random((4, 3, 4))
+    if axes == 2:
+        x, y = rng.random((3, 4)), rng.random((3, 4, 2))
+    expected = np.tensordot(x, y, axes)
+    for a, b in [(session.upload(x), y), (x, session.upload(y))]:
+        result = np.tensordot(a, b, axes)
+        assert isinstance(result, RemoteTensor) and result.shape == expected.shape
+        np.testing.assert_allclose(result.numpy(), expected, rtol=1e-14)
+
+
+def test_numpy_tensordot_refuses_what_it_refuses(session):
+    x, y = np.ones((2, 1)), np.ones((3, 4))
+    t = session.upload(x)
+    for axes in 1, ([0, 1], [0]), ([5], [0]):
+        with pytest.raises((ValueError, IndexError)):
+            np.tensordot(x, y, axes)
+        with pytest.raises(ValueError):
+            np.tensordot(t, y, axes)
+
+
+def test_numpy_transpose_makes_a_view(session, rng):
+    x = rng.random((2, 3, 4))
+    t = session.upload(x)
+    for axes in None, (1, 0, 2), [2, 0, 1]:
+        view = np.transpose(t, axes)
+        assert view.is_view
+        np.testing.assert_array_equal(view.numpy(), np.transpose(x, axes))
+
+
+def test_other_functions_compute_here(session, tensors, arrays):
+    t, x = tensors[0], arrays[0]
+    for function in np.sum, np.max, np.mean, np.linalg.norm, np.exp, np.std, np.cumsum:
+        result = function(t)
+        assert not isinstance(result, RemoteTensor)
+        np.testing.assert_allclose(result, function(x))
+    np.testing.assert_array_equal(np.concatenate([t, x]), np.concatenate([x, x]))
+    assert np.sum(session.upload(np.full(200, 100, np.int8))) == 20_000
+    np.testing.assert_array_equal(np.add(x, t, out=np.zeros((4, 5))), x + x)
+    x = x.copy()
+    x += t
+    np.testing.assert_array_equal(x, 2 * arrays[0])
+    np.testing.assert_array_equal(np.add.reduce(t), np.add.reduce(arrays[0]))
+    np.testing.assert_array_equal(x == t, x == arrays[0])
+
+
+def test_shapes_are_known_here(session, tensors):
+    calls = count_calls(session)
+    assert np.shape(tensors[0]) == (4, 5) and np.ndim(tensors[0]) == 2
+    assert calls() == []
+
+
+def test_universal_functions_of_operators_run_on_the_server(session, tensors, arrays):
+    t, x = tensors[0], arrays[0]
+    for function in np.add, np.subtract, np.multiply, np.true_divide:
+        result = function(x + 1, t)
+        assert isinstance(result, RemoteTensor)
+        np.testing.assert_allclose(result.numpy(), function(x + 1, x), rtol=1e-14)
+    assert isinstance(np.negative(t), RemoteTensor)
+    assert isinstance(np.float64(2) * t, RemoteTensor)
+
+
+@given(products(most_operands=4, stretched=False), st.integers(0, 100))
+def test_opt_einsum_contracts_on_the_server(session, product, seed):
+    rng = np.random.default_rng(seed)
+    arrays = [rng.random(shape) for shape in product.shapes]
+    tensors = [session.upload(array) for array in arrays]
+    result = opt_einsum.contract(product.subscripts, *tensors)
+    assert isinstance(result, RemoteTensor)
+    assert_product_agrees(result.numpy(), product.subscripts, arrays)
+
+
+def test_opt_einsum_takes_the_backend_by_name(session, tensors, arrays):
+    result = opt_einsum.contract(ADD, *tensors, backend="tensord", optimize="optimal")
+    assert isinstance(result, RemoteTensor)
+    assert_product_agrees(result.numpy(), ADD, arrays)
+    expression = opt_einsum.contract_expression(ADD, *(a.shape for a in arrays))
+    result = expression(*tensors, backend="tensord")
+    assert_product_agrees(result.numpy(), ADD, arrays)
+    mixed = opt_einsum.contract(ADD, tensors[0], *arrays[1:], backend="tensord")
+    assert_product_agrees(np.asarray(mixed), ADD, arrays)
+    path, _ = opt_einsum.contract_path(ADD, *arrays)
+    given_path = session.einsum(ADD, *tensors, optimize=path)
+    assert_product_agrees(given_path.numpy(), ADD, arrays)
+
+
+def test_functions_of_the_package_take_a_tensor(tensors, arrays):
+    result = tensord.einsum(ADD, *tensors)
+    assert_product_agrees(result.numpy(), ADD, arrays)
+    product = tensord.tensordot(tensors[0], arrays[1], 1)
+    np.testing.assert_allclose(product.numpy(), arrays[0] @ arrays[1])
+    assert tensord.transpose(tensors[0]).shape == (5, 4)
+
+
+def test_functions_of_the_package_compute_arrays_here(arrays):
+    # As opt_einsum wants it, when a step has arrays only.
+    result = tensord.einsum(ADD, *arrays)
+    np.testing.assert_array_equal(result, np.einsum(ADD, *arrays))
+    assert isinstance(tensord.tensordot(arrays[0], arrays[1], 1), np.ndarray)
+    assert isinstance(tensord.transpose(arrays[0]), np.ndarray)
