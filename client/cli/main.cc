@@ -2,14 +2,17 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/time/time.h"
 #include "client/cli/cache_commands.h"
 #include "client/cli/names.h"
 #include "client/cli/operation_commands.h"
+#include "client/cli/program_commands.h"
 #include "client/cli/scalar.h"
 #include "client/cli/server_commands.h"
 #include "client/cli/text.h"
@@ -23,15 +26,26 @@ struct Arguments {
   std::string job = "tensorctl";
   std::string device;
   bool json = false;
-  std::string name;   // of a session or a tensor
-  std::string entry;  // of the plan cache
+  std::string explain_as;  // `text` or `json`; empty: not wanted
+  std::string name;        // of a session or a tensor
+  std::string entry;       // of the plan cache
   std::string file;
   int entry_count = 20;
   bool pinned_too = false;
   bool problems_only = false;
   OperationArguments operation;
+  EinsumArguments einsum;
+  RunArguments run;
   int exit_code = kOk;
 };
+
+SessionOptions MakeSessionOptions(const Arguments& arguments) {
+  SessionOptions options;
+  options.job = arguments.job;
+  options.device = arguments.device;
+  options.deadline = absl::Seconds(arguments.timeout_seconds);
+  return options;
+}
 
 Server MakeServer(const Arguments& arguments) {
   return Server(arguments.address, absl::Seconds(arguments.timeout_seconds));
@@ -160,10 +174,6 @@ struct OperationHelp {
 };
 
 constexpr OperationHelp kOperations[] = {
-    {OperationKind::kEinsum, "einsum",
-     "NumPy's einsum of one or two arrays: tensorctl einsum \"ij,jk->ik\" "
-     "a.npy b.npy -o c.npy",
-     "What to compute, as for numpy.einsum, e.g. \"ij,jk->ik\"", 2},
     {OperationKind::kPermute, "permute",
      "d = alpha * f(a), with a's modes in another order: tensorctl permute "
      "\"ijk->kij\" a.npy -o d.npy",
@@ -240,23 +250,31 @@ CLI::Validator ByteSize() {
           "BYTES"};
 }
 
+void AddBytes(CLI::App& command, const std::string& name,
+              std::optional<int64_t>& value, const std::string& help) {
+  command
+      .add_option_function<int64_t>(
+          name, [&value](int64_t bytes) { value = bytes; }, help)
+      ->transform(ByteSize());
+}
+
+/// Options that operations and programs both have.
+template <typename Options>
+void AddCommonOptions(CLI::App& command, Options& options) {
+  AddChoice(command, "--compute-type", options.compute_type, ComputeTypeNames(),
+            "How precise arithmetic is");
+  AddBytes(command, "--workspace-limit", options.workspace_limit_bytes,
+           "Most scratch memory of an operation");
+  command.add_flag("--deterministic", options.deterministic,
+                   "The same request gives the same bits");
+}
+
 void AddExecutionOptions(CLI::App& command, ExecutionOptions& execution) {
-  AddChoice(command, "--compute-type", execution.compute_type,
-            ComputeTypeNames(), "How precise arithmetic is");
+  AddCommonOptions(command, execution);
   AddChoice(command, "--output-type", execution.output_element_type,
             ElementTypeNames(), "Element type of the result");
   command.add_option("--kernel", execution.kernel,
                      "Kernel to use, as `explain` lists them");
-  command
-      .add_option_function<int64_t>(
-          "--workspace-limit",
-          [&execution](int64_t bytes) {
-            execution.workspace_limit_bytes = bytes;
-          },
-          "Most scratch memory")
-      ->transform(ByteSize());
-  command.add_flag("--deterministic", execution.deterministic,
-                   "The same request gives the same bits");
   AddChoice(
       command, "--selection", execution.selection, SelectionNames(),
       "How the kernel is chosen: by cost models, or by running those that "
@@ -265,7 +283,6 @@ void AddExecutionOptions(CLI::App& command, ExecutionOptions& execution) {
 
 void AddFactorsAndOperators(CLI::App& command, OperationKind kind,
                             OperationArguments& operation) {
-  if (kind == OperationKind::kEinsum) return;
   AddScalar(command, "--alpha", operation.alpha, "Factor of a");
   AddChoice(command, "--unary-a", operation.unary_a, UnaryOperatorNames(),
             "Applied to each element of a first");
@@ -324,14 +341,121 @@ void AddOperations(CLI::App& app, bool explain, Arguments& arguments) {
     command->callback([&arguments, &help, explain] {
       arguments.operation.kind = help.kind;
       arguments.operation.explain = explain;
-      SessionOptions options;
-      options.job = arguments.job;
-      options.device = arguments.device;
-      options.deadline = absl::Seconds(arguments.timeout_seconds);
       arguments.exit_code =
-          RunOperation(arguments.address, options, arguments.operation);
+          RunOperation(arguments.address, MakeSessionOptions(arguments),
+                       arguments.operation);
     });
   }
+}
+
+/// What a command is to print instead of computing; if `explain`, it never
+/// computes.
+ExplainAs WantedExplanation(const Arguments& arguments, bool explain,
+                            bool draws) {
+  if (explain) return arguments.json ? ExplainAs::kJson : ExplainAs::kText;
+  if (arguments.explain_as.empty() && !draws) return ExplainAs::kNothing;
+  return arguments.explain_as == "json" ? ExplainAs::kJson : ExplainAs::kText;
+}
+
+void AddProgramOptions(CLI::App& command, bool explain, Arguments& arguments,
+                       ProgramArguments& program) {
+  AddCommonOptions(command, program.options);
+  PathOptions& path = program.options.path;
+  AddChoice(command, "--path", path.method, PathMethodNames(),
+            "How the order of contractions is found");
+  command
+      .add_option_function<std::string>(
+          "--time-budget",
+          [&path](const std::string& text) {
+            absl::Duration budget;
+            absl::ParseDuration(text, &budget);
+            path.time_budget = budget;
+          },
+          "How long to search for that order, e.g. 2s or 500ms")
+      ->check([](const std::string& text) -> std::string {
+        absl::Duration budget;
+        return absl::ParseDuration(text, &budget) &&
+                       budget >= absl::ZeroDuration() &&
+                       budget < absl::InfiniteDuration()
+                   ? ""
+                   : "'" + text +
+                         "' is not a duration, wanted e.g. 2s or 500ms";
+      })
+      ->type_name("DURATION");
+  AddBytes(command, "--memory-limit", path.memory_limit_bytes,
+           "Most memory of intermediate results; to keep to it, products are "
+           "computed in parts");
+  if (explain) {
+    command.add_flag("--json", arguments.json, "Print JSON");
+  } else {
+    command
+        .add_flag("--explain{text}", arguments.explain_as,
+                  "Say how it would be computed, and run nothing; "
+                  "--explain=json prints JSON")
+        ->check(CLI::IsMember({"text", "json"}));
+  }
+  command
+      .add_option("--tree", program.tree,
+                  "Explain, and draw the order of contractions into this .svg "
+                  "file")
+      ->type_name("FILE");
+}
+
+void AddPrograms(CLI::App& app, bool explain, Arguments& arguments) {
+  EinsumArguments& product = arguments.einsum;
+  CLI::App* einsum = app.add_subcommand(
+      "einsum",
+      "NumPy's einsum of any number of arrays: tensorctl einsum "
+      "\"ij,jk,kl->il\" a.npy b.npy c.npy -o d.npy");
+  einsum
+      ->add_option("subscripts", product.subscripts,
+                   "What to compute, as for numpy.einsum, e.g. \"ij,jk->ik\"")
+      ->required();
+  einsum
+      ->add_option("files", product.inputs,
+                   ".npy files, one for each term of the subscripts; an index "
+                   "takes a part: 'a.npy[1:5, ::-1]'")
+      ->required();
+  if (!explain) {
+    einsum->add_option(
+        "-o,--output", product.output,
+        ".npy file to write; without it the result is only described");
+  }
+  AddChoice(*einsum, "--output-type", product.output_type, ElementTypeNames(),
+            "Element type of the result");
+  AddProgramOptions(*einsum, explain, arguments, product.program);
+  einsum->callback([&arguments, &product, explain] {
+    product.program.explain =
+        WantedExplanation(arguments, explain, !product.program.tree.empty());
+    arguments.exit_code =
+        RunEinsum(arguments.address, MakeSessionOptions(arguments), product);
+  });
+
+  RunArguments& statements = arguments.run;
+  CLI::App* run = app.add_subcommand(
+      "run",
+      "A program in index notation: tensorctl run 'D[i,k] := x*A[i,j]*B[j,k]' "
+      "A=a.npy B=b.npy x=2.5 -o D=d.npy");
+  run->add_option("program", statements.source,
+                  "Statements, or a file of them, or - for stdin")
+      ->required();
+  run->add_option("operands", statements.operands,
+                  "What names stand for, NAME=VALUE: .npy files, of which an "
+                  "index takes a part, and numbers");
+  if (!explain) {
+    run->add_option(
+           "-o,--output", statements.outputs,
+           "NAME=FILE, the .npy file to write a tensor to that the program "
+           "makes, or has written; without any, results are only described")
+        ->allow_extra_args(false);
+  }
+  AddProgramOptions(*run, explain, arguments, statements.program);
+  run->callback([&arguments, &statements, explain] {
+    statements.program.explain =
+        WantedExplanation(arguments, explain, !statements.program.tree.empty());
+    arguments.exit_code = RunProgram(arguments.address,
+                                     MakeSessionOptions(arguments), statements);
+  });
 }
 
 /// What is wrong with a command line whose command is unknown or missing; ""
@@ -387,10 +511,12 @@ int Main(int argc, char** argv) {
                  "given");
   AddServerCommands(app, arguments);
   AddPlanCommands(app, arguments);
+  AddPrograms(app, /*explain=*/false, arguments);
   AddOperations(app, /*explain=*/false, arguments);
   CLI::App* explain = app.add_subcommand(
-      "explain", "Say how an operation would be computed, and run nothing");
+      "explain", "Say how something would be computed, and run nothing");
   explain->require_subcommand(1);
+  AddPrograms(*explain, /*explain=*/true, arguments);
   AddOperations(*explain, /*explain=*/true, arguments);
   // Subscripts of scalars, which CLI11 would take for an option `->`.
   std::vector<std::string> words(argv + 1, argv + argc);

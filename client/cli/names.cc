@@ -54,6 +54,16 @@ const std::map<std::string, ComputeType>& ComputeTypeNames() {
   return names;
 }
 
+const std::map<std::string, PathMethod>& PathMethodNames() {
+  static const auto& names = *new std::map<std::string, PathMethod>{
+      {"auto", PathMethod::kAuto},
+      {"optimal", PathMethod::kOptimal},
+      {"greedy", PathMethod::kGreedy},
+      {"random-greedy", PathMethod::kRandomGreedy},
+      {"partition", PathMethod::kPartition}};
+  return names;
+}
+
 const std::map<std::string, Selection>& SelectionNames() {
   static const auto& names = *new std::map<std::string, Selection>{
       {"heuristic", Selection::kHeuristic},

@@ -8,9 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "client/cli/file_tensors.h"
 #include "client/cli/indexed_file.h"
-#include "client/cli/npy.h"
-#include "client/cli/progress_bar.h"
 #include "client/cli/text.h"
 
 namespace tensord::cli {
@@ -64,15 +63,15 @@ struct TypedOperation {
 
 TypedOperation Prepare(const OperationArguments& arguments,
                        const Subscripts& subscripts,
-                       const std::vector<RemoteTensor>& tensors) {
+                       const std::vector<PlacedFile>& files) {
   TypedOperation typed{.operands = {},
                        .d = Modes(subscripts.output),
                        .permute = {},
                        .elementwise = {},
                        .reduce = {},
                        .contract = {}};
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    typed.operands.emplace_back(tensors[i], Modes(subscripts.terms[i]));
+  for (size_t i = 0; i < files.size(); ++i) {
+    typed.operands.emplace_back(files[i].tensor(), Modes(subscripts.terms[i]));
   }
   // Letters by place: two operands of an element-wise operation are a and c,
   // the last one of a reduction or contraction with an addend is c.
@@ -144,12 +143,6 @@ absl::StatusOr<Explanation> Explain(const Session& session,
   }
 }
 
-std::string Describe(ElementType element_type,
-                     const std::vector<int64_t>& extents) {
-  return absl::StrCat(std::string(ToString(element_type)), " ",
-                      ShapeText(extents));
-}
-
 int PrintExplanation(const absl::StatusOr<Explanation>& explained) {
   if (!explained.ok()) return Fail(explained.status());
   const Explanation& e = *explained;
@@ -181,51 +174,6 @@ int PrintExplanation(const absl::StatusOr<Explanation>& explained) {
   return kOk;
 }
 
-absl::StatusOr<RemoteTensor> Send(Session& session, const std::string& path,
-                                  const UntypedHostView& view) {
-  ProgressBar bar(absl::StrCat("upload ", path));
-  UploadOptions options;
-  options.progress = [&](int64_t done, int64_t total) {
-    bar.Update(done, total);
-  };
-  return session.Upload(view, options);
-}
-
-absl::Status Fetch(const RemoteTensor& tensor, const std::string& path) {
-  absl::StatusOr<NpyWriter> file =
-      NpyWriter::Create(path, {.element_type = tensor.element_type(),
-                               .extents = tensor.extents(),
-                               .order = Order::kLastModeFastest});
-  if (!file.ok()) return file.status();
-  ProgressBar bar(absl::StrCat("download ", path));
-  DownloadOptions options;
-  options.progress = [&](int64_t done, int64_t total) {
-    bar.Update(done, total);
-  };
-  const absl::Status status =
-      tensor.DownloadTo(tensor.element_type(), file->data(), options);
-  return status.ok() ? file->Commit() : status;
-}
-
-/// A scalar result, when its type is one that prints.
-std::string ValueText(const RemoteTensor& tensor) {
-  const auto text = [&]<typename T>(T) -> std::string {
-    const absl::StatusOr<std::vector<T>> value = tensor.Download<T>();
-    char digits[32] = "";
-    if (value.ok()) {
-      std::snprintf(digits, sizeof(digits), "%.17g",
-                    static_cast<double>(value->front()));
-    }
-    return digits;
-  };
-  switch (tensor.element_type()) {
-    case ElementType::kFloat32: return text(float{});
-    case ElementType::kFloat64: return text(double{});
-    case ElementType::kInt32: return text(int32_t{});
-    default: return "";
-  }
-}
-
 int Finish(absl::StatusOr<RemoteTensor> result,
            const OperationArguments& arguments, absl::Duration uploading) {
   if (!result.ok()) return Fail(result.status());
@@ -235,8 +183,7 @@ int Finish(absl::StatusOr<RemoteTensor> result,
     if (!status.ok()) return Fail(status);
   }
   const ExecutionReport& report = result->report();
-  std::printf("result    %s%s%s\n",
-              Describe(result->element_type(), result->extents()).c_str(),
+  std::printf("result    %s%s%s\n", TensorText(*result).c_str(),
               arguments.output.empty() ? "" : " -> ", arguments.output.c_str());
   if (result->mode_count() == 0) {
     const std::string value = ValueText(*result);
@@ -266,23 +213,17 @@ int Finish(absl::StatusOr<RemoteTensor> result,
 
 int RunOperation(const std::string& address, const SessionOptions& options,
                  const OperationArguments& arguments) {
-  const bool is_einsum = arguments.kind == OperationKind::kEinsum;
-  absl::StatusOr<Subscripts> subscripts;
-  if (!is_einsum) {
-    subscripts = Split(arguments);
-    if (!subscripts.ok()) {
-      return FailUsage(std::string(subscripts.status().message()));
-    }
+  const absl::StatusOr<Subscripts> subscripts = Split(arguments);
+  if (!subscripts.ok()) {
+    return FailUsage(std::string(subscripts.status().message()));
   }
-  std::vector<IndexedFile> inputs;
-  std::vector<NpyFile> files;
+  std::vector<InputFile> inputs;
   for (const std::string& argument : arguments.inputs) {
-    absl::StatusOr<IndexedFile> input = ParseIndexedFile(argument);
-    if (!input.ok()) return FailUsage(std::string(input.status().message()));
-    absl::StatusOr<NpyFile> file = NpyFile::Open(input->path);
-    if (!file.ok()) return Fail(file.status());
+    absl::StatusOr<IndexedFile> named = ParseIndexedFile(argument);
+    if (!named.ok()) return FailUsage(std::string(named.status().message()));
+    absl::StatusOr<InputFile> input = OpenInput(*std::move(named));
+    if (!input.ok()) return Fail(input.status());
     inputs.push_back(*std::move(input));
-    files.push_back(*std::move(file));
   }
   OutputPadding padding;
   if (!arguments.padding.empty()) {
@@ -295,32 +236,16 @@ int RunOperation(const std::string& address, const SessionOptions& options,
   if (!session.ok()) return Fail(session.status());
 
   const absl::Time start = absl::Now();
-  std::vector<RemoteTensor> tensors;
-  for (size_t i = 0; i < files.size(); ++i) {
-    const UntypedHostView view = files[i].view();
-    absl::StatusOr<RemoteTensor> tensor =
-        arguments.explain ? session->Create(view.element_type, view.layout)
-                          : Send(*session, inputs[i].path, view);
-    if (tensor.ok() && inputs[i].items) {
-      tensor = tensor->Index(*inputs[i].items);
-    }
-    if (!tensor.ok()) return Fail(tensor.status());
-    tensors.push_back(*std::move(tensor));
+  std::vector<PlacedFile> files;
+  for (const InputFile& input : inputs) {
+    absl::StatusOr<PlacedFile> placed =
+        Place(*session, input, /*contents=*/!arguments.explain);
+    if (!placed.ok()) return Fail(placed.status());
+    files.push_back(*std::move(placed));
   }
   const absl::Duration uploading = absl::Now() - start;
 
-  if (is_einsum) {
-    const std::vector<std::reference_wrapper<const RemoteTensor>> operands(
-        tensors.begin(), tensors.end());
-    if (arguments.explain) {
-      return PrintExplanation(session->ExplainEinsum(
-          arguments.subscripts, operands, arguments.execution));
-    }
-    return Finish(
-        session->Einsum(arguments.subscripts, operands, arguments.execution),
-        arguments, uploading);
-  }
-  TypedOperation typed = Prepare(arguments, *subscripts, tensors);
+  TypedOperation typed = Prepare(arguments, *subscripts, files);
   typed.permute.padding = std::move(padding);
   if (arguments.explain) {
     return PrintExplanation(Explain(*session, arguments, typed));

@@ -10,17 +10,11 @@
 
 namespace tensord::cli {
 
-enum class OperationKind {
-  kEinsum,
-  kPermute,
-  kReduce,
-  kContract,
-  kElementwise
-};
+enum class OperationKind { kPermute, kReduce, kContract, kElementwise };
 
 /// What the command line asks for.
 struct OperationArguments {
-  OperationKind kind = OperationKind::kEinsum;
+  OperationKind kind = OperationKind::kPermute;
   bool explain = false;  // instead of running
   std::string subscripts;
   /// Files, perhaps with an index, in the order of the terms.

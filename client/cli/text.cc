@@ -57,9 +57,8 @@ int Fail(const absl::Status& status) {
         "with --address or TENSORD_ADDRESS.\n",
         stderr);
   }
-  return reason == "EINSUM_MALFORMED" || reason == "EINSUM_NOT_ONE_OPERATION"
-             ? kUsage
-             : kFailed;
+  return reason == "SUBSCRIPTS_MALFORMED" || reason == "SYNTAX_ERROR" ? kUsage
+                                                                      : kFailed;
 }
 
 int FailUsage(const std::string& message) {

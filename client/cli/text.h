@@ -23,7 +23,7 @@ std::string DurationText(absl::Duration duration);
 enum ExitCode { kOk = 0, kFailed = 1, kUsage = 2 };
 
 /// Says on stderr what went wrong, and why as programs know it. Returns what to
-/// exit with: kUsage when the request made no sense before any server saw it.
+/// exit with: kUsage when the notation is malformed, else kFailed.
 int Fail(const absl::Status& status);
 
 /// Says on stderr how the command line is wrong. Returns kUsage.

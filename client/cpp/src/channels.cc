@@ -31,6 +31,7 @@ Channels::Channels(std::string_view address, absl::Duration deadline)
       compute(v1::ComputeService::NewStub(calls_)),
       plan(v1::PlanService::NewStub(calls_)),
       plan_cache(v1::PlanCacheService::NewStub(calls_)),
+      program(v1::ProgramService::NewStub(calls_)),
       view(v1::ViewService::NewStub(calls_)) {}
 
 void Channels::SetDeadline(grpc::ClientContext& context,

@@ -17,6 +17,7 @@
 #include "tensord/v1/compute.grpc.pb.h"
 #include "tensord/v1/plan.grpc.pb.h"
 #include "tensord/v1/plan_cache.grpc.pb.h"
+#include "tensord/v1/program.grpc.pb.h"
 #include "tensord/v1/session.grpc.pb.h"
 #include "tensord/v1/tensor.grpc.pb.h"
 #include "tensord/v1/view.grpc.pb.h"
@@ -68,6 +69,7 @@ class Channels {
   const std::unique_ptr<v1::ComputeService::Stub> compute;
   const std::unique_ptr<v1::PlanService::Stub> plan;
   const std::unique_ptr<v1::PlanCacheService::Stub> plan_cache;
+  const std::unique_ptr<v1::ProgramService::Stub> program;
   const std::unique_ptr<v1::ViewService::Stub> view;
 };
 

@@ -141,4 +141,13 @@ void Connection::DiscardPlan(const std::string& plan) {
                        request, absl::Now() + kFarewell);
 }
 
+void Connection::DiscardProgram(const std::string& program) {
+  if (closed_) return;
+  v1::DeleteProgramRequest request;
+  request.set_program(program);
+  (void)channels_.Call(channels_.program,
+                       &v1::ProgramService::Stub::DeleteProgram, request,
+                       absl::Now() + kFarewell);
+}
+
 }  // namespace tensord::internal

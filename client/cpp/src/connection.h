@@ -69,6 +69,8 @@ class Connection {
   void Discard(const std::string& tensor);
   /// The same for a plan.
   void DiscardPlan(const std::string& plan);
+  /// The same for a program.
+  void DiscardProgram(const std::string& program);
 
  private:
   Connection(std::string_view address, const SessionOptions& options);

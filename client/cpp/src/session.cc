@@ -4,7 +4,6 @@
 
 #include "client/cpp/src/connection.h"
 #include "client/cpp/src/convert.h"
-#include "client/cpp/src/einsum.h"
 #include "client/cpp/src/listing.h"
 #include "client/cpp/src/operation_stream.h"
 #include "client/cpp/src/requests.h"
@@ -13,7 +12,6 @@ namespace tensord {
 
 using internal::Channels;
 using internal::Connection;
-using internal::EinsumOperation;
 using internal::ElementwiseOperands;
 using internal::FromProto;
 using internal::InvalidArgument;
@@ -22,7 +20,6 @@ using internal::ToProto;
 using internal::Wrap;
 using Compute = v1::ComputeService::Stub;
 using Tensors = v1::TensorService::Stub;
-using TensorRefs = absl::Span<const std::reference_wrapper<const RemoteTensor>>;
 
 namespace {
 
@@ -38,15 +35,6 @@ absl::StatusOr<Explanation> Explain(Connection& connection,
                     Wrap<v1::ExplainPlanRequest>(*std::move(request)),
                     connection.Deadline(options.deadline)));
   return FromProto(response);
-}
-
-absl::StatusOr<EinsumOperation> ParseFor(std::string_view subscripts,
-                                         TensorRefs tensors) {
-  std::vector<int> mode_counts;
-  for (const RemoteTensor& tensor : tensors) {
-    mode_counts.push_back(tensor.mode_count());
-  }
-  return internal::ParseEinsum(subscripts, mode_counts);
 }
 
 }  // namespace
@@ -271,24 +259,6 @@ absl::StatusOr<RemoteTensor> Session::Contract(const Operand& a,
                       options.execution);
 }
 
-absl::StatusOr<RemoteTensor> Session::Einsum(std::string_view subscripts,
-                                             TensorRefs tensors,
-                                             const ExecutionOptions& options) {
-  TENSORD_CLIENT_ASSIGN_OR_RETURN(const EinsumOperation operation,
-                                  ParseFor(subscripts, tensors));
-  const Operand a(tensors[0], operation.inputs[0]);
-  switch (operation.kind) {
-    case EinsumOperation::Kind::kPermute:
-      return Permute(a, operation.output, {.execution = options});
-    case EinsumOperation::Kind::kReduce:
-      return Reduce(BinaryOperator::kAdd, a, operation.output,
-                    {.execution = options});
-    case EinsumOperation::Kind::kContract: break;
-  }
-  return Contract(a, Operand(tensors[1], operation.inputs[1]), operation.output,
-                  {.execution = options});
-}
-
 Pipeline Session::StartPipeline(const PipelineOptions& options) {
   return Pipeline(std::make_shared<internal::OperationStream>(
       connection_, connection_->Deadline(options.deadline)));
@@ -373,24 +343,6 @@ absl::StatusOr<Explanation> Session::ExplainContract(
     const ContractOptions& options) const {
   return Explain(*connection_, MakeRequest(*connection_, a, b, d, options),
                  options.execution);
-}
-
-absl::StatusOr<Explanation> Session::ExplainEinsum(
-    std::string_view subscripts, TensorRefs tensors,
-    const ExecutionOptions& options) const {
-  TENSORD_CLIENT_ASSIGN_OR_RETURN(const EinsumOperation operation,
-                                  ParseFor(subscripts, tensors));
-  const Operand a(tensors[0], operation.inputs[0]);
-  switch (operation.kind) {
-    case EinsumOperation::Kind::kPermute:
-      return ExplainPermute(a, operation.output, {.execution = options});
-    case EinsumOperation::Kind::kReduce:
-      return ExplainReduce(BinaryOperator::kAdd, a, operation.output,
-                           {.execution = options});
-    case EinsumOperation::Kind::kContract: break;
-  }
-  return ExplainContract(a, Operand(tensors[1], operation.inputs[1]),
-                         operation.output, {.execution = options});
 }
 
 }  // namespace tensord

@@ -1,16 +1,13 @@
 // tensorctl as the shell runs it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <complex>
-#include <cstdio>
-#include <cstring>
 #include <string>
 #include <vector>
 
-#include "client/cli/npy.h"
 #include "tests/testing/server_process.h"
+#include "tests/unit/client/tensorctl_run.h"
 
 namespace tensord::cli {
 namespace {
@@ -19,47 +16,6 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-struct Ended {
-  int code;
-  std::string output;  // stdout and stderr
-};
-
-Ended Tensorctl(const std::string& arguments) {
-  const std::string command = std::string(TENSORCTL_BINARY) + " " + arguments;
-  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  Ended ended{-1, ""};
-  if (pipe == nullptr) return ended;
-  for (int c; (c = std::fgetc(pipe)) != EOF;) ended.output.push_back(c);
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
-  return ended;
-}
-
-std::string PathOf(const std::string& name) {
-  return ::testing::TempDir() + "tensorctl_test_" + name + ".npy";
-}
-
-template <typename T>
-std::string Save(const std::string& name, const NpyHeader& header,
-                 const std::vector<T>& values) {
-  auto file = NpyWriter::Create(PathOf(name), header);
-  EXPECT_TRUE(file.ok()) << file.status();
-  std::memcpy(file->data().data(), values.data(), values.size() * sizeof(T));
-  EXPECT_TRUE(file->Commit().ok());
-  return PathOf(name);
-}
-
-template <typename T>
-std::vector<T> Load(const std::string& path, size_t count) {
-  const auto file = NpyFile::Open(path);
-  EXPECT_TRUE(file.ok()) << file.status();
-  std::vector<T> values(count);
-  if (file.ok()) {
-    std::memcpy(values.data(), file->view().data, count * sizeof(T));
-  }
-  return values;
-}
-
 TEST(TensorctlTest, UnknownAndMissingCommandsNameTheKnownOnes) {
   Ended ended = Tensorctl("frobnicate ij a.npy");
   EXPECT_EQ(ended.code, 2);
@@ -67,7 +23,7 @@ TEST(TensorctlTest, UnknownAndMissingCommandsNameTheKnownOnes) {
                                       "wanted one of info, stats, health"));
   ended = Tensorctl("explain info");
   EXPECT_EQ(ended.code, 2);
-  EXPECT_THAT(ended.output, HasSubstr("wanted one of einsum, permute"));
+  EXPECT_THAT(ended.output, HasSubstr("wanted one of einsum, run"));
   ended = Tensorctl("");
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.output, HasSubstr("no command after tensorctl"));

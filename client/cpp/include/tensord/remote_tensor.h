@@ -26,6 +26,7 @@ namespace tensord {
 namespace internal {
 class Connection;
 class OperationStream;
+class ProgramCalls;
 }  // namespace internal
 
 /// Numbered as in the contract.
@@ -86,7 +87,8 @@ class RemoteTensor {
   int mode_count() const { return static_cast<int>(extents().size()); }
   const TensorInfo& info() const { return info_; }
 
-  /// What the operation did whose result this is; empty for any other tensor.
+  /// What the operation did whose result this is, or all operations of a
+  /// program together, without a kernel; empty for any other tensor.
   const ExecutionReport& report() const { return report_; }
 
   /// False for a handle that borrows a tensor.
@@ -155,6 +157,7 @@ class RemoteTensor {
   friend class Plan;
   friend class Session;
   friend class internal::OperationStream;
+  friend class internal::ProgramCalls;
 
   RemoteTensor(std::shared_ptr<internal::Connection> connection,
                TensorInfo info, bool owns, ExecutionReport report = {});

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,12 +13,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "tensord/element_type.h"
 #include "tensord/layout.h"
 #include "tensord/operations.h"
 #include "tensord/pipeline.h"
 #include "tensord/plan.h"
+#include "tensord/program.h"
 #include "tensord/remote_tensor.h"
 #include "tensord/server.h"
 #include "tensord/status.h"
@@ -169,19 +168,50 @@ class Session {
                                         const Modes& d,
                                         const ContractOptions& options = {});
 
-  /// NumPy's einsum for what one operation can do: two tensors are contracted,
-  /// one is permuted or summed. Without `->` the result has the labels that
-  /// occur once, in alphabetical order.
+  // Programs: any number of tensors and statements in one request. The server
+  // finds the order of contractions and holds what lies between. Errors are
+  // those of ProgramService.
+
+  /// NumPy's einsum of any number of tensors. The report of the result is that
+  /// of all operations together, without a kernel.
   ///
   ///   session.Einsum("ijk,kjl->il", {a, b})
+  ///   session.Einsum("...ij,jk,kl->...il", {a, b, c},
+  ///                  {.path = {.memory_limit_bytes = 1 << 30}})
+  absl::StatusOr<RemoteTensor> Einsum(std::string_view subscripts,
+                                      ProgramOperands operands,
+                                      const ProductOptions& options = {});
+
+  /// NCON's product of tensors.
   ///
-  /// Errors  INVALID_ARGUMENT (`EINSUM_MALFORMED`). UNIMPLEMENTED
-  ///         (`EINSUM_NOT_ONE_OPERATION`): more than two tensors, a label twice
-  ///         in one of them, or an ellipsis.
-  absl::StatusOr<RemoteTensor> Einsum(
-      std::string_view subscripts,
-      absl::Span<const std::reference_wrapper<const RemoteTensor>> tensors,
-      const ExecutionOptions& options = {});
+  ///   session.Ncon({.labels = {{-1, 1}, {1, -2}}}, {a, b})
+  absl::StatusOr<RemoteTensor> Ncon(const NconLabels& labels,
+                                    ProgramOperands operands,
+                                    const ProductOptions& options = {});
+
+  /// Computes statements, or a product.
+  ///
+  ///   auto results = session.Run("D[i,k] := x*A[i,j]*B[j,k]",
+  ///                              {{"A", a}, {"B", b}, {"x", 2.0}}).value();
+  ///   auto d = results.Take("D").value();
+  absl::StatusOr<ProgramResults> Run(const ProgramSource& source,
+                                     ProgramOperands operands,
+                                     const ProgramOptions& options = {});
+
+  /// Prepares a program, to be run often. Operands only say what tensors will
+  /// be like, and need no contents; numbers are kept. `plan.name` is the
+  /// program's; its deadline counts, not that of `options`.
+  absl::StatusOr<PreparedProgram> PrepareProgram(
+      const ProgramSource& source, ProgramOperands operands,
+      const ProgramOptions& options = {}, const PlanOptions& plan = {});
+
+  /// How a program would run; nothing runs. Operands need no contents.
+  absl::StatusOr<ProgramExplanation> ExplainProgram(
+      const ProgramSource& source, ProgramOperands operands,
+      const ProgramOptions& options = {}) const;
+  absl::StatusOr<ProgramExplanation> ExplainEinsum(
+      std::string_view subscripts, ProgramOperands operands,
+      const ProductOptions& options = {}) const;
 
   /// Begins a row of operations that do not wait for each other's responses.
   Pipeline StartPipeline(const PipelineOptions& options = {});
@@ -230,16 +260,16 @@ class Session {
   absl::StatusOr<Explanation> ExplainContract(
       const Operand& a, const Operand& b, const Modes& d,
       const ContractOptions& options = {}) const;
-  absl::StatusOr<Explanation> ExplainEinsum(
-      std::string_view subscripts,
-      absl::Span<const std::reference_wrapper<const RemoteTensor>> tensors,
-      const ExecutionOptions& options = {}) const;
 
  private:
   struct Running;
   struct Planning;
 
   explicit Session(std::shared_ptr<internal::Connection> connection);
+
+  absl::StatusOr<RemoteTensor> RunProduct(const ProgramSource& source,
+                                          ProgramOperands operands,
+                                          const ProductOptions& options);
 
   std::shared_ptr<internal::Connection> connection_;
 };

@@ -1,0 +1,379 @@
+// Programs through the client, against the server in a process of its own.
+// Numbers are small integers: exact in any order of summation.
+#include "tensord/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tensord/session.h"
+#include "tests/testing/server_process.h"
+
+namespace tensord {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::ServerProcess;
+using ::testing::SizeIs;
+using Values = std::vector<double>;
+
+class ProgramTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { server_.emplace(TENSORD_SERVER_BINARY); }
+  static void TearDownTestSuite() { server_.reset(); }
+
+  RemoteTensor Upload(const Values& values, std::vector<int64_t> extents) {
+    return session_.Upload(HostView<double>{values.data(), std::move(extents)})
+        .value();
+  }
+  RemoteTensor Square(const Values& values) { return Upload(values, {2, 2}); }
+
+  static Values ValuesOf(const absl::StatusOr<RemoteTensor>& tensor) {
+    EXPECT_TRUE(tensor.ok()) << tensor.status();
+    return tensor.ok() ? tensor->Download<double>().value() : Values();
+  }
+
+  static std::optional<ServerProcess> server_;
+  Session session_ =
+      Session::Connect(server_->address(), {.job = "programs"}).value();
+};
+
+std::optional<ServerProcess> ProgramTest::server_;
+
+/// A random row-major matrix.
+struct Matrix {
+  int64_t rows, columns;
+  Values values;
+};
+
+Matrix RandomMatrix(std::mt19937& rng, int64_t rows, int64_t columns) {
+  Matrix matrix{rows, columns, {}};
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    matrix.values.push_back(static_cast<double>(rng() % 7) - 3);
+  }
+  return matrix;
+}
+
+Matrix Product(const Matrix& a, const Matrix& b) {
+  Matrix d{a.rows, b.columns, Values(a.rows * b.columns)};
+  for (int64_t i = 0; i < a.rows; ++i) {
+    for (int64_t j = 0; j < a.columns; ++j) {
+      for (int64_t k = 0; k < b.columns; ++k) {
+        d.values[i * b.columns + k] +=
+            a.values[i * a.columns + j] * b.values[j * b.columns + k];
+      }
+    }
+  }
+  return d;
+}
+
+TEST_F(ProgramTest, EinsumTakesAnyNumberOfTensors) {
+  const auto a = Square({1, 2, 3, 4}), b = Square({0, 1, 1, 0});
+  const auto c = Square({1, 0, 0, 2});
+  EXPECT_EQ(ValuesOf(session_.Einsum("ij,jk,kl->il", {a, b, c})),
+            (Values{2, 2, 4, 6}));
+  EXPECT_EQ(ValuesOf(session_.Einsum("ij,jk,kl,lm", {a, b, c, b})),
+            (Values{2, 2, 6, 4}));
+  EXPECT_EQ(ValuesOf(session_.Einsum("ij->ji", {a})), (Values{1, 3, 2, 4}));
+}
+
+TEST_F(ProgramTest, EinsumOfAChainIsTheProductOfItsMatrices) {
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 rng(seed);
+    const size_t count = 2 + rng() % 5;
+    std::vector<Matrix> chain;
+    std::vector<RemoteTensor> tensors;
+    std::string subscripts;
+    int64_t rows = 1 + rng() % 5;
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t columns = 1 + rng() % 5;
+      chain.push_back(RandomMatrix(rng, rows, columns));
+      tensors.push_back(Upload(chain.back().values, {rows, columns}));
+      if (i > 0) subscripts += ',';
+      subscripts += static_cast<char>('a' + i);
+      subscripts += static_cast<char>('b' + i);
+      rows = columns;
+    }
+    Matrix wanted = chain[0];
+    for (size_t i = 1; i < count; ++i) wanted = Product(wanted, chain[i]);
+    const std::vector<ProgramOperand> operands(tensors.begin(), tensors.end());
+    EXPECT_EQ(ValuesOf(session_.Einsum(subscripts, operands)), wanted.values);
+  }
+}
+
+TEST_F(ProgramTest, EinsumTakesEllipsesDiagonalsAndLabelsOfMany) {
+  const auto a = Square({1, 2, 3, 4});
+  const auto stack = Upload({1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2});
+  EXPECT_EQ(ValuesOf(session_.Einsum("...ii", {stack})), (Values{5, 13}));
+  EXPECT_EQ(ValuesOf(session_.Einsum("ii->i", {a})), (Values{1, 4}));
+  EXPECT_EQ(ValuesOf(session_.Einsum("...ij,...jk->...ik", {stack, a})),
+            (Values{7, 10, 15, 22, 23, 34, 31, 46}));
+  EXPECT_EQ(ValuesOf(session_.Einsum("ai,aj,ak->a", {a, a, a})),
+            (Values{27, 343}));
+}
+
+TEST_F(ProgramTest, OperandsMayBeInTheCallersMemory) {
+  const auto a = Square({1, 2, 3, 4});
+  const Values values = {1, 10};
+  const HostView<double> v{values.data(), {2}};
+  EXPECT_EQ(ValuesOf(session_.Einsum("ij,j->i", {a, v})), (Values{21, 43}));
+  const auto nothing =
+      session_.Einsum("ij,j->i", {a, HostView<double>{nullptr, {2}}});
+  EXPECT_EQ(ReasonOf(nothing.status()), "DATA_MISSING");
+  EXPECT_THAT(std::string(nothing.status().message()), HasSubstr("operand 1"));
+}
+
+TEST_F(ProgramTest, ProductsGoWhereTheyAreToldTo) {
+  const auto a = Square({1, 2, 3, 4});
+  const auto named = session_.Einsum(
+      "ij,jk,kl->il", {a, a, a},
+      {.output_name = "cube", .output_element_type = ElementType::kFloat32});
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_THAT(named->name(), HasSubstr("/tensors/cube"));
+  EXPECT_EQ(named->Download<float>().value(),
+            (std::vector<float>{37, 54, 81, 118}));
+
+  const auto d = Square({0, 0, 0, 0});
+  const auto written =
+      session_.Einsum("ij,jk,kl->li", {a, a, a}, {.output = &d});
+  ASSERT_TRUE(written.ok()) << written.status();
+  EXPECT_FALSE(written->owns());
+  EXPECT_EQ(written->name(), d.name());
+  EXPECT_EQ(ValuesOf(session_.Borrow(d.name())), (Values{37, 81, 54, 118}));
+  EXPECT_THAT(session_.List().value(), SizeIs(3));
+
+  const auto first =
+      session_.Einsum("ij->ij", {a}, {.output_order = Order::kFirstModeFastest})
+          .value();
+  EXPECT_THAT(first.info().layout.strides, ElementsAre(1, 2));
+}
+
+TEST_F(ProgramTest, NconSumsPositiveLabels) {
+  const auto a = Square({1, 2, 3, 4}), b = Square({0, 1, 1, 0});
+  EXPECT_EQ(ValuesOf(session_.Ncon({.labels = {{-1, 1}, {1, 2}, {2, -2}}},
+                                   {a, b, a})),
+            (Values{5, 8, 13, 20}));
+  EXPECT_EQ(
+      ValuesOf(session_.Ncon(
+          {.labels = {{-1, 1}, {1, -2}}, .order = {1}, .output = {-2, -1}},
+          {a, b})),
+      (Values{2, 4, 1, 3}));
+  EXPECT_EQ(
+      ReasonOf(session_.Ncon({.labels = {{-1, 1}, {2, -2}}}, {a, b}).status()),
+      "NCON_MALFORMED");
+}
+
+TEST_F(ProgramTest, RunGivesResultsByName) {
+  const auto a = Square({1, 2, 3, 4}), d = Square({1, 1, 1, 1});
+  auto ran = session_.Run(
+      "T[i,j] := A[i,k]*A[k,j]\n"
+      "D[i,j] += alpha*T[i,j]   # D is an operand\n"
+      "U[i] := T[i,i]; trace := T[i,i]",
+      {{"A", a}, {"D", d}, {"alpha", 10}});
+  ASSERT_TRUE(ran.ok()) << ran.status();
+  ASSERT_THAT(ran->results, SizeIs(2));
+  EXPECT_EQ(ran->results[0].name, "U");
+  EXPECT_EQ(ran->Find("trace")->Download<double>().value(), Values{29});
+  EXPECT_EQ(ran->Find("T"), nullptr);
+  EXPECT_EQ(ValuesOf(session_.Borrow(d.name())), (Values{71, 101, 151, 221}));
+  EXPECT_GE(ran->report.operation_count, 4);
+  EXPECT_GT(ran->report.peak_bytes, 0);
+
+  const auto u = ran->Take("U");
+  EXPECT_EQ(ValuesOf(u), (Values{7, 22}));
+  EXPECT_EQ(u->report().kernel, "");
+  EXPECT_EQ(ReasonOf(ran->Take("U").status()), "RESULT_NOT_FOUND");
+  const auto none = ran->Take("T");
+  EXPECT_THAT(std::string(none.status().message()),
+              HasSubstr("wanted one of U, trace"));
+}
+
+TEST_F(ProgramTest, NumbersMayBeComplex) {
+  using Number = std::complex<double>;
+  const std::vector<Number> values = {{1, 1}, {2, 0}};
+  const auto a = session_.Upload(HostView<Number>{values.data(), {2}}).value();
+  const auto ran =
+      session_.Run("D[i] := z*conj(A[i])", {{"A", a}, {"z", Number(0, 2)}});
+  ASSERT_TRUE(ran.ok()) << ran.status();
+  EXPECT_EQ(ran->Find("D")->Download<Number>().value(),
+            (std::vector<Number>{{2, 2}, {0, 4}}));
+}
+
+TEST_F(ProgramTest, OutputsAreChosenNamedAndSentInline) {
+  const auto a = Square({1, 2, 3, 4});
+  const auto ran = session_.Run(
+      "T[i,j] := A[i,k]*A[k,j]; U[i,j] := T[i,j] + A[j,i]", {{"A", a}},
+      {.outputs = {{.name = "U",
+                    .element_type = ElementType::kFloat32,
+                    .order = Order::kFirstModeFastest,
+                    .is_inline = true},
+                   {.name = "T", .tensor_name = "square"}}});
+  ASSERT_TRUE(ran.ok()) << ran.status();
+  const ProgramResult& u = *ran->Find("U");
+  EXPECT_FALSE(u.tensor.has_value());
+  EXPECT_THAT(u.layout.strides, ElementsAre(1, 2));
+  EXPECT_EQ(u.Download<float>().value(), (std::vector<float>{8, 17, 13, 26}));
+  EXPECT_EQ(ReasonOf(u.Download<double>().status()), "ELEMENT_TYPE_MISMATCH");
+  const ProgramResult& t = *ran->Find("T");
+  EXPECT_THAT(t.tensor->name(), HasSubstr("/tensors/square"));
+  EXPECT_EQ(t.Download<double>().value(), (Values{7, 10, 15, 22}));
+  EXPECT_THAT(session_.List().value(), SizeIs(2));
+}
+
+TEST_F(ProgramTest, PathsAreFoundAsTheOptionsSay) {
+  const auto a = Square({1, 2, 3, 4});
+  const auto wide = Upload(Values(2 * 64, 1), {2, 64});
+  const auto method = [&](const PathOptions& path) {
+    const auto explained =
+        session_.ExplainEinsum("ij,jk,kl->il", {a, a, wide}, {.path = path});
+    EXPECT_TRUE(explained.ok()) << explained.status();
+    return explained->products.at(0).method;
+  };
+  EXPECT_EQ(method({}), "optimal");
+  EXPECT_EQ(method({.method = PathMethod::kGreedy}), "greedy");
+  EXPECT_EQ(method({.steps = {{1, 2}, {0, 1}}}), "given");
+  const auto given = session_.ExplainEinsum(
+      "ij,jk,kl->il", {a, a, wide}, {.path = {.steps = {{1, 2}, {0, 1}}}});
+  // Both products have 2 x 2 x 64 terms, and each term two flops.
+  EXPECT_EQ(given->flops, 2 * 2.0 * 2 * 2 * 64);
+  EXPECT_THAT(given->products[0].nodes[3].children, ElementsAre(1, 2));
+  EXPECT_EQ(ReasonOf(session_
+                         .Einsum("ij,jk,kl->il", {a, a, wide},
+                                 {.path = {.steps = {{1, 7}, {0, 1}}}})
+                         .status()),
+            "PATH_MALFORMED");
+  EXPECT_EQ(ReasonOf(session_
+                         .Einsum("ij,jk,kl->il", {a, a, wide},
+                                 {.path = {.method = PathMethod::kRandomGreedy,
+                                           .time_budget = absl::Hours(1),
+                                           .seed = 3}})
+                         .status()),
+            "TIME_BUDGET_OUT_OF_RANGE");
+}
+
+TEST_F(ProgramTest, MemoryLimitsAreKept) {
+  std::mt19937 rng(7);
+  const Matrix matrix = RandomMatrix(rng, 64, 64);
+  const auto a = Upload(matrix.values, {8, 8, 8, 8});
+  const ProgramSource source = EinsumText{"abcd,cdef,efgh,ghij->abij"};
+  const std::vector<ProgramOperand> operands = {a, a, a, a};
+  const auto free = session_.Run(source, operands);
+  ASSERT_TRUE(free.ok()) << free.status();
+  const int64_t limit = free->report.peak_bytes / 2;
+  const auto limited =
+      session_.Run(source, operands, {.path = {.memory_limit_bytes = limit}});
+  ASSERT_TRUE(limited.ok()) << limited.status();
+  EXPECT_LE(limited->report.peak_bytes, limit);
+  EXPECT_GT(limited->report.operation_count, free->report.operation_count);
+  EXPECT_EQ(limited->results[0].Download<double>().value(),
+            free->results[0].Download<double>().value());
+  EXPECT_EQ(
+      ReasonOf(
+          session_.Run(source, operands, {.path = {.memory_limit_bytes = 0}})
+              .status()),
+      "PATH_MEMORY_LIMIT");
+}
+
+TEST_F(ProgramTest, ExplainRunsNothing) {
+  const auto a = session_.Create(ElementType::kFloat64, {{30, 40}}).value();
+  const HostView<double> b{nullptr, {40, 50}};
+  const auto explained = session_.ExplainProgram(
+      "D[i,k] := x*A[i,j]*B[j,k]", {{"A", a}, {"B", b}, {"x", 2.0}});
+  ASSERT_TRUE(explained.ok()) << explained.status();
+  EXPECT_EQ(explained->flops, 2.0 * 30 * 40 * 50);
+  ASSERT_THAT(explained->operations, SizeIs(1));
+  EXPECT_EQ(explained->operations[0].operation, "contract");
+  EXPECT_FALSE(explained->operations[0].kernel.empty());
+  EXPECT_THAT(explained->text, HasSubstr("A[i,j]*B[j,k]"));
+  EXPECT_EQ(session_.Describe(a).value().state, TensorState::kEmpty);
+  EXPECT_THAT(session_.List().value(), SizeIs(1));
+}
+
+TEST_F(ProgramTest, PreparedProgramsRunOftenOnOperandsThatAreAlike) {
+  const HostView<double> spec{nullptr, {2, 2}};
+  const auto program = session_.PrepareProgram(
+      "D[i,k] := x*A[i,j]*B[j,k]", {{"A", spec}, {"B", spec}, {"x", 2.0}});
+  ASSERT_TRUE(program.ok()) << program.status();
+  const auto a = Square({1, 2, 3, 4}), b = Square({0, 1, 1, 0});
+  const auto run = [&](ProgramOperands operands) {
+    const auto ran = program->Run(operands);
+    EXPECT_TRUE(ran.ok()) << ran.status();
+    return ran->Find("D")->Download<double>().value();
+  };
+  EXPECT_EQ(run({{"A", a}, {"B", b}}), (Values{4, 2, 8, 6}));
+  EXPECT_EQ(run({{"B", a}, {"A", b}}), (Values{6, 8, 2, 4}));
+  EXPECT_EQ(run({{"A", a}, {"B", b}, {"x", -1}}), (Values{-2, -1, -4, -3}));
+  EXPECT_EQ(run({a, b}), (Values{4, 2, 8, 6}));
+
+  const ProgramInfo info = program->Describe().value();
+  EXPECT_EQ(info.execution_count, 4);
+  EXPECT_EQ(std::get<std::string>(info.source.notation),
+            "D[i,k] := x*A[i,j]*B[j,k]");
+  ASSERT_THAT(info.operands, SizeIs(3));
+  EXPECT_EQ(info.operands[0].name, "A");
+  EXPECT_THAT(info.operands[0].layout.extents, ElementsAre(2, 2));
+  EXPECT_EQ(info.operands[2].scalar->real, 2);
+  EXPECT_EQ(info.outputs.at(0).element_type, ElementType::kFloat64);
+
+  const RemoteTensor row = a.Index({0}).value();
+  EXPECT_EQ(ReasonOf(program->Run({{"A", row}, {"B", b}}).status()),
+            "PROGRAM_OPERAND_DIFFERS");
+  EXPECT_EQ(ReasonOf(program->Run({{"A", a}}).status()), "INPUT_MISSING");
+  const auto inlined =
+      program->Run({a, b}, {.outputs = {{.name = "D", .is_inline = true}}});
+  ASSERT_TRUE(inlined.ok()) << inlined.status();
+  EXPECT_THAT(inlined->Find("D")->bytes, SizeIs(4 * sizeof(double)));
+}
+
+TEST_F(ProgramTest, PreparedProgramsLeaveTheServerWithTheirHandle) {
+  const auto a = Square({1, 2, 3, 4});
+  const auto prepare = [&] {
+    return session_.PrepareProgram(EinsumText{"ij,jk,kl->il"}, {a, a, a}, {},
+                                   {.name = "cube"});
+  };
+  {
+    const auto program = prepare();
+    ASSERT_TRUE(program.ok()) << program.status();
+    EXPECT_THAT(program->name(), HasSubstr("/programs/cube"));
+    EXPECT_EQ(prepare().status().code(), absl::StatusCode::kAlreadyExists);
+  }
+  auto program = prepare();
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->Run({a, a, a})->results[0].Download<double>().value(),
+            (Values{37, 54, 81, 118}));
+  EXPECT_TRUE(program->Delete().ok());
+  EXPECT_EQ(ReasonOf(program->Run({a, a, a}).status()), "PROGRAM_NOT_FOUND");
+  EXPECT_EQ(program->Delete().code(), absl::StatusCode::kNotFound);
+  auto kept = prepare();
+  kept->Release();
+  kept = absl::CancelledError();
+  EXPECT_EQ(prepare().status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(ProgramTest, ErrorsSayWhereTheNotationIsWrong) {
+  const auto a = Upload({1, 2, 3, 4, 5, 6}, {2, 3});
+  const auto status =
+      session_.Run("T[i,j] := A[i,j]\nD[i,j] := A[i,k]*A[k,j", {{"A", a}})
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReasonOf(status), "SYNTAX_ERROR");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("line 2, column "));
+  EXPECT_EQ(ReasonOf(session_.Einsum("ij,jk->ik", {a, a}).status()),
+            "MODE_EXTENT_MISMATCH");
+  EXPECT_EQ(ReasonOf(session_.Einsum("ij->j->i", {a}).status()),
+            "SUBSCRIPTS_MALFORMED");
+  EXPECT_EQ(ReasonOf(session_.Run("D[i] := B[i]", {{"A", a}}).status()),
+            "NAME_UNKNOWN");
+  EXPECT_THAT(session_.List().value(), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace tensord

@@ -1,0 +1,237 @@
+// tensorctl einsum and run, as the shell runs them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/testing/server_process.h"
+#include "tests/unit/client/tensorctl_run.h"
+
+namespace tensord::cli {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Values = std::vector<double>;
+
+class TensorctlProgramTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { server_.emplace(TENSORD_SERVER_BINARY); }
+  static void TearDownTestSuite() { server_.reset(); }
+
+  static Ended Run(const std::string& arguments,
+                   const std::string& input = "") {
+    return Tensorctl(arguments + " --address=" + server_->address(), input);
+  }
+
+  static std::string Square(const std::string& name, const Values& values) {
+    return Save<double>(name, {ElementType::kFloat64, {2, 2}}, values);
+  }
+
+  static std::optional<testing::ServerProcess> server_;
+  const std::string a_ = Square("a", {1, 2, 3, 4});
+  const std::string b_ = Square("b", {0, 1, 1, 0});
+  const std::string d_ = PathOf("d");
+};
+
+std::optional<testing::ServerProcess> TensorctlProgramTest::server_;
+
+TEST_F(TensorctlProgramTest, EinsumTakesAnyNumberOfFiles) {
+  Ended ended =
+      Run("einsum 'ij,jk,kl->il' " + a_ + " " + b_ + " " + a_ + " -o " + d_);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<double>(d_, 4), (Values{5, 8, 13, 20}));
+  EXPECT_THAT(ended.output,
+              HasSubstr("result    float64 (2, 2) -> " + d_ + "\n"));
+  EXPECT_THAT(ended.output, HasSubstr("work      2 operations, 32 flops, "));
+  ended = Run("einsum '...i,i' " + a_ + " '" + a_ + "[1, ::-1]' -o " + d_ +
+              " --output-type float32 --path greedy --time-budget 10ms");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<float>(d_, 2), (std::vector<float>{10, 24}));
+  ended = Run("einsum 'ii,jj->' " + a_ + " " + a_);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("result    float64 ()\nvalue     25\n"));
+}
+
+TEST_F(TensorctlProgramTest, EinsumKeepsToMemoryLimits) {
+  const std::string t = Save<double>("t", {ElementType::kFloat64, {8, 8, 8, 8}},
+                                     Values(8 * 8 * 8 * 8, 1));
+  const std::string product =
+      "einsum 'abcd,cdef,efgh,ghij->abij' " + t + " " + t + " " + t + " " + t;
+  Ended ended = Run(product + " --memory-limit=40KB -o " + d_);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<double>(d_, 4096), Values(4096, 64 * 64 * 64));
+  ended = Run(product + " --memory-limit=0");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("[PATH_MEMORY_LIMIT]"));
+}
+
+TEST_F(TensorctlProgramTest, EinsumExplainsAsTextAndAsJson) {
+  std::filesystem::remove(d_);
+  const std::string chain =
+      "einsum 'ij,jk,kl->il' " + a_ + " " + b_ + " '" + a_ + "[:, :1]' ";
+  for (const std::string& words :
+       {chain + "--explain -o " + d_, "explain " + chain}) {
+    const Ended ended = Run(words);
+    EXPECT_EQ(ended.code, 0) << ended.output;
+    EXPECT_THAT(ended.output, StartsWith("2 operations, 16 flops"));
+    EXPECT_THAT(ended.output, HasSubstr("product of statement 0, by optimal"));
+    EXPECT_THAT(ended.output, HasSubstr("cpu.contract."));
+    EXPECT_THAT(ended.output, HasSubstr(a_));
+  }
+  for (const std::string& words :
+       {chain + "--explain=json", "explain " + chain + "--json"}) {
+    const Ended ended = Run(words);
+    EXPECT_EQ(ended.code, 0) << ended.output;
+    EXPECT_THAT(ended.output, StartsWith("{\n  \"flops\": 16,\n"));
+    EXPECT_THAT(ended.output, HasSubstr("\"operation\": \"contract\""));
+    EXPECT_THAT(ended.output, HasSubstr("\"method\": \"optimal\""));
+    EXPECT_THAT(ended.output, HasSubstr("\"labels\": [\n"));
+    EXPECT_THAT(ended.output, HasSubstr("\"children\": [1, 2]"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(d_));
+  const Ended ended = Run(chain + "--explain=xml");
+  EXPECT_EQ(ended.code, 2);
+}
+
+TEST_F(TensorctlProgramTest, TreesAreDrawn) {
+  const std::string svg = ::testing::TempDir() + "tensorctl_test_tree.svg";
+  Ended ended = Run("run 'D[i,l] := A[i,j]*B[j,k]*A[k,l]' A=" + a_ +
+                    " B=" + b_ + " --tree " + svg);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("by optimal"));
+  std::ifstream file(svg);
+  const std::string drawn{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(drawn, StartsWith("<svg "));
+  for (const char* text : {">A[i,j]<", ">B[j,k]<", ">A[k,l]<", ">[i,l]<",
+                           ">2x2, 16 flops<", "</svg>"}) {
+    EXPECT_THAT(drawn, HasSubstr(text));
+  }
+  ended = Run("einsum 'ij,jk' " + a_ + " " + b_ + " --tree " + svg);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("no tree to draw"));
+}
+
+TEST_F(TensorctlProgramTest, RunTakesStatementsOfAnySource) {
+  const std::string text = "D[i,k] := x*A[i,j]*B[j,k]";
+  const std::string program = ::testing::TempDir() + "tensorctl_test_program";
+  std::ofstream(program) << "# a product\n" << text << "\n";
+  const std::string operands = " A=" + a_ + " B=" + b_ + " x=2.5 -o D=" + d_;
+  struct Source {
+    std::string words, input;
+  };
+  for (const Source& source :
+       {Source{"'" + text + "'", ""}, Source{program, ""},
+        Source{"-", "echo '" + text + "' |"}}) {
+    SCOPED_TRACE(source.words);
+    std::filesystem::remove(d_);
+    const Ended ended = Run("run " + source.words + operands, source.input);
+    EXPECT_EQ(ended.code, 0) << ended.output;
+    EXPECT_THAT(ended.output,
+                HasSubstr("D         float64 (2, 2) -> " + d_ + "\n"));
+    EXPECT_EQ(Load<double>(d_, 4), (Values{5, 2.5, 10, 7.5}));
+  }
+}
+
+TEST_F(TensorctlProgramTest, RunDescribesWhatHasNoFile) {
+  using Number = std::complex<double>;
+  const std::string a =
+      Save<Number>("complex", {ElementType::kComplex128, {2, 2}}, {1, 2, 3, 4});
+  const Ended ended =
+      Run("run 'T[i,j] := A[i,k]*A[k,j]; s[] := z*T[i,i]' z=1+2j A=" + a);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, StartsWith("s         complex128 ()\n"
+                                       "value     29+58j\n"
+                                       "work      "));
+  EXPECT_THAT(ended.output, ContainsRegex("times     upload .*, prepared .*, "
+                                          "queued .*, executed [^,]*\n$"));
+}
+
+TEST_F(TensorctlProgramTest, RunWritesOnlyTheFilesThatItIsTold) {
+  const std::string c = Square("c", {1, 1, 1, 1});
+  const std::string add = "run 'C[i,j] += A[i,j]' A=" + a_ + " C=" + c;
+  Ended ended = Run(add);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, StartsWith("work      "));
+  EXPECT_EQ(Load<double>(c, 4), (Values{1, 1, 1, 1}));
+  ended = Run(add + " -o C=" + d_);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<double>(d_, 4), (Values{2, 3, 4, 5}));
+  EXPECT_EQ(Load<double>(c, 4), (Values{1, 1, 1, 1}));
+  ended = Run(add + " -o C=" + c);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<double>(c, 4), (Values{2, 3, 4, 5}));
+  // The output chosen, an intermediate; what is not chosen is not kept.
+  ended = Run("run 'T[i,j] := A[i,k]*A[k,j]; U[i] := T[i,i]' A=" + a_ +
+              " -o T=" + d_);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<double>(d_, 4), (Values{7, 10, 15, 22}));
+  EXPECT_THAT(ended.output, Not(HasSubstr("U   ")));
+}
+
+TEST_F(TensorctlProgramTest, PartsAreWrittenIntoTheirFileOrAloneIntoAnother) {
+  const std::string c = Square("c", {1, 1, 1, 1});
+  const std::string set =
+      "run 'C[i] = 10*A[i]' 'A=" + a_ + "[0]' 'C=" + c + "[:, 1]' -o C=";
+  Ended ended = Run(set + d_);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<double>(d_, 2), (Values{10, 20}));
+  EXPECT_EQ(Load<double>(c, 4), (Values{1, 1, 1, 1}));
+  ended = Run(set + c);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<double>(c, 4), (Values{1, 10, 1, 20}));
+}
+
+TEST_F(TensorctlProgramTest, RunExplains) {
+  const std::string c = Square("c", {1, 1, 1, 1});
+  const std::string program =
+      "run 'C[i,j] += x*A[i,k]*A[k,j]' A=" + a_ + " C=" + c + " x=2 ";
+  for (const std::string& words :
+       {program + "--explain", "explain " + program}) {
+    const Ended ended = Run(words);
+    EXPECT_EQ(ended.code, 0) << ended.output;
+    EXPECT_THAT(ended.output, StartsWith("1 operations, 16 flops"));
+    EXPECT_THAT(ended.output, HasSubstr("C[i,j] = 2*A[i,k]*A[k,j] + C[i,j]"));
+  }
+  EXPECT_EQ(Load<double>(c, 4), (Values{1, 1, 1, 1}));
+}
+
+TEST_F(TensorctlProgramTest, MistakesSayWhatIsWanted) {
+  struct Case {
+    std::string words;
+    int code;
+    std::string message;
+  };
+  const std::string run = "run 'D[i,j] := A[i,j]' ";
+  for (const Case& wanted : std::vector<Case>{
+           {"run nothing.txt", 1, "there is no file 'nothing.txt'"},
+           {run + a_, 2, "is not of the form NAME=VALUE"},
+           {run + "A=" + a_ + " A=" + a_, 2, "'A' is given twice"},
+           {run + "A=none.npy", 1, "none.npy"},
+           {run + "'A=" + a_ + "[x]'", 2, "'x' in "},
+           {run + "A=" + a_ + " x=2 -o x=" + d_, 2, "'x' is a number"},
+           {run + "A=" + a_ + " -o E=" + d_, 1, "[OUTPUT_UNKNOWN]"},
+           {run, 1, "[NAME_UNKNOWN]"},
+           {"run 'D[i,j] := A[i,' A=" + a_, 2, "line 1, column 15"},
+           {"einsum 'ij->j->i' " + a_, 2, "[SUBSCRIPTS_MALFORMED]"},
+           {"einsum 'ij,jk' " + a_, 1, "[OPERAND_COUNT_MISMATCH]"},
+           {"einsum 'ij' " + a_ + " --path=best", 2, "'best' is none of auto"},
+           {"einsum 'ij' " + a_ + " --time-budget=long", 2,
+            "'long' is not a duration, wanted e.g. 2s"},
+           {"einsum 'ij' " + a_ + " --memory-limit=-1", 2, "not a size"}}) {
+    const Ended ended = Run(wanted.words);
+    EXPECT_EQ(ended.code, wanted.code) << wanted.words << "\n" << ended.output;
+    EXPECT_THAT(ended.output, HasSubstr(wanted.message)) << wanted.words;
+  }
+}
+
+}  // namespace
+}  // namespace tensord::cli
