@@ -329,3 +329,22 @@ def test_programs_leave_with_their_last_reference(session, a):
     gc.collect()
     session._keeper.flush()
     assert name not in [each.name for each in session.programs()]
+
+
+@pytest.mark.parametrize("a_type", ["f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("b_type", ["f2", "f4", "f8", "c8", "c16"])
+def test_resident_tensors_of_different_types_go_together(session, a_type, b_type):
+    # Small integers: every sum and product is exact in every type.
+    rng = np.random.default_rng(1)
+    a = rng.integers(-3, 4, (4, 5)).astype(a_type)
+    b = rng.integers(-3, 4, (5, 3)).astype(b_type)
+    given = {"A": session.upload(a), "B": session.upload(b)}
+    for text, wanted in (
+        ("R[i,k] := A[i,j]*B[j,k]", a @ b),
+        ("R[i,k] := 2im*A[i,j]*B[j,k]", 2j * (a @ b)),
+        ("R[i,j,k] := A[i,j]*B[j,k]", a[:, :, None] * b),
+    ):
+        got = session.run(text, given)
+        if "im" not in text:
+            assert got.dtype == wanted.dtype
+        np.testing.assert_array_equal(got.numpy(), wanted)

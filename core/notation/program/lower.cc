@@ -6,6 +6,8 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "core/base/status.h"
 #include "core/notation/program/arena.h"
 #include "core/notation/program/bind.h"
@@ -256,8 +258,13 @@ class Lowering {
 
 /// The program that `lower` makes, with as much thrift as the limit asks for.
 template <typename Lower>
-absl::StatusOr<Program> WithinLimit(const LoweringOptions& options,
-                                    Lower lower) {
+absl::StatusOr<Program> WithinLimit(LoweringOptions options, Lower lower_with) {
+  if (options.path.time_budget > absl::ZeroDuration()) {
+    options.search_ends = absl::Now() + options.path.time_budget;
+  }
+  const auto lower = [&](const Thrift& thrift) {
+    return lower_with(options, thrift);
+  };
   Thrift thrift;
   if (options.like != nullptr) {
     thrift.keeps_values = options.like->keeps_values;
@@ -305,20 +312,21 @@ absl::StatusOr<Program> LowerProgram(const ProgramSyntax& syntax,
       DefaultOutputs(syntax, options.order);
   TENSORD_ASSIGN_OR_RETURN(const auto kept,
                            FindOutputs(syntax, outputs, by_default));
-  return WithinLimit(options, [&](const Thrift& thrift) {
-    Lowering lowering(options, thrift);
-    const auto lower = [&]() -> absl::Status {
-      TENSORD_RETURN_IF_ERROR(lowering.Begin(operands));
-      for (size_t s = 0; s < syntax.statements.size(); ++s) {
-        TENSORD_RETURN_IF_ERROR(lowering.Lower(static_cast<int32_t>(s),
-                                               syntax.statements[s], kept[s]));
-      }
-      return absl::OkStatus();
-    };
-    const absl::Status lowered = lower();
-    return lowered.ok() ? std::move(lowering).Finish()
-                        : absl::StatusOr<Program>(lowered);
-  });
+  return WithinLimit(
+      options, [&](const LoweringOptions& within, const Thrift& thrift) {
+        Lowering lowering(within, thrift);
+        const auto lower = [&]() -> absl::Status {
+          TENSORD_RETURN_IF_ERROR(lowering.Begin(operands));
+          for (size_t s = 0; s < syntax.statements.size(); ++s) {
+            TENSORD_RETURN_IF_ERROR(lowering.Lower(
+                static_cast<int32_t>(s), syntax.statements[s], kept[s]));
+          }
+          return absl::OkStatus();
+        };
+        const absl::Status lowered = lower();
+        return lowered.ok() ? std::move(lowering).Finish()
+                            : absl::StatusOr<Program>(lowered);
+      });
 }
 
 absl::StatusOr<Program> LowerEinsum(const EinsumSyntax& syntax,
@@ -332,18 +340,19 @@ absl::StatusOr<Program> LowerEinsum(const EinsumSyntax& syntax,
                              "will do");
     }
   }
-  return WithinLimit(options, [&](const Thrift& thrift) {
-    Lowering lowering(options, thrift);
-    const auto lower = [&]() -> absl::Status {
-      TENSORD_RETURN_IF_ERROR(lowering.Begin(operands));
-      TENSORD_ASSIGN_OR_RETURN(const Bindings::Bound bound,
-                               lowering.bindings().Bind(syntax, operands));
-      return lowering.Create(output.name, bound, &output);
-    };
-    const absl::Status lowered = lower();
-    return lowered.ok() ? std::move(lowering).Finish()
-                        : absl::StatusOr<Program>(lowered);
-  });
+  return WithinLimit(
+      options, [&](const LoweringOptions& within, const Thrift& thrift) {
+        Lowering lowering(within, thrift);
+        const auto lower = [&]() -> absl::Status {
+          TENSORD_RETURN_IF_ERROR(lowering.Begin(operands));
+          TENSORD_ASSIGN_OR_RETURN(const Bindings::Bound bound,
+                                   lowering.bindings().Bind(syntax, operands));
+          return lowering.Create(output.name, bound, &output);
+        };
+        const absl::Status lowered = lower();
+        return lowered.ok() ? std::move(lowering).Finish()
+                            : absl::StatusOr<Program>(lowered);
+      });
 }
 
 }  // namespace tensord::core

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/notation/parse_einsum.h"
 #include "core/notation/path/find_path.h"
@@ -32,13 +33,17 @@ struct NamedOutput {
 };
 
 struct LoweringOptions {
-  PathOptions path;  // its max_peak is set from the limit
+  /// Its max_peak is set from the limit. A time budget that is given is one for
+  /// all products together.
+  PathOptions path;
   /// Positions as TreeFromPositions() takes them, for a program of one product.
   std::vector<std::vector<int64_t>> given_path;
   /// A program of the same syntax on operands of the same layouts, whose paths
   /// are taken over: scalars may differ. The search's options do not count
   /// then.
   const Program* like = nullptr;
+  /// When searches end.
+  absl::Time search_ends = absl::InfiniteFuture();
   /// Most bytes of temporaries at a time.
   std::optional<int64_t> memory_limit_bytes;
   /// Of tensors that are made and that NamedOutput does not speak of.

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "core/base/status.h"
 #include "core/notation/path/find_path.h"
 #include "core/notation/program/mode_order.h"
@@ -79,6 +81,11 @@ absl::StatusOr<Path> Search(const Network& network,
   }
   PathOptions search = options.path;
   search.max_peak = max_peak;
+  if (search.time_budget > absl::ZeroDuration()) {
+    // Nothing would leave it to the search.
+    search.time_budget = std::clamp(options.search_ends - absl::Now(),
+                                    absl::Nanoseconds(1), search.time_budget);
+  }
   return FindPath(network, search);
 }
 

@@ -21,6 +21,14 @@ absl::Status CheckFactor(const Scalar& factor, ElementType type) {
   return ValidateScalar(factor, type, "the factor of a term");
 }
 
+/// True for a conversion that no row of the type table has, but two together
+/// do.
+bool GoesByWay(ElementType from, ElementType to) {
+  if (IsInteger(from) || from == to) return false;
+  return (from == ElementType::kFloat16 && to == ElementType::kFloat64) ||
+         (IsComplex(to) && !IsComplex(from));
+}
+
 }  // namespace
 
 ProgramBlock& StepBuilder::block() {
@@ -173,16 +181,52 @@ absl::StatusOr<IndexedTensor> StepBuilder::Convert(const IndexedTensor& tensor,
     copy.indices = tensor.indices;
     return copy;
   }
-  if (from == ElementType::kFloat16 && type == ElementType::kFloat64) {
-    // There is no such row: by way of what both go with.
-    TENSORD_ASSIGN_OR_RETURN(const IndexedTensor single,
-                             Convert(tensor, ElementType::kFloat32));
-    return Convert(single, type);
+  if (GoesByWay(from, type)) {
+    TENSORD_ASSIGN_OR_RETURN(const IndexedTensor between,
+                             IsComplex(type)
+                                 ? Complex(tensor)
+                                 : Convert(tensor, ElementType::kFloat32));
+    return Convert(between, type);
   }
   copy = MakeTemporary(type, tensor.indices);
   TENSORD_RETURN_IF_ERROR(Add(copy, {{kOne, tensor}}, kZero));
   Keep(key, copy);
   return copy;
+}
+
+absl::StatusOr<IndexedTensor> StepBuilder::Complex(
+    const IndexedTensor& tensor) {
+  constexpr auto kComplex = ElementType::kComplex128;
+  const std::string key = absl::StrCat("complex ", KeyOf(tensor));
+  if (auto known = Known(key)) {
+    known->indices = tensor.indices;
+    return *std::move(known);
+  }
+  TENSORD_ASSIGN_OR_RETURN(const IndexedTensor real,
+                           Convert(tensor, ElementType::kFloat64));
+  TENSORD_ASSIGN_OR_RETURN(const IndexedTensor one,
+                           MakeConstant(kComplex, kOne));
+  const IndexedTensor product = MakeTemporary(kComplex, tensor.indices);
+  ProgramStep step;
+  step.a = OperandOf(real);
+  step.b = OperandOf(one);
+  step.c = step.d = OperandOf(product);
+  step.desc = ContractionOf(real, one, product, std::nullopt);
+  TENSORD_RETURN_IF_ERROR(AddStep(std::move(step)));
+  Keep(key, product);
+  return product;
+}
+
+ContractionDesc StepBuilder::ContractionOf(
+    const IndexedTensor& a, const IndexedTensor& b, const IndexedTensor& d,
+    std::optional<ComputeType> compute_type) const {
+  ContractionDesc desc;
+  desc.a = DescOf(a);
+  desc.b = DescOf(b);
+  desc.d = DescOf(d);
+  desc.c = desc.d;
+  desc.compute_type = compute_type.value_or(DefaultComputeType(TypeOf(d)));
+  return desc;
 }
 
 absl::Status StepBuilder::Add(const IndexedTensor& d,
@@ -193,7 +237,11 @@ absl::Status StepBuilder::Add(const IndexedTensor& d,
   step.d = OperandOf(d);
   step.accumulates = IsOfAllSlices(d);
   if (terms.size() == 1 && beta.IsZero() && !step.accumulates) {
-    const auto& [factor, a] = terms[0];
+    const Scalar& factor = terms[0].factor;
+    IndexedTensor a = terms[0].tensor;
+    if (GoesByWay(TypeOf(a), type)) {
+      TENSORD_ASSIGN_OR_RETURN(a, Convert(a, type));
+    }
     const ElementType widest = WidestOf(TypeOf(a), type);
     TENSORD_RETURN_IF_ERROR(CheckFactor(factor, widest));
     PermutationDesc desc;
@@ -297,14 +345,8 @@ absl::Status StepBuilder::Multiply(const IndexedTensor& d, Scalar alpha,
       TENSORD_ASSIGN_OR_RETURN(x, Convert(a, type));
       TENSORD_ASSIGN_OR_RETURN(y, Convert(b, type));
     }
-    ContractionDesc desc;
-    desc.a = DescOf(x);
-    desc.b = DescOf(y);
-    desc.d = DescOf(d);
-    desc.c = desc.d;
-    desc.compute_type = compute_type_.value_or(DefaultComputeType(type));
     step.beta = beta;
-    step.desc = std::move(desc);
+    step.desc = ContractionOf(x, y, d, compute_type_);
   }
   step.a = OperandOf(x);
   step.b = OperandOf(y);

@@ -80,7 +80,13 @@ class StepBuilder {
   void StopKeeping() { keeps_ = false; }
 
  private:
+  /// A copy of a real tensor as complex128.
+  absl::StatusOr<IndexedTensor> Complex(const IndexedTensor& tensor);
   OperandDesc DescOf(const IndexedTensor& tensor) const;
+  /// d = a * b + d.
+  ContractionDesc ContractionOf(const IndexedTensor& a, const IndexedTensor& b,
+                                const IndexedTensor& d,
+                                std::optional<ComputeType> compute_type) const;
   StepOperand OperandOf(const IndexedTensor& tensor) const;
   /// Times that `tensor` was written.
   int64_t VersionOf(int32_t tensor) const;

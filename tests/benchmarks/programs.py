@@ -1,0 +1,79 @@
+"""What one request of many statements saves over many requests.
+
+Prints the wall time of a program of small statements beside that of the same operations as
+calls of their own, one after the other. Medians; nothing is asserted. Run it on a machine that does nothing else:
+
+    tests/benchmarks/programs.py [--address ADDRESS]
+"""
+
+import argparse
+import contextlib
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import tensord
+
+COUNT = 20  # statements
+
+
+def median_ms(run: Callable[[], object], repeats: int = 200) -> float:
+    """Median wall time of `run`, in milliseconds, after some that do not count."""
+    for _ in range(10):
+        run()
+    times = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begun)
+    return 1e3 * statistics.median(times)
+
+
+def small_statements(session: tensord.Session, extent: int) -> None:
+    """x := A*x, 20 times, three ways."""
+    rng = np.random.default_rng(1)
+    a = session.upload(rng.standard_normal((extent, extent)) / extent)
+    x = session.upload(rng.standard_normal((extent, extent)))
+    lines = [f"x{i + 1}[i,j] := A[i,k]*x{i}[k,j]" for i in range(COUNT)]
+    text = "\n".join(lines)
+    last = f"x{COUNT}"
+
+    def one_by_one() -> tensord.RemoteTensor:
+        y = x
+        for _ in range(COUNT):
+            y = session.einsum("ik,kj->ij", a, y)
+        return y
+
+    program = session.program(text, A=a, x0=x, outputs=[last])
+    wanted = one_by_one().numpy()
+    for got in (session.run(text, A=a, x0=x, outputs=[last]), program(A=a, x0=x)):
+        assert np.allclose(got.numpy(), wanted), "the program computes something else"
+    calls = median_ms(one_by_one)
+    text_ms = median_ms(lambda: session.run(text, A=a, x0=x, outputs=[last]))
+    prepared = median_ms(lambda: program(A=a, x0=x))
+    one = median_ms(lambda: session.einsum("ik,kj->ij", a, x))
+    print(
+        f"{extent:5} {one:8.3f} {calls:10.3f} {text_ms:9.3f} {prepared:9.3f}"
+        f" {calls / prepared:8.1f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--address", help="of a server; by default a private one is run"
+    )
+    args = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        at = args.address or stack.enter_context(tensord.serve())
+        session = stack.enter_context(tensord.connect(at, job="programs"))
+        print(f"{COUNT} products of square matrices, float64, ms")
+        print("extent  one call   20 calls   program  prepared  20 calls to prepared")
+        for extent in (8, 32, 128):
+            small_statements(session, extent)
+
+
+if __name__ == "__main__":
+    main()
