@@ -1,6 +1,7 @@
 #include "core/ops/permutation.h"
 
 #include "core/base/status.h"
+#include "core/ops/operators.h"
 #include "core/ops/type_tables.h"
 
 namespace tensord::core {
@@ -12,6 +13,9 @@ absl::Status Validate(const PermutationDesc& desc) {
   TENSORD_RETURN_IF_ERROR(ValidateContained(
       desc.a, "a", desc.d, "d", "; to sum over it, use a reduction"));
   TENSORD_RETURN_IF_ERROR(ValidateExtents(desc.a, "a", desc.d, "d"));
+  // It is applied to what a becomes.
+  TENSORD_RETURN_IF_ERROR(
+      ValidateUnary(desc.a.unary, desc.d.element_type, "a, converted to d,"));
   return ValidatePermutationTypes(
       {desc.a.element_type, desc.d.element_type, desc.compute_type});
 }

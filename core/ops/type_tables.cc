@@ -88,25 +88,66 @@ absl::Status ValidateTypes(std::span<const Types> table, const Types& types,
       " is not supported; nearest: ", absl::StrJoin(nearest, "; "));
 }
 
+/// Binary digits that the magnitude of any value of an integer type, or those
+/// integers that a floating-point type all holds, may have.
+int DigitsOf(ElementType type) {
+  switch (type) {
+    case ElementType::kBool: return 1;
+    case ElementType::kInt8: return 7;
+    case ElementType::kUint8: return 8;
+    case ElementType::kInt16: return 15;
+    case ElementType::kInt32: return 31;
+    case ElementType::kInt64: return 63;
+    case kF32:
+    case kC64: return 24;
+    // As NumPy has it, though not every one of 63 digits.
+    case kF64:
+    case kC128: return 64;
+    default: return 0;  // of the halves none are converted to
+  }
+}
+
+/// Whether an integer type is converted to another type without loss.
+bool IsSafe(ElementType from, ElementType to) {
+  if (from == to || DigitsOf(from) > DigitsOf(to)) return false;
+  const bool has_no_sign =
+      to == ElementType::kUint8 || to == ElementType::kBool;
+  return !has_no_sign || from == ElementType::kBool;
+}
+
+std::vector<PermutationTypes> WithSafeConversions(
+    std::vector<PermutationTypes> table) {
+  for (int i = 0; i < kElementTypeCount; ++i) {
+    const auto from = static_cast<ElementType>(i);
+    if (!IsInteger(from)) continue;
+    for (int j = 0; j < kElementTypeCount; ++j) {
+      const auto to = static_cast<ElementType>(j);
+      if (IsSafe(from, to)) table.push_back({from, to, DefaultComputeType(to)});
+    }
+  }
+  return table;
+}
+
 }  // namespace
 
 std::span<const PermutationTypes> PermutationTypeTable() {
-  static const auto& table = *new std::vector(WithIntegers<PermutationTypes>({
-      {kF16, kF16, kFloat16},
-      {kF16, kF16, kFloat32},
-      {kF16, kF32, kFloat32},
-      {kF32, kF16, kFloat32},
-      {kBf16, kBf16, kBfloat16},
-      {kBf16, kBf16, kFloat32},
-      {kF32, kF32, kFloat32},
-      {kF64, kF64, kFloat64},
-      {kF32, kF64, kFloat64},
-      {kF64, kF32, kFloat64},
-      {kC64, kC64, kFloat32},
-      {kC128, kC128, kFloat64},
-      {kC64, kC128, kFloat64},
-      {kC128, kC64, kFloat64},
-  }));
+  static const auto& table =
+      *new std::vector(WithSafeConversions(WithIntegers<PermutationTypes>({
+          {kF16, kF16, kFloat16},
+          {kF16, kF16, kFloat32},
+          {kF16, kF32, kFloat32},
+          {kF32, kF16, kFloat32},
+          {kBf16, kBf16, kBfloat16},
+          {kBf16, kBf16, kFloat32},
+          {kF32, kF32, kFloat32},
+          {kF64, kF64, kFloat64},
+          {kF32, kF64, kFloat64},
+          {kF64, kF32, kFloat64},
+          {kC64, kC64, kFloat32},
+          {kC128, kC128, kFloat64},
+          {kC64, kC128, kFloat64},
+          {kC128, kC64, kFloat64},
+      })));
   return table;
 }
 
@@ -185,7 +226,8 @@ ComputeType DefaultComputeType(ElementType widest) {
 }
 
 ElementType ComputeElement(ElementType x, ElementType y, ComputeType compute) {
-  if (IsInteger(x)) return x;
+  if (IsInteger(x) && IsInteger(y)) return y;
+  if (IsInteger(x)) x = y;
   const auto is_wide = [](ElementType type) {
     return RealPartOf(type) == ElementType::kFloat64;
   };
@@ -198,6 +240,8 @@ ElementType ComputeElement(ElementType x, ElementType y, ComputeType compute) {
 }
 
 ElementType WidestOf(ElementType x, ElementType y) {
+  if (IsInteger(x) != IsInteger(y)) return IsInteger(x) ? y : x;
+  if (IsInteger(x)) return DigitsOf(x) > DigitsOf(y) ? x : y;
   // The enum lists the floating-point types from narrow to wide.
   return std::max(x, y);
 }

@@ -33,7 +33,9 @@ struct ContractionTypes {
   bool operator==(const ContractionTypes&) const = default;
 };
 
-/// The rows, integers included, floating-point rows first.
+/// The rows, integers included, floating-point rows first. Permutations convert
+/// integers to types that hold them, where NumPy does so unasked; of the halves
+/// none do.
 std::span<const PermutationTypes> PermutationTypeTable();
 std::span<const ElementwiseTypes> ElementwiseTypeTable();
 std::span<const ReductionTypes> ReductionTypeTable();
@@ -53,8 +55,8 @@ absl::Status ValidateContractionTypes(const ContractionTypes& types);
 ComputeType DefaultComputeType(ElementType widest);
 
 /// The type that arithmetic on elements stored as `x` and `y` runs in: float32
-/// or wider, complex when either is; integers stay what they are.
-/// Requires  both integer, then equal, or neither.
+/// or wider, complex when either is. An integer x goes to what y is.
+/// Requires  y is no integer unless x is.
 ElementType ComputeElement(ElementType x, ElementType y, ComputeType compute);
 
 /// Of two element types the one that arithmetic must be able to hold.

@@ -90,6 +90,7 @@ struct Check {
     TENSORD_RETURN_IF_ERROR(
         ValidatePermutationTypes({p.type_a, p.type_d, p.compute_type}));
     TENSORD_RETURN_IF_ERROR(CheckUnary(p.unary, p.type_a, "a"));
+    TENSORD_RETURN_IF_ERROR(CheckUnary(p.unary, p.type_d, "a"));
     TENSORD_RETURN_IF_ERROR(
         CheckAlignment(p.alignment_bytes, p.is_move ? P::kWidestAccess : 1));
     TENSORD_RETURN_IF_ERROR(CheckThat(

@@ -137,6 +137,7 @@ FloatFormat FormatOf(ElementType type) { return FormatOf(BinaryOf(type)); }
 FloatFormat Tf32Format() { return FormatOf(kTf32); }
 
 Number LoadNumber(ElementType type, const std::byte* bytes) {
+  if (IsWhole(type)) return {static_cast<Real>(LoadInteger(type, bytes)), 0};
   const Binary binary = BinaryOf(type);
   const Real real = LoadReal(binary, bytes);
   return {real, HasParts(type) ? LoadReal(binary, bytes + binary.bytes) : 0};

@@ -221,7 +221,9 @@ Case<core::PermutationDesc> RandomPermutation(std::mt19937& rng) {
   random.desc.a =
       RandomOperand(rng, types.a, Variant(rng, labels, Chance(rng, 20)));
   MaybeOverlap(rng, random.desc.a);
-  random.desc.a.unary = RandomUnary(rng, types.a);
+  do {
+    random.desc.a.unary = RandomUnary(rng, types.a);
+  } while (!core::ValidateUnary(random.desc.a.unary, types.d, "x").ok());
   random.data_a = DataFor(random.desc.a.unary);
   random.alpha = RandomFactor(rng, types.d);
   FinishCase(rng, random);

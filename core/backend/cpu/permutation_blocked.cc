@@ -76,10 +76,9 @@ class BlockedPermutation final : public PermutationKernel {
   absl::string_view name() const override { return "cpu.permute.blocked"; }
 
   absl::Status Supports(const Problem& problem) const override {
-    const bool integer = IsInteger(problem.type_a) || IsInteger(problem.type_d);
-    if (problem.type_a == problem.type_d ||
-        (!integer &&
-         (IsComplex(problem.type_d) || !IsComplex(problem.type_a)))) {
+    const ElementType element = ElementOf(problem);
+    if (FindLoad(problem.type_a, element) != nullptr &&
+        FindStore(element, problem.type_d) != nullptr) {
       return absl::OkStatus();
     }
     return Unimplemented("CONVERSION_NOT_SUPPORTED", "conversion from ",

@@ -31,7 +31,7 @@ ElementChange ChangeOf(const PermutationProblem& problem, const Scalar& alpha) {
       .unary = problem.unary,
       .alpha_real = alpha.real,
       .alpha_imaginary = alpha.imaginary};
-  change.is_scaled_float = is_plain &&
+  change.is_scaled_float = is_plain && !IsInteger(problem.type_a) &&
                            change.compute == ElementType::kFloat32 &&
                            problem.compute_type == ComputeType::kFloat32;
   return change;

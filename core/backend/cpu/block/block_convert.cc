@@ -37,6 +37,12 @@ void ConvertRun(const From* from, To* to, int64_t count) {
               .a_row_bytes = 0,
               .d_row_bytes = 0},
              Stores::kCached, 0);
+  } else if constexpr (std::is_same_v<From, bool>) {
+    // Any byte but 0 is true; reading it as bool would be undefined.
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(from);
+    for (int64_t i = 0; i < count; ++i) {
+      to[i] = ConvertElement<To>(bytes[i] != 0);
+    }
   } else if constexpr (kHasSimd<To, From>) {
     ConvertBlock(from, to, count);
   } else {

@@ -32,12 +32,16 @@ decltype(auto) VisitComputeElement(ElementType type, Visitor&& visit) {
 }
 
 /// Whether ConvertElement<To>(From) exists: between real and between complex
-/// types, from real to complex, and from an integer type to itself.
+/// types, from real to complex, from an integer type to itself and to any that
+/// is not narrower, but for the halves.
 template <typename To, typename From>
-inline constexpr bool kConverts = std::is_same_v<To, From> ||
-                                  (!std::is_integral_v<To> &&
-                                   !std::is_integral_v<From> &&
-                                   (kIsComplex<To> || !kIsComplex<From>));
+inline constexpr bool kConverts =
+    std::is_same_v<To, From> ||
+    (std::is_integral_v<From>
+         ? (std::is_integral_v<To>
+                ? sizeof(To) >= sizeof(From) && !std::is_same_v<To, bool>
+                : !kIsHalf<To>)
+         : !std::is_integral_v<To> && (kIsComplex<To> || !kIsComplex<From>));
 
 template <typename To, typename From>
 To ConvertElement(From x) {
@@ -47,6 +51,8 @@ To ConvertElement(From x) {
     return ConvertElement<To>(x.ToFloat());
   } else if constexpr (kIsHalf<To>) {
     return To::From(static_cast<float>(x));
+  } else if constexpr (std::is_integral_v<From> && kIsComplex<To>) {
+    return static_cast<typename To::value_type>(x);
   } else if constexpr (kIsComplex<From>) {
     using Part = typename To::value_type;
     return {static_cast<Part>(x.real()), static_cast<Part>(x.imag())};

@@ -64,6 +64,8 @@ __device__ __forceinline__ To Convert(From x) {
     return Convert<To>(ToFloat(x));
   } else if constexpr (kIsHalf<To>) {
     return HalfFrom<To>(static_cast<float>(x));
+  } else if constexpr (std::is_integral_v<From> && kIsComplex<To>) {
+    return To(static_cast<typename To::value_type>(x));
   } else if constexpr (kIsComplex<From>) {
     using Part = typename To::value_type;
     return To(static_cast<Part>(x.real()), static_cast<Part>(x.imag()));

@@ -28,10 +28,11 @@ cudaError_t VisitWord(int word_bytes, Visitor&& visit) {
 /// do not fit.
 template <typename T, typename Stored, typename Word>
 __device__ __forceinline__ T ElementAs(Word word) {
-  if constexpr (sizeof(Stored) != sizeof(Word) || !kConverts<T, Stored>) {
+  constexpr bool kIsKnown = kConverts<T, Stored> || std::is_integral_v<Stored>;
+  if constexpr (sizeof(Stored) != sizeof(Word) || !kIsKnown) {
     return T{};
   } else if constexpr (std::is_same_v<Stored, bool>) {
-    return word != 0;  // any byte but 0 is true
+    return Convert<T>(word != 0 ? 1 : 0);  // any byte but 0 is true
   } else {
     return Convert<T>(std::bit_cast<Stored>(word));
   }
@@ -44,6 +45,17 @@ __device__ __forceinline__ T ElementIn(Word word, ElementType type) {
   VisitElementType(
       type, [&](auto zero) { result = ElementAs<T, decltype(zero)>(word); });
   return result;
+}
+
+/// The same of a float32, float16 or bfloat16.
+template <typename Word>
+__device__ __forceinline__ float FloatIn(Word word, ElementType type) {
+  if constexpr (sizeof(Word) == sizeof(Half)) {
+    return type == ElementType::kFloat16 ? ElementAs<float, Half>(word)
+                                         : ElementAs<float, Bfloat16>(word);
+  } else {
+    return ElementAs<float, float>(word);
+  }
 }
 
 template <typename T, typename Word>
@@ -84,8 +96,8 @@ template <typename Word>
 __device__ __forceinline__ void StoreScaled(const ElementChange& change,
                                             Word word, void* d,
                                             int64_t offset) {
-  const float x = static_cast<float>(change.alpha_real) *
-                  ElementIn<float>(word, change.type_a);
+  const float x =
+      static_cast<float>(change.alpha_real) * FloatIn(word, change.type_a);
   if (change.type_d == ElementType::kFloat32) {
     static_cast<float*>(d)[offset] = x;
   } else if (change.type_d == ElementType::kFloat16) {

@@ -1,6 +1,8 @@
 #include "core/ops/type_tables.h"
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/unit/core/ops/refusal.h"
@@ -34,7 +36,11 @@ TEST(TypeTablesTest, FloatingRowsAreThoseOfTheSpecification) {
 }
 
 TEST(TypeTablesTest, EveryIntegerTypeHasOneRowEach) {
-  EXPECT_EQ(PermutationTypeTable().size(), 14u + 6);
+  EXPECT_EQ(std::ranges::count_if(PermutationTypeTable(),
+                                  [](const PermutationTypes& row) {
+                                    return IsInteger(row.a) && row.a == row.d;
+                                  }),
+            6);
   EXPECT_EQ(ElementwiseTypeTable().size(), 11u + 6);
   EXPECT_EQ(ReductionTypeTable().size(), 8u + 6);
   EXPECT_EQ(ContractionTypeTable().size(), 16u + 6);
@@ -42,6 +48,29 @@ TEST(TypeTablesTest, EveryIntegerTypeHasOneRowEach) {
       ValidateContractionTypes({ElementType::kBool, ElementType::kBool,
                                 ElementType::kBool, ComputeType::kInteger})
           .ok());
+}
+
+// numpy.can_cast(from, to), without the halves.
+TEST(TypeTablesTest, IntegersAreConvertedWhereNumpyDoesSoUnasked) {
+  using enum ElementType;
+  const std::map<ElementType, std::vector<ElementType>> wanted = {
+      {kBool,
+       {kFloat32, kFloat64, kComplex64, kComplex128, kInt8, kInt16, kInt32,
+        kInt64, kUint8}},
+      {kUint8,
+       {kFloat32, kFloat64, kComplex64, kComplex128, kInt16, kInt32, kInt64}},
+      {kInt8,
+       {kFloat32, kFloat64, kComplex64, kComplex128, kInt16, kInt32, kInt64}},
+      {kInt16, {kFloat32, kFloat64, kComplex64, kComplex128, kInt32, kInt64}},
+      {kInt32, {kFloat64, kComplex128, kInt64}},
+      {kInt64, {kFloat64, kComplex128}}};
+  std::map<ElementType, std::vector<ElementType>> got;
+  for (const PermutationTypes& row : PermutationTypeTable()) {
+    if (!IsInteger(row.a) || row.a == row.d) continue;
+    got[row.a].push_back(row.d);
+    EXPECT_EQ(row.compute, DefaultComputeType(row.d));
+  }
+  EXPECT_EQ(got, wanted);
 }
 
 TEST(TypeTablesTest, NoRowOccursTwice) {
@@ -95,6 +124,14 @@ TEST(TypeTablesTest, DefaultComputeTypeFollowsTheWidestOperand) {
   EXPECT_EQ(DefaultComputeType(ElementType::kUint8), ComputeType::kInteger);
   EXPECT_EQ(WidestOf(ElementType::kFloat64, ElementType::kComplex128),
             ElementType::kComplex128);
+  EXPECT_EQ(WidestOf(ElementType::kInt64, ElementType::kFloat32),
+            ElementType::kFloat32);
+  EXPECT_EQ(WidestOf(ElementType::kComplex64, ElementType::kBool),
+            ElementType::kComplex64);
+  EXPECT_EQ(WidestOf(ElementType::kBool, ElementType::kInt16),
+            ElementType::kInt16);
+  EXPECT_EQ(WidestOf(ElementType::kInt64, ElementType::kUint8),
+            ElementType::kInt64);
 }
 
 }  // namespace

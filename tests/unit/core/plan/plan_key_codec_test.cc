@@ -195,7 +195,7 @@ TEST(CheckProblemTest, RefusesWhatKernelsDoNotExpect) {
   change_modes({{4, {-1, 1}}});
   change_modes({{INT64_MAX / 2, {2, 3}}});
   change_modes({{1 << 20, {0, 1}}, {INT64_MAX >> 20, {1, 1 << 20}}});
-  change(permutation, [](auto& p) { p.type_a = ElementType::kInt8; });
+  change(permutation, [](auto& p) { p.type_a = ElementType::kInt64; });
   change(permutation, [](auto& p) { p.unary = UnaryOperator::kConj; });
   change(permutation, [](auto& p) { p.alignment_bytes = 16; });
   change(permutation, [](auto& p) {
