@@ -25,6 +25,8 @@ struct DeviceInfo {
   int64_t memory_bytes = 0;
   /// The device's memory is the host's: anyone may read and write it.
   bool uses_host_memory = true;
+  /// Work goes on behind the calls that queue it; Stream::Branch() has streams.
+  bool is_asynchronous = false;
   /// What else tells which code runs, e.g. {"blas", "OpenBLAS 0.3.21
   /// SkylakeX"}.
   std::vector<std::pair<std::string, std::string>> properties;
@@ -46,9 +48,24 @@ class Event {
   virtual absl::Status Wait() = 0;
 };
 
+class Stream;
+
+/// Work that was recorded once, to be queued as a whole.
+///
+/// Threads   used by one thread at a time.
+/// Lifetime  what its work refers to must outlive it.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+
+  /// Queues the work on a stream of the device that recorded it.
+  /// Errors  INTERNAL; UNAVAILABLE: device lost.
+  virtual absl::Status Launch(Stream& stream) = 0;
+};
+
 /// An ordered queue of device work.
 ///
-/// Threads  used by one thread at a time.
+/// Threads  used by one thread at a time, together with its branches.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -83,6 +100,32 @@ class Stream {
   /// Waits until all that was queued is done.
   /// Errors  INTERNAL: work queued before failed; UNAVAILABLE: device lost.
   virtual absl::Status Synchronize() = 0;
+
+  /// A stream whose work may be done beside this one's and other branches':
+  /// always the same for a `number` from 0. Null where work is done as soon as
+  /// it is queued.
+  ///
+  /// Lifetime  ends with this stream.
+  /// Errors    INTERNAL; UNAVAILABLE: device lost.
+  virtual absl::StatusOr<Stream*> Branch(int number) = 0;
+
+  /// What is queued from here on waits for `event`, of another stream of the
+  /// device. Null: it is reached.
+  ///
+  /// Errors  INTERNAL; UNAVAILABLE: device lost.
+  virtual absl::Status WaitFor(const Event* event) = 0;
+
+  /// What is queued until EndRecording() is recorded and not done: here, and on
+  /// branches from where they wait for an event of what is recorded; this
+  /// stream has to wait for them in the end. False where nothing can be
+  /// recorded.
+  ///
+  /// Errors  INTERNAL; UNAVAILABLE: device lost.
+  virtual absl::StatusOr<bool> BeginRecording() = 0;
+  /// Requires  BeginRecording() was true.
+  /// Errors    INTERNAL: what was queued cannot be recorded; UNAVAILABLE:
+  ///           device lost. Nothing is being recorded any more then, either.
+  virtual absl::StatusOr<std::unique_ptr<Recording>> EndRecording() = 0;
 };
 
 }  // namespace tensord::core

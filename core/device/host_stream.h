@@ -29,6 +29,14 @@ class HostStream final : public Stream {
   }
   absl::StatusOr<std::unique_ptr<Event>> Record() override { return nullptr; }
   absl::Status Synchronize() override { return absl::OkStatus(); }
+  absl::StatusOr<Stream*> Branch(int /*number*/) override { return nullptr; }
+  absl::Status WaitFor(const Event* /*event*/) override {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> BeginRecording() override { return false; }
+  absl::StatusOr<std::unique_ptr<Recording>> EndRecording() override {
+    return nullptr;
+  }
 };
 
 }  // namespace tensord::core

@@ -57,6 +57,7 @@ enum class CallKind {
   kHostAllocation,    // cudaMallocHost, cudaHostAlloc
   kCopy,              // cudaMemcpy..., cudaMemset...
   kLaunch,            // of a kernel
+  kGraphLaunch,       // of a graph, whatever is in it
   kSynchronization,   // of a stream, an event or a device
 };
 
@@ -70,14 +71,17 @@ void FailCall(CallKind kind, int64_t n, cudaError_t error);
 /// Takes back every FailCall() that has not come up yet.
 void ForgetFailures();
 
-/// Calls that passed their checks, and what they moved, since ResetNode().
+/// Calls that passed their checks, and what they moved, since ResetNode(). What
+/// is recorded is not among them.
 struct CallCounts {
   int64_t device_allocations = 0;
   int64_t host_allocations = 0;
   int64_t copies = 0;
   int64_t copied_bytes = 0;
   int64_t launches = 0;
+  int64_t graph_launches = 0;
   int64_t synchronizations = 0;
+  int64_t event_waits = 0;  // of streams
 };
 CallCounts CountCalls();
 

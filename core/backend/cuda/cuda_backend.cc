@@ -103,6 +103,7 @@ class CudaBackend final : public Backend {
         .thread_count = properties.multiProcessorCount,
         .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
         .uses_host_memory = false,
+        .is_asynchronous = true,
         .properties = {
             {"driver", Version(driver)},
             {"runtime", Version(runtime)},

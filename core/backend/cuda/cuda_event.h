@@ -19,6 +19,8 @@ class CudaEvent final : public Event {
                                                        cudaStream_t stream);
   ~CudaEvent() override;
 
+  cudaEvent_t get() const { return event_; }
+
   bool IsReached() override;
   absl::Status Wait() override;
 

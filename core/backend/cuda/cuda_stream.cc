@@ -2,9 +2,11 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/backend/cuda/cuda_event.h"
+#include "core/backend/cuda/cuda_recording.h"
 #include "core/base/status.h"
 
 namespace tensord::core {
@@ -104,6 +106,36 @@ absl::StatusOr<std::unique_ptr<Event>> CudaStream::Record() {
 absl::Status CudaStream::Synchronize() {
   TENSORD_RETURN_IF_ERROR(device_.Select());
   return device_.Check(cudaStreamSynchronize(stream_), "work on a stream");
+}
+
+absl::StatusOr<Stream*> CudaStream::Branch(int number) {
+  while (std::ssize(branches_) <= number) {
+    TENSORD_ASSIGN_OR_RETURN(std::unique_ptr<Stream> branch, Create(device_));
+    branches_.push_back(std::move(branch));
+  }
+  return branches_[number].get();
+}
+
+absl::Status CudaStream::WaitFor(const Event* event) {
+  if (event == nullptr) return absl::OkStatus();
+  TENSORD_RETURN_IF_ERROR(device_.Select());
+  return device_.Check(
+      cudaStreamWaitEvent(stream_, static_cast<const CudaEvent*>(event)->get(),
+                          0),
+      "cudaStreamWaitEvent");
+}
+
+absl::StatusOr<bool> CudaStream::BeginRecording() {
+  TENSORD_RETURN_IF_ERROR(device_.Select());
+  // Relaxed: other threads allocate and wait meanwhile.
+  TENSORD_RETURN_IF_ERROR(device_.Check(
+      cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed),
+      "cudaStreamBeginCapture"));
+  return true;
+}
+
+absl::StatusOr<std::unique_ptr<Recording>> CudaStream::EndRecording() {
+  return CudaRecording::End(device_, stream_);
 }
 
 }  // namespace tensord::core

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/backend/cuda/cuda_device.h"
@@ -24,6 +25,10 @@ class CudaStream final : public Stream {
   absl::Status Call(void (*function)(void*), void* argument) override;
   absl::StatusOr<std::unique_ptr<Event>> Record() override;
   absl::Status Synchronize() override;
+  absl::StatusOr<Stream*> Branch(int number) override;
+  absl::Status WaitFor(const Event* event) override;
+  absl::StatusOr<bool> BeginRecording() override;
+  absl::StatusOr<std::unique_ptr<Recording>> EndRecording() override;
 
   CudaDevice& device() const { return device_; }
   cudaStream_t get() const { return stream_; }
@@ -37,6 +42,7 @@ class CudaStream final : public Stream {
 
   CudaDevice& device_;
   const cudaStream_t stream_;
+  std::vector<std::unique_ptr<Stream>> branches_;
 };
 
 /// Requires  `stream` comes from a CUDA backend.

@@ -9,6 +9,7 @@ set(TENSORD_CUDA_HOST_SOURCES
   cuda_event.cc
   cuda_memory.cc
   cuda_module.cc
+  cuda_recording.cc
   cuda_stream.cc
   cycle_model.cc
   elementwise/elementwise_formula.cc

@@ -44,6 +44,8 @@ constexpr ErrorText kErrorTexts[] = {
     ERROR_TEXT(cudaErrorOperatingSystem,
                "OS call failed or operation not supported on this OS"),
     ERROR_TEXT(cudaErrorInvalidResourceHandle, "invalid resource handle"),
+    ERROR_TEXT(cudaErrorIllegalState,
+               "the operation cannot be performed in the present state"),
     ERROR_TEXT(cudaErrorNotReady, "device not ready"),
     ERROR_TEXT(cudaErrorIllegalAddress,
                "an illegal memory access was encountered"),
@@ -67,6 +69,22 @@ constexpr ErrorText kErrorTexts[] = {
     ERROR_TEXT(cudaErrorNotPermitted, "operation not permitted"),
     ERROR_TEXT(cudaErrorNotSupported, "operation not supported"),
     ERROR_TEXT(cudaErrorSystemNotReady, "system not yet initialized"),
+    ERROR_TEXT(cudaErrorStreamCaptureUnsupported,
+               "operation not permitted when stream is capturing"),
+    ERROR_TEXT(cudaErrorStreamCaptureInvalidated,
+               "operation failed due to a previous error during capture"),
+    ERROR_TEXT(cudaErrorStreamCaptureMerge,
+               "operation would result in a merge of separate capture "
+               "sequences"),
+    ERROR_TEXT(cudaErrorStreamCaptureUnmatched,
+               "capture was not ended in the same stream as it began"),
+    ERROR_TEXT(cudaErrorStreamCaptureUnjoined,
+               "capturing stream has unjoined work"),
+    ERROR_TEXT(cudaErrorStreamCaptureIsolation,
+               "dependency created on uncaptured work in another stream"),
+    ERROR_TEXT(cudaErrorCapturedEvent,
+               "operation not permitted on an event last recorded in a "
+               "capturing stream"),
     ERROR_TEXT(cudaErrorUnknown, "unknown error"),
 };
 #undef ERROR_TEXT

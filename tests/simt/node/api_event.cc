@@ -14,6 +14,15 @@ using tensord::simt::Node;
 using tensord::simt::StreamPtr;
 using tensord::simt::Streams;
 
+namespace {
+
+/// Whether it stands for a point in what is recorded.
+bool IsCaptured(const Event& event) {
+  return event.mark != nullptr && event.mark->capture != nullptr;
+}
+
+}  // namespace
+
 extern "C" {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
@@ -54,6 +63,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return EventCall(event, [](Node& node, const Event& known) {
+    if (IsCaptured(known)) return cudaErrorCapturedEvent;
     const cudaError_t fault = node.faults.Count(CallKind::kSynchronization);
     const int device = known.device;
     if (fault != cudaSuccess) return node.Fail(device, fault);
@@ -66,6 +76,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   return EventCall(event, [](Node& node, const Event& known) {
+    if (IsCaptured(known)) return cudaErrorCapturedEvent;
     const int device = known.device;
     const std::shared_ptr<const tensord::simt::Mark> mark = known.mark;
     if (mark == nullptr) return cudaSuccess;
@@ -86,6 +97,7 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start,
       if (event == nullptr || !event->keeps_time || event->mark == nullptr) {
         return cudaErrorInvalidResourceHandle;
       }
+      if (IsCaptured(*event)) return cudaErrorCapturedEvent;
     }
     if (!from->mark->is_passed() || !to->mark->is_passed()) {
       return cudaErrorNotReady;

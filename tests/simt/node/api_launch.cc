@@ -44,7 +44,7 @@ std::function<cudaError_t()> RunLater(std::shared_ptr<GridLaunch> launch) {
 cudaError_t QueueGrid(Node& node, const StreamPtr& stream, GridLaunch launch) {
   auto operation = std::make_unique<Operation>();
   operation->devices = SetOf(stream->device) | node.peers[stream->device];
-  if (node.hold != nullptr) {
+  if (node.hold != nullptr && stream->capture == nullptr) {
     operation->after.push_back(std::exchange(node.hold, nullptr));
   }
   operation->run = RunLater(std::make_shared<GridLaunch>(std::move(launch)));

@@ -12,6 +12,17 @@ using tensord::simt::Stream;
 using tensord::simt::StreamCall;
 using tensord::simt::StreamPtr;
 
+namespace {
+
+/// Whether it records; what is recorded is void then.
+bool IsCapturing(const Stream& stream) {
+  if (stream.capture == nullptr) return false;
+  stream.capture->is_invalid = true;
+  return true;
+}
+
+}  // namespace
+
 extern "C" {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* pStream,
@@ -40,6 +51,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return StreamCall(stream, [=](Node& node, const StreamPtr& found) {
+    if (IsCapturing(*found)) return cudaErrorStreamCaptureUnsupported;
     const cudaError_t fault = node.faults.Count(CallKind::kSynchronization);
     if (fault != cudaSuccess) return node.Fail(found->device, fault);
     node.streams.Drain(found);
@@ -49,6 +61,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return StreamCall(stream, [=](Node& node, const StreamPtr& found) {
+    if (IsCapturing(*found)) return cudaErrorStreamCaptureUnsupported;
     if (!node.streams.IsIdle(found)) node.streams.MoveOnce();
     const cudaError_t error = node.streams.DeviceError(found->device);
     if (error != cudaSuccess) return error;
@@ -63,8 +76,16 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event,
     if (known == nullptr) return cudaErrorInvalidResourceHandle;
     if (flags != 0) return cudaErrorInvalidValue;
     if (known->mark == nullptr) return cudaSuccess;  // never recorded
+    if (known->mark->capture != nullptr) {
+      return tensord::simt::WaitInCapture(found, *known->mark);
+    }
+    if (found->capture != nullptr) {
+      found->capture->is_invalid = true;
+      return cudaErrorStreamCaptureIsolation;
+    }
     auto operation = std::make_unique<Operation>();
     operation->after.push_back(known->mark);
+    node.faults.CountEventWait();
     node.streams.Push(found, std::move(operation));
     return cudaSuccess;
   });

@@ -21,6 +21,7 @@ class Faults {
 
   /// Counts a call; returns how it is to fail, or cudaSuccess.
   cudaError_t Count(CallKind kind);
+  void CountEventWait() { ++counts_.event_waits; }
   void CountBytes(int64_t copied_bytes) {
     counts_.copied_bytes += copied_bytes;
   }

@@ -23,6 +23,8 @@ void Node::Reset(const NodeDesc& new_desc) {
   faults.Reset();
   launch_count = 0;
   events.clear();
+  graphs.clear();
+  graph_execs.clear();
   hold = nullptr;
   peers.assign(static_cast<size_t>(devices), 0);
   shared_memory_limits.clear();
@@ -36,8 +38,17 @@ Event* Node::FindEvent(cudaEvent_t handle) const {
   return found == events.end() ? nullptr : found->get();
 }
 
+const GraphExec* Node::FindGraphExec(cudaGraphExec_t handle) const {
+  const auto found = std::ranges::find(graph_execs, handle, &GraphExec::handle);
+  return found == graph_execs.end() ? nullptr : &*found;
+}
+
 cudaError_t Node::Queue(CallKind kind, const StreamPtr& stream,
                         std::unique_ptr<Operation> operation) {
+  if (stream->capture != nullptr) {
+    streams.Push(stream, std::move(operation));
+    return cudaSuccess;
+  }
   const cudaError_t fault = faults.Count(kind);
   if (LosesDevice(fault)) {
     operation->run = [fault] { return fault; };

@@ -11,6 +11,7 @@
 #include "cuda_runtime_api.h"
 #include "tests/simt/fake_runtime.h"
 #include "tests/simt/hidden_lock.h"
+#include "tests/simt/node/capture.h"
 #include "tests/simt/node/faults.h"
 #include "tests/simt/node/node_memory.h"
 #include "tests/simt/node/streams.h"
@@ -37,6 +38,8 @@ struct Node {
   uint64_t launch_count = 0;
   uintptr_t last_handle = 0x1000;
   std::vector<std::unique_ptr<Event>> events;
+  std::map<cudaGraph_t, std::shared_ptr<const Capture>> graphs;
+  std::vector<GraphExec> graph_execs;
   std::vector<DeviceSet> peers;      // (device) whose memory it may touch
   std::shared_ptr<const Mark> hold;  // what the next launch waits for, if any
   /// Shared memory that a kernel may have on a device beyond what all may.
@@ -49,8 +52,9 @@ struct Node {
     return device >= 0 && device < desc.device_count;
   }
   Event* FindEvent(cudaEvent_t handle) const;
+  const GraphExec* FindGraphExec(cudaGraphExec_t handle) const;
 
-  /// A handle, of a stream or an event, that never was one before.
+  /// A handle, of a stream, an event or a graph, that never was one before.
   template <typename Handle>
   Handle NewHandle() {
     constexpr uintptr_t kDistance = 16;

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "tests/simt/node/capture.h"
 #include "tests/simt/sanitizers.h"
 
 namespace tensord::simt {
@@ -60,7 +61,10 @@ void Streams::Reset(int device_count) {
     lock_.WaitForChange();
   }
   // What is queued refers to streams and these to what is queued.
-  for (const StreamPtr& stream : streams_) stream->queue.clear();
+  for (const StreamPtr& stream : streams_) {
+    stream->queue.clear();
+    stream->capture = nullptr;
+  }
   streams_.clear();
   null_streams_.clear();
   errors_.assign(static_cast<size_t>(device_count), cudaSuccess);
@@ -92,6 +96,10 @@ void Streams::Destroy(const StreamPtr& stream) { stream->is_destroyed = true; }
 void Streams::Push(const StreamPtr& stream,
                    std::unique_ptr<Operation> operation) {
   using Kind = Stream::Kind;
+  if (stream->capture != nullptr) {
+    Record(*stream, *operation);
+    return;
+  }
   for (const StreamPtr& other : streams_) {
     const bool waits =
         (stream->kind == Kind::kNull && other->kind == Kind::kBlocking) ||
@@ -111,6 +119,12 @@ void Streams::Push(const StreamPtr& stream,
 }
 
 std::shared_ptr<Mark> Streams::PushMark(const StreamPtr& stream) {
+  if (stream->capture != nullptr) {
+    return std::make_shared<Mark>(Mark{.stream = stream,
+                                       .number = UINT64_MAX,
+                                       .capture = stream->capture,
+                                       .captured = stream->captured});
+  }
   auto mark = std::make_shared<Mark>(
       Mark{.stream = stream, .number = stream->queued_count + 1});
   auto operation = std::make_unique<Operation>();

@@ -16,6 +16,7 @@
 
 namespace tensord::simt {
 
+struct Capture;
 struct Stream;
 using StreamPtr = std::shared_ptr<Stream>;
 
@@ -26,6 +27,9 @@ struct Mark {
   bool is_implied = false;  // by what is queued; no operation makes it
   bool is_hold = false;     // passed when the host says so
   std::chrono::steady_clock::time_point passed_at;
+  // Of a point in what is recorded, which is never passed: the steps before it.
+  std::shared_ptr<Capture> capture;
+  std::vector<size_t> captured;
 
   bool is_passed() const;
   /// What stands for all that comes before, for ThreadSanitizer.
@@ -65,6 +69,9 @@ struct Stream {
   const Operation* running = nullptr;
   uint64_t queued_count = 0, done_count = 0;
   void* const tsan_fiber;  // as which its operations run
+  // What it takes part in recording, and the steps that the next one follows.
+  std::shared_ptr<Capture> capture;
+  std::vector<size_t> captured;
 };
 
 /// All streams of a node.
@@ -95,11 +102,11 @@ class Streams {
   /// The handle ends; what is queued is still done.
   void Destroy(const StreamPtr& stream);
 
-  /// Appends an operation. The null stream waits for what is queued on blocking
-  /// streams of its device, and they for it.
+  /// Appends an operation, or records it. The null stream waits for what is
+  /// queued on blocking streams of its device, and they for it.
   void Push(const StreamPtr& stream, std::unique_ptr<Operation> operation);
 
-  /// Appends a mark.
+  /// Appends a mark, or notes a point in what is recorded.
   std::shared_ptr<Mark> PushMark(const StreamPtr& stream);
 
   /// A mark that is passed on Release().

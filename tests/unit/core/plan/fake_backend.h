@@ -74,6 +74,12 @@ class FakeStream final : public core::Stream {
     return nullptr;
   }
   absl::Status Synchronize() override { return status; }
+  absl::StatusOr<core::Stream*> Branch(int) override { return nullptr; }
+  absl::Status WaitFor(const core::Event*) override { return status; }
+  absl::StatusOr<bool> BeginRecording() override { return false; }
+  absl::StatusOr<std::unique_ptr<core::Recording>> EndRecording() override {
+    return nullptr;
+  }
   absl::Status status;
 };
 

@@ -227,6 +227,14 @@ class WorkStream final : public core::Stream {
     if (last != nullptr) last->AwaitEnd();
     return absl::OkStatus();
   }
+  absl::StatusOr<core::Stream*> Branch(int) override { return nullptr; }
+  absl::Status WaitFor(const core::Event*) override {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> BeginRecording() override { return false; }
+  absl::StatusOr<std::unique_ptr<core::Recording>> EndRecording() override {
+    return nullptr;
+  }
 
   std::shared_ptr<Work> last;
 };

@@ -14,6 +14,7 @@
 #include "core/base/status.h"
 #include "tests/simt/fake_runtime.h"
 #include "tests/simt/node/faults.h"
+#include "tests/simt/simt.h"
 
 namespace tensord::core {
 namespace {
@@ -100,6 +101,58 @@ TEST_F(CudaStreamTest, OtherErrorsLeaveTheDeviceUseful) {
   EXPECT_EQ(ReasonOf(stream_->Synchronize()), "CUDA_ERROR");
   EXPECT_TRUE(backend_->health().ok());
   EXPECT_TRUE(stream_->Synchronize().ok());
+}
+
+TEST_F(CudaStreamTest, BranchesWaitForEventsAlone) {
+  for (const simt::Order order : simt::kAllOrders) {
+    simt::SetSchedule({.order = order});
+    Stream* const branch = stream_->Branch(0).value();
+    EXPECT_EQ(stream_->Branch(0).value(), branch);
+    EXPECT_NE(stream_->Branch(1).value(), branch);
+    std::atomic<int> value = 0;
+    const auto call = [&value](Stream& stream, void (*function)(void*)) {
+      ASSERT_TRUE(stream.Call(function, &value).ok());
+    };
+    call(*stream_, [](void* at) { *static_cast<std::atomic<int>*>(at) += 3; });
+    ASSERT_TRUE(branch->WaitFor(stream_->Record().value().get()).ok());
+    call(*branch, [](void* at) {
+      auto& to = *static_cast<std::atomic<int>*>(at);
+      to = to * 5;
+    });
+    ASSERT_TRUE(stream_->WaitFor(branch->Record().value().get()).ok());
+    call(*stream_, [](void* at) { *static_cast<std::atomic<int>*>(at) += 1; });
+    ASSERT_TRUE(stream_->Synchronize().ok());
+    EXPECT_EQ(value, 16);
+  }
+  simt::SetSchedule({});
+}
+
+TEST_F(CudaStreamTest, WhatIsRecordedIsDoneAtEachLaunch) {
+  const Buffer from = Buffer::Allocate(backend_->memory(), 64).value();
+  const Buffer to = Buffer::Allocate(backend_->memory(), 64).value();
+  std::vector<char> host(64, 'x');
+  const auto copy = [&] {
+    return stream_->CopyBetweenDevices(to.data(), from.data(), 64);
+  };
+  ASSERT_TRUE(stream_->BeginRecording().value());
+  ASSERT_TRUE(copy().ok());
+  const std::unique_ptr<Recording> recording = stream_->EndRecording().value();
+  for (const char value : {'a', 'b'}) {
+    const std::vector<char> values(64, value);
+    ASSERT_TRUE(stream_->CopyToDevice(from.data(), values.data(), 64).ok());
+    ASSERT_TRUE(recording->Launch(*stream_).ok());
+    ASSERT_TRUE(stream_->CopyToHost(host.data(), to.data(), 64).ok());
+    ASSERT_TRUE(stream_->Synchronize().ok());
+    EXPECT_EQ(host, values);
+  }
+}
+
+TEST_F(CudaStreamTest, WhatCannotBeRecordedIsToldAndLeavesTheStreamUseful) {
+  ASSERT_TRUE(stream_->BeginRecording().value());
+  EXPECT_EQ(ReasonOf(stream_->Synchronize()), "CUDA_ERROR");
+  EXPECT_EQ(ReasonOf(stream_->EndRecording().status()), "CUDA_ERROR");
+  EXPECT_TRUE(stream_->Synchronize().ok());
+  EXPECT_TRUE(backend_->health().ok());
 }
 
 class PeerAccessTest : public ::testing::Test {
