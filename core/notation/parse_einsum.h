@@ -45,10 +45,10 @@ absl::StatusOr<EinsumSyntax> ParseEinsum(absl::string_view subscripts,
 /// as in `output` when that is not empty.
 ///
 /// Errors  INVALID_ARGUMENT; reasons NCON_MALFORMED; MODE_COUNT_MISMATCH;
-///         OPERAND_COUNT_MISMATCH.
+///         OPERAND_COUNT_MISMATCH; PROGRAM_TOO_LONG.
 absl::StatusOr<EinsumSyntax> ParseNcon(
     absl::Span<const std::vector<int64_t>> labels,  // (operand)(mode)
     absl::Span<const int64_t> order, absl::Span<const int64_t> output,
-    absl::Span<const int> mode_counts);
+    absl::Span<const int> mode_counts, const NotationLimits& limits = {});
 
 }  // namespace tensord::core

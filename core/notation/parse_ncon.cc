@@ -98,7 +98,12 @@ Labels LabelsOf(absl::Span<const int64_t> numbers) {
 absl::StatusOr<EinsumSyntax> ParseNcon(
     absl::Span<const std::vector<int64_t>> labels,
     absl::Span<const int64_t> order, absl::Span<const int64_t> output,
-    absl::Span<const int> mode_counts) {
+    absl::Span<const int> mode_counts, const NotationLimits& limits) {
+  if (std::ssize(labels) > limits.max_factors) {
+    return InvalidArgument("PROGRAM_TOO_LONG", "there are labels for ",
+                           labels.size(), " operands, the limit is ",
+                           limits.max_factors);
+  }
   TENSORD_RETURN_IF_ERROR(CheckCounts(labels, mode_counts));
   TENSORD_ASSIGN_OR_RETURN(const Numbers numbers, Sort(labels));
   TENSORD_ASSIGN_OR_RETURN(const auto summed,

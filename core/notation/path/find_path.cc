@@ -1,7 +1,10 @@
 #include "core/notation/path/find_path.h"
 
+#include <string>
 #include <utility>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "core/base/status.h"
 #include "core/notation/path/deadline.h"
 #include "core/notation/path/order_steps.h"
@@ -64,6 +67,13 @@ absl::StatusOr<Path> SlicePath(const Network& network, ContractionTree tree,
       .tree = std::move(tree), .method = PathMethod::kGiven, .tried_count = 1};
   return SlicedPath(network, std::move(path), max_peak, random,
                     Deadline(absl::ZeroDuration()));
+}
+
+double LeastPeakOf(const absl::Status& status) {
+  double least = 0;
+  const auto text = status.GetPayload(kLeastPeak);
+  const bool is_known = text && absl::SimpleAtod(std::string(*text), &least);
+  return is_known ? least : 0;
 }
 
 }  // namespace tensord::core

@@ -1,6 +1,7 @@
 // The search for a good order in which to contract a product of tensors.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -39,6 +40,8 @@ struct PathOptions {
   /// indices are sliced to keep to it.
   double max_peak = std::numeric_limits<double>::infinity();
   uint64_t seed = 0;
+  /// Searching ends soon after this is set, with what there is. Null: never.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 struct Path {
@@ -60,6 +63,9 @@ struct Path {
 ///         was found is named.
 absl::StatusOr<Path> FindPath(const Network& network,
                               const PathOptions& options);
+
+/// Of an error PATH_MEMORY_LIMIT: the least peak that was found, in elements.
+double LeastPeakOf(const absl::Status& status);
 
 /// As FindPath(), with a tree that is given: slices it to keep to max_peak.
 absl::StatusOr<Path> SlicePath(const Network& network, ContractionTree tree,

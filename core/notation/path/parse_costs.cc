@@ -47,7 +47,7 @@ class CostReader {
 
   void FailAt(int column, absl::string_view what) {
     if (has_error()) return;
-    error_ = InvalidArgument(kMalformed, "column ", column, ": ", what);
+    error_ = InvalidArgument(kMalformed, "costs, column ", column, ": ", what);
   }
 
   /// A label: letters, digits, marks and primes, or a number with its sign.
@@ -193,10 +193,14 @@ absl::StatusOr<SymbolicExtents> ParseCosts(
   }
   const bool is_negated = reader.Take("!");
   result.extents.assign(labels.size(), is_negated ? chi : one);
-  reader.Expect("(");
+  const bool is_enclosed = reader.Take("(");
+  if (is_negated && !is_enclosed) reader.Fail("'('");
+  const auto is_at_end = [&] {
+    return is_enclosed ? reader.Take(")") : reader.IsAtEnd();
+  };
   std::set<std::string> seen;
   bool has_costs = false;
-  for (bool is_first = true; !reader.has_error() && !reader.Take(")");
+  for (bool is_first = true; !reader.has_error() && !is_at_end();
        is_first = false) {
     if (!is_first) reader.Expect(",");
     const int column = reader.column();
@@ -205,13 +209,16 @@ absl::StatusOr<SymbolicExtents> ParseCosts(
       reader.FailAt(
           column, absl::StrCat("label ", Quoted(label), " has a cost already"));
     }
+    result.named.push_back({label, column});
     Polynomial cost = is_negated ? one : chi;
     if (!reader.has_error() && !is_negated) {
       const int cost_column = reader.column();
       const bool has_cost = reader.Take("=>") || reader.Take("=");
       if (!is_first && has_cost != has_costs) {
         reader.FailAt(cost_column, has_costs ? "wanted '=>' and a cost"
-                                             : "wanted ',' or ')', as before");
+                                   : is_enclosed
+                                       ? "wanted ',' or ')', as before"
+                                       : "wanted ',', as before");
       }
       has_costs = has_cost;
       if (has_cost) cost = reader.Sum();

@@ -35,7 +35,7 @@ PathSearch::PathSearch(const Network& network, const PathOptions& options)
     : options_(options),
       graph_(GraphOf(network)),
       random_(options.seed),
-      deadline_(options.time_budget),
+      deadline_(options.time_budget, options.stop),
       slicing_deadline_(absl::ZeroDuration()),
       greedy_(graph_),
       partition_(graph_),
@@ -62,7 +62,7 @@ Path PathSearch::Find() {
     }
   }
   if (options_.method != PathMethod::kGreedy) {
-    slicing_deadline_ = Deadline(Budget());
+    slicing_deadline_ = Deadline(Budget(), options_.stop);
   }
   Path path;
   if (!best_.nodes.empty()) path.tree = ContractionTreeOf(best_);
@@ -135,7 +135,7 @@ absl::Duration PathSearch::Budget() const {
 
 void PathSearch::FindAtRandom() {
   const Deadline::Clock::time_point begun = Deadline::Clock::now();
-  deadline_ = Deadline(Budget());
+  deadline_ = Deadline(Budget(), options_.stop);
   for (int idle = 0, round = 0; idle < kPatience && !deadline_.IsPast();
        ++idle, ++round) {
     const double before = best_score_;
@@ -152,7 +152,8 @@ void PathSearch::FindAtRandom() {
     if (best_score_ < before * (1 - 1e-9)) idle = -1;
     if (options_.time_budget <= absl::ZeroDuration()) {
       // A better tree shortens what may be spent on it.
-      deadline_ = Deadline(begun + absl::ToChronoNanoseconds(Budget()));
+      deadline_ =
+          Deadline(begun + absl::ToChronoNanoseconds(Budget()), options_.stop);
     }
   }
 }

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/notation/path/mend.h"
 #include "core/notation/path/order_steps.h"
@@ -265,9 +267,11 @@ absl::StatusOr<SlicedTree> FindSlices(const Network& network,
     }
   }
   if (best.cost.peak > max_peak) {
-    return ResourceExhausted(
+    absl::Status status = ResourceExhausted(
         "PATH_MEMORY_LIMIT", "no slicing of the product keeps its results to ",
         max_peak, " elements at a time; the least found is ", best.cost.peak);
+    status.SetPayload(kLeastPeak, absl::Cord(absl::StrCat(best.cost.peak)));
+    return status;
   }
   return best;
 }

@@ -20,6 +20,8 @@ struct SlicedTree {
   TreeCost cost;
 };
 
+inline constexpr char kLeastPeak[] = "tensord/least_peak";
+
 /// Slices one index after the other until the peak is within `max_peak`, each
 /// time the one that adds the fewest flops for what it takes off the peak; then
 /// takes back what was not needed. `noise` makes other choices likely.
@@ -30,7 +32,8 @@ SlicedTree SliceGreedily(const Network& network, const ContractionTree& tree,
 
 /// The cheapest of many slicings of `tree`, and of trees mended while they are
 /// sliced.
-/// Errors  RESOURCE_EXHAUSTED, reason PATH_MEMORY_LIMIT.
+/// Errors  RESOURCE_EXHAUSTED, reason PATH_MEMORY_LIMIT; its payload kLeastPeak
+///         is the least peak that was found, in elements.
 absl::StatusOr<SlicedTree> FindSlices(const Network& network,
                                       const ContractionTree& tree,
                                       double max_peak, Random& random,

@@ -183,4 +183,31 @@ absl::StatusOr<SymbolicPath> FindSymbolicPath(
   return SymbolicPath{search.Tree(), search.cost()};
 }
 
+Polynomial SymbolicCostOf(const Network& network, const ContractionTree& tree,
+                          absl::Span<const Polynomial> extents) {
+  std::vector<int> uses(network.extents.size());
+  for (const Network::Indices& input : network.inputs) {
+    for (const int32_t index : input) ++uses[index];
+  }
+  for (const int32_t index : network.output) ++uses[index];
+  std::vector<Network::Indices> nodes = network.inputs;
+  for (const Network::Indices& result : ResultsOf(network, tree)) {
+    nodes.push_back(result);
+  }
+  Polynomial cost;
+  for (const auto& [a, b] : tree.steps) {
+    std::vector<bool> is_counted(network.extents.size());
+    Polynomial of_step = Polynomial::Constant(1);
+    for (const int32_t node : {a, b}) {
+      for (const int32_t index : nodes[node]) {
+        if (uses[index] < 2 || is_counted[index]) continue;
+        is_counted[index] = true;
+        of_step = of_step * extents[index];
+      }
+    }
+    cost += of_step;
+  }
+  return cost;
+}
+
 }  // namespace tensord::core

@@ -38,10 +38,17 @@ Polynomial operator*(const Polynomial& a, const Polynomial& b);
 /// As "2*χ^3 + χ + 5", highest degree first; "0".
 std::string ToText(const Polynomial& polynomial, absl::string_view variable);
 
+/// A label that costs speak of, and where.
+struct CostLabel {
+  std::string text;
+  int column = 0;  // in characters, from 1
+};
+
 /// Extents in terms of a variable.
 struct SymbolicExtents {
   std::string variable = "χ";
   std::vector<Polynomial> extents;  // (index)
+  std::vector<CostLabel> named;     // in the order of the text
 };
 
 /// Reads what indices cost, by their labels:
@@ -51,11 +58,13 @@ struct SymbolicExtents {
 ///   (a=>χ, b=>2*χ^2)   as said, 1 for others; sums too, also `a=χ`
 ///   empty              χ for all
 ///
+/// Parentheses may be left out where no `!` is in front.
+///
 /// The variable is χ or the one name that the costs use. What is said of a
 /// label that is not among `labels` is checked and has no effect.
 ///
-/// Errors  INVALID_ARGUMENT, reason COST_MALFORMED; the column counts
-///         characters.
+/// Errors  INVALID_ARGUMENT, reason COST_MALFORMED: "costs, column 3: ...",
+///         which counts characters.
 absl::StatusOr<SymbolicExtents> ParseCosts(
     absl::string_view text, absl::Span<const std::string> labels  // (index)
 );
@@ -73,5 +82,9 @@ struct SymbolicPath {
 /// at. Errors    INVALID_ARGUMENT, reason PATH_SEARCH_TOO_LARGE.
 absl::StatusOr<SymbolicPath> FindSymbolicPath(
     const Network& network, absl::Span<const Polynomial> extents);
+
+/// What `tree` costs, counted as FindSymbolicPath() does.
+Polynomial SymbolicCostOf(const Network& network, const ContractionTree& tree,
+                          absl::Span<const Polynomial> extents);
 
 }  // namespace tensord::core

@@ -10,8 +10,6 @@
 namespace tensord::core {
 namespace {
 
-constexpr int64_t kArenaAlignment = 256;
-
 /// A tensor in the arena, and the steps in which it is alive.
 struct Tenant {
   int32_t tensor;
@@ -45,14 +43,14 @@ std::vector<Tenant> FindTenants(const Program& program) {
         if (operand.tensor < 0 || number[operand.tensor] < 0) return;
         Tenant& tenant = tenants[number[operand.tensor]];
         const bool is_kept = is_sliced && (one.accumulates || !is_d);
-        if (tenant.first < 0) {
-          const bool is_constant =
-              program.tensors[operand.tensor].place == Place::kConstant;
-          tenant.first = is_constant ? 0 : step;
-        }
+        const bool is_constant =
+            program.tensors[operand.tensor].place == Place::kConstant;
+        if (tenant.first < 0) tenant.first = is_constant ? 0 : step;
         tenant.last = std::max(tenant.last, step);
         // Later slices use it again.
-        if (is_kept && tenant.first < begin) tenant.last = end - 1;
+        if (is_kept && (is_constant || tenant.first < begin)) {
+          tenant.last = end - 1;
+        }
       };
       use(one.d, true);
       use(one.a, false);
@@ -74,33 +72,43 @@ std::vector<Tenant> FindTenants(const Program& program) {
 
 }  // namespace
 
-absl::Status AssignArena(Program& program) {
+absl::StatusOr<int64_t> ArenaBytesOf(const ProgramTensor& tensor) {
+  std::optional<int64_t> bytes = SizeOf(tensor.element_type);
+  for (const int64_t extent : tensor.layout.extents) {
+    if (bytes) bytes = CheckedMultiply(*bytes, extent);
+  }
+  if (!bytes || *bytes > INT64_MAX / 4) {
+    return ResourceExhausted(
+        "ARENA_TOO_LARGE", "intermediate result ", tensor.name, " of extents ",
+        ToString(tensor.layout.extents), " has more bytes than can be counted");
+  }
+  return RoundUp(*bytes, kArenaAlignment);
+}
+
+absl::Status AssignArena(Program& program, int64_t ample_bytes) {
   std::vector<Tenant> tenants = FindTenants(program);
   std::erase_if(tenants, [](const Tenant& tenant) { return tenant.first < 0; });
   for (Tenant& tenant : tenants) {
-    const ProgramTensor& tensor = program.tensors[tenant.tensor];
-    std::optional<int64_t> bytes = SizeOf(tensor.element_type);
-    for (const int64_t extent : tensor.layout.extents) {
-      if (bytes) bytes = CheckedMultiply(*bytes, extent);
-    }
-    if (!bytes || *bytes > INT64_MAX / 4) {
-      return ResourceExhausted("ARENA_TOO_LARGE", "intermediate result ",
-                               tensor.name, " of extents ",
-                               ToString(tensor.layout.extents),
-                               " has more bytes than can be counted");
-    }
-    tenant.bytes = RoundUp(*bytes, kArenaAlignment);
+    TENSORD_ASSIGN_OR_RETURN(tenant.bytes,
+                             ArenaBytesOf(program.tensors[tenant.tensor]));
   }
   // Large ones first, each at the lowest place that is free while it is alive.
   std::ranges::stable_sort(tenants, [](const Tenant& x, const Tenant& y) {
     return x.bytes > y.bytes;
   });
+  double all_bytes = 0;
+  for (const Tenant& tenant : tenants) {
+    all_bytes += static_cast<double>(tenant.bytes);
+  }
+  const bool shares = all_bytes > static_cast<double>(ample_bytes);
   program.arena_bytes = 0;
   std::vector<const Tenant*> placed;  // by offset
   for (Tenant& tenant : tenants) {
     int64_t offset = 0;
     for (const Tenant* const other : placed) {
-      if (other->last < tenant.first || tenant.last < other->first) continue;
+      const bool is_apart =
+          other->last < tenant.first || tenant.last < other->first;
+      if (shares && is_apart) continue;
       if (offset + tenant.bytes <= other->offset) break;
       offset = std::max(offset, other->offset + other->bytes);
     }

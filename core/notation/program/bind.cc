@@ -164,13 +164,14 @@ Mode Bindings::IndexOf(const Label& label, Scope& scope) {
 }
 
 absl::Status Bindings::MeetExtent(Mode index, int64_t extent,
-                                  const std::string& where) {
+                                  const std::string& where,
+                                  absl::string_view place) {
   if (extents_[index] < 0) {
     extents_[index] = extent;
     first_[index] = where;
   }
   if (extents_[index] == extent) return absl::OkStatus();
-  return InvalidArgument("MODE_EXTENT_MISMATCH", where, ": label '",
+  return InvalidArgument("MODE_EXTENT_MISMATCH", place, where, ": label '",
                          name(index), "' has extent ", extent, ", but ",
                          extents_[index], " in ", first_[index]);
 }
@@ -302,6 +303,7 @@ absl::Status Bindings::AddFactor(const Factor& factor, Scope& scope,
 absl::StatusOr<BoundTerm> Bindings::BindTerm(
     const Term& term, const std::vector<std::string>& labels, Scope& scope) {
   BoundTerm bound;
+  bound.number = term_count_++;
   if (term.is_negated) bound.coefficient = {-1, 0};
   for (const Factor& factor : term.factors) {
     TENSORD_RETURN_IF_ERROR(AddFactor(factor, scope, bound));
@@ -392,18 +394,24 @@ absl::StatusOr<Bindings::Bound> Bindings::Bind(
       const Mode index = IndexOf(label, scope);
       const std::string where =
           absl::StrCat("mode ", m, " of ", operands[i].name);
+      // NCON's labels have no place.
+      const std::string place =
+          label.position == TextPosition()
+              ? ""
+              : absl::StrCat("column ", label.position.column, ": ");
       const auto same = std::ranges::find(indices[i], index);
       if (same != indices[i].end() &&
           extents[same - indices[i].begin()] != extents[m]) {
-        return InvalidArgument("MODE_EXTENT_MISMATCH", where, ": label '",
-                               label.text, "' has extent ", extents[m],
-                               ", but ", extents[same - indices[i].begin()],
-                               " in mode ", same - indices[i].begin());
+        return InvalidArgument("MODE_EXTENT_MISMATCH", place, where,
+                               ": label '", label.text, "' has extent ",
+                               extents[m], ", but ",
+                               extents[same - indices[i].begin()], " in mode ",
+                               same - indices[i].begin());
       }
       indices[i].push_back(index);
       if (extents_[index] == 1) extents_[index] = -1;
       if (extents[m] == 1 && extents_[index] >= 0) continue;
-      TENSORD_RETURN_IF_ERROR(MeetExtent(index, extents[m], where));
+      TENSORD_RETURN_IF_ERROR(MeetExtent(index, extents[m], where, place));
     }
   }
   Bound bound;

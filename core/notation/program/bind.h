@@ -48,6 +48,7 @@ struct BoundFactor {
 
 /// A product with a factor, summed over the indices that its sum lacks.
 struct BoundTerm {
+  int32_t number = 0;  // of the program's terms, whatever scalars are
   Scalar coefficient = kOne;
   std::vector<BoundFactor> factors;  // tensors and groups
   /// Indices to be summed in this order; empty: as is cheapest.
@@ -108,7 +109,9 @@ class Bindings {
   using Scope = absl::flat_hash_map<std::string, Mode>;
 
   Mode IndexOf(const Label& label, Scope& scope);
-  absl::Status MeetExtent(Mode index, int64_t extent, const std::string& where);
+  /// `place` is where in the text, in front of messages.
+  absl::Status MeetExtent(Mode index, int64_t extent, const std::string& where,
+                          absl::string_view place = "");
   absl::StatusOr<BoundSum> BindSum(const Sum& sum, Scope& scope);
   absl::StatusOr<BoundTerm> BindTerm(const Term& term,
                                      const std::vector<std::string>& labels,
@@ -124,6 +127,7 @@ class Bindings {
       names_;                       // tensor, or -1 and a scalar
   std::vector<int64_t> extents_;    // (index)
   std::vector<std::string> first_;  // (index): where the extent is from
+  int32_t term_count_ = 0;          // that are bound
 };
 
 /// The element type that NumPy gives the sum of elements of both.

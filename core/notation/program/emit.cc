@@ -29,6 +29,14 @@ void Emitter::BeginStatement(int32_t statement) {
 
 absl::Status Emitter::Evaluate(const IndexedTensor& d, const BoundSum& sum,
                                Scalar factor, Scalar beta) {
+  const int32_t target = std::exchange(target_, d.tensor);
+  const absl::Status evaluated = EvaluateInto(d, sum, factor, beta);
+  target_ = target;
+  return evaluated;
+}
+
+absl::Status Emitter::EvaluateInto(const IndexedTensor& d, const BoundSum& sum,
+                                   Scalar factor, Scalar beta) {
   const ElementType type = steps_.TypeOf(d);
   std::vector<ScaledTensor> singles;
   std::vector<const BoundTerm*> products;
@@ -125,7 +133,7 @@ absl::StatusOr<IndexedTensor> Emitter::Contract(const IndexedTensor& x,
     TENSORD_ASSIGN_OR_RETURN(pair[p], SumAway(pair[p], others, type));
   }
   PairKey key(pair, steps_, wanted.kept, type);
-  std::optional<IndexedTensor> value = steps_.Known(key.text());
+  std::optional<IndexedTensor> value = steps_.Known(key.text(), target_);
   if (value) value = key.Named(*std::move(value));
   if (wanted.into == nullptr) {
     if (value) return *std::move(value);
@@ -185,9 +193,9 @@ absl::Status Emitter::AddProduct(const IndexedTensor& d, const BoundTerm& term,
   }
   TENSORD_ASSIGN_OR_RETURN(
       PlannedProduct plan,
-      PlanProduct(d, term, bindings_, options_, max_peak_bytes_,
-                  term.factors.size() > 2 ? &next_product_ : nullptr));
+      PlanProduct(d, term, bindings_, options_, max_peak_bytes_));
   plan.product.statement = statement_;
+  plan.product.result = d.tensor;
   std::vector<IndexedTensor> nodes;
   for (size_t i = 0; i < term.factors.size(); ++i) {
     TENSORD_ASSIGN_OR_RETURN(IndexedTensor value,

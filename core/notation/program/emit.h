@@ -36,6 +36,8 @@ class Emitter {
                         Scalar factor, Scalar beta);
 
  private:
+  absl::Status EvaluateInto(const IndexedTensor& d, const BoundSum& sum,
+                            Scalar factor, Scalar beta);
   absl::Status AddProduct(const IndexedTensor& d, const BoundTerm& term,
                           Scalar factor, Scalar beta);
   /// What one step of a product makes, from two tensors.
@@ -69,7 +71,8 @@ class Emitter {
   const LoweringOptions& options_;
   const double max_peak_bytes_;
   int32_t statement_ = 0;
-  size_t next_product_ = 0;  // of those that are taken over
+  /// The tensor that is being computed: what it holds meanwhile is not read.
+  int32_t target_ = -1;
 };
 
 }  // namespace tensord::core

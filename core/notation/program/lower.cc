@@ -11,8 +11,12 @@
 #include "core/base/status.h"
 #include "core/notation/program/arena.h"
 #include "core/notation/program/bind.h"
+#include "core/notation/program/check_costs.h"
+#include "core/notation/program/drop_unread.h"
 #include "core/notation/program/emit.h"
+#include "core/notation/program/fold_constants.h"
 #include "core/notation/program/step_builder.h"
+#include "core/notation/text_error.h"
 
 namespace tensord::core {
 namespace {
@@ -33,6 +37,7 @@ absl::Status AddOperands(absl::Span<const NamedOperand> operands,
       return InvalidArgument("OPERAND_REPEATED", "operand '", operand.name,
                              "' is given twice");
     }
+    program.operand_constant.push_back(operand.is_constant && !operand.scalar);
     if (operand.scalar) {
       bindings.SetScalar(operand.name, *operand.scalar);
       program.operands.push_back(-1);
@@ -140,6 +145,13 @@ class Lowering {
                              bindings_.FindTensor(statement.output));
     TENSORD_RETURN_IF_ERROR(
         bindings_.CheckOutput(statement.output, tensor, bound.output));
+    const ProgramTensor& written = program_.tensors[tensor];
+    if (written.place == Place::kOperand &&
+        program_.operand_constant[written.number]) {
+      return ErrorAt(statement.output.position, "CONSTANT_WRITTEN", "operand '",
+                     written.name,
+                     "' is constant, but this statement writes it");
+    }
     const bool is_store = statement.assignment == Assignment::kStore;
     const bool is_subtracted = statement.assignment == Assignment::kSubtract;
     return Write(bindings_.Indexed(tensor, bound.output), bound.sum,
@@ -176,8 +188,10 @@ class Lowering {
   }
 
   absl::StatusOr<Program> Finish() && {
+    DropUnread(program_);
+    TENSORD_RETURN_IF_ERROR(FoldConstants(program_));
     FindReads();
-    TENSORD_RETURN_IF_ERROR(AssignArena(program_));
+    TENSORD_RETURN_IF_ERROR(AssignArena(program_, options_.ample_bytes));
     return std::move(program_);
   }
 
@@ -259,37 +273,53 @@ class Lowering {
 /// The program that `lower` makes, with as much thrift as the limit asks for.
 template <typename Lower>
 absl::StatusOr<Program> WithinLimit(LoweringOptions options, Lower lower_with) {
+  options.ample_bytes =
+      std::min(options.ample_bytes,
+               options.memory_limit_bytes.value_or(options.ample_bytes));
   if (options.path.time_budget > absl::ZeroDuration()) {
     options.search_ends = absl::Now() + options.path.time_budget;
   }
-  const auto lower = [&](const Thrift& thrift) {
-    return lower_with(options, thrift);
+  TENSORD_RETURN_IF_ERROR(CheckCosts(options));
+  const auto lower = [&](const Thrift& thrift) -> absl::StatusOr<Program> {
+    TENSORD_ASSIGN_OR_RETURN(Program program, lower_with(options, thrift));
+    TENSORD_RETURN_IF_ERROR(CheckCostLabels(options, program.index_names));
+    return program;
   };
   Thrift thrift;
   if (options.like != nullptr) {
     thrift.keeps_values = options.like->keeps_values;
-    return lower(thrift);
+    TENSORD_ASSIGN_OR_RETURN(Program program, lower(thrift));
+    const int64_t limit = options.memory_limit_bytes.value_or(
+        std::numeric_limits<int64_t>::max());
+    if (program.arena_bytes <= limit) return program;
+    // With other scalars other values occur again.
+    options.like = nullptr;
+    thrift.keeps_values = true;
   }
   if (!options.memory_limit_bytes) return lower(thrift);
   const int64_t limit = *options.memory_limit_bytes;
   thrift.max_peak_bytes = static_cast<double>(limit);
   int64_t least = std::numeric_limits<int64_t>::max();
-  constexpr int kMostAttempts = 12;
+  // Products are sliced to less than the limit when other intermediate results
+  // need their part of it: between what slicing cannot do and what is too much.
+  double refused = 0, too_much = thrift.max_peak_bytes;
+  constexpr int kMostAttempts = 16;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     absl::StatusOr<Program> program = lower(thrift);
     if (!program.ok()) {
       if (attempt == 0 || ReasonOf(program.status()) != "PATH_MEMORY_LIMIT") {
         return program;
       }
-      break;
+      refused = thrift.max_peak_bytes;
+    } else if (program->arena_bytes <= limit) {
+      return program;
+    } else {
+      least = std::min(least, program->arena_bytes);
+      if (std::exchange(thrift.keeps_values, false)) continue;
+      too_much = thrift.max_peak_bytes;
     }
-    if (program->arena_bytes <= limit) return program;
-    least = std::min(least, program->arena_bytes);
-    if (!std::exchange(thrift.keeps_values, false)) {
-      thrift.max_peak_bytes *=
-          std::min(0.9, static_cast<double>(limit) /
-                            static_cast<double>(program->arena_bytes));
-    }
+    thrift.max_peak_bytes = (refused + too_much) / 2;
+    if (too_much - refused < 1) break;
   }
   return ResourceExhausted(
       "PATH_MEMORY_LIMIT", "the limit of ", limit,

@@ -23,6 +23,8 @@ struct NamedOperand {
   ElementType element_type = ElementType::kFloat32;
   Layout layout;
   int64_t alignment_bytes = 256;  // of the first element's address
+  /// Of a tensor: it stays as it is from one execution to the next.
+  bool is_constant = false;
 };
 
 /// A tensor that a program makes and the client keeps.
@@ -38,14 +40,20 @@ struct LoweringOptions {
   PathOptions path;
   /// Positions as TreeFromPositions() takes them, for a program of one product.
   std::vector<std::vector<int64_t>> given_path;
+  /// What labels cost, as ParseCosts() reads it: trees are the best by that, as
+  /// FindSymbolicPath() has them, and not by extents.
+  std::optional<std::string> costs;
   /// A program of the same syntax on operands of the same layouts, whose paths
   /// are taken over: scalars may differ. The search's options do not count
   /// then.
   const Program* like = nullptr;
   /// When searches end.
   absl::Time search_ends = absl::InfiniteFuture();
-  /// Most bytes of temporaries at a time.
+  /// Most bytes of temporaries at a time, without those that are kept.
   std::optional<int64_t> memory_limit_bytes;
+  /// Temporaries that have so many bytes together share none, see
+  /// AssignArena().
+  int64_t ample_bytes = 0;
   /// Of tensors that are made and that NamedOutput does not speak of.
   Order order = Order::kFirstModeFastest;
   /// Of contractions; absent: from the element types.
@@ -57,16 +65,20 @@ struct LoweringOptions {
 /// Names that `:=` makes and `outputs` has are kept; without `outputs`, those
 /// that no later statement reads. Element types go together as in NumPy; of a
 /// product's contraction order the search decides, within parentheses and
-/// beyond. Values that occur again are computed once; what a statement reads is
-/// what there was before it.
+/// beyond. Values that occur again are computed once, and what leads to nothing
+/// that is kept or written is not computed; what a statement reads is what
+/// there was before it.
 ///
 /// Errors  INVALID_ARGUMENT, message with line and column; reasons
 /// NAME_UNKNOWN;
 ///         NAME_IS_SCALAR; OPERAND_REPEATED: a name twice; MODE_COUNT_MISMATCH;
 ///         MODE_EXTENT_MISMATCH: names the label and both extents;
-///         OUTPUT_UNKNOWN; and those of FindPath(), ValidateScalar() and of the
-///         operations. UNIMPLEMENTED: element types that do not go together.
-///         RESOURCE_EXHAUSTED, reason PATH_MEMORY_LIMIT.
+///         OUTPUT_UNKNOWN; CONSTANT_WRITTEN: to a constant operand;
+///         COST_LABEL_UNKNOWN: no statement has that label; COST_CONFLICT: with
+///         a method that looks at extents; and those of ParseCosts(),
+///         FindPath(), ValidateScalar() and of the operations. UNIMPLEMENTED:
+///         element types that do not go together. RESOURCE_EXHAUSTED, reason
+///         PATH_MEMORY_LIMIT.
 absl::StatusOr<Program> LowerProgram(const ProgramSyntax& syntax,
                                      absl::Span<const NamedOperand> operands,
                                      absl::Span<const NamedOutput> outputs,

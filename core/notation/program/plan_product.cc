@@ -1,14 +1,17 @@
 #include "core/notation/program/plan_product.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/base/status.h"
 #include "core/notation/path/find_path.h"
+#include "core/notation/path/symbolic.h"
 #include "core/notation/program/mode_order.h"
 
 namespace tensord::core {
@@ -66,8 +69,40 @@ class ProductNetwork {
   std::vector<Mode> indices_;  // (number)
 };
 
+/// The product of the same term in `like`; null where there is none. Scalars
+/// decide which products occur again, so either may lack some.
+const ProgramProduct* FindLike(const Program* like,
+                               const ProgramProduct& product) {
+  if (like == nullptr) return nullptr;
+  const auto same =
+      std::ranges::find(like->products, product.term, &ProgramProduct::term);
+  return same != like->products.end() &&
+                 same->network.inputs == product.network.inputs &&
+                 same->network.output == product.network.output
+             ? &*same
+             : nullptr;
+}
+
+std::string BytesText(double bytes) {
+  return bytes < 1e15 ? absl::StrCat(static_cast<int64_t>(bytes), " bytes")
+                      : absl::StrCat(bytes, " bytes");
+}
+
+/// The best tree by `costs`, sliced to keep to `max_peak`.
+absl::StatusOr<Path> SearchSymbolically(const Network& network,
+                                        const SymbolicExtents& costs,
+                                        double max_peak) {
+  TENSORD_ASSIGN_OR_RETURN(SymbolicPath best,
+                           FindSymbolicPath(network, costs.extents));
+  TENSORD_ASSIGN_OR_RETURN(Path path,
+                           SlicePath(network, std::move(best.tree), max_peak));
+  path.method = PathMethod::kOptimal;
+  return path;
+}
+
 absl::StatusOr<Path> Search(const Network& network,
                             absl::Span<const int32_t> order,
+                            const std::optional<SymbolicExtents>& costs,
                             const LoweringOptions& options, double max_peak) {
   if (!options.given_path.empty()) {
     TENSORD_ASSIGN_OR_RETURN(
@@ -79,6 +114,7 @@ absl::StatusOr<Path> Search(const Network& network,
   if (!order.empty()) {
     return SlicePath(network, TreeFromIndexOrder(network, order), max_peak);
   }
+  if (costs) return SearchSymbolically(network, *costs, max_peak);
   PathOptions search = options.path;
   search.max_peak = max_peak;
   if (search.time_budget > absl::ZeroDuration()) {
@@ -106,17 +142,17 @@ absl::StatusOr<PlannedProduct> PlanProduct(const IndexedTensor& d,
                                            const BoundTerm& term,
                                            const Bindings& bindings,
                                            const LoweringOptions& options,
-                                           double max_peak_bytes,
-                                           size_t* next_product) {
+                                           double max_peak_bytes) {
   PlannedProduct plan;
   ProgramProduct& product = plan.product;
+  product.term = term.number;
   ProductNetwork network(d, term, bindings, product);
-  if (options.like != nullptr && next_product != nullptr) {
-    const ProgramProduct& known = options.like->products[(*next_product)++];
-    product.tree = known.tree;
-    product.sliced = known.sliced;
-    product.cost = known.cost;
-    product.method = known.method;
+  if (const ProgramProduct* const known = FindLike(options.like, product)) {
+    product.tree = known->tree;
+    product.sliced = known->sliced;
+    product.cost = known->cost;
+    product.method = known->method;
+    product.symbolic_cost = known->symbolic_cost;
   } else {
     // What is in place already does not count: the result is d's.
     double d_elements = 1;
@@ -126,9 +162,30 @@ absl::StatusOr<PlannedProduct> PlanProduct(const IndexedTensor& d,
     const double element_bytes = static_cast<double>(SizeOf(term.element_type));
     const Indices order =
         network.NumbersOf(Modes(term.order.begin(), term.order.end()));
-    TENSORD_ASSIGN_OR_RETURN(
-        Path path, Search(product.network, order, options,
-                          max_peak_bytes / element_bytes + d_elements));
+    // Of two factors there is but one tree.
+    std::optional<SymbolicExtents> costs;
+    if (options.costs && term.factors.size() > 2) {
+      TENSORD_ASSIGN_OR_RETURN(costs,
+                               ParseCosts(*options.costs, product.index_names));
+    }
+    absl::StatusOr<Path> found =
+        Search(product.network, order, costs, options,
+               max_peak_bytes / element_bytes + d_elements);
+    if (!found.ok() && ReasonOf(found.status()) == "PATH_MEMORY_LIMIT") {
+      const double least = LeastPeakOf(found.status());
+      return ResourceExhausted(
+          "PATH_MEMORY_LIMIT", "no slicing of a product of ",
+          term.factors.size(),
+          " factors keeps its intermediate results to the limit of ",
+          BytesText(max_peak_bytes), "; the least that was found takes ",
+          BytesText((least - d_elements) * element_bytes));
+    }
+    TENSORD_ASSIGN_OR_RETURN(Path path, std::move(found));
+    if (costs) {
+      product.symbolic_cost =
+          ToText(SymbolicCostOf(product.network, path.tree, costs->extents),
+                 costs->variable);
+    }
     product.tree = std::move(path.tree);
     product.sliced = std::move(path.sliced);
     product.cost = path.cost;

@@ -22,15 +22,14 @@ struct PlannedProduct {
 };
 
 /// How the product of `term`, of two factors or more, is contracted into d.
-/// When `options` takes over another program's paths, and `next_product` is not
-/// null, the path is the one of that number, which is counted up.
+/// When `options` takes over another program's paths, it is that of the same
+/// term, if there is one.
 ///
 /// Errors  those of FindPath() and TreeFromPositions().
 absl::StatusOr<PlannedProduct> PlanProduct(const IndexedTensor& d,
                                            const BoundTerm& term,
                                            const Bindings& bindings,
                                            const LoweringOptions& options,
-                                           double max_peak_bytes,
-                                           size_t* next_product);
+                                           double max_peak_bytes);
 
 }  // namespace tensord::core

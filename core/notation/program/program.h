@@ -20,6 +20,7 @@ struct ProgramTensor {
     kOutput,     // made for the client; `number` counts outputs
     kTemporary,  // in the arena, at `arena_offset_bytes`
     kConstant,   // likewise, one element, which is filled first
+    kKept,       // between executions, at `kept_offset_bytes`
   };
 
   Place place = Place::kTemporary;
@@ -29,6 +30,7 @@ struct ProgramTensor {
   Layout layout;
   int64_t alignment_bytes = 256;  // of the first element's address
   int64_t arena_offset_bytes = -1;
+  int64_t kept_offset_bytes = -1;
   ElementBytes value = {};  // of a constant
 };
 
@@ -37,6 +39,8 @@ struct StepOperand {
   int32_t tensor = -1;       // -1: the operation has no such operand
   int64_t offset = 0;        // elements from the tensor's first
   ModeVector slice_strides;  // (slice), elements; empty: the same in all slices
+
+  bool operator==(const StepOperand&) const = default;
 };
 
 /// One operation. d's addend is d itself, if there is one.
@@ -58,6 +62,8 @@ struct ProgramBlock {
   ModeVector slice_extents;  // (slice); empty: once
   int32_t kept_slice_count =
       0;  // the first so many are of d; others are summed
+  /// Left out of an execution that finds what it computes kept.
+  bool is_folded = false;
   std::vector<ProgramStep> steps;
 
   int64_t slice_count() const;
@@ -66,6 +72,7 @@ struct ProgramBlock {
 /// How the products of a program are contracted, for people.
 struct ProgramProduct {
   int32_t statement = 0;
+  int32_t term = 0;                              // BoundTerm::number
   std::vector<std::string> factors;              // (input)
   std::vector<std::vector<std::string>> labels;  // (input)(mode)
   std::vector<std::string> output_labels;        // (mode)
@@ -75,6 +82,9 @@ struct ProgramProduct {
   std::vector<int32_t> sliced;  // indices of the network
   TreeCost cost;
   std::string method;
+  std::string symbolic_cost;  // in terms of a variable; empty: not asked for
+  int32_t result = -1;        // of Program::tensors
+  bool is_computed = true;    // false: nobody reads it
 };
 
 /// What is known of a program before it runs.
@@ -90,9 +100,19 @@ struct Program {
   std::vector<int32_t> operands;      // (operand), of `tensors`; -1: a scalar
   std::vector<bool> operand_read;     // (operand): needs contents
   std::vector<bool> operand_written;  // (operand)
-  int64_t arena_bytes = 0;            // of temporaries, at the same time
-  double flops = 0;                   // of all steps in all slices
-  bool keeps_values = true;           // what occurs again is computed once
+  // What is computed of constant operands alone: by the first block, which is
+  // the one that is folded, if there is anything.
+  std::vector<bool> operand_constant;     // (operand)
+  std::vector<bool> operand_folded;       // (operand): folded steps read it
+  std::vector<bool> operand_only_folded;  // (operand): and no others
+  int64_t kept_bytes = 0;                 // of tensors that are kept
+  int64_t arena_bytes = 0;                // of temporaries, at the same time
+  double flops = 0;                       // of all steps in all slices
+  bool keeps_values = true;               // what occurs again is computed once
+
+  bool has_folded_block() const {
+    return !blocks.empty() && blocks.front().is_folded;
+  }
 };
 
 }  // namespace tensord::core

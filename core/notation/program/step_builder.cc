@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,13 +19,27 @@ bool IsOfAllSlices(const IndexedTensor& tensor) {
 
 /// OK when `factor` can multiply elements of `type`.
 absl::Status CheckFactor(const Scalar& factor, ElementType type) {
+  const double size = std::abs(factor.real);
+  if (type == ElementType::kBool && factor.real != 0 && !factor.IsOne()) {
+    return InvalidArgument("SCALAR_NOT_SUPPORTED", "the factor of a term is ",
+                           factor.real,
+                           ", but bools have no difference and no multiples");
+  }
+  // Below that, NumPy's integers wrap; above, it refuses them.
+  if (IsInteger(type) && size >= std::exp2(8.0 * SizeOf(type))) {
+    return InvalidArgument("SCALAR_NOT_SUPPORTED", "the factor of a term is ",
+                           factor.real, ", which does not fit ", NameOf(type));
+  }
   return ValidateScalar(factor, type, "the factor of a term");
 }
 
 /// True for a conversion that no row of the type table has, but two together
 /// do.
 bool GoesByWay(ElementType from, ElementType to) {
-  if (IsInteger(from) || from == to) return false;
+  if (from == to) return false;
+  if (IsInteger(from)) {
+    return to == ElementType::kFloat16 || to == ElementType::kBfloat16;
+  }
   return (from == ElementType::kFloat16 && to == ElementType::kFloat64) ||
          (IsComplex(to) && !IsComplex(from));
 }
@@ -130,8 +145,29 @@ double StepBuilder::ExtentProduct(absl::Span<const Mode> indices) const {
 absl::Status StepBuilder::AddStep(ProgramStep step) {
   TENSORD_RETURN_IF_ERROR(
       std::visit([](const auto& desc) { return Validate(desc); }, step.desc));
+  for (const auto& [operand, factor] :
+       {std::pair(step.a, step.alpha), std::pair(step.b, step.alpha)}) {
+    if (operand.tensor == step.d.tensor && !factor.IsZero()) {
+      return Internal("STEP_READS_OUTPUT", "a step of statement ",
+                      statement_ + 1, " reads ",
+                      program_.tensors[step.d.tensor].name,
+                      " while it writes it");
+    }
+  }
   step.statement = statement_;
   ProgramBlock& to = block();
+  if (step.accumulates && to.kept_slice_count < std::ssize(to.slice_extents)) {
+    // The slices are added up.
+    step.flops += std::visit(
+        [](const auto& desc) {
+          double elements = 1;
+          for (const int64_t extent : desc.d.layout.extents) {
+            elements *= static_cast<double>(extent);
+          }
+          return elements;
+        },
+        step.desc);
+  }
   program_.flops += step.flops * static_cast<double>(to.slice_count());
   Touch(step.d.tensor);
   to.steps.push_back(std::move(step));
@@ -154,12 +190,15 @@ std::string StepBuilder::KeyOf(const IndexedTensor& tensor) const {
   return key;
 }
 
-std::optional<IndexedTensor> StepBuilder::Known(const std::string& key) const {
+std::optional<IndexedTensor> StepBuilder::Known(const std::string& key,
+                                                int32_t target) const {
   if (!keeps_ || is_slicing()) return std::nullopt;
   const auto found = known_.find(key);
   if (found == known_.end()) return std::nullopt;
   const auto& [tensor, version] = found->second;
-  if (version != VersionOf(tensor.tensor)) return std::nullopt;
+  if (version != VersionOf(tensor.tensor) || tensor.tensor == target) {
+    return std::nullopt;
+  }
   return tensor;
 }
 
@@ -233,6 +272,7 @@ absl::Status StepBuilder::Add(const IndexedTensor& d,
                               absl::Span<const ScaledTensor> terms,
                               Scalar beta) {
   const ElementType type = TypeOf(d);
+  TENSORD_RETURN_IF_ERROR(CheckFactor(beta, type));
   ProgramStep step;
   step.d = OperandOf(d);
   step.accumulates = IsOfAllSlices(d);
@@ -284,6 +324,7 @@ absl::Status StepBuilder::Reduce(const IndexedTensor& d, Scalar alpha,
                                  const IndexedTensor& a, Scalar beta) {
   const ElementType type = TypeOf(d);
   TENSORD_RETURN_IF_ERROR(CheckFactor(alpha, type));
+  TENSORD_RETURN_IF_ERROR(CheckFactor(beta, type));
   TENSORD_ASSIGN_OR_RETURN(const IndexedTensor same, Convert(a, type));
   ReductionDesc desc;
   desc.a = DescOf(same);
@@ -306,6 +347,7 @@ absl::Status StepBuilder::Multiply(const IndexedTensor& d, Scalar alpha,
                                    const IndexedTensor& b, Scalar beta) {
   const ElementType type = TypeOf(d);
   TENSORD_RETURN_IF_ERROR(CheckFactor(alpha, type));
+  TENSORD_RETURN_IF_ERROR(CheckFactor(beta, type));
   const bool sums =
       std::ranges::any_of(
           a.indices, [&](Mode i) { return PositionOf(i, d.indices) < 0; }) ||

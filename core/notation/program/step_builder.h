@@ -69,8 +69,9 @@ class StepBuilder {
                         Scalar beta);
 
   /// What was kept under `key`, if it still holds, with the indices that it was
-  /// kept with.
-  std::optional<IndexedTensor> Known(const std::string& key) const;
+  /// kept with; nothing that is in `target`, which is about to be written.
+  std::optional<IndexedTensor> Known(const std::string& key,
+                                     int32_t target = -1) const;
   void Keep(std::string key, const IndexedTensor& tensor);
   /// Identifies the contents of `tensor`, whatever its indices are called.
   std::string KeyOf(const IndexedTensor& tensor) const;

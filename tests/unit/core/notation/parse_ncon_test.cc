@@ -106,5 +106,16 @@ TEST(ParseNconTest, RefusalsSayWhatIsWrong) {
   }
 }
 
+TEST(ParseNconTest, LengthHasALimit) {
+  const std::vector<Numbers> labels(3);
+  const std::vector<int> counts(3, 0);
+  EXPECT_TRUE(ParseNcon(labels, {}, {}, counts, {.max_factors = 3}).ok());
+  const absl::Status status =
+      ParseNcon(labels, {}, {}, counts, {.max_factors = 2}).status();
+  EXPECT_EQ(ReasonOf(status), "PROGRAM_TOO_LONG");
+  EXPECT_EQ(status.message(),
+            "there are labels for 3 operands, the limit is 2");
+}
+
 }  // namespace
 }  // namespace tensord::core::test

@@ -72,7 +72,12 @@ TEST(ParseCostsTest, SaysWhereATextIsWrong) {
     EXPECT_EQ(ReasonOf(extents.status()), "COST_MALFORMED");
     return std::string(extents.status().message());
   };
-  EXPECT_THAT(message("a,b"), HasSubstr("column 1: got 'a', wanted '('"));
+  EXPECT_THAT(message("!a,b"),
+              HasSubstr("costs, column 2: got 'a', wanted '('"));
+  EXPECT_THAT(message("a b"), HasSubstr("column 3: got 'b', wanted ','"));
+  EXPECT_THAT(message("a,"),
+              HasSubstr("column 3: got the end, wanted a label"));
+  EXPECT_THAT(message("a, b=>χ"), HasSubstr("column 5: wanted ',', as before"));
   EXPECT_THAT(message("(a,b"), HasSubstr("column 5: got the end, wanted ','"));
   EXPECT_THAT(message("(a,,b)"),
               HasSubstr("column 4: got ',', wanted a label"));
@@ -92,6 +97,22 @@ TEST(ParseCostsTest, SaysWhereATextIsWrong) {
   EXPECT_THAT(message("(a, b=>χ)"),
               HasSubstr("column 6: wanted ',' or ')', as before"));
   EXPECT_THAT(message("!(a=>χ)"), HasSubstr("column 4: got '=', wanted ','"));
+}
+
+TEST(ParseCostsTest, ParenthesesMayBeLeftOut) {
+  EXPECT_THAT(TextsOf("a=>χ, b=>χ^2, e'=>5"),
+              ElementsAre("χ", "χ^2", "1", "1", "5", "1"));
+  EXPECT_THAT(TextsOf(" c,a "), ElementsAre("χ", "1", "χ", "1", "1", "1"));
+}
+
+TEST(ParseCostsTest, SaysWhichLabelsATextNames) {
+  const SymbolicExtents extents =
+      ParseCosts("(é=>χ, zzz=>2, -7=>3)", Labels()).value();
+  std::vector<std::string> named;
+  for (const auto& [label, column] : extents.named) {
+    named.push_back(absl::StrCat(label, " ", column));
+  }
+  EXPECT_THAT(named, ElementsAre("é 2", "zzz 8", "-7 16"));
 }
 
 TEST(FindSymbolicPathTest, TheCostsDecideWhichTreeIsBest) {
@@ -141,6 +162,7 @@ TEST(FindSymbolicPathTest, IsTheOptimumOfALargeExtent) {
       EXPECT_LE(value, test::MultiplicationsByDefinition(network, other));
     }
     EXPECT_EQ(value, test::MultiplicationsByDefinition(network, path.tree));
+    EXPECT_EQ(SymbolicCostOf(network, path.tree, extents), path.cost);
   }
 }
 

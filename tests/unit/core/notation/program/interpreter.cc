@@ -57,10 +57,11 @@ Number AsNumber(const Scalar& scalar) {
 class Memory {
  public:
   Memory(const Program& program, std::vector<Values>& operands,
-         std::vector<Values>& outputs)
+         std::vector<Values>& outputs, std::vector<Number>& kept)
       : program_(program),
         operands_(operands),
         outputs_(outputs),
+        kept_(kept),
         arena_(program.arena_bytes / sizeof(Number),
                Number(std::numeric_limits<double>::quiet_NaN(), 0)) {
     for (const ProgramTensor& tensor : program.tensors) {
@@ -83,6 +84,9 @@ class Memory {
       case Place::kTemporary:
       case Place::kConstant:
         first = arena_.data() + tensor.arena_offset_bytes / sizeof(Number);
+        break;
+      case Place::kKept:
+        first = kept_.data() + tensor.kept_offset_bytes / sizeof(Number);
     }
     first += operand.offset;
     for (size_t i = 0; i < operand.slice_strides.size(); ++i) {
@@ -95,6 +99,7 @@ class Memory {
   const Program& program_;
   std::vector<Values>& operands_;
   std::vector<Values>& outputs_;
+  std::vector<Number>& kept_;
   std::vector<Number> arena_;
 };
 
@@ -298,7 +303,13 @@ Number Values::At(const Index& index) const {
 }
 
 std::vector<Values> RunProgram(const Program& program,
-                               std::vector<Values>& operands) {
+                               std::vector<Values>& operands,
+                               std::vector<Number>* kept) {
+  std::vector<Number> unused;
+  if (kept == nullptr) kept = &unused;
+  const bool is_kept = !kept->empty();
+  kept->resize(program.kept_bytes / sizeof(Number),
+               std::numeric_limits<double>::quiet_NaN());
   std::vector<Values> outputs;
   for (const int32_t output : program.outputs) {
     const Layout& layout = program.tensors[output].layout;
@@ -306,8 +317,9 @@ std::vector<Values> RunProgram(const Program& program,
                                    SpanElements(layout),
                                    std::numeric_limits<double>::quiet_NaN())});
   }
-  Memory memory(program, operands, outputs);
+  Memory memory(program, operands, outputs, *kept);
   for (const ProgramBlock& block : program.blocks) {
+    if (block.is_folded && is_kept) continue;
     const Index extents(block.slice_extents.begin(), block.slice_extents.end());
     // The last index fastest.
     ForEach({extents.rbegin(), extents.rend()}, [&](const Index& reversed) {

@@ -27,10 +27,12 @@ struct Values {
 using ValuesByName = std::map<std::string, Values>;
 
 /// Runs `program`, all of whose tensors are complex128, on `operands`, in their
-/// order; those that it writes are changed. Temporaries begin as NaN.
+/// order; those that it writes are changed. Temporaries begin as NaN. `kept` is
+/// what the program keeps, to be computed when it is empty or null.
 /// Returns  the outputs.
 std::vector<Values> RunProgram(const Program& program,
-                               std::vector<Values>& operands);
+                               std::vector<Values>& operands,
+                               std::vector<Number>* kept = nullptr);
 
 /// What `syntax` means: statement by statement, every term a loop over all of
 /// its labels. `tensors` has the operands before and everything afterwards.

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/status.h"
 #include "core/notation/parse_einsum.h"
 #include "core/notation/parse_program.h"
@@ -17,78 +18,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/core/notation/program/interpreter.h"
+#include "tests/unit/core/notation/program/program_inputs.h"
 
 namespace tensord::core::test {
 namespace {
 
 using ::testing::HasSubstr;
-
-/// Values from the unit square, in a layout that may have gaps.
-Values RandomValues(const ModeVector& extents, std::mt19937& rng) {
-  const Order order =
-      rng() % 2 == 0 ? Order::kFirstModeFastest : Order::kLastModeFastest;
-  Values values;
-  values.layout = PackedLayout(extents, order);
-  if (rng() % 4 == 0) {
-    for (int64_t& stride : values.layout.strides) stride *= 2;
-  }
-  std::uniform_real_distribution<double> random(-1, 1);
-  values.data.resize(SpanElements(values.layout));
-  for (Number& value : values.data) value = {random(rng), random(rng)};
-  return values;
-}
-
-/// What a program is run on.
-struct Inputs {
-  std::vector<std::string> names;
-  std::vector<Values> values;
-  std::map<std::string, Scalar> scalars;
-
-  void Add(std::string name, Values tensor) {
-    names.push_back(std::move(name));
-    values.push_back(std::move(tensor));
-  }
-  std::vector<NamedOperand> Described() const {
-    std::vector<NamedOperand> operands;
-    for (size_t i = 0; i < names.size(); ++i) {
-      operands.push_back({.name = names[i],
-                          .scalar = std::nullopt,
-                          .element_type = ElementType::kComplex128,
-                          .layout = values[i].layout});
-    }
-    for (const auto& [name, value] : scalars) {
-      operands.push_back({.name = name, .scalar = value});
-    }
-    return operands;
-  }
-};
-
-void ExpectNear(const Values& got, const Values& wanted, double bound,
-                absl::string_view what) {
-  ASSERT_EQ(got.layout.extents, wanted.layout.extents) << what;
-  std::vector<int64_t> index(got.layout.extents.size(), 0);
-  if (ElementCount(got.layout) == 0) return;
-  while (true) {
-    ASSERT_LE(std::abs(got.At(index) - wanted.At(index)), bound)
-        << what << " at " << absl::StrJoin(index, ",");
-    size_t m = 0;
-    while (m < index.size() && ++index[m] == got.layout.extents[m]) {
-      index[m++] = 0;
-    }
-    if (m == index.size()) return;
-  }
-}
-
-absl::StatusOr<Program> Lower(absl::string_view text, const Inputs& inputs,
-                              const LoweringOptions& options = {},
-                              const std::vector<NamedOutput>& outputs = {}) {
-  TENSORD_ASSIGN_OR_RETURN(const ProgramSyntax syntax, ParseProgram(text));
-  return LowerProgram(syntax, inputs.Described(), outputs, options);
-}
-
-/// Largest rounding error of what `text` computes, from magnitudes below 2 and
-/// `terms` products of them: very generous, and still far below a wrong term.
-constexpr double kBound = 1e-9;
 
 /// Lowers and runs `text`, and compares all that it makes and writes with what
 /// it means.
@@ -207,6 +142,60 @@ TEST_F(LowerTest, ComputesAgainWhatWasWrittenMeanwhile) {
       inputs);
 }
 
+TEST_F(LowerTest, DoesNotReadTheProductThatItAddsTo) {
+  const Inputs inputs =
+      Make({{"A", {3, 3}}, {"B", {3, 3}}, {"C", {3, 3}}, {"D", {3, 3}}});
+  for (const absl::string_view text :
+       {"E[a,b] := A[a,c]*B[c,b] + A[a,c]*B[c,d]*C[d,b]",
+        "E[a,b] := A[a,c]*B[c,b] - 2*A[b,c]*B[c,a]",
+        "D[a,b] = A[a,c]*B[c,b]\nD[b,a] = A[a,c]*B[c,b]",
+        "D[a,b] = A[a,c]*B[c,b]\nD[b,a] += A[a,c]*B[c,b]",
+        "E[a,b] := (A[a,p]+B[a,p])*C[p,b] - (A[b,p]+B[b,p])*C[p,a]"}) {
+    RunAndCompare(text, inputs);
+  }
+}
+
+// Statements of few products, as they are and turned, so that much occurs
+// again.
+TEST_F(LowerTest, MeansWhatIsWrittenWhereMuchOccursAgain) {
+  const std::vector<std::string> products = {
+      "A[$,p]*B[p,%]",           "A[$,p]*B[p,q]*C[q,%]",
+      "A[p,$]*C[p,%]",           "A[$,%]",
+      "(A[$,p]*B[p,q])*C[%,q]",  "A[$,p]*B[p,q]*C[q,r]*A[r,%]",
+      "(A[$,p] + B[$,p])*C[p,%]"};
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 rng(seed);
+    const Inputs inputs = Make({{"A", {3, 3}},
+                                {"B", {3, 3}},
+                                {"C", {3, 3}},
+                                {"D", {3, 3}},
+                                {"E", {3, 3}}});
+    std::string text;
+    for (unsigned statement = 0; statement < 1 + seed % 4; ++statement) {
+      const std::string name =
+          std::vector<std::string>{"D", "E", "T"}[rng() % 3];
+      const std::string assignment =
+          name == "T" ? ":="
+                      : std::vector<std::string>{"=", "+=", "-="}[rng() % 3];
+      absl::StrAppend(&text, name, "[a,b] ", assignment);
+      for (unsigned term = 0; term < 1 + rng() % 3; ++term) {
+        std::string product = products[rng() % products.size()];
+        const bool is_turned = rng() % 5 < 2;
+        product = absl::StrReplaceAll(product, {{"$", is_turned ? "b" : "a"},
+                                                {"%", is_turned ? "a" : "b"}});
+        absl::StrAppend(&text, " ", term == 0 ? "" : "+ ",
+                        std::vector<std::string>{"", "", "2*", "-"}[rng() % 4],
+                        product);
+      }
+      text += "\n";
+    }
+    SCOPED_TRACE(text);
+    RunAndCompare(text, inputs);
+    if (HasFailure()) return;
+  }
+}
+
 TEST_F(LowerTest, FollowsNconLabels) {
   const Inputs inputs = Make({{"A", {3, 4}}, {"B", {4, 5}}, {"C", {5, 6}}});
   RunAndCompare("D[:] := A[-1,1]*B[1,2]*C[2,-2]", inputs);
@@ -224,134 +213,13 @@ TEST_F(LowerTest, TakesScalarsAndNumbers) {
       inputs);
 }
 
-/// A random product or sum over `labels`, with operands added as needed.
-class RandomStatement {
- public:
-  RandomStatement(std::mt19937& rng, Inputs& inputs)
-      : rng_(rng), inputs_(inputs) {
-    for (const char label : absl::string_view("abcdef")) {
-      extents_[std::string(1, label)] = 1 + rng() % 3;
-    }
-  }
-
-  std::string Sum(const std::vector<std::string>& open, int depth) {
-    std::string text;
-    const int terms = 1 + static_cast<int>(rng_() % 3);
-    for (int t = 0; t < terms; ++t) {
-      absl::StrAppend(
-          &text,
-          t > 0 || rng_() % 3 == 0 ? (rng_() % 2 == 0 ? " + " : " - ") : "",
-          Term(open, depth));
-    }
-    return text;
-  }
-  int64_t extent(const std::string& label) const { return extents_.at(label); }
-  std::vector<std::string> SomeLabels(size_t most) {
-    std::vector<std::string> labels;
-    for (const auto& [label, extent] : extents_) labels.push_back(label);
-    std::shuffle(labels.begin(), labels.end(), rng_);
-    labels.resize(rng_() % (most + 1));
-    return labels;
-  }
-
- private:
-  std::string Tensor(std::vector<std::string> labels) {
-    std::shuffle(labels.begin(), labels.end(), rng_);
-    // One that is there, perhaps.
-    ModeVector shape;
-    for (const std::string& label : labels) shape.push_back(extents_[label]);
-    std::string name;
-    for (size_t i = 0; i < inputs_.names.size(); ++i) {
-      if (inputs_.values[i].layout.extents == shape && rng_() % 2 == 0) {
-        name = inputs_.names[i];
-      }
-    }
-    if (name.empty()) {
-      name = absl::StrCat("A", inputs_.names.size());
-      inputs_.Add(name, RandomValues(shape, rng_));
-    }
-    std::string text = absl::StrCat(name, "[", absl::StrJoin(labels, ","), "]");
-    return rng_() % 5 == 0 ? absl::StrCat("conj(", text, ")") : text;
-  }
-
-  std::string Term(const std::vector<std::string>& open, int depth) {
-    // Every open label goes to one factor, or two; others to two.
-    std::vector<std::vector<std::string>> factors(1 + rng_() % 4);
-    const auto put = [&](const std::string& label) {
-      factors[rng_() % factors.size()].push_back(label);
-    };
-    for (const std::string& label : open) {
-      put(label);
-      if (depth == 0 && rng_() % 5 == 0) put(label);
-    }
-    for (const auto& [label, extent] : extents_) {
-      if (rng_() % 3 != 0 ||
-          std::find(open.begin(), open.end(), label) != open.end()) {
-        continue;
-      }
-      put(label);
-      put(label);
-    }
-    std::vector<std::string> texts;
-    if (rng_() % 3 == 0) texts.push_back("2.5");
-    if (rng_() % 5 == 0) texts.push_back("x");
-    for (std::vector<std::string>& labels : factors) {
-      const std::set<std::string> distinct(labels.begin(), labels.end());
-      if (depth < 2 && distinct.size() == labels.size() && rng_() % 4 == 0) {
-        // Labels of the outer term must not be summed inside.
-        std::map<std::string, int64_t> hidden = extents_;
-        std::swap(hidden, extents_);
-        for (const std::vector<std::string>& other : factors) {
-          for (const std::string& label : other) extents_.erase(label);
-        }
-        for (const std::string& label : open) extents_.erase(label);
-        std::map<std::string, int64_t> inner = extents_;
-        for (const std::string& label : labels) {
-          inner[label] = hidden[label];
-        }
-        extents_ = inner;
-        texts.push_back(absl::StrCat(rng_() % 4 == 0 ? "conj" : "", "(",
-                                     Sum(labels, depth + 1), ")"));
-        std::swap(hidden, extents_);
-      } else {
-        texts.push_back(Tensor(labels));
-      }
-    }
-    return absl::StrJoin(texts, "*");
-  }
-
-  std::mt19937& rng_;
-  Inputs& inputs_;
-  std::map<std::string, int64_t> extents_;
-};
-
 TEST_F(LowerTest, MeansWhatIsWrittenInRandomPrograms) {
   int tried = 0;
   for (uint32_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
     Inputs inputs;
-    inputs.scalars["x"] = {0.5, -0.25};
-    std::string text;
-    const int statements = 1 + static_cast<int>(rng() % 3);
-    RandomStatement random(rng, inputs);
-    for (int s = 0; s < statements; ++s) {
-      const std::vector<std::string> open = random.SomeLabels(3);
-      // Into a new tensor, or one that is there and may be read, too.
-      std::string name = absl::StrCat("D", s);
-      absl::string_view assignment = ":=";
-      if (rng() % 3 == 0) {
-        assignment = rng() % 3 == 0 ? "=" : rng() % 2 == 0 ? "+=" : "-=";
-        ModeVector shape;
-        for (const std::string& label : open) {
-          shape.push_back(random.extent(label));
-        }
-        name = absl::StrCat("A", inputs.names.size());
-        inputs.Add(name, RandomValues(shape, rng));
-      }
-      absl::StrAppend(&text, name, "[", absl::StrJoin(open, ","), "] ",
-                      assignment, " ", random.Sum(open, 0), "\n");
-    }
+    const std::string text = RandomProgram(rng, inputs);
     SCOPED_TRACE(text);
     // Labels of one group that another sums are not allowed.
     const absl::Status parsed = ParseProgram(text).status();
@@ -475,6 +343,50 @@ TEST_F(LowerTest, TakesPathsOver) {
   EXPECT_EQ(second.products.at(0).tree, first->products.at(0).tree);
 }
 
+// Equal scalars let products occur again that others do not.
+TEST_F(LowerTest, TakesPathsOverWhateverScalarsAre) {
+  const Inputs tensors = Make({{"A", {3, 3}},
+                               {"B", {3, 3}},
+                               {"C", {3, 3}},
+                               {"E", {3, 3}},
+                               {"F", {3, 3}}});
+  const absl::string_view text =
+      "D[] := (x*A[a,c]*B[c,d]*C[d,b])*E[b,a] + "
+      "(y*A[a,c]*B[c,d]*C[d,b])*F[b,a] + "
+      "A[a,c]*B[c,d]*E[d,e]*F[e,f]*C[f,a]";
+  const auto with = [&](double x, double y) {
+    Inputs inputs = tensors;
+    inputs.scalars = {{"x", {x, 0}}, {"y", {y, 0}}};
+    return inputs;
+  };
+  const auto equal = Lower(text, with(2, 2));
+  const auto different = Lower(text, with(1, 2));
+  ASSERT_TRUE(equal.ok() && different.ok());
+  EXPECT_NE(equal->products.size(), different->products.size());
+  for (const Program* const like : {&*equal, &*different}) {
+    LoweringOptions options;
+    options.like = like;
+    RunAndCompare(text, with(3, 3), options);
+    RunAndCompare(text, with(1, 3), options);
+  }
+}
+
+TEST_F(LowerTest, FlopsAreThoseOfTheTreeInSlices) {
+  const Inputs inputs =
+      Make({{"A", {6, 6}}, {"B", {6, 6}}, {"C", {6, 6}}, {"D", {6, 6}}});
+  const absl::string_view text = "R[i,m] := A[i,j]*B[j,k]*C[k,l]*D[l,m]";
+  const auto whole = Lower(text, inputs);
+  ASSERT_TRUE(whole.ok());
+  int sliced_count = 0;
+  for (int64_t limit = whole->arena_bytes; limit > 256; limit /= 2) {
+    const auto program = Lower(text, inputs, {.memory_limit_bytes = limit});
+    if (!program.ok()) continue;
+    EXPECT_DOUBLE_EQ(program->flops, program->products.at(0).cost.flops);
+    sliced_count += program->blocks[0].slice_count() > 1;
+  }
+  EXPECT_GT(sliced_count, 0);
+}
+
 TEST_F(LowerTest, FlopsAreThoseOfTheTree) {
   const Inputs inputs =
       Make({{"A", {3, 4}}, {"B", {4, 5}}, {"C", {5, 6}}, {"D", {6, 2}}});
@@ -518,6 +430,70 @@ TEST_F(LowerTest, SaysWhatDoesNotFit) {
   const auto missing = Lower("R[i,j] := A[i,j]", inputs, {},
                              {{"Q", std::nullopt, Order::kFirstModeFastest}});
   EXPECT_EQ(ReasonOf(missing.status()), "OUTPUT_UNKNOWN");
+}
+
+TEST_F(LowerTest, FactorsOfWhatIsWrittenHaveToFitIt) {
+  const auto lower = [](absl::string_view text, ElementType type) {
+    NamedOperand d;
+    d.name = "D";
+    d.element_type = type;
+    d.layout = PackedLayout({3, 3}, Order::kFirstModeFastest);
+    return LowerProgram(*ParseProgram(text), {d}, {}, {}).status();
+  };
+  for (const absl::string_view text :
+       {"D[a,b] = 2im*D[a,b]", "D[a,b] = 2im*D[a,b] + D[b,a]"}) {
+    EXPECT_EQ(lower(text, ElementType::kFloat64).code(),
+              absl::StatusCode::kInvalidArgument)
+        << text;
+    EXPECT_TRUE(lower(text, ElementType::kComplex128).ok());
+  }
+  for (const absl::string_view text :
+       {"D[a,b] = 0.5*D[a,b]", "D[a,b] = D[a,b] - 3.5*D[a,b]"}) {
+    EXPECT_EQ(lower(text, ElementType::kInt64).code(),
+              absl::StatusCode::kInvalidArgument)
+        << text;
+  }
+  EXPECT_TRUE(lower("D[a,b] = -2*D[a,b]", ElementType::kInt64).ok());
+}
+
+TEST_F(LowerTest, ConstantsOutliveTheSlicesThatReadThem) {
+  std::vector<NamedOperand> operands(4);
+  for (int i = 0; i < 4; ++i) {
+    operands[i].name = absl::StrCat("operand ", i);
+    operands[i].element_type =
+        i % 2 == 0 ? ElementType::kFloat32 : ElementType::kComplex64;
+    operands[i].layout = PackedLayout({24, 24}, Order::kFirstModeFastest);
+  }
+  const auto syntax = ParseEinsum("ab,bc,cd,de->ae", {2, 2, 2, 2});
+  const auto whole = LowerEinsum(*syntax, operands, {"result"}, {});
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  int checked_count = 0;
+  bool has_fitted = true;
+  for (int64_t limit = whole->arena_bytes; limit > 1024;
+       limit = limit * 4 / 5) {
+    SCOPED_TRACE(limit);
+    const auto program = LowerEinsum(*syntax, operands, {"result"},
+                                     {.memory_limit_bytes = limit});
+    // What keeps to less keeps to more.
+    EXPECT_TRUE(has_fitted || !program.ok());
+    has_fitted = program.ok();
+    if (!program.ok() || program->blocks.at(0).slice_count() == 1) continue;
+    for (const ProgramTensor& constant : program->tensors) {
+      if (constant.place != ProgramTensor::Place::kConstant ||
+          constant.arena_offset_bytes < 0) {
+        continue;
+      }
+      for (const ProgramTensor& other : program->tensors) {
+        if (&other == &constant || other.arena_offset_bytes < 0) continue;
+        ++checked_count;
+        EXPECT_TRUE(other.arena_offset_bytes > constant.arena_offset_bytes ||
+                    other.arena_offset_bytes + SizeOf(other.element_type) *
+                                                   ElementCount(other.layout) <=
+                        constant.arena_offset_bytes);
+      }
+    }
+  }
+  EXPECT_GT(checked_count, 0);
 }
 
 TEST_F(LowerTest, KeepsWhatIsAskedFor) {
