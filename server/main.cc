@@ -1,4 +1,5 @@
 // The tensord server.
+#include <grpc/grpc.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -157,6 +158,9 @@ int main(int argc, char** argv) {
   // Debian's Abseil looks for deadlocks in every build, under one lock for the
   // whole process: that costs more than all else in a plan cache hit.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  // gRPC stays until the process ends: its last user would wait for its poller,
+  // up to 10 s.
+  grpc_init();
   // Before any thread starts, so that all inherit the mask.
   sigset_t signals;
   sigemptyset(&signals);

@@ -3,7 +3,12 @@
 #include <string>
 
 #include "core/base/layout.h"
+#include "core/notation/path/find_path.h"
+#include "core/notation/path/symbolic.h"
+#include "core/notation/syntax.h"
 #include "server/config/version.h"
+#include "server/session/collection.h"
+#include "server/session/program/program_request.h"
 
 namespace tensord::rpc {
 namespace {
@@ -54,6 +59,20 @@ v1::DeviceStats StatsOf(server::Device& device) {
   return message;
 }
 
+void FillProgramLimits(v1::Limits& limits) {
+  const core::NotationLimits notation;
+  limits.set_max_program_bytes(notation.max_text_bytes);
+  limits.set_max_program_statements(notation.max_statements);
+  limits.set_max_program_labels(static_cast<int32_t>(notation.max_labels));
+  limits.set_max_program_depth(static_cast<int32_t>(notation.max_depth));
+  limits.set_max_program_factors(notation.max_factors);
+  limits.set_max_search_seconds(absl::ToInt64Seconds(server::kMaxTimeBudget));
+  limits.set_max_optimal_operands(core::kOptimalInputLimit);
+  limits.set_max_symbolic_operands(core::kSymbolicInputLimit);
+  limits.set_max_programs(
+      server::Collection<server::PreparedProgram>::kMaxCount);
+}
+
 }  // namespace
 
 void AdminService::ServeOn(LoopGroup& loops) {
@@ -85,6 +104,7 @@ Task<absl::StatusOr<v1::GetServerInfoResponse>> AdminService::GetInfo(
           : context_.engine.devices().front()->memory_limit_bytes());
   limits.set_max_queued_operations(context_.queue_limit);
   limits.set_max_stream_operations(context_.max_stream_operations());
+  FillProgramLimits(limits);
   co_return response;
 }
 

@@ -9,9 +9,6 @@
 namespace tensord::rpc {
 namespace {
 
-/// Longest search that a client may ask for, of one product.
-constexpr absl::Duration kMaxTimeBudget = absl::Minutes(1);
-
 absl::StatusOr<server::ProgramSource> SourceFrom(
     const v1::ProgramSource& source) {
   switch (source.notation_case()) {
@@ -55,11 +52,11 @@ absl::Status TakePath(const v1::PathOptions& path,
     TENSORD_ASSIGN_OR_RETURN(options.time_budget,
                              FromProto(path.time_budget(), "path.time_budget"));
     if (options.time_budget < absl::ZeroDuration() ||
-        options.time_budget > kMaxTimeBudget) {
+        options.time_budget > server::kMaxTimeBudget) {
       return core::InvalidArgument(
           "TIME_BUDGET_OUT_OF_RANGE", "path.time_budget is ",
           absl::FormatDuration(options.time_budget), ", wanted 0 to ",
-          absl::FormatDuration(kMaxTimeBudget));
+          absl::FormatDuration(server::kMaxTimeBudget));
     }
   }
   for (const v1::PathStep& step : path.steps()) {
@@ -75,6 +72,7 @@ absl::Status TakePath(const v1::PathOptions& path,
     options.memory_limit_bytes = path.memory_limit_bytes();
   }
   options.seed = static_cast<uint64_t>(path.seed());
+  if (path.has_costs()) options.costs = path.costs();
   return absl::OkStatus();
 }
 
@@ -86,6 +84,7 @@ absl::StatusOr<std::vector<server::ProgramOperandRequest>> FromProto(
   for (const v1::ProgramOperand& operand : operands) {
     server::ProgramOperandRequest& added = result.emplace_back();
     added.name = operand.name();
+    added.is_constant = operand.constant();
     const std::string shown = operand.name().empty()
                                   ? absl::StrCat("operand ", result.size() - 1)
                                   : absl::StrCat("'", operand.name(), "'");

@@ -115,6 +115,12 @@ v1::ProgramProduct ToProto(const core::ProgramProduct& product) {
     node.set_name(product.factors[i]);
     add_labels(network.inputs[i], node);
   }
+  // What one input alone has was summed before.
+  std::vector<int> uses(network.extents.size(), 0);
+  for (const core::Network::Indices& input : network.inputs) {
+    for (const int32_t index : input) ++uses[index];
+  }
+  for (const int32_t index : network.output) ++uses[index];
   const auto results = core::ResultsOf(network, product.tree);
   for (size_t s = 0; s < product.tree.steps.size(); ++s) {
     const auto [x, y] = product.tree.steps[s];
@@ -130,14 +136,7 @@ v1::ProgramProduct ToProto(const core::ProgramProduct& product) {
       const auto& indices =
           child < inputs ? network.inputs[child] : results[child - inputs];
       for (const int32_t index : indices) {
-        // What one input alone has was summed before.
-        int uses = 0;
-        for (const auto& input : network.inputs) {
-          uses += std::ranges::find(input, index) != input.end();
-        }
-        const bool is_kept =
-            std::ranges::find(network.output, index) != network.output.end();
-        if (uses == 1 && !is_kept) continue;
+        if (uses[index] == 1) continue;
         if (std::ranges::find(all, index) == all.end()) all.push_back(index);
       }
     }
@@ -157,12 +156,15 @@ v1::ProgramProduct ToProto(const core::ProgramProduct& product) {
   message.set_method(product.method);
   message.set_flops(product.cost.flops);
   message.set_largest(product.cost.largest);
+  message.set_symbolic_cost(product.symbolic_cost);
   return message;
 }
 
-/// The tree below `node`, a line each.
+/// The tree below `node`, a line each; below some depth no further to the
+/// right.
 void AppendTree(const v1::ProgramProduct& product, int node,
                 const std::string& lead, bool is_last, std::string& text) {
+  constexpr size_t kWidestLead = 200;  // bytes
   const v1::TreeNode& shown = product.nodes(node);
   absl::StrAppend(&text, lead, is_last ? "└─ " : "├─ ");
   if (shown.children().empty()) {
@@ -171,7 +173,9 @@ void AppendTree(const v1::ProgramProduct& product, int node,
     absl::StrAppend(&text, "[", absl::StrJoin(shown.labels(), ","), "]  ",
                     absl::StrFormat("%.3g", shown.flops()), " flops\n");
   }
-  const std::string below = absl::StrCat(lead, is_last ? "   " : "│  ");
+  const std::string below = lead.size() < kWidestLead
+                                ? absl::StrCat(lead, is_last ? "   " : "│  ")
+                                : lead;
   for (int i = 0; i < shown.children_size(); ++i) {
     AppendTree(product, shown.children(i), below,
                i + 1 == shown.children_size(), text);
@@ -180,11 +184,16 @@ void AppendTree(const v1::ProgramProduct& product, int node,
 
 std::string TextOf(const v1::ProgramExplanation& explanation) {
   std::string text = absl::StrFormat(
-      "%d operations, %.4g flops, %d bytes of intermediate results, %d bytes "
+      "%d operation%s, %.4g flops, %d bytes of intermediate results, %d bytes "
       "of scratch memory, %.4g ms predicted\n",
-      explanation.operations_size(), explanation.flops(),
+      explanation.operations_size(),
+      explanation.operations_size() == 1 ? "" : "s", explanation.flops(),
       explanation.peak_bytes(), explanation.workspace_bytes(),
       explanation.predicted_nanoseconds() * 1e-6);
+  if (explanation.kept_bytes() > 0) {
+    absl::StrAppend(&text, explanation.kept_bytes(),
+                    " bytes are kept, which depend on constants alone\n");
+  }
   for (const v1::ProgramOperation& operation : explanation.operations()) {
     absl::StrAppend(&text, "  ", operation.text());
     if (operation.slice_count() > 1) {
@@ -193,7 +202,7 @@ std::string TextOf(const v1::ProgramExplanation& explanation) {
     absl::StrAppend(
         &text, "  # ",
         operation.kernel().empty() ? "nothing to compute" : operation.kernel(),
-        "\n");
+        operation.is_folded() ? ", once" : "", "\n");
   }
   for (const v1::ProgramProduct& product : explanation.products()) {
     absl::StrAppendFormat(&text,
@@ -201,6 +210,9 @@ std::string TextOf(const v1::ProgramExplanation& explanation) {
                           "result %.4g elements",
                           product.statement(), product.method(),
                           product.flops(), product.largest());
+    if (!product.symbolic_cost().empty()) {
+      absl::StrAppend(&text, ", ", product.symbolic_cost(), " multiplications");
+    }
     if (product.slice_count() > 1) {
       absl::StrAppend(&text, ", ", product.slice_count(), " slices by ",
                       absl::StrJoin(product.sliced(), ","));
@@ -236,19 +248,38 @@ v1::ProgramExplanation Explain(
       operation.set_flops(step.flops);
       operation.set_predicted_nanoseconds(plan.predicted_nanoseconds);
       operation.set_workspace_bytes(plan.workspace_bytes);
+      operation.set_is_folded(block.is_folded);
       nanoseconds += plan.predicted_nanoseconds * static_cast<double>(slices);
       workspace_bytes = std::max(workspace_bytes, plan.workspace_bytes);
     }
   }
   for (const core::ProgramProduct& product : program.products) {
+    if (!product.is_computed) continue;
     *explanation.add_products() = ToProto(product);
   }
   explanation.set_flops(program.flops);
   explanation.set_peak_bytes(program.arena_bytes);
+  explanation.set_kept_bytes(program.kept_bytes);
   explanation.set_workspace_bytes(workspace_bytes);
   explanation.set_predicted_nanoseconds(nanoseconds);
   explanation.set_text(TextOf(explanation));
   return explanation;
+}
+
+bool IsTooLarge(const v1::ProgramExplanation& explanation) {
+  constexpr size_t kMostBytes = size_t{3} << 20;
+  return explanation.ByteSizeLong() > kMostBytes;
+}
+
+void Shorten(v1::ProgramExplanation& explanation) {
+  if (!IsTooLarge(explanation)) return;
+  explanation.set_text(absl::StrFormat(
+      "%d operations, %.4g flops, %d bytes of intermediate results; too many "
+      "to show\n",
+      explanation.operations_size(), explanation.flops(),
+      explanation.peak_bytes()));
+  explanation.clear_operations();
+  explanation.clear_products();
 }
 
 }  // namespace tensord::rpc

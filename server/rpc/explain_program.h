@@ -14,4 +14,10 @@ v1::ProgramExplanation Explain(
     const server::PreparedProgram& program,
     const std::vector<std::shared_ptr<const core::Plan>>& plans);
 
+/// True when an explanation is larger than gRPC's clients take by default.
+bool IsTooLarge(const v1::ProgramExplanation& explanation);
+
+/// Leaves but the sums of an explanation that IsTooLarge().
+void Shorten(v1::ProgramExplanation& explanation);
+
 }  // namespace tensord::rpc

@@ -1,6 +1,7 @@
 #include "server/rpc/program_service.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -9,23 +10,53 @@
 #include "server/rpc/convert.h"
 #include "server/rpc/coroutine/on_device.h"
 #include "server/rpc/explain_program.h"
+#include "server/session/program/given_operands.h"
 
 namespace tensord::rpc {
 namespace {
 
 constexpr absl::string_view kOperation = "execute_program";
 
-/// Steps that known programs have together: some 100 MB.
-constexpr int64_t kCachedSteps = 100'000;
-/// Threads that search paths: a long search does not hold up all others.
-constexpr int kSearchThreads = 2;
+constexpr int64_t kCacheBytes = int64_t{128} << 20;
+/// Threads that search paths, of which a session has one at a time.
+constexpr int kSearchThreads = 4;
+/// Programs of a session that may wait for them.
+constexpr int64_t kSearchQueueLimit = 1024;
 
-/// True when a program is prepared faster than another thread is woken.
+/// True when no term has many factors, and there are not many.
+bool HasSmallTerms(absl::string_view statements) {
+  constexpr size_t kShort = 2048;
+  constexpr int kFewProducts = 4;
+  if (statements.size() > kShort) return false;
+  int products = 0;
+  for (const char c : statements) {
+    if (c == '\n' || c == ';') products = 0;
+    if (c == '*' && ++products > kFewProducts) return false;
+  }
+  return true;
+}
+
+/// True when a program is prepared in less time than others would notice.
 bool IsSmall(const server::ProgramSpec& spec) {
-  constexpr size_t kFewOperands = 3;
-  return !std::holds_alternative<std::string>(spec.source) &&
-         spec.operands.size() <= kFewOperands &&
-         !spec.options.memory_limit_bytes;
+  constexpr size_t kFewOperands = 5;
+  if (spec.options.memory_limit_bytes ||
+      spec.options.time_budget > absl::ZeroDuration()) {
+    return false;
+  }
+  const auto* const statements = std::get_if<std::string>(&spec.source);
+  return statements != nullptr ? HasSmallTerms(*statements)
+                               : spec.operands.size() <= kFewOperands;
+}
+
+/// True when it takes no longer to lower the program again, whose path is
+/// known.
+bool HasFewSteps(const server::PreparedProgram& program) {
+  constexpr size_t kFew = 64;
+  size_t count = 0;
+  for (const core::ProgramBlock& block : program.program().blocks) {
+    count += block.steps.size();
+  }
+  return count <= kFew;
 }
 
 /// A program that is carried out, for OnDevice.
@@ -45,82 +76,6 @@ struct Running {
   }
 };
 
-/// Puts `given` in the order of `wanted`, as names say or else places. Scalars
-/// that are left out are those of `wanted`.
-absl::StatusOr<std::vector<server::ProgramOperandRequest>> InOrder(
-    std::vector<server::ProgramOperandRequest> given,
-    const std::vector<core::NamedOperand>& wanted) {
-  std::vector<server::ProgramOperandRequest> result(wanted.size());
-  std::vector<bool> is_given(wanted.size(), false);
-  for (size_t i = 0; i < given.size(); ++i) {
-    size_t at = i;
-    if (!given[i].name.empty()) {
-      at = static_cast<size_t>(
-          std::ranges::find(wanted, given[i].name, &core::NamedOperand::name) -
-          wanted.begin());
-    }
-    if (at >= wanted.size()) {
-      return core::InvalidArgument(
-          "NAME_UNKNOWN", "the program has no operand ",
-          given[i].name.empty() ? absl::StrCat(i)
-                                : absl::StrCat("'", given[i].name, "'"));
-    }
-    if (is_given[at]) {
-      return core::InvalidArgument("OPERAND_REPEATED", "operand '",
-                                   wanted[at].name, "' is given twice");
-    }
-    is_given[at] = true;
-    result[at] = std::move(given[i]);
-    result[at].name = wanted[at].name;
-  }
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (is_given[i]) continue;
-    if (!wanted[i].scalar) {
-      return core::InvalidArgument("INPUT_MISSING", "operand '", wanted[i].name,
-                                   "' is left out");
-    }
-    result[i] = {wanted[i].name, *wanted[i].scalar};
-  }
-  return result;
-}
-
-/// OK when `given` are like `wanted`. Sets `same_scalars`.
-absl::Status CheckOperands(const std::vector<core::NamedOperand>& given,
-                           const std::vector<core::NamedOperand>& wanted,
-                           bool* same_scalars) {
-  *same_scalars = true;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    const auto differs = [&](absl::string_view what, const std::string& got,
-                             const std::string& expected) {
-      return core::InvalidArgument("PROGRAM_OPERAND_DIFFERS", "operand '",
-                                   wanted[i].name, "' has ", what, " ", got,
-                                   ", the program was made for ", expected);
-    };
-    const auto kind = [](const core::NamedOperand& operand) {
-      return operand.scalar ? std::string("scalar")
-                            : std::string(NameOf(operand.element_type));
-    };
-    if (kind(given[i]) != kind(wanted[i])) {
-      return differs("the type", kind(given[i]), kind(wanted[i]));
-    }
-    if (wanted[i].scalar) {
-      *same_scalars &= *given[i].scalar == *wanted[i].scalar;
-      continue;
-    }
-    const core::Layout& got = given[i].layout;
-    const core::Layout& expected = wanted[i].layout;
-    if (got.extents != expected.extents) {
-      return differs("extents", core::ToString(got.extents),
-                     core::ToString(expected.extents));
-    }
-    if (!core::AreAlike(got, expected)) {
-      return differs("strides", core::ToString(got.strides),
-                     core::ToString(expected.strides));
-    }
-  }
-  return absl::OkStatus();
-}
-
 v1::ProgramTensor ToProto(const std::string& name, core::ElementType type,
                           const core::Layout& layout) {
   v1::ProgramTensor message;
@@ -134,6 +89,36 @@ v1::ProgramTensor ToProto(const std::string& name, core::ElementType type,
   return message;
 }
 
+/// Has `program` read and keep what is constant of `operands`.
+void KeepConstants(const server::Session& session,
+                   const std::vector<server::ProgramOperandRequest>& operands,
+                   const server::FoundOperands& found,
+                   server::PreparedProgram& program) {
+  if (std::ranges::none_of(operands,
+                           &server::ProgramOperandRequest::is_constant)) {
+    return;
+  }
+  std::vector<std::shared_ptr<server::StoredTensor>> constants(operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].is_constant) constants[i] = found.tensors[i];
+  }
+  program.SetConstants(std::move(constants), session.memory());
+}
+
+/// The numbers of what a program makes, first what is asked for by name.
+std::vector<size_t> OrderOfOutputs(
+    const core::Program& program,
+    absl::Span<const server::ProgramOutputRequest> asked) {
+  std::vector<size_t> order(program.outputs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) {
+    return std::ranges::find(asked, program.tensors[program.outputs[i]].name,
+                             &server::ProgramOutputRequest::name) -
+           asked.begin();
+  });
+  return order;
+}
+
 void FillReport(const server::ProgramReport& done, v1::ProgramReport& report) {
   report.set_operation_count(done.operation_count);
   report.set_flops(done.flops);
@@ -142,12 +127,17 @@ void FillReport(const server::ProgramReport& done, v1::ProgramReport& report) {
   report.set_plan_cache_hits(done.plan_cache_hits);
   report.set_plan_count(done.plan_count);
   report.set_gathered_bytes(done.gathered_bytes);
+  report.set_folded_operation_count(done.folded_operation_count);
+  report.set_kept_bytes(done.kept_bytes);
+  report.set_replayed(done.is_replayed);
 }
 
 }  // namespace
 
 ProgramService::ProgramService(ServiceContext& context)
-    : context_(context), cache_(kCachedSteps), background_(kSearchThreads) {}
+    : context_(context),
+      cache_(kCacheBytes),
+      background_(kSearchThreads, kSearchQueueLimit) {}
 
 void ProgramService::ServeOn(LoopGroup& loops) {
   using S = v1::ProgramService::AsyncService;
@@ -166,13 +156,18 @@ void ProgramService::ServeOn(LoopGroup& loops) {
 }
 
 absl::StatusOr<ProgramService::Asked> ProgramService::Ask(
-    absl::string_view session, const v1::ProgramSpec& spec, bool has_data) {
+    absl::string_view session, const v1::ProgramSpec& spec, Purpose purpose) {
   Asked asked;
   TENSORD_ASSIGN_OR_RETURN(asked.session, context_.sessions.Find(session));
   TENSORD_ASSIGN_OR_RETURN(asked.spec, FromProto(spec));
+  if (purpose == Purpose::kExecute) {
+    TENSORD_RETURN_IF_ERROR(server::CheckNoConstants(asked.spec.operands));
+  } else if (purpose == Purpose::kCreate) {
+    TENSORD_RETURN_IF_ERROR(server::CheckConstants(asked.spec.operands));
+  }
   TENSORD_ASSIGN_OR_RETURN(
-      asked.found,
-      server::FindOperands(*asked.session, asked.spec.operands, has_data));
+      asked.found, server::FindOperands(*asked.session, asked.spec.operands,
+                                        purpose == Purpose::kExecute));
   return asked;
 }
 
@@ -183,9 +178,9 @@ absl::StatusOr<ProgramService::Asked> ProgramService::AskPrepared(
                            context_.FindProgram(request.name()));
   asked.session = std::move(found.session);
   TENSORD_ASSIGN_OR_RETURN(auto given, FromProto(request.operands()));
-  TENSORD_ASSIGN_OR_RETURN(
-      asked.spec.operands,
-      InOrder(std::move(given), found.program->operands()));
+  TENSORD_RETURN_IF_ERROR(server::CheckNoConstants(given));
+  TENSORD_ASSIGN_OR_RETURN(asked.spec.operands,
+                           server::InOrder(std::move(given), *found.program));
   TENSORD_ASSIGN_OR_RETURN(asked.spec.outputs, FromProto(request.outputs()));
   if (asked.spec.outputs.empty()) {
     asked.spec.outputs = found.program->outputs();
@@ -193,15 +188,13 @@ absl::StatusOr<ProgramService::Asked> ProgramService::AskPrepared(
   TENSORD_ASSIGN_OR_RETURN(
       asked.found,
       server::FindOperands(*asked.session, asked.spec.operands, true));
-  bool same_scalars = false;
-  TENSORD_RETURN_IF_ERROR(CheckOperands(
-      asked.found.described, found.program->operands(), &same_scalars));
+  TENSORD_RETURN_IF_ERROR(
+      server::CheckAreLike(asked.found.described, found.program->operands()));
+  TENSORD_RETURN_IF_ERROR(
+      server::CheckOutputs(asked.spec.outputs, found.program->program()));
   asked.is_known = true;
-  asked.program = std::move(found.program);
-  if (same_scalars) return asked;
-  TENSORD_ASSIGN_OR_RETURN(
-      asked.program, asked.program->WithOperands(asked.found.described,
-                                                 asked.session->device()));
+  asked.like = std::move(found.program);
+  asked.program = asked.like->WithScalars(asked.found.described);
   return asked;
 }
 
@@ -209,28 +202,50 @@ Task<absl::Status> ProgramService::Prepare(Call& call, Asked& asked) {
   if (asked.program != nullptr) co_return absl::OkStatus();
   const server::ProgramSpec& spec = asked.spec;
   const server::Device& device = asked.session->device();
-  std::string key =
-      server::ProgramKeyOf(spec.source, asked.found.described, spec.outputs,
-                           spec.options, device.plan_device());
-  asked.program = cache_.Find(key);
-  asked.is_known = asked.program != nullptr;
-  if (asked.is_known) co_return absl::OkStatus();
+  const bool is_cached = asked.like == nullptr;
+  std::string key;
+  if (is_cached) {
+    key = server::ProgramKeyOf(spec.source, asked.found.described, spec.outputs,
+                               spec.options, device.plan_device());
+    asked.like = cache_.Find(key);
+    asked.is_known = asked.like != nullptr;
+    if (asked.is_known) {
+      asked.program = asked.like->WithScalars(asked.found.described);
+      if (asked.program != nullptr) co_return absl::OkStatus();
+    }
+  }
   const absl::Time start = absl::Now();
   absl::StatusOr<std::shared_ptr<server::PreparedProgram>> made =
       absl::InternalError("not made");
   auto make = [&] {
-    made = server::PreparedProgram::Make(spec.source, asked.found.described,
-                                         spec.outputs, spec.options, device);
+    made = asked.like != nullptr
+               ? asked.like->WithOperands(asked.found.described, device)
+               : server::PreparedProgram::Make(
+                     spec.source, asked.found.described, spec.outputs,
+                     spec.options, device, &call.cancelled_flag());
   };
-  if (IsSmall(spec)) {
+  if (asked.like != nullptr ? HasFewSteps(*asked.like) : IsSmall(spec)) {
     make();
   } else {
-    co_await InBackground(call, background_, make);
+    const absl::Status waited =
+        co_await InBackground(call, background_, asked.session->number(), make);
+    if (!waited.ok()) co_return waited;
+    // The search may have ended early.
+    if (call.cancelled()) co_return absl::CancelledError("the call ended");
   }
   if (!made.ok()) co_return made.status();
+  if (!is_cached) {
+    const absl::Status fits =
+        server::CheckMakesLike((*made)->program(), asked.like->program());
+    if (!fits.ok()) co_return fits;
+  }
   asked.program = *std::move(made);
   asked.prepared = absl::Now() - start;
-  cache_.Add(std::move(key), asked.program);
+  if (asked.like != nullptr) {
+    asked.like->KeepVariant(asked.program);
+  } else {
+    cache_.Add(std::move(key), asked.program);
+  }
   co_return absl::OkStatus();
 }
 
@@ -238,8 +253,9 @@ Task<absl::StatusOr<v1::ExecuteProgramResponse>> ProgramService::Run(
     Call& call, const v1::ExecuteProgramRequest& request) {
   const absl::Time arrived = absl::Now();
   absl::StatusOr<Asked> asked =
-      request.has_spec() ? Ask(request.session(), request.spec(), true)
-                         : AskPrepared(request);
+      request.has_spec()
+          ? Ask(request.session(), request.spec(), Purpose::kExecute)
+          : AskPrepared(request);
   if (!asked.ok()) co_return asked.status();
   const server::SessionUse use(asked->session);
   const absl::Status prepared = co_await Prepare(call, *asked);
@@ -260,7 +276,7 @@ Task<absl::StatusOr<v1::ExecuteProgramResponse>> ProgramService::Run(
 
   v1::ExecuteProgramResponse response;
   const core::Program& program = running.run->program();
-  for (size_t i = 0; i < running.run->outputs().size(); ++i) {
+  for (const size_t i : OrderOfOutputs(program, asked->spec.outputs)) {
     const server::ProgramRun::Output& output = running.run->outputs()[i];
     // Its name, which the server chose, would never be learned.
     if (call.cancelled() && !output.is_inline && !output.is_named) {
@@ -320,7 +336,8 @@ ProgramService::PlansOf(const server::Session& session,
 
 Task<absl::StatusOr<v1::ExplainProgramResponse>> ProgramService::ExplainSpec(
     Call& call, const v1::ExplainProgramRequest& request) {
-  absl::StatusOr<Asked> asked = Ask(request.session(), request.spec(), false);
+  absl::StatusOr<Asked> asked =
+      Ask(request.session(), request.spec(), Purpose::kExplain);
   if (!asked.ok()) co_return asked.status();
   const server::SessionUse use(asked->session);
   const absl::Status prepared = co_await Prepare(call, *asked);
@@ -329,6 +346,13 @@ Task<absl::StatusOr<v1::ExplainProgramResponse>> ProgramService::ExplainSpec(
   if (!plans.ok()) co_return plans.status();
   v1::ExplainProgramResponse response;
   *response.mutable_explanation() = Explain(*asked->program, *plans);
+  if (IsTooLarge(response.explanation())) {
+    co_return core::ResourceExhausted(
+        "EXPLANATION_TOO_LARGE", "the explanation of ",
+        response.explanation().operations_size(), " operations has ",
+        response.explanation().ByteSizeLong(),
+        " bytes, more than fit a response; explain a part of the program");
+  }
   co_return response;
 }
 
@@ -350,6 +374,7 @@ absl::StatusOr<v1::Program> ProgramService::Describe(
     }
     shown = ToProto(operand.name, operand.element_type, operand.layout);
     shown.set_is_written(lowered.operand_written[i]);
+    shown.set_is_constant(operand.is_constant);
   }
   for (const int32_t output : lowered.outputs) {
     const core::ProgramTensor& made = lowered.tensors[output];
@@ -359,12 +384,14 @@ absl::StatusOr<v1::Program> ProgramService::Describe(
   if (!explains) return message;
   TENSORD_ASSIGN_OR_RETURN(const auto plans, PlansOf(session, program));
   *message.mutable_explanation() = Explain(program, plans);
+  Shorten(*message.mutable_explanation());
   return message;
 }
 
 Task<absl::StatusOr<v1::CreateProgramResponse>> ProgramService::Create(
     Call& call, const v1::CreateProgramRequest& request) {
-  absl::StatusOr<Asked> asked = Ask(request.session(), request.spec(), false);
+  absl::StatusOr<Asked> asked =
+      Ask(request.session(), request.spec(), Purpose::kCreate);
   if (!asked.ok()) co_return asked.status();
   const server::SessionUse use(asked->session);
   const absl::Status prepared = co_await Prepare(call, *asked);
@@ -373,13 +400,14 @@ Task<absl::StatusOr<v1::CreateProgramResponse>> ProgramService::Create(
   // nobody's.
   const auto plans = PlansOf(*asked->session, *asked->program);
   if (!plans.ok()) co_return plans.status();
-  auto own = asked->program->WithOperands(asked->found.described,
-                                          asked->session->device());
-  if (!own.ok()) co_return own.status();
+  const std::shared_ptr<server::PreparedProgram> own = asked->program->Copy();
+  const absl::Status counted =
+      own->CountAgainst(asked->session->program_bytes());
+  if (!counted.ok()) co_return counted;
+  KeepConstants(*asked->session, asked->spec.operands, asked->found, *own);
   const auto make = [&](std::string name) {
-    (*own)->set_name(std::move(name));
-    (*own)->StartCounting();
-    return Program(*own);
+    own->set_name(std::move(name));
+    return Program(own);
   };
   const auto program =
       asked->session->programs().Add(request.program_id(), make);
@@ -424,11 +452,13 @@ Task<absl::StatusOr<v1::ListProgramsResponse>> ProgramService::List(
 
 Task<absl::StatusOr<v1::DeleteProgramResponse>> ProgramService::Delete(
     Call&, const v1::DeleteProgramRequest& request) {
-  const auto found = context_.FindProgram(request.program());
+  auto found = context_.FindProgram(request.program());
   if (!found.ok()) co_return found.status();
   const absl::Status removed =
       found->session->programs().Remove(request.program());
   if (!removed.ok()) co_return removed;
+  // Before the response, so that the next request finds its memory returned.
+  found->program.reset();
   co_return v1::DeleteProgramResponse();
 }
 

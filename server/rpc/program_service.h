@@ -37,13 +37,17 @@ class ProgramService {
     server::ProgramSpec spec;  // of a prepared one operands and outputs
     server::FoundOperands found;
     Program program;  // null: to be prepared
+    Program like;     // the same but for scalars, if there is one
     bool is_known = false;
     absl::Duration prepared;  // how long that took
   };
 
-  /// What `spec` asks for, of `session`; its program, if that is known.
+  /// What `spec` is asked for.
+  enum class Purpose { kExecute, kExplain, kCreate };
+
+  /// What `spec` asks for, of `session`.
   absl::StatusOr<Asked> Ask(absl::string_view session,
-                            const v1::ProgramSpec& spec, bool has_data);
+                            const v1::ProgramSpec& spec, Purpose purpose);
   /// What an execution of a prepared program asks for.
   absl::StatusOr<Asked> AskPrepared(const v1::ExecuteProgramRequest& request);
   /// Prepares the program of `asked` unless it is there.

@@ -1,6 +1,7 @@
 // What one client holds: tensors, a memory quota, a lease.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -103,6 +104,10 @@ class Session {
 
   Collection<PreparedPlan>& plans() { return plans_; }
   Collection<PreparedProgram>& programs() { return programs_; }
+  /// Bytes of the programs in it.
+  const std::shared_ptr<std::atomic<int64_t>>& program_bytes() {
+    return program_bytes_;
+  }
 
   /// Starts the lease anew.
   void Touch();
@@ -128,6 +133,8 @@ class Session {
   const std::shared_ptr<core::LimitingResource> staging_memory_;
 
   Collection<PreparedPlan> plans_;
+  const std::shared_ptr<std::atomic<int64_t>> program_bytes_ =
+      std::make_shared<std::atomic<int64_t>>(0);
   Collection<PreparedProgram> programs_;
   StreamScratch scratch_;
   absl::Mutex order_;

@@ -2,26 +2,42 @@
 #pragma once
 
 #include <coroutine>
+#include <cstdint>
 #include <deque>
-#include <functional>
+#include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "core/base/status.h"
 #include "server/rpc/coroutine/loop.h"
 
 namespace tensord::rpc {
 
-/// A few threads that work off a queue.
+/// A few threads that work off queues, one of each client. Clients take turns,
+/// and none has two threads at a time: what one asks for does not hold up
+/// others.
 ///
 /// Threads  safe for concurrent use.
 class Background {
  public:
-  /// Requires  thread_count >= 1.
-  explicit Background(int thread_count) {
+  /// Owned by whoever adds it; done once, unless removed first.
+  class Job {
+   public:
+    /// May end the Job's life.
+    virtual void Do() = 0;
+
+   protected:
+    ~Job() = default;
+  };
+
+  /// Requires  thread_count >= 1; queue_limit >= 1, of one client.
+  Background(int thread_count, int64_t queue_limit)
+      : queue_limit_(queue_limit) {
     for (int i = 0; i < thread_count; ++i) {
       threads_.emplace_back([this] { Run(); });
     }
@@ -36,58 +52,115 @@ class Background {
   }
   Background(const Background&) = delete;
 
-  void Add(absl::AnyInvocable<void()> work) {
+  /// Errors  RESOURCE_EXHAUSTED, reason QUEUE_FULL.
+  absl::Status Add(uint64_t client, Job* job) {
     absl::MutexLock lock(&mutex_);
-    queue_.push_back(std::move(work));
+    Queue& queue = queues_[client];
+    if (std::ssize(queue.jobs) >= queue_limit_) {
+      return core::ResourceExhausted(
+          "QUEUE_FULL", queue_limit_,
+          " programs of the session wait to be prepared; wait for some");
+    }
+    queue.jobs.push_back(job);
+    if (queue.jobs.size() == 1 && !queue.is_served) turns_.push_back(client);
+    return absl::OkStatus();
+  }
+
+  /// True when `job` was still queued; it will then never be done.
+  bool Remove(uint64_t client, Job* job) {
+    absl::MutexLock lock(&mutex_);
+    const auto queue = queues_.find(client);
+    if (queue == queues_.end()) return false;
+    const bool was_queued = std::erase(queue->second.jobs, job) > 0;
+    if (was_queued && queue->second.jobs.empty() && !queue->second.is_served) {
+      std::erase(turns_, client);
+      queues_.erase(queue);
+    }
+    return was_queued;
   }
 
  private:
+  struct Queue {
+    std::deque<Job*> jobs;
+    bool is_served = false;  // by a thread
+  };
+
   void Run() {
+    absl::MutexLock lock(&mutex_);
     while (true) {
-      absl::AnyInvocable<void()> work;
-      {
-        absl::MutexLock lock(&mutex_);
-        mutex_.Await(absl::Condition(this, &Background::HasTask));
-        if (queue_.empty()) return;
-        work = std::move(queue_.front());
-        queue_.pop_front();
+      mutex_.Await(absl::Condition(this, &Background::HasTurn));
+      if (turns_.empty()) return;
+      const uint64_t client = turns_.front();
+      turns_.pop_front();
+      Queue& queue = queues_[client];
+      queue.is_served = true;
+      Job* const job = queue.jobs.front();
+      queue.jobs.pop_front();
+      mutex_.Unlock();
+      job->Do();
+      mutex_.Lock();
+      queue.is_served = false;
+      if (queue.jobs.empty()) {
+        queues_.erase(client);
+      } else {
+        turns_.push_back(client);
       }
-      work();
     }
   }
-  bool HasTask() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return closing_ || !queue_.empty();
+  bool HasTurn() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return closing_ || !turns_.empty();
   }
 
+  const int64_t queue_limit_;
   absl::Mutex mutex_;
-  std::deque<absl::AnyInvocable<void()>> queue_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, Queue> queues_ ABSL_GUARDED_BY(mutex_);
+  // Clients with jobs that no thread serves, the next one in front.
+  std::deque<uint64_t> turns_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 
-/// Awaits fn(), which one of the threads calls, also when the call ends before;
-/// the handler goes on on its Loop. Requires  fn outlives the wait.
+/// Awaits fn(), which one of the threads calls; the handler goes on on its
+/// Loop. What takes long should look at call.cancelled(): a call that ends is
+/// not left before.
+///
+/// Requires  fn outlives the wait.
+/// Errors    CANCELLED: the call ended before fn began, which never runs then.
+///           RESOURCE_EXHAUSTED: the queue is full.
 template <typename F>
-class [[nodiscard]] InBackground final : Call::Wait {
+class [[nodiscard]] InBackground final : Background::Job, Call::Wait {
  public:
-  InBackground(Call& call, Background& background, F& fn)
-      : Wait(call), background_(background), fn_(fn) {}
+  InBackground(Call& call, Background& background, uint64_t client, F& fn)
+      : Wait(call), background_(background), client_(client), fn_(fn) {}
 
-  bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> waiter) {
+  bool await_ready() const noexcept { return call_.cancelled(); }
+  bool await_suspend(std::coroutine_handle<> waiter) {
     Suspend(waiter);
-    background_.Add([this] {
-      fn_();
-      call_.loop().Post(this);
-    });
+    const absl::Status added = background_.Add(client_, this);
+    if (added.ok()) return true;
+    result_ = added;
+    Abandon();
+    return false;
   }
-  void await_resume() const noexcept {}
+  absl::Status await_resume() {
+    if (result_) return *result_;
+    return absl::CancelledError("the call ended before its work began");
+  }
 
  private:
-  void Cancel() override {}  // what runs is waited for
+  void Do() override {
+    fn_();
+    result_ = absl::OkStatus();
+    call_.loop().Post(this);
+  }
+  void Cancel() override {
+    if (background_.Remove(client_, this)) Fire(false);
+  }
 
   Background& background_;
+  const uint64_t client_;
   F& fn_;
+  std::optional<absl::Status> result_;
 };
 
 }  // namespace tensord::rpc

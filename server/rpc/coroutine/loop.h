@@ -176,6 +176,9 @@ class Call final : Tag {
   /// the deadline passed, or the server shuts down. From any thread.
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
+  /// What cancelled() looks at.
+  const std::atomic<bool>& cancelled_flag() const { return cancelled_; }
+
   /// A wait that gRPC does not end by itself when the call is cancelled. A call
   /// may have many.
   class Wait : protected Tag {

@@ -1,5 +1,7 @@
 #include "server/session/program/prepared_program.h"
 
+#include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "absl/container/flat_hash_map.h"
@@ -7,9 +9,14 @@
 #include "core/base/status.h"
 #include "core/notation/parse_einsum.h"
 #include "core/notation/parse_program.h"
+#include "core/notation/program/fold_constants.h"
+#include "server/session/program/replays.h"
 
 namespace tensord::server {
 namespace {
+
+// Small operations gain most when they run beside each other.
+constexpr int64_t kAmpleBytes = int64_t{16} << 20;
 
 core::NamedOutput OutputOf(const ProgramOutputRequest& output,
                            core::Order order) {
@@ -70,33 +77,113 @@ absl::StatusOr<core::Program> Lower(
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<PreparedProgram>> PreparedProgram::Make(
-    const ProgramSource& source, std::vector<core::NamedOperand> operands,
-    absl::Span<const ProgramOutputRequest> outputs,
-    const ProgramOptions& options, const Device& device) {
-  return Make(source, std::move(operands), outputs, options, device, nullptr);
-}
+PreparedProgram::PreparedProgram() : replays_(std::make_unique<Replays>()) {}
 
-absl::StatusOr<std::shared_ptr<PreparedProgram>> PreparedProgram::WithOperands(
-    std::vector<core::NamedOperand> operands, const Device& device) const {
-  TENSORD_ASSIGN_OR_RETURN(std::shared_ptr<PreparedProgram> changed,
-                           Make(source_, std::move(operands), outputs_,
-                                options_, device, &program_));
-  changed->execution_count_ = execution_count_;
-  return changed;
+PreparedProgram::~PreparedProgram() {
+  if (ledger_ != nullptr) *ledger_ -= size_bytes();
 }
 
 absl::StatusOr<std::shared_ptr<PreparedProgram>> PreparedProgram::Make(
     const ProgramSource& source, std::vector<core::NamedOperand> operands,
     absl::Span<const ProgramOutputRequest> outputs,
     const ProgramOptions& options, const Device& device,
-    const core::Program* like) {
+    const std::atomic<bool>* stop) {
+  return Make(source, std::move(operands), outputs, options, device, nullptr,
+              stop);
+}
+
+absl::StatusOr<std::shared_ptr<PreparedProgram>> PreparedProgram::WithOperands(
+    std::vector<core::NamedOperand> operands, const Device& device) const {
+  TENSORD_ASSIGN_OR_RETURN(std::shared_ptr<PreparedProgram> changed,
+                           Make(source_, std::move(operands), outputs_,
+                                options_, device, &program_, nullptr));
+  changed->execution_count_ = execution_count_;
+  changed->constants_ = constants_;
+  if (kept_ != nullptr) {
+    changed->kept_ = core::FoldAlike(program_, changed->program_)
+                         ? kept_
+                         : kept_->Sibling(changed->program_.kept_bytes);
+  }
+  return changed;
+}
+
+std::shared_ptr<PreparedProgram> PreparedProgram::Copy() const {
+  std::shared_ptr<PreparedProgram> copy(new PreparedProgram);
+  copy->source_ = source_;
+  copy->operands_ = operands_;
+  copy->outputs_ = outputs_;
+  copy->options_ = options_;
+  copy->program_ = program_;
+  copy->keys_ = keys_;
+  copy->key_of_ = key_of_;
+  return copy;
+}
+
+std::shared_ptr<const PreparedProgram> PreparedProgram::WithScalars(
+    absl::Span<const core::NamedOperand> operands) const {
+  const auto has_them = [&](const PreparedProgram& program) {
+    return std::ranges::equal(program.operands_, operands, {},
+                              &core::NamedOperand::scalar,
+                              &core::NamedOperand::scalar);
+  };
+  if (has_them(*this)) return shared_from_this();
+  absl::MutexLock lock(&variant_mutex_);
+  return variant_ != nullptr && has_them(*variant_) ? variant_ : nullptr;
+}
+
+void PreparedProgram::KeepVariant(
+    std::shared_ptr<const PreparedProgram> variant) const {
+  absl::MutexLock lock(&variant_mutex_);
+  variant_ = std::move(variant);
+}
+
+int64_t PreparedProgram::size_bytes() const {
+  constexpr int64_t kStepBytes = 1500;
+  constexpr int64_t kOperandBytes = 300;
+  int64_t bytes = kOperandBytes * std::ssize(operands_);
+  if (const auto* text = std::get_if<std::string>(&source_)) {
+    bytes += std::ssize(*text);
+  } else if (const auto* einsum = std::get_if<EinsumText>(&source_)) {
+    bytes += std::ssize(einsum->subscripts);
+  }
+  for (const core::ProgramBlock& block : program_.blocks) {
+    bytes += kStepBytes * std::ssize(block.steps);
+  }
+  return bytes;
+}
+
+absl::Status PreparedProgram::CountAgainst(
+    std::shared_ptr<std::atomic<int64_t>> ledger) {
+  constexpr int64_t kMostBytes = int64_t{256} << 20;
+  const int64_t bytes = *ledger += size_bytes();
+  ledger_ = std::move(ledger);
+  if (bytes <= kMostBytes) return absl::OkStatus();
+  return core::ResourceExhausted(
+      "TOO_MANY_PROGRAMS", "with this one the session's programs have ", bytes,
+      " bytes, at most ", kMostBytes, " are kept; delete some");
+}
+
+void PreparedProgram::SetConstants(
+    std::vector<std::shared_ptr<StoredTensor>> constants,
+    std::shared_ptr<core::MemoryResource> memory) {
+  constants_ = std::move(constants);
+  kept_ = std::make_shared<KeptValues>(std::move(memory), program_.kept_bytes);
+}
+
+absl::StatusOr<std::shared_ptr<PreparedProgram>> PreparedProgram::Make(
+    const ProgramSource& source, std::vector<core::NamedOperand> operands,
+    absl::Span<const ProgramOutputRequest> outputs,
+    const ProgramOptions& options, const Device& device,
+    const core::Program* like, const std::atomic<bool>* stop) {
   core::LoweringOptions lowering;
+  lowering.path.stop = stop;
   lowering.path.method = options.method;
   lowering.path.time_budget = options.time_budget;
   lowering.path.seed = options.seed;
   lowering.given_path = options.given_path;
+  lowering.costs = options.costs;
   lowering.memory_limit_bytes = options.memory_limit_bytes;
+  if (device.info().is_asynchronous) lowering.ample_bytes = kAmpleBytes;
   lowering.order = options.order;
   lowering.compute_type = options.compute_type;
   lowering.like = like;

@@ -8,43 +8,81 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "core/notation/program/lower.h"
 #include "core/notation/program/program.h"
 #include "core/plan/plan.h"
 #include "server/engine/engine.h"
+#include "server/session/program/kept_values.h"
 #include "server/session/program/program_request.h"
+#include "server/session/stored_tensor.h"
 
 namespace tensord::server {
 
+class Replays;
+
 /// Threads   safe for concurrent use.
 /// Lifetime  shared by the session and by requests under way.
-class PreparedProgram {
+class PreparedProgram : public std::enable_shared_from_this<PreparedProgram> {
  public:
+  ~PreparedProgram();
+
   /// Reads `source`, finds paths, and makes the keys of all plans for `device`.
+  /// Searching ends soon after `stop` is set, if it is not null, with whatever
+  /// paths there are.
   ///
   /// Errors  those of the notation, core::LowerProgram() and LowerEinsum().
   static absl::StatusOr<std::shared_ptr<PreparedProgram>> Make(
       const ProgramSource& source, std::vector<core::NamedOperand> operands,
       absl::Span<const ProgramOutputRequest> outputs,
-      const ProgramOptions& options, const Device& device);
+      const ProgramOptions& options, const Device& device,
+      const std::atomic<bool>* stop = nullptr);
 
-  /// The same program, its paths too, with scalars that may be others.
+  /// The same program, its paths too, with scalars that may be others. It has
+  /// the same constants, and keeps values together with this one where they do
+  /// not depend on scalars that differ.
   /// Requires  `operands` are like operands().
   /// Errors  INVALID_ARGUMENT: a factor does not fit the types.
+  ///         RESOURCE_EXHAUSTED, reason PATH_MEMORY_LIMIT.
   absl::StatusOr<std::shared_ptr<PreparedProgram>> WithOperands(
       std::vector<core::NamedOperand> operands, const Device& device) const;
+
+  /// A program of its own, for a session to keep.
+  std::shared_ptr<PreparedProgram> Copy() const;
 
   PreparedProgram(const PreparedProgram&) = delete;
 
   /// What a session calls it; "" when it does not keep it.
   const std::string& name() const { return name_; }
   void set_name(std::string name) { name_ = std::move(name); }
-  /// Has executions of its own counted from here on.
-  void StartCounting() {
-    execution_count_ = std::make_shared<std::atomic<int64_t>>(0);
+  /// This one, or the variant that was kept last, when its scalars are those of
+  /// `operands`; else null.
+  std::shared_ptr<const PreparedProgram> WithScalars(
+      absl::Span<const core::NamedOperand> operands) const;
+  /// Has WithScalars() find what WithOperands() made.
+  void KeepVariant(std::shared_ptr<const PreparedProgram> variant) const;
+
+  /// What it takes of the host's memory, by and large.
+  int64_t size_bytes() const;
+  /// Adds its bytes to those of the session's programs until it ends.
+  /// Errors  RESOURCE_EXHAUSTED, reason TOO_MANY_PROGRAMS.
+  absl::Status CountAgainst(std::shared_ptr<std::atomic<int64_t>> ledger);
+
+  /// What it reads as its constant operands, and where what it computes of
+  /// them alone comes from.
+  /// Requires  `constants` (operand), null for others; not shared so far.
+  void SetConstants(std::vector<std::shared_ptr<StoredTensor>> constants,
+                    std::shared_ptr<core::MemoryResource> memory);
+  /// The constant that operand number `i` is; null: it is none.
+  std::shared_ptr<StoredTensor> constant(size_t i) const {
+    return i < constants_.size() ? constants_[i] : nullptr;
   }
+  /// Null without constants.
+  const std::shared_ptr<KeptValues>& kept() const { return kept_; }
 
   const ProgramSource& source() const { return source_; }
   const ProgramOptions& options() const { return options_; }
@@ -60,19 +98,22 @@ class PreparedProgram {
     return key_of_[block][step];
   }
 
+  /// What executions keep for later ones.
+  Replays& replays() const { return *replays_; }
+
   /// Counted together with those of the program that WithOperands() was called
   /// on.
   void CountExecution() const { ++*execution_count_; }
   int64_t execution_count() const { return *execution_count_; }
 
  private:
-  PreparedProgram() = default;
+  PreparedProgram();
 
   static absl::StatusOr<std::shared_ptr<PreparedProgram>> Make(
       const ProgramSource& source, std::vector<core::NamedOperand> operands,
       absl::Span<const ProgramOutputRequest> outputs,
       const ProgramOptions& options, const Device& device,
-      const core::Program* like);
+      const core::Program* like, const std::atomic<bool>* stop);
 
   std::string name_;
   ProgramSource source_;
@@ -81,7 +122,14 @@ class PreparedProgram {
   ProgramOptions options_;
   core::Program program_;
   std::vector<core::PlanKey> keys_;
-  std::vector<std::vector<int32_t>> key_of_;  // (block)(step)
+  std::vector<std::vector<int32_t>> key_of_;              // (block)(step)
+  std::vector<std::shared_ptr<StoredTensor>> constants_;  // (operand); or none
+  std::shared_ptr<KeptValues> kept_;
+  std::unique_ptr<Replays> replays_;
+  mutable absl::Mutex variant_mutex_;
+  mutable std::shared_ptr<const PreparedProgram> variant_
+      ABSL_GUARDED_BY(variant_mutex_);
+  std::shared_ptr<std::atomic<int64_t>> ledger_;  // counts it; or null
   std::shared_ptr<std::atomic<int64_t>> execution_count_ =
       std::make_shared<std::atomic<int64_t>>(0);
 };

@@ -1,6 +1,5 @@
 #include "server/session/program/program_cache.h"
 
-#include <algorithm>
 #include <optional>
 #include <type_traits>
 #include <variant>
@@ -10,12 +9,8 @@
 namespace tensord::server {
 namespace {
 
-int64_t StepsOf(const PreparedProgram& program) {
-  int64_t count = 0;
-  for (const core::ProgramBlock& block : program.program().blocks) {
-    count += std::ssize(block.steps);
-  }
-  return std::max<int64_t>(1, count);
+int64_t BytesOf(const std::pair<std::string, ProgramCache::Ref>& entry) {
+  return static_cast<int64_t>(entry.first.size()) + entry.second->size_bytes();
 }
 
 /// Appends numbers and texts so that different ones never look alike.
@@ -79,12 +74,13 @@ std::string ProgramKeyOf(const ProgramSource& source,
   key.Add(operands.size());
   for (const core::NamedOperand& operand : operands) {
     key.Add(absl::string_view(operand.name));
-    key.Add(operand.scalar);
+    key.Add(operand.scalar.has_value());
     if (operand.scalar) continue;
     key.Add(operand.element_type);
     key.AddAll(absl::MakeConstSpan(operand.layout.extents));
     key.AddAll(absl::MakeConstSpan(operand.layout.strides));
     key.Add(operand.alignment_bytes);
+    key.Add(operand.is_constant);
   }
   key.Add(outputs.size());
   for (const ProgramOutputRequest& output : outputs) {
@@ -99,6 +95,8 @@ std::string ProgramKeyOf(const ProgramSource& source,
   for (const auto& positions : options.given_path) {
     key.AddAll(absl::MakeConstSpan(positions));
   }
+  key.Add(options.costs.has_value());
+  key.Add(absl::string_view(options.costs.value_or("")));
   key.Add(options.memory_limit_bytes);
   key.Add(options.seed);
   key.Add(options.compute_type);
@@ -117,25 +115,26 @@ ProgramCache::Ref ProgramCache::Find(const std::string& key) {
 }
 
 void ProgramCache::Add(std::string key, Ref program) {
-  const int64_t steps = StepsOf(*program);
-  if (steps > step_limit_) return;
+  std::pair entry(std::move(key), std::move(program));
+  const int64_t bytes = BytesOf(entry);
+  if (bytes > byte_limit_) return;
   absl::MutexLock lock(&mutex_);
-  if (by_key_.contains(key)) return;
-  step_count_ += steps;
-  entries_.emplace_front(std::move(key), std::move(program));
+  if (by_key_.contains(entry.first)) return;
+  byte_count_ += bytes;
+  entries_.push_front(std::move(entry));
   by_key_.emplace(entries_.front().first, entries_.begin());
-  while (step_count_ > step_limit_) DropLast();
+  while (byte_count_ > byte_limit_) DropLast();
 }
 
 void ProgramCache::DropLast() {
-  step_count_ -= StepsOf(*entries_.back().second);
+  byte_count_ -= BytesOf(entries_.back());
   by_key_.erase(entries_.back().first);
   entries_.pop_back();
 }
 
-int64_t ProgramCache::step_count() const {
+int64_t ProgramCache::byte_count() const {
   absl::MutexLock lock(&mutex_);
-  return step_count_;
+  return byte_count_;
 }
 
 }  // namespace tensord::server

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -14,6 +15,7 @@
 #include "core/ops/scalar.h"
 #include "core/plan/plan.h"
 #include "server/session/inline_tensor.h"
+#include "server/session/stored_tensor.h"
 
 namespace tensord::server {
 
@@ -33,8 +35,12 @@ using ProgramSource = std::variant<std::string, EinsumText, NconText>;
 
 struct ProgramOperandRequest {
   std::string name;  // "": it has none, only a place
-  /// A tensor's name, the tensor itself, or a scalar.
-  std::variant<std::string, InlineTensor, core::Scalar> source;
+  /// A tensor's name, the tensor itself as the request brings it, a scalar, or
+  /// the tensor that a prepared program has, whatever it is called by now.
+  std::variant<std::string, InlineTensor, core::Scalar,
+               std::shared_ptr<StoredTensor>>
+      source;
+  bool is_constant = false;
 };
 
 struct ProgramOutputRequest {
@@ -45,12 +51,16 @@ struct ProgramOutputRequest {
   bool is_inline = false;
 };
 
+/// Longest search that a client may ask for.
+inline constexpr absl::Duration kMaxTimeBudget = absl::Minutes(1);
+
 /// How a program is lowered and planned.
 struct ProgramOptions {
   core::Order order = core::Order::kFirstModeFastest;
   core::PathMethod method = core::PathMethod::kAuto;
   absl::Duration time_budget = absl::ZeroDuration();
   std::vector<std::vector<int64_t>> given_path;  // (step)(position)
+  std::optional<std::string> costs;
   std::optional<int64_t> memory_limit_bytes;
   uint64_t seed = 0;
   std::optional<core::ComputeType> compute_type;

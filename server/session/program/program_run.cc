@@ -1,7 +1,6 @@
 #include "server/session/program/program_run.h"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -10,6 +9,8 @@
 #include "absl/time/time.h"
 #include "core/base/status.h"
 #include "core/view/disjoint.h"
+#include "server/session/program/replays.h"
+#include "server/session/program/step_queue.h"
 
 namespace tensord::server {
 namespace {
@@ -34,30 +35,6 @@ core::StridedView Strided(const core::TensorDesc& desc) {
   return {desc.layout.extents, desc.layout.strides, desc.offset};
 }
 
-/// The operands of one step in one slice.
-core::AnyOperands OperandsOf(const core::ProgramStep& step, const void* a,
-                             const void* b, const void* c, void* d,
-                             bool is_first) {
-  const bool adds = step.accumulates && !is_first;
-  const core::Scalar beta = adds ? core::kOne : step.beta;
-  const core::Scalar gamma = adds ? core::kOne : step.gamma;
-  return std::visit(
-      [&](const auto& desc) -> core::AnyOperands {
-        using Desc = std::decay_t<decltype(desc)>;
-        if constexpr (std::is_same_v<Desc, core::PermutationDesc>) {
-          return core::PermutationOperands{a, d, step.alpha};
-        } else if constexpr (std::is_same_v<Desc, core::ElementwiseDesc>) {
-          return core::ElementwiseOperands{a,          b,         c,    d,
-                                           step.alpha, step.beta, gamma};
-        } else if constexpr (std::is_same_v<Desc, core::ReductionDesc>) {
-          return core::ReductionOperands{a, c, d, step.alpha, beta};
-        } else {
-          return core::ContractionOperands{a, b, c, d, step.alpha, beta};
-        }
-      },
-      step.desc);
-}
-
 }  // namespace
 
 absl::StatusOr<FoundOperands> FindOperands(
@@ -69,6 +46,7 @@ absl::StatusOr<FoundOperands> FindOperands(
     core::NamedOperand described;
     described.name =
         operand.name.empty() ? absl::StrCat("operand ", i) : operand.name;
+    described.is_constant = operand.is_constant;
     std::shared_ptr<StoredTensor> tensor;
     core::TensorDesc desc;
     if (const auto* scalar = std::get_if<core::Scalar>(&operand.source)) {
@@ -76,8 +54,11 @@ absl::StatusOr<FoundOperands> FindOperands(
     } else if (const auto* sent = std::get_if<InlineTensor>(&operand.source)) {
       TENSORD_ASSIGN_OR_RETURN(desc, DescOf(*sent, described.name, has_data));
     } else {
-      TENSORD_ASSIGN_OR_RETURN(
-          tensor, session.Find(std::get<std::string>(operand.source)));
+      if (const auto* name = std::get_if<std::string>(&operand.source)) {
+        TENSORD_ASSIGN_OR_RETURN(tensor, session.Find(*name));
+      } else {
+        tensor = std::get<std::shared_ptr<StoredTensor>>(operand.source);
+      }
       desc = AsUsed(*tensor);
     }
     described.element_type = desc.element_type;
@@ -124,14 +105,9 @@ absl::Status ProgramRun::TakePlans(Engine& engine) {
         std::max(report_.workspace_bytes, lookup.plan->workspace_bytes);
     plans_.push_back(std::move(lookup.plan));
   }
-  const core::Program& program = program_->program();
   report_.plan_count = static_cast<int64_t>(plans_.size());
-  report_.flops = program.flops;
-  report_.peak_bytes = program.arena_bytes;
-  for (const core::ProgramBlock& block : program.blocks) {
-    report_.operation_count +=
-        block.slice_count() * static_cast<int64_t>(block.steps.size());
-  }
+  report_.peak_bytes = program().arena_bytes;
+  report_.kept_bytes = program().kept_bytes;
   return absl::OkStatus();
 }
 
@@ -170,10 +146,6 @@ absl::Status ProgramRun::TakeOperands(
                                    " more than once, wanted each at most once");
     }
     operand.is_copied = IsCopied(*operand.tensor);
-    if (operand.is_copied) {
-      report_.gathered_bytes +=
-          operand.desc.span_bytes() * (operand.is_read + operand.is_written);
-    }
   }
   return absl::OkStatus();
 }
@@ -289,11 +261,49 @@ absl::Status ProgramRun::CheckReady() const {
   return absl::OkStatus();
 }
 
+void ProgramRun::LookForKept() {
+  if (!program().has_folded_block()) return;
+  sources_.clear();
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    if (!program().operand_folded[i]) continue;
+    const std::shared_ptr<StoredTensor>& tensor = operands_[i].tensor;
+    sources_.push_back({tensor, tensor->version()});
+  }
+  folds_ = !program_->kept()->AreOf(sources_);
+}
+
+bool ProgramRun::IsReadNow(size_t i) const {
+  return operands_[i].is_read && (folds_ || !program().operand_only_folded[i]);
+}
+
+void ProgramRun::CountWork() {
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    if (!operands_[i].is_copied) continue;
+    report_.gathered_bytes += operands_[i].desc.span_bytes() *
+                              (IsReadNow(i) + operands_[i].is_written);
+  }
+  const std::vector<core::ProgramBlock>& blocks = program().blocks;
+  report_.flops = program().flops;
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    const int64_t count =
+        blocks[b].slice_count() * static_cast<int64_t>(blocks[b].steps.size());
+    if (b >= next_.block) {
+      report_.operation_count += count;
+      continue;
+    }
+    report_.folded_operation_count += count;
+    for (const core::ProgramStep& step : blocks[b].steps) {
+      report_.flops -= step.flops;
+    }
+  }
+}
+
 absl::Status ProgramRun::Allocate() {
   core::MemoryResource& memory = *session_->memory();
-  for (Operand& operand : operands_) {
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    Operand& operand = operands_[i];
     if (operand.is_written) TENSORD_RETURN_IF_ERROR(operand.tensor->Allocate());
-    const bool is_used = operand.is_read || operand.is_written;
+    const bool is_used = IsReadNow(i) || operand.is_written;
     if (!operand.is_copied || !is_used || operand.copy.bytes() > 0) continue;
     TENSORD_ASSIGN_OR_RETURN(
         operand.copy,
@@ -304,6 +314,9 @@ absl::Status ProgramRun::Allocate() {
     if (!output.is_inline) continue;
     TENSORD_RETURN_IF_ERROR(
         output.contents.Allocate(*session_, *output.tensor));
+  }
+  if (program().has_folded_block()) {
+    TENSORD_RETURN_IF_ERROR(program_->kept()->Allocate());
   }
   const int64_t arena_bytes = program().arena_bytes;
   if (arena_.bytes() < arena_bytes) {
@@ -337,6 +350,8 @@ std::byte* ProgramRun::AddressOf(int32_t t) const {
       return tensor.arena_offset_bytes < 0
                  ? nullptr
                  : arena_.data() + tensor.arena_offset_bytes;
+    case Place::kKept:
+      return program_->kept()->data() + tensor.kept_offset_bytes;
   }
   __builtin_unreachable();
 }
@@ -344,8 +359,9 @@ std::byte* ProgramRun::AddressOf(int32_t t) const {
 absl::Status ProgramRun::QueueInputs(core::Stream& stream) {
   Device& device = session_->device();
   TENSORD_RETURN_IF_ERROR(inline_inputs_.Queue(stream));
-  for (const Operand& operand : operands_) {
-    if (!operand.is_copied || !operand.is_read) continue;
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    const Operand& operand = operands_[i];
+    if (!operand.is_copied || !IsReadNow(i)) continue;
     TENSORD_RETURN_IF_ERROR(operand.tensor->view()->Gather(
         device, operand.tensor->storage().data(), operand.copy.data(), stream));
   }
@@ -363,40 +379,31 @@ absl::Status ProgramRun::QueueInputs(core::Stream& stream) {
   return absl::OkStatus();
 }
 
-absl::Status ProgramRun::QueueStep(core::Stream& stream) {
-  const core::Program& program = program_->program();
-  const core::ProgramBlock& block = program.blocks[next_.block];
-  core::ModeVector& slice = next_.slice;
-  slice.resize(block.slice_extents.size(), 0);
-  const auto address = [&](const core::StepOperand& operand) -> std::byte* {
-    if (operand.tensor < 0 || addresses_[operand.tensor] == nullptr) {
-      return nullptr;
-    }
-    int64_t offset = operand.offset;
-    for (size_t i = 0; i < operand.slice_strides.size(); ++i) {
-      offset += slice[i] * operand.slice_strides[i];
-    }
-    return addresses_[operand.tensor] +
-           offset * core::SizeOf(program.tensors[operand.tensor].element_type);
-  };
-  const bool is_first =
-      std::all_of(slice.begin() + block.kept_slice_count, slice.end(),
-                  [](int64_t value) { return value == 0; });
-  const core::ProgramStep& step = block.steps[next_.step];
-  const core::Buffer none;
-  TENSORD_RETURN_IF_ERROR(
-      core::Execute(*plans_[program_->key_of(next_.block, next_.step)],
-                    OperandsOf(step, address(step.a), address(step.b),
-                               address(step.c), address(step.d), is_first),
-                    scratch_ == nullptr ? none : *scratch_, stream));
-  if (++next_.step < block.steps.size()) return absl::OkStatus();
-  next_.step = 0;
-  for (size_t i = slice.size(); i-- > 0;) {
-    if (++slice[i] < block.slice_extents[i]) return absl::OkStatus();
-    slice[i] = 0;
+PlacedProgram ProgramRun::Placed() const {
+  static const core::Buffer* const kNone = new core::Buffer;
+  return {.prepared = *program_,
+          .plans = plans_,
+          .addresses = addresses_,
+          .scratch = scratch_ == nullptr ? *kNone : *scratch_};
+}
+
+absl::Status ProgramRun::QueueSteps(core::Stream& stream) {
+  const PlacedProgram placed = Placed();
+  if (session_->device().info().is_asynchronous &&
+      report_.operation_count <= Replays::kMostSteps) {
+    TENSORD_ASSIGN_OR_RETURN(
+        report_.is_replayed,
+        program_->replays().Queue(placed, next_.block, stream));
+    next_.block = program().blocks.size();
+    return absl::OkStatus();
   }
-  ++next_.block;
-  slice.clear();
+  const absl::Time turn_ends = absl::Now() + kTurn;
+  for (int count = 0; next_.block < program().blocks.size(); ++count) {
+    if (count == kMostStepsInATurn) return absl::OkStatus();
+    if (count > 0 && absl::Now() > turn_ends) return absl::OkStatus();
+    TENSORD_RETURN_IF_ERROR(QueueStep(placed, next_, stream));
+    next_.Advance(program());
+  }
   return absl::OkStatus();
 }
 
@@ -416,8 +423,15 @@ absl::Status ProgramRun::QueueResults(core::Stream& stream) {
 
 absl::Status ProgramRun::Begin(core::Stream& stream) {
   TENSORD_RETURN_IF_ERROR(CheckReady());
+  LookForKept();
   TENSORD_RETURN_IF_ERROR(Allocate());
   has_queued_ = true;
+  if (folds_) {
+    computation_number_ = program_->kept()->BeginComputing();
+  } else if (program().has_folded_block()) {
+    next_.block = 1;
+  }
+  CountWork();
   TENSORD_RETURN_IF_ERROR(QueueInputs(stream));
   for (const Operand& operand : operands_) {
     if (operand.is_written) operand.tensor->StartWrite();
@@ -428,13 +442,25 @@ absl::Status ProgramRun::Begin(core::Stream& stream) {
 }
 
 absl::Status ProgramRun::Launch(core::Stream& stream) {
-  if (!has_queued_) TENSORD_RETURN_IF_ERROR(Begin(stream));
-  const absl::Time turn_ends = absl::Now() + kTurn;
-  for (int count = 0; next_.block < program().blocks.size(); ++count) {
-    if (count == kMostStepsInATurn) return absl::OkStatus();
-    if (count > 0 && absl::Now() > turn_ends) return absl::OkStatus();
-    TENSORD_RETURN_IF_ERROR(QueueStep(stream));
+  const absl::Status launched = LaunchPart(stream);
+  // At once: what is launched next may look for them.
+  if (!launched.ok()) DiscardKept();
+  return launched;
+}
+
+void ProgramRun::DiscardKept() {
+  if (computation_number_ > 0) {
+    program_->kept()->Discard(computation_number_);
   }
+}
+
+absl::Status ProgramRun::LaunchPart(core::Stream& stream) {
+  if (!has_queued_) TENSORD_RETURN_IF_ERROR(Begin(stream));
+  TENSORD_RETURN_IF_ERROR(QueueSteps(stream));
+  if (next_.block > 0 && std::exchange(folds_, false)) {
+    program_->kept()->Queued(computation_number_, std::move(sources_));
+  }
+  if (IsUnfinished()) return absl::OkStatus();
   TENSORD_RETURN_IF_ERROR(QueueResults(stream));
   result_ = WriteResult::kDone;
   for (const Operand& operand : operands_) {
@@ -448,7 +474,11 @@ void ProgramRun::Complete(const absl::Status& status) {
   if (!status.ok() && result_ == WriteResult::kDone) {
     result_ = WriteResult::kFailed;
   }
-  if (status.ok()) program_->CountExecution();
+  if (status.ok()) {
+    program_->CountExecution();
+  } else {
+    DiscardKept();
+  }
   // Before the response, so that the next request finds everything settled.
   End();
 }

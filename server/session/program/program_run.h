@@ -14,21 +14,26 @@
 #include "core/plan/plan.h"
 #include "server/engine/engine.h"
 #include "server/session/inline_contents.h"
+#include "server/session/program/kept_values.h"
 #include "server/session/program/prepared_program.h"
 #include "server/session/program/program_request.h"
+#include "server/session/program/step_queue.h"
 #include "server/session/session.h"
 
 namespace tensord::server {
 
 /// What a program has done, or would do.
 struct ProgramReport {
-  int64_t operation_count = 0;  // in all slices
+  int64_t operation_count = 0;         // that ran, in all slices
+  int64_t folded_operation_count = 0;  // that did not, as values were kept
   double flops = 0;
   int64_t peak_bytes = 0;
+  int64_t kept_bytes = 0;
   int64_t workspace_bytes = 0;
   int64_t plan_cache_hits = 0;
   int64_t plan_count = 0;
   int64_t gathered_bytes = 0;
+  bool is_replayed = false;  // queued at once, as it had been recorded
 };
 
 /// The operands that a request names or carries.
@@ -104,13 +109,6 @@ class ProgramRun {
     bool write_announced = false;
   };
 
-  /// The operation to be queued next.
-  struct Next {
-    size_t block = 0;
-    core::ModeVector slice;  // of its block; empty: at the first one
-    size_t step = 0;
-  };
-
   ProgramRun(std::shared_ptr<Session> session,
              std::shared_ptr<const PreparedProgram> program);
 
@@ -123,12 +121,22 @@ class ProgramRun {
   absl::Status CheckOverlaps() const;
   absl::Status Announce();
   absl::Status CheckReady() const;
+  /// Finds out whether what is computed of constants alone has to be.
+  void LookForKept();
+  /// Whether anything that is to be queued reads `operand`, number `i`.
+  bool IsReadNow(size_t i) const;
   absl::Status Allocate();
   absl::Status QueueInputs(core::Stream& stream);
   /// Takes memory, and queues what comes before the first operation.
   absl::Status Begin(core::Stream& stream);
-  /// Queues the next operation, and goes on to the one behind it.
-  absl::Status QueueStep(core::Stream& stream);
+  /// Counts what is going to run.
+  void CountWork();
+  absl::Status LaunchPart(core::Stream& stream);
+  /// What it has computed of constants is not to be relied on.
+  void DiscardKept();
+  PlacedProgram Placed() const;
+  /// Queues operations, all or as many as a turn has.
+  absl::Status QueueSteps(core::Stream& stream);
   absl::Status QueueResults(core::Stream& stream);
   /// Address of the first element of tensor `t` of the program.
   std::byte* AddressOf(int32_t t) const;
@@ -143,7 +151,10 @@ class ProgramRun {
   core::Buffer arena_;
   std::shared_ptr<const core::Buffer> scratch_;
   std::vector<std::byte*> addresses_;  // (tensor of the program)
-  Next next_;
+  StepPosition next_;                  // to be queued
+  bool folds_ = false;                 // computes what is to be kept
+  KeptValues::Sources sources_;        // of that
+  uint64_t computation_number_ = 0;    // of that; 0: not begun
   bool has_queued_ = false;
   bool outputs_announced_ = false;
   WriteResult result_ = WriteResult::kUntouched;
