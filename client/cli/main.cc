@@ -1,4 +1,6 @@
 // tensorctl: a tensord server from the shell.
+#include <grpc/grpc.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
@@ -382,6 +384,12 @@ void AddProgramOptions(CLI::App& command, bool explain, Arguments& arguments,
                          "' is not a duration, wanted e.g. 2s or 500ms";
       })
       ->type_name("DURATION");
+  command
+      .add_option_function<std::string>(
+          "--costs", [&path](const std::string& text) { path.costs = text; },
+          "What labels cost, of which that order is to take least where the "
+          "variable is large: 'a=>χ, b=>2*χ^2', '(a,b)', '!(a,b)', or ''")
+      ->type_name("COSTS");
   AddBytes(command, "--memory-limit", path.memory_limit_bytes,
            "Most memory of intermediate results; to keep to it, products are "
            "computed in parts");
@@ -540,4 +548,9 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace tensord::cli
 
-int main(int argc, char** argv) { return tensord::cli::Main(argc, argv); }
+int main(int argc, char** argv) {
+  // It stays until the process ends: its last user would wait for its poller,
+  // up to 10 s.
+  grpc_init();
+  return tensord::cli::Main(argc, argv);
+}

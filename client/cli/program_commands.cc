@@ -54,6 +54,11 @@ absl::Status DrawTrees(const std::vector<ProgramProduct>& products,
     return absl::FailedPreconditionError(
         "there is no tree to draw, as no product has three factors");
   }
+  if (!path.ends_with(".svg")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tree draws into a name that ends with .svg, got ", path,
+                     "; rsvg-convert makes a PNG of it"));
+  }
   std::ofstream file(path);
   file << TreeSvg(products);
   file.close();
@@ -107,6 +112,7 @@ int Finish(const std::vector<Fetched>& all, const ProgramReport& report,
     std::printf(", %s of views gathered",
                 BytesText(report.gathered_bytes).c_str());
   }
+  if (report.replayed) std::printf(", replayed");
   std::printf("\nplans     %lld, %lld cached\n",
               static_cast<long long>(report.plan_count),
               static_cast<long long>(report.plan_cache_hits));

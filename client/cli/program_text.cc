@@ -25,6 +25,7 @@ void PutOperation(const ProgramOperation& operation, JsonWriter& json) {
   json.Field("flops", operation.flops);
   json.Field("predicted_nanoseconds", operation.predicted_nanoseconds);
   json.Field("workspace_bytes", operation.workspace_bytes);
+  json.Flag("is_folded", operation.is_folded);
   json.EndObject();
 }
 
@@ -55,6 +56,9 @@ void PutProduct(const ProgramProduct& product, JsonWriter& json) {
   json.Field("method", product.method);
   json.Field("flops", product.flops);
   json.Field("largest", product.largest);
+  if (!product.symbolic_cost.empty()) {
+    json.Field("symbolic_cost", product.symbolic_cost);
+  }
   json.Key("sliced");
   PutStrings(product.sliced, json);
   json.Field("slice_count", product.slice_count);
@@ -113,6 +117,7 @@ std::string JsonText(const ProgramExplanation& explanation) {
   json.BeginObject();
   json.Field("flops", explanation.flops);
   json.Field("peak_bytes", explanation.peak_bytes);
+  json.Field("kept_bytes", explanation.kept_bytes);
   json.Field("workspace_bytes", explanation.workspace_bytes);
   json.Field("predicted_nanoseconds", explanation.predicted_nanoseconds);
   json.Key("operations");

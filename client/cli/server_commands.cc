@@ -20,6 +20,15 @@ void PutLimits(const Limits& limits, JsonWriter& json) {
   json.Field("session_quota_bytes", limits.session_quota_bytes);
   json.Field("max_queued_operations", limits.max_queued_operations);
   json.Field("max_stream_operations", limits.max_stream_operations);
+  json.Field("max_program_bytes", limits.max_program_bytes);
+  json.Field("max_program_statements", limits.max_program_statements);
+  json.Field("max_program_labels", int64_t{limits.max_program_labels});
+  json.Field("max_program_depth", int64_t{limits.max_program_depth});
+  json.Field("max_program_factors", limits.max_program_factors);
+  json.Field("max_search_seconds", absl::ToInt64Seconds(limits.max_search));
+  json.Field("max_optimal_operands", int64_t{limits.max_optimal_operands});
+  json.Field("max_symbolic_operands", int64_t{limits.max_symbolic_operands});
+  json.Field("max_programs", limits.max_programs);
   json.EndObject();
 }
 
@@ -122,6 +131,26 @@ void PutTensor(const TensorInfo& tensor, JsonWriter& json) {
   json.EndObject();
 }
 
+void PrintProgramLimitsText(const Limits& limits) {
+  const auto count = [](int64_t number) {
+    return static_cast<long long>(number);
+  };
+  std::printf("  program text   %s\n",
+              BytesText(limits.max_program_bytes).c_str());
+  std::printf("  statements     %lld\n", count(limits.max_program_statements));
+  std::printf("  labels         %d in a tensor\n", limits.max_program_labels);
+  std::printf("  parentheses    %d deep\n", limits.max_program_depth);
+  std::printf("  factors        %lld in a term\n",
+              count(limits.max_program_factors));
+  std::printf(
+      "  path search    %s, %d operands for an optimal path, %d with "
+      "symbolic costs\n",
+      DurationText(limits.max_search).c_str(), limits.max_optimal_operands,
+      limits.max_symbolic_operands);
+  std::printf("  programs       %lld prepared in a session\n",
+              count(limits.max_programs));
+}
+
 void PrintInfoText(const ServerInfo& info) {
   std::printf("tensord %s\n", info.version.c_str());
   for (const DeviceInfo& device : info.devices) {
@@ -157,6 +186,7 @@ void PrintInfoText(const ServerInfo& info) {
               static_cast<long long>(limits.max_queued_operations));
   std::printf("  stream         %lld operations\n",
               static_cast<long long>(limits.max_stream_operations));
+  PrintProgramLimitsText(limits);
 }
 
 void PrintMemoryText(const char* label, int64_t used, int64_t limit,

@@ -62,6 +62,9 @@ std::string Heading(const ProgramProduct& product) {
     absl::StrAppend(&text, ", ", product.slice_count, " slices by ",
                     absl::StrJoin(product.sliced, ","));
   }
+  if (!product.symbolic_cost.empty()) {
+    absl::StrAppend(&text, ", ", product.symbolic_cost, " multiplications");
+  }
   return text;
 }
 

@@ -182,7 +182,16 @@ Limits FromProto(const v1::Limits& limits) {
           .max_sessions = limits.max_sessions(),
           .session_quota_bytes = limits.session_quota_bytes(),
           .max_queued_operations = limits.max_queued_operations(),
-          .max_stream_operations = limits.max_stream_operations()};
+          .max_stream_operations = limits.max_stream_operations(),
+          .max_program_bytes = limits.max_program_bytes(),
+          .max_program_statements = limits.max_program_statements(),
+          .max_program_labels = limits.max_program_labels(),
+          .max_program_depth = limits.max_program_depth(),
+          .max_program_factors = limits.max_program_factors(),
+          .max_search = absl::Seconds(limits.max_search_seconds()),
+          .max_optimal_operands = limits.max_optimal_operands(),
+          .max_symbolic_operands = limits.max_symbolic_operands(),
+          .max_programs = limits.max_programs()};
 }
 
 ServerInfo FromProto(const v1::GetServerInfoResponse& response) {

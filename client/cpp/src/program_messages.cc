@@ -63,6 +63,7 @@ v1::PathOptions ToProto(const PathOptions& path) {
     message.set_memory_limit_bytes(*path.memory_limit_bytes);
   }
   message.set_seed(path.seed);
+  if (path.costs) message.set_costs(*path.costs);
   return message;
 }
 
@@ -77,7 +78,8 @@ ProgramTensor FromProto(const v1::ProgramTensor& message) {
       .element_type = static_cast<ElementType>(message.element_type()),
       .layout = FromProto(message.layout()),
       .scalar = {},
-      .is_written = message.is_written()};
+      .is_written = message.is_written(),
+      .is_constant = message.is_constant()};
   if (message.has_scalar()) {
     tensor.scalar =
         Scalar(message.scalar().real(), message.scalar().imaginary());
@@ -93,7 +95,8 @@ ProgramProduct FromProto(const v1::ProgramProduct& message) {
       .slice_count = message.slice_count(),
       .method = message.method(),
       .flops = message.flops(),
-      .largest = message.largest()};
+      .largest = message.largest(),
+      .symbolic_cost = message.symbolic_cost()};
   for (const v1::TreeNode& node : message.nodes()) {
     product.nodes.push_back(
         {.name = node.name(),
@@ -112,6 +115,7 @@ absl::Status AddOperands(ProgramOperands operands, Contents contents,
   for (const ProgramOperand& operand : operands) {
     v1::ProgramOperand& message = *to.Add();
     message.set_name(operand.name);
+    message.set_constant(operand.is_constant);
     const auto& source = operand.value.source;
     if (const auto* remote = std::get_if<const RemoteTensor*>(&source)) {
       message.set_tensor((*remote)->name());
@@ -168,13 +172,16 @@ v1::ProgramOutput ToProto(const ProgramOutput& output) {
 
 ProgramReport FromProto(const v1::ProgramReport& report) {
   return {.operation_count = report.operation_count(),
+          .folded_operation_count = report.folded_operation_count(),
           .flops = report.flops(),
           .peak_bytes = report.peak_bytes(),
+          .kept_bytes = report.kept_bytes(),
           .workspace_bytes = report.workspace_bytes(),
           .plan_cache_hits = report.plan_cache_hits(),
           .plan_count = report.plan_count(),
           .program_cache_hit = report.program_cache_hit(),
           .gathered_bytes = report.gathered_bytes(),
+          .replayed = report.replayed(),
           .queued = FromProto(report.queued()),
           .executed = FromProto(report.executed()),
           .prepared = FromProto(report.prepared())};
@@ -186,6 +193,7 @@ ProgramExplanation FromProto(const v1::ProgramExplanation& message) {
       .products = {},
       .flops = message.flops(),
       .peak_bytes = message.peak_bytes(),
+      .kept_bytes = message.kept_bytes(),
       .workspace_bytes = message.workspace_bytes(),
       .predicted_nanoseconds = message.predicted_nanoseconds(),
       .text = message.text()};
@@ -198,7 +206,8 @@ ProgramExplanation FromProto(const v1::ProgramExplanation& message) {
          .slice_count = operation.slice_count(),
          .flops = operation.flops(),
          .predicted_nanoseconds = operation.predicted_nanoseconds(),
-         .workspace_bytes = operation.workspace_bytes()});
+         .workspace_bytes = operation.workspace_bytes(),
+         .is_folded = operation.is_folded()});
   }
   for (const v1::ProgramProduct& product : message.products()) {
     explanation.products.push_back(FromProto(product));

@@ -1,5 +1,8 @@
 // The part of Session that is about programs.
+#include <deque>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "client/cpp/src/connection.h"
 #include "client/cpp/src/program_messages.h"
@@ -88,9 +91,18 @@ absl::StatusOr<PreparedProgram> Session::PrepareProgram(
   v1::CreateProgramRequest request;
   request.set_session(name());
   request.set_program_id(plan.name);
+  // The program holds them, whose names go with these handles.
+  std::deque<RemoteTensor> uploaded;
+  std::vector<ProgramOperand> resident(operands.begin(), operands.end());
+  for (ProgramOperand& operand : resident) {
+    const auto* view = std::get_if<UntypedHostView>(&operand.value.source);
+    if (!operand.is_constant || view == nullptr) continue;
+    TENSORD_CLIENT_ASSIGN_OR_RETURN(RemoteTensor constant, Upload(*view));
+    operand.value = uploaded.emplace_back(std::move(constant));
+  }
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       *request.mutable_spec(),
-      MakeSpec(*connection_, source, operands, options, Contents::kLeftOut));
+      MakeSpec(*connection_, source, resident, options, Contents::kLeftOut));
   Channels& channels = connection_->channels();
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::CreateProgramResponse response,

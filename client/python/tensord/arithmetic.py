@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from tensord import dtypes
 from tensord.arrays import array_of
+from tensord.conversions import check_fits, converted, is_permuted, stored
 from tensord.errors import InvalidArgument, Unimplemented
 from tensord.stages import axes_of
 from tensord.subscripts import letters
@@ -30,15 +32,25 @@ class Arithmetic(TensorHandle):
 
     Operands are tensors of its session, arrays and numbers; shapes are broadcast as in
     NumPy, and dtypes promoted: arrays are converted here, numbers take the tensor's
-    dtype where they can. Tensors are converted on the server, which does so between
-    floating-point types, real or complex ones, but not from integers.
+    dtype where they can, tensors are converted on the server, integers among them. What
+    is computed in place, `t += x`, is rounded to the tensor's dtype within its kind.
 
     Quotients are products with a reciprocal: their last bit may differ from NumPy's, and
-    divisors below 1e-308 (1e-38 in float32) give infinity.
+    divisors below 1e-308 (1e-38 in float32) give infinity. Among the elements of a
+    complex divisor, those and zeros may give nan instead.
+
+    The server compares no elements: `t == x`, `t < x` and so on raise TypeError where x
+    is a tensor, an array or a number. `numpy.equal(t, x)` compares here, and so does
+    `array == t`; `a is b` says whether two are one object. Only `t == t` is True, as `in`
+    and weak references want it, and `t == None` is False, like any `==` with what is no
+    operand. Tensors are hashed as objects.
 
     All of them raise:
         InvalidArgument: Shapes do not fit together (`MODE_EXTENT_MISMATCH`).
-        Unimplemented: The server does not convert or compute these dtypes.
+        OverflowError: One of Python's integers is beyond the dtype.
+        TypeError: What is computed in place is of another kind.
+        Unimplemented: The server does not convert or compute these dtypes, e.g.
+            bfloat16 to others and integers to narrower ones.
     """
 
     session: Session
@@ -87,6 +99,31 @@ class Arithmetic(TensorHandle):
     def __rmatmul__(self, other: Any) -> Any:
         return matmul(other, self) if _is_operand(other) else NotImplemented
 
+    def __eq__(self, other: object) -> Any:
+        return True if other is self else _compared(other, "==")
+
+    def __ne__(self, other: object) -> Any:
+        return False if other is self else _compared(other, "!=")
+
+    def __lt__(self, other: Any) -> Any:
+        return _compared(other, "<")
+
+    def __le__(self, other: Any) -> Any:
+        return _compared(other, "<=")
+
+    def __gt__(self, other: Any) -> Any:
+        return _compared(other, ">")
+
+    def __ge__(self, other: Any) -> Any:
+        return _compared(other, ">=")
+
+    __hash__ = object.__hash__
+
+    def __pos__(self) -> RemoteTensor:
+        if self.dtype == np.bool_:
+            raise TypeError("bools have no sign")
+        return _mapped(self, None)
+
     def __neg__(self) -> RemoteTensor:
         if self.dtype == np.bool_:
             raise TypeError("bools have no negative")
@@ -105,6 +142,8 @@ class Arithmetic(TensorHandle):
         """Computes squares, `t ** 2`; roots, `t ** 0.5`; and reciprocals, `t ** -1`."""
         if not isinstance(exponent, numbers.Number):
             return NotImplemented
+        if self.dtype.kind in "iub" and not isinstance(exponent, numbers.Integral):
+            return converted(self, np.dtype(np.float64)) ** exponent
         if exponent == 2:
             return self * self
         operator = {0.5: "sqrt", -1: "rcp"}.get(exponent)  # type: ignore[call-overload]
@@ -133,9 +172,9 @@ class Arithmetic(TensorHandle):
 
         Args:
             axis: Which ones; None for all.
-            dtype: Of the result. NumPy sums up small integers in int64, which the
-                server does not convert to: for those it must be the tensor's own, in
-                which sums wrap.
+            dtype: In which it is computed; None for that of `out`, else int64 for
+                integers and bools (also uint8, as there is no uint64), else the
+                tensor's. Sums of integers wrap.
             out: Existing tensor that receives the result.
             keepdims: Whether summed modes stay, with extent 1.
         """
@@ -176,15 +215,15 @@ class Arithmetic(TensorHandle):
         out: RemoteTensor | None = None,
         keepdims: bool = False,
     ) -> RemoteTensor:
-        """Averages over modes; arguments are those of `sum`.
-
-        Raises:
-            Unimplemented: The elements are integers.
+        """Averages over modes; arguments are those of `sum`, but integers are averaged
+        in float64.
         """
-        if self.dtype.kind in "iub":
+        if dtype is None and self.dtype.kind in "iub":
+            dtype = np.float64
+        elif dtype is not None and dtypes.wire_dtype(dtype).kind in "iub":
             raise Unimplemented(
-                f"the mean of {self.dtype} is float64, to which the server does not "
-                "convert integers",
+                f"a mean in {np.dtype(dtype)} is not computed on the server, wanted a "
+                "floating-point dtype",
                 reason="TYPES_NOT_SUPPORTED",
             )
         axes = self._axes(axis)
@@ -220,39 +259,41 @@ class Arithmetic(TensorHandle):
                 f"over modes {axes}, wanted one element or more",
                 reason="REDUCTION_OF_NOTHING",
             )
-        wanted = self._sum_dtype() if operator in ("add", "mul") else self.dtype
-        wanted = wanted if dtype is None else dtypes.wire_dtype(dtype)
+        wanted = self.dtype
+        if dtype is not None:
+            wanted = dtypes.wire_dtype(dtype)
+        elif operator in ("add", "mul") and out is not None:
+            wanted = out.dtype
+        elif operator in ("add", "mul") and self.dtype.kind in "iub":
+            wanted = np.dtype(np.int64)
         source: Any = self
         if wanted != self.dtype:
-            if self.dtype.kind in "iub" or wanted.kind in "iub":
-                raise Unimplemented(
-                    f"a reduction of {self.dtype} to {wanted} takes a conversion of "
-                    f"integers, which the server does not do, wanted dtype={self.dtype} "
-                    "to compute in that type",
-                    reason="TYPES_NOT_SUPPORTED",
-                )
-            source = _converted(self, wanted)
+            source = converted(self, wanted)
         kept = [i for i in range(self.ndim) if i not in axes]
         target = out
         if out is not None and keepdims:
             target = out.squeeze(axes)
+        is_stored = target is not None and target.dtype != wanted
         result = self.session.reduce(
-            source, range(self.ndim), kept, op=operator, alpha=alpha, out=target
+            source,
+            range(self.ndim),
+            kept,
+            op=operator,
+            alpha=alpha,
+            out=None if is_stored else target,
         )
-        if not keepdims:
-            return result
-        return result.expand_dims(axes) if out is None else out
-
-    def _sum_dtype(self) -> np.dtype:
-        """The dtype in which NumPy sums."""
-        if self.dtype.kind in "ib":
-            return np.dtype(np.int64)
-        return np.dtype(np.uint64) if self.dtype.kind == "u" else self.dtype
+        if is_stored:
+            stored(result, target)
+        if out is not None:
+            return out
+        return result.expand_dims(axes) if keepdims else result
 
 
-def matmul(a: Any, b: Any) -> RemoteTensor:
-    """Computes what `numpy.matmul` does; one of the operands is a RemoteTensor."""
-    session, (x, y) = _session_and_operands(a, b)
+def matmul(a: Any, b: Any, out: Any = None) -> RemoteTensor:
+    """Computes what `numpy.matmul` does; one of the operands, or `out`, is a
+    RemoteTensor.
+    """
+    session, (x, y) = _session_and_operands(a, b, out=out)
     if not x.shape or not y.shape:
         raise InvalidArgument(
             "matmul has an operand without modes, wanted one or more; `*` multiplies by "
@@ -266,7 +307,15 @@ def matmul(a: Any, b: Any) -> RemoteTensor:
     columns = [column] if len(y.shape) > 1 else []
     left = [*batch[batch_count - max(0, len(x.shape) - 2) :], *rows, summed]
     right = [*batch[batch_count - max(0, len(y.shape) - 2) :], summed, *columns]
-    return _einsum(session, x, left, y, right, [*batch, *rows, *columns])
+    result = _einsum(session, x, left, y, right, [*batch, *rows, *columns])
+    return result if out is None else stored(result, out)
+
+
+def mapped(a: Any, operator: Callable[[Any], Any], out: Any = None) -> Any:
+    """Computes `operator(a)`; `a` or `out` is a RemoteTensor."""
+    a = a if isinstance(a, TensorHandle) else out.session.upload(a)
+    result = operator(a)
+    return result if out is None else stored(result, out)
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> RemoteTensor:
@@ -302,8 +351,8 @@ def session_of(*operands: Any) -> Session | None:
     return None
 
 
-def _session_and_operands(*operands: Any) -> tuple[Session, list[Any]]:
-    session = session_of(*operands)
+def _session_and_operands(*operands: Any, out: Any = None) -> tuple[Session, list[Any]]:
+    session = session_of(*operands, out)
     assert session is not None
     return session, [
         each if isinstance(each, TensorHandle) else array_of(each) for each in operands
@@ -333,8 +382,19 @@ def _is_operand(value: Any) -> bool:
     ) or hasattr(value, "__dlpack__")
 
 
+def _compared(other: Any, operator: str) -> Any:
+    """Refuses to compare elements; everything else is left to Python."""
+    if not _is_operand(other):
+        return NotImplemented
+    raise TypeError(
+        f"elements of tensors are not compared on the server, so that `{operator}` has "
+        "no meaning: numpy.equal, less and so on compare here, and `is` tells whether "
+        "two names are one tensor"
+    )
+
+
 def binary(a: Any, b: Any, operator: str, out: Any = None) -> Any:
-    """Computes `a + b` and so on, where one of them is a RemoteTensor.
+    """Computes `a + b` and so on, where one of them, or `out`, is a RemoteTensor.
 
     Args:
         a, b: Tensors, arrays and numbers.
@@ -346,38 +406,50 @@ def binary(a: Any, b: Any, operator: str, out: Any = None) -> Any:
     """
     if not _is_operand(a) or not _is_operand(b):
         return NotImplemented
-    session = session_of(a, b)
+    session = session_of(a, b, out)
     assert session is not None
+    if session_of(a, b) is None:
+        a = session.upload(a)
     dtype = _promoted(a, b, operator)
     if operator == "sub" and dtype == np.bool_:
         raise TypeError("bools have no difference")
     a, b = _as_known(a, dtype), _as_known(b, dtype)
     shape = _broadcast_shape(a, b)
     if out is not None:
-        _check_fits(out, shape, dtype)
-    elif not a.shape and isinstance(a, np.ndarray) and b.dtype == dtype:
-        if operator in ("mul", "div"):
+        check_fits(out, shape, dtype)
+        if dtype != out.dtype:
+            is_narrower = not is_permuted(dtype, out.dtype)
+            if not is_narrower or out.dtype.kind not in "iu":
+                return stored(binary(a, b, operator), out)
+            dtype = out.dtype  # Integers wrap, whether sooner or later.
+            a, b = _as_known(a, dtype), _as_known(b, dtype)
+    elif operator in ("mul", "div"):
+        if not a.shape and isinstance(a, np.ndarray):
             op = "rcp" if operator == "div" else None
             modes = range(b.ndim)
-            return session.permute(b, modes, modes, alpha=a, op_a=op)
-    elif not b.shape and isinstance(b, np.ndarray) and a.dtype == dtype:
-        if operator in ("mul", "div"):
+            return session.permute(_of_dtype(b, dtype), modes, modes, alpha=a, op_a=op)
+        if not b.shape and isinstance(b, np.ndarray):
             modes = range(a.ndim)
             factor = b if operator == "mul" else _reciprocal(b)
-            return session.permute(a, modes, modes, alpha=factor)
+            return session.permute(_of_dtype(a, dtype), modes, modes, alpha=factor)
     x, modes_x = _aligned(a, dtype, shape)
     y, modes_y = _aligned(b, dtype, shape)
-    return session.elementwise(
-        x,
-        modes_x,
-        y,
-        modes_y,
-        range(len(shape)),
-        op="mul" if operator in ("mul", "div") else "add",
-        gamma=-1 if operator == "sub" else 1,
-        op_c="rcp" if operator == "div" else None,
-        out=out,
-    )
+    try:
+        return session.elementwise(
+            x,
+            modes_x,
+            y,
+            modes_y,
+            range(len(shape)),
+            op="mul" if operator in ("mul", "div") else "add",
+            gamma=-1 if operator == "sub" else 1,
+            op_c="rcp" if operator == "div" else None,
+            out=out,
+        )
+    except InvalidArgument as error:
+        if out is None or error.reason != "OUTPUT_OVERLAPS_INPUT":
+            raise
+    return stored(binary(a, b, operator), out)
 
 
 def _as_known(value: Any, dtype: np.dtype) -> Any:
@@ -400,18 +472,10 @@ def _broadcast_shape(a: Any, b: Any) -> tuple[int, ...]:
         ) from None
 
 
-def _check_fits(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """Refuses a result that `out` cannot hold."""
-    if not np.can_cast(dtype, out.dtype, "same_kind"):
-        raise TypeError(f"a result of {dtype} cannot be stored in one of {out.dtype}")
-    if shape != out.shape:
-        raise InvalidArgument(
-            f"a result of shape {shape} cannot be stored in one of shape {out.shape}",
-            reason="MODE_EXTENT_MISMATCH",
-        )
-
-
 def _reciprocal(value: np.ndarray) -> Any:
+    """What to multiply by for dividing by a number."""
+    if value == 0 and value.dtype.kind == "c":
+        return np.inf
     with np.errstate(divide="ignore"):
         return np.reciprocal(value.astype(np.result_type(value, np.float64)))
 
@@ -456,20 +520,13 @@ def _aligned(
     if len(kept) < len(value.shape):
         dropped = tuple(i for i in range(len(value.shape)) if i not in kept)
         value = value.squeeze(dropped)
-    if value.dtype != dtype:
-        value = _converted(value, dtype)
-    return value, [first + i for i in kept]
+    return _of_dtype(value, dtype), [first + i for i in kept]
 
 
-def _converted(tensor: Any, dtype: np.dtype) -> RemoteTensor:
-    """Computes the same numbers in another dtype."""
-    modes = range(tensor.ndim)
-    session: Session = tensor.session
-    if dtype == np.complex128 and tensor.dtype == np.float64:
-        return session.contract(tensor, modes, np.ones((), dtype), (), modes)
-    return session.permute(tensor, modes, modes, dtype=dtype)
+def _of_dtype(tensor: Any, dtype: np.dtype) -> Any:
+    return tensor if tensor.dtype == dtype else converted(tensor, dtype)
 
 
-def _mapped(tensor: Any, operator: str) -> RemoteTensor:
+def _mapped(tensor: Any, operator: str | None) -> RemoteTensor:
     modes = range(tensor.ndim)
     return tensor.session.permute(tensor, modes, modes, op_a=operator)

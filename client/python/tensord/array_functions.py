@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -23,7 +24,7 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Any:
     Args:
         subscripts, *operands, **options: As `Session.einsum` takes them.
     """
-    session = session_of(subscripts, *operands)
+    session = session_of(subscripts, *operands, options.get("out"))
     if session is None:
         return np.einsum(subscripts, *operands, **options)
     return session.einsum(subscripts, *operands, **options)
@@ -46,7 +47,8 @@ class ArrayFunctions:
 
     `numpy.einsum`, `tensordot` and `transpose` are computed on the server, and so is the
     arithmetic of arrays with tensors: `array + t`, `numpy.matmul(array, t)`. All others
-    download the tensor and compute here.
+    download the tensor and compute here. A tensor as `out=` is for what is computed on
+    the server, `numpy.add(a, b, out=t)`; others raise TypeError.
     """
 
     def __array_function__(
@@ -60,6 +62,8 @@ class ArrayFunctions:
         if here is not None:
             return here(*args, **kwargs)
         if function in _REDUCTIONS:
+            if _has_tensor([*args[1:], *kwargs.values()]):
+                raise _not_written(function.__name__)
             return function(*_downloaded(args), **_downloaded(kwargs))
         # As if there were no such method: it gets arrays where it asks for them.
         return function._implementation(*args, **kwargs)  # type: ignore[attr-defined]
@@ -67,11 +71,15 @@ class ArrayFunctions:
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
     ) -> Any:
+        options = dict(kwargs)
+        out, *more = options.pop("out", (None,))
+        is_written = _has_tensor([out, *more])
         here = _UFUNCS.get(ufunc)
-        if here is not None and method == "__call__" and not kwargs:
-            return here(*inputs)
-        if any(isinstance(out, TensorHandle) for out in kwargs.get("out", ())):
-            return NotImplemented
+        if here is not None and method == "__call__" and not options:
+            if out is None or is_written:
+                return here(*inputs, out=out)
+        if is_written:
+            raise _not_written(ufunc.__name__)
         return getattr(ufunc, method)(*_downloaded(inputs), **_downloaded(kwargs))
 
 
@@ -87,6 +95,19 @@ def _einsum_path(*operands: Any, **kwargs: Any) -> Any:
             for each in operands
         ),
         **kwargs,
+    )
+
+
+def _has_tensor(values: Iterable[Any]) -> bool:
+    return any(isinstance(value, TensorHandle) for value in values)
+
+
+def _not_written(function: str) -> TypeError:
+    names = ", ".join(ufunc.__name__ for ufunc in _UFUNCS)
+    return TypeError(
+        f"numpy.{function} as it was called computes here, and cannot write into a "
+        f"tensor on the server; einsum, {names} can, with out= alone, and `t[...] = "
+        "result`"
     )
 
 
@@ -112,11 +133,14 @@ _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 _REDUCTIONS = {np.sum, np.prod, np.max, np.min, np.amax, np.amin, np.mean}
 
 _UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
-    np.add: lambda a, b: arithmetic.binary(a, b, "add"),
-    np.subtract: lambda a, b: arithmetic.binary(a, b, "sub"),
-    np.multiply: lambda a, b: arithmetic.binary(a, b, "mul"),
-    np.true_divide: lambda a, b: arithmetic.binary(a, b, "div"),
+    np.add: functools.partial(arithmetic.binary, operator="add"),
+    np.subtract: functools.partial(arithmetic.binary, operator="sub"),
+    np.multiply: functools.partial(arithmetic.binary, operator="mul"),
+    np.true_divide: functools.partial(arithmetic.binary, operator="div"),
     np.matmul: matmul,
-    np.negative: operator.neg,
-    np.conjugate: lambda a: a.conj(),
+    np.positive: functools.partial(arithmetic.mapped, operator=operator.pos),
+    np.negative: functools.partial(arithmetic.mapped, operator=operator.neg),
+    np.conjugate: functools.partial(
+        arithmetic.mapped, operator=operator.methodcaller("conj")
+    ),
 }

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tensord import dtypes
+from tensord.errors import InvalidArgument
 from tensord.v1 import tensor_pb2
 
 DLPACK_CPU = 1
@@ -34,6 +35,26 @@ def array_of(value: Any) -> np.ndarray:
     if value.__dlpack_device__()[0] == DLPACK_CPU:
         return np.from_dlpack(value)
     return np.from_dlpack(value, device="cpu")
+
+
+def array_of_operand(called: str, value: Any) -> np.ndarray:
+    """As `array_of`, for what is to be an operand.
+
+    Args:
+        called: The operand, for the message.
+        value: What it is.
+
+    Raises:
+        InvalidArgument: A tensor cannot have its dtype (`ELEMENT_TYPE_UNKNOWN`).
+    """
+    array = array_of(value)
+    try:
+        dtypes.wire_dtype(array.dtype)
+    except InvalidArgument as error:
+        raise InvalidArgument(
+            f"{called} is of type {type(value).__name__}: {error}", reason=error.reason
+        ) from None
+    return array
 
 
 def flat_bytes(array: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -82,6 +83,18 @@ def dtype_of(element_type: int) -> np.dtype:
             f"element type {element_type} is unknown to this client",
             reason="ELEMENT_TYPE_UNKNOWN",
         ) from None
+
+
+def can_cast(source: np.dtype, target: np.dtype, rule: Any) -> bool:
+    """`numpy.can_cast`, for which bfloat16 is a floating-point type as well.
+
+    Args:
+        source, target: Dtypes.
+        rule: "no", "equiv", "safe", "same_kind" or "unsafe".
+    """
+    if source == bfloat16 and target == np.float16 and rule == "same_kind":
+        return True
+    return np.can_cast(source, target, rule)
 
 
 def compute_type_of(

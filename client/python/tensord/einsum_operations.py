@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
 import numpy as np
 
 from tensord import dtypes
 from tensord.arguments import check_type
-from tensord.arrays import array_of
+from tensord.arrays import array_of_operand
 from tensord.errors import InvalidArgument, Unimplemented
 from tensord.notation import path_options
 from tensord.operations import (
@@ -45,6 +46,7 @@ class EinsumSettings(NamedTuple):
     alpha: Factor = 1
     beta: Factor = 0
     c: TensorLike | None = None
+    costs: str | None = None
 
     def check(self, settings: Settings, operands: tuple[Known, ...]) -> None:
         """Refuses values that are wrong.
@@ -67,13 +69,15 @@ class EinsumSettings(NamedTuple):
             )
         if self.optimize != "auto" or self.memory_limit is not None or self.seed != 0:
             path_options(self.optimize, self.memory_limit, self.seed, len(operands))
-        if self.casting is None or settings.dtype is None:
+        if settings.dtype is None:
             return
+        rule = "same_kind" if self.casting is None else self.casting
+        wanted = dtypes.wire_dtype(settings.dtype)
         for number, operand in enumerate(operands):
-            if not np.can_cast(operand.dtype, settings.dtype, self.casting):
+            if not dtypes.can_cast(operand.dtype, wanted, rule):
                 raise TypeError(
-                    f"operand {number} of {operand.dtype} cannot be cast to "
-                    f"{np.dtype(settings.dtype)} by the rule {self.casting!r}"
+                    f"operand {number} of {operand.dtype} cannot be cast to {wanted} by "
+                    f"the rule {rule!r}"
                 )
 
     def needs_program(self) -> bool:
@@ -83,7 +87,7 @@ class EinsumSettings(NamedTuple):
             or self.optimize is True
             or isinstance(self.optimize, (str, int, float, np.number))
         )
-        return self.order == "F" or self.inline or is_path
+        return self.order == "F" or self.inline or is_path or self.costs is not None
 
 
 class EinsumOperations(Operations[Outcome]):
@@ -99,6 +103,7 @@ class EinsumOperations(Operations[Outcome]):
         optimize: Any = "auto",
         memory_limit: int | None = None,
         seed: int = 0,
+        costs: str | None = None,
         order: Literal["C", "F", "A", "K"] = "K",
         casting: str | None = None,
         inline: bool = False,
@@ -123,7 +128,7 @@ class EinsumOperations(Operations[Outcome]):
                 once, in alphabetical order. Letters may be those of any alphabet.
             *operands: RemoteTensors and arrays. Of different dtypes, arrays are
                 converted here to the one that NumPy computes in, and tensors on the
-                server, which does so between floating-point types.
+                server, integers among them.
             c: Addend of the result's shape; None means `out` when `beta` is not 0.
             alpha, beta: Factors.
             optimize: How the order of contractions is found: "auto", "optimal",
@@ -134,9 +139,14 @@ class EinsumOperations(Operations[Outcome]):
                 server keeps by computing in parts. NumPy's and opt_einsum's, also the
                 one in `optimize=("greedy", limit)`, is in elements.
             seed: Of searches that are random.
+            costs: What labels cost in terms of a variable that is thought of as large:
+                the order with the fewest multiplications is taken, whatever the extents
+                are. `"i=>χ, j=>2*χ^2, k=>5"`, and 1 for others; `"(i,j)"`, χ for
+                those; `"!(i,j)"`, χ for others; `""`, χ for all. With `optimize`
+                "auto", "optimal" or an order, whose cost is told then.
             order: Of the result's modes in memory: "F" has the first one fastest.
             casting: With `dtype`, what conversions NumPy would allow, e.g. "safe".
-                None allows those within a kind, and to a wider kind.
+                None allows those within a kind, and to a wider kind: "same_kind".
             inline: Returns an array, which comes with the response; nothing is kept.
             **options: See `Options`. With `dtype`, it is computed in that type or a
                 more precise one.
@@ -146,11 +156,12 @@ class EinsumOperations(Operations[Outcome]):
                 the message has the column.
             ResourceExhausted: No order was found that keeps to the memory limit
                 (`PATH_MEMORY_LIMIT`).
+            TypeError: `casting` forbids a conversion to `dtype`.
             Unimplemented: The element types do not go together.
         """
         settings = Settings.of(options)
         how = EinsumSettings(
-            optimize, memory_limit, seed, order, casting, inline, alpha, beta, c
+            optimize, memory_limit, seed, order, casting, inline, alpha, beta, c, costs
         )
         einsum = self._read_einsum(subscripts, operands, how, settings)
         single = None if how.needs_program() else _single(einsum, settings)
@@ -169,9 +180,9 @@ class EinsumOperations(Operations[Outcome]):
     ) -> Einsum:
         """Returns what `einsum` was given, its operands with shapes and dtypes."""
         einsum = read_einsum(subscripts, operands)
-        arrays = tuple(map(_array_or_known, einsum.operands))
-        how.check(settings, arrays)
-        return Einsum(einsum.subscripts, arrays)
+        known = known_operands(einsum.operands)
+        how.check(settings, known)
+        return Einsum(einsum.subscripts, known)
 
     def _einsum_program(
         self, einsum: Einsum, how: EinsumSettings, settings: Settings
@@ -227,11 +238,19 @@ class EinsumOperations(Operations[Outcome]):
         )
 
 
-def _array_or_known(operand: Any) -> Known:
-    return (
-        operand
-        if isinstance(operand, (TensorHandle, TensorSpec))
-        else array_of(operand)
+def known_operands(operands: Iterable[Any]) -> tuple[Known, ...]:
+    """Returns the operands of a product as what has a shape and a dtype.
+
+    Raises:
+        InvalidArgument: A tensor cannot have the dtype of one.
+    """
+    return tuple(
+        (
+            operand
+            if isinstance(operand, (TensorHandle, TensorSpec))
+            else array_of_operand(f"operand {number}", operand)
+        )
+        for number, operand in enumerate(operands)
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tensord.arguments import check_type, integer_of
 from tensord.errors import Error, InvalidArgument
+from tensord.names import words
 from tensord.v1 import program_pb2
 
 METHODS: dict[str, int] = {
@@ -20,9 +21,9 @@ METHODS: dict[str, int] = {
 }
 """How paths are found, by the names that `optimize=` takes: "auto", "greedy", ..."""
 
-_NAME = r"[^\W\d]\w*'*"
-_ASSIGNMENT = re.compile(rf"({_NAME})\s*(:=|\+=|-=|=)")
-_PLACE = re.compile(r"(?:line (\d+), )?column (\d+): ")
+_ASSIGNMENTS = frozenset({":=", "+=", "-=", "="})
+_PLACE = re.compile(r"(?:line (\d+), )?column (\d+)[:,] ")
+_PLACE_IN_COSTS = re.compile(r"costs, column (\d+): ")
 _LONGEST_SECONDS = 1e9
 _LONGEST_LINE = 100
 
@@ -44,25 +45,36 @@ class Statements:
 
 def read_statements(text: str) -> Statements:
     """Finds out which names a program makes and writes; the server reads the rest."""
-    code = re.sub(r"#[^\n]*", "", text)
-    tensors = frozenset(re.findall(rf"({_NAME})\s*\[", code))
-    code = re.sub(r"\[[^\]]*\]", "", code)  # Labels.
-    found = list(_ASSIGNMENT.finditer(code))
-    ends = [match.start() for match in found[1:]] + [len(code)]
+    tensors: set[str] = set()
+    # (what is written, how, what is read)
+    statements: list[tuple[str, str, list[str]]] = []
+    names: list[str] = []
+    depth, before = 0, ""
+    for word, is_name in words(text):
+        if word == "[" and before:
+            tensors.add(before)
+        depth += (word == "[") - (word == "]")
+        before = word if is_name else ""
+        if depth > 0:  # Labels.
+            continue
+        if is_name:
+            names.append(word)
+        elif word in _ASSIGNMENTS and names:
+            output, names = names.pop(), []
+            statements.append((output, word, names))
     made: dict[str, None] = {}
     seen: set[str] = set()
     written: dict[str, None] = {}
-    for match, end in zip(found, ends):
-        name, assignment = match.groups()
-        for read in re.findall(_NAME, code[match.end() : end]):
-            made.pop(read, None)
-        if assignment == ":=":
+    for output, assignment, read in statements:
+        for name in read:
             made.pop(name, None)
-            made[name] = None
-            seen.add(name)
-        elif name not in seen:
-            written[name] = None
-    return Statements(tuple(made), tuple(written), tensors)
+        if assignment == ":=":
+            made.pop(output, None)
+            made[output] = None
+            seen.add(output)
+        elif output not in seen:
+            written[output] = None
+    return Statements(tuple(made), tuple(written), frozenset(tensors))
 
 
 def einsum_source(subscripts: str) -> program_pb2.ProgramSource:
@@ -106,6 +118,7 @@ def path_options(
     seed: int,
     operand_count: int | None = None,
     element_bytes: int = 8,
+    costs: str | None = None,
 ) -> program_pb2.PathOptions:
     """Returns how the order of contractions is found, as it travels.
 
@@ -116,6 +129,7 @@ def path_options(
         seed: Of searches that are random.
         operand_count: Of a single product; None for statements.
         element_bytes: What an element of the memory limit in elements takes.
+        costs: What labels cost, see `ProgramOperations.einsum`; None for their extents.
 
     Raises:
         InvalidArgument: Values that are wrong (`PATH_MALFORMED`,
@@ -123,6 +137,9 @@ def path_options(
         TypeError: Values of the wrong types.
     """
     message = program_pb2.PathOptions(seed=_in_int64("seed", seed))
+    if costs is not None:
+        check_type("costs", costs, str, "what labels cost, e.g. 'a=>χ, b=>χ^2'")
+        message.costs = costs
     if memory_limit is not None:
         message.memory_limit_bytes = _in_int64("memory_limit", memory_limit, 0)
     if optimize is None or optimize is True:
@@ -197,19 +214,27 @@ def _in_int64(argument: str, value: int, least: int = -(2**63)) -> int:
     return number
 
 
-def point_out(error: Error, text: str) -> None:
-    """Adds to a message with a place in `text` that line, with a caret below.
+def point_out(error: Error, text: str, costs: str = "") -> None:
+    """Adds to a message with a place in a text that line, with a caret below.
 
     Args:
         error: As the server sent it; it is changed.
         text: What it is about.
+        costs: Symbolic costs, which it may be about instead.
     """
+    in_costs = _PLACE_IN_COSTS.match(error.message)
     place = _PLACE.match(error.message)
-    lines = text.split("\n")
-    if place is None or not 0 < int(place[1] or 1) <= len(lines):
+    if in_costs is not None:
+        number, column, text = 1, int(in_costs[1]), costs.replace("\n", " ")
+    elif place is not None:
+        number, column = int(place[1] or 1), int(place[2])
+    else:
         return
-    line = lines[int(place[1] or 1) - 1].rstrip("\r").replace("\t", " ")
-    at = int(place[2]) - 1
+    lines = re.split("\r\n|\r|\n", text)
+    if not 0 < number <= len(lines):
+        return
+    line = lines[number - 1].replace("\t", " ")
+    at = column - 1
     begin = max(0, min(at - _LONGEST_LINE // 2, len(line) - _LONGEST_LINE))
     shown = line[begin : begin + _LONGEST_LINE]
     error.message += f"\n    {shown}\n    {' ' * (at - begin)}^"

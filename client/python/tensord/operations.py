@@ -200,7 +200,7 @@ class Operations(abc.ABC, Generic[Outcome]):
             **options: See `Options`.
         """
         padding = None
-        if pad_width is None and pad_value != 0:
+        if pad_width is None and factor_value("pad_value", pad_value) != 0:
             raise InvalidArgument(
                 f"pad_value is {pad_value!r}, but there is no pad_width",
                 reason="PADDING_MISSING",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-from collections.abc import Iterator, Mapping
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
+from tensord.arrays import array_of
 from tensord.einsum_operations import EinsumSettings
-from tensord.errors import Error, Unimplemented
+from tensord.errors import Error, InvalidArgument, Unimplemented
 from tensord.notation import point_out
 from tensord.operations import Key, Outcome, Settings
 from tensord.plans import Plan
@@ -19,7 +24,7 @@ from tensord.program_operations import (
     ProgramOperations,
     ProgramOutcome,
 )
-from tensord.program_reports import ProgramExplanation
+from tensord.program_reports import ProgramExplanation, ProgramProduct, TreeNode
 from tensord.programs import Program
 from tensord.reports import Explanation, from_message
 from tensord.specs import spec_of
@@ -28,7 +33,8 @@ from tensord.tensor_handle import TensorHandle
 from tensord.v1 import compute_pb2, plan_pb2, program_pb2
 
 if TYPE_CHECKING:
-    pass
+    from tensord.notation import Statements
+    from tensord.operations import Factor, TensorLike
 
 
 class Describer(ProgramOperations[Outcome, ProgramOutcome]):
@@ -48,13 +54,25 @@ class Describer(ProgramOperations[Outcome, ProgramOutcome]):
         for name, array in arrays.items():
             yield name, spec_of(array).inline_message()
 
-    def program(self, notation: Any, *operands: Any, **named: Any) -> ProgramOutcome:
+    def program(
+        self,
+        notation: Any,
+        *operands: Any,
+        constants: Iterable[str | int] = (),
+        **named: Any,
+    ) -> ProgramOutcome:
         """Treats a program; always as one, also where one operation would do.
 
         Args:
             notation: Statements, subscripts or NCON's labels.
             *operands, **named: As `run`, `einsum` and `ncon` take them.
+            constants: As `Session.program` takes them.
         """
+        describer = copy.copy(self)
+        describer._constants = _constants(constants)
+        return describer._program(notation, *operands, **named)
+
+    def _program(self, notation: Any, *operands: Any, **named: Any) -> ProgramOutcome:
         if not isinstance(notation, str):
             return self.ncon(operands, notation, **named)
         if "=" in notation:
@@ -65,6 +83,21 @@ class Describer(ProgramOperations[Outcome, ProgramOutcome]):
         settings = Settings.of(named)  # type: ignore[arg-type]
         einsum = self._read_einsum(notation, operands, how, settings)
         return self._einsum_program(einsum, how, settings)  # type: ignore[return-value]
+
+    def _found(
+        self,
+        values: Mapping[Any, TensorLike | Factor],
+        statements: Statements | None,
+        timeout: float | None,
+    ) -> tuple[list[program_pb2.ProgramOperand], list[Any]]:
+        unknown = [key for key in self._constants if key not in values]
+        if unknown:
+            raise InvalidArgument(
+                f"constants has {unknown[0]!r}, which is no operand, wanted some of "
+                + (", ".join(map(repr, values)) or "none"),
+                reason="NAME_UNKNOWN",
+            )
+        return super()._found(values, statements, timeout)
 
     def _perform_after(
         self,
@@ -88,7 +121,8 @@ class Explainer(Describer[Explanation, ProgramExplanation]):
     """The operations of a session, explained instead of executed.
 
     Operands may be TensorSpecs, too. Programs, among them what `einsum` does not do by
-    one operation, give a `ProgramExplanation`.
+    one operation, give a `ProgramExplanation`; both have `text`, `products`, `svg()` and
+    `save()`.
     """
 
     def _perform(
@@ -99,7 +133,7 @@ class Explainer(Describer[Explanation, ProgramExplanation]):
         response = connection.call(
             connection.plan.ExplainPlan, explain, settings.timeout
         )
-        return from_message(Explanation, response)
+        return explanation_of(response, request, settings, held)
 
     def _perform_program(
         self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: list[Any]
@@ -113,12 +147,28 @@ class Explainer(Describer[Explanation, ProgramExplanation]):
                 connection.program.ExplainProgram, request, call.timeout
             )
         except Error as error:
-            point_out(error, call.text)
+            point_out(error, call.text, call.costs)
             raise
         return from_message(ProgramExplanation, response.explanation)
 
 
-class Planner(Describer[Plan, Program]):
+class Preparer(Describer[Outcome, ProgramOutcome]):
+    """A describer that sends the elements of constants, which programs keep."""
+
+    def _sources(
+        self, arrays: Mapping[Key, npt.ArrayLike], timeout: float | None
+    ) -> Iterator[tuple[Key, compute_pb2.InlineTensor | TensorHandle]]:
+        for name, array in arrays.items():
+            if name in self._constants:
+                # Packed, whatever is here. The program has it when its name is gone.
+                packed = np.ascontiguousarray(array_of(array))
+                packed = packed.reshape(np.shape(array))
+                yield name, self._session._stage(packed, spec_of(packed), timeout)
+            else:
+                yield name, spec_of(array).inline_message()
+
+
+class Planner(Preparer[Plan, Program]):
     """The operations of a session, prepared instead of executed.
 
     Operands, which may be TensorSpecs, too, and `out` only say what those of the plan
@@ -158,9 +208,74 @@ class Planner(Describer[Plan, Program]):
                 session._connection.program.CreateProgram, create, call.timeout
             )
         except Error as error:
-            point_out(error, call.text)
+            point_out(error, call.text, call.costs)
             raise
         return Program(session, response.program, owned=not call.name)
+
+
+def _constants(names: Iterable[str | int]) -> frozenset[str | int]:
+    """Returns names or places of operands.
+
+    Raises:
+        TypeError: They are none.
+    """
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise TypeError(f"constants is {names!r}, wanted a list of names or of places")
+    found = frozenset(names)
+    for name in found:
+        if isinstance(name, bool) or not isinstance(name, (str, int)):
+            raise TypeError(
+                f"constants has {name!r}, wanted names of operands or places"
+            )
+    return found
+
+
+def explanation_of(
+    response: plan_pb2.ExplainPlanResponse,
+    request: Any,
+    settings: Settings,
+    held: list[Any],
+) -> Explanation:
+    """Returns how an operation would be computed, with its tree.
+
+    Args:
+        response: The server's.
+        request: The operation.
+        settings: What it was told besides.
+        held: The tensors that it reads.
+    """
+    shapes = {tensor.full_name: tensor.shape for tensor in held}
+    known = request.DESCRIPTOR.fields_by_name
+    names = [name for name in "abc" if name in known and request.HasField(name)]
+    nodes: list[TreeNode] = []
+    extents: dict[int, int] = {}
+    if settings.out is not None:
+        extents.update(zip(request.d.modes, settings.out.shape))
+    for name in names:
+        operand = getattr(request, name)
+        shape = shapes.get(operand.tensor, tuple(operand.inline.layout.extents))
+        extents.update(zip(operand.modes, shape))
+        nodes.append(TreeNode(name, _labels(operand.modes), shape, (), 0))
+    shape = tuple(extents.get(mode, 1) for mode in request.d.modes)
+    if "padding" in known and request.HasField("padding") and settings.out is None:
+        widths = zip(shape, request.padding.before, request.padding.after)
+        shape = tuple(map(sum, widths))
+    children = tuple(range(len(nodes)))
+    labels = _labels(request.d.modes)
+    nodes.append(TreeNode("", labels, shape, children, response.flops))
+    largest = float(math.prod(shape))
+    product = ProgramProduct(
+        0, (), 1, "given", response.flops, largest, "", tuple(nodes)
+    )
+    return dataclasses.replace(from_message(Explanation, response), products=(product,))
+
+
+def _labels(modes: Iterable[int]) -> tuple[str, ...]:
+    """Letters of modes that are letters, and numbers of others."""
+    return tuple(
+        chr(mode) if 0 <= mode <= sys.maxunicode and chr(mode).isalpha() else str(mode)
+        for mode in modes
+    )
 
 
 def creation(

@@ -5,16 +5,21 @@ from __future__ import annotations
 import abc
 import dataclasses
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from tensord import dtypes
-from tensord.arguments import check_type
-from tensord.arrays import array_of
-from tensord.einsum_operations import EinsumOperations, EinsumSettings, Known
+from tensord.arguments import check_type, factor_value
+from tensord.arrays import array_of_operand
+from tensord.einsum_operations import (
+    EinsumOperations,
+    EinsumSettings,
+    Known,
+    known_operands,
+)
 from tensord.errors import InvalidArgument, Unimplemented
 from tensord.notation import (
     Statements,
@@ -57,6 +62,8 @@ class ProgramCall:
         written: Existing tensors that it writes.
         timeout: Deadline in seconds.
         name: Name of the one result, or of the prepared program.
+        costs: Symbolic costs, for messages.
+        outputs: Names of results in the order in which they are returned.
     """
 
     text: str
@@ -65,6 +72,8 @@ class ProgramCall:
     written: tuple[TensorHandle, ...]
     timeout: float | None
     name: str | None
+    costs: str = ""
+    outputs: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,6 +118,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         optimize: Any = "auto",
         memory_limit: int | None = None,
         seed: int = 0,
+        costs: str | None = None,
         compute_type: str | npt.DTypeLike | None = None,
         workspace_limit_bytes: int | None = None,
         deterministic: bool = False,
@@ -131,12 +141,13 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             operands: What names stand for that cannot be keywords: `A'`, `timeout`.
             outputs: Names of results that are wanted: one, several, or a mapping to
                 the names that the tensors get on the server (None lets the server
-                choose); by default what `:=` makes and no later statement reads.
+                choose); by default what `:=` makes and no later statement reads. An
+                empty list is refused where that is something.
             name: Name of the only result.
             dtype: Element type of the results; by default as NumPy promotes them.
             inline: Returns arrays, which come with the response; nothing is kept.
-            optimize, memory_limit, seed: As for `einsum`, but for paths: parentheses
-                order statements.
+            optimize, memory_limit, seed, costs: As for `einsum`, but for paths:
+                parentheses order statements.
             compute_type, workspace_limit_bytes, deterministic, timeout: As in
                 `Options`.
             **named: What names stand for: RemoteTensors, arrays, and numbers, which do
@@ -145,8 +156,8 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
                 not make must be a RemoteTensor.
 
         Returns:
-            The result if there is one, else a dict of them by name, or None without
-            any.
+            The result if there is one, else a dict of them by name, in the order of
+            `outputs`, or None without any.
         """
         settings = Settings(
             name=name,
@@ -164,7 +175,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
                 raise TypeError(f"operand {key} is given twice")
             values[key] = value
         statements = read_statements(text)
-        kept = self._kept_names(outputs, settings, inline, statements)
+        kept = self._kept_names(outputs, settings, inline, statements.made)
         messages = [
             program_pb2.ProgramOutput(
                 name=output,
@@ -188,12 +199,14 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             ),
             settings.timeout,
             settings.name,
+            costs or "",
+            tuple(kept),
         )
         spec = self._spec(
             program_pb2.ProgramSource(statements=text),
             found,
             messages,
-            path_options(optimize, memory_limit, seed),
+            path_options(optimize, memory_limit, seed, costs=costs),
             settings,
         )
         return self._perform_program(spec, call, held)
@@ -207,6 +220,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         output: Sequence[int] | None = None,
         inline: bool = False,
         memory_limit: int | None = None,
+        costs: str | None = None,
         name: str | None = None,
         dtype: npt.DTypeLike | None = None,
         compute_type: str | npt.DTypeLike | None = None,
@@ -227,7 +241,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             output: The negative labels in the order of the result's modes; by default
                 -1, -2 and so on.
             inline: Returns an array, which comes with the response; nothing is kept.
-            memory_limit: As for `einsum`.
+            memory_limit, costs: As for `einsum`; labels are the numbers.
             name, dtype, compute_type, workspace_limit_bytes, deterministic, timeout: As
                 in `Options`.
         """
@@ -240,10 +254,11 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             timeout=timeout,
         )
         check_type("operands", operands, (list, tuple), "a list of tensors")
-        how = EinsumSettings(memory_limit=memory_limit, inline=inline)
-        how.check(settings, ())
+        how = EinsumSettings(memory_limit=memory_limit, inline=inline, costs=costs)
+        known = known_operands(operands)
+        how.check(settings, known)
         source = ncon_source(labels, order, output)
-        return self._product(source, "", tuple(operands), how, settings)
+        return self._product(source, "", known, how, settings)
 
     def _einsum_program(
         self, einsum: Einsum, how: EinsumSettings, settings: Settings
@@ -257,7 +272,8 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         settings.check_result()
         addend = addend_of(how.c, how.beta, {"out": settings.out})
         source = einsum_source(einsum.subscripts)
-        if addend is None and settings.out is None and how.alpha == 1:
+        is_scaled = factor_value("alpha", how.alpha) != 1
+        if addend is None and settings.out is None and not is_scaled:
             return self._product(
                 source, einsum.subscripts, einsum.operands, how, settings
             )
@@ -272,7 +288,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         self,
         source: program_pb2.ProgramSource,
         text: str,
-        operands: tuple[TensorLike, ...],
+        operands: tuple[Known, ...],
         how: EinsumSettings,
         settings: Settings,
         after: After | None = None,
@@ -293,10 +309,13 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             how.seed,
             len(known),
             max((operand.dtype.itemsize for operand in known), default=1),
+            how.costs,
         )
         spec = self._spec(source, found, [output], path, settings)
         kept = {"": settings.name} if settings.name else {}
-        call = ProgramCall(text, True, kept, (), settings.timeout, settings.name)
+        call = ProgramCall(
+            text, True, kept, (), settings.timeout, settings.name, how.costs or ""
+        )
         if after is None:
             return self._perform_program(spec, call, held)
         return self._perform_after(spec, call, held, after)
@@ -322,6 +341,9 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         after: After,
     ) -> Any:
         """Sends a program of one product, and then an operation on its result."""
+
+    _constants: frozenset[Any] = frozenset()
+    """Operands that are constant, by their names, or of a product by their places."""
 
     @property
     def _carries_out(self) -> bool:
@@ -355,17 +377,41 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         outputs: Outputs,
         settings: Settings,
         inline: bool,
-        statements: Statements | None,
+        made: Iterable[str],
     ) -> dict[str, str]:
-        """Returns names of results, and what they are called on the server, or ""."""
+        """Returns names of results, and what they are called on the server, or "".
+
+        Args:
+            outputs, settings, inline: What the caller was told.
+            made: Names of the results when it is told nothing.
+
+        Raises:
+            InvalidArgument: A name is there twice (`OUTPUT_REPEATED`), there are none
+                (`OUTPUT_MISSING`), or what was told does not go together.
+        """
+        by_default = dict.fromkeys(made, "")
         if outputs is None:
-            kept = dict.fromkeys(statements.made if statements else (), "")
+            kept = by_default
         elif isinstance(outputs, str):
             kept = {outputs: ""}
         elif isinstance(outputs, Mapping):
             kept = {key: value or "" for key, value in outputs.items()}
         else:
-            kept = dict.fromkeys(outputs, "")
+            kept = {}
+            for key in outputs:
+                check_type("outputs", key, str, "names")
+                if key in kept:
+                    raise InvalidArgument(
+                        f"outputs has {key!r} twice, wanted each name once",
+                        reason="OUTPUT_REPEATED",
+                    )
+                kept[key] = ""
+        if not kept and by_default:
+            raise InvalidArgument(
+                f"outputs is empty, but the program makes {', '.join(by_default)}; "
+                "wanted names of results, or None for these",
+                reason="OUTPUT_MISSING",
+            )
         for key, value in kept.items():
             check_type("outputs", key, str, "names")
             check_type("outputs", value, str, "names of tensors, or None")
@@ -410,6 +456,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             if statements is not None:
                 message.name = key
             messages[key] = message
+            message.constant = key in self._constants
             is_written = statements is not None and key in statements.written
             if isinstance(value, TensorHandle):
                 message.tensor = value.full_name
@@ -419,8 +466,11 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
                 raise not_remote(key, value)
             if statements is not None and is_number(value, key in statements.tensors):
                 message.scalar.CopyFrom(scalar_message(key, value))
-            else:
+                message.constant = False  # Numbers are kept anyway.
+            elif isinstance(value, TensorSpec):
                 arrays[key] = value
+            else:
+                arrays[key] = array_of_operand(f"operand {key}", value)
         for key, source in self._sources(arrays, timeout):
             if isinstance(source, TensorHandle):
                 messages[key].tensor = source.full_name
@@ -476,9 +526,7 @@ def _element_type(settings: Settings) -> Any:
     return dtypes.element_type_of(settings.dtype)
 
 
-def _matched(
-    operands: tuple[TensorLike, ...], dtype: npt.DTypeLike | None
-) -> list[Known]:
+def _matched(operands: tuple[Known, ...], dtype: npt.DTypeLike | None) -> list[Known]:
     """Returns the operands of a product, those that are here in the type it has.
 
     The server would compute products of narrow operands in their own type first.
@@ -487,23 +535,15 @@ def _matched(
         operands: RemoteTensors, specs and arrays.
         dtype: That of the result; None for what NumPy makes of the operands.
     """
-    known: list[Known] = [
-        operand if isinstance(operand, TensorHandle) else _spec_or_array(operand)
-        for operand in operands
-    ]
-    types = [dtypes.wire_dtype(operand.dtype) for operand in known]
+    types = [dtypes.wire_dtype(operand.dtype) for operand in operands]
     if not types:
-        return known
+        return []
     computed = np.result_type(*types)
     if dtype is not None:
         wanted = dtypes.wire_dtype(dtype)
         same_kind = np.can_cast(computed, wanted, "same_kind")
         computed = np.result_type(computed, wanted) if same_kind else wanted
-    return [_converted(operand, dtypes.wire_dtype(computed)) for operand in known]
-
-
-def _spec_or_array(operand: Any) -> TensorSpec | np.ndarray:
-    return operand if isinstance(operand, TensorSpec) else array_of(operand)
+    return [_converted(operand, dtypes.wire_dtype(computed)) for operand in operands]
 
 
 def _converted(operand: Known, dtype: np.dtype) -> Known:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import pathlib
 from typing import Any
 
 from tensord import trees
-from tensord.errors import InvalidArgument
 from tensord.reports import nested, seconds
 
 
@@ -18,24 +16,32 @@ class ProgramReport:
 
     Attributes:
         operation_count: Operations that ran, counted in all slices.
+        folded_operation_count: Those that did not, as what they compute of constants
+            was kept.
         flops: Of those that were contractions, reductions or products.
         peak_bytes: Of intermediate results, all that was taken.
+        kept_bytes: Of what depends on constants alone, which the program keeps.
         workspace_bytes: Largest scratch memory of an operation.
-        program_cache_hit: Whether the program was known: its notation was not read, nor
-            a path searched.
+        program_cache_hit: Whether the program was known: no path was searched. Scalars
+            may be others.
+        replayed: Whether its operations went to the device at once, as an execution
+            before with the same addresses had been recorded.
         queued_seconds: Between the arrival of the request and its start on the device.
         executed_seconds: On the device.
         prepared_seconds: Reading the notation and searching paths.
     """
 
     operation_count: int
+    folded_operation_count: int
     flops: float
     peak_bytes: int
+    kept_bytes: int
     workspace_bytes: int
     plan_cache_hits: int
     plan_count: int
     program_cache_hit: bool
     gathered_bytes: int
+    replayed: bool
     queued_seconds: float = seconds("queued")
     executed_seconds: float = seconds("executed")
     prepared_seconds: float = seconds("prepared")
@@ -52,6 +58,7 @@ class ProgramOperation:
         kernel: The one that the planner takes; "" when there is nothing to compute.
         slice_count: Times that it is carried out.
         flops: Of one slice, as `predicted_nanoseconds` and `workspace_bytes`.
+        is_folded: Whether it depends on constants alone: it is carried out once.
     """
 
     statement: int
@@ -62,6 +69,7 @@ class ProgramOperation:
     flops: float
     predicted_nanoseconds: float
     workspace_bytes: int
+    is_folded: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +106,8 @@ class ProgramProduct:
             "partition" or "given".
         flops: Of all slices.
         largest: Elements of the largest result of a step, in one slice.
+        symbolic_cost: With `costs`, multiplications in terms of their variable, e.g.
+            "2*χ^4 + 10*χ^2"; else "".
     """
 
     statement: int
@@ -106,6 +116,7 @@ class ProgramProduct:
     method: str
     flops: float
     largest: float
+    symbolic_cost: str
     nodes: tuple[TreeNode, ...] = nested(TreeNode)
 
     @property
@@ -126,14 +137,14 @@ class ProgramProduct:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """As `ProgramExplanation.save`, for this product."""
-        _save([self], path)
+        trees.save([self], path)
 
     def __str__(self) -> str:
         return trees.text(self)
 
 
 @dataclasses.dataclass(frozen=True)
-class ProgramExplanation:
+class ProgramExplanation(trees.Explained):
     """How a program would run; see `ProgramExplanation` in program.proto.
 
     `print` shows `text`, which has the trees of its products. Notebooks draw the trees.
@@ -143,39 +154,19 @@ class ProgramExplanation:
         products: Those of three factors or more.
         flops: Of all operations in all slices, as `predicted_nanoseconds`.
         peak_bytes: Of intermediate results; what execution takes.
+        kept_bytes: Of what depends on constants alone; what a program keeps.
         workspace_bytes: Largest scratch memory of an operation.
         text: All of this for people.
     """
 
     flops: float
     peak_bytes: int
+    kept_bytes: int
     workspace_bytes: int
     predicted_nanoseconds: float
     text: str
     operations: tuple[ProgramOperation, ...] = nested(ProgramOperation)
     products: tuple[ProgramProduct, ...] = nested(ProgramProduct)
-
-    def svg(self) -> str:
-        """Returns the trees of all products as an SVG picture."""
-        return trees.svg(self.products)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Draws the trees of all products into a file.
-
-        Args:
-            path: Ends with `.svg`, `.png`, which takes matplotlib, or `.txt`.
-
-        Raises:
-            InvalidArgument: It ends otherwise (`FORMAT_UNKNOWN`).
-            ImportError: There is no matplotlib.
-        """
-        _save(self.products, path)
-
-    def _repr_svg_(self) -> str | None:
-        return self.svg() if self.products else None
-
-    def __str__(self) -> str:
-        return self.text.rstrip()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,20 +184,3 @@ class ProgramInfo:
     device: str
     execution_count: int
     explanation: ProgramExplanation = nested(ProgramExplanation)
-
-
-def _save(products: Any, path: str | os.PathLike[str]) -> None:
-    target = pathlib.Path(path)
-    if target.suffix == ".svg":
-        target.write_text(trees.svg(products), encoding="utf-8")
-    elif target.suffix == ".txt":
-        drawn = "\n\n".join(map(trees.text, products))
-        target.write_text(drawn + "\n", encoding="utf-8")
-    elif target.suffix == ".png":
-        trees.save_png(products, target)
-    else:
-        raise InvalidArgument(
-            f"cannot draw into {target.name}, wanted a name that ends with .svg, .png or "
-            ".txt",
-            reason="FORMAT_UNKNOWN",
-        )

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensord import dtypes
 from tensord.arguments import check_timeout
-from tensord.arrays import array_of, array_of_bytes
+from tensord.arrays import array_of_bytes, array_of_operand
 from tensord.errors import InvalidArgument
 from tensord.operations import Settings, scalar_message
 from tensord.program_operations import ProgramCall, is_number, not_remote
@@ -34,9 +34,9 @@ class ProgramHandle:
     """What is known here of a program on the server.
 
     It runs on operands of the dtype, shape and strides of those that it was made for;
-    these themselves it does not keep, but for numbers. A program that the server named
-    leaves the server with the last reference to this object; one with a name of its own
-    stays until it is deleted or its session ends.
+    these themselves it does not keep, but for numbers and constants. A program that the
+    server named leaves the server with the last reference to this object; one with a
+    name of its own stays until it is deleted or its session ends.
 
     Attributes:
         session: The session that it belongs to.
@@ -48,6 +48,7 @@ class ProgramHandle:
         operands: What its operands are like, by name; numbers are themselves.
         outputs: What its results are like, by name.
         written: Names of operands that it writes.
+        constants: Names of operands that it keeps, with what depends on them alone.
     """
 
     session: Any
@@ -78,6 +79,9 @@ class ProgramHandle:
         }
         self.written: tuple[str, ...] = tuple(
             tensor.name for tensor in message.operands if tensor.is_written
+        )
+        self.constants: tuple[str, ...] = tuple(
+            tensor.name for tensor in message.operands if tensor.is_constant
         )
         self._finalizer = None
         if owned:
@@ -110,6 +114,11 @@ class ProgramHandle:
                 held.append(value)
             elif name in self.written:
                 raise not_remote(name, value)
+            elif name in self.constants and isinstance(spec, TensorSpec):
+                array = _like_prepared(self, name, spec, value)
+                constant = session._stage(array, spec, settings.timeout)
+                message.tensor = constant.full_name
+                held.append(constant)
             elif isinstance(spec, TensorSpec):
                 arrays[name] = _like_prepared(self, name, spec, value)
             elif is_number(value):
@@ -127,9 +136,7 @@ class ProgramHandle:
             else:
                 messages[name].inline.CopyFrom(source)
         request.operands.extend(messages.values())
-        kept = session._kept_names(
-            list(self.outputs) if outputs is None else outputs, settings, inline, None
-        )
+        kept = session._kept_names(outputs, settings, inline, self.outputs)
         for output, tensor_id in kept.items():
             if tensor_id or inline:
                 request.outputs.add(
@@ -147,6 +154,7 @@ class ProgramHandle:
             written,
             settings.timeout,
             None,
+            outputs=tuple(kept),
         )
         return request, call, held
 
@@ -159,13 +167,15 @@ class ProgramHandle:
         if positional and isinstance(positional[0], Mapping):
             named = {**positional[0], **named}
             positional = positional[1:]
-        if len(positional) > len(self.operands):
+        wanted = [name for name in self.operands if name not in self.constants]
+        if len(positional) > len(wanted):
             raise InvalidArgument(
-                f"program {self.name} takes {len(self.operands)} operands, got "
-                f"{len(positional)}",
+                f"program {self.name} takes {len(wanted)} operands, got "
+                f"{len(positional)}"
+                + ("; constants are given by name" if self.constants else ""),
                 reason="OPERAND_COUNT_MISMATCH",
             )
-        values = dict(zip(self.operands, positional))
+        values = dict(zip(wanted, positional))
         for name, value in named.items():
             if name not in self.operands:
                 raise InvalidArgument(
@@ -178,7 +188,8 @@ class ProgramHandle:
                     f"operand {name} is given twice, by position and by name"
                 )
             values[name] = value
-        for name, spec in self.operands.items():
+        for name in wanted:
+            spec = self.operands[name]
             if name not in values and isinstance(spec, TensorSpec):
                 raise InvalidArgument(
                     f"{self._called(name)} of program {self.name} is missing, wanted {spec}",
@@ -212,14 +223,15 @@ class Program(ProgramHandle):
         """Runs it, in one call.
 
         Args:
-            *operands: In the order in which it was made; or a mapping from names.
+            *operands: Those that are not constant, in the order in which it was made;
+                or a mapping from names.
             outputs: Names of results mapped to the names that the tensors get on the
                 server; None lets the server choose them.
             name: Name of the only result.
             inline: Returns arrays, which come with the response; nothing is kept.
             timeout: Deadline in seconds.
-            **named: Operands by name. Numbers that are left out are those that it was
-                made with.
+            **named: Operands by name. Numbers and constants that are left out are those
+                that it was made with.
 
         Returns:
             As `Session.run`.
@@ -304,6 +316,10 @@ def results_of(
         tensor = tensor_class(session, result.tensor, owned=not is_kept)
         tensor.report = report
         results[result.name] = tensor
+    # In the order that was asked for.
+    results = {
+        name: results[name] for name in call.outputs if name in results
+    } | results
     if not results:
         return None
     if len(results) == 1:
@@ -326,7 +342,7 @@ def _like_prepared(
     Raises:
         InvalidArgument: It was not (`PROGRAM_OPERAND_DIFFERS`).
     """
-    array = array_of(value)
+    array = array_of_operand(program._called(name), value)
     fits = array.shape == spec.shape and spec.strides is None
     if not fits or not np.can_cast(array.dtype, spec.dtype, "safe"):
         raise InvalidArgument(

@@ -6,14 +6,18 @@ import dataclasses
 import datetime
 import operator
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from tensord import trees
 from tensord.operators import SELECTIONS
 from tensord.v1 import plan_cache_pb2
+
+if TYPE_CHECKING:
+    from tensord.program_reports import ProgramProduct
 
 Report = TypeVar("Report")
 
@@ -66,6 +70,15 @@ class Limits:
     session_quota_bytes: int
     max_queued_operations: int
     max_stream_operations: int
+    max_program_bytes: int
+    max_program_statements: int
+    max_program_labels: int
+    max_program_depth: int
+    max_program_factors: int
+    max_search_seconds: int
+    max_optimal_operands: int
+    max_symbolic_operands: int
+    max_programs: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,8 +199,12 @@ class KernelCandidate:
 
 
 @dataclasses.dataclass(frozen=True)
-class Explanation:
-    """How an operation would be computed; see `ExplainPlanResponse` in plan.proto."""
+class Explanation(trees.Explained):
+    """How an operation would be computed; see `ExplainPlanResponse` in plan.proto.
+
+    `print` shows `text`. Notebooks draw the tree of `products`, which is the operation
+    with what it reads.
+    """
 
     kernel: str
     workspace_bytes: int
@@ -196,6 +213,24 @@ class Explanation:
     problem: str
     plan_cache_hit: bool
     candidates: tuple[KernelCandidate, ...] = nested(KernelCandidate)
+    products: tuple[ProgramProduct, ...] = dataclasses.field(
+        default=(), metadata={"is_known_here": True}
+    )
+
+    @property
+    def text(self) -> str:  # type: ignore[override]
+        """All of this for people."""
+        lines = [
+            f"{self.problem}: {self.kernel or 'nothing to compute'}, "
+            f"{self.flops:.4g} flops, {self.moved_bytes} bytes moved, "
+            f"{self.workspace_bytes} bytes of scratch memory"
+        ]
+        for each in self.candidates:
+            verdict = f"{each.predicted_nanoseconds / 1e6:.4g} ms predicted"
+            if each.measured_nanoseconds:
+                verdict += f", {each.measured_nanoseconds / 1e6:.4g} ms measured"
+            lines.append(f"  {each.kernel}: {each.refusal or verdict}")
+        return "\n".join(lines + [trees.text(product) for product in self.products])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -373,6 +408,7 @@ def from_message(cls: type[Report], message: Message) -> Report:
             field.metadata,
         )
         for field in dataclasses.fields(cls)  # type: ignore[arg-type]
+        if "is_known_here" not in field.metadata
     }
     return cls(**values)
 

@@ -8,7 +8,7 @@ import gc
 import os
 import types
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -301,6 +301,7 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
         self,
         notation: str | Sequence[Sequence[int]],
         *operands: Any,
+        constants: Iterable[str | int] = (),
         **named: Any,
     ) -> Program:
         """Prepares a program: its notation is read and its paths are found once.
@@ -308,13 +309,21 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
         >>> program = session.program("D[a,b] := A[a,c]*B[c,b]", A=a, B=b)
         >>> d = program(A=a, B=b)
         >>> product = session.program("ij,jk,kl->il", a, b, c, optimize="optimal")
+        >>> folded = session.program("ij,jk,kl->il", a, b, c, constants=[0, 1])
+        >>> d = folded(c)
 
         Args:
             notation: Statements as `run` takes them, subscripts as `einsum`, or the
                 labels of `ncon`.
             *operands: Of subscripts and labels, in their order; of statements perhaps a
                 mapping from names. RemoteTensors, arrays or TensorSpecs: they say what
-                those of the program will be like, nothing of them is sent or kept.
+                those of the program will be like, nothing of them is sent or kept, but
+                for constants.
+            constants: Operands that are not expected to change from one run to the
+                next: names of statements' operands, or places. What depends on them
+                alone is computed by the first run and kept in the session's memory
+                until the program is deleted; and computed again after one of them has
+                changed. Runs need not name them. Arrays among them are uploaded.
             **named: Operands of statements by name, numbers among them, which are kept;
                 and what `run`, `einsum` or `ncon` take besides. `name` is that of the
                 program: without one, it leaves the server with its last reference.
@@ -324,7 +333,9 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
             ResourceExhausted: It has as many as it may have (`TOO_MANY_PROGRAMS`).
             Error: As `run`, `einsum` and `ncon`.
         """
-        return Planner(self).program(notation, *operands, **named)
+        return Planner(self).program(
+            notation, *operands, constants=constants, **named
+        )
 
     def get_program(self, name: str) -> Program:
         """Returns the program of a name.
@@ -486,7 +497,7 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
                 self._connection.program.ExecuteProgram, request, call.timeout
             )
         except Error as error:
-            point_out(error, call.text)
+            point_out(error, call.text, call.costs)
             raise
         return results_of(self, RemoteTensor, response, call)
 

@@ -28,6 +28,7 @@ from tensord.arrays import (
     flat_bytes,
     packed_layout,
 )
+from tensord.conversions import converted, is_permuted
 from tensord.errors import Aborted, FailedPrecondition, InvalidArgument
 from tensord.indexing import takes_everything
 from tensord.transforms import Stage, stage_message
@@ -197,8 +198,9 @@ class RemoteTensor(Arithmetic, Views, ArrayFunctions):
         Args:
             key: As for `__getitem__`.
             value: A number, an array or a tensor of the session. It is broadcast, and
-                converted to the dtype: arrays as NumPy does it, tensors as
-                `Session.permute` does.
+                converted to the dtype: arrays as NumPy does it, tensors on the server,
+                which converts integers to what holds them, and floating-point numbers to
+                more or less precise and to complex ones.
 
         Raises:
             InvalidArgument: It does not broadcast to the part.
@@ -210,6 +212,8 @@ class RemoteTensor(Arithmetic, Views, ArrayFunctions):
         part = self if takes_everything(key, self.ndim) else self[key]
         if not isinstance(value, RemoteTensor):
             value = assigned_array(value, self.dtype)
+        elif not is_permuted(value.dtype, self.dtype):
+            value = converted(value, self.dtype)
         kept = stages.assigned_axes(value.shape, part.shape)
         modes = [axis - len(value.shape) + part.ndim for axis in kept]
         if len(kept) < len(value.shape):

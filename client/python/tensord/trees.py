@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
+
+from tensord.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from tensord.program_reports import ProgramProduct, TreeNode
@@ -17,6 +20,42 @@ _MARGIN = 16
 _CHARACTER = 7
 _GAP = 12
 _LONGEST_LABELS = 24
+
+
+class Explained:
+    """What `session.explain` returns has all of this, one operation or many.
+
+    `print` shows `text`. Notebooks draw the trees.
+
+    Attributes:
+        products: Whose trees are drawn; without any, that is `text`.
+        text: What would run, for people.
+    """
+
+    products: tuple[ProgramProduct, ...]
+    text: str
+
+    def svg(self) -> str:
+        """Returns the trees of all products as an SVG picture."""
+        return svg(self.products, self.text)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Draws the trees of all products into a file.
+
+        Args:
+            path: Ends with `.svg`, `.png`, which takes matplotlib, or `.txt`.
+
+        Raises:
+            InvalidArgument: It ends otherwise (`FORMAT_UNKNOWN`).
+            ImportError: There is no matplotlib.
+        """
+        save(self.products, path, self.text)
+
+    def _repr_svg_(self) -> str | None:
+        return self.svg() if self.products else None
+
+    def __str__(self) -> str:
+        return self.text.rstrip()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,9 +112,9 @@ def text(product: ProgramProduct) -> str:
     return "\n".join(lines)
 
 
-def svg(products: Sequence[ProgramProduct]) -> str:
-    """Returns an SVG picture of the trees, side by side."""
-    picture = _layout(products)
+def svg(products: Sequence[ProgramProduct], otherwise: str = "") -> str:
+    """Returns an SVG picture of the trees, side by side; of a text without any."""
+    picture = _layout(products, otherwise)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{picture.width:.0f}" '
         f'height="{picture.height:.0f}" viewBox="0 0 {picture.width:.0f} '
@@ -103,8 +142,40 @@ def svg(products: Sequence[ProgramProduct]) -> str:
     return "\n".join([*parts, "</svg>\n"])
 
 
-def save_png(products: Sequence[ProgramProduct], path: str | os.PathLike[str]) -> None:
-    """Draws the trees, side by side, into a PNG file.
+def save(
+    products: Sequence[ProgramProduct],
+    path: str | os.PathLike[str],
+    otherwise: str = "",
+) -> None:
+    """Draws the trees into a file, as `Explained.save` says.
+
+    Args:
+        products: Whose trees.
+        path: The file.
+        otherwise: What to draw when there are none.
+    """
+    target = pathlib.Path(path)
+    if target.suffix == ".svg":
+        target.write_text(svg(products, otherwise), encoding="utf-8")
+    elif target.suffix == ".txt":
+        drawn = "\n\n".join(map(text, products)) or otherwise.rstrip()
+        target.write_text(drawn + "\n", encoding="utf-8")
+    elif target.suffix == ".png":
+        save_png(products, target, otherwise)
+    else:
+        raise InvalidArgument(
+            f"cannot draw into {target.name}, wanted a name that ends with .svg, .png or "
+            ".txt",
+            reason="FORMAT_UNKNOWN",
+        )
+
+
+def save_png(
+    products: Sequence[ProgramProduct],
+    path: str | os.PathLike[str],
+    otherwise: str = "",
+) -> None:
+    """Draws the trees, side by side, into a PNG file; a text without any.
 
     Raises:
         ImportError: There is no matplotlib.
@@ -117,7 +188,7 @@ def save_png(products: Sequence[ProgramProduct], path: str | os.PathLike[str]) -
             "drawing a PNG takes matplotlib: `pip install matplotlib`, or draw an .svg, "
             "which takes nothing"
         ) from None
-    picture = _layout(products)
+    picture = _layout(products, otherwise)
     figure = Figure(figsize=(picture.width / 72, picture.height / 72), dpi=144)
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1), frame_on=False)
@@ -154,9 +225,10 @@ def _heading(product: ProgramProduct) -> str:
     sliced = ""
     if product.slice_count > 1:
         sliced = f", {product.slice_count} slices over {', '.join(product.sliced)}"
+    cost = f", {product.symbolic_cost} multiplications" if product.symbolic_cost else ""
     return (
         f"statement {product.statement}: {product.method}, {product.flops:.4g} flops, "
-        f"largest intermediate {product.largest:.4g} elements{sliced}"
+        f"largest intermediate {product.largest:.4g} elements{sliced}{cost}"
     )
 
 
@@ -175,8 +247,13 @@ def _detail(node: TreeNode) -> str:
     return extents + (f", {node.flops:.4g} flops" if node.children else "")
 
 
-def _layout(products: Sequence[ProgramProduct]) -> _Picture:
+def _layout(products: Sequence[ProgramProduct], otherwise: str) -> _Picture:
     """Places factors from left to right, and what is made of them above its middle."""
+    if not products:
+        lines = tuple(otherwise.rstrip().split("\n"))
+        width = _CHARACTER * max(map(len, lines))
+        box = _Box(_MARGIN + width / 2, 2 * _MARGIN, width, lines, ())
+        return _Picture(width + 2 * _MARGIN, _bottom(box) + _MARGIN, (), (box,))
     begin = float(_MARGIN)
     headings, trees, bottom = [], [], 0.0
     for product in products:

@@ -98,7 +98,20 @@ struct ProgramOperand {
 
   std::string name;
   ProgramValue value;
+  bool is_constant = false;  // see Constant()
 };
+
+/// For Session::PrepareProgram(): a tensor that is not expected to change from
+/// one run to the next. What depends on such alone is computed by the first
+/// run, and kept in the session's memory until the program is deleted; and
+/// computed again after one has changed. Runs need not name it. A view of the
+/// caller's memory is uploaded.
+///
+///   session.PrepareProgram("ij,jk,kl->il", {Constant(a), Constant(b), x})
+inline ProgramOperand Constant(ProgramOperand operand) {
+  operand.is_constant = true;
+  return operand;
+}
 
 using ProgramOperands = absl::Span<const ProgramOperand>;
 
@@ -136,6 +149,12 @@ struct PathOptions {
   /// in parts, one after the other.
   std::optional<int64_t> memory_limit_bytes;
   int64_t seed = 0;  // of searches that are random
+  /// What labels cost, in terms of a variable that is thought of as large: the
+  /// tree with the fewest multiplications is taken, whatever the extents are.
+  /// `a=>χ, b=>χ^2, c=>2*χ, e=>5`, and 1 for others; `(a,b)`: χ for those;
+  /// `!(a,b)`: χ for others; "": χ for all. Not with methods that look at
+  /// extents.
+  std::optional<std::string> costs;
 };
 
 struct ProgramOptions {
@@ -170,14 +189,17 @@ struct ProductOptions {
 
 /// What a program did.
 struct ProgramReport {
-  int64_t operation_count = 0;  // in all slices
+  int64_t operation_count = 0;         // that ran, in all slices
+  int64_t folded_operation_count = 0;  // that did not: values were kept
   double flops = 0;             // of contractions, reductions and products
   int64_t peak_bytes = 0;       // of intermediate results
+  int64_t kept_bytes = 0;       // of what depends on constants alone
   int64_t workspace_bytes = 0;  // largest scratch memory of an operation
   int64_t plan_cache_hits = 0;
   int64_t plan_count = 0;
-  bool program_cache_hit = false;  // nothing was read, nor a path searched
+  bool program_cache_hit = false;  // no path was searched
   int64_t gathered_bytes = 0;      // as in ExecutionReport
+  bool replayed = false;  // queued at once, as recorded by an execution before
   absl::Duration queued;
   absl::Duration executed;
   absl::Duration prepared;  // reading the notation and searching paths
@@ -241,6 +263,7 @@ struct ProgramOperation {
   double flops = 0;         // of one slice
   double predicted_nanoseconds = 0;  // of one slice
   int64_t workspace_bytes = 0;
+  bool is_folded = false;  // depends on constants alone: carried out once
 };
 
 /// A factor of a product, or what a step makes of others.
@@ -261,6 +284,8 @@ struct ProgramProduct {
   std::string method;  // e.g. `optimal`, or `given`
   double flops = 0;    // of all slices
   double largest = 0;  // elements of the largest result of a step, in one slice
+  /// Multiplications in terms of the variable of PathOptions.costs, if given.
+  std::string symbolic_cost;
 };
 
 /// How a program would run.
@@ -269,6 +294,7 @@ struct ProgramExplanation {
   std::vector<ProgramProduct> products;
   double flops = 0;        // of all slices
   int64_t peak_bytes = 0;  // of intermediate results; what execution takes
+  int64_t kept_bytes = 0;  // of what depends on constants alone
   int64_t workspace_bytes = 0;
   double predicted_nanoseconds = 0;  // of all slices
   std::string text;                  // all of this for people
@@ -281,6 +307,7 @@ struct ProgramTensor {
   Layout layout;                 // with explicit strides
   std::optional<Scalar> scalar;  // of a number, which has neither
   bool is_written = false;       // of an operand
+  bool is_constant = false;      // of an operand
 };
 
 /// What a prepared program was when the server was asked last.
@@ -323,8 +350,8 @@ class PreparedProgram {
   const ProgramInfo& info() const { return info_; }
   absl::StatusOr<ProgramInfo> Describe() const;
 
-  /// Operands by name, or all in their order. Numbers that are left out are
-  /// those it was made with.
+  /// Operands by name, or all in their order. Numbers and constants that are
+  /// left out are those it was made with.
   ///
   /// Errors  those of ExecuteProgram: INVALID_ARGUMENT,
   ///         `PROGRAM_OPERAND_DIFFERS`.

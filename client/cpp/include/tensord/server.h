@@ -39,6 +39,16 @@ struct Limits {
   int64_t session_quota_bytes = 0;
   int64_t max_queued_operations = 0;
   int64_t max_stream_operations = 0;
+  // Of programs.
+  int64_t max_program_bytes = 0;  // of their notation
+  int64_t max_program_statements = 0;
+  int max_program_labels = 0;       // of a tensor
+  int max_program_depth = 0;        // of parentheses
+  int64_t max_program_factors = 0;  // of a term; operands of a product
+  absl::Duration max_search;        // PathOptions.time_budget
+  int max_optimal_operands = 0;     // that PathMethod::kOptimal takes
+  int max_symbolic_operands = 0;    // of a product with PathOptions.costs
+  int64_t max_programs = 0;         // prepared ones of a session
 };
 
 struct ServerInfo {

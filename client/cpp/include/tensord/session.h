@@ -199,8 +199,9 @@ class Session {
                                      const ProgramOptions& options = {});
 
   /// Prepares a program, to be run often. Operands only say what tensors will
-  /// be like, and need no contents; numbers are kept. `plan.name` is the
-  /// program's; its deadline counts, not that of `options`.
+  /// be like, and need no contents; numbers are kept, and so are constants, see
+  /// Constant(). `plan.name` is the program's; its deadline counts, not that of
+  /// `options`.
   absl::StatusOr<PreparedProgram> PrepareProgram(
       const ProgramSource& source, ProgramOperands operands,
       const ProgramOptions& options = {}, const PlanOptions& plan = {});

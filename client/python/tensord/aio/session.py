@@ -26,7 +26,7 @@ from tensord.execution import Sender
 from tensord.keeper import Keeper
 from tensord.notation import point_out
 from tensord.operations import Settings
-from tensord.planning import Describer, creation
+from tensord.planning import Describer, Preparer, creation, explanation_of
 from tensord.program_operations import After, ProgramCall, ProgramOperations
 from tensord.program_reports import ProgramExplanation
 from tensord.programs import results_of
@@ -290,7 +290,7 @@ class Session(
                 "program", "ExecuteProgram", request, call.timeout
             )
         except Error as error:
-            point_out(error, call.text)
+            point_out(error, call.text, call.costs)
             raise
         return results_of(self, RemoteTensor, response, call)
 
@@ -362,7 +362,7 @@ class Explainer(Describer[Awaitable[Explanation], Awaitable[ProgramExplanation]]
         response = await self._session._call(
             "plan", "ExplainPlan", explain, settings.timeout
         )
-        return from_message(Explanation, response)
+        return explanation_of(response, request, settings, held)
 
     async def _perform_program(
         self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: list[Any]
@@ -375,12 +375,12 @@ class Explainer(Describer[Awaitable[Explanation], Awaitable[ProgramExplanation]]
                 "program", "ExplainProgram", request, call.timeout
             )
         except Error as error:
-            point_out(error, call.text)
+            point_out(error, call.text, call.costs)
             raise
         return from_message(ProgramExplanation, response.explanation)
 
 
-class _Planner(Describer[Any, Awaitable[Program]]):
+class _Planner(Preparer[Any, Awaitable[Program]]):
     """Prepares programs."""
 
     async def _perform(
@@ -392,13 +392,14 @@ class _Planner(Describer[Any, Awaitable[Program]]):
         self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: list[Any]
     ) -> Program:
         session = self._session
+        await _place(held)
         create = creation(session.name, spec, call)
         try:
             response = await session._call_allocating(
                 "program", "CreateProgram", create, call.timeout
             )
         except Error as error:
-            point_out(error, call.text)
+            point_out(error, call.text, call.costs)
             raise
         return Program(session, response.program, owned=not call.name)
 
