@@ -55,6 +55,15 @@ TEST_F(RpcConformance, GetServerInfoTellsDevicesAndLimits) {
   EXPECT_EQ(response.devices(0).properties().size(), info.properties.size());
   EXPECT_EQ(response.limits().max_modes(), 64);
   EXPECT_EQ(response.limits().max_sessions(), 4);
+  EXPECT_EQ(response.limits().max_program_bytes(), 1 << 20);
+  EXPECT_EQ(response.limits().max_program_statements(), 10'000);
+  EXPECT_EQ(response.limits().max_program_labels(), 64);
+  EXPECT_EQ(response.limits().max_program_depth(), 64);
+  EXPECT_EQ(response.limits().max_program_factors(), 4096);
+  EXPECT_EQ(response.limits().max_search_seconds(), 60);
+  EXPECT_EQ(response.limits().max_optimal_operands(), 16);
+  EXPECT_EQ(response.limits().max_symbolic_operands(), 12);
+  EXPECT_EQ(response.limits().max_programs(), 10'000);
 }
 
 TEST_F(RpcConformance, GetServerStatsCountsWhatHappened) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gmock/gmock.h>
+#include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <gtest/gtest.h>
@@ -30,6 +31,10 @@
 #include "tests/testing/in_process_server.h"
 
 namespace tensord {
+
+/// gRPC stays until the process ends: its last user would wait for its poller,
+/// up to 10 s.
+inline const bool kGrpcStays = (grpc_init(), true);
 
 /// What a call ended with.
 struct Outcome {

@@ -1,88 +1,11 @@
 // Programs: notation in, resident tensors out.
-#include <cmath>
-#include <optional>
-
-#include "tensord/v1/program.grpc.pb.h"
-#include "tests/conformance/rpc_conformance.h"
+#include "tests/conformance/rpc_program.h"
 
 namespace tensord {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-class RpcProgramTest : public RpcConformance {
- protected:
-  using Operands =
-      std::vector<std::pair<std::string, std::variant<std::string, double>>>;
-
-  static void AddOperands(
-      const Operands& operands,
-      google::protobuf::RepeatedPtrField<v1::ProgramOperand>* to) {
-    for (const auto& [name, source] : operands) {
-      v1::ProgramOperand& operand = *to->Add();
-      operand.set_name(name);
-      if (const auto* tensor = std::get_if<std::string>(&source)) {
-        operand.set_tensor(*tensor);
-      } else {
-        operand.mutable_scalar()->set_real(std::get<double>(source));
-      }
-    }
-  }
-  static v1::ProgramSpec Statements(const std::string& text,
-                                    const Operands& operands) {
-    v1::ProgramSpec spec;
-    spec.mutable_source()->set_statements(text);
-    AddOperands(operands, spec.mutable_operands());
-    return spec;
-  }
-  static v1::ProgramSpec Einsum(const std::string& subscripts,
-                                const std::vector<std::string>& tensors) {
-    v1::ProgramSpec spec;
-    spec.mutable_source()->set_einsum(subscripts);
-    for (const std::string& tensor : tensors) {
-      spec.add_operands()->set_tensor(tensor);
-    }
-    return spec;
-  }
-  Outcome Execute(const v1::ExecuteProgramRequest& request,
-                  v1::ExecuteProgramResponse* response = nullptr) {
-    v1::ExecuteProgramResponse unused;
-    return Unary(&v1::ProgramService::Stub::ExecuteProgram, *programs_, request,
-                 response == nullptr ? &unused : response);
-  }
-  Outcome Execute(const v1::ProgramSpec& spec,
-                  v1::ExecuteProgramResponse* response = nullptr) {
-    v1::ExecuteProgramRequest request;
-    request.set_session(session_);
-    *request.mutable_spec() = spec;
-    return Execute(request, response);
-  }
-  Outcome CreateProgram(const v1::ProgramSpec& spec, const std::string& id,
-                        v1::Program* program) {
-    v1::CreateProgramRequest request;
-    request.set_session(session_);
-    request.set_program_id(id);
-    *request.mutable_spec() = spec;
-    v1::CreateProgramResponse response;
-    const Outcome outcome = Unary(&v1::ProgramService::Stub::CreateProgram,
-                                  *programs_, request, &response);
-    *program = response.program();
-    return outcome;
-  }
-  int64_t TensorCount() {
-    v1::DescribeSessionRequest request;
-    request.set_session(session_);
-    v1::DescribeSessionResponse response;
-    EXPECT_THAT(Unary(&v1::SessionService::Stub::DescribeSession, *sessions_,
-                      request, &response),
-                IsOk());
-    return response.session().tensor_count();
-  }
-
-  std::unique_ptr<v1::ProgramService::Stub> programs_ =
-      v1::ProgramService::NewStub(channel_);
-};
 
 TEST_F(RpcProgramTest, RunsStatementsOverResidentTensors) {
   // A = [[0, 2, 4], [1, 3, 5]], first mode fastest.
@@ -295,6 +218,81 @@ TEST_F(RpcProgramTest, ReadsAndWritesViews) {
   EXPECT_THAT(
       Execute(Statements("E[k,j] = B[i,k]*B[i,j]", {{"E", base}, {"B", even}})),
       FailsWith(grpc::INVALID_ARGUMENT, "OUTPUT_OVERLAPS_INPUT"));
+}
+
+TEST_F(RpcProgramTest, SymbolicCostsDecideTheTree) {
+  // a, b, c: 2; d, e, f, g: 3.
+  const std::string a = Filled({2, 3, 3, 2}), b = Filled({3, 3, 3}),
+                    c = Filled({3, 3, 2, 3});
+  v1::ProgramSpec spec =
+      Statements("D[a,b,c] := A[a,e,f,c]*B[g,d,e]*C[g,f,b,d]",
+                 {{"A", a}, {"B", b}, {"C", c}});
+  v1::ExecuteProgramResponse by_extents;
+  ASSERT_THAT(Execute(spec, &by_extents), IsOk());
+  const std::vector<float> wanted =
+      Values(by_extents.results(0).tensor().name());
+  const auto first_pair = [&](const std::string& costs) {
+    spec.mutable_path()->set_costs(costs);
+    v1::ProgramExplanation explanation;
+    EXPECT_THAT(Explain(spec, &explanation), IsOk());
+    const v1::ProgramProduct& product = explanation.products(0);
+    EXPECT_THAT(explanation.text(),
+                HasSubstr(product.symbolic_cost() + " multiplications"));
+    v1::ExecuteProgramResponse response;
+    EXPECT_THAT(Execute(spec, &response), IsOk());
+    EXPECT_EQ(response.report().flops(), explanation.flops());
+    // Sums of integers below 2^24 are exact.
+    EXPECT_EQ(Values(response.results(0).tensor().name()), wanted);
+    v1::Program program;
+    EXPECT_THAT(CreateProgram(spec, "", &program), IsOk());
+    EXPECT_EQ(program.explanation().products(0).symbolic_cost(),
+              product.symbolic_cost());
+    return absl::StrCat(product.nodes(3).children(0),
+                        product.nodes(3).children(1), ": ",
+                        product.symbolic_cost());
+  };
+  EXPECT_EQ(first_pair(""), "12: 2*χ^5");
+  EXPECT_EQ(first_pair("(a,b,c,e)"), "01: 2*χ^3");
+  EXPECT_EQ(first_pair("!(a,b,c,e)"), "12: χ^3 + χ");
+  EXPECT_EQ(first_pair("a=>χ, b=>χ^2, c=>2*χ, e=>5"), "01: 2*χ^4 + 10*χ^2");
+}
+
+TEST_F(RpcProgramTest, SymbolicCostsThatDoNotFitAreRefused) {
+  const std::string a = Filled({2, 2});
+  v1::ProgramSpec spec = Einsum("ij,jk,kl->il", {a, a, a});
+  v1::PathOptions& path = *spec.mutable_path();
+  path.set_costs("i=>χ, j=>2*");
+  const Outcome malformed = Execute(spec);
+  EXPECT_THAT(malformed, FailsWith(grpc::INVALID_ARGUMENT, "COST_MALFORMED"));
+  EXPECT_THAT(malformed.status.error_message(),
+              HasSubstr("costs, column 12: got the end"));
+  path.set_costs("i, z");
+  const Outcome unknown = Explain(spec);
+  EXPECT_THAT(unknown, FailsWith(grpc::INVALID_ARGUMENT, "COST_LABEL_UNKNOWN"));
+  EXPECT_THAT(unknown.status.error_message(),
+              HasSubstr("costs, column 4: the program has no label 'z'"));
+  path.set_costs("i");
+  path.set_method(v1::PATH_METHOD_PARTITION);
+  EXPECT_THAT(Execute(spec),
+              FailsWith(grpc::INVALID_ARGUMENT, "COST_CONFLICT"));
+  path.set_method(v1::PATH_METHOD_OPTIMAL);
+  EXPECT_THAT(Execute(spec), IsOk());
+}
+
+TEST_F(RpcProgramTest, WhatNobodyReadsIsNotComputed) {
+  const std::string a = Filled({2, 2});
+  v1::ProgramSpec spec = Statements(
+      "T[i,l] := A[i,j]*A[k,j]*A[k,l]; U[i,k] := A[i,j]*A[j,k]", {{"A", a}});
+  spec.add_outputs()->set_name("U");
+  v1::ExecuteProgramResponse response;
+  ASSERT_THAT(Execute(spec, &response), IsOk());
+  EXPECT_EQ(response.report().operation_count(), 1);
+  EXPECT_EQ(response.report().peak_bytes(), 0);
+  EXPECT_THAT(Values(response.results(0).tensor().name()),
+              ElementsAre(2, 3, 6, 11));
+  v1::ProgramExplanation explanation;
+  ASSERT_THAT(Explain(spec, &explanation), IsOk());
+  EXPECT_EQ(explanation.products_size(), 0);
 }
 
 TEST_F(RpcProgramTest, RefusalsLeaveEverythingAsItWas) {

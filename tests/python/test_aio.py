@@ -91,7 +91,7 @@ async def test_programs_are_prepared(address, rng):
         explained = await session.explain.einsum("ij,jk,kl->il", a, b, b.T)
         assert explained.products
         one = await session.explain.contract(a, "ik", b, "kj", "ij")
-        assert one.candidates
+        assert one.candidates and "a[i,k]" in one.text and one.products
 
 
 class Here:
@@ -184,3 +184,22 @@ async def test_waiting_can_be_cancelled(address):
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(work, 0.001)
         assert await (await session.reduce(np.ones(3), "i", "")).item() == 3
+
+
+@in_a_loop
+async def test_programs_keep_what_is_constant(address, rng):
+    a, x = rng.random((LARGE // 2, LARGE // 2)), rng.random((LARGE // 2, 3))
+    async with tensord.aio.connect(address, job="tests") as session:
+        program = await session.program(
+            "ij,jk,kl->il", a, a, x, constants=[0, 1], optimize=False
+        )
+        assert program.constants == ("operand 0", "operand 1")
+        await program(x)
+        result = await program({"operand 0": a, "operand 2": 2 * x})
+        assert result.report.operation_count == 2
+        expected = a @ a @ (2 * x)
+        assert_within_bound(await result.numpy(), expected, expected, 2 * LARGE)
+        assert [(await program(x)).report.operation_count for _ in "ab"] == [2, 1]
+        costly = session.program("ij,jk,kl->il", a, a, x, costs="zz")
+        with pytest.raises(tensord.InvalidArgument, match="\n    zz\n    \\^"):
+            await costly

@@ -113,6 +113,46 @@ def test_universal_functions_of_operators_run_on_the_server(session, tensors, ar
     assert isinstance(np.float64(2) * t, RemoteTensor)
 
 
+def test_out_is_a_tensor_on_the_server(session, arrays, tensors):
+    x, y = arrays[0], arrays[0] + 1
+    t, out = tensors[0], session.create((4, 5), "f4")
+    for function in np.add, np.subtract, np.multiply, np.true_divide:
+        for a, b in (t, y), (y, t), (x, y), (t, 2), (2.5, t):
+            expected = function(np.asarray(a), np.asarray(b), dtype="f4")
+            assert function(a, b, out=out) is out
+            np.testing.assert_allclose(out.numpy(), expected, rtol=1e-6)
+    for function in np.negative, np.positive, np.conjugate:
+        for a in t, x:
+            assert function(a, out=out) is out
+            np.testing.assert_array_equal(out.numpy(), function(x).astype("f4"))
+    product = session.create((4, 6), "f8")
+    for a, b in [(t, arrays[1]), (x, arrays[1])]:
+        assert np.matmul(a, b, out=product) is product
+        np.testing.assert_allclose(product.numpy(), x @ arrays[1])
+        product[...] = 0
+        assert np.einsum("ij,jk->ik", a, b, out=product) is product
+        np.testing.assert_allclose(product.numpy(), x @ arrays[1])
+    wide = session.create(2, "i8")
+    hundreds = np.full(2, 100, np.int8)
+    np.add(session.upload(hundreds), hundreds, out=wide)
+    np.testing.assert_array_equal(wide.numpy(), np.add(hundreds, hundreds))
+
+
+def test_out_is_not_lost(session, tensors, arrays):
+    t, x = tensors[0], arrays[0]
+    for refused in (
+        lambda: np.exp(x, out=t),
+        lambda: np.add(x, x, out=t, where=x > 0),
+        lambda: np.add.accumulate(x, out=t),
+        lambda: np.sum(x[None], axis=0, out=t),
+        lambda: np.max(t[None], 0, t),
+        lambda: np.divmod(x, x, out=(None, t)),
+    ):
+        with pytest.raises(TypeError, match="cannot write into a tensor on the server"):
+            refused()
+    np.testing.assert_array_equal(t.numpy(), x)
+
+
 @given(products(most_operands=4, stretched=False), st.integers(0, 100))
 def test_opt_einsum_contracts_on_the_server(session, product, seed):
     rng = np.random.default_rng(seed)

@@ -65,6 +65,8 @@ def test_assignment_converts_as_numpy_does(session):
     np.testing.assert_array_equal(tensor.numpy(), expected)
     tensor[0, :] = session.upload(np.array([1e-3, 2, 3]))
     np.testing.assert_array_equal(tensor[0].numpy(), np.float32([1e-3, 2, 3]))
+    tensor[1] = session.upload(np.array([5, -6, 127], np.int8))
+    np.testing.assert_array_equal(tensor[1].numpy(), np.float32([5, -6, 127]))
     with pytest.raises(tensord.Unimplemented, match="float64"):
         session.upload(np.zeros(3, np.int8))[...] = session.upload(np.zeros(3))
     small = session.upload(np.zeros(3, np.int8))
@@ -75,6 +77,21 @@ def test_assignment_converts_as_numpy_does(session):
     halves = session.upload(np.zeros(3, tensord.bfloat16))
     halves[1:] = 1.5
     assert halves.numpy().tolist() == [0, 1.5, 1.5]
+
+
+@pytest.mark.parametrize(
+    "source", ["?", "i1", "u1", "i2", "i4", "i8", "f2", "f4", "f8"]
+)
+@pytest.mark.parametrize("target", ["i8", "f2", "f4", "f8", "c8", "c16"])
+def test_tensors_of_other_dtypes_are_assigned_as_in_numpy(session, source, target):
+    if np.dtype(source).kind == "f" and target == "i8":
+        return
+    value = np.array([1, 0, 2]).astype(source)
+    expected = np.zeros((2, 3), target)
+    tensor = session.upload(expected)
+    expected[1] = value
+    tensor[1] = session.upload(value)
+    np.testing.assert_array_equal(tensor.numpy(), expected)
 
 
 def test_assignment_to_all_needs_no_contents(session):

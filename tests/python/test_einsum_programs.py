@@ -54,11 +54,31 @@ def test_floating_point_tensors_are_converted_on_the_server(session, rng, types)
         assert_product_agrees(result.numpy(), "ij,jk->ik", arrays)
 
 
-def test_integers_on_the_server_are_not_converted(session):
-    integers = session.upload(np.ones((3, 3), np.int32))
-    with pytest.raises(tensord.Unimplemented, match="int32") as failure:
-        session.einsum("ij,jk->ik", integers, np.ones((3, 3)))
-    assert failure.value.reason == "TYPES_NOT_SUPPORTED"
+@pytest.mark.parametrize("right", ["i2", "i8", "f2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("left", ["?", "i1", "u1", "i2", "i4", "i8"])
+def test_integers_on_the_server_are_promoted_as_by_numpy(session, rng, left, right):
+    arrays = [random_array(rng, (3, 3), dtype) for dtype in (left, right)]
+    x, y = map(session.upload, arrays)
+    for operands in (x, y), (x, arrays[1]), (arrays[0], y):
+        result = session.einsum("ij,jk->ik", *operands)
+        assert_product_agrees(result.numpy(), "ij,jk->ik", arrays)
+        inline = session.run("D[i,k] := A[i,j]*B[j,k]", dict(zip("AB", operands)))
+        np.testing.assert_allclose(inline.numpy(), result.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f4", "f8", "c16"])
+def test_products_of_integers_on_the_server_do_not_wrap_early(session, dtype):
+    array = np.full(5, 100, "i1")
+    small = session.upload(array)
+    for subscripts in "i->", "i,i->", "i,i->i", "i,i,i->":
+        operands = [small] * (1 + subscripts.count(","))
+        expected = np.einsum(subscripts, *[array] * len(operands), dtype=dtype)
+        result = session.einsum(subscripts, *operands, dtype=dtype)
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(result.numpy(), expected)
+        ones = np.ones((), dtype)
+        result = session.einsum(subscripts.replace("->", ",->"), *operands, ones)
+        np.testing.assert_array_equal(result.numpy(), expected)
 
 
 @given(products(), st.data())
@@ -156,6 +176,23 @@ def test_casting_forbids_what_numpy_forbids(session):
     with pytest.raises(TypeError):
         np.einsum("i->", ones, dtype=np.float32, casting="safe")
     assert session.einsum("i->", ones, dtype="f4", casting="same_kind").item() == 3
+    for operands, dtype in (
+        ([[1 + 2j]] * 2, "f8"),
+        ([[1.5], [2.7]], "i8"),
+        ([[1.5], [2]], "i8"),
+        ([[1]] * 2, "?"),
+    ):
+        arrays = [np.array(each) for each in operands]
+        with pytest.raises(TypeError):
+            np.einsum("i,i->i", *arrays, dtype=dtype, casting="same_kind")
+        for given_arrays in arrays, [session.upload(each) for each in arrays]:
+            with pytest.raises(TypeError, match="operand 0 .* rule 'same_kind'"):
+                session.einsum("i,i->i", *given_arrays, dtype=dtype)
+            with pytest.raises(TypeError, match="operand 0 .* rule 'same_kind'"):
+                session.ncon(given_arrays, [[1], [1]], dtype=dtype)
+    assert session.einsum("i->", ones, dtype="f4").item() == 3
+    half = np.ones(3, tensord.bfloat16)
+    assert session.einsum("i,i->", half, half, dtype="f2").dtype == np.float16
     truncated = session.einsum("i->", ones * 1.5, dtype=np.int64, casting="unsafe")
     assert truncated.item() == 3
 

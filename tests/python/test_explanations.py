@@ -138,6 +138,40 @@ def test_one_operation_is_explained_as_one(session):
     assert isinstance(explained, ProgramExplanation)
 
 
+@pytest.mark.parametrize("suffix", [".svg", ".txt", ".png"])
+def test_one_operation_is_drawn_as_many_are(session, tmp_path, suffix):
+    tensor = session.upload(np.ones((20, 5)))
+    many = session.explain.einsum(CHAIN, *SPECS)
+    for explained in (
+        session.explain.einsum("ij,jk->ik", SPECS[0], tensor),
+        session.explain.einsum("ij->ji", tensor),
+        session.explain.reduce(tensor, (1, -2), ()),
+        session.explain.program("ij,jk->ik", *SPECS[:2]),
+        session.explain.einsum("ij->", tensor, dtype="c8"),
+        many,
+    ):
+        assert str(explained) == explained.text.rstrip()
+        assert ("flops" in explained.text) and ("cpu." in explained.text)
+        explained.save(tmp_path / f"tree{suffix}")
+        assert (tmp_path / f"tree{suffix}").stat().st_size > 60
+        texts = list(ElementTree.fromstring(explained.svg()).itertext())
+        assert any("[" in each for each in texts)
+    public = {name for name in dir(many) if not name.startswith("_")}
+    one = session.explain.einsum("ij,jk->ik", SPECS[0], tensor)
+    assert {"text", "products", "svg", "save", "flops"} <= set(dir(one)) & public
+    (product,) = one.products
+    assert product.path == [(0, 1)] and product.flops == one.flops == 2 * 10 * 20 * 5
+    assert [node.extents for node in product.nodes] == [(10, 20), (20, 5), (10, 5)]
+    assert [node.labels for node in product.nodes] == [
+        tuple("ij"),
+        tuple("jk"),
+        tuple("ik"),
+    ]
+    padded = session.explain.permute(tensor, "ij", "ji", pad_width=((1, 0), (2, 3)))
+    assert padded.products[0].nodes[-1].extents == (6, 25)
+    assert "a[i,j] 10x20" in one.text and one._repr_svg_() == one.svg()
+
+
 def test_addends_are_not_explained_with_programs(session):
     with pytest.raises(tensord.Unimplemented, match="neither explained nor prepared"):
         session.explain.einsum(CHAIN, *SPECS, alpha=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 
 import numpy as np
 import pytest
@@ -115,7 +116,10 @@ def test_results_are_what_is_asked_for(session, a, b):
     named = {"A": a, "B": b, "u": np.ones(10)}
     assert list(session.run(text, named)) == ["s", "r"]
     assert isinstance(session.run(text, named, outputs="T"), RemoteTensor)
-    assert list(session.run(text, named, outputs=["r", "T"])) == ["T", "r"]
+    for asked in itertools.permutations(["s", "r", "T"]):
+        assert list(session.run(text, named, outputs=asked)) == list(asked)
+        inline = session.run(text, named, outputs=dict.fromkeys(asked), inline=True)
+        assert list(inline) == list(asked)
     kept = session.run(text, named, outputs={"T": "kept", "s": None}, dtype="f4")
     assert kept["T"].name == "kept" and kept["T"].dtype == np.float32
     assert session.tensor("kept").shape == (20, 10)
@@ -134,6 +138,9 @@ def test_results_are_what_is_asked_for(session, a, b):
         ({"outputs": ["x"]}, "OUTPUT_UNKNOWN"),
         ({"outputs": ["D"], "name": "n", "inline": True}, "OUTPUT_EXISTS"),
         ({"outputs": ["D", "E"], "name": "n"}, "OUTPUT_AMBIGUOUS"),
+        ({"outputs": ["D", "E", "D"]}, "OUTPUT_REPEATED"),
+        ({"outputs": []}, "OUTPUT_MISSING"),
+        ({"outputs": {}}, "OUTPUT_MISSING"),
         ({"optimize": [(0, 1)]}, "PATH_MALFORMED"),
         ({"optimize": "fast"}, "PATH_METHOD_UNKNOWN"),
     ],
@@ -143,6 +150,32 @@ def test_wrong_options_are_refused(session, options, reason):
     with pytest.raises(tensord.InvalidArgument) as failure:
         session.run(text, A=np.ones(3), **options)
     assert failure.value.reason == reason
+
+
+def test_no_outputs_are_fine_where_there_are_none(session):
+    target = session.upload(np.ones(3))
+    for outputs in (), [], {}:
+        text = "T[i] := A[i]; D[i] += T[i]"
+        assert session.run(text, A=np.ones(3), D=target, outputs=outputs) is None
+    np.testing.assert_array_equal(target.numpy(), 4)
+
+
+@pytest.mark.parametrize("wrong", [None, object(), [{}], "x"])
+def test_what_is_no_operand_is_named(session, wrong):
+    like = {"A": np.ones(3), "y": np.ones(3)}
+    program = session.program("D[i] := y[i]*A[i]", like)
+    for refused in (
+        lambda: session.run("D[i] := y[i]*A[i]", A=np.ones(3), y=wrong),
+        lambda: session.explain.run("D[i] := y[i]*A[i]", A=np.ones(3), y=wrong),
+        lambda: program(A=np.ones(3), y=wrong),
+    ):
+        with pytest.raises(ValueError, match="operand y is of type") as failure:
+            refused()
+        assert failure.value.reason == "ELEMENT_TYPE_UNKNOWN"
+    with pytest.raises(ValueError, match="operand 1 is of type"):
+        session.einsum("i,i->", np.ones(3), wrong)
+    with pytest.raises(ValueError, match="operand 1 is of type"):
+        session.ncon([np.ones(3), wrong], [[1], [1]])
 
 
 def test_any_name_is_an_operand(session):
@@ -172,11 +205,13 @@ def test_numbers_do_not_count_for_the_dtype(session, number):
         ("D[i] :=\n  A[i]*A[i]*A[i]", "LABEL_REPEATED", (2, 15)),
         ("D[i] := A[i,j]*x[j]", "MODE_COUNT_MISMATCH", (1, 9)),
         ("D[i] := x[i]", "NAME_IS_SCALAR", (1, 9)),
+        ("D[i] := A[i]\nE[] := B[i]*A[i]", "MODE_EXTENT_MISMATCH", (2, 15)),
+        ("D[i] := A[i]; G[i] += A[i]", "MODE_EXTENT_MISMATCH", (1, 15)),
     ],
 )
 def test_messages_point_at_their_place(session, text, reason, place):
     with pytest.raises(tensord.InvalidArgument) as failure:
-        session.run(text, A=np.ones(3), x=2)
+        session.run(text, A=np.ones(3), B=np.ones(4), G=session.create(5, "f8"), x=2)
     assert failure.value.reason == reason
     message, line, caret = str(failure.value).rsplit("\n", 2)
     row, column = place
@@ -293,6 +328,10 @@ def test_results_of_prepared_programs_get_names(session, a, b):
     results = program(a, b, outputs={"D": "first", "s": None})
     assert results["D"].name == "first" and results["s"].name != "first"
     results["D"].delete()
+    for asked in ["s", "D"], ["D", "s"]:
+        assert list(program(a, b, outputs=asked)) == asked
+    with pytest.raises(tensord.InvalidArgument, match="'D' twice"):
+        program(a, b, outputs=["D", "D"])
     arrays = program(A=a, B=b, inline=True)
     direct = session.run(text, A=a, B=b, outputs="D")
     np.testing.assert_array_equal(arrays["D"], direct.numpy())

@@ -156,6 +156,10 @@ def test_info_tells_what_the_server_is(session):
     assert int(info.devices[0].properties["copy_gb_per_s"]) >= 1
     assert info.limits.max_chunk_bytes >= 1 << 16
     assert info.limits.max_modes == 64
+    assert info.limits.max_program_bytes >= 1 << 16
+    assert info.limits.max_program_depth == 64
+    assert info.limits.max_search_seconds == 60
+    assert info.limits.max_programs == 10_000
 
 
 def test_describe_and_stats_count(private_address):

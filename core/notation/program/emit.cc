@@ -15,9 +15,9 @@ namespace {
 /// The type to compute `x` times `y` in, for a result of type `d`.
 ElementType ProductType(ElementType x, ElementType y, ElementType d) {
   const ElementType type = PromotedType(x, y);
-  // As precise as the result is.
-  return IsInteger(type) != IsInteger(d) ? type
-                                         : PromotedType(type, RealPartOf(d));
+  // As precise as the result is; integers do not wrap on the way to it.
+  return IsInteger(d) && !IsInteger(type) ? type
+                                          : PromotedType(type, RealPartOf(d));
 }
 
 }  // namespace

@@ -259,6 +259,69 @@ TEST_F(ProgramTest, PathsAreFoundAsTheOptionsSay) {
             "TIME_BUDGET_OUT_OF_RANGE");
 }
 
+TEST_F(ProgramTest, SymbolicCostsDecideTheOrder) {
+  const auto a = Square({1, 2, 3, 4});
+  const auto product = [&](const std::string& costs) {
+    PathOptions path;
+    path.costs = costs;
+    const auto explained =
+        session_.ExplainEinsum("ij,jk,kl->il", {a, a, a}, {.path = path});
+    EXPECT_TRUE(explained.ok()) << explained.status();
+    EXPECT_EQ(
+        ValuesOf(session_.Einsum("ij,jk,kl->il", {a, a, a}, {.path = path})),
+        (Values{37, 54, 81, 118}));
+    return explained->products.at(0);
+  };
+  const ProgramProduct first = product("i=>χ, j=>χ, l=>χ^3");
+  EXPECT_EQ(first.symbolic_cost, "χ^4 + χ^2");
+  EXPECT_THAT(first.nodes[3].children, ElementsAre(0, 1));
+  const ProgramProduct last = product("i=>χ^3, k=>χ, l=>χ");
+  EXPECT_EQ(last.symbolic_cost, "χ^4 + χ^2");
+  EXPECT_THAT(last.nodes[3].children, ElementsAre(1, 2));
+  EXPECT_EQ(product("").symbolic_cost, "2*χ^3");
+  EXPECT_EQ(ReasonOf(session_
+                         .Einsum("ij,jk,kl->il", {a, a, a},
+                                 {.path = {.costs = "z=>χ"}})
+                         .status()),
+            "COST_LABEL_UNKNOWN");
+}
+
+TEST_F(ProgramTest, WhatDependsOnConstantsAloneIsKept) {
+  const auto a = Square({1, 2, 3, 4});
+  const Values two = {2, 0, 0, 2};
+  const HostView<double> b{two.data(), {2, 2}};
+  const int64_t before = session_.DescribeSession().value().memory_used_bytes;
+  {
+    const auto program = session_.PrepareProgram(
+        "D[i,l] := (A[i,j]*B[j,k])*X[k,l]",
+        {Constant({"A", a}), Constant({"B", b}), {"X", a}});
+    ASSERT_TRUE(program.ok()) << program.status();
+    EXPECT_TRUE(program->info().operands[1].is_constant);
+    EXPECT_FALSE(program->info().operands[2].is_constant);
+    EXPECT_TRUE(program->info().explanation.operations[0].is_folded);
+    EXPECT_EQ(program->info().explanation.kept_bytes, 256);
+    for (const int64_t count : {2, 1, 1}) {
+      auto ran = program->Run({{"X", a}});
+      ASSERT_TRUE(ran.ok()) << ran.status();
+      EXPECT_EQ(ran->report.operation_count, count);
+      EXPECT_EQ(ran->report.folded_operation_count, 2 - count);
+      EXPECT_EQ(ran->report.kept_bytes, 256);
+      EXPECT_EQ(ran->results[0].Download<double>().value(),
+                (Values{14, 20, 30, 44}));
+    }
+  }
+  // What was uploaded, and what was kept, went with the program.
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (session_.DescribeSession().value().memory_used_bytes != before &&
+         absl::Now() < end) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_EQ(session_.DescribeSession().value().memory_used_bytes, before);
+  EXPECT_EQ(
+      ReasonOf(session_.Run("D[i,j] := A[i,j]", {Constant({"A", a})}).status()),
+      "CONSTANT_NOT_PREPARED");
+}
+
 TEST_F(ProgramTest, MemoryLimitsAreKept) {
   std::mt19937 rng(7);
   const Matrix matrix = RandomMatrix(rng, 64, 64);

@@ -74,6 +74,31 @@ TEST_F(TensorctlProgramTest, EinsumKeepsToMemoryLimits) {
   EXPECT_THAT(ended.output, HasSubstr("[PATH_MEMORY_LIMIT]"));
 }
 
+TEST_F(TensorctlProgramTest, SymbolicCostsDecideTheOrder) {
+  const std::string product =
+      "einsum 'ij,jk,kl->il' " + a_ + " " + b_ + " " + a_;
+  Ended ended = Run(product + " --costs='i=>χ, j=>χ, l=>χ^3' -o " + d_);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<double>(d_, 4), (Values{5, 8, 13, 20}));
+  ended = Run(product + " --costs='i=>χ, j=>χ, l=>χ^3' --explain");
+  EXPECT_THAT(ended.output, HasSubstr("χ^4 + χ^2 multiplications"));
+  ended = Run(product + " --costs '' --explain=json");
+  EXPECT_THAT(ended.output, ContainsRegex("\"symbolic_cost\": *\"2.χ.3\""));
+  ended = Run(product + " --costs='i,z'");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("costs, column 3: the program has no "
+                                      "label 'z'"));
+}
+
+TEST_F(TensorctlProgramTest, InfoTellsTheLimitsOfPrograms) {
+  Ended ended = Run("info");
+  EXPECT_THAT(ended.output, HasSubstr("  statements     10000\n"));
+  EXPECT_THAT(ended.output, HasSubstr("  parentheses    64 deep\n"));
+  ended = Run("info --json");
+  EXPECT_THAT(ended.output, ContainsRegex("\"max_program_bytes\": *1048576"));
+  EXPECT_THAT(ended.output, ContainsRegex("\"max_search_seconds\": *60"));
+}
+
 TEST_F(TensorctlProgramTest, EinsumExplainsAsTextAndAsJson) {
   std::filesystem::remove(d_);
   const std::string chain =
@@ -198,7 +223,7 @@ TEST_F(TensorctlProgramTest, RunExplains) {
        {program + "--explain", "explain " + program}) {
     const Ended ended = Run(words);
     EXPECT_EQ(ended.code, 0) << ended.output;
-    EXPECT_THAT(ended.output, StartsWith("1 operations, 16 flops"));
+    EXPECT_THAT(ended.output, StartsWith("1 operation, 16 flops"));
     EXPECT_THAT(ended.output, HasSubstr("C[i,j] = 2*A[i,k]*A[k,j] + C[i,j]"));
   }
   EXPECT_EQ(Load<double>(c, 4), (Values{1, 1, 1, 1}));
