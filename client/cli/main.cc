@@ -404,8 +404,8 @@ void AddProgramOptions(CLI::App& command, bool explain, Arguments& arguments,
   }
   command
       .add_option("--tree", program.tree,
-                  "Explain, and draw the order of contractions into this .svg "
-                  "file")
+                  "Explain, and draw the order of contractions into this file, "
+                  "which ends with .svg, .txt or, by rsvg-convert, .png")
       ->type_name("FILE");
 }
 

@@ -1,19 +1,17 @@
 #include "client/cli/program_commands.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/cli/draw_trees.h"
 #include "client/cli/file_tensors.h"
 #include "client/cli/program_text.h"
 #include "client/cli/scalar.h"
 #include "client/cli/text.h"
-#include "client/cli/tree_svg.h"
 
 namespace tensord::cli {
 namespace {
@@ -48,29 +46,11 @@ absl::StatusOr<ProgramOperand> Offer(Session& session, Operand& operand,
   return ProgramOperand(operand.name, operand.placed->tensor());
 }
 
-absl::Status DrawTrees(const std::vector<ProgramProduct>& products,
-                       const std::string& path) {
-  if (products.empty()) {
-    return absl::FailedPreconditionError(
-        "there is no tree to draw, as no product has three factors");
-  }
-  if (!path.ends_with(".svg")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--tree draws into a name that ends with .svg, got ", path,
-                     "; rsvg-convert makes a PNG of it"));
-  }
-  std::ofstream file(path);
-  file << TreeSvg(products);
-  file.close();
-  return file ? absl::OkStatus()
-              : absl::ErrnoToStatus(errno, absl::StrCat("cannot write ", path));
-}
-
 int PrintExplanation(const absl::StatusOr<ProgramExplanation>& explained,
                      const ProgramArguments& arguments) {
   if (!explained.ok()) return Fail(explained.status());
   if (!arguments.tree.empty()) {
-    const absl::Status drawn = DrawTrees(explained->products, arguments.tree);
+    const absl::Status drawn = DrawTrees(*explained, arguments.tree);
     if (!drawn.ok()) return Fail(drawn);
   }
   if (arguments.explain == ExplainAs::kJson) {

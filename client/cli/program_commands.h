@@ -15,7 +15,7 @@ enum class ExplainAs { kNothing, kText, kJson };
 /// What `einsum` and `run` are both told.
 struct ProgramArguments {
   ExplainAs explain = ExplainAs::kNothing;
-  std::string tree;  // .svg file to draw products into, too; empty: none
+  std::string tree;  // file to draw products into, too; empty: none
   ProgramOptions options;
 };
 

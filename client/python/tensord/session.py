@@ -333,9 +333,7 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
             ResourceExhausted: It has as many as it may have (`TOO_MANY_PROGRAMS`).
             Error: As `run`, `einsum` and `ncon`.
         """
-        return Planner(self).program(
-            notation, *operands, constants=constants, **named
-        )
+        return Planner(self).program(notation, *operands, constants=constants, **named)
 
     def get_program(self, name: str) -> Program:
         """Returns the program of a name.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <complex>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -140,9 +141,48 @@ TEST_F(TensorctlProgramTest, TreesAreDrawn) {
                            ">2x2, 16 flops<", "</svg>"}) {
     EXPECT_THAT(drawn, HasSubstr(text));
   }
+  const std::string chain =
+      "einsum 'ij,jk,kl' " + a_ + " " + b_ + " " + a_ + " --tree ";
+  const std::string txt = ::testing::TempDir() + "tensorctl_test_tree.txt";
+  ended = Run(chain + txt);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  std::ifstream lines(txt);
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(lines), {}),
+              HasSubstr("└─ [i,l]"));
+  ended = Run(chain + "tree.pdf");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("ends with .svg, .png or .txt"));
   ended = Run("einsum 'ij,jk' " + a_ + " " + b_ + " --tree " + svg);
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.output, HasSubstr("no tree to draw"));
+}
+
+// With a program in place of rsvg-convert.
+TEST_F(TensorctlProgramTest, TreesArePainted) {
+  const std::string folder = ::testing::TempDir() + "tensorctl_test_bin";
+  std::filesystem::create_directories(folder);
+  const std::string png = ::testing::TempDir() + "tensorctl_test_tree.png";
+  const std::string chain =
+      "einsum 'ij,jk,kl' " + a_ + " " + b_ + " " + a_ + " --tree " + png;
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", folder.c_str(), 1);
+  const Ended without = Run(chain);
+  const std::string converter = folder + "/rsvg-convert";
+  std::ofstream(converter) << "#!/bin/sh\n"
+                              "[ \"$1\" = --output ] && "
+                              "while read -r line; do echo \"$line\"; done "
+                              "< \"$3\" > \"$2\"\n";
+  std::filesystem::permissions(converter, std::filesystem::perms::owner_all);
+  const Ended with = Run(chain);
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(without.code, 1);
+  EXPECT_THAT(without.output, HasSubstr("librsvg2-bin"));
+  EXPECT_EQ(with.code, 0) << with.output;
+  std::ifstream file(png);
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(file), {}),
+              StartsWith("<svg "));
+  EXPECT_FALSE(std::filesystem::exists(png + ".svg"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(TensorctlProgramTest, RunTakesStatementsOfAnySource) {
