@@ -51,7 +51,8 @@ TEST_F(FakeGraphsTest, WhatIsRecordedIsDoneWhenItIsLaunched) {
   EXPECT_THAT(sums.Download(), ElementsAre(0.0f, 0.0f));
   const int64_t launches = simt::CountCalls().launches;
   for (int i = 1; i <= 3; ++i) {
-    ASSERT_EQ(cudaMemset(sums.data(), 0, sums.bytes()), cudaSuccess);
+    ASSERT_EQ(cudaMemsetAsync(sums.data(), 0, sums.bytes(), stream),
+              cudaSuccess);
     ASSERT_EQ(cudaGraphLaunch(graph, stream), cudaSuccess);
     EXPECT_THAT(sums.Download(), ElementsAre(32.0f, 32.0f));
     EXPECT_EQ(simt::CountCalls().graph_launches, i);
@@ -114,15 +115,23 @@ int LastOfTwoWrites(bool waits) {
   return array.Download()[0];
 }
 
-TEST_F(FakeGraphsTest, BranchesAreOrderedByEventsAlone) {
-  bool came_otherwise = false;
+TEST_F(FakeGraphsTest, EventsOrderBranches) {
   for (const simt::Order order : simt::kAllOrders) {
     simt::SetSchedule({.order = order});
     EXPECT_EQ(LastOfTwoWrites(true), 0x02020202);
+  }
+}
+
+#ifndef __SANITIZE_THREAD__  // which would report it
+TEST_F(FakeGraphsTest, NothingElseOrdersBranches) {
+  bool came_otherwise = false;
+  for (const simt::Order order : simt::kAllOrders) {
+    simt::SetSchedule({.order = order});
     came_otherwise |= LastOfTwoWrites(false) == 0x01010101;
   }
   EXPECT_TRUE(came_otherwise);
 }
+#endif
 
 TEST_F(FakeGraphsTest, WhatCannotBeRecordedIsRefused) {
   const DeviceArray<int> array(1);
