@@ -23,40 +23,31 @@ constexpr int kSearchThreads = 4;
 /// Programs of a session that may wait for them.
 constexpr int64_t kSearchQueueLimit = 1024;
 
-/// True when no term has many factors, and there are not many.
-bool HasSmallTerms(absl::string_view statements) {
-  constexpr size_t kShort = 2048;
-  constexpr int kFewProducts = 4;
-  if (statements.size() > kShort) return false;
-  int products = 0;
-  for (const char c : statements) {
-    if (c == '\n' || c == ';') products = 0;
-    if (c == '*' && ++products > kFewProducts) return false;
-  }
-  return true;
-}
+/// Products of so many factors are searched in no time.
+constexpr int kFewFactors = 10;
 
-/// True when a program is prepared in less time than others would notice.
+/// True when a program is prepared in less time than others would notice,
+/// however its products are written.
 bool IsSmall(const server::ProgramSpec& spec) {
-  constexpr size_t kFewOperands = 5;
+  constexpr size_t kShort = 2048;
   if (spec.options.memory_limit_bytes ||
       spec.options.time_budget > absl::ZeroDuration()) {
     return false;
   }
   const auto* const statements = std::get_if<std::string>(&spec.source);
-  return statements != nullptr ? HasSmallTerms(*statements)
-                               : spec.operands.size() <= kFewOperands;
+  if (statements == nullptr) return spec.operands.size() <= kFewFactors;
+  return statements->size() <= kShort &&
+         std::ranges::count(*statements, '*') < kFewFactors;
 }
 
-/// True when it takes no longer to lower the program again, whose path is
-/// known.
-bool HasFewSteps(const server::PreparedProgram& program) {
-  constexpr size_t kFew = 64;
+/// True when lowering the program again takes no longer: other scalars may ask
+/// for another search.
+bool IsSmall(const server::PreparedProgram& program) {
   size_t count = 0;
   for (const core::ProgramBlock& block : program.program().blocks) {
     count += block.steps.size();
   }
-  return count <= kFew;
+  return count < kFewFactors && !program.options().memory_limit_bytes;
 }
 
 /// A program that is carried out, for OnDevice.
@@ -219,12 +210,13 @@ Task<absl::Status> ProgramService::Prepare(Call& call, Asked& asked) {
       absl::InternalError("not made");
   auto make = [&] {
     made = asked.like != nullptr
-               ? asked.like->WithOperands(asked.found.described, device)
+               ? asked.like->WithOperands(asked.found.described, device,
+                                          &call.cancelled_flag())
                : server::PreparedProgram::Make(
                      spec.source, asked.found.described, spec.outputs,
                      spec.options, device, &call.cancelled_flag());
   };
-  if (asked.like != nullptr ? HasFewSteps(*asked.like) : IsSmall(spec)) {
+  if (asked.like != nullptr ? IsSmall(*asked.like) : IsSmall(spec)) {
     make();
   } else {
     const absl::Status waited =

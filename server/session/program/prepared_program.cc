@@ -93,10 +93,11 @@ absl::StatusOr<std::shared_ptr<PreparedProgram>> PreparedProgram::Make(
 }
 
 absl::StatusOr<std::shared_ptr<PreparedProgram>> PreparedProgram::WithOperands(
-    std::vector<core::NamedOperand> operands, const Device& device) const {
+    std::vector<core::NamedOperand> operands, const Device& device,
+    const std::atomic<bool>* stop) const {
   TENSORD_ASSIGN_OR_RETURN(std::shared_ptr<PreparedProgram> changed,
                            Make(source_, std::move(operands), outputs_,
-                                options_, device, &program_, nullptr));
+                                options_, device, &program_, stop));
   changed->execution_count_ = execution_count_;
   changed->constants_ = constants_;
   if (kept_ != nullptr) {
@@ -149,7 +150,10 @@ int64_t PreparedProgram::size_bytes() const {
   for (const core::ProgramBlock& block : program_.blocks) {
     bytes += kStepBytes * std::ssize(block.steps);
   }
-  return bytes;
+  const bool has_scalars = std::ranges::any_of(
+      operands_,
+      [](const auto& operand) { return operand.scalar.has_value(); });
+  return has_scalars ? 2 * bytes : bytes;
 }
 
 absl::Status PreparedProgram::CountAgainst(

@@ -49,7 +49,8 @@ class PreparedProgram : public std::enable_shared_from_this<PreparedProgram> {
   /// Errors  INVALID_ARGUMENT: a factor does not fit the types.
   ///         RESOURCE_EXHAUSTED, reason PATH_MEMORY_LIMIT.
   absl::StatusOr<std::shared_ptr<PreparedProgram>> WithOperands(
-      std::vector<core::NamedOperand> operands, const Device& device) const;
+      std::vector<core::NamedOperand> operands, const Device& device,
+      const std::atomic<bool>* stop = nullptr) const;
 
   /// A program of its own, for a session to keep.
   std::shared_ptr<PreparedProgram> Copy() const;
@@ -66,7 +67,7 @@ class PreparedProgram : public std::enable_shared_from_this<PreparedProgram> {
   /// Has WithScalars() find what WithOperands() made.
   void KeepVariant(std::shared_ptr<const PreparedProgram> variant) const;
 
-  /// What it takes of the host's memory, by and large.
+  /// What it takes of the host's memory, by and large, with a variant.
   int64_t size_bytes() const;
   /// Adds its bytes to those of the session's programs until it ends.
   /// Errors  RESOURCE_EXHAUSTED, reason TOO_MANY_PROGRAMS.

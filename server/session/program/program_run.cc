@@ -389,7 +389,9 @@ PlacedProgram ProgramRun::Placed() const {
 
 absl::Status ProgramRun::QueueSteps(core::Stream& stream) {
   const PlacedProgram placed = Placed();
+  // One operation alone gains nothing.
   if (session_->device().info().is_asynchronous &&
+      report_.operation_count > 1 &&
       report_.operation_count <= Replays::kMostSteps) {
     TENSORD_ASSIGN_OR_RETURN(
         report_.is_replayed,
