@@ -1,6 +1,8 @@
 """Adds up JUnit result files and prints one closing line.
 
-Usage: summarize.py FOLDER. Exits with 1 when a test failed or a suite is missing.
+Usage: summarize.py FOLDER. Exits with 1 when a test failed or a suite is missing. Every
+test that failed is named, with the end of what it printed: whoever has only the end of a
+run's output can tell why it failed.
 """
 
 import sys
@@ -8,6 +10,8 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 SUITES = ("dev", "asan", "tsan", "python")
+LINES = 25  # of a failed test's output
+WIDTH = 300  # of a line
 
 
 def count(path: Path) -> tuple[int, int, int]:
@@ -23,10 +27,30 @@ def count(path: Path) -> tuple[int, int, int]:
     return passed, failed, skipped
 
 
+def text_of(case: ElementTree.Element) -> str:
+    """What a failed test printed and what was wrong, each with its last lines only."""
+    lines = []
+    for part in ("system-out", "system-err", "failure", "error"):
+        for element in case.iter(part):
+            lines += (element.text or element.get("message") or "").splitlines()[-LINES:]
+    return "\n".join("  " + line[:WIDTH] for line in lines)
+
+
+def print_failures(suite: str, path: Path) -> None:
+    for case in ElementTree.parse(path).iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            name = ".".join(filter(None, (case.get("classname"), case.get("name"))))
+            print(f"failed in {suite}: {name} ({case.get('time')} s)")
+            print(text_of(case))
+
+
 def main() -> int:
     folder = Path(sys.argv[1])
     totals = [0, 0, 0]
     missing = 0
+    for suite in SUITES:
+        if (folder / f"{suite}.xml").exists():
+            print_failures(suite, folder / f"{suite}.xml")
     for suite in SUITES:
         path = folder / f"{suite}.xml"
         if not path.exists():

@@ -6,11 +6,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/testing/temporary_folder.h"
+
 namespace tensord::cli {
 namespace {
 
 std::string PathOf(const std::string& name) {
-  return ::testing::TempDir() + "npy_test_" + name + ".npy";
+  return testing::TemporaryFolder() + "/" + name + ".npy";
 }
 
 void Write(const std::string& path, const std::string& content) {

@@ -129,7 +129,7 @@ TEST_F(TensorctlProgramTest, EinsumExplainsAsTextAndAsJson) {
 }
 
 TEST_F(TensorctlProgramTest, TreesAreDrawn) {
-  const std::string svg = ::testing::TempDir() + "tensorctl_test_tree.svg";
+  const std::string svg = testing::TemporaryFolder() + "/tree.svg";
   Ended ended = Run("run 'D[i,l] := A[i,j]*B[j,k]*A[k,l]' A=" + a_ +
                     " B=" + b_ + " --tree " + svg);
   EXPECT_EQ(ended.code, 0) << ended.output;
@@ -143,7 +143,7 @@ TEST_F(TensorctlProgramTest, TreesAreDrawn) {
   }
   const std::string chain =
       "einsum 'ij,jk,kl' " + a_ + " " + b_ + " " + a_ + " --tree ";
-  const std::string txt = ::testing::TempDir() + "tensorctl_test_tree.txt";
+  const std::string txt = testing::TemporaryFolder() + "/tree.txt";
   ended = Run(chain + txt);
   EXPECT_EQ(ended.code, 0) << ended.output;
   std::ifstream lines(txt);
@@ -159,9 +159,9 @@ TEST_F(TensorctlProgramTest, TreesAreDrawn) {
 
 // With a program in place of rsvg-convert.
 TEST_F(TensorctlProgramTest, TreesArePainted) {
-  const std::string folder = ::testing::TempDir() + "tensorctl_test_bin";
+  const std::string folder = testing::TemporaryFolder() + "/bin";
   std::filesystem::create_directories(folder);
-  const std::string png = ::testing::TempDir() + "tensorctl_test_tree.png";
+  const std::string png = testing::TemporaryFolder() + "/tree.png";
   const std::string chain =
       "einsum 'ij,jk,kl' " + a_ + " " + b_ + " " + a_ + " --tree " + png;
   const std::string path = std::getenv("PATH");
@@ -187,7 +187,7 @@ TEST_F(TensorctlProgramTest, TreesArePainted) {
 
 TEST_F(TensorctlProgramTest, RunTakesStatementsOfAnySource) {
   const std::string text = "D[i,k] := x*A[i,j]*B[j,k]";
-  const std::string program = ::testing::TempDir() + "tensorctl_test_program";
+  const std::string program = testing::TemporaryFolder() + "/program";
   std::ofstream(program) << "# a product\n" << text << "\n";
   const std::string operands = " A=" + a_ + " B=" + b_ + " x=2.5 -o D=" + d_;
   struct Source {

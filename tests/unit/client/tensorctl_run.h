@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/cli/npy.h"
+#include "tests/testing/temporary_folder.h"
 
 namespace tensord::cli {
 
@@ -34,7 +35,7 @@ inline Ended Tensorctl(const std::string& arguments,
 
 /// A file of the test that runs.
 inline std::string PathOf(const std::string& name) {
-  return ::testing::TempDir() + "tensorctl_test_" + name + ".npy";
+  return testing::TemporaryFolder() + "/" + name + ".npy";
 }
 
 template <typename T>

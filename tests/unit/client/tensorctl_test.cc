@@ -114,7 +114,7 @@ TEST(TensorctlTest, ShowsAndKeepsThePlanCache) {
   EXPECT_EQ(Tensorctl("cache pin " + id + to).code, 0);
   ended = Tensorctl("cache clear" + to);
   EXPECT_THAT(ended.output, HasSubstr("removed 0 entries"));
-  const std::string file = ::testing::TempDir() + "tensorctl_test.plans";
+  const std::string file = testing::TemporaryFolder() + "/dump.plans";
   ended = Tensorctl("cache dump " + file + to);
   EXPECT_EQ(ended.code, 0) << ended.output;
   EXPECT_EQ(Tensorctl("cache unpin " + id + to).code, 0);
