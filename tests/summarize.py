@@ -39,7 +39,9 @@ def text_of(case: ElementTree.Element) -> str:
 def print_failures(suite: str, path: Path) -> None:
     for case in ElementTree.parse(path).iter("testcase"):
         if case.find("failure") is not None or case.find("error") is not None:
-            name = ".".join(filter(None, (case.get("classname"), case.get("name"))))
+            name = case.get("name")
+            if case.get("classname") not in (None, name):  # ctest repeats the name
+                name = f"{case.get('classname')}.{name}"
             print(f"failed in {suite}: {name} ({case.get('time')} s)")
             print(text_of(case))
 
