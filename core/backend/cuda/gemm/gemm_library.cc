@@ -6,9 +6,6 @@
 namespace tensord::core::cuda {
 namespace {
 
-// Questions whose answers are kept.
-constexpr size_t kMostAnswers = 4096;
-
 absl::Status DescribeLimits(const CublasLt& library, const GemmLimits& limits,
                             Described<cublasLtMatmulPreference_t>& preference) {
   TENSORD_RETURN_IF_ERROR(
@@ -63,21 +60,11 @@ absl::StatusOr<std::shared_ptr<const GemmProposal>> GemmLibrary::Propose(
     const GemmCall& call, const GemmLimits& limits) const {
   Question question{call, limits};
   question.first.swaps = false;  // is of no matter to the library
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto known = answers_.find(question);
-    if (known != answers_.end()) return known->second;
-  }
-  Answer answer = Ask(question.first, limits);
-  if (!answer.ok() && !absl::IsUnimplemented(answer.status())) return answer;
-  absl::MutexLock lock(&mutex_);
-  if (answers_.size() >= kMostAnswers) answers_.clear();
-  return answers_.try_emplace(std::move(question), std::move(answer))
-      .first->second;
+  return answers_.Get(question, [&] { return Ask(question.first, limits); });
 }
 
-GemmLibrary::Answer GemmLibrary::Ask(const GemmCall& call,
-                                     const GemmLimits& limits) const {
+GemmLibrary::Answers::Answer GemmLibrary::Ask(const GemmCall& call,
+                                              const GemmLimits& limits) const {
   TENSORD_RETURN_IF_ERROR(device_.Select());
   auto proposal = std::make_shared<GemmProposal>(library_, call);
   const GemmDescription& description = proposal->description;

@@ -8,16 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/node_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "core/backend/cuda/cuda_device.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/gemm/cublaslt.h"
 #include "core/backend/cuda/gemm/gemm_call.h"
 #include "core/backend/cuda/gemm/gemm_description.h"
+#include "core/base/memo.h"
 #include "core/ops/scalar.h"
 
 namespace tensord::core::cuda {
@@ -107,21 +105,19 @@ class GemmLibrary {
 
  private:
   using Question = std::pair<GemmCall, GemmLimits>;
-  using Answer = absl::StatusOr<std::shared_ptr<const GemmProposal>>;
+  using Answers = Memo<Question, GemmProposal>;
+  static constexpr size_t kMostAnswers = 4096;
 
   GemmLibrary(CudaDevice& device, const CublasLt& library,
               cublasLtHandle_t handle)
       : device_(device), library_(library), handle_(handle) {}
 
-  Answer Ask(const GemmCall& call, const GemmLimits& limits) const;
+  Answers::Answer Ask(const GemmCall& call, const GemmLimits& limits) const;
 
   CudaDevice& device_;
   const CublasLt library_;
   const cublasLtHandle_t handle_;
-  mutable absl::Mutex mutex_;
-  /// Answers, so that launches need not ask; forgotten all at once.
-  mutable absl::node_hash_map<Question, Answer> answers_
-      ABSL_GUARDED_BY(mutex_);
+  mutable Answers answers_{kMostAnswers};  // so that launches need not ask
 };
 
 }  // namespace tensord::core::cuda

@@ -4,15 +4,13 @@
 #include <optional>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/node_hash_map.h"
-#include "absl/synchronization/mutex.h"
 #include "core/backend/cuda/contraction/contraction_kernels.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/gemm/gemm_cost.h"
 #include "core/backend/cuda/gemm/gemm_kernels.h"
 #include "core/backend/cuda/gemm/permuted_gemm.h"
 #include "core/backend/cuda/gemm/planned_gemm.h"
+#include "core/base/memo.h"
 #include "core/base/status.h"
 
 namespace tensord::core::cuda {
@@ -141,23 +139,14 @@ class PermutedGemmContraction final : public ContractionKernel {
   }
 
  private:
-  using MaybeWay = absl::StatusOr<std::shared_ptr<const Way>>;
+  using Ways = Memo<Problem, Way>;
 
-  MaybeWay WayOf(const Problem& problem) const {
+  Ways::Answer WayOf(const Problem& problem) const {
     TENSORD_RETURN_IF_ERROR(library_.status());
-    {
-      absl::MutexLock lock(&mutex_);
-      const auto known = known_.find(problem);
-      if (known != known_.end()) return known->second;
-    }
-    MaybeWay way = Decide(problem);
-    if (!way.ok() && !absl::IsUnimplemented(way.status())) return way;
-    absl::MutexLock lock(&mutex_);
-    if (known_.size() >= kMostKnown) known_.clear();
-    return known_.try_emplace(problem, std::move(way)).first->second;
+    return ways_.Get(problem, [&] { return Decide(problem); });
   }
 
-  MaybeWay Decide(const Problem& problem) const {
+  Ways::Answer Decide(const Problem& problem) const {
     TENSORD_ASSIGN_OR_RETURN(PermutedGemm gemm,
                              PermutedGemmOf(model_, problem));
     GemmLimits limits = LimitsOf(kGemmWorkspaceBytes, problem.alignment_bytes);
@@ -208,9 +197,7 @@ class PermutedGemmContraction final : public ContractionKernel {
   const MaybeGemmLibrary& library_;
   const KernelLists& lists_;
   const std::unique_ptr<const ContractionKernel> without_terms_;
-  mutable absl::Mutex mutex_;
-  /// So that launches need not decide; forgotten all at once.
-  mutable absl::node_hash_map<Problem, MaybeWay> known_ ABSL_GUARDED_BY(mutex_);
+  mutable Ways ways_{kMostKnown};  // so that launches need not decide
 };
 
 }  // namespace
