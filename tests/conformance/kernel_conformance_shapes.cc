@@ -263,6 +263,31 @@ TEST_P(KernelConformance, ContractsSumsOfEveryLength) {
   }
 }
 
+TEST_P(KernelConformance, ContractsOperandsOfTwoOrders) {
+  // The fastest mode of a is d's second or third, k lies in between: tiles are
+  // blocks of both orders, which reach beyond most of these extents.
+  struct Extents {
+    int64_t i, j, l, k;
+  };
+  for (const ElementType type : {kF32, kF64, kC64, kC128, kF16}) {
+    for (const auto& [i, j, l, k] :
+         {Extents{24, 16, 3, 5}, Extents{17, 33, 2, 9}, Extents{9, 70, 1, 40},
+          Extents{2, 3, 150, 4}, Extents{5, 9, 4, 1100}}) {
+      Case<core::ContractionDesc> c{
+          .desc = {.a = Packed(type, "jkli", {j, k, l, i}),
+                   .b = Packed(type, "nk", {7, k}),
+                   .c = std::nullopt,
+                   .d = Packed(type, "ijnl", {i, j, 7, l}),
+                   .compute_type = core::DefaultComputeType(type)}};
+      runner_.Check(c);
+      // c has an order of its own.
+      c.desc.c = Strided(type, "ijnl", {i, j, 7, l}, {7 * j, 7, 1, 7 * i * j});
+      c.beta = {2, 0};
+      runner_.Check(c);
+    }
+  }
+}
+
 TEST_P(KernelConformance, ContractsManyModesOfTwo) {
   // Every third mode is n, the next ones m and k; each operand has its own
   // order of them.

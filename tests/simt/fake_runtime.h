@@ -43,6 +43,7 @@ struct NodeDesc {
   int compute_capability_major = 9;
   int compute_capability_minor = 0;
   int multiprocessor_count = 4;
+  int memory_clock_kilohertz = 2'619'000;  // of a bus of kMemoryBusBits
   bool can_access_peers = true;
 };
 

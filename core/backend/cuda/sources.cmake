@@ -4,6 +4,7 @@ set(TENSORD_CUDA_HOST_SOURCES
   contraction/contraction_division.cc
   contraction/contraction_formula.cc
   contraction/contraction_reference.cc
+  contraction/side_order.cc
   cuda_backend.cc
   cuda_device.cc
   cuda_event.cc

@@ -24,7 +24,6 @@ namespace {
 
 constexpr int kVersion = 13000;
 constexpr int kClockKilohertz = 1'980'000;
-constexpr int kMemoryClockKilohertz = 2'619'000;
 constexpr int kFirstPciBus = 0x1b;
 
 int PciBus(int device) { return kFirstPciBus + device; }
@@ -96,7 +95,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attr,
         break;
       case cudaDevAttrPciBusId: *value = PciBus(device); break;
       case cudaDevAttrPciDeviceId: *value = 0; break;
-      case cudaDevAttrMemoryClockRate: *value = kMemoryClockKilohertz; break;
+      case cudaDevAttrMemoryClockRate:
+        *value = node.desc.memory_clock_kilohertz;
+        break;
       case cudaDevAttrGlobalMemoryBusWidth: *value = kMemoryBusBits; break;
       case cudaDevAttrL2CacheSize: *value = kL2CacheBytes; break;
       case cudaDevAttrMaxThreadsPerMultiProcessor:

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -7,10 +9,12 @@
 #include "core/backend/cuda/contraction/contraction_division.h"
 #include "core/backend/cuda/contraction/contraction_formula.h"
 #include "core/backend/cuda/contraction/contraction_kernels.h"
+#include "core/backend/cuda/contraction/side_order.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/kernel/contraction_tasks.h"
 #include "core/backend/cuda/kernel/reduction_tasks.h"
 #include "core/backend/cuda/reduction_division.h"
+#include "core/base/memo.h"
 #include "core/base/status.h"
 
 namespace tensord::core::cuda {
@@ -19,28 +23,65 @@ namespace {
 using Problem = ContractionProblem;
 using Division = ContractionDivision;
 
+// Problems whose divisions are kept.
+constexpr size_t kMostKnown = 1024;
+
 template <size_t operand_count>
 void AddTo(IndexSpace<static_cast<int>(operand_count)>& space,
            const LoopModes<operand_count>& modes) {
   for (const auto& mode : modes) space.Add(mode.extent, mode.strides);
 }
 
+DirectSide SideOf(const LoopModes<3>& modes, const SideOrder& order) {
+  DirectSide side;
+  for (int cut = 0; cut < SideOrder::kMostCuts; ++cut) {
+    side.cut_extents[cut] = order.cut_extents[cut];
+  }
+  for (const SideOrder::Piece& piece : order.pieces) {
+    std::array<int64_t, 5> strides = {};
+    for (size_t i = 0; i < 3; ++i) {
+      strides[i] = piece.multiple * modes[piece.mode].strides[i];
+    }
+    if (piece.cut >= 0) strides[3 + piece.cut] = piece.multiple;
+    side.space.Add(piece.extent, strides);
+  }
+  return side;
+}
+
+/// `modes` with a d in their own order without gaps, as splits leave it.
+DirectModes WithPackedD(DirectModes modes) {
+  int64_t before = 1;
+  const auto pack = [&](auto& group, size_t operand) {
+    for (auto& mode : group) {
+      mode.strides[operand] = before;
+      before *= mode.extent;
+    }
+  };
+  pack(modes.m, Problem::kFreeD);
+  pack(modes.n, Problem::kFreeD);
+  pack(modes.batch, Problem::kBatchD);
+  return modes;
+}
+
 ContractionDirectTask TaskOf(const Problem& problem,
                              const ContractionOperands& operands,
                              const Division& division) {
-  const DirectModes modes = DirectModesOf(problem, division.swaps);
+  DirectModes modes = DirectModesOf(problem, division.swaps);
+  if (division.split_count > 1) modes = WithPackedD(std::move(modes));
   ContractionDirectTask task{
       .formula = FormulaOf(problem, operands),
+      .element_count = ElementCount(modes.m) * ElementCount(modes.n) *
+                       ElementCount(modes.batch),
       .tile = division.tile,
-      .a_along_k = division.a_along_k,
-      .b_along_k = division.b_along_k,
+      .reading_a = division.reading_a,
+      .reading_b = division.reading_b,
       .tiles_m = FastDivisor(static_cast<uint32_t>(division.tiles_m)),
       .tiles_n = FastDivisor(static_cast<uint32_t>(division.tiles_n)),
       .split_count = FastDivisor(static_cast<uint32_t>(division.split_count)),
       .part = static_cast<uint32_t>(division.part),
       .k_count = 0,
-      .m = {},
-      .n = {},
+      .m = SideOf(modes.m, division.m),
+      .n = SideOf(modes.n, division.n),
       .k = {},
       .batch = {}};
   if (division.swaps) {
@@ -50,8 +91,6 @@ ContractionDirectTask TaskOf(const Problem& problem,
     std::swap(formula.rounding_a, formula.rounding_b);
     std::swap(formula.conj_a, formula.conj_b);
   }
-  AddTo(task.m, modes.m);
-  AddTo(task.n, modes.n);
   AddTo(task.batch, modes.batch);
   if (task.formula.a != nullptr && ElementCount(modes.k) > 0) {
     AddTo(task.k, modes.k);
@@ -94,22 +133,17 @@ ReductionTreeTask SecondTask(const GpuModel& model, const Problem& problem,
       .reduced_count = static_cast<uint32_t>(division.split_count),
       .kept = {},
       .reduced = {}};
-  int64_t before = 1;
-  const auto keep = [&](int64_t extent, int64_t stride_c, int64_t stride_d) {
-    task.kept.Add(extent, {before, stride_c, stride_d});
-    before *= extent;
-  };
-  for (const auto* side : {&modes.m, &modes.n}) {
-    for (const auto& mode : *side) {
-      keep(mode.extent, mode.strides[Problem::kFreeC],
-           mode.strides[Problem::kFreeD]);
+  const DirectModes packed = WithPackedD(modes);
+  const auto keep = [&](const auto& from, const auto& to, size_t c, size_t d) {
+    for (size_t i = 0; i < to.size(); ++i) {
+      task.kept.Add(to[i].extent,
+                    {from[i].strides[d], to[i].strides[c], to[i].strides[d]});
     }
-  }
-  for (const auto& mode : modes.batch) {
-    keep(mode.extent, mode.strides[Problem::kBatchC],
-         mode.strides[Problem::kBatchD]);
-  }
-  task.reduced.Add(division.split_count, {before});
+  };
+  keep(packed.m, modes.m, Problem::kFreeC, Problem::kFreeD);
+  keep(packed.n, modes.n, Problem::kFreeC, Problem::kFreeD);
+  keep(packed.batch, modes.batch, Problem::kBatchC, Problem::kBatchD);
+  task.reduced.Add(division.split_count, {kept});
   return task;
 }
 
@@ -206,13 +240,19 @@ class DirectContraction final : public ContractionKernel {
   }
 
   Division DivisionOf(const Problem& problem) const {
-    return Divide(model_, problem, tile_, splits_);
+    const auto division = divisions_.Get(problem, [&] {
+      return std::make_shared<const Division>(
+          Divide(model_, problem, tile_, splits_));
+    });
+    return **division;  // there always is one
   }
 
   const GpuModel model_;
   const DirectTile tile_;
   const bool splits_;
   std::string name_;
+  /// So that launches need not decide.
+  mutable Memo<Problem, Division> divisions_{kMostKnown};
 };
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include "core/backend/cuda/contraction/contraction_division.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "core/base/checked_math.h"
@@ -45,32 +47,38 @@ double SectorShare(int64_t element_bytes, int64_t stride, int64_t extent) {
   return SectorBytes(run) / run;
 }
 
-/// How an operand is read along its side (m or n) and along k.
+/// How an operand is read.
 struct Reading {
-  bool along_k = false;
+  DirectReading reading;
   double sector_share = 1;
 };
 
-template <size_t side_operands>
-Reading ReadingOf(int64_t element_bytes, const LoopModes<side_operands>& side,
-                  const LoopModes<2>& k, size_t operand_of_k,
-                  bool only_along_k) {
-  // Neighbours are neighbours in the first modes.
-  const auto first = [](const auto& modes, size_t operand) {
-    return modes.empty()
-               ? LoopMode<1>{1, {0}}
-               : LoopMode<1>{modes[0].extent, {modes[0].strides[operand]}};
+/// How an input is read along its side (m or n), which has that order, or
+/// along k.
+Reading ReadingOf(int64_t element_bytes, const LoopModes<3>& side,
+                  const SideOrder& order, const LoopModes<2>& k,
+                  size_t operand_of_k, bool only_along_k) {
+  constexpr double kNothing = std::numeric_limits<double>::infinity();
+  const auto share = [&](int64_t extent, int64_t stride) {
+    return extent <= 1 ? kNothing : SectorShare(element_bytes, stride, extent);
   };
-  const auto share = [&](const LoopMode<1>& mode) {
-    if (mode.extent <= 1) return std::numeric_limits<double>::infinity();
-    return SectorShare(element_bytes, mode.strides[0], mode.extent);
-  };
-  const double along_side = share(first(side, 0));
-  const double along_k = share(first(k, operand_of_k));
+  double along_side = kNothing;
+  if (order.run_input > 1) {
+    along_side = share(order.run_input, 1);
+  } else if (!order.pieces.empty()) {  // neighbours in the first modes
+    const SideOrder::Piece& first = order.pieces[0];
+    along_side =
+        share(first.extent, side[first.mode].strides[Problem::kFreeInput]);
+  }
+  const double along_k =
+      k.empty() ? kNothing : share(k[0].extent, k[0].strides[operand_of_k]);
   const bool is_along_k = only_along_k || along_k < along_side;
   const double chosen = is_along_k ? along_k : along_side;
-  // Nothing to read along: single elements.
-  return {is_along_k, std::isinf(chosen) ? 1 : chosen};
+  return {{.along_k = is_along_k,
+           .log_d = is_along_k ? 0 : order.log_d,
+           .log_input = is_along_k ? 0 : order.log_input},
+          // Nothing to read along: single elements.
+          std::isinf(chosen) ? 1 : chosen};
 }
 
 struct Readings {
@@ -78,16 +86,17 @@ struct Readings {
 };
 
 Readings ReadingsOf(const Problem& problem, const DirectModes& modes,
-                    DirectTile tile) {
+                    const Division& division) {
   const int64_t bytes = SizeOf(problem.type_d);
-  const bool is_deep = tile == DirectTile::kDeep;
-  return {.a = ReadingOf(bytes, modes.m, modes.k, 0, is_deep),
-          .b = ReadingOf(bytes, modes.n, modes.k, 1, is_deep)};
+  const bool is_deep = division.tile == DirectTile::kDeep;
+  return {.a = ReadingOf(bytes, modes.m, division.m, modes.k, 0, is_deep),
+          .b = ReadingOf(bytes, modes.n, division.n, modes.k, 1, is_deep)};
 }
 
-double Predict(const GpuModel& model, const Problem& problem,
-               const DirectModes& modes, const Readings& readings,
-               const Division& division) {
+/// Sets what the division, of which all else is decided, should take.
+void Predict(const GpuModel& model, const Problem& problem,
+             const DirectModes& modes, const Readings& readings,
+             Division& division) {
   const auto count = [](int64_t x) { return static_cast<double>(x); };
   const int64_t arithmetic_bytes = ArithmeticBytes(problem);
   const DirectTileExtents tile =
@@ -118,24 +127,84 @@ double Predict(const GpuModel& model, const Problem& problem,
   const double of_a = batch * m * terms * bytes * readings.a.sector_share;
   const double of_b = batch * n * terms * bytes * readings.b.sector_share;
   // Written in the order of m.
-  const double of_d =
-      batch * m * n * bytes *
-      (modes.m.empty() ? 1
-                       : SectorShare(SizeOf(problem.type_d),
-                                     modes.m[0].strides[Problem::kFreeD],
-                                     modes.m[0].extent));
+  double share_d = 1;
+  if (!division.m.pieces.empty()) {
+    const SideOrder::Piece& first = division.m.pieces[0];
+    const int64_t run = std::max(division.m.run_d, first.extent);
+    share_d = SectorShare(SizeOf(problem.type_d),
+                          modes.m[first.mode].strides[Problem::kFreeD], run);
+  }
+  const double of_d = batch * m * n * bytes * share_d;
   const double memory = (of_a + of_b + of_d) / model.copy_bytes_per_ns();
   const double cache =
       (of_a * count(division.tiles_n) + of_b * count(division.tiles_m) + of_d) /
       (kCacheSpeedup * model.copy_bytes_per_ns());
 
-  double result = model.launch_ns + std::max({compute, memory, cache});
+  division.bytes = of_a + of_b + of_d;
+  division.nanoseconds = model.launch_ns + std::max({compute, memory, cache});
   if (division.split_count > 1) {
-    result += model.launch_ns + 2 * count(division.split_count) * batch * m *
-                                    n * count(arithmetic_bytes) /
-                                    model.copy_bytes_per_ns();
+    const double partial = 2 * count(division.split_count) * batch * m * n *
+                           count(arithmetic_bytes);
+    division.bytes += partial;
+    division.nanoseconds +=
+        model.launch_ns + partial / model.copy_bytes_per_ns();
   }
-  return result;
+}
+
+DirectTileExtents ExtentsOf(const Problem& problem, DirectTile tile) {
+  return ExtentsOf(tile, static_cast<uint32_t>(ArithmeticBytes(problem)));
+}
+
+/// The order of d and blocks of both orders, as many as fill tiles.
+absl::InlinedVector<SideOrder, 1> OrdersOfM(const Problem& problem,
+                                            const LoopModes<3>& m,
+                                            DirectTile tile) {
+  absl::InlinedVector<SideOrder, 1> orders = {OrderOfD(m)};
+  if (tile == DirectTile::kDeep) return orders;
+  // Runs shorter than half a sector are not worth it.
+  const auto least = static_cast<uint32_t>(
+      std::countr_zero(static_cast<uint64_t>(16 / SizeOf(problem.type_d))));
+  const auto all =
+      static_cast<uint32_t>(std::countr_zero(ExtentsOf(problem, tile).m));
+  for (uint32_t log_d = least; log_d + least <= all; ++log_d) {
+    for (uint32_t log_input = least; log_d + log_input <= all; ++log_input) {
+      auto blocks = OrderInBlocks(m, log_d, log_input);
+      if (blocks.has_value()) orders.push_back(*std::move(blocks));
+    }
+  }
+  return orders;
+}
+
+/// The order of b where that reads less than d's: d is written along m.
+SideOrder OrderOfN(const Problem& problem, const DirectModes& modes,
+                   DirectTile tile) {
+  SideOrder of_d = OrderOfD(modes.n), of_b = OrderOfInput(modes.n);
+  const auto share = [&](const SideOrder& order) {
+    return ReadingOf(SizeOf(problem.type_d), modes.n, order, modes.k, 1,
+                     tile == DirectTile::kDeep)
+        .sector_share;
+  };
+  return share(of_b) < share(of_d) ? of_b : of_d;
+}
+
+/// Decides how many blocks share the terms.
+void DealOut(const GpuModel& model, const Problem& problem,
+             const DirectModes& modes, bool splits, Division& division) {
+  const DirectTileExtents extents = ExtentsOf(problem, division.tile);
+  const int64_t terms = ElementCount(modes.k);
+  division.tiles_m = CeilDivide(division.m.count, extents.m);
+  division.tiles_n = CeilDivide(division.n.count, extents.n);
+  division.batch_count = ElementCount(modes.batch);
+  division.part = std::max<int64_t>(terms, 1);
+  if (!splits) return;
+  const int64_t wanted =
+      CeilDivide(kBlocksPerMultiprocessor * model.multiprocessor_count,
+                 division.block_count());
+  const int64_t count = std::min(
+      wanted, std::max<int64_t>(terms / (kLeastDepths * extents.k), 1));
+  division.part =
+      CeilDivide(CeilDivide(division.part, count), extents.k) * extents.k;
+  division.split_count = std::max<int64_t>(CeilDivide(terms, division.part), 1);
 }
 
 }  // namespace
@@ -164,35 +233,23 @@ DirectModes DirectModesOf(const Problem& problem, bool swaps) {
 
 Division Divide(const GpuModel& model, const Problem& problem, DirectTile tile,
                 bool splits) {
-  const DirectTileExtents extents =
-      ExtentsOf(tile, static_cast<uint32_t>(ArithmeticBytes(problem)));
   Division best;
   best.nanoseconds = std::numeric_limits<double>::infinity();
   for (const bool swaps : {false, true}) {
     const DirectModes modes = DirectModesOf(problem, swaps);
-    const int64_t terms = ElementCount(modes.k);
-    Division division{.tile = tile,
-                      .swaps = swaps,
-                      .tiles_m = CeilDivide(ElementCount(modes.m), extents.m),
-                      .tiles_n = CeilDivide(ElementCount(modes.n), extents.n),
-                      .batch_count = ElementCount(modes.batch),
-                      .part = std::max<int64_t>(terms, 1)};
-    if (splits) {
-      const int64_t wanted =
-          CeilDivide(kBlocksPerMultiprocessor * model.multiprocessor_count,
-                     division.block_count());
-      const int64_t count = std::min(
-          wanted, std::max<int64_t>(terms / (kLeastDepths * extents.k), 1));
-      division.part =
-          CeilDivide(CeilDivide(division.part, count), extents.k) * extents.k;
-      division.split_count =
-          std::max<int64_t>(CeilDivide(terms, division.part), 1);
+    for (const SideOrder& m : OrdersOfM(problem, modes.m, tile)) {
+      Division division{.tile = tile, .swaps = swaps, .m = m, .n = {}};
+      division.n = OrderOfN(problem, modes, tile);
+      DealOut(model, problem, modes, splits, division);
+      const Readings readings = ReadingsOf(problem, modes, division);
+      division.reading_a = readings.a.reading;
+      division.reading_b = readings.b.reading;
+      Predict(model, problem, modes, readings, division);
+      if (std::tie(division.nanoseconds, division.bytes) <
+          std::tie(best.nanoseconds, best.bytes)) {
+        best = std::move(division);
+      }
     }
-    const Readings readings = ReadingsOf(problem, modes, tile);
-    division.a_along_k = readings.a.along_k;
-    division.b_along_k = readings.b.along_k;
-    division.nanoseconds = Predict(model, problem, modes, readings, division);
-    if (division.nanoseconds < best.nanoseconds) best = division;
   }
   return best;
 }

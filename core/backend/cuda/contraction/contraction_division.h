@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/backend/cuda/contraction/side_order.h"
 #include "core/backend/cuda/gpu_model.h"
 #include "core/backend/cuda/kernel/contraction_tasks.h"
 #include "core/problem/contraction_problem.h"
@@ -27,9 +28,8 @@ DirectModes DirectModesOf(const ContractionProblem& problem, bool swaps);
 struct ContractionDivision {
   DirectTile tile = DirectTile::kSquare;
   bool swaps = false;
-  /// Neighbouring threads read neighbours along k rather than along m (n).
-  bool a_along_k = false;
-  bool b_along_k = false;
+  SideOrder m, n;
+  DirectReading reading_a, reading_b;
   int64_t tiles_m = 1;
   int64_t tiles_n = 1;
   int64_t batch_count = 1;
@@ -38,6 +38,7 @@ struct ContractionDivision {
   int64_t split_count = 1;
   int64_t part = 1;
   double nanoseconds = 0;  // predicted, the second launch included
+  double bytes = 0;        // that move between memory and multiprocessors
 
   int64_t block_count() const {
     return tiles_m * tiles_n * batch_count * split_count;
@@ -51,9 +52,10 @@ int64_t ArithmeticBytes(const ContractionProblem& problem);
 /// Whether there are direct kernels for operands of the type.
 bool IsDirectType(ElementType type);
 
-/// The division by `tile` that is predicted to take least, with the terms split
-/// or not. Where splitting them gives no block more, the split_count is 1 all
-/// the same.
+/// The division by `tile` that is predicted to take least, of all orders of m
+/// and n, and of equals that which moves least; with the terms split or not.
+/// Where splitting them gives no block
+/// more, the split_count is 1 all the same.
 ///
 /// A function of the problem and the model: addresses and factors change
 /// nothing.

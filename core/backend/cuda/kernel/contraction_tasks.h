@@ -82,6 +82,24 @@ constexpr DirectTileExtents ExtentsOf(DirectTile tile,
   return {};
 }
 
+/// The elements of m (or n), of the input, c and d, in the order in which tiles
+/// count them (contraction/side_order.h).
+struct DirectSide {
+  /// Operands 3 and 4 are the places in modes that are cut into blocks: where
+  /// they reach beyond the modes' extents, there is no element.
+  IndexSpace<5, kMaxModes + 2> space;
+  int64_t cut_extents[2] = {1, 1};
+};
+
+/// In what order neighbouring threads read an operand.
+struct DirectReading {
+  bool along_k = false;  // rather than along m (n)
+  /// Along m (n), of each 2^(log_d + log_input) neighbours first every
+  /// 2^log_d-th.
+  uint32_t log_d = 0;
+  uint32_t log_input = 0;
+};
+
 /// A contraction whose operands are of one type, tile by tile: mode groups are
 /// folded into the coordinates of tiles, operands are gathered through their
 /// strides into shared memory, and d is written in the order of m. A way of P.
@@ -94,20 +112,19 @@ struct ContractionDirectTask {
   static constexpr uint32_t kChunk = 256;
 
   ContractionFormula formula;
-  /// Not null: sums go there instead of d, in arithmetic's type, as they are:
-  /// (split, batch, n, m), m fastest.
+  /// Not null: sums go there instead of d, in arithmetic's type, as they are;
+  /// those of each split behind the `element_count` ones of the split before.
   void* partial = nullptr;
+  int64_t element_count = 0;
   DirectTile tile = DirectTile::kSquare;
-  /// Neighbouring threads read neighbours along k rather than along m (n).
-  bool a_along_k = false;
-  bool b_along_k = false;
+  DirectReading reading_a, reading_b;
   FastDivisor tiles_m, tiles_n;
   /// The terms are dealt out to so many blocks, `part` each.
   FastDivisor split_count;
   uint32_t part = 1;
   uint32_t k_count = 0;  // terms; k has no modes when there are none
-  IndexSpace<3> m;       // a, c, d
-  IndexSpace<3> n;       // b, c, d
+  DirectSide m;          // a, c, d
+  DirectSide n;          // b, c, d
   IndexSpace<2> k;       // a, b
   IndexSpace<4> batch;   // a, b, c, d
 };

@@ -20,12 +20,10 @@ inline constexpr uint32_t kDeepSums = sizeof(T) < 16 ? 16 : 8;
 /// Elements of one operand along its side (m or n), at one k.
 template <typename Stored, uint32_t count>
 struct DeepSide {
-  __device__ __forceinline__ DeepSide(const IndexSpace<3>& space,
-                                      uint32_t first) {
+  __device__ __forceinline__ DeepSide(const DirectSide& side, uint32_t first) {
 #pragma unroll
     for (uint32_t i = 0; i < count; ++i) {
-      is_there[i] = first + i < space.count;
-      offsets[i] = is_there[i] ? OffsetsOf(space, first + i).at[0] : 0;
+      offsets[i] = OffsetsOf(side, first + i).at[0];
     }
   }
 
@@ -33,12 +31,12 @@ struct DeepSide {
                                        Stored (&elements)[count]) const {
 #pragma unroll
     for (uint32_t i = 0; i < count; ++i) {
-      elements[i] = is_term && is_there[i] ? from[offsets[i]] : Stored{};
+      const bool is_there = is_term && offsets[i] >= 0;
+      elements[i] = is_there ? from[offsets[i]] : Stored{};
     }
   }
 
-  bool is_there[count];
-  int64_t offsets[count];
+  int64_t offsets[count];  // negative: there is no element
 };
 
 /// Every thread takes each kThreads-th term of all elements of the tile; then
@@ -113,12 +111,11 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads)
       sum += FromLane(sum, distance);
     }
     const uint32_t number = first + threadIdx.x / kShare;
-    const uint32_t at_m = block.first_m + number % kTile.m;
-    const uint32_t at_n = block.first_n + number / kTile.m;
-    if (part == 0 && at_m < task.m.count && at_n < task.n.count) {
-      const Offsets<3> of_m = OffsetsOf(task.m, at_m);
-      const Offsets<3> of_n = OffsetsOf(task.n, at_n);
-      block.Store<Stored>(task, sum, at_m, at_n, of_m.at[1] + of_n.at[1],
+    if (part != 0) continue;
+    const Offsets<3> of_m = OffsetsOf(task.m, block.first_m + number % kTile.m);
+    const Offsets<3> of_n = OffsetsOf(task.n, block.first_n + number / kTile.m);
+    if (of_m.at[2] >= 0 && of_n.at[2] >= 0) {
+      block.Store<Stored>(task, sum, of_m.at[1] + of_n.at[1],
                           of_m.at[2] + of_n.at[2]);
     }
   }

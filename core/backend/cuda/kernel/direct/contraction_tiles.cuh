@@ -63,11 +63,11 @@ class TileLoader {
 
   /// `from` may be null when nothing is loaded.
   __device__ __forceinline__ TileLoader(const void* from, int64_t base,
-                                        bool is_along_k,
+                                        const DirectReading& reading,
                                         OperandRounding rounding,
                                         bool conjugates)
       : from_(static_cast<const Stored*>(from)),
-        is_along_k_(is_along_k),
+        reading_(reading),
         rounding_(rounding),
         conjugates_(conjugates) {
     if (from_ != nullptr) from_ += base;
@@ -119,14 +119,21 @@ class TileLoader {
     return side * depth % kThreads == 0 || Index(turn) < side * depth;
   }
   __device__ __forceinline__ uint32_t Side(uint32_t turn) const {
-    return is_along_k_ ? Index(turn) / depth : Index(turn) % side;
+    if (reading_.along_k) return Index(turn) / depth;
+    // Of each block of both orders, along the input's first.
+    const uint32_t place = Index(turn) % side;
+    const uint32_t block = 1u << (reading_.log_d + reading_.log_input);
+    const uint32_t in_block = place % block;
+    const uint32_t of_input = in_block % (1u << reading_.log_input);
+    return place - in_block + (of_input << reading_.log_d) +
+           (in_block >> reading_.log_input);
   }
   __device__ __forceinline__ uint32_t Term(uint32_t turn) const {
-    return is_along_k_ ? Index(turn) % depth : Index(turn) / side;
+    return reading_.along_k ? Index(turn) % depth : Index(turn) / side;
   }
 
   const Stored* from_;
-  const bool is_along_k_;
+  const DirectReading reading_;
   const OperandRounding rounding_;
   const bool conjugates_;
   Stored elements_[kTurns] = {};
@@ -271,10 +278,8 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads,
   for (uint32_t i = threadIdx.x; i < kTile.m + kTile.n; i += kThreads) {
     const bool is_m = i < kTile.m;
     const uint32_t at = is_m ? i : i - kTile.m;
-    const IndexSpace<3>& space = is_m ? task.m : task.n;
-    const uint32_t index = (is_m ? block.first_m : block.first_n) + at;
-    Offsets<3> offsets{{-1, -1, -1}};
-    if (index < space.count) offsets = OffsetsOf(space, index);
+    const Offsets<3> offsets = OffsetsOf(
+        is_m ? task.m : task.n, (is_m ? block.first_m : block.first_n) + at);
     for (int operand = 0; operand < 3; ++operand) {
       (is_m ? shared.m[operand] : shared.n[operand])[at] = offsets.at[operand];
     }
@@ -282,10 +287,10 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads,
 
   Mine mine;
   TileLoader<Stored, kTile.m, kTile.k> a(
-      task.formula.a, block.base.at[0], task.a_along_k, task.formula.rounding_a,
+      task.formula.a, block.base.at[0], task.reading_a, task.formula.rounding_a,
       task.formula.conj_a);
   TileLoader<Stored, kTile.n, kTile.k> b(
-      task.formula.b, block.base.at[1], task.b_along_k, task.formula.rounding_b,
+      task.formula.b, block.base.at[1], task.reading_b, task.formula.rounding_b,
       task.formula.conj_b);
 
   for (uint32_t chunk = block.first_k; chunk < block.end_k;
@@ -323,11 +328,10 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads,
     for (uint32_t i = threadIdx.x; i < kThreadsN * kTile.m; i += kThreads) {
       const uint32_t at_m = i % kTile.m, column = i / kTile.m;
       const uint32_t at_n = Mine::MicroN::At(column, j);
-      const uint32_t m = block.first_m + at_m, n = block.first_n + at_n;
-      if (m < task.m.count && n < task.n.count) {
-        block.Store<Stored>(task, stage[column * Shared::kPitchA + at_m], m, n,
-                            shared.m[1][at_m] + shared.n[1][at_n],
-                            shared.m[2][at_m] + shared.n[2][at_n]);
+      const int64_t of_m = shared.m[2][at_m], of_n = shared.n[2][at_n];
+      if ((of_m | of_n) >= 0) {
+        block.Store<Stored>(task, stage[column * Shared::kPitchA + at_m],
+                            shared.m[1][at_m] + shared.n[1][at_n], of_m + of_n);
       }
     }
   }

@@ -39,6 +39,20 @@ __device__ __forceinline__ ComputedIn<Stored> FactorOf(Stored element,
                       Rounded(rounding, Convert<ComputedIn<Stored>>(element)));
 }
 
+/// The offsets of the `index`-th element of m (or n) in the input, c and d;
+/// negative ones where there is none.
+__device__ __forceinline__ Offsets<3> OffsetsOf(const DirectSide& side,
+                                                uint32_t index) {
+  if (index < side.space.count) {
+    const Offsets<5> offsets = OffsetsOf(side.space, index);
+    if (offsets.at[3] < side.cut_extents[0] &&
+        offsets.at[4] < side.cut_extents[1]) {
+      return {{offsets.at[0], offsets.at[1], offsets.at[2]}};
+    }
+  }
+  return {{-1, -1, -1}};
+}
+
 /// What of a contraction a block computes: a tile of one batch, and of the
 /// terms one part. Tiles follow one another along m, then along n.
 struct DirectBlock {
@@ -46,7 +60,7 @@ struct DirectBlock {
                                          const DirectTileExtents& tile) {
     const uint32_t rest_n = Quotient(blockIdx.x, task.tiles_m);
     const uint32_t rest_split = Quotient(rest_n, task.tiles_n);
-    batch = Quotient(rest_split, task.split_count);
+    const uint32_t batch = Quotient(rest_split, task.split_count);
     split = rest_split - batch * task.split_count.divisor;
     first_m = (blockIdx.x - rest_n * task.tiles_m.divisor) * tile.m;
     first_n = (rest_n - rest_split * task.tiles_n.divisor) * tile.n;
@@ -55,18 +69,16 @@ struct DirectBlock {
     base = OffsetsOf(task.batch, batch);
   }
 
-  /// Stores the sum for the element (m, n), which lies at those offsets behind
-  /// the batch's first in c and d.
+  /// Stores the sum for an element that lies at those offsets behind the
+  /// batch's first in c and d.
   template <typename Stored>
   __device__ __forceinline__ void Store(const ContractionDirectTask& task,
-                                        ComputedIn<Stored> sum, uint32_t m,
-                                        uint32_t n, int64_t at_c,
+                                        ComputedIn<Stored> sum, int64_t at_c,
                                         int64_t at_d) const {
     using T = ComputedIn<Stored>;
     if (task.partial != nullptr) {
-      const int64_t before =
-          (int64_t{split} * task.batch.count + batch) * task.n.count + n;
-      static_cast<T*>(task.partial)[before * task.m.count + m] = sum;
+      static_cast<T*>(task.partial)[int64_t{split} * task.element_count +
+                                    base.at[3] + at_d] = sum;
       return;
     }
     const ContractionFormula& formula = task.formula;
@@ -84,7 +96,6 @@ struct DirectBlock {
 
   uint32_t first_m, first_n;
   uint32_t first_k, end_k;
-  uint32_t batch;
   uint32_t split;
   Offsets<4> base;
 };

@@ -85,6 +85,46 @@ TEST(ContractionDivisionTest, LongSumsOfFewElementsAreSplit) {
             division.split_count * 60 * 60 * 4);
 }
 
+/// d (i, j, n) = a (j, k, i) b (k, n): a's fastest mode is not d's.
+ContractionProblem OfTwoOrders(int64_t i, int64_t j, int64_t n, int64_t k) {
+  ContractionProblem problem{.type_a = kF32, .type_b = kF32, .type_d = kF32};
+  problem.m = {{i, {j * k, 1, 1}}, {j, {1, i, i}}};
+  problem.n = {{n, {k, i * j, i * j}}};
+  problem.k = {{k, {j, 1}}};
+  return problem;
+}
+
+TEST(ContractionDivisionTest, TilesHoldRunsOfBothOrders) {
+  ContractionProblem problem = OfTwoOrders(720, 800, 16, 60);
+  const ContractionDivision division =
+      Divide(kH200, problem, DirectTile::kTall, false);
+  EXPECT_FALSE(division.swaps);
+  EXPECT_FALSE(division.reading_a.along_k);
+  EXPECT_GE(division.m.run_d, 8);
+  EXPECT_GE(division.m.run_input, 8);
+  EXPECT_EQ(int64_t{1} << division.reading_a.log_d, division.m.run_d);
+  EXPECT_EQ(int64_t{1} << division.reading_a.log_input, division.m.run_input);
+  // Elements move once.
+  EXPECT_LE(division.bytes, 1.01 * 4 * (720 * 800 * (60 + 16) + 60 * 16));
+  // Of one order there is none.
+  problem.m[0].strides[0] = 1;
+  problem.m[1].strides[0] = 720 * 60;
+  problem.k[0].strides[0] = 720;
+  EXPECT_EQ(Divide(kH200, problem, DirectTile::kTall, false).m.log_d, 0u);
+}
+
+TEST(ContractionDivisionTest, BlocksMayReachBeyondModes) {
+  GpuModel slow = kH200;  // what conformance runs on, too
+  slow.memory_bytes_per_ns = 15;
+  for (const DirectTile tile :
+       {DirectTile::kLarge, DirectTile::kSquare, DirectTile::kTall}) {
+    const ContractionProblem problem = OfTwoOrders(17, 33, 7, 9);
+    const ContractionDivision division = Divide(slow, problem, tile, false);
+    EXPECT_GT(division.m.count, ElementCount(problem.m));
+    EXPECT_GT(division.reading_a.log_input, 0u);
+  }
+}
+
 TEST(ContractionDivisionTest, NothingIsSplitWhereItGivesNothing) {
   EXPECT_EQ(Divide(kH200, Product(60, 60, 100), DirectTile::kSquare, true)
                 .split_count,
