@@ -131,7 +131,8 @@ class ReportTest(unittest.TestCase):
         page = self.page(raw.load(RECORDED))
         titles = re.findall("^## (.*)$", page, re.MULTILINE)
         operations = ["Permutation", "Element-wise", "Reduction", "Contraction"]
-        self.assertEqual(titles, ["Model", *operations, "Memory", "Transfers"])
+        small = ["Overhead of a contraction", "Programs of small products"]
+        self.assertEqual(titles, ["Model", *operations, *small, "Memory", "Transfers"])
 
     def test_tables_have_as_many_cells_in_every_line(self) -> None:
         blocks = re.findall(r"(?:^\|.*\n)+", self.page(raw.load(RECORDED)), re.MULTILINE)
@@ -263,6 +264,23 @@ class ContractionTest(unittest.TestCase):
         rows = [contraction("direct_64x64", 200, chosen=True, id=i, **{"class": n}) for i, n in enumerate(names)]
         found = contraction_report.by_class(contraction_report.contraction_cases(rows))
         self.assertEqual([name for name, _, _ in found], ["TTM", "AO2MO", "CCSD", "CCSD(T)", "random"])
+
+
+class OverheadTest(unittest.TestCase):
+    def test_what_a_graph_saves_is_a_column(self) -> None:
+        facts = {"part": "overhead", "case": "dot", "kernel": "cuda.contract.gemm", "chosen": True}
+        times = {"host_ns": 1500.0, "stream_ns": 3250.0, "graph_ns": 2000.0}
+        rows = [{**facts, **times}, {**facts, "chosen": False, "host_ns": 1.0, "stream_ns": 2.0}]
+        page = report.page({"date": "today"}, [], rows, [])
+        self.assertIn("| dot | gemm | yes | 1.50 | 3.25 | 2.00 | 1.25 |", page)
+        self.assertIn("| dot | gemm |  | 0.00 | 0.00 |  |  |", page)
+
+    def test_the_ways_of_a_program_are_one_line(self) -> None:
+        facts = {"part": "program", "shape": "chain", "extent": 8, "statements": 20}
+        rows = [{**facts, "way": "calls", "ns": 4e6}]
+        rows += [{**facts, "way": "prepared", "ns": 5e5, "executed_ns": 8e4, "replayed": True}]
+        page = report.page({"date": "today"}, [], rows, [])
+        self.assertIn("| chain | 8 |  | 4000.00 |  |  | 500.00 | 80.00 | yes |", page)
 
 
 class PlotsTest(unittest.TestCase):
@@ -432,7 +450,7 @@ class RunTest(unittest.TestCase):
             done.stdout.splitlines(),
             [
                 "SKIPPED: no CUDA device: there is no driver",
-                "gpu: SKIPPED: 0 of 11 parts ran, nothing was tested or measured",
+                "gpu: SKIPPED: 0 of 13 parts ran, nothing was tested or measured",
             ],
         )
         self.assertFalse((self.pack / "out").exists())

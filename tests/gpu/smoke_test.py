@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the GPU benchmarks on the simulated node, with tiny problems: what they print there they print on a GPU.
 
-    smoke_test.py GPU_BENCH GPU_MODEL_FIT [GPU_TRANSFER_BENCH TENSORD] [--record FILE]
+    smoke_test.py GPU_BENCH GPU_MODEL_FIT [GPU_SERVER_BENCH TENSORD] [--record FILE]
 
 Times mean nothing here and are not looked at. --record keeps the rows, for report_test.py.
 """
@@ -174,11 +174,31 @@ class GpuBenchTest(unittest.TestCase):
     def test_transfers_go_through_a_server(self) -> None:
         if len(programs) < 4:
             self.skipTest("built without a server or a client")
-        rows = rows_of(programs[2], f"--server={programs[3]}", "--device=cpu:0", "--tiny")
+        rows = rows_of(programs[2], "transfer", f"--server={programs[3]}", "--device=cpu:0", "--tiny")
         paths = {(row["direction"], row["path"]) for row in rows if "direction" in row}
         self.assertEqual(
             paths, {(way, path) for way in ("upload", "download") for path in ("server", "pinned", "pageable")}
         )
+
+    def test_programs_compute_what_calls_do(self) -> None:
+        if len(programs) < 4:
+            self.skipTest("built without a server or a client")
+        rows = rows_of(programs[2], "program", f"--server={programs[3]}", "--device=cpu:0", "--tiny")
+        ways = {(row["shape"], row["way"]) for row in rows if "way" in row}
+        wanted = {"one call", "calls", "pipeline", "program", "prepared"}
+        self.assertEqual(ways, {(shape, way) for shape in ("chain", "beside") for way in wanted})
+        self.assertEqual({row["way"] for row in rows if "replayed" in row}, {"program", "prepared"})
+
+    def test_overheads_are_of_every_kernel_that_can(self) -> None:
+        rows = bench("overhead")
+        cases = {row["case"] for row in rows if "case" in row}
+        self.assertEqual(cases, {"matrices", "transposed", "scattered", "dot"})
+        for case in cases:
+            kernels = [row for row in rows if row.get("case") == case]
+            self.assertEqual(sum(row["chosen"] for row in kernels), 1)
+            for row in kernels:
+                self.assertGreater(min(row["host_ns"], row["stream_ns"]), 0)
+        self.assertTrue(any("graph_ns" in row for row in rows))
 
 
 def main() -> int:

@@ -1,9 +1,9 @@
 // gpu_bench PART --data=FOLDER [--seconds=N] [--tiny]
 //
 // Measures device 0 and prints one JSON object a line. PART is device, model,
-// permutation, elementwise, reduction, contraction or memory. After N seconds
-// no new case is started; the last line says how many were left out. Without a
-// device it prints why, and exits with 77.
+// permutation, elementwise, reduction, contraction, overhead or memory. After N
+// seconds no new case is started; the last line says how many were left out.
+// Without a device it prints why, and exits with 77.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -28,10 +28,11 @@ absl::Status RunPart(absl::string_view part, BenchDevice& device,
   if (part == "elementwise") return RunElementwise(device);
   if (part == "reduction") return RunReduction(device);
   if (part == "contraction") return RunContraction(device, data_folder);
+  if (part == "overhead") return RunOverhead(device);
   if (part == "memory") return RunMemory(device);
   return absl::InvalidArgumentError(
       "PART is none of device, model, permutation, elementwise, reduction, "
-      "contraction, memory");
+      "contraction, overhead, memory");
 }
 
 int Main(int argc, char** argv) {

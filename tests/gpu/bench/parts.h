@@ -24,6 +24,9 @@ absl::Status RunReduction(BenchDevice& device);
 absl::Status RunContraction(BenchDevice& device,
                             const std::string& data_folder);
 
+/// What small contractions cost above their kernels.
+absl::Status RunOverhead(BenchDevice& device);
+
 /// The device pool beside the driver's pool and plain cudaMalloc().
 absl::Status RunMemory(BenchDevice& device);
 

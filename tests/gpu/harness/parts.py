@@ -145,11 +145,14 @@ def bench_part(part: str) -> Callable[[Bench, float], Outcome]:
     return run
 
 
-def transfer(bench: Bench, seconds: float) -> Outcome:
-    if not bench.has("gpu_transfer_bench"):
-        return Outcome("SKIPPED", "the pack has no gpu_transfer_bench")
-    command = [bench.program("gpu_transfer_bench"), f"--server={bench.program('tensord')}", f"--seconds={seconds:.0f}"]
-    return run_rows(bench, command, seconds)
+def server_part(part: str) -> Callable[[Bench, float], Outcome]:
+    def run(bench: Bench, seconds: float) -> Outcome:
+        if not bench.has("gpu_server_bench"):
+            return Outcome("SKIPPED", "the pack has no gpu_server_bench")
+        program, server = bench.program("gpu_server_bench"), bench.program("tensord")
+        return run_rows(bench, [program, part, f"--server={server}", f"--seconds={seconds:.0f}"], seconds)
+
+    return run
 
 
 def example(bench: Bench, seconds: float, device: str = "cuda:0") -> Outcome:
@@ -306,8 +309,10 @@ PARTS = {
     "elementwise": Part(bench_part("elementwise"), 1),
     "reduction": Part(bench_part("reduction"), 1),
     "contraction": Part(bench_part("contraction"), 6),
+    "overhead": Part(bench_part("overhead"), 0.5),
+    "program": Part(server_part("program"), 0.5),
     "memory": Part(bench_part("memory"), 1),
-    "transfer": Part(transfer, 1),
+    "transfer": Part(server_part("transfer"), 1),
     "peers": Part(peers, 6),
     "sanitizer": Part(sanitizer, 5),
 }

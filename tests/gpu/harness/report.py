@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Iterable
 
 from harness.contraction_report import contraction_section
+from harness.overhead_report import overhead_section, program_section
 from harness.raw import Case, Row, cases, counts, geometric_mean, grouped, of_part, wrong_results
 from harness.tables import kernel_table, median_least_most, name_of, short, table
 
@@ -305,5 +306,6 @@ def page(facts: dict[str, str], parts: list[Row], rows: list[Row], plots: Iterab
     lines += case_section(rows, "reduction", "Reduction", "reading the input alone")
     lines += images(plots, "elementwise")
     lines += contraction_section(rows) + images(plots, "contraction")
+    lines += overhead_section(rows) + program_section(rows)
     lines += memory_section(rows) + transfer_section(rows) + peers_section(rows)
     return "\n".join(lines).rstrip() + "\n"

@@ -1,35 +1,20 @@
-// gpu_transfer_bench --server=PATH_OF_TENSORD [--device=cuda:0] [--seconds=N]
-//                    [--tiny]
-//
-// Uploads and downloads through a server on a Unix socket, beside copies of as
-// many bytes between the GPU and pinned and pageable memory of this process.
-// Prints one JSON object a line:
+// Rows
 //   direction, path = "server", "pinned" or "pageable", bytes, ns
-// Without a device it prints why, and exits with 77.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
-#include "tensord/session.h"
-#include "tests/gpu/bench/bench_output.h"
-#include "tests/gpu/bench/node.h"
-#include "tests/testing/server_process.h"
+#include "tests/gpu/bench/server_parts.h"
 
 namespace tensord::test {
 namespace {
-
-constexpr int kNoDevice = 77;
 
 absl::Status CheckCuda(cudaError_t error) {
   if (error == cudaSuccess) return absl::OkStatus();
@@ -123,12 +108,9 @@ absl::Status RunServer(Session& session, int64_t bytes,
   return absl::OkStatus();
 }
 
-absl::Status Run(const std::string& server_path, const std::string& device,
-                 const Effort& effort) {
-  const testing::ServerProcess server(
-      server_path, {"--log-level=error", "--drain-timeout-seconds=1"});
-  auto session = Session::Connect(server.address(), {.device = device});
-  if (!session.ok()) return session.status();
+}  // namespace
+
+absl::Status RunTransfer(Session& session, const Effort& effort) {
   const int64_t most = effort.tiny ? 1 << 20 : int64_t{1} << 30;
   std::vector<std::byte> source(static_cast<size_t>(most));
   for (size_t i = 0; i < source.size(); ++i) {
@@ -140,50 +122,11 @@ absl::Status Run(const std::string& server_path, const std::string& device,
     if (auto status = RunCopies(bytes, source, effort); !status.ok()) {
       return status;
     }
-    if (auto status = RunServer(*session, bytes, source, effort);
-        !status.ok()) {
+    if (auto status = RunServer(session, bytes, source, effort); !status.ok()) {
       return status;
     }
   }
   return absl::OkStatus();
 }
 
-int Main(int argc, char** argv) {
-  std::string server, device = "cuda:0";
-  double seconds = 3600;
-  Effort effort;
-  for (int i = 1; i < argc; ++i) {
-    absl::string_view argument = argv[i];
-    if (absl::ConsumePrefix(&argument, "--server=")) {
-      server = std::string(argument);
-    } else if (absl::ConsumePrefix(&argument, "--device=")) {
-      device = std::string(argument);
-    } else if (argument == "--tiny") {
-      effort.tiny = true;
-    } else if (!absl::ConsumePrefix(&argument, "--seconds=") ||
-               !absl::SimpleAtod(argument, &seconds)) {
-      std::fprintf(stderr, "unknown argument %s\n", argv[i]);
-      return 1;
-    }
-  }
-  effort.end = std::chrono::steady_clock::now() +
-               std::chrono::duration_cast<std::chrono::nanoseconds>(
-                   std::chrono::duration<double>(seconds));
-  PrepareNode();
-  int count = 0;
-  if (const cudaError_t error = cudaGetDeviceCount(&count);
-      error != cudaSuccess || count == 0) {
-    Print({{"part", "transfer"}, {"skipped", cudaGetErrorString(error)}});
-    return kNoDevice;
-  }
-  const absl::Status status = Run(server, device, effort);
-  if (status.ok()) return 0;
-  Print({{"part", "transfer"}, {"failed", status.ToString()}});
-  std::fprintf(stderr, "gpu_transfer_bench: %s\n", status.ToString().c_str());
-  return 1;
-}
-
-}  // namespace
 }  // namespace tensord::test
-
-int main(int argc, char** argv) { return tensord::test::Main(argc, argv); }
