@@ -36,6 +36,8 @@ struct ConformanceTarget {
   /// Kernels run on host memory: two cases of three get operands that end where
   /// the process may not read.
   bool uses_host_memory = false;
+  /// Kernels named "gemm" may multiply on tensor cores.
+  bool has_tensor_cores = false;
   /// Random cases of each operation but contraction, and of that.
   uint32_t random_case_count = 1500;
   uint32_t random_contraction_count = 1500;

@@ -15,6 +15,7 @@ namespace {
 ConformanceTarget Target(std::string name, uint32_t random_case_count) {
   return {.name = std::move(name),
           .create = [](int) { return core::CreateCudaBackend(0).value(); },
+          .has_tensor_cores = true,
           .random_case_count = random_case_count,
           .random_contraction_count = random_case_count,
           .copy =

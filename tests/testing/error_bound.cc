@@ -75,6 +75,19 @@ Rounding Rounding::Of(ComputeType compute_type, bool is_complex,
   }
 }
 
+Rounding Rounding::OnTensorCores() const {
+  const auto single = FormatOf(ElementType::kFloat32).unit_roundoff;
+  Rounding rounding = *this;
+  // Those for float64 round to nearest; to float16 and bfloat16 operands are
+  // rounded before.
+  if (sum.unit_roundoff == single) rounding.sum.unit_roundoff *= 2;
+  if (read.unit_roundoff == Tf32Format().unit_roundoff &&
+      read.smallest == Tf32Format().smallest) {
+    rounding.read.unit_roundoff *= 2;
+  }
+  return rounding;
+}
+
 Number Product(const Number& x, const Number& y, bool is_complex) {
   if (!is_complex) return {x.real() * y.real(), 0};
   return {x.real() * y.real() - x.imag() * y.imag(),

@@ -48,6 +48,12 @@ struct Rounding {
   /// element-wise arithmetic in it.
   static Rounding Of(core::ComputeType compute_type, bool is_complex,
                      bool is_contraction);
+
+  /// The same where tensor cores multiply and add: they cut off what their
+  /// formats do not hold, of float32 operands and after each addition.
+  /// Source  M. Fasi, N. Higham, M. Mikaitis, S. Pranesh, "Numerical behavior
+  ///         of NVIDIA tensor cores" (2021), sections 3 and 4.
+  Rounding OnTensorCores() const;
 };
 
 /// |x|.

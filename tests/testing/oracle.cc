@@ -127,10 +127,12 @@ class Floating {
   static constexpr auto kLoad = LoadNumber;
 
   Floating(const Operands& operands, core::ComputeType compute_type,
-           bool is_contraction)
+           bool is_contraction, Adder adder = Adder::kNearest)
       : rounding_(Rounding::Of(compute_type,
                                HasParts(operands[kD]->element_type),
-                               is_contraction)) {}
+                               is_contraction)) {
+    if (adder == Adder::kTensorCores) rounding_ = rounding_.OnTensorCores();
+  }
 
   Value Apply(core::UnaryOperator op, const Element& x) const {
     return ApplyUnary(op, x, rounding_);
@@ -197,7 +199,7 @@ class Floating {
   }
 
  private:
-  const Rounding rounding_;
+  Rounding rounding_;
 };
 
 /// Integer arithmetic of one operation: modulo 2^bits, bool as or, and.
@@ -207,7 +209,8 @@ class Integral {
   using Element = int64_t;
   static constexpr auto kLoad = LoadInteger;
 
-  Integral(const Operands& operands, core::ComputeType, bool)
+  Integral(const Operands& operands, core::ComputeType, bool,
+           Adder = Adder::kNearest)
       : type_(operands[kD]->element_type) {}
 
   Value Apply(core::UnaryOperator op, Element x) const {
@@ -353,9 +356,9 @@ std::vector<Expected> Reduction(const core::ReductionDesc& desc,
 
 template <typename Arithmetic>
 std::vector<Expected> Contraction(const core::ContractionDesc& desc,
-                                  const Inputs& inputs) {
+                                  const Inputs& inputs, Adder adder) {
   const Operands operands = {&desc.a, &desc.b, Pointer(desc.c), &desc.d};
-  const Arithmetic arithmetic(operands, desc.compute_type, true);
+  const Arithmetic arithmetic(operands, desc.compute_type, true, adder);
   const auto decode = [&](Role role, const std::byte* bytes) {
     std::vector<typename Arithmetic::Value> values;
     for (const auto& element :
@@ -408,9 +411,10 @@ std::vector<Expected> Evaluate(const core::ReductionDesc& desc,
 }
 
 std::vector<Expected> Evaluate(const core::ContractionDesc& desc,
-                               const Inputs& inputs) {
-  return IsWhole(desc.d.element_type) ? Contraction<Integral>(desc, inputs)
-                                      : Contraction<Floating>(desc, inputs);
+                               const Inputs& inputs, Adder adder) {
+  return IsWhole(desc.d.element_type)
+             ? Contraction<Integral>(desc, inputs, adder)
+             : Contraction<Floating>(desc, inputs, adder);
 }
 
 }  // namespace tensord::test

@@ -37,6 +37,12 @@ struct Expected {
   int64_t integer;    // of integer types
 };
 
+/// What adds up the products of a contraction.
+enum class Adder {
+  kNearest,      // rounds to nearest
+  kTensorCores,  // Rounding::OnTensorCores()
+};
+
 /// Every element of d, each once.
 ///
 /// Requires  Validate(desc).ok().
@@ -47,6 +53,7 @@ std::vector<Expected> Evaluate(const core::ElementwiseDesc& desc,
 std::vector<Expected> Evaluate(const core::ReductionDesc& desc,
                                const Inputs& inputs);
 std::vector<Expected> Evaluate(const core::ContractionDesc& desc,
-                               const Inputs& inputs);
+                               const Inputs& inputs,
+                               Adder adder = Adder::kNearest);
 
 }  // namespace tensord::test

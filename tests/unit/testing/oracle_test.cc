@@ -201,6 +201,26 @@ TEST(ErrorBoundTest, SumsInAnyOrderStayWithinTheBoundOfAContraction) {
   EXPECT_LT(worst, 1);
 }
 
+// 1 + 2^-10 - 2^-23 in TF32: rounded it is 1 + 2^-10, cut off 1.
+TEST(ErrorBoundTest, TensorCoresMayCutOffWhatOthersRound) {
+  const std::vector<float> a = {0x1.003ffep0f}, one = {1};
+  const core::ContractionDesc desc{.a = Packed(kF32, "", {}),
+                                   .b = Packed(kF32, "", {}),
+                                   .c = std::nullopt,
+                                   .d = Packed(kF32, "", {}),
+                                   .compute_type = core::ComputeType::kTf32};
+  const Inputs inputs{.a = BytesOf(a), .b = BytesOf(one)};
+  const auto agrees = [&](Adder adder, Real actual) {
+    const auto expected = Evaluate(desc, inputs, adder);
+    return Agrees({actual, 0}, expected.at(0).estimate, kF32);
+  };
+  EXPECT_TRUE(agrees(Adder::kNearest, 1 + 0x1p-10L));
+  EXPECT_FALSE(agrees(Adder::kNearest, 1));
+  EXPECT_TRUE(agrees(Adder::kTensorCores, 1 + 0x1p-10L));
+  EXPECT_TRUE(agrees(Adder::kTensorCores, 1));
+  EXPECT_FALSE(agrees(Adder::kTensorCores, 1 - 0x1p-10L));
+}
+
 TEST(ErrorBoundTest, OneTermTooFewExceedsTheBound) {
   const std::vector<float> a(1000, 0.5f), b(1000, 0.5f);
   const auto expected =
