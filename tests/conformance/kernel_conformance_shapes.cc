@@ -191,7 +191,8 @@ TEST_P(KernelConformance, MultipliesMatricesByStridedVectors) {
 }
 
 TEST_P(KernelConformance, ContractsScatteredModes) {
-  for (const ElementType type : {kF32, kF64, kC64, kC128, kF16}) {
+  for (const ElementType type :
+       {kF32, kF64, kC64, kC128, kF16, ElementType::kInt16}) {
     const ComputeType compute = core::DefaultComputeType(type);
     // Modes of each group lie apart in every operand.
     Case<core::ContractionDesc> scattered{
@@ -244,7 +245,7 @@ Case<core::ContractionDesc> Product(ElementType type, int64_t m, int64_t n,
 }
 
 TEST_P(KernelConformance, ContractsAroundTheEdgesOfTiles) {
-  for (const ElementType type : {kF32, kC128}) {
+  for (const ElementType type : {kF32, kC128, ElementType::kInt8}) {
     for (const int64_t m : {16, 17, 64, 65, 129, 257}) {
       for (const int64_t n : {15, 17, 65, 129}) {
         runner_.Check(Product(type, m, n, m % 2 == 0 ? 9 : 16));
@@ -254,7 +255,8 @@ TEST_P(KernelConformance, ContractsAroundTheEdgesOfTiles) {
 }
 
 TEST_P(KernelConformance, ContractsSumsOfEveryLength) {
-  for (const ElementType type : {kF32, kF64, kC64, kC128, kF16}) {
+  for (const ElementType type : {kF32, kF64, kC64, kC128, kF16,
+                                 ElementType::kUint8, ElementType::kInt64}) {
     for (const int64_t k : {1, 4, 7, 8, 9, 16, 17, 128, 255, 256, 257, 264, 511,
                             512, 513, 3001, 4096, 8200}) {
       runner_.Check(Product(type, 5, 3, k));
@@ -269,7 +271,8 @@ TEST_P(KernelConformance, ContractsOperandsOfTwoOrders) {
   struct Extents {
     int64_t i, j, l, k;
   };
-  for (const ElementType type : {kF32, kF64, kC64, kC128, kF16}) {
+  for (const ElementType type :
+       {kF32, kF64, kC64, kC128, kF16, ElementType::kInt32}) {
     for (const auto& [i, j, l, k] :
          {Extents{24, 16, 3, 5}, Extents{17, 33, 2, 9}, Extents{9, 70, 1, 40},
           Extents{2, 3, 150, 4}, Extents{5, 9, 4, 1100}}) {

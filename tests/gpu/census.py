@@ -132,15 +132,16 @@ EXPECTED = [
     Expectation(rf"ShortRows<{BYTE}, (ADD|MUL|MAX|MIN)>", TWO_GROUPS, REGISTERS,
                 Work(TWO_GROUPS, instructions_per_byte=INSTRUCTIONS_PER_BYTE / 0.9)),
     # Two blocks of 256 threads on a multiprocessor, and one of complex128. Asynchronous copies, of halves of complex128.
-    Expectation(r"Tiles<(float|Half|Bfloat16), \(DirectTile\)[012], \(TileTransfer\)0>", {"LDS.128": 4}, 128),
-    Expectation(r"Tiles<float, \(DirectTile\)[012], \(TileTransfer\)1>", {"LDS.128": 4, "LDGSTS.32": 24}, 128),
+    Expectation(r"Tiles<(float|Half|Bfloat16|short|signed char|unsigned char), \(DirectTile\)[012], "
+                r"\(TileTransfer\)0>", {"LDS.128": 4}, 128),
+    Expectation(r"Tiles<(float|int), \(DirectTile\)[012], \(TileTransfer\)1>", {"LDS.128": 4, "LDGSTS.32": 24}, 128),
     Expectation(r"Tiles<(double|std::complex<float>), \(DirectTile\)[12], \(TileTransfer\)0>", {"LDS.128": 8}, 128),
-    Expectation(r"Tiles<(double|std::complex<float>), \(DirectTile\)[12], \(TileTransfer\)1>",
+    Expectation(r"Tiles<(double|long|std::complex<float>), \(DirectTile\)[12], \(TileTransfer\)1>",
                 {"LDS.128": 8, "LDGSTS.64": 24}, 128),
     Expectation(r"Tiles<std::complex<double>, \(DirectTile\)[12], \(TileTransfer\)0>", {"LDS.128": 8}, 200),
     Expectation(r"Tiles<std::complex<double>, \(DirectTile\)[12], \(TileTransfer\)1>",
                 {"LDS.128": 8, "LDGSTS.64": 48}, 200),
-    Expectation(rf"Deep<{NUMBER} ?>", {}, 128),
+    Expectation(rf"Deep<({NUMBER}|{BYTE}) ?>", {}, 128),
     Expectation(rf"FusedGroups<({NUMBER}|{BYTE}), false, (false|true)>", FUSED, REGISTERS, Work(FUSED)),
     # Not of complex128, whose values are too many for the registers that last through a call.
     Expectation(r"FusedGroups<(Half|Bfloat16|float|double|std::complex<float>), true, (false|true)>", FUSED, REGISTERS,

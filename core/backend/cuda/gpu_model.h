@@ -76,6 +76,7 @@ struct GpuModel {
   // Products with addition, of a multiprocessor.
   double float32_products_per_cycle = 128;
   double float64_products_per_cycle = 64;
+  double int32_products_per_cycle = 64;
   double tensor_float16_products_per_cycle = 1024;  // bfloat16, too
   double tensor_tf32_products_per_cycle = 512;
   double tensor_float64_products_per_cycle = 64;

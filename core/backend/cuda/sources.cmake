@@ -46,6 +46,7 @@ set(TENSORD_CUDA_KERNEL_SOURCES
   kernel/direct/contraction_direct_double.cu
   kernel/direct/contraction_direct_float.cu
   kernel/direct/contraction_direct_half.cu
+  kernel/direct/contraction_direct_integer.cu
   kernel/elementwise_mixed.cu
   kernel/elementwise_reference.cu
   kernel/elementwise_tiled.cu

@@ -16,6 +16,7 @@
 #include "core/backend/cuda/reduction_division.h"
 #include "core/base/memo.h"
 #include "core/base/status.h"
+#include "core/ops/type_tables.h"
 
 namespace tensord::core::cuda {
 namespace {
@@ -104,8 +105,10 @@ ReductionTreeTask SecondTask(const GpuModel& model, const Problem& problem,
                              const ContractionOperands& operands,
                              const Division& division, const void* partial) {
   const DirectModes modes = DirectModesOf(problem, division.swaps);
-  const ElementType arithmetic =
-      SizeOf(problem.type_d) < 4 ? ElementType::kFloat32 : problem.type_d;
+  const ElementType arithmetic = SizeOf(problem.type_d) >= 4 ? problem.type_d
+                                 : IsInteger(problem.type_d)
+                                     ? ElementType::kInt32
+                                     : ElementType::kFloat32;
   const int64_t kept =
       ElementCount(modes.m) * ElementCount(modes.n) * ElementCount(modes.batch);
   const ReductionDivision second =
@@ -117,10 +120,7 @@ ReductionTreeTask SecondTask(const GpuModel& model, const Problem& problem,
                   .type_a = arithmetic,
                   .type_d = problem.type_d,
                   .compute = arithmetic,
-                  .compute_type =
-                      RealPartOf(arithmetic) == ElementType::kFloat64
-                          ? ComputeType::kFloat64
-                          : ComputeType::kFloat32,
+                  .compute_type = DefaultComputeType(arithmetic),
                   .op = BinaryOperator::kAdd,
                   .unary_c = problem.conj_c ? UnaryOperator::kConj
                                             : UnaryOperator::kIdentity,
@@ -163,11 +163,11 @@ class DirectContraction final : public ContractionKernel {
       return Unimplemented("TYPES_DIFFER", "it takes operands of one type");
     }
     if (!IsDirectType(problem.type_d)) {
-      return Unimplemented("TYPE_UNSUPPORTED", "it has no integer arithmetic");
+      return Unimplemented("TYPE_UNSUPPORTED", "it has no arithmetic of bool");
     }
     if (tile_ == DirectTile::kLarge && ArithmeticBytes(problem) > 4) {
       return Unimplemented("TYPE_UNSUPPORTED",
-                           "its tiles are for arithmetic in float32");
+                           "its tiles are for arithmetic in 4 bytes");
     }
     // By both kinds of division; as floating point, in which none overflows.
     const auto count = [](const auto& modes) {
@@ -222,7 +222,7 @@ class DirectContraction final : public ContractionKernel {
     TENSORD_RETURN_IF_ERROR(
         Check(queue, VisitElementType(problem.type_d, [&](auto zero) {
                 using Stored = decltype(zero);
-                if constexpr (std::is_integral_v<Stored>) {
+                if constexpr (std::is_same_v<Stored, bool>) {
                   return cudaErrorInvalidValue;  // not supported
                 } else {
                   return QueueContractionDirect<Stored>(task, queue.get());

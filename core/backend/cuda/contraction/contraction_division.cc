@@ -34,6 +34,18 @@ double EfficiencyOf(DirectTile tile) {
   return 0;
 }
 
+/// What a multiprocessor multiplies and adds in a cycle: complex numbers as
+/// four real ones, int64 as four of int32.
+double ProductsPerCycle(const GpuModel& model, ElementType type) {
+  if (IsInteger(type)) {
+    return model.int32_products_per_cycle / (SizeOf(type) == 8 ? 4 : 1);
+  }
+  const double real = RealPartOf(type) == ElementType::kFloat64
+                          ? model.float64_products_per_cycle
+                          : model.float32_products_per_cycle;
+  return real / (IsComplex(type) ? 4 : 1);
+}
+
 /// Bytes that move for each byte of an operand that is read by neighbours
 /// `stride` elements apart in runs of `extent`.
 double SectorShare(int64_t element_bytes, int64_t stride, int64_t extent) {
@@ -101,8 +113,6 @@ void Predict(const GpuModel& model, const Problem& problem,
   const int64_t arithmetic_bytes = ArithmeticBytes(problem);
   const DirectTileExtents tile =
       ExtentsOf(division.tile, static_cast<uint32_t>(arithmetic_bytes));
-  const bool is_complex = IsComplex(problem.type_d);
-  const bool is_wide = RealPartOf(problem.type_d) == ElementType::kFloat64;
 
   // Blocks come in waves, each of which takes as long as a full one.
   const double at_once = static_cast<double>(kBlocksPerMultiprocessor) *
@@ -114,10 +124,9 @@ void Predict(const GpuModel& model, const Problem& problem,
       count(std::max<int64_t>(CeilDivide(division.part, tile.k), 1) * tile.k);
   const double products = blocks * tile.m * tile.n * padded_k;
   const double per_ns = model.multiprocessor_count * model.clock_ghz *
-                        (is_wide ? model.float64_products_per_cycle
-                                 : model.float32_products_per_cycle);
-  const double compute = products * (is_complex ? 4 : 1) * wave_share /
-                         (per_ns * EfficiencyOf(division.tile));
+                        ProductsPerCycle(model, problem.type_d);
+  const double compute =
+      products * wave_share / (per_ns * EfficiencyOf(division.tile));
 
   const auto bytes = count(SizeOf(problem.type_d));
   const double terms = count(ElementCount(modes.k));
@@ -209,7 +218,7 @@ void DealOut(const GpuModel& model, const Problem& problem,
 
 }  // namespace
 
-bool IsDirectType(ElementType type) { return !IsInteger(type); }
+bool IsDirectType(ElementType type) { return type != ElementType::kBool; }
 
 int64_t ArithmeticBytes(const Problem& problem) {
   return std::max<int64_t>(SizeOf(problem.type_d), 4);

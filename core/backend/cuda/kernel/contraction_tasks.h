@@ -129,7 +129,7 @@ struct ContractionDirectTask {
   IndexSpace<4> batch;   // a, b, c, d
 };
 
-/// Requires  Stored is float, double, complex or half, and all operands' type.
+/// Requires  Stored is all operands' type, and not bool.
 template <typename Stored>
 cudaError_t QueueContractionDirect(const ContractionDirectTask& task,
                                    cudaStream_t stream);

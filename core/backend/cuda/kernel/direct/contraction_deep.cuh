@@ -106,9 +106,11 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads)
     __syncthreads();
     const T* const own = of_threads + threadIdx.x / kShare * kThreads;
     T sum = own[part];
-    for (uint32_t i = part + kShare; i < kThreads; i += kShare) sum += own[i];
+    for (uint32_t i = part + kShare; i < kThreads; i += kShare) {
+      sum = Joined<BinaryOperator::kAdd>(sum, own[i]);
+    }
     for (int distance = kShare / 2; distance > 0; distance /= 2) {
-      sum += FromLane(sum, distance);
+      sum = Joined<BinaryOperator::kAdd>(sum, FromLane(sum, distance));
     }
     const uint32_t number = first + threadIdx.x / kShare;
     if (part != 0) continue;

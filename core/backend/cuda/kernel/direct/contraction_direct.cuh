@@ -24,19 +24,26 @@ cudaError_t QueueTilesBy(const ContractionDirectTask& task,
   return Launch(grid, stream, &Tiles<Stored, tile, transfer>, task);
 }
 
+/// Whether operands are multiplied as they are stored, but for their type.
+inline bool IsPlain(const ContractionFormula& formula) {
+  return formula.rounding_a == OperandRounding::kNone &&
+         formula.rounding_b == OperandRounding::kNone && !formula.conj_a &&
+         !formula.conj_b;
+}
+
 template <typename Stored, DirectTile tile>
 cudaError_t QueueTiles(const ContractionDirectTask& task, cudaStream_t stream) {
-  if constexpr (std::is_same_v<Stored, ComputedIn<Stored>>) {
-    const ContractionFormula& formula = task.formula;
-    if (formula.rounding_a == OperandRounding::kNone &&
-        formula.rounding_b == OperandRounding::kNone && !formula.conj_a &&
-        !formula.conj_b) {
-      return QueueTilesBy<Stored, tile, TileTransfer::kAsynchronous>(task,
-                                                                     stream);
-    }
+  using enum TileTransfer;
+  constexpr bool kConverts = !std::is_same_v<Stored, ComputedIn<Stored>>;
+  if constexpr (kConverts) {
+    return QueueTilesBy<Stored, tile, kThroughRegisters>(task, stream);
+  } else if constexpr (std::is_integral_v<Stored>) {
+    return QueueTilesBy<Stored, tile, kAsynchronous>(task, stream);
+  } else {
+    return IsPlain(task.formula)
+               ? QueueTilesBy<Stored, tile, kAsynchronous>(task, stream)
+               : QueueTilesBy<Stored, tile, kThroughRegisters>(task, stream);
   }
-  return QueueTilesBy<Stored, tile, TileTransfer::kThroughRegisters>(task,
-                                                                     stream);
 }
 
 template <typename Stored>

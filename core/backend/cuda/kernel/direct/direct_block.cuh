@@ -25,8 +25,21 @@ __device__ __forceinline__ void MultiplyAdd(T x, T y, T& sum) {
     imaginary += x.real() * y.imag();
     imaginary += x.imag() * y.real();
     sum = T(real, imaginary);
+  } else if constexpr (std::is_integral_v<T>) {
+    sum = Joined<BinaryOperator::kAdd>(sum, Joined<BinaryOperator::kMul>(x, y));
   } else {
     sum += x * y;
+  }
+}
+
+/// alpha or beta times `x`; integers wrap, and may do so to T.
+template <typename T>
+__device__ __forceinline__ T Times(const double (&factor)[2], T x) {
+  if constexpr (std::is_integral_v<T>) {
+    const auto whole = static_cast<T>(static_cast<int64_t>(factor[0]));
+    return Joined<BinaryOperator::kMul>(whole, x);
+  } else {
+    return Scaled(Arithmetic(), factor, x);
   }
 }
 
@@ -35,8 +48,12 @@ template <typename Stored>
 __device__ __forceinline__ ComputedIn<Stored> FactorOf(Stored element,
                                                        OperandRounding rounding,
                                                        bool conjugates) {
-  return ConjugatedIf(conjugates,
-                      Rounded(rounding, Convert<ComputedIn<Stored>>(element)));
+  const auto factor = Convert<ComputedIn<Stored>>(element);
+  if constexpr (std::is_integral_v<Stored>) {
+    return factor;
+  } else {
+    return ConjugatedIf(conjugates, Rounded(rounding, factor));
+  }
 }
 
 /// The offsets of the `index`-th element of m (or n) in the input, c and d;
@@ -82,14 +99,12 @@ struct DirectBlock {
       return;
     }
     const ContractionFormula& formula = task.formula;
-    const Arithmetic arithmetic;
-    T value = Scaled(arithmetic, formula.alpha, sum);
+    T value = Times(formula.alpha, sum);
     if (formula.c != nullptr) {
       const T c = ConjugatedIf(
           formula.conj_c,
           Convert<T>(static_cast<const Stored*>(formula.c)[base.at[2] + at_c]));
-      value = Joined<BinaryOperator::kAdd>(value,
-                                           Scaled(arithmetic, formula.beta, c));
+      value = Joined<BinaryOperator::kAdd>(value, Times(formula.beta, c));
     }
     static_cast<Stored*>(formula.d)[base.at[3] + at_d] = Convert<Stored>(value);
   }
