@@ -54,8 +54,7 @@ bool IsDirectType(ElementType type);
 
 /// The division by `tile` that is predicted to take least, of all orders of m
 /// and n, and of equals that which moves least; with the terms split or not.
-/// Where splitting them gives no block
-/// more, the split_count is 1 all the same.
+/// Where splitting them gives no block more, the split_count is 1 all the same.
 ///
 /// A function of the problem and the model: addresses and factors change
 /// nothing.
