@@ -291,6 +291,34 @@ TEST_P(KernelConformance, ContractsOperandsOfTwoOrders) {
   }
 }
 
+TEST_P(KernelConformance, ContractsLittleOfManyBatches) {
+  // The batch is the fastest mode, or the slowest, of each operand.
+  struct Extents {
+    int64_t m, n, k, x;
+  };
+  for (const ElementType type : {kF32, kF64, kC64, kF16, ElementType::kInt32}) {
+    for (const auto& [m, n, k, x] :
+         {Extents{1, 1, 64, 300}, Extents{5, 3, 7, 90}, Extents{8, 8, 8, 33},
+          Extents{4, 1, 33, 65}, Extents{6, 9, 1, 70}}) {
+      for (const bool is_fastest : {true, false}) {
+        const auto operand = [&](std::string modes, ModeVector extents) {
+          modes.insert(is_fastest ? 0 : modes.size(), 1, 'x');
+          extents.insert(is_fastest ? extents.begin() : extents.end(), x);
+          return Packed(type, modes.c_str(), extents);
+        };
+        runner_.Check(Case<core::ContractionDesc>{
+            .desc = {.a = operand("km", {k, m}),
+                     .b = operand("kn", {k, n}),
+                     .c = operand("mn", {m, n}),
+                     .d = operand("mn", {m, n}),
+                     .compute_type = core::DefaultComputeType(type)},
+            .alpha = {3, 0},
+            .beta = {2, 0}});
+      }
+    }
+  }
+}
+
 TEST_P(KernelConformance, ContractsManyModesOfTwo) {
   // Every third mode is n, the next ones m and k; each operand has its own
   // order of them.

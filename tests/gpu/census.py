@@ -141,6 +141,8 @@ EXPECTED = [
     Expectation(r"Tiles<std::complex<double>, \(DirectTile\)[12], \(TileTransfer\)0>", {"LDS.128": 8}, 200),
     Expectation(r"Tiles<std::complex<double>, \(DirectTile\)[12], \(TileTransfer\)1>",
                 {"LDS.128": 8, "LDGSTS.64": 48}, 200),
+    Expectation(rf"PerThread<({NUMBER}|{BYTE}), 1u>", {}, 128),
+    Expectation(rf"PerThread<({NUMBER}|{BYTE}), 4u>", {}, 255),
     Expectation(rf"Deep<({NUMBER}|{BYTE}) ?>", {}, 128),
     Expectation(rf"FusedGroups<({NUMBER}|{BYTE}), false, (false|true)>", FUSED, REGISTERS, Work(FUSED)),
     # Not of complex128, whose values are too many for the registers that last through a call.

@@ -19,7 +19,7 @@
 namespace tensord::testing {
 namespace {
 
-constexpr int kTries = 500;  // of 20 ms
+constexpr int kTries = 1500;  // of 20 ms
 constexpr std::chrono::milliseconds kPause(20);
 
 bool CanConnect(const std::string& path) {

@@ -142,6 +142,8 @@ class CudaBackend final : public Backend {
     kernels_.elementwise.push_back(cuda::CreateReferenceElementwise(model));
     kernels_.reduction.push_back(cuda::CreateTreeReduction(model));
     kernels_.reduction.push_back(cuda::CreateReferenceReduction(model));
+    kernels_.contraction.push_back(
+        cuda::CreateElementwiseContraction(kernels_));
     for (int rank = 0; rank < cuda::GemmLibrary::kMostAlgorithms; ++rank) {
       kernels_.contraction.push_back(
           cuda::CreateGemmContraction(model, gemm_, rank));
@@ -157,6 +159,10 @@ class CudaBackend final : public Backend {
         kernels_.contraction.push_back(
             cuda::CreateDirectContraction(model, tile, splits));
       }
+    }
+    for (const int64_t micro : {1, 4}) {
+      kernels_.contraction.push_back(
+          cuda::CreateThreadsContraction(model, micro));
     }
     kernels_.contraction.push_back(cuda::CreateReferenceContraction(model));
     kernels_ = cuda::InParts(std::move(kernels_), element_limit);

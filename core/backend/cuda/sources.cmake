@@ -2,9 +2,12 @@
 set(TENSORD_CUDA_HOST_SOURCES
   contraction/contraction_direct.cc
   contraction/contraction_division.cc
+  contraction/contraction_elementwise.cc
   contraction/contraction_formula.cc
   contraction/contraction_reference.cc
+  contraction/contraction_threads.cc
   contraction/side_order.cc
+  contraction/threads_division.cc
   cuda_backend.cc
   cuda_device.cc
   cuda_event.cc

@@ -57,14 +57,18 @@ absl::StatusOr<bool> Replays::Queue(const PlacedProgram& placed,
 absl::Status Replays::Record(const PlacedProgram& placed, core::Stream& stream,
                              Replay& replay) {
   replay.cannot_be_recorded = true;
-  TENSORD_ASSIGN_OR_RETURN(const bool has_begun, stream.BeginRecording());
-  if (!has_begun) return absl::OkStatus();
+  // What cannot be recorded is queued without, which tells whether it fails.
+  const auto unless_internal = [](const absl::Status& status) {
+    return absl::IsInternal(status) ? absl::OkStatus() : status;
+  };
+  const absl::StatusOr<bool> has_begun = stream.BeginRecording();
+  if (!has_begun.ok()) return unless_internal(has_begun.status());
+  if (!*has_begun) return absl::OkStatus();
   const absl::Status queued = QueueSteps(placed, replay.first_block, stream);
   absl::StatusOr<std::unique_ptr<core::Recording>> recording =
       stream.EndRecording();
-  TENSORD_RETURN_IF_ERROR(queued);
-  if (absl::IsInternal(recording.status())) return absl::OkStatus();
-  TENSORD_RETURN_IF_ERROR(recording.status());
+  if (!queued.ok()) return unless_internal(queued);
+  if (!recording.ok()) return unless_internal(recording.status());
   replay.recording = *std::move(recording);
   return absl::OkStatus();
 }

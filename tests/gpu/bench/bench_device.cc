@@ -92,7 +92,8 @@ absl::Status BenchDevice::FlushCache() {
 }
 
 absl::StatusOr<Timing> BenchDevice::Time(
-    int64_t bytes, absl::FunctionRef<absl::Status()> launch) {
+    int64_t bytes, absl::FunctionRef<absl::Status()> launch,
+    absl::FunctionRef<absl::Status()> before) {
   const auto start = std::chrono::steady_clock::now();
   TENSORD_RETURN_IF_ERROR(launch());
   TENSORD_RETURN_IF_ERROR(stream_->Synchronize());
@@ -101,6 +102,7 @@ absl::StatusOr<Timing> BenchDevice::Time(
       is_slow ? std::min(events_.size(), kSlowEvents) : events_.size();
   for (size_t i = 0; i < event_count; i += 2) {
     if (bytes < kWashes * l2_bytes_) TENSORD_RETURN_IF_ERROR(FlushCache());
+    TENSORD_RETURN_IF_ERROR(before());
     TENSORD_RETURN_IF_ERROR(CheckCuda(cudaEventRecord(events_[i], cuda_stream_),
                                       "cudaEventRecord"));
     TENSORD_RETURN_IF_ERROR(launch());

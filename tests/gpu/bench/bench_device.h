@@ -54,8 +54,10 @@ class BenchDevice {
   /// `bytes` to wash the L2 cache clean itself finds it full of other data.
   ///
   /// Errors  of `launch`; INTERNAL, UNAVAILABLE: the device failed.
-  absl::StatusOr<Timing> Time(int64_t bytes,
-                              absl::FunctionRef<absl::Status()> launch);
+  /// `before` queues what comes before each run and does not count.
+  absl::StatusOr<Timing> Time(
+      int64_t bytes, absl::FunctionRef<absl::Status()> launch,
+      absl::FunctionRef<absl::Status()> before = absl::OkStatus);
 
   /// Device to device, `bytes` bytes read and as many written. Measured each
   /// time: what is compared with it ran just after it.

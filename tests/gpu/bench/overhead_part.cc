@@ -20,6 +20,8 @@ namespace {
 using core::ElementType;
 
 constexpr int kLaunches = 200;  // timed together
+// Of the cache: some 10 ms, longer than it takes to queue the launches.
+constexpr int kFlushes = 200;
 
 struct OverheadCase {
   const char* name;
@@ -42,6 +44,24 @@ core::ContractionDesc DescOf(const OverheadCase& c) {
     for (; *labels != 0; ++labels) contraction.of_float32[*labels] = c.extent;
   }
   return contraction.Desc(ElementType::kFloat32);
+}
+
+/// Keeps the stream busy for as long as the host needs to queue what follows.
+absl::Status Hold(BenchDevice& device) {
+  const int flushes = device.effort().tiny ? 1 : kFlushes;
+  for (int i = 0; i < flushes; ++i) {
+    TENSORD_RETURN_IF_ERROR(device.FlushCache());
+  }
+  return absl::OkStatus();
+}
+
+/// Times `work` by the device, from when the stream comes to it; all of it is
+/// queued by then.
+absl::StatusOr<Timing> TimeOnBusyStream(
+    BenchDevice& device, absl::FunctionRef<absl::Status()> work) {
+  // Behind it nothing waits for the host, nor for memory.
+  constexpr int64_t kLeaveCache = int64_t{1} << 60;
+  return device.Time(kLeaveCache, work, [&] { return Hold(device); });
 }
 
 /// What queueing `launch` so often takes of the host; the stream is idle
@@ -83,12 +103,10 @@ absl::Status RunKernel(BenchDevice& device, const OverheadCase& c,
     for (int i = 0; i < launches; ++i) TENSORD_RETURN_IF_ERROR(launch());
     return absl::OkStatus();
   };
-  // A cache that is flushed is no business of these: they pass for large.
-  constexpr int64_t kLeaveCache = int64_t{1} << 60;
   TENSORD_ASSIGN_OR_RETURN(const Timing host,
                            TimeHost(device, launches, launch));
   TENSORD_ASSIGN_OR_RETURN(const Timing stream,
-                           device.Time(kLeaveCache, launch_all));
+                           TimeOnBusyStream(device, launch_all));
   Row row{{"part", "overhead"},
           {"case", c.name},
           {"kernel", candidate.name},
@@ -102,9 +120,9 @@ absl::Status RunKernel(BenchDevice& device, const OverheadCase& c,
     auto recording = device.stream().EndRecording();
     TENSORD_RETURN_IF_ERROR(queued);
     TENSORD_RETURN_IF_ERROR(recording.status());
-    TENSORD_ASSIGN_OR_RETURN(const Timing graph, device.Time(kLeaveCache, [&] {
-      return (*recording)->Launch(device.stream());
-    }));
+    TENSORD_ASSIGN_OR_RETURN(const Timing graph, TimeOnBusyStream(device, [&] {
+                               return (*recording)->Launch(device.stream());
+                             }));
     row.emplace_back("graph_ns", graph.median_ns / launches);
     TENSORD_RETURN_IF_ERROR(device.stream().Synchronize());
   }
@@ -140,9 +158,13 @@ absl::Status RunOverhead(BenchDevice& device) {
                             .device = device.backend().info().name};
     TENSORD_ASSIGN_OR_RETURN(const Planning planning,
                              TimePlanning(device, key));
-    for (const core::Candidate& candidate :
-         core::ListCandidates(device.backend(), key)) {
-      if (!candidate.refusal.ok()) continue;
+    const auto candidates = core::ListCandidates(device.backend(), key);
+    for (const core::Candidate& candidate : candidates) {
+      // The reference kernel, the last, is no kernel for these unless chosen.
+      if (!candidate.refusal.ok() || (&candidate == &candidates.back() &&
+                                      candidate.name != planning.kernel)) {
+        continue;
+      }
       TENSORD_RETURN_IF_ERROR(RunKernel(device, c, core::Canonicalize(desc),
                                         operands, candidate,
                                         candidate.name == planning.kernel));

@@ -2,12 +2,14 @@
 //   shape = "chain" (each takes the one before) or "beside" (none does),
 //   extent, statements, way = "one call", "calls" (each is waited for),
 //   "pipeline", "program" (its text is sent) or "prepared", ns in all; of
-//   programs also executed_ns (the server's, on the device) and replayed
+//   programs also executed_ns (the server's, on the device) and replayed (the
+//   last run)
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,7 +57,7 @@ struct Problem {
   bool is_chain;
   int64_t extent;
   std::vector<Matrix> host_a;
-  std::vector<double> expected;  // the last d
+  std::vector<std::vector<double>> expected;  // every d
   std::vector<RemoteTensor> a, d;
   std::vector<RemoteTensor> x;  // one
 
@@ -75,10 +77,11 @@ absl::StatusOr<Problem> MakeProblem(Session& session, bool is_chain,
   TENSORD_ASSIGN_OR_RETURN(auto remote_x, upload(x));
   problem.x.push_back(std::move(remote_x));
   const std::vector<double> wide_x(x.begin(), x.end());
-  problem.expected = wide_x;
   for (int i = 0; i < kStatements; ++i) {
     const Matrix a = RandomMatrix(extent, random);
-    problem.expected = Product(a, is_chain ? problem.expected : wide_x, extent);
+    const std::vector<double>& input =
+        is_chain && i > 0 ? problem.expected.back() : wide_x;
+    problem.expected.push_back(Product(a, input, extent));
     TENSORD_ASSIGN_OR_RETURN(auto remote_a, upload(a));
     problem.a.push_back(std::move(remote_a));
     TENSORD_ASSIGN_OR_RETURN(
@@ -90,15 +93,16 @@ absl::StatusOr<Problem> MakeProblem(Session& session, bool is_chain,
 
 /// Elements are at most 1, and so is each product's share in an error before
 /// it: a product adds at most extent + 1 roundings.
-absl::Status CheckLast(const Problem& problem,
-                       const std::vector<float>& elements) {
+absl::Status CheckNumber(const Problem& problem, size_t number,
+                         const Matrix& elements) {
   const double bound = kStatements * static_cast<double>(problem.extent + 1) *
                        std::numeric_limits<float>::epsilon() / 2;
   for (size_t i = 0; i < elements.size(); ++i) {
-    const double error = std::abs(elements[i] - problem.expected[i]);
-    if (error <= bound) continue;
-    return absl::DataLossError(absl::StrCat("element ", i, " is ", elements[i],
-                                            ", not ", problem.expected[i]));
+    const double expected = problem.expected[number][i];
+    if (std::abs(elements[i] - expected) <= bound) continue;
+    return absl::DataLossError(absl::StrCat("element ", i, " of result ",
+                                            number, " is ", elements[i],
+                                            ", not ", expected));
   }
   return absl::OkStatus();
 }
@@ -143,11 +147,19 @@ absl::Status PrintWay(const Problem& problem, const char* way, int statements,
   return absl::OkStatus();
 }
 
-absl::Status CheckLast(Session& session, const Problem& problem) {
-  Matrix elements(problem.expected.size());
-  TENSORD_RETURN_IF_ERROR(
-      session.Download(problem.d.back(), std::span<float>(elements)));
-  return CheckLast(problem, elements);
+/// What calls have left in the tensors d, which become NaN.
+absl::Status CheckAndForget(Session& session, const Problem& problem) {
+  Matrix elements(problem.expected.front().size());
+  const Matrix nothing(elements.size(),
+                       std::numeric_limits<float>::quiet_NaN());
+  for (size_t i = 0; i < problem.d.size(); ++i) {
+    TENSORD_RETURN_IF_ERROR(
+        session.Download(problem.d[i], std::span<float>(elements)));
+    TENSORD_RETURN_IF_ERROR(CheckNumber(problem, i, elements));
+    TENSORD_RETURN_IF_ERROR(session.Refill(
+        problem.d[i], std::as_bytes(std::span<const float>(nothing))));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Contract(Session& session, const Problem& problem, size_t i) {
@@ -170,7 +182,7 @@ absl::Status RunCalls(Session& session, const Problem& problem,
         }
         return absl::OkStatus();
       }));
-  TENSORD_RETURN_IF_ERROR(CheckLast(session, problem));
+  TENSORD_RETURN_IF_ERROR(CheckAndForget(session, problem));
   TENSORD_RETURN_IF_ERROR(
       PrintWay(problem, "pipeline", kStatements, effort, nullptr, [&] {
         Pipeline pipeline = session.StartPipeline();
@@ -182,7 +194,7 @@ absl::Status RunCalls(Session& session, const Problem& problem,
         }
         return pipeline.Finish();
       }));
-  return CheckLast(session, problem);
+  return CheckAndForget(session, problem);
 }
 
 absl::Status RunAsProgram(Session& session, const Problem& problem,
@@ -211,8 +223,14 @@ absl::Status RunAsProgram(Session& session, const Problem& problem,
   };
   const auto check = [&](const absl::StatusOr<ProgramResults>& results) {
     if (!results.ok()) return results.status();
-    const auto elements = results->results.back().Download<float>();
-    return elements.ok() ? CheckLast(problem, *elements) : elements.status();
+    const size_t first = problem.is_chain ? kStatements - 1 : 0;
+    for (size_t i = 0; i < results->results.size(); ++i) {
+      const auto elements = results->results[i].Download<float>();
+      if (!elements.ok()) return elements.status();
+      const absl::Status right = CheckNumber(problem, first + i, *elements);
+      if (!right.ok()) return right;
+    }
+    return absl::OkStatus();
   };
   TENSORD_RETURN_IF_ERROR(
       PrintWay(problem, "program", kStatements, effort, &told,

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "tests/gpu/bench/node.h"
 #include "tests/gpu/bench/server_parts.h"
@@ -28,7 +29,8 @@ absl::Status RunPart(absl::string_view part, const std::string& server_path,
     return absl::InvalidArgumentError("PART is none of transfer and program");
   }
   const testing::ServerProcess server(
-      server_path, {"--log-level=error", "--drain-timeout-seconds=1"});
+      server_path, {"--log-level=error", "--drain-timeout-seconds=1",
+                    absl::StrCat("--devices=", device)});
   auto session = Session::Connect(server.address(), {.device = device});
   if (!session.ok()) return session.status();
   return is_transfer ? RunTransfer(*session, effort)

@@ -67,10 +67,11 @@ DirectModes WithPackedD(DirectModes modes) {
 ContractionDirectTask TaskOf(const Problem& problem,
                              const ContractionOperands& operands,
                              const Division& division) {
-  DirectModes modes = DirectModesOf(problem, division.swaps);
+  DirectModes modes =
+      DirectModesOf(problem, division.swaps, division.k_as_in_b);
   if (division.split_count > 1) modes = WithPackedD(std::move(modes));
   ContractionDirectTask task{
-      .formula = FormulaOf(problem, operands),
+      .formula = FormulaOf(problem, operands, division.swaps),
       .element_count = ElementCount(modes.m) * ElementCount(modes.n) *
                        ElementCount(modes.batch),
       .tile = division.tile,
@@ -85,13 +86,6 @@ ContractionDirectTask TaskOf(const Problem& problem,
       .n = SideOf(modes.n, division.n),
       .k = {},
       .batch = {}};
-  if (division.swaps) {
-    ContractionFormula& formula = task.formula;
-    std::swap(formula.a, formula.b);
-    std::swap(formula.type_a, formula.type_b);
-    std::swap(formula.rounding_a, formula.rounding_b);
-    std::swap(formula.conj_a, formula.conj_b);
-  }
   AddTo(task.batch, modes.batch);
   if (task.formula.a != nullptr && ElementCount(modes.k) > 0) {
     AddTo(task.k, modes.k);
@@ -104,7 +98,8 @@ ContractionDirectTask TaskOf(const Problem& problem,
 ReductionTreeTask SecondTask(const GpuModel& model, const Problem& problem,
                              const ContractionOperands& operands,
                              const Division& division, const void* partial) {
-  const DirectModes modes = DirectModesOf(problem, division.swaps);
+  const DirectModes modes =
+      DirectModesOf(problem, division.swaps, division.k_as_in_b);
   const ElementType arithmetic = SizeOf(problem.type_d) >= 4 ? problem.type_d
                                  : IsInteger(problem.type_d)
                                      ? ElementType::kInt32
@@ -157,31 +152,13 @@ class DirectContraction final : public ContractionKernel {
   }
 
   absl::string_view name() const override { return name_; }
+  int version() const override { return 2; }
 
   absl::Status Supports(const Problem& problem) const override {
-    if (problem.type_a != problem.type_d || problem.type_b != problem.type_d) {
-      return Unimplemented("TYPES_DIFFER", "it takes operands of one type");
-    }
-    if (!IsDirectType(problem.type_d)) {
-      return Unimplemented("TYPE_UNSUPPORTED", "it has no arithmetic of bool");
-    }
+    TENSORD_RETURN_IF_ERROR(CheckDirect(problem));
     if (tile_ == DirectTile::kLarge && ArithmeticBytes(problem) > 4) {
       return Unimplemented("TYPE_UNSUPPORTED",
                            "its tiles are for arithmetic in 4 bytes");
-    }
-    // By both kinds of division; as floating point, in which none overflows.
-    const auto count = [](const auto& modes) {
-      return static_cast<double>(ElementCount(modes));
-    };
-    const double elements =
-        count(problem.m) * count(problem.n) * count(problem.batch);
-    const double terms =
-        count(problem.k) * count(problem.a_only) * count(problem.b_only);
-    if (std::max(elements, terms) > static_cast<double>(kMaxIndex)) {
-      return Unimplemented("TOO_MANY_ELEMENTS", "it sums ", terms,
-                           " terms for each of ", elements,
-                           " elements, at most ", kMaxIndex,
-                           " are possible of either");
     }
     const Division division = DivisionOf(problem);
     if (splits_ && division.split_count == 1) {

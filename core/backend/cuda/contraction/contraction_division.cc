@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/checked_math.h"
+#include "core/base/status.h"
 
 namespace tensord::core::cuda {
 namespace {
@@ -32,18 +33,6 @@ double EfficiencyOf(DirectTile tile) {
     case DirectTile::kDeep: return 0.15;
   }
   return 0;
-}
-
-/// What a multiprocessor multiplies and adds in a cycle: complex numbers as
-/// four real ones, int64 as four of int32.
-double ProductsPerCycle(const GpuModel& model, ElementType type) {
-  if (IsInteger(type)) {
-    return model.int32_products_per_cycle / (SizeOf(type) == 8 ? 4 : 1);
-  }
-  const double real = RealPartOf(type) == ElementType::kFloat64
-                          ? model.float64_products_per_cycle
-                          : model.float32_products_per_cycle;
-  return real / (IsComplex(type) ? 4 : 1);
 }
 
 /// Bytes that move for each byte of an operand that is read by neighbours
@@ -124,7 +113,7 @@ void Predict(const GpuModel& model, const Problem& problem,
       count(std::max<int64_t>(CeilDivide(division.part, tile.k), 1) * tile.k);
   const double products = blocks * tile.m * tile.n * padded_k;
   const double per_ns = model.multiprocessor_count * model.clock_ghz *
-                        ProductsPerCycle(model, problem.type_d);
+                        DirectProductsPerCycle(model, problem.type_d);
   const double compute =
       products * wave_share / (per_ns * EfficiencyOf(division.tile));
 
@@ -220,11 +209,44 @@ void DealOut(const GpuModel& model, const Problem& problem,
 
 bool IsDirectType(ElementType type) { return type != ElementType::kBool; }
 
+absl::Status CheckDirect(const Problem& problem) {
+  if (problem.type_a != problem.type_d || problem.type_b != problem.type_d) {
+    return Unimplemented("TYPES_DIFFER", "it takes operands of one type");
+  }
+  if (!IsDirectType(problem.type_d)) {
+    return Unimplemented("TYPE_UNSUPPORTED", "it has no arithmetic of bool");
+  }
+  // As floating point, in which none overflows.
+  const auto count = [](const auto& modes) {
+    return static_cast<double>(ElementCount(modes));
+  };
+  const double elements =
+      count(problem.m) * count(problem.n) * count(problem.batch);
+  const double terms =
+      count(problem.k) * count(problem.a_only) * count(problem.b_only);
+  if (std::max(elements, terms) > static_cast<double>(kMaxIndex)) {
+    return Unimplemented("TOO_MANY_ELEMENTS", "it sums ", terms,
+                         " terms for each of ", elements, " elements, at most ",
+                         kMaxIndex, " are possible of either");
+  }
+  return absl::OkStatus();
+}
+
+double DirectProductsPerCycle(const GpuModel& model, ElementType type) {
+  if (IsInteger(type)) {
+    return model.int32_products_per_cycle / (SizeOf(type) == 8 ? 4 : 1);
+  }
+  const double real = RealPartOf(type) == ElementType::kFloat64
+                          ? model.float64_products_per_cycle
+                          : model.float32_products_per_cycle;
+  return real / (IsComplex(type) ? 4 : 1);
+}
+
 int64_t ArithmeticBytes(const Problem& problem) {
   return std::max<int64_t>(SizeOf(problem.type_d), 4);
 }
 
-DirectModes DirectModesOf(const Problem& problem, bool swaps) {
+DirectModes DirectModesOf(const Problem& problem, bool swaps, bool k_as_in_b) {
   DirectModes modes{problem.batch, problem.m, problem.n, problem.k};
   for (const auto& mode : problem.a_only) {
     modes.k.push_back({mode.extent, {mode.strides[0], 0}});
@@ -232,6 +254,12 @@ DirectModes DirectModesOf(const Problem& problem, bool swaps) {
   for (const auto& mode : problem.b_only) {
     modes.k.push_back({mode.extent, {0, mode.strides[0]}});
   }
+  // Those that one operand has alone stay behind the others.
+  std::stable_sort(
+      modes.k.begin(), modes.k.begin() + problem.k.size(),
+      [operand = k_as_in_b == swaps ? 0 : 1](const auto& x, const auto& y) {
+        return x.strides[operand] < y.strides[operand];
+      });
   if (swaps) {
     std::swap(modes.m, modes.n);
     for (auto& mode : modes.k) std::swap(mode.strides[0], mode.strides[1]);
@@ -245,18 +273,26 @@ Division Divide(const GpuModel& model, const Problem& problem, DirectTile tile,
   Division best;
   best.nanoseconds = std::numeric_limits<double>::infinity();
   for (const bool swaps : {false, true}) {
-    const DirectModes modes = DirectModesOf(problem, swaps);
-    for (const SideOrder& m : OrdersOfM(problem, modes.m, tile)) {
-      Division division{.tile = tile, .swaps = swaps, .m = m, .n = {}};
-      division.n = OrderOfN(problem, modes, tile);
-      DealOut(model, problem, modes, splits, division);
-      const Readings readings = ReadingsOf(problem, modes, division);
-      division.reading_a = readings.a.reading;
-      division.reading_b = readings.b.reading;
-      Predict(model, problem, modes, readings, division);
-      if (std::tie(division.nanoseconds, division.bytes) <
-          std::tie(best.nanoseconds, best.bytes)) {
-        best = std::move(division);
+    const DirectModes as_in_a = DirectModesOf(problem, swaps, false);
+    const auto orders = OrdersOfM(problem, as_in_a.m, tile);
+    for (const bool k_as_in_b : {false, true}) {
+      const DirectModes modes = DirectModesOf(problem, swaps, k_as_in_b);
+      if (k_as_in_b && modes.k == as_in_a.k) continue;
+      for (const SideOrder& m : orders) {
+        Division division{.tile = tile,
+                          .swaps = swaps,
+                          .k_as_in_b = k_as_in_b,
+                          .m = m,
+                          .n = OrderOfN(problem, modes, tile)};
+        DealOut(model, problem, modes, splits, division);
+        const Readings readings = ReadingsOf(problem, modes, division);
+        division.reading_a = readings.a.reading;
+        division.reading_b = readings.b.reading;
+        Predict(model, problem, modes, readings, division);
+        if (std::tie(division.nanoseconds, division.bytes) <
+            std::tie(best.nanoseconds, best.bytes)) {
+          best = std::move(division);
+        }
       }
     }
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "core/backend/cuda/contraction/side_order.h"
 #include "core/backend/cuda/gpu_model.h"
 #include "core/backend/cuda/kernel/contraction_tasks.h"
@@ -19,8 +20,10 @@ struct DirectModes {
                        // strides being 0
 };
 
-/// With `swaps`, a and b trade places, and so do m and n.
-DirectModes DirectModesOf(const ContractionProblem& problem, bool swaps);
+/// With `swaps`, a and b trade places, and so do m and n. With `k_as_in_b` k is
+/// in the order of that b rather than of that a.
+DirectModes DirectModesOf(const ContractionProblem& problem, bool swaps,
+                          bool k_as_in_b);
 
 /// The work of one contraction, dealt out.
 ///
@@ -28,6 +31,7 @@ DirectModes DirectModesOf(const ContractionProblem& problem, bool swaps);
 struct ContractionDivision {
   DirectTile tile = DirectTile::kSquare;
   bool swaps = false;
+  bool k_as_in_b = false;
   SideOrder m, n;
   DirectReading reading_a, reading_b;
   int64_t tiles_m = 1;
@@ -51,6 +55,16 @@ int64_t ArithmeticBytes(const ContractionProblem& problem);
 
 /// Whether there are direct kernels for operands of the type.
 bool IsDirectType(ElementType type);
+
+/// What a multiprocessor multiplies and adds in a cycle: complex numbers as
+/// four real ones, int64 as four of int32.
+double DirectProductsPerCycle(const GpuModel& model, ElementType type);
+
+/// OK when direct kernels can take the operands: one type, other than bool, and
+/// no more elements or terms than indices.
+///
+/// Errors  UNIMPLEMENTED, with the reason.
+absl::Status CheckDirect(const ContractionProblem& problem);
 
 /// The division by `tile` that is predicted to take least, of all orders of m
 /// and n, and of equals that which moves least; with the terms split or not.

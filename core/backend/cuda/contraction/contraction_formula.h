@@ -6,8 +6,10 @@
 
 namespace tensord::core::cuda {
 
-/// Inputs whose factor is zero are left out.
+/// Inputs whose factor is zero are left out. With `swaps`, a and b trade
+/// places.
 ContractionFormula FormulaOf(const ContractionProblem& problem,
-                             const ContractionOperands& operands);
+                             const ContractionOperands& operands,
+                             bool swaps = false);
 
 }  // namespace tensord::core::cuda

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "core/backend/backend.h"
 #include "core/backend/cuda/gpu_model.h"
 #include "core/backend/cuda/kernel/contraction_tasks.h"
 #include "core/backend/kernel.h"
@@ -14,6 +15,19 @@ namespace tensord::core::cuda {
 /// results a second launch adds in a fixed order.
 std::unique_ptr<const ContractionKernel> CreateDirectContraction(
     const GpuModel& model, DirectTile tile, bool splits);
+
+/// "cuda.contract.threads_1x1" and "..._4x4": a thread for so many elements,
+/// out of the caches; for products that are small, of many batches. Requires
+/// micro is 1 or 4.
+std::unique_ptr<const ContractionKernel> CreateThreadsContraction(
+    const GpuModel& model, int64_t micro);
+
+/// "cuda.contract.elementwise": products of which nothing is summed, as
+/// element-wise operations.
+///
+/// Lifetime  the kernels of `lists` outlive the kernel.
+std::unique_ptr<const ContractionKernel> CreateElementwiseContraction(
+    const KernelLists& lists);
 
 /// "cuda.contract.reference": everything, in float64 arithmetic.
 std::unique_ptr<const ContractionKernel> CreateReferenceContraction(

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+
 #include "core/backend/cuda/contraction/contraction_formula.h"
 #include "core/backend/cuda/contraction/contraction_kernels.h"
 #include "core/backend/cuda/cuda_stream.h"
@@ -72,14 +75,21 @@ class ReferenceContraction final : public ContractionKernel {
   int64_t WorkspaceBytes(const Problem&) const override { return 0; }
 
   double PredictNanoseconds(const Problem& p) const override {
-    const double products = static_cast<double>(ElementCount(p.batch)) *
-                            static_cast<double>(ElementCount(p.m)) *
-                            static_cast<double>(ElementCount(p.n)) *
-                            static_cast<double>(ElementCount(p.k)) *
-                            (static_cast<double>(ElementCount(p.a_only)) +
-                             static_cast<double>(ElementCount(p.b_only)));
-    // Some 100 instructions for each product, one a cycle and multiprocessor.
-    return model_.launch_ns + 2 * products / model_.multiprocessor_count;
+    const auto count = [](const auto& modes) {
+      return static_cast<double>(ElementCount(modes));
+    };
+    const double elements = count(p.batch) * count(p.m) * count(p.n);
+    const double terms = count(p.k) * (count(p.a_only) + count(p.b_only));
+    // Guesses: some 100 instructions for each product, one a cycle and
+    // multiprocessor; a thread takes its terms one after the other, and each
+    // waits for loads and divisions.
+    constexpr double kTermNs = 300;
+    constexpr double kResidentThreads = 1024;
+    const double waves =
+        std::ceil(elements / (kResidentThreads * model_.multiprocessor_count));
+    return model_.launch_ns +
+           std::max(2 * elements * terms / model_.multiprocessor_count,
+                    waves * (1 + terms) * kTermNs);
   }
 
   absl::Status Launch(const Problem& problem,

@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "core/backend/cuda/contraction/contraction_kernels.h"
+#include "core/backend/cuda/contraction/step.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/gemm/gemm_cost.h"
 #include "core/backend/cuda/gemm/gemm_kernels.h"
@@ -21,43 +21,14 @@ using Problem = ContractionProblem;
 // Problems whose ways are kept.
 constexpr size_t kMostKnown = 1024;
 
-/// One of a plan's steps: a problem and the kernel that solves it.
-template <typename Kernel, typename Problem>
-struct Step {
-  Problem problem;
-  const Kernel* kernel;
-
-  double nanoseconds() const { return kernel->PredictNanoseconds(problem); }
-  int64_t workspace_bytes() const { return kernel->WorkspaceBytes(problem); }
-};
-
-/// By the kernel that is predicted to take least and, of equals, comes first.
-template <typename Kernel, typename Problem>
-Step<Kernel, Problem> StepOf(const KernelList<Kernel>& kernels,
-                             const Problem& problem) {
-  Step<Kernel, Problem> step{problem, nullptr};
-  double least = std::numeric_limits<double>::infinity();
-  for (const auto& kernel : kernels) {
-    if (!kernel->Supports(problem).ok()) continue;
-    const double nanoseconds = kernel->PredictNanoseconds(problem);
-    if (step.kernel != nullptr && nanoseconds >= least) continue;
-    step.kernel = kernel.get();
-    least = nanoseconds;
-  }
-  return step;
-}
-
-using CopyStep = Step<PermutationKernel, PermutationProblem>;
-using MergeStep = Step<ElementwiseKernel, ElementwiseProblem>;
-
 /// A PermutedGemm whose every step is decided.
 struct Way {
   PermutedGemm gemm;
   PlannedGemm planned;
-  std::optional<CopyStep> copy_a = {};
-  std::optional<CopyStep> copy_b = {};
-  std::optional<CopyStep> copy_d = {};
-  std::optional<MergeStep> merge_d = {};
+  std::optional<PermutationStep> copy_a = {};
+  std::optional<PermutationStep> copy_b = {};
+  std::optional<PermutationStep> copy_d = {};
+  std::optional<ElementwiseStep> merge_d = {};
   double nanoseconds = 0;
   int64_t workspace_bytes = 0;
 };
@@ -105,8 +76,8 @@ class PermutedGemmContraction final : public ContractionKernel {
                           .d = operands.d,
                           .alpha = operands.alpha,
                           .beta = operands.beta};
-    const auto copy = [&](const std::optional<CopyStep>& step, int64_t bytes,
-                          const void*& operand) {
+    const auto copy = [&](const std::optional<PermutationStep>& step,
+                          int64_t bytes, const void*& operand) {
       if (!step.has_value()) return absl::OkStatus();
       void* const copied = workspace.Take<std::byte>(bytes);
       const PermutationOperands from_to{.a = operand, .d = copied};

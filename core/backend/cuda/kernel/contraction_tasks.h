@@ -134,4 +134,31 @@ template <typename Stored>
 cudaError_t QueueContractionDirect(const ContractionDirectTask& task,
                                    cudaStream_t stream);
 
+/// A contraction whose operands are of one type, without tiles: a thread, or a
+/// few that share the terms, for some elements of d. Operands are read through
+/// the caches. For little work of each of many batches.
+struct ContractionThreadsTask {
+  static constexpr uint32_t kThreads = 256;  // of a block
+
+  ContractionFormula formula;
+  /// Of d, a thread has up to `micro` x `micro` elements of a batch: 1 or 4.
+  uint32_t micro = 1;
+  /// 2^log_sharers neighbours, at most a warp, share the terms of an element:
+  /// neighbours take neighbours along k.
+  uint32_t log_sharers = 0;
+  /// Otherwise neighbours are neighbours along batches, or else along m.
+  bool batch_first = false;
+  FastDivisor tiles_m, tiles_n, batch_count;
+  uint32_t k_count = 0;  // terms; k has no modes when there are none
+  IndexSpace<3> m;       // a, c, d
+  IndexSpace<3> n;       // b, c, d
+  IndexSpace<2> k;       // a, b
+  IndexSpace<4> batch;   // a, b, c, d
+};
+
+/// Requires  Stored is all operands' type, and not bool.
+template <typename Stored>
+cudaError_t QueueContractionThreads(const ContractionThreadsTask& task,
+                                    cudaStream_t stream);
+
 }  // namespace tensord::core::cuda

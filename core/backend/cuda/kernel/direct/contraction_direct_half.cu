@@ -1,5 +1,6 @@
-// Contractions of float16 and bfloat16, in float32, tile by tile.
+// Contractions of float16 and bfloat16, in float32.
 #include "core/backend/cuda/kernel/direct/contraction_direct.cuh"
+#include "core/backend/cuda/kernel/direct/contraction_threads.cuh"
 
 namespace tensord::core::cuda {
 
@@ -7,5 +8,10 @@ template cudaError_t QueueContractionDirect<Half>(const ContractionDirectTask&,
                                                   cudaStream_t);
 template cudaError_t QueueContractionDirect<Bfloat16>(
     const ContractionDirectTask&, cudaStream_t);
+
+template cudaError_t QueueContractionThreads<Half>(
+    const ContractionThreadsTask&, cudaStream_t);
+template cudaError_t QueueContractionThreads<Bfloat16>(
+    const ContractionThreadsTask&, cudaStream_t);
 
 }  // namespace tensord::core::cuda

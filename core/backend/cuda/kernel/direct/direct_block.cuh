@@ -70,6 +70,22 @@ __device__ __forceinline__ Offsets<3> OffsetsOf(const DirectSide& side,
   return {{-1, -1, -1}};
 }
 
+/// Stores what becomes of the sum for the element of d at `at_d`.
+template <typename Stored>
+__device__ __forceinline__ void StoreSum(const ContractionFormula& formula,
+                                         ComputedIn<Stored> sum, int64_t at_c,
+                                         int64_t at_d) {
+  using T = ComputedIn<Stored>;
+  T value = Times(formula.alpha, sum);
+  if (formula.c != nullptr) {
+    const T c =
+        ConjugatedIf(formula.conj_c,
+                     Convert<T>(static_cast<const Stored*>(formula.c)[at_c]));
+    value = Joined<BinaryOperator::kAdd>(value, Times(formula.beta, c));
+  }
+  static_cast<Stored*>(formula.d)[at_d] = Convert<Stored>(value);
+}
+
 /// What of a contraction a block computes: a tile of one batch, and of the
 /// terms one part. Tiles follow one another along m, then along n.
 struct DirectBlock {
@@ -98,15 +114,7 @@ struct DirectBlock {
                                     base.at[3] + at_d] = sum;
       return;
     }
-    const ContractionFormula& formula = task.formula;
-    T value = Times(formula.alpha, sum);
-    if (formula.c != nullptr) {
-      const T c = ConjugatedIf(
-          formula.conj_c,
-          Convert<T>(static_cast<const Stored*>(formula.c)[base.at[2] + at_c]));
-      value = Joined<BinaryOperator::kAdd>(value, Times(formula.beta, c));
-    }
-    static_cast<Stored*>(formula.d)[base.at[3] + at_d] = Convert<Stored>(value);
+    StoreSum<Stored>(task.formula, sum, base.at[2] + at_c, base.at[3] + at_d);
   }
 
   uint32_t first_m, first_n;

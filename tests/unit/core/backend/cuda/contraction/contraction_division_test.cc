@@ -113,6 +113,21 @@ TEST(ContractionDivisionTest, TilesHoldRunsOfBothOrders) {
   EXPECT_EQ(Divide(kH200, problem, DirectTile::kTall, false).m.log_d, 0u);
 }
 
+// d (m, n) = a (m, k, l) b (l, k, n): a is read along m, b along l.
+TEST(ContractionDivisionTest, TermsComeInTheOrderOfWhatIsReadAlongThem) {
+  ContractionProblem problem{.type_a = kF32, .type_b = kF32, .type_d = kF32};
+  constexpr int64_t kM = 16, kN = 100'000, kK = 64, kL = 64;
+  problem.m = {{kM, {1, 1, 1}}};
+  problem.n = {{kN, {kK * kL, kM, kM}}};
+  problem.k = {{kK, {kM, kL}}, {kL, {kM * kK, 1}}};
+  const ContractionDivision division =
+      Divide(kH200, problem, DirectTile::kTall, false);
+  const DirectModes modes =
+      DirectModesOf(problem, division.swaps, division.k_as_in_b);
+  EXPECT_EQ(modes.k[0].extent, kL);
+  EXPECT_LE(division.bytes, 1.1 * 4 * (kK * kL * (kM + kN) + kM * kN));
+}
+
 TEST(ContractionDivisionTest, BlocksMayReachBeyondModes) {
   GpuModel slow = kH200;  // what conformance runs on, too
   slow.memory_bytes_per_ns = 15;
@@ -138,11 +153,12 @@ TEST(ContractionDivisionTest, WhatOneInputHasAloneIsSummedToo) {
   ContractionProblem problem = Product(10, 20, 30);
   problem.a_only = {{3, {9000}}};
   problem.b_only = {{4, {8000}}};
-  const DirectModes modes = DirectModesOf(problem, false);
+  const DirectModes modes = DirectModesOf(problem, false, false);
   EXPECT_EQ(ElementCount(modes.k), 30 * 3 * 4);
   EXPECT_EQ(modes.k[1], (LoopMode<2>{3, {9000, 0}}));
   EXPECT_EQ(modes.k[2], (LoopMode<2>{4, {0, 8000}}));
-  EXPECT_EQ(DirectModesOf(problem, true).k[1], (LoopMode<2>{3, {0, 9000}}));
+  EXPECT_EQ(DirectModesOf(problem, true, false).k[1],
+            (LoopMode<2>{3, {0, 9000}}));
 }
 
 TEST(ContractionDivisionTest, PredictionsAreNoLessThanTheLimits) {

@@ -1,0 +1,42 @@
+// Contractions that are other operations, or several in a row.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "core/backend/kernel.h"
+
+namespace tensord::core::cuda {
+
+/// One of a plan's steps: a problem and the kernel that solves it.
+template <typename Kernel, typename Problem>
+struct Step {
+  Problem problem;
+  const Kernel* kernel;
+
+  double nanoseconds() const { return kernel->PredictNanoseconds(problem); }
+  int64_t workspace_bytes() const { return kernel->WorkspaceBytes(problem); }
+};
+
+using PermutationStep = Step<PermutationKernel, PermutationProblem>;
+using ElementwiseStep = Step<ElementwiseKernel, ElementwiseProblem>;
+
+/// By the kernel that is predicted to take least and, of equals, comes first.
+/// The last of `kernels` supports every problem.
+template <typename Kernels, typename Problem>
+auto StepOf(const Kernels& kernels, const Problem& problem) {
+  using Kernel = std::remove_pointer_t<decltype(kernels.front().get())>;
+  Step<std::remove_const_t<Kernel>, Problem> step{problem, nullptr};
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& kernel : kernels) {
+    if (!kernel->Supports(problem).ok()) continue;
+    const double nanoseconds = kernel->PredictNanoseconds(problem);
+    if (step.kernel != nullptr && nanoseconds >= least) continue;
+    step.kernel = kernel.get();
+    least = nanoseconds;
+  }
+  return step;
+}
+
+}  // namespace tensord::core::cuda
