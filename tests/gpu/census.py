@@ -143,7 +143,7 @@ EXPECTED = [
                 {"LDS.128": 8, "LDGSTS.64": 48}, 200),
     Expectation(rf"PerThread<({NUMBER}|{BYTE}), 1u>", {}, 128),
     Expectation(rf"PerThread<({NUMBER}|{BYTE}), 4u>", {}, 255),
-    Expectation(rf"Deep<({NUMBER}|{BYTE}) ?>", {}, 128),
+    Expectation(rf"Deep<({NUMBER}|{BYTE}), [14]u, [14]u>", {}, 128),
     Expectation(rf"FusedGroups<({NUMBER}|{BYTE}), false, (false|true)>", FUSED, REGISTERS, Work(FUSED)),
     # Not of complex128, whose values are too many for the registers that last through a call.
     Expectation(r"FusedGroups<(Half|Bfloat16|float|double|std::complex<float>), true, (false|true)>", FUSED, REGISTERS,

@@ -16,10 +16,10 @@ namespace {
 using Problem = ContractionProblem;
 using Division = ContractionDivision;
 
-// Blocks on a multiprocessor at a time, by their registers.
-constexpr int64_t kBlocksPerMultiprocessor = 2;
 // Fewer tiles' depths are not worth another block: each writes its tile.
 constexpr int64_t kLeastDepths = 8;
+// What a block takes at least: addresses, first loads, results. A guess.
+constexpr double kBlockNs = 1500;
 // What the second level of cache gives, beside memory. A guess.
 constexpr double kCacheSpeedup = 2.5;
 
@@ -33,6 +33,15 @@ double EfficiencyOf(DirectTile tile) {
     case DirectTile::kDeep: return 0.15;
   }
   return 0;
+}
+
+/// Blocks that are there at a time, by their registers.
+int64_t BlocksAtOnce(const GpuModel& model, const Problem& problem,
+                     DirectTile tile) {
+  const int64_t of_multiprocessor = tile == DirectTile::kDeep       ? 4
+                                    : ArithmeticBytes(problem) < 16 ? 2
+                                                                    : 1;
+  return of_multiprocessor * model.multiprocessor_count;
 }
 
 /// Bytes that move for each byte of an operand that is read by neighbours
@@ -100,12 +109,16 @@ void Predict(const GpuModel& model, const Problem& problem,
              Division& division) {
   const auto count = [](int64_t x) { return static_cast<double>(x); };
   const int64_t arithmetic_bytes = ArithmeticBytes(problem);
-  const DirectTileExtents tile =
+  DirectTileExtents tile =
       ExtentsOf(division.tile, static_cast<uint32_t>(arithmetic_bytes));
+  if (division.tile == DirectTile::kDeep && division.n.count == 1) {
+    tile.n = 1;
+    if (division.m.count == 1) tile.m = 1;
+  }
 
   // Blocks come in waves, each of which takes as long as a full one.
-  const double at_once = static_cast<double>(kBlocksPerMultiprocessor) *
-                         model.multiprocessor_count;
+  const double at_once =
+      static_cast<double>(BlocksAtOnce(model, problem, division.tile));
   const double blocks = count(division.block_count());
   const double wave_share = std::ceil(blocks / at_once) * at_once / blocks;
 
@@ -139,7 +152,9 @@ void Predict(const GpuModel& model, const Problem& problem,
       (kCacheSpeedup * model.copy_bytes_per_ns());
 
   division.bytes = of_a + of_b + of_d;
-  division.nanoseconds = model.launch_ns + std::max({compute, memory, cache});
+  division.nanoseconds =
+      model.launch_ns + std::max({compute, memory, cache,
+                                  std::ceil(blocks / at_once) * kBlockNs});
   if (division.split_count > 1) {
     const double partial = 2 * count(division.split_count) * batch * m * n *
                            count(arithmetic_bytes);
@@ -195,9 +210,8 @@ void DealOut(const GpuModel& model, const Problem& problem,
   division.batch_count = ElementCount(modes.batch);
   division.part = std::max<int64_t>(terms, 1);
   if (!splits) return;
-  const int64_t wanted =
-      CeilDivide(kBlocksPerMultiprocessor * model.multiprocessor_count,
-                 division.block_count());
+  const int64_t wanted = CeilDivide(BlocksAtOnce(model, problem, division.tile),
+                                    division.block_count());
   const int64_t count = std::min(
       wanted, std::max<int64_t>(terms / (kLeastDepths * extents.k), 1));
   division.part =

@@ -40,23 +40,25 @@ struct DeepSide {
 };
 
 /// Every thread takes each kThreads-th term of all elements of the tile; then
-/// threads are added in pairs.
-template <typename Stored>
+/// threads are added in pairs. `rows` and `columns` are those of the tile, or 1
+/// where m or n has but one.
+template <typename Stored, uint32_t rows, uint32_t columns>
 __global__ void __launch_bounds__(ContractionDirectTask::kThreads)
     Deep(const __grid_constant__ ContractionDirectTask task) {
   using T = ComputedIn<Stored>;
   constexpr DirectTileExtents kTile = ExtentsOf(DirectTile::kDeep, sizeof(T));
   constexpr uint32_t kThreads = ContractionDirectTask::kThreads;
   // Terms that a thread reads at once, so that enough is under way.
-  constexpr uint32_t kAtOnce = sizeof(Stored) < 16 ? 2 : 1;
+  constexpr uint32_t kAtOnce =
+      (rows * columns == 1 ? 2 : 1) * (sizeof(Stored) < 16 ? 2 : 1);
   const DirectBlock block(task, kTile);
-  const DeepSide<Stored, kTile.m> m(task.m, block.first_m);
-  const DeepSide<Stored, kTile.n> n(task.n, block.first_n);
+  const DeepSide<Stored, rows> m(task.m, block.first_m);
+  const DeepSide<Stored, columns> n(task.n, block.first_n);
 
-  T sums[kTile.m][kTile.n] = {};
+  T sums[rows][columns] = {};
   for (uint32_t first = block.first_k + threadIdx.x; first < block.end_k;
        first += kAtOnce * kThreads) {
-    Stored column[kAtOnce][kTile.m], row[kAtOnce][kTile.n];
+    Stored column[kAtOnce][rows], row[kAtOnce][columns];
 #pragma unroll
     for (uint32_t i = 0; i < kAtOnce; ++i) {
       const uint32_t term = first + i * kThreads;
@@ -71,18 +73,18 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads)
     }
 #pragma unroll
     for (uint32_t i = 0; i < kAtOnce; ++i) {
-      T factors[kTile.n];
+      T factors[columns];
 #pragma unroll
-      for (uint32_t x = 0; x < kTile.n; ++x) {
+      for (uint32_t x = 0; x < columns; ++x) {
         factors[x] =
             FactorOf(row[i][x], task.formula.rounding_b, task.formula.conj_b);
       }
 #pragma unroll
-      for (uint32_t y = 0; y < kTile.m; ++y) {
+      for (uint32_t y = 0; y < rows; ++y) {
         const T factor = FactorOf(column[i][y], task.formula.rounding_a,
                                   task.formula.conj_a);
 #pragma unroll
-        for (uint32_t x = 0; x < kTile.n; ++x) {
+        for (uint32_t x = 0; x < columns; ++x) {
           MultiplyAdd(factor, factors[x], sums[y][x]);
         }
       }
@@ -91,20 +93,25 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads)
 
   // Of each sum, threads add every kShare-th thread's, then in pairs.
   T* const of_threads = static_cast<T*>(SharedMemory());  // (sum, thread)
-  constexpr uint32_t kSums = kTile.m * kTile.n;
-  constexpr uint32_t kShare = kThreads / kDeepSums<T>;
+  constexpr uint32_t kSums = rows * columns;
+  constexpr uint32_t kTogether = kSums < kDeepSums<T> ? kSums : kDeepSums<T>;
+  constexpr uint32_t kShare =
+      kThreads / kTogether < 32 ? kThreads / kTogether : 32;
   const uint32_t part = threadIdx.x % kShare;
+  const uint32_t own_sum = threadIdx.x / kShare;
 #pragma unroll
-  for (uint32_t first = 0; first < kSums; first += kDeepSums<T>) {
+  for (uint32_t first = 0; first < kSums; first += kTogether) {
     __syncthreads();
 #pragma unroll
-    for (uint32_t i = 0; i < kDeepSums<T>; ++i) {
+    for (uint32_t i = 0; i < kTogether; ++i) {
       const uint32_t number = first + i;
       of_threads[i * kThreads + threadIdx.x] =
-          sums[number % kTile.m][number / kTile.m];
+          sums[number % rows][number / rows];
     }
     __syncthreads();
-    const T* const own = of_threads + threadIdx.x / kShare * kThreads;
+    // The same for whole warps.
+    if (own_sum >= kTogether) continue;
+    const T* const own = of_threads + own_sum * kThreads;
     T sum = own[part];
     for (uint32_t i = part + kShare; i < kThreads; i += kShare) {
       sum = Joined<BinaryOperator::kAdd>(sum, own[i]);
@@ -112,10 +119,10 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads)
     for (int distance = kShare / 2; distance > 0; distance /= 2) {
       sum = Joined<BinaryOperator::kAdd>(sum, FromLane(sum, distance));
     }
-    const uint32_t number = first + threadIdx.x / kShare;
+    const uint32_t number = first + own_sum;
     if (part != 0) continue;
-    const Offsets<3> of_m = OffsetsOf(task.m, block.first_m + number % kTile.m);
-    const Offsets<3> of_n = OffsetsOf(task.n, block.first_n + number / kTile.m);
+    const Offsets<3> of_m = OffsetsOf(task.m, block.first_m + number % rows);
+    const Offsets<3> of_n = OffsetsOf(task.n, block.first_n + number / rows);
     if (of_m.at[2] >= 0 && of_n.at[2] >= 0) {
       block.Store<Stored>(task, sum, of_m.at[1] + of_n.at[1],
                           of_m.at[2] + of_n.at[2]);

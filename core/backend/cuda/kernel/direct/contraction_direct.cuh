@@ -47,18 +47,26 @@ cudaError_t QueueTiles(const ContractionDirectTask& task, cudaStream_t stream) {
 }
 
 template <typename Stored>
+cudaError_t QueueDeep(const ContractionDirectTask& task, cudaStream_t stream) {
+  using T = ComputedIn<Stored>;
+  constexpr uint32_t kThreads = ContractionDirectTask::kThreads;
+  constexpr DirectTileExtents kTile = ExtentsOf(DirectTile::kDeep, sizeof(T));
+  const Grid grid{.blocks = BlocksOf(task),
+                  .threads = kThreads,
+                  .shared_bytes = kDeepSums<T> * kThreads * int64_t{sizeof(T)}};
+  if (task.n.space.count > 1) {
+    return Launch(grid, stream, &Deep<Stored, kTile.m, kTile.n>, task);
+  }
+  return task.m.space.count > 1
+             ? Launch(grid, stream, &Deep<Stored, kTile.m, 1>, task)
+             : Launch(grid, stream, &Deep<Stored, 1, 1>, task);
+}
+
+template <typename Stored>
 cudaError_t QueueContractionDirect(const ContractionDirectTask& task,
                                    cudaStream_t stream) {
   switch (task.tile) {
-    case DirectTile::kDeep: {
-      using T = ComputedIn<Stored>;
-      constexpr uint32_t kThreads = ContractionDirectTask::kThreads;
-      const Grid grid{
-          .blocks = BlocksOf(task),
-          .threads = kThreads,
-          .shared_bytes = kDeepSums<T> * kThreads * int64_t{sizeof(T)}};
-      return Launch(grid, stream, &Deep<Stored>, task);
-    }
+    case DirectTile::kDeep: return QueueDeep<Stored>(task, stream);
     case DirectTile::kLarge:
       if constexpr (sizeof(ComputedIn<Stored>) == 4) {
         return QueueTiles<Stored, DirectTile::kLarge>(task, stream);
