@@ -92,7 +92,7 @@ class ElementwiseContraction final : public ContractionKernel {
   /// Without c: whether there is one is not the problem's.
   double PredictNanoseconds(const Problem& problem) const override {
     const auto way = WayOf(problem);
-    return way.ok() ? (*way)->product.nanoseconds() : 0;
+    return way.ok() ? (*way)->product.nanoseconds : 0;
   }
 
   absl::Status Launch(const Problem& problem,

@@ -13,9 +13,9 @@ namespace tensord::core::cuda {
 template <typename Kernel, typename Problem>
 struct Step {
   Problem problem;
-  const Kernel* kernel;
+  const Kernel* kernel = nullptr;
+  double nanoseconds = 0;  // predicted
 
-  double nanoseconds() const { return kernel->PredictNanoseconds(problem); }
   int64_t workspace_bytes() const { return kernel->WorkspaceBytes(problem); }
 };
 
@@ -27,14 +27,14 @@ using ElementwiseStep = Step<ElementwiseKernel, ElementwiseProblem>;
 template <typename Kernels, typename Problem>
 auto StepOf(const Kernels& kernels, const Problem& problem) {
   using Kernel = std::remove_pointer_t<decltype(kernels.front().get())>;
-  Step<std::remove_const_t<Kernel>, Problem> step{problem, nullptr};
-  double least = std::numeric_limits<double>::infinity();
+  Step<std::remove_const_t<Kernel>, Problem> step{.problem = problem};
+  step.nanoseconds = std::numeric_limits<double>::infinity();
   for (const auto& kernel : kernels) {
     if (!kernel->Supports(problem).ok()) continue;
     const double nanoseconds = kernel->PredictNanoseconds(problem);
-    if (step.kernel != nullptr && nanoseconds >= least) continue;
+    if (step.kernel != nullptr && nanoseconds >= step.nanoseconds) continue;
     step.kernel = kernel.get();
-    least = nanoseconds;
+    step.nanoseconds = nanoseconds;
   }
   return step;
 }

@@ -142,7 +142,7 @@ class PermutedGemmContraction final : public ContractionKernel {
     way->nanoseconds = GemmNanoseconds(model_, way->gemm.call);
     way->workspace_bytes = way->planned.workspace_bytes();
     const auto add = [&](const auto& step, int64_t copy_bytes) {
-      way->nanoseconds += step.nanoseconds();
+      way->nanoseconds += step.nanoseconds;
       way->workspace_bytes +=
           step.workspace_bytes() + Workspace::BytesFor(copy_bytes);
     };

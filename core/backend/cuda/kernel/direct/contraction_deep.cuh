@@ -73,21 +73,7 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads)
     }
 #pragma unroll
     for (uint32_t i = 0; i < kAtOnce; ++i) {
-      T factors[columns];
-#pragma unroll
-      for (uint32_t x = 0; x < columns; ++x) {
-        factors[x] =
-            FactorOf(row[i][x], task.formula.rounding_b, task.formula.conj_b);
-      }
-#pragma unroll
-      for (uint32_t y = 0; y < rows; ++y) {
-        const T factor = FactorOf(column[i][y], task.formula.rounding_a,
-                                  task.formula.conj_a);
-#pragma unroll
-        for (uint32_t x = 0; x < columns; ++x) {
-          MultiplyAdd(factor, factors[x], sums[y][x]);
-        }
-      }
+      MultiplyTerm(task.formula, column[i], row[i], sums);
     }
   }
 

@@ -86,20 +86,7 @@ __global__ void __launch_bounds__(ContractionThreadsTask::kThreads)
     }
 #pragma unroll
     for (uint32_t i = 0; i < kAtOnce; ++i) {
-      T factors[micro];
-#pragma unroll
-      for (uint32_t x = 0; x < micro; ++x) {
-        factors[x] = FactorOf(row[i][x], formula.rounding_b, formula.conj_b);
-      }
-#pragma unroll
-      for (uint32_t y = 0; y < micro; ++y) {
-        const T factor =
-            FactorOf(column[i][y], formula.rounding_a, formula.conj_a);
-#pragma unroll
-        for (uint32_t x = 0; x < micro; ++x) {
-          MultiplyAdd(factor, factors[x], sums[y][x]);
-        }
-      }
+      MultiplyTerm(formula, column[i], row[i], sums);
     }
   }
 

@@ -56,6 +56,26 @@ __device__ __forceinline__ ComputedIn<Stored> FactorOf(Stored element,
   }
 }
 
+/// Adds the products of a column of a and a row of b to the sums.
+template <typename Stored, uint32_t rows, uint32_t columns>
+__device__ __forceinline__ void MultiplyTerm(
+    const ContractionFormula& formula, const Stored (&column)[rows],
+    const Stored (&row)[columns], ComputedIn<Stored> (&sums)[rows][columns]) {
+  ComputedIn<Stored> factors[columns];
+#pragma unroll
+  for (uint32_t x = 0; x < columns; ++x) {
+    factors[x] = FactorOf(row[x], formula.rounding_b, formula.conj_b);
+  }
+#pragma unroll
+  for (uint32_t y = 0; y < rows; ++y) {
+    const auto factor = FactorOf(column[y], formula.rounding_a, formula.conj_a);
+#pragma unroll
+    for (uint32_t x = 0; x < columns; ++x) {
+      MultiplyAdd(factor, factors[x], sums[y][x]);
+    }
+  }
+}
+
 /// The offsets of the `index`-th element of m (or n) in the input, c and d;
 /// negative ones where there is none.
 __device__ __forceinline__ Offsets<3> OffsetsOf(const DirectSide& side,
