@@ -196,6 +196,27 @@ TEST_P(CudaProgramTest, OtherMemoryIsNotTakenForTheRecordedOne) {
   }
 }
 
+TEST_P(CudaProgramTest, WhatCannotBeRecordedIsQueued) {
+  ProgramSession cpu(*engine_, *engine_->FindDevice("cpu:0").value());
+  ProgramSession gpu(*engine_, *engine_->FindDevice("cuda:0").value());
+  for (int n = 1; n < 5; ++n) {
+    gpu.Prepare();  // and nothing is recorded
+    for (int i = 0; i < 3; ++i) {
+      SCOPED_TRACE(::testing::Message() << "launch " << n << ", run " << i);
+      ASSERT_TRUE(cpu.Run().ok());
+      // The second run records.
+      simt::FailCall(simt::CallKind::kRecordedLaunch, n,
+                     cudaErrorLaunchOutOfResources);
+      ProgramReport report;
+      ASSERT_EQ(gpu.Run(&report), absl::OkStatus());
+      simt::ForgetFailures();
+      EXPECT_EQ(gpu.result(), cpu.result());
+      EXPECT_EQ(gpu.Written(), cpu.Written());
+      EXPECT_FALSE(report.is_replayed);
+    }
+  }
+}
+
 TEST_P(CudaProgramTest, FailuresLeaveNothingUnderWay) {
   ProgramSession gpu(*engine_, *engine_->FindDevice("cuda:0").value());
   ASSERT_TRUE(gpu.Run().ok());

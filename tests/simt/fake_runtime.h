@@ -58,6 +58,7 @@ enum class CallKind {
   kHostAllocation,    // cudaMallocHost, cudaHostAlloc
   kCopy,              // cudaMemcpy..., cudaMemset...
   kLaunch,            // of a kernel
+  kRecordedLaunch,    // of a kernel that is recorded: nothing is, in the end
   kGraphLaunch,       // of a graph, whatever is in it
   kSynchronization,   // of a stream, an event or a device
 };

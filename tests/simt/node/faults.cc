@@ -40,6 +40,7 @@ cudaError_t Faults::Count(CallKind kind) {
     case CallKind::kHostAllocation: ++counts_.host_allocations; break;
     case CallKind::kCopy: ++counts_.copies; break;
     case CallKind::kLaunch: ++counts_.launches; break;
+    case CallKind::kRecordedLaunch: break;
     case CallKind::kGraphLaunch: ++counts_.graph_launches; break;
     case CallKind::kSynchronization: ++counts_.synchronizations; break;
   }

@@ -46,6 +46,14 @@ const GraphExec* Node::FindGraphExec(cudaGraphExec_t handle) const {
 cudaError_t Node::Queue(CallKind kind, const StreamPtr& stream,
                         std::unique_ptr<Operation> operation) {
   if (stream->capture != nullptr) {
+    if (stream->capture->is_invalid) return cudaErrorStreamCaptureInvalidated;
+    const cudaError_t fault = kind == CallKind::kLaunch
+                                  ? faults.Count(CallKind::kRecordedLaunch)
+                                  : cudaSuccess;
+    if (fault != cudaSuccess) {
+      stream->capture->is_invalid = true;
+      return fault;
+    }
     streams.Push(stream, std::move(operation));
     return cudaSuccess;
   }
