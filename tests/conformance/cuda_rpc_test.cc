@@ -19,6 +19,7 @@ std::string NameOfKind(const ::testing::TestParamInfo<CallKind>& info) {
     case CallKind::kHostAllocation: return "HostAllocation";
     case CallKind::kCopy: return "Copy";
     case CallKind::kLaunch: return "Launch";
+    case CallKind::kRecordedLaunch: return "RecordedLaunch";
     case CallKind::kGraphLaunch: return "GraphLaunch";
     case CallKind::kSynchronization: return "Synchronization";
   }
