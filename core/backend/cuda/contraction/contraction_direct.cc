@@ -160,27 +160,27 @@ class DirectContraction final : public ContractionKernel {
       return Unimplemented("TYPE_UNSUPPORTED",
                            "its tiles are for arithmetic in 4 bytes");
     }
-    const Division division = DivisionOf(problem);
-    if (splits_ && division.split_count == 1) {
+    const std::shared_ptr<const Division> division = DivisionOf(problem);
+    if (splits_ && division->split_count == 1) {
       return Unimplemented("NOTHING_TO_SPLIT",
                            "without splits there are blocks enough, or too few "
                            "terms to split");
     }
-    if (division.block_count() > kMaxIndex) {
+    if (division->block_count() > kMaxIndex) {
       return Unimplemented(
-          "TOO_MANY_ELEMENTS", "it needs ", division.block_count(),
+          "TOO_MANY_ELEMENTS", "it needs ", division->block_count(),
           " blocks of threads, at most ", kMaxIndex, " are possible");
     }
     return absl::OkStatus();
   }
 
   int64_t WorkspaceBytes(const Problem& problem) const override {
-    const int64_t bytes = PartialBytes(problem, DivisionOf(problem));
+    const int64_t bytes = PartialBytes(problem, *DivisionOf(problem));
     return bytes == 0 ? 0 : Workspace::BytesFor(bytes);
   }
 
   double PredictNanoseconds(const Problem& problem) const override {
-    return DivisionOf(problem).nanoseconds;
+    return DivisionOf(problem)->nanoseconds;
   }
 
   absl::Status Launch(const Problem& problem,
@@ -188,13 +188,17 @@ class DirectContraction final : public ContractionKernel {
                       Stream& stream) const override {
     CudaStream& queue = AsCuda(stream);
     TENSORD_RETURN_IF_ERROR(queue.device().Select());
-    Division division = DivisionOf(problem);
-    if (operands.alpha.IsZero()) {  // There are no terms.
-      division.split_count = 1;
+    std::shared_ptr<const Division> division = DivisionOf(problem);
+    if (operands.alpha.IsZero() && division->split_count > 1) {
+      // There are no terms to split.
+      auto whole = std::make_shared<Division>(*division);
+      whole->split_count = 1;
+      division = std::move(whole);
     }
-    ContractionDirectTask task = TaskOf(problem, operands, division);
-    if (division.split_count > 1) {
-      task.partial = workspace.Take<std::byte>(PartialBytes(problem, division));
+    ContractionDirectTask task = TaskOf(problem, operands, *division);
+    if (division->split_count > 1) {
+      task.partial =
+          workspace.Take<std::byte>(PartialBytes(problem, *division));
     }
     TENSORD_RETURN_IF_ERROR(
         Check(queue, VisitElementType(problem.type_d, [&](auto zero) {
@@ -207,7 +211,7 @@ class DirectContraction final : public ContractionKernel {
               })));
     if (task.partial == nullptr) return absl::OkStatus();
     return Check(queue, QueueReductionTree(SecondTask(model_, problem, operands,
-                                                      division, task.partial),
+                                                      *division, task.partial),
                                            queue.get()));
   }
 
@@ -216,12 +220,11 @@ class DirectContraction final : public ContractionKernel {
     return queue.device().Check(queued, absl::StrCat("launching ", name()));
   }
 
-  Division DivisionOf(const Problem& problem) const {
-    const auto division = divisions_.Get(problem, [&] {
+  std::shared_ptr<const Division> DivisionOf(const Problem& problem) const {
+    return *divisions_.Get(problem, [&] {  // there always is one
       return std::make_shared<const Division>(
           Divide(model_, problem, tile_, splits_));
     });
-    return **division;  // there always is one
   }
 
   const GpuModel model_;

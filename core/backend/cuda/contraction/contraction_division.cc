@@ -292,12 +292,13 @@ Division Divide(const GpuModel& model, const Problem& problem, DirectTile tile,
     for (const bool k_as_in_b : {false, true}) {
       const DirectModes modes = DirectModesOf(problem, swaps, k_as_in_b);
       if (k_as_in_b && modes.k == as_in_a.k) continue;
+      const SideOrder n = OrderOfN(problem, modes, tile);
       for (const SideOrder& m : orders) {
         Division division{.tile = tile,
                           .swaps = swaps,
                           .k_as_in_b = k_as_in_b,
                           .m = m,
-                          .n = OrderOfN(problem, modes, tile)};
+                          .n = n};
         DealOut(model, problem, modes, splits, division);
         const Readings readings = ReadingsOf(problem, modes, division);
         division.reading_a = readings.a.reading;

@@ -17,8 +17,9 @@ std::unique_ptr<const ContractionKernel> CreateDirectContraction(
     const GpuModel& model, DirectTile tile, bool splits);
 
 /// "cuda.contract.threads_1x1" and "..._4x4": a thread for so many elements,
-/// out of the caches; for products that are small, of many batches. Requires
-/// micro is 1 or 4.
+/// out of the caches; for products that are small, of many batches.
+///
+/// Requires  micro is 1 or 4.
 std::unique_ptr<const ContractionKernel> CreateThreadsContraction(
     const GpuModel& model, int64_t micro);
 

@@ -21,8 +21,6 @@ using Division = ThreadsDivision;
 
 // Problems whose divisions are kept.
 constexpr size_t kMostKnown = 1024;
-// The last block's threads have numbers, too.
-constexpr int64_t kMostThreads = kMaxIndex - ContractionThreadsTask::kThreads;
 
 ContractionThreadsTask TaskOf(const Problem& problem,
                               const ContractionOperands& operands,

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 
+#include "core/backend/backend.h"
 #include "core/backend/kernel.h"
 
 namespace tensord::core::cuda {
@@ -24,10 +24,10 @@ using ElementwiseStep = Step<ElementwiseKernel, ElementwiseProblem>;
 
 /// By the kernel that is predicted to take least and, of equals, comes first.
 /// The last of `kernels` supports every problem.
-template <typename Kernels, typename Problem>
-auto StepOf(const Kernels& kernels, const Problem& problem) {
-  using Kernel = std::remove_pointer_t<decltype(kernels.front().get())>;
-  Step<std::remove_const_t<Kernel>, Problem> step{.problem = problem};
+template <typename Kernel, typename Problem>
+Step<Kernel, Problem> StepOf(const KernelList<Kernel>& kernels,
+                             const Problem& problem) {
+  Step<Kernel, Problem> step{.problem = problem};
   step.nanoseconds = std::numeric_limits<double>::infinity();
   for (const auto& kernel : kernels) {
     if (!kernel->Supports(problem).ok()) continue;

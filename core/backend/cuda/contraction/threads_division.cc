@@ -130,10 +130,6 @@ Division DivideByThreads(const GpuModel& model, const Problem& problem,
     const DirectModes modes = DirectModesOf(problem, swaps, false);
     for (const bool batch_first : {false, true}) {
       for (const uint32_t log_sharers : {0, 3, 5}) {
-        if (int64_t{1} << log_sharers > ElementCount(modes.k) &&
-            log_sharers > 0) {
-          continue;
-        }
         Division division{.micro = micro,
                           .swaps = swaps,
                           .batch_first = batch_first,
@@ -141,6 +137,11 @@ Division DivideByThreads(const GpuModel& model, const Problem& problem,
                           .tiles_m = CeilDivide(ElementCount(modes.m), micro),
                           .tiles_n = CeilDivide(ElementCount(modes.n), micro),
                           .batch_count = ElementCount(modes.batch)};
+        if (log_sharers > 0 &&
+            (int64_t{1} << log_sharers > ElementCount(modes.k) ||
+             division.thread_count() > kMostThreads)) {
+          continue;
+        }
         Predict(model, problem, modes, division);
         if (division.nanoseconds < best.nanoseconds) best = division;
       }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/backend/cuda/gpu_model.h"
+#include "core/backend/cuda/kernel/contraction_tasks.h"
 #include "core/problem/contraction_problem.h"
 
 namespace tensord::core::cuda {
@@ -27,7 +28,12 @@ struct ThreadsDivision {
   }
 };
 
-/// The division that is predicted to take least.
+/// As many threads as there may be: those of the last block have numbers, too.
+inline constexpr int64_t kMostThreads =
+    kMaxIndex - ContractionThreadsTask::kThreads;
+
+/// The division that is predicted to take least; terms are not shared by more
+/// threads than there may be.
 ///
 /// A function of the problem and the model: addresses and factors change
 /// nothing.

@@ -62,6 +62,12 @@ TEST(ThreadsDivisionTest, ThreadsCoverEveryElement) {
   }
 }
 
+TEST(ThreadsDivisionTest, TermsAreSharedByNoMoreThreadsThanThereMayBe) {
+  const ThreadsDivision division =
+      DivideByThreads(kH200, Products(1, 1, 64, 1 << 27, false), 1);
+  EXPECT_LE(division.thread_count(), kMostThreads);
+}
+
 TEST(ThreadsDivisionTest, PredictionsAreNoLessThanTheLimits) {
   for (const bool batch_is_fastest : {true, false}) {
     for (const int64_t extent : {1, 4, 16, 64}) {
