@@ -196,6 +196,62 @@ TEST_P(KernelConformance, ReductionOverNothingGivesTheIdentity) {
   }
 }
 
+/// Elements of `type` with those parts, real and imaginary in turn.
+std::vector<std::byte> ElementsOf(ElementType type,
+                                  const std::vector<float>& parts) {
+  const auto bytes = static_cast<size_t>(core::SizeOf(type));
+  const size_t each = core::IsComplex(type) ? 2 : 1;
+  std::vector<std::byte> elements(parts.size() / each * bytes);
+  for (size_t i = 0; i < parts.size() / each; ++i) {
+    const Number number(parts[each * i], each == 2 ? parts[2 * i + 1] : 0);
+    StoreNumber(type, number, elements.data() + i * bytes);
+  }
+  return elements;
+}
+
+// An infinity times a number is one in every compute type, however numbers are
+// rounded or split before; nothing else becomes one.
+TEST_P(KernelConformance, ContractsInfinitiesAndTheLargestNumbers) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  constexpr float kLargestBfloat16 = 0x1.fep127f;
+  const std::vector<float> special = {kInfinity,
+                                      1,
+                                      0,
+                                      -kInfinity,
+                                      2,
+                                      -0.5f,
+                                      kInfinity,
+                                      -kInfinity,
+                                      kLargest,
+                                      0x1p-100f,
+                                      -kLargest,
+                                      std::bit_cast<float>(0x7f800001u),
+                                      0x1.ffdp99f,
+                                      0x1p-126f,
+                                      kLargestBfloat16,
+                                      0};
+  for (const auto& types : core::ContractionTypeTable()) {
+    if (core::RealPartOf(types.a) != kF32 || types.a != types.b) continue;
+    const auto count = static_cast<int64_t>(special.size()) /
+                       (core::IsComplex(types.a) ? 2 : 1);
+    runner_.Check(Case<core::ContractionDesc>{
+        .desc = {.a = Packed(types.a, "m", {count}),
+                 .b = Packed(types.b, "n", {5}),
+                 .c = std::nullopt,
+                 .d = Packed(types.c, "mn", {count, 5}),
+                 .compute_type = types.compute},
+        .bits_of_a = ElementsOf(types.a, special)});
+    runner_.Check(Case<core::ContractionDesc>{
+        .desc = {.a = Packed(types.a, "mk", {count / 8, 8}),
+                 .b = Packed(types.b, "kn", {8, 5}),
+                 .c = std::nullopt,
+                 .d = Packed(types.c, "mn", {count / 8, 5}),
+                 .compute_type = types.compute},
+        .bits_of_a = ElementsOf(types.a, special)});
+  }
+}
+
 TEST_P(KernelConformance, ContractionOverNothingGivesBetaC) {
   for (const auto& types : core::ContractionTypeTable()) {
     Case<core::ContractionDesc> product{

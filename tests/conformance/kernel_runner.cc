@@ -130,6 +130,7 @@ class Block {
 bool MayUseTensorCores(const core::ContractionDesc& desc) {
   switch (desc.compute_type) {
     case core::ComputeType::kTf32:
+    case core::ComputeType::kThreeTf32:
     case core::ComputeType::kFloat16:
     case core::ComputeType::kBfloat16: return true;
     case core::ComputeType::kFloat32:

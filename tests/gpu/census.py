@@ -117,6 +117,8 @@ EXPECTED = [
     Expectation(r"Copy<unsigned long>", {"LDG.64": 1, "STG.64": 1}, 32),
     Expectation(r"Copy<unsigned int>", {"LDG.32": 1, "STG.32": 1}, 32),
     Expectation(r"Copy<unsigned (short|char)>", {}, 32),
+    Expectation(r"SplitInParts<unsigned int, float>", {"LDG.32": 1, "STG.32": 3}, 32),
+    Expectation(r"SplitInParts<unsigned long, std::complex<float> ?>", {"LDG.64": 1, "STG.64": 3}, 40),
     Expectation(r"Fill<uint4>", {"STG.128": 1}, 32),
     Expectation(r"Fill<unsigned long>", {"STG.64": 1}, 32),
     Expectation(r"Fill<unsigned int>", {"STG.32": 1}, 32),

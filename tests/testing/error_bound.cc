@@ -50,6 +50,14 @@ bool AgreesInPart(Real actual, Real value, Real error, Real allowed,
   return std::abs(actual - value) <= allowed;
 }
 
+/// `x` rounded to `format`, unless it is a number of `exact`.
+Estimate ReadUnlessExact(const Number& x, const FloatFormat& exact,
+                         const FloatFormat& format) {
+  return IsExact(x.real(), exact) && IsExact(x.imag(), exact)
+             ? Estimate{x, 0}
+             : Rounded({x, 0}, 1, format);
+}
+
 }  // namespace
 
 Rounding Rounding::Of(ComputeType compute_type, bool is_complex,
@@ -65,10 +73,11 @@ Rounding Rounding::Of(ComputeType compute_type, bool is_complex,
     case ComputeType::kTf32: return {Tf32Format(), single, single, is_complex};
     case ComputeType::kThreeTf32: {
       // Each operand is the sum of two TF32 numbers up to 2^-22 of it, and the
-      // product of the two small parts, another 2^-22, is left out.
+      // product of the two small parts, another 2^-22, is left out: three are
+      // added. What is one TF32 number has no small part.
       FloatFormat split = Tf32Format();
       split.unit_roundoff = 1.5L * 0x1p-22L;
-      return {split, single, single, is_complex};
+      return {split, single, single, is_complex, Tf32Format(), 3};
     }
     case ComputeType::kFloat64: return {wide, wide, wide, is_complex};
     default: return {single, single, single, is_complex};
@@ -95,20 +104,33 @@ Number Product(const Number& x, const Number& y, bool is_complex) {
 }
 
 Estimate Read(const Number& x, const FloatFormat& format) {
-  return IsExact(x.real(), format) && IsExact(x.imag(), format)
-             ? Estimate{x, 0}
-             : Rounded({x, 0}, 1, format);
+  return ReadUnlessExact(x, format, format);
+}
+
+Estimate ReadFactor(const Number& x, const Rounding& rounding) {
+  return ReadUnlessExact(x, rounding.exact, rounding.read);
 }
 
 Estimate Rounded(Estimate x, Real roundings, const FloatFormat& format) {
-  if (!IsFinite(x.value)) {
-    return {x.value, std::isinf(x.error) ? kInfinity : 0};
-  }
+  if (std::isinf(x.error)) return x;
+  if (!IsFinite(x.value)) return {x.value, 0};
   const Real modulus = Modulus(x.value);
   x.error += roundings *
              (format.unit_roundoff * (modulus + x.error) + format.smallest);
   if (modulus + x.error > format.largest) x.error = kInfinity;
   return x;
+}
+
+Real ProductError(const Estimate& x, const Estimate& y) {
+  if (std::isinf(x.error) || std::isinf(y.error)) return kInfinity;
+  if (x.error == 0 && y.error == 0) return 0;
+  const auto may_vanish = [](const Estimate& z) {
+    return z.error > 0 && Modulus(z.value) <= z.error;
+  };
+  if (!IsFinite(x.value)) return may_vanish(y) ? kInfinity : 0;
+  if (!IsFinite(y.value)) return may_vanish(x) ? kInfinity : 0;
+  return Modulus(x.value) * y.error + Modulus(y.value) * x.error +
+         x.error * y.error;
 }
 
 Estimate Multiply(const Estimate& x, const Estimate& y,
@@ -119,8 +141,7 @@ Estimate Multiply(const Estimate& x, const Estimate& y,
   if (is_one(x)) return y;
   if (is_one(y)) return x;
   const Estimate product{Product(x.value, y.value, rounding.is_complex),
-                         Modulus(x.value) * y.error +
-                             Modulus(y.value) * x.error + x.error * y.error};
+                         ProductError(x, y)};
   return Rounded(product, rounding.is_complex ? 4 : 1, rounding.result);
 }
 

@@ -42,6 +42,10 @@ struct Rounding {
   FloatFormat sum;     // products and additions inside a sum
   FloatFormat result;  // everything else, c included
   bool is_complex = false;
+  /// Numbers of the inputs that are read as they are.
+  FloatFormat exact = read;
+  /// Of the additions of a sum, those for one product.
+  int64_t additions = 1;
 
   /// How operations in `compute_type` round. `is_contraction` tells the
   /// products of operands that are rounded to the compute type from
@@ -67,12 +71,17 @@ Number Product(const Number& x, const Number& y, bool is_complex);
 /// `x` as arithmetic in `format` sees it: rounded, unless it is a number of
 /// that format.
 Estimate Read(const Number& x, const FloatFormat& format);
+/// `x` as an input a or b.
+Estimate ReadFactor(const Number& x, const Rounding& rounding);
 
 /// `x` after `roundings` roundings to `format`. A value that may exceed the
 /// largest number gets an infinite error: an overflow on the way excuses any
 /// result.
 Estimate Rounded(Estimate x, Real roundings, const FloatFormat& format);
 
+/// Error of the exact product of both. What may overflow stays so; an infinity
+/// times what is not 0 is one, however that is rounded.
+Real ProductError(const Estimate& x, const Estimate& y);
 Estimate Multiply(const Estimate& x, const Estimate& y,
                   const Rounding& rounding);
 Estimate Add(const Estimate& x, const Estimate& y, const Rounding& rounding);

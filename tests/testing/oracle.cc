@@ -148,7 +148,7 @@ class Floating {
     return read;
   }
   Value ReadFactor(core::UnaryOperator op, const Element& x) const {
-    return Read(Apply(op, x).value, rounding_.read);
+    return test::ReadFactor(Apply(op, x).value, rounding_);
   }
   Value Scale(const Scalar& factor, const Value& x) const {
     const Number exact(factor.real, factor.imaginary);
@@ -172,13 +172,13 @@ class Floating {
   }
   /// One product without a rounding of its own; Finish() counts it.
   Value Term(const Value& x, const Value& y) const {
-    const Number product = Product(x.value, y.value, rounding_.is_complex);
-    if (x.error == 0 && y.error == 0) return {product};
-    return {product, Modulus(x.value) * y.error + Modulus(y.value) * x.error +
-                         x.error * y.error};
+    return {Product(x.value, y.value, rounding_.is_complex),
+            ProductError(x, y)};
   }
   Value Finish(const Sum& sum, int64_t depth) const {
-    if (!std::isfinite(sum.magnitude)) return {sum.value};
+    if (!std::isfinite(sum.magnitude)) {
+      return {sum.value, std::isinf(sum.error) ? sum.error : 0};
+    }
     const Estimate total{
         sum.value,
         sum.error + SummationError(depth, sum.magnitude, rounding_.sum)};
@@ -188,7 +188,8 @@ class Floating {
   }
   /// Products in any order, complex ones in up to four roundings each.
   Value FinishProducts(const Sum& sum) const {
-    return Finish(sum, sum.count + (rounding_.is_complex ? 4 : 1));
+    return Finish(
+        sum, rounding_.additions * sum.count + (rounding_.is_complex ? 4 : 1));
   }
   Value FinishTree(const Sum& sum) const {
     return Finish(sum, TreeDepth(sum.count));

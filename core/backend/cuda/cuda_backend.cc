@@ -152,6 +152,8 @@ class CudaBackend final : public Backend {
         cuda::CreateGemmWithoutWorkspace(model, gemm_));
     kernels_.contraction.push_back(
         cuda::CreatePermutedGemmContraction(model, gemm_, kernels_));
+    kernels_.contraction.push_back(
+        cuda::CreateSplitGemmContraction(model, gemm_, kernels_));
     for (const bool splits : {false, true}) {
       for (const auto tile :
            {cuda::DirectTile::kLarge, cuda::DirectTile::kSquare,

@@ -26,6 +26,7 @@ set(TENSORD_CUDA_HOST_SOURCES
   gemm/gemm_cost.cc
   gemm/gemm_description.cc
   gemm/gemm_library.cc
+  gemm/input_step.cc
   gemm/permuted_gemm.cc
   gemm/permuted_gemm_contraction.cc
   gemm/planned_gemm.cc
@@ -71,6 +72,7 @@ set(TENSORD_CUDA_KERNEL_SOURCES
   kernel/permutation_tiled.cu
   kernel/permutation_tiled_copy.cu
   kernel/reduction_reference.cu
-  kernel/reduction_tree.cu)
+  kernel/reduction_tree.cu
+  kernel/split/split.cu)
 list(TRANSFORM TENSORD_CUDA_HOST_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(TRANSFORM TENSORD_CUDA_KERNEL_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

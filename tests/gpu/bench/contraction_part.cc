@@ -1,5 +1,6 @@
 // Rows, one a kernel and case
-//   suite, id, class, type, modes (d-a-b, first mode fastest), extents, m, n,
+//   suite, id, class, type and, unless its own, what it is multiplied in,
+//   modes (d-a-b, first mode fastest), extents, m, n,
 //   k, flops, bytes of a, b and d; copy_ns, how long a copy takes that moves as
 //   many, measured just before; kernel, ns, least_ns, most_ns, gflop_per_s,
 //   predicted_ns; chosen, true for the planner's kernel; sums, wrong_sums and
@@ -29,8 +30,23 @@ namespace {
 
 using core::ElementType;
 
-constexpr ElementType kTypes[] = {ElementType::kFloat32, ElementType::kFloat64,
-                                  ElementType::kComplex64};
+/// Elements and what they are multiplied in.
+struct Arithmetic {
+  absl::string_view name;  // "type" of a row
+  ElementType type;
+  core::ComputeType compute;
+
+  /// 3xTF32 is for what arithmetic bounds.
+  bool IsFor(const ContractionCase& c) const {
+    return compute != core::ComputeType::kThreeTf32 || c.group == "ccsd";
+  }
+};
+constexpr Arithmetic kArithmetics[] = {
+    {"float32", ElementType::kFloat32, core::ComputeType::kFloat32},
+    {"float64", ElementType::kFloat64, core::ComputeType::kFloat64},
+    {"complex64", ElementType::kComplex64, core::ComputeType::kFloat32},
+    {"float32 in 3xtf32", ElementType::kFloat32,
+     core::ComputeType::kThreeTf32}};
 constexpr int kPoison = 0xff;  // NaN in every type
 constexpr uint64_t kSeedA = 1, kSeedB = 2;
 // A kernel that by its own model takes so many times the chosen one's time, or
@@ -97,8 +113,8 @@ absl::StatusOr<OperandMemory> AllocateFor(
     BenchDevice& device, const std::vector<ContractionCase>& cases) {
   int64_t a = 0, b = 0, d = 0;
   for (const ContractionCase& c : cases) {
-    for (const ElementType type : kTypes) {
-      const core::ContractionDesc desc = c.Desc(type);
+    for (const Arithmetic& arithmetic : kArithmetics) {
+      const core::ContractionDesc desc = c.Desc(arithmetic.type);
       a = std::max(a, BytesOf(desc.a));
       b = std::max(b, BytesOf(desc.b));
       d = std::max(d, BytesOf(desc.d));
@@ -138,13 +154,15 @@ absl::StatusOr<double> TimeMoving(BenchDevice& device,
 }
 
 absl::StatusOr<Prepared> Prepare(BenchDevice& device, const ContractionCase& c,
-                                 ElementType type,
+                                 const Arithmetic& arithmetic,
                                  const OperandMemory& memory) {
+  const ElementType type = arithmetic.type;
   Prepared prepared{
       .row = {},
       .desc = c.Desc(type),
       .operands = {
           .a = memory.a.data(), .b = memory.b.data(), .d = memory.d.data()}};
+  prepared.desc.compute_type = arithmetic.compute;
   const core::ContractionDesc& desc = prepared.desc;
   TENSORD_RETURN_IF_ERROR(Validate(desc));
   prepared.d_bytes = BytesOf(desc.d);
@@ -161,7 +179,7 @@ absl::StatusOr<Prepared> Prepare(BenchDevice& device, const ContractionCase& c,
                   {"suite", c.suite},
                   {"id", c.id},
                   {"class", c.group},
-                  {"type", core::NameOf(type)},
+                  {"type", arithmetic.name},
                   {"modes", absl::StrCat(c.d, "-", c.a, "-", c.b)},
                   {"extents", TextOf(c.ExtentsFor(type))},
                   {"m", matrix.m},
@@ -231,9 +249,10 @@ absl::Status RunKernel(BenchDevice& device, const Prepared& prepared,
 }
 
 absl::Status RunChosen(BenchDevice& device, const ContractionCase& c,
-                       ElementType type, const OperandMemory& memory) {
+                       const Arithmetic& arithmetic,
+                       const OperandMemory& memory) {
   TENSORD_ASSIGN_OR_RETURN(const Prepared prepared,
-                           Prepare(device, c, type, memory));
+                           Prepare(device, c, arithmetic, memory));
   TENSORD_ASSIGN_OR_RETURN(const Kernels kernels, KernelsFor(device, prepared));
   Row row = prepared.row;
   row.emplace_back("planning_ns", kernels.planning.nanoseconds);
@@ -248,9 +267,10 @@ absl::Status RunChosen(BenchDevice& device, const ContractionCase& c,
 }
 
 absl::Status RunOthers(BenchDevice& device, const ContractionCase& c,
-                       ElementType type, const OperandMemory& memory) {
+                       const Arithmetic& arithmetic,
+                       const OperandMemory& memory) {
   TENSORD_ASSIGN_OR_RETURN(const Prepared prepared,
-                           Prepare(device, c, type, memory));
+                           Prepare(device, c, arithmetic, memory));
   TENSORD_ASSIGN_OR_RETURN(const Kernels kernels, KernelsFor(device, prepared));
   for (const core::Candidate& candidate : kernels.candidates) {
     if (&candidate == kernels.chosen()) continue;
@@ -276,18 +296,19 @@ absl::Status RunContraction(BenchDevice& device,
                            AllocateFor(device, cases));
   CaseCounter counter("contraction", device.effort());
   for (const ContractionCase& c : cases) {
-    for (const ElementType type : kTypes) {
-      if (!counter.Next()) continue;
-      TENSORD_RETURN_IF_ERROR(RunChosen(device, c, type, memory));
+    for (const Arithmetic& arithmetic : kArithmetics) {
+      if (!arithmetic.IsFor(c) || !counter.Next()) continue;
+      TENSORD_RETURN_IF_ERROR(RunChosen(device, c, arithmetic, memory));
     }
   }
   int64_t forced = 0, left_out = 0;
   for (const ContractionCase& c : cases) {
-    for (const ElementType type : kTypes) {
+    for (const Arithmetic& arithmetic : kArithmetics) {
+      if (!arithmetic.IsFor(c)) continue;
       const bool may_start = !device.effort().IsOver();
       ++(may_start ? forced : left_out);
       if (!may_start) continue;
-      TENSORD_RETURN_IF_ERROR(RunOthers(device, c, type, memory));
+      TENSORD_RETURN_IF_ERROR(RunOthers(device, c, arithmetic, memory));
     }
   }
   Print({{"part", "contraction"},

@@ -221,6 +221,39 @@ TEST(ErrorBoundTest, TensorCoresMayCutOffWhatOthersRound) {
   EXPECT_FALSE(agrees(Adder::kTensorCores, 1 - 0x1p-10L));
 }
 
+TEST(ErrorBoundTest, RoundingDoesNotExcuseWhatBecomesOfAnInfinity) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> a = {kInfinity}, b = {0x1.003ffep0f};
+  for (const auto compute :
+       {core::ComputeType::kTf32, core::ComputeType::kThreeTf32}) {
+    const auto expected = Evaluate({.a = Packed(kF32, "", {}),
+                                    .b = Packed(kF32, "", {}),
+                                    .c = std::nullopt,
+                                    .d = Packed(kF32, "", {}),
+                                    .compute_type = compute},
+                                   {.a = BytesOf(a), .b = BytesOf(b)});
+    EXPECT_TRUE(Agrees(kInfinity, expected.at(0).estimate, kF32));
+    EXPECT_FALSE(Agrees(std::nanf(""), expected.at(0).estimate, kF32));
+    EXPECT_FALSE(Agrees(-kInfinity, expected.at(0).estimate, kF32));
+  }
+}
+
+TEST(ErrorBoundTest, ThreeTf32KeepsWhatOneTf32NumberHolds) {
+  const auto error_of = [](float x) {
+    const std::vector<float> a = {x}, one = {1};
+    const auto expected =
+        Evaluate({.a = Packed(kF32, "", {}),
+                  .b = Packed(kF32, "", {}),
+                  .c = std::nullopt,
+                  .d = Packed(kF32, "", {}),
+                  .compute_type = core::ComputeType::kThreeTf32},
+                 {.a = BytesOf(a), .b = BytesOf(one)});
+    return expected.at(0).estimate.error;
+  };
+  EXPECT_GT(error_of(1 + 0x1p-11f), 1.5L * 0x1p-22L);
+  EXPECT_LT(error_of(1 + 0x1p-10f), 1.5L * 0x1p-22L);
+}
+
 TEST(ErrorBoundTest, OneTermTooFewExceedsTheBound) {
   const std::vector<float> a(1000, 0.5f), b(1000, 0.5f);
   const auto expected =

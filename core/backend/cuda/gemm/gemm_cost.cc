@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/backend/cuda/kernel/split/split_task.h"
 #include "core/base/checked_math.h"
 
 namespace tensord::core::cuda {
@@ -57,6 +58,13 @@ double GemmNanoseconds(const GpuModel& model, const GemmCall& call) {
                        Bytes(call.b, call.k, call.n, call.batch_count) +
                        Bytes(call.d, call.m, call.n, call.batch_count);
   return model.launch_ns + std::max(compute, bytes / model.copy_bytes_per_ns());
+}
+
+double SplitNanoseconds(const GpuModel& model, const PermutationProblem& copy) {
+  constexpr double kWordsMoved = 1 + SplitTask::kParts;
+  return model.launch_ns + kWordsMoved * Count(ElementCount(copy.modes)) *
+                               Count(SizeOf(copy.type_a)) /
+                               model.copy_bytes_per_ns();
 }
 
 }  // namespace tensord::core::cuda

@@ -16,7 +16,7 @@ cudaDataType_t DataTypeOf(ElementType type) {
   }
 }
 
-/// 3xTF32 is close to float32, so float32 will do.
+/// Whole numbers in 3xTF32 are multiplied in float32, which is no less exact.
 cublasComputeType_t ComputeOf(const GemmCall& call) {
   switch (call.compute_type) {
     case ComputeType::kFloat16: return CUBLAS_COMPUTE_32F_FAST_16F;

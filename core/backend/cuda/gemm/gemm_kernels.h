@@ -37,4 +37,13 @@ std::unique_ptr<const ContractionKernel> CreatePermutedGemmContraction(
     const GpuModel& model, const MaybeGemmLibrary& library,
     const KernelLists& lists);
 
+/// "cuda.contract.gemm_3xtf32": contractions in 3xTF32 by tensor cores, as one
+/// product in TF32 of parts of the inputs' elements (SplitGemmOf()). Infinities
+/// and NaN are multiplied as in float32.
+///
+/// Lifetime  `library` and the kernels of `lists` outlive the kernel.
+std::unique_ptr<const ContractionKernel> CreateSplitGemmContraction(
+    const GpuModel& model, const MaybeGemmLibrary& library,
+    const KernelLists& lists);
+
 }  // namespace tensord::core::cuda

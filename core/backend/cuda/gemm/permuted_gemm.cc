@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/backend/cuda/gemm/gemm_cost.h"
+#include "core/backend/cuda/kernel/split/split_task.h"
 #include "core/base/status.h"
 #include "core/ops/type_tables.h"
 
@@ -28,6 +29,7 @@ using Modes = absl::InlinedVector<Mode, 6>;
 
 struct Groups {
   Modes batch, m, n, k;
+  Mode parts{1, {}};  // of every term; counts terms as the slowest mode of k
 };
 
 Groups GroupsOf(const Problem& problem) {
@@ -64,6 +66,8 @@ Problem ProblemOf(const Problem& problem, const Groups& groups) {
   for (const auto& [extent, s] : groups.k) {
     k.push_back({extent, {s[kA], s[kB]}});
   }
+  k.push_back({groups.parts.extent,
+               {groups.parts.strides[kA], groups.parts.strides[kB]}});
   Problem result = problem;
   result.batch = Canonical(std::move(batch), Problem::kBatchD);
   result.m = Canonical(std::move(m), Problem::kFreeD);
@@ -95,8 +99,8 @@ struct Packing {
 };
 
 /// Packs `operand` into whole groups, of `x` and `y` that one first which has
-/// its fastest mode.
-Packing Pack(Operand operand, Modes& x, Modes& y, Modes& batch) {
+/// its fastest mode; `parts` are the slowest mode of `y`, but nowhere else.
+Packing Pack(Operand operand, Modes& x, Modes& y, Mode& parts, Modes& batch) {
   const bool x_is_first = LeastStride(x, operand) <= LeastStride(y, operand);
   Packing packing;
   for (Modes* group : {x_is_first ? &x : &y, x_is_first ? &y : &x, &batch}) {
@@ -105,6 +109,10 @@ Packing Pack(Operand operand, Modes& x, Modes& y, Modes& batch) {
           {mode.extent, {mode.strides[operand], packing.element_count}});
       mode.strides[operand] = packing.element_count;
       packing.element_count *= mode.extent;
+    }
+    if (group == &y) {
+      parts.strides[operand] = packing.element_count;
+      packing.element_count *= parts.extent;
     }
   }
   return packing;
@@ -195,13 +203,14 @@ struct Candidate {
 
 absl::StatusOr<Candidate> CandidateOf(const GpuModel& model,
                                       const Problem& problem,
-                                      const Moves& moves) {
+                                      const Moves& moves, int64_t parts) {
   const ElementType input = InputType(problem);
   const int64_t alignment =
       std::min(problem.alignment_bytes, PermutationProblem::kWidestAccess);
   Candidate candidate;
   PermutedGemm& gemm = candidate.gemm;
   Groups groups = GroupsOf(problem);
+  groups.parts.extent = parts;
   Sort(moves, groups);
   const Groups before = groups;
   Problem inner = problem;
@@ -209,29 +218,32 @@ absl::StatusOr<Candidate> CandidateOf(const GpuModel& model,
       RealPartOf(problem.type_a) == ElementType::kFloat64) {
     inner.compute_type = ComputeType::kFloat32;
   }
+  if (parts > 1) inner.compute_type = ComputeType::kTf32;
   // Gives what is left of the problem the copy instead of the operand.
   const auto copy_input = [&](Operand operand, Modes& free, ElementType& type,
-                              bool& conjugates, int64_t& bytes) {
-    const Packing packing = Pack(operand, free, groups.k, groups.batch);
-    const PermutationProblem copy =
-        CopyOf(packing.modes, type, input, conjugates, alignment);
-    bytes = Bytes(packing, input);
-    candidate.nanoseconds += CopyNanoseconds(model, copy);
+                              bool& conjugates) {
+    const Packing packing =
+        Pack(operand, free, groups.k, groups.parts, groups.batch);
+    const InputCopy copy{
+        .problem = CopyOf(packing.modes, type, input, conjugates, alignment),
+        .part_stride = parts > 1 ? groups.parts.strides[operand] : 0,
+        .bytes = Bytes(packing, input)};
+    candidate.nanoseconds += parts > 1 ? SplitNanoseconds(model, copy.problem)
+                                       : CopyNanoseconds(model, copy.problem);
     type = input;
     conjugates = false;
     return copy;
   };
   if (moves.a) {
-    gemm.copy_a =
-        copy_input(kA, groups.m, inner.type_a, inner.conj_a, gemm.bytes_a);
+    gemm.copy_a = copy_input(kA, groups.m, inner.type_a, inner.conj_a);
   }
   if (moves.b) {
-    gemm.copy_b =
-        copy_input(kB, groups.n, inner.type_b, inner.conj_b, gemm.bytes_b);
+    gemm.copy_b = copy_input(kB, groups.n, inner.type_b, inner.conj_b);
   }
   if (moves.d) {
     const ElementType product = ProductType(input);
-    Packing packing = Pack(kD, groups.m, groups.n, groups.batch);
+    Mode whole{1, {}};
+    Packing packing = Pack(kD, groups.m, groups.n, whole, groups.batch);
     for (Modes* group : {&groups.m, &groups.n, &groups.batch}) {
       for (Mode& mode : *group) mode.strides[kC] = mode.strides[kD];
     }
@@ -252,6 +264,26 @@ absl::StatusOr<Candidate> CandidateOf(const GpuModel& model,
   return candidate;
 }
 
+/// The best of `choices`.
+absl::StatusOr<PermutedGemm> BestOf(const GpuModel& model,
+                                    const Problem& problem,
+                                    std::initializer_list<Moves> choices,
+                                    int64_t parts) {
+  absl::Status refusal;
+  std::optional<Candidate> best;
+  for (const Moves moves : choices) {
+    auto candidate = CandidateOf(model, problem, moves, parts);
+    if (!candidate.ok()) {
+      refusal = candidate.status();
+    } else if (!best.has_value() ||
+               candidate->nanoseconds < best->nanoseconds) {
+      best = *std::move(candidate);
+    }
+  }
+  if (!best.has_value()) return refusal;
+  return best->gemm;
+}
+
 }  // namespace
 
 absl::StatusOr<PermutedGemm> PermutedGemmOf(const GpuModel& model,
@@ -266,25 +298,33 @@ absl::StatusOr<PermutedGemm> PermutedGemmOf(const GpuModel& model,
     return Unimplemented("NOTHING_TO_PERMUTE",
                          "operands are matrices as they lie");
   }
-  absl::Status refusal;
-  std::optional<Candidate> best;
-  for (const Moves moves : std::initializer_list<Moves>{{true, false, false},
-                                                        {false, true, false},
-                                                        {false, false, true},
-                                                        {true, true, false},
-                                                        {true, false, true},
-                                                        {false, true, true},
-                                                        {true, true, true}}) {
-    auto candidate = CandidateOf(model, problem, moves);
-    if (!candidate.ok()) {
-      refusal = candidate.status();
-    } else if (!best.has_value() ||
-               candidate->nanoseconds < best->nanoseconds) {
-      best = *std::move(candidate);
-    }
+  return BestOf(model, problem,
+                {{true, false, false},
+                 {false, true, false},
+                 {false, false, true},
+                 {true, true, false},
+                 {true, false, true},
+                 {false, true, true},
+                 {true, true, true}},
+                1);
+}
+
+absl::StatusOr<PermutedGemm> SplitGemmOf(const GpuModel& model,
+                                         const Problem& problem) {
+  if (problem.compute_type != ComputeType::kThreeTf32) {
+    return Unimplemented("COMPUTE_TYPE_UNSUPPORTED",
+                         "it is for 3xTF32, this is ",
+                         NameOf(problem.compute_type));
   }
-  if (!best.has_value()) return refusal;
-  return best->gemm;
+  const int64_t terms = ElementCount(problem.batch) * ElementCount(problem.k);
+  const int64_t elements =
+      terms * std::max(ElementCount(problem.m), ElementCount(problem.n));
+  if (elements > kMaxIndex) {
+    return Unimplemented("TOO_MANY_ELEMENTS", "an input has ", elements,
+                         " elements, at most ", kMaxIndex, " are possible");
+  }
+  return BestOf(model, problem, {{true, true, false}, {true, true, true}},
+                SplitTask::kParts);
 }
 
 }  // namespace tensord::core::cuda

@@ -13,6 +13,15 @@
 
 namespace tensord::core::cuda {
 
+/// A copy of an input in workspace.
+struct InputCopy {
+  PermutationProblem problem;  // to the first parts, of a copy in parts
+  /// Elements from one part of an element to the next (split_task.h); 0: they
+  /// are whole.
+  int64_t part_stride = 0;
+  int64_t bytes = 0;
+};
+
 /// The inputs that have one are copied to workspace first; then they are
 /// multiplied. With `moves_d` the product, times alpha, goes to workspace, too,
 /// and from there to d.
@@ -21,17 +30,14 @@ namespace tensord::core::cuda {
 /// conjugate.
 /// Threads  immutable value; share freely.
 struct PermutedGemm {
-  std::optional<PermutationProblem> copy_a;
-  std::optional<PermutationProblem> copy_b;
+  std::optional<InputCopy> copy_a;
+  std::optional<InputCopy> copy_b;
   bool moves_d = false;
   PermutationProblem copy_d;   // without c
   ElementwiseProblem merge_d;  // d = product + beta * c
   /// Of the problem's a and b, until `call.swaps`.
   GemmCall call;
-  // Of the copies in workspace; 0 without one.
-  int64_t bytes_a = 0;
-  int64_t bytes_b = 0;
-  int64_t bytes_d = 0;
+  int64_t bytes_d = 0;  // of the product in workspace
 };
 
 /// The way that is predicted to take least, of all choices of what to copy. The
@@ -44,5 +50,13 @@ struct PermutedGemm {
 ///         product of matrices as it is; extents beyond kMaxGemmExtent.
 absl::StatusOr<PermutedGemm> PermutedGemmOf(const GpuModel& model,
                                             const ContractionProblem& problem);
+
+/// The same for a product in 3xTF32, as one in TF32: both inputs are copied in
+/// three parts for each element, so that there are three times the terms.
+///
+/// Errors  UNIMPLEMENTED: another compute type; operands of other types;
+///         inputs of more than 2^31 - 1 elements; as above.
+absl::StatusOr<PermutedGemm> SplitGemmOf(const GpuModel& model,
+                                         const ContractionProblem& problem);
 
 }  // namespace tensord::core::cuda

@@ -8,6 +8,7 @@
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/gemm/gemm_cost.h"
 #include "core/backend/cuda/gemm/gemm_kernels.h"
+#include "core/backend/cuda/gemm/input_step.h"
 #include "core/backend/cuda/gemm/permuted_gemm.h"
 #include "core/backend/cuda/gemm/planned_gemm.h"
 #include "core/base/memo.h"
@@ -25,27 +26,32 @@ constexpr size_t kMostKnown = 1024;
 struct Way {
   PermutedGemm gemm;
   PlannedGemm planned;
-  std::optional<PermutationStep> copy_a = {};
-  std::optional<PermutationStep> copy_b = {};
+  std::optional<InputStep> copy_a = {};
+  std::optional<InputStep> copy_b = {};
   std::optional<PermutationStep> copy_d = {};
   std::optional<ElementwiseStep> merge_d = {};
   double nanoseconds = 0;
   int64_t workspace_bytes = 0;
 };
 
+/// Decides on a PermutedGemm: PermutedGemmOf() or SplitGemmOf().
+using GemmDecision = absl::StatusOr<PermutedGemm> (*)(const GpuModel&,
+                                                      const Problem&);
+
 class PermutedGemmContraction final : public ContractionKernel {
  public:
   PermutedGemmContraction(const GpuModel& model,
                           const MaybeGemmLibrary& library,
-                          const KernelLists& lists)
+                          const KernelLists& lists, absl::string_view name,
+                          GemmDecision decide)
       : model_(model),
         library_(library),
         lists_(lists),
+        name_(name),
+        decide_(decide),
         without_terms_(CreateReferenceContraction(model)) {}
 
-  absl::string_view name() const override {
-    return "cuda.contract.permuted_gemm";
-  }
+  absl::string_view name() const override { return name_; }
 
   absl::Status Supports(const Problem& problem) const override {
     return WayOf(problem).status();
@@ -76,16 +82,15 @@ class PermutedGemmContraction final : public ContractionKernel {
                           .d = operands.d,
                           .alpha = operands.alpha,
                           .beta = operands.beta};
-    const auto copy = [&](const std::optional<PermutationStep>& step,
-                          int64_t bytes, const void*& operand) {
-      if (!step.has_value()) return absl::OkStatus();
-      void* const copied = workspace.Take<std::byte>(bytes);
-      const PermutationOperands from_to{.a = operand, .d = copied};
-      operand = copied;
-      return step->kernel->Launch(step->problem, from_to, workspace, stream);
-    };
-    TENSORD_RETURN_IF_ERROR(copy(way->copy_a, gemm.bytes_a, matrices.a));
-    TENSORD_RETURN_IF_ERROR(copy(way->copy_b, gemm.bytes_b, matrices.b));
+    CudaStream& queue = AsCuda(stream);
+    if (way->copy_a.has_value()) {
+      TENSORD_RETURN_IF_ERROR(
+          way->copy_a->Launch(matrices.a, workspace, queue));
+    }
+    if (way->copy_b.has_value()) {
+      TENSORD_RETURN_IF_ERROR(
+          way->copy_b->Launch(matrices.b, workspace, queue));
+    }
     if (gemm.moves_d) {
       matrices.c = nullptr;
       matrices.d = workspace.Take<std::byte>(gemm.bytes_d);
@@ -94,7 +99,7 @@ class PermutedGemmContraction final : public ContractionKernel {
     const void* const product = matrices.d;
     if (gemm.call.swaps) std::swap(matrices.a, matrices.b);
     TENSORD_RETURN_IF_ERROR(
-        way->planned.Launch(**library_, matrices, workspace, AsCuda(stream)));
+        way->planned.Launch(**library_, matrices, workspace, queue));
     if (!gemm.moves_d) return absl::OkStatus();
     if (operands.beta.IsZero()) {
       return way->copy_d->kernel->Launch(way->copy_d->problem,
@@ -118,8 +123,7 @@ class PermutedGemmContraction final : public ContractionKernel {
   }
 
   Ways::Answer Decide(const Problem& problem) const {
-    TENSORD_ASSIGN_OR_RETURN(PermutedGemm gemm,
-                             PermutedGemmOf(model_, problem));
+    TENSORD_ASSIGN_OR_RETURN(PermutedGemm gemm, decide_(model_, problem));
     GemmLimits limits = LimitsOf(kGemmWorkspaceBytes, problem.alignment_bytes);
     // What is in workspace is aligned.
     const auto is_copied = [&](size_t operand) {
@@ -141,25 +145,22 @@ class PermutedGemmContraction final : public ContractionKernel {
     auto way = std::make_shared<Way>(Way{std::move(gemm), std::move(planned)});
     way->nanoseconds = GemmNanoseconds(model_, way->gemm.call);
     way->workspace_bytes = way->planned.workspace_bytes();
-    const auto add = [&](const auto& step, int64_t copy_bytes) {
-      way->nanoseconds += step.nanoseconds;
-      way->workspace_bytes +=
-          step.workspace_bytes() + Workspace::BytesFor(copy_bytes);
+    const auto prepare = [&](const std::optional<InputCopy>& copy,
+                             bool is_second, std::optional<InputStep>& step) {
+      if (!copy.has_value()) return;
+      step.emplace(model_, lists_, *copy, is_second);
+      way->nanoseconds += step->nanoseconds();
+      way->workspace_bytes += step->workspace_bytes();
     };
-    if (way->gemm.copy_a.has_value()) {
-      way->copy_a = StepOf(lists_.permutation, *way->gemm.copy_a);
-      add(*way->copy_a, way->gemm.bytes_a);
-    }
-    if (way->gemm.copy_b.has_value()) {
-      way->copy_b = StepOf(lists_.permutation, *way->gemm.copy_b);
-      add(*way->copy_b, way->gemm.bytes_b);
-    }
+    prepare(way->gemm.copy_a, false, way->copy_a);
+    prepare(way->gemm.copy_b, true, way->copy_b);
     if (way->gemm.moves_d) {
       way->copy_d = StepOf(lists_.permutation, way->gemm.copy_d);
       way->merge_d = StepOf(lists_.elementwise, way->gemm.merge_d);
-      add(*way->copy_d, way->gemm.bytes_d);
-      way->workspace_bytes += std::max<int64_t>(
-          way->merge_d->workspace_bytes() - way->copy_d->workspace_bytes(), 0);
+      way->nanoseconds += way->copy_d->nanoseconds;
+      way->workspace_bytes += Workspace::BytesFor(way->gemm.bytes_d) +
+                              std::max(way->copy_d->workspace_bytes(),
+                                       way->merge_d->workspace_bytes());
     }
     return way;
   }
@@ -167,6 +168,8 @@ class PermutedGemmContraction final : public ContractionKernel {
   const GpuModel model_;
   const MaybeGemmLibrary& library_;
   const KernelLists& lists_;
+  const absl::string_view name_;  // a literal
+  const GemmDecision decide_;
   const std::unique_ptr<const ContractionKernel> without_terms_;
   mutable Ways ways_{kMostKnown};  // so that launches need not decide
 };
@@ -176,7 +179,15 @@ class PermutedGemmContraction final : public ContractionKernel {
 std::unique_ptr<const ContractionKernel> CreatePermutedGemmContraction(
     const GpuModel& model, const MaybeGemmLibrary& library,
     const KernelLists& lists) {
-  return std::make_unique<PermutedGemmContraction>(model, library, lists);
+  return std::make_unique<PermutedGemmContraction>(
+      model, library, lists, "cuda.contract.permuted_gemm", PermutedGemmOf);
+}
+
+std::unique_ptr<const ContractionKernel> CreateSplitGemmContraction(
+    const GpuModel& model, const MaybeGemmLibrary& library,
+    const KernelLists& lists) {
+  return std::make_unique<PermutedGemmContraction>(
+      model, library, lists, "cuda.contract.gemm_3xtf32", SplitGemmOf);
 }
 
 }  // namespace tensord::core::cuda

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/backend/cuda/kernel/split/split_task.h"
 #include "core/base/status.h"
 #include "tests/unit/core/backend/cuda/gemm/matmul_of.h"
 #include "tests/unit/core/backend/cuda/gemm/random_product.h"
@@ -34,28 +35,39 @@ void ForEach(const LoopModes<count>& modes, const Body& body) {
   }
 }
 
-/// The copy of `from` that `problem` asks for, in `bytes` bytes.
-Elements Copied(const PermutationProblem& problem, const Elements& from,
-                int64_t bytes) {
-  Elements to(static_cast<size_t>(bytes) / sizeof(Complex));
+/// Takes the place of an element's three parts: products of an a and a b in the
+/// same order sum to a * b, in no other order they do.
+constexpr double kPartsOfA[] = {1, 2, 3};
+constexpr double kPartsOfB[] = {4, 3, -3};
+
+/// What `copy` makes of `from`; as it is without a copy.
+Elements Copied(const std::optional<InputCopy>& copy, const Elements& from,
+                const double (&parts)[3]) {
+  if (!copy.has_value()) return from;
+  const PermutationProblem& problem = copy->problem;
+  Elements to(static_cast<size_t>(copy->bytes / SizeOf(problem.type_d)));
   ForEach(problem.modes, [&](const std::array<int64_t, 2>& at) {
-    const Complex x = from[at[0]];
-    to.at(at[1]) = problem.unary == UnaryOperator::kConj ? std::conj(x) : x;
+    Complex x = from[at[0]];
+    if (problem.unary == UnaryOperator::kConj) x = std::conj(x);
+    if (copy->part_stride == 0) {
+      to.at(at[1]) = x;
+    } else {
+      for (int64_t i = 0; i < SplitTask::kParts; ++i) {
+        to.at(at[1] + i * copy->part_stride) = parts[i] * x;
+      }
+    }
   });
   return to;
 }
 
-/// Does what `gemm` says, by definition.
+/// Does what `gemm` says, by definition, in complex128.
 Elements Result(const PermutedGemm& gemm, const RandomProduct& product) {
-  const Elements a = gemm.copy_a.has_value()
-                         ? Copied(*gemm.copy_a, product.a, gemm.bytes_a)
-                         : product.a;
-  const Elements b = gemm.copy_b.has_value()
-                         ? Copied(*gemm.copy_b, product.b, gemm.bytes_b)
-                         : product.b;
+  const Elements a = Copied(gemm.copy_a, product.a, kPartsOfA);
+  const Elements b = Copied(gemm.copy_b, product.b, kPartsOfB);
   const Complex beta(product.beta.real, product.beta.imaginary);
   Elements d = product.d;
-  Elements moved(static_cast<size_t>(gemm.bytes_d) / sizeof(Complex));
+  Elements moved(
+      static_cast<size_t>(gemm.bytes_d / SizeOf(gemm.copy_d.type_a)));
   simt::Matmul matmul = test::MatmulOf(gemm.call);
   matmul.a = gemm.call.swaps ? b.data() : a.data();
   matmul.b = gemm.call.swaps ? a.data() : b.data();
@@ -112,6 +124,44 @@ OperandDesc Packed(const char* modes, int64_t extent, ElementType type) {
   return operand;
 }
 
+TEST(PermutedGemmTest, SplitsMeanTheSameOverThreeTimesTheTerms) {
+  constexpr uint32_t kCases = 6'000;
+  for (uint32_t seed = 0; seed < kCases; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomProduct product = RandomProduct::Make(seed, 3);
+    ContractionProblem problem = Canonicalize(product.desc);
+    problem.type_a = problem.type_b = problem.type_d = ElementType::kComplex64;
+    problem.compute_type = ComputeType::kThreeTf32;
+    const auto gemm = SplitGemmOf(kModel, problem);
+    ASSERT_TRUE(gemm.ok()) << gemm.status();
+    ASSERT_EQ(gemm->call.k, 3 * ElementCount(problem.k));
+    ASSERT_EQ(gemm->call.compute_type, ComputeType::kTf32);
+    ASSERT_EQ(Result(*gemm, product), product.Expected());
+  }
+}
+
+TEST(PermutedGemmTest, OnlyThreeTf32IsSplit) {
+  constexpr ElementType kF32 = ElementType::kFloat32;
+  const ContractionDesc desc{.a = Packed("mk", 8, kF32),
+                             .b = Packed("kn", 8, kF32),
+                             .c = std::nullopt,
+                             .d = Packed("mn", 8, kF32),
+                             .compute_type = ComputeType::kTf32};
+  EXPECT_EQ(ReasonOf(SplitGemmOf(kModel, Canonicalize(desc)).status()),
+            "COMPUTE_TYPE_UNSUPPORTED");
+}
+
+TEST(PermutedGemmTest, InputsOfTooManyElementsAreNotSplit) {
+  constexpr ElementType kF32 = ElementType::kFloat32;
+  const ContractionDesc desc{.a = Packed("k", int64_t{1} << 31, kF32),
+                             .b = Packed("k", int64_t{1} << 31, kF32),
+                             .c = std::nullopt,
+                             .d = Packed("", 1, kF32),
+                             .compute_type = ComputeType::kThreeTf32};
+  EXPECT_EQ(ReasonOf(SplitGemmOf(kModel, Canonicalize(desc)).status()),
+            "TOO_MANY_ELEMENTS");
+}
+
 absl::StatusOr<PermutedGemm> Planned(const char* a, const char* b,
                                      const char* d, int64_t extent,
                                      ComputeType compute_type,
@@ -133,8 +183,8 @@ TEST(PermutedGemmTest, CopiesOnlyTheOperandThatIsNoMatrix) {
   EXPECT_TRUE(gemm->copy_a.has_value());
   EXPECT_FALSE(gemm->copy_b.has_value());
   EXPECT_FALSE(gemm->moves_d);
-  EXPECT_TRUE(gemm->copy_a->is_move);
-  EXPECT_EQ(gemm->bytes_a, 24 * 24 * 24 * 24 * 4);
+  EXPECT_TRUE(gemm->copy_a->problem.is_move);
+  EXPECT_EQ(gemm->copy_a->bytes, 24 * 24 * 24 * 24 * 4);
   EXPECT_EQ(gemm->call.m, 24 * 24);
   EXPECT_EQ(gemm->call.k, 24 * 24);
 }
@@ -157,14 +207,14 @@ TEST(PermutedGemmTest, ConvertsWhatNoGemmTakes) {
       Planned("mk", "kn", "mn", 8, ComputeType::kFloat32, kF64, kF64, kF64);
   ASSERT_TRUE(narrow.ok()) << narrow.status();
   EXPECT_EQ(narrow->call.a.type, ElementType::kFloat32);
-  EXPECT_EQ(narrow->copy_a->type_d, ElementType::kFloat32);
+  EXPECT_EQ(narrow->copy_a->problem.type_d, ElementType::kFloat32);
   EXPECT_EQ(narrow->copy_d.type_a, ElementType::kFloat32);
   EXPECT_EQ(narrow->copy_d.type_d, kF64);
 
   const auto mixed =
       Planned("mk", "kn", "mn", 8, ComputeType::kFloat64, kF64, kC128, kC128);
   ASSERT_TRUE(mixed.ok()) << mixed.status();
-  EXPECT_EQ(mixed->copy_a->type_d, kC128);
+  EXPECT_EQ(mixed->copy_a->problem.type_d, kC128);
   EXPECT_FALSE(mixed->copy_b.has_value());
   EXPECT_FALSE(mixed->moves_d);
 }

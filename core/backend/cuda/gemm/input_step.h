@@ -1,0 +1,45 @@
+// How an input of a product gets to workspace.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "core/backend/backend.h"
+#include "core/backend/cuda/contraction/step.h"
+#include "core/backend/cuda/cuda_stream.h"
+#include "core/backend/cuda/gemm/permuted_gemm.h"
+#include "core/backend/cuda/gpu_model.h"
+#include "core/backend/cuda/kernel/split/split_task.h"
+#include "core/memory/workspace.h"
+
+namespace tensord::core::cuda {
+
+/// An InputCopy whose kernels are decided: a permutation, a splitting or, where
+/// splitting would read scattered elements, one after the other.
+///
+/// Threads  immutable value; share freely.
+class InputStep {
+ public:
+  /// Requires  a copy in parts has at most kMaxPart elements.
+  InputStep(const GpuModel& model, const KernelLists& lists,
+            const InputCopy& copy, bool is_second);
+
+  double nanoseconds() const { return nanoseconds_; }
+  /// What Launch() takes, exactly.
+  int64_t workspace_bytes() const;
+
+  /// Queues it and has `operand` point to the copy.
+  ///
+  /// Errors  UNAVAILABLE: the device is lost. INTERNAL: a launch failed.
+  absl::Status Launch(const void*& operand, Workspace& workspace,
+                      CudaStream& stream) const;
+
+ private:
+  int64_t bytes_;
+  std::optional<PermutationStep> move_;
+  std::optional<SplitTask> split_;  // without addresses
+  double nanoseconds_ = 0;
+};
+
+}  // namespace tensord::core::cuda
