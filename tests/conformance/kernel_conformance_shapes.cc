@@ -254,6 +254,25 @@ TEST_P(KernelConformance, ContractsAroundTheEdgesOfTiles) {
   }
 }
 
+TEST_P(KernelConformance, ContractsRowsThatEndInsideOfVectors) {
+  // Where rows begin at multiples of 16 bytes but do not end there, vectors
+  // must not reach behind the last.
+  constexpr int64_t kTerms = 11;
+  for (const ElementType type : {kF32, kF64, kC64, kC128}) {
+    for (const int64_t m : {61, 128, 515}) {
+      for (const int64_t n : {16, 23, 24, 49}) {
+        const auto padded = [](int64_t x) { return (x + 3) / 4 * 4; };
+        runner_.Check(Case<core::ContractionDesc>{
+            .desc = {.a = Strided(type, "mk", {m, kTerms}, {1, padded(m)}),
+                     .b = Strided(type, "nk", {n, kTerms}, {1, padded(n)}),
+                     .c = std::nullopt,
+                     .d = Packed(type, "mn", {m, n}),
+                     .compute_type = core::DefaultComputeType(type)}});
+      }
+    }
+  }
+}
+
 TEST_P(KernelConformance, ContractsSumsOfEveryLength) {
   for (const ElementType type : {kF32, kF64, kC64, kC128, kF16,
                                  ElementType::kUint8, ElementType::kInt64}) {
@@ -274,8 +293,9 @@ TEST_P(KernelConformance, ContractsOperandsOfTwoOrders) {
   for (const ElementType type :
        {kF32, kF64, kC64, kC128, kF16, ElementType::kInt32}) {
     for (const auto& [i, j, l, k] :
-         {Extents{24, 16, 3, 5}, Extents{17, 33, 2, 9}, Extents{9, 70, 1, 40},
-          Extents{2, 3, 150, 4}, Extents{5, 9, 4, 1100}}) {
+         {Extents{24, 16, 3, 5}, Extents{40, 36, 1, 12}, Extents{17, 33, 2, 9},
+          Extents{9, 70, 1, 40}, Extents{2, 3, 150, 4},
+          Extents{5, 9, 4, 1100}}) {
       Case<core::ContractionDesc> c{
           .desc = {.a = Packed(type, "jkli", {j, k, l, i}),
                    .b = Packed(type, "nk", {7, k}),

@@ -157,7 +157,8 @@ class CudaBackend final : public Backend {
     for (const bool splits : {false, true}) {
       for (const auto tile :
            {cuda::DirectTile::kLarge, cuda::DirectTile::kSquare,
-            cuda::DirectTile::kTall, cuda::DirectTile::kDeep}) {
+            cuda::DirectTile::kTall, cuda::DirectTile::kTall24,
+            cuda::DirectTile::kDeep}) {
         kernels_.contraction.push_back(
             cuda::CreateDirectContraction(model, tile, splits));
       }

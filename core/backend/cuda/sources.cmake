@@ -8,6 +8,7 @@ set(TENSORD_CUDA_HOST_SOURCES
   contraction/contraction_threads.cc
   contraction/side_order.cc
   contraction/threads_division.cc
+  contraction/tile_efficiency.cc
   cuda_backend.cc
   cuda_device.cc
   cuda_event.cc

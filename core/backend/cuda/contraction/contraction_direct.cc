@@ -10,6 +10,7 @@
 #include "core/backend/cuda/contraction/contraction_formula.h"
 #include "core/backend/cuda/contraction/contraction_kernels.h"
 #include "core/backend/cuda/contraction/side_order.h"
+#include "core/backend/cuda/contraction/tile_efficiency.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/kernel/contraction_tasks.h"
 #include "core/backend/cuda/kernel/reduction_tasks.h"
@@ -64,6 +65,11 @@ DirectModes WithPackedD(DirectModes modes) {
   return modes;
 }
 
+/// Whether vectors of 16 bytes can be read there.
+bool IsOfVectors(const void* address) {
+  return reinterpret_cast<uintptr_t>(address) % 16 == 0;
+}
+
 ContractionDirectTask TaskOf(const Problem& problem,
                              const ContractionOperands& operands,
                              const Division& division) {
@@ -86,6 +92,9 @@ ContractionDirectTask TaskOf(const Problem& problem,
       .n = SideOf(modes.n, division.n),
       .k = {},
       .batch = {}};
+  // Planned are addresses that are as aligned as those that were described.
+  task.reading_a.by_vectors &= IsOfVectors(task.formula.a);
+  task.reading_b.by_vectors &= IsOfVectors(task.formula.b);
   AddTo(task.batch, modes.batch);
   if (task.formula.a != nullptr && ElementCount(modes.k) > 0) {
     AddTo(task.k, modes.k);
@@ -152,13 +161,18 @@ class DirectContraction final : public ContractionKernel {
   }
 
   absl::string_view name() const override { return name_; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
 
   absl::Status Supports(const Problem& problem) const override {
     TENSORD_RETURN_IF_ERROR(CheckDirect(problem));
-    if (tile_ == DirectTile::kLarge && ArithmeticBytes(problem) > 4) {
+    if (tile_ == DirectTile::kLarge &&
+        (ArithmeticBytes(problem.type_d) > 4 || SizeOf(problem.type_d) == 1)) {
       return Unimplemented("TYPE_UNSUPPORTED",
-                           "its tiles are for arithmetic in 4 bytes");
+                           "its tiles are for arithmetic in 4 bytes, and not "
+                           "of single ones");
+    }
+    if (tile_ == DirectTile::kTall24 && IsInteger(problem.type_d)) {
+      return Unimplemented("TYPE_UNSUPPORTED", "its tiles are not of integers");
     }
     const std::shared_ptr<const Division> division = DivisionOf(problem);
     if (splits_ && division->split_count == 1) {

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/backend/cuda/contraction/tile_efficiency.h"
 #include "core/base/checked_math.h"
 #include "core/base/status.h"
 
@@ -23,24 +24,12 @@ constexpr double kBlockNs = 1500;
 // What the second level of cache gives, beside memory. A guess.
 constexpr double kCacheSpeedup = 2.5;
 
-/// Of the arithmetic, the part that multiplies: the rest is addresses and
-/// shared memory. Guesses, to be fitted.
-double EfficiencyOf(DirectTile tile) {
-  switch (tile) {
-    case DirectTile::kLarge: return 0.8;
-    case DirectTile::kSquare: return 0.5;
-    case DirectTile::kTall: return 0.35;
-    case DirectTile::kDeep: return 0.15;
-  }
-  return 0;
-}
-
 /// Blocks that are there at a time, by their registers.
 int64_t BlocksAtOnce(const GpuModel& model, const Problem& problem,
                      DirectTile tile) {
-  const int64_t of_multiprocessor = tile == DirectTile::kDeep       ? 4
-                                    : ArithmeticBytes(problem) < 16 ? 2
-                                                                    : 1;
+  const int64_t of_multiprocessor = tile == DirectTile::kDeep              ? 4
+                                    : ArithmeticBytes(problem.type_d) < 16 ? 2
+                                                                           : 1;
   return of_multiprocessor * model.multiprocessor_count;
 }
 
@@ -63,11 +52,49 @@ struct Reading {
   double sector_share = 1;
 };
 
-/// How an input is read along its side (m or n), which has that order, or
-/// along k.
-Reading ReadingOf(int64_t element_bytes, const LoopModes<3>& side,
-                  const SideOrder& order, const LoopModes<2>& k,
-                  size_t operand_of_k, bool only_along_k) {
+/// An input with all its modes: a with m or b with n.
+struct Input {
+  const LoopModes<3>& side;
+  const LoopModes<2>& k;
+  const LoopModes<4>& batch;
+  size_t operand;  // of k's strides and of the batch's
+};
+
+/// Whether an input that is read along its side, which has that order, can be
+/// read 16 bytes at a time.
+bool IsOfVectors(const Problem& problem, const Input& input,
+                 const SideOrder& order) {
+  constexpr int64_t kVectorBytes = 16;
+  const int64_t width = kVectorBytes / SizeOf(problem.type_d);
+  if (problem.alignment_bytes < kVectorBytes) return false;
+  size_t first = 0;  // among the pieces, in the order of reading
+  for (int64_t have = 1; have < int64_t{1} << order.log_d; ++first) {
+    have *= order.pieces[first].extent;
+  }
+  if (first == order.pieces.size()) return width == 1;
+  const auto is_whole = [width](int64_t x) { return x % width == 0; };
+  for (size_t i = 0; i < order.pieces.size(); ++i) {
+    const SideOrder::Piece& piece = order.pieces[i];
+    const LoopMode<3>& mode = input.side[piece.mode];
+    const int64_t step = piece.multiple * mode.strides[Problem::kFreeInput];
+    if (i == first
+            ? step != 1 || !is_whole(piece.extent) || !is_whole(mode.extent)
+            : !is_whole(step)) {
+      return width == 1;
+    }
+  }
+  const auto has_whole_strides = [&](const auto& modes) {
+    return std::all_of(modes.begin(), modes.end(), [&](const auto& mode) {
+      return is_whole(mode.strides[input.operand]);
+    });
+  };
+  return has_whole_strides(input.k) && has_whole_strides(input.batch);
+}
+
+/// How an input is read along its side, which has that order, or along k.
+Reading ReadingOf(const Problem& problem, const Input& input,
+                  const SideOrder& order, bool only_along_k) {
+  const int64_t element_bytes = SizeOf(problem.type_d);
   constexpr double kNothing = std::numeric_limits<double>::infinity();
   const auto share = [&](int64_t extent, int64_t stride) {
     return extent <= 1 ? kNothing : SectorShare(element_bytes, stride, extent);
@@ -77,16 +104,19 @@ Reading ReadingOf(int64_t element_bytes, const LoopModes<3>& side,
     along_side = share(order.run_input, 1);
   } else if (!order.pieces.empty()) {  // neighbours in the first modes
     const SideOrder::Piece& first = order.pieces[0];
-    along_side =
-        share(first.extent, side[first.mode].strides[Problem::kFreeInput]);
+    along_side = share(first.extent,
+                       input.side[first.mode].strides[Problem::kFreeInput]);
   }
   const double along_k =
-      k.empty() ? kNothing : share(k[0].extent, k[0].strides[operand_of_k]);
+      input.k.empty()
+          ? kNothing
+          : share(input.k[0].extent, input.k[0].strides[input.operand]);
   const bool is_along_k = only_along_k || along_k < along_side;
   const double chosen = is_along_k ? along_k : along_side;
   return {{.along_k = is_along_k,
            .log_d = is_along_k ? 0 : order.log_d,
-           .log_input = is_along_k ? 0 : order.log_input},
+           .log_input = is_along_k ? 0 : order.log_input,
+           .by_vectors = !is_along_k && IsOfVectors(problem, input, order)},
           // Nothing to read along: single elements.
           std::isinf(chosen) ? 1 : chosen};
 }
@@ -95,12 +125,18 @@ struct Readings {
   Reading a, b;
 };
 
+Input InputA(const DirectModes& modes) {
+  return {modes.m, modes.k, modes.batch, 0};
+}
+Input InputB(const DirectModes& modes) {
+  return {modes.n, modes.k, modes.batch, 1};
+}
+
 Readings ReadingsOf(const Problem& problem, const DirectModes& modes,
                     const Division& division) {
-  const int64_t bytes = SizeOf(problem.type_d);
   const bool is_deep = division.tile == DirectTile::kDeep;
-  return {.a = ReadingOf(bytes, modes.m, division.m, modes.k, 0, is_deep),
-          .b = ReadingOf(bytes, modes.n, division.n, modes.k, 1, is_deep)};
+  return {.a = ReadingOf(problem, InputA(modes), division.m, is_deep),
+          .b = ReadingOf(problem, InputB(modes), division.n, is_deep)};
 }
 
 /// Sets what the division, of which all else is decided, should take.
@@ -108,7 +144,7 @@ void Predict(const GpuModel& model, const Problem& problem,
              const DirectModes& modes, const Readings& readings,
              Division& division) {
   const auto count = [](int64_t x) { return static_cast<double>(x); };
-  const int64_t arithmetic_bytes = ArithmeticBytes(problem);
+  const int64_t arithmetic_bytes = ArithmeticBytes(problem.type_d);
   DirectTileExtents tile =
       ExtentsOf(division.tile, static_cast<uint32_t>(arithmetic_bytes));
   if (division.tile == DirectTile::kDeep && division.n.count == 1) {
@@ -128,7 +164,9 @@ void Predict(const GpuModel& model, const Problem& problem,
   const double per_ns = model.multiprocessor_count * model.clock_ghz *
                         DirectProductsPerCycle(model, problem.type_d);
   const double compute =
-      products * wave_share / (per_ns * EfficiencyOf(division.tile));
+      products * wave_share /
+      (per_ns * TileEfficiency(model, problem.type_d, division.tile,
+                               readings.a.reading, readings.b.reading));
 
   const auto bytes = count(SizeOf(problem.type_d));
   const double terms = count(ElementCount(modes.k));
@@ -165,7 +203,8 @@ void Predict(const GpuModel& model, const Problem& problem,
 }
 
 DirectTileExtents ExtentsOf(const Problem& problem, DirectTile tile) {
-  return ExtentsOf(tile, static_cast<uint32_t>(ArithmeticBytes(problem)));
+  return ExtentsOf(tile,
+                   static_cast<uint32_t>(ArithmeticBytes(problem.type_d)));
 }
 
 /// The order of d and blocks of both orders, as many as fill tiles.
@@ -193,8 +232,7 @@ SideOrder OrderOfN(const Problem& problem, const DirectModes& modes,
                    DirectTile tile) {
   SideOrder of_d = OrderOfD(modes.n), of_b = OrderOfInput(modes.n);
   const auto share = [&](const SideOrder& order) {
-    return ReadingOf(SizeOf(problem.type_d), modes.n, order, modes.k, 1,
-                     tile == DirectTile::kDeep)
+    return ReadingOf(problem, InputB(modes), order, tile == DirectTile::kDeep)
         .sector_share;
   };
   return share(of_b) < share(of_d) ? of_b : of_d;
@@ -244,20 +282,6 @@ absl::Status CheckDirect(const Problem& problem) {
                          kMaxIndex, " are possible of either");
   }
   return absl::OkStatus();
-}
-
-double DirectProductsPerCycle(const GpuModel& model, ElementType type) {
-  if (IsInteger(type)) {
-    return model.int32_products_per_cycle / (SizeOf(type) == 8 ? 4 : 1);
-  }
-  const double real = RealPartOf(type) == ElementType::kFloat64
-                          ? model.float64_products_per_cycle
-                          : model.float32_products_per_cycle;
-  return real / (IsComplex(type) ? 4 : 1);
-}
-
-int64_t ArithmeticBytes(const Problem& problem) {
-  return std::max<int64_t>(SizeOf(problem.type_d), 4);
 }
 
 DirectModes DirectModesOf(const Problem& problem, bool swaps, bool k_as_in_b) {
@@ -317,7 +341,7 @@ Division Divide(const GpuModel& model, const Problem& problem, DirectTile tile,
 int64_t PartialBytes(const Problem& problem, const Division& division) {
   if (division.split_count == 1) return 0;
   return division.split_count * division.batch_count * ElementCount(problem.m) *
-         ElementCount(problem.n) * ArithmeticBytes(problem);
+         ElementCount(problem.n) * ArithmeticBytes(problem.type_d);
 }
 
 }  // namespace tensord::core::cuda

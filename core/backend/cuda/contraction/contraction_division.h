@@ -49,16 +49,8 @@ struct ContractionDivision {
   }
 };
 
-/// Bytes of an element of the type that direct kernels compute in.
-/// Requires  IsDirectType(problem.type_d).
-int64_t ArithmeticBytes(const ContractionProblem& problem);
-
 /// Whether there are direct kernels for operands of the type.
 bool IsDirectType(ElementType type);
-
-/// What a multiprocessor multiplies and adds in a cycle: complex numbers as
-/// four real ones, int64 as four of int32.
-double DirectProductsPerCycle(const GpuModel& model, ElementType type);
 
 /// OK when direct kernels can take the operands: one type, other than bool, and
 /// no more elements or terms than indices.

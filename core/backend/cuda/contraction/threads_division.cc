@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/backend/cuda/contraction/contraction_division.h"
+#include "core/backend/cuda/contraction/tile_efficiency.h"
 #include "core/base/checked_math.h"
 
 namespace tensord::core::cuda {

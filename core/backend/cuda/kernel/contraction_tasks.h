@@ -57,9 +57,10 @@ cudaError_t QueueContractionReference(const ContractionReferenceTask& task,
 
 /// The part of d, as a matrix (m, n), that a block of threads computes.
 enum class DirectTile : uint8_t {
-  kLarge,   // for matrix products; of 4-byte arithmetic
+  kLarge,   // for matrix products; of 4-byte arithmetic, not of single bytes
   kSquare,  // for less of d
   kTall,    // for little n
+  kTall24,  // for more of it; not of integers
   kDeep     // for few elements of many terms: threads share the sums
 };
 
@@ -77,9 +78,23 @@ constexpr DirectTileExtents ExtentsOf(DirectTile tile,
       return {64, 64, arithmetic_bytes == 4 ? 16u : 8u, 4, 4};
     case DirectTile::kTall:
       return {256, 16, arithmetic_bytes == 16 ? 4u : 8u, 4, 4};
+    case DirectTile::kTall24:
+      switch (arithmetic_bytes) {
+        case 4: return {512, 24, 8, 8, 8};
+        case 8: return {256, 24, 8, 4, 8};
+        default: return {128, 24, 4, 2, 8};
+      }
     case DirectTile::kDeep: return {4, 4, 256, 4, 4};
   }
   return {};
+}
+
+/// Threads of a block.
+constexpr uint32_t ThreadsOf(DirectTile tile, uint32_t arithmetic_bytes) {
+  const DirectTileExtents extents = ExtentsOf(tile, arithmetic_bytes);
+  return tile == DirectTile::kDeep
+             ? 256
+             : extents.m * extents.n / (extents.micro_m * extents.micro_n);
 }
 
 /// The elements of m (or n), of the input, c and d, in the order in which tiles
@@ -91,13 +106,17 @@ struct DirectSide {
   int64_t cut_extents[2] = {1, 1};
 };
 
-/// In what order neighbouring threads read an operand.
+/// In what order neighbouring threads read an operand, and in which it lies in
+/// shared memory.
 struct DirectReading {
   bool along_k = false;  // rather than along m (n)
   /// Along m (n), of each 2^(log_d + log_input) neighbours first every
   /// 2^log_d-th.
   uint32_t log_d = 0;
   uint32_t log_input = 0;
+  /// Along m (n), 16 bytes at a time: so many are aligned, next to each other
+  /// and all there or none.
+  bool by_vectors = false;
 };
 
 /// A contraction whose operands are of one type, tile by tile: mode groups are
@@ -106,7 +125,6 @@ struct DirectReading {
 /// Springer, P. Bientinesi, "Design of a high-performance GEMM-like
 /// tensor-tensor multiplication" (2018).
 struct ContractionDirectTask {
-  static constexpr uint32_t kThreads = 256;
   /// Terms whose addresses are worked out at a time; a multiple of every tile's
   /// k.
   static constexpr uint32_t kChunk = 256;

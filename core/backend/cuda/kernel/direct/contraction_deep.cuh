@@ -43,11 +43,11 @@ struct DeepSide {
 /// threads are added in pairs. `rows` and `columns` are those of the tile, or 1
 /// where m or n has but one.
 template <typename Stored, uint32_t rows, uint32_t columns>
-__global__ void __launch_bounds__(ContractionDirectTask::kThreads)
+__global__ void __launch_bounds__(ThreadsOf(DirectTile::kDeep, 4))
     Deep(const __grid_constant__ ContractionDirectTask task) {
   using T = ComputedIn<Stored>;
   constexpr DirectTileExtents kTile = ExtentsOf(DirectTile::kDeep, sizeof(T));
-  constexpr uint32_t kThreads = ContractionDirectTask::kThreads;
+  constexpr uint32_t kThreads = ThreadsOf(DirectTile::kDeep, sizeof(T));
   // Terms that a thread reads at once, so that enough is under way.
   constexpr uint32_t kAtOnce =
       (rows * columns == 1 ? 2 : 1) * (sizeof(Stored) < 16 ? 2 : 1);

@@ -19,7 +19,7 @@ cudaError_t QueueTilesBy(const ContractionDirectTask& task,
                          cudaStream_t stream) {
   using Shared = TilesShared<ComputedIn<Stored>, tile, transfer>;
   const Grid grid{.blocks = BlocksOf(task),
-                  .threads = ContractionDirectTask::kThreads,
+                  .threads = Shared::kThreads,
                   .shared_bytes = sizeof(Shared)};
   return Launch(grid, stream, &Tiles<Stored, tile, transfer>, task);
 }
@@ -49,7 +49,7 @@ cudaError_t QueueTiles(const ContractionDirectTask& task, cudaStream_t stream) {
 template <typename Stored>
 cudaError_t QueueDeep(const ContractionDirectTask& task, cudaStream_t stream) {
   using T = ComputedIn<Stored>;
-  constexpr uint32_t kThreads = ContractionDirectTask::kThreads;
+  constexpr uint32_t kThreads = ThreadsOf(DirectTile::kDeep, sizeof(T));
   constexpr DirectTileExtents kTile = ExtentsOf(DirectTile::kDeep, sizeof(T));
   const Grid grid{.blocks = BlocksOf(task),
                   .threads = kThreads,
@@ -68,7 +68,7 @@ cudaError_t QueueContractionDirect(const ContractionDirectTask& task,
   switch (task.tile) {
     case DirectTile::kDeep: return QueueDeep<Stored>(task, stream);
     case DirectTile::kLarge:
-      if constexpr (sizeof(ComputedIn<Stored>) == 4) {
+      if constexpr (sizeof(ComputedIn<Stored>) == 4 && sizeof(Stored) > 1) {
         return QueueTiles<Stored, DirectTile::kLarge>(task, stream);
       }
       break;
@@ -76,6 +76,11 @@ cudaError_t QueueContractionDirect(const ContractionDirectTask& task,
       return QueueTiles<Stored, DirectTile::kSquare>(task, stream);
     case DirectTile::kTall:
       return QueueTiles<Stored, DirectTile::kTall>(task, stream);
+    case DirectTile::kTall24:
+      if constexpr (!std::is_integral_v<Stored>) {
+        return QueueTiles<Stored, DirectTile::kTall24>(task, stream);
+      }
+      break;
   }
   return cudaErrorInvalidValue;
 }

@@ -32,10 +32,12 @@ struct TilesShared {
   static constexpr uint32_t kPitchB = kTile.n + kVector;
   static constexpr uint32_t kChunk = ContractionDirectTask::kChunk;
   static_assert(kChunk % kTile.k == 0);
+  static constexpr uint32_t kThreads = ThreadsOf(tile, sizeof(T));
 
   alignas(16) T a[kStages][kTile.k * kPitchA];
   alignas(16) T b[kStages][kTile.k * kPitchB];
-  // Offsets, of a (b), c and d; negative beyond the last.
+  // Offsets of a (b), in the order in which it is read, and of c and d in
+  // d's; negative beyond the last.
   int64_t m[3][kTile.m];
   int64_t n[3][kTile.n];
   int64_t k[2][kChunk];  // of a and b
@@ -55,8 +57,33 @@ __device__ __forceinline__ void CopyAsynchronously(T* to, const T* from,
   }
 }
 
+/// The same of the elements in 16 bytes.
+template <typename T>
+__device__ __forceinline__ void CopyVectorAsynchronously(T* to, const T* from,
+                                                         bool is_read) {
+  __pipeline_memcpy_async(to, from, 16, is_read ? 0 : 16);
+}
+
+/// Where of m (n) in the order of d's tile an element is in the order in which
+/// the input is read.
+__device__ __forceinline__ uint32_t PlaceInReading(const DirectReading& reading,
+                                                   uint32_t place) {
+  const uint32_t in_block =
+      place & ((1u << (reading.log_d + reading.log_input)) - 1);
+  const uint32_t of_d = in_block & ((1u << reading.log_d) - 1);
+  return place - in_block + (of_d << reading.log_input) +
+         (in_block >> reading.log_d);
+}
+
+/// Where a result waits whose element of a has that place in the order in which
+/// a is read: those that follow one another in d lie in different banks.
+__device__ __forceinline__ uint32_t StagedPlace(const DirectReading& reading,
+                                                uint32_t place) {
+  return reading.log_input == 0 ? place : place ^ (place >> reading.log_input);
+}
+
 /// An operand on its way into shared memory: side is m or n.
-template <typename Stored, uint32_t side, uint32_t depth>
+template <typename Stored, uint32_t side, uint32_t depth, uint32_t threads>
 class TileLoader {
  public:
   using T = ComputedIn<Stored>;
@@ -88,6 +115,10 @@ class TileLoader {
   __device__ __forceinline__ void Copy(const int64_t* of_side,
                                        const int64_t* of_k, T* tile,
                                        uint32_t pitch) const {
+    if (reading_.by_vectors) {
+      CopyVectors(of_side, of_k, tile, pitch);
+      return;
+    }
 #pragma unroll
     for (uint32_t i = 0; i < kTurns; ++i) {
       if (!IsInside(i)) continue;
@@ -109,24 +140,36 @@ class TileLoader {
   }
 
  private:
-  static constexpr uint32_t kThreads = ContractionDirectTask::kThreads;
-  static constexpr uint32_t kTurns = (side * depth + kThreads - 1) / kThreads;
+  static constexpr uint32_t kTurns = (side * depth + threads - 1) / threads;
+
+  __device__ __forceinline__ void CopyVectors(const int64_t* of_side,
+                                              const int64_t* of_k, T* tile,
+                                              uint32_t pitch) const {
+    constexpr uint32_t kVector = 16 / sizeof(T);
+    constexpr uint32_t kVectorsOfSide = side / kVector;
+    constexpr uint32_t kVectors = kVectorsOfSide * depth;
+    static_assert(side % kVector == 0);
+#pragma unroll
+    for (uint32_t first = 0; first < kVectors; first += threads) {
+      const uint32_t index = first + threadIdx.x;
+      if (kVectors % threads != 0 && index >= kVectors) continue;
+      const uint32_t place = index % kVectorsOfSide * kVector;
+      const uint32_t term = index / kVectorsOfSide;
+      const int64_t at_side = of_side[place], at_k = of_k[term];
+      const bool is_read = (at_side | at_k) >= 0;
+      CopyVectorAsynchronously(tile + term * pitch + place,
+                               from_ + (is_read ? at_side + at_k : 0), is_read);
+    }
+  }
 
   static __device__ __forceinline__ uint32_t Index(uint32_t turn) {
-    return turn * kThreads + threadIdx.x;
+    return turn * threads + threadIdx.x;
   }
   static __device__ __forceinline__ bool IsInside(uint32_t turn) {
-    return side * depth % kThreads == 0 || Index(turn) < side * depth;
+    return side * depth % threads == 0 || Index(turn) < side * depth;
   }
   __device__ __forceinline__ uint32_t Side(uint32_t turn) const {
-    if (reading_.along_k) return Index(turn) / depth;
-    // Of each block of both orders, along the input's first.
-    const uint32_t place = Index(turn) % side;
-    const uint32_t block = 1u << (reading_.log_d + reading_.log_input);
-    const uint32_t in_block = place % block;
-    const uint32_t of_input = in_block % (1u << reading_.log_input);
-    return place - in_block + (of_input << reading_.log_d) +
-           (in_block >> reading_.log_input);
+    return reading_.along_k ? Index(turn) / depth : Index(turn) % side;
   }
   __device__ __forceinline__ uint32_t Term(uint32_t turn) const {
     return reading_.along_k ? Index(turn) % depth : Index(turn) / side;
@@ -174,7 +217,7 @@ struct ThreadTile {
   static constexpr DirectTileExtents kTile = Shared::kTile;
   static constexpr uint32_t kThreadsM = kTile.m / kTile.micro_m;
   static constexpr uint32_t kThreadsN = kTile.n / kTile.micro_n;
-  static_assert(kThreadsM * kThreadsN == ContractionDirectTask::kThreads);
+  static_assert(kThreadsM * kThreadsN == Shared::kThreads);
   using MicroM = MicroTile<Shared::kVector, kTile.micro_m, kThreadsM>;
   using MicroN = MicroTile<Shared::kVector, kTile.micro_n, kThreadsN>;
   using T = typename Shared::Element;
@@ -263,14 +306,14 @@ __device__ __forceinline__ void MultiplyAsynchronously(
 }
 
 template <typename Stored, DirectTile tile, TileTransfer transfer>
-__global__ void __launch_bounds__(ContractionDirectTask::kThreads,
+__global__ void __launch_bounds__(ThreadsOf(tile, sizeof(ComputedIn<Stored>)),
                                   sizeof(ComputedIn<Stored>) < 16 ? 2 : 1)
     Tiles(const __grid_constant__ ContractionDirectTask task) {
   using T = ComputedIn<Stored>;
   using Shared = TilesShared<T, tile, transfer>;
   using Mine = ThreadTile<Shared>;
   constexpr DirectTileExtents kTile = Shared::kTile;
-  constexpr uint32_t kThreads = ContractionDirectTask::kThreads;
+  constexpr uint32_t kThreads = Shared::kThreads;
   Shared& shared = *static_cast<Shared*>(SharedMemory());
 
   const DirectBlock block(task, kTile);
@@ -280,16 +323,17 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads,
     const uint32_t at = is_m ? i : i - kTile.m;
     const Offsets<3> offsets = OffsetsOf(
         is_m ? task.m : task.n, (is_m ? block.first_m : block.first_n) + at);
-    for (int operand = 0; operand < 3; ++operand) {
-      (is_m ? shared.m[operand] : shared.n[operand])[at] = offsets.at[operand];
-    }
+    const uint32_t read_at = is_m ? PlaceInReading(task.reading_a, at) : at;
+    (is_m ? shared.m[0] : shared.n[0])[read_at] = offsets.at[0];
+    (is_m ? shared.m[1] : shared.n[1])[at] = offsets.at[1];
+    (is_m ? shared.m[2] : shared.n[2])[at] = offsets.at[2];
   }
 
   Mine mine;
-  TileLoader<Stored, kTile.m, kTile.k> a(
+  TileLoader<Stored, kTile.m, kTile.k, kThreads> a(
       task.formula.a, block.base.at[0], task.reading_a, task.formula.rounding_a,
       task.formula.conj_a);
-  TileLoader<Stored, kTile.n, kTile.k> b(
+  TileLoader<Stored, kTile.n, kTile.k, kThreads> b(
       task.formula.b, block.base.at[1], task.reading_b, task.formula.rounding_b,
       task.formula.conj_b);
 
@@ -312,17 +356,25 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads,
   }
 
   // Through shared memory, kThreadsN columns at a time, so that neighbouring
-  // threads write neighbours along m.
+  // threads write neighbours along m: there rows go back to the order of d.
   T* const stage = &shared.a[0][0];
   constexpr uint32_t kThreadsN = Mine::kThreadsN;
   static_assert(kThreadsN * Shared::kPitchA <= 2 * kTile.k * Shared::kPitchA);
+  static_assert((kTile.m & (kTile.m - 1)) == 0);  // StagedPlace()s stay inside
+  constexpr uint32_t kVector = Shared::kVector;
 #pragma unroll
   for (uint32_t j = 0; j < kTile.micro_n; ++j) {
     __syncthreads();
 #pragma unroll
-    for (uint32_t i = 0; i < kTile.micro_m; ++i) {
-      stage[mine.thread_n * Shared::kPitchA +
-            Mine::MicroM::At(mine.thread_m, i)] = mine.sums[i][j];
+    for (uint32_t i = 0; i < kTile.micro_m; i += kVector) {
+      const uint32_t first =
+          StagedPlace(task.reading_a, Mine::MicroM::At(mine.thread_m, i));
+      // Runs have at least a vector: its elements move by as much.
+#pragma unroll
+      for (uint32_t v = 0; v < kVector; ++v) {
+        stage[mine.thread_n * Shared::kPitchA + (first ^ v)] =
+            mine.sums[i + v][j];
+      }
     }
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < kThreadsN * kTile.m; i += kThreads) {
@@ -330,7 +382,9 @@ __global__ void __launch_bounds__(ContractionDirectTask::kThreads,
       const uint32_t at_n = Mine::MicroN::At(column, j);
       const int64_t of_m = shared.m[2][at_m], of_n = shared.n[2][at_n];
       if ((of_m | of_n) >= 0) {
-        block.Store<Stored>(task, stage[column * Shared::kPitchA + at_m],
+        const uint32_t place =
+            StagedPlace(task.reading_a, PlaceInReading(task.reading_a, at_m));
+        block.Store<Stored>(task, stage[column * Shared::kPitchA + place],
                             shared.m[1][at_m] + shared.n[1][at_n], of_m + of_n);
       }
     }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/backend/cuda/contraction/tile_efficiency.h"
 #include "core/backend/cuda/reduction_division.h"
 
 namespace tensord::core::cuda {
@@ -15,7 +16,8 @@ const GpuModel kH200 = {.multiprocessor_count = 132,
                         .clock_ghz = 1.98};
 constexpr auto kF32 = ElementType::kFloat32;
 constexpr DirectTile kTiles[] = {DirectTile::kLarge, DirectTile::kSquare,
-                                 DirectTile::kTall, DirectTile::kDeep};
+                                 DirectTile::kTall, DirectTile::kTall24,
+                                 DirectTile::kDeep};
 
 /// d (m, n) = a (m, k) b (k, n), each packed in that order.
 ContractionProblem Product(int64_t m, int64_t n, int64_t k,
@@ -31,7 +33,8 @@ ContractionDivision Best(const ContractionProblem& problem) {
   ContractionDivision best;
   best.nanoseconds = 1e300;
   for (const DirectTile tile : kTiles) {
-    if (tile == DirectTile::kLarge && ArithmeticBytes(problem) > 4) continue;
+    if (tile == DirectTile::kLarge && ArithmeticBytes(problem.type_d) > 4)
+      continue;
     for (const bool splits : {false, true}) {
       const ContractionDivision division = Divide(kH200, problem, tile, splits);
       if (division.nanoseconds < best.nanoseconds) best = division;
@@ -43,6 +46,7 @@ ContractionDivision Best(const ContractionProblem& problem) {
 TEST(ContractionDivisionTest, TilesFitTheShape) {
   EXPECT_EQ(Best(Product(8192, 8192, 8192)).tile, DirectTile::kLarge);
   EXPECT_EQ(Best(Product(1 << 20, 12, 300)).tile, DirectTile::kTall);
+  EXPECT_EQ(Best(Product(1 << 20, 24, 300)).tile, DirectTile::kTall24);
   EXPECT_EQ(Best(Product(1000, 600, 300)).tile, DirectTile::kSquare);
   EXPECT_EQ(Best(Product(1, 1, 1 << 24)).tile, DirectTile::kDeep);
 }
@@ -113,6 +117,36 @@ TEST(ContractionDivisionTest, TilesHoldRunsOfBothOrders) {
   EXPECT_EQ(Divide(kH200, problem, DirectTile::kTall, false).m.log_d, 0u);
 }
 
+TEST(ContractionDivisionTest, VectorsAreReadWhereTheyLieWholeAndAligned) {
+  const auto reads_vectors = [](const ContractionProblem& problem) {
+    const ContractionDivision division =
+        Divide(kH200, problem, DirectTile::kTall24, false);
+    EXPECT_FALSE(division.reading_a.along_k);
+    return division.reading_a.by_vectors;
+  };
+  ContractionProblem product = Product(4096, 24, 60);
+  EXPECT_FALSE(reads_vectors(product));
+  product.alignment_bytes = 16;
+  EXPECT_TRUE(reads_vectors(product));
+  ContractionProblem odd_extent = product, odd_stride = product;
+  odd_extent.m[0].extent = 4094;
+  EXPECT_FALSE(reads_vectors(odd_extent));
+  odd_stride.k[0].strides[0] = 4098;
+  EXPECT_FALSE(reads_vectors(odd_stride));
+  odd_stride.k[0].strides[0] = 4100;
+  EXPECT_TRUE(reads_vectors(odd_stride));
+  odd_stride.batch = {{5, {1 << 20 | 2, 0, 1 << 20, 1 << 20}}};
+  EXPECT_FALSE(reads_vectors(odd_stride));
+
+  ContractionProblem two_orders = OfTwoOrders(720, 800, 24, 60);
+  EXPECT_FALSE(reads_vectors(two_orders));
+  two_orders.alignment_bytes = 16;
+  EXPECT_TRUE(reads_vectors(two_orders));
+  two_orders = OfTwoOrders(720, 802, 24, 60);
+  two_orders.alignment_bytes = 16;
+  EXPECT_FALSE(reads_vectors(two_orders));
+}
+
 // d (m, n) = a (m, k, l) b (l, k, n): a is read along m, b along l.
 TEST(ContractionDivisionTest, TermsComeInTheOrderOfWhatIsReadAlongThem) {
   ContractionProblem problem{.type_a = kF32, .type_b = kF32, .type_d = kF32};
@@ -131,8 +165,8 @@ TEST(ContractionDivisionTest, TermsComeInTheOrderOfWhatIsReadAlongThem) {
 TEST(ContractionDivisionTest, BlocksMayReachBeyondModes) {
   GpuModel slow = kH200;  // what conformance runs on, too
   slow.memory_bytes_per_ns = 15;
-  for (const DirectTile tile :
-       {DirectTile::kLarge, DirectTile::kSquare, DirectTile::kTall}) {
+  for (const DirectTile tile : {DirectTile::kLarge, DirectTile::kSquare,
+                                DirectTile::kTall, DirectTile::kTall24}) {
     const ContractionProblem problem = OfTwoOrders(17, 33, 7, 9);
     const ContractionDivision division = Divide(slow, problem, tile, false);
     EXPECT_GT(division.m.count, ElementCount(problem.m));

@@ -1,0 +1,30 @@
+// What the tiles of direct kernels reach of a GPU's arithmetic.
+#pragma once
+
+#include <cstdint>
+
+#include "core/backend/cuda/gpu_model.h"
+#include "core/backend/cuda/kernel/contraction_tasks.h"
+#include "core/base/element_type.h"
+
+namespace tensord::core::cuda {
+
+/// Bytes of an element of the type that direct kernels compute operands of
+/// `type` in.
+/// Requires  `type` is not bool.
+int64_t ArithmeticBytes(ElementType type);
+
+/// What a multiprocessor multiplies and adds in a cycle: complex numbers as
+/// four real ones, int64 as four of int32.
+double DirectProductsPerCycle(const GpuModel& model, ElementType type);
+
+/// The part of DirectProductsPerCycle() that `tile` reaches when neither memory
+/// nor waves of blocks hold it up: counted are the cycles that issue
+/// instructions and those that shared memory takes, per tile and its terms in
+/// shared memory.
+///
+/// Units  a number in (0, 1).
+double TileEfficiency(const GpuModel& model, ElementType type, DirectTile tile,
+                      const DirectReading& a, const DirectReading& b);
+
+}  // namespace tensord::core::cuda

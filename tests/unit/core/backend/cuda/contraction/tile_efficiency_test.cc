@@ -1,0 +1,56 @@
+// What tiles should reach on an H200.
+#include "core/backend/cuda/contraction/tile_efficiency.h"
+
+#include <gtest/gtest.h>
+
+namespace tensord::core::cuda {
+namespace {
+
+const GpuModel kH200 = {.multiprocessor_count = 132,
+                        .memory_bytes_per_ns = 4800,
+                        .clock_ghz = 1.98};
+constexpr DirectReading kByElements = {};
+constexpr DirectReading kByVectors = {.by_vectors = true};
+constexpr DirectTile kTiles[] = {DirectTile::kSquare, DirectTile::kTall,
+                                 DirectTile::kTall24, DirectTile::kDeep};
+
+double Efficiency(ElementType type, DirectTile tile,
+                  const DirectReading& reading) {
+  return TileEfficiency(kH200, type, tile, reading, reading);
+}
+
+TEST(TileEfficiencyTest, IsAPartOfThePeak) {
+  for (const ElementType type :
+       {ElementType::kFloat16, ElementType::kFloat32, ElementType::kFloat64,
+        ElementType::kComplex64, ElementType::kComplex128, ElementType::kInt8,
+        ElementType::kInt64}) {
+    for (const DirectTile tile : kTiles) {
+      EXPECT_GT(Efficiency(type, tile, kByElements), 0.1);
+      EXPECT_LT(Efficiency(type, tile, kByVectors), 1);
+      EXPECT_GE(Efficiency(type, tile, kByVectors),
+                Efficiency(type, tile, kByElements));
+    }
+  }
+}
+
+TEST(TileEfficiencyTest, VectorsSaveInstructions) {
+  EXPECT_GT(Efficiency(ElementType::kFloat32, DirectTile::kTall24, kByVectors),
+            1.2 * Efficiency(ElementType::kFloat32, DirectTile::kTall24,
+                             kByElements));
+  // Halves are converted on their way, one by one.
+  EXPECT_EQ(
+      Efficiency(ElementType::kFloat16, DirectTile::kTall24, kByVectors),
+      Efficiency(ElementType::kFloat16, DirectTile::kTall24, kByElements));
+}
+
+TEST(TileEfficiencyTest, LargerShareOfAThreadReachesMore) {
+  const auto of = [](DirectTile tile) {
+    return Efficiency(ElementType::kFloat32, tile, kByElements);
+  };
+  EXPECT_GT(of(DirectTile::kLarge), of(DirectTile::kSquare));
+  EXPECT_GT(of(DirectTile::kTall24), of(DirectTile::kTall));
+  EXPECT_GT(of(DirectTile::kTall), of(DirectTile::kDeep));
+}
+
+}  // namespace
+}  // namespace tensord::core::cuda
