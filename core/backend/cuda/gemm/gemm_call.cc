@@ -152,8 +152,7 @@ absl::InlinedVector<Axes, 4> WaysToTake(const Problem& problem) {
 
 bool IsTooLarge(const Axes& axes) {
   return std::max({axes.m.extent, axes.n.extent, axes.k.extent}) >
-             kMaxGemmExtent ||
-         axes.batch.extent > kMaxGemmBatches;
+         kMaxGemmExtent;
 }
 
 }  // namespace
@@ -204,11 +203,10 @@ absl::StatusOr<GemmCall> GemmCallOf(const Problem& problem) {
       std::optional<GemmCall> call = CallOf(axes, conjugates);
       if (!call.has_value()) continue;
       if (IsTooLarge(axes)) {
-        refusal =
-            Unimplemented("GEMM_TOO_LARGE", "it is ", axes.batch.extent,
-                          " products of ", axes.m.extent, " x ", axes.n.extent,
-                          " x ", axes.k.extent, ", at most ", kMaxGemmBatches,
-                          " of ", kMaxGemmExtent, " are possible");
+        refusal = Unimplemented("GEMM_TOO_LARGE", "it is a product of ",
+                                axes.m.extent, " x ", axes.n.extent, " x ",
+                                axes.k.extent, ", at most ", kMaxGemmExtent,
+                                " of each are possible");
         continue;
       }
       call->swaps = swaps;

@@ -40,8 +40,8 @@ struct GemmMatrix {
 /// have m rows and n columns, the sums k terms.
 ///
 /// Invariant  m, n, k, batch_count are at least 1; m, n, k at most
-///            kMaxGemmExtent and batch_count at most kMaxGemmBatches; the types
-///            of a and b are equal, and those of c and d.
+///            kMaxGemmExtent; the types of a and b are equal, and those of c
+///            and d.
 /// Threads    immutable value; share freely.
 struct GemmCall {
   /// a is the problem's b and the other way round.
@@ -73,9 +73,8 @@ struct GemmCall {
   }
 };
 
-/// What the fields of a BLAS hold, and what a grid's third extent does.
+/// What the fields of a BLAS hold.
 inline constexpr int64_t kMaxGemmExtent = (int64_t{1} << 31) - 1;
-inline constexpr int64_t kMaxGemmBatches = 65535;
 
 /// Whether there is a GEMM of that compute type for inputs of type `in` and a d
 /// of type `out`: equal types, or float16 and bfloat16 into float32.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/backend/cuda/gemm/gemm_library.h"
 #include "core/backend/cuda/kernel/split/split_task.h"
 #include "core/base/checked_math.h"
 
@@ -57,7 +58,10 @@ double GemmNanoseconds(const GpuModel& model, const GemmCall& call) {
   const double bytes = Bytes(call.a, call.m, call.k, call.batch_count) +
                        Bytes(call.b, call.k, call.n, call.batch_count) +
                        Bytes(call.d, call.m, call.n, call.batch_count);
-  return model.launch_ns + std::max(compute, bytes / model.copy_bytes_per_ns());
+  const double calls =
+      Count(CeilDivide(call.batch_count, GemmLibrary::kMostBatches));
+  return calls * model.launch_ns +
+         std::max(compute, bytes / model.copy_bytes_per_ns());
 }
 
 double SplitNanoseconds(const GpuModel& model, const PermutationProblem& copy) {

@@ -9,7 +9,8 @@ namespace tensord::core::cuda {
 
 /// Time of `call` by a good library, in nanoseconds: the longer of arithmetic,
 /// in tiles, at the peak of the unit that does it, and of reading and writing
-/// each matrix once. c is not counted, and algorithms are not told apart.
+/// each matrix once. c is not counted, and algorithms are not told apart. More
+/// batches than a call of the library has take several.
 double GemmNanoseconds(const GpuModel& model, const GemmCall& call);
 
 /// Time to split what `copy` reads in whole lines in parts of TF32, in

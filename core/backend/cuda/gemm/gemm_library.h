@@ -72,6 +72,8 @@ class GemmLibrary {
  public:
   /// How many algorithms are asked for.
   static constexpr int kMostAlgorithms = 4;
+  /// Of one call: what a grid's third extent holds.
+  static constexpr int64_t kMostBatches = 65535;
 
   /// Errors  UNAVAILABLE: the device is lost. INTERNAL: what the library says.
   static absl::StatusOr<std::unique_ptr<GemmLibrary>> Create(
@@ -87,6 +89,7 @@ class GemmLibrary {
   /// of them adds partial sums in another order from run to run, or in d's
   /// type. Remembered, refusals too; `call.swaps` is of no matter.
   ///
+  /// Requires  call.batch_count <= kMostBatches.
   /// Errors  UNIMPLEMENTED: it proposes none. UNAVAILABLE: the device is lost.
   ///         INTERNAL: what the library says.
   absl::StatusOr<std::shared_ptr<const GemmProposal>> Propose(

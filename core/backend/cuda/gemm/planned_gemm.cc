@@ -1,8 +1,11 @@
 #include "core/backend/cuda/gemm/planned_gemm.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <type_traits>
 #include <utility>
 
+#include "core/base/checked_math.h"
 #include "core/base/status.h"
 
 namespace tensord::core::cuda {
@@ -26,25 +29,82 @@ GemmLimits LimitsOf(int64_t workspace_bytes, int64_t alignment_bytes) {
   return limits;
 }
 
-absl::StatusOr<PlannedGemm> PlannedGemm::Make(const GemmLibrary& library,
-                                              const GemmCall& call,
-                                              const GemmLimits& limits,
-                                              int rank) {
+absl::StatusOr<PlannedGemm::Part> PlannedGemm::PartOf(
+    const GemmLibrary& library, GemmCall call, int64_t batch_count,
+    const GemmLimits& limits, int rank) {
+  call.batch_count = batch_count;
   TENSORD_ASSIGN_OR_RETURN(auto proposal, library.Propose(call, limits));
   const size_t count = proposal->algorithms.size();
   if (static_cast<size_t>(rank) >= count) {
     return Unimplemented("NO_GEMM_ALGORITHM", "cuBLASLt proposes ", count,
                          " algorithms, this is number ", rank + 1);
   }
-  return PlannedGemm(call, limits, std::move(proposal),
-                     static_cast<size_t>(rank));
+  const GemmAlgorithm* const algorithm = &proposal->algorithms[rank];
+  return Part{call, std::move(proposal), algorithm};
+}
+
+absl::StatusOr<PlannedGemm> PlannedGemm::Make(const GemmLibrary& library,
+                                              const GemmCall& call,
+                                              const GemmLimits& limits,
+                                              int rank) {
+  const int64_t parts = CeilDivide(call.batch_count, GemmLibrary::kMostBatches);
+  const int64_t batches = CeilDivide(call.batch_count, parts);
+  const int64_t left = call.batch_count % batches;
+  TENSORD_ASSIGN_OR_RETURN(Part part,
+                           PartOf(library, call, batches, limits, rank));
+  PlannedGemm gemm(call, limits, std::move(part));
+  if (left != 0) {
+    TENSORD_ASSIGN_OR_RETURN(gemm.last_,
+                             PartOf(library, call, left, limits, rank));
+  }
+  return gemm;
+}
+
+int64_t PlannedGemm::workspace_bytes() const {
+  const auto bytes = [](const Part& part) {
+    return Workspace::BytesFor(part.algorithm->workspace_bytes);
+  };
+  return last_.has_value() ? std::max(bytes(part_), bytes(*last_))
+                           : bytes(part_);
 }
 
 absl::Status PlannedGemm::Launch(const GemmLibrary& library,
                                  const GemmOperands& operands,
                                  Workspace& workspace,
                                  CudaStream& stream) const {
-  GemmCall call = call_;
+  const auto behind = [](auto* address, const GemmMatrix& matrix,
+                         int64_t batch) {
+    using Byte = std::conditional_t<
+        std::is_const_v<std::remove_pointer_t<decltype(address)>>,
+        const std::byte, std::byte>;
+    return address == nullptr
+               ? nullptr
+               : static_cast<Byte*>(address) +
+                     batch * matrix.batch_stride * SizeOf(matrix.type);
+  };
+  const int64_t batches = part_.call.batch_count;
+  for (int64_t first = 0; first < call_.batch_count; first += batches) {
+    const bool is_last = first + batches >= call_.batch_count;
+    GemmOperands of_part = operands;
+    of_part.a = behind(operands.a, call_.a, first);
+    of_part.b = behind(operands.b, call_.b, first);
+    of_part.c = behind(operands.c, call_.c, first);
+    of_part.d = behind(operands.d, call_.d, first);
+    // The parts run one after the other, in the same memory.
+    Workspace shared = workspace;
+    TENSORD_RETURN_IF_ERROR(
+        LaunchPart(library, is_last && last_.has_value() ? *last_ : part_,
+                   of_part, is_last ? workspace : shared, stream));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlannedGemm::LaunchPart(const GemmLibrary& library,
+                                     const Part& part,
+                                     const GemmOperands& operands,
+                                     Workspace& workspace,
+                                     CudaStream& stream) const {
+  GemmCall call = part.call;
   if (operands.beta.IsZero()) call.c = call.d;
   GemmLimits limits{
       .workspace_bytes = workspace.left_bytes(),
@@ -52,13 +112,14 @@ absl::Status PlannedGemm::Launch(const GemmLibrary& library,
           AlignmentOf(operands.a), AlignmentOf(operands.b),
           AlignmentOf(operands.beta.IsZero() ? operands.d : operands.c),
           AlignmentOf(operands.d)}};
-  bool is_as_planned =
-      call == call_ && workspace_bytes() <= limits.workspace_bytes;
+  bool is_as_planned = call == part.call &&
+                       Workspace::BytesFor(part.algorithm->workspace_bytes) <=
+                           limits.workspace_bytes;
   for (size_t i = 0; i < limits.alignment_bytes.size(); ++i) {
     is_as_planned &= limits.alignment_bytes[i] >= limits_.alignment_bytes[i];
   }
-  std::shared_ptr<const GemmProposal> proposal = proposal_;
-  const GemmAlgorithm* algorithm = algorithm_;
+  std::shared_ptr<const GemmProposal> proposal = part.proposal;
+  const GemmAlgorithm* algorithm = part.algorithm;
   if (!is_as_planned) {
     auto proposed = library.Propose(call, limits);
     if (absl::IsUnimplemented(proposed.status())) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,6 +21,8 @@ inline constexpr int64_t kGemmWorkspaceBytes = int64_t{32} << 20;
 /// of `alignment_bytes`.
 GemmLimits LimitsOf(int64_t workspace_bytes, int64_t alignment_bytes);
 
+/// One call of the library or, of more batches than it takes, several.
+///
 /// Threads  immutable value; share freely.
 class PlannedGemm {
  public:
@@ -33,10 +36,8 @@ class PlannedGemm {
                                           const GemmLimits& limits, int rank);
 
   const GemmCall& call() const { return call_; }
-  /// What Launch() takes from a workspace, exactly.
-  int64_t workspace_bytes() const {
-    return Workspace::BytesFor(algorithm_->workspace_bytes);
-  }
+  /// What Launch() takes from a workspace, at most.
+  int64_t workspace_bytes() const;
 
   /// Queues it. Where addresses are aligned worse than was planned with, or
   /// beta is 0 and c lies otherwise than d, the best algorithm is taken that
@@ -49,17 +50,27 @@ class PlannedGemm {
                       Workspace& workspace, CudaStream& stream) const;
 
  private:
-  PlannedGemm(const GemmCall& call, const GemmLimits& limits,
-              std::shared_ptr<const GemmProposal> proposal, size_t rank)
-      : call_(call),
-        limits_(limits),
-        proposal_(std::move(proposal)),
-        algorithm_(&proposal_->algorithms[rank]) {}
+  /// A call of the library.
+  struct Part {
+    GemmCall call;
+    std::shared_ptr<const GemmProposal> proposal;
+    const GemmAlgorithm* algorithm;  // one of its
+  };
+
+  PlannedGemm(const GemmCall& call, const GemmLimits& limits, Part part)
+      : call_(call), limits_(limits), part_(std::move(part)) {}
+
+  static absl::StatusOr<Part> PartOf(const GemmLibrary& library, GemmCall call,
+                                     int64_t batch_count,
+                                     const GemmLimits& limits, int rank);
+  absl::Status LaunchPart(const GemmLibrary& library, const Part& part,
+                          const GemmOperands& operands, Workspace& workspace,
+                          CudaStream& stream) const;
 
   GemmCall call_;
   GemmLimits limits_;
-  std::shared_ptr<const GemmProposal> proposal_;
-  const GemmAlgorithm* algorithm_;  // one of its
+  Part part_;                 // all parts but perhaps the last are as large
+  std::optional<Part> last_;  // when it is smaller
 };
 
 }  // namespace tensord::core::cuda

@@ -99,16 +99,6 @@ TEST(GemmCallTest, ExtentsBeyondTheFieldsOfTheLibraryAreRefused) {
           .ok());
 }
 
-TEST(GemmCallTest, MoreBatchesThanAGridHasAreRefused) {
-  const auto batches = [](int64_t count) {
-    return GemmCallOf(Product(Packed("mkx", {8, 8, count}),
-                              Packed("knx", {8, 8, count}),
-                              Packed("mnx", {8, 8, count})));
-  };
-  EXPECT_TRUE(batches(kMaxGemmBatches).ok());
-  EXPECT_EQ(ReasonOf(batches(kMaxGemmBatches + 1).status()), "GEMM_TOO_LARGE");
-}
-
 TEST(GemmCallTest, MeansWhatTheContractionMeans) {
   int taken = 0;
   constexpr uint32_t kCases = 20'000;

@@ -156,6 +156,51 @@ TEST_F(GemmLibraryTest, AddressesAlignedWorseThanPlannedGetAnotherAlgorithm) {
   }
 }
 
+// Single numbers, two calls of 32 769 and 32 768.
+TEST_F(GemmLibraryTest, MoreBatchesThanACallTakesTakeSeveral) {
+  constexpr int kBatches = GemmLibrary::kMostBatches + 2;
+  const GemmCall call{.batch_count = kBatches,
+                      .a = {.batch_stride = 1},
+                      .b = {.batch_stride = 1},
+                      .c = {.batch_stride = 1},
+                      .d = {.batch_stride = 1}};
+  void* memory = nullptr;
+  constexpr size_t kWorkspaceBytes = 1 << 14;
+  ASSERT_EQ(cudaMalloc(&memory, kWorkspaceBytes + 3 * kBatches * sizeof(float)),
+            cudaSuccess);
+  auto* const a = static_cast<float*>(memory) + kWorkspaceBytes / sizeof(float);
+  float* const b = a + kBatches;
+  float* const d = b + kBatches;
+  for (int rank = 0; rank < GemmLibrary::kMostAlgorithms; ++rank) {
+    const auto gemm = PlannedGemm::Make(*library_, call,
+                                        LimitsOf(kGemmWorkspaceBytes, 4), rank);
+    if (absl::IsUnimplemented(gemm.status())) continue;
+    ASSERT_TRUE(gemm.ok()) << gemm.status();
+    {
+      const simt::HostAccess access;
+      for (int i = 0; i < kBatches; ++i) {
+        a[i] = static_cast<float>(i % 7);
+        b[i] = static_cast<float>(i % 5);
+        d[i] = static_cast<float>(i);
+      }
+    }
+    Workspace workspace({static_cast<std::byte*>(memory),
+                         static_cast<size_t>(gemm->workspace_bytes())});
+    ASSERT_EQ(
+        gemm->Launch(
+            *library_,
+            {.a = a, .b = b, .c = d, .d = d, .alpha = {3, 0}, .beta = {2, 0}},
+            workspace, AsCuda(*stream_)),
+        absl::OkStatus());
+    ASSERT_TRUE(stream_->Synchronize().ok());
+    const simt::HostAccess access;
+    for (int i = 0; i < kBatches; ++i) {
+      ASSERT_EQ(d[i], static_cast<float>(3 * (i % 7) * (i % 5) + 2 * i)) << i;
+    }
+  }
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
 TEST_F(GemmLibraryTest, LostDeviceIsTold) {
   const auto gemm =
       PlannedGemm::Make(*library_, call_, LimitsOf(kGemmWorkspaceBytes, 16), 1);
