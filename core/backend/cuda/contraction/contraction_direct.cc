@@ -174,12 +174,14 @@ class DirectContraction final : public ContractionKernel {
     if (tile_ == DirectTile::kTall24 && IsInteger(problem.type_d)) {
       return Unimplemented("TYPE_UNSUPPORTED", "its tiles are not of integers");
     }
-    const std::shared_ptr<const Division> division = DivisionOf(problem);
-    if (splits_ && division->split_count == 1) {
+    const auto nothing_to_split = [] {
       return Unimplemented("NOTHING_TO_SPLIT",
                            "without splits there are blocks enough, or too few "
                            "terms to split");
-    }
+    };
+    if (splits_ && !MaySplit(model_, problem, tile_)) return nothing_to_split();
+    const std::shared_ptr<const Division> division = DivisionOf(problem);
+    if (splits_ && division->split_count == 1) return nothing_to_split();
     if (division->block_count() > kMaxIndex) {
       return Unimplemented(
           "TOO_MANY_ELEMENTS", "it needs ", division->block_count(),

@@ -338,6 +338,20 @@ Division Divide(const GpuModel& model, const Problem& problem, DirectTile tile,
   return best;
 }
 
+bool MaySplit(const GpuModel& model, const Problem& problem, DirectTile tile) {
+  const DirectTileExtents extents = ExtentsOf(problem, tile);
+  const int64_t m = ElementCount(problem.m), n = ElementCount(problem.n);
+  // Blocks of two orders are no fewer.
+  const int64_t least_blocks =
+      std::min(CeilDivide(m, extents.m) * CeilDivide(n, extents.n),
+               CeilDivide(n, extents.m) * CeilDivide(m, extents.n)) *
+      ElementCount(problem.batch);
+  const int64_t terms = ElementCount(problem.k) * ElementCount(problem.a_only) *
+                        ElementCount(problem.b_only);
+  return least_blocks < BlocksAtOnce(model, problem, tile) &&
+         terms >= 2 * kLeastDepths * extents.k;
+}
+
 int64_t PartialBytes(const Problem& problem, const Division& division) {
   if (division.split_count == 1) return 0;
   return division.split_count * division.batch_count * ElementCount(problem.m) *

@@ -69,6 +69,11 @@ ContractionDivision Divide(const GpuModel& model,
                            const ContractionProblem& problem, DirectTile tile,
                            bool splits);
 
+/// False when nothing is split in any division by `tile`: without splits there
+/// are blocks enough, or there are too few terms.
+bool MaySplit(const GpuModel& model, const ContractionProblem& problem,
+              DirectTile tile);
+
 /// Bytes of what the splits leave for the second launch.
 int64_t PartialBytes(const ContractionProblem& problem,
                      const ContractionDivision& division);

@@ -174,6 +174,28 @@ TEST(ContractionDivisionTest, BlocksMayReachBeyondModes) {
   }
 }
 
+TEST(ContractionDivisionTest, WhatMayNotSplitIsNotSplit) {
+  int split = 0, whole = 0;
+  for (const DirectTile tile : kTiles) {
+    for (const int64_t m : {1, 60, 700, 5000}) {
+      for (const int64_t n : {1, 24, 600}) {
+        for (const int64_t k : {1, 100, 130, 4096, 1 << 18}) {
+          const ContractionProblem problem = Product(m, n, k);
+          const int64_t count = Divide(kH200, problem, tile, true).split_count;
+          if (MaySplit(kH200, problem, tile)) {
+            split += count > 1;
+          } else {
+            EXPECT_EQ(count, 1) << m << " " << n << " " << k;
+            ++whole;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(split, 50);
+  EXPECT_GT(whole, 50);
+}
+
 TEST(ContractionDivisionTest, NothingIsSplitWhereItGivesNothing) {
   EXPECT_EQ(Divide(kH200, Product(60, 60, 100), DirectTile::kSquare, true)
                 .split_count,
