@@ -173,6 +173,20 @@ std::vector<std::string> IncludeViolations(const std::string& path,
   return violations;
 }
 
+/// What a source is told that has a header of its name but does not include it
+/// first: nobody else checks that the header stands alone.
+std::vector<std::string> OwnHeaderViolations(const Tree& tree,
+                                             const std::string& path,
+                                             const std::string& text) {
+  absl::string_view stem = path;
+  if (!absl::ConsumeSuffix(&stem, ".cc")) return {};
+  const std::string header = absl::StrCat(stem, ".h");
+  if (!tree.contains(header)) return {};
+  const std::vector<std::string> includes = IncludesOf(text);
+  if (!includes.empty() && includes.front() == header) return {};
+  return {absl::StrCat(path, " does not include ", header, " first")};
+}
+
 std::vector<std::string> Violations(const Tree& tree) {
   std::vector<std::string> violations;
   std::map<std::string, int> header_counts;
@@ -188,6 +202,8 @@ std::vector<std::string> Violations(const Tree& tree) {
     if (IsHeader(path)) ++header_counts[folder];
     const auto of_file = IncludeViolations(path, text);
     violations.insert(violations.end(), of_file.begin(), of_file.end());
+    const auto of_header = OwnHeaderViolations(tree, path, text);
+    violations.insert(violations.end(), of_header.begin(), of_header.end());
   }
   for (const std::string& folder : misnamed) {
     violations.push_back(absl::StrCat(folder, " says nothing by its name"));
@@ -273,6 +289,20 @@ TEST(IncludeRulesTest, LayersAboveOrBesideAreViolations) {
            {"core/base/a.cc", "core/unknown/a.h"}}) {
     EXPECT_THAT(violation(path, include), ElementsAre(HasSubstr("may not")))
         << path << " includes " << include;
+  }
+}
+
+TEST(IncludeRulesTest, OwnHeaderComesFirst) {
+  Tree tree = {{"core/ops/a.h", ""},
+               {"core/ops/a.cc", "// A.\n#include \"core/ops/a.h\"\n"},
+               {"core/ops/b.cc", "#include <vector>\n"}};
+  EXPECT_THAT(Violations(tree), IsEmpty());
+  for (const char* text :
+       {"", "#include <vector>\n#include \"core/ops/a.h\"\n"}) {
+    tree["core/ops/a.cc"] = text;
+    EXPECT_THAT(
+        Violations(tree),
+        ElementsAre("core/ops/a.cc does not include core/ops/a.h first"));
   }
 }
 
