@@ -209,8 +209,8 @@ std::vector<std::byte> ElementsOf(ElementType type,
   return elements;
 }
 
-// An infinity times a number is one in every compute type, however numbers are
-// rounded or split before; nothing else becomes one.
+// An infinity times a number that is not 0 in the compute type is one, however
+// numbers are rounded or split before; the largest numbers do not become one.
 TEST_P(KernelConformance, ContractsInfinitiesAndTheLargestNumbers) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kLargest = std::numeric_limits<float>::max();

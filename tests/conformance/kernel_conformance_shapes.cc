@@ -256,18 +256,29 @@ TEST_P(KernelConformance, ContractsAroundTheEdgesOfTiles) {
 
 TEST_P(KernelConformance, ContractsRowsThatEndInsideOfVectors) {
   // Where rows begin at multiples of 16 bytes but do not end there, vectors
-  // must not reach behind the last.
-  constexpr int64_t kTerms = 11;
+  // must not reach behind the last; nor are there any where only some rows, or
+  // some batches, begin so.
+  constexpr int64_t kTerms = 11, kBatches = 3;
   for (const ElementType type : {kF32, kF64, kC64, kC128}) {
     for (const int64_t m : {61, 128, 515}) {
       for (const int64_t n : {16, 23, 24, 49}) {
         const auto padded = [](int64_t x) { return (x + 3) / 4 * 4; };
-        runner_.Check(Case<core::ContractionDesc>{
-            .desc = {.a = Strided(type, "mk", {m, kTerms}, {1, padded(m)}),
-                     .b = Strided(type, "nk", {n, kTerms}, {1, padded(n)}),
-                     .c = std::nullopt,
-                     .d = Packed(type, "mn", {m, n}),
-                     .compute_type = core::DefaultComputeType(type)}});
+        const auto check = [&](int64_t of_k, int64_t of_batch) {
+          const int64_t k_a = padded(m) + of_k, k_b = padded(n) + of_k;
+          const int64_t x_a = padded(kTerms * k_a) + of_batch;
+          const int64_t x_b = padded(kTerms * k_b) + of_batch;
+          runner_.Check(Case<core::ContractionDesc>{
+              .desc = {.a = Strided(type, "mkx", {m, kTerms, kBatches},
+                                    {1, k_a, x_a}),
+                       .b = Strided(type, "nkx", {n, kTerms, kBatches},
+                                    {1, k_b, x_b}),
+                       .c = std::nullopt,
+                       .d = Packed(type, "mnx", {m, n, kBatches}),
+                       .compute_type = core::DefaultComputeType(type)}});
+        };
+        check(0, 0);
+        check(1, 0);
+        check(0, 1);
       }
     }
   }

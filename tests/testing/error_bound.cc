@@ -72,11 +72,11 @@ Rounding Rounding::Of(ComputeType compute_type, bool is_complex,
       return {brain, single, is_contraction ? single : brain, is_complex};
     case ComputeType::kTf32: return {Tf32Format(), single, single, is_complex};
     case ComputeType::kThreeTf32: {
-      // Each operand is the sum of two TF32 numbers up to 2^-22 of it, and the
-      // product of the two small parts, another 2^-22, is left out: three are
-      // added. What is one TF32 number has no small part.
+      // Each operand is the sum of two TF32 numbers up to 2^-23 of it, and the
+      // product of the two small parts, 2^-22, is left out: three are added.
+      // What is one TF32 number has no small part.
       FloatFormat split = Tf32Format();
-      split.unit_roundoff = 1.5L * 0x1p-22L;
+      split.unit_roundoff = 0x1p-22L;
       return {split, single, single, is_complex, Tf32Format(), 3};
     }
     case ComputeType::kFloat64: return {wide, wide, wide, is_complex};

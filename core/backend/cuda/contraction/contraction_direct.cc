@@ -65,8 +65,8 @@ DirectModes WithPackedD(DirectModes modes) {
   return modes;
 }
 
-/// Whether vectors of 16 bytes can be read there.
-bool IsOfVectors(const void* address) {
+/// Whether it is that of a vector of 16 bytes.
+bool IsAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % 16 == 0;
 }
 
@@ -93,8 +93,8 @@ ContractionDirectTask TaskOf(const Problem& problem,
       .k = {},
       .batch = {}};
   // Planned are addresses that are as aligned as those that were described.
-  task.reading_a.by_vectors &= IsOfVectors(task.formula.a);
-  task.reading_b.by_vectors &= IsOfVectors(task.formula.b);
+  task.reading_a.by_vectors &= IsAligned(task.formula.a);
+  task.reading_b.by_vectors &= IsAligned(task.formula.b);
   AddTo(task.batch, modes.batch);
   if (task.formula.a != nullptr && ElementCount(modes.k) > 0) {
     AddTo(task.k, modes.k);

@@ -10,6 +10,7 @@
 #include "core/backend/cuda/contraction/tile_efficiency.h"
 #include "core/base/checked_math.h"
 #include "core/base/status.h"
+#include "core/ops/operand_rounding.h"
 
 namespace tensord::core::cuda {
 namespace {
@@ -60,13 +61,22 @@ struct Input {
   size_t operand;  // of k's strides and of the batch's
 };
 
+/// Whether elements are multiplied as they are stored. If not, they come
+/// through registers, one by one.
+bool IsPlain(const Problem& problem) {
+  return !problem.conj_a && !problem.conj_b &&
+         SizeOf(problem.type_d) == ArithmeticBytes(problem.type_d) &&
+         RoundingOf(problem.type_d, problem.compute_type) ==
+             OperandRounding::kNone;
+}
+
 /// Whether an input that is read along its side, which has that order, can be
 /// read 16 bytes at a time.
 bool IsOfVectors(const Problem& problem, const Input& input,
                  const SideOrder& order) {
   constexpr int64_t kVectorBytes = 16;
   const int64_t width = kVectorBytes / SizeOf(problem.type_d);
-  if (problem.alignment_bytes < kVectorBytes) return false;
+  if (!IsPlain(problem) || problem.alignment_bytes < kVectorBytes) return false;
   size_t first = 0;  // among the pieces, in the order of reading
   for (int64_t have = 1; have < int64_t{1} << order.log_d; ++first) {
     have *= order.pieces[first].extent;

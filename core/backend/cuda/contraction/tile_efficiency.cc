@@ -57,9 +57,7 @@ double TileEfficiency(const GpuModel& model, ElementType type, DirectTile tile,
   const double products = m * n * k;
   const double ideal = products / DirectProductsPerCycle(model, type);
 
-  // Those that convert go through registers, one by one.
-  const double together =
-      SizeOf(type) == arithmetic_bytes ? kVectorBytes / bytes : 1;
+  const double together = kVectorBytes / bytes;
   const double copies = m * k / (a.by_vectors ? together : 1) +
                         n * k / (b.by_vectors ? together : 1);
   const double multiply_adds = products / kWarp * (IsComplex(type) ? 4 : 1);

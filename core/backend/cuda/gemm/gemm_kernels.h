@@ -38,8 +38,9 @@ std::unique_ptr<const ContractionKernel> CreatePermutedGemmContraction(
     const KernelLists& lists);
 
 /// "cuda.contract.gemm_3xtf32": contractions in 3xTF32 by tensor cores, as one
-/// product in TF32 of parts of the inputs' elements (SplitGemmOf()). Infinities
-/// and NaN are multiplied as in float32.
+/// product in TF32 of parts of the inputs' elements (SplitGemmOf()). An
+/// infinity times a number is one, but for numbers that are 0 in TF32
+/// (split_task.h).
 ///
 /// Lifetime  `library` and the kernels of `lists` outlive the kernel.
 std::unique_ptr<const ContractionKernel> CreateSplitGemmContraction(

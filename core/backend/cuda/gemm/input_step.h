@@ -21,7 +21,7 @@ namespace tensord::core::cuda {
 /// Threads  immutable value; share freely.
 class InputStep {
  public:
-  /// Requires  a copy in parts has at most kMaxPart elements.
+  /// Requires  a copy in parts has at most kMaxIndex elements.
   InputStep(const GpuModel& model, const KernelLists& lists,
             const InputCopy& copy, bool is_second);
 

@@ -110,8 +110,8 @@ struct DirectSide {
 /// shared memory.
 struct DirectReading {
   bool along_k = false;  // rather than along m (n)
-  /// Along m (n), of each 2^(log_d + log_input) neighbours first every
-  /// 2^log_d-th.
+  /// Of a, along m: of each 2^(log_d + log_input) neighbours first every
+  /// 2^log_d-th. 0 of b.
   uint32_t log_d = 0;
   uint32_t log_input = 0;
   /// Along m (n), 16 bytes at a time: so many are aligned, next to each other

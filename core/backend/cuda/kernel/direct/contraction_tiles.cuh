@@ -76,10 +76,16 @@ __device__ __forceinline__ uint32_t PlaceInReading(const DirectReading& reading,
 }
 
 /// Where a result waits whose element of a has that place in the order in which
-/// a is read: those that follow one another in d lie in different banks.
-__device__ __forceinline__ uint32_t StagedPlace(const DirectReading& reading,
-                                                uint32_t place) {
-  return reading.log_input == 0 ? place : place ^ (place >> reading.log_input);
+/// a is read. Threads that write their elements, and threads that read
+/// neighbours in d, are two in a bank at most, whatever blocks of both orders
+/// there are, and one in each where there are none: so says trying them all.
+template <typename T>
+__device__ __forceinline__ uint32_t StagedPlace(uint32_t place) {
+  switch (sizeof(T)) {
+    case 4: return place ^ (place >> 3) ^ (place >> 4);
+    case 8: return place ^ (place >> 2) ^ (place >> 3);
+    default: return place ^ (place >> 1) ^ (place >> 2) ^ (place >> 4);
+  }
 }
 
 /// An operand on its way into shared memory: side is m or n.
@@ -367,9 +373,8 @@ __global__ void __launch_bounds__(ThreadsOf(tile, sizeof(ComputedIn<Stored>)),
     __syncthreads();
 #pragma unroll
     for (uint32_t i = 0; i < kTile.micro_m; i += kVector) {
-      const uint32_t first =
-          StagedPlace(task.reading_a, Mine::MicroM::At(mine.thread_m, i));
-      // Runs have at least a vector: its elements move by as much.
+      const uint32_t first = StagedPlace<T>(Mine::MicroM::At(mine.thread_m, i));
+      // The elements of a vector all move by as much.
 #pragma unroll
       for (uint32_t v = 0; v < kVector; ++v) {
         stage[mine.thread_n * Shared::kPitchA + (first ^ v)] =
@@ -383,7 +388,7 @@ __global__ void __launch_bounds__(ThreadsOf(tile, sizeof(ComputedIn<Stored>)),
       const int64_t of_m = shared.m[2][at_m], of_n = shared.n[2][at_n];
       if ((of_m | of_n) >= 0) {
         const uint32_t place =
-            StagedPlace(task.reading_a, PlaceInReading(task.reading_a, at_m));
+            StagedPlace<T>(PlaceInReading(task.reading_a, at_m));
         block.Store<Stored>(task, stage[column * Shared::kPitchA + place],
                             shared.m[1][at_m] + shared.n[1][at_n], of_m + of_n);
       }

@@ -10,12 +10,16 @@
 
 namespace tensord::core::cuda {
 
-/// x = high + low, both numbers of TF32, up to 2^-22 |x|: high is x rounded,
+/// x = high + low, both numbers of TF32, up to 2^-23 |x|: high is x rounded,
 /// and low the rest, rounded. Then
 ///   x y = high_x high_y + finite_x low_y + low_x finite_y + small,
 /// |small| <= 2^-21 |x y|, where finite is high, but 0 of an infinity or NaN:
-/// those have a low part of 0, too, so that they are multiplied once, as they
-/// are in float32.
+/// those have a low part of 0, too, so that they are multiplied once.
+///
+/// That holds while nothing leaves TF32's range, which is that of float32 with
+/// 13 bits less below: what x has below 2^-137 is lost. Of |x| < 2^-114 that is
+/// more than said; |x| < 2^-137 is 0, also to an infinity. high_x high_y may be
+/// 2^-10 larger than x y, and overflow before it.
 ///
 /// Every element of a becomes three of d, `part_stride` elements apart, so that
 /// the products of two inputs' parts, in their order, are the three above:

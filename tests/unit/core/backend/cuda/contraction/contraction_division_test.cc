@@ -135,6 +135,14 @@ TEST(ContractionDivisionTest, VectorsAreReadWhereTheyLieWholeAndAligned) {
   EXPECT_FALSE(reads_vectors(odd_stride));
   odd_stride.k[0].strides[0] = 4100;
   EXPECT_TRUE(reads_vectors(odd_stride));
+  // Not of what changes on its way.
+  ContractionProblem conjugate = product, rounded = product, half = product;
+  conjugate.conj_b = true;
+  EXPECT_FALSE(reads_vectors(conjugate));
+  rounded.compute_type = ComputeType::kTf32;
+  EXPECT_FALSE(reads_vectors(rounded));
+  half.type_a = half.type_b = half.type_d = ElementType::kFloat16;
+  EXPECT_FALSE(reads_vectors(half));
   odd_stride.batch = {{5, {1 << 20 | 2, 0, 1 << 20, 1 << 20}}};
   EXPECT_FALSE(reads_vectors(odd_stride));
 

@@ -37,10 +37,6 @@ TEST(TileEfficiencyTest, VectorsSaveInstructions) {
   EXPECT_GT(Efficiency(ElementType::kFloat32, DirectTile::kTall24, kByVectors),
             1.2 * Efficiency(ElementType::kFloat32, DirectTile::kTall24,
                              kByElements));
-  // Halves are converted on their way, one by one.
-  EXPECT_EQ(
-      Efficiency(ElementType::kFloat16, DirectTile::kTall24, kByVectors),
-      Efficiency(ElementType::kFloat16, DirectTile::kTall24, kByElements));
 }
 
 TEST(TileEfficiencyTest, LargerShareOfAThreadReachesMore) {
