@@ -93,7 +93,7 @@ class GpuBenchTest(unittest.TestCase):
         cases = raw.cases(rows, "contraction")
         self.assertEqual(len(cases), done)
         self.assertEqual({case.facts["class"] for case in cases}, {"ttm", "ao2mo", "ccsd", "ccsd_t", "random"})
-        self.assertEqual({case.facts["type"] for case in cases}, set(contractions.COLUMNS))
+        self.assertEqual({case.facts["type"] for case in cases}, {*contractions.COLUMNS, contractions.IN_PARTS})
         for case in cases:
             with self.subTest(case=raw.case_key(case.facts)):
                 self.assertEqual(sum(run["chosen"] for run in case.runs.values()), 1)

@@ -6,6 +6,7 @@ import pathlib
 from dataclasses import dataclass
 
 FILES = {"tccg48": "tccg48.csv", "random": "random_contractions.csv"}  # by suite
+IN_PARTS = "float32 in 3xtf32"  # of the bench alone
 COLUMNS = {"float32": "extents_f32", "float64": "extents_f64", "complex64": "extents_f64"}  # by type
 ELEMENT_BYTES = {"float32": 4, "float64": 8, "complex64": 8}
 STEP = 7  # as in contraction_cases.cc
