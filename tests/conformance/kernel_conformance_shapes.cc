@@ -322,6 +322,26 @@ TEST_P(KernelConformance, ContractsOperandsOfTwoOrders) {
   }
 }
 
+TEST_P(KernelConformance, ContractsTermsOfTwoOrders) {
+  // What is summed is in another order in b than in a, so that terms come in
+  // blocks of both where extents divide.
+  for (const ElementType type :
+       {kF32, kF64, kC64, kC128, kF16, ElementType::kInt32}) {
+    for (const auto& [k, l] :
+         {std::pair<int64_t, int64_t>{24, 20}, {16, 48}, {23, 12}}) {
+      for (const auto& [m, n] :
+           {std::pair<int64_t, int64_t>{1, 1}, {3, 4}, {70, 30}}) {
+        runner_.Check(Case<core::ContractionDesc>{
+            .desc = {.a = Packed(type, "kxml", {k, 2, m, l}),
+                     .b = Packed(type, "lnkx", {l, n, k, 2}),
+                     .c = std::nullopt,
+                     .d = Packed(type, "mn", {m, n}),
+                     .compute_type = core::DefaultComputeType(type)}});
+      }
+    }
+  }
+}
+
 TEST_P(KernelConformance, ContractsLittleOfManyBatches) {
   // The batch is the fastest mode, or the slowest, of each operand.
   struct Extents {

@@ -6,6 +6,7 @@ set(TENSORD_CUDA_HOST_SOURCES
   contraction/contraction_formula.cc
   contraction/contraction_reference.cc
   contraction/contraction_threads.cc
+  contraction/direct_modes.cc
   contraction/side_order.cc
   contraction/threads_division.cc
   contraction/tile_efficiency.cc

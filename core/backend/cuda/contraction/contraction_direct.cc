@@ -50,6 +50,11 @@ DirectSide SideOf(const LoopModes<3>& modes, const SideOrder& order) {
   return side;
 }
 
+/// The modes that the problem was divided by.
+DirectModes ModesOf(const Problem& problem, const Division& division) {
+  return *DirectModesOf(problem, division.swaps, division.terms);
+}
+
 /// `modes` with a d in their own order without gaps, as splits leave it.
 DirectModes WithPackedD(DirectModes modes) {
   int64_t before = 1;
@@ -73,8 +78,7 @@ bool IsAligned(const void* address) {
 ContractionDirectTask TaskOf(const Problem& problem,
                              const ContractionOperands& operands,
                              const Division& division) {
-  DirectModes modes =
-      DirectModesOf(problem, division.swaps, division.k_as_in_b);
+  DirectModes modes = ModesOf(problem, division);
   if (division.split_count > 1) modes = WithPackedD(std::move(modes));
   ContractionDirectTask task{
       .formula = FormulaOf(problem, operands, division.swaps),
@@ -107,8 +111,7 @@ ContractionDirectTask TaskOf(const Problem& problem,
 ReductionTreeTask SecondTask(const GpuModel& model, const Problem& problem,
                              const ContractionOperands& operands,
                              const Division& division, const void* partial) {
-  const DirectModes modes =
-      DirectModesOf(problem, division.swaps, division.k_as_in_b);
+  const DirectModes modes = ModesOf(problem, division);
   const ElementType arithmetic = SizeOf(problem.type_d) >= 4 ? problem.type_d
                                  : IsInteger(problem.type_d)
                                      ? ElementType::kInt32

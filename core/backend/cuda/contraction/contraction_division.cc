@@ -59,6 +59,13 @@ struct Input {
   const LoopModes<2>& k;
   const LoopModes<4>& batch;
   size_t operand;  // of k's strides and of the batch's
+  TermOrder terms;
+
+  /// Neighbours along k that are read together, whichever of them is first.
+  const LoopMode<2>& neighbours() const {
+    return terms == TermOrder::kInBlocks && k[0].strides[operand] != 1 ? k[1]
+                                                                       : k[0];
+  }
 };
 
 /// Whether elements are multiplied as they are stored. If not, they come
@@ -117,10 +124,10 @@ Reading ReadingOf(const Problem& problem, const Input& input,
     along_side = share(first.extent,
                        input.side[first.mode].strides[Problem::kFreeInput]);
   }
-  const double along_k =
-      input.k.empty()
-          ? kNothing
-          : share(input.k[0].extent, input.k[0].strides[input.operand]);
+  const double along_k = input.k.empty()
+                             ? kNothing
+                             : share(input.neighbours().extent,
+                                     input.neighbours().strides[input.operand]);
   const bool is_along_k = only_along_k || along_k < along_side;
   const double chosen = is_along_k ? along_k : along_side;
   return {{.along_k = is_along_k,
@@ -135,18 +142,20 @@ struct Readings {
   Reading a, b;
 };
 
-Input InputA(const DirectModes& modes) {
-  return {modes.m, modes.k, modes.batch, 0};
+Input InputA(const DirectModes& modes, TermOrder terms) {
+  return {modes.m, modes.k, modes.batch, 0, terms};
 }
-Input InputB(const DirectModes& modes) {
-  return {modes.n, modes.k, modes.batch, 1};
+Input InputB(const DirectModes& modes, TermOrder terms) {
+  return {modes.n, modes.k, modes.batch, 1, terms};
 }
 
 Readings ReadingsOf(const Problem& problem, const DirectModes& modes,
                     const Division& division) {
   const bool is_deep = division.tile == DirectTile::kDeep;
-  return {.a = ReadingOf(problem, InputA(modes), division.m, is_deep),
-          .b = ReadingOf(problem, InputB(modes), division.n, is_deep)};
+  return {.a = ReadingOf(problem, InputA(modes, division.terms), division.m,
+                         is_deep),
+          .b = ReadingOf(problem, InputB(modes, division.terms), division.n,
+                         is_deep)};
 }
 
 /// Sets what the division, of which all else is decided, should take.
@@ -239,10 +248,11 @@ absl::InlinedVector<SideOrder, 1> OrdersOfM(const Problem& problem,
 
 /// The order of b where that reads less than d's: d is written along m.
 SideOrder OrderOfN(const Problem& problem, const DirectModes& modes,
-                   DirectTile tile) {
+                   TermOrder terms, DirectTile tile) {
   SideOrder of_d = OrderOfD(modes.n), of_b = OrderOfInput(modes.n);
   const auto share = [&](const SideOrder& order) {
-    return ReadingOf(problem, InputB(modes), order, tile == DirectTile::kDeep)
+    return ReadingOf(problem, InputB(modes, terms), order,
+                     tile == DirectTile::kDeep)
         .sector_share;
   };
   return share(of_b) < share(of_d) ? of_b : of_d;
@@ -294,45 +304,23 @@ absl::Status CheckDirect(const Problem& problem) {
   return absl::OkStatus();
 }
 
-DirectModes DirectModesOf(const Problem& problem, bool swaps, bool k_as_in_b) {
-  DirectModes modes{problem.batch, problem.m, problem.n, problem.k};
-  for (const auto& mode : problem.a_only) {
-    modes.k.push_back({mode.extent, {mode.strides[0], 0}});
-  }
-  for (const auto& mode : problem.b_only) {
-    modes.k.push_back({mode.extent, {0, mode.strides[0]}});
-  }
-  // Those that one operand has alone stay behind the others.
-  std::stable_sort(
-      modes.k.begin(), modes.k.begin() + problem.k.size(),
-      [operand = k_as_in_b == swaps ? 0 : 1](const auto& x, const auto& y) {
-        return x.strides[operand] < y.strides[operand];
-      });
-  if (swaps) {
-    std::swap(modes.m, modes.n);
-    for (auto& mode : modes.k) std::swap(mode.strides[0], mode.strides[1]);
-    for (auto& mode : modes.batch) std::swap(mode.strides[0], mode.strides[1]);
-  }
-  return modes;
-}
-
 Division Divide(const GpuModel& model, const Problem& problem, DirectTile tile,
                 bool splits) {
   Division best;
   best.nanoseconds = std::numeric_limits<double>::infinity();
   for (const bool swaps : {false, true}) {
-    const DirectModes as_in_a = DirectModesOf(problem, swaps, false);
-    const auto orders = OrdersOfM(problem, as_in_a.m, tile);
-    for (const bool k_as_in_b : {false, true}) {
-      const DirectModes modes = DirectModesOf(problem, swaps, k_as_in_b);
-      if (k_as_in_b && modes.k == as_in_a.k) continue;
-      const SideOrder n = OrderOfN(problem, modes, tile);
+    const auto as_in_a = DirectModesOf(problem, swaps, TermOrder::kAsInA);
+    const auto orders = OrdersOfM(problem, as_in_a->m, tile);
+    for (const TermOrder terms :
+         {TermOrder::kAsInA, TermOrder::kAsInB, TermOrder::kInBlocks}) {
+      const auto found = DirectModesOf(problem, swaps, terms);
+      if (!found.has_value()) continue;
+      const DirectModes& modes = *found;
+      if (terms == TermOrder::kAsInB && modes.k == as_in_a->k) continue;
+      const SideOrder n = OrderOfN(problem, modes, terms, tile);
       for (const SideOrder& m : orders) {
-        Division division{.tile = tile,
-                          .swaps = swaps,
-                          .k_as_in_b = k_as_in_b,
-                          .m = m,
-                          .n = n};
+        Division division{
+            .tile = tile, .swaps = swaps, .terms = terms, .m = m, .n = n};
         DealOut(model, problem, modes, splits, division);
         const Readings readings = ReadingsOf(problem, modes, division);
         division.reading_a = readings.a.reading;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "core/backend/cuda/contraction/direct_modes.h"
 #include "core/backend/cuda/contraction/side_order.h"
 #include "core/backend/cuda/gpu_model.h"
 #include "core/backend/cuda/kernel/contraction_tasks.h"
@@ -11,27 +12,13 @@
 
 namespace tensord::core::cuda {
 
-/// A contraction's modes as direct kernels take them.
-struct DirectModes {
-  LoopModes<4> batch;  // a, b, c, d
-  LoopModes<3> m;      // a, c, d
-  LoopModes<3> n;      // b, c, d
-  LoopModes<2> k;      // a, b; also what only one of them has, the other's
-                       // strides being 0
-};
-
-/// With `swaps`, a and b trade places, and so do m and n. With `k_as_in_b` k is
-/// in the order of that b rather than of that a.
-DirectModes DirectModesOf(const ContractionProblem& problem, bool swaps,
-                          bool k_as_in_b);
-
 /// The work of one contraction, dealt out.
 ///
 /// Threads  immutable value; share freely.
 struct ContractionDivision {
   DirectTile tile = DirectTile::kSquare;
   bool swaps = false;
-  bool k_as_in_b = false;
+  TermOrder terms = TermOrder::kAsInA;
   SideOrder m, n;
   DirectReading reading_a, reading_b;
   int64_t tiles_m = 1;

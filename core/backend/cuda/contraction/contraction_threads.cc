@@ -25,7 +25,8 @@ constexpr size_t kMostKnown = 1024;
 ContractionThreadsTask TaskOf(const Problem& problem,
                               const ContractionOperands& operands,
                               const Division& division) {
-  const DirectModes modes = DirectModesOf(problem, division.swaps, false);
+  const DirectModes modes =
+      *DirectModesOf(problem, division.swaps, TermOrder::kAsInA);
   ContractionThreadsTask task{
       .formula = FormulaOf(problem, operands, division.swaps),
       .micro = static_cast<uint32_t>(division.micro),

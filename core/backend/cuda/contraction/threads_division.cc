@@ -128,7 +128,7 @@ Division DivideByThreads(const GpuModel& model, const Problem& problem,
   best.nanoseconds = std::numeric_limits<double>::infinity();
   for (const bool swaps : {false, true}) {
     // k as in a, which with the swap is either input.
-    const DirectModes modes = DirectModesOf(problem, swaps, false);
+    const DirectModes modes = *DirectModesOf(problem, swaps, TermOrder::kAsInA);
     for (const bool batch_first : {false, true}) {
       for (const uint32_t log_sharers : {0, 3, 5}) {
         Division division{.micro = micro,

@@ -165,7 +165,7 @@ TEST(ContractionDivisionTest, TermsComeInTheOrderOfWhatIsReadAlongThem) {
   const ContractionDivision division =
       Divide(kH200, problem, DirectTile::kTall, false);
   const DirectModes modes =
-      DirectModesOf(problem, division.swaps, division.k_as_in_b);
+      *DirectModesOf(problem, division.swaps, division.terms);
   EXPECT_EQ(modes.k[0].extent, kL);
   EXPECT_LE(division.bytes, 1.1 * 4 * (kK * kL * (kM + kN) + kM * kN));
 }
@@ -213,16 +213,14 @@ TEST(ContractionDivisionTest, NothingIsSplitWhereItGivesNothing) {
             1);
 }
 
-TEST(ContractionDivisionTest, WhatOneInputHasAloneIsSummedToo) {
-  ContractionProblem problem = Product(10, 20, 30);
-  problem.a_only = {{3, {9000}}};
-  problem.b_only = {{4, {8000}}};
-  const DirectModes modes = DirectModesOf(problem, false, false);
-  EXPECT_EQ(ElementCount(modes.k), 30 * 3 * 4);
-  EXPECT_EQ(modes.k[1], (LoopMode<2>{3, {9000, 0}}));
-  EXPECT_EQ(modes.k[2], (LoopMode<2>{4, {0, 8000}}));
-  EXPECT_EQ(DirectModesOf(problem, true, false).k[1],
-            (LoopMode<2>{3, {0, 9000}}));
+// A full contraction of an array with its transpose: neither is read badly.
+TEST(ContractionDivisionTest, TermsOfTwoOrdersComeInBlocks) {
+  ContractionProblem problem{.type_a = kF32, .type_b = kF32, .type_d = kF32};
+  constexpr int64_t kSide = 8192;
+  problem.k = {{kSide, {1, kSide}}, {kSide, {kSide, 1}}};
+  const ContractionDivision division = Best(problem);
+  EXPECT_EQ(division.terms, TermOrder::kInBlocks);
+  EXPECT_LE(division.bytes, 1.01 * 2 * kSide * kSide * 4);
 }
 
 TEST(ContractionDivisionTest, PredictionsAreNoLessThanTheLimits) {

@@ -1,0 +1,37 @@
+// A contraction's modes as direct kernels take them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/problem/contraction_problem.h"
+
+namespace tensord::core::cuda {
+
+/// In what order terms are summed.
+enum class TermOrder : uint8_t {
+  kAsInA,
+  kAsInB,
+  /// In blocks, which lie in memory's sectors in a and in b: of the modes that
+  /// are fastest in either first some steps of a's, then some of b's.
+  kInBlocks,
+};
+
+struct DirectModes {
+  LoopModes<4> batch;  // a, b, c, d
+  LoopModes<3> m;      // a, c, d
+  LoopModes<3> n;      // b, c, d
+  LoopModes<2> k;      // a, b; also what only one of them has, the other's
+                       // strides being 0
+};
+
+/// With `swaps`, a and b trade places, and so do m and n; `terms` speaks of
+/// those.
+///
+/// None  without blocks: a and b have the same fastest mode, its extents have
+/// no
+///       divisors that would do, or there are too many modes.
+std::optional<DirectModes> DirectModesOf(const ContractionProblem& problem,
+                                         bool swaps, TermOrder terms);
+
+}  // namespace tensord::core::cuda
