@@ -258,10 +258,10 @@ TEST_P(KernelConformance, ContractsRowsThatEndInsideOfVectors) {
   // Where rows begin at multiples of 16 bytes but do not end there, vectors
   // must not reach behind the last; nor are there any where only some rows, or
   // some batches, begin so.
-  constexpr int64_t kTerms = 11, kBatches = 3;
+  constexpr int64_t kTerms = 11, kBatches = 2;
   for (const ElementType type : {kF32, kF64, kC64, kC128}) {
-    for (const int64_t m : {61, 128, 515}) {
-      for (const int64_t n : {16, 23, 24, 49}) {
+    for (const int64_t m : {61, 128}) {
+      for (const int64_t n : {23, 24}) {
         const auto padded = [](int64_t x) { return (x + 3) / 4 * 4; };
         const auto check = [&](int64_t of_k, int64_t of_batch) {
           const int64_t k_a = padded(m) + of_k, k_b = padded(n) + of_k;
