@@ -28,8 +28,7 @@ struct DirectModes {
 /// With `swaps`, a and b trade places, and so do m and n; `terms` speaks of
 /// those.
 ///
-/// None  without blocks: a and b have the same fastest mode, its extents have
-/// no
+/// None  of blocks: a and b have the same fastest mode, extents have no
 ///       divisors that would do, or there are too many modes.
 std::optional<DirectModes> DirectModesOf(const ContractionProblem& problem,
                                          bool swaps, TermOrder terms);

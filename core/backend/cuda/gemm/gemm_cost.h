@@ -10,7 +10,7 @@ namespace tensord::core::cuda {
 /// Time of `call` by a good library, in nanoseconds: the longer of arithmetic,
 /// in tiles, at the peak of the unit that does it, and of reading and writing
 /// each matrix once. c is not counted, and algorithms are not told apart. More
-/// batches than a call of the library has take several.
+/// batches than a call of the library takes are several calls.
 double GemmNanoseconds(const GpuModel& model, const GemmCall& call);
 
 /// Time to split what `copy` reads in whole lines in parts of TF32, in
