@@ -2,14 +2,14 @@
 
 #include <utility>
 
-#include "core/backend/cpu/blas.h"
 #include "core/backend/cpu/block/gather.h"
 #include "core/backend/cpu/block/strided.h"
-#include "core/backend/cpu/contraction_gemm.h"
 #include "core/backend/cpu/contraction_reference.h"
 #include "core/backend/cpu/cpu_features.h"
 #include "core/backend/cpu/elementwise_fused.h"
 #include "core/backend/cpu/elementwise_reference.h"
+#include "core/backend/cpu/gemm/blas.h"
+#include "core/backend/cpu/gemm/contraction_gemm.h"
 #include "core/backend/cpu/permutation_blocked.h"
 #include "core/backend/cpu/permutation_reference.h"
 #include "core/backend/cpu/reduction_pairwise.h"

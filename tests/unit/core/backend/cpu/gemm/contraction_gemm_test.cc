@@ -1,4 +1,4 @@
-#include "core/backend/cpu/contraction_gemm.h"
+#include "core/backend/cpu/gemm/contraction_gemm.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "core/backend/cpu/matrix_product.h"
+#include "core/backend/cpu/gemm/matrix_product.h"
 
 #include <algorithm>
 #include <complex>

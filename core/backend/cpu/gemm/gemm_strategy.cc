@@ -1,4 +1,4 @@
-#include "core/backend/cpu/gemm_strategy.h"
+#include "core/backend/cpu/gemm/gemm_strategy.h"
 
 #include <algorithm>
 #include <array>

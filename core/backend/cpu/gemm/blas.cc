@@ -1,4 +1,4 @@
-#include "core/backend/cpu/blas.h"
+#include "core/backend/cpu/gemm/blas.h"
 
 #include <dlfcn.h>
 

@@ -1,11 +1,11 @@
-#include "core/backend/cpu/contraction_gemm.h"
+#include "core/backend/cpu/gemm/contraction_gemm.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "core/backend/cpu/block/tile_space.h"
 #include "core/backend/cpu/contraction_copy.h"
-#include "core/backend/cpu/matrix_product.h"
+#include "core/backend/cpu/gemm/matrix_product.h"
 #include "core/backend/cpu/permutation_blocked.h"
 #include "core/backend/cpu/reduction_pairwise.h"
 #include "core/base/status.h"

@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "core/backend/cpu/blas.h"
-#include "core/backend/cpu/gemm_strategy.h"
+#include "core/backend/cpu/gemm/blas.h"
+#include "core/backend/cpu/gemm/gemm_strategy.h"
 #include "core/backend/cpu/thread_pool.h"
 #include "core/backend/kernel.h"
 

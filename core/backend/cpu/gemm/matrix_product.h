@@ -1,8 +1,8 @@
 // One matrix product on one thread.
 #pragma once
 
-#include "core/backend/cpu/blas.h"
-#include "core/backend/cpu/gemm_strategy.h"
+#include "core/backend/cpu/gemm/blas.h"
+#include "core/backend/cpu/gemm/gemm_strategy.h"
 
 namespace tensord::core {
 
