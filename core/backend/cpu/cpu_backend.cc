@@ -6,6 +6,7 @@
 #include "core/backend/cpu/block/strided.h"
 #include "core/backend/cpu/contraction_reference.h"
 #include "core/backend/cpu/cpu_features.h"
+#include "core/backend/cpu/direct/contraction_direct.h"
 #include "core/backend/cpu/elementwise_fused.h"
 #include "core/backend/cpu/elementwise_reference.h"
 #include "core/backend/cpu/gemm/blas.h"
@@ -50,6 +51,7 @@ class CpuBackend final : public Backend {
     kernels_.reduction.push_back(CreateReferenceReduction());
     kernels_.contraction.push_back(
         CreateGemmContraction(threads_, std::move(blas), rates));
+    kernels_.contraction.push_back(CreateDirectContraction(threads_, rates));
     kernels_.contraction.push_back(CreateReferenceContraction());
   }
 

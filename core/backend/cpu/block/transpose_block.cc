@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
+// After highway.h.
+#include "core/backend/cpu/block/unroll.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tensord::core::HWY_NAMESPACE {
@@ -20,20 +21,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 struct Pair {
   uint64_t low, high;
 };
-
-// Lambdas have no other way to ask for it.
-#define TENSORD_UNROLLED HWY_ATTR __attribute__((always_inline))
-
-/// Calls body(integral_constant) for 0 .. count - 1, without a loop, so that
-/// arrays of vectors stay in registers.
-template <class Body, size_t... i>
-HWY_INLINE void UnrollOver(Body body, std::index_sequence<i...>) {
-  (body(std::integral_constant<size_t, i>()), ...);
-}
-template <size_t count, class Body>
-HWY_INLINE void Unroll(Body body) {
-  UnrollOver(body, std::make_index_sequence<count>());
-}
 
 template <typename T>
 HWY_INLINE void TransposeScalar(const std::byte* a, int64_t a_row_bytes,

@@ -5,6 +5,7 @@
 
 #include "core/backend/cpu/block/tile_space.h"
 #include "core/backend/cpu/contraction_copy.h"
+#include "core/backend/cpu/contraction_scale.h"
 #include "core/backend/cpu/gemm/matrix_product.h"
 #include "core/backend/cpu/permutation_blocked.h"
 #include "core/backend/cpu/reduction_pairwise.h"
@@ -95,23 +96,6 @@ PermutationProblem MoveBack(const GemmStrategy& strategy) {
                 PairOf(strategy.d.modes, GemmCopy::kCopy, GemmCopy::kTensor));
 }
 
-/// All modes of d: (result, c, d). The result's strides are 0.
-LoopModes<3> ModesOfD(const ContractionProblem& p) {
-  using P = ContractionProblem;
-  LoopModes<3> modes;
-  for (const auto& mode : p.batch) {
-    modes.push_back(
-        {mode.extent, {0, mode.strides[P::kBatchC], mode.strides[P::kBatchD]}});
-  }
-  for (const auto* group : {&p.m, &p.n}) {
-    for (const auto& mode : *group) {
-      modes.push_back(
-          {mode.extent, {0, mode.strides[P::kFreeC], mode.strides[P::kFreeD]}});
-    }
-  }
-  return Canonical(std::move(modes), ResultCopy::kD);
-}
-
 class GemmContraction final : public ContractionKernel {
  public:
   GemmContraction(ThreadPool& threads,
@@ -164,7 +148,7 @@ class GemmContraction final : public ContractionKernel {
                       const ContractionOperands& operands, Workspace& workspace,
                       Stream& stream) const override {
     if (operands.alpha.IsZero() || IsEmptySum(problem)) {
-      ScaleC(problem, operands);
+      ScaleResult(threads_, problem, operands);
       return absl::OkStatus();
     }
     const GemmStrategy s = ChooseGemmStrategy(problem, rates_);
@@ -175,7 +159,7 @@ class GemmContraction final : public ContractionKernel {
         in_place.b, CopyIn(InputB(problem, s), operands.b, workspace, stream));
     if (!s.d.needed) {
       if (!operands.beta.IsZero() && !IsInPlace(problem, operands)) {
-        ScaleC(problem, operands);
+        ScaleResult(threads_, problem, operands);
         in_place.beta = kOne;
       }
       MultiplyAll(problem, s, in_place);
@@ -211,21 +195,10 @@ class GemmContraction final : public ContractionKernel {
   static bool IsInPlace(const ContractionProblem& problem,
                         const ContractionOperands& operands) {
     if (operands.c != operands.d || problem.conj_c) return false;
-    const LoopModes<3> modes = ModesOfD(problem);
+    const LoopModes<3> modes = ResultModes(problem);
     return std::all_of(modes.begin(), modes.end(), [](const auto& mode) {
       return mode.strides[ResultCopy::kC] == mode.strides[ResultCopy::kD];
     });
-  }
-
-  /// d = beta * c.
-  void ScaleC(const ContractionProblem& problem,
-              const ContractionOperands& operands) const {
-    CopyResult(threads_,
-               {.from = GemmTypeOf(problem),
-                .to = problem.type_d,
-                .conj_c = problem.conj_c,
-                .modes = ModesOfD(problem)},
-               operands.beta, nullptr, operands.c, operands.d);
   }
 
   /// The operand's copy, or itself when none is needed.

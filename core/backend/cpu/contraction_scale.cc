@@ -1,0 +1,35 @@
+#include "core/backend/cpu/contraction_scale.h"
+
+#include <utility>
+
+#include "core/backend/cpu/gemm/gemm_strategy.h"
+
+namespace tensord::core {
+
+LoopModes<3> ResultModes(const ContractionProblem& p) {
+  using P = ContractionProblem;
+  LoopModes<3> modes;
+  for (const auto& mode : p.batch) {
+    modes.push_back(
+        {mode.extent, {0, mode.strides[P::kBatchC], mode.strides[P::kBatchD]}});
+  }
+  for (const auto* group : {&p.m, &p.n}) {
+    for (const auto& mode : *group) {
+      modes.push_back(
+          {mode.extent, {0, mode.strides[P::kFreeC], mode.strides[P::kFreeD]}});
+    }
+  }
+  return Canonical(std::move(modes), ResultCopy::kD);
+}
+
+void ScaleResult(ThreadPool& threads, const ContractionProblem& problem,
+                 const ContractionOperands& operands) {
+  CopyResult(threads,
+             {.from = GemmTypeOf(problem),
+              .to = problem.type_d,
+              .conj_c = problem.conj_c,
+              .modes = ResultModes(problem)},
+             operands.beta, nullptr, operands.c, operands.d);
+}
+
+}  // namespace tensord::core
