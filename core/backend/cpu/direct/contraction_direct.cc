@@ -25,16 +25,16 @@ class DirectContraction final : public ContractionKernel {
   absl::string_view name() const override { return "cpu.contract.direct"; }
 
   absl::Status Supports(const Problem& problem) const override {
-    return WayOf(problem).status();
+    return KnownWay(problem).status();
   }
 
   int64_t WorkspaceBytes(const Problem& problem) const override {
-    return DirectWorkspaceBytes(**WayOf(problem), threads_.thread_count());
+    return DirectWorkspaceBytes(**KnownWay(problem), threads_.thread_count());
   }
 
   double PredictNanoseconds(const Problem& problem) const override {
     constexpr double kLaunch = 4000;
-    return kLaunch + (*WayOf(problem))->nanoseconds;
+    return kLaunch + (*KnownWay(problem))->nanoseconds;
   }
 
   absl::Status Launch(const Problem& problem,
@@ -45,7 +45,7 @@ class DirectContraction final : public ContractionKernel {
       return absl::OkStatus();
     }
     TENSORD_ASSIGN_OR_RETURN(const std::shared_ptr<const DirectWay> way,
-                             WayOf(problem));
+                             KnownWay(problem));
     ExecuteDirectWay(*way, operands, threads_, workspace);
     return absl::OkStatus();
   }
@@ -53,7 +53,7 @@ class DirectContraction final : public ContractionKernel {
  private:
   using Ways = Memo<Problem, DirectWay>;
 
-  Ways::Answer WayOf(const Problem& problem) const {
+  Ways::Answer KnownWay(const Problem& problem) const {
     return ways_.Get(problem, [&]() -> Ways::Answer {
       TENSORD_ASSIGN_OR_RETURN(DirectWay way, ChooseDirectWay(problem, rates_));
       return std::make_shared<const DirectWay>(std::move(way));

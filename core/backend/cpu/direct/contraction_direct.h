@@ -15,7 +15,8 @@ namespace tensord::core {
 /// is written once for each block of terms (ChooseDirectWay()). Of float32 and
 /// float64.
 ///
-/// Each element of d is summed in an order that the problem alone decides.
+/// Each element of d is summed in an order that the problem, the number of
+/// threads and the CPU's vectors decide: repeating gives the same bits.
 ///
 /// Lifetime  `threads` must outlive the kernel.
 std::unique_ptr<const ContractionKernel> CreateDirectContraction(

@@ -53,11 +53,11 @@ class Blocks {
   Space space_;
 };
 
-/// Calls visit(place, count, offsets, strides) for a block's rows or columns:
+/// Calls visit(place, count, offsets, steps) for a block's rows or columns:
 /// `count` along the first mode, with the offsets and strides in c and d.
 template <typename Visitor>
-void ForEachRun(const BlockModes<3>& lanes, const BlockModes<3>::Sizes& sizes,
-                Visitor visit) {
+void ForEachStretch(const BlockModes<3>& lanes,
+                    const BlockModes<3>::Sizes& sizes, Visitor visit) {
   constexpr size_t kPlace = 0, kC = 1, kD = 2;
   const PackModes places = lanes.In(DirectWay::kD, sizes);
   TileSpace<3> space;
@@ -176,15 +176,15 @@ class Execution {
     const auto places = static_cast<size_t>(way_.columns.PlacesOf(sizes));
     bench.columns_c.assign(places, BlockProduct<T>::kNoColumn);
     bench.columns_d.assign(places, BlockProduct<T>::kNoColumn);
-    ForEachRun(way_.columns, sizes,
-               [&](int64_t place, int64_t count, int64_t c, int64_t d,
-                   int64_t step_c, int64_t step_d) {
-                 for (int64_t i = 0; i < count; ++i) {
-                   const auto at = static_cast<size_t>(place + i);
-                   bench.columns_c[at] = c + i * step_c;
-                   bench.columns_d[at] = d + i * step_d;
-                 }
-               });
+    ForEachStretch(way_.columns, sizes,
+                   [&](int64_t place, int64_t count, int64_t c, int64_t d,
+                       int64_t step_c, int64_t step_d) {
+                     for (int64_t i = 0; i < count; ++i) {
+                       const auto at = static_cast<size_t>(place + i);
+                       bench.columns_c[at] = c + i * step_c;
+                       bench.columns_d[at] = d + i * step_d;
+                     }
+                   });
   }
 
   /// Lists the runs of a block's rows; where c is not read, it is as d.
@@ -193,7 +193,7 @@ class Execution {
     bench.runs.clear();
     bench.run_ends.clear();
     int64_t next = panel;  // where the next panel begins
-    ForEachRun(
+    ForEachStretch(
         way_.rows, sizes,
         [&](int64_t place, int64_t count, int64_t c, int64_t d, int64_t step_c,
             int64_t step_d) {

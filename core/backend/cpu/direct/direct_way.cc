@@ -120,11 +120,16 @@ BlockModes<3> LanesOf(const LoopModes<3>& modes, int64_t line, int64_t most,
   return lanes;
 }
 
-/// Whether d has runs along the first mode that are not whole panels.
-bool HasShortRuns(const LoopModes<3>& rows, int64_t panel) {
-  return rows.size() > 1 && rows[0].strides[DirectWay::kD] == 1 &&
-         rows[0].extent % panel != 0 && rows[0].extent < 4 * panel &&
-         rows[1].strides[DirectWay::kD] != rows[0].extent;
+/// Whether d has runs along the first mode that are not whole panels, and
+/// columns that follow each other run by run, so that tiles of one run each
+/// hold whole lines.
+bool HasShortRuns(const LoopModes<3>& rows, const LoopModes<3>& columns,
+                  int64_t panel) {
+  constexpr size_t kD = DirectWay::kD;
+  return !rows.empty() && !columns.empty() && rows[0].strides[kD] == 1 &&
+         rows[0].extent > 1 && rows[0].extent < 4 * panel &&
+         rows[0].extent % panel != 0 &&
+         columns[0].strides[kD] == rows[0].extent;
 }
 
 /// Terms in the order of the input `leading`, with a line of the other one's
@@ -145,22 +150,55 @@ BlockModes<2> TermsOf(LoopModes<2> modes, size_t leading, int64_t line,
 
 /// What it costs to pack an input, a byte. The figures here and in Predict()
 /// were measured on an AMD EPYC of family 26.
-double PackNanoseconds(const BlockModes<3>& lanes, const PackModes& terms,
-                       int64_t panel, int64_t element_bytes, bool is_far) {
+double PackNanoseconds(const BlockModes<3>& lanes, const BlockModes<2>& terms,
+                       size_t operand, int64_t panel, int64_t element_bytes,
+                       bool is_far) {
+  const auto bytes = static_cast<double>(element_bytes);
+  // Neighbours in a panel that are moved at a time.
+  const int64_t lane_run =
+      lanes.parts.empty() ? 1 : std::min(lanes.parts[0], panel);
+  const double lane_bytes = bytes * static_cast<double>(lane_run);
+  // Lines of the panel are stored in so many pieces more than one.
+  const double pieces =
+      std::max(0.0, static_cast<double>(kCacheLineBytes) / lane_bytes - 1);
+  constexpr double kPiece = 0.1;
   const PackModes block = lanes.In(DirectWay::kInput, lanes.parts);
-  switch (PackKindOf(block, terms, panel)) {
-    case PackKind::kCopyLanes: return is_far ? 0.05 : 0.02;
-    case PackKind::kTransposeTerms: return 0.06;
-    case PackKind::kTransposeLanes: {
-      // Short stretches wait for memory; short panels take lines in pieces.
-      const auto run = static_cast<double>(lanes.parts.back() * element_bytes);
-      const double panels_in_line = static_cast<double>(kCacheLineBytes) /
-                                    static_cast<double>(panel * element_bytes);
-      return 0.07 + 5 / run + 0.1 * std::max(0.0, panels_in_line - 1);
+  switch (PackKindOf(block, terms.In(operand, terms.parts), panel)) {
+    case PackKind::kCopyLanes: return (is_far ? 0.05 : 0.01) + 1.3 / lane_bytes;
+    case PackKind::kTransposeTerms: {
+      const size_t unit = UnitMode(terms.modes, operand);
+      const double run = bytes * static_cast<double>(terms.parts[unit]);
+      return 0.04 + (is_far ? 5 : 2) / run + kPiece * pieces;
     }
-    case PackKind::kGather: return 2 / static_cast<double>(element_bytes);
+    case PackKind::kTransposeLanes: {
+      const double run = bytes * static_cast<double>(lanes.parts.back());
+      return 0.07 + 5 / run + kPiece * pieces;
+    }
+    case PackKind::kGather: return 2 / bytes;
   }
   return 0;
+}
+
+/// How much more than its elements an operand's block moves, as whole lines.
+/// `one` and `other` are the groups whose modes it has.
+template <size_t one_count, size_t other_count>
+double LineFactor(const BlockModes<one_count>& one, size_t operand_of_one,
+                  const BlockModes<other_count>& other, size_t operand_of_other,
+                  int64_t element_bytes) {
+  int64_t stretch = 1;
+  const auto lengthen = [&](const auto& group, size_t operand) {
+    for (size_t m = 0; m < group.modes.size(); ++m) {
+      if (group.modes[m].strides[operand] != stretch) continue;
+      stretch *= group.parts[m];
+      return group.parts[m] == group.modes[m].extent && group.parts[m] > 1;
+    }
+    return false;
+  };
+  while (stretch * element_bytes < kCacheLineBytes &&
+         (lengthen(one, operand_of_one) || lengthen(other, operand_of_other))) {
+  }
+  return std::max(1.0, static_cast<double>(kCacheLineBytes) /
+                           static_cast<double>(stretch * element_bytes));
 }
 
 /// Rows of a block that are neighbours in d.
@@ -235,29 +273,36 @@ double Predict(const DirectWay& way, const GemmRates& rates) {
   const bool y_is_far = batch * y_bytes >= as_double(kStreamingBytes);
   const double packs =
       x_bytes * column_blocks *
-          PackNanoseconds(way.rows,
-                          way.terms.In(DirectWay::kX, way.terms.parts),
-                          way.tile.rows, element_bytes, x_is_far) +
+          PackNanoseconds(way.rows, way.terms, DirectWay::kX, way.tile.rows,
+                          element_bytes, x_is_far) +
       y_bytes * ranges *
-          PackNanoseconds(way.columns,
-                          way.terms.In(DirectWay::kY, way.terms.parts),
+          PackNanoseconds(way.columns, way.terms, DirectWay::kY,
                           way.tile.columns, element_bytes, y_is_far);
 
   const double run = RunOf(way.rows), tile_rows = as_double(way.tile.rows);
   const bool stores_whole =
-      (way.splits_runs && run > 1) ||
+      (way.splits_runs && way.streams) ||
       (run >= tile_rows && std::fmod(run, tile_rows) == 0);
   const double stores =
       rows * columns * term_blocks *
       (stores_whole ? kWholeStore : kStore + kRun / std::min(run, tile_rows));
 
-  const double d_bytes = rows * columns * bytes;
-  const double moved = (x_is_far ? column_blocks : 1) * x_bytes +
-                       (y_is_far ? ranges : 1) * y_bytes +
+  constexpr size_t kInput = DirectWay::kInput, kD = DirectWay::kD;
+  const double d_bytes =
+      rows * columns * bytes *
+      LineFactor(way.rows, kD, way.columns, kD, element_bytes);
+  const double moved = (x_is_far ? column_blocks : 1) * x_bytes *
+                           LineFactor(way.rows, kInput, way.terms,
+                                      DirectWay::kX, element_bytes) +
+                       (y_is_far ? ranges : 1) * y_bytes *
+                           LineFactor(way.columns, kInput, way.terms,
+                                      DirectWay::kY, element_bytes) +
                        (way.streams && stores_whole ? 1 : 2) * d_bytes;
   const double bytes_per_ns = 2 * rates.bytes_per_ns;
-  // Sums that are added to wait for what is there.
-  const double additions = 2 * (term_blocks - 1) * d_bytes / bytes_per_ns;
+  // Sums that are added to: the caches' reading ahead hides most of it.
+  constexpr double kAdditions = 0.3;
+  const double additions =
+      kAdditions * 2 * (term_blocks - 1) * d_bytes / bytes_per_ns;
   const double overhead = kTask * column_blocks * ranges +
                           kBlock * column_blocks * row_blocks * term_blocks;
   const double work = batch * (std::max(products, moved / bytes_per_ns) +
@@ -410,7 +455,8 @@ absl::StatusOr<std::vector<DirectWay>> DirectWays(const Problem& problem,
   for (const bool swaps : {false, true}) {
     for (size_t shape = 0; shape < shapes; ++shape) {
       ways.push_back(WayOf(problem, rates, swaps, shape, false));
-      if (HasShortRuns(swaps ? problem.n : problem.m, ways.back().tile.rows)) {
+      if (HasShortRuns(swaps ? problem.n : problem.m,
+                       swaps ? problem.m : problem.n, ways.back().tile.rows)) {
         ways.push_back(WayOf(problem, rates, swaps, shape, true));
       }
     }

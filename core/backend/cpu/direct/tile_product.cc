@@ -188,6 +188,7 @@ void MultiplyPanels(const BlockProduct<T>& block) {
 }
 
 // As many sums as registers hold beside a row and a column.
+#undef TENSORD_TILES
 #if HWY_TARGET <= HWY_AVX3
 #define TENSORD_TILES(visit) visit(2, 12) visit(3, 8) visit(2, 8) visit(2, 4)
 #else

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "absl/types/span.h"
 #include "core/base/element_type.h"
@@ -38,7 +39,7 @@ struct RowRun {
 /// Units  offsets count elements, from the block's first one.
 template <typename T>
 struct BlockProduct {
-  static constexpr int64_t kNoColumn = -1;
+  static constexpr int64_t kNoColumn = std::numeric_limits<int64_t>::min();
 
   size_t shape;
   int64_t terms;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -89,21 +91,38 @@ void Shrink(BlockModes<count>& group, std::mt19937& rng) {
   }
 }
 
+/// Whether all elements have the same bits, or are zeros.
+template <typename T>
+bool AreSame(const std::vector<T>& x, const std::vector<T>& y) {
+  return std::equal(
+      x.begin(), x.end(), y.begin(), y.end(), [](const T& one, const T& other) {
+        return one == other || std::memcmp(&one, &other, sizeof(T)) == 0;
+      });
+}
+
+/// Every third problem has beta 0, c and d before are NaN then; of the others,
+/// every second one has d as c.
 template <typename T>
 void ExpectAllWaysAgree(ElementType type, uint32_t seed) {
   std::mt19937 rng(seed);
-  const ContractionDesc desc = RandomContraction(type, rng);
+  const bool is_added = seed % 3 != 0, is_in_place = is_added && seed % 2 == 0;
+  ContractionDesc desc = RandomContraction(type, rng);
+  if (is_in_place) desc.c = desc.d;
   ASSERT_TRUE(Validate(desc).ok()) << Validate(desc);
   const ContractionProblem problem = Canonicalize(desc);
   const std::vector<T> a = RandomElements<T>(desc.a, rng);
   const std::vector<T> b = RandomElements<T>(desc.b, rng);
-  const std::vector<T> c = RandomElements<T>(*desc.c, rng);
-  const std::vector<T> before = RandomElements<T>(desc.d, rng);
+  std::vector<T> c = RandomElements<T>(*desc.c, rng);
+  std::vector<T> before = RandomElements<T>(desc.d, rng);
+  if (!is_added) {
+    constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+    std::fill(c.begin(), c.end(), kNan);
+    std::fill(before.begin(), before.end(), kNan);
+  }
   std::vector<T> expected = before;
-  const bool is_added = seed % 3 != 0;
   ContractionOperands operands{.a = a.data(),
                                .b = b.data(),
-                               .c = c.data(),
+                               .c = is_in_place ? expected.data() : c.data(),
                                .d = expected.data(),
                                .alpha = {3, 0},
                                .beta = {is_added ? -2.0 : 0.0, 0}};
@@ -139,9 +158,10 @@ void ExpectAllWaysAgree(ElementType type, uint32_t seed) {
     Workspace workspace({buffer.data(), static_cast<size_t>(bytes)});
     std::vector<T> actual = before;
     operands.d = actual.data();
+    if (is_in_place) operands.c = actual.data();
     ExecuteDirectWay(way, operands, threads, workspace);
     EXPECT_EQ(workspace.left_bytes(), 0);
-    ASSERT_EQ(actual, expected);
+    ASSERT_TRUE(AreSame(actual, expected));
   }
 }
 
@@ -152,13 +172,13 @@ void UseTarget(int64_t target) {
   hwy::GetChosenTarget().DeInit();
 }
 
-/// The seeds of 300 problems for every length of vectors that this CPU has.
+/// The seeds of 150 problems for every length of vectors that this CPU has.
 void ForEachTarget(void (*check)(uint32_t seed)) {
   uint32_t seed = 0;
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     SCOPED_TRACE(hwy::TargetName(target));
     UseTarget(target);
-    for (const uint32_t end = seed + 300; seed < end; ++seed) {
+    for (const uint32_t end = seed + 150; seed < end; ++seed) {
       SCOPED_TRACE(seed);
       check(seed);
       if (testing::Test::HasFatalFailure()) break;
