@@ -1,7 +1,10 @@
 #include "core/plan/explain.h"
 
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "core/base/checked_math.h"
 
 namespace tensord::core {
 namespace {
@@ -59,29 +62,37 @@ struct Flops {
   }
 };
 
+/// x + y, at most what fits: operands of plans need not exist.
+int64_t SaturatedAdd(int64_t x, int64_t y) {
+  return CheckedAdd(x, y).value_or(std::numeric_limits<int64_t>::max());
+}
+
 struct Bytes {
   int64_t operator()(const PermutationProblem& p) const {
-    return Visited(p.modes, PermutationProblem::kA) * SizeOf(p.type_a) +
-           ElementCount(p.modes) * SizeOf(p.type_d);
+    return SaturatedAdd(
+        Visited(p.modes, PermutationProblem::kA) * SizeOf(p.type_a),
+        ElementCount(p.modes) * SizeOf(p.type_d));
   }
   int64_t operator()(const ElementwiseProblem& p) const {
     int64_t bytes = 0;
     for (size_t i = 0; i < p.types.size(); ++i) {
       if (i == ElementwiseProblem::kB && !p.has_b) continue;
-      bytes += Visited(p.modes, i) * SizeOf(p.types[i]);
+      bytes = SaturatedAdd(bytes, Visited(p.modes, i) * SizeOf(p.types[i]));
     }
     return bytes;
   }
   int64_t operator()(const ReductionProblem& p) const {
-    return ElementCount(p.kept) * ElementCount(p.reduced) * SizeOf(p.type_a) +
-           ElementCount(p.kept) * SizeOf(p.type_d);
+    const int64_t kept = ElementCount(p.kept);
+    return SaturatedAdd(kept * ElementCount(p.reduced) * SizeOf(p.type_a),
+                        kept * SizeOf(p.type_d));
   }
   int64_t operator()(const ContractionProblem& p) const {
     const int64_t batch = ElementCount(p.batch), m = ElementCount(p.m),
                   n = ElementCount(p.n), k = ElementCount(p.k);
-    return batch * (m * k * ElementCount(p.a_only) * SizeOf(p.type_a) +
-                    k * n * ElementCount(p.b_only) * SizeOf(p.type_b) +
-                    m * n * SizeOf(p.type_d));
+    const int64_t inputs =
+        SaturatedAdd(batch * m * k * ElementCount(p.a_only) * SizeOf(p.type_a),
+                     batch * k * n * ElementCount(p.b_only) * SizeOf(p.type_b));
+    return SaturatedAdd(inputs, batch * m * n * SizeOf(p.type_d));
   }
 };
 

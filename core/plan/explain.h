@@ -12,8 +12,8 @@ namespace tensord::core {
 /// multiplication counts 6, a complex addition 2, a unary operator 1.
 double FlopCount(const AnyProblem& problem);
 
-/// Bytes of all operands, each read or written once; the addend c counts only
-/// where the operation always has one.
+/// Bytes of all operands, each read or written once, at most 2^63 - 1; the
+/// addend c counts only where the operation always has one.
 int64_t MovedBytes(const AnyProblem& problem);
 
 /// The problem in one line, e.g.

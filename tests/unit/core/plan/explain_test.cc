@@ -1,5 +1,7 @@
 #include "core/plan/explain.h"
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -36,6 +38,18 @@ TEST(ExplainTest, BytesCountEachOperandOnce) {
   const PermutationDesc broadcast{.a = Packed(kF32, "i", {6}),
                                   .d = Packed(kF32, "ij", {6, 7})};
   EXPECT_EQ(MovedBytes(Canonicalize(broadcast)), 4 * (6 + 42));
+}
+
+TEST(ExplainTest, BytesStopAtTheMostThatFits) {
+  // 2^61 + 2^61 + 2^62 bytes.
+  const int64_t batch = int64_t{1} << 58;
+  const ContractionDesc huge{.a = Packed(kF32, "mb", {2, batch}),
+                             .b = Packed(kF32, "nb", {2, batch}),
+                             .c = std::nullopt,
+                             .d = Packed(kF32, "mnb", {2, 2, batch}),
+                             .compute_type = DefaultComputeType(kF32)};
+  EXPECT_EQ(MovedBytes(Canonicalize(huge)),
+            std::numeric_limits<int64_t>::max());
 }
 
 TEST(ExplainTest, EmptyProblemsCostNothing) {
