@@ -11,8 +11,6 @@
 namespace tensord::core {
 namespace {
 
-constexpr size_t kNoMode = SIZE_MAX;
-
 /// Elements along one mode.
 struct Run {
   int64_t place, step;     // of the first, from one to the next
@@ -67,14 +65,6 @@ void ForEachRun(const PackModes& places, size_t along, size_t other,
       done += count;
     }
   });
-}
-
-/// The mode whose elements are neighbours in the tensor, if any.
-size_t UnitMode(const PackModes& places) {
-  for (size_t m = 0; m < places.modes.size(); ++m) {
-    if (places.modes[m].stride == 1) return m;
-  }
-  return kNoMode;
 }
 
 /// Where a block is and goes.
@@ -174,6 +164,13 @@ void ZeroPadding(const Packing& p) {
 }
 
 }  // namespace
+
+size_t UnitMode(const PackModes& places) {
+  for (size_t m = 0; m < places.modes.size(); ++m) {
+    if (places.modes[m].stride == 1) return m;
+  }
+  return kNoMode;
+}
 
 PackKind PackKindOf(const PackModes& lanes, const PackModes& terms,
                     int64_t panel_lanes) {

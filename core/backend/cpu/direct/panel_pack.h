@@ -1,6 +1,7 @@
 // Packing pieces of a tensor into the panels that tile products read.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/container/inlined_vector.h"
@@ -26,6 +27,10 @@ struct PackModes {
     return count;
   }
 };
+
+/// The mode whose elements are neighbours in the tensor, or kNoMode.
+inline constexpr size_t kNoMode = SIZE_MAX;
+size_t UnitMode(const PackModes& places);
 
 /// How elements get from a tensor into panels.
 enum class PackKind : uint8_t {
