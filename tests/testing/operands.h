@@ -1,6 +1,10 @@
 // Operands in few words, for problems that are written out.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <utility>
+
 #include "absl/strings/string_view.h"
 #include "core/ops/operand.h"
 
@@ -12,6 +16,15 @@ inline core::OperandDesc Packed(
     core::UnaryOperator unary = core::UnaryOperator::kIdentity) {
   return {type, core::PackedLayout(extents, core::Order::kFirstModeFastest),
           core::Modes(modes.begin(), modes.end()), unary};
+}
+
+/// The same with the extents of modes by their letters.
+inline core::OperandDesc PackedBy(const std::map<char, int64_t>& extents,
+                                  core::ElementType type,
+                                  absl::string_view modes) {
+  core::ModeVector sizes;
+  for (const char mode : modes) sizes.push_back(extents.at(mode));
+  return Packed(type, modes, std::move(sizes));
 }
 
 /// The same with strides of one's own.

@@ -9,35 +9,24 @@
 #include "core/backend/cpu/direct/direct_execution.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/operands.h"
 
 namespace tensord::core {
 namespace {
 
+using test::PackedBy;
 using testing::HasSubstr;
 using Extents = std::map<char, int64_t>;
 
 constexpr GemmRates kRates{.thread_count = 2};
 
-/// A packed operand, first mode fastest.
-OperandDesc Packed(absl::string_view labels, const Extents& extents,
-                   ElementType type) {
-  OperandDesc operand{.element_type = type};
-  ModeVector sizes;
-  for (const char label : labels) {
-    operand.modes.push_back(label);
-    sizes.push_back(extents.at(label));
-  }
-  operand.layout = PackedLayout(sizes, Order::kFirstModeFastest);
-  return operand;
-}
-
 ContractionProblem ProblemOf(absl::string_view d, absl::string_view a,
                              absl::string_view b, const Extents& extents,
                              ElementType type = ElementType::kFloat32) {
-  return Canonicalize({.a = Packed(a, extents, type),
-                       .b = Packed(b, extents, type),
+  return Canonicalize({.a = PackedBy(extents, type, a),
+                       .b = PackedBy(extents, type, b),
                        .c = std::nullopt,
-                       .d = Packed(d, extents, type),
+                       .d = PackedBy(extents, type, d),
                        .compute_type = DefaultComputeType(type)});
 }
 

@@ -6,32 +6,22 @@
 
 #include "core/ops/contraction.h"
 #include "gtest/gtest.h"
+#include "tests/testing/operands.h"
 
 namespace tensord::core {
 namespace {
 
+using test::PackedBy;
 using Extents = std::map<char, int64_t>;
-
-OperandDesc Operand(const std::string& labels, const Extents& extents,
-                    ElementType type) {
-  OperandDesc operand{.element_type = type};
-  ModeVector sizes;
-  for (const char label : labels) {
-    operand.modes.push_back(label);
-    sizes.push_back(extents.at(label));
-  }
-  operand.layout = PackedLayout(sizes, Order::kFirstModeFastest);
-  return operand;
-}
 
 ContractionProblem Problem(const std::string& a, const std::string& b,
                            const std::string& d, const Extents& extents,
                            ElementType type = ElementType::kFloat32,
                            ComputeType compute = ComputeType::kFloat32) {
-  return Canonicalize(ContractionDesc{.a = Operand(a, extents, type),
-                                      .b = Operand(b, extents, type),
+  return Canonicalize(ContractionDesc{.a = PackedBy(extents, type, a),
+                                      .b = PackedBy(extents, type, b),
                                       .c = std::nullopt,
-                                      .d = Operand(d, extents, type),
+                                      .d = PackedBy(extents, type, d),
                                       .compute_type = compute});
 }
 
