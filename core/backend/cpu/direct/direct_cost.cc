@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "core/backend/cpu/block/tile_space.h"
+#include "absl/container/inlined_vector.h"
 #include "core/backend/cpu/block/transpose_block.h"
 #include "core/base/checked_math.h"
 
@@ -43,23 +43,33 @@ double PackNanoseconds(const BlockModes<3>& lanes, const BlockModes<2>& terms,
   return 0;
 }
 
-/// How much more than its elements an operand's block moves, as whole lines.
-/// `one` and `other` are the groups whose modes it has.
-template <size_t one_count, size_t other_count>
-double LineFactor(const BlockModes<one_count>& one, size_t operand_of_one,
-                  const BlockModes<other_count>& other, size_t operand_of_other,
-                  int64_t element_bytes) {
-  int64_t stretch = 1;
-  const auto lengthen = [&](const auto& group, size_t operand) {
-    for (size_t m = 0; m < group.modes.size(); ++m) {
-      if (group.modes[m].strides[operand] != stretch) continue;
-      stretch *= group.parts[m];
-      return group.parts[m] == group.modes[m].extent && group.parts[m] > 1;
-    }
-    return false;
-  };
-  while (stretch * element_bytes < kCacheLineBytes &&
-         (lengthen(one, operand_of_one) || lengthen(other, operand_of_other))) {
+/// A mode as it lies in one operand, and how much of it a block has.
+struct Extent {
+  int64_t extent, part, stride;
+};
+using Extents = absl::InlinedVector<Extent, 12>;
+
+template <size_t operand_count>
+void Append(const BlockModes<operand_count>& group, size_t operand,
+            Extents& extents) {
+  for (size_t m = 0; m < group.modes.size(); ++m) {
+    const auto& mode = group.modes[m];
+    extents.push_back({mode.extent, group.parts[m], mode.strides[operand]});
+  }
+}
+
+/// How much more than its elements a block of an operand moves, as whole lines.
+double LineFactor(const Extents& block, int64_t element_bytes) {
+  int64_t stretch = 1;  // elements that are neighbours
+  bool goes_on = true;
+  while (goes_on && stretch * element_bytes < kCacheLineBytes) {
+    const auto next =
+        std::find_if(block.begin(), block.end(), [stretch](const Extent& mode) {
+          return mode.stride == stretch && mode.part > 1;
+        });
+    if (next == block.end()) break;
+    goes_on = next->part == next->extent;
+    stretch *= next->part;
   }
   return std::max(1.0, static_cast<double>(kCacheLineBytes) /
                            static_cast<double>(stretch * element_bytes));
@@ -78,39 +88,38 @@ double RunOf(const BlockModes<3>& rows) {
   return run;
 }
 
-/// The places of all blocks of a group, in whole panels.
-double PaddedOf(const BlockModes<3>& group, int64_t panel) {
-  // Whole blocks and those at the ends, by mode.
-  TileSpace<1> kinds;
-  for (size_t m = 0; m < group.modes.size(); ++m) {
-    const int64_t part = group.parts[m];
-    const bool has_end = group.modes[m].extent % part != 0;
-    kinds.Add({.extent = has_end ? 2 : 1, .step = 1, .strides = {0}});
+/// The places of all blocks of a group, in whole panels. Blocks have `sizes`
+/// of the modes before `mode`.
+double PaddedFrom(const BlockModes<3>& group, int64_t panel, size_t mode,
+                  BlockModes<3>::Sizes& sizes) {
+  if (mode == group.modes.size()) {
+    return static_cast<double>(RoundUp(group.PlacesOf(sizes), panel));
   }
-  double places = 0;
-  BlockModes<3>::Sizes sizes = group.parts;
-  for (int64_t kind = 0; kind < kinds.tile_count(); ++kind) {
-    int64_t rest = kind;
-    double blocks = 1;
-    for (size_t m = 0; m < group.modes.size(); ++m) {
-      const int64_t extent = group.modes[m].extent, part = group.parts[m];
-      const bool is_end = rest % kinds.loop(m).extent == 1;
-      rest /= kinds.loop(m).extent;
-      sizes[m] = is_end ? extent % part : part;
-      if (!is_end) blocks *= static_cast<double>(extent / part);
-    }
-    places +=
-        blocks * static_cast<double>(RoundUp(group.PlacesOf(sizes), panel));
+  const int64_t extent = group.modes[mode].extent, part = group.parts[mode];
+  sizes[mode] = part;
+  double places = static_cast<double>(extent / part) *
+                  PaddedFrom(group, panel, mode + 1, sizes);
+  if (extent % part != 0) {
+    sizes[mode] = extent % part;
+    places += PaddedFrom(group, panel, mode + 1, sizes);
   }
   return places;
+}
+
+double PaddedOf(const BlockModes<3>& group, int64_t panel) {
+  BlockModes<3>::Sizes sizes = group.parts;
+  return PaddedFrom(group, panel, 0, sizes);
 }
 
 }  // namespace
 
 double PredictDirectWay(const DirectWay& way, const GemmRates& rates) {
-  // Two multiply-adds a clock, waits of sums for each other, and blocks.
+  // Flops a nanosecond and lane: two multiply-adds a clock. Tiles of few
+  // vectors wait for their own sums.
   constexpr double kFlopsPerLane = 13.1, kWait = 1.3;
+  // Nanoseconds of starting a task and a block.
   constexpr double kTask = 500, kBlock = 150;
+  // Nanoseconds of storing an element of whole vectors, of others, and a run.
   constexpr double kWholeStore = 0.02, kStore = 0.1, kRun = 2.5;
   const auto as_double = [](int64_t count) {
     return static_cast<double>(count);
@@ -152,17 +161,18 @@ double PredictDirectWay(const DirectWay& way, const GemmRates& rates) {
       rows * columns * term_blocks *
       (stores_whole ? kWholeStore : kStore + kRun / std::min(run, tile_rows));
 
-  constexpr size_t kInput = DirectWay::kInput, kD = DirectWay::kD;
-  const double d_bytes =
-      rows * columns * bytes *
-      LineFactor(way.rows, kD, way.columns, kD, element_bytes);
-  const double moved = (x_is_far ? column_blocks : 1) * x_bytes *
-                           LineFactor(way.rows, kInput, way.terms,
-                                      DirectWay::kX, element_bytes) +
-                       (y_is_far ? ranges : 1) * y_bytes *
-                           LineFactor(way.columns, kInput, way.terms,
-                                      DirectWay::kY, element_bytes) +
-                       (way.streams && stores_whole ? 1 : 2) * d_bytes;
+  Extents x, y, d;
+  Append(way.rows, DirectWay::kInput, x);
+  Append(way.terms, DirectWay::kX, x);
+  Append(way.columns, DirectWay::kInput, y);
+  Append(way.terms, DirectWay::kY, y);
+  Append(way.rows, DirectWay::kD, d);
+  Append(way.columns, DirectWay::kD, d);
+  const double d_bytes = rows * columns * bytes * LineFactor(d, element_bytes);
+  const double moved =
+      (x_is_far ? column_blocks : 1) * x_bytes * LineFactor(x, element_bytes) +
+      (y_is_far ? ranges : 1) * y_bytes * LineFactor(y, element_bytes) +
+      (way.streams && stores_whole ? 1 : 2) * d_bytes;
   const double bytes_per_ns = 2 * rates.bytes_per_ns;
   // Sums that are added to: the caches' reading ahead hides most of it.
   constexpr double kAdditions = 0.3;

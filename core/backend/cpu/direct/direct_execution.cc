@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 #include "core/backend/cpu/block/tile_space.h"

@@ -1,6 +1,7 @@
 #include "core/backend/cpu/direct/direct_way.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -26,14 +27,13 @@ constexpr int64_t kFewestRows = 64, kFewestColumns = 24;
 constexpr double kMostPadding = 1.25;
 constexpr int64_t kTasksPerThread = 4;
 
-/// The mode whose elements are neighbours in an operand, or kNone.
-constexpr size_t kNone = SIZE_MAX;
+/// The mode whose elements are neighbours in an operand, or kNoMode.
 template <size_t count>
 size_t UnitMode(const LoopModes<count>& modes, size_t operand) {
   for (size_t m = 0; m < modes.size(); ++m) {
     if (modes[m].strides[operand] == 1) return m;
   }
-  return kNone;
+  return kNoMode;
 }
 
 /// A part of `extent` near `most` that leaves no small remainder, of which
@@ -84,7 +84,7 @@ void Cut(int64_t line, int64_t most, int64_t panel, BlockModes<count>& group) {
 /// `modes` in their order, but mode `unit` last unless it is first.
 template <size_t count>
 LoopModes<count> UnitLast(LoopModes<count> modes, size_t unit) {
-  if (unit != kNone && unit > 0) {
+  if (unit != kNoMode && unit > 0) {
     std::rotate(modes.begin() + static_cast<int64_t>(unit),
                 modes.begin() + static_cast<int64_t>(unit) + 1, modes.end());
   }
@@ -98,7 +98,7 @@ BlockModes<3> LanesOf(const LoopModes<3>& modes, int64_t line, int64_t most,
   const size_t unit = UnitMode(modes, DirectWay::kInput);
   BlockModes<3> lanes{.modes = UnitLast(modes, unit),
                       .parts = {},
-                      .last_is_unit = unit != kNone && unit > 0};
+                      .last_is_unit = unit != kNoMode && unit > 0};
   if (splits_runs) {
     lanes.padded = 1;
     lanes.pads_to = panel;
@@ -141,7 +141,7 @@ BlockModes<2> TermsOf(LoopModes<2> modes, size_t leading, int64_t line,
   const size_t unit = UnitMode(modes, 1 - leading);
   BlockModes<2> terms{.modes = UnitLast(std::move(modes), unit),
                       .parts = {},
-                      .last_is_unit = unit != kNone && unit > 0};
+                      .last_is_unit = unit != kNoMode && unit > 0};
   Cut(line, most, 1, terms);
   return terms;
 }
@@ -172,7 +172,7 @@ DirectWay WayOf(const Problem& problem, const GemmRates& rates, bool swaps,
                              ? DirectWay::kX
                              : DirectWay::kY;
   const size_t unit = UnitMode(rows, DirectWay::kInput);
-  const bool is_across = unit != kNone && unit > 0;
+  const bool is_across = unit != kNoMode && unit > 0;
   const int64_t bytes_of_x = is_across ? kBytesOfXAcross : kBytesOfX;
   const int64_t fewest_rows = is_across ? way.tile.rows * line : kFewestRows;
   way.terms =

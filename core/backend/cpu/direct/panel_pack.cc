@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <vector>
 
 #include "core/backend/cpu/block/transpose_block.h"
 #include "core/base/checked_math.h"
