@@ -1,5 +1,6 @@
 """Build step of the package: generates `tensord.v1` from the proto files."""
 
+import shutil
 from pathlib import Path
 
 from setuptools import setup
@@ -51,6 +52,8 @@ class BuildWithStubs(build_py):
     """Copies the package and adds the stubs; editable installs get them in place."""
 
     def run(self) -> None:
+        if not self.editable_mode:  # What an earlier build left may be there no more.
+            shutil.rmtree(Path(self.build_lib) / "tensord", ignore_errors=True)
         super().run()
         generate_stubs(_HERE if self.editable_mode else Path(self.build_lib))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensord
-from tensord import chunks
+from tensord import _chunks as chunks
 from tensord.v1 import tensor_pb2
 
 OFFSETS = st.integers(0, 2**63 - 1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tensord
 from bounds import assert_within_bound, widened
 from random_arrays import random_array
-from tensord import dtypes
+from tensord import _dtypes as dtypes
 
 
 def restrided(array: np.ndarray, how: int) -> np.ndarray:

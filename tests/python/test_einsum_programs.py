@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tensord
 from random_arrays import random_array
 from random_products import assert_product_agrees, products
-from tensord import TensorSpec, dtypes
+from tensord import TensorSpec, _dtypes as dtypes
 
 FLOATS = [np.dtype(t) for t in ("f4", "f8", "c8", "c16")]
 METHODS = ("auto", "optimal", "greedy", "random-greedy", "partition", False, True, 0.01)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import tensord
 from tensord import RemoteTensor, TensorSpec
-from tensord.names import is_name, words
-from tensord.notation import read_statements
+from tensord._names import is_name, words
+from tensord._notation import read_statements
 
 SPEC = TensorSpec((2,), "f8")
 WRITTEN = ["D'", "D′", "D″", "D‴⁗'", "x̂", "x₂", "χ²", "_1", "å'", "量", "ⁱ"]

@@ -9,8 +9,8 @@ import pytest
 import tensord
 from bounds import assert_within_bound, widened
 from random_arrays import random_array
-from tensord import dtypes
-from tensord.operators import UNARY_OPERATORS
+from tensord import _dtypes as dtypes
+from tensord._operators import UNARY_OPERATORS
 
 FLOATS = [np.float32, np.float64, np.complex64, np.complex128]
 HALVES = [np.float16, ml_dtypes.bfloat16]

@@ -219,7 +219,7 @@ UPLOADER = """
 import os, sys
 import numpy as np
 import tensord
-from tensord import chunks
+from tensord import _chunks as chunks
 
 session = tensord.connect(sys.argv[1], lease=1)
 finished = session.upload(np.ones(1 << 20), name="finished")

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensord
-from tensord import stages, transforms
-from tensord.indexing import coordinate_key, index_items, takes_everything
-from tensord.stages import Group, matching_groups
+from tensord import _stages as stages, transforms
+from tensord._indexing import coordinate_key, index_items, takes_everything
+from tensord._stages import Group, matching_groups
 from tensord.transforms import (
     Embed,
     Freeze,

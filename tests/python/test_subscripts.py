@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tensord
-from tensord.notation import path_options, point_out, read_statements
-from tensord.subscripts import mode_labels, read_einsum, single_operation
+from tensord._notation import path_options, point_out, read_statements
+from tensord._subscripts import mode_labels, read_einsum, single_operation
 
 
 @pytest.mark.parametrize(

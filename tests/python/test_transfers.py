@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import tensord
 from faulty_server import FaultyServer
-from tensord import dtypes, progress
+from tensord import _dtypes as dtypes, _progress as progress
 
 CHUNK_BYTES = 1 << 16
 ARRAY = np.arange(5 * CHUNK_BYTES // 8, dtype=np.float64)

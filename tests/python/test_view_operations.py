@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 import tensord
 from tensord import RemoteTensor
+from tensord._dtypes import DTYPES
 from tensord.transforms import Xor, place
 
 SHAPE = (4, 6)
@@ -341,7 +342,7 @@ def test_convolutions_are_contractions_of_windows(session, rng):
     assert result.report.gathered_bytes == windows.nbytes
 
 
-@pytest.mark.parametrize("dtype", tensord.dtypes.DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_views_of_every_dtype_are_operands(session, rng, dtype: np.dtype):
     array = rng.integers(0, 2, (5, 7)).astype(dtype)
     tensor = session.upload(array)

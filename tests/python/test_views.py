@@ -19,7 +19,7 @@ from random_views import (
     repeated,
     windowed,
 )
-from tensord import dtypes
+from tensord import _dtypes as dtypes
 from tensord.transforms import (
     Diagonal,
     Embed,

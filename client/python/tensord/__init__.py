@@ -8,13 +8,15 @@
         c = session.einsum("ijk,kjl->il", a, b)
         print(c.numpy().sum())
 
-`tensord.aio` has the same for asyncio, `tensord.transforms` has what views are made of, `tensord.reports` what a server tells
-about itself. The generated messages and stubs of the server's contract are in
-`tensord.v1`.
+`tensord.aio` has the same for asyncio, `tensord.transforms` what views are made of,
+`tensord.reports` what a server tells about itself, `tensord.errors` the exceptions. The
+generated messages and stubs of the server's contract are in `tensord.v1`. All other
+modules are private.
 """
 
-from tensord.array_functions import einsum, tensordot, transpose
-from tensord.dtypes import bfloat16
+from tensord import aio, errors, reports, transforms, v1
+from tensord._array_functions import einsum, tensordot, transpose
+from tensord._dtypes import bfloat16
 from tensord.errors import (
     Aborted,
     AlreadyExists,
@@ -34,17 +36,17 @@ from tensord.errors import (
     Unavailable,
     Unimplemented,
 )
-from tensord.operations import Options
-from tensord.pipeline import PendingTensor, Pipeline
-from tensord.plan_cache import PlanCache
-from tensord.plans import Plan
-from tensord.program_reports import (
+from tensord._operations import Options
+from tensord._pipeline import PendingTensor, Pipeline
+from tensord._plan_cache import PlanCache
+from tensord._plans import Plan
+from tensord._program_reports import (
     ProgramExplanation,
     ProgramInfo,
     ProgramProduct,
     ProgramReport,
 )
-from tensord.programs import Program
+from tensord._programs import Program
 from tensord.reports import (
     Device,
     ExecutionReport,
@@ -60,10 +62,10 @@ from tensord.reports import (
     ServerStats,
     SessionInfo,
 )
-from tensord.serve import serve
-from tensord.session import Session, connect
-from tensord.specs import TensorSpec
-from tensord.tensor import RemoteTensor
+from tensord._serve import serve
+from tensord._session import Session, connect
+from tensord._specs import TensorSpec
+from tensord._tensor import RemoteTensor
 
 __version__ = "0.1.0"
 
@@ -111,10 +113,15 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Unimplemented",
+    "aio",
     "bfloat16",
     "connect",
     "einsum",
+    "errors",
+    "reports",
     "serve",
     "tensordot",
+    "transforms",
     "transpose",
+    "v1",
 ]

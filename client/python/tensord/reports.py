@@ -12,12 +12,12 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from tensord import trees
-from tensord.operators import SELECTIONS
+from tensord import _trees as trees
+from tensord._operators import SELECTIONS
 from tensord.v1 import plan_cache_pb2
 
 if TYPE_CHECKING:
-    from tensord.program_reports import ProgramProduct
+    from tensord._program_reports import ProgramProduct
 
 Report = TypeVar("Report")
 

@@ -43,9 +43,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, Union
 
-from tensord.arguments import check_type, integer_of, integers_of
+from tensord._arguments import check_type, integer_of, integers_of
 from tensord.errors import InvalidArgument
-from tensord.indexing import index_items
+from tensord._indexing import index_items
 from tensord.v1 import tensor_pb2, view_pb2
 
 _ORDERS = {

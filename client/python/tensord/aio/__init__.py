@@ -10,8 +10,8 @@ arguments is raised by the call, everything else by `await`. Calls wait on gRPC'
 asyncio; uploads and downloads run on threads of the event loop's default executor.
 """
 
-from tensord.aio.program import Program
-from tensord.aio.session import Session, connect
-from tensord.aio.tensor import RemoteTensor
+from tensord.aio._program import Program
+from tensord.aio._session import Session, connect
+from tensord.aio._tensor import RemoteTensor
 
 __all__ = ["Program", "RemoteTensor", "Session", "connect"]

@@ -12,29 +12,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tensord.arrays import array_of
-from tensord.einsum_operations import EinsumSettings
+from tensord._arrays import array_of
+from tensord._einsum_operations import EinsumSettings
 from tensord.errors import Error, InvalidArgument, Unimplemented
-from tensord.notation import point_out
-from tensord.operations import Key, Outcome, Settings
-from tensord.plans import Plan
-from tensord.program_operations import (
+from tensord._notation import point_out
+from tensord._operations import Key, Outcome, Settings
+from tensord._plans import Plan
+from tensord._program_operations import (
     After,
     ProgramCall,
     ProgramOperations,
     ProgramOutcome,
 )
-from tensord.program_reports import ProgramExplanation, ProgramProduct, TreeNode
-from tensord.programs import Program
+from tensord._program_reports import ProgramExplanation, ProgramProduct, TreeNode
+from tensord._programs import Program
 from tensord.reports import Explanation, from_message
-from tensord.specs import spec_of
-from tensord.subscripts import Modes
-from tensord.tensor_handle import TensorHandle
+from tensord._specs import spec_of
+from tensord._subscripts import Modes
+from tensord._tensor_handle import TensorHandle
 from tensord.v1 import compute_pb2, plan_pb2, program_pb2
 
 if TYPE_CHECKING:
-    from tensord.notation import Statements
-    from tensord.operations import Factor, TensorLike
+    from tensord._notation import Statements
+    from tensord._operations import Factor, TensorLike
 
 
 class Describer(ProgramOperations[Outcome, ProgramOutcome]):

@@ -15,21 +15,21 @@ import grpc
 import numpy as np
 import numpy.typing as npt
 
-from tensord import dtypes
-from tensord.aio.program import Program
-from tensord.aio.tensor import RemoteTensor
-from tensord.arguments import check_timeout
-from tensord.arrays import array_of
-from tensord.connection import CHANNEL_OPTIONS, Connection
+from tensord import _dtypes as dtypes
+from tensord.aio._program import Program
+from tensord.aio._tensor import RemoteTensor
+from tensord._arguments import check_timeout
+from tensord._arrays import array_of
+from tensord._connection import CHANNEL_OPTIONS, Connection
 from tensord.errors import Error, NotFound, ResourceExhausted
-from tensord.execution import Sender
-from tensord.keeper import Keeper
-from tensord.notation import point_out
-from tensord.operations import Settings
-from tensord.planning import Describer, Preparer, creation, explanation_of
-from tensord.program_operations import After, ProgramCall, ProgramOperations
-from tensord.program_reports import ProgramExplanation
-from tensord.programs import results_of
+from tensord._execution import Sender
+from tensord._keeper import Keeper
+from tensord._notation import point_out
+from tensord._operations import Settings
+from tensord._planning import Describer, Preparer, creation, explanation_of
+from tensord._program_operations import After, ProgramCall, ProgramOperations
+from tensord._program_reports import ProgramExplanation
+from tensord._programs import results_of
 from tensord.reports import (
     ExecutionReport,
     Explanation,
@@ -37,10 +37,10 @@ from tensord.reports import (
     SessionInfo,
     from_message,
 )
-from tensord.session import open_session
-from tensord.specs import TensorSpec
-from tensord.tensor_handle import TensorHandle
-from tensord.transfer import Transfers
+from tensord._session import open_session
+from tensord._specs import TensorSpec
+from tensord._tensor_handle import TensorHandle
+from tensord._transfer import Transfers
 from tensord.v1 import (
     compute_pb2_grpc,
     plan_pb2,

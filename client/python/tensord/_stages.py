@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from tensord.arguments import integer_of, integers_of
+from tensord._arguments import integer_of, integers_of
 from tensord.errors import InvalidArgument, InvalidIndex
 from tensord.transforms import (
     Diagonal,

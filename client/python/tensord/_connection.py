@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import grpc
 
-from tensord.arguments import timeout_seconds
+from tensord._arguments import timeout_seconds
 from tensord.errors import DeadlineExceeded, FailedPrecondition, from_rpc_error
 from tensord.v1 import (
     admin_pb2_grpc,

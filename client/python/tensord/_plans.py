@@ -6,15 +6,15 @@ import types
 import weakref
 from typing import TYPE_CHECKING
 
-from tensord.arguments import check_timeout
+from tensord._arguments import check_timeout
 from tensord.reports import KernelCandidate, PlanInfo, from_message
-from tensord.specs import TensorSpec, spec_of_message
+from tensord._specs import TensorSpec, spec_of_message
 from tensord.v1 import plan_pb2
 
 if TYPE_CHECKING:
-    from tensord.operations import Factor, TensorLike
-    from tensord.session import Session
-    from tensord.tensor import RemoteTensor
+    from tensord._operations import Factor, TensorLike
+    from tensord._session import Session
+    from tensord._tensor import RemoteTensor
 
 _OPERANDS = ("a", "b", "c", "d")
 

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 from tensord.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from tensord.program_reports import ProgramProduct, TreeNode
+    from tensord._program_reports import ProgramProduct, TreeNode
 
 _ROW = 64
 _LINE = 14

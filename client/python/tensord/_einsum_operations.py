@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
 
 import numpy as np
 
-from tensord import dtypes
-from tensord.arguments import check_type
-from tensord.arrays import array_of_operand
+from tensord import _dtypes as dtypes
+from tensord._arguments import check_type
+from tensord._arrays import array_of_operand
 from tensord.errors import InvalidArgument, Unimplemented
-from tensord.notation import path_options
-from tensord.operations import (
+from tensord._notation import path_options
+from tensord._operations import (
     Factor,
     Operations,
     Options,
@@ -21,9 +21,9 @@ from tensord.operations import (
     TensorLike,
     addend_of,
 )
-from tensord.specs import TensorSpec
-from tensord.subscripts import Einsum, Subscripts, read_einsum, single_operation
-from tensord.tensor_handle import TensorHandle
+from tensord._specs import TensorSpec
+from tensord._subscripts import Einsum, Subscripts, read_einsum, single_operation
+from tensord._tensor_handle import TensorHandle
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

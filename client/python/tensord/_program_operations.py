@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
 import numpy as np
 import numpy.typing as npt
 
-from tensord import dtypes
-from tensord.arguments import check_type, factor_value
-from tensord.arrays import array_of_operand
-from tensord.einsum_operations import (
+from tensord import _dtypes as dtypes
+from tensord._arguments import check_type, factor_value
+from tensord._arrays import array_of_operand
+from tensord._einsum_operations import (
     EinsumOperations,
     EinsumSettings,
     Known,
     known_operands,
 )
 from tensord.errors import InvalidArgument, Unimplemented
-from tensord.notation import (
+from tensord._notation import (
     Statements,
     einsum_source,
     ncon_source,
     path_options,
     read_statements,
 )
-from tensord.operations import (
+from tensord._operations import (
     Factor,
     Outcome,
     Settings,
@@ -36,14 +36,14 @@ from tensord.operations import (
     addend_of,
     scalar_message,
 )
-from tensord.specs import TensorSpec
-from tensord.subscripts import Einsum
-from tensord.tensor_handle import TensorHandle
+from tensord._specs import TensorSpec
+from tensord._subscripts import Einsum
+from tensord._tensor_handle import TensorHandle
 from tensord.v1 import program_pb2, tensor_pb2
 
 if TYPE_CHECKING:
 
-    from tensord.operations import Options
+    from tensord._operations import Options
 
 ProgramOutcome = TypeVar("ProgramOutcome")
 Outputs = Union[str, Sequence[str], Mapping[str, Union[str, None]], None]

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
-from tensord import dtypes
-from tensord.arguments import check_timeout
-from tensord.arrays import array_of_bytes, array_of_operand
+from tensord import _dtypes as dtypes
+from tensord._arguments import check_timeout
+from tensord._arrays import array_of_bytes, array_of_operand
 from tensord.errors import InvalidArgument
-from tensord.operations import Settings, scalar_message
-from tensord.program_operations import ProgramCall, is_number, not_remote
-from tensord.program_reports import ProgramInfo, ProgramReport
+from tensord._operations import Settings, scalar_message
+from tensord._program_operations import ProgramCall, is_number, not_remote
+from tensord._program_reports import ProgramInfo, ProgramReport
 from tensord.reports import from_message
-from tensord.specs import TensorSpec, spec_of_message
-from tensord.tensor_handle import TensorHandle
+from tensord._specs import TensorSpec, spec_of_message
+from tensord._tensor_handle import TensorHandle
 from tensord.v1 import program_pb2
 
 if TYPE_CHECKING:
-    from tensord.operations import Factor, TensorLike
-    from tensord.program_operations import Outputs
-    from tensord.session import Session
-    from tensord.tensor import RemoteTensor
+    from tensord._operations import Factor, TensorLike
+    from tensord._program_operations import Outputs
+    from tensord._session import Session
+    from tensord._tensor import RemoteTensor
 
 Results = Union["RemoteTensor", np.ndarray, dict[str, Any], None]
 

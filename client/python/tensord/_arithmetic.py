@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tensord import dtypes
-from tensord.arrays import array_of
-from tensord.conversions import check_fits, converted, is_permuted, stored
+from tensord import _dtypes as dtypes
+from tensord._arrays import array_of
+from tensord._conversions import check_fits, converted, is_permuted, stored
 from tensord.errors import InvalidArgument, Unimplemented
-from tensord.stages import axes_of
-from tensord.subscripts import letters
-from tensord.tensor_handle import TensorHandle
+from tensord._stages import axes_of
+from tensord._subscripts import letters
+from tensord._tensor_handle import TensorHandle
 
 if TYPE_CHECKING:
-    from tensord.session import Session
-    from tensord.stages import IntOrInts
-    from tensord.tensor import RemoteTensor
+    from tensord._session import Session
+    from tensord._stages import IntOrInts
+    from tensord._tensor import RemoteTensor
 
 # Of ml_dtypes' numbers, NumPy says that they are of no kind.
 _REAL_FLOATS = tuple(map(np.dtype, ("f2", "f4", "f8"))) + (dtypes.bfloat16,)

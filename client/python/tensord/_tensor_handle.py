@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensord import dtypes
-from tensord.arrays import flat_bytes
+from tensord import _dtypes as dtypes
+from tensord._arrays import flat_bytes
 from tensord.v1 import tensor_pb2
 
 if TYPE_CHECKING:
-    from tensord.program_reports import ProgramReport
+    from tensord._program_reports import ProgramReport
     from tensord.reports import ExecutionReport
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tensord import arithmetic
-from tensord.arithmetic import matmul, session_of
-from tensord.tensor_handle import TensorHandle
+from tensord import _arithmetic as arithmetic
+from tensord._arithmetic import matmul, session_of
+from tensord._tensor_handle import TensorHandle
 
 
 def einsum(subscripts: Any, *operands: Any, **options: Any) -> Any:

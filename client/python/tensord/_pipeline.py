@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tensord.arguments import check_timeout, timeout_seconds
-from tensord.connection import ResponseStream
+from tensord._arguments import check_timeout, timeout_seconds
+from tensord._connection import ResponseStream
 from tensord.errors import (
     DeadlineExceeded,
     FailedPrecondition,
@@ -24,15 +24,15 @@ from tensord.errors import (
     from_error,
     to_error,
 )
-from tensord.execution import Executor
-from tensord.operations import Settings
+from tensord._execution import Executor
+from tensord._operations import Settings
 from tensord.reports import ExecutionReport, from_message
-from tensord.specs import TensorSpec
-from tensord.tensor import RemoteTensor
+from tensord._specs import TensorSpec
+from tensord._tensor import RemoteTensor
 from tensord.v1 import compute_pb2, error_pb2
 
 if TYPE_CHECKING:
-    from tensord.session import Session
+    from tensord._session import Session
 
 
 class PendingTensor:

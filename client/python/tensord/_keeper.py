@@ -7,8 +7,8 @@ import threading
 import time
 from typing import Any
 
-from tensord.arguments import timeout_seconds
-from tensord.connection import Connection, Method
+from tensord._arguments import timeout_seconds
+from tensord._connection import Connection, Method
 from tensord.errors import Error, NotFound
 from tensord.v1 import plan_pb2, program_pb2, session_pb2, tensor_pb2
 

@@ -6,17 +6,17 @@ import types
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tensord.arguments import check_timeout
-from tensord.operations import Settings
-from tensord.program_reports import ProgramInfo
-from tensord.programs import ProgramHandle
+from tensord._arguments import check_timeout
+from tensord._operations import Settings
+from tensord._program_reports import ProgramInfo
+from tensord._programs import ProgramHandle
 from tensord.reports import from_message
 from tensord.v1 import program_pb2
 
 if TYPE_CHECKING:
-    from tensord.aio.session import Session
-    from tensord.operations import Factor, TensorLike
-    from tensord.program_operations import Outputs
+    from tensord.aio._session import Session
+    from tensord._operations import Factor, TensorLike
+    from tensord._program_operations import Outputs
 
 
 class Program(ProgramHandle):

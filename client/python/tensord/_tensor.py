@@ -12,32 +12,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tensord import dtypes, stages
-from tensord.arguments import (
+from tensord import _dtypes as dtypes, _stages as stages
+from tensord._arguments import (
     check_timeout,
     check_type,
     factor_value,
     timeout_seconds,
 )
-from tensord.arithmetic import Arithmetic
-from tensord.array_functions import ArrayFunctions
-from tensord.arrays import (
+from tensord._arithmetic import Arithmetic
+from tensord._array_functions import ArrayFunctions
+from tensord._arrays import (
     DLPACK_CPU,
     array_of,
     assigned_array,
     flat_bytes,
     packed_layout,
 )
-from tensord.conversions import converted, is_permuted
+from tensord._conversions import converted, is_permuted
 from tensord.errors import Aborted, FailedPrecondition, InvalidArgument
-from tensord.indexing import takes_everything
+from tensord._indexing import takes_everything
 from tensord.transforms import Stage, stage_message
 from tensord.v1 import compute_pb2, tensor_pb2, view_pb2
-from tensord.views import Views
+from tensord._views import Views
 
 if TYPE_CHECKING:
-    from tensord.operations import Factor, TensorLike
-    from tensord.session import Session
+    from tensord._operations import Factor, TensorLike
+    from tensord._session import Session
 
 _SHORTEST_TIMEOUT_SECONDS = 1e-3
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tensord import dtypes
-from tensord.arguments import check_type
-from tensord.arrays import array_of
-from tensord.einsum_operations import EinsumOperations
+from tensord import _dtypes as dtypes
+from tensord._arguments import check_type
+from tensord._arrays import array_of
+from tensord._einsum_operations import EinsumOperations
 from tensord.errors import InvalidArgument
-from tensord.operations import (
+from tensord._operations import (
     Factor,
     Key,
     Outcome,
@@ -22,13 +22,13 @@ from tensord.operations import (
     TensorLike,
     scalar_message,
 )
-from tensord.plans import Plan
-from tensord.specs import TensorSpec
-from tensord.tensor_handle import TensorHandle
+from tensord._plans import Plan
+from tensord._specs import TensorSpec
+from tensord._tensor_handle import TensorHandle
 from tensord.v1 import compute_pb2
 
 if TYPE_CHECKING:
-    from tensord.tensor import RemoteTensor
+    from tensord._tensor import RemoteTensor
 
 
 class Sender(EinsumOperations[Outcome]):

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensord import dtypes
+from tensord import _dtypes as dtypes
 from tensord.errors import InvalidArgument
-from tensord.subscripts import letters
+from tensord._subscripts import letters
 
 if TYPE_CHECKING:
-    from tensord.tensor import RemoteTensor
+    from tensord._tensor import RemoteTensor
 
 _HALF, _SINGLE, _DOUBLE = map(np.dtype, ("f2", "f4", "f8"))
 _PERMUTED = {

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tensord import dtypes
-from tensord.arguments import check_address, check_timeout, lease_value
-from tensord.arrays import array_of
-from tensord.connection import Connection, Method
+from tensord import _dtypes as dtypes
+from tensord._arguments import check_address, check_timeout, lease_value
+from tensord._arrays import array_of
+from tensord._connection import Connection, Method
 from tensord.errors import (
     UNREACHABLE,
     Error,
@@ -25,16 +25,16 @@ from tensord.errors import (
     ResourceExhausted,
     Unavailable,
 )
-from tensord.execution import Executor
-from tensord.keeper import Keeper
-from tensord.notation import point_out
-from tensord.operations import Settings
-from tensord.pipeline import Pipeline
-from tensord.plan_cache import PlanCache
-from tensord.planning import Explainer, Planner
-from tensord.plans import Plan
-from tensord.program_operations import After, ProgramCall, ProgramOperations
-from tensord.programs import Program, Results, results_of
+from tensord._execution import Executor
+from tensord._keeper import Keeper
+from tensord._notation import point_out
+from tensord._operations import Settings
+from tensord._pipeline import Pipeline
+from tensord._plan_cache import PlanCache
+from tensord._planning import Explainer, Planner
+from tensord._plans import Plan
+from tensord._program_operations import After, ProgramCall, ProgramOperations
+from tensord._programs import Program, Results, results_of
 from tensord.reports import (
     ExecutionReport,
     Kernel,
@@ -43,9 +43,9 @@ from tensord.reports import (
     SessionInfo,
     from_message,
 )
-from tensord.specs import TensorSpec
-from tensord.tensor import RemoteTensor
-from tensord.transfer import Transfers
+from tensord._specs import TensorSpec
+from tensord._tensor import RemoteTensor
+from tensord._transfer import Transfers
 from tensord.v1 import (
     admin_pb2,
     compute_pb2,

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensord import chunks
-from tensord.arguments import check_timeout, timeout_seconds
-from tensord.connection import Connection
+from tensord import _chunks as chunks
+from tensord._arguments import check_timeout, timeout_seconds
+from tensord._connection import Connection
 from tensord.errors import Aborted, DataLoss, Error, FailedPrecondition, Unavailable
-from tensord.progress import Progress
+from tensord._progress import Progress
 from tensord.v1 import tensor_pb2
 
 _CHUNK_BYTES = 1 << 20

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Union
 
-from tensord.arguments import check_timeout, check_type
+from tensord._arguments import check_timeout, check_type
 from tensord.errors import InvalidArgument
 from tensord.reports import LoadedPlans, PlanCacheEntry, PlanCacheStats, from_message
 from tensord.v1 import plan_cache_pb2
 
 if TYPE_CHECKING:
-    from tensord.session import Session
+    from tensord._session import Session
 
 Entry = Union[str, PlanCacheEntry]
 """An entry, or its id."""

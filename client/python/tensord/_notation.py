@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tensord.arguments import check_type, integer_of
+from tensord._arguments import check_type, integer_of
 from tensord.errors import Error, InvalidArgument
-from tensord.names import words
+from tensord._names import words
 from tensord.v1 import program_pb2
 
 METHODS: dict[str, int] = {

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tensord import dtypes
-from tensord.arguments import check_timeout
-from tensord.arrays import array_of, flat_bytes
+from tensord import _dtypes as dtypes
+from tensord._arguments import check_timeout
+from tensord._arrays import array_of, flat_bytes
 from tensord.errors import InvalidArgument
-from tensord.tensor_handle import TensorHandle
+from tensord._tensor_handle import TensorHandle
 from tensord.v1 import tensor_pb2
 
 if TYPE_CHECKING:
-    from tensord.aio.session import Session
+    from tensord.aio._session import Session
 
 
 class RemoteTensor(TensorHandle):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Union
 
-from tensord.connection import Connection
+from tensord._connection import Connection
 from tensord.errors import DeadlineExceeded, Unavailable
 from tensord.v1 import admin_pb2
 

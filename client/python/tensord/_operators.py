@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensord.arguments import check_type
+from tensord._arguments import check_type
 from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tensord import dtypes
+from tensord import _dtypes as dtypes
 from tensord.errors import InvalidArgument
 from tensord.v1 import tensor_pb2
 

@@ -6,7 +6,7 @@ import dataclasses
 import os
 from typing import Any
 
-from tensord import trees
+from tensord import _trees as trees
 from tensord.reports import nested, seconds
 
 

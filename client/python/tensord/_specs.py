@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tensord import dtypes
-from tensord.arguments import extents_of, integers_of
-from tensord.arrays import array_of, flat_bytes, packed_layout
+from tensord import _dtypes as dtypes
+from tensord._arguments import extents_of, integers_of
+from tensord._arrays import array_of, flat_bytes, packed_layout
 from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2, plan_pb2, tensor_pb2
 

@@ -6,15 +6,15 @@ import abc
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tensord import stages
-from tensord.arguments import extents_of, integers_of
-from tensord.indexing import coordinate_key
+from tensord import _stages as stages
+from tensord._arguments import extents_of, integers_of
+from tensord._indexing import coordinate_key
 from tensord.transforms import Index, Stage
 
 if TYPE_CHECKING:
-    from tensord.operations import Factor
-    from tensord.stages import IntOrInts
-    from tensord.tensor import RemoteTensor
+    from tensord._operations import Factor
+    from tensord._stages import IntOrInts
+    from tensord._tensor import RemoteTensor
 
 
 class Views(abc.ABC):

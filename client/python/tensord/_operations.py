@@ -18,18 +18,18 @@ from typing import (
 import numpy as np
 import numpy.typing as npt
 
-from tensord import dtypes, operators
-from tensord.arguments import check_timeout, check_type, factor_value
+from tensord import _dtypes as dtypes, _operators as operators
+from tensord._arguments import check_timeout, check_type, factor_value
 from tensord.errors import InvalidArgument
-from tensord.stages import pad_widths
-from tensord.subscripts import Modes, mode_labels
-from tensord.tensor_handle import TensorHandle
+from tensord._stages import pad_widths
+from tensord._subscripts import Modes, mode_labels
+from tensord._tensor_handle import TensorHandle
 from tensord.v1 import compute_pb2, tensor_pb2
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from tensord.tensor import RemoteTensor
+    from tensord._tensor import RemoteTensor
 
 Outcome = TypeVar("Outcome")
 Key = TypeVar("Key")
