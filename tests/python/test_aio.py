@@ -139,11 +139,11 @@ async def test_large_arrays_are_uploaded_and_forgotten(address, rng):
         result = await session.einsum("ij,jk,kl->il", *arrays)
         assert_product_agrees(await result.numpy(), "ij,jk,kl->il", arrays)
         gc.collect()
-        await asyncio.to_thread(session._keeper.flush)
+        await asyncio.to_thread(session.link.keeper.flush)
         assert (await session.describe()).tensor_count == 1
         del result
         gc.collect()
-        await asyncio.to_thread(session._keeper.flush)
+        await asyncio.to_thread(session.link.keeper.flush)
         assert (await session.describe()).tensor_count == 0
 
 

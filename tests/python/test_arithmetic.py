@@ -429,9 +429,9 @@ def test_expressions_take_a_call_an_operator(session, rng):
 def test_values_from_expressions_leave_with_them(session, rng):
     x = session.upload(rng.random((4, 4)))
     gc.collect()  # What other tests have left.
-    session._keeper.flush()
+    session.link.keeper.flush()
     before = session.describe().tensor_count
     total = float((x * x - x / 2 + x[:1] @ x).sum())
     assert np.isfinite(total)
-    session._keeper.flush()
+    session.link.keeper.flush()
     assert session.describe().tensor_count == before

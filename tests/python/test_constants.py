@@ -21,7 +21,7 @@ def x(rng: np.random.Generator) -> np.ndarray:
 
 def used_bytes(session: tensord.Session) -> int:
     gc.collect()
-    session._keeper.flush()
+    session.link.keeper.flush()
     return session.describe().memory_used_bytes
 
 

@@ -100,11 +100,11 @@ def test_front_door_example_agrees(session, rng):
 def test_large_arrays_are_uploaded_and_forgotten(session, rng):
     a, b = rng.random((400, 300)), rng.random((300, 500))
     assert a.nbytes + b.nbytes > session.info().limits.max_inline_bytes
-    session._keeper.flush()
+    session.link.keeper.flush()
     before = session.describe().tensor_count
     result = session.einsum("ij,jk", a, b)
     assert_within_bound(result.numpy(), a @ b, a @ b, 300)
-    session._keeper.flush()
+    session.link.keeper.flush()
     assert session.describe().tensor_count == before + 1
 
 

@@ -274,7 +274,7 @@ def executed_programs(session: tensord.Session) -> int:
 
 def count_calls(session: tensord.Session):
     """Returns what lists the calls that the session has made meanwhile."""
-    connection = session._connection
+    connection = session.link.connection
     original, names = connection.call, []
 
     def call(method, request, timeout=None):
@@ -293,16 +293,16 @@ def count_calls(session: tensord.Session):
 def test_large_arrays_are_uploaded_and_forgotten(session, rng):
     arrays = [rng.random((300, 300)) for _ in range(3)]
     gc.collect()  # What other tests have left.
-    session._keeper.flush()
+    session.link.keeper.flush()
     before = session.describe().tensor_count
     result = session.einsum("ij,jk,kl->il", *arrays)
     assert_product_agrees(result.numpy(), "ij,jk,kl->il", arrays)
-    session._keeper.flush()
+    session.link.keeper.flush()
     assert session.describe().tensor_count == before + 1
     used = session.describe().memory_used_bytes
     with pytest.raises(tensord.InvalidArgument):
         session.einsum("ij,jk,kl->ii", *arrays)
-    session._keeper.flush()
+    session.link.keeper.flush()
     assert session.describe().memory_used_bytes == used
 
 

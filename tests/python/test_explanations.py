@@ -43,7 +43,7 @@ def test_explanations_have_what_would_run(session, explanation):
 
 def test_nothing_is_run_or_sent(session):
     gc.collect()  # What other tests have left.
-    session._keeper.flush()
+    session.link.keeper.flush()
     before = session.describe().tensor_count, session.stats().devices
     huge = TensorSpec((10**6, 10**6), "f8")
     session.explain.einsum(CHAIN, huge, huge, huge)

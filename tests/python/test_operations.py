@@ -378,7 +378,7 @@ def test_kernels_can_be_measured(session, rng):
 
 def test_explain_says_what_would_run(session, rng):
     a, b = rng.random((20, 30)), rng.random((30, 10))
-    session._keeper.flush()
+    session.link.keeper.flush()
     before = session.describe().tensor_count
     explanation = session.explain.contract(a, "ik", b, "kj", "ij")
     assert explanation.kernel == session.contract(a, "ik", b, "kj", "ij").report.kernel
@@ -394,7 +394,7 @@ def test_explain_says_what_would_run(session, rng):
         session.explain.reduce(rng.random((1000, 1000)), "ij", "j"),
     ):
         assert explained.candidates
-    session._keeper.flush()
+    session.link.keeper.flush()
     assert session.describe().tensor_count == before
 
 

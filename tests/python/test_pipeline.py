@@ -35,7 +35,7 @@ def keep_busy(pipeline, large: tensord.RemoteTensor) -> list[tensord.PendingTens
 
 
 def used_bytes(session: tensord.Session) -> int:
-    session._keeper.flush()
+    session.link.keeper.flush()
     return session.describe().memory_used_bytes
 
 
@@ -262,5 +262,5 @@ def test_aborted_pipelines_leave_no_tensors(address):
                 for _ in range(300):
                     pipeline.contract(ones, "ij", ones, "jk", "ik")
                 raise ZeroDivisionError
-        session._keeper.flush()
+        session.link.keeper.flush()
         assert len(session.list()) == 1

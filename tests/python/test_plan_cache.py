@@ -385,7 +385,7 @@ def test_snapshots_of_many_entries_travel_in_pieces(alone, tmp_path):
         plan_cache_pb2.LoadPlanCacheRequest(data=path.read_bytes()[i : i + 1000])
         for i in range(0, path.stat().st_size, 1000)
     ]
-    taken = alone._connection.load_plan_cache(requests, 60).taken_count
+    taken = alone.link.connection.load_plan_cache(requests, 60).taken_count
     assert taken == count == alone.plan_cache.stats().record_count
     assert alone.plan_cache.load(path).taken_count == 0
 

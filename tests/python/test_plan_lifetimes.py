@@ -25,7 +25,7 @@ def session(address: str) -> Iterator[tensord.Session]:
 
 
 def plan_names(session: tensord.Session) -> list[str]:
-    session._keeper.flush()
+    session.link.keeper.flush()
     return [plan.name for plan in session.plans()]
 
 
@@ -99,7 +99,7 @@ def test_dropped_plans_make_room_for_others(session):
             d=compute_pb2.Output(modes=[0]),
         )
     )
-    create = session._connection.plan.CreatePlan
+    create = session.link.connection.plan.CreatePlan
     # Without waiting for each: there is room for 10 000.
     for call in [create.future(request) for _ in range(9_999)]:
         call.result()

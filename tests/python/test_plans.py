@@ -182,7 +182,7 @@ def test_large_arrays_are_uploaded(address, rng):
         before = session.describe().tensor_count
         x = rng.random(count)
         np.testing.assert_array_equal(plan(x, 2.0).numpy(), x + 2)
-        session._keeper.flush()
+        session.link.keeper.flush()
         assert session.describe().tensor_count == before
 
 
@@ -227,7 +227,7 @@ def test_operands_are_described_and_not_sent(address):
         )
         session.plan.permute(session.create(3, np.float32), "i", "i")  # no contents
         assert session.explain.reduce(enormous, "ij", "i").kernel == plan.kernel
-        session._keeper.flush()
+        session.link.keeper.flush()
         after = session.describe()
         assert after.memory_used_bytes == before.memory_used_bytes
         assert after.tensor_count == before.tensor_count

@@ -27,7 +27,7 @@ def c(rng: np.random.Generator) -> np.ndarray:
 
 def tensor_count(session: tensord.Session) -> int:
     gc.collect()
-    session._keeper.flush()
+    session.link.keeper.flush()
     return session.describe().tensor_count
 
 
@@ -366,7 +366,7 @@ def test_programs_leave_with_their_last_reference(session, a):
     assert name in [each.name for each in session.programs()]
     del program
     gc.collect()
-    session._keeper.flush()
+    session.link.keeper.flush()
     assert name not in [each.name for each in session.programs()]
 
 

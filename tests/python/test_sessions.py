@@ -98,12 +98,12 @@ def test_unnamed_tensors_leave_with_their_last_reference(session):
 def test_named_tensors_stay_until_deleted(session):
     session.upload(np.ones(5), name="kept-1")
     gc.collect()
-    session._keeper.flush()
+    session.link.keeper.flush()
     found = session.tensor("kept-1")
     assert found.name == "kept-1" and found.full_name.endswith("/tensors/kept-1")
     del found
     gc.collect()
-    session._keeper.flush()
+    session.link.keeper.flush()
     with session.tensor("kept-1") as found:
         np.testing.assert_array_equal(found.numpy(), np.ones(5))
     with pytest.raises(tensord.NotFound):
@@ -234,7 +234,7 @@ def messages():
     print("half way", flush=True)
     sys.stdin.read()
 
-session._connection.upload(messages(), 60)
+session.link.connection.upload(messages(), 60)
 """
 
 

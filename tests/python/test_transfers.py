@@ -48,7 +48,7 @@ def test_upload_that_never_gets_on_fails_and_leaves_nothing(faulty: FaultyServer
     with tensord.connect(faulty.address) as session:
         with pytest.raises(tensord.DataLoss, match="told to fail"):
             session.upload(ARRAY, name)
-        session._keeper.flush()
+        session.link.keeper.flush()
         assert faulty.deleted == [f"sessions/only/tensors/{name or 0}"]
     assert len(faulty.upload_offsets) < 8
 

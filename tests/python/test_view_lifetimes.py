@@ -22,7 +22,7 @@ def test_views_have_names(session):
         tensor.view(name="view-1")
     del made
     gc.collect()
-    session._keeper.flush()
+    session.link.keeper.flush()
     found = session.tensor("view-1")
     listed = {each.name: each for each in session.list()}
     for view in found, listed["view-1"]:
@@ -37,12 +37,12 @@ def test_unnamed_views_leave_with_their_last_reference(session):
     tensor = session.upload(numbered((3, 4)))
     names = [row.full_name for row in tensor]
     gc.collect()
-    session._keeper.flush()
+    session.link.keeper.flush()
     assert not {each.full_name for each in session.list()} & {*names}
 
 
 def test_views_keep_what_they_view(session):
-    session._keeper.flush()
+    session.link.keeper.flush()
     before = session.describe().memory_used_bytes
     tensor = session.upload(np.ones((256, 256)))
     used = session.describe().memory_used_bytes
@@ -61,7 +61,7 @@ def test_views_keep_what_they_view(session):
         view[0]
     del column
     gc.collect()
-    session._keeper.flush()
+    session.link.keeper.flush()
     assert session.describe().memory_used_bytes == before
 
 
@@ -108,14 +108,14 @@ def test_copies_of_views_are_packed(session, address):
 def test_downloads_leave_nothing_behind(session):
     tensor = session.upload(numbered((30, 40)))
     views = [tensor.T, tensor[::2, ::-1], tensor.pad(2), tensor.T.reshape(-1)]
-    session._keeper.flush()
+    session.link.keeper.flush()
     before = session.describe()
     for view in views:
         view.numpy(timeout=20)
         for timeout in 1e-9, 1e-5, 1e-4, 1e-3:
             with contextlib.suppress(tensord.DeadlineExceeded):
                 view.numpy(timeout)
-    session._keeper.flush()
+    session.link.keeper.flush()
     after = session.describe()
     assert after.tensor_count == before.tensor_count
     assert after.memory_used_bytes == before.memory_used_bytes

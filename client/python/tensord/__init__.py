@@ -17,6 +17,21 @@ modules are private.
 from tensord import aio, errors, reports, transforms, v1
 from tensord._array_functions import einsum, tensordot, transpose
 from tensord._dtypes import bfloat16
+from tensord._operations import Options
+from tensord._pipeline import PendingTensor, Pipeline
+from tensord._plan_cache import PlanCache
+from tensord._plans import Plan
+from tensord._products import ProgramProduct
+from tensord._program_reports import (
+    ProgramExplanation,
+    ProgramInfo,
+    ProgramReport,
+)
+from tensord._programs import Program
+from tensord._serve import serve
+from tensord._session import Session, connect
+from tensord._specs import TensorSpec
+from tensord._tensor import RemoteTensor
 from tensord.errors import (
     Aborted,
     AlreadyExists,
@@ -36,17 +51,6 @@ from tensord.errors import (
     Unavailable,
     Unimplemented,
 )
-from tensord._operations import Options
-from tensord._pipeline import PendingTensor, Pipeline
-from tensord._plan_cache import PlanCache
-from tensord._plans import Plan
-from tensord._program_reports import (
-    ProgramExplanation,
-    ProgramInfo,
-    ProgramProduct,
-    ProgramReport,
-)
-from tensord._programs import Program
 from tensord.reports import (
     Device,
     ExecutionReport,
@@ -62,10 +66,6 @@ from tensord.reports import (
     ServerStats,
     SessionInfo,
 )
-from tensord._serve import serve
-from tensord._session import Session, connect
-from tensord._specs import TensorSpec
-from tensord._tensor import RemoteTensor
 
 __version__ = "0.1.0"
 

@@ -7,8 +7,8 @@ import math
 import numbers
 import operator
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from tensord.errors import InvalidArgument
 _ADDRESS = re.compile(r"unix:.+|(?:\[[^][]+\]|[^][:/\s]+):(\d{1,5})", re.DOTALL)
 _LARGEST_PORT = 65535
 _LONGEST_TIMEOUT_SECONDS = 1e9
+
+Value = TypeVar("Value")
 
 
 def check_type(
@@ -31,6 +33,27 @@ def check_type(
         raise TypeError(
             f"{argument} is of type {type(value).__name__}, wanted {wanted}"
         )
+
+
+def look_up(kind: str, name: str, known: Mapping[str, Value], reason: str) -> Value:
+    """Returns what a name stands for, in capital letters or not.
+
+    Args:
+        kind: What it names, for the message.
+        name: As the caller gave it.
+        known: What there is, by names in small letters.
+        reason: Of the error.
+
+    Raises:
+        InvalidArgument: There is nothing of that name.
+    """
+    try:
+        return known[name.lower()]
+    except KeyError:
+        raise InvalidArgument(
+            f"{kind} {name!r} is unknown, wanted one of " + ", ".join(known),
+            reason=reason,
+        ) from None
 
 
 def check_timeout(timeout: float | None) -> None:
@@ -102,7 +125,7 @@ def extents_of(shape: int | Sequence[int]) -> tuple[int, ...]:
     return extents
 
 
-def integers_of(argument: str, value: int | Sequence[int]) -> tuple[int, ...]:
+def integers_of(argument: str, value: Any) -> tuple[int, ...]:
     """Returns one integer, or a sequence of them, as a tuple.
 
     Raises:
@@ -111,7 +134,7 @@ def integers_of(argument: str, value: int | Sequence[int]) -> tuple[int, ...]:
     try:
         if hasattr(value, "__index__") and getattr(value, "ndim", 0) == 0:
             return (operator.index(value),)
-        return tuple(operator.index(each) for each in value)  # type: ignore[union-attr]
+        return tuple(operator.index(each) for each in value)
     except TypeError:
         raise TypeError(
             f"{argument} is {value!r}, wanted an int or a sequence of ints"

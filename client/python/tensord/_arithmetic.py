@@ -12,22 +12,22 @@ import numpy.typing as npt
 
 from tensord import _dtypes as dtypes
 from tensord._arrays import array_of
-from tensord._conversions import check_fits, converted, is_permuted, stored
-from tensord.errors import InvalidArgument, Unimplemented
-from tensord._stages import axes_of
+from tensord._blocking_link import BlockingLink
+from tensord._conversions import Tensor, check_fits, converted, is_permuted, stored
+from tensord._stages import IntOrInts, axes_of
 from tensord._subscripts import letters
-from tensord._tensor_handle import TensorHandle
+from tensord._tensor_handle import TensorHandle, TensorSession
+from tensord._views import Views
+from tensord.errors import InvalidArgument, Unimplemented
 
 if TYPE_CHECKING:
-    from tensord._session import Session
-    from tensord._stages import IntOrInts
-    from tensord._tensor import RemoteTensor
+    from typing_extensions import Self
 
 # Of ml_dtypes' numbers, NumPy says that they are of no kind.
 _REAL_FLOATS = tuple(map(np.dtype, ("f2", "f4", "f8"))) + (dtypes.bfloat16,)
 
 
-class Arithmetic(TensorHandle):
+class Arithmetic(Views, TensorHandle):
     """Operators and methods of a tensor that compute new ones on the server.
 
     Operands are tensors of its session, arrays and numbers; shapes are broadcast as in
@@ -53,7 +53,7 @@ class Arithmetic(TensorHandle):
             bfloat16 to others and integers to narrower ones.
     """
 
-    session: Session
+    session: TensorSession[Self, BlockingLink]
 
     # NumPy's arrays leave operators to `__array_ufunc__`, see array_functions.py.
 
@@ -119,17 +119,17 @@ class Arithmetic(TensorHandle):
 
     __hash__ = object.__hash__
 
-    def __pos__(self) -> RemoteTensor:
+    def __pos__(self) -> Self:
         if self.dtype == np.bool_:
             raise TypeError("bools have no sign")
         return _mapped(self, None)
 
-    def __neg__(self) -> RemoteTensor:
+    def __neg__(self) -> Self:
         if self.dtype == np.bool_:
             raise TypeError("bools have no negative")
         return _mapped(self, "neg")
 
-    def __abs__(self) -> RemoteTensor:
+    def __abs__(self) -> Self:
         if self.dtype.kind == "c":
             raise Unimplemented(
                 f"the absolute values of {self.dtype} are not computed on the server, "
@@ -140,13 +140,14 @@ class Arithmetic(TensorHandle):
 
     def __pow__(self, exponent: Any) -> Any:
         """Computes squares, `t ** 2`; roots, `t ** 0.5`; and reciprocals, `t ** -1`."""
-        if not isinstance(exponent, numbers.Number):
+        is_number = isinstance(exponent, numbers.Number)
+        if not is_number:
             return NotImplemented
         if self.dtype.kind in "iub" and not isinstance(exponent, numbers.Integral):
             return converted(self, np.dtype(np.float64)) ** exponent
         if exponent == 2:
             return self * self
-        operator = {0.5: "sqrt", -1: "rcp"}.get(exponent)  # type: ignore[call-overload]
+        operator = {0.5: "sqrt", -1: "rcp"}.get(exponent)
         if operator is None or self.dtype not in _REAL_FLOATS:
             raise Unimplemented(
                 f"{self.dtype} to the power of {exponent} is not computed on the server, "
@@ -155,7 +156,7 @@ class Arithmetic(TensorHandle):
             )
         return _mapped(self, operator)
 
-    def conj(self) -> RemoteTensor:
+    def conj(self) -> Self:
         """Computes the complex conjugate."""
         return _mapped(self, "conj")
 
@@ -165,9 +166,9 @@ class Arithmetic(TensorHandle):
         self,
         axis: IntOrInts | None = None,
         dtype: npt.DTypeLike | None = None,
-        out: RemoteTensor | None = None,
+        out: Self | None = None,
         keepdims: bool = False,
-    ) -> RemoteTensor:
+    ) -> Self:
         """Sums over modes.
 
         Args:
@@ -184,27 +185,27 @@ class Arithmetic(TensorHandle):
         self,
         axis: IntOrInts | None = None,
         dtype: npt.DTypeLike | None = None,
-        out: RemoteTensor | None = None,
+        out: Self | None = None,
         keepdims: bool = False,
-    ) -> RemoteTensor:
+    ) -> Self:
         """Multiplies over modes; arguments are those of `sum`."""
         return self._reduced("mul", axis, dtype, out, keepdims)
 
     def max(
         self,
         axis: IntOrInts | None = None,
-        out: RemoteTensor | None = None,
+        out: Self | None = None,
         keepdims: bool = False,
-    ) -> RemoteTensor:
+    ) -> Self:
         """Returns the largest elements over modes; arguments are those of `sum`."""
         return self._reduced("max", axis, None, out, keepdims)
 
     def min(
         self,
         axis: IntOrInts | None = None,
-        out: RemoteTensor | None = None,
+        out: Self | None = None,
         keepdims: bool = False,
-    ) -> RemoteTensor:
+    ) -> Self:
         """Returns the smallest elements over modes; arguments are those of `sum`."""
         return self._reduced("min", axis, None, out, keepdims)
 
@@ -212,9 +213,9 @@ class Arithmetic(TensorHandle):
         self,
         axis: IntOrInts | None = None,
         dtype: npt.DTypeLike | None = None,
-        out: RemoteTensor | None = None,
+        out: Self | None = None,
         keepdims: bool = False,
-    ) -> RemoteTensor:
+    ) -> Self:
         """Averages over modes; arguments are those of `sum`, but integers are averaged
         in float64.
         """
@@ -231,7 +232,7 @@ class Arithmetic(TensorHandle):
         alpha = 1 / count if count else math.nan
         return self._reduced("add", axes, dtype, out, keepdims, alpha)
 
-    def dot(self, other: Any) -> RemoteTensor:
+    def dot(self, other: Any) -> Any:
         """Computes what `numpy.dot` does."""
         other = other if isinstance(other, TensorHandle) else array_of(other)
         if self.ndim == 0 or other.ndim == 0:
@@ -248,10 +249,10 @@ class Arithmetic(TensorHandle):
         operator: str,
         axis: IntOrInts | None,
         dtype: npt.DTypeLike | None,
-        out: RemoteTensor | None,
+        out: Self | None,
         keepdims: bool,
         alpha: float = 1,
-    ) -> RemoteTensor:
+    ) -> Self:
         axes = self._axes(axis)
         if operator in ("max", "min") and 0 in (self.shape[i] for i in axes):
             raise InvalidArgument(
@@ -289,7 +290,7 @@ class Arithmetic(TensorHandle):
         return result.expand_dims(axes) if keepdims else result
 
 
-def matmul(a: Any, b: Any, out: Any = None) -> RemoteTensor:
+def matmul(a: Any, b: Any, out: Any = None) -> Any:
     """Computes what `numpy.matmul` does; one of the operands, or `out`, is a
     RemoteTensor.
     """
@@ -318,7 +319,7 @@ def mapped(a: Any, operator: Callable[[Any], Any], out: Any = None) -> Any:
     return result if out is None else stored(result, out)
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2) -> RemoteTensor:
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Computes what `numpy.tensordot` does; one of the operands is a RemoteTensor."""
     session, (x, y) = _session_and_operands(a, b)
     try:
@@ -343,7 +344,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> RemoteTensor:
     return _einsum(session, x, left, y, right, result)
 
 
-def session_of(*operands: Any) -> Session | None:
+def session_of(*operands: Any) -> TensorSession[Any, Any] | None:
     """Returns the session of the first operand that is on a server; None without."""
     for operand in operands:
         if isinstance(operand, Arithmetic):
@@ -351,7 +352,9 @@ def session_of(*operands: Any) -> Session | None:
     return None
 
 
-def _session_and_operands(*operands: Any, out: Any = None) -> tuple[Session, list[Any]]:
+def _session_and_operands(
+    *operands: Any, out: Any = None
+) -> tuple[TensorSession[Any, Any], list[Any]]:
     session = session_of(*operands, out)
     assert session is not None
     return session, [
@@ -360,8 +363,13 @@ def _session_and_operands(*operands: Any, out: Any = None) -> tuple[Session, lis
 
 
 def _einsum(
-    session: Session, x: Any, left: list[str], y: Any, right: list[str], d: list[str]
-) -> RemoteTensor:
+    session: TensorSession[Any, Any],
+    x: Any,
+    left: list[str],
+    y: Any,
+    right: list[str],
+    d: list[str],
+) -> Any:
     subscripts = f"{''.join(left)},{''.join(right)}->{''.join(d)}"
     return session.einsum(subscripts, x, y)
 
@@ -427,10 +435,12 @@ def binary(a: Any, b: Any, operator: str, out: Any = None) -> Any:
         if not a.shape and isinstance(a, np.ndarray):
             op = "rcp" if operator == "div" else None
             modes = range(b.ndim)
-            return session.permute(_of_dtype(b, dtype), modes, modes, alpha=a, op_a=op)
+            return session.permute(
+                _of_dtype(b, dtype), modes, modes, alpha=a.item(), op_a=op
+            )
         if not b.shape and isinstance(b, np.ndarray):
             modes = range(a.ndim)
-            factor = b if operator == "mul" else _reciprocal(b)
+            factor = b.item() if operator == "mul" else _reciprocal(b)
             return session.permute(_of_dtype(a, dtype), modes, modes, alpha=factor)
     x, modes_x = _aligned(a, dtype, shape)
     y, modes_y = _aligned(b, dtype, shape)
@@ -527,6 +537,7 @@ def _of_dtype(tensor: Any, dtype: np.dtype) -> Any:
     return tensor if tensor.dtype == dtype else converted(tensor, dtype)
 
 
-def _mapped(tensor: Any, operator: str | None) -> RemoteTensor:
+def _mapped(tensor: Tensor, operator: str | None) -> Tensor:
     modes = range(tensor.ndim)
-    return tensor.session.permute(tensor, modes, modes, op_a=operator)
+    result: Tensor = tensor.session.permute(tensor, modes, modes, op_a=operator)
+    return result

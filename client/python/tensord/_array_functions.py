@@ -65,8 +65,8 @@ class ArrayFunctions:
             if _has_tensor([*args[1:], *kwargs.values()]):
                 raise _not_written(function.__name__)
             return function(*_downloaded(args), **_downloaded(kwargs))
-        # As if there were no such method: it gets arrays where it asks for them.
-        return function._implementation(*args, **kwargs)  # type: ignore[attr-defined]
+        # As for arrays: it gets them where it asks for them.
+        return np.empty(0).__array_function__(function, (), args, kwargs)
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any

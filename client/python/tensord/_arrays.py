@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tensord import _dtypes as dtypes
 from tensord.errors import InvalidArgument
@@ -75,7 +74,7 @@ def packed_layout(shape: tuple[int, ...]) -> tensor_pb2.Layout:
     return tensor_pb2.Layout(extents=shape, order=tensor_pb2.ORDER_LAST_MODE_FASTEST)
 
 
-def assigned_array(value: npt.ArrayLike, dtype: np.dtype) -> np.ndarray:
+def assigned_array(value: Any, dtype: np.dtype) -> np.ndarray:
     """Returns what NumPy makes of a value that is assigned to an array of a dtype."""
     source = array_of(value) if hasattr(value, "__dlpack__") else value
     if isinstance(source, np.ndarray) and source.dtype == dtype:

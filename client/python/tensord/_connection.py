@@ -16,7 +16,9 @@ from tensord.v1 import (
     compute_pb2_grpc,
     plan_cache_pb2,
     plan_cache_pb2_grpc,
+    plan_pb2,
     plan_pb2_grpc,
+    program_pb2,
     program_pb2_grpc,
     session_pb2_grpc,
     tensor_pb2,
@@ -55,15 +57,52 @@ class ResponseStream:
         self._call.cancel()
 
 
-class Connection:
+class Stubs:
+    """The services of a server, as methods that take a request.
+
+    Attributes:
+        admin, session, tensor, view, compute, plan, plan_cache, program: The services.
+    """
+
+    def __init__(self, channel: Any) -> None:
+        """
+        Args:
+            channel: One of gRPC's, or of its asyncio; methods are like it.
+        """
+        self.admin = admin_pb2_grpc.AdminServiceStub(channel)
+        self.session = session_pb2_grpc.SessionServiceStub(channel)
+        self.tensor = tensor_pb2_grpc.TensorServiceStub(channel)
+        self.view = view_pb2_grpc.ViewServiceStub(channel)
+        self.compute = compute_pb2_grpc.ComputeServiceStub(channel)
+        self.plan = plan_pb2_grpc.PlanServiceStub(channel)
+        self.plan_cache = plan_cache_pb2_grpc.PlanCacheServiceStub(channel)
+        self.program = program_pb2_grpc.ProgramServiceStub(channel)
+
+    def deletion(self, full_name: str) -> tuple[Any, Any]:
+        """Returns the method, and its request, that deletes what has this name.
+
+        Args:
+            full_name: Of a tensor, plan or program, `sessions/{session}/plans/{plan}`.
+        """
+        kind = full_name.split("/")[2]
+        if kind == "plans":
+            return self.plan.DeletePlan, plan_pb2.DeletePlanRequest(plan=full_name)
+        if kind == "programs":
+            request = program_pb2.DeleteProgramRequest(program=full_name)
+            return self.program.DeleteProgram, request
+        return self.tensor.DeleteTensor, tensor_pb2.DeleteTensorRequest(
+            tensor=full_name
+        )
+
+
+class Connection(Stubs):
     """Two channels to a server: bulk transfers do not delay the other calls.
 
-    Safe for use by many threads.
+    Its methods are passed to `call`. Safe for use by many threads.
 
     Attributes:
         address: Where the server is.
-        admin, session, tensor, view, compute, plan, plan_cache, program: Stubs of the
-            services; their methods are passed to `call`.
+        timeout: Default deadline of a call, in seconds.
     """
 
     def __init__(self, address: str, timeout: float) -> None:
@@ -78,21 +117,14 @@ class Connection:
         self._closed = False
         self._calls = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
         self._bulk = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
-        self.admin = admin_pb2_grpc.AdminServiceStub(self._calls)
-        self.session = session_pb2_grpc.SessionServiceStub(self._calls)
-        self.tensor = tensor_pb2_grpc.TensorServiceStub(self._calls)
-        self.view = view_pb2_grpc.ViewServiceStub(self._calls)
-        self.compute = compute_pb2_grpc.ComputeServiceStub(self._calls)
-        self.plan = plan_pb2_grpc.PlanServiceStub(self._calls)
-        self.plan_cache = plan_cache_pb2_grpc.PlanCacheServiceStub(self._calls)
-        self.program = program_pb2_grpc.ProgramServiceStub(self._calls)
+        super().__init__(self._calls)
         self._snapshots = plan_cache_pb2_grpc.PlanCacheServiceStub(self._bulk)
         # Chunks pass as bytes, see chunks.py.
-        self._upload = self._bulk.stream_unary(
+        self._upload: Any = self._bulk.stream_unary(
             "/tensord.v1.TensorService/UploadTensor",
             response_deserializer=tensor_pb2.UploadTensorResponse.FromString,
         )
-        self._download = self._bulk.unary_stream(
+        self._download: Any = self._bulk.unary_stream(
             "/tensord.v1.TensorService/DownloadTensor",
             request_serializer=tensor_pb2.DownloadTensorRequest.SerializeToString,
         )
@@ -159,7 +191,9 @@ class Connection:
         Raises:
             Error: As the status says.
         """
-        return self._send(self._upload, "UploadTensor", messages, timeout)
+        response: tensor_pb2.UploadTensorResponse
+        response = self._send(self._upload, "UploadTensor", messages, timeout)
+        return response
 
     def download(
         self, request: tensor_pb2.DownloadTensorRequest, timeout: float
@@ -182,7 +216,9 @@ class Connection:
             Error: As the status says.
         """
         method = self._snapshots.LoadPlanCache
-        return self._send(method, "LoadPlanCache", messages, timeout)
+        response: plan_cache_pb2.LoadPlanCacheResponse
+        response = self._send(method, "LoadPlanCache", messages, timeout)
+        return response
 
     def dump_plan_cache(
         self, timeout: float | None
@@ -249,14 +285,14 @@ class Connection:
         if not isinstance(error, grpc.RpcError):
             # gRPC's word for a channel that another thread has closed meanwhile.
             return self._closed_error() if self._closed else error
-        if error.code() == grpc.StatusCode.CANCELLED and self._closed:
+        known = from_rpc_error(error)
+        if known.code == grpc.StatusCode.CANCELLED and self._closed:
             return self._closed_error()
-        if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED and deadline is not None:
+        if known.code == grpc.StatusCode.DEADLINE_EXCEEDED and deadline is not None:
             return DeadlineExceeded(
-                f"{what} took longer than {deadline:.3g} s",
-                reason=from_rpc_error(error).reason,
+                f"{what} took longer than {deadline:.3g} s", reason=known.reason
             )
-        return from_rpc_error(error)
+        return known
 
     def _closed_error(self) -> FailedPrecondition:
         return FailedPrecondition(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tensord import _dtypes as dtypes
-from tensord.errors import InvalidArgument
 from tensord._subscripts import letters
+from tensord._tensor_handle import TensorHandle
+from tensord.errors import InvalidArgument
 
-if TYPE_CHECKING:
-    from tensord._tensor import RemoteTensor
+Tensor = TypeVar("Tensor", bound=TensorHandle)
 
 _HALF, _SINGLE, _DOUBLE = map(np.dtype, ("f2", "f4", "f8"))
 _PERMUTED = {
@@ -20,7 +20,7 @@ _PERMUTED = {
 }
 
 
-def converted(tensor: Any, dtype: np.dtype) -> RemoteTensor:
+def converted(tensor: Tensor, dtype: np.dtype) -> Tensor:
     """Computes the same numbers in another dtype.
 
     Integers become what holds them, floating-point numbers more or less precise or
@@ -34,9 +34,10 @@ def converted(tensor: Any, dtype: np.dtype) -> RemoteTensor:
     if way is not None:
         tensor = converted(tensor, way)
     modes = letters(tensor.ndim)
-    return tensor.session.einsum(
+    result: Tensor = tensor.session.einsum(
         f"{modes}->{modes}", tensor, dtype=dtype, casting="unsafe"
     )
+    return result
 
 
 def is_permuted(source: np.dtype, target: np.dtype) -> bool:
@@ -50,7 +51,7 @@ def is_permuted(source: np.dtype, target: np.dtype) -> bool:
     )
 
 
-def stored(result: RemoteTensor, out: Any) -> Any:
+def stored(result: TensorHandle, out: Any) -> Any:
     """Stores a result in an existing tensor, as NumPy's `out=` does, and returns that.
 
     Raises:

@@ -9,6 +9,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from tensord._arguments import look_up
+from tensord._messages import enum_values
 from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2, tensor_pb2
 
@@ -34,11 +36,9 @@ _DTYPES: dict[int, np.dtype] = {e: dtype for dtype, e in _ELEMENT_TYPES.items()}
 DTYPES: tuple[np.dtype, ...] = tuple(_ELEMENT_TYPES)
 """Every dtype that a tensor can have."""
 
-COMPUTE_TYPES: dict[str, int] = {
-    name.removeprefix("COMPUTE_TYPE_").lower(): compute_pb2.ComputeType.Value(name)
-    for name in compute_pb2.ComputeType.keys()
-    if name != "COMPUTE_TYPE_UNSPECIFIED"
-}
+COMPUTE_TYPES: dict[str, compute_pb2.ComputeType] = enum_values(
+    compute_pb2.ComputeType, "COMPUTE_TYPE_"
+)
 """Compute types by the names that `compute_type=` takes."""
 
 
@@ -99,7 +99,7 @@ def can_cast(source: np.dtype, target: np.dtype, rule: Any) -> bool:
 
 def compute_type_of(
     compute_type: str | npt.DTypeLike | None,
-) -> int:
+) -> compute_pb2.ComputeType:
     """Returns the `ComputeType` of a name, e.g. "tf32", or of a dtype.
 
     Args:
@@ -115,14 +115,7 @@ def compute_type_of(
         name = compute_type
     else:
         name = str(_parsed("compute_type", compute_type, COMPUTE_TYPES))
-    try:
-        return COMPUTE_TYPES[name.lower()]
-    except KeyError:
-        raise InvalidArgument(
-            f"compute type {name!r} is unknown, wanted one of "
-            + ", ".join(COMPUTE_TYPES),
-            reason="COMPUTE_TYPE_UNKNOWN",
-        ) from None
+    return look_up("compute type", name, COMPUTE_TYPES, "COMPUTE_TYPE_UNKNOWN")
 
 
 def _parsed(argument: str, dtype: npt.DTypeLike, wanted: Iterable[object]) -> np.dtype:

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 import numpy as np
 
 from tensord import _dtypes as dtypes
 from tensord._arguments import check_type
 from tensord._arrays import array_of_operand
-from tensord.errors import InvalidArgument, Unimplemented
 from tensord._notation import path_options
-from tensord._operations import (
-    Factor,
-    Operations,
-    Options,
-    Outcome,
-    Settings,
-    TensorLike,
-    addend_of,
-)
+from tensord._operations import Operations, Options, Outcome, Settings, addend_of
 from tensord._specs import TensorSpec
 from tensord._subscripts import Einsum, Subscripts, read_einsum, single_operation
-from tensord._tensor_handle import TensorHandle
+from tensord._tensor_handle import Factor, TensorHandle, TensorLike
+from tensord.errors import InvalidArgument, Unimplemented
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -34,7 +27,8 @@ Known = Union[TensorHandle, TensorSpec, np.ndarray]
 _ORDERS = ("C", "F", "A", "K")
 
 
-class EinsumSettings(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class EinsumSettings:
     """What `EinsumOperations.einsum` was told besides its operands and `Options`."""
 
     optimize: Any = "auto"

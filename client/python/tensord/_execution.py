@@ -2,86 +2,25 @@
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tensord import _dtypes as dtypes
 from tensord._arguments import check_type
 from tensord._arrays import array_of
 from tensord._einsum_operations import EinsumOperations
-from tensord.errors import InvalidArgument
-from tensord._operations import (
-    Factor,
-    Key,
-    Outcome,
-    Settings,
-    TensorLike,
-    scalar_message,
-)
+from tensord._handle import Handle, Held
+from tensord._operations import Outcome, Settings, scalar_message
 from tensord._plans import Plan
-from tensord._specs import TensorSpec
-from tensord._tensor_handle import TensorHandle
+from tensord._sending import Array, sent
+from tensord._tensor_handle import Factor, TensorHandle, TensorLike
+from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2
 
-if TYPE_CHECKING:
-    from tensord._tensor import RemoteTensor
 
-
-class Sender(EinsumOperations[Outcome]):
-    """Sends operands that are here; what becomes of a request is up to the subclass."""
-
-    @abc.abstractmethod
-    def _stage(
-        self, array: np.ndarray, spec: TensorSpec, timeout: float | None
-    ) -> TensorHandle:
-        """Makes a temporary tensor for an array that is too large to go inline.
-
-        Args:
-            array: Its elements.
-            spec: What it is like on the server.
-            timeout: Deadline in seconds; None for the default.
-        """
-
-    @property
-    @abc.abstractmethod
-    def _max_inline_bytes(self) -> int:
-        """Most bytes of inline operands in one request."""
-
-    def _sources(
-        self, arrays: Mapping[Key, npt.ArrayLike], timeout: float | None
-    ) -> Iterator[tuple[Key, compute_pb2.InlineTensor | TensorHandle]]:
-        packed = {name: _packed(array_of(array)) for name, array in arrays.items()}
-        for name, source in self._sent(packed, timeout):
-            if isinstance(source, TensorHandle):
-                yield name, source
-            else:
-                message = packed[name].spec.inline_message()
-                message.data = source
-                yield name, message
-
-    def _sent(
-        self, arrays: Mapping[Key, _Array], timeout: float | None
-    ) -> Iterator[tuple[Key, bytes | TensorHandle]]:
-        """Yields the memory of arrays, or temporary tensors, by their names.
-
-        From small to large, arrays go inline as long as they fit in the message.
-        """
-        room = self._max_inline_bytes
-        for name, (array, spec) in sorted(
-            arrays.items(), key=lambda item: item[1].spec.span_bytes
-        ):
-            room -= spec.span_bytes
-            if room >= 0:
-                yield name, spec.laid_out(array).tobytes()
-            else:
-                yield name, self._stage(array, spec, timeout)
-
-
-class Executor(Sender[Outcome]):
+class Executor(EinsumOperations[Outcome]):
     """Carries operations and plans out."""
 
     def execute(
@@ -91,7 +30,7 @@ class Executor(Sender[Outcome]):
         a: TensorLike | None = None,
         b: TensorLike | None = None,
         c: TensorLike | None = None,
-        out: RemoteTensor | None = None,
+        out: TensorHandle | None = None,
         name: str | None = None,
         alpha: Factor | None = None,
         beta: Factor | None = None,
@@ -114,7 +53,7 @@ class Executor(Sender[Outcome]):
         check_type("plan", plan, Plan, "a Plan")
         settings = Settings(out=out, name=name, timeout=timeout)
         settings.check_result()
-        if plan.session.name != self._session_name:
+        if plan.session.name != self.link.name:
             raise InvalidArgument(
                 f"plan {plan.name} is of another session, wanted one of this session",
                 reason="SESSION_DIFFERS",
@@ -128,16 +67,16 @@ class Executor(Sender[Outcome]):
         inputs = _by_name(plan, operands, {"a": a, "b": b, "c": c})
         if plan.adds_output and out is not None:
             inputs.setdefault("c", out)
-        held: list[Any] = [plan]
-        arrays: dict[str, _Array] = {}
+        held: Held = [plan]
+        arrays: dict[str, Array] = {}
         for operand, tensor in inputs.items():
             if isinstance(tensor, TensorHandle):
                 getattr(request, operand).tensor = tensor.full_name
                 held.append(tensor)
             else:
                 arrays[operand] = _like_planned(plan, operand, array_of(tensor))
-        for operand, source in self._sent(arrays, timeout):
-            if isinstance(source, TensorHandle):
+        for operand, source in sent(self.link, arrays, timeout):
+            if isinstance(source, Handle):
                 getattr(request, operand).tensor = source.full_name
                 held.append(source)
             else:
@@ -145,20 +84,7 @@ class Executor(Sender[Outcome]):
         return self._perform("execute_plan", request, settings, held)
 
 
-class _Array(NamedTuple):
-    """An array, and what it is like once it has been sent."""
-
-    array: np.ndarray
-    spec: TensorSpec
-
-
-def _packed(array: np.ndarray) -> _Array:
-    return _Array(array, TensorSpec(array.shape, array.dtype))
-
-
-def _factors(
-    plan: Plan, factors: Mapping[str, Factor | None]
-) -> dict[str, compute_pb2.Scalar]:
+def _factors(plan: Plan, factors: Mapping[str, Factor | None]) -> dict[str, Any]:
     """Returns the factors that are given, as they travel.
 
     Raises:
@@ -178,7 +104,7 @@ def _factors(
     return messages
 
 
-def _like_planned(plan: Plan, operand: str, array: np.ndarray) -> _Array:
+def _like_planned(plan: Plan, operand: str, array: np.ndarray) -> Array:
     """Refuses an array that the plan was not made for.
 
     Raises:
@@ -191,7 +117,7 @@ def _like_planned(plan: Plan, operand: str, array: np.ndarray) -> _Array:
             f"operand {operand} is an array of {got}, plan {plan.name} is for {spec}",
             reason="PLAN_OPERAND_DIFFERS",
         )
-    return _Array(array, spec)
+    return Array(array, spec)
 
 
 def _by_name(

@@ -121,7 +121,7 @@ def _is_advanced(item: Any) -> bool:
     if isinstance(item, (bool, np.bool_)):
         return True
     if hasattr(item, "ndim"):
-        return item.ndim > 0 or item.dtype == np.bool_
+        return bool(item.ndim > 0 or item.dtype == np.bool_)
     return isinstance(item, Sequence) and not isinstance(item, str)
 
 

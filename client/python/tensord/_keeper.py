@@ -5,12 +5,11 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from typing import Any
 
 from tensord._arguments import timeout_seconds
-from tensord._connection import Connection, Method
+from tensord._connection import Connection
 from tensord.errors import Error, NotFound
-from tensord.v1 import plan_pb2, program_pb2, session_pb2, tensor_pb2
+from tensord.v1 import session_pb2
 
 _BEATS_PER_LEASE = 3
 
@@ -102,19 +101,10 @@ class Keeper:
         return True
 
     def _delete(self, full_name: str) -> None:
-        method: Method[Any]
-        request: Any
-        if full_name.startswith(f"{self._session}/plans/"):
-            method = self._connection.plan.DeletePlan
-            request = plan_pb2.DeletePlanRequest(plan=full_name)
-        elif full_name.startswith(f"{self._session}/programs/"):
-            method = self._connection.program.DeleteProgram
-            request = program_pb2.DeleteProgramRequest(program=full_name)
-        else:
-            method = self._connection.tensor.DeleteTensor
-            request = tensor_pb2.DeleteTensorRequest(tensor=full_name)
         try:
-            self._connection.call(method, request, self._beat_seconds)
+            self._connection.call(
+                *self._connection.deletion(full_name), self._beat_seconds
+            )
         except Error:
             pass  # It goes with the session.
         self.deleted_count += 1

@@ -5,19 +5,19 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from tensord._arguments import check_type, integer_of
-from tensord.errors import Error, InvalidArgument
+from tensord._messages import enum_values
 from tensord._names import words
+from tensord.errors import Error, InvalidArgument
 from tensord.v1 import program_pb2
 
-METHODS: dict[str, int] = {
-    name.removeprefix("PATH_METHOD_").lower().replace("_", "-"): value
-    for name, value in program_pb2.PathMethod.items()
-    if value != 0
+METHODS: dict[str, program_pb2.PathMethod] = {
+    name.replace("_", "-"): value
+    for name, value in enum_values(program_pb2.PathMethod, "PATH_METHOD_").items()
 }
 """How paths are found, by the names that `optimize=` takes: "auto", "greedy", ..."""
 
@@ -154,15 +154,16 @@ def path_options(
             )
         message.time_budget.FromNanoseconds(int(float(optimize) * 1e9))
     elif _is_limited(optimize):
-        message.method = _method(optimize[0])
-        limit = integer_of("the memory limit of optimize", optimize[1])
+        name, limit = optimize
+        message.method = _method(name)
+        limit = integer_of("the memory limit of optimize", limit)
         message.memory_limit_bytes = min(limit * element_bytes, 2**63 - 1)
     else:
         message.steps.extend(_steps(optimize, operand_count))
     return message
 
 
-def _is_limited(optimize: Any) -> bool:
+def _is_limited(optimize: Any) -> TypeGuard[tuple[str, int]]:
     """Whether it is `("greedy", 1000)`."""
     return (
         isinstance(optimize, (tuple, list))
@@ -172,7 +173,7 @@ def _is_limited(optimize: Any) -> bool:
     )
 
 
-def _method(name: str) -> int:
+def _method(name: str) -> program_pb2.PathMethod:
     try:
         return METHODS[name.lower().replace("_", "-")]
     except KeyError:
@@ -212,6 +213,30 @@ def _in_int64(argument: str, value: int, least: int = -(2**63)) -> int:
             reason="OPTION_OUT_OF_RANGE",
         )
     return number
+
+
+class PointingOut:
+    """A context whose errors say where in a text they are.
+
+    >>> with PointingOut("D[a] := A[b]"):
+    ...     link.call(method, request)
+    """
+
+    def __init__(self, text: str, costs: str = "") -> None:
+        """
+        Args:
+            text: What errors are about.
+            costs: Symbolic costs, which they may be about instead.
+        """
+        self._text = text
+        self._costs = costs
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, Error):
+            point_out(error, self._text, self._costs)
 
 
 def point_out(error: Error, text: str, costs: str = "") -> None:

@@ -12,29 +12,26 @@ from typing import (
     NamedTuple,
     TypedDict,
     TypeVar,
-    Union,
 )
 
 import numpy as np
 import numpy.typing as npt
 
-from tensord import _dtypes as dtypes, _operators as operators
+from tensord import _dtypes as dtypes
+from tensord import _operators as operators
 from tensord._arguments import check_timeout, check_type, factor_value
-from tensord.errors import InvalidArgument
+from tensord._handle import Handle, Held
+from tensord._sending import Key, sources
 from tensord._stages import pad_widths
 from tensord._subscripts import Modes, mode_labels
-from tensord._tensor_handle import TensorHandle
+from tensord._tensor_handle import Factor, TensorHandle, TensorLike
+from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2, tensor_pb2
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from tensord._tensor import RemoteTensor
-
 Outcome = TypeVar("Outcome")
-Key = TypeVar("Key")
-TensorLike = Union[TensorHandle, npt.ArrayLike]
-Factor = Union[int, float, complex]
 
 _REQUESTS = {
     "permute": compute_pb2.PermuteRequest,
@@ -67,7 +64,7 @@ class Options(TypedDict, total=False):
         timeout: Deadline in seconds.
     """
 
-    out: RemoteTensor | None
+    out: TensorHandle | None
     name: str | None
     dtype: npt.DTypeLike | None
     compute_type: str | npt.DTypeLike | None
@@ -82,7 +79,7 @@ class Options(TypedDict, total=False):
 class Settings:
     """Options with their defaults; refuses unknown ones."""
 
-    out: RemoteTensor | None = None
+    out: TensorHandle | None = None
     name: str | None = None
     dtype: npt.DTypeLike | None = None
     compute_type: str | npt.DTypeLike | None = None
@@ -168,6 +165,9 @@ class Operations(abc.ABC, Generic[Outcome]):
         ResourceExhausted: The result does not fit the quota or the device.
         DeadlineExceeded: It took longer than `timeout`.
     """
+
+    # A SessionLink; subclasses know of which kind it is.
+    link: Any
 
     def permute(
         self,
@@ -347,7 +347,7 @@ class Operations(abc.ABC, Generic[Outcome]):
 
     @abc.abstractmethod
     def _perform(
-        self, operation: str, request: Any, settings: Settings, held: list[Any]
+        self, operation: str, request: Any, settings: Settings, held: Held
     ) -> Outcome:
         """Sends a request.
 
@@ -359,10 +359,9 @@ class Operations(abc.ABC, Generic[Outcome]):
                 long as the server needs them, and nobody else may hold temporary ones.
         """
 
-    @abc.abstractmethod
     def _sources(
         self, arrays: Mapping[Key, npt.ArrayLike], timeout: float | None
-    ) -> Iterator[tuple[Key, compute_pb2.InlineTensor | TensorHandle]]:
+    ) -> Iterator[tuple[Key, compute_pb2.InlineTensor | Handle]]:
         """Says how operands that are here get into a request.
 
         Args:
@@ -372,11 +371,7 @@ class Operations(abc.ABC, Generic[Outcome]):
         Returns:
             For each of them a message, or a temporary tensor on the server.
         """
-
-    @property
-    @abc.abstractmethod
-    def _session_name(self) -> str:
-        """The session's full name."""
+        return sources(self.link, arrays, timeout)
 
     def _output(self, settings: Settings, modes: Modes) -> compute_pb2.Output:
         """Says where the result goes."""
@@ -402,7 +397,7 @@ class Operations(abc.ABC, Generic[Outcome]):
     ) -> Outcome:
         settings = Settings.of(options)
         request = _REQUESTS[operation](
-            session=self._session_name,
+            session=self.link.name,
             d=self._output(settings, modes_d),
             compute_type=dtypes.compute_type_of(settings.compute_type),
             options=compute_pb2.ExecutionOptions(
@@ -415,7 +410,7 @@ class Operations(abc.ABC, Generic[Outcome]):
             **{name: scalar_message(name, factor) for name, factor in factors.items()},
         )
         arrays: dict[str, npt.ArrayLike] = {}
-        held: list[TensorHandle] = []
+        held: Held = []
         for name, (tensor, modes, operator) in inputs.items():
             if tensor is None:
                 continue
@@ -430,7 +425,7 @@ class Operations(abc.ABC, Generic[Outcome]):
             else:
                 arrays[name] = tensor
         for name, source in self._sources(arrays, settings.timeout):
-            if isinstance(source, TensorHandle):
+            if isinstance(source, Handle):
                 getattr(request, name).tensor = source.full_name
                 held.append(source)
             else:

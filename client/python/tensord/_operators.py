@@ -1,42 +1,28 @@
-"""Operators by name."""
+"""Operators and selections by name."""
 
 from __future__ import annotations
 
-from tensord._arguments import check_type
-from tensord.errors import InvalidArgument
+from tensord._arguments import check_type, look_up
+from tensord._messages import enum_values
 from tensord.v1 import compute_pb2
 
-
-def _names(enum: object, prefix: str) -> dict[str, int]:
-    return {
-        name.removeprefix(prefix).lower(): value
-        for name, value in enum.items()  # type: ignore[attr-defined]
-        if value != 0
-    }
-
-
-UNARY_OPERATORS: dict[str, int] = _names(compute_pb2.UnaryOperator, "UNARY_OPERATOR_")
+UNARY_OPERATORS: dict[str, compute_pb2.UnaryOperator] = enum_values(
+    compute_pb2.UnaryOperator, "UNARY_OPERATOR_"
+)
 """Operators that `op_a=`, `op_b=` and `op_c=` take: "sqrt", "soft_plus", ..."""
 
-BINARY_OPERATORS: dict[str, int] = _names(
+BINARY_OPERATORS: dict[str, compute_pb2.BinaryOperator] = enum_values(
     compute_pb2.BinaryOperator, "BINARY_OPERATOR_"
 )
 """Operators that `op=` and `op_ab=` take: "add", "mul", "max", "min"."""
 
-
-def _look_up(name: str, operators: dict[str, int], kind: str, argument: str) -> int:
-    check_type(argument, name, str, f"the name of a {kind} operator")
-    try:
-        return operators[name.lower()]
-    except KeyError:
-        raise InvalidArgument(
-            f"{kind} operator {name!r} is unknown, wanted one of "
-            + ", ".join(operators),
-            reason="OPERATOR_UNKNOWN",
-        ) from None
+SELECTIONS: dict[str, compute_pb2.Selection] = enum_values(
+    compute_pb2.Selection, "SELECTION_"
+)
+"""What `selection=` takes: "heuristic", "measure", "incremental"."""
 
 
-def unary_operator(name: str | None, argument: str) -> int:
+def unary_operator(name: str | None, argument: str) -> compute_pb2.UnaryOperator:
     """Returns the `UnaryOperator` of a name; None is the identity.
 
     Args:
@@ -49,11 +35,12 @@ def unary_operator(name: str | None, argument: str) -> int:
     """
     if name is None:
         return compute_pb2.UNARY_OPERATOR_UNSPECIFIED
-    return _look_up(name, UNARY_OPERATORS, "unary", argument)
+    check_type(argument, name, str, "the name of a unary operator")
+    return look_up("unary operator", name, UNARY_OPERATORS, "OPERATOR_UNKNOWN")
 
 
-def binary_operator(name: str, argument: str) -> int:
-    """Returns the `BinaryOperator` of a name.
+def binary_operator(name: str, argument: str) -> compute_pb2.BinaryOperator:
+    """Returns the `BinaryOperator` of a name, e.g. "add".
 
     Args:
         name: E.g. "add".
@@ -63,14 +50,11 @@ def binary_operator(name: str, argument: str) -> int:
         InvalidArgument: There is no such operator.
         TypeError: It is no string.
     """
-    return _look_up(name, BINARY_OPERATORS, "binary", argument)
+    check_type(argument, name, str, "the name of a binary operator")
+    return look_up("binary operator", name, BINARY_OPERATORS, "OPERATOR_UNKNOWN")
 
 
-SELECTIONS: dict[str, int] = _names(compute_pb2.Selection, "SELECTION_")
-"""What `selection=` takes: "heuristic", "measure", "incremental"."""
-
-
-def selection(name: str | None) -> int:
+def selection(name: str | None) -> compute_pb2.Selection:
     """Returns the `Selection` of a name; None leaves it to the server.
 
     Raises:
@@ -80,10 +64,4 @@ def selection(name: str | None) -> int:
     if name is None:
         return compute_pb2.SELECTION_UNSPECIFIED
     check_type("selection", name, str, "the name of a selection")
-    try:
-        return SELECTIONS[name.lower()]
-    except KeyError:
-        raise InvalidArgument(
-            f"selection {name!r} is unknown, wanted one of " + ", ".join(SELECTIONS),
-            reason="SELECTION_UNKNOWN",
-        ) from None
+    return look_up("selection", name, SELECTIONS, "SELECTION_UNKNOWN")

@@ -6,16 +6,21 @@ import collections
 import math
 import queue
 import threading
-import types
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tensord._arguments import check_timeout, timeout_seconds
+from tensord._blocking_link import BlockingLink
 from tensord._connection import ResponseStream
+from tensord._execution import Executor
+from tensord._handle import Held
+from tensord._operations import Settings
+from tensord._tensor import RemoteTensor
+from tensord._tensor_handle import TensorHandle, TensorSession
 from tensord.errors import (
     DeadlineExceeded,
     FailedPrecondition,
@@ -24,15 +29,7 @@ from tensord.errors import (
     from_error,
     to_error,
 )
-from tensord._execution import Executor
-from tensord._operations import Settings
-from tensord.reports import ExecutionReport, from_message
-from tensord._specs import TensorSpec
-from tensord._tensor import RemoteTensor
 from tensord.v1 import compute_pb2, error_pb2
-
-if TYPE_CHECKING:
-    from tensord._session import Session
 
 
 class PendingTensor:
@@ -41,9 +38,9 @@ class PendingTensor:
     def __init__(
         self,
         changed: threading.Condition,
-        out: RemoteTensor | None,
+        out: TensorHandle | None,
         unclaimed: str | None,
-        held: list[Any],
+        held: Held,
     ) -> None:
         """Use the operations of a `Pipeline`.
 
@@ -54,7 +51,7 @@ class PendingTensor:
             held: Tensors and plans that must live until the operation is done.
         """
         self._changed = changed
-        self._tensor = out
+        self._tensor: Any = out
         self._unclaimed = unclaimed
         self._held = held
         self._done = False
@@ -86,8 +83,8 @@ class PendingTensor:
             )
         if self._error is not None:
             raise from_error(self._error)
-        assert self._tensor is not None
-        return self._tensor
+        tensor: RemoteTensor = self._tensor
+        return tensor
 
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
@@ -97,15 +94,16 @@ class PendingTensor:
             "use its result(), or have it written to an out= that exists already"
         )
 
-    def _settle(self, session: Session, response: Any) -> None:
+    def _settle(
+        self, session: TensorSession[RemoteTensor, BlockingLink], response: Any
+    ) -> None:
         if response.HasField("error"):
             self._fail(response.error)
             return
-        if self._tensor is None:
-            self._tensor = RemoteTensor(
-                session, response.result.tensor, owned=self._unclaimed is not None
-            )
-        self._tensor.report = from_message(ExecutionReport, response.result.report)
+        owned = self._unclaimed is not None
+        self._tensor = RemoteTensor.of_result(
+            session, response.result, self._tensor, owned=owned
+        )
         self._held = []
         self._done = True
 
@@ -138,11 +136,18 @@ class Pipeline(Executor[PendingTensor]):
     threads.
     """
 
-    def __init__(self, session: Session, timeout: float | None) -> None:
+    link: BlockingLink
+
+    def __init__(
+        self,
+        session: TensorSession[RemoteTensor, BlockingLink],
+        timeout: float | None,
+    ) -> None:
         """Use `Session.pipeline`."""
+        self.link = session.link
         self._session = session
         self._timeout = timeout
-        self._window = max(1, session.info().limits.max_stream_operations)
+        self._window = max(1, self.link.info.limits.max_stream_operations)
         # As many again as the server takes, so that it need not wait for them.
         self._limit = 2 * self._window
         self._requests: queue.SimpleQueue[compute_pb2.ExecuteStreamRequest | None]
@@ -160,49 +165,33 @@ class Pipeline(Executor[PendingTensor]):
             raise FailedPrecondition(
                 "a pipeline is entered once", reason="PIPELINE_FINISHED"
             )
-        self._session._keeper.flush()
-        self._responses = self._session._connection.execute_stream(
+        self.link.keeper.flush()
+        self._responses = self.link.connection.execute_stream(
             _taken_from(self._requests), self._timeout
         )
         self._open = True
         self._reader = threading.Thread(
             target=self._read,
-            name=f"tensord pipeline {self._session.name}",
+            name=f"tensord pipeline {self.link.name}",
             daemon=True,
         )
         self._reader.start()
         return self
 
     def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: types.TracebackType | None,
+        self, raised: type[BaseException] | None, _: object, __: object
     ) -> None:
         with self._changed:
             self._open = False
-        if exc_type is not None:
+        if raised is not None:
             self._responses.cancel()
         self._requests.put(None)
         self._reader.join()
-        if exc_type is None and self._first_error is not None:
+        if raised is None and self._first_error is not None:
             raise from_error(self._first_error)
 
-    @property
-    def _session_name(self) -> str:
-        return self._session.name
-
-    @property
-    def _max_inline_bytes(self) -> int:
-        return self._session._max_inline_bytes
-
-    def _stage(
-        self, array: np.ndarray, spec: TensorSpec, timeout: float | None
-    ) -> RemoteTensor:
-        return self._session._stage(array, spec, timeout)
-
     def _perform(
-        self, operation: str, request: Any, settings: Settings, held: list[Any]
+        self, operation: str, request: Any, settings: Settings, held: Held
     ) -> PendingTensor:
         if settings.timeout is not None:
             raise InvalidArgument(
@@ -216,11 +205,11 @@ class Pipeline(Executor[PendingTensor]):
             tensor_id = f"pipeline-{uuid.uuid4().hex}"
             output = request if operation == "execute_plan" else request.d
             output.tensor_id = tensor_id
-            unclaimed = f"{self._session.name}/tensors/{tensor_id}"
+            unclaimed = f"{self.link.name}/tensors/{tensor_id}"
         # A response that says that memory lacks comes too late to let go of results
         # that nobody holds any more, as unary calls do.
-        if self._session._keeper.backlog() > self._window:
-            self._session._keeper.flush()
+        if self.link.keeper.backlog() > self._window:
+            self.link.keeper.flush()
         message = compute_pb2.ExecuteStreamRequest(**{operation: request})
         pending = PendingTensor(self._changed, settings.out, unclaimed, held)
         with self._changed:
@@ -258,12 +247,12 @@ class Pipeline(Executor[PendingTensor]):
             if self._waiting and error is None:
                 error = to_error(Internal("the pipeline ended without a response"))
             self._first_error = self._first_error or error
-            while self._waiting:
+            while self._waiting and error is not None:
                 pending = self._waiting.popleft()
                 pending._fail(error)
                 # It may have been computed, without anyone hearing of it.
                 if pending._unclaimed is not None:
-                    self._session._keeper.discard(pending._unclaimed)
+                    self.link.keeper.discard(pending._unclaimed)
             self._changed.notify_all()
         self._requests.put(None)
 

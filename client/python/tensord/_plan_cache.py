@@ -6,15 +6,13 @@ import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Union
+from typing import Any, BinaryIO, Union
 
-from tensord._arguments import check_timeout, check_type
-from tensord.errors import InvalidArgument
-from tensord.reports import LoadedPlans, PlanCacheEntry, PlanCacheStats, from_message
+from tensord._arguments import check_timeout, check_type, look_up
+from tensord._blocking_link import BlockingLink
+from tensord._messages import from_message
+from tensord.reports import LoadedPlans, PlanCacheEntry, PlanCacheStats
 from tensord.v1 import plan_cache_pb2
-
-if TYPE_CHECKING:
-    from tensord._session import Session
 
 Entry = Union[str, PlanCacheEntry]
 """An entry, or its id."""
@@ -37,21 +35,20 @@ class PlanCache:
     use by many threads.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: object, link: BlockingLink) -> None:
         """Use `Session.plan_cache`.
 
         Args:
-            session: A session with the server.
+            session: What must live as long as this does.
+            link: What ties it to the server.
         """
         self._session = session
-        self._connection = session._connection
+        self._connection = link.connection
 
     def stats(self, timeout: float | None = None) -> PlanCacheStats:
         """Returns how the cache fares, by job, too."""
-        check_timeout(timeout)
         request = plan_cache_pb2.GetPlanCacheStatsRequest()
-        method = self._connection.plan_cache.GetPlanCacheStats
-        response = self._connection.call(method, request, timeout)
+        response = self._call("GetPlanCacheStats", request, timeout)
         return from_message(PlanCacheStats, response)
 
     def entries(
@@ -69,14 +66,10 @@ class PlanCache:
         """
         check_type("order", order, str, "the name of an order")
         check_timeout(timeout)
-        if order not in _ORDERS:
-            raise InvalidArgument(
-                f"order {order!r} is unknown, wanted one of " + ", ".join(_ORDERS),
-                reason="ORDER_UNKNOWN",
-            )
+        wanted = look_up("order", order, _ORDERS, "ORDER_UNKNOWN")
         pages = self._connection.pages(
             self._connection.plan_cache.ListPlanCacheEntries,
-            plan_cache_pb2.ListPlanCacheEntriesRequest(order=_ORDERS[order]),
+            plan_cache_pb2.ListPlanCacheEntriesRequest(order=wanted),
             timeout,
         )
         return (
@@ -95,10 +88,8 @@ class PlanCache:
             NotFound: There is no such entry (`PLAN_NOT_FOUND`).
             ResourceExhausted: Pinned ones take half of the cache (`PINS_FULL`).
         """
-        check_timeout(timeout)
         request = plan_cache_pb2.PinPlanCacheEntryRequest(id=_id_of(entry))
-        method = self._connection.plan_cache.PinPlanCacheEntry
-        self._connection.call(method, request, timeout)
+        self._call("PinPlanCacheEntry", request, timeout)
 
     def unpin(self, entry: Entry, timeout: float | None = None) -> None:
         """Lets an entry go when its turn comes.
@@ -109,10 +100,8 @@ class PlanCache:
         Raises:
             NotFound: There is no such entry (`PLAN_NOT_FOUND`).
         """
-        check_timeout(timeout)
         request = plan_cache_pb2.UnpinPlanCacheEntryRequest(id=_id_of(entry))
-        method = self._connection.plan_cache.UnpinPlanCacheEntry
-        self._connection.call(method, request, timeout)
+        self._call("UnpinPlanCacheEntry", request, timeout)
 
     def remove(self, entry: Entry, timeout: float | None = None) -> None:
         """Removes an entry, pinned or not: an equal problem is planned anew.
@@ -123,10 +112,8 @@ class PlanCache:
         Raises:
             NotFound: There is no such entry (`PLAN_NOT_FOUND`).
         """
-        check_timeout(timeout)
         request = plan_cache_pb2.RemovePlanCacheEntryRequest(id=_id_of(entry))
-        method = self._connection.plan_cache.RemovePlanCacheEntry
-        self._connection.call(method, request, timeout)
+        self._call("RemovePlanCacheEntry", request, timeout)
 
     def clear(self, pinned_too: bool = False, timeout: float | None = None) -> int:
         """Removes all entries but pinned ones; statistics stay.
@@ -137,10 +124,10 @@ class PlanCache:
         Returns:
             How many went.
         """
-        check_timeout(timeout)
         request = plan_cache_pb2.ClearPlanCacheRequest(pinned_too=pinned_too)
-        method = self._connection.plan_cache.ClearPlanCache
-        return self._connection.call(method, request, timeout).removed_count
+        response: plan_cache_pb2.ClearPlanCacheResponse
+        response = self._call("ClearPlanCache", request, timeout)
+        return response.removed_count
 
     def dump(self, path: str | os.PathLike[str], timeout: float | None = None) -> None:
         """Writes all entries to a file that `load` takes, here or on another server.
@@ -200,6 +187,11 @@ class PlanCache:
                 _load_requests(file, problems_only), timeout
             )
         return from_message(LoadedPlans, response)
+
+    def _call(self, method: str, request: Any, timeout: float | None) -> Any:
+        check_timeout(timeout)
+        stub = getattr(self._connection.plan_cache, method)
+        return self._connection.call(stub, request, timeout)
 
 
 def _load_requests(

@@ -7,34 +7,36 @@ import dataclasses
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from tensord._arrays import array_of
+from tensord._blocking_link import BlockingLink
 from tensord._einsum_operations import EinsumSettings
-from tensord.errors import Error, InvalidArgument, Unimplemented
-from tensord._notation import point_out
-from tensord._operations import Key, Outcome, Settings
+from tensord._handle import Handle, Held
+from tensord._messages import from_message
+from tensord._notation import Statements
+from tensord._operations import Outcome, Settings
 from tensord._plans import Plan
+from tensord._products import ProgramProduct
 from tensord._program_operations import (
     After,
     ProgramCall,
     ProgramOperations,
     ProgramOutcome,
 )
-from tensord._program_reports import ProgramExplanation, ProgramProduct, TreeNode
+from tensord._program_reports import ProgramExplanation
 from tensord._programs import Program
-from tensord.reports import Explanation, from_message
+from tensord._sending import Key
 from tensord._specs import spec_of
 from tensord._subscripts import Modes
-from tensord._tensor_handle import TensorHandle
+from tensord._tensor_handle import Factor, TensorHandle, TensorLike
+from tensord._trees import TreeNode
+from tensord.errors import InvalidArgument, Unimplemented
+from tensord.reports import Explanation
 from tensord.v1 import compute_pb2, plan_pb2, program_pb2
-
-if TYPE_CHECKING:
-    from tensord._notation import Statements
-    from tensord._operations import Factor, TensorLike
 
 
 class Describer(ProgramOperations[Outcome, ProgramOutcome]):
@@ -43,14 +45,11 @@ class Describer(ProgramOperations[Outcome, ProgramOutcome]):
     def __init__(self, session: Any) -> None:
         """Use `Session.explain` or `Session.plan`."""
         self._session = session
-
-    @property
-    def _session_name(self) -> str:
-        return self._session.name
+        self.link = session.link
 
     def _sources(
         self, arrays: Mapping[Key, npt.ArrayLike], timeout: float | None
-    ) -> Iterator[tuple[Key, compute_pb2.InlineTensor | TensorHandle]]:
+    ) -> Iterator[tuple[Key, compute_pb2.InlineTensor | Handle]]:
         for name, array in arrays.items():
             yield name, spec_of(array).inline_message()
 
@@ -68,28 +67,30 @@ class Describer(ProgramOperations[Outcome, ProgramOutcome]):
             *operands, **named: As `run`, `einsum` and `ncon` take them.
             constants: As `Session.program` takes them.
         """
-        describer = copy.copy(self)
-        describer._constants = _constants(constants)
-        return describer._program(notation, *operands, **named)
+        return copy.copy(self)._program(
+            _constants(constants), notation, *operands, **named
+        )
 
-    def _program(self, notation: Any, *operands: Any, **named: Any) -> ProgramOutcome:
+    def _program(
+        self, constants: frozenset[Any], notation: Any, *operands: Any, **named: Any
+    ) -> ProgramOutcome:
+        self._constants = constants
         if not isinstance(notation, str):
             return self.ncon(operands, notation, **named)
         if "=" in notation:
             return self.run(notation, *operands, **named)
-        how = EinsumSettings(
-            **{key: named.pop(key) for key in EinsumSettings._fields if key in named}
-        )
+        keys = [field.name for field in dataclasses.fields(EinsumSettings)]
+        how = EinsumSettings(**{key: named.pop(key) for key in keys if key in named})
         settings = Settings.of(named)  # type: ignore[arg-type]
         einsum = self._read_einsum(notation, operands, how, settings)
-        return self._einsum_program(einsum, how, settings)  # type: ignore[return-value]
+        return cast("ProgramOutcome", self._einsum_program(einsum, how, settings))
 
     def _found(
         self,
         values: Mapping[Any, TensorLike | Factor],
         statements: Statements | None,
         timeout: float | None,
-    ) -> tuple[list[program_pb2.ProgramOperand], list[Any]]:
+    ) -> tuple[list[program_pb2.ProgramOperand], Held]:
         unknown = [key for key in self._constants if key not in values]
         if unknown:
             raise InvalidArgument(
@@ -103,7 +104,7 @@ class Describer(ProgramOperations[Outcome, ProgramOutcome]):
         self,
         spec: program_pb2.ProgramSpec,
         call: ProgramCall,
-        held: list[Any],
+        held: Held,
         after: After,
     ) -> Any:
         raise Unimplemented(
@@ -125,30 +126,23 @@ class Explainer(Describer[Explanation, ProgramExplanation]):
     `save()`.
     """
 
+    link: BlockingLink
+
     def _perform(
-        self, operation: str, request: Any, settings: Settings, held: list[Any]
+        self, operation: str, request: Any, settings: Settings, held: Held
     ) -> Explanation:
         explain = plan_pb2.ExplainPlanRequest(**{operation: request})
-        connection = self._session._connection
-        response = connection.call(
-            connection.plan.ExplainPlan, explain, settings.timeout
-        )
+        method = self.link.connection.plan.ExplainPlan
+        response = self.link.call(method, explain, settings.timeout)
         return explanation_of(response, request, settings, held)
 
     def _perform_program(
-        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: list[Any]
+        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: Held
     ) -> ProgramExplanation:
-        connection = self._session._connection
-        request = program_pb2.ExplainProgramRequest(
-            session=self._session.name, spec=spec
-        )
-        try:
-            response = connection.call(
-                connection.program.ExplainProgram, request, call.timeout
-            )
-        except Error as error:
-            point_out(error, call.text, call.costs)
-            raise
+        request = program_pb2.ExplainProgramRequest(session=self.link.name, spec=spec)
+        method = self.link.connection.program.ExplainProgram
+        with call.pointing_out():
+            response = self.link.call(method, request, call.timeout)
         return from_message(ProgramExplanation, response.explanation)
 
 
@@ -157,13 +151,13 @@ class Preparer(Describer[Outcome, ProgramOutcome]):
 
     def _sources(
         self, arrays: Mapping[Key, npt.ArrayLike], timeout: float | None
-    ) -> Iterator[tuple[Key, compute_pb2.InlineTensor | TensorHandle]]:
+    ) -> Iterator[tuple[Key, compute_pb2.InlineTensor | Handle]]:
         for name, array in arrays.items():
             if name in self._constants:
                 # Packed, whatever is here. The program has it when its name is gone.
                 packed = np.ascontiguousarray(array_of(array))
                 packed = packed.reshape(np.shape(array))
-                yield name, self._session._stage(packed, spec_of(packed), timeout)
+                yield name, self.link.stage(packed, spec_of(packed), timeout)
             else:
                 yield name, spec_of(array).inline_message()
 
@@ -183,34 +177,29 @@ class Planner(Preparer[Plan, Program]):
         ResourceExhausted: It has as many as it may have (`TOO_MANY_PLANS`).
     """
 
+    link: BlockingLink
+
     def _output(self, settings: Settings, modes: Modes) -> compute_pb2.Output:
         return super()._output(dataclasses.replace(settings, name=None), modes)
 
     def _perform(
-        self, operation: str, request: Any, settings: Settings, held: list[Any]
+        self, operation: str, request: Any, settings: Settings, held: Held
     ) -> Plan:
-        session = self._session
         create = plan_pb2.CreatePlanRequest(
             plan_id=settings.name or "", **{operation: request}
         )
-        response = session._call_allocating(
-            session._connection.plan.CreatePlan, create, settings.timeout
-        )
-        return Plan(session, response.plan, owned=not settings.name)
+        method = self.link.connection.plan.CreatePlan
+        response = self.link.call_allocating(method, create, settings.timeout)
+        return Plan(self._session, response.plan, owned=not settings.name)
 
     def _perform_program(
-        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: list[Any]
+        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: Held
     ) -> Program:
-        session = self._session
-        create = creation(session.name, spec, call)
-        try:
-            response = session._call_allocating(
-                session._connection.program.CreateProgram, create, call.timeout
-            )
-        except Error as error:
-            point_out(error, call.text, call.costs)
-            raise
-        return Program(session, response.program, owned=not call.name)
+        create = creation(self.link.name, spec, call)
+        method = self.link.connection.program.CreateProgram
+        with call.pointing_out():
+            response = self.link.call_allocating(method, create, call.timeout)
+        return Program(self._session, response.program, owned=not call.name)
 
 
 def _constants(names: Iterable[str | int]) -> frozenset[str | int]:
@@ -234,7 +223,7 @@ def explanation_of(
     response: plan_pb2.ExplainPlanResponse,
     request: Any,
     settings: Settings,
-    held: list[Any],
+    held: Held,
 ) -> Explanation:
     """Returns how an operation would be computed, with its tree.
 
@@ -244,7 +233,9 @@ def explanation_of(
         settings: What it was told besides.
         held: The tensors that it reads.
     """
-    shapes = {tensor.full_name: tensor.shape for tensor in held}
+    shapes = {
+        each.full_name: each.shape for each in held if isinstance(each, TensorHandle)
+    }
     known = request.DESCRIPTOR.fields_by_name
     names = [name for name in "abc" if name in known and request.HasField(name)]
     nodes: list[TreeNode] = []

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
-import types
-import weakref
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from tensord._arguments import check_timeout
-from tensord.reports import KernelCandidate, PlanInfo, from_message
+from tensord._blocking_link import BlockingHandle, BlockingLink
+from tensord._messages import from_message
 from tensord._specs import TensorSpec, spec_of_message
+from tensord._tensor import RemoteTensor
+from tensord._tensor_handle import Factor, TensorHandle, TensorLike
+from tensord.reports import KernelCandidate, PlanInfo
 from tensord.v1 import plan_pb2
-
-if TYPE_CHECKING:
-    from tensord._operations import Factor, TensorLike
-    from tensord._session import Session
-    from tensord._tensor import RemoteTensor
 
 _OPERANDS = ("a", "b", "c", "d")
 
 
-class Plan:
+class PlanSession(Protocol):
+    """What a plan asks of its session."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def link(self) -> BlockingLink: ...
+
+    def execute(
+        self,
+        plan: Plan,
+        *operands: TensorLike | None,
+        a: TensorLike | None = None,
+        b: TensorLike | None = None,
+        c: TensorLike | None = None,
+        out: TensorHandle | None = None,
+        name: str | None = None,
+        alpha: Factor | None = None,
+        beta: Factor | None = None,
+        gamma: Factor | None = None,
+        timeout: float | None = None,
+    ) -> RemoteTensor: ...
+
+
+class Plan(BlockingHandle):
     """An operation that is validated and has its kernel, to be run on many tensors.
 
     >>> plan = session.plan.contract(a, "ik", b, "kj", "ij", selection="incremental")
@@ -32,6 +53,7 @@ class Plan:
 
     Attributes:
         session: The session that it belongs to.
+        link: What ties that session to the server.
         name: Its name within the session, as `Session.get_plan` takes it.
         full_name: Its name on the wire, `sessions/{session}/plans/{plan}`.
         operation: "permute", "elementwise", "reduce" or "contract".
@@ -50,8 +72,11 @@ class Plan:
         candidates: The kernels that were asked.
     """
 
+    session: PlanSession
+    link: BlockingLink
+
     def __init__(
-        self, session: Session, message: plan_pb2.Plan, *, owned: bool
+        self, session: PlanSession, message: plan_pb2.Plan, *, owned: bool
     ) -> None:
         """Use `Session.plan`.
 
@@ -60,10 +85,10 @@ class Plan:
             message: What the server says about it.
             owned: Whether it leaves the server with this object.
         """
+        super().__init__(message.name, session.link.keeper if owned else None)
         info = from_message(PlanInfo, message)
         self.session = session
-        self.full_name = info.name
-        self.name = info.name.rpartition("/")[2]
+        self.link = session.link
         self.operation = info.operation
         self.device = info.device
         self.selection = info.selection
@@ -80,11 +105,6 @@ class Plan:
         self.moved_bytes = info.moved_bytes
         self.problem = info.problem
         self.candidates: tuple[KernelCandidate, ...] = info.candidates
-        self._finalizer = None
-        if owned:
-            discard = session._keeper.discard
-            self._finalizer = weakref.finalize(self, discard, self.full_name)
-            self._finalizer.atexit = False
 
     @property
     def factors(self) -> tuple[str, ...]:
@@ -109,7 +129,7 @@ class Plan:
         a: TensorLike | None = None,
         b: TensorLike | None = None,
         c: TensorLike | None = None,
-        out: RemoteTensor | None = None,
+        out: TensorHandle | None = None,
         name: str | None = None,
         alpha: Factor | None = None,
         beta: Factor | None = None,
@@ -168,35 +188,11 @@ class Plan:
         Raises:
             NotFound: It was deleted.
         """
-        check_timeout(timeout)
         request = plan_pb2.DescribePlanRequest(plan=self.full_name)
-        connection = self.session._connection
-        response = connection.call(connection.plan.DescribePlan, request, timeout)
+        method = self.link.connection.plan.DescribePlan
+        response: plan_pb2.DescribePlanResponse
+        response = self.link.call(method, request, timeout)
         return from_message(PlanInfo, response.plan)
-
-    def delete(self, timeout: float | None = None) -> None:
-        """Deletes the plan; executions that are under way still end.
-
-        Raises:
-            NotFound: It was deleted before.
-        """
-        check_timeout(timeout)
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        request = plan_pb2.DeletePlanRequest(plan=self.full_name)
-        connection = self.session._connection
-        connection.call(connection.plan.DeletePlan, request, timeout)
-
-    def __enter__(self) -> Plan:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: types.TracebackType | None,
-    ) -> None:
-        self.delete()
 
     def __repr__(self) -> str:
         operands = "".join(f"{name}={spec}, " for name, spec in self.operands.items())

@@ -6,7 +6,7 @@ import abc
 import dataclasses
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
+from typing import Any, Generic, TypeGuard, TypeVar, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,9 @@ from tensord._einsum_operations import (
     Known,
     known_operands,
 )
-from tensord.errors import InvalidArgument, Unimplemented
+from tensord._handle import Handle, Held
 from tensord._notation import (
+    PointingOut,
     Statements,
     einsum_source,
     ncon_source,
@@ -29,21 +30,17 @@ from tensord._notation import (
     read_statements,
 )
 from tensord._operations import (
-    Factor,
+    Options,
     Outcome,
     Settings,
-    TensorLike,
     addend_of,
     scalar_message,
 )
 from tensord._specs import TensorSpec
 from tensord._subscripts import Einsum
-from tensord._tensor_handle import TensorHandle
+from tensord._tensor_handle import Factor, TensorHandle, TensorLike
+from tensord.errors import InvalidArgument, Unimplemented
 from tensord.v1 import program_pb2, tensor_pb2
-
-if TYPE_CHECKING:
-
-    from tensord._operations import Options
 
 ProgramOutcome = TypeVar("ProgramOutcome")
 Outputs = Union[str, Sequence[str], Mapping[str, Union[str, None]], None]
@@ -74,6 +71,10 @@ class ProgramCall:
     name: str | None
     costs: str = ""
     outputs: tuple[str, ...] = ()
+
+    def pointing_out(self) -> PointingOut:
+        """Returns a context whose errors say where in the notation they are."""
+        return PointingOut(self.text, self.costs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +176,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
                 raise TypeError(f"operand {key} is given twice")
             values[key] = value
         statements = read_statements(text)
-        kept = self._kept_names(outputs, settings, inline, statements.made)
+        kept = kept_names(outputs, settings, inline, statements.made, self._carries_out)
         messages = [
             program_pb2.ProgramOutput(
                 name=output,
@@ -193,9 +194,9 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             False,
             {output: tensor_id for output, tensor_id in kept.items() if tensor_id},
             tuple(
-                value
+                each
                 for key in statements.written
-                if isinstance(value := values.get(key), TensorHandle)
+                if isinstance(each := values.get(key), TensorHandle)
             ),
             settings.timeout,
             settings.name,
@@ -258,7 +259,8 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         known = known_operands(operands)
         how.check(settings, known)
         source = ncon_source(labels, order, output)
-        return self._product(source, "", known, how, settings)
+        product: ProgramOutcome = self._product(source, "", known, how, settings)
+        return product
 
     def _einsum_program(
         self, einsum: Einsum, how: EinsumSettings, settings: Settings
@@ -273,16 +275,15 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         addend = addend_of(how.c, how.beta, {"out": settings.out})
         source = einsum_source(einsum.subscripts)
         is_scaled = factor_value("alpha", how.alpha) != 1
-        if addend is None and settings.out is None and not is_scaled:
-            return self._product(
-                source, einsum.subscripts, einsum.operands, how, settings
-            )
-        after = After(how.alpha, how.beta, addend, settings)
-        settings = dataclasses.replace(settings, out=None, name=None)
-        how = how._replace(inline=False)
-        return self._product(
+        after = None
+        if addend is not None or settings.out is not None or is_scaled:
+            after = After(how.alpha, how.beta, addend, settings)
+            settings = dataclasses.replace(settings, out=None, name=None)
+            how = dataclasses.replace(how, inline=False)
+        product: Outcome = self._product(
             source, einsum.subscripts, einsum.operands, how, settings, after
         )
+        return product
 
     def _product(
         self,
@@ -322,8 +323,8 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
 
     @abc.abstractmethod
     def _perform_program(
-        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: list[Any]
-    ) -> Any:
+        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: Held
+    ) -> ProgramOutcome:
         """Sends a program.
 
         Args:
@@ -337,9 +338,9 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         self,
         spec: program_pb2.ProgramSpec,
         call: ProgramCall,
-        held: list[Any],
+        held: Held,
         after: After,
-    ) -> Any:
+    ) -> Outcome:
         """Sends a program of one product, and then an operation on its result."""
 
     _constants: frozenset[Any] = frozenset()
@@ -372,72 +373,12 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             **options,
         )
 
-    def _kept_names(
-        self,
-        outputs: Outputs,
-        settings: Settings,
-        inline: bool,
-        made: Iterable[str],
-    ) -> dict[str, str]:
-        """Returns names of results, and what they are called on the server, or "".
-
-        Args:
-            outputs, settings, inline: What the caller was told.
-            made: Names of the results when it is told nothing.
-
-        Raises:
-            InvalidArgument: A name is there twice (`OUTPUT_REPEATED`), there are none
-                (`OUTPUT_MISSING`), or what was told does not go together.
-        """
-        by_default = dict.fromkeys(made, "")
-        if outputs is None:
-            kept = by_default
-        elif isinstance(outputs, str):
-            kept = {outputs: ""}
-        elif isinstance(outputs, Mapping):
-            kept = {key: value or "" for key, value in outputs.items()}
-        else:
-            kept = {}
-            for key in outputs:
-                check_type("outputs", key, str, "names")
-                if key in kept:
-                    raise InvalidArgument(
-                        f"outputs has {key!r} twice, wanted each name once",
-                        reason="OUTPUT_REPEATED",
-                    )
-                kept[key] = ""
-        if not kept and by_default:
-            raise InvalidArgument(
-                f"outputs is empty, but the program makes {', '.join(by_default)}; "
-                "wanted names of results, or None for these",
-                reason="OUTPUT_MISSING",
-            )
-        for key, value in kept.items():
-            check_type("outputs", key, str, "names")
-            check_type("outputs", value, str, "names of tensors, or None")
-        named = any(kept.values())
-        if settings.name and self._carries_out:
-            if len(kept) != 1 or named:
-                raise InvalidArgument(
-                    f"name is {settings.name!r}, but there are "
-                    f"{', '.join(kept) or 'no results'}; wanted one result, or "
-                    "outputs={'D': 'name'}",
-                    reason="OUTPUT_AMBIGUOUS",
-                )
-            kept = dict.fromkeys(kept, settings.name)
-        if inline and (named or settings.name):
-            raise InvalidArgument(
-                "inline is for results that are not kept, got it together with names",
-                reason="OUTPUT_EXISTS",
-            )
-        return kept
-
     def _found(
         self,
         values: Mapping[Any, TensorLike | Factor],
         statements: Statements | None,
         timeout: float | None,
-    ) -> tuple[list[program_pb2.ProgramOperand], list[Any]]:
+    ) -> tuple[list[program_pb2.ProgramOperand], Held]:
         """Returns operands as they travel, and what must live meanwhile.
 
         Args:
@@ -450,7 +391,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         """
         messages: dict[Any, program_pb2.ProgramOperand] = {}
         arrays: dict[Any, npt.ArrayLike] = {}
-        held: list[Any] = []
+        held: Held = []
         for key, value in values.items():
             message = program_pb2.ProgramOperand()
             if statements is not None:
@@ -472,7 +413,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             else:
                 arrays[key] = array_of_operand(f"operand {key}", value)
         for key, source in self._sources(arrays, timeout):
-            if isinstance(source, TensorHandle):
+            if isinstance(source, Handle):
                 messages[key].tensor = source.full_name
                 held.append(source)
             else:
@@ -499,7 +440,69 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         )
 
 
-def is_number(value: Any, has_brackets: bool = False) -> bool:
+def kept_names(
+    outputs: Outputs,
+    settings: Settings,
+    inline: bool,
+    made: Iterable[str],
+    carries_out: bool = True,
+) -> dict[str, str]:
+    """Returns names of results, and what they are called on the server, or "".
+
+    Args:
+        outputs, settings, inline: What the caller was told.
+        made: Names of the results when it is told nothing.
+        carries_out: Whether `name` is that of the result.
+
+    Raises:
+        InvalidArgument: A name is there twice (`OUTPUT_REPEATED`), there are none
+            (`OUTPUT_MISSING`), or what was told does not go together.
+    """
+    by_default = dict.fromkeys(made, "")
+    if outputs is None:
+        kept = by_default
+    elif isinstance(outputs, str):
+        kept = {outputs: ""}
+    elif isinstance(outputs, Mapping):
+        kept = {key: value or "" for key, value in outputs.items()}
+    else:
+        kept = {}
+        for key in outputs:
+            check_type("outputs", key, str, "names")
+            if key in kept:
+                raise InvalidArgument(
+                    f"outputs has {key!r} twice, wanted each name once",
+                    reason="OUTPUT_REPEATED",
+                )
+            kept[key] = ""
+    if not kept and by_default:
+        raise InvalidArgument(
+            f"outputs is empty, but the program makes {', '.join(by_default)}; "
+            "wanted names of results, or None for these",
+            reason="OUTPUT_MISSING",
+        )
+    for key, value in kept.items():
+        check_type("outputs", key, str, "names")
+        check_type("outputs", value, str, "names of tensors, or None")
+    named = any(kept.values())
+    if settings.name and carries_out:
+        if len(kept) != 1 or named:
+            raise InvalidArgument(
+                f"name is {settings.name!r}, but there are "
+                f"{', '.join(kept) or 'no results'}; wanted one result, or "
+                "outputs={'D': 'name'}",
+                reason="OUTPUT_AMBIGUOUS",
+            )
+        kept = dict.fromkeys(kept, settings.name)
+    if inline and (named or settings.name):
+        raise InvalidArgument(
+            "inline is for results that are not kept, got it together with names",
+            reason="OUTPUT_EXISTS",
+        )
+    return kept
+
+
+def is_number(value: Any, has_brackets: bool = False) -> TypeGuard[Factor]:
     """Whether a value is a scalar of a program.
 
     Args:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from typing import Any
 
-from tensord import _trees as trees
-from tensord.reports import nested, seconds
+from tensord._messages import nested, seconds
+from tensord._products import Explained, ProgramProduct
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,78 +71,7 @@ class ProgramOperation:
 
 
 @dataclasses.dataclass(frozen=True)
-class TreeNode:
-    """A factor of a product, or what a step makes of others.
-
-    Attributes:
-        name: Of a factor.
-        labels: Of its modes.
-        extents: Of its modes.
-        children: Of what a step makes: the numbers of the nodes that it multiplies.
-        flops: Of its step, in all slices.
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    extents: tuple[int, ...]
-    children: tuple[int, ...]
-    flops: float
-
-
-@dataclasses.dataclass(frozen=True)
-class ProgramProduct:
-    """A product of three factors or more, and the order in which it is contracted.
-
-    `str` draws its tree, `svg()` and `save()` do, too.
-
-    Attributes:
-        statement: Which statement it belongs to, from 0.
-        nodes: Factors first, then what steps make; the last is the product.
-        sliced: Labels whose values are taken one by one.
-        slice_count: How often all steps are carried out.
-        method: How the order was found: "optimal", "greedy", "random_greedy",
-            "partition" or "given".
-        flops: Of all slices.
-        largest: Elements of the largest result of a step, in one slice.
-        symbolic_cost: With `costs`, multiplications in terms of their variable, e.g.
-            "2*χ^4 + 10*χ^2"; else "".
-    """
-
-    statement: int
-    sliced: tuple[str, ...]
-    slice_count: int
-    method: str
-    flops: float
-    largest: float
-    symbolic_cost: str
-    nodes: tuple[TreeNode, ...] = nested(TreeNode)
-
-    @property
-    def path(self) -> list[tuple[int, ...]]:
-        """The order as opt_einsum writes it, for `optimize=`."""
-        factors = sum(not node.children for node in self.nodes)
-        left = list(range(factors))
-        path = []
-        for number in range(factors, len(self.nodes)):
-            children = self.nodes[number].children
-            path.append(tuple(sorted(left.index(child) for child in children)))
-            left = [node for node in left if node not in children] + [number]
-        return path
-
-    def svg(self) -> str:
-        """Returns the tree as an SVG picture."""
-        return trees.svg([self])
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """As `ProgramExplanation.save`, for this product."""
-        trees.save([self], path)
-
-    def __str__(self) -> str:
-        return trees.text(self)
-
-
-@dataclasses.dataclass(frozen=True)
-class ProgramExplanation(trees.Explained):
+class ProgramExplanation(Explained):
     """How a program would run; see `ProgramExplanation` in program.proto.
 
     `print` shows `text`, which has the trees of its products. Notebooks draw the trees.

@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-import types
-import weakref
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 import numpy as np
 
 from tensord import _dtypes as dtypes
-from tensord._arguments import check_timeout
 from tensord._arrays import array_of_bytes, array_of_operand
-from tensord.errors import InvalidArgument
+from tensord._blocking_link import BlockingHandle, BlockingLink
+from tensord._handle import Handle, Held
+from tensord._messages import from_message
 from tensord._operations import Settings, scalar_message
-from tensord._program_operations import ProgramCall, is_number, not_remote
+from tensord._program_operations import (
+    Outputs,
+    ProgramCall,
+    is_number,
+    kept_names,
+    not_remote,
+)
 from tensord._program_reports import ProgramInfo, ProgramReport
-from tensord.reports import from_message
+from tensord._sending import sources
 from tensord._specs import TensorSpec, spec_of_message
-from tensord._tensor_handle import TensorHandle
+from tensord._tensor import RemoteTensor
+from tensord._tensor_handle import Factor, TensorHandle, TensorLike, TensorSession
+from tensord.errors import InvalidArgument
 from tensord.v1 import program_pb2
 
-if TYPE_CHECKING:
-    from tensord._operations import Factor, TensorLike
-    from tensord._program_operations import Outputs
-    from tensord._session import Session
-    from tensord._tensor import RemoteTensor
-
-Results = Union["RemoteTensor", np.ndarray, dict[str, Any], None]
+Results = Union[RemoteTensor, np.ndarray, dict[str, Any], None]
 
 
-class ProgramHandle:
+class ProgramHandle(Handle):
     """What is known here of a program on the server.
 
     It runs on operands of the dtype, shape and strides of those that it was made for;
@@ -40,6 +41,7 @@ class ProgramHandle:
 
     Attributes:
         session: The session that it belongs to.
+        link: What ties that session to the server.
         name: Its name within the session, as `Session.get_program` takes it.
         full_name: Its name on the wire, `sessions/{session}/programs/{program}`.
         device: The device that it runs on.
@@ -51,7 +53,9 @@ class ProgramHandle:
         constants: Names of operands that it keeps, with what depends on them alone.
     """
 
+    # Subclasses know of which kinds they are.
     session: Any
+    link: Any
 
     def __init__(
         self, session: Any, message: program_pb2.Program, *, owned: bool
@@ -62,9 +66,9 @@ class ProgramHandle:
             message: What the server says about it.
             owned: Whether it leaves the server with this object.
         """
+        super().__init__(message.name, session.link.keeper if owned else None)
         self.session = session
-        self.full_name: str = message.name
-        self.name: str = message.name.rpartition("/")[2]
+        self.link = session.link
         self.device: str = message.device
         notation = message.source.WhichOneof("notation")
         self.is_product = notation != "statements"
@@ -83,11 +87,6 @@ class ProgramHandle:
         self.constants: tuple[str, ...] = tuple(
             tensor.name for tensor in message.operands if tensor.is_constant
         )
-        self._finalizer = None
-        if owned:
-            discard = session._keeper.discard
-            self._finalizer = weakref.finalize(self, discard, self.full_name)
-            self._finalizer.atexit = False
 
     def _execution(
         self,
@@ -96,14 +95,13 @@ class ProgramHandle:
         outputs: Outputs,
         inline: bool,
         settings: Settings,
-    ) -> tuple[program_pb2.ExecuteProgramRequest, ProgramCall, list[Any]]:
+    ) -> tuple[program_pb2.ExecuteProgramRequest, ProgramCall, Held]:
         """Returns the request that runs it, and what must live meanwhile."""
-        session = self.session
         values = self._by_name(positional, named)
         request = program_pb2.ExecuteProgramRequest(
-            session=session.name, name=self.full_name
+            session=self.link.name, name=self.full_name
         )
-        held: list[Any] = [self]
+        held: Held = [self]
         arrays = {}
         messages = {}
         for name, value in values.items():
@@ -115,12 +113,12 @@ class ProgramHandle:
             elif name in self.written:
                 raise not_remote(name, value)
             elif name in self.constants and isinstance(spec, TensorSpec):
-                array = _like_prepared(self, name, spec, value)
-                constant = session._stage(array, spec, settings.timeout)
+                array = self._like_prepared(name, spec, value)
+                constant = self.link.stage(array, spec, settings.timeout)
                 message.tensor = constant.full_name
                 held.append(constant)
             elif isinstance(spec, TensorSpec):
-                arrays[name] = _like_prepared(self, name, spec, value)
+                arrays[name] = self._like_prepared(name, spec, value)
             elif is_number(value):
                 message.scalar.CopyFrom(scalar_message(name, value))
             else:
@@ -129,14 +127,14 @@ class ProgramHandle:
                     f"{self.name} was made with a number",
                     reason="PROGRAM_OPERAND_DIFFERS",
                 )
-        for name, source in session._sources(arrays, settings.timeout):
-            if isinstance(source, TensorHandle):
+        for name, source in sources(self.link, arrays, settings.timeout):
+            if isinstance(source, Handle):
                 messages[name].tensor = source.full_name
                 held.append(source)
             else:
                 messages[name].inline.CopyFrom(source)
         request.operands.extend(messages.values())
-        kept = session._kept_names(outputs, settings, inline, self.outputs)
+        kept = kept_names(outputs, settings, inline, self.outputs)
         for output, tensor_id in kept.items():
             if tensor_id or inline:
                 request.outputs.add(
@@ -157,6 +155,22 @@ class ProgramHandle:
             outputs=tuple(kept),
         )
         return request, call, held
+
+    def _like_prepared(self, name: str, spec: TensorSpec, value: Any) -> np.ndarray:
+        """Refuses an array that the program was not made for.
+
+        Raises:
+            InvalidArgument: It was not (`PROGRAM_OPERAND_DIFFERS`).
+        """
+        array = array_of_operand(self._called(name), value)
+        fits = array.shape == spec.shape and spec.strides is None
+        if not fits or not np.can_cast(array.dtype, spec.dtype, "safe"):
+            raise InvalidArgument(
+                f"{self._called(name)} is an array of {dtypes.wire_dtype(array.dtype)} "
+                f"{array.shape}, program {self.name} is for {spec}",
+                reason="PROGRAM_OPERAND_DIFFERS",
+            )
+        return array.astype(spec.dtype, copy=False)
 
     def _called(self, name: str) -> str:
         return name if self.is_product else f"operand {name}"
@@ -202,14 +216,15 @@ class ProgramHandle:
         return f"{type(self).__name__}({self.name!r}, {operands}device={self.device!r})"
 
 
-class Program(ProgramHandle):
+class Program(ProgramHandle, BlockingHandle):
     """A program whose notation is read and whose paths are found, to be run often.
 
     >>> program = session.program("D[a,b] := x*A[a,c]*B[c,b]", A=a, B=b, x=1)
     >>> d = program(A=a, B=b, x=0.5)
     """
 
-    session: Session
+    session: TensorSession[RemoteTensor, BlockingLink]
+    link: BlockingLink
 
     def __call__(
         self,
@@ -246,7 +261,8 @@ class Program(ProgramHandle):
         request, call, held = self._execution(
             operands, named, outputs, inline, settings
         )
-        return self.session._execute_program(request, call, held)
+        results: Results = execute_program(self.session, request, call, held)
+        return results
 
     def describe(self, timeout: float | None = None) -> ProgramInfo:
         """Returns what it is as of now, with its operations and paths.
@@ -257,35 +273,32 @@ class Program(ProgramHandle):
         Raises:
             NotFound: It was deleted.
         """
-        check_timeout(timeout)
         request = program_pb2.DescribeProgramRequest(program=self.full_name)
-        connection = self.session._connection
-        response = connection.call(connection.program.DescribeProgram, request, timeout)
+        method = self.link.connection.program.DescribeProgram
+        response: program_pb2.DescribeProgramResponse
+        response = self.link.call(method, request, timeout)
         return from_message(ProgramInfo, response.program)
 
-    def delete(self, timeout: float | None = None) -> None:
-        """Deletes the program; executions that are under way still end.
 
-        Raises:
-            NotFound: It was deleted before.
-        """
-        check_timeout(timeout)
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        request = program_pb2.DeleteProgramRequest(program=self.full_name)
-        connection = self.session._connection
-        connection.call(connection.program.DeleteProgram, request, timeout)
+def execute_program(
+    session: TensorSession[RemoteTensor, BlockingLink],
+    request: program_pb2.ExecuteProgramRequest,
+    call: ProgramCall,
+    held: Held,
+) -> Any:
+    """Runs a program, and returns its results as `Session.run` says.
 
-    def __enter__(self) -> Program:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: types.TracebackType | None,
-    ) -> None:
-        self.delete()
+    Args:
+        session: The session that it runs in.
+        request: What is sent.
+        call: What else there is to know.
+        held: What must live meanwhile.
+    """
+    link = session.link
+    method = link.connection.program.ExecuteProgram
+    with call.pointing_out():
+        response = link.call_allocating(method, request, call.timeout)
+    return results_of(session, RemoteTensor, response, call)
 
 
 def results_of(
@@ -332,22 +345,3 @@ def _spec_or_scalar(tensor: program_pb2.ProgramTensor) -> TensorSpec | complex:
         return spec_of_message(tensor)
     value = complex(tensor.scalar.real, tensor.scalar.imaginary)
     return value if value.imag else value.real
-
-
-def _like_prepared(
-    program: ProgramHandle, name: str, spec: TensorSpec, value: Any
-) -> np.ndarray:
-    """Refuses an array that the program was not made for.
-
-    Raises:
-        InvalidArgument: It was not (`PROGRAM_OPERAND_DIFFERS`).
-    """
-    array = array_of_operand(program._called(name), value)
-    fits = array.shape == spec.shape and spec.strides is None
-    if not fits or not np.can_cast(array.dtype, spec.dtype, "safe"):
-        raise InvalidArgument(
-            f"{program._called(name)} is an array of {dtypes.wire_dtype(array.dtype)} "
-            f"{array.shape}, program {program.name} is for {spec}",
-            reason="PROGRAM_OPERAND_DIFFERS",
-        )
-    return array.astype(spec.dtype, copy=False)

@@ -4,59 +4,31 @@ from __future__ import annotations
 
 import atexit
 import datetime
-import gc
-import os
-import types
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from tensord import _dtypes as dtypes
-from tensord._arguments import check_address, check_timeout, lease_value
+from tensord._arguments import check_timeout
 from tensord._arrays import array_of
-from tensord._connection import Connection, Method
-from tensord.errors import (
-    UNREACHABLE,
-    Error,
-    NotFound,
-    ResourceExhausted,
-    Unavailable,
-)
+from tensord._blocking_link import BlockingLink
 from tensord._execution import Executor
-from tensord._keeper import Keeper
-from tensord._notation import point_out
+from tensord._handle import Held
+from tensord._messages import from_message
 from tensord._operations import Settings
 from tensord._pipeline import Pipeline
 from tensord._plan_cache import PlanCache
 from tensord._planning import Explainer, Planner
 from tensord._plans import Plan
-from tensord._program_operations import After, ProgramCall, ProgramOperations
-from tensord._programs import Program, Results, results_of
-from tensord.reports import (
-    ExecutionReport,
-    Kernel,
-    ServerInfo,
-    ServerStats,
-    SessionInfo,
-    from_message,
-)
+from tensord._program_operations import After, ProgramCall
+from tensord._programs import Program, Results, execute_program
+from tensord._session_base import SessionBase
+from tensord._session_link import open_session
 from tensord._specs import TensorSpec
 from tensord._tensor import RemoteTensor
-from tensord._transfer import Transfers
-from tensord.v1 import (
-    admin_pb2,
-    compute_pb2,
-    plan_pb2,
-    program_pb2,
-    session_pb2,
-    tensor_pb2,
-)
-
-DEFAULT_ADDRESS = "localhost:8470"
-_DEFAULT_SECONDS = 60.0
+from tensord.reports import Kernel, ServerStats, SessionInfo
+from tensord.v1 import admin_pb2, plan_pb2, program_pb2, session_pb2, tensor_pb2
 
 _open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 
@@ -93,55 +65,11 @@ def connect(
         InvalidArgument: It knows no such device, the lease is out of bounds, the
             address is malformed (`ADDRESS_MALFORMED`) or `timeout` is not positive.
     """
-    return Session(*open_session(address, timeout, job, lease, quota_bytes, device))
+    opened = open_session(address, timeout, job, lease, quota_bytes, device)
+    return Session(BlockingLink(*opened))
 
 
-def open_session(
-    address: str | None,
-    timeout: float | None,
-    job: str,
-    lease: float | datetime.timedelta | None,
-    quota_bytes: int,
-    device: str,
-) -> tuple[Connection, ServerInfo, session_pb2.Session]:
-    """Does what `connect` says, and returns what a session is made of."""
-    address = address or os.environ.get("TENSORD_ADDRESS") or DEFAULT_ADDRESS
-    check_address(address)
-    check_timeout(timeout)
-    request = session_pb2.OpenSessionRequest(
-        job=job, memory_quota_bytes=quota_bytes, device=device
-    )
-    if lease is not None:
-        request.lease.FromTimedelta(lease_value(lease))
-    connection = Connection(address, _DEFAULT_SECONDS if timeout is None else timeout)
-    try:
-        info = from_message(ServerInfo, _greet(connection))
-        opened = connection.call(connection.session.OpenSession, request)
-    except BaseException:
-        connection.close()
-        raise
-    return connection, info, opened.session
-
-
-def _greet(connection: Connection) -> admin_pb2.GetServerInfoResponse:
-    try:
-        return connection.call(
-            connection.admin.GetServerInfo, admin_pb2.GetServerInfoRequest()
-        )
-    except Unavailable as error:
-        if error.reason != UNREACHABLE:
-            raise
-        address = connection.address
-        raise Unavailable(
-            f"no tensord server answers at {address} ({error}). Start one with "
-            f"`tensord --listen={address}`, name another as the address or in "
-            "$TENSORD_ADDRESS, or run a private one for as long as it is needed: "
-            "`with tensord.serve() as address:`",
-            reason=UNREACHABLE,
-        ) from None
-
-
-class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
+class Session(Executor[RemoteTensor], SessionBase[RemoteTensor, Results]):
     """A session with a server: owns tensors, plans and programs, runs operations.
 
     Results stay on the server as RemoteTensors. Leaving the context, or `close()`,
@@ -150,20 +78,14 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
     Attributes:
         name: Its name on the wire, `sessions/{session}`.
         device: The device that its operations run on.
+        link: What ties it, and all that it hands out, to the server.
     """
 
-    def __init__(
-        self, connection: Connection, info: ServerInfo, opened: session_pb2.Session
-    ) -> None:
+    link: BlockingLink
+
+    def __init__(self, link: BlockingLink) -> None:
         """Use `tensord.connect`."""
-        self.name: str = opened.name
-        self.device: str = opened.device
-        self._info = info
-        self._connection = connection
-        self._transfers = Transfers(connection, info.limits.max_chunk_bytes)
-        lease_seconds = opened.lease.seconds + opened.lease.nanos / 1e9
-        self._keeper = Keeper(connection, self.name, lease_seconds)
-        self._finalizer = weakref.finalize(self, self._keeper.stop)
+        super().__init__(link)
         self._finalizer.atexit = False
         _open_sessions.add(self)
 
@@ -190,7 +112,8 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
         """
         source = array_of(array)
         spec = TensorSpec(source.shape, source.dtype)
-        return self._upload(source, spec, name, timeout)
+        message = self.link.upload(source, spec, name, timeout)
+        return RemoteTensor(self, message, owned=not name)
 
     def create(
         self,
@@ -211,7 +134,8 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
             AlreadyExists: The name is taken.
             ResourceExhausted: It does not fit the quota or the device.
         """
-        return self._create(TensorSpec(shape, dtype), name, timeout)
+        message = self.link.create(TensorSpec(shape, dtype), name, timeout)
+        return RemoteTensor(self, message, owned=not name)
 
     def tensor(self, name: str) -> RemoteTensor:
         """Returns the tensor of a name.
@@ -222,17 +146,13 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
         Raises:
             NotFound: The session has none of that name.
         """
-        full_name = name if "/" in name else f"{self.name}/tensors/{name}"
-        if not full_name.startswith(f"{self.name}/"):
-            raise NotFound(
-                f"tensor {name} is not one of {self.name}", reason="TENSOR_NOT_FOUND"
-            )
-        return RemoteTensor(self, self._describe_tensor(full_name), owned=False)
+        message = self.link.describe_tensor(self.link.full_name("tensor", name))
+        return RemoteTensor(self, message, owned=False)
 
     def list(self) -> tuple[RemoteTensor, ...]:
         """Returns all tensors of the session in the order of their names."""
-        pages = self._connection.pages(
-            self._connection.tensor.ListTensors,
+        pages = self.link.connection.pages(
+            self.link.connection.tensor.ListTensors,
             tensor_pb2.ListTensorsRequest(session=self.name),
         )
         return tuple(
@@ -267,7 +187,7 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
 
         >>> session.plan_cache.stats().hit_count
         """
-        return PlanCache(self)
+        return PlanCache(self, self.link)
 
     def get_plan(self, name: str) -> Plan:
         """Returns the plan of a name.
@@ -278,19 +198,15 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
         Raises:
             NotFound: The session has none of that name.
         """
-        full_name = name if "/" in name else f"{self.name}/plans/{name}"
-        if not full_name.startswith(f"{self.name}/"):
-            raise NotFound(
-                f"plan {name} is not one of {self.name}", reason="PLAN_NOT_FOUND"
-            )
+        full_name = self.link.full_name("plan", name)
         request = plan_pb2.DescribePlanRequest(plan=full_name)
-        response = self._connection.call(self._connection.plan.DescribePlan, request)
+        response = self.link.call(self.link.connection.plan.DescribePlan, request)
         return Plan(self, response.plan, owned=False)
 
     def plans(self) -> tuple[Plan, ...]:
         """Returns all plans of the session in the order of their names."""
-        pages = self._connection.pages(
-            self._connection.plan.ListPlans,
+        pages = self.link.connection.pages(
+            self.link.connection.plan.ListPlans,
             plan_pb2.ListPlansRequest(session=self.name),
         )
         return tuple(
@@ -344,21 +260,15 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
         Raises:
             NotFound: The session has none of that name.
         """
-        full_name = name if "/" in name else f"{self.name}/programs/{name}"
-        if not full_name.startswith(f"{self.name}/"):
-            raise NotFound(
-                f"program {name} is not one of {self.name}", reason="PROGRAM_NOT_FOUND"
-            )
+        full_name = self.link.full_name("program", name)
         request = program_pb2.DescribeProgramRequest(program=full_name)
-        response = self._connection.call(
-            self._connection.program.DescribeProgram, request
-        )
+        response = self.link.call(self.link.connection.program.DescribeProgram, request)
         return Program(self, response.program, owned=False)
 
     def programs(self) -> tuple[Program, ...]:
         """Returns all programs of the session in the order of their names."""
-        pages = self._connection.pages(
-            self._connection.program.ListPrograms,
+        pages = self.link.connection.pages(
+            self.link.connection.program.ListPrograms,
             program_pb2.ListProgramsRequest(session=self.name),
         )
         return tuple(
@@ -377,7 +287,7 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
             InvalidArgument: The server has no such device (`DEVICE_NOT_FOUND`).
         """
         request = plan_pb2.ListKernelsRequest(device=device or self.device)
-        response = self._connection.call(self._connection.plan.ListKernels, request)
+        response = self.link.call(self.link.connection.plan.ListKernels, request)
         return tuple(from_message(Kernel, kernel) for kernel in response.kernels)
 
     def pipeline(self, timeout: float | None = None) -> Pipeline:
@@ -394,14 +304,10 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
         check_timeout(timeout)
         return Pipeline(self, timeout)
 
-    def info(self) -> ServerInfo:
-        """Returns the server's version, devices and limits, as of the start."""
-        return self._info
-
     def stats(self) -> ServerStats:
         """Returns the server's counters, and its memory and queues as of now."""
         request = admin_pb2.GetServerStatsRequest()
-        stats = self._connection.call(self._connection.admin.GetServerStats, request)
+        stats = self.link.call(self.link.connection.admin.GetServerStats, request)
         return from_message(ServerStats, stats)
 
     def describe(self) -> SessionInfo:
@@ -411,9 +317,7 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
             NotFound: Its lease ran out.
         """
         request = session_pb2.DescribeSessionRequest(session=self.name)
-        response = self._connection.call(
-            self._connection.session.DescribeSession, request
-        )
+        response = self.link.call(self.link.connection.session.DescribeSession, request)
         return from_message(SessionInfo, response.session)
 
     def close(self, timeout: float | None = None) -> None:
@@ -424,133 +328,43 @@ class Session(Executor[RemoteTensor], ProgramOperations[RemoteTensor, Results]):
         """
         check_timeout(timeout)
         _open_sessions.discard(self)
-        self._finalizer.detach()
-        self._keeper.stop()
-        self._keeper.join(self._connection.timeout if timeout is None else timeout)
+        self._stop()
+        default = self.link.connection.timeout
+        self.link.keeper.join(default if timeout is None else timeout)
 
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: types.TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Session({self._connection.address!r}, device={self.device!r})"
-
-    @property
-    def _session_name(self) -> str:
-        return self.name
-
-    @property
-    def _max_inline_bytes(self) -> int:
-        return self._info.limits.max_inline_bytes
-
-    def _stage(
-        self, array: np.ndarray, spec: TensorSpec, timeout: float | None
-    ) -> RemoteTensor:
-        return self._upload(array, spec, None, timeout)
+        return f"Session({self.link.connection.address!r}, device={self.device!r})"
 
     def _perform(
-        self, operation: str, request: Any, settings: Settings, held: list[Any]
+        self, operation: str, request: Any, settings: Settings, held: Held
     ) -> RemoteTensor:
         # ExecutePlan of execute_plan.
-        method = getattr(self._connection.compute, operation.title().replace("_", ""))
-        result: compute_pb2.Result
-        result = self._call_allocating(method, request, settings.timeout).result
-        out = settings.out
-        if out is None:
-            out = RemoteTensor(self, result.tensor, owned=not settings.name)
-        out.report = from_message(ExecutionReport, result.report)
-        return out
+        method = operation.title().replace("_", "")
+        stub = getattr(self.link.connection.compute, method)
+        result = self.link.call_allocating(stub, request, settings.timeout).result
+        owned = not settings.name
+        return RemoteTensor.of_result(self, result, settings.out, owned=owned)
 
     def _perform_program(
-        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: list[Any]
-    ) -> Results:
+        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: Held
+    ) -> Any:
         request = program_pb2.ExecuteProgramRequest(session=self.name, spec=spec)
-        return self._execute_program(request, call, held)
+        return execute_program(self, request, call, held)
 
     def _perform_after(
         self,
         spec: program_pb2.ProgramSpec,
         call: ProgramCall,
-        held: list[Any],
+        held: Held,
         after: After,
     ) -> RemoteTensor:
         return self._add_to(self._perform_program(spec, call, held), after)
-
-    def _execute_program(
-        self,
-        request: program_pb2.ExecuteProgramRequest,
-        call: ProgramCall,
-        held: list[Any],
-    ) -> Results:
-        """Runs a program, and returns its results as `run` says."""
-        try:
-            response = self._call_allocating(
-                self._connection.program.ExecuteProgram, request, call.timeout
-            )
-        except Error as error:
-            point_out(error, call.text, call.costs)
-            raise
-        return results_of(self, RemoteTensor, response, call)
-
-    def _create(
-        self, spec: TensorSpec, name: str | None, timeout: float | None
-    ) -> RemoteTensor:
-        """Creates a tensor without contents."""
-        request = tensor_pb2.CreateTensorRequest(
-            session=self.name,
-            tensor_id=name or "",
-            element_type=dtypes.element_type_of(spec.dtype),
-            layout=spec.layout_message(),
-        )
-        response = self._call_allocating(
-            self._connection.tensor.CreateTensor, request, timeout
-        )
-        return RemoteTensor(self, response.tensor, owned=not name)
-
-    def _upload(
-        self,
-        array: np.ndarray,
-        spec: TensorSpec,
-        name: str | None,
-        timeout: float | None,
-    ) -> RemoteTensor:
-        """Creates a tensor with the contents of an array that `spec` fits."""
-        data = spec.laid_out(array)
-        tensor = self._create(spec, name, timeout)
-        try:
-            self._transfers.upload(tensor.full_name, data, timeout, empty=True)
-        except BaseException:
-            tensor._discard()
-            raise
-        return tensor
-
-    def _describe_tensor(self, full_name: str) -> tensor_pb2.Tensor:
-        request = tensor_pb2.DescribeTensorRequest(tensor=full_name)
-        return self._connection.call(
-            self._connection.tensor.DescribeTensor, request
-        ).tensor
-
-    def _call_allocating(
-        self, method: Method[Any], request: Any, timeout: float | None
-    ) -> Any:
-        """Makes a call; when memory lacks, first lets go what nobody holds."""
-        check_timeout(timeout)
-        deleted_before = self._keeper.deleted_count
-        try:
-            return self._connection.call(method, request, timeout)
-        except ResourceExhausted:
-            gc.collect()
-            self._keeper.flush()
-            if self._keeper.deleted_count == deleted_before:
-                raise
-        return self._connection.call(method, request, timeout)
 
 
 @atexit.register

@@ -13,7 +13,7 @@ from tensord import _dtypes as dtypes
 from tensord._arguments import extents_of, integers_of
 from tensord._arrays import array_of, flat_bytes, packed_layout
 from tensord.errors import InvalidArgument
-from tensord.v1 import compute_pb2, plan_pb2, tensor_pb2
+from tensord.v1 import compute_pb2, plan_pb2, program_pb2, tensor_pb2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,8 +124,10 @@ def spec_of(value: Any) -> TensorSpec:
     return TensorSpec(array.shape, array.dtype)
 
 
-def spec_of_message(message: plan_pb2.PlanOperand) -> TensorSpec:
-    """Returns what an operand of a plan has to be like."""
+def spec_of_message(
+    message: plan_pb2.PlanOperand | program_pb2.ProgramTensor,
+) -> TensorSpec:
+    """Returns what an operand of a plan or program has to be like."""
     dtype = dtypes.dtype_of(message.element_type)
     extents = tuple(message.layout.extents)
     strides = tuple(stride * dtype.itemsize for stride in message.layout.strides)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-import types
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tensord import _dtypes as dtypes, _stages as stages
+from tensord import _dtypes as dtypes
+from tensord import _stages as stages
 from tensord._arguments import (
     check_timeout,
     check_type,
@@ -28,21 +28,18 @@ from tensord._arrays import (
     flat_bytes,
     packed_layout,
 )
+from tensord._blocking_link import BlockingHandle, BlockingLink
 from tensord._conversions import converted, is_permuted
-from tensord.errors import Aborted, FailedPrecondition, InvalidArgument
 from tensord._indexing import takes_everything
+from tensord._tensor_handle import Factor, TensorLike, TensorSession, state_of
+from tensord.errors import Aborted, FailedPrecondition, InvalidArgument
 from tensord.transforms import Stage, stage_message
 from tensord.v1 import compute_pb2, tensor_pb2, view_pb2
-from tensord._views import Views
-
-if TYPE_CHECKING:
-    from tensord._operations import Factor, TensorLike
-    from tensord._session import Session
 
 _SHORTEST_TIMEOUT_SECONDS = 1e-3
 
 
-class RemoteTensor(Arithmetic, Views, ArrayFunctions):
+class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
     """A tensor on the server, seen from here.
 
     It leaves the server with its last reference, unless it was given a name.
@@ -51,15 +48,13 @@ class RemoteTensor(Arithmetic, Views, ArrayFunctions):
     `ArrayFunctions` what NumPy's functions do with it.
     """
 
-    session: Session
+    link: BlockingLink
 
     @property
     def state(self) -> str:
         """State on the server as of now: "empty", "partial", "pending", "ready" or
         "invalid"; asks the server."""
-        message = self.session._describe_tensor(self.full_name)
-        name = tensor_pb2.TensorState.Name(message.state)
-        return name.removeprefix("TENSOR_STATE_").lower()
+        return state_of(self.link.describe_tensor(self.full_name))
 
     def numpy(self, timeout: float | None = None) -> np.ndarray:
         """Downloads the tensor.
@@ -85,7 +80,7 @@ class RemoteTensor(Arithmetic, Views, ArrayFunctions):
         if not self.is_view or self._is_dense():
             array, data = self._allocate()
             try:
-                self.session._transfers.download(self.full_name, data, timeout)
+                self.link.transfers.download(self.full_name, data, timeout)
                 return array
             except (Aborted, FailedPrecondition):
                 # Perhaps another part of the memory is being written: a copy waits.
@@ -126,13 +121,13 @@ class RemoteTensor(Arithmetic, Views, ArrayFunctions):
             target, data = self._allocate()
             target[...] = source
         empty = self.state == "empty"
-        self.session._transfers.upload(self.full_name, data, timeout, empty=empty)
+        self.link.transfers.upload(self.full_name, data, timeout, empty=empty)
 
     def copy(
         self,
         name: str | None = None,
         timeout: float | None = None,
-        session: Session | None = None,
+        session: TensorSession[RemoteTensor, BlockingLink] | None = None,
     ) -> RemoteTensor:
         """Copies the tensor on the server; the copy of a view is no view.
 
@@ -162,9 +157,8 @@ class RemoteTensor(Arithmetic, Views, ArrayFunctions):
             request.layout.CopyFrom(packed_layout(self.shape))
         else:  # as it is
             request.session = session.name
-        response = session._call_allocating(
-            session._connection.tensor.CopyTensor, request, timeout
-        )
+        copy = session.link.connection.tensor.CopyTensor
+        response = session.link.call_allocating(copy, request, timeout)
         return RemoteTensor(session, response.tensor, owned=name is None)
 
     def view(
@@ -188,8 +182,8 @@ class RemoteTensor(Arithmetic, Views, ArrayFunctions):
             request.padding.CopyFrom(
                 compute_pb2.Scalar(real=value.real, imaginary=value.imag)
             )
-        connection = self.session._connection
-        response = connection.call(connection.view.CreateView, request, timeout)
+        method = self.link.connection.view.CreateView
+        response = self.link.call(method, request, timeout)
         return RemoteTensor(self.session, response.tensor, owned=not name)
 
     def __setitem__(self, key: Any, value: TensorLike) -> None:
@@ -229,31 +223,13 @@ class RemoteTensor(Arithmetic, Views, ArrayFunctions):
         assert isinstance(value, RemoteTensor)
         self.session.permute(value.copy(), modes, range(part.ndim), out=part)
 
-    def delete(self, timeout: float | None = None) -> None:
-        """Deletes the tensor; operations that use it still end, and views of it stay.
-
-        Raises:
-            NotFound: It was deleted before.
-        """
-        check_timeout(timeout)
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        request = tensor_pb2.DeleteTensorRequest(tensor=self.full_name)
-        connection = self.session._connection
-        connection.call(connection.tensor.DeleteTensor, request, timeout)
-
     def item(self) -> Any:
         """Downloads the only element.
 
         Raises:
             InvalidArgument: There is not exactly one.
         """
-        if self.size != 1:
-            raise InvalidArgument(
-                f"tensor {self.name} of shape {self.shape} has {self.size} elements, "
-                "wanted one",
-                reason="TENSOR_NOT_SCALAR",
-            )
+        self._check_single()
         return self.numpy().item()
 
     def __array__(
@@ -307,17 +283,6 @@ class RemoteTensor(Arithmetic, Views, ArrayFunctions):
     def __complex__(self) -> complex:
         return complex(self.item())
 
-    def __enter__(self) -> RemoteTensor:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: types.TracebackType | None,
-    ) -> None:
-        self.delete()
-
     @contextlib.contextmanager
     def _packed_copy(self, timeout: float | None) -> Iterator[RemoteTensor]:
         """A copy that leaves the server afterwards."""
@@ -326,7 +291,7 @@ class RemoteTensor(Arithmetic, Views, ArrayFunctions):
         try:
             yield self.copy(name, timeout)
         finally:
-            self.session._keeper.discard(f"{self.session.name}/tensors/{name}")
+            self.link.keeper.discard(f"{self.session.name}/tensors/{name}")
 
 
 def _remaining_seconds(timeout: float | None, begun: float) -> float | None:

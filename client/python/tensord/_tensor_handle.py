@@ -2,22 +2,93 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Union
 
 import numpy as np
+import numpy.typing as npt
 
 from tensord import _dtypes as dtypes
 from tensord._arrays import flat_bytes
-from tensord.v1 import tensor_pb2
+from tensord._handle import Handle
+from tensord._messages import from_message
+from tensord._program_reports import ProgramReport
+from tensord._subscripts import Modes
+from tensord.errors import InvalidArgument
+from tensord.reports import ExecutionReport
+from tensord.v1 import compute_pb2, tensor_pb2
 
 if TYPE_CHECKING:
-    from tensord._program_reports import ProgramReport
-    from tensord.reports import ExecutionReport
+    from typing_extensions import Self
+
+Link = TypeVar("Link", covariant=True)
+Outcome = TypeVar("Outcome", covariant=True)
+Factor = Union[int, float, complex]
 
 
-class TensorHandle:
+class TensorSession(Protocol[Outcome, Link]):
+    """What a tensor asks of its session; `Outcome` is what operations return.
+
+    Attributes:
+        name: Its name on the wire.
+        link: What ties it to the server.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def link(self) -> Link: ...
+
+    def upload(self, array: npt.ArrayLike) -> Outcome: ...
+
+    def einsum(
+        self,
+        subscripts: Any,
+        *operands: Any,
+        dtype: npt.DTypeLike | None = None,
+        casting: str | None = None,
+    ) -> Outcome: ...
+
+    def permute(
+        self,
+        a: TensorLike | None,
+        modes_a: Modes,
+        modes_d: Modes,
+        *,
+        alpha: Factor = 1,
+        op_a: str | None = None,
+        out: TensorHandle | None = None,
+        timeout: float | None = None,
+    ) -> Outcome: ...
+
+    def elementwise(
+        self,
+        a: TensorLike | None,
+        modes_a: Modes | None,
+        c: TensorLike | None,
+        modes_c: Modes | None,
+        modes_d: Modes,
+        *,
+        op: str = "add",
+        gamma: Factor = 1,
+        op_c: str | None = None,
+        out: TensorHandle | None = None,
+    ) -> Outcome: ...
+
+    def reduce(
+        self,
+        a: TensorLike | None,
+        modes_a: Modes,
+        modes_d: Modes,
+        *,
+        op: str = "add",
+        alpha: Factor = 1,
+        out: TensorHandle | None = None,
+    ) -> Outcome: ...
+
+
+class TensorHandle(Handle):
     """What is known here of a tensor on the server; an operand of every operation.
 
     A tensor that the server named leaves the server with the last reference to this
@@ -25,6 +96,7 @@ class TensorHandle:
 
     Attributes:
         session: The session that it belongs to.
+        link: What ties that session to the server.
         name: Its name within the session, as `Session.tensor` takes it.
         full_name: Its name on the wire, `sessions/{session}/tensors/{tensor}`.
         shape: Extents.
@@ -43,7 +115,9 @@ class TensorHandle:
             tensors.
     """
 
+    # Subclasses know of which kinds they are.
     session: Any
+    link: Any
 
     def __init__(
         self, session: Any, message: tensor_pb2.Tensor, *, owned: bool
@@ -54,9 +128,9 @@ class TensorHandle:
             message: What the server says about it.
             owned: Whether it leaves the server with this object.
         """
+        super().__init__(message.name, session.link.keeper if owned else None)
         self.session = session
-        self.full_name: str = message.name
-        self.name: str = message.name.rpartition("/")[2]
+        self.link = session.link
         self.shape: tuple[int, ...] = tuple(message.layout.extents)
         self.dtype: np.dtype = dtypes.dtype_of(message.element_type)
         self.device: str = message.device
@@ -72,11 +146,22 @@ class TensorHandle:
         if not message.HasField("view") or message.view.has_strides:
             self.strides = tuple(stride * self.dtype.itemsize for stride in strides)
         self._span_bytes: int = message.span_bytes
-        self._finalizer = None
-        if owned:
-            discard = session._keeper.discard
-            self._finalizer = weakref.finalize(self, discard, self.full_name)
-            self._finalizer.atexit = False
+
+    @classmethod
+    def of_result(
+        cls, session: Any, result: compute_pb2.Result, out: Any, *, owned: bool
+    ) -> Self:
+        """Returns the tensor that an operation has written, with its report.
+
+        Args:
+            session: The session that it belongs to.
+            result: What the server says about it.
+            out: The tensor, if it was there before.
+            owned: Whether a new one leaves the server with its object.
+        """
+        tensor: Self = cls(session, result.tensor, owned=owned) if out is None else out
+        tensor.report = from_message(ExecutionReport, result.report)
+        return tensor
 
     @property
     def ndim(self) -> int:
@@ -100,12 +185,14 @@ class TensorHandle:
             f"device={self.device!r}{viewed})"
         )
 
-    def _discard(self) -> None:
-        """Deletes the tensor soon; never waits and never fails."""
-        if self._finalizer is not None:
-            self._finalizer()
-        else:
-            self.session._keeper.discard(self.full_name)
+    def _check_single(self) -> None:
+        """Refuses to be anything but one element."""
+        if self.size != 1:
+            raise InvalidArgument(
+                f"tensor {self.name} of shape {self.shape} has {self.size} elements, "
+                "wanted one",
+                reason="TENSOR_NOT_SCALAR",
+            )
 
     def _is_packed(self) -> bool:
         """Whether elements follow each other in C order."""
@@ -135,3 +222,12 @@ class TensorHandle:
             return array, flat_bytes(array)
         data = np.zeros(self._span_bytes, np.uint8)
         return np.ndarray(self.shape, self.dtype, data, strides=self.strides), data
+
+
+TensorLike = Union[TensorHandle, npt.ArrayLike]
+
+
+def state_of(message: tensor_pb2.Tensor) -> str:
+    """Returns the state of a tensor: "empty", "partial", "ready", ..."""
+    name = tensor_pb2.TensorState.Name(message.state)
+    return name.removeprefix("TENSOR_STATE_").lower()

@@ -10,8 +10,8 @@ import numpy as np
 from tensord import _chunks as chunks
 from tensord._arguments import check_timeout, timeout_seconds
 from tensord._connection import Connection
-from tensord.errors import Aborted, DataLoss, Error, FailedPrecondition, Unavailable
 from tensord._progress import Progress
+from tensord.errors import Aborted, DataLoss, Error, FailedPrecondition, Unavailable
 from tensord.v1 import tensor_pb2
 
 _CHUNK_BYTES = 1 << 20
@@ -137,11 +137,12 @@ class Transfers:
     def _committed_bytes(self, tensor: str, retries: _Retries) -> int:
         """Where an upload goes on; only a PARTIAL tensor holds a part of it."""
         request = tensor_pb2.DescribeTensorRequest(tensor=tensor)
-        described = self._connection.call(
+        response: tensor_pb2.DescribeTensorResponse = self._connection.call(
             self._connection.tensor.DescribeTensor,
             request,
             retries.remaining_seconds(),
-        ).tensor
+        )
+        described = response.tensor
         if described.state == tensor_pb2.TENSOR_STATE_PARTIAL:
             return described.committed_bytes
         return 0

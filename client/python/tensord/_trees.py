@@ -6,13 +6,10 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 from xml.sax.saxutils import escape
 
 from tensord.errors import InvalidArgument
-
-if TYPE_CHECKING:
-    from tensord._program_reports import ProgramProduct, TreeNode
 
 _ROW = 64
 _LINE = 14
@@ -22,40 +19,38 @@ _GAP = 12
 _LONGEST_LABELS = 24
 
 
-class Explained:
-    """What `session.explain` returns has all of this, one operation or many.
-
-    `print` shows `text`. Notebooks draw the trees.
+@dataclasses.dataclass(frozen=True)
+class TreeNode:
+    """A factor of a product, or what a step makes of others.
 
     Attributes:
-        products: Whose trees are drawn; without any, that is `text`.
-        text: What would run, for people.
+        name: Of a factor.
+        labels: Of its modes.
+        extents: Of its modes.
+        children: Of what a step makes: the numbers of the nodes that it multiplies.
+        flops: Of its step, in all slices.
     """
 
-    products: tuple[ProgramProduct, ...]
-    text: str
+    name: str
+    labels: tuple[str, ...]
+    extents: tuple[int, ...]
+    children: tuple[int, ...]
+    flops: float
 
-    def svg(self) -> str:
-        """Returns the trees of all products as an SVG picture."""
-        return svg(self.products, self.text)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Draws the trees of all products into a file.
+class Tree(Protocol):
+    """What is drawn.
 
-        Args:
-            path: Ends with `.svg`, `.png`, which takes matplotlib, or `.txt`.
+    Attributes:
+        heading: What stands above it.
+        nodes: Its nodes, children before their parents; the last is the root.
+    """
 
-        Raises:
-            InvalidArgument: It ends otherwise (`FORMAT_UNKNOWN`).
-            ImportError: There is no matplotlib.
-        """
-        save(self.products, path, self.text)
+    @property
+    def heading(self) -> str: ...
 
-    def _repr_svg_(self) -> str | None:
-        return self.svg() if self.products else None
-
-    def __str__(self) -> str:
-        return self.text.rstrip()
+    @property
+    def nodes(self) -> tuple[TreeNode, ...]: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,19 +72,45 @@ class _Box:
 
 
 @dataclasses.dataclass(frozen=True)
+class _Text:
+    """A line of text in a picture.
+
+    Attributes:
+        x, y: Its middle, or its beginning if it is a heading; and its base line.
+        text: What it says.
+        is_heading: Whether it stands above a tree.
+        is_title: Whether it is a node's first line.
+    """
+
+    x: float
+    y: float
+    text: str
+    is_heading: bool = False
+    is_title: bool = False
+
+    @property
+    def color(self) -> str:
+        return "#000000" if self.is_title else "#555555"
+
+
+@dataclasses.dataclass(frozen=True)
 class _Picture:
-    """Trees side by side, each below its heading, in units of a pixel."""
+    """Trees side by side, each below its heading, in units of a pixel.
+
+    Attributes:
+        edges: From nodes to their children: x and y of both ends.
+    """
 
     width: float
     height: float
-    headings: tuple[tuple[float, str], ...]
-    trees: tuple[_Box, ...]
+    edges: tuple[tuple[float, float, float, float], ...]
+    texts: tuple[_Text, ...]
 
 
-def text(product: ProgramProduct) -> str:
-    """Returns the tree with a line for each node, the product first.
+def text(tree: Tree) -> str:
+    """Returns the tree with a line for each node, the root first.
 
-    >>> print(text(product))
+    >>> print(text(tree))
     statement 0: optimal, 4000 flops, largest intermediate 50 elements
     [i,l] 10x20, 2000 flops
     ├── [i,k] 10x5, 2000 flops
@@ -97,12 +118,12 @@ def text(product: ProgramProduct) -> str:
     │   └── B[j,k] 20x5
     └── C[k,l] 5x20
     """
-    lines = [_heading(product)]
+    lines = [tree.heading]
     # (node, what stands before it, what stands before its children)
-    left = [(len(product.nodes) - 1, "", "")]
+    left = [(len(tree.nodes) - 1, "", "")]
     while left:
         number, before, below = left.pop()
-        node = product.nodes[number]
+        node = tree.nodes[number]
         title, detail = _title(node), _detail(node)
         lines.append(f"{before}{title} {detail}")
         children = [
@@ -112,56 +133,49 @@ def text(product: ProgramProduct) -> str:
     return "\n".join(lines)
 
 
-def svg(products: Sequence[ProgramProduct], otherwise: str = "") -> str:
+def svg(trees: Sequence[Tree], otherwise: str = "") -> str:
     """Returns an SVG picture of the trees, side by side; of a text without any."""
-    picture = _layout(products, otherwise)
+    picture = _layout(trees, otherwise)
+    width, height = f"{picture.width:.0f}", f"{picture.height:.0f}"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{picture.width:.0f}" '
-        f'height="{picture.height:.0f}" viewBox="0 0 {picture.width:.0f} '
-        f'{picture.height:.0f}" font-family="monospace" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" font-family="monospace" font-size="12">',
         '<rect width="100%" height="100%" fill="white"/>',
     ]
-    for x, heading in picture.headings:
+    for x1, y1, x2, y2 in picture.edges:
         parts.append(
-            f'<text x="{x:.1f}" y="{_MARGIN + 4}" fill="#555">{escape(heading)}</text>'
+            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+            'stroke="#999999"/>'
         )
-    boxes = list(_all_boxes(picture.trees))
-    for box in boxes:
-        for child in box.children:
-            parts.append(
-                f'<line x1="{box.x:.1f}" y1="{_bottom(box):.1f}" x2="{child.x:.1f}" '
-                f'y2="{child.y - _LINE:.1f}" stroke="#999"/>'
-            )
-    for box in boxes:
-        for i, line in enumerate(box.lines):
-            parts.append(
-                f'<text x="{box.x:.1f}" y="{box.y + i * _LINE:.1f}" '
-                f'text-anchor="middle" fill="{"#000" if i == 0 else "#555"}">'
-                f"{escape(line)}</text>"
-            )
+    for line in picture.texts:
+        anchor = "start" if line.is_heading else "middle"
+        parts.append(
+            f'<text x="{line.x:.1f}" y="{line.y:.1f}" text-anchor="{anchor}" '
+            f'fill="{line.color}">{escape(line.text)}</text>'
+        )
     return "\n".join([*parts, "</svg>\n"])
 
 
 def save(
-    products: Sequence[ProgramProduct],
+    trees: Sequence[Tree],
     path: str | os.PathLike[str],
     otherwise: str = "",
 ) -> None:
     """Draws the trees into a file, as `Explained.save` says.
 
     Args:
-        products: Whose trees.
+        trees: Whose trees.
         path: The file.
         otherwise: What to draw when there are none.
     """
     target = pathlib.Path(path)
     if target.suffix == ".svg":
-        target.write_text(svg(products, otherwise), encoding="utf-8")
+        target.write_text(svg(trees, otherwise), encoding="utf-8")
     elif target.suffix == ".txt":
-        drawn = "\n\n".join(map(text, products)) or otherwise.rstrip()
+        drawn = "\n\n".join(map(text, trees)) or otherwise.rstrip()
         target.write_text(drawn + "\n", encoding="utf-8")
     elif target.suffix == ".png":
-        save_png(products, target, otherwise)
+        save_png(trees, target, otherwise)
     else:
         raise InvalidArgument(
             f"cannot draw into {target.name}, wanted a name that ends with .svg, .png or "
@@ -171,7 +185,7 @@ def save(
 
 
 def save_png(
-    products: Sequence[ProgramProduct],
+    trees: Sequence[Tree],
     path: str | os.PathLike[str],
     otherwise: str = "",
 ) -> None:
@@ -188,48 +202,25 @@ def save_png(
             "drawing a PNG takes matplotlib: `pip install matplotlib`, or draw an .svg, "
             "which takes nothing"
         ) from None
-    picture = _layout(products, otherwise)
+    picture = _layout(trees, otherwise)
     figure = Figure(figsize=(picture.width / 72, picture.height / 72), dpi=144)
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1), frame_on=False)
     axes.set(xlim=(0, picture.width), ylim=(picture.height, 0), xticks=[], yticks=[])
-    style: dict[str, Any] = {
-        "family": "monospace",
-        "fontsize": 11,
-        "verticalalignment": "baseline",
-    }
-    for x, heading in picture.headings:
-        axes.text(x, _MARGIN + 4, _plain(heading), color="#555555", **style)
-    for box in _all_boxes(picture.trees):
-        for child in box.children:
-            ends = ([box.x, child.x], [_bottom(box), child.y - _LINE])
-            axes.plot(*ends, color="#999999", linewidth=1)
-        for i, line in enumerate(box.lines):
-            axes.text(
-                box.x,
-                box.y + i * _LINE,
-                _plain(line),
-                horizontalalignment="center",
-                color="#000000" if i == 0 else "#555555",
-                **style,
-            )
+    for x1, y1, x2, y2 in picture.edges:
+        axes.plot([x1, x2], [y1, y2], color="#999999", linewidth=1)
+    for line in picture.texts:
+        axes.text(
+            line.x,
+            line.y,
+            line.text.replace("$", r"\$"),  # It would begin mathematics.
+            color=line.color,
+            family="monospace",
+            fontsize=11,
+            horizontalalignment="left" if line.is_heading else "center",
+            verticalalignment="baseline",
+        )
     figure.savefig(path)
-
-
-def _plain(line: str) -> str:
-    """Keeps matplotlib from reading a line as mathematics."""
-    return line.replace("$", r"\$")
-
-
-def _heading(product: ProgramProduct) -> str:
-    sliced = ""
-    if product.slice_count > 1:
-        sliced = f", {product.slice_count} slices over {', '.join(product.sliced)}"
-    cost = f", {product.symbolic_cost} multiplications" if product.symbolic_cost else ""
-    return (
-        f"statement {product.statement}: {product.method}, {product.flops:.4g} flops, "
-        f"largest intermediate {product.largest:.4g} elements{sliced}{cost}"
-    )
 
 
 def _title(node: TreeNode) -> str:
@@ -247,30 +238,46 @@ def _detail(node: TreeNode) -> str:
     return extents + (f", {node.flops:.4g} flops" if node.children else "")
 
 
-def _layout(products: Sequence[ProgramProduct], otherwise: str) -> _Picture:
+def _layout(trees: Sequence[Tree], otherwise: str) -> _Picture:
     """Places factors from left to right, and what is made of them above its middle."""
-    if not products:
+    if not trees:
         lines = tuple(otherwise.rstrip().split("\n"))
         width = _CHARACTER * max(map(len, lines))
         box = _Box(_MARGIN + width / 2, 2 * _MARGIN, width, lines, ())
-        return _Picture(width + 2 * _MARGIN, _bottom(box) + _MARGIN, (), (box,))
+        return _picture(width + 2 * _MARGIN, (), [box])
     begin = float(_MARGIN)
-    headings, trees, bottom = [], [], 0.0
-    for product in products:
-        headings.append((begin, _heading(product)))
-        root, end = _placed(product, begin)
-        end = max(end, begin + _CHARACTER * len(_heading(product)))
-        trees.append(root)
-        bottom = max([bottom, *map(_bottom, _all_boxes([root]))])
-        begin = end + 2 * _GAP
-    return _Picture(
-        max(begin, 2 * _MARGIN), bottom + _MARGIN, tuple(headings), tuple(trees)
+    headings, roots = [], []
+    for tree in trees:
+        headings.append(_Text(begin, _MARGIN + 4, tree.heading, is_heading=True))
+        root, end = _placed(tree, begin)
+        roots.append(root)
+        begin = max(end, begin + _CHARACTER * len(tree.heading)) + 2 * _GAP
+    return _picture(begin, headings, roots)
+
+
+def _picture(
+    width: float, headings: Sequence[_Text], roots: Sequence[_Box]
+) -> _Picture:
+    boxes = list(roots)
+    for box in boxes:  # Grows.
+        boxes += box.children
+    edges = tuple(
+        (box.x, _bottom(box), child.x, child.y - _LINE)
+        for box in boxes
+        for child in box.children
     )
+    lines = tuple(
+        _Text(box.x, box.y + i * _LINE, line, is_title=i == 0)
+        for box in boxes
+        for i, line in enumerate(box.lines)
+    )
+    height = max(map(_bottom, boxes)) + _MARGIN
+    return _Picture(width, height, edges, (*headings, *lines))
 
 
-def _placed(product: ProgramProduct, begin: float) -> tuple[_Box, float]:
-    """Returns the tree of a product, and where it ends on the right."""
-    nodes = product.nodes
+def _placed(tree: Tree, begin: float) -> tuple[_Box, float]:
+    """Returns the boxes of a tree, and where it ends on the right."""
+    nodes = tree.nodes
     depths = {len(nodes) - 1: 0}
     order = [len(nodes) - 1]
     for number in order:  # Grows: parents before children.
@@ -300,13 +307,6 @@ def _placed(product: ProgramProduct, begin: float) -> tuple[_Box, float]:
     root = boxes[len(nodes) - 1]
     right = max(box.x + box.width / 2 for box in boxes.values())
     return root, max(begin, right)
-
-
-def _all_boxes(trees: Sequence[_Box]) -> list[_Box]:
-    boxes = list(trees)
-    for box in boxes:  # Grows.
-        boxes += box.children
-    return boxes
 
 
 def _bottom(box: _Box) -> float:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from tensord import _stages as stages
 from tensord._arguments import extents_of, integers_of
 from tensord._indexing import coordinate_key
+from tensord._stages import IntOrInts
+from tensord._tensor_handle import Factor
 from tensord.transforms import Index, Stage
 
 if TYPE_CHECKING:
-    from tensord._operations import Factor
-    from tensord._stages import IntOrInts
-    from tensord._tensor import RemoteTensor
+    from typing_extensions import Self
 
 
 class Views(abc.ABC):
@@ -47,7 +47,7 @@ class Views(abc.ABC):
         padding: Factor | None = None,
         name: str | None = None,
         timeout: float | None = None,
-    ) -> RemoteTensor:
+    ) -> Self:
         """Makes a view by transforms, see `tensord.transforms`.
 
         >>> t.view([[place(PassThrough(), 0, 1), place(Unmerge((2, 3)), 1, (0, 2))]])
@@ -68,7 +68,7 @@ class Views(abc.ABC):
                 (`PADDING_DIFFERS`).
         """
 
-    def __getitem__(self, key: Any) -> RemoteTensor:
+    def __getitem__(self, key: Any) -> Self:
         """Makes a view of a part: `t[1:5]`, `t[..., None, ::-1]`, `t[-1, 2]`.
 
         That is NumPy's basic indexing: ints, slices, None for a new mode and `...`.
@@ -86,7 +86,7 @@ class Views(abc.ABC):
             raise TypeError("a tensor without modes has no len()")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator[RemoteTensor]:
+    def __iter__(self) -> Iterator[Self]:
         """Yields views along the first mode."""
         if not self.shape:
             raise TypeError("a tensor without modes cannot be iterated over")
@@ -95,7 +95,7 @@ class Views(abc.ABC):
     # Python would compare objects, where NumPy compares elements.
     __contains__ = None
 
-    def cute_slice(self, *coordinate: Any) -> RemoteTensor:
+    def cute_slice(self, *coordinate: Any) -> Self:
         """Slices as CuTe does: `t.cute_slice(None, 1)` is what NumPy writes `t[:, 1]`.
 
         Modes are not nested here, but coordinates may be, as they are for a tensor
@@ -112,11 +112,11 @@ class Views(abc.ABC):
         return self[coordinate_key(coordinate, len(self.shape))]
 
     @property
-    def T(self) -> RemoteTensor:
+    def T(self) -> Self:
         """A view with the modes in reverse order."""
         return self.transpose()
 
-    def transpose(self, *axes: Any) -> RemoteTensor:
+    def transpose(self, *axes: Any) -> Self:
         """Makes a view with the modes in another order.
 
         Args:
@@ -126,15 +126,15 @@ class Views(abc.ABC):
         order = None if in_reverse else _one_or_many("axes", axes)
         return self.view([stages.transpose_stage(len(self.shape), order)])
 
-    def swapaxes(self, axis1: int, axis2: int) -> RemoteTensor:
+    def swapaxes(self, axis1: int, axis2: int) -> Self:
         """Makes a view in which two modes have changed places."""
         return self.transpose(stages.swapped_axes(len(self.shape), axis1, axis2))
 
-    def moveaxis(self, source: IntOrInts, destination: IntOrInts) -> RemoteTensor:
+    def moveaxis(self, source: IntOrInts, destination: IntOrInts) -> Self:
         """Makes a view in which the modes `source` are at `destination`."""
         return self.transpose(stages.moved_axes(len(self.shape), source, destination))
 
-    def reshape(self, *shape: Any) -> RemoteTensor:
+    def reshape(self, *shape: Any) -> Self:
         """Makes a view that counts through the elements with other extents.
 
         The last mode is the fastest, whatever the strides. Where NumPy would copy, the
@@ -149,15 +149,15 @@ class Views(abc.ABC):
         wanted = stages.inferred_shape(self.shape, _one_or_many("shape", shape))
         return self.view(stages.reshape_stages(self.shape, wanted))
 
-    def ravel(self) -> RemoteTensor:
+    def ravel(self) -> Self:
         """Makes a view with one mode, `reshape(-1)`."""
         return self.reshape(-1)
 
-    def flatten(self) -> RemoteTensor:
+    def flatten(self) -> Self:
         """Makes a view with one mode; unlike NumPy's, it is no copy."""
         return self.reshape(-1)
 
-    def squeeze(self, axis: IntOrInts | None = None) -> RemoteTensor:
+    def squeeze(self, axis: IntOrInts | None = None) -> Self:
         """Makes a view without modes of extent 1.
 
         Args:
@@ -165,7 +165,7 @@ class Views(abc.ABC):
         """
         return self.view([stages.squeeze_stage(self.shape, axis)])
 
-    def expand_dims(self, axis: IntOrInts) -> RemoteTensor:
+    def expand_dims(self, axis: IntOrInts) -> Self:
         """Makes a view with more modes of extent 1.
 
         Args:
@@ -173,7 +173,7 @@ class Views(abc.ABC):
         """
         return self.view([stages.expand_stage(len(self.shape), axis)])
 
-    def broadcast_to(self, shape: IntOrInts) -> RemoteTensor:
+    def broadcast_to(self, shape: IntOrInts) -> Self:
         """Makes a view that repeats the tensor along modes of extent 1, and along new
         ones in front.
 
@@ -182,7 +182,7 @@ class Views(abc.ABC):
         """
         return self.view([stages.broadcast_stage(self.shape, extents_of(shape))])
 
-    def pad(self, pad_width: Any, value: Factor = 0) -> RemoteTensor:
+    def pad(self, pad_width: Any, value: Factor = 0) -> Self:
         """Makes a view with a margin, as `numpy.pad` with `constant_values=value`.
 
         Writing to it writes the tensor; what is for the margin is dropped.
@@ -198,7 +198,7 @@ class Views(abc.ABC):
         """
         return self.view([stages.pad_stage(len(self.shape), pad_width)], padding=value)
 
-    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> RemoteTensor:
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Self:
         """Makes a view of the diagonal of two modes, which is the last mode then.
 
         It can be written to, unlike NumPy's.
@@ -209,7 +209,7 @@ class Views(abc.ABC):
         """
         return self.view(stages.diagonal_stages(self.shape, offset, axis1, axis2))
 
-    def flip(self, axis: IntOrInts | None = None) -> RemoteTensor:
+    def flip(self, axis: IntOrInts | None = None) -> Self:
         """Makes a view with modes turned around.
 
         Args:
@@ -219,7 +219,7 @@ class Views(abc.ABC):
 
     def sliding_window_view(
         self, window_shape: IntOrInts, axis: IntOrInts | None = None
-    ) -> RemoteTensor:
+    ) -> Self:
         """Makes a view of all windows, as the function of `numpy.lib.stride_tricks`.
 
         The modes within the windows are the last ones. It cannot be written to, as

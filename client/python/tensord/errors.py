@@ -6,6 +6,8 @@ also that: `InvalidArgument` is a `ValueError`, `NotFound` a `KeyError`, and so 
 
 from __future__ import annotations
 
+from typing import Any
+
 import grpc
 from google.protobuf.message import DecodeError
 
@@ -178,11 +180,11 @@ def to_error(exception: Exception) -> error_pb2.Error:
     )
 
 
-def from_rpc_error(error: grpc.RpcError) -> Error:
+def from_rpc_error(error: Any) -> Error:
     """Returns the exception that says what `error` says.
 
     Args:
-        error: As gRPC raises it; it is the failed call as well.
+        error: The `grpc.RpcError` that gRPC raised; it is the failed call as well.
     """
     code = error.code()
     detail = error_pb2.ErrorDetail()

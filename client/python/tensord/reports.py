@@ -4,44 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import operator
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from google.protobuf.duration_pb2 import Duration
-from google.protobuf.message import Message
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from tensord import _trees as trees
+from tensord._messages import explained, known_here, name_in, nested, seconds
 from tensord._operators import SELECTIONS
+from tensord._products import Explained, ProgramProduct
 from tensord.v1 import plan_cache_pb2
-
-if TYPE_CHECKING:
-    from tensord._program_reports import ProgramProduct
-
-Report = TypeVar("Report")
-
-
-def nested(cls: type) -> Any:
-    """A field that is a message, or a tuple of messages, of the class `cls`."""
-    return dataclasses.field(metadata={"of": cls})
-
-
-def seconds(source: str) -> Any:
-    """A field that is the Duration `source` in seconds."""
-    return dataclasses.field(metadata={"source": source})
-
-
-def _name_in(names: Mapping[str, int]) -> Any:
-    """A field that is an enum's value, by its name."""
-    return dataclasses.field(
-        metadata={"names": {value: name for name, value in names.items()}}
-    )
-
-
-def _explained(field: str, cls: type | None = None) -> Any:
-    """A field of a plan that is in its explanation."""
-    return dataclasses.field(metadata={"source": f"explanation.{field}", "of": cls})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,7 +168,7 @@ class KernelCandidate:
 
 
 @dataclasses.dataclass(frozen=True)
-class Explanation(trees.Explained):
+class Explanation(Explained):
     """How an operation would be computed; see `ExplainPlanResponse` in plan.proto.
 
     `print` shows `text`. Notebooks draw the tree of `products`, which is the operation
@@ -213,9 +182,7 @@ class Explanation(trees.Explained):
     problem: str
     plan_cache_hit: bool
     candidates: tuple[KernelCandidate, ...] = nested(KernelCandidate)
-    products: tuple[ProgramProduct, ...] = dataclasses.field(
-        default=(), metadata={"is_known_here": True}
-    )
+    products: tuple[ProgramProduct, ...] = known_here(())
 
     @property
     def text(self) -> str:  # type: ignore[override]
@@ -251,13 +218,13 @@ class PlanInfo:
     sample_count: int
     wanted_sample_count: int
     execution_count: int
-    selection: str = _name_in(SELECTIONS)
-    kernel: str = _explained("kernel")
-    workspace_bytes: int = _explained("workspace_bytes")
-    flops: float = _explained("flops")
-    moved_bytes: int = _explained("moved_bytes")
-    problem: str = _explained("problem")
-    candidates: tuple[KernelCandidate, ...] = _explained("candidates", KernelCandidate)
+    selection: str = name_in(SELECTIONS)
+    kernel: str = explained("kernel")
+    workspace_bytes: int = explained("workspace_bytes")
+    flops: float = explained("flops")
+    moved_bytes: int = explained("moved_bytes")
+    problem: str = explained("problem")
+    candidates: tuple[KernelCandidate, ...] = explained("candidates", KernelCandidate)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -374,8 +341,8 @@ class PlanCacheEntry:
     measured_nanoseconds: float
     sample_count: int
     wanted_sample_count: int
-    selection: str = _name_in(SELECTIONS)
-    source: str = _name_in(
+    selection: str = name_in(SELECTIONS)
+    source: str = name_in(
         {
             name.removeprefix("PLAN_SOURCE_").lower(): value
             for name, value in plan_cache_pb2.PlanSource.items()
@@ -398,35 +365,3 @@ class LoadedPlans:
     writer: str
     entry_count: int
     taken_count: int
-
-
-def from_message(cls: type[Report], message: Message) -> Report:
-    """Returns the message as a value of the dataclass `cls`."""
-    values = {
-        field.name: _plain(
-            operator.attrgetter(field.metadata.get("source", field.name))(message),
-            field.metadata,
-        )
-        for field in dataclasses.fields(cls)  # type: ignore[arg-type]
-        if "is_known_here" not in field.metadata
-    }
-    return cls(**values)
-
-
-def _plain(value: Any, metadata: Mapping[str, Any]) -> Any:
-    """Returns the value of a field, which `metadata` says how to read."""
-    cls, names = metadata.get("of"), metadata.get("names")
-    if isinstance(value, Duration):
-        return value.seconds + value.nanos / 1e9
-    if isinstance(value, Timestamp):
-        known = value.seconds or value.nanos
-        return value.ToDatetime(datetime.timezone.utc) if known else None
-    if isinstance(value, Message):
-        return from_message(cls, value) if cls else value
-    if names is not None:
-        return names.get(value, str(value))
-    if isinstance(value, (str, int, float)):
-        return value
-    if isinstance(value, Mapping):
-        return dict(value)
-    return tuple(from_message(cls, item) if cls else item for item in value)

@@ -44,8 +44,8 @@ from collections.abc import Sequence
 from typing import Any, Union
 
 from tensord._arguments import check_type, integer_of, integers_of
-from tensord.errors import InvalidArgument
 from tensord._indexing import index_items
+from tensord.errors import InvalidArgument
 from tensord.v1 import tensor_pb2, view_pb2
 
 _ORDERS = {

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Mapping
+from typing import Any
 
-from tensord._arguments import check_timeout
+from tensord._handle import Held
+from tensord._messages import from_message
 from tensord._operations import Settings
+from tensord._program_operations import Outputs, ProgramCall
 from tensord._program_reports import ProgramInfo
-from tensord._programs import ProgramHandle
-from tensord.reports import from_message
+from tensord._programs import ProgramHandle, results_of
+from tensord._tensor_handle import Factor, TensorLike, TensorSession
+from tensord.aio._session_link import AwaitedHandle, AwaitedLink, place
+from tensord.aio._tensor import RemoteTensor
 from tensord.v1 import program_pb2
 
-if TYPE_CHECKING:
-    from tensord.aio._session import Session
-    from tensord._operations import Factor, TensorLike
-    from tensord._program_operations import Outputs
 
-
-class Program(ProgramHandle):
+class Program(ProgramHandle, AwaitedHandle):
     """A prepared program; `ProgramHandle` says what is known of it here.
 
     >>> program = await session.program("D[a,b] := A[a,c]*B[c,b]", A=a, B=b)
     >>> d = await program(A=a, B=b)
     """
 
-    session: Session
+    session: TensorSession[Awaitable[RemoteTensor], AwaitedLink]
+    link: AwaitedLink
 
     async def __call__(
         self,
@@ -42,32 +41,27 @@ class Program(ProgramHandle):
         request, call, held = self._execution(
             operands, named, outputs, inline, settings
         )
-        return await self.session._execute_program(request, call, held)
+        return await execute_program(self.session, request, call, held)
 
     async def describe(self, timeout: float | None = None) -> ProgramInfo:
         """Returns what it is as of now, with its operations and paths."""
-        check_timeout(timeout)
         request = program_pb2.DescribeProgramRequest(program=self.full_name)
-        response = await self.session._call(
-            "program", "DescribeProgram", request, timeout
-        )
+        method = self.link.stubs.program.DescribeProgram
+        response = await self.link.call(method, request, timeout)
         return from_message(ProgramInfo, response.program)
 
-    async def delete(self, timeout: float | None = None) -> None:
-        """Deletes the program; executions that are under way still end."""
-        check_timeout(timeout)
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        request = program_pb2.DeleteProgramRequest(program=self.full_name)
-        await self.session._call("program", "DeleteProgram", request, timeout)
 
-    async def __aenter__(self) -> Program:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: types.TracebackType | None,
-    ) -> None:
-        await self.delete()
+async def execute_program(
+    session: TensorSession[Awaitable[RemoteTensor], AwaitedLink],
+    request: program_pb2.ExecuteProgramRequest,
+    call: ProgramCall,
+    held: Held,
+) -> Any:
+    """Runs a program, as that of `tensord.Program`."""
+    link = session.link
+    await place(held)
+    with call.pointing_out():
+        response = await link.call_allocating(
+            link.stubs.program.ExecuteProgram, request, call.timeout
+        )
+    return results_of(session, RemoteTensor, response, call)

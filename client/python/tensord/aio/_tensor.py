@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import types
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,21 +12,19 @@ import numpy.typing as npt
 from tensord import _dtypes as dtypes
 from tensord._arguments import check_timeout
 from tensord._arrays import array_of, flat_bytes
+from tensord._tensor_handle import TensorHandle, TensorSession, state_of
+from tensord.aio._session_link import AwaitedHandle, AwaitedLink
 from tensord.errors import InvalidArgument
-from tensord._tensor_handle import TensorHandle
-from tensord.v1 import tensor_pb2
-
-if TYPE_CHECKING:
-    from tensord.aio._session import Session
 
 
-class RemoteTensor(TensorHandle):
+class RemoteTensor(TensorHandle, AwaitedHandle):
     """A tensor on the server; `TensorHandle` says what is known of it here.
 
     It leaves the server with its last reference, unless it was given a name.
     """
 
-    session: Session
+    session: TensorSession[Awaitable[RemoteTensor], AwaitedLink]
+    link: AwaitedLink
 
     async def numpy(self, timeout: float | None = None) -> np.ndarray:
         """As `tensord.RemoteTensor.numpy`."""
@@ -36,7 +34,7 @@ class RemoteTensor(TensorHandle):
             packed = await self.session.permute(self, modes, modes, timeout=timeout)
             return await packed.numpy(timeout)
         array, data = self._allocate()
-        download = self.session._transfers.download
+        download = self.link.transfers.download
         await asyncio.to_thread(download, self.full_name, data, timeout)
         return array
 
@@ -52,13 +50,12 @@ class RemoteTensor(TensorHandle):
                 reason="TENSOR_MISMATCH",
             )
         empty = await self.state() == "empty"
-        await self.session._send(self.full_name, flat_bytes(source), timeout, empty)
+        data = flat_bytes(source)
+        await self.link.fill(self.full_name, data, timeout, empty=empty)
 
     async def state(self) -> str:
         """State on the server as of now, as `tensord.RemoteTensor.state`."""
-        message = await self.session._describe_tensor(self.full_name)
-        name = tensor_pb2.TensorState.Name(message.state)
-        return name.removeprefix("TENSOR_STATE_").lower()
+        return state_of(await self.link.describe_tensor(self.full_name))
 
     async def item(self) -> Any:
         """Downloads the only element.
@@ -66,25 +63,8 @@ class RemoteTensor(TensorHandle):
         Raises:
             InvalidArgument: There is not exactly one.
         """
-        if self.size != 1:
-            raise InvalidArgument(
-                f"tensor {self.name} of shape {self.shape} has {self.size} elements, "
-                "wanted one",
-                reason="TENSOR_NOT_SCALAR",
-            )
+        self._check_single()
         return (await self.numpy()).item()
-
-    async def delete(self, timeout: float | None = None) -> None:
-        """Deletes the tensor; operations that use it still end.
-
-        Raises:
-            NotFound: It was deleted before.
-        """
-        check_timeout(timeout)
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        request = tensor_pb2.DeleteTensorRequest(tensor=self.full_name)
-        await self.session._call("tensor", "DeleteTensor", request, timeout)
 
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
@@ -93,14 +73,3 @@ class RemoteTensor(TensorHandle):
             "got a tensor of tensord.aio, whose elements are awaited: "
             "`await tensor.numpy()`"
         )
-
-    async def __aenter__(self) -> RemoteTensor:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: types.TracebackType | None,
-    ) -> None:
-        await self.delete()

@@ -1,0 +1,119 @@
+"""Links to a session whose calls wait for their responses."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from tensord._arguments import check_timeout
+from tensord._connection import Method
+from tensord._handle import Handle
+from tensord._session_link import SessionLink
+from tensord._specs import TensorSpec
+from tensord.errors import ResourceExhausted
+from tensord.v1 import tensor_pb2
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Response = TypeVar("Response")
+
+
+class BlockingLink(SessionLink):
+    """A link for a `tensord.Session`."""
+
+    def call(
+        self, method: Method[Response], request: Any, timeout: float | None = None
+    ) -> Response:
+        """Makes one unary call.
+
+        Args:
+            method: One of `connection`.
+            request: Its request.
+            timeout: Deadline in seconds; None for the default.
+
+        Raises:
+            Error: As the status says.
+        """
+        check_timeout(timeout)
+        return self.connection.call(method, request, timeout)
+
+    def call_allocating(
+        self, method: Method[Response], request: Any, timeout: float | None
+    ) -> Response:
+        """Makes a call; when memory lacks, first lets go what nobody holds."""
+        deleted_before = self.keeper.deleted_count
+        try:
+            return self.call(method, request, timeout)
+        except ResourceExhausted:
+            gc.collect()
+            self.keeper.flush()
+            if self.keeper.deleted_count == deleted_before:
+                raise
+        return self.call(method, request, timeout)
+
+    def create(
+        self, spec: TensorSpec, name: str | None, timeout: float | None
+    ) -> tensor_pb2.Tensor:
+        """Creates a tensor without contents."""
+        method = self.connection.tensor.CreateTensor
+        response: tensor_pb2.CreateTensorResponse
+        response = self.call_allocating(method, self.creation(spec, name), timeout)
+        return response.tensor
+
+    def upload(
+        self,
+        array: np.ndarray[Any, Any],
+        spec: TensorSpec,
+        name: str | None,
+        timeout: float | None,
+    ) -> tensor_pb2.Tensor:
+        """Creates a tensor with the contents of an array that `spec` fits."""
+        data = spec.laid_out(array)
+        tensor = self.create(spec, name, timeout)
+        try:
+            self.transfers.upload(tensor.name, data, timeout, empty=True)
+        except BaseException:
+            self.keeper.discard(tensor.name)
+            raise
+        return tensor
+
+    def stage(
+        self, array: np.ndarray[Any, Any], spec: TensorSpec, timeout: float | None
+    ) -> Handle:
+        """As `SessionLink.stage`; its contents are there already."""
+        return Handle(self.upload(array, spec, None, timeout).name, self.keeper)
+
+    def describe_tensor(self, full_name: str) -> tensor_pb2.Tensor:
+        """Returns what a tensor is as of now."""
+        request = tensor_pb2.DescribeTensorRequest(tensor=full_name)
+        response: tensor_pb2.DescribeTensorResponse
+        response = self.call(self.connection.tensor.DescribeTensor, request)
+        return response.tensor
+
+
+class BlockingHandle(Handle):
+    """A tensor, plan or program that can be deleted, at the end of `with`, too."""
+
+    link: Any
+
+    def delete(self, timeout: float | None = None) -> None:
+        """Deletes it; what uses it still ends, and views of a tensor stay.
+
+        Args:
+            timeout: Deadline in seconds; None for the default.
+
+        Raises:
+            NotFound: It was deleted before.
+        """
+        check_timeout(timeout)
+        self._forget()
+        self.link.call(*self.link.connection.deletion(self.full_name), timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.delete()

@@ -1,0 +1,42 @@
+"""What this program holds of a server, by its name."""
+
+from __future__ import annotations
+
+import weakref
+
+from tensord._keeper import Keeper
+
+
+class Handle:
+    """A tensor, plan or program on the server.
+
+    Attributes:
+        full_name: Its name on the wire, e.g. `sessions/{session}/tensors/{tensor}`.
+        name: Its name within the session.
+    """
+
+    def __init__(self, full_name: str, keeper: Keeper | None) -> None:
+        """
+        Args:
+            full_name: Its name on the wire.
+            keeper: Deletes it after the last reference to this object; None when it
+                is to stay.
+        """
+        self.full_name = full_name
+        self.name = full_name.rpartition("/")[2]
+        self._finalizer: weakref.finalize[..., Handle] | None = None
+        if keeper is not None:
+            self._leave_with_object(keeper)
+
+    def _leave_with_object(self, keeper: Keeper) -> None:
+        self._finalizer = weakref.finalize(self, keeper.discard, self.full_name)
+        self._finalizer.atexit = False
+
+    def _forget(self) -> None:
+        """Leaves its end to somebody else."""
+        if self._finalizer is not None:
+            self._finalizer.detach()
+
+
+Held = list[Handle]
+"""What a request names, which must live as long as the server needs it."""

@@ -1,0 +1,66 @@
+"""How operands that are here get to the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tensord._arrays import array_of
+from tensord._handle import Handle
+from tensord._session_link import SessionLink
+from tensord._specs import TensorSpec
+from tensord.v1 import compute_pb2
+
+Key = TypeVar("Key")
+
+
+class Array(NamedTuple):
+    """An array, and what it is like once it has been sent."""
+
+    array: np.ndarray
+    spec: TensorSpec
+
+
+def sources(
+    link: SessionLink, arrays: Mapping[Key, npt.ArrayLike], timeout: float | None
+) -> Iterator[tuple[Key, compute_pb2.InlineTensor | Handle]]:
+    """Yields messages with arrays, or temporary tensors, by their names.
+
+    Args:
+        link: Of the session that gets them.
+        arrays: By whatever tells them apart.
+        timeout: Deadline in seconds; None for the default.
+    """
+    packed = {name: _packed(array_of(array)) for name, array in arrays.items()}
+    for name, source in sent(link, packed, timeout):
+        if isinstance(source, Handle):
+            yield name, source
+        else:
+            message = packed[name].spec.inline_message()
+            message.data = source
+            yield name, message
+
+
+def sent(
+    link: SessionLink, arrays: Mapping[Key, Array], timeout: float | None
+) -> Iterator[tuple[Key, bytes | Handle]]:
+    """Yields the memory of arrays, or temporary tensors, by their names.
+
+    From small to large, arrays go inline as long as they fit in the message.
+    """
+    room = link.info.limits.max_inline_bytes
+    for name, (array, spec) in sorted(
+        arrays.items(), key=lambda item: item[1].spec.span_bytes
+    ):
+        room -= spec.span_bytes
+        if room >= 0:
+            yield name, spec.laid_out(array).tobytes()
+        else:
+            yield name, link.stage(array, spec, timeout)
+
+
+def _packed(array: np.ndarray) -> Array:
+    return Array(array, TensorSpec(array.shape, array.dtype))

@@ -1,0 +1,140 @@
+"""What ties a session, and all that it hands out, to the server."""
+
+from __future__ import annotations
+
+import abc
+import datetime
+import os
+from typing import Any
+
+import numpy as np
+
+from tensord import _dtypes as dtypes
+from tensord._arguments import check_address, check_timeout, lease_value
+from tensord._connection import Connection
+from tensord._handle import Handle
+from tensord._keeper import Keeper
+from tensord._messages import from_message
+from tensord._specs import TensorSpec
+from tensord._transfer import Transfers
+from tensord.errors import UNREACHABLE, NotFound, Unavailable
+from tensord.reports import ServerInfo
+from tensord.v1 import admin_pb2, session_pb2, tensor_pb2
+
+DEFAULT_ADDRESS = "localhost:8470"
+_DEFAULT_SECONDS = 60.0
+
+
+class SessionLink(abc.ABC):
+    """A session as tensors, plans and programs need it.
+
+    It does not refer to the Session, which can therefore be garbage collected. Safe for
+    use by many threads.
+
+    Attributes:
+        name: The session's name on the wire, `sessions/{session}`.
+        device: The device that its operations run on.
+        info: What the server said of itself at the start.
+        connection: To the server.
+        keeper: Keeps the session alive, and deletes what nobody holds.
+        transfers: Move the bytes of tensors.
+    """
+
+    def __init__(
+        self, connection: Connection, info: ServerInfo, opened: session_pb2.Session
+    ) -> None:
+        """Takes what `open_session` returns."""
+        self.name: str = opened.name
+        self.device: str = opened.device
+        self.info = info
+        self.connection = connection
+        lease_seconds = opened.lease.seconds + opened.lease.nanos / 1e9
+        self.keeper = Keeper(connection, self.name, lease_seconds)
+        self.transfers = Transfers(connection, info.limits.max_chunk_bytes)
+
+    def full_name(self, kind: str, name: str) -> str:
+        """Returns the full name of what the session has.
+
+        Args:
+            kind: "tensor", "plan" or "program".
+            name: As given at creation, or in full.
+
+        Raises:
+            NotFound: It is a full name of another session's.
+        """
+        full_name = name if "/" in name else f"{self.name}/{kind}s/{name}"
+        if not full_name.startswith(f"{self.name}/"):
+            raise NotFound(
+                f"{kind} {name} is not one of {self.name}",
+                reason=f"{kind.upper()}_NOT_FOUND",
+            )
+        return full_name
+
+    def creation(
+        self, spec: TensorSpec, name: str | None
+    ) -> tensor_pb2.CreateTensorRequest:
+        """Returns the request that makes a tensor without contents."""
+        return tensor_pb2.CreateTensorRequest(
+            session=self.name,
+            tensor_id=name or "",
+            element_type=dtypes.element_type_of(spec.dtype),
+            layout=spec.layout_message(),
+        )
+
+    @abc.abstractmethod
+    def stage(
+        self, array: np.ndarray[Any, Any], spec: TensorSpec, timeout: float | None
+    ) -> Handle:
+        """Makes a temporary tensor, for an array that is too large to go inline.
+
+        Args:
+            array: Its elements.
+            spec: What it is like on the server.
+            timeout: Deadline in seconds; None for the default.
+        """
+
+
+def open_session(
+    address: str | None,
+    timeout: float | None,
+    job: str,
+    lease: float | datetime.timedelta | None,
+    quota_bytes: int,
+    device: str,
+) -> tuple[Connection, ServerInfo, session_pb2.Session]:
+    """Does what `connect` says, and returns what a link is made of."""
+    address = address or os.environ.get("TENSORD_ADDRESS") or DEFAULT_ADDRESS
+    check_address(address)
+    check_timeout(timeout)
+    request = session_pb2.OpenSessionRequest(
+        job=job, memory_quota_bytes=quota_bytes, device=device
+    )
+    if lease is not None:
+        request.lease.FromTimedelta(lease_value(lease))
+    connection = Connection(address, _DEFAULT_SECONDS if timeout is None else timeout)
+    try:
+        info = from_message(ServerInfo, _greet(connection))
+        opened = connection.call(connection.session.OpenSession, request)
+    except BaseException:
+        connection.close()
+        raise
+    return connection, info, opened.session
+
+
+def _greet(connection: Connection) -> admin_pb2.GetServerInfoResponse:
+    try:
+        info: admin_pb2.GetServerInfoResponse = connection.call(
+            connection.admin.GetServerInfo, admin_pb2.GetServerInfoRequest()
+        )
+        return info
+    except Unavailable as error:
+        if error.reason != UNREACHABLE:
+            raise
+        address = connection.address
+        raise Unavailable(
+            f"no tensord server answers at {address} ({error}). Start one with "
+            f"`tensord --listen={address}`, name another as the address or in "
+            "$TENSORD_ADDRESS, or run a private one for as long as it is needed: "
+            "`with tensord.serve() as address:`",
+            reason=UNREACHABLE,
+        ) from None

@@ -1,0 +1,191 @@
+"""Links to a session whose calls are awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+import numpy as np
+
+from tensord._arguments import check_timeout
+from tensord._connection import CHANNEL_OPTIONS, Connection, Stubs
+from tensord._handle import Handle, Held
+from tensord._session_link import SessionLink
+from tensord._specs import TensorSpec
+from tensord.errors import ResourceExhausted
+from tensord.reports import ServerInfo
+from tensord.v1 import session_pb2, tensor_pb2
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class AwaitedLink(SessionLink):
+    """A link for a `tensord.aio.Session`, made and used within one event loop.
+
+    Attributes:
+        stubs: Services whose methods return what is to be awaited.
+    """
+
+    def __init__(
+        self, connection: Connection, info: ServerInfo, opened: session_pb2.Session
+    ) -> None:
+        super().__init__(connection, info, opened)
+        self._channel = grpc.aio.insecure_channel(
+            connection.address, options=CHANNEL_OPTIONS
+        )
+        self.stubs = Stubs(self._channel)
+
+    async def call(
+        self,
+        method: Callable[..., Awaitable[Any]],
+        request: Any,
+        timeout: float | None = None,
+    ) -> Any:
+        """Makes one unary call.
+
+        Args:
+            method: One of `stubs`.
+            request: Its request.
+            timeout: Deadline in seconds; None for the default.
+
+        Raises:
+            Error: As the status says.
+        """
+        check_timeout(timeout)
+        self.connection.check_open()
+        deadline = self.connection.deadline(timeout)
+        try:
+            return await method(request, timeout=deadline)
+        except grpc.RpcError as error:
+            what = request.DESCRIPTOR.name.removesuffix("Request")
+            raise self.connection.translated(error, what, deadline) from None
+
+    async def call_allocating(
+        self,
+        method: Callable[..., Awaitable[Any]],
+        request: Any,
+        timeout: float | None,
+    ) -> Any:
+        """Makes a call; when memory lacks, first lets go what nobody holds."""
+        deleted_before = self.keeper.deleted_count
+        try:
+            return await self.call(method, request, timeout)
+        except ResourceExhausted:
+            gc.collect()
+            await asyncio.to_thread(self.keeper.flush)
+            if self.keeper.deleted_count == deleted_before:
+                raise
+        return await self.call(method, request, timeout)
+
+    async def create(
+        self, spec: TensorSpec, name: str | None, timeout: float | None
+    ) -> tensor_pb2.Tensor:
+        """Creates a tensor without contents."""
+        method = self.stubs.tensor.CreateTensor
+        response: tensor_pb2.CreateTensorResponse
+        response = await self.call_allocating(
+            method, self.creation(spec, name), timeout
+        )
+        return response.tensor
+
+    async def upload(
+        self,
+        array: np.ndarray[Any, Any],
+        spec: TensorSpec,
+        name: str | None,
+        timeout: float | None,
+    ) -> tensor_pb2.Tensor:
+        """Creates a tensor with the contents of an array that `spec` fits."""
+        data = spec.laid_out(array)
+        tensor = await self.create(spec, name, timeout)
+        try:
+            await self.fill(tensor.name, data, timeout, empty=True)
+        except BaseException:
+            self.keeper.discard(tensor.name)
+            raise
+        return tensor
+
+    async def fill(
+        self, full_name: str, data: np.ndarray, timeout: float | None, *, empty: bool
+    ) -> None:
+        """Fills a tensor, as `Transfers.upload`."""
+        upload = self.transfers.upload
+        await asyncio.to_thread(upload, full_name, data, timeout, empty=empty)
+
+    def stage(
+        self, array: np.ndarray[Any, Any], spec: TensorSpec, timeout: float | None
+    ) -> Staged:
+        """As `SessionLink.stage`; `place` creates and fills it."""
+        return Staged(self, array, spec, timeout)
+
+    async def describe_tensor(self, full_name: str) -> tensor_pb2.Tensor:
+        """Returns what a tensor is as of now."""
+        request = tensor_pb2.DescribeTensorRequest(tensor=full_name)
+        response: tensor_pb2.DescribeTensorResponse
+        response = await self.call(self.stubs.tensor.DescribeTensor, request)
+        return response.tensor
+
+    async def close(self) -> None:
+        """Ends every call."""
+        await self._channel.close()
+
+
+class AwaitedHandle(Handle):
+    """A tensor or program that can be deleted, at the end of `async with`, too."""
+
+    link: Any
+
+    async def delete(self, timeout: float | None = None) -> None:
+        """Deletes it; what uses it still ends.
+
+        Args:
+            timeout: Deadline in seconds; None for the default.
+
+        Raises:
+            NotFound: It was deleted before.
+        """
+        check_timeout(timeout)
+        self._forget()
+        await self.link.call(*self.link.stubs.deletion(self.full_name), timeout)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.delete()
+
+
+class Staged(Handle):
+    """A temporary tensor that gets its contents before the request that names it."""
+
+    def __init__(
+        self,
+        link: AwaitedLink,
+        array: np.ndarray[Any, Any],
+        spec: TensorSpec,
+        timeout: float | None,
+    ) -> None:
+        super().__init__(link.full_name("tensor", f"staged-{uuid.uuid4().hex}"), None)
+        self._link = link
+        self._contents = (array, spec, timeout)
+
+    async def place(self) -> None:
+        """Creates it; from here on it leaves the server with this object."""
+        array, spec, timeout = self._contents
+        self._leave_with_object(self._link.keeper)
+        await self._link.create(spec, self.name, timeout)
+        data = spec.laid_out(array)
+        await self._link.fill(self.full_name, data, timeout, empty=True)
+
+
+async def place(held: Held) -> None:
+    """Fills the temporary tensors among those that a request needs."""
+    for each in held:
+        if isinstance(each, Staged):
+            await each.place()
