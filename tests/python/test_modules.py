@@ -100,7 +100,12 @@ def test_imports_make_no_circle():
     ],
 )
 def test_circles_are_found(closing: str):
-    modules = {"p": "", "p.a": "from p import b", "p.b": "import p.c", "p.c": "import p"}
+    modules = {
+        "p": "",
+        "p.a": "from p import b",
+        "p.b": "import p.c",
+        "p.c": "import p",
+    }
     assert circle(modules) == []
     assert set(circle(modules | {"p.c": closing})) == {"p.a", "p.b", "p.c"}
 

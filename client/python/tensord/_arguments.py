@@ -7,7 +7,7 @@ import math
 import numbers
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,6 +33,19 @@ def check_type(
         raise TypeError(
             f"{argument} is of type {type(value).__name__}, wanted {wanted}"
         )
+
+
+def check_options(options: Iterable[str], known: Iterable[str]) -> None:
+    """Refuses options by names that are not among those known.
+
+    Raises:
+        TypeError: There is one.
+    """
+    for name in options:
+        if name not in known:
+            raise TypeError(
+                f"option {name!r} is unknown, wanted one of {', '.join(known)}"
+            )
 
 
 def look_up(kind: str, name: str, known: Mapping[str, Value], reason: str) -> Value:

@@ -147,7 +147,8 @@ class Arithmetic(Views, TensorHandle):
             return converted(self, np.dtype(np.float64)) ** exponent
         if exponent == 2:
             return self * self
-        operator = {0.5: "sqrt", -1: "rcp"}.get(exponent)
+        operators: dict[Any, str] = {0.5: "sqrt", -1: "rcp"}
+        operator = operators.get(exponent)
         if operator is None or self.dtype not in _REAL_FLOATS:
             raise Unimplemented(
                 f"{self.dtype} to the power of {exponent} is not computed on the server, "

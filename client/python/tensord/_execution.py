@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensord import _dtypes as dtypes
-from tensord._arguments import check_type
+from tensord._arguments import check_options, check_type
 from tensord._arrays import array_of
 from tensord._einsum_operations import EinsumOperations
 from tensord._handle import Handle, Held
 from tensord._operations import Outcome, Settings, scalar_message
-from tensord._plans import Plan
+from tensord._plans import Plan, PlanOptions
 from tensord._sending import Array, sent
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike
 from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+_FACTORS = ("alpha", "beta", "gamma")
 
 
 class Executor(EinsumOperations[Outcome]):
@@ -27,15 +33,7 @@ class Executor(EinsumOperations[Outcome]):
         self,
         plan: Plan,
         *operands: TensorLike | None,
-        a: TensorLike | None = None,
-        b: TensorLike | None = None,
-        c: TensorLike | None = None,
-        out: TensorHandle | None = None,
-        name: str | None = None,
-        alpha: Factor | None = None,
-        beta: Factor | None = None,
-        gamma: Factor | None = None,
-        timeout: float | None = None,
+        **options: Unpack[PlanOptions],
     ) -> Outcome:
         """Runs a plan of the session.
 
@@ -43,14 +41,16 @@ class Executor(EinsumOperations[Outcome]):
 
         Args:
             plan: As `Session.plan` makes them.
-            *operands, a, b, c, out, name, alpha, beta, gamma, timeout: As
-                `Plan.execute` takes them.
+            *operands, **options: As `Plan.execute` takes them.
 
         Raises:
             InvalidArgument: The plan is of another session (`SESSION_DIFFERS`).
             Error: As `Plan.execute` says.
         """
         check_type("plan", plan, Plan, "a Plan")
+        check_options(options, PlanOptions.__annotations__)
+        given: Mapping[str, Any] = {**options}
+        out, name, timeout = (given.get(each) for each in ("out", "name", "timeout"))
         settings = Settings(out=out, name=name, timeout=timeout)
         settings.check_result()
         if plan.session.name != self.link.name:
@@ -62,9 +62,9 @@ class Executor(EinsumOperations[Outcome]):
             plan=plan.full_name,
             d="" if out is None else out.full_name,
             tensor_id=name or "",
-            **_factors(plan, {"alpha": alpha, "beta": beta, "gamma": gamma}),
+            **_factors(plan, {each: given.get(each) for each in _FACTORS}),
         )
-        inputs = _by_name(plan, operands, {"a": a, "b": b, "c": c})
+        inputs = _by_name(plan, operands, {each: given.get(each) for each in "abc"})
         if plan.adds_output and out is not None:
             inputs.setdefault("c", out)
         held: Held = [plan]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tensord import _dtypes as dtypes
 from tensord import _operators as operators
-from tensord._arguments import check_timeout, check_type, factor_value
+from tensord._arguments import check_options, check_timeout, check_type, factor_value
 from tensord._handle import Handle, Held
 from tensord._sending import Key, sources
 from tensord._stages import pad_widths
@@ -97,12 +97,7 @@ class Settings:
             InvalidArgument: Values that are wrong, or do not go together.
             TypeError: Unknown options, or values of the wrong type.
         """
-        known = [field.name for field in dataclasses.fields(cls)]
-        for name in options:
-            if name not in known:
-                raise TypeError(
-                    f"option {name!r} is unknown, wanted one of {', '.join(known)}"
-                )
+        check_options(options, [field.name for field in dataclasses.fields(cls)])
         return cls(**options)
 
     def __post_init__(self) -> None:
@@ -396,6 +391,9 @@ class Operations(abc.ABC, Generic[Outcome]):
         fields: Mapping[str, Any] | None = None,
     ) -> Outcome:
         settings = Settings.of(options)
+        scalars: dict[str, Any] = {
+            name: scalar_message(name, factor) for name, factor in factors.items()
+        }
         request = _REQUESTS[operation](
             session=self.link.name,
             d=self._output(settings, modes_d),
@@ -407,7 +405,7 @@ class Operations(abc.ABC, Generic[Outcome]):
                 selection=operators.selection(settings.selection),
             ),
             **(fields or {}),
-            **{name: scalar_message(name, factor) for name, factor in factors.items()},
+            **scalars,
         )
         arrays: dict[str, npt.ArrayLike] = {}
         held: Held = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from tensord._blocking_link import BlockingHandle, BlockingLink
 from tensord._messages import from_message
@@ -12,7 +12,24 @@ from tensord._tensor_handle import Factor, TensorHandle, TensorLike
 from tensord.reports import KernelCandidate, PlanInfo
 from tensord.v1 import plan_pb2
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 _OPERANDS = ("a", "b", "c", "d")
+
+
+class PlanOptions(TypedDict, total=False):
+    """What `Plan.execute` takes by name."""
+
+    a: TensorLike | None
+    b: TensorLike | None
+    c: TensorLike | None
+    out: TensorHandle | None
+    name: str | None
+    alpha: Factor | None
+    beta: Factor | None
+    gamma: Factor | None
+    timeout: float | None
 
 
 class PlanSession(Protocol):
@@ -28,15 +45,7 @@ class PlanSession(Protocol):
         self,
         plan: Plan,
         *operands: TensorLike | None,
-        a: TensorLike | None = None,
-        b: TensorLike | None = None,
-        c: TensorLike | None = None,
-        out: TensorHandle | None = None,
-        name: str | None = None,
-        alpha: Factor | None = None,
-        beta: Factor | None = None,
-        gamma: Factor | None = None,
-        timeout: float | None = None,
+        **options: Unpack[PlanOptions],
     ) -> RemoteTensor: ...
 
 
@@ -124,17 +133,7 @@ class Plan(BlockingHandle):
         return self.operation != "elementwise" and addend == self.operands["d"]
 
     def execute(
-        self,
-        *operands: TensorLike | None,
-        a: TensorLike | None = None,
-        b: TensorLike | None = None,
-        c: TensorLike | None = None,
-        out: TensorHandle | None = None,
-        name: str | None = None,
-        alpha: Factor | None = None,
-        beta: Factor | None = None,
-        gamma: Factor | None = None,
-        timeout: float | None = None,
+        self, *operands: TensorLike | None, **options: Unpack[PlanOptions]
     ) -> RemoteTensor:
         """Runs it; `plan(a, b)` is the same.
 
@@ -163,19 +162,7 @@ class Plan(BlockingHandle):
             NotFound: The plan was deleted (`PLAN_NOT_FOUND`), or an operand was.
             Error: As the operation itself.
         """
-        return self.session.execute(
-            self,
-            *operands,
-            a=a,
-            b=b,
-            c=c,
-            out=out,
-            name=name,
-            alpha=alpha,
-            beta=beta,
-            gamma=gamma,
-            timeout=timeout,
-        )
+        return self.session.execute(self, *operands, **options)
 
     __call__ = execute
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Union
 
@@ -26,7 +26,7 @@ _MAX_PARENT_LENGTH = 80
 
 
 @contextlib.contextmanager
-def serve(**flags: FlagValue) -> Iterator[str]:
+def serve(**flags: FlagValue) -> Generator[str, None, None]:
     """Runs a private server on a Unix socket, for tests and notebooks.
 
     The program is $TENSORD_SERVER, or else `tensord` on the PATH.

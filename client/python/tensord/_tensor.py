@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -284,7 +284,9 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
         return complex(self.item())
 
     @contextlib.contextmanager
-    def _packed_copy(self, timeout: float | None) -> Iterator[RemoteTensor]:
+    def _packed_copy(
+        self, timeout: float | None
+    ) -> Generator[RemoteTensor, None, None]:
         """A copy that leaves the server afterwards."""
         # Named here, so that it can be deleted also when the response is lost.
         name = f"copy-{uuid.uuid4().hex}"
