@@ -222,7 +222,7 @@ def test_factors_are_numbers(session, factor):
         (lambda s: s.permute(ONES, [1.5, 2], [2, 1.5]), "modes_[ad] is .*of ints"),
         (lambda s: s.permute(ONES, [1, 2], [2, 1.0]), "modes_d is .*of ints"),
         (lambda s: s.permute(ONES, 5, "ij"), "modes_a is 5"),
-        (lambda s: s.permute(ONES, "ij", None), "modes_d is None"),
+        (lambda s: s.reduce(ONES, "ij", None), "modes_d is None"),
         (lambda s: s.permute(ONES, "ij", "ji", op_a=5), "op_a is of type int"),
         (lambda s: s.reduce(ONES, "ij", "i", op=None), "op is of type NoneType"),
         (lambda s: s.permute(ONES, "ij", "ji", name=5), "name is of type int"),

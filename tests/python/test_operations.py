@@ -327,6 +327,53 @@ def test_compute_types_are_taken(session, rng, compute_type: str):
     assert result.dtype == np.float32
 
 
+def test_sums_are_in_the_compute_type(session):
+    """A5.8: a long sum in float16 is rounded to it, also before beta."""
+    count = 1 << 17
+    ones = session.upload(np.ones(count, np.float16))
+    mean = {"alpha": 2.0**-17}
+    half = session.reduce(ones, "i", "", compute_type="float16", **mean)
+    assert half.item() == np.inf  # 131072 is beyond float16.
+    assert session.reduce(ones, "i", "", compute_type="float32", **mean).item() == 1
+    odd, even = ones[:4097], np.float16(-4096)  # float16 has no 4097.
+    rest = {"c": even, "beta": 1}
+    assert session.reduce(odd, "i", "", compute_type="float16", **rest).item() == 0
+    assert session.reduce(odd, "i", "", compute_type="float32", **rest).item() == 1
+
+
+def test_modes_of_results_have_defaults(session, rng):
+    """C19: copies and sums have the modes of `a`, traces those that occur once, and
+    contractions, outer products among them, those that only one input has."""
+    a, b = rng.random((3, 4)), rng.random((4, 5))
+    np.testing.assert_array_equal(session.permute(a, "ji", alpha=2).numpy(), 2 * a)
+    added = session.elementwise(a, "ji", a.T.copy(), "ij")
+    np.testing.assert_array_equal(added.numpy(), a + a)
+    halved = session.elementwise(None, None, a, "ji", alpha=0, gamma=0.5)
+    np.testing.assert_array_equal(halved.numpy(), a / 2)
+    stack = rng.random((3, 6, 3))
+    traced = session.einsum("aba", stack).numpy()
+    assert_within_bound(traced, np.einsum("aba->b", stack), traced, 3)
+    for modes_a, modes_b, subscripts in [
+        ("ik", "kj", "ik,kj->ij"),
+        ("zk", "ka", "zk,ka->za"),  # first those of `a`, whatever the alphabet says
+        ("ij", "kl", "ij,kl->ijkl"),
+    ]:
+        expected = np.einsum(subscripts, a, b)
+        for result in (
+            session.contract(a, modes_a, b, modes_b),
+            session.plan.contract(a, modes_a, b, modes_b)(a, b),
+        ):
+            assert_within_bound(result.numpy(), expected, expected, 4)
+    labels = session.contract(a, [7, 8], b, [8, -1])
+    assert labels.shape == (3, 5)
+
+
+def test_operands_need_modes(session):
+    with pytest.raises(tensord.InvalidArgument) as failure:
+        session.elementwise(None, None, np.ones(3), None, alpha=0)
+    assert failure.value.reason == "MODES_MISSING"
+
+
 def test_factor_zero_means_not_read(session):
     nan, ones = np.full((3, 3), np.nan), np.ones((3, 3))
     summed = session.elementwise(nan, "ij", ones, "ij", "ij", alpha=0).numpy()

@@ -23,7 +23,7 @@ from tensord._arguments import check_options, check_timeout, check_type, factor_
 from tensord._handle import Handle, Held
 from tensord._sending import Key, sources
 from tensord._stages import pad_widths
-from tensord._subscripts import Modes, mode_labels
+from tensord._subscripts import Modes, mode_labels, modes_in_one
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike
 from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2, tensor_pb2
@@ -168,7 +168,7 @@ class Operations(abc.ABC, Generic[Outcome]):
         self,
         a: TensorLike | None,
         modes_a: Modes,
-        modes_d: Modes,
+        modes_d: Modes | None = None,
         *,
         alpha: Factor = 1,
         op_a: str | None = None,
@@ -185,7 +185,7 @@ class Operations(abc.ABC, Generic[Outcome]):
             a: Input.
             modes_a: Its modes; those that only `d` has are broadcast along, which
                 takes an `out` of their extents.
-            modes_d: Modes of the result.
+            modes_d: Modes of the result; by default those of `a`.
             alpha: Factor.
             op_a: Unary operator, e.g. "sqrt".
             pad_width: Elements of `d` around the result, for each of its modes, as
@@ -194,6 +194,8 @@ class Operations(abc.ABC, Generic[Outcome]):
             pad_value: What they become: neither `alpha` nor `op_a` applies.
             **options: See `Options`.
         """
+        if modes_d is None:
+            modes_d = modes_a
         padding = None
         if pad_width is None and factor_value("pad_value", pad_value) != 0:
             raise InvalidArgument(
@@ -222,7 +224,7 @@ class Operations(abc.ABC, Generic[Outcome]):
         modes_a: Modes | None,
         c: TensorLike | None,
         modes_c: Modes | None,
-        modes_d: Modes,
+        modes_d: Modes | None = None,
         *,
         op: str = "add",
         b: TensorLike | None = None,
@@ -246,13 +248,15 @@ class Operations(abc.ABC, Generic[Outcome]):
         Args:
             a, b, c: Inputs; a mode of the result that one lacks is broadcast.
             modes_a, modes_b, modes_c: Their modes.
-            modes_d: Modes of the result.
+            modes_d: Modes of the result; by default those of `a`, or else of `c`.
             op: Binary operator that takes `c`: "add", "mul", "max" or "min".
             op_ab: Binary operator between `a` and `b`.
             alpha, beta, gamma: Factors of `a`, `b` and `c`.
             op_a, op_b, op_c: Unary operators, e.g. "sqrt".
             **options: See `Options`.
         """
+        if modes_d is None:
+            modes_d = _required_modes("c", modes_c) if modes_a is None else modes_a
         inputs = {"a": _Input(a, modes_a, op_a), "c": _Input(c, modes_c, op_c)}
         factors = {"alpha": alpha, "gamma": gamma}
         fields = {"op_abc": operators.binary_operator(op, "op")}
@@ -309,7 +313,7 @@ class Operations(abc.ABC, Generic[Outcome]):
         modes_a: Modes,
         b: TensorLike | None,
         modes_b: Modes,
-        modes_d: Modes,
+        modes_d: Modes | None = None,
         *,
         c: TensorLike | None = None,
         alpha: Factor = 1,
@@ -326,12 +330,15 @@ class Operations(abc.ABC, Generic[Outcome]):
         Args:
             a, b: Inputs.
             modes_a, modes_b: Their modes.
-            modes_d: Modes of the result, and of `c`.
+            modes_d: Modes of the result, and of `c`; by default those that only one
+                input has, first those of `a`.
             c: Addend; None means `out` when `beta` is not 0.
             alpha, beta: Factors.
             op_a, op_b, op_c: None or "conj".
             **options: See `Options`.
         """
+        if modes_d is None:
+            modes_d = modes_in_one(modes_a, modes_b)
         inputs = {"a": _Input(a, modes_a, op_a), "b": _Input(b, modes_b, op_b)}
         addend = addend_of(c, beta, options)
         if addend is not None:

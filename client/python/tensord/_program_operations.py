@@ -137,6 +137,9 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         names, with primes, or integers: with those a term is in NCON's form, and its
         output may be `D[:]`.
 
+        Factors that no parentheses hold together are multiplied in the order that the
+        server finds best, not from left to right.
+
         Args:
             text: The statements.
             operands: What names stand for that cannot be keywords: `A'`, `timeout`.

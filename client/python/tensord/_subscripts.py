@@ -45,6 +45,14 @@ def mode_labels(modes: Modes, argument: str = "modes") -> list[int]:
     return labels
 
 
+def modes_in_one(modes_a: Modes, modes_b: Modes) -> list[int]:
+    """Returns the modes that only one of two tensors has, those of the first first."""
+    a, b = mode_labels(modes_a, "modes_a"), mode_labels(modes_b, "modes_b")
+    return [label for label in a if label not in b] + [
+        label for label in b if label not in a
+    ]
+
+
 class Subscripts(NamedTuple):
     """Subscripts, read.
 
