@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 
 import ml_dtypes
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensord
+from bounds import assert_within_bound
 from random_arrays import random_array
 from random_products import assert_product_agrees, products
 from tensord import TensorSpec, _dtypes as dtypes
@@ -238,6 +240,34 @@ def test_messages_have_the_place(session):
         session.einsum("ij,j1k->ik", np.ones((2, 2)), np.ones((2, 2, 2)))
     assert "column 5" in str(failure.value)
     assert str(failure.value).endswith("\n    ij,j1k->ik\n        ^")
+
+
+def test_products_are_in_a_good_order_unless_told_otherwise(session, rng):
+    """C9: left to right, pairwise, is what `optimize=False` and parentheses ask for; by
+    default the server takes the order with the fewest operations."""
+    a, b, c = rng.random((30, 2)), rng.random((2, 30)), rng.random((30, 2))
+    named = {"A": a, "B": b, "C": c}
+
+    def order(explanation) -> list[set[str]]:
+        """What each operation multiplies."""
+        operations = [each.text.split(" = ")[1] for each in explanation.operations]
+        return [set(re.findall(r"\w+(?=\[)", text)) for text in operations]
+
+    explain = session.explain
+    in_order = [{"A", "B"}, {"C", "t1"}]
+    assert order(explain.run("D[i,l] := (A[i,j]*B[j,k])*C[k,l]", named)) == in_order
+    best = [{"B", "C"}, {"A", "t1"}]
+    assert order(explain.run("D[i,l] := A[i,j]*B[j,k]*C[k,l]", named)) == best
+    told = explain.einsum("ij,jk,kl->il", a, b, c, optimize=False)
+    assert told.products[0].path == [(0, 1), (0, 1)]
+    assert order(told) == [{"0", "1"}, {"2", "t1"}]
+    found = explain.einsum("ij,jk,kl->il", a, b, c)
+    assert found.products[0].path == [(1, 2), (0, 1)]
+    assert found.flops < told.flops
+    expected = a @ b @ c
+    for options in ({}, {"optimize": False}):
+        result = session.einsum("ij,jk,kl->il", a, b, c, **options).numpy()
+        assert_within_bound(result, expected, expected, 60, 1)
 
 
 def test_memory_limits_are_kept(session, rng):

@@ -6,16 +6,17 @@ import concurrent.futures
 import gc
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 
+import grpc
 import numpy as np
 import pytest
 
 import tensord
 from bounds import assert_within_bound
 from faulty_server import FaultyServer
+from tensord.v1 import session_pb2, session_pb2_grpc
 from waiting import eventually
 
 
@@ -208,10 +209,16 @@ def test_leases_are_renewed_while_the_program_runs(faulty: FaultyServer):
         assert eventually(lambda: faulty.beat_count >= 2, 3)
 
 
-def test_idle_sessions_outlive_their_lease(address):
-    with tensord.connect(address, lease=1) as session:
+def test_idle_sessions_outlive_their_lease(private_address):
+    with tensord.connect(private_address, lease=1) as session:
         tensor = session.upload(np.ones(3))
-        time.sleep(2.5)
+        # Nobody renews the lease of another one, which is opened later.
+        request = session_pb2.OpenSessionRequest()
+        request.lease.FromSeconds(1)
+        with grpc.insecure_channel(private_address) as channel:
+            session_pb2_grpc.SessionServiceStub(channel).OpenSession(request)
+        assert session.stats().session_count == 2
+        assert eventually(lambda: session.stats().session_count == 1)
         np.testing.assert_array_equal(tensor.numpy(), np.ones(3))
 
 
