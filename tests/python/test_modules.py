@@ -55,8 +55,12 @@ def foreign_privates(source: str) -> list[str]:
     """Uses of names with `_` of other objects, which the module does not define."""
     tree = ast.parse(source)
     nodes = list(ast.walk(tree))
-    own = {node.name for node in nodes if hasattr(node, "name")}
-    own |= {node.id for node in nodes if isinstance(node, ast.Name)}
+    own = set()
+    for node in nodes:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            own.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            own.add(node.id)
     found = []
     for node in nodes:
         if isinstance(node, ast.Attribute) and is_private(node.attr):

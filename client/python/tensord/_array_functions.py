@@ -84,7 +84,7 @@ class ArrayFunctions:
 
 
 def _einsum_path(*operands: Any, **kwargs: Any) -> Any:
-    """Finds NumPy's path, which takes the shapes only."""
+    """Finds NumPy's path, which depends on shapes alone."""
     return np.einsum_path(
         *(
             (
@@ -112,7 +112,7 @@ def _not_written(function: str) -> TypeError:
 
 
 def _downloaded(value: Any) -> Any:
-    """Returns a value, or what is in it, with arrays for tensors."""
+    """Returns a value with its tensors, those in lists and mappings too, as arrays."""
     if isinstance(value, TensorHandle):
         return np.asarray(value)
     if type(value) in (list, tuple):

@@ -41,7 +41,7 @@ def converted(tensor: Tensor, dtype: np.dtype) -> Tensor:
 
 
 def is_permuted(source: np.dtype, target: np.dtype) -> bool:
-    """Whether a permutation converts what it reads, so that it can write it."""
+    """Whether a permutation can convert one dtype to the other by itself."""
     if source == target or frozenset((source, target)) in _PERMUTED:
         return True
     return (
@@ -77,7 +77,7 @@ def check_fits(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
 
 
 def _way(source: np.dtype, target: np.dtype) -> np.dtype | None:
-    """The dtype in which numbers become those of another dtype; None for at once."""
+    """The dtype to convert to first; None when one step is enough."""
     if target == _HALF and source != _SINGLE and source.kind != "c":
         return _SINGLE
     is_single = target in (_SINGLE, np.dtype("c8"))

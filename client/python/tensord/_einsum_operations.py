@@ -111,11 +111,11 @@ class EinsumOperations(Operations[Outcome]):
         >>> session.einsum("...ij,...jk,kl->...il", a, b, c, memory_limit=1 << 30)
         >>> session.einsum(a, [0, 1], b, [1, 2], [0, 2])
 
-        What one operation can do (two operands contracted, one transposed or summed,
-        each label once per operand, nothing stretched) is that operation. Everything
-        else is a program, for which the server finds the order of contractions; on top
-        of it `alpha`, `beta`, `c` and `out` take an operation more, and `algorithm` and
-        `selection` are refused. Pipelines take what one operation can do.
+        Two operands that are contracted, or one that is transposed or summed, are one
+        operation, if each label occurs once per operand and nothing is stretched.
+        Everything else is a program, for which the server finds the order of
+        contractions. With a program, `alpha`, `beta`, `c` and `out` take one operation
+        more, and `algorithm` and `selection` are refused. Pipelines take no programs.
 
         Args:
             subscripts: As in NumPy; without `->` the result has the labels that occur
@@ -133,10 +133,10 @@ class EinsumOperations(Operations[Outcome]):
                 server keeps by computing in parts. NumPy's and opt_einsum's, also the
                 one in `optimize=("greedy", limit)`, is in elements.
             seed: Of searches that are random.
-            costs: What labels cost in terms of a variable that is thought of as large:
-                the order with the fewest multiplications is taken, whatever the extents
-                are. `"i=>χ, j=>2*χ^2, k=>5"`, and 1 for others; `"(i,j)"`, χ for
-                those; `"!(i,j)"`, χ for others; `""`, χ for all. With `optimize`
+            costs: What labels cost, as polynomials of a variable that is large. The
+                order with the fewest multiplications is taken, whatever the extents
+                are. `"i=>χ, j=>2*χ^2, k=>5"` means 1 for other labels, `"(i,j)"` χ for
+                these, `"!(i,j)"` χ for others, `""` χ for all. Goes with `optimize`
                 "auto", "optimal" or an order, whose cost is told then.
             order: Of the result's modes in memory: "F" has the first one fastest.
             casting: With `dtype`, what conversions NumPy would allow, e.g. "safe".

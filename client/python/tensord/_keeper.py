@@ -47,7 +47,7 @@ class Keeper:
         self._queue.put(full_name)
 
     def backlog(self) -> int:
-        """Returns how many discards are due, about."""
+        """Returns about how many deletions are due."""
         return self._queue.qsize()
 
     def flush(self) -> None:

@@ -240,7 +240,7 @@ class PointingOut:
 
 
 def point_out(error: Error, text: str, costs: str = "") -> None:
-    """Adds to a message with a place in a text that line, with a caret below.
+    """Adds the line that an error is about to its message, with a caret below.
 
     Args:
         error: As the server sent it; it is changed.

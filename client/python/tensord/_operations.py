@@ -55,12 +55,11 @@ class Options(TypedDict, total=False):
         algorithm: Name of the kernel to use, as `explain` shows them.
         workspace_limit_bytes: Most scratch memory.
         deterministic: Pins the choice of the kernel.
-        selection: How the kernel is chosen: "heuristic", by cost models; "measure", by
-            running those that could, once for all equal problems, so that the first
-            call takes longer, and needs memory for a second output; or "incremental",
-            by running another of them at each of the next calls, whichever sessions
-            make them, until each has been timed a few times. Every call computes what
-            it should.
+        selection: How the kernel is chosen. "heuristic": by cost models. "measure": by
+            running all that could, once for all equal problems; the first call takes
+            longer, and needs memory for a second output. "incremental": by running
+            another one at each of the next calls, of any session, until each has been
+            timed a few times. Every call computes what it should.
         timeout: Deadline in seconds.
     """
 

@@ -148,7 +148,7 @@ class Pipeline(Executor[PendingTensor]):
         self._session = session
         self._timeout = timeout
         self._window = max(1, self.link.info.limits.max_stream_operations)
-        # As many again as the server takes, so that it need not wait for them.
+        # Twice what the server takes, so that it need not wait for requests.
         self._limit = 2 * self._window
         self._requests: queue.SimpleQueue[compute_pb2.ExecuteStreamRequest | None]
         self._requests = queue.SimpleQueue()
@@ -206,8 +206,8 @@ class Pipeline(Executor[PendingTensor]):
             output = request if operation == "execute_plan" else request.d
             output.tensor_id = tensor_id
             unclaimed = f"{self.link.name}/tensors/{tensor_id}"
-        # A response that says that memory lacks comes too late to let go of results
-        # that nobody holds any more, as unary calls do.
+        # Unary calls delete what nobody holds once memory lacks. Here that response
+        # would come too late, so it is done before.
         if self.link.keeper.backlog() > self._window:
             self.link.keeper.flush()
         message = compute_pb2.ExecuteStreamRequest(**{operation: request})

@@ -55,10 +55,10 @@ class Plan(BlockingHandle):
     >>> plan = session.plan.contract(a, "ik", b, "kj", "ij", selection="incremental")
     >>> c = plan(a, b)
 
-    It runs on operands of the dtype, shape and strides of those that it was made for;
-    these themselves it does not keep. A plan that the server named leaves the server
-    with the last reference to this object; one with a name of its own stays until it is
-    deleted or its session ends.
+    It runs on operands that have the dtype, shape and strides of those that it was made
+    for; it keeps none of these. A plan that the server named is deleted after the last
+    reference to this object. One that the user named stays until it is deleted or its
+    session ends.
 
     Attributes:
         session: The session that it belongs to.

@@ -533,9 +533,9 @@ def _element_type(settings: Settings) -> Any:
 
 
 def _matched(operands: tuple[Known, ...], dtype: npt.DTypeLike | None) -> list[Known]:
-    """Returns the operands of a product, those that are here in the type it has.
+    """Returns the operands of a product; arrays in the type that it is computed in.
 
-    The server would compute products of narrow operands in their own type first.
+    Else the server would compute products of narrow operands in their own type first.
 
     Args:
         operands: RemoteTensors, specs and arrays.

@@ -34,10 +34,10 @@ Results = Union[RemoteTensor, np.ndarray, dict[str, Any], None]
 class ProgramHandle(Handle):
     """What is known here of a program on the server.
 
-    It runs on operands of the dtype, shape and strides of those that it was made for;
-    these themselves it does not keep, but for numbers and constants. A program that the
-    server named leaves the server with the last reference to this object; one with a
-    name of its own stays until it is deleted or its session ends.
+    It runs on operands that have the dtype, shape and strides of those that it was made
+    for. Of these it keeps numbers and constants only. A program that the server named is
+    deleted after the last reference to this object. One that the user named stays until
+    it is deleted or its session ends.
 
     Attributes:
         session: The session that it belongs to.

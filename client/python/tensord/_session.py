@@ -161,8 +161,8 @@ class Session(Executor[RemoteTensor], SessionBase[RemoteTensor, Results]):
             for message in page.tensors
         )
 
-    # These refer to the session, so it has none of them: it is to go without the
-    # garbage collector.
+    # These refer to the session. It makes them anew each time: if it kept them, only
+    # the garbage collector could free it.
 
     @property
     def explain(self) -> Explainer:

@@ -91,8 +91,8 @@ class TensorSession(Protocol[Outcome, Link]):
 class TensorHandle(Handle):
     """What is known here of a tensor on the server; an operand of every operation.
 
-    A tensor that the server named leaves the server with the last reference to this
-    object; one with a name of its own stays until it is deleted or its session ends.
+    A tensor that the server named is deleted after the last reference to this object.
+    One that the user named stays until it is deleted or its session ends.
 
     Attributes:
         session: The session that it belongs to.
@@ -141,7 +141,7 @@ class TensorHandle(Handle):
         self.is_writable: bool = not self.is_view or message.view.is_writable
         self.may_pad: bool = message.view.may_pad
         strides = message.layout.strides
-        # Without strides of its own, the layout is that of the copy by which it is read.
+        # A view without strides is read by way of a copy; the layout is that copy's.
         self.strides: tuple[int, ...] | None = None
         if not message.HasField("view") or message.view.has_strides:
             self.strides = tuple(stride * self.dtype.itemsize for stride in strides)

@@ -168,7 +168,7 @@ def from_error(error: error_pb2.Error) -> Error:
 
 
 def to_error(exception: Exception) -> error_pb2.Error:
-    """Returns what `from_error` makes such an exception of; others are `Internal`."""
+    """Returns the message of an exception; one that is no `Error` becomes `Internal`."""
     if not isinstance(exception, Error):
         exception = Internal(repr(exception))
     return error_pb2.Error(

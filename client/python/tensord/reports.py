@@ -129,8 +129,8 @@ class ExecutionReport:
     """What the operation that wrote a tensor did.
 
     Attributes:
-        gathered_bytes: Memory into which views were gathered before, or from which
-            the result was scattered into one afterwards.
+        gathered_bytes: Scratch memory for views that had to be gathered before, and
+            for a result that had to be scattered into a view.
     """
 
     kernel: str
