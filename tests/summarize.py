@@ -3,6 +3,10 @@
 Usage: summarize.py FOLDER. Exits with 1 when a test failed or a suite is missing. Every
 test that failed is named, with the end of what it printed: whoever has only the end of a
 run's output can tell why it failed.
+
+FOLDER has a file of each suite, DEV.xml and so on. What CTest calls a test may be a
+program of many: then DEV/PROGRAM.xml tells of each of them. A program that ends badly
+without a failure in its file, or without a file, counts as one that failed.
 """
 
 import sys
@@ -14,17 +18,31 @@ LINES = 25  # of a failed test's output
 WIDTH = 300  # of a line
 
 
-def count(path: Path) -> tuple[int, int, int]:
-    """Tests that passed, failed and were skipped in one file."""
-    passed = failed = skipped = 0
+def has_failed(case: ElementTree.Element) -> bool:
+    return case.find("failure") is not None or case.find("error") is not None
+
+
+def was_skipped(case: ElementTree.Element) -> bool:
+    return (
+        case.find("skipped") is not None
+        or case.get("result") == "skipped"  # GoogleTest
+        or case.get("status") in ("disabled", "notrun")
+    )
+
+
+def cases_of(path: Path) -> list[ElementTree.Element]:
+    """The tests of one suite, those of programs one by one."""
+    cases = []
     for case in ElementTree.parse(path).iter("testcase"):
-        if case.find("failure") is not None or case.find("error") is not None:
-            failed += 1
-        elif case.find("skipped") is not None or case.get("status") in ("disabled", "notrun"):
-            skipped += 1
-        else:
-            passed += 1
-    return passed, failed, skipped
+        program = path.with_suffix("") / f"{case.get('name')}.xml"
+        try:
+            tests = list(ElementTree.parse(program).iter("testcase"))
+        except (FileNotFoundError, ElementTree.ParseError):
+            tests = [case]  # no program of many, or it ended before it wrote
+        cases += tests
+        if has_failed(case) and not any(map(has_failed, tests)):
+            cases.append(case)
+    return cases
 
 
 def text_of(case: ElementTree.Element) -> str:
@@ -36,33 +54,35 @@ def text_of(case: ElementTree.Element) -> str:
     return "\n".join("  " + line[:WIDTH] for line in lines)
 
 
-def print_failures(suite: str, path: Path) -> None:
-    for case in ElementTree.parse(path).iter("testcase"):
-        if case.find("failure") is not None or case.find("error") is not None:
-            name = case.get("name")
-            if case.get("classname") not in (None, name):  # ctest repeats the name
-                name = f"{case.get('classname')}.{name}"
-            print(f"failed in {suite}: {name} ({case.get('time')} s)")
-            print(text_of(case))
+def print_failures(suite: str, cases: list[ElementTree.Element]) -> None:
+    for case in filter(has_failed, cases):
+        name = case.get("name")
+        if case.get("classname") not in (None, name):  # ctest repeats the name
+            name = f"{case.get('classname')}.{name}"
+        print(f"failed in {suite}: {name} ({case.get('time')} s)")
+        print(text_of(case))
 
 
 def main() -> int:
     folder = Path(sys.argv[1])
     totals = [0, 0, 0]
-    missing = 0
-    for suite in SUITES:
-        if (folder / f"{suite}.xml").exists():
-            print_failures(suite, folder / f"{suite}.xml")
-    for suite in SUITES:
-        path = folder / f"{suite}.xml"
-        if not path.exists():
-            print(f"{suite}: no results")
-            missing += 1
-            continue
-        counts = count(path)
-        print(f"{suite}: {counts[0]} ok, {counts[1]} not ok, {counts[2]} skipped")
-        totals = [total + n for total, n in zip(totals, counts)]
-    totals[1] += missing
+    suites = {
+        suite: cases_of(folder / f"{suite}.xml")
+        for suite in SUITES
+        if (folder / f"{suite}.xml").exists()
+    }
+    for suite, cases in suites.items():
+        print_failures(suite, cases)
+    for suite, cases in suites.items():
+        failed = sum(map(has_failed, cases))
+        skipped = sum(map(was_skipped, cases))
+        passed = len(cases) - failed - skipped
+        print(f"{suite}: {passed} ok, {failed} not ok, {skipped} skipped")
+        totals = [total + n for total, n in zip(totals, (passed, failed, skipped))]
+    missing = [suite for suite in SUITES if suite not in suites]
+    for suite in missing:
+        print(f"{suite}: no results")
+    totals[1] += len(missing)
     print(f"{totals[0]} passed, {totals[1]} failed, {totals[2]} skipped")
     return 1 if totals[1] or not totals[0] else 0
 

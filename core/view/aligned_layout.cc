@@ -1,6 +1,7 @@
 #include "core/view/aligned_layout.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 

@@ -1,6 +1,7 @@
 // Transfers to and from a GPU: beside what it computes, and through limited
 // staging memory.
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <thread>

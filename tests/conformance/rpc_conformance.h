@@ -7,6 +7,8 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <numeric>

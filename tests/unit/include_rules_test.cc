@@ -5,11 +5,8 @@
 //                                         tensor -> memory -> device -> base,
 //                                         view -> base}
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +18,7 @@
 #include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/unit/source_tree.h"
 
 namespace tensord::test {
 namespace {
@@ -30,8 +28,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// Files by their path from the root of the repository.
-using Tree = std::map<std::string, std::string>;
+using Tree = SourceTree;
 
 /// A folder with all below it that has no layer of its own.
 struct Layer {
@@ -123,27 +120,6 @@ std::string TargetOf(absl::string_view include) {
   return "";
 }
 
-std::vector<std::string> IncludesOf(const std::string& text) {
-  std::vector<std::string> includes;
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (!absl::ConsumePrefix(&line, "#include ")) continue;
-    const size_t end = line.find_first_of(">\"", 1);
-    if (end != absl::string_view::npos) {
-      includes.emplace_back(line.substr(1, end - 1));
-    }
-  }
-  return includes;
-}
-
-bool IsHeader(absl::string_view path) {
-  return absl::EndsWith(path, ".h") || absl::EndsWith(path, ".cuh");
-}
-
-bool IsSource(absl::string_view path) {
-  return IsHeader(path) || absl::EndsWith(path, ".cc") ||
-         absl::EndsWith(path, ".cu");
-}
-
 bool IsLayered(absl::string_view path) {
   return IsInside(path, "core") || IsInside(path, "server") ||
          IsInside(path, "client");
@@ -215,24 +191,6 @@ std::vector<std::string> Violations(const Tree& tree) {
     }
   }
   return violations;
-}
-
-Tree ReadRepository() {
-  namespace fs = std::filesystem;
-  const fs::path root = TENSORD_SOURCE_DIR;
-  Tree tree;
-  for (const char* top :
-       {"core", "server", "client", "proto", "tests", "deploy"}) {
-    if (!fs::exists(root / top)) continue;
-    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
-      if (!entry.is_regular_file()) continue;
-      const std::string path = fs::relative(entry.path(), root).string();
-      std::ostringstream text;
-      if (IsSource(path)) text << std::ifstream(entry.path()).rdbuf();
-      tree.emplace(path, text.str());
-    }
-  }
-  return tree;
 }
 
 TEST(IncludeRulesTest, TheRepositoryKeepsThem) {

@@ -4,6 +4,8 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include "absl/time/clock.h"
+
 namespace tensord::internal {
 namespace {
 

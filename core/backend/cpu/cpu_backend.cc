@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/backend/cpu/block/gather.h"
 #include "core/backend/cpu/block/strided.h"
 #include "core/backend/cpu/contraction_reference.h"

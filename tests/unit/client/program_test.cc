@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "tensord/session.h"
 #include "tests/testing/server_process.h"
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/notation/to_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
