@@ -23,7 +23,7 @@
 #include "server/rpc/service_context.h"
 #include "server/session/session_manager.h"
 #include "server/telemetry/log.h"
-#include "server/telemetry/statistics.h"
+#include "server/telemetry/metrics.h"
 
 namespace {
 
@@ -112,17 +112,17 @@ int Serve(const tensord::server::Options& options, const sigset_t& signals) {
           }
         });
   }
-  tensord::server::Statistics statistics;
+  tensord::server::Metrics metrics;
   tensord::server::SessionManager sessions(
       **engine, options.sessions, [&log](const auto& session) {
         log.Info("session_expired",
-                 {{"session", session.name()}, {"job", session.options().job}});
+                 {{"session", session.number()}, {"job", session.options().job}});
       });
   tensord::rpc::ServiceContext context{
       .engine = **engine,
       .sessions = sessions,
       .log = log,
-      .statistics = statistics,
+      .metrics = metrics,
       .plan_store = plan_store ? &*plan_store : nullptr,
       .plan_exchange = plan_exchange ? &*plan_exchange : nullptr,
       .queue_limit = options.engine.queue_limit,

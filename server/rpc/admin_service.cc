@@ -77,9 +77,9 @@ void FillProgramLimits(v1::Limits& limits) {
 
 void AdminService::ServeOn(LoopGroup& loops) {
   using S = v1::AdminService::AsyncService;
-  loops.Serve(service_, &S::RequestGetServerInfo,
+  loops.Serve("GetServerInfo", service_, &S::RequestGetServerInfo,
               [this](auto& call, auto& q) { return GetInfo(call, q); });
-  loops.Serve(service_, &S::RequestGetServerStats,
+  loops.Serve("GetServerStats", service_, &S::RequestGetServerStats,
               [this](auto& call, auto& q) { return GetStats(call, q); });
 }
 
@@ -118,7 +118,7 @@ Task<absl::StatusOr<v1::GetServerStatsResponse>> AdminService::GetStats(
   for (const auto& device : context_.engine.devices()) {
     *response.add_devices() = StatsOf(*device);
   }
-  for (const auto& [key, count] : context_.statistics.operations()) {
+  for (const auto& [key, count] : context_.metrics.operations()) {
     v1::OperationStats& entry = *response.add_operations();
     entry.set_operation(key.first);
     entry.set_code(key.second);
@@ -130,8 +130,10 @@ Task<absl::StatusOr<v1::GetServerStatsResponse>> AdminService::GetStats(
   cache.set_hit_count(plans.hit_count);
   cache.set_miss_count(plans.miss_count);
   cache.set_eviction_count(plans.eviction_count);
-  response.set_uploaded_bytes(context_.statistics.uploaded_bytes());
-  response.set_downloaded_bytes(context_.statistics.downloaded_bytes());
+  response.set_uploaded_bytes(
+      static_cast<int64_t>(context_.metrics.uploaded_bytes().Value()));
+  response.set_downloaded_bytes(
+      static_cast<int64_t>(context_.metrics.downloaded_bytes().Value()));
   co_return response;
 }
 

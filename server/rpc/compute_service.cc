@@ -12,24 +12,32 @@ using server::OperationKind;
 
 void ComputeService::ServeOn(LoopGroup& loops) {
   using S = v1::ComputeService::AsyncService;
-  loops.Serve(service_, &S::RequestPermute, [this](auto& call, auto& q) {
-    return Compute<v1::PermuteResponse>(call, Ask(OperationKind::kPermute, q));
-  });
-  loops.Serve(service_, &S::RequestElementwise, [this](auto& call, auto& q) {
-    return Compute<v1::ElementwiseResponse>(
-        call, Ask(OperationKind::kElementwise, q));
-  });
-  loops.Serve(service_, &S::RequestReduce, [this](auto& call, auto& q) {
-    return Compute<v1::ReduceResponse>(call, Ask(OperationKind::kReduce, q));
-  });
-  loops.Serve(service_, &S::RequestContract, [this](auto& call, auto& q) {
-    return Compute<v1::ContractResponse>(call,
-                                         Ask(OperationKind::kContract, q));
-  });
-  loops.Serve(service_, &S::RequestExecutePlan, [this](auto& call, auto& q) {
-    return Compute<v1::ExecutePlanResponse>(call, Ask(q));
-  });
-  loops.Serve(service_, &S::RequestExecuteStream,
+  loops.Serve("Permute", service_, &S::RequestPermute,
+              [this](auto& call, auto& q) {
+                return Compute<v1::PermuteResponse>(
+                    call, Ask(OperationKind::kPermute, q));
+              });
+  loops.Serve("Elementwise", service_, &S::RequestElementwise,
+              [this](auto& call, auto& q) {
+                return Compute<v1::ElementwiseResponse>(
+                    call, Ask(OperationKind::kElementwise, q));
+              });
+  loops.Serve("Reduce", service_, &S::RequestReduce,
+              [this](auto& call, auto& q) {
+                return Compute<v1::ReduceResponse>(
+                    call, Ask(OperationKind::kReduce, q));
+              });
+  loops.Serve("Contract", service_, &S::RequestContract,
+              [this](auto& call, auto& q) {
+                return Compute<v1::ContractResponse>(
+                    call, Ask(OperationKind::kContract, q));
+              });
+  loops.Serve("ExecutePlan", service_, &S::RequestExecutePlan,
+              [this](auto& call, auto& q) {
+                return Compute<v1::ExecutePlanResponse>(call,
+                                                        Ask(call.session(), q));
+              });
+  loops.Serve("ExecuteStream", service_, &S::RequestExecuteStream,
               [this](auto& call, auto in, auto out) {
                 return ExecuteStream(call, in, out);
               });
@@ -38,29 +46,40 @@ void ComputeService::ServeOn(LoopGroup& loops) {
 template <typename Request>
 ComputeService::Asked ComputeService::Ask(OperationKind kind,
                                           const Request& request) {
-  return {server::NameOf(kind), request.session(), FromProto(request)};
+  return {server::NameOf(kind), FromProto(request)};
 }
 
 ComputeService::Asked ComputeService::Ask(
-    const v1::ExecutePlanRequest& request) const {
-  const auto found = context_.FindPlan(request.plan());
-  if (!found.ok()) {
-    return {"execute_plan",
-            std::string(server::SessionOf(request.plan(), server::kPlans)),
-            found.status()};
-  }
-  const absl::string_view name = server::NameOf(found->plan->request().kind);
+    server::Session& session, const v1::ExecutePlanRequest& request) {
+  const auto plan = session.plans().Find(request.plan());
+  if (!plan.ok()) return {"execute_plan", plan.status()};
+  const absl::string_view name = server::NameOf((*plan)->request().kind);
   const auto execution = FromProto(request);
-  if (!execution.ok()) {
-    return {name, found->session->name(), execution.status()};
-  }
-  auto operation = found->plan->RequestFor(*execution);
-  if (operation.ok()) operation->plan = found->plan;
-  return {name, found->session->name(), std::move(operation)};
+  if (!execution.ok()) return {name, execution.status()};
+  auto operation = (*plan)->RequestFor(*execution);
+  if (operation.ok()) operation->plan = *plan;
+  return {name, std::move(operation)};
 }
 
-absl::StatusOr<ComputeService::Asked> ComputeService::Ask(
-    const v1::ExecuteStreamRequest& request) const {
+absl::string_view ComputeService::NameOf(
+    const v1::ExecuteStreamRequest& request) {
+  switch (request.operation_case()) {
+    case v1::ExecuteStreamRequest::kPermute:
+      return server::NameOf(OperationKind::kPermute);
+    case v1::ExecuteStreamRequest::kElementwise:
+      return server::NameOf(OperationKind::kElementwise);
+    case v1::ExecuteStreamRequest::kReduce:
+      return server::NameOf(OperationKind::kReduce);
+    case v1::ExecuteStreamRequest::kContract:
+      return server::NameOf(OperationKind::kContract);
+    case v1::ExecuteStreamRequest::kExecutePlan: return "execute_plan";
+    case v1::ExecuteStreamRequest::OPERATION_NOT_SET: return "";
+  }
+  return "";
+}
+
+ComputeService::Asked ComputeService::Ask(
+    server::Session& session, const v1::ExecuteStreamRequest& request) {
   switch (request.operation_case()) {
     case v1::ExecuteStreamRequest::kPermute:
       return Ask(OperationKind::kPermute, request.permute());
@@ -70,12 +89,8 @@ absl::StatusOr<ComputeService::Asked> ComputeService::Ask(
       return Ask(OperationKind::kReduce, request.reduce());
     case v1::ExecuteStreamRequest::kContract:
       return Ask(OperationKind::kContract, request.contract());
-    case v1::ExecuteStreamRequest::kExecutePlan:
-      return Ask(request.execute_plan());
-    case v1::ExecuteStreamRequest::OPERATION_NOT_SET: break;
+    default: return Ask(session, request.execute_plan());
   }
-  return core::InvalidArgument("OPERATION_MISSING",
-                               "the request has no operation");
 }
 
 void ComputeService::FillResult(const Executed& executed, v1::Result* result) {
@@ -101,58 +116,33 @@ void ComputeService::DropOutput(const Executed& executed) {
   executed.session->Remove(executed.operation->output());
 }
 
-Task<absl::Status> ComputeService::Run(Call& call, const Asked& asked,
-                                       Executed& executed) {
+Task<absl::StatusOr<ComputeService::Executed>> ComputeService::Run(
+    Call& call, std::shared_ptr<server::Session> session, Asked asked) {
   if (!asked.operation.ok()) co_return asked.operation.status();
-  const auto session = context_.sessions.Find(asked.session);
-  if (!session.ok()) co_return session.status();
-  const server::SessionUse use(*session);
-  absl::ReleasableMutexLock order(&(*session)->order());
+  absl::ReleasableMutexLock order(&session->order());
   auto operation =
-      server::Operation::Prepare(context_.engine, *session, *asked.operation,
+      server::Operation::Prepare(context_.engine, session, *asked.operation,
                                  context_.limits.max_inline_bytes);
   if (!operation.ok()) co_return operation.status();
-  executed.session = *session;
-  executed.operation = *std::move(operation);
   const server::OutputRequest& d = asked.operation->d;
-  executed.is_output_anonymous =
-      d.tensor.empty() && d.tensor_id.empty() && !d.is_inline;
-  co_return co_await OnDevice(call, (*session)->device().worker(),
-                              (*session)->number(), executed, &order);
-}
-
-Task<absl::StatusOr<ComputeService::Executed>> ComputeService::Execute(
-    Call& call, Asked asked) {
-  Executed executed;
-  const absl::Status status = co_await Run(call, asked, executed);
-  const absl::string_view name = asked.name;
-  context_.statistics.CountOperation(name, NameOf(status.code()));
-  if (!status.ok()) {
-    context_.log.Event(status.code() == absl::StatusCode::kInternal
-                           ? server::LogLevel::kError
-                           : server::LogLevel::kDebug,
-                       "operation_failed",
-                       {{"session", asked.session},
-                        {"operation", name},
-                        {"code", NameOf(status.code())},
-                        {"message", status.message()}});
-    co_return status;
-  }
-  context_.log.Event(
-      server::LogLevel::kDebug, "operation_done",
-      {{"session", asked.session},
-       {"operation", name},
-       {"kernel", executed.operation->report().kernel},
-       {"microseconds", absl::ToInt64Microseconds(executed.times.ended -
-                                                  executed.times.begun)}});
+  Executed executed{.session = session,
+                    .operation = *std::move(operation),
+                    .is_output_anonymous =
+                        d.tensor.empty() && d.tensor_id.empty() && !d.is_inline,
+                    .times = {}};
+  const absl::Status status = co_await OnDevice(
+      call, session->device().worker(), session->number(), executed, &order);
+  if (!status.ok()) co_return status;
   co_return executed;
 }
 
 template <typename Response>
 Task<absl::StatusOr<Response>> ComputeService::Compute(Call& call,
                                                        Asked asked) {
-  auto executed = co_await Execute(call, std::move(asked));
+  call.record().operation = asked.name;
+  auto executed = co_await Run(call, call.shared_session(), std::move(asked));
   if (!executed.ok()) co_return executed.status();
+  call.record().kernel = executed->operation->report().kernel;
   if (call.cancelled()) DropOutput(*executed);
   Response response;
   FillResult(*executed, response.mutable_result());

@@ -9,20 +9,19 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "server/rpc/coroutine/serve.h"
-#include "server/rpc/service_context.h"
+#include "server/rpc/service.h"
 #include "server/session/operation.h"
 #include "server/session/operation_request.h"
 #include "tensord/v1/compute.grpc.pb.h"
 
 namespace tensord::rpc {
 
-class ComputeService {
+class ComputeService final : public Service {
  public:
   explicit ComputeService(ServiceContext& context) : context_(context) {}
 
-  grpc::Service& service() { return service_; }
-  void ServeOn(LoopGroup& loops);
+  grpc::Service& service() override { return service_; }
+  void ServeOn(LoopGroup& loops) override;
 
  private:
   struct OpenStream;
@@ -31,14 +30,18 @@ class ComputeService {
   ///
   /// Lifetime  `operation` refers to the request.
   struct Asked {
-    absl::string_view name;  // of the operation, for logs and statistics
-    std::string session;
+    absl::string_view name;  // of the operation
     absl::StatusOr<server::OperationRequest> operation;
   };
   template <typename Request>
   static Asked Ask(server::OperationKind kind, const Request& request);
-  Asked Ask(const v1::ExecutePlanRequest& request) const;
-  absl::StatusOr<Asked> Ask(const v1::ExecuteStreamRequest& request) const;
+  static Asked Ask(server::Session& session,
+                   const v1::ExecutePlanRequest& request);
+  /// Requires  the request has an operation.
+  static Asked Ask(server::Session& session,
+                   const v1::ExecuteStreamRequest& request);
+  /// Of the operation; "" when there is none.
+  static absl::string_view NameOf(const v1::ExecuteStreamRequest& request);
 
   /// An operation that is, or has been, carried out.
   struct Executed {
@@ -64,11 +67,12 @@ class ComputeService {
   /// Removes an output whose name the client will never learn.
   static void DropOutput(const Executed& executed);
 
-  /// Carries out an operation, whichever rpc asks for it, counts and logs it.
-  /// With its first part the operation takes its place in the session's order;
-  /// the request is not needed any more then.
-  Task<absl::StatusOr<Executed>> Execute(Call& call, Asked asked);
-  Task<absl::Status> Run(Call& call, const Asked& asked, Executed& executed);
+  /// Carries out an operation, whichever rpc asks for it. With its first part
+  /// the operation takes its place in the session's order; the request is not
+  /// needed any more then.
+  Task<absl::StatusOr<Executed>> Run(Call& call,
+                                     std::shared_ptr<server::Session> session,
+                                     Asked asked);
 
   /// The unary rpcs: they differ in their messages only.
   template <typename Response>
@@ -82,7 +86,12 @@ class ComputeService {
                    std::shared_ptr<OpenStream> stream);
   Task<absl::StatusOr<Executed>> ExecuteNext(
       Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream);
-  static Task<absl::Status> Answer(OpenStream& stream,
+  /// ExecuteNext(), but for what the door is told. Says what it is in
+  /// `operation`.
+  Task<absl::StatusOr<Executed>> ExecuteOne(
+      Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream,
+      absl::string_view& operation);
+  static Task<absl::Status> Answer(Call& call, OpenStream& stream,
                                    Writer<v1::ExecuteStreamResponse> out);
 
   ServiceContext& context_;

@@ -41,7 +41,7 @@ Task<absl::Status> ComputeService::ExecuteStream(
   // Not awaited: when the server drains, the stream ends before the client has
   // said that it sends no more.
   Receive(Call::Hold(call), call, in, stream);
-  const absl::Status answered = co_await Answer(*stream, out);
+  const absl::Status answered = co_await Answer(call, *stream, out);
   co_return stream->draining ? Draining() : answered;
 }
 
@@ -66,22 +66,44 @@ Detached ComputeService::Receive(Call::Hold, Call& call,
 
 Task<absl::StatusOr<ComputeService::Executed>> ComputeService::ExecuteNext(
     Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream) {
-  absl::StatusOr<Asked> asked = Ask(request);
-  if (!asked.ok()) co_return asked.status();
-  if (!stream.session && context_.sessions.Find(asked->session).ok()) {
-    stream.session = asked->session;
+  absl::string_view operation;
+  auto executed = co_await ExecuteOne(call, request, stream, operation);
+  context_.door.EndOperation(
+      call, operation,
+      executed.ok() ? executed->operation->report().kernel : "",
+      executed.status());
+  co_return executed;
+}
+
+Task<absl::StatusOr<ComputeService::Executed>> ComputeService::ExecuteOne(
+    Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream,
+    absl::string_view& operation) {
+  operation = NameOf(request);
+  if (operation.empty()) {
+    co_return core::InvalidArgument("OPERATION_MISSING",
+                                    "the request has no operation");
   }
-  if (stream.session && asked->session != *stream.session) {
-    asked->operation = core::InvalidArgument(
-        "SESSION_DIFFERS", "the request names session '",
-        asked->session.substr(0, 300), "', earlier ones of the stream '",
-        *stream.session, "', wanted one a stream");
+  const auto named = SessionNameIn(request);
+  if (!named.ok()) co_return named.status();
+  const absl::string_view name = **named;
+  if (stream.session && name != *stream.session) {
+    co_return core::InvalidArgument(
+        "SESSION_DIFFERS", "the request names session '", name.substr(0, 300),
+        "', earlier ones of the stream '", *stream.session,
+        "', wanted one a stream");
   }
-  co_return co_await Execute(call, *std::move(asked));
+  const auto session = context_.sessions.Find(name);
+  if (!session.ok()) co_return session.status();
+  stream.session = std::string(name);
+  call.record().session = *session;
+  const server::SessionUse use(*session);
+  Asked asked = Ask(**session, request);
+  operation = asked.name;
+  co_return co_await Run(call, *session, std::move(asked));
 }
 
 Task<absl::Status> ComputeService::Answer(
-    OpenStream& stream, Writer<v1::ExecuteStreamResponse> out) {
+    Call& call, OpenStream& stream, Writer<v1::ExecuteStreamResponse> out) {
   bool connected = true;
   for (int64_t index = 0;; ++index) {
     while (stream.operations.empty() && !stream.complete) {
@@ -95,7 +117,8 @@ Task<absl::Status> ComputeService::Answer(
     if (executed.ok()) {
       FillResult(*executed, response.mutable_result());
     } else {
-      *response.mutable_error() = ToProto(executed.status());
+      *response.mutable_error() =
+          ToProto(executed.status(), call.record().request_id);
     }
     // Those that began are waited for also when the client is gone.
     const bool more =

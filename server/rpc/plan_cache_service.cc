@@ -68,33 +68,33 @@ absl::string_view KindOf(absl::string_view plan_device) {
 
 void PlanCacheService::ServeOn(LoopGroup& loops) {
   using S = v1::PlanCacheService::AsyncService;
-  loops.Serve(service_, &S::RequestGetPlanCacheStats,
+  loops.Serve("GetPlanCacheStats", service_, &S::RequestGetPlanCacheStats,
               [this](auto& call, auto& q) { return GetStats(call, q); });
-  loops.Serve(service_, &S::RequestListPlanCacheEntries,
+  loops.Serve("ListPlanCacheEntries", service_, &S::RequestListPlanCacheEntries,
               [this](auto& call, auto& q) { return List(call, q); });
-  loops.Serve(service_, &S::RequestPinPlanCacheEntry,
+  loops.Serve("PinPlanCacheEntry", service_, &S::RequestPinPlanCacheEntry,
               [this](auto& call, auto& q) {
                 return Change<v1::PinPlanCacheEntryResponse>(
                     call, q.id(), &core::PlanCache::Pin);
               });
-  loops.Serve(service_, &S::RequestUnpinPlanCacheEntry,
+  loops.Serve("UnpinPlanCacheEntry", service_, &S::RequestUnpinPlanCacheEntry,
               [this](auto& call, auto& q) {
                 return Change<v1::UnpinPlanCacheEntryResponse>(
                     call, q.id(), &core::PlanCache::Unpin);
               });
-  loops.Serve(service_, &S::RequestRemovePlanCacheEntry,
+  loops.Serve("RemovePlanCacheEntry", service_, &S::RequestRemovePlanCacheEntry,
               [this](auto& call, auto& q) {
                 return Change<v1::RemovePlanCacheEntryResponse>(
                     call, q.id(), &core::PlanCache::Remove);
               });
-  loops.Serve(service_, &S::RequestClearPlanCache,
+  loops.Serve("ClearPlanCache", service_, &S::RequestClearPlanCache,
               [this](auto& call, auto& q) { return Clear(call, q); });
   loops.Serve(
-      service_, &S::RequestDumpPlanCache,
+      "DumpPlanCache", service_, &S::RequestDumpPlanCache,
       [this](auto& call, auto& q, auto out) { return Dump(call, q, out); },
       Traffic::kTransfers);
   loops.Serve(
-      service_, &S::RequestLoadPlanCache,
+      "LoadPlanCache", service_, &S::RequestLoadPlanCache,
       [this](auto& call, auto in) { return Load(call, in); },
       Traffic::kTransfers);
 }

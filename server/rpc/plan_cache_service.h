@@ -4,18 +4,17 @@
 #include <atomic>
 #include <string>
 
-#include "server/rpc/coroutine/serve.h"
-#include "server/rpc/service_context.h"
+#include "server/rpc/service.h"
 #include "tensord/v1/plan_cache.grpc.pb.h"
 
 namespace tensord::rpc {
 
-class PlanCacheService {
+class PlanCacheService final : public Service {
  public:
   explicit PlanCacheService(ServiceContext& context) : context_(context) {}
 
-  grpc::Service& service() { return service_; }
-  void ServeOn(LoopGroup& loops);
+  grpc::Service& service() override { return service_; }
+  void ServeOn(LoopGroup& loops) override;
 
  private:
   Task<absl::StatusOr<v1::GetPlanCacheStatsResponse>> GetStats(

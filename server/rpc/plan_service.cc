@@ -55,40 +55,40 @@ double LeastTime(const core::PlanEntry& entry,
 
 void PlanService::ServeOn(LoopGroup& loops) {
   using S = v1::PlanService::AsyncService;
-  loops.Serve(service_, &S::RequestExplainPlan,
+  loops.Serve("ExplainPlan", service_, &S::RequestExplainPlan,
               [this](auto& call, auto& q) { return Explain(call, q); });
-  loops.Serve(service_, &S::RequestCreatePlan,
+  loops.Serve("CreatePlan", service_, &S::RequestCreatePlan,
               [this](auto& call, auto& q) { return Create(call, q); });
-  loops.Serve(service_, &S::RequestDescribePlan,
+  loops.Serve("DescribePlan", service_, &S::RequestDescribePlan,
               [this](auto& call, auto& q) { return Describe(call, q); });
-  loops.Serve(service_, &S::RequestListPlans,
+  loops.Serve("ListPlans", service_, &S::RequestListPlans,
               [this](auto& call, auto& q) { return List(call, q); });
-  loops.Serve(service_, &S::RequestDeletePlan,
+  loops.Serve("DeletePlan", service_, &S::RequestDeletePlan,
               [this](auto& call, auto& q) { return Delete(call, q); });
-  loops.Serve(service_, &S::RequestListKernels,
+  loops.Serve("ListKernels", service_, &S::RequestListKernels,
               [this](auto& call, auto& q) { return ListKernels(call, q); });
 }
 
 template <typename Request>
-absl::StatusOr<PlanService::Asked> PlanService::Ask(const Request& request) {
-  Asked asked{.session = {},
-              .request = {.kind = {}, .a = {}, .b = {}, .c = {}, .d = {}},
+absl::StatusOr<PlanService::Asked> PlanService::Ask(server::Session& session,
+                                                    const Request& request) {
+  Asked asked{.request = {.kind = {}, .a = {}, .b = {}, .c = {}, .d = {}},
               .planned = {}};
-  TENSORD_ASSIGN_OR_RETURN(asked.session,
-                           context_.sessions.Find(request.session()));
   TENSORD_ASSIGN_OR_RETURN(asked.request, FromProto(request));
-  TENSORD_ASSIGN_OR_RETURN(
-      asked.planned, server::Operation::Plan(*asked.session, asked.request));
+  TENSORD_ASSIGN_OR_RETURN(asked.planned,
+                           server::Operation::Plan(session, asked.request));
   return asked;
 }
 
 template <typename Message>
-absl::StatusOr<PlanService::Asked> PlanService::AskAny(const Message& message) {
+absl::StatusOr<PlanService::Asked> PlanService::AskAny(const Call& call,
+                                                       const Message& message) {
   switch (message.operation_case()) {
-    case Message::kPermute: return Ask(message.permute());
-    case Message::kElementwise: return Ask(message.elementwise());
-    case Message::kReduce: return Ask(message.reduce());
-    case Message::kContract: return Ask(message.contract());
+    case Message::kPermute: return Ask(call.session(), message.permute());
+    case Message::kElementwise:
+      return Ask(call.session(), message.elementwise());
+    case Message::kReduce: return Ask(call.session(), message.reduce());
+    case Message::kContract: return Ask(call.session(), message.contract());
     case Message::OPERATION_NOT_SET: break;
   }
   return core::InvalidArgument("OPERATION_MISSING",
@@ -186,10 +186,10 @@ v1::Plan PlanService::Describe(server::Session& session,
 }
 
 Task<absl::StatusOr<v1::ExplainPlanResponse>> PlanService::Explain(
-    Call&, const v1::ExplainPlanRequest& request) {
-  const absl::StatusOr<Asked> asked = AskAny(request);
+    Call& call, const v1::ExplainPlanRequest& request) {
+  const absl::StatusOr<Asked> asked = AskAny(call, request);
   if (!asked.ok()) co_return asked.status();
-  server::Session& session = *asked->session;
+  server::Session& session = call.session();
   const core::PlanKey& key = asked->planned.key;
   const auto decided =
       context_.engine.PlanFor(session.device(), key, session.options().job);
@@ -198,11 +198,10 @@ Task<absl::StatusOr<v1::ExplainPlanResponse>> PlanService::Explain(
 }
 
 Task<absl::StatusOr<v1::CreatePlanResponse>> PlanService::Create(
-    Call&, const v1::CreatePlanRequest& request) {
-  absl::StatusOr<Asked> asked = AskAny(request);
+    Call& call, const v1::CreatePlanRequest& request) {
+  absl::StatusOr<Asked> asked = AskAny(call, request);
   if (!asked.ok()) co_return asked.status();
-  const server::SessionUse use(asked->session);
-  server::Session& session = *asked->session;
+  server::Session& session = call.session();
   const auto lookup = context_.engine.PlanFor(
       session.device(), asked->planned.key, session.options().job);
   if (!lookup.ok()) co_return lookup.status();
@@ -219,26 +218,24 @@ Task<absl::StatusOr<v1::CreatePlanResponse>> PlanService::Create(
 }
 
 Task<absl::StatusOr<v1::DescribePlanResponse>> PlanService::Describe(
-    Call&, const v1::DescribePlanRequest& request) {
-  const auto found = context_.FindPlan(request.plan());
-  if (!found.ok()) co_return found.status();
+    Call& call, const v1::DescribePlanRequest& request) {
+  const auto plan = call.session().plans().Find(request.plan());
+  if (!plan.ok()) co_return plan.status();
   v1::DescribePlanResponse response;
-  *response.mutable_plan() = Describe(*found->session, *found->plan);
+  *response.mutable_plan() = Describe(call.session(), **plan);
   co_return response;
 }
 
 Task<absl::StatusOr<v1::ListPlansResponse>> PlanService::List(
-    Call&, const v1::ListPlansRequest& request) {
-  const auto session = context_.sessions.Find(request.session());
-  if (!session.ok()) co_return session.status();
+    Call& call, const v1::ListPlansRequest& request) {
   const absl::StatusOr<int> asked = PageSize(request.page_size());
   if (!asked.ok()) co_return asked.status();
   const int page_size = *asked;
   const auto page =
-      (*session)->plans().List(request.page_token(), page_size + 1);
+      call.session().plans().List(request.page_token(), page_size + 1);
   v1::ListPlansResponse response;
   for (int i = 0; i < std::min<int>(page_size, std::ssize(page)); ++i) {
-    *response.add_plans() = Describe(**session, *page[i]);
+    *response.add_plans() = Describe(call.session(), *page[i]);
   }
   if (std::ssize(page) > page_size) {
     response.set_next_page_token(page[page_size - 1]->name());
@@ -247,10 +244,8 @@ Task<absl::StatusOr<v1::ListPlansResponse>> PlanService::List(
 }
 
 Task<absl::StatusOr<v1::DeletePlanResponse>> PlanService::Delete(
-    Call&, const v1::DeletePlanRequest& request) {
-  const auto found = context_.FindPlan(request.plan());
-  if (!found.ok()) co_return found.status();
-  const absl::Status removed = found->session->plans().Remove(request.plan());
+    Call& call, const v1::DeletePlanRequest& request) {
+  const absl::Status removed = call.session().plans().Remove(request.plan());
   if (!removed.ok()) co_return removed;
   co_return v1::DeletePlanResponse();
 }

@@ -1,32 +1,31 @@
 // Handlers of PlanService.
 #pragma once
 
-#include "server/rpc/coroutine/serve.h"
-#include "server/rpc/service_context.h"
+#include "server/rpc/service.h"
 #include "server/session/operation.h"
 #include "tensord/v1/plan.grpc.pb.h"
 
 namespace tensord::rpc {
 
-class PlanService {
+class PlanService final : public Service {
  public:
   explicit PlanService(ServiceContext& context) : context_(context) {}
 
-  grpc::Service& service() { return service_; }
-  void ServeOn(LoopGroup& loops);
+  grpc::Service& service() override { return service_; }
+  void ServeOn(LoopGroup& loops) override;
 
  private:
   /// An operation as its session would plan it.
   struct Asked {
-    std::shared_ptr<server::Session> session;
     server::OperationRequest request;
     server::Operation::Planned planned;
   };
   template <typename Request>
-  absl::StatusOr<Asked> Ask(const Request& request);
+  static absl::StatusOr<Asked> Ask(server::Session& session,
+                                   const Request& request);
   /// Of a message whose oneof holds one of the operations.
   template <typename Message>
-  absl::StatusOr<Asked> AskAny(const Message& message);
+  static absl::StatusOr<Asked> AskAny(const Call& call, const Message& message);
 
   /// How `key`, of which the cache has `entry`, is decided: as the cache has it
   /// or, without being kept, as the planner would have it. Counts as no hit.

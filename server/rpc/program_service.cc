@@ -15,8 +15,6 @@
 namespace tensord::rpc {
 namespace {
 
-constexpr absl::string_view kOperation = "execute_program";
-
 constexpr int64_t kCacheBytes = int64_t{128} << 20;
 /// Threads that search paths, of which a session has one at a time.
 constexpr int kSearchThreads = 4;
@@ -132,24 +130,24 @@ ProgramService::ProgramService(ServiceContext& context)
 
 void ProgramService::ServeOn(LoopGroup& loops) {
   using S = v1::ProgramService::AsyncService;
-  loops.Serve(service_, &S::RequestExecuteProgram,
+  loops.Serve("ExecuteProgram", service_, &S::RequestExecuteProgram,
               [this](auto& call, auto& q) { return Execute(call, q); });
-  loops.Serve(service_, &S::RequestExplainProgram,
+  loops.Serve("ExplainProgram", service_, &S::RequestExplainProgram,
               [this](auto& call, auto& q) { return ExplainSpec(call, q); });
-  loops.Serve(service_, &S::RequestCreateProgram,
+  loops.Serve("CreateProgram", service_, &S::RequestCreateProgram,
               [this](auto& call, auto& q) { return Create(call, q); });
-  loops.Serve(service_, &S::RequestDescribeProgram,
+  loops.Serve("DescribeProgram", service_, &S::RequestDescribeProgram,
               [this](auto& call, auto& q) { return DescribeOne(call, q); });
-  loops.Serve(service_, &S::RequestListPrograms,
+  loops.Serve("ListPrograms", service_, &S::RequestListPrograms,
               [this](auto& call, auto& q) { return List(call, q); });
-  loops.Serve(service_, &S::RequestDeleteProgram,
+  loops.Serve("DeleteProgram", service_, &S::RequestDeleteProgram,
               [this](auto& call, auto& q) { return Delete(call, q); });
 }
 
 absl::StatusOr<ProgramService::Asked> ProgramService::Ask(
-    absl::string_view session, const v1::ProgramSpec& spec, Purpose purpose) {
+    const Call& call, const v1::ProgramSpec& spec, Purpose purpose) {
   Asked asked;
-  TENSORD_ASSIGN_OR_RETURN(asked.session, context_.sessions.Find(session));
+  asked.session = call.shared_session();
   TENSORD_ASSIGN_OR_RETURN(asked.spec, FromProto(spec));
   if (purpose == Purpose::kExecute) {
     TENSORD_RETURN_IF_ERROR(server::CheckNoConstants(asked.spec.operands));
@@ -163,28 +161,28 @@ absl::StatusOr<ProgramService::Asked> ProgramService::Ask(
 }
 
 absl::StatusOr<ProgramService::Asked> ProgramService::AskPrepared(
-    const v1::ExecuteProgramRequest& request) {
+    const Call& call, const v1::ExecuteProgramRequest& request) {
   Asked asked;
-  TENSORD_ASSIGN_OR_RETURN(FoundProgram found,
-                           context_.FindProgram(request.name()));
-  asked.session = std::move(found.session);
+  asked.session = call.shared_session();
+  TENSORD_ASSIGN_OR_RETURN(Program program,
+                           asked.session->programs().Find(request.name()));
   TENSORD_ASSIGN_OR_RETURN(auto given, FromProto(request.operands()));
   TENSORD_RETURN_IF_ERROR(server::CheckNoConstants(given));
   TENSORD_ASSIGN_OR_RETURN(asked.spec.operands,
-                           server::InOrder(std::move(given), *found.program));
+                           server::InOrder(std::move(given), *program));
   TENSORD_ASSIGN_OR_RETURN(asked.spec.outputs, FromProto(request.outputs()));
   if (asked.spec.outputs.empty()) {
-    asked.spec.outputs = found.program->outputs();
+    asked.spec.outputs = program->outputs();
   }
   TENSORD_ASSIGN_OR_RETURN(
       asked.found,
       server::FindOperands(*asked.session, asked.spec.operands, true));
   TENSORD_RETURN_IF_ERROR(
-      server::CheckAreLike(asked.found.described, found.program->operands()));
+      server::CheckAreLike(asked.found.described, program->operands()));
   TENSORD_RETURN_IF_ERROR(
-      server::CheckOutputs(asked.spec.outputs, found.program->program()));
+      server::CheckOutputs(asked.spec.outputs, program->program()));
   asked.is_known = true;
-  asked.like = std::move(found.program);
+  asked.like = std::move(program);
   asked.program = asked.like->WithScalars(asked.found.described);
   return asked;
 }
@@ -241,15 +239,13 @@ Task<absl::Status> ProgramService::Prepare(Call& call, Asked& asked) {
   co_return absl::OkStatus();
 }
 
-Task<absl::StatusOr<v1::ExecuteProgramResponse>> ProgramService::Run(
+Task<absl::StatusOr<v1::ExecuteProgramResponse>> ProgramService::Execute(
     Call& call, const v1::ExecuteProgramRequest& request) {
   const absl::Time arrived = absl::Now();
   absl::StatusOr<Asked> asked =
-      request.has_spec()
-          ? Ask(request.session(), request.spec(), Purpose::kExecute)
-          : AskPrepared(request);
+      request.has_spec() ? Ask(call, request.spec(), Purpose::kExecute)
+                         : AskPrepared(call, request);
   if (!asked.ok()) co_return asked.status();
-  const server::SessionUse use(asked->session);
   const absl::Status prepared = co_await Prepare(call, *asked);
   if (!prepared.ok()) co_return prepared;
 
@@ -292,27 +288,6 @@ Task<absl::StatusOr<v1::ExecuteProgramResponse>> ProgramService::Run(
   co_return response;
 }
 
-Task<absl::StatusOr<v1::ExecuteProgramResponse>> ProgramService::Execute(
-    Call& call, const v1::ExecuteProgramRequest& request) {
-  auto response = co_await Run(call, request);
-  const absl::Status& status = response.status();
-  context_.statistics.CountOperation(kOperation, NameOf(status.code()));
-  if (status.ok()) {
-    context_.log.Event(server::LogLevel::kDebug, "program_done",
-                       {{"session", request.session()},
-                        {"operations", response->report().operation_count()}});
-  } else {
-    context_.log.Event(status.code() == absl::StatusCode::kInternal
-                           ? server::LogLevel::kError
-                           : server::LogLevel::kDebug,
-                       "program_failed",
-                       {{"session", request.session()},
-                        {"code", NameOf(status.code())},
-                        {"message", status.message()}});
-  }
-  co_return response;
-}
-
 absl::StatusOr<std::vector<std::shared_ptr<const core::Plan>>>
 ProgramService::PlansOf(const server::Session& session,
                         const server::PreparedProgram& program) {
@@ -328,10 +303,8 @@ ProgramService::PlansOf(const server::Session& session,
 
 Task<absl::StatusOr<v1::ExplainProgramResponse>> ProgramService::ExplainSpec(
     Call& call, const v1::ExplainProgramRequest& request) {
-  absl::StatusOr<Asked> asked =
-      Ask(request.session(), request.spec(), Purpose::kExplain);
+  absl::StatusOr<Asked> asked = Ask(call, request.spec(), Purpose::kExplain);
   if (!asked.ok()) co_return asked.status();
-  const server::SessionUse use(asked->session);
   const absl::Status prepared = co_await Prepare(call, *asked);
   if (!prepared.ok()) co_return prepared;
   const auto plans = PlansOf(*asked->session, *asked->program);
@@ -382,10 +355,8 @@ absl::StatusOr<v1::Program> ProgramService::Describe(
 
 Task<absl::StatusOr<v1::CreateProgramResponse>> ProgramService::Create(
     Call& call, const v1::CreateProgramRequest& request) {
-  absl::StatusOr<Asked> asked =
-      Ask(request.session(), request.spec(), Purpose::kCreate);
+  absl::StatusOr<Asked> asked = Ask(call, request.spec(), Purpose::kCreate);
   if (!asked.ok()) co_return asked.status();
-  const server::SessionUse use(asked->session);
   const absl::Status prepared = co_await Prepare(call, *asked);
   if (!prepared.ok()) co_return prepared;
   // What cannot be planned is refused now. A copy: what the cache has is
@@ -412,10 +383,10 @@ Task<absl::StatusOr<v1::CreateProgramResponse>> ProgramService::Create(
 }
 
 Task<absl::StatusOr<v1::DescribeProgramResponse>> ProgramService::DescribeOne(
-    Call&, const v1::DescribeProgramRequest& request) {
-  const auto found = context_.FindProgram(request.program());
-  if (!found.ok()) co_return found.status();
-  auto described = Describe(*found->session, *found->program, true);
+    Call& call, const v1::DescribeProgramRequest& request) {
+  const auto program = call.session().programs().Find(request.program());
+  if (!program.ok()) co_return program.status();
+  auto described = Describe(call.session(), **program, true);
   if (!described.ok()) co_return described.status();
   v1::DescribeProgramResponse response;
   *response.mutable_program() = *std::move(described);
@@ -423,16 +394,14 @@ Task<absl::StatusOr<v1::DescribeProgramResponse>> ProgramService::DescribeOne(
 }
 
 Task<absl::StatusOr<v1::ListProgramsResponse>> ProgramService::List(
-    Call&, const v1::ListProgramsRequest& request) {
-  const auto session = context_.sessions.Find(request.session());
-  if (!session.ok()) co_return session.status();
+    Call& call, const v1::ListProgramsRequest& request) {
   const absl::StatusOr<int> page_size = PageSize(request.page_size());
   if (!page_size.ok()) co_return page_size.status();
   const auto page =
-      (*session)->programs().List(request.page_token(), *page_size + 1);
+      call.session().programs().List(request.page_token(), *page_size + 1);
   v1::ListProgramsResponse response;
   for (int i = 0; i < std::min<int>(*page_size, std::ssize(page)); ++i) {
-    auto described = Describe(**session, *page[i], false);
+    auto described = Describe(call.session(), *page[i], false);
     if (!described.ok()) co_return described.status();
     *response.add_programs() = *std::move(described);
   }
@@ -443,14 +412,10 @@ Task<absl::StatusOr<v1::ListProgramsResponse>> ProgramService::List(
 }
 
 Task<absl::StatusOr<v1::DeleteProgramResponse>> ProgramService::Delete(
-    Call&, const v1::DeleteProgramRequest& request) {
-  auto found = context_.FindProgram(request.program());
-  if (!found.ok()) co_return found.status();
+    Call& call, const v1::DeleteProgramRequest& request) {
   const absl::Status removed =
-      found->session->programs().Remove(request.program());
+      call.session().programs().Remove(request.program());
   if (!removed.ok()) co_return removed;
-  // Before the response, so that the next request finds its memory returned.
-  found->program.reset();
   co_return v1::DeleteProgramResponse();
 }
 

@@ -9,8 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/rpc/coroutine/background.h"
-#include "server/rpc/coroutine/serve.h"
-#include "server/rpc/service_context.h"
+#include "server/rpc/service.h"
 #include "server/session/program/prepared_program.h"
 #include "server/session/program/program_cache.h"
 #include "server/session/program/program_request.h"
@@ -19,12 +18,12 @@
 
 namespace tensord::rpc {
 
-class ProgramService {
+class ProgramService final : public Service {
  public:
   explicit ProgramService(ServiceContext& context);
 
-  grpc::Service& service() { return service_; }
-  void ServeOn(LoopGroup& loops);
+  grpc::Service& service() override { return service_; }
+  void ServeOn(LoopGroup& loops) override;
 
  private:
   using Program = std::shared_ptr<const server::PreparedProgram>;
@@ -45,11 +44,12 @@ class ProgramService {
   /// What `spec` is asked for.
   enum class Purpose { kExecute, kExplain, kCreate };
 
-  /// What `spec` asks for, of `session`.
-  absl::StatusOr<Asked> Ask(absl::string_view session,
-                            const v1::ProgramSpec& spec, Purpose purpose);
+  /// What `spec` asks for, of the call's session.
+  absl::StatusOr<Asked> Ask(const Call& call, const v1::ProgramSpec& spec,
+                            Purpose purpose);
   /// What an execution of a prepared program asks for.
-  absl::StatusOr<Asked> AskPrepared(const v1::ExecuteProgramRequest& request);
+  absl::StatusOr<Asked> AskPrepared(const Call& call,
+                                    const v1::ExecuteProgramRequest& request);
   /// Prepares the program of `asked` unless it is there.
   Task<absl::Status> Prepare(Call& call, Asked& asked);
 
@@ -61,8 +61,6 @@ class ProgramService {
                                        bool explains);
 
   Task<absl::StatusOr<v1::ExecuteProgramResponse>> Execute(
-      Call& call, const v1::ExecuteProgramRequest& request);
-  Task<absl::StatusOr<v1::ExecuteProgramResponse>> Run(
       Call& call, const v1::ExecuteProgramRequest& request);
   Task<absl::StatusOr<v1::ExplainProgramResponse>> ExplainSpec(
       Call& call, const v1::ExplainProgramRequest& request);

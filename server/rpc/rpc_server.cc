@@ -56,29 +56,27 @@ absl::Status CheckUnused(absl::string_view address) {
                      absl::StrCat("another server listens on unix:", address));
 }
 
+using MakeService = std::unique_ptr<Service> (*)(ServiceContext&);
+
+template <typename S>
+std::unique_ptr<Service> Make(ServiceContext& context) {
+  return std::make_unique<S>(context);
+}
+
+constexpr MakeService kServices[] = {
+    Make<AdminService>,     Make<ComputeService>, Make<PlanService>,
+    Make<PlanCacheService>, Make<ProgramService>, Make<SessionService>,
+    Make<TensorService>,    Make<ViewService>};
+
 }  // namespace
 
 struct RpcServer::Services {
-  explicit Services(ServiceContext& context)
-      : context(context),
-        admin(context),
-        compute(context),
-        plan(context),
-        plan_cache(context),
-        program(context),
-        session(context),
-        tensor(context),
-        view(context) {}
+  explicit Services(ServiceContext& context) : context(context) {
+    for (const MakeService make : kServices) all.push_back(make(context));
+  }
 
   ServiceContext& context;
-  AdminService admin;
-  ComputeService compute;
-  PlanService plan;
-  PlanCacheService plan_cache;
-  ProgramService program;
-  SessionService session;
-  TensorService tensor;
-  ViewService view;
+  std::vector<std::unique_ptr<Service>> all;
   std::optional<LoopGroup> loops;
   std::unique_ptr<grpc::Server> server;
   bool is_healthy = true;
@@ -115,15 +113,10 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     builder.AddListeningPort(options.listen[i],
                              grpc::InsecureServerCredentials(), &ports[i]);
   }
-  builder.RegisterService(&services.admin.service());
-  builder.RegisterService(&services.compute.service());
-  builder.RegisterService(&services.plan.service());
-  builder.RegisterService(&services.plan_cache.service());
-  builder.RegisterService(&services.program.service());
-  builder.RegisterService(&services.session.service());
-  builder.RegisterService(&services.tensor.service());
-  builder.RegisterService(&services.view.service());
-  services.loops.emplace(builder, options.loop_count);
+  for (const auto& service : services.all) {
+    builder.RegisterService(&service->service());
+  }
+  services.loops.emplace(builder, options.loop_count, context.door);
   services.server = builder.BuildAndStart();
   if (services.server == nullptr) {
     services.is_drained = true;
@@ -140,14 +133,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
             : absl::StrCat(address.substr(0, address.rfind(':') + 1),
                            ports[i]));
   }
-  services.admin.ServeOn(*services.loops);
-  services.compute.ServeOn(*services.loops);
-  services.plan.ServeOn(*services.loops);
-  services.plan_cache.ServeOn(*services.loops);
-  services.program.ServeOn(*services.loops);
-  services.session.ServeOn(*services.loops);
-  services.tensor.ServeOn(*services.loops);
-  services.view.ServeOn(*services.loops);
+  for (const auto& service : services.all) service->ServeOn(*services.loops);
   services.loops->Start();
   services.server->GetHealthCheckService()->SetServingStatus(true);
   return result;

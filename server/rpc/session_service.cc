@@ -6,13 +6,13 @@ namespace tensord::rpc {
 
 void SessionService::ServeOn(LoopGroup& loops) {
   using S = v1::SessionService::AsyncService;
-  loops.Serve(service_, &S::RequestOpenSession,
+  loops.Serve("OpenSession", service_, &S::RequestOpenSession,
               [this](auto& call, auto& q) { return Open(call, q); });
-  loops.Serve(service_, &S::RequestKeepSessionAlive,
+  loops.Serve("KeepSessionAlive", service_, &S::RequestKeepSessionAlive,
               [this](auto& call, auto& q) { return KeepAlive(call, q); });
-  loops.Serve(service_, &S::RequestDescribeSession,
+  loops.Serve("DescribeSession", service_, &S::RequestDescribeSession,
               [this](auto& call, auto& q) { return Describe(call, q); });
-  loops.Serve(service_, &S::RequestCloseSession,
+  loops.Serve("CloseSession", service_, &S::RequestCloseSession,
               [this](auto& call, auto& q) { return Close(call, q); });
 }
 
@@ -25,7 +25,7 @@ Task<absl::StatusOr<v1::OpenSessionResponse>> SessionService::Open(
   if (!session.ok()) co_return session.status();
   const server::SessionOptions& options = (*session)->options();
   context_.log.Info("session_opened",
-                    {{"session", (*session)->name()},
+                    {{"session", (*session)->number()},
                      {"job", options.job},
                      {"peer", call.context().peer()},
                      {"lease_seconds", absl::ToInt64Seconds(options.lease)},
@@ -36,28 +36,24 @@ Task<absl::StatusOr<v1::OpenSessionResponse>> SessionService::Open(
 }
 
 Task<absl::StatusOr<v1::KeepSessionAliveResponse>> SessionService::KeepAlive(
-    Call&, const v1::KeepSessionAliveRequest& request) {
-  const auto session = context_.sessions.Find(request.session());
-  if (!session.ok()) co_return session.status();
+    Call& call, const v1::KeepSessionAliveRequest&) {
   v1::KeepSessionAliveResponse response;
-  *response.mutable_lease() = ToProto((*session)->options().lease);
+  *response.mutable_lease() = ToProto(call.session().options().lease);
   co_return response;
 }
 
 Task<absl::StatusOr<v1::DescribeSessionResponse>> SessionService::Describe(
-    Call&, const v1::DescribeSessionRequest& request) {
-  const auto session = context_.sessions.Find(request.session());
-  if (!session.ok()) co_return session.status();
+    Call& call, const v1::DescribeSessionRequest&) {
   v1::DescribeSessionResponse response;
-  *response.mutable_session() = ToProto(**session);
+  *response.mutable_session() = ToProto(call.session());
   co_return response;
 }
 
 Task<absl::StatusOr<v1::CloseSessionResponse>> SessionService::Close(
-    Call&, const v1::CloseSessionRequest& request) {
+    Call& call, const v1::CloseSessionRequest& request) {
   const absl::Status closed = context_.sessions.Close(request.session());
   if (!closed.ok()) co_return closed;
-  context_.log.Info("session_closed", {{"session", request.session()}});
+  context_.log.Info("session_closed", {{"session", call.session().number()}});
   co_return v1::CloseSessionResponse();
 }
 

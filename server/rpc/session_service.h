@@ -1,18 +1,17 @@
 // Handlers of SessionService.
 #pragma once
 
-#include "server/rpc/coroutine/serve.h"
-#include "server/rpc/service_context.h"
+#include "server/rpc/service.h"
 #include "tensord/v1/session.grpc.pb.h"
 
 namespace tensord::rpc {
 
-class SessionService {
+class SessionService final : public Service {
  public:
   explicit SessionService(ServiceContext& context) : context_(context) {}
 
-  grpc::Service& service() { return service_; }
-  void ServeOn(LoopGroup& loops);
+  grpc::Service& service() override { return service_; }
+  void ServeOn(LoopGroup& loops) override;
 
  private:
   Task<absl::StatusOr<v1::OpenSessionResponse>> Open(

@@ -1,7 +1,6 @@
 #include "server/rpc/status.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -45,13 +44,15 @@ std::string Bounded(absl::string_view message) {
   return text;
 }
 
-v1::ErrorDetail DetailOf(const absl::Status& status) {
+v1::ErrorDetail DetailOf(const absl::Status& status,
+                         absl::string_view request_id) {
   v1::ErrorDetail detail;
   detail.set_reason(core::ReasonOf(status));
   detail.set_domain("tensord");
   detail.set_cutensor_status(core::ReasonOf(status) == "WORKSPACE_LIMIT"
                                  ? "INSUFFICIENT_WORKSPACE"
                                  : std::string(CutensorStatus(status.code())));
+  detail.set_request_id(std::string(request_id));
   return detail;
 }
 
@@ -78,41 +79,20 @@ absl::string_view CutensorStatus(absl::StatusCode code) {
   }
 }
 
-absl::string_view NameOf(absl::StatusCode code) {
-  static constexpr std::array<absl::string_view, 17> kNames = {
-      "OK",
-      "CANCELLED",
-      "UNKNOWN",
-      "INVALID_ARGUMENT",
-      "DEADLINE_EXCEEDED",
-      "NOT_FOUND",
-      "ALREADY_EXISTS",
-      "PERMISSION_DENIED",
-      "RESOURCE_EXHAUSTED",
-      "FAILED_PRECONDITION",
-      "ABORTED",
-      "OUT_OF_RANGE",
-      "UNIMPLEMENTED",
-      "INTERNAL",
-      "UNAVAILABLE",
-      "DATA_LOSS",
-      "UNAUTHENTICATED"};
-  return kNames[static_cast<size_t>(code)];
-}
-
-grpc::Status ToGrpc(const absl::Status& status, grpc::ServerContext& context) {
+grpc::Status ToGrpc(const absl::Status& status, grpc::ServerContext& context,
+                    absl::string_view request_id) {
   if (status.ok()) return grpc::Status::OK;
   context.AddTrailingMetadata("tensord-error-bin",
-                              DetailOf(status).SerializeAsString());
+                              DetailOf(status, request_id).SerializeAsString());
   return {static_cast<grpc::StatusCode>(status.code()),
           Bounded(status.message())};
 }
 
-v1::Error ToProto(const absl::Status& status) {
+v1::Error ToProto(const absl::Status& status, absl::string_view request_id) {
   v1::Error error;
   error.set_code(static_cast<int32_t>(status.code()));
   error.set_message(Bounded(status.message()));
-  *error.mutable_detail() = DetailOf(status);
+  *error.mutable_detail() = DetailOf(status, request_id);
   return error;
 }
 

@@ -11,18 +11,17 @@
 namespace tensord::rpc {
 
 /// The code and message of `status`, the message as valid UTF-8 and short
-/// enough for every peer. When it is not OK, adds the reason and the
-/// cuTENSOR-like status to the call's trailing metadata, see error.proto.
-grpc::Status ToGrpc(const absl::Status& status, grpc::ServerContext& context);
+/// enough for every peer. When it is not OK, adds the reason, the
+/// cuTENSOR-like status and the request's id to the call's trailing metadata,
+/// see error.proto.
+grpc::Status ToGrpc(const absl::Status& status, grpc::ServerContext& context,
+                    absl::string_view request_id);
 
 /// The same for an operation whose call goes on.
 /// Requires  !status.ok().
-v1::Error ToProto(const absl::Status& status);
+v1::Error ToProto(const absl::Status& status, absl::string_view request_id);
 
 /// The status that cuTENSOR would return, e.g. "INVALID_VALUE". Total.
 absl::string_view CutensorStatus(absl::StatusCode code);
-
-/// "INVALID_ARGUMENT", ... for statistics and logs.
-absl::string_view NameOf(absl::StatusCode code);
 
 }  // namespace tensord::rpc

@@ -41,41 +41,46 @@ struct Copying {
 }  // namespace
 
 void TensorService::ServeOn(LoopGroup& loops) {
-  loops.Serve(service_, &Service::RequestCreateTensor,
+  loops.Serve("CreateTensor", service_, &AsyncService::RequestCreateTensor,
               [this](auto& call, auto& q) { return Create(call, q); });
   loops.Serve(
-      service_, &Service::RequestUploadTensor,
+      "UploadTensor", service_, &AsyncService::RequestUploadTensor,
       [this](auto& call, auto in) { return Upload(call, in); },
       Traffic::kTransfers);
   loops.Serve(
-      service_, &Service::RequestDownloadTensor,
+      "DownloadTensor", service_, &AsyncService::RequestDownloadTensor,
       [this](auto& call, auto& q, auto out) { return Download(call, q, out); },
       Traffic::kTransfers);
-  loops.Serve(service_, &Service::RequestDescribeTensor,
+  loops.Serve("DescribeTensor", service_, &AsyncService::RequestDescribeTensor,
               [this](auto& call, auto& q) { return Describe(call, q); });
-  loops.Serve(service_, &Service::RequestListTensors,
+  loops.Serve("ListTensors", service_, &AsyncService::RequestListTensors,
               [this](auto& call, auto& q) { return List(call, q); });
-  loops.Serve(service_, &Service::RequestDeleteTensor,
+  loops.Serve("DeleteTensor", service_, &AsyncService::RequestDeleteTensor,
               [this](auto& call, auto& q) { return Delete(call, q); });
-  loops.Serve(service_, &Service::RequestCopyTensor,
+  loops.Serve("CopyTensor", service_, &AsyncService::RequestCopyTensor,
               [this](auto& call, auto& q) { return Copy(call, q); });
 }
 
-Task<absl::Status> TensorService::AwaitQueued(Call& call,
-                                              const server::Session& session) {
+Task<absl::Status> TensorService::AwaitQueued(Call& call) {
   auto nothing = [](core::Stream&) { return absl::OkStatus(); };
-  co_return co_await OnDevice(call, session.device().worker(), session.number(),
-                              nothing);
+  co_return co_await OnDevice(call, call.session().device().worker(),
+                              call.session().number(), nothing);
+}
+
+absl::StatusOr<std::shared_ptr<server::StoredTensor>> TensorService::Enter(
+    Call& call, absl::string_view tensor) const {
+  TENSORD_ASSIGN_OR_RETURN(const auto session,
+                           SessionNameOf(tensor, server::kTensors));
+  TENSORD_RETURN_IF_ERROR(context_.door.Enter(call, *session));
+  return call.session().Find(tensor);
 }
 
 Task<absl::StatusOr<v1::CreateTensorResponse>> TensorService::Create(
     Call& call, const v1::CreateTensorRequest& request) {
-  const auto session = context_.sessions.Find(request.session());
-  if (!session.ok()) co_return session.status();
-  const server::SessionUse use(*session);
+  server::Session& session = call.session();
   auto desc = FromProto(request.element_type(), request.layout());
   if (!desc.ok()) co_return desc.status();
-  const auto tensor = (*session)->Add(request.tensor_id(), *std::move(desc));
+  const auto tensor = session.Add(request.tensor_id(), *std::move(desc));
   if (!tensor.ok()) co_return tensor.status();
   server::StoredTensor& created = **tensor;
   absl::Status allocated;
@@ -83,11 +88,11 @@ Task<absl::StatusOr<v1::CreateTensorResponse>> TensorService::Create(
     allocated = created.Allocate();
   } else {  // Zeroes its memory: too slow for a Loop.
     Allocating allocate{created};
-    allocated = co_await OnDevice(call, (*session)->device().worker(),
-                                  (*session)->number(), allocate);
+    allocated = co_await OnDevice(call, session.device().worker(),
+                                  session.number(), allocate);
   }
   if (!allocated.ok()) {
-    (*session)->Remove(created);
+    session.Remove(created);
     co_return allocated;
   }
   v1::CreateTensorResponse response;
@@ -96,22 +101,20 @@ Task<absl::StatusOr<v1::CreateTensorResponse>> TensorService::Create(
 }
 
 Task<absl::StatusOr<v1::DescribeTensorResponse>> TensorService::Describe(
-    Call&, const v1::DescribeTensorRequest& request) {
-  const auto found = context_.FindTensor(request.tensor());
-  if (!found.ok()) co_return found.status();
+    Call& call, const v1::DescribeTensorRequest& request) {
+  const auto tensor = call.session().Find(request.tensor());
+  if (!tensor.ok()) co_return tensor.status();
   v1::DescribeTensorResponse response;
-  *response.mutable_tensor() = ToProto(*found->tensor);
+  *response.mutable_tensor() = ToProto(**tensor);
   co_return response;
 }
 
 Task<absl::StatusOr<v1::ListTensorsResponse>> TensorService::List(
-    Call&, const v1::ListTensorsRequest& request) {
-  const auto session = context_.sessions.Find(request.session());
-  if (!session.ok()) co_return session.status();
+    Call& call, const v1::ListTensorsRequest& request) {
   const absl::StatusOr<int> asked = PageSize(request.page_size());
   if (!asked.ok()) co_return asked.status();
   const int page_size = *asked;
-  const auto page = (*session)->List(request.page_token(), page_size + 1);
+  const auto page = call.session().List(request.page_token(), page_size + 1);
   v1::ListTensorsResponse response;
   for (int i = 0; i < std::min<int>(page_size, std::ssize(page)); ++i) {
     *response.add_tensors() = ToProto(*page[i]);
@@ -123,23 +126,20 @@ Task<absl::StatusOr<v1::ListTensorsResponse>> TensorService::List(
 }
 
 Task<absl::StatusOr<v1::DeleteTensorResponse>> TensorService::Delete(
-    Call&, const v1::DeleteTensorRequest& request) {
-  const auto found = context_.FindTensor(request.tensor());
-  if (!found.ok()) co_return found.status();
-  const absl::Status removed = found->session->Remove(request.tensor());
+    Call& call, const v1::DeleteTensorRequest& request) {
+  const absl::Status removed = call.session().Remove(request.tensor());
   if (!removed.ok()) co_return removed;
   co_return v1::DeleteTensorResponse();
 }
 
 Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
     Call& call, const v1::CopyTensorRequest& request) {
-  const auto found = context_.FindTensor(request.source());
-  if (!found.ok()) co_return found.status();
-  const std::shared_ptr<server::Session>& session = found->session;
-  const server::SessionUse use(session);
-  const server::TensorView* const view = found->tensor->view();
+  const std::shared_ptr<server::Session>& session = call.shared_session();
+  const auto source = session->Find(request.source());
+  if (!source.ok()) co_return source.status();
+  const server::TensorView* const view = (*source)->view();
   core::TensorDesc desc =
-      view == nullptr ? found->tensor->desc() : view->packed_desc();
+      view == nullptr ? (*source)->desc() : view->packed_desc();
   if (request.has_layout()) {
     auto asked = FromProto(
         static_cast<v1::ElementType>(static_cast<int>(desc.element_type) + 1),
@@ -153,7 +153,7 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
           "TENSOR_IS_VIEW", "tensor ", request.source(),
           " is a view; copy it within its session, and that to another one");
     }
-    co_return co_await CopyAcross(call, request, *found, std::move(desc));
+    co_return co_await CopyAcross(call, request, *source, std::move(desc));
   }
   const auto copy = session->Add(request.tensor_id(), std::move(desc));
   if (!copy.ok()) co_return copy.status();
@@ -164,10 +164,10 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
                                    .c = {},
                                    .d = {}};
   core::Modes modes;
-  for (int i = 0; i < found->tensor->desc().layout.mode_count(); ++i) {
+  for (int i = 0; i < (*source)->desc().layout.mode_count(); ++i) {
     modes.push_back(i);
   }
-  permute.a = server::InputRequest{found->tensor->name(), modes};
+  permute.a = server::InputRequest{(*source)->name(), modes};
   permute.d.tensor = (*copy)->name();
   permute.d.modes = modes;
   absl::ReleasableMutexLock order(&session->order());
@@ -180,7 +180,6 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
   } else {
     order.Release();
   }
-  context_.statistics.CountOperation("copy", NameOf(status.code()));
   if (!status.ok()) {
     session->Remove(**copy);
     co_return status;
@@ -191,11 +190,12 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
 }
 
 Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::CopyAcross(
-    Call& call, const v1::CopyTensorRequest& request, FoundTensor source,
-    core::TensorDesc desc) {
-  if (desc.layout != source.tensor->desc().layout) {
+    Call& call, const v1::CopyTensorRequest& request,
+    std::shared_ptr<server::StoredTensor> source, core::TensorDesc desc) {
+  server::Session& session = call.session();
+  if (desc.layout != source->desc().layout) {
     co_return core::InvalidArgument(
-        "LAYOUT_DIFFERS", "the copy of ", source.tensor->name(),
+        "LAYOUT_DIFFERS", "the copy of ", source->name(),
         " in another session has another layout, wanted the source's own");
   }
   const auto target = context_.sessions.Find(request.session());
@@ -215,23 +215,21 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::CopyAcross(
     co_return status;
   }
   // It takes its turn among the operations of the source's session.
-  absl::ReleasableMutexLock order(&source.session->order());
-  status = source.tensor->BeginRead();
+  absl::ReleasableMutexLock order(&session.order());
+  status = source->BeginRead();
   if (!status.ok()) {
     order.Release();
   } else {
-    Copying copying{
-        *source.tensor, copy,
-        server::ContentsCopy(*source.tensor, source.session->device(),
-                             *source.session->staging_memory(), copy,
-                             (*target)->device())};
-    status = co_await OnDevice(call, source.session->device().worker(),
-                               source.session->number(), copying, &order);
-    source.tensor->EndRead();
+    Copying copying{*source, copy,
+                    server::ContentsCopy(*source, session.device(),
+                                         *session.staging_memory(), copy,
+                                         (*target)->device())};
+    status = co_await OnDevice(call, session.device().worker(),
+                               session.number(), copying, &order);
+    source->EndRead();
   }
   if (status.ok()) copy.Commit(copy.desc().span_bytes());
   copy.EndUpload();
-  context_.statistics.CountOperation("copy", NameOf(status.code()));
   if (!status.ok()) {
     (*target)->Remove(copy);
     co_return status;

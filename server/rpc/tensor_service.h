@@ -5,23 +5,22 @@
 
 #include <memory>
 
-#include "server/rpc/coroutine/serve.h"
-#include "server/rpc/service_context.h"
+#include "server/rpc/service.h"
 #include "tensord/v1/tensor.grpc.pb.h"
 
 namespace tensord::rpc {
 
 /// Uploads and downloads are raw: their payloads never become messages.
-class TensorService {
+class TensorService final : public Service {
  public:
   explicit TensorService(ServiceContext& context) : context_(context) {}
 
-  grpc::Service& service() { return service_; }
-  void ServeOn(LoopGroup& loops);
+  grpc::Service& service() override { return service_; }
+  void ServeOn(LoopGroup& loops) override;
 
  private:
   using Base = v1::TensorService::Service;
-  using Service = v1::TensorService::WithAsyncMethod_CreateTensor<
+  using AsyncService = v1::TensorService::WithAsyncMethod_CreateTensor<
       v1::TensorService::WithRawMethod_UploadTensor<
           v1::TensorService::WithRawMethod_DownloadTensor<
               v1::TensorService::WithAsyncMethod_DescribeTensor<
@@ -46,14 +45,17 @@ class TensorService {
       Call& call, const v1::CopyTensorRequest& request);
   /// Copy() from one session to another.
   Task<absl::StatusOr<v1::CopyTensorResponse>> CopyAcross(
-      Call& call, const v1::CopyTensorRequest& request, FoundTensor source,
-      core::TensorDesc desc);
+      Call& call, const v1::CopyTensorRequest& request,
+      std::shared_ptr<server::StoredTensor> source, core::TensorDesc desc);
 
   /// Waits for what the session had queued when the call came.
-  Task<absl::Status> AwaitQueued(Call& call, const server::Session& session);
+  Task<absl::Status> AwaitQueued(Call& call);
+  /// The tensor of that name, whose session the call has entered then.
+  absl::StatusOr<std::shared_ptr<server::StoredTensor>> Enter(
+      Call& call, absl::string_view tensor) const;
 
   ServiceContext& context_;
-  Service service_;
+  AsyncService service_;
 };
 
 }  // namespace tensord::rpc

@@ -64,12 +64,11 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
   ChunkReader first(wire);
   const absl::StatusOr<ChunkHeader> first_header = first.Header();
   if (!first_header.ok()) co_return first_header.status();
-  const auto found = context_.FindTensor(first_header->tensor);
+  const auto found = Enter(call, first_header->tensor);
   if (!found.ok()) co_return found.status();
-  const server::SessionUse use(found->session);
-  server::StoredTensor& tensor = *found->tensor;
+  server::StoredTensor& tensor = **found;
   if (tensor.in_use()) {
-    const absl::Status waited = co_await AwaitQueued(call, *found->session);
+    const absl::Status waited = co_await AwaitQueued(call);
     if (!waited.ok()) co_return waited;
   }
   // It has no memory yet when its creation still runs, or when the operation
@@ -80,14 +79,15 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
   if (!begun.ok()) co_return begun;
   const absl::Cleanup end = [&tensor] { tensor.EndUpload(); };
 
-  auto writer = server::ContentsWriter::Open(tensor, found->session->device(),
-                                             found->session->staging_memory());
+  auto writer = server::ContentsWriter::Open(tensor, call.session().device(),
+                                             call.session().staging_memory());
   if (!writer.ok()) co_return writer.status();
   const int64_t max_chunk_bytes = context_.limits.max_chunk_bytes;
   absl::Status placed =
       Place(first, *first_header, max_chunk_bytes, tensor, *writer);
   if (!placed.ok()) co_return placed;
-  context_.statistics.AddUploadedBytes(first_header->data_bytes);
+  context_.metrics.uploaded_bytes().Increment(
+      static_cast<double>(first_header->data_bytes));
   wire.Clear();
   while (co_await in.Read(wire)) {
     ChunkReader chunk(wire);
@@ -100,7 +100,8 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
     }
     placed = Place(chunk, *header, max_chunk_bytes, tensor, *writer);
     if (!placed.ok()) co_return placed;
-    context_.statistics.AddUploadedBytes(header->data_bytes);
+    context_.metrics.uploaded_bytes().Increment(
+        static_cast<double>(header->data_bytes));
     wire.Clear();
   }
   v1::UploadTensorResponse response;
@@ -119,17 +120,16 @@ Task<absl::Status> TensorService::Download(Call& call,
     co_return core::InvalidArgument("REQUEST_MALFORMED",
                                     "not a DownloadTensorRequest");
   }
-  const auto found = context_.FindTensor(request.tensor());
+  const auto found = Enter(call, request.tensor());
   if (!found.ok()) co_return found.status();
-  const server::SessionUse use(found->session);
-  server::StoredTensor& tensor = *found->tensor;
+  server::StoredTensor& tensor = **found;
   if (!tensor.is_in_place()) {
     co_return core::InvalidArgument(
         "VIEW_NOT_STRIDED", "tensor ", tensor.name(),
         " is a view without strides of 1 or more; copy it, and download that");
   }
   if (tensor.awaits_write()) {
-    const absl::Status waited = co_await AwaitQueued(call, *found->session);
+    const absl::Status waited = co_await AwaitQueued(call);
     if (!waited.ok()) co_return waited;
   }
   const uint64_t version = tensor.version();
@@ -151,9 +151,9 @@ Task<absl::Status> TensorService::Download(Call& call,
   const int64_t step =
       chunk_bytes == 0 ? kDefaultChunkBytes
                        : std::min(chunk_bytes, context_.limits.max_chunk_bytes);
-  auto reader = server::ContentsReader::Open(
-      found->tensor, found->session->device(), found->session->staging_memory(),
-      {offset, end, step});
+  auto reader = server::ContentsReader::Open(*found, call.session().device(),
+                                             call.session().staging_memory(),
+                                             {offset, end, step});
   if (!reader.ok()) co_return reader.status();
   for (int64_t at = offset; at < end;) {
     const auto piece = reader->Next();
@@ -169,7 +169,8 @@ Task<absl::Status> TensorService::Download(Call& call,
     const bool sent = co_await out.Write(chunk);
     if (!sent) co_return absl::CancelledError("the client is gone");
     at += static_cast<int64_t>(data.size());
-    context_.statistics.AddDownloadedBytes(static_cast<int64_t>(data.size()));
+    context_.metrics.downloaded_bytes().Increment(
+        static_cast<double>(data.size()));
   }
   co_return absl::OkStatus();
 }

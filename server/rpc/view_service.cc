@@ -5,21 +5,21 @@
 namespace tensord::rpc {
 
 void ViewService::ServeOn(LoopGroup& loops) {
-  loops.Serve(service_, &v1::ViewService::AsyncService::RequestCreateView,
+  loops.Serve("CreateView", service_,
+              &v1::ViewService::AsyncService::RequestCreateView,
               [this](auto& call, auto& q) { return Create(call, q); });
 }
 
 Task<absl::StatusOr<v1::CreateViewResponse>> ViewService::Create(
-    Call&, const v1::CreateViewRequest& request) {
-  const auto found = context_.FindTensor(request.tensor());
-  if (!found.ok()) co_return found.status();
-  const server::SessionUse use(found->session);
+    Call& call, const v1::CreateViewRequest& request) {
+  const auto viewed = call.session().Find(request.tensor());
+  if (!viewed.ok()) co_return viewed.status();
   const auto stages = FromProto(request.stages());
   if (!stages.ok()) co_return stages.status();
   std::optional<core::Scalar> padding;
   if (request.has_padding()) padding = FromProto(request.padding());
-  const auto view = found->session->AddView(request.tensor_id(), *found->tensor,
-                                            *stages, padding);
+  const auto view =
+      call.session().AddView(request.tensor_id(), **viewed, *stages, padding);
   if (!view.ok()) co_return view.status();
   v1::CreateViewResponse response;
   *response.mutable_tensor() = ToProto(**view);

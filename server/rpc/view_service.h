@@ -1,18 +1,17 @@
 // Handlers of ViewService.
 #pragma once
 
-#include "server/rpc/coroutine/serve.h"
-#include "server/rpc/service_context.h"
+#include "server/rpc/service.h"
 #include "tensord/v1/view.grpc.pb.h"
 
 namespace tensord::rpc {
 
-class ViewService {
+class ViewService final : public Service {
  public:
   explicit ViewService(ServiceContext& context) : context_(context) {}
 
-  grpc::Service& service() { return service_; }
-  void ServeOn(LoopGroup& loops);
+  grpc::Service& service() override { return service_; }
+  void ServeOn(LoopGroup& loops) override;
 
  private:
   Task<absl::StatusOr<v1::CreateViewResponse>> Create(

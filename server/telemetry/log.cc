@@ -46,9 +46,13 @@ Log::Log(LogLevel least)
 
 Log::~Log() = default;
 
+bool Log::Shows(LogLevel level) const {
+  return logger_->should_log(ToSpdlog(level));
+}
+
 void Log::Event(LogLevel level, absl::string_view event,
                 std::initializer_list<LogField> fields) {
-  if (!logger_->should_log(ToSpdlog(level))) return;
+  if (!Shows(level)) return;
   std::string line(event);
   for (const LogField& field : fields) {
     absl::StrAppend(&line, " ", field.key(), "=");

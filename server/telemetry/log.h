@@ -46,6 +46,9 @@ class Log {
   explicit Log(LogLevel least);
   ~Log();
 
+  /// Whether events of `level` are written at all.
+  bool Shows(LogLevel level) const;
+
   void Event(LogLevel level, absl::string_view event,
              std::initializer_list<LogField> fields);
   void Info(absl::string_view event, std::initializer_list<LogField> fields) {

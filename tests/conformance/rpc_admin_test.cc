@@ -94,11 +94,11 @@ TEST_F(RpcConformance, GetServerStatsCountsWhatHappened) {
 
 TEST_F(RpcConformance, SecondServerOnASocketIsRefusedAndTheFirstLives) {
   server::Log log(server::LogLevel::kError);
-  server::Statistics statistics;
+  server::Metrics metrics;
   rpc::ServiceContext context{.engine = server_.engine(),
                               .sessions = server_.sessions(),
                               .log = log,
-                              .statistics = statistics,
+                              .metrics = metrics,
                               .limits = {}};
   const auto second =
       rpc::RpcServer::Start({.listen = {server_.address()}}, context);

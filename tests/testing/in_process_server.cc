@@ -31,7 +31,7 @@ InProcessServer::InProcessServer(const InProcessOptions& options)
       context_{.engine = *engine_,
                .sessions = sessions_,
                .log = log_,
-               .statistics = statistics_,
+               .metrics = metrics_,
                .queue_limit = options.engine.queue_limit,
                .limits = {}},
       rpc_(rpc::RpcServer::Start({.listen = {address_}, .loop_count = 2},

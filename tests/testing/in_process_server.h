@@ -11,7 +11,7 @@
 #include "server/rpc/service_context.h"
 #include "server/session/session_manager.h"
 #include "server/telemetry/log.h"
-#include "server/telemetry/statistics.h"
+#include "server/telemetry/metrics.h"
 
 namespace tensord::testing {
 
@@ -39,6 +39,7 @@ class InProcessServer {
   server::Engine& engine() { return *engine_; }
   server::Device& device() { return *engine_->devices().front(); }
   server::SessionManager& sessions() { return sessions_; }
+  server::Metrics& metrics() { return metrics_; }
   rpc::RpcServer& rpc() { return *rpc_; }
 
   /// Bytes that tensors and operations hold on the device.
@@ -48,7 +49,7 @@ class InProcessServer {
   std::string folder_;
   std::string address_;
   server::Log log_;
-  server::Statistics statistics_;
+  server::Metrics metrics_;
   std::unique_ptr<server::Engine> engine_;
   server::SessionManager sessions_;
   rpc::ServiceContext context_;

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/rpc/door/call_record.h"
+
 namespace tensord::rpc {
 
 /// What a completion queue delivers.
@@ -28,14 +30,17 @@ class Tag {
   Tag* next_ = nullptr;
 };
 
-/// Awaits one gRPC operation, begun by `start(tag)`; yields gRPC's `ok`.
+/// Awaits one gRPC operation, begun by `start(tag)`; yields gRPC's `ok`, after
+/// `done` if it is true.
 ///
-/// `start` must not own anything: GCC 12 destroys a closure twice when it is
-/// written inside an expression with co_await. Capture by reference.
-template <typename Start>
+/// `start` and `done` must not own anything: GCC 12 destroys a closure twice
+/// when it is written inside an expression with co_await. Capture by reference.
+template <typename Start, typename Done = void (*)()>
 class [[nodiscard]] Operation final : Tag {
  public:
-  explicit Operation(Start start) : start_(start) {}
+  explicit Operation(
+      Start start, Done done = [] {})
+      : start_(start), done_(done) {}
   Operation(const Operation&) = delete;
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> waiter) {
@@ -47,10 +52,12 @@ class [[nodiscard]] Operation final : Tag {
  private:
   void Fire(bool ok) override {
     ok_ = ok;
+    if (ok) done_();
     waiter_.resume();
   }
 
   Start start_;
+  Done done_;
   std::coroutine_handle<> waiter_;
   bool ok_ = false;
 };
@@ -171,6 +178,13 @@ class Call final : Tag {
 
   grpc::ServerContext& context() { return context_; }
   Loop& loop() { return loop_; }
+  CallRecord& record() { return record_; }
+
+  /// The session that the request names. Requires  it names one.
+  server::Session& session() const { return *record_.session; }
+  const std::shared_ptr<server::Session>& shared_session() const {
+    return record_.session;
+  }
 
   /// True once nobody waits for the answer: the client cancelled or vanished,
   /// the deadline passed, or the server shuts down. From any thread.
@@ -258,6 +272,7 @@ class Call final : Tag {
   }
 
   Loop& loop_;
+  CallRecord record_;
   grpc::ServerContext context_;
   std::atomic<bool> cancelled_ = false;
   bool ended_ = false;

@@ -13,45 +13,62 @@
 #include <grpcpp/support/async_unary_call.h>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/base/status.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
 #include "server/rpc/coroutine/loop.h"
 #include "server/rpc/coroutine/task.h"
+#include "server/rpc/door/door.h"
 #include "server/rpc/status.h"
 
 namespace tensord::rpc {
+
+inline int64_t BytesOf(const grpc::ByteBuffer& message) {
+  return static_cast<int64_t>(message.Length());
+}
+inline int64_t BytesOf(const google::protobuf::Message& message) {
+  return static_cast<int64_t>(message.ByteSizeLong());
+}
 
 /// The client's messages of one call. One Read() at a time.
 template <typename M>
 class Reader {
  public:
-  explicit Reader(grpc::internal::AsyncReaderInterface<M>& io) : io_(&io) {}
+  Reader(grpc::internal::AsyncReaderInterface<M>& io, Call& call)
+      : io_(&io), call_(&call) {}
   /// False after the last message and also when the call broke off, which shows
   /// in cancelled() only later: let messages say what is whole.
   auto Read(M& to) const {
-    return Operation([io = io_, &to](void* tag) { io->Read(&to, tag); });
+    return Operation(
+        [io = io_, &to](void* tag) { io->Read(&to, tag); },
+        [call = call_, &to] { call->record().received_bytes += BytesOf(to); });
   }
 
  private:
   grpc::internal::AsyncReaderInterface<M>* io_;
+  Call* call_;
 };
 
 /// The server's messages of one call. One Write() at a time.
 template <typename M>
 class Writer {
  public:
-  explicit Writer(grpc::internal::AsyncWriterInterface<M>& io) : io_(&io) {}
+  Writer(grpc::internal::AsyncWriterInterface<M>& io, Call& call)
+      : io_(&io), call_(&call) {}
   /// True when flow control lets the next message in: `message` may go then,
   /// memory that its slices refer to may not. False when the call is over.
   ///
   /// With `more`, the message may wait for the next one, which must follow
   /// soon.
   auto Write(const M& message, bool more = false) const {
+    call_->record().sent_bytes += BytesOf(message);
     return Operation([io = io_, &message, more](void* tag) {
       grpc::WriteOptions options;
       if (more) options.set_buffer_hint();
@@ -61,6 +78,7 @@ class Writer {
 
  private:
   grpc::internal::AsyncWriterInterface<M>* io_;
+  Call* call_;
 };
 
 /// The request of a method whose requests are a stream.
@@ -75,28 +93,43 @@ auto Invoke(H& handler, Call& call, const Q& request,
 template <typename H, typename Q, typename R>
 auto Invoke(H& handler, Call& call, NoRequest,
             grpc::ServerAsyncReader<R, Q>& io) {
-  return handler(call, Reader<Q>(io));
+  return handler(call, Reader<Q>(io, call));
 }
 template <typename H, typename Q, typename R>
 auto Invoke(H& handler, Call& call, const Q& request,
             grpc::ServerAsyncWriter<R>& io) {
-  return handler(call, request, Writer<R>(io));
+  return handler(call, request, Writer<R>(io, call));
 }
 template <typename H, typename Q, typename R>
 auto Invoke(H& handler, Call& call, NoRequest,
             grpc::ServerAsyncReaderWriter<R, Q>& io) {
-  return handler(call, Reader<Q>(io), Writer<R>(io));
+  return handler(call, Reader<Q>(io, call), Writer<R>(io, call));
+}
+
+// What a handler returned.
+inline const absl::Status& StatusOf(const absl::Status& status) {
+  return status;
+}
+template <typename R>
+const absl::Status& StatusOf(const absl::StatusOr<R>& result) {
+  return result.status();
 }
 
 // Ends a call with what its handler returned.
 template <typename Io>
 void Finish(Call& call, Io& io, const absl::Status& status, void* tag) {
-  io.Finish(ToGrpc(status, call.context()), tag);
+  const grpc::Status sent =
+      ToGrpc(status, call.context(), call.record().request_id);
+  if constexpr (requires { io.FinishWithError(sent, tag); }) {
+    io.FinishWithError(sent, tag);
+  } else {
+    io.Finish(sent, tag);
+  }
 }
 template <typename Io, typename R>
 void Finish(Call& call, Io& io, const absl::StatusOr<R>& result, void* tag) {
   if (!result.ok()) {
-    io.FinishWithError(ToGrpc(result.status(), call.context()), tag);
+    Finish(call, io, result.status(), tag);
   } else if constexpr (requires { io.Finish(*result, grpc::Status(), tag); }) {
     io.Finish(*result, grpc::Status::OK, tag);
   } else {  // a raw method whose handler returns a message
@@ -108,25 +141,10 @@ void Finish(Call& call, Io& io, const absl::StatusOr<R>& result, void* tag) {
   }
 }
 
-// Ends a call whose handler was not called.
-template <typename Io>
-void Refuse(Call& call, Io& io, const absl::Status& status, void* tag) {
-  if constexpr (requires { io.FinishWithError(grpc::Status(), tag); }) {
-    io.FinishWithError(ToGrpc(status, call.context()), tag);
-  } else {
-    io.Finish(ToGrpc(status, call.context()), tag);
-  }
-}
-
-/// What calls end with that a draining server does not serve.
-inline absl::Status Draining() {
-  return core::Error(absl::StatusCode::kUnavailable, "DRAINING",
-                     "the server is draining; retry elsewhere or later");
-}
-
-/// The life of one call. The frame owns all that gRPC refers to.
+/// The life of one call of `rpc`. The frame owns all that gRPC refers to.
 template <typename Io, typename Request, typename Accept, typename Handler>
-Detached ServeCall(Loop& loop, Accept accept, Handler handler) {
+Detached ServeCall(Loop& loop, const Door& door, absl::string_view rpc,
+                   Accept accept, Handler handler) {
   Call call(loop);
   Io io(&call.context());
   Request request;
@@ -135,15 +153,22 @@ Detached ServeCall(Loop& loop, Accept accept, Handler handler) {
   });
   if (!began)
     co_return;  // Shutdown. A call that never began has no end notice.
-  ServeCall<Io, Request>(loop, accept, handler);  // accepts the next one
-  if (loop.refuses()) {
-    const absl::Status draining = Draining();
-    co_await Operation([&](void* tag) { Refuse(call, io, draining, tag); });
-    co_await call.End();
-    co_return;
+  ServeCall<Io, Request>(loop, door, rpc, accept, handler);  // the next one
+  if constexpr (!std::is_same_v<Request, NoRequest>) {
+    call.record().received_bytes = BytesOf(request);
   }
-  const auto result = co_await Invoke(handler, call, request, io);
-  co_await Operation([&](void* tag) { Finish(call, io, result, tag); });
+  const absl::Status let_in = door.Begin(call, rpc, request);
+  if (!let_in.ok()) {
+    door.End(call, let_in);
+    co_await Operation([&](void* tag) { Finish(call, io, let_in, tag); });
+  } else {
+    const auto result = co_await Invoke(handler, call, request, io);
+    if constexpr (requires { BytesOf(*result); }) {
+      if (result.ok()) call.record().sent_bytes = BytesOf(*result);
+    }
+    door.End(call, StatusOf(result));
+    co_await Operation([&](void* tag) { Finish(call, io, result, tag); });
+  }
   co_await call.End();
 }
 
@@ -169,34 +194,37 @@ class LoopGroup {
   using ServerQueue = grpc::ServerCompletionQueue;
 
  public:
-  LoopGroup(grpc::ServerBuilder& builder, int loop_count) {
+  /// Lifetime  `door`, which every call passes, outlives it.
+  LoopGroup(grpc::ServerBuilder& builder, int loop_count, const Door& door)
+      : door_(door) {
     for (int i = 0; i < loop_count; ++i) {
       loops_.push_back(std::make_unique<Loop>(builder.AddCompletionQueue()));
     }
   }
 
-  /// Gives the calls of a method with one request to `handler`, which is copied
-  /// into each call; what it refers to must outlive Shutdown().
+  /// Gives the calls of a method, which the contract calls `rpc`, with one
+  /// request to `handler`, which is copied into each call; what it refers to
+  /// must outlive Shutdown().
   template <typename S, typename B, typename Io, typename Q, typename H>
-  void Serve(S& service,
+  void Serve(absl::string_view rpc, S& service,
              void (B::*method)(Context*, Q*, Io*, Queue*, ServerQueue*, void*),
              H handler, Traffic traffic = Traffic::kCalls) {
     const auto accept = [&service, method](Context* context, Q* request, Io* io,
                                            ServerQueue* queue, void* tag) {
       (service.*method)(context, request, io, queue, queue, tag);
     };
-    Accept<Io, Q>(accept, handler, traffic);
+    Accept<Io, Q>(rpc, accept, handler, traffic);
   }
   /// The same for a method with a stream of requests.
   template <typename S, typename B, typename Io, typename H>
-  void Serve(S& service,
+  void Serve(absl::string_view rpc, S& service,
              void (B::*method)(Context*, Io*, Queue*, ServerQueue*, void*),
              H handler, Traffic traffic = Traffic::kCalls) {
     const auto accept = [&service, method](Context* context, void*, Io* io,
                                            ServerQueue* queue, void* tag) {
       (service.*method)(context, io, queue, queue, tag);
     };
-    Accept<Io, NoRequest>(accept, handler, traffic);
+    Accept<Io, NoRequest>(rpc, accept, handler, traffic);
   }
 
   void Start() {
@@ -222,18 +250,20 @@ class LoopGroup {
   static constexpr int kTransferAccepts = 16;
 
   template <typename Io, typename Q, typename A, typename H>
-  void Accept(const A& accept, const H& handler, Traffic traffic) {
+  void Accept(absl::string_view rpc, const A& accept, const H& handler,
+              Traffic traffic) {
     const bool is_call = traffic == Traffic::kCalls;
     const bool is_on_first = is_call || loops_.size() == 1;
     const size_t begin = is_on_first ? 0 : 1;
     const size_t end = is_on_first ? 1 : loops_.size();
     for (size_t at = begin; at < end; ++at) {
       for (int i = 0; i < (is_call ? kCallAccepts : kTransferAccepts); ++i) {
-        ServeCall<Io, Q>(*loops_[at], accept, handler);
+        ServeCall<Io, Q>(*loops_[at], door_, rpc, accept, handler);
       }
     }
   }
 
+  const Door& door_;
   std::vector<std::unique_ptr<Loop>> loops_;
   std::vector<std::thread> threads_;
 };

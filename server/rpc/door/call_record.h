@@ -1,0 +1,44 @@
+// What is known of a call.
+#pragma once
+
+#include <grpcpp/server_context.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "server/session/session.h"
+
+namespace tensord::rpc {
+
+/// Who asks. One for all, as long as nobody has to say who they are.
+struct Identity {
+  std::string tenant = "default";
+};
+
+/// What is known of one call, from its beginning to its end.
+///
+/// Threads  those of its call, one at a time.
+struct CallRecord {
+  absl::string_view rpc;  // "Contract"
+  std::string request_id;
+  Identity identity;
+  std::chrono::steady_clock::time_point begun;
+  std::chrono::steady_clock::time_point ended;
+  int64_t received_bytes = 0;  // of messages
+  int64_t sent_bytes = 0;
+
+  /// The one that the request names; null: it names none.
+  std::shared_ptr<server::Session> session;
+  /// Keeps its lease.
+  std::optional<server::SessionUse> session_use;
+
+  // Filled in by handlers.
+  absl::string_view operation;  // "contract"; empty: that of the rpc, or none
+  absl::string_view kernel;     // that computed it
+};
+
+}  // namespace tensord::rpc

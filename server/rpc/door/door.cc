@@ -1,0 +1,195 @@
+#include "server/rpc/door/door.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/status.h"
+
+namespace tensord::rpc {
+namespace {
+
+constexpr char kRequestIdKey[] = "x-request-id";
+constexpr size_t kMaxRequestIdBytes = 128;
+
+/// No other server or call has it.
+std::string MakeRequestId() {
+  static const uint64_t process = [] {
+    uint64_t random = 0;
+    if (getrandom(&random, sizeof(random), 0) != sizeof(random)) {
+      random = static_cast<uint64_t>(absl::GetCurrentTimeNanos());
+    }
+    return random;
+  }();
+  static std::atomic<uint64_t> count = 0;
+  return absl::StrCat(absl::Hex(process, absl::kZeroPad16), "-",
+                      absl::Hex(count.fetch_add(1)));
+}
+
+/// The client's own if it is printable and short, or a new one.
+std::string RequestIdOf(const grpc::ServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto given = metadata.find(kRequestIdKey);
+  if (given != metadata.end() && !given->second.empty() &&
+      given->second.size() <= kMaxRequestIdBytes &&
+      std::all_of(given->second.begin(), given->second.end(), [](char c) {
+        return absl::ascii_isgraph(static_cast<unsigned char>(c));
+      })) {
+    return {given->second.data(), given->second.size()};
+  }
+  return MakeRequestId();
+}
+
+/// The operation that a call of `rpc` is; empty: it is none, or several.
+absl::string_view OperationOf(absl::string_view rpc) {
+  static constexpr std::pair<absl::string_view, absl::string_view> kAll[] = {
+      {"Permute", "permute"},
+      {"Elementwise", "elementwise"},
+      {"Reduce", "reduce"},
+      {"Contract", "contract"},
+      {"CopyTensor", "copy"},
+      {"ExecutePlan", "execute_plan"},
+      {"ExecuteProgram", "execute_program"}};
+  for (const auto& [name, operation] : kAll) {
+    if (name == rpc) return operation;
+  }
+  return "";
+}
+
+absl::Duration TimeOf(const CallRecord& record) {
+  return absl::FromChrono(record.ended - record.begun);
+}
+
+/// Counts and times in the server's metrics.
+class Counting final : public Middleware {
+ public:
+  explicit Counting(server::Metrics& metrics) : metrics_(metrics) {}
+
+  void CallCompleted(const grpc::ServerContext&, const CallRecord& record,
+                     const absl::Status& status) override {
+    metrics_.OfRpc(record.rpc).Complete(status.code(), TimeOf(record));
+    if (!record.operation.empty()) OperationCompleted(record, status);
+  }
+  void OperationCompleted(const CallRecord& record,
+                          const absl::Status& status) override {
+    metrics_.CountOperation(record.operation, status.code());
+  }
+
+ private:
+  server::Metrics& metrics_;
+};
+
+/// A line each; sessions by number, as who knows the name has the session.
+class Logging final : public Middleware {
+ public:
+  explicit Logging(server::Log& log) : log_(log) {}
+
+  void CallCompleted(const grpc::ServerContext& context,
+                     const CallRecord& record,
+                     const absl::Status& status) override {
+    const server::LogLevel level = LevelOf(status);
+    if (!log_.Shows(level)) return;
+    log_.Event(level, "call",
+               {{"rpc", record.rpc},
+                {"code", absl::StatusCodeToString(status.code())},
+                {"request_id", record.request_id},
+                {"tenant", record.identity.tenant},
+                {"peer", context.peer()},
+                {"session", NumberOf(record)},
+                {"kernel", record.kernel},
+                {"received_bytes", record.received_bytes},
+                {"sent_bytes", record.sent_bytes},
+                {"microseconds", absl::ToInt64Microseconds(TimeOf(record))},
+                {"message", status.message()}});
+  }
+  void OperationCompleted(const CallRecord& record,
+                          const absl::Status& status) override {
+    const server::LogLevel level = LevelOf(status);
+    if (!log_.Shows(level)) return;
+    log_.Event(level, "operation",
+               {{"operation", record.operation},
+                {"code", absl::StatusCodeToString(status.code())},
+                {"request_id", record.request_id},
+                {"session", NumberOf(record)},
+                {"kernel", record.kernel},
+                {"message", status.message()}});
+  }
+
+ private:
+  static server::LogLevel LevelOf(const absl::Status& status) {
+    return absl::IsInternal(status) ? server::LogLevel::kError
+                                    : server::LogLevel::kDebug;
+  }
+  static uint64_t NumberOf(const CallRecord& record) {
+    return record.session == nullptr ? 0 : record.session->number();
+  }
+
+  server::Log& log_;
+};
+
+}  // namespace
+
+Door::Door(server::SessionManager& sessions, server::Metrics& metrics,
+           server::Log& log)
+    : sessions_(sessions) {
+  middleware_.push_back(std::make_unique<Counting>(metrics));
+  middleware_.push_back(std::make_unique<Logging>(log));
+}
+
+absl::Status Door::Start(Call& call, absl::string_view rpc) const {
+  CallRecord& record = call.record();
+  record.rpc = rpc;
+  record.begun = std::chrono::steady_clock::now();
+  record.request_id = RequestIdOf(call.context());
+  call.context().AddInitialMetadata(kRequestIdKey, record.request_id);
+  if (call.loop().refuses()) return Draining();
+  for (const auto& middleware : middleware_) {
+    TENSORD_RETURN_IF_ERROR(middleware->StartCall(call.context(), record));
+  }
+  record.operation = OperationOf(rpc);
+  return absl::OkStatus();
+}
+
+absl::Status Door::Enter(Call& call, absl::string_view session) const {
+  CallRecord& record = call.record();
+  TENSORD_ASSIGN_OR_RETURN(record.session, sessions_.Find(session));
+  record.session_use.emplace(record.session);
+  return absl::OkStatus();
+}
+
+void Door::End(Call& call, const absl::Status& status) const {
+  CallRecord& record = call.record();
+  record.ended = std::chrono::steady_clock::now();
+  for (const auto& middleware : middleware_) {
+    middleware->CallCompleted(call.context(), record, status);
+  }
+  record.session_use.reset();
+  record.session.reset();
+}
+
+void Door::EndOperation(Call& call, absl::string_view operation,
+                        absl::string_view kernel,
+                        const absl::Status& status) const {
+  if (operation.empty()) return;
+  CallRecord& record = call.record();
+  record.operation = operation;
+  record.kernel = kernel;
+  for (const auto& middleware : middleware_) {
+    middleware->OperationCompleted(record, status);
+  }
+  record.operation = {};
+  record.kernel = {};
+}
+
+absl::Status Draining() {
+  return core::Error(absl::StatusCode::kUnavailable, "DRAINING",
+                     "the server is draining; retry elsewhere or later");
+}
+
+}  // namespace tensord::rpc
