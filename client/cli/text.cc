@@ -30,6 +30,7 @@ std::string BytesText(int64_t bytes) {
 std::string DurationText(absl::Duration duration) {
   const double seconds = absl::ToDoubleSeconds(duration);
   char text[32];
+  if (seconds == 0) return "0 s";
   if (seconds < 1e-6) {
     std::snprintf(text, sizeof(text), "%.0f ns", seconds * 1e9);
   } else if (seconds < 1e-3) {

@@ -65,6 +65,13 @@ bool Reader::TakeIf(absl::string_view symbol) {
   return true;
 }
 
+/// NumPy's labels are letters; opt_einsum goes on with all that follows in
+/// Unicode, whatever it is.
+bool IsEinsumLabel(char32_t c) {
+  constexpr char32_t kFirstOfOptEinsum = 0xc0;
+  return IsLetter(c) || (c >= kFirstOfOptEinsum && c != Character::kNotUtf8);
+}
+
 absl::StatusOr<Subscripts> Reader::Read() {
   Subscripts subscripts;
   while (TakeIf(" ")) {
@@ -76,7 +83,7 @@ absl::StatusOr<Subscripts> Reader::Read() {
     if (c.value == ',' || absl::StartsWith(rest, "->")) break;
     if (c.value == '.') {
       TENSORD_RETURN_IF_ERROR(ReadEllipsis(subscripts));
-    } else if (IsLetter(c.value)) {
+    } else if (IsEinsumLabel(c.value)) {
       subscripts.labels.push_back(
           {std::string(rest.substr(0, c.byte_count)), {1, column_}});
       Skip();

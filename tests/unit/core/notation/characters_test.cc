@@ -4,20 +4,10 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/unit/core/notation/encoded.h"
 
 namespace tensord::core::test {
 namespace {
-
-/// UTF-8 by its definition.
-std::string Encoded(char32_t c) {
-  const auto tail = [&](int shift) {
-    return static_cast<char>(0x80 | (c >> shift & 0x3f));
-  };
-  if (c < 0x80) return {static_cast<char>(c)};
-  if (c < 0x800) return {static_cast<char>(0xc0 | c >> 6), tail(0)};
-  if (c < 0x10000) return {static_cast<char>(0xe0 | c >> 12), tail(6), tail(0)};
-  return {static_cast<char>(0xf0 | c >> 18), tail(12), tail(6), tail(0)};
-}
 
 TEST(CharactersTest, EveryCodePointIsReadAndSurrogatesAreNot) {
   for (char32_t c = 0; c < 0x110000; ++c) {
