@@ -95,7 +95,8 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
       ->check(CLI::Range(0, 4096));
   app.add_option("--memory-limit-bytes", options.engine.memory_limit_bytes,
                  "Memory for tensors and workspace, e.g. 16GiB; 0: three "
-                 "quarters of the device's")
+                 "quarters of the device's, less where that leaves the host "
+                 "no GiB")
       ->transform(ByteSize());
   app.add_option("--staging-limit-bytes", options.engine.staging_limit_bytes,
                  "Pinned host memory for transfers and copies of each GPU, "

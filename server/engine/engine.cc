@@ -12,9 +12,9 @@
 #include "core/base/status.h"
 #include "core/executor/copy_bandwidth.h"
 #include "core/executor/measure.h"
-#include "core/memory/host_resource.h"
 #include "core/plan/plan_key_codec.h"
 #include "core/plan/planner.h"
+#include "server/engine/host_memory.h"
 #include "server/engine/module_loader.h"
 
 namespace tensord::server {
@@ -24,8 +24,9 @@ constexpr char kCudaModule[] = "libtensord_cuda.so";
 
 int64_t MemoryLimit(const core::Backend& backend,
                     const EngineOptions& options) {
-  return options.memory_limit_bytes > 0 ? options.memory_limit_bytes
-                                        : backend.info().memory_bytes / 4 * 3;
+  if (options.memory_limit_bytes > 0) return options.memory_limit_bytes;
+  return DefaultMemoryLimit(backend.info().memory_bytes,
+                            backend.info().uses_host_memory);
 }
 
 int64_t StagingLimit(const core::Backend& backend,
@@ -100,7 +101,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(
 }
 
 absl::Status Engine::AddCpu(const EngineOptions& options) {
-  return Add(core::CreateCpuBackend({.thread_count = options.cpu_threads}),
+  return Add(core::CreateCpuBackend({.thread_count = options.cpu_threads,
+                                     .memory_bytes = HostMemoryBytes()}),
              options);
 }
 
@@ -120,7 +122,7 @@ absl::Status Engine::AddCuda(const EngineOptions& options, int ordinal) {
     const auto named =
         std::count_if(items.begin(), items.end(),
                       [](const auto& item) { return item.kind == "cuda"; });
-    own.staging_limit_bytes = core::HostMemoryBytes() / 8 /
+    own.staging_limit_bytes = HostMemoryBytes() / 8 /
                               std::max<int64_t>({named, last - first + 1, 1});
   }
   for (int i = first; i <= last; ++i) {

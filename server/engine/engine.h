@@ -30,7 +30,7 @@ struct EngineOptions {
   const core::BackendModule* linked_cuda = nullptr;
   /// Threads for CPU kernels; 0: one a core.
   int cpu_threads = 0;
-  /// Device memory that the server may use; 0: three quarters of the device's.
+  /// Device memory that the server may use; 0: DefaultMemoryLimit().
   int64_t memory_limit_bytes = 0;
   /// Host memory for copies to and from each device that has its own; 0: an
   /// eighth of the host's for all of them.
