@@ -326,8 +326,7 @@ v1::Tensor ToProto(const server::StoredTensor& tensor) {
   const core::TensorDesc& desc = tensor.desc();
   v1::Tensor message;
   message.set_name(tensor.name());
-  message.set_element_type(
-      static_cast<v1::ElementType>(static_cast<int>(desc.element_type) + 1));
+  message.set_element_type(ToProto(desc.element_type));
   message.set_device(tensor.device());
   message.set_state(ToProto(tensor.state()));
   message.set_span_bytes(desc.span_bytes());
@@ -359,12 +358,21 @@ v1::Tensor ToProto(const server::StoredTensor& tensor) {
 v1::PlanOperand ToProto(const core::TensorDesc& desc,
                         const core::Modes& modes) {
   v1::PlanOperand message;
-  message.set_element_type(
-      static_cast<v1::ElementType>(static_cast<int>(desc.element_type) + 1));
+  message.set_element_type(ToProto(desc.element_type));
   SetLayout(desc.layout.extents, desc.layout.strides, 0,
             *message.mutable_layout());
   message.mutable_modes()->Add(modes.begin(), modes.end());
   return message;
+}
+
+v1::ElementType ToProto(core::ElementType type) {
+  return static_cast<v1::ElementType>(static_cast<int>(type) + 1);
+}
+
+v1::PlanSource ToProto(core::PlanSource source) {
+  static_assert(v1::PLAN_SOURCE_LOADED ==
+                static_cast<int>(core::PlanSource::kLoaded) + 1);
+  return static_cast<v1::PlanSource>(static_cast<int>(source) + 1);
 }
 
 v1::Selection ToProto(core::Selection selection) {

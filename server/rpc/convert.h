@@ -21,6 +21,7 @@
 #include "server/session/tensor_view.h"
 #include "tensord/v1/compute.pb.h"
 #include "tensord/v1/plan.pb.h"
+#include "tensord/v1/plan_cache.pb.h"
 #include "tensord/v1/program.pb.h"
 #include "tensord/v1/session.pb.h"
 #include "tensord/v1/tensor.pb.h"
@@ -82,6 +83,8 @@ absl::StatusOr<server::PlanExecution> FromProto(
 
 v1::Tensor ToProto(const server::StoredTensor& tensor);
 v1::PlanOperand ToProto(const core::TensorDesc& desc, const core::Modes& modes);
+v1::ElementType ToProto(core::ElementType type);
+v1::PlanSource ToProto(core::PlanSource source);
 v1::Selection ToProto(core::Selection selection);
 v1::Scalar ToProto(const core::Scalar& scalar);
 v1::Session ToProto(const server::Session& session);

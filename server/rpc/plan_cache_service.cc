@@ -42,8 +42,7 @@ v1::PlanCacheEntry Describe(const core::PlanEntry& entry) {
   }
   message.set_kernel(std::string(entry.plan->kernel_name()));
   message.set_workspace_bytes(entry.plan->workspace_bytes);
-  message.set_source(
-      static_cast<v1::PlanSource>(static_cast<int>(entry.source) + 1));
+  message.set_source(ToProto(entry.source));
   message.set_is_pinned(entry.is_pinned);
   message.set_hit_count(entry.hit_count);
   *message.mutable_planning() = FromNanoseconds(entry.planning_nanoseconds);
@@ -56,8 +55,6 @@ v1::PlanCacheEntry Describe(const core::PlanEntry& entry) {
   message.set_wanted_sample_count(entry.wanted_sample_count);
   return message;
 }
-static_assert(v1::PLAN_SOURCE_LOADED ==
-              static_cast<int>(core::PlanSource::kLoaded) + 1);
 
 /// "cpu" of "cpu:0 ...".
 absl::string_view KindOf(absl::string_view plan_device) {

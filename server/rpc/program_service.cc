@@ -69,8 +69,7 @@ v1::ProgramTensor ToProto(const std::string& name, core::ElementType type,
                           const core::Layout& layout) {
   v1::ProgramTensor message;
   message.set_name(name);
-  message.set_element_type(
-      static_cast<v1::ElementType>(static_cast<int>(type) + 1));
+  message.set_element_type(rpc::ToProto(type));
   message.mutable_layout()->mutable_extents()->Add(layout.extents.begin(),
                                                    layout.extents.end());
   message.mutable_layout()->mutable_strides()->Add(layout.strides.begin(),

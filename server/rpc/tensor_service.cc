@@ -141,9 +141,7 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
   core::TensorDesc desc =
       view == nullptr ? (*source)->desc() : view->packed_desc();
   if (request.has_layout()) {
-    auto asked = FromProto(
-        static_cast<v1::ElementType>(static_cast<int>(desc.element_type) + 1),
-        request.layout());
+    auto asked = FromProto(ToProto(desc.element_type), request.layout());
     if (!asked.ok()) co_return asked.status();
     desc = *std::move(asked);
   }
@@ -157,22 +155,10 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
   }
   const auto copy = session->Add(request.tensor_id(), std::move(desc));
   if (!copy.ok()) co_return copy.status();
-  // A copy is a permutation that leaves every mode in its place.
-  server::OperationRequest permute{.kind = server::OperationKind::kPermute,
-                                   .a = {},
-                                   .b = {},
-                                   .c = {},
-                                   .d = {}};
-  core::Modes modes;
-  for (int i = 0; i < (*source)->desc().layout.mode_count(); ++i) {
-    modes.push_back(i);
-  }
-  permute.a = server::InputRequest{(*source)->name(), modes};
-  permute.d.tensor = (*copy)->name();
-  permute.d.modes = modes;
   absl::ReleasableMutexLock order(&session->order());
-  auto operation = server::Operation::Prepare(context_.engine, session, permute,
-                                              context_.limits.max_inline_bytes);
+  auto operation = server::Operation::Prepare(
+      context_.engine, session, server::CopyRequest(**source, **copy),
+      context_.limits.max_inline_bytes);
   absl::Status status = operation.status();
   if (status.ok()) {
     status = co_await OnDevice(call, session->device().worker(),

@@ -7,6 +7,7 @@
 #include "core/base/status.h"
 #include "core/ops/type_tables.h"
 #include "core/view/frame.h"
+#include "server/session/stored_tensor.h"
 
 namespace tensord::server {
 namespace {
@@ -168,8 +169,8 @@ absl::StatusOr<OutputFrame> TakeFrame(const PaddingRequest& padding,
                                             core::SizeOf(d.element_type)),
                           d.element_type, value);
   d.layout.extents = framed.block.extents;
-  d.alignment_bytes =
-      core::AlignmentOf({d.element_type, d.layout, offset + frame.result_offset});
+  d.alignment_bytes = core::AlignmentOf(
+      {d.element_type, d.layout, offset + frame.result_offset});
   return frame;
 }
 
@@ -191,6 +192,16 @@ absl::string_view NameOf(OperationKind kind) {
     case OperationKind::kContract: return "contract";
   }
   __builtin_unreachable();
+}
+
+OperationRequest CopyRequest(const StoredTensor& from, const StoredTensor& to) {
+  core::Modes modes;
+  for (int i = 0; i < from.desc().layout.mode_count(); ++i) modes.push_back(i);
+  return {.kind = OperationKind::kPermute,
+          .a = InputRequest{from.name(), modes},
+          .b = {},
+          .c = {},
+          .d = {.tensor = to.name(), .modes = modes}};
 }
 
 InputsRead WhichInputs(const OperationRequest& request) {

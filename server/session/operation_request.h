@@ -19,6 +19,7 @@
 namespace tensord::server {
 
 class PreparedPlan;
+class StoredTensor;
 
 enum class OperationKind { kPermute, kElementwise, kReduce, kContract };
 
@@ -68,6 +69,9 @@ struct OperationRequest {
   /// Whose execution this is; null when it was not planned before.
   std::shared_ptr<const PreparedPlan> plan;
 };
+
+/// A permutation of `from` that leaves every mode in its place, to `to`.
+OperationRequest CopyRequest(const StoredTensor& from, const StoredTensor& to);
 
 /// The tensors that a request names or carries; absent ones it leaves out.
 /// Strides of inputs to permutations and element-wise operations may be 0: they
