@@ -1,7 +1,9 @@
 // The plan cache: hits, misses, loading and its bound.
 //
 //   Hit             a key that is there, all threads on one key or on a
-//   thousand Miss            planning by the cost models of the CPU's kernels
+//                   thousand
+//   HitToLaunched   such a key, and the product of small matrices that it is of
+//   Miss            planning by the cost models of the CPU's kernels
 //   Load            a snapshot of 100 000 records, read into a cache
 //   Resolve         a record that was loaded, made a plan on first use
 //   InsertMillion   a million plans through a bound of 64 MiB
@@ -12,6 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
 #include "core/backend/cpu/cpu_backend.h"
+#include "core/device/host_stream.h"
+#include "core/executor/executor.h"
+#include "core/memory/host_resource.h"
 #include "core/plan/plan_cache.h"
 #include "core/plan/plan_record.h"
 #include "core/plan/plan_snapshot.h"
@@ -117,6 +122,38 @@ BENCHMARK(Hit)
     ->Threads(2)
     ->Threads(8)
     ->UseRealTime();
+
+/// From the key of n x n x n matrices of float64 to their product.
+void HitToLaunched(benchmark::State& state) {
+  constexpr auto kF64 = core::ElementType::kFloat64;
+  const int64_t n = state.range(0);
+  const core::PlanKey key = KeyOf(core::Canonicalize(
+      core::ContractionDesc{.a = Packed(kF64, "mk", {n, n}),
+                            .b = Packed(kF64, "kn", {n, n}),
+                            .c = std::nullopt,
+                            .d = Packed(kF64, "mn", {n, n})}));
+  const std::vector<double> ones(static_cast<size_t>(n * n), 1.0);
+  std::vector<double> d(static_cast<size_t>(n * n));
+  const core::AnyOperands operands = core::ContractionOperands{
+      .a = ones.data(), .b = ones.data(), .d = d.data()};
+  core::HostStream stream;
+  core::PlanCache cache(1000);
+  const auto plan = [&] { return core::MakePlan(Cpu(), key); };
+  state.SetLabel(std::string(plan()->kernel_name()));
+  core::HostResource memory;
+  const core::Buffer scratch =
+      core::Buffer::Allocate(memory, int64_t{1} << 20).value();
+  for (auto _ : state) {
+    const auto lookup = cache.GetOrMake(key, plan, {.job = "training-7b"});
+    if (!lookup.ok() ||
+        !core::Execute(*lookup->plan, operands, scratch, stream).ok()) {
+      state.SkipWithError("no product");
+    }
+    benchmark::ClobberMemory();
+  }
+  if (d.front() != static_cast<double>(n)) state.SkipWithError("wrong");
+}
+BENCHMARK(HitToLaunched)->RangeMultiplier(2)->Range(2, 16);
 
 void Encode(benchmark::State& state) {
   const core::PlanKey key = KeyOfKind(state.range(0));
