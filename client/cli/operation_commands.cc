@@ -162,10 +162,11 @@ int PrintExplanation(const absl::StatusOr<Explanation>& explained) {
   for (const KernelCandidate& candidate : e.candidates) {
     if (candidate.refusal.empty()) {
       std::printf(
-          "  %-32s %s predicted, %s workspace\n", candidate.kernel.c_str(),
+          "  %-32s %s predicted, %s workspace: %s\n", candidate.kernel.c_str(),
           DurationText(absl::Nanoseconds(candidate.predicted_nanoseconds))
               .c_str(),
-          BytesText(candidate.workspace_bytes).c_str());
+          BytesText(candidate.workspace_bytes).c_str(),
+          candidate.decision.c_str());
     } else {
       std::printf("  %-32s declines: %s\n", candidate.kernel.c_str(),
                   candidate.refusal.c_str());

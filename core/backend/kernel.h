@@ -1,12 +1,11 @@
 // One way of solving one kind of problem on one kind of device.
 #pragma once
 
-#include <cstdint>
+#include <memory>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "core/device/device.h"
-#include "core/memory/workspace.h"
+#include "core/backend/solution.h"
 #include "core/ops/scalar.h"
 #include "core/problem/contraction_problem.h"
 #include "core/problem/elementwise_problem.h"
@@ -53,6 +52,11 @@ struct ContractionOperands {
   Scalar beta = kZero;
 };
 
+using PermutationSolution = Solution<PermutationOperands>;
+using ElementwiseSolution = Solution<ElementwiseOperands>;
+using ReductionSolution = Solution<ReductionOperands>;
+using ContractionSolution = Solution<ContractionOperands>;
+
 /// One way of solving problems of one operation.
 ///
 /// Threads  every method is const and may be called concurrently.
@@ -60,6 +64,8 @@ struct ContractionOperands {
 template <typename Problem, typename Operands>
 class Kernel {
  public:
+  using Solved = absl::StatusOr<std::unique_ptr<const Solution<Operands>>>;
+
   virtual ~Kernel() = default;
 
   /// Stable name shown in plans and metrics, e.g. "cpu.contract.gemm".
@@ -69,31 +75,15 @@ class Kernel {
   /// measurement kept from before no longer holds.
   virtual int version() const { return 1; }
 
-  /// OK when Launch() can run `problem`, whatever the factors. Otherwise
-  /// UNIMPLEMENTED, with a reason that ExplainPlan shows to the user.
-  virtual absl::Status Supports(const Problem& problem) const = 0;
-
-  /// Scratch memory Launch() needs for `problem`, in bytes; exact.
-  /// Requires Supports(problem).ok().
-  virtual int64_t WorkspaceBytes(const Problem& problem) const = 0;
-
-  /// How long Launch() should take, in nanoseconds, by this kernel's cost
-  /// model. Deterministic; the planner takes the kernel that predicts least
-  /// and, of equals, the first in the list.
-  /// Requires Supports(problem).ok().
-  virtual double PredictNanoseconds(const Problem& problem) const = 0;
-
-  /// Queues the computation on `stream`; need not wait for it.
+  /// Decides how to solve `problem`, once for all launches and whatever the
+  /// factors. Deterministic; the planner takes the kernel whose solution
+  /// predicts least and, of equals, the first in the list.
   ///
-  /// Requires  Supports(problem).ok(); d has elements; workspace of
-  ///           WorkspaceBytes(problem).
-  /// Lifetime  operands and workspace must outlive the work on `stream`.
-  /// Aliasing  d may equal c when their strides are equal; in element-wise
-  ///           operations also a or b, likewise. Any other overlap with d is
-  ///           undefined; inputs may overlap.
-  /// Errors    INTERNAL when the launch fails.
-  virtual absl::Status Launch(const Problem& problem, const Operands& operands,
-                              Workspace& workspace, Stream& stream) const = 0;
+  /// Requires  d has elements.
+  /// Errors    UNIMPLEMENTED, with a reason that ExplainPlan shows to the user:
+  ///           the kernel declines. UNAVAILABLE: the device is lost. INTERNAL:
+  ///           what a library says.
+  virtual Solved Solve(const Problem& problem) const = 0;
 };
 
 using PermutationKernel = Kernel<PermutationProblem, PermutationOperands>;

@@ -56,7 +56,7 @@ absl::StatusOr<double> MeasureCopyBandwidth(Backend& backend, int64_t bytes,
                            Buffer::Allocate(backend.memory(), bytes));
   TENSORD_ASSIGN_OR_RETURN(
       const Buffer scratch,
-      Buffer::Allocate(backend.memory(), plan.workspace_bytes));
+      Buffer::Allocate(backend.memory(), plan.workspace_bytes()));
   // Pages of the host's that nobody has written are one and the same.
   TENSORD_RETURN_IF_ERROR(
       TimeOf(1, plan, {.a = d.data(), .d = a.data()}, scratch, stream)

@@ -69,17 +69,14 @@ absl::StatusOr<MeasuredPlan> MeasurePlan(const Backend& backend,
   absl::Status no_workspace;  // of any kernel
   for (const Candidate& candidate : ListCandidates(backend, key)) {
     if (!candidate.refusal.ok() ||
-        candidate.predicted_nanoseconds >
-            kHopelessFactor * predicted.predicted_nanoseconds) {
+        candidate.solution->predicted_nanoseconds() >
+            kHopelessFactor * predicted.predicted_nanoseconds()) {
       continue;
     }
-    Plan plan{.problem = key.problem,
-              .kernel = candidate.kernel,
-              .workspace_bytes = candidate.workspace_bytes,
-              .predicted_nanoseconds = candidate.predicted_nanoseconds,
-              .selection = Selection::kMeasure};
+    Plan plan = PlanOf(candidate);
+    plan.selection = Selection::kMeasure;
     const absl::StatusOr<Buffer> scratch =
-        Buffer::Allocate(memory, plan.workspace_bytes);
+        Buffer::Allocate(memory, plan.workspace_bytes());
     if (!scratch.ok()) {
       no_workspace = scratch.status();
       continue;
@@ -87,7 +84,7 @@ absl::StatusOr<MeasuredPlan> MeasurePlan(const Backend& backend,
     TENSORD_ASSIGN_OR_RETURN(const absl::Duration time,
                              Measure(plan, operands, *scratch, stream));
     plan.measured_nanoseconds = absl::ToDoubleNanoseconds(time);
-    times.push_back({plan.predicted_nanoseconds, plan.measured_nanoseconds});
+    times.push_back({plan.predicted_nanoseconds(), plan.measured_nanoseconds});
     measured.push_back(std::move(plan));
   }
   const std::optional<size_t> choice = ChooseMeasured(times);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -57,14 +58,19 @@ struct PlanKey {
 /// Threads   immutable; share freely.
 /// Lifetime  the backend it was made on must outlive it.
 struct Plan {
-  AnyProblem problem;
   /// Null when d has no elements: then there is nothing to do.
   AnyKernel kernel;
-  int64_t workspace_bytes = 0;
-  double predicted_nanoseconds = 0;
+  /// What the kernel decided; null when it is.
+  std::shared_ptr<const AnySolution> solution;
   Selection selection = Selection::kHeuristic;  // that took the kernel
   double measured_nanoseconds = 0;              // 0: it was not measured
 
+  int64_t workspace_bytes() const {
+    return solution ? solution->workspace_bytes() : 0;
+  }
+  double predicted_nanoseconds() const {
+    return solution ? solution->predicted_nanoseconds() : 0;
+  }
   /// Name of the kernel; empty when there is nothing to do.
   absl::string_view kernel_name() const {
     return std::visit(

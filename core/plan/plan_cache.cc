@@ -121,7 +121,7 @@ PlanRecord RecordOf(PlanEntry entry) {
           .kernel = std::string(plan.kernel_name()),
           .kernel_version = plan.kernel_version(),
           .selection = plan.selection,
-          .predicted_nanoseconds = plan.predicted_nanoseconds,
+          .predicted_nanoseconds = plan.predicted_nanoseconds(),
           .measured_nanoseconds = plan.measured_nanoseconds,
           .planning_nanoseconds = entry.planning_nanoseconds,
           .times = std::move(entry.times)};
@@ -363,7 +363,7 @@ std::shared_ptr<const Plan> PlanCache::NextToTry(
   for (Plan& plan : candidates()) {
     plan.selection = Selection::kIncremental;
     described.push_back({std::string(plan.kernel_name()), plan.kernel_version(),
-                         plan.predicted_nanoseconds});
+                         plan.predicted_nanoseconds()});
     plans.push_back(std::make_shared<const Plan>(std::move(plan)));
   }
   absl::MutexLock lock(&at.shard.mutex);

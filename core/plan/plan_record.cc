@@ -155,8 +155,7 @@ absl::StatusOr<Plan> Resolve(const Backend& backend, const PlanRecord& record,
                               record.kernel.empty() ? "one" : "none");
   }
   if (record.kernel.empty()) {
-    return Plan{
-        .problem = asked.problem, .kernel = {}, .selection = record.selection};
+    return Plan{.selection = record.selection};
   }
   if (!asked.kernel.empty() && asked.kernel != record.kernel) {
     return FailedPrecondition("PLAN_KERNEL_DIFFERS",
@@ -170,12 +169,9 @@ absl::StatusOr<Plan> Resolve(const Backend& backend, const PlanRecord& record,
                               "the plan kept has kernel ", record.kernel,
                               ", which does not exist on ", asked.device);
   }
-  Plan plan{.problem = asked.problem,
-            .kernel = kernel->kernel,
-            .workspace_bytes = kernel->workspace_bytes,
-            .predicted_nanoseconds = kernel->predicted_nanoseconds,
-            .selection = record.selection,
-            .measured_nanoseconds = record.measured_nanoseconds};
+  Plan plan = PlanOf(*kernel);
+  plan.selection = record.selection;
+  plan.measured_nanoseconds = record.measured_nanoseconds;
   if (plan.kernel_version() != record.kernel_version) {
     return FailedPrecondition("PLAN_KERNEL_CHANGED", "the plan kept is for ",
                               record.kernel, " in version ",

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/base/checked_math.h"
+#include "core/base/heap_bytes.h"
 #include "core/base/status.h"
-#include "core/plan/heap_bytes.h"
 #include "core/plan/plan_record.h"
 
 namespace tensord::core {
@@ -24,6 +24,17 @@ constexpr int64_t kRecordSlotBytes =
 /// Plans that are passed over in a row because they were used: it ends also
 /// when all were.
 constexpr int kMostChances = 64;
+
+// Of what is shared, the counts of its owners are kept beside it: in one block
+// with a plan, in one of their own with what a kernel made.
+constexpr int64_t kOwnersBytes = 16;
+
+int64_t SharedPlanBytes(const Plan& plan) {
+  const int64_t bytes = HeapBlockBytes(kOwnersBytes + sizeof(Plan));
+  if (plan.solution == nullptr) return bytes;
+  return bytes + HeapBlockBytes(kOwnersBytes + sizeof(void*)) +
+         plan.solution->bytes();
+}
 
 int64_t RecordBytes(const std::string& record) {
   return kRecordSlotBytes + HeapBytes(record);

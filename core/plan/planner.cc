@@ -31,20 +31,24 @@ const auto& KernelsFor(const KernelLists& lists, const ContractionProblem&) {
 template <typename Kernel, typename Problem>
 Candidate Ask(const Kernel& kernel, const Problem& problem,
               const PlanKey& key) {
-  Candidate candidate{.kernel = &kernel, .name = kernel.name(), .refusal = {}};
+  Candidate candidate{.kernel = &kernel,
+                      .name = kernel.name(),
+                      .refusal = {},
+                      .solution = nullptr};
   if (!key.kernel.empty() && key.kernel != kernel.name()) {
     candidate.refusal =
         Unimplemented(kOtherKernelReason, key.kernel, " was asked for");
     return candidate;
   }
-  candidate.refusal = kernel.Supports(problem);
-  if (!candidate.refusal.ok()) return candidate;
-  candidate.predicted_nanoseconds = kernel.PredictNanoseconds(problem);
-  candidate.workspace_bytes = kernel.WorkspaceBytes(problem);
-  if (candidate.workspace_bytes > key.workspace_limit_bytes) {
-    candidate.refusal = ResourceExhausted(
-        kWorkspaceReason, "needs ", candidate.workspace_bytes,
-        " bytes of workspace, allowed are ", key.workspace_limit_bytes);
+  auto solution = kernel.Solve(problem);
+  candidate.refusal = solution.status();
+  if (!solution.ok()) return candidate;
+  candidate.solution = *std::move(solution);
+  const int64_t bytes = candidate.solution->workspace_bytes();
+  if (bytes > key.workspace_limit_bytes) {
+    candidate.refusal = ResourceExhausted(kWorkspaceReason, "needs ", bytes,
+                                          " bytes of workspace, allowed are ",
+                                          key.workspace_limit_bytes);
   }
   return candidate;
 }
@@ -58,7 +62,7 @@ absl::Status NoneFits(const PlanKey& key,
     named = named || candidate.name == key.kernel;
     const std::string reason = ReasonOf(candidate.refusal);
     if (reason == kWorkspaceReason) {
-      least = std::min(least, candidate.workspace_bytes);
+      least = std::min(least, candidate.solution->workspace_bytes());
     }
     if (reason != kOtherKernelReason) {
       absl::StrAppend(&reasons, reasons.empty() ? "" : "; ", candidate.name,
@@ -100,6 +104,10 @@ bool IsEmpty(const AnyProblem& problem) {
       problem);
 }
 
+Plan PlanOf(const Candidate& candidate) {
+  return {.kernel = candidate.kernel, .solution = candidate.solution};
+}
+
 std::vector<Candidate> ListCandidates(const Backend& backend,
                                       const PlanKey& key) {
   std::vector<Candidate> candidates;
@@ -133,34 +141,24 @@ std::vector<Plan> ListPlans(const Backend& backend, const PlanKey& key) {
   std::vector<Plan> plans;
   if (IsEmpty(key.problem)) return plans;
   for (const Candidate& candidate : ListCandidates(backend, key)) {
-    if (!candidate.refusal.ok()) continue;
-    plans.push_back({.problem = key.problem,
-                     .kernel = candidate.kernel,
-                     .workspace_bytes = candidate.workspace_bytes,
-                     .predicted_nanoseconds = candidate.predicted_nanoseconds});
+    if (candidate.refusal.ok()) plans.push_back(PlanOf(candidate));
   }
   return plans;
 }
 
 absl::StatusOr<Plan> MakePlan(const Backend& backend, const PlanKey& key) {
-  if (IsEmpty(key.problem)) {
-    Plan nothing{.problem = key.problem, .kernel = {}};
-    return nothing;
-  }
+  if (IsEmpty(key.problem)) return Plan{};
   const std::vector<Candidate> candidates = ListCandidates(backend, key);
   const Candidate* best = nullptr;
   for (const Candidate& candidate : candidates) {
     if (candidate.refusal.ok() &&
-        (best == nullptr ||
-         candidate.predicted_nanoseconds < best->predicted_nanoseconds)) {
+        (best == nullptr || candidate.solution->predicted_nanoseconds() <
+                                best->solution->predicted_nanoseconds())) {
       best = &candidate;
     }
   }
   if (best == nullptr) return NoneFits(key, candidates);
-  return Plan{.problem = key.problem,
-              .kernel = best->kernel,
-              .workspace_bytes = best->workspace_bytes,
-              .predicted_nanoseconds = best->predicted_nanoseconds};
+  return PlanOf(*best);
 }
 
 }  // namespace tensord::core

@@ -1,7 +1,7 @@
 // Decides which kernel solves a problem.
 #pragma once
 
-#include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -18,9 +18,12 @@ struct Candidate {
   AnyKernel kernel;
   absl::string_view name;
   absl::Status refusal;  // OK when it could run
-  double predicted_nanoseconds = 0;
-  int64_t workspace_bytes = 0;
+  /// Also of one that needs too much workspace; else null when it declines.
+  std::shared_ptr<const AnySolution> solution;
 };
+
+/// The plan to run `candidate`, which could.
+Plan PlanOf(const Candidate& candidate);
 
 /// Every kernel of the problem's operation, in the backend's order. A kernel
 /// also declines when the key names another one or when it needs more workspace

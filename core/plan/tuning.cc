@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/plan/heap_bytes.h"
+#include "core/base/heap_bytes.h"
 
 namespace tensord::core {
 namespace {

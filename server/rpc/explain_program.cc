@@ -246,11 +246,11 @@ v1::ProgramExplanation Explain(
       operation.set_kernel(std::string(plan.kernel_name()));
       operation.set_slice_count(slices);
       operation.set_flops(step.flops);
-      operation.set_predicted_nanoseconds(plan.predicted_nanoseconds);
-      operation.set_workspace_bytes(plan.workspace_bytes);
+      operation.set_predicted_nanoseconds(plan.predicted_nanoseconds());
+      operation.set_workspace_bytes(plan.workspace_bytes());
       operation.set_is_folded(block.is_folded);
-      nanoseconds += plan.predicted_nanoseconds * static_cast<double>(slices);
-      workspace_bytes = std::max(workspace_bytes, plan.workspace_bytes);
+      nanoseconds += plan.predicted_nanoseconds() * static_cast<double>(slices);
+      workspace_bytes = std::max(workspace_bytes, plan.workspace_bytes());
     }
   }
   for (const core::ProgramProduct& product : program.products) {

@@ -35,13 +35,13 @@ google::protobuf::Duration FromNanoseconds(int64_t nanoseconds) {
 v1::PlanCacheEntry Describe(const core::PlanEntry& entry) {
   v1::PlanCacheEntry message;
   message.set_id(core::PlanIdText(entry.id));
-  message.set_problem(core::Summarize(entry.plan->problem));
   if (const auto key = core::DecodePlanKey(entry.key); key.ok()) {
+    message.set_problem(core::Summarize(key->problem));
     message.set_device(key->device);
     message.set_selection(ToProto(key->selection));
   }
   message.set_kernel(std::string(entry.plan->kernel_name()));
-  message.set_workspace_bytes(entry.plan->workspace_bytes);
+  message.set_workspace_bytes(entry.plan->workspace_bytes());
   message.set_source(ToProto(entry.source));
   message.set_is_pinned(entry.is_pinned);
   message.set_hit_count(entry.hit_count);
@@ -49,7 +49,7 @@ v1::PlanCacheEntry Describe(const core::PlanEntry& entry) {
   *message.mutable_saved() = FromNanoseconds(entry.saved_nanoseconds);
   *message.mutable_last_used() = ToProto(entry.last_used);
   message.set_bytes(entry.bytes);
-  message.set_predicted_nanoseconds(entry.plan->predicted_nanoseconds);
+  message.set_predicted_nanoseconds(entry.plan->predicted_nanoseconds());
   message.set_measured_nanoseconds(entry.plan->measured_nanoseconds);
   message.set_sample_count(entry.sample_count);
   message.set_wanted_sample_count(entry.wanted_sample_count);

@@ -123,15 +123,17 @@ v1::ExplainPlanResponse PlanService::ExplainKey(
     v1::KernelCandidate& said = *response.add_candidates();
     said.set_kernel(std::string(candidate.name));
     said.set_refusal(std::string(candidate.refusal.message()));
-    said.set_workspace_bytes(candidate.workspace_bytes);
+    if (candidate.solution == nullptr) continue;
+    said.set_workspace_bytes(candidate.solution->workspace_bytes());
+    said.set_decision(candidate.solution->decision());
     if (!candidate.refusal.ok()) continue;
-    said.set_predicted_nanoseconds(candidate.predicted_nanoseconds);
+    said.set_predicted_nanoseconds(candidate.solution->predicted_nanoseconds());
     if (entry) said.set_measured_nanoseconds(LeastTime(*entry, candidate));
   }
   // When none could run, the refusals above are the answer.
   if (decided.ok()) {
     response.set_kernel(std::string(decided->plan->kernel_name()));
-    response.set_workspace_bytes(decided->plan->workspace_bytes);
+    response.set_workspace_bytes(decided->plan->workspace_bytes());
     response.set_plan_cache_hit(decided->hit);
   }
   return response;

@@ -195,7 +195,7 @@ absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
     (at_once ? operation->to_measure_ : operation->to_tune_) = std::move(key);
   }
   operation->report_ = {operation->plan_->kernel_name(), lookup.hit,
-                        operation->plan_->workspace_bytes, 0};
+                        operation->plan_->workspace_bytes(), 0};
   if (reads.a) {
     TENSORD_ASSIGN_OR_RETURN(
         operation->a_,
@@ -275,7 +275,7 @@ absl::Status Operation::Measure(core::Stream& stream) {
   const auto adopt = [this](core::PlanCache::Lookup lookup) {
     to_measure_.reset();
     plan_ = std::move(lookup.plan);
-    report_ = {plan_->kernel_name(), lookup.hit, plan_->workspace_bytes,
+    report_ = {plan_->kernel_name(), lookup.hit, plan_->workspace_bytes(),
                report_.gathered_bytes};
     return absl::OkStatus();
   };
@@ -317,7 +317,7 @@ absl::Status Operation::TryNext() {
   const absl::Status allocated = Allocate();
   if (allocated.ok()) {
     report_.kernel = plan_->kernel_name();
-    report_.workspace_bytes = plan_->workspace_bytes;
+    report_.workspace_bytes = plan_->workspace_bytes();
     return absl::OkStatus();
   }
   // This session has too little memory for it, which says nothing about the
@@ -360,10 +360,10 @@ absl::Status Operation::AllocateCopies() {
 }
 
 absl::Status Operation::Allocate() {
-  if (plan_->workspace_bytes > 0 && scratch_ == nullptr) {
+  if (plan_->workspace_bytes() > 0 && scratch_ == nullptr) {
     TENSORD_ASSIGN_OR_RETURN(
-        scratch_,
-        session_->scratch().Lend(*session_->memory(), plan_->workspace_bytes));
+        scratch_, session_->scratch().Lend(*session_->memory(),
+                                           plan_->workspace_bytes()));
   }
   if (!output_is_inline_) return absl::OkStatus();
   return inline_result_.Allocate(*session_, *d_);

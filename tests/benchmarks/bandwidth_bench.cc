@@ -83,14 +83,14 @@ void Add(benchmark::State& state, Memory& memory, core::ThreadPool& threads,
   desc.a.unary = unary;
   const core::ElementwiseProblem problem = core::Canonicalize(desc);
   const auto kernel = core::CreateFusedElementwise(threads);
+  const auto solution = kernel->Solve(problem).value();
   core::HostStream stream;
   core::Workspace workspace({});
   const int64_t bytes = side * side * core::SizeOf(type);
   Compare(
       state, "of_copy", 3.0 * bytes,
       [&] {
-        return kernel->Launch(
-            problem,
+        return solution->Launch(
             {.a = memory.a.data(), .c = memory.c.data(), .d = memory.d.data()},
             workspace, stream);
       },
@@ -114,6 +114,7 @@ void Sum(benchmark::State& state, Memory& memory, core::ThreadPool& threads,
                                  .op = op};
   const core::ReductionProblem problem = core::Canonicalize(desc);
   const auto kernel = core::CreatePairwiseReduction(threads);
+  const auto solution = kernel->Solve(problem).value();
   core::HostStream stream;
   Compare(
       state, "of_read", static_cast<double>(kOperandBytes),
@@ -121,9 +122,8 @@ void Sum(benchmark::State& state, Memory& memory, core::ThreadPool& threads,
         core::Workspace workspace(
             {memory.workspace.data(),
              static_cast<size_t>(memory.workspace.bytes())});
-        return kernel->Launch(problem,
-                              {.a = memory.a.data(), .d = memory.d.data()},
-                              workspace, stream);
+        return solution->Launch({.a = memory.a.data(), .d = memory.d.data()},
+                                workspace, stream);
       },
       [&] {
         return kOperandBytes /

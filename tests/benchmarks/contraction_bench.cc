@@ -114,21 +114,21 @@ class Prepared {
         .d = OperandOf(contraction.d, contraction.extents, type),
         .compute_type = type == ElementType::kFloat32 ? ComputeType::kFloat32
                                                       : ComputeType::kFloat64};
-    problem_ = Canonicalize(desc);
-    double least = std::numeric_limits<double>::infinity();
+    const ContractionProblem problem = Canonicalize(desc);
     for (const auto& kernel : backend.kernels().contraction) {
-      if (!kernel->Supports(problem_).ok()) continue;
-      const double predicted = kernel->PredictNanoseconds(problem_);
-      if (predicted < least) {
-        least = predicted;
+      auto solution = kernel->Solve(problem);
+      if (!solution.ok()) continue;
+      if (solution_ == nullptr || (*solution)->predicted_nanoseconds() <
+                                      solution_->predicted_nanoseconds()) {
         kernel_ = kernel.get();
+        solution_ = *std::move(solution);
       }
     }
     a_ = Filled(backend, ElementCount(desc.a.layout), type);
     b_ = Filled(backend, ElementCount(desc.b.layout), type);
     d_ = Filled(backend, ElementCount(desc.d.layout), type);
     workspace_ =
-        Filled(backend, kernel_->WorkspaceBytes(problem_) / SizeOf(type), type);
+        Filled(backend, solution_->workspace_bytes() / SizeOf(type), type);
     stream_ = backend.CreateStream().value();
   }
 
@@ -137,9 +137,8 @@ class Prepared {
     Workspace workspace(
         {workspace_.data(), static_cast<size_t>(workspace_.bytes())});
     const auto start = std::chrono::steady_clock::now();
-    const absl::Status status = kernel_->Launch(
-        problem_, {.a = a_.data(), .b = b_.data(), .d = d_.data()}, workspace,
-        *stream_);
+    const absl::Status status = solution_->Launch(
+        {.a = a_.data(), .b = b_.data(), .d = d_.data()}, workspace, *stream_);
     status_.Update(status);
     status_.Update(stream_->Synchronize());
     return Seconds(std::chrono::steady_clock::now() - start);
@@ -160,8 +159,8 @@ class Prepared {
     return buffer;
   }
 
-  ContractionProblem problem_;
   const ContractionKernel* kernel_ = nullptr;
+  std::unique_ptr<const ContractionSolution> solution_;
   Buffer a_, b_, d_, workspace_;
   std::unique_ptr<Stream> stream_;
   absl::Status status_;

@@ -24,6 +24,27 @@ void CheckRandomCases(uint32_t count, KernelRunner& runner, Draw&& draw) {
   }
 }
 
+template <typename Draw>
+void OfferRandomCases(KernelRunner& runner, Draw&& draw) {
+  constexpr uint32_t kCases = 1500;
+  for (uint32_t seed = 0; seed < kCases; ++seed) {
+    std::mt19937 rng(seed);
+    runner.Offer(draw(rng));
+  }
+}
+
+// One that always declines would pass every other test.
+TEST_P(KernelConformance, EveryKernelSolvesSomeProblem) {
+  OfferRandomCases(runner_, RandomPermutation);
+  OfferRandomCases(runner_, RandomElementwise);
+  OfferRandomCases(runner_, RandomReduction);
+  OfferRandomCases(runner_, RandomContraction);
+  for (const auto& [kernel, record] : runner_.records()) {
+    EXPECT_TRUE(record.solved > 0 || GetParam().idle_kernels.contains(kernel))
+        << kernel << " declined all of " << record.declines;
+  }
+}
+
 TEST_P(KernelConformance, PermutesRandomProblems) {
   CheckRandomCases(GetParam().random_case_count, runner_, RandomPermutation);
 }

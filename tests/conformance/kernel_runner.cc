@@ -214,10 +214,9 @@ bool KernelRunner::TakesNextCase() {
   return scattered % static_cast<uint64_t>(target_.case_stride) == 0;
 }
 
-template <typename Desc, typename Kernel, typename Problem>
+template <typename Desc, typename Solution>
 std::vector<std::byte> KernelRunner::Launch(const Prepared<Desc>& prepared,
-                                            const Kernel& kernel,
-                                            const Problem& problem) {
+                                            const Solution& solution) {
   using Image = std::vector<std::byte>;
   const bool at_edge = target_.uses_host_memory && case_count_ % 3 != 0;
   const auto upload = [&](const Image& image, size_t guard_bytes) {
@@ -251,7 +250,7 @@ std::vector<std::byte> KernelRunner::Launch(const Prepared<Desc>& prepared,
   at.d = d.data() + prepared.d->data_offset();
 
   // All bits set: NaN to a kernel that reads what it did not write.
-  const int64_t workspace_bytes = kernel.WorkspaceBytes(problem);
+  const int64_t workspace_bytes = solution.workspace_bytes();
   EXPECT_GE(workspace_bytes, 0);
   const std::vector<std::byte> scratch(
       static_cast<size_t>(workspace_bytes + 2 * kWorkspaceGuardBytes),
@@ -261,10 +260,11 @@ std::vector<std::byte> KernelRunner::Launch(const Prepared<Desc>& prepared,
       std::span(scratch_block.data() + kWorkspaceGuardBytes,
                 static_cast<size_t>(workspace_bytes)));
 
-  EXPECT_GE(kernel.PredictNanoseconds(problem), 0);
-  EXPECT_EQ(
-      kernel.Launch(problem, OperandsOf(prepared.c, at), workspace, *stream_),
-      absl::OkStatus());
+  EXPECT_GE(solution.predicted_nanoseconds(), 0);
+  EXPECT_NE(solution.decision(), "");
+  EXPECT_GE(solution.bytes(), static_cast<int64_t>(sizeof(solution)));
+  EXPECT_EQ(solution.Launch(OperandsOf(prepared.c, at), workspace, *stream_),
+            absl::OkStatus());
   EXPECT_EQ(stream_->Synchronize(), absl::OkStatus());
 
   const std::vector<std::byte> scratch_after = download(scratch_block, scratch);
@@ -349,20 +349,30 @@ void KernelRunner::CheckCase(const Case<Desc>& c) {
   for (const auto& kernel : kernels) {
     const std::string name(kernel->name());
     SCOPED_TRACE(name);
-    const absl::Status supports = kernel->Supports(problem);
-    if (!supports.ok()) {
+    const auto solution = kernel->Solve(problem);
+    if (!solution.ok()) {
       ++records_[name].declines;
-      EXPECT_EQ(supports.code(), absl::StatusCode::kUnimplemented);
-      EXPECT_NE(supports.message(), "") << "declined without a reason";
+      EXPECT_EQ(solution.status().code(), absl::StatusCode::kUnimplemented);
+      EXPECT_NE(solution.status().message(), "") << "declined without a reason";
       EXPECT_NE(kernel, kernels.back())
-          << "the reference kernel declined: " << supports;
+          << "the reference kernel declined: " << solution.status();
       continue;
     }
     ++records_[name].runs;
     const bool cuts =
         by_tensor_cores.has_value() && name.find("gemm") != std::string::npos;
     Judge(prepared, cuts ? *by_tensor_cores : expected,
-          Launch(prepared, *kernel, problem), name);
+          Launch(prepared, **solution), name);
+  }
+}
+
+template <typename Desc>
+void KernelRunner::OfferCase(const Case<Desc>& c) {
+  if (core::ElementCount(c.desc.d.layout) == 0) return;
+  const auto problem = ProblemOf(c);
+  for (const auto& kernel : KernelsFor(backend_->kernels(), c.desc)) {
+    KernelRecord& record = records_[std::string(kernel->name())];
+    ++(kernel->Solve(problem).ok() ? record.solved : record.declines);
   }
 }
 
@@ -372,8 +382,9 @@ KernelRunner::Images KernelRunner::RunCase(const Case<Desc>& c) {
   const auto problem = ProblemOf(c);
   const Prepared<Desc> prepared = Prepare(c);
   for (const auto& kernel : KernelsFor(backend_->kernels(), c.desc)) {
-    if (!kernel->Supports(problem).ok()) continue;
-    const auto image = Launch(prepared, *kernel, problem);
+    const auto solution = kernel->Solve(problem);
+    if (!solution.ok()) continue;
+    const auto image = Launch(prepared, **solution);
     const auto first = image.begin() + prepared.d->data_offset();
     images.emplace(
         kernel->name(),
@@ -387,6 +398,11 @@ void KernelRunner::Check(const Case<core::PermutationDesc>& c) { CheckCase(c); }
 void KernelRunner::Check(const Case<core::ElementwiseDesc>& c) { CheckCase(c); }
 void KernelRunner::Check(const Case<core::ReductionDesc>& c) { CheckCase(c); }
 void KernelRunner::Check(const Case<core::ContractionDesc>& c) { CheckCase(c); }
+
+void KernelRunner::Offer(const Case<core::PermutationDesc>& c) { OfferCase(c); }
+void KernelRunner::Offer(const Case<core::ElementwiseDesc>& c) { OfferCase(c); }
+void KernelRunner::Offer(const Case<core::ReductionDesc>& c) { OfferCase(c); }
+void KernelRunner::Offer(const Case<core::ContractionDesc>& c) { OfferCase(c); }
 
 KernelRunner::Images KernelRunner::Run(const Case<core::PermutationDesc>& c) {
   return RunCase(c);

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct ConformanceTarget {
   /// Random cases of each operation but contraction, and of that.
   uint32_t random_case_count = 1500;
   uint32_t random_contraction_count = 1500;
+  /// Kernels that need not solve any problem.
+  std::set<std::string> idle_kernels = {};
   /// Check() takes the first case of a test and, scattered, about one in so
   /// many of the others.
   int64_t case_stride = kCaseStride;
@@ -58,6 +61,7 @@ inline void PrintTo(const ConformanceTarget& target, std::ostream* out) {
 /// What became of one kernel so far.
 struct KernelRecord {
   int64_t runs = 0;
+  int64_t solved = 0;  // of what was offered
   int64_t declines = 0;
   Real worst_error = 0;  // in units of the bound
 };
@@ -74,6 +78,12 @@ class KernelRunner {
   void Check(const Case<core::ElementwiseDesc>& c);
   void Check(const Case<core::ReductionDesc>& c);
   void Check(const Case<core::ContractionDesc>& c);
+
+  /// Has every kernel solve the case, and counts who does. Runs none.
+  void Offer(const Case<core::PermutationDesc>& c);
+  void Offer(const Case<core::ElementwiseDesc>& c);
+  void Offer(const Case<core::ReductionDesc>& c);
+  void Offer(const Case<core::ContractionDesc>& c);
 
   /// The bytes of d from its first element to its last, gaps included, by name
   /// of the kernel that wrote them.
@@ -100,10 +110,12 @@ class KernelRunner {
   template <typename Desc>
   void CheckCase(const Case<Desc>& c);
   template <typename Desc>
+  void OfferCase(const Case<Desc>& c);
+  template <typename Desc>
   Images RunCase(const Case<Desc>& c);
-  template <typename Desc, typename Kernel, typename Problem>
+  template <typename Desc, typename Solution>
   std::vector<std::byte> Launch(const Prepared<Desc>& prepared,
-                                const Kernel& kernel, const Problem& problem);
+                                const Solution& solution);
   template <typename Desc>
   void Judge(const Prepared<Desc>& prepared,
              const std::vector<Expected>& elements,

@@ -144,7 +144,8 @@ Explanation FromProto(const v1::ExplainPlanResponse& response) {
          .refusal = candidate.refusal(),
          .predicted_nanoseconds = candidate.predicted_nanoseconds(),
          .workspace_bytes = candidate.workspace_bytes(),
-         .measured_nanoseconds = candidate.measured_nanoseconds()});
+         .measured_nanoseconds = candidate.measured_nanoseconds(),
+         .decision = candidate.decision()});
   }
   return explanation;
 }

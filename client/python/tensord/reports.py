@@ -158,6 +158,7 @@ class KernelCandidate:
         refusal: Why it declines; empty when it could run.
         predicted_nanoseconds: By its cost model; 0 when it declines.
         measured_nanoseconds: The least that it took; 0 where it was not timed.
+        decision: What it would do, in one line; empty when it declines the problem.
     """
 
     kernel: str
@@ -165,6 +166,7 @@ class KernelCandidate:
     predicted_nanoseconds: float
     workspace_bytes: int
     measured_nanoseconds: float
+    decision: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,6 +198,8 @@ class Explanation(Explained):
             verdict = f"{each.predicted_nanoseconds / 1e6:.4g} ms predicted"
             if each.measured_nanoseconds:
                 verdict += f", {each.measured_nanoseconds / 1e6:.4g} ms measured"
+            if each.decision:
+                verdict += f": {each.decision}"
             lines.append(f"  {each.kernel}: {each.refusal or verdict}")
         return "\n".join(lines + [trees.text(product) for product in self.products])
 

@@ -4,6 +4,7 @@
 
 #include "core/backend/cpu/block/contraction_arithmetic.h"
 #include "core/backend/cpu/block/tile_space.h"
+#include "core/backend/reference_solution.h"
 
 namespace tensord::core {
 namespace {
@@ -161,43 +162,40 @@ void ContractEqualTypes(const ContractionProblem& problem,
   Contract<kNone, T, T, T>(problem, operands);
 }
 
+double PredictNanoseconds(const ContractionProblem& p) {
+  const double elements = static_cast<double>(ElementCount(p.batch)) *
+                          static_cast<double>(ElementCount(p.m)) *
+                          static_cast<double>(ElementCount(p.n));
+  const double products = elements * static_cast<double>(ElementCount(p.k));
+  const double sums =
+      (p.a_only.empty() ? 0 : static_cast<double>(ElementCount(p.a_only))) +
+      (p.b_only.empty() ? 0 : static_cast<double>(ElementCount(p.b_only)));
+  return kNanosecondsPerLaunch + kNanosecondsPerElement * elements +
+         kNanosecondsPerProduct * products * (1 + sums);
+}
+
+absl::Status ContractAny(const ContractionProblem& problem,
+                         const ContractionOperands& operands, Stream&) {
+  using Complex = std::complex<double>;
+  constexpr auto kNone = OperandRounding::kNone;
+  if (problem.type_a == problem.type_b) {
+    VisitElementType(problem.type_d, [&]<typename T>(T) {
+      ContractEqualTypes<T>(problem, operands);
+    });
+  } else if (problem.type_a == ElementType::kFloat64) {
+    Contract<kNone, double, Complex, Complex>(problem, operands);
+  } else {
+    Contract<kNone, Complex, double, Complex>(problem, operands);
+  }
+  return absl::OkStatus();
+}
+
 class ReferenceContraction final : public ContractionKernel {
  public:
   absl::string_view name() const override { return "cpu.contract.reference"; }
-
-  absl::Status Supports(const ContractionProblem&) const override {
-    return absl::OkStatus();
-  }
-
-  int64_t WorkspaceBytes(const ContractionProblem&) const override { return 0; }
-
-  double PredictNanoseconds(const ContractionProblem& p) const override {
-    const double elements = static_cast<double>(ElementCount(p.batch)) *
-                            static_cast<double>(ElementCount(p.m)) *
-                            static_cast<double>(ElementCount(p.n));
-    const double products = elements * static_cast<double>(ElementCount(p.k));
-    const double sums =
-        (p.a_only.empty() ? 0 : static_cast<double>(ElementCount(p.a_only))) +
-        (p.b_only.empty() ? 0 : static_cast<double>(ElementCount(p.b_only)));
-    return kNanosecondsPerLaunch + kNanosecondsPerElement * elements +
-           kNanosecondsPerProduct * products * (1 + sums);
-  }
-
-  absl::Status Launch(const ContractionProblem& problem,
-                      const ContractionOperands& operands, Workspace&,
-                      Stream&) const override {
-    using Complex = std::complex<double>;
-    constexpr auto kNone = OperandRounding::kNone;
-    if (problem.type_a == problem.type_b) {
-      VisitElementType(problem.type_d, [&]<typename T>(T) {
-        ContractEqualTypes<T>(problem, operands);
-      });
-    } else if (problem.type_a == ElementType::kFloat64) {
-      Contract<kNone, double, Complex, Complex>(problem, operands);
-    } else {
-      Contract<kNone, Complex, double, Complex>(problem, operands);
-    }
-    return absl::OkStatus();
+  Solved Solve(const ContractionProblem& problem) const override {
+    return SolveByReference<ContractionOperands>(PredictNanoseconds(problem),
+                                                 problem, ContractAny);
   }
 };
 

@@ -6,7 +6,7 @@
 
 namespace tensord::core {
 
-LoopModes<3> ResultModes(const ContractionProblem& p) {
+ResultCopy ScalingOf(const ContractionProblem& p) {
   using P = ContractionProblem;
   LoopModes<3> modes;
   for (const auto& mode : p.batch) {
@@ -19,17 +19,15 @@ LoopModes<3> ResultModes(const ContractionProblem& p) {
           {mode.extent, {0, mode.strides[P::kFreeC], mode.strides[P::kFreeD]}});
     }
   }
-  return Canonical(std::move(modes), ResultCopy::kD);
+  return {.from = GemmTypeOf(p),
+          .to = p.type_d,
+          .conj_c = p.conj_c,
+          .modes = Canonical(std::move(modes), ResultCopy::kD)};
 }
 
-void ScaleResult(ThreadPool& threads, const ContractionProblem& problem,
+void ScaleResult(ThreadPool& threads, const ResultCopy& scaling,
                  const ContractionOperands& operands) {
-  CopyResult(threads,
-             {.from = GemmTypeOf(problem),
-              .to = problem.type_d,
-              .conj_c = problem.conj_c,
-              .modes = ResultModes(problem)},
-             operands.beta, nullptr, operands.c, operands.d);
+  CopyResult(threads, scaling, operands.beta, nullptr, operands.c, operands.d);
 }
 
 }  // namespace tensord::core

@@ -7,12 +7,12 @@
 
 namespace tensord::core {
 
-/// All modes of c and d, as ResultCopy has them; strides of the result are 0.
-LoopModes<3> ResultModes(const ContractionProblem& problem);
+/// The scaling of `problem`: d = beta * conj_if(problem.conj_c, c), for modes
+/// that are Canonical() led by d.
+ResultCopy ScalingOf(const ContractionProblem& problem);
 
-/// d = beta * conj_if(problem.conj_c, c)
 /// Aliasing  d may be c when their strides are equal.
-void ScaleResult(ThreadPool& threads, const ContractionProblem& problem,
+void ScaleResult(ThreadPool& threads, const ResultCopy& scaling,
                  const ContractionOperands& operands);
 
 }  // namespace tensord::core

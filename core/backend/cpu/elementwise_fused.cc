@@ -1,6 +1,8 @@
 #include "core/backend/cpu/elementwise_fused.h"
 
+#include "absl/strings/str_cat.h"
 #include "core/backend/cpu/block/tile_operand.h"
+#include "core/problem/heap_bytes.h"
 
 namespace tensord::core {
 namespace {
@@ -16,13 +18,12 @@ int64_t BytesPerElement(const Problem& problem) {
   return bytes;
 }
 
-Stores StoresFor(const Problem& problem, const ElementwiseOperands& operands) {
-  const bool in_place = operands.d == operands.a || operands.d == operands.b ||
-                        operands.d == operands.c;
-  const int64_t bytes =
-      ElementCount(problem.modes) * SizeOf(problem.types[Problem::kD]);
-  return !in_place && bytes >= kStreamingBytes ? Stores::kStreaming
-                                               : Stores::kCached;
+/// Tiles of as many elements as fit.
+TileSpace<4> TilesOf(const Problem& problem, ElementType element) {
+  return VisitComputeElement(element, [&](auto zero) {
+    return CutIntoTiles(problem.modes, Problem::kD,
+                        kTileElements<decltype(zero)>);
+  });
 }
 
 /// The expression, evaluated tile by tile.
@@ -30,12 +31,11 @@ template <typename T>
 class Evaluation {
  public:
   Evaluation(const Problem& problem, const ElementwiseOperands& operands,
-             ElementType element)
+             ElementType element, Stores stores, const TileSpace<4>& space)
       : a_(Input(problem, element, Problem::kA, operands.a, operands.alpha)),
         b_(Input(problem, element, Problem::kB, operands.b, operands.beta)),
         c_(Input(problem, element, Problem::kC, operands.c, operands.gamma)),
-        d_(operands.d, element, problem.types[Problem::kD],
-           StoresFor(problem, operands)),
+        d_(operands.d, element, problem.types[Problem::kD], stores),
         ab_(FindBinary<T>(problem.op_ab)),
         abc_(FindBinary<T>(problem.op_abc)),
         round_(FindRounding<T>(problem.compute_type)),
@@ -43,7 +43,7 @@ class Evaluation {
                                    operands.beta.IsZero())),
         uses_c_(!(problem.op_abc == BinaryOperator::kAdd &&
                   operands.gamma.IsZero())),
-        space_(CutIntoTiles(problem.modes, Problem::kD, kTileElements<T>)) {}
+        space_(space) {}
 
   void Run(ThreadPool& threads) const {
     ParallelRanges(
@@ -93,7 +93,54 @@ class Evaluation {
   BinaryBlock<T> ab_, abc_;
   UnaryBlock<T> round_;
   bool uses_b_, uses_c_;
-  TileSpace<4> space_;
+  const TileSpace<4>& space_;
+};
+
+class FusedElementwiseSolution final : public ElementwiseSolution {
+ public:
+  FusedElementwiseSolution(const Problem& problem, ThreadPool& threads)
+      : Solution(kLaunchNanoseconds +
+                 kNanosecondsPerByte *
+                     static_cast<double>(ElementCount(problem.modes) *
+                                         BytesPerElement(problem))),
+        threads_(threads),
+        problem_(problem),
+        element_(ComputeElement(problem.types[Problem::kA],
+                                problem.types[Problem::kD],
+                                problem.compute_type)),
+        streams_(ElementCount(problem.modes) *
+                     SizeOf(problem.types[Problem::kD]) >=
+                 kStreamingBytes),
+        tiles_(TilesOf(problem, element_)) {}
+
+  std::string decision() const override {
+    return absl::StrCat(tiles_.tile_count(), " tiles in ", NameOf(element_),
+                        streams_ ? ", written past the caches" : "");
+  }
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + HeapBytes(problem_) +
+           tiles_.heap_bytes();
+  }
+
+  absl::Status Launch(const ElementwiseOperands& operands, Workspace&,
+                      Stream&) const override {
+    const bool in_place = operands.d == operands.a ||
+                          operands.d == operands.b || operands.d == operands.c;
+    const Stores stores =
+        streams_ && !in_place ? Stores::kStreaming : Stores::kCached;
+    VisitComputeElement(element_, [&](auto zero) {
+      Evaluation<decltype(zero)>(problem_, operands, element_, stores, tiles_)
+          .Run(threads_);
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  ThreadPool& threads_;
+  const Problem problem_;
+  const ElementType element_;
+  const bool streams_;
+  const TileSpace<4> tiles_;
 };
 
 class FusedElementwise final : public ElementwiseKernel {
@@ -101,30 +148,8 @@ class FusedElementwise final : public ElementwiseKernel {
   explicit FusedElementwise(ThreadPool& threads) : threads_(threads) {}
 
   absl::string_view name() const override { return "cpu.elementwise.fused"; }
-
-  absl::Status Supports(const Problem&) const override {
-    return absl::OkStatus();
-  }
-
-  int64_t WorkspaceBytes(const Problem&) const override { return 0; }
-
-  double PredictNanoseconds(const Problem& problem) const override {
-    return kLaunchNanoseconds +
-           kNanosecondsPerByte *
-               static_cast<double>(ElementCount(problem.modes) *
-                                   BytesPerElement(problem));
-  }
-
-  absl::Status Launch(const Problem& problem,
-                      const ElementwiseOperands& operands, Workspace&,
-                      Stream&) const override {
-    const ElementType element =
-        ComputeElement(problem.types[Problem::kA], problem.types[Problem::kD],
-                       problem.compute_type);
-    VisitComputeElement(element, [&](auto zero) {
-      Evaluation<decltype(zero)>(problem, operands, element).Run(threads_);
-    });
-    return absl::OkStatus();
+  Solved Solve(const Problem& problem) const override {
+    return std::make_unique<FusedElementwiseSolution>(problem, threads_);
   }
 
  private:

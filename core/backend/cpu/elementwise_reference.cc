@@ -3,6 +3,7 @@
 #include "absl/strings/string_view.h"
 #include "core/backend/cpu/block/element_math.h"
 #include "core/backend/cpu/block/tile_space.h"
+#include "core/backend/reference_solution.h"
 
 namespace tensord::core {
 namespace {
@@ -69,27 +70,18 @@ class ReferenceElementwise final : public ElementwiseKernel {
     return "cpu.elementwise.reference";
   }
 
-  absl::Status Supports(const Problem&) const override {
-    return absl::OkStatus();
-  }
-
-  int64_t WorkspaceBytes(const Problem&) const override { return 0; }
-
-  double PredictNanoseconds(const Problem& problem) const override {
-    return kNanosecondsPerElement *
-           static_cast<double>(ElementCount(problem.modes));
-  }
-
-  absl::Status Launch(const Problem& problem,
-                      const ElementwiseOperands& operands, Workspace&,
-                      Stream&) const override {
-    const ElementType element =
-        ComputeElement(problem.types[Problem::kA], problem.types[Problem::kD],
-                       problem.compute_type);
-    VisitComputeElement(element, [&](auto zero) {
-      Combine<decltype(zero)>(problem, operands);
-    });
-    return absl::OkStatus();
+  Solved Solve(const Problem& problem) const override {
+    return SolveByReference<ElementwiseOperands>(
+        kNanosecondsPerElement *
+            static_cast<double>(ElementCount(problem.modes)),
+        problem,
+        [](const Problem& p, const ElementwiseOperands& operands, Stream&) {
+          VisitComputeElement(
+              ComputeElement(p.types[Problem::kA], p.types[Problem::kD],
+                             p.compute_type),
+              [&](auto zero) { Combine<decltype(zero)>(p, operands); });
+          return absl::OkStatus();
+        });
   }
 };
 

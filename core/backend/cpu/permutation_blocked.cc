@@ -1,7 +1,10 @@
 #include "core/backend/cpu/permutation_blocked.h"
 
-#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "core/backend/cpu/block/permutation_move.h"
 #include "core/backend/cpu/block/tile_operand.h"
 #include "core/base/status.h"
@@ -31,34 +34,53 @@ ElementType BitsType(int64_t bytes) {
 }
 
 /// d = alpha * unary(a), tile by tile.
-void Compute(const Problem& problem, const PermutationOperands& operands,
-             ThreadPool& threads) {
+struct Computation {
+  ElementType type_a, type_d, element;
+  ComputeType compute_type;
+  UnaryOperator unary;
+  Stores stores;
+  TileSpace<2> tiles;
+};
+
+Computation ComputationOf(const Problem& problem) {
   const ElementType element = ElementOf(problem);
   const int64_t d_bytes = ElementCount(problem.modes) * SizeOf(problem.type_d);
-  const Stores stores =
-      d_bytes >= kStreamingBytes ? Stores::kStreaming : Stores::kCached;
-  VisitComputeElement(element, [&](auto zero) {
+  return {.type_a = problem.type_a,
+          .type_d = problem.type_d,
+          .element = element,
+          .compute_type = problem.compute_type,
+          .unary = problem.unary,
+          .stores =
+              d_bytes >= kStreamingBytes ? Stores::kStreaming : Stores::kCached,
+          .tiles = VisitComputeElement(element, [&](auto zero) {
+            return CutIntoTiles(problem.modes, Problem::kD,
+                                kTileElements<decltype(zero)>);
+          })};
+}
+
+void Compute(const Computation& way, const PermutationOperands& operands,
+             ThreadPool& threads) {
+  VisitComputeElement(way.element, [&](auto zero) {
     using T = decltype(zero);
-    const TileInput<T> a(operands.a, {.stored = problem.type_a,
-                                      .element = element,
-                                      .compute = problem.compute_type,
-                                      .unary = problem.unary,
+    const TileInput<T> a(operands.a, {.stored = way.type_a,
+                                      .element = way.element,
+                                      .compute = way.compute_type,
+                                      .unary = way.unary,
                                       .factor = operands.alpha});
-    const TileOutput<T> d(operands.d, element, problem.type_d, stores);
-    const auto space =
-        CutIntoTiles(problem.modes, Problem::kD, kTileElements<T>);
+    const TileOutput<T> d(operands.d, way.element, way.type_d, way.stores);
     ParallelRanges(
-        threads, space.tile_count(), 2 * kTileBytes,
+        threads, way.tiles.tile_count(), 2 * kTileBytes,
         [&](int64_t begin, int64_t end) {
           TileBuffer<T> block, scratch;
-          space.ForEach(
+          way.tiles.ForEach(
               begin, end, [&](const auto& offsets, const auto& sizes) {
                 const auto tile = [&](size_t operand) {
-                  return TileLayout{.offset = offsets[operand],
-                                    .count_i = sizes[0],
-                                    .count_j = sizes[1],
-                                    .stride_i = space.loop(0).strides[operand],
-                                    .stride_j = space.loop(1).strides[operand]};
+                  return TileLayout{
+                      .offset = offsets[operand],
+                      .count_i = sizes[0],
+                      .count_j = sizes[1],
+                      .stride_i = way.tiles.loop(0).strides[operand],
+                      .stride_j = way.tiles.loop(1).strides[operand]};
                 };
                 const T* const x =
                     a.Load(tile(Problem::kA), block.data(), scratch);
@@ -69,56 +91,91 @@ void Compute(const Problem& problem, const PermutationOperands& operands,
   });
 }
 
+/// Bits are moved, where they lie so that they can be, or elements computed.
+class BlockedPermutationSolution final : public PermutationSolution {
+ public:
+  using Way = std::variant<MovePlan, Computation>;
+
+  BlockedPermutationSolution(double predicted_nanoseconds, Way way,
+                             ThreadPool& threads)
+      : Solution(predicted_nanoseconds),
+        way_(std::move(way)),
+        threads_(threads) {}
+
+  std::string decision() const override {
+    if (const auto* const move = std::get_if<MovePlan>(&way_)) {
+      return absl::StrCat(
+          move->transposes ? "turns tiles" : "copies rows", " of ",
+          move->element_bytes, "-byte elements, in ", move->blocks.tile_count(),
+          move->blocks.tile_count() == 1 ? " block" : " blocks");
+    }
+    const Computation& computation = std::get<Computation>(way_);
+    return absl::StrCat(computation.tiles.tile_count(), " tiles in ",
+                        NameOf(computation.element));
+  }
+
+  int64_t bytes() const override {
+    const int64_t bytes = HeapBlockBytes(sizeof(*this));
+    if (const auto* const move = std::get_if<MovePlan>(&way_)) {
+      return bytes + move->blocks.heap_bytes() + HeapBytes(move->pieces);
+    }
+    return bytes + std::get<Computation>(way_).tiles.heap_bytes();
+  }
+
+  absl::Status Launch(const PermutationOperands& operands, Workspace&,
+                      Stream&) const override {
+    if (const auto* const move = std::get_if<MovePlan>(&way_)) {
+      if (!operands.alpha.IsOne()) {
+        return Internal("WRONG_OPERANDS",
+                        "a move was planned for alpha = 1, got another");
+      }
+      Move(*move, operands.a, operands.d, threads_);
+    } else {
+      Compute(std::get<Computation>(way_), operands, threads_);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const Way way_;
+  ThreadPool& threads_;
+};
+
 class BlockedPermutation final : public PermutationKernel {
  public:
   explicit BlockedPermutation(ThreadPool& threads) : threads_(threads) {}
 
   absl::string_view name() const override { return "cpu.permute.blocked"; }
 
-  absl::Status Supports(const Problem& problem) const override {
+  Solved Solve(const Problem& problem) const override {
     const ElementType element = ElementOf(problem);
-    if (FindLoad(problem.type_a, element) != nullptr &&
-        FindStore(element, problem.type_d) != nullptr) {
-      return absl::OkStatus();
+    if (FindLoad(problem.type_a, element) == nullptr ||
+        FindStore(element, problem.type_d) == nullptr) {
+      return Unimplemented("CONVERSION_NOT_SUPPORTED", "conversion from ",
+                           NameOf(problem.type_a), " in a to ",
+                           NameOf(problem.type_d), " in d is not supported");
     }
-    return Unimplemented("CONVERSION_NOT_SUPPORTED", "conversion from ",
-                         NameOf(problem.type_a), " in a to ",
-                         NameOf(problem.type_d), " in d is not supported");
-  }
-
-  int64_t WorkspaceBytes(const Problem&) const override { return 0; }
-
-  double PredictNanoseconds(const Problem& problem) const override {
     const int64_t bytes = ElementCount(problem.modes) *
                           (SizeOf(problem.type_a) + SizeOf(problem.type_d));
-    const bool moves = problem.type_a == problem.type_d &&
-                       problem.unary == UnaryOperator::kIdentity;
-    return kLaunchNanoseconds +
-           static_cast<double>(bytes) *
-               (moves ? kMoveNanosecondsPerByte : kComputeNanosecondsPerByte);
-  }
-
-  absl::Status Launch(const Problem& problem,
-                      const PermutationOperands& operands, Workspace&,
-                      Stream&) const override {
-    if (problem.type_a != problem.type_d || !operands.alpha.IsOne() ||
-        problem.unary != UnaryOperator::kIdentity) {
-      Compute(problem, operands, threads_);
-      return absl::OkStatus();
-    }
-    const int64_t bytes = SizeOf(problem.type_a);
-    if (const auto plan = PlanMove(problem.modes, bytes)) {
-      Move(*plan, operands.a, operands.d, threads_);
-      return absl::OkStatus();
-    }
-    Problem bits = problem;
-    bits.type_a = bits.type_d = BitsType(bytes);
-    bits.compute_type = ComputeType::kInteger;
-    Compute(bits, operands, threads_);
-    return absl::OkStatus();
+    const double nanoseconds =
+        kLaunchNanoseconds + static_cast<double>(bytes) *
+                                 (problem.is_move ? kMoveNanosecondsPerByte
+                                                  : kComputeNanosecondsPerByte);
+    return std::make_unique<BlockedPermutationSolution>(
+        nanoseconds, WayOf(problem), threads_);
   }
 
  private:
+  static BlockedPermutationSolution::Way WayOf(const Problem& problem) {
+    if (!problem.is_move) return ComputationOf(problem);
+    const int64_t bytes = SizeOf(problem.type_a);
+    if (auto plan = PlanMove(problem.modes, bytes)) return *std::move(plan);
+    Problem bits = problem;
+    bits.type_a = bits.type_d = BitsType(bytes);
+    bits.compute_type = ComputeType::kInteger;
+    return ComputationOf(bits);
+  }
+
   ThreadPool& threads_;
 };
 

@@ -3,6 +3,7 @@
 #include "absl/strings/string_view.h"
 #include "core/backend/cpu/block/element_math.h"
 #include "core/backend/cpu/block/tile_space.h"
+#include "core/backend/reference_solution.h"
 #include "core/base/status.h"
 
 namespace tensord::core {
@@ -58,29 +59,25 @@ class ReferencePermutation final : public PermutationKernel {
  public:
   absl::string_view name() const override { return "cpu.permute.reference"; }
 
-  absl::Status Supports(const PermutationProblem& problem) const override {
+  Solved Solve(const PermutationProblem& problem) const override {
     bool supported = false;
     VisitTypes(problem, [&](auto, auto) { supported = true; });
-    if (supported) return absl::OkStatus();
-    return Unimplemented("CONVERSION_NOT_SUPPORTED", "conversion from ",
-                         NameOf(problem.type_a), " in a to ",
-                         NameOf(problem.type_d), " in d is not supported");
-  }
-
-  int64_t WorkspaceBytes(const PermutationProblem&) const override { return 0; }
-
-  double PredictNanoseconds(const PermutationProblem& problem) const override {
-    return kNanosecondsPerElement *
-           static_cast<double>(ElementCount(problem.modes));
-  }
-
-  absl::Status Launch(const PermutationProblem& problem,
-                      const PermutationOperands& operands, Workspace&,
-                      Stream&) const override {
-    VisitTypes(problem, [&](auto a, auto d) {
-      Permute<decltype(a), decltype(d)>(problem, operands);
-    });
-    return absl::OkStatus();
+    if (!supported) {
+      return Unimplemented("CONVERSION_NOT_SUPPORTED", "conversion from ",
+                           NameOf(problem.type_a), " in a to ",
+                           NameOf(problem.type_d), " in d is not supported");
+    }
+    return SolveByReference<PermutationOperands>(
+        kNanosecondsPerElement *
+            static_cast<double>(ElementCount(problem.modes)),
+        problem,
+        [](const PermutationProblem& p, const PermutationOperands& operands,
+           Stream&) {
+          VisitTypes(p, [&](auto a, auto d) {
+            Permute<decltype(a), decltype(d)>(p, operands);
+          });
+          return absl::OkStatus();
+        });
   }
 };
 

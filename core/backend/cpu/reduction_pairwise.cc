@@ -1,9 +1,13 @@
 #include "core/backend/cpu/reduction_pairwise.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/backend/cpu/block/row_tree.h"
 #include "core/backend/cpu/block/tile_operand.h"
+#include "core/problem/heap_bytes.h"
 #include "hwy/cache_control.h"
 
 namespace tensord::core {
@@ -152,10 +156,11 @@ class ReducedCursor {
 template <typename T>
 class PairwiseRun {
  public:
-  PairwiseRun(const Problem& problem, const ReductionOperands& operands,
-              ElementType element, T* partials)
+  PairwiseRun(const Problem& problem, const Cut& cut,
+              const ReductionOperands& operands, ElementType element,
+              T* partials)
       : problem_(problem),
-        cut_(CutReduction(problem)),
+        cut_(cut),
         a_(operands.a, {.stored = problem.type_a,
                         .element = element,
                         .compute = problem.compute_type,
@@ -338,7 +343,7 @@ class PairwiseRun {
   }
 
   const Problem& problem_;
-  const Cut cut_;
+  const Cut& cut_;
   TileInput<T> a_, c_;
   TileOutput<T> d_;
   BinaryBlock<T> combine_, add_;
@@ -348,43 +353,71 @@ class PairwiseRun {
   T* partials_;
 };
 
+double PredictNanoseconds(const Problem& problem) {
+  const int64_t read = ElementCount(problem.reduced) * SizeOf(problem.type_a);
+  return kLaunchNanoseconds +
+         kNanosecondsPerByte *
+             static_cast<double>(ElementCount(problem.kept) *
+                                 (read + SizeOf(problem.type_d)));
+}
+
+/// What chunks leave to be combined.
+int64_t PartialBytes(const Problem& problem, const Cut& cut) {
+  return cut.chunk_count == 1
+             ? 0
+             : Workspace::BytesFor(cut.item_count() * cut.tile_width *
+                                   SizeOf(ElementOf(problem)));
+}
+
+class PairwiseReductionSolution final : public ReductionSolution {
+ public:
+  PairwiseReductionSolution(const Problem& problem, Cut cut,
+                            ThreadPool& threads)
+      : Solution(PredictNanoseconds(problem), PartialBytes(problem, cut)),
+        problem_(problem),
+        cut_(std::move(cut)),
+        threads_(threads) {}
+
+  std::string decision() const override {
+    return absl::StrCat(cut_.width == 1 ? "one element" : "rows", " at a time",
+                        cut_.in_place ? ", in place" : "", ", in ",
+                        cut_.tiles.tile_count(), " tiles of ", cut_.chunk_count,
+                        cut_.chunk_count == 1 ? " chunk" : " chunks");
+  }
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + HeapBytes(problem_) +
+           cut_.tiles.heap_bytes();
+  }
+
+  absl::Status Launch(const ReductionOperands& operands, Workspace& workspace,
+                      Stream&) const override {
+    const ElementType element = ElementOf(problem_);
+    std::byte* const partials =
+        workspace_bytes() == 0 ? nullptr
+                               : workspace.Take<std::byte>(workspace_bytes());
+    VisitComputeElement(element, [&](auto zero) {
+      using T = decltype(zero);
+      PairwiseRun<T>(problem_, cut_, operands, element,
+                     reinterpret_cast<T*>(partials))
+          .Run(threads_);
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  const Problem problem_;
+  const Cut cut_;
+  ThreadPool& threads_;
+};
+
 class PairwiseReduction final : public ReductionKernel {
  public:
   explicit PairwiseReduction(ThreadPool& threads) : threads_(threads) {}
 
   absl::string_view name() const override { return "cpu.reduce.pairwise"; }
-
-  absl::Status Supports(const Problem&) const override {
-    return absl::OkStatus();
-  }
-
-  int64_t WorkspaceBytes(const Problem& problem) const override {
-    const Cut cut = CutReduction(problem);
-    if (cut.chunk_count == 1) return 0;
-    return Workspace::BytesFor(cut.item_count() * cut.tile_width *
-                               SizeOf(ElementOf(problem)));
-  }
-
-  double PredictNanoseconds(const Problem& problem) const override {
-    const int64_t read = ElementCount(problem.reduced) * SizeOf(problem.type_a);
-    return kLaunchNanoseconds +
-           kNanosecondsPerByte *
-               static_cast<double>(ElementCount(problem.kept) *
-                                   (read + SizeOf(problem.type_d)));
-  }
-
-  absl::Status Launch(const Problem& problem, const ReductionOperands& operands,
-                      Workspace& workspace, Stream&) const override {
-    const ElementType element = ElementOf(problem);
-    const int64_t bytes = WorkspaceBytes(problem);
-    std::byte* const partials =
-        bytes == 0 ? nullptr : workspace.Take<std::byte>(bytes);
-    VisitComputeElement(element, [&](auto zero) {
-      using T = decltype(zero);
-      PairwiseRun<T>(problem, operands, element, reinterpret_cast<T*>(partials))
-          .Run(threads_);
-    });
-    return absl::OkStatus();
+  Solved Solve(const Problem& problem) const override {
+    return std::make_unique<PairwiseReductionSolution>(
+        problem, CutReduction(problem), threads_);
   }
 
  private:

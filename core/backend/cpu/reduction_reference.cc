@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "core/backend/cpu/block/element_math.h"
 #include "core/backend/cpu/block/tile_space.h"
+#include "core/backend/reference_solution.h"
 
 namespace tensord::core {
 namespace {
@@ -93,25 +94,18 @@ class ReferenceReduction final : public ReductionKernel {
  public:
   absl::string_view name() const override { return "cpu.reduce.reference"; }
 
-  absl::Status Supports(const Problem&) const override {
-    return absl::OkStatus();
-  }
-
-  int64_t WorkspaceBytes(const Problem&) const override { return 0; }
-
-  double PredictNanoseconds(const Problem& problem) const override {
-    return kNanosecondsPerElement *
-           static_cast<double>(ElementCount(problem.kept)) *
-           static_cast<double>(ElementCount(problem.reduced) + 1);
-  }
-
-  absl::Status Launch(const Problem& problem, const ReductionOperands& operands,
-                      Workspace&, Stream&) const override {
-    const ElementType element =
-        ComputeElement(problem.type_a, problem.type_d, problem.compute_type);
-    VisitComputeElement(
-        element, [&](auto zero) { Reduce<decltype(zero)>(problem, operands); });
-    return absl::OkStatus();
+  Solved Solve(const Problem& problem) const override {
+    return SolveByReference<ReductionOperands>(
+        kNanosecondsPerElement *
+            static_cast<double>(ElementCount(problem.kept)) *
+            static_cast<double>(ElementCount(problem.reduced) + 1),
+        problem,
+        [](const Problem& p, const ReductionOperands& operands, Stream&) {
+          VisitComputeElement(
+              ComputeElement(p.type_a, p.type_d, p.compute_type),
+              [&](auto zero) { Reduce<decltype(zero)>(p, operands); });
+          return absl::OkStatus();
+        });
   }
 };
 

@@ -134,8 +134,10 @@ class CudaBackend final : public Backend {
     kernels_.permutation.push_back(cuda::CreateTiledPermutation(model));
     kernels_.permutation.push_back(cuda::CreateTiledCopyPermutation(model));
     kernels_.permutation.push_back(cuda::CreateRunsPermutation(model));
-    kernels_.permutation.push_back(cuda::CreatePackedPermutation(model));
-    kernels_.permutation.push_back(cuda::CreatePackedSplitPermutation(model));
+    kernels_.permutation.push_back(
+        cuda::CreatePackedPermutation(model, &device_));
+    kernels_.permutation.push_back(
+        cuda::CreatePackedSplitPermutation(model, &device_));
     kernels_.permutation.push_back(cuda::CreateReferencePermutation(model));
     kernels_.elementwise.push_back(cuda::CreateFusedElementwise(model));
     kernels_.elementwise.push_back(cuda::CreateTiledElementwise(model));

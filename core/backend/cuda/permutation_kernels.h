@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "core/backend/cuda/cuda_device.h"
 #include "core/backend/cuda/gpu_model.h"
 #include "core/backend/kernel.h"
 
@@ -28,13 +29,16 @@ std::unique_ptr<const PermutationKernel> CreateRunsPermutation(
 std::unique_ptr<const PermutationKernel> CreateTiledPermutation(
     const GpuModel& model);
 
-/// "cuda.permute.packed": tiles of whole modes.
+/// "cuda.permute.packed": tiles of whole modes. `device` says how many blocks
+/// it holds; null: nothing is to be launched.
+///
+/// Lifetime  `device` outlives the kernel; here as in the next.
 std::unique_ptr<const PermutationKernel> CreatePackedPermutation(
-    const GpuModel& model);
+    const GpuModel& model, CudaDevice* device);
 
 /// "cuda.permute.packed_split": tiles of whole modes and parts of one or two.
 std::unique_ptr<const PermutationKernel> CreatePackedSplitPermutation(
-    const GpuModel& model);
+    const GpuModel& model, CudaDevice* device);
 
 /// "cuda.permute.reference": everything.
 std::unique_ptr<const PermutationKernel> CreateReferencePermutation(

@@ -17,16 +17,10 @@ constexpr size_t kD = PermutationWords::kD;
 
 // Runs that a tile should have on both sides, in bytes: the longest that fits.
 constexpr int64_t kRunBytes[] = {512, 256, 128, 64, 32};
-// Blocks that share a multiprocessor, about.
-constexpr int64_t kBlocksPerMultiprocessor = 8;
 // Of a thread, about, by words that it holds.
 constexpr int64_t RegistersFor(int64_t words) { return words > 4 ? 128 : 64; }
 
-struct Tiling {
-  Parts parts;  // (mode)
-  std::vector<size_t> in_a_order;
-  std::vector<size_t> in_d_order;
-};
+using Tiling = PermutationTiling;
 
 /// Tiles of whole modes or, when `splits`, of which at least one is a part.
 absl::StatusOr<Tiling> TilingOf(const PermutationWords& words, bool splits) {
@@ -80,11 +74,11 @@ absl::StatusOr<Tiling> TilingOf(const PermutationWords& words, bool splits) {
   return tiling;
 }
 
-PackedTask TaskOf(const GpuModel& model, const PermutationWords& words,
-                  const Tiling& tiling) {
+PackedTask TaskOf(const PermutationWords& words, const Tiling& tiling) {
   PackedTask task{.move = words.move,
                   .tile_words = static_cast<uint32_t>(Volume(tiling.parts)),
-                  .outer = {}};
+                  .outer = {},
+                  .block_count = tiling.block_count};
   std::vector<int32_t> weights(words.modes.size(), 0);
   int32_t weight = 1;
   for (const size_t m : tiling.in_a_order) {
@@ -128,8 +122,6 @@ PackedTask TaskOf(const GpuModel& model, const PermutationWords& words,
   for (const size_t m : tiling.in_d_order) {
     if (tiling.parts[m] > 1) task.in_d_order[count++] = tile_mode(m);
   }
-  task.block_count = static_cast<uint32_t>(std::min<int64_t>(
-      task.outer.count, kBlocksPerMultiprocessor * model.multiprocessor_count));
   return task;
 }
 
@@ -190,8 +182,8 @@ double BankTurns(const std::vector<uint32_t>& slots, int word_bytes) {
 }
 
 Turns TurnsOf(const GpuModel& model, const PermutationWords& words,
-              bool splits) {
-  const PackedTask task = TaskOf(model, words, TilingOf(words, splits).value());
+              const Tiling& tiling) {
+  const PackedTask task = TaskOf(words, tiling);
   TileOrder loads = OrderOf(task, true);
   TileOrder stores = OrderOf(task, false);
   const double shared_transactions =
@@ -217,41 +209,55 @@ Turns TurnsOf(const GpuModel& model, const PermutationWords& words,
 
 class PackedPermutation final : public CudaPermutation {
  public:
-  PackedPermutation(const GpuModel& model, bool splits)
-      : CudaPermutation(model), splits_(splits) {}
+  PackedPermutation(const GpuModel& model, CudaDevice* device, bool splits)
+      : CudaPermutation(model), device_(device), splits_(splits) {}
 
   absl::string_view name() const override {
     return splits_ ? "cuda.permute.packed_split" : "cuda.permute.packed";
   }
 
  private:
-  absl::Status Accepts(const PermutationWords& words) const override {
-    return TilingOf(words, splits_).status();
+  absl::StatusOr<Tiling> Divide(const PermutationWords& words) const override {
+    TENSORD_ASSIGN_OR_RETURN(Tiling tiling, TilingOf(words, splits_));
+    if (device_ == nullptr) return tiling;
+    // As many blocks as are at work at a time: each goes through tiles, and
+    // knows the places in them.
+    TENSORD_RETURN_IF_ERROR(device_->Select());
+    const PackedTask task = TaskOf(words, tiling);
+    int of_multiprocessor = 0;
+    TENSORD_RETURN_IF_ERROR(
+        device_->Check(CountPackedBlocks(task, &of_multiprocessor),
+                       "asking how many blocks a multiprocessor holds"));
+    tiling.block_count = static_cast<uint32_t>(std::min<int64_t>(
+        task.outer.count, std::max<int64_t>(of_multiprocessor, 1) *
+                              model().multiprocessor_count));
+    return tiling;
   }
 
-  double Nanoseconds(const PermutationWords& words) const override {
-    return TurnsNanoseconds(model(), words, TurnsOf(model(), words, splits_));
+  double Nanoseconds(const PermutationWords& words,
+                     const Tiling& tiling) const override {
+    return TurnsNanoseconds(model(), words, TurnsOf(model(), words, tiling));
   }
 
-  absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,
-                                    cudaStream_t stream) const override {
-    TENSORD_ASSIGN_OR_RETURN(const Tiling tiling, TilingOf(words, splits_));
-    return QueuePacked(TaskOf(model(), words, tiling), stream);
+  cudaError_t Queue(const PermutationWords& words, const Tiling& tiling,
+                    cudaStream_t stream) const override {
+    return QueuePacked(TaskOf(words, tiling), stream);
   }
 
+  CudaDevice* const device_;
   const bool splits_;
 };
 
 }  // namespace
 
 std::unique_ptr<const PermutationKernel> CreatePackedPermutation(
-    const GpuModel& model) {
-  return std::make_unique<PackedPermutation>(model, false);
+    const GpuModel& model, CudaDevice* device) {
+  return std::make_unique<PackedPermutation>(model, device, false);
 }
 
 std::unique_ptr<const PermutationKernel> CreatePackedSplitPermutation(
-    const GpuModel& model) {
-  return std::make_unique<PackedPermutation>(model, true);
+    const GpuModel& model, CudaDevice* device) {
+  return std::make_unique<PackedPermutation>(model, device, true);
 }
 
 }  // namespace tensord::core::cuda

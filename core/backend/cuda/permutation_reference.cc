@@ -13,14 +13,16 @@ class ReferencePermutation final : public CudaPermutation {
   absl::string_view name() const override { return "cuda.permute.reference"; }
 
  private:
-  absl::Status Accepts(const PermutationWords&) const override {
-    return absl::OkStatus();
+  absl::StatusOr<PermutationTiling> Divide(
+      const PermutationWords&) const override {
+    return PermutationTiling{};
   }
-  double Nanoseconds(const PermutationWords& words) const override {
+  double Nanoseconds(const PermutationWords& words,
+                     const PermutationTiling&) const override {
     return kSlowness * CopyNanoseconds(model(), words);
   }
-  absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,
-                                    cudaStream_t stream) const override {
+  cudaError_t Queue(const PermutationWords& words, const PermutationTiling&,
+                    cudaStream_t stream) const override {
     return QueueReference(ReferenceTaskOf(words), stream);
   }
 };

@@ -21,7 +21,8 @@ class RunsPermutation final : public CudaPermutation {
   absl::string_view name() const override { return "cuda.permute.runs"; }
 
  private:
-  absl::Status Accepts(const PermutationWords& words) const override {
+  absl::StatusOr<PermutationTiling> Divide(
+      const PermutationWords& words) const override {
     if (words.word_count() > kMaxPart) {
       return Unimplemented("TOO_MANY_WORDS", "it moves ", words.word_count(),
                            " words, at most ", kMaxPart, " are possible");
@@ -45,10 +46,11 @@ class RunsPermutation final : public CudaPermutation {
                            words.modes[0].extent, " words, wanted ",
                            kLeastGroups * width);
     }
-    return absl::OkStatus();
+    return PermutationTiling{};
   }
 
-  double Nanoseconds(const PermutationWords& words) const override {
+  double Nanoseconds(const PermutationWords& words,
+                     const PermutationTiling&) const override {
     const RunsTask task = TaskOf(words);
     constexpr double kBlockGroups =
         double{RunsTask::kThreads} * RunsTask::kGroupsPerThread;
@@ -96,9 +98,8 @@ class RunsPermutation final : public CudaPermutation {
                 model().clock_ghz);
   }
 
-  absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,
-                                    cudaStream_t stream) const override {
-    TENSORD_RETURN_IF_ERROR(Accepts(words));
+  cudaError_t Queue(const PermutationWords& words, const PermutationTiling&,
+                    cudaStream_t stream) const override {
     return QueueRuns(TaskOf(words), stream);
   }
 

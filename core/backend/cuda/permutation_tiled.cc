@@ -48,7 +48,8 @@ class TiledPermutation final : public CudaPermutation {
   absl::string_view name() const override { return "cuda.permute.tiled"; }
 
  private:
-  absl::Status Accepts(const PermutationWords& words) const override {
+  absl::StatusOr<PermutationTiling> Divide(
+      const PermutationWords& words) const override {
     if (words.modes.empty() || words.fastest_in() == 0) {
       return Unimplemented("FASTEST_MODES_EQUAL",
                            "a and d have the same fastest mode");
@@ -57,10 +58,11 @@ class TiledPermutation final : public CudaPermutation {
       return Unimplemented("TOO_MANY_WORDS", "it moves ", words.word_count(),
                            " words, at most ", kMaxIndex, " are possible");
     }
-    return absl::OkStatus();
+    return PermutationTiling{};
   }
 
-  double Nanoseconds(const PermutationWords& words) const override {
+  double Nanoseconds(const PermutationWords& words,
+                     const PermutationTiling&) const override {
     const TiledTask task = TaskOf(words);
     const int64_t per_word = task.elements_per_word;
     const int64_t side =
@@ -118,9 +120,8 @@ class TiledPermutation final : public CudaPermutation {
     return TurnsNanoseconds(model(), words, turns);
   }
 
-  absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,
-                                    cudaStream_t stream) const override {
-    TENSORD_RETURN_IF_ERROR(Accepts(words));
+  cudaError_t Queue(const PermutationWords& words, const PermutationTiling&,
+                    cudaStream_t stream) const override {
     return QueueTiled(TaskOf(words), stream);
   }
 

@@ -18,7 +18,8 @@ class TiledCopyPermutation final : public CudaPermutation {
   absl::string_view name() const override { return "cuda.permute.tiled_copy"; }
 
  private:
-  absl::Status Accepts(const PermutationWords& words) const override {
+  absl::StatusOr<PermutationTiling> Divide(
+      const PermutationWords& words) const override {
     if (words.word_count() > kMaxIndex) {
       return Unimplemented("TOO_MANY_WORDS", "it moves ", words.word_count(),
                            " words, at most ", kMaxIndex, " are possible");
@@ -27,10 +28,11 @@ class TiledCopyPermutation final : public CudaPermutation {
       return Unimplemented("FASTEST_MODES_DIFFER",
                            "the fastest mode of a is not that of d");
     }
-    return absl::OkStatus();
+    return PermutationTiling{};
   }
 
-  double Nanoseconds(const PermutationWords& words) const override {
+  double Nanoseconds(const PermutationWords& words,
+                     const PermutationTiling&) const override {
     const IndexSpace<2> modes = ModesOf(words);
     const int64_t block = std::min<int64_t>(
         int64_t{TiledCopyTask::kThreads} * TiledCopyTask::kWordsPerThread,
@@ -55,9 +57,8 @@ class TiledCopyPermutation final : public CudaPermutation {
     return TurnsNanoseconds(model(), words, turns);
   }
 
-  absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,
-                                    cudaStream_t stream) const override {
-    TENSORD_RETURN_IF_ERROR(Accepts(words));
+  cudaError_t Queue(const PermutationWords& words, const PermutationTiling&,
+                    cudaStream_t stream) const override {
     return QueueTiledCopy({.move = words.move, .modes = ModesOf(words)},
                           stream);
   }

@@ -11,28 +11,29 @@ class TrivialPermutation final : public CudaPermutation {
   absl::string_view name() const override { return "cuda.permute.trivial"; }
 
  private:
-  absl::Status Accepts(const PermutationWords& words) const override {
+  absl::StatusOr<PermutationTiling> Divide(
+      const PermutationWords& words) const override {
     if (!words.move.change.is_move) {
       return Unimplemented("NOT_A_COPY", "elements change on the way");
     }
-    if (words.modes.empty()) return absl::OkStatus();
+    if (words.modes.empty()) return PermutationTiling{};
     const auto& mode = words.modes.front();
     if (words.modes.size() == 1 && mode.strides[PermutationWords::kA] == 1 &&
         mode.strides[PermutationWords::kD] == 1) {
-      return absl::OkStatus();
+      return PermutationTiling{};
     }
     return Unimplemented("NOT_A_COPY",
                          "a and d are not one run of memory in "
                          "the same order");
   }
 
-  double Nanoseconds(const PermutationWords& words) const override {
+  double Nanoseconds(const PermutationWords& words,
+                     const PermutationTiling&) const override {
     return CopyNanoseconds(model(), words);
   }
 
-  absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,
-                                    cudaStream_t stream) const override {
-    TENSORD_RETURN_IF_ERROR(Accepts(words));
+  cudaError_t Queue(const PermutationWords& words, const PermutationTiling&,
+                    cudaStream_t stream) const override {
     const auto bytes =
         static_cast<size_t>(words.word_count() * words.move.word_bytes);
     return cudaMemcpyAsync(words.move.d, words.move.a, bytes,

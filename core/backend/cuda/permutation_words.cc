@@ -4,7 +4,12 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <memory>
+#include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/base/status.h"
 #include "core/ops/type_tables.h"
@@ -19,19 +24,17 @@ constexpr int64_t kRegisters = 65536;
 // Tiles whose accesses are counted.
 constexpr uint64_t kSamples = 10;
 
-ElementChange ChangeOf(const PermutationProblem& problem, const Scalar& alpha) {
-  const bool is_plain = problem.unary == UnaryOperator::kIdentity;
-  ElementChange change{
-      .is_move = is_plain && alpha.IsOne() && problem.type_a == problem.type_d,
-      .type_a = problem.type_a,
-      .type_d = problem.type_d,
-      .compute =
-          ComputeElement(problem.type_a, problem.type_d, problem.compute_type),
-      .compute_type = problem.compute_type,
-      .unary = problem.unary,
-      .alpha_real = alpha.real,
-      .alpha_imaginary = alpha.imaginary};
-  change.is_scaled_float = is_plain && !IsInteger(problem.type_a) &&
+/// Without the factor.
+ElementChange ChangeOf(const PermutationProblem& problem) {
+  ElementChange change{.is_move = problem.is_move,
+                       .type_a = problem.type_a,
+                       .type_d = problem.type_d,
+                       .compute = ComputeElement(problem.type_a, problem.type_d,
+                                                 problem.compute_type),
+                       .compute_type = problem.compute_type,
+                       .unary = problem.unary};
+  change.is_scaled_float = problem.unary == UnaryOperator::kIdentity &&
+                           !IsInteger(problem.type_a) &&
                            change.compute == ElementType::kFloat32 &&
                            problem.compute_type == ComputeType::kFloat32;
   return change;
@@ -46,10 +49,7 @@ bool IsMultiple(const void* address, int64_t bytes) {
 /// they begin.
 bool CanDouble(const PermutationWords& words, int64_t alignment_bytes) {
   const int64_t bytes = 2 * words.move.word_bytes;
-  if (bytes > alignment_bytes || words.modes.empty() ||
-      !IsMultiple(words.move.a, bytes) || !IsMultiple(words.move.d, bytes)) {
-    return false;
-  }
+  if (bytes > alignment_bytes || words.modes.empty()) return false;
   const auto& fastest = words.modes.front();
   if (fastest.extent % 2 != 0 || fastest.strides[PermutationWords::kA] != 1 ||
       fastest.strides[PermutationWords::kD] != 1) {
@@ -71,10 +71,13 @@ void Double(PermutationWords& words) {
   if (words.modes.front().extent == 1) words.modes.erase(words.modes.begin());
 }
 
-/// Operands of unknown addresses; of unknown factor unless bits are moved.
-PermutationOperands PlannedOperands(const PermutationProblem& problem) {
-  const Scalar unknown{2, 0};
-  return {.alpha = problem.is_move ? kOne : unknown};
+/// The other way round, for whatever there is.
+void Halve(PermutationWords& words) {
+  words.move.word_bytes /= 2;
+  for (auto& mode : words.modes) {
+    for (int64_t& stride : mode.strides) stride *= 2;
+  }
+  words.modes.insert(words.modes.begin(), {2, {1, 1}});
 }
 
 }  // namespace
@@ -97,13 +100,10 @@ size_t PermutationWords::fastest_in() const {
   return fastest;
 }
 
-PermutationWords WordsOf(const PermutationProblem& problem,
-                         const PermutationOperands& operands) {
+PermutationWords WordsOf(const PermutationProblem& problem) {
   PermutationWords words{
-      .move = {.a = operands.a,
-               .d = operands.d,
-               .word_bytes = static_cast<int>(SizeOf(problem.type_a)),
-               .change = ChangeOf(problem, operands.alpha)},
+      .move = {.word_bytes = static_cast<int>(SizeOf(problem.type_a)),
+               .change = ChangeOf(problem)},
       .modes = problem.modes};
   if (problem.is_move) {
     while (CanDouble(words, problem.alignment_bytes)) Double(words);
@@ -171,46 +171,88 @@ ReferenceTask ReferenceTaskOf(const PermutationWords& words) {
   return task;
 }
 
-absl::Status CudaPermutation::Supports(
-    const PermutationProblem& problem) const {
-  return Accepts(WordsOf(problem, PlannedOperands(problem)));
-}
+/// A division of words, to be done by a kernel.
+class CudaPermutation::WordsSolution final : public PermutationSolution {
+ public:
+  WordsSolution(const CudaPermutation& kernel, PermutationWords words,
+                PermutationTiling tiling)
+      : Solution(kernel.Nanoseconds(words, tiling)),
+        kernel_(kernel),
+        words_(std::move(words)),
+        tiling_(std::move(tiling)) {}
 
-double CudaPermutation::PredictNanoseconds(
-    const PermutationProblem& problem) const {
-  return Nanoseconds(WordsOf(problem, PlannedOperands(problem)));
-}
-
-absl::Status CudaPermutation::Launch(const PermutationProblem& problem,
-                                     const PermutationOperands& operands,
-                                     Workspace&, Stream& stream) const {
-  CudaStream& queue = AsCuda(stream);
-  TENSORD_RETURN_IF_ERROR(queue.device().Select());
-  if (problem.is_move && !operands.alpha.IsOne()) {
-    return Internal("WRONG_OPERANDS", name(),
-                    " was planned for alpha = 1, got another");
-  }
-  cudaError_t queued = cudaSuccess;
-  if (operands.alpha.IsZero()) {
-    const PermutationWords zeroes{
-        .move = {.a = nullptr,
-                 .d = operands.d,
-                 .word_bytes = static_cast<int>(SizeOf(problem.type_d)),
-                 .change = {}},
-        .modes = problem.modes};
-    queued = QueueReference(ReferenceTaskOf(zeroes), queue.get());
-  } else {
-    const PermutationWords words = WordsOf(problem, operands);
-    if (const auto accepted = Queue(words, queue.get()); accepted.ok()) {
-      queued = *accepted;
-    } else if (words.word_count() <= kMaxIndex) {
-      queued = QueueTiledCopy({.move = words.move, .modes = ModesOf(words)},
-                              queue.get());
-    } else {
-      queued = QueueReference(ReferenceTaskOf(words), queue.get());
+  std::string decision() const override {
+    std::string text =
+        words_.move.change.is_move
+            ? absl::StrCat("words of ", words_.move.word_bytes, " bytes")
+            : absl::StrCat("elements in ", NameOf(words_.move.change.compute));
+    if (!tiling_.parts.empty()) {
+      absl::StrAppend(&text, ", tiles of ", absl::StrJoin(tiling_.parts, " x "),
+                      ", ", tiling_.block_count, " blocks");
     }
+    return text;
   }
-  return queue.device().Check(queued, absl::StrCat("launching ", name()));
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + HeapBytes(words_.modes) +
+           HeapBytes(tiling_.parts) + HeapBytes(tiling_.in_a_order) +
+           HeapBytes(tiling_.in_d_order);
+  }
+
+  /// Without alpha, zeroes d; a is not read then. Where addresses are aligned
+  /// worse than was planned with, narrower words are copied in the order of d.
+  /// Errors  INTERNAL also: the problem is to move bits, but alpha is not 1.
+  absl::Status Launch(const PermutationOperands& operands, Workspace&,
+                      Stream& stream) const override {
+    CudaStream& queue = AsCuda(stream);
+    TENSORD_RETURN_IF_ERROR(queue.device().Select());
+    const bool moves = words_.move.change.is_move;
+    if (moves && !operands.alpha.IsOne()) {
+      return Internal("WRONG_OPERANDS", kernel_.name(),
+                      " was planned for alpha = 1, got another");
+    }
+    PermutationWords words = words_;
+    words.move.a = operands.a;
+    words.move.d = operands.d;
+    words.move.change.alpha_real = operands.alpha.real;
+    words.move.change.alpha_imaginary = operands.alpha.imaginary;
+    cudaError_t queued = cudaSuccess;
+    if (operands.alpha.IsZero()) {
+      words.move = {
+          .d = operands.d,
+          .word_bytes = static_cast<int>(SizeOf(words.move.change.type_d)),
+          .change = {}};
+      queued = QueueReference(ReferenceTaskOf(words), queue.get());
+    } else if (moves && !IsAligned(words.move)) {
+      while (!IsAligned(words.move)) Halve(words);
+      queued =
+          words.word_count() <= kMaxIndex
+              ? QueueTiledCopy({.move = words.move, .modes = ModesOf(words)},
+                               queue.get())
+              : QueueReference(ReferenceTaskOf(words), queue.get());
+    } else {
+      queued = kernel_.Queue(words, tiling_, queue.get());
+    }
+    return queue.device().Check(queued,
+                                absl::StrCat("launching ", kernel_.name()));
+  }
+
+ private:
+  static bool IsAligned(const MoveTask& move) {
+    return IsMultiple(move.a, move.word_bytes) &&
+           IsMultiple(move.d, move.word_bytes);
+  }
+
+  const CudaPermutation& kernel_;
+  const PermutationWords words_;
+  const PermutationTiling tiling_;
+};
+
+PermutationKernel::Solved CudaPermutation::Solve(
+    const PermutationProblem& problem) const {
+  PermutationWords words = WordsOf(problem);
+  TENSORD_ASSIGN_OR_RETURN(PermutationTiling tiling, Divide(words));
+  return std::make_unique<WordsSolution>(*this, std::move(words),
+                                         std::move(tiling));
 }
 
 }  // namespace tensord::core::cuda

@@ -4,10 +4,12 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "core/backend/cuda/cycle_model.h"
 #include "core/backend/cuda/gpu_model.h"
 #include "core/backend/cuda/kernel/permutation_tasks.h"
+#include "core/backend/cuda/tile_parts.h"
 #include "core/backend/kernel.h"
 
 namespace tensord::core::cuda {
@@ -33,11 +35,17 @@ struct PermutationWords {
   size_t fastest_in() const;
 };
 
-/// Words as wide as extents, strides and alignment allow when the problem is to
-/// move bits, and elements otherwise. Null addresses are as aligned as the
-/// problem says: planning is done without them.
-PermutationWords WordsOf(const PermutationProblem& problem,
-                         const PermutationOperands& operands);
+/// Without addresses: words as wide as extents, strides and the problem's
+/// alignment allow when it is to move bits, and elements otherwise.
+PermutationWords WordsOf(const PermutationProblem& problem);
+
+/// What a kernel that takes whole modes at a time has decided; empty in others.
+struct PermutationTiling {
+  Parts parts;  // (mode) words of a tile
+  std::vector<size_t> in_a_order;
+  std::vector<size_t> in_d_order;
+  uint32_t block_count = 1;  // that share the tiles
+};
 
 /// Time to read and write every word once, in whole lines.
 double CopyNanoseconds(const GpuModel& model, const PermutationWords& words);
@@ -73,31 +81,25 @@ class CudaPermutation : public PermutationKernel {
  public:
   explicit CudaPermutation(const GpuModel& model) : model_(model) {}
 
-  int64_t WorkspaceBytes(const PermutationProblem&) const override { return 0; }
-  absl::Status Supports(const PermutationProblem& problem) const override;
-  double PredictNanoseconds(const PermutationProblem& problem) const override;
-  /// Without alpha, zeroes d; a is not read then.
-  /// Errors  INTERNAL also: the problem is to move bits, but alpha is not 1.
-  absl::Status Launch(const PermutationProblem& problem,
-                      const PermutationOperands& operands, Workspace& workspace,
-                      Stream& stream) const override;
+  Solved Solve(const PermutationProblem& problem) const override;
 
  protected:
   const GpuModel& model() const { return model_; }
 
-  /// Supports(), for words.
-  virtual absl::Status Accepts(const PermutationWords& words) const = 0;
-  /// PredictNanoseconds(), for words that Accepts() accepts.
-  virtual double Nanoseconds(const PermutationWords& words) const = 0;
-  /// Queues the permutation of `words`. Where addresses are aligned worse than
-  /// was planned with, `words` may not be what Accepts() accepts. Then the
-  /// kernel that copies word by word in the order of d runs instead.
-  ///
-  /// Errors  as Accepts(): nothing has been queued.
-  virtual absl::StatusOr<cudaError_t> Queue(const PermutationWords& words,
-                                            cudaStream_t stream) const = 0;
-
  private:
+  class WordsSolution;
+
+  /// Decides how `words` are divided, or declines them.
+  virtual absl::StatusOr<PermutationTiling> Divide(
+      const PermutationWords& words) const = 0;
+  /// How long that should take.
+  virtual double Nanoseconds(const PermutationWords& words,
+                             const PermutationTiling& tiling) const = 0;
+  /// Queues the permutation of `words`, which have addresses now.
+  virtual cudaError_t Queue(const PermutationWords& words,
+                            const PermutationTiling& tiling,
+                            cudaStream_t stream) const = 0;
+
   const GpuModel model_;
 };
 

@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/kernel/groups/group.h"
 #include "core/backend/cuda/kernel/reduction_tasks.h"
 #include "core/backend/cuda/reduction_division.h"
+#include "core/backend/reference_solution.h"
 #include "core/base/status.h"
 #include "core/ops/type_tables.h"
+#include "core/problem/heap_bytes.h"
 
 namespace tensord::core::cuda {
 namespace {
@@ -107,117 +111,101 @@ ReductionGroupsTask GroupsTaskOf(const Problem& problem,
   return task;
 }
 
-class CudaReduction : public ReductionKernel {
- public:
-  explicit CudaReduction(const GpuModel& model) : model_(model) {}
-
- protected:
-  const GpuModel& model() const { return model_; }
-
- private:
-  const GpuModel model_;
-};
-
-class ReferenceReduction final : public CudaReduction {
- public:
-  using CudaReduction::CudaReduction;
-  absl::string_view name() const override { return "cuda.reduce.reference"; }
-  absl::Status Supports(const Problem&) const override {
-    return absl::OkStatus();
+absl::Status LaunchReference(const Problem& problem,
+                             const ReductionOperands& operands,
+                             Stream& stream) {
+  CudaStream& queue = AsCuda(stream);
+  TENSORD_RETURN_IF_ERROR(queue.device().Select());
+  ReductionReferenceTask task{
+      .formula = FormulaOf(problem, operands),
+      .kept_count = ElementCount(problem.kept),
+      .reduced_count = ElementCount(problem.reduced),
+      .kept_mode_count = static_cast<int>(problem.kept.size()),
+      .reduced_mode_count = static_cast<int>(problem.reduced.size()),
+      .modes = {}};
+  auto* to = task.modes;
+  for (const auto& mode : problem.kept) {
+    *to++ = {mode.extent,
+             {mode.strides[Problem::kA], mode.strides[Problem::kC],
+              mode.strides[Problem::kD]}};
   }
-  int64_t WorkspaceBytes(const Problem&) const override { return 0; }
-  double PredictNanoseconds(const Problem& problem) const override {
+  for (const auto& mode : problem.reduced) {
+    *to++ = {mode.extent, {mode.strides[0], 0, 0}};
+  }
+  return queue.device().Check(QueueReductionReference(task, queue.get()),
+                              "launching cuda.reduce.reference");
+}
+
+class ReferenceReduction final : public ReductionKernel {
+ public:
+  explicit ReferenceReduction(const GpuModel& model) : model_(model) {}
+
+  absl::string_view name() const override { return "cuda.reduce.reference"; }
+  Solved Solve(const Problem& problem) const override {
     // Threads apart read single elements, and a lone one takes some 20 ns for
     // each.
     constexpr double kSectorBytes = 32;
     const auto kept = static_cast<double>(ElementCount(problem.kept));
     const auto reduced = static_cast<double>(ElementCount(problem.reduced));
-    return model().launch_ns + 20 * reduced +
-           2 * kSectorBytes * kept * (reduced + 1) /
-               model().copy_bytes_per_ns();
+    return SolveByReference<ReductionOperands>(
+        model_.launch_ns + 20 * reduced +
+            2 * kSectorBytes * kept * (reduced + 1) /
+                model_.copy_bytes_per_ns(),
+        problem, LaunchReference);
   }
 
-  absl::Status Launch(const Problem& problem, const ReductionOperands& operands,
-                      Workspace&, Stream& stream) const override {
-    CudaStream& queue = AsCuda(stream);
-    TENSORD_RETURN_IF_ERROR(queue.device().Select());
-    ReductionReferenceTask task{
-        .formula = FormulaOf(problem, operands),
-        .kept_count = ElementCount(problem.kept),
-        .reduced_count = ElementCount(problem.reduced),
-        .kept_mode_count = static_cast<int>(problem.kept.size()),
-        .reduced_mode_count = static_cast<int>(problem.reduced.size()),
-        .modes = {}};
-    auto* to = task.modes;
-    for (const auto& mode : problem.kept) {
-      *to++ = {mode.extent,
-               {mode.strides[Problem::kA], mode.strides[Problem::kC],
-                mode.strides[Problem::kD]}};
-    }
-    for (const auto& mode : problem.reduced) {
-      *to++ = {mode.extent, {mode.strides[0], 0, 0}};
-    }
-    return queue.device().Check(QueueReductionReference(task, queue.get()),
-                                "launching cuda.reduce.reference");
-  }
+ private:
+  const GpuModel model_;
 };
 
-class TreeReduction final : public CudaReduction {
+/// How a tree reduces one problem.
+struct TreeDivisions {
+  ReductionDivision all;
+  ReductionDivision without_alpha;  // element by element
+  ReductionDivision second;         // of what the splits leave
+};
+
+class TreeReductionSolution final : public ReductionSolution {
  public:
-  using CudaReduction::CudaReduction;
-  absl::string_view name() const override { return "cuda.reduce.tree"; }
+  TreeReductionSolution(double predicted_nanoseconds, const Problem& problem,
+                        const TreeDivisions& divisions)
+      : Solution(predicted_nanoseconds,
+                 Workspace::BytesFor(PartialBytes(problem, divisions.all))),
+        problem_(problem),
+        divisions_(divisions) {}
 
-  absl::Status Supports(const Problem& problem) const override {
-    const int64_t kept = ElementCount(problem.kept);
-    const int64_t reduced = ElementCount(problem.reduced);
-    if (std::max(kept, reduced) > kMaxIndex) {
-      return Unimplemented("TOO_MANY_ELEMENTS", "it reduces ", reduced,
-                           " elements each to ", kept, ", at most ", kMaxIndex,
-                           " are possible of either");
-    }
-    // Without alpha all go element by element.
-    for (const ReductionDivision& division :
-         {Divide(model(), problem), DivideElements(model(), problem)}) {
-      if (division.block_count() > kMaxIndex) {
-        return Unimplemented(
-            "TOO_MANY_ELEMENTS", "it needs ", division.block_count(),
-            " blocks of threads, at most ", kMaxIndex, " are possible");
-      }
-    }
-    return absl::OkStatus();
+  std::string decision() const override {
+    const ReductionDivision& division = divisions_.all;
+    return absl::StrCat(
+        division.way == ReductionWay::kTree      ? "element by element"
+        : division.way == ReductionWay::kColumns ? "groups of columns"
+                                                 : "groups of rows",
+        ", ", division.block_count(), " blocks of ", division.kept_threads,
+        " x ", division.reduced_threads, " threads",
+        division.split_count > 1 ? ", in two launches" : "");
+  }
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + HeapBytes(problem_);
   }
 
-  int64_t WorkspaceBytes(const Problem& problem) const override {
-    return Workspace::BytesFor(PartialBytes(problem, Divide(model(), problem)));
-  }
-
-  double PredictNanoseconds(const Problem& problem) const override {
-    return PredictReduction(model(), problem, Divide(model(), problem));
-  }
-
-  absl::Status Launch(const Problem& problem, const ReductionOperands& operands,
-                      Workspace& workspace, Stream& stream) const override {
+  absl::Status Launch(const ReductionOperands& operands, Workspace& workspace,
+                      Stream& stream) const override {
     CudaStream& queue = AsCuda(stream);
     TENSORD_RETURN_IF_ERROR(queue.device().Select());
-    const ReductionFormula formula = FormulaOf(problem, operands);
+    const ReductionFormula formula = FormulaOf(problem_, operands);
     if (formula.a == nullptr) {
-      ReductionDivision division = DivideElements(model(), problem);
-      division.split_count = 1;
       return Check(queue,
-                   QueueReductionTree(TreeTaskOf(problem, formula, division),
-                                      queue.get()));
+                   QueueReductionTree(
+                       TreeTaskOf(problem_, formula, divisions_.without_alpha),
+                       queue.get()));
     }
-    const ReductionDivision division = Divide(model(), problem);
-    void* partial = nullptr;
-    if (division.split_count > 1) {
-      partial = workspace.Take<std::byte>(PartialBytes(problem, division));
-    }
-    TENSORD_RETURN_IF_ERROR(
-        Check(queue, QueueFirst(problem, formula, division, partial, queue)));
+    void* const partial = workspace_bytes() == 0
+                              ? nullptr
+                              : workspace.Take<std::byte>(workspace_bytes());
+    TENSORD_RETURN_IF_ERROR(Check(queue, QueueFirst(formula, partial, queue)));
     if (partial == nullptr) return absl::OkStatus();
     return Check(queue,
-                 QueueReductionTree(Second(problem, formula, division, partial),
-                                    queue.get()));
+                 QueueReductionTree(Second(formula, partial), queue.get()));
   }
 
  private:
@@ -225,47 +213,81 @@ class TreeReduction final : public CudaReduction {
     return queue.device().Check(queued, "launching cuda.reduce.tree");
   }
 
-  static cudaError_t QueueFirst(const Problem& problem,
-                                const ReductionFormula& formula,
-                                const ReductionDivision& division,
-                                void* partial, CudaStream& queue) {
-    if (division.way == ReductionWay::kTree) {
-      ReductionTreeTask task = TreeTaskOf(problem, formula, division);
+  cudaError_t QueueFirst(const ReductionFormula& formula, void* partial,
+                         CudaStream& queue) const {
+    if (divisions_.all.way == ReductionWay::kTree) {
+      ReductionTreeTask task = TreeTaskOf(problem_, formula, divisions_.all);
       task.partial = partial;
       return QueueReductionTree(task, queue.get());
     }
-    ReductionGroupsTask task = GroupsTaskOf(problem, formula, division);
+    ReductionGroupsTask task = GroupsTaskOf(problem_, formula, divisions_.all);
     task.partial = partial;
-    return VisitElementType(problem.type_a, [&](auto zero) {
+    return VisitElementType(problem_.type_a, [&](auto zero) {
       return QueueReductionGroups<decltype(zero)>(task, queue.get());
     });
   }
 
   /// Reduces what the splits leave in `partial`, and does the rest.
-  ReductionTreeTask Second(const Problem& problem,
-                           const ReductionFormula& formula,
-                           const ReductionDivision& division,
+  ReductionTreeTask Second(const ReductionFormula& formula,
                            const void* partial) const {
-    ReductionDivision second =
-        DivideElements(model(), division.kept_count, division.split_count,
-                       division.kept_count == 1);
-    // One launch: there are few enough to be taken by one block each.
-    second.split_count = 1;
-    second.part = second.reduced_items;
-    ReductionTreeTask task = TreeTaskOf(formula, second);
+    const ReductionDivision& first = divisions_.all;
+    ReductionTreeTask task = TreeTaskOf(formula, divisions_.second);
     task.formula.a = partial;
     task.formula.type_a =
         IsInteger(formula.compute) ? ElementType::kInt64 : formula.compute;
     task.formula.unary_a = UnaryOperator::kIdentity;
     int64_t before = 1;
-    for (const auto& mode : KeptInOrderOfA(problem)) {
+    for (const auto& mode : KeptInOrderOfA(problem_)) {
       task.kept.Add(mode.extent, {before, mode.strides[Problem::kC],
                                   mode.strides[Problem::kD]});
       before *= mode.extent;
     }
-    task.reduced.Add(division.split_count, {division.kept_count});
+    task.reduced.Add(first.split_count, {first.kept_count});
     return task;
   }
+
+  const Problem problem_;
+  const TreeDivisions divisions_;
+};
+
+class TreeReduction final : public ReductionKernel {
+ public:
+  explicit TreeReduction(const GpuModel& model) : model_(model) {}
+
+  absl::string_view name() const override { return "cuda.reduce.tree"; }
+
+  Solved Solve(const Problem& problem) const override {
+    const int64_t kept = ElementCount(problem.kept);
+    const int64_t reduced = ElementCount(problem.reduced);
+    if (std::max(kept, reduced) > kMaxIndex) {
+      return Unimplemented("TOO_MANY_ELEMENTS", "it reduces ", reduced,
+                           " elements each to ", kept, ", at most ", kMaxIndex,
+                           " are possible of either");
+    }
+    TreeDivisions divisions{.all = Divide(model_, problem),
+                            .without_alpha = DivideElements(model_, problem),
+                            .second = {}};
+    for (const ReductionDivision* division :
+         {&divisions.all, &divisions.without_alpha}) {
+      if (division->block_count() > kMaxIndex) {
+        return Unimplemented(
+            "TOO_MANY_ELEMENTS", "it needs ", division->block_count(),
+            " blocks of threads, at most ", kMaxIndex, " are possible");
+      }
+    }
+    divisions.without_alpha.split_count = 1;
+    // One launch: there are few enough to be taken by one block each.
+    const ReductionDivision& all = divisions.all;
+    divisions.second = DivideElements(model_, all.kept_count, all.split_count,
+                                      all.kept_count == 1);
+    divisions.second.split_count = 1;
+    divisions.second.part = divisions.second.reduced_items;
+    return std::make_unique<TreeReductionSolution>(
+        PredictReduction(model_, problem, all), problem, divisions);
+  }
+
+ private:
+  const GpuModel model_;
 };
 
 }  // namespace

@@ -102,7 +102,7 @@ absl::Status ProgramRun::TakePlans(Engine& engine) {
         engine.PlanFor(session_->device(), key, session_->options().job));
     report_.plan_cache_hits += lookup.hit;
     report_.workspace_bytes =
-        std::max(report_.workspace_bytes, lookup.plan->workspace_bytes);
+        std::max(report_.workspace_bytes, lookup.plan->workspace_bytes());
     plans_.push_back(std::move(lookup.plan));
   }
   report_.plan_count = static_cast<int64_t>(plans_.size());

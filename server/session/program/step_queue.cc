@@ -150,8 +150,8 @@ std::vector<core::LaneStep> LanesOf(const PlacedProgram& placed, size_t block,
   std::vector<bool> needs_scratch;
   for (size_t step = 0; step < steps.steps.size(); ++step) {
     const core::Plan& plan = placed.plan_of(block, step);
-    costs.push_back(plan.predicted_nanoseconds);
-    needs_scratch.push_back(plan.workspace_bytes > 0);
+    costs.push_back(plan.predicted_nanoseconds());
+    needs_scratch.push_back(plan.workspace_bytes() > 0);
   }
   return core::AssignLanes(placed.program(), steps, costs, needs_scratch,
                            stream_count);

@@ -12,12 +12,12 @@
 #include <cstddef>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "core/executor/executor.h"
 #include "core/plan/planner.h"
 #include "tests/gpu/bench/bench_kernels.h"
 #include "tests/gpu/bench/contraction_cases.h"
@@ -82,9 +82,9 @@ struct Kernels {
   }
   /// The reference kernel, which is the last in its list, always is.
   bool IsTooSlow(const core::Candidate& candidate) const {
-    const double ns = candidate.predicted_nanoseconds;
+    const double ns = candidate.solution->predicted_nanoseconds();
     return &candidate == &candidates.back() || ns > kTooLongNs ||
-           ns > kTooSlow * chosen()->predicted_nanoseconds;
+           ns > kTooSlow * chosen()->solution->predicted_nanoseconds();
   }
   /// Names of those that could run and are never timed.
   std::string LeftOut() const {
@@ -209,14 +209,9 @@ absl::StatusOr<Kernels> KernelsFor(BenchDevice& device,
 absl::Status RunKernel(BenchDevice& device, const Prepared& prepared,
                        const Kernels& kernels,
                        const core::Candidate& candidate) {
-  const core::ContractionProblem problem = core::Canonicalize(prepared.desc);
-  const auto* const kernel =
-      std::get<const core::ContractionKernel*>(candidate.kernel);
-  core::Buffer scratch;
-  if (candidate.workspace_bytes > 0) {
-    TENSORD_ASSIGN_OR_RETURN(scratch,
-                             device.Allocate(candidate.workspace_bytes));
-  }
+  const core::Plan plan = core::PlanOf(candidate);
+  TENSORD_ASSIGN_OR_RETURN(const core::Buffer scratch,
+                           device.Allocate(plan.workspace_bytes()));
   TENSORD_RETURN_IF_ERROR(
       CheckCuda(cudaMemsetAsync(prepared.operands.d, kPoison,
                                 static_cast<size_t>(prepared.d_bytes),
@@ -224,10 +219,7 @@ absl::Status RunKernel(BenchDevice& device, const Prepared& prepared,
                 "cudaMemsetAsync"));
   TENSORD_ASSIGN_OR_RETURN(
       const Timing timing, device.Time(prepared.bytes, [&] {
-        core::Workspace workspace(
-            {scratch.data(), static_cast<size_t>(scratch.bytes())});
-        return kernel->Launch(problem, prepared.operands, workspace,
-                              device.stream());
+        return core::Execute(plan, prepared.operands, scratch, device.stream());
       }));
   TENSORD_ASSIGN_OR_RETURN(
       const CheckedSums sums,
@@ -238,7 +230,7 @@ absl::Status RunKernel(BenchDevice& device, const Prepared& prepared,
                          {"least_ns", timing.least_ns},
                          {"most_ns", timing.most_ns},
                          {"gflop_per_s", prepared.flops / timing.median_ns},
-                         {"predicted_ns", candidate.predicted_nanoseconds},
+                         {"predicted_ns", plan.predicted_nanoseconds()},
                          {"chosen", &candidate == kernels.chosen()},
                          {"sums", sums.count},
                          {"wrong_sums", sums.wrong},

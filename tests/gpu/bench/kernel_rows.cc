@@ -2,37 +2,16 @@
 
 #include <chrono>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/executor/executor.h"
 #include "core/plan/planner.h"
 
 namespace tensord::test {
 namespace {
 
 constexpr int kPoison = 0xff;
-
-/// Queues one run of a candidate.
-absl::Status Launch(const core::Candidate& candidate,
-                    const BenchProblem& problem, const core::Buffer& scratch,
-                    core::Stream& stream) {
-  core::Workspace workspace(
-      {scratch.data(), static_cast<size_t>(scratch.bytes())});
-  return std::visit(
-      [&](const auto* kernel, const auto& canonical,
-          const auto& operands) -> absl::Status {
-        if constexpr (requires {
-                        kernel->Launch(canonical, operands, workspace, stream);
-                      }) {
-          return kernel->Launch(canonical, operands, workspace, stream);
-        } else {
-          return core::Internal("OPERATION_MISMATCH",
-                                "kernel, problem and operands differ");
-        }
-      },
-      candidate.kernel, problem.problem, problem.operands);
-}
 
 absl::Status PrintCandidate(BenchDevice& device, const BenchProblem& problem,
                             const core::Candidate& candidate,
@@ -46,18 +25,16 @@ absl::Status PrintCandidate(BenchDevice& device, const BenchProblem& problem,
     return absl::OkStatus();
   }
   const bool is_reference = candidate.name == reference.name;
-  core::Buffer scratch;
-  if (candidate.workspace_bytes > 0) {
-    TENSORD_ASSIGN_OR_RETURN(scratch,
-                             device.Allocate(candidate.workspace_bytes));
-  }
+  const core::Plan plan = core::PlanOf(candidate);
+  TENSORD_ASSIGN_OR_RETURN(const core::Buffer scratch,
+                           device.Allocate(plan.workspace_bytes()));
   TENSORD_RETURN_IF_ERROR(
       CheckCuda(cudaMemsetAsync(problem.d->data(), kPoison,
                                 static_cast<size_t>(problem.d_bytes),
                                 device.cuda_stream()),
                 "cudaMemsetAsync"));
   TENSORD_ASSIGN_OR_RETURN(const Timing timing, device.Time(problem.bytes, [&] {
-    return Launch(candidate, problem, scratch, device.stream());
+    return core::Execute(plan, problem.operands, scratch, device.stream());
   }));
   int64_t differences = 0;
   if (is_reference) {
@@ -74,7 +51,7 @@ absl::Status PrintCandidate(BenchDevice& device, const BenchProblem& problem,
   row.insert(row.end(), {{"ns", timing.median_ns},
                          {"least_ns", timing.least_ns},
                          {"most_ns", timing.most_ns},
-                         {"predicted_ns", candidate.predicted_nanoseconds},
+                         {"predicted_ns", plan.predicted_nanoseconds()},
                          {"chosen", candidate.name == chosen},
                          {"differing_bytes", differences}});
   Print(row);

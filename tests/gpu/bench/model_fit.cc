@@ -137,8 +137,8 @@ std::vector<double> Ratios(const GpuModel& model, const TimedCase* begin,
   kernels.push_back(CreateTiledPermutation(model));
   kernels.push_back(CreateTiledCopyPermutation(model));
   kernels.push_back(CreateRunsPermutation(model));
-  kernels.push_back(CreatePackedPermutation(model));
-  kernels.push_back(CreatePackedSplitPermutation(model));
+  kernels.push_back(CreatePackedPermutation(model, nullptr));
+  kernels.push_back(CreatePackedSplitPermutation(model, nullptr));
   kernels.push_back(CreateReferencePermutation(model));
   std::vector<double> ratios;
   for (const TimedCase* each = begin; each != end; ++each) {
@@ -147,10 +147,10 @@ std::vector<double> Ratios(const GpuModel& model, const TimedCase* begin,
     for (const auto& kernel : kernels) {
       const auto ran = each->ns.find(std::string(kernel->name()));
       // Kernels may have changed since.
-      if (ran == each->ns.end() || !kernel->Supports(each->problem).ok()) {
-        continue;
-      }
-      const double predicted = kernel->PredictNanoseconds(each->problem);
+      if (ran == each->ns.end()) continue;
+      const auto solution = kernel->Solve(each->problem);
+      if (!solution.ok()) continue;
+      const double predicted = (*solution)->predicted_nanoseconds();
       if (predicted >= least_predicted) continue;
       least_predicted = predicted;
       chosen_ns = ran->second;

@@ -5,10 +5,10 @@
 //   itself is what the first two have over the last
 #include <chrono>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/executor/executor.h"
 #include "core/plan/planner.h"
 #include "tests/gpu/bench/contraction_cases.h"
 #include "tests/gpu/bench/kernel_rows.h"
@@ -83,20 +83,13 @@ absl::StatusOr<Timing> TimeHost(BenchDevice& device, int launches,
 }
 
 absl::Status RunKernel(BenchDevice& device, const OverheadCase& c,
-                       const core::ContractionProblem& problem,
                        const core::ContractionOperands& operands,
                        const core::Candidate& candidate, bool is_chosen) {
-  const auto* const kernel =
-      std::get<const core::ContractionKernel*>(candidate.kernel);
-  core::Buffer scratch;
-  if (candidate.workspace_bytes > 0) {
-    TENSORD_ASSIGN_OR_RETURN(scratch,
-                             device.Allocate(candidate.workspace_bytes));
-  }
-  const auto launch = [&]() -> absl::Status {
-    core::Workspace workspace(
-        {scratch.data(), static_cast<size_t>(scratch.bytes())});
-    return kernel->Launch(problem, operands, workspace, device.stream());
+  const core::Plan plan = core::PlanOf(candidate);
+  TENSORD_ASSIGN_OR_RETURN(const core::Buffer scratch,
+                           device.Allocate(plan.workspace_bytes()));
+  const auto launch = [&] {
+    return core::Execute(plan, operands, scratch, device.stream());
   };
   const int launches = device.effort().tiny ? 3 : kLaunches;
   const auto launch_all = [&]() -> absl::Status {
@@ -165,8 +158,7 @@ absl::Status RunOverhead(BenchDevice& device) {
                                       candidate.name != planning.kernel)) {
         continue;
       }
-      TENSORD_RETURN_IF_ERROR(RunKernel(device, c, core::Canonicalize(desc),
-                                        operands, candidate,
+      TENSORD_RETURN_IF_ERROR(RunKernel(device, c, operands, candidate,
                                         candidate.name == planning.kernel));
     }
   }

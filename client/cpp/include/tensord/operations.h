@@ -210,6 +210,7 @@ struct KernelCandidate {
   double predicted_nanoseconds = 0;
   int64_t workspace_bytes = 0;
   double measured_nanoseconds = 0;  // the least, where it was timed
+  std::string decision;  // what it would do, in one line; empty if it declines
 };
 
 /// How an operation would be computed.

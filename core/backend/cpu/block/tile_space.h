@@ -8,6 +8,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "core/backend/cpu/thread_pool.h"
+#include "core/base/heap_bytes.h"
 #include "core/problem/loop_modes.h"
 
 namespace tensord::core {
@@ -44,6 +45,8 @@ class TileSpace {
     for (const Loop& loop : loops_) count *= loop.tile_count();
     return count;
   }
+
+  int64_t heap_bytes() const { return HeapBytes(loops_); }
 
   /// Calls body(offsets, sizes) for the tiles [begin, end) in order: where the
   /// tile starts in each operand, and how far it reaches in each loop, which is

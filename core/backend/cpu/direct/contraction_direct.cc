@@ -1,13 +1,13 @@
 #include "core/backend/cpu/direct/contraction_direct.h"
 
-#include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/backend/cpu/contraction_scale.h"
 #include "core/backend/cpu/direct/direct_execution.h"
 #include "core/backend/cpu/direct/direct_way.h"
-#include "core/base/memo.h"
 #include "core/base/status.h"
 
 namespace tensord::core {
@@ -15,7 +15,51 @@ namespace {
 
 using Problem = ContractionProblem;
 
-constexpr size_t kMostKnown = 1024;
+class DirectContractionSolution final : public ContractionSolution {
+ public:
+  DirectContractionSolution(const Problem& problem, DirectWay way,
+                            ThreadPool& threads)
+      : Solution(LaunchNanoseconds(way, threads) + way.nanoseconds,
+                 DirectWorkspaceBytes(way, threads.thread_count())),
+        way_(std::move(way)),
+        without_terms_(ScalingOf(problem)),
+        threads_(threads) {}
+
+  std::string decision() const override {
+    return absl::StrCat(
+        "tiles of ", way_.tile.rows, " x ", way_.tile.columns, ", ",
+        way_.rows.block_count(), " x ", way_.columns.block_count(), " x ",
+        way_.terms.block_count(), " blocks, ", way_.task_count(),
+        way_.task_count() == 1 ? " task" : " tasks",
+        way_.swaps ? ", rows from b" : ", rows from a",
+        way_.streams ? ", written past the caches" : "");
+  }
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + way_.heap_bytes() +
+           HeapBytes(without_terms_.modes);
+  }
+
+  absl::Status Launch(const ContractionOperands& operands, Workspace& workspace,
+                      Stream&) const override {
+    if (operands.alpha.IsZero()) {
+      ScaleResult(threads_, without_terms_, operands);
+    } else {
+      ExecuteDirectWay(way_, operands, threads_, workspace);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  /// Where there is work for others, until they are awake and done.
+  static double LaunchNanoseconds(const DirectWay& way,
+                                  const ThreadPool& threads) {
+    return threads.thread_count() > 1 && way.task_count() > 1 ? 4000 : 700;
+  }
+
+  const DirectWay way_;
+  const ResultCopy without_terms_;
+  ThreadPool& threads_;
+};
 
 class DirectContraction final : public ContractionKernel {
  public:
@@ -24,45 +68,15 @@ class DirectContraction final : public ContractionKernel {
 
   absl::string_view name() const override { return "cpu.contract.direct"; }
 
-  absl::Status Supports(const Problem& problem) const override {
-    return KnownWay(problem).status();
-  }
-
-  int64_t WorkspaceBytes(const Problem& problem) const override {
-    return DirectWorkspaceBytes(**KnownWay(problem), threads_.thread_count());
-  }
-
-  double PredictNanoseconds(const Problem& problem) const override {
-    constexpr double kLaunch = 4000;
-    return kLaunch + (*KnownWay(problem))->nanoseconds;
-  }
-
-  absl::Status Launch(const Problem& problem,
-                      const ContractionOperands& operands, Workspace& workspace,
-                      Stream&) const override {
-    if (operands.alpha.IsZero()) {
-      ScaleResult(threads_, problem, operands);
-      return absl::OkStatus();
-    }
-    TENSORD_ASSIGN_OR_RETURN(const std::shared_ptr<const DirectWay> way,
-                             KnownWay(problem));
-    ExecuteDirectWay(*way, operands, threads_, workspace);
-    return absl::OkStatus();
+  Solved Solve(const Problem& problem) const override {
+    TENSORD_ASSIGN_OR_RETURN(DirectWay way, ChooseDirectWay(problem, rates_));
+    return std::make_unique<DirectContractionSolution>(problem, std::move(way),
+                                                       threads_);
   }
 
  private:
-  using Ways = Memo<Problem, DirectWay>;
-
-  Ways::Answer KnownWay(const Problem& problem) const {
-    return ways_.Get(problem, [&]() -> Ways::Answer {
-      TENSORD_ASSIGN_OR_RETURN(DirectWay way, ChooseDirectWay(problem, rates_));
-      return std::make_shared<const DirectWay>(std::move(way));
-    });
-  }
-
   ThreadPool& threads_;
   const GemmRates rates_;
-  mutable Ways ways_{kMostKnown};  // so that launches need not decide
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/backend/cpu/direct/tile_product.h"
 #include "core/backend/cpu/gemm/gemm_strategy.h"
 #include "core/base/checked_math.h"
+#include "core/base/heap_bytes.h"
 #include "core/problem/contraction_problem.h"
 
 namespace tensord::core {
@@ -34,6 +35,7 @@ struct BlockModes {
   /// into caches and page tables beside a block is read soon.
   bool last_is_unit = false;
 
+  int64_t heap_bytes() const { return HeapBytes(modes) + HeapBytes(parts); }
   /// Blocks of the whole.
   int64_t block_count() const;
   /// Places of a block whose modes have `sizes`.
@@ -72,6 +74,10 @@ struct DirectWay {
   /// Of one thread's packed blocks.
   int64_t x_elements() const;
   int64_t y_elements() const;
+  int64_t heap_bytes() const {
+    return rows.heap_bytes() + columns.heap_bytes() + terms.heap_bytes() +
+           HeapBytes(batch);
+  }
 };
 
 /// All ways, of both roles that the inputs can have and of every tile.

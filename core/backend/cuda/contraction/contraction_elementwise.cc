@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/backend/cuda/contraction/contraction_kernels.h"
 #include "core/backend/cuda/contraction/step.h"
-#include "core/base/memo.h"
 #include "core/base/status.h"
 #include "core/ops/operand_rounding.h"
 #include "core/ops/type_tables.h"
@@ -13,14 +14,6 @@ namespace tensord::core::cuda {
 namespace {
 
 using Problem = ContractionProblem;
-
-// Problems whose ways are kept.
-constexpr size_t kMostKnown = 1024;
-
-/// d = a * b and d = a * b + c, element by element.
-struct Way {
-  ElementwiseStep product, sum;
-};
 
 /// Every mode, with its strides in a, b, c and d.
 LoopModes<4> ModesOf(const Problem& problem) {
@@ -70,6 +63,52 @@ ElementwiseProblem SumOf(const Problem& problem) {
           .modes = Canonical(ModesOf(problem), ElementwiseProblem::kD)};
 }
 
+using Step = std::unique_ptr<const ElementwiseSolution>;
+
+class ElementwiseContractionSolution final : public ContractionSolution {
+ public:
+  /// d = a * b and d = a * b + c, element by element. Whether there is a c is
+  /// not the problem's: the time is that without.
+  ElementwiseContractionSolution(Step product, Step sum)
+      : Solution(product->predicted_nanoseconds(),
+                 std::max(product->workspace_bytes(), sum->workspace_bytes())),
+        product_(std::move(product)),
+        sum_(std::move(sum)) {}
+
+  std::string decision() const override {
+    return absl::StrCat("element by element: ", product_->decision());
+  }
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + HeapBytes(product_) +
+           HeapBytes(sum_);
+  }
+
+  absl::Status Launch(const ContractionOperands& operands, Workspace& workspace,
+                      Stream& stream) const override {
+    // With an alpha of 0 neither a nor b is read.
+    const Scalar of_b = operands.alpha.IsZero() ? kZero : kOne;
+    if (operands.beta.IsZero()) {
+      return product_->Launch({.a = operands.a,
+                               .c = operands.b,
+                               .d = operands.d,
+                               .alpha = operands.alpha,
+                               .gamma = of_b},
+                              workspace, stream);
+    }
+    return sum_->Launch({.a = operands.a,
+                         .b = operands.b,
+                         .c = operands.c,
+                         .d = operands.d,
+                         .alpha = operands.alpha,
+                         .beta = of_b,
+                         .gamma = operands.beta},
+                        workspace, stream);
+  }
+
+ private:
+  const Step product_, sum_;
+};
+
 class ElementwiseContraction final : public ContractionKernel {
  public:
   explicit ElementwiseContraction(const KernelLists& lists) : lists_(lists) {}
@@ -78,58 +117,7 @@ class ElementwiseContraction final : public ContractionKernel {
     return "cuda.contract.elementwise";
   }
 
-  absl::Status Supports(const Problem& problem) const override {
-    return WayOf(problem).status();
-  }
-
-  int64_t WorkspaceBytes(const Problem& problem) const override {
-    const auto way = WayOf(problem);
-    return way.ok() ? std::max((*way)->product.workspace_bytes(),
-                               (*way)->sum.workspace_bytes())
-                    : 0;
-  }
-
-  /// Without c: whether there is one is not the problem's.
-  double PredictNanoseconds(const Problem& problem) const override {
-    const auto way = WayOf(problem);
-    return way.ok() ? (*way)->product.nanoseconds : 0;
-  }
-
-  absl::Status Launch(const Problem& problem,
-                      const ContractionOperands& operands, Workspace& workspace,
-                      Stream& stream) const override {
-    TENSORD_ASSIGN_OR_RETURN(const std::shared_ptr<const Way> way,
-                             WayOf(problem));
-    // With an alpha of 0 neither a nor b is read.
-    const Scalar of_b = operands.alpha.IsZero() ? kZero : kOne;
-    if (operands.beta.IsZero()) {
-      return way->product.kernel->Launch(way->product.problem,
-                                         {.a = operands.a,
-                                          .c = operands.b,
-                                          .d = operands.d,
-                                          .alpha = operands.alpha,
-                                          .gamma = of_b},
-                                         workspace, stream);
-    }
-    return way->sum.kernel->Launch(way->sum.problem,
-                                   {.a = operands.a,
-                                    .b = operands.b,
-                                    .c = operands.c,
-                                    .d = operands.d,
-                                    .alpha = operands.alpha,
-                                    .beta = of_b,
-                                    .gamma = operands.beta},
-                                   workspace, stream);
-  }
-
- private:
-  using Ways = Memo<Problem, Way>;
-
-  Ways::Answer WayOf(const Problem& problem) const {
-    return ways_.Get(problem, [&] { return Decide(problem); });
-  }
-
-  Ways::Answer Decide(const Problem& problem) const {
+  Solved Solve(const Problem& problem) const override {
     if (problem.type_a != problem.type_d || problem.type_b != problem.type_d) {
       return Unimplemented("TYPES_DIFFER", "it takes operands of one type");
     }
@@ -142,13 +130,13 @@ class ElementwiseContraction final : public ContractionKernel {
         !problem.b_only.empty()) {
       return Unimplemented("NOT_ELEMENTWISE", "modes are summed");
     }
-    return std::make_shared<const Way>(
-        Way{StepOf(lists_.elementwise, ProductOf(problem)),
-            StepOf(lists_.elementwise, SumOf(problem))});
+    return std::make_unique<ElementwiseContractionSolution>(
+        StepOf(lists_.elementwise, ProductOf(problem)),
+        StepOf(lists_.elementwise, SumOf(problem)));
   }
 
+ private:
   const KernelLists& lists_;
-  mutable Ways ways_{kMostKnown};  // so that launches need not decide
 };
 
 }  // namespace

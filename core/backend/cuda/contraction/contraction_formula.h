@@ -6,10 +6,14 @@
 
 namespace tensord::core::cuda {
 
-/// Inputs whose factor is zero are left out. With `swaps`, a and b trade
-/// places.
+/// Without operands. With `swaps`, a and b trade places.
 ContractionFormula FormulaOf(const ContractionProblem& problem,
-                             const ContractionOperands& operands,
                              bool swaps = false);
+
+/// The formula with its operands, of which those whose factor is zero are left
+/// out. `swaps` as it was made with.
+ContractionFormula WithOperands(ContractionFormula formula,
+                                const ContractionOperands& operands,
+                                bool swaps = false);
 
 }  // namespace tensord::core::cuda

@@ -5,6 +5,7 @@
 #include "core/backend/cuda/contraction/contraction_kernels.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/kernel/contraction_tasks.h"
+#include "core/backend/reference_solution.h"
 #include "core/base/status.h"
 
 namespace tensord::core::cuda {
@@ -34,7 +35,7 @@ void AddSummed(Loops<static_cast<int>(problem_operands), max_modes>& loops,
 
 ContractionReferenceTask TaskOf(const Problem& p,
                                 const ContractionOperands& operands) {
-  ContractionReferenceTask task{.formula = FormulaOf(p, operands),
+  ContractionReferenceTask task{.formula = WithOperands(FormulaOf(p), operands),
                                 .compute = IsInteger(p.type_d) ? p.type_d
                                            : IsComplex(p.type_d)
                                                ? ElementType::kComplex128
@@ -64,42 +65,41 @@ ContractionReferenceTask TaskOf(const Problem& p,
   return task;
 }
 
+double PredictNanoseconds(const GpuModel& model, const Problem& p) {
+  const auto count = [](const auto& modes) {
+    return static_cast<double>(ElementCount(modes));
+  };
+  const double elements = count(p.batch) * count(p.m) * count(p.n);
+  const double terms = count(p.k) * (count(p.a_only) + count(p.b_only));
+  // Guesses: some 100 instructions for each product, one a cycle and
+  // multiprocessor; a thread takes its terms one after the other, and each
+  // waits for loads and divisions.
+  constexpr double kTermNs = 300;
+  constexpr double kResidentThreads = 1024;
+  const double waves =
+      std::ceil(elements / (kResidentThreads * model.multiprocessor_count));
+  return model.launch_ns +
+         std::max(2 * elements * terms / model.multiprocessor_count,
+                  waves * (1 + terms) * kTermNs);
+}
+
+absl::Status Launch(const Problem& problem, const ContractionOperands& operands,
+                    Stream& stream) {
+  CudaStream& queue = AsCuda(stream);
+  TENSORD_RETURN_IF_ERROR(queue.device().Select());
+  return queue.device().Check(
+      QueueContractionReference(TaskOf(problem, operands), queue.get()),
+      "launching cuda.contract.reference");
+}
+
 class ReferenceContraction final : public ContractionKernel {
  public:
   explicit ReferenceContraction(const GpuModel& model) : model_(model) {}
 
   absl::string_view name() const override { return "cuda.contract.reference"; }
-  absl::Status Supports(const Problem&) const override {
-    return absl::OkStatus();
-  }
-  int64_t WorkspaceBytes(const Problem&) const override { return 0; }
-
-  double PredictNanoseconds(const Problem& p) const override {
-    const auto count = [](const auto& modes) {
-      return static_cast<double>(ElementCount(modes));
-    };
-    const double elements = count(p.batch) * count(p.m) * count(p.n);
-    const double terms = count(p.k) * (count(p.a_only) + count(p.b_only));
-    // Guesses: some 100 instructions for each product, one a cycle and
-    // multiprocessor; a thread takes its terms one after the other, and each
-    // waits for loads and divisions.
-    constexpr double kTermNs = 300;
-    constexpr double kResidentThreads = 1024;
-    const double waves =
-        std::ceil(elements / (kResidentThreads * model_.multiprocessor_count));
-    return model_.launch_ns +
-           std::max(2 * elements * terms / model_.multiprocessor_count,
-                    waves * (1 + terms) * kTermNs);
-  }
-
-  absl::Status Launch(const Problem& problem,
-                      const ContractionOperands& operands, Workspace&,
-                      Stream& stream) const override {
-    CudaStream& queue = AsCuda(stream);
-    TENSORD_RETURN_IF_ERROR(queue.device().Select());
-    return queue.device().Check(
-        QueueContractionReference(TaskOf(problem, operands), queue.get()),
-        "launching cuda.contract.reference");
+  Solved Solve(const Problem& problem) const override {
+    return SolveByReference<ContractionOperands>(
+        PredictNanoseconds(model_, problem), problem, Launch);
   }
 
  private:

@@ -10,7 +10,6 @@
 #include "core/backend/cuda/contraction/threads_division.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/kernel/contraction_tasks.h"
-#include "core/base/memo.h"
 #include "core/base/status.h"
 
 namespace tensord::core::cuda {
@@ -19,39 +18,77 @@ namespace {
 using Problem = ContractionProblem;
 using Division = ThreadsDivision;
 
-// Problems whose divisions are kept.
-constexpr size_t kMostKnown = 1024;
+class ThreadsContractionSolution final : public ContractionSolution {
+ public:
+  ThreadsContractionSolution(const Problem& problem, const Division& division,
+                             absl::string_view kernel)
+      : Solution(division.nanoseconds),
+        division_(division),
+        formula_(FormulaOf(problem, division.swaps)),
+        modes_(*DirectModesOf(problem, division.swaps, TermOrder::kAsInA)),
+        kernel_(kernel) {}
 
-ContractionThreadsTask TaskOf(const Problem& problem,
-                              const ContractionOperands& operands,
-                              const Division& division) {
-  const DirectModes modes =
-      *DirectModesOf(problem, division.swaps, TermOrder::kAsInA);
-  ContractionThreadsTask task{
-      .formula = FormulaOf(problem, operands, division.swaps),
-      .micro = static_cast<uint32_t>(division.micro),
-      .log_sharers = division.log_sharers,
-      .batch_first = division.batch_first,
-      .tiles_m = FastDivisor(static_cast<uint32_t>(division.tiles_m)),
-      .tiles_n = FastDivisor(static_cast<uint32_t>(division.tiles_n)),
-      .batch_count = FastDivisor(static_cast<uint32_t>(division.batch_count)),
-      .k_count = 0,
-      .m = {},
-      .n = {},
-      .k = {},
-      .batch = {}};
-  const auto add = [](auto& space, const auto& group) {
-    for (const auto& mode : group) space.Add(mode.extent, mode.strides);
-  };
-  add(task.m, modes.m);
-  add(task.n, modes.n);
-  add(task.batch, modes.batch);
-  if (task.formula.a != nullptr && ElementCount(modes.k) > 0) {
-    add(task.k, modes.k);
-    task.k_count = task.k.count;
+  std::string decision() const override {
+    return absl::StrCat(division_.thread_count(), " threads, ",
+                        1 << division_.log_sharers, " to a sum",
+                        division_.swaps ? ", rows from b" : ", rows from a",
+                        division_.batch_first ? ", batches first" : "");
   }
-  return task;
-}
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + modes_.heap_bytes();
+  }
+
+  absl::Status Launch(const ContractionOperands& operands, Workspace&,
+                      Stream& stream) const override {
+    CudaStream& queue = AsCuda(stream);
+    TENSORD_RETURN_IF_ERROR(queue.device().Select());
+    const ContractionThreadsTask task = TaskOf(operands);
+    const cudaError_t queued =
+        VisitElementType(formula_.type_d, [&](auto zero) {
+          using Stored = decltype(zero);
+          if constexpr (std::is_same_v<Stored, bool>) {
+            return cudaErrorInvalidValue;  // not supported
+          } else {
+            return QueueContractionThreads<Stored>(task, queue.get());
+          }
+        });
+    return queue.device().Check(queued, absl::StrCat("launching ", kernel_));
+  }
+
+ private:
+  ContractionThreadsTask TaskOf(const ContractionOperands& operands) const {
+    ContractionThreadsTask task{
+        .formula = WithOperands(formula_, operands, division_.swaps),
+        .micro = static_cast<uint32_t>(division_.micro),
+        .log_sharers = division_.log_sharers,
+        .batch_first = division_.batch_first,
+        .tiles_m = FastDivisor(static_cast<uint32_t>(division_.tiles_m)),
+        .tiles_n = FastDivisor(static_cast<uint32_t>(division_.tiles_n)),
+        .batch_count =
+            FastDivisor(static_cast<uint32_t>(division_.batch_count)),
+        .k_count = 0,
+        .m = {},
+        .n = {},
+        .k = {},
+        .batch = {}};
+    const auto add = [](auto& space, const auto& group) {
+      for (const auto& mode : group) space.Add(mode.extent, mode.strides);
+    };
+    add(task.m, modes_.m);
+    add(task.n, modes_.n);
+    add(task.batch, modes_.batch);
+    if (task.formula.a != nullptr && ElementCount(modes_.k) > 0) {
+      add(task.k, modes_.k);
+      task.k_count = task.k.count;
+    }
+    return task;
+  }
+
+  const Division division_;
+  const ContractionFormula formula_;
+  const DirectModes modes_;
+  const absl::string_view kernel_;
+};
 
 class ThreadsContraction final : public ContractionKernel {
  public:
@@ -62,54 +99,22 @@ class ThreadsContraction final : public ContractionKernel {
 
   absl::string_view name() const override { return name_; }
 
-  absl::Status Supports(const Problem& problem) const override {
+  Solved Solve(const Problem& problem) const override {
     TENSORD_RETURN_IF_ERROR(CheckDirect(problem));
-    const int64_t threads = DivisionOf(problem).thread_count();
+    const Division division = DivideByThreads(model_, problem, micro_);
+    const int64_t threads = division.thread_count();
     if (threads > kMostThreads) {
       return Unimplemented("TOO_MANY_ELEMENTS", "it needs ", threads,
                            " threads, at most ", kMostThreads, " are possible");
     }
-    return absl::OkStatus();
-  }
-
-  int64_t WorkspaceBytes(const Problem&) const override { return 0; }
-
-  double PredictNanoseconds(const Problem& problem) const override {
-    return DivisionOf(problem).nanoseconds;
-  }
-
-  absl::Status Launch(const Problem& problem,
-                      const ContractionOperands& operands, Workspace&,
-                      Stream& stream) const override {
-    CudaStream& queue = AsCuda(stream);
-    TENSORD_RETURN_IF_ERROR(queue.device().Select());
-    const ContractionThreadsTask task =
-        TaskOf(problem, operands, DivisionOf(problem));
-    const cudaError_t queued = VisitElementType(problem.type_d, [&](auto zero) {
-      using Stored = decltype(zero);
-      if constexpr (std::is_same_v<Stored, bool>) {
-        return cudaErrorInvalidValue;  // not supported
-      } else {
-        return QueueContractionThreads<Stored>(task, queue.get());
-      }
-    });
-    return queue.device().Check(queued, absl::StrCat("launching ", name()));
+    return std::make_unique<ThreadsContractionSolution>(problem, division,
+                                                        name_);
   }
 
  private:
-  Division DivisionOf(const Problem& problem) const {
-    const auto division = divisions_.Get(problem, [&] {
-      return std::make_shared<const Division>(
-          DivideByThreads(model_, problem, micro_));
-    });
-    return **division;  // there always is one
-  }
-
   const GpuModel model_;
   const int64_t micro_;
   const std::string name_;
-  /// So that launches need not decide.
-  mutable Memo<Problem, Division> divisions_{kMostKnown};
 };
 
 }  // namespace

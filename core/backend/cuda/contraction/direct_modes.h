@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/base/heap_bytes.h"
 #include "core/problem/contraction_problem.h"
 
 namespace tensord::core::cuda {
@@ -23,6 +24,10 @@ struct DirectModes {
   LoopModes<3> n;      // b, c, d
   LoopModes<2> k;      // a, b; also what only one of them has, the other's
                        // strides being 0
+
+  int64_t heap_bytes() const {
+    return HeapBytes(batch) + HeapBytes(m) + HeapBytes(n) + HeapBytes(k);
+  }
 };
 
 /// With `swaps`, a and b trade places, and so do m and n; `terms` speaks of

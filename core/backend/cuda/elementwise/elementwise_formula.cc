@@ -82,14 +82,13 @@ absl::Status CheckCount(const Problem& problem) {
                        kMaxIndex, " are possible");
 }
 
-absl::Status CudaElementwise::Launch(const Problem& problem,
-                                     const ElementwiseOperands& operands,
-                                     Workspace&, Stream& stream) const {
+absl::Status CudaElementwiseSolution::Launch(
+    const ElementwiseOperands& operands, Workspace&, Stream& stream) const {
   CudaStream& queue = AsCuda(stream);
   TENSORD_RETURN_IF_ERROR(queue.device().Select());
   return queue.device().Check(
-      Queue(problem, ExpressionOf(problem, operands), queue.get()),
-      absl::StrCat("launching ", name()));
+      Queue(ExpressionOf(problem_, operands), queue.get()),
+      absl::StrCat("launching ", kernel_));
 }
 
 }  // namespace tensord::core::cuda

@@ -28,31 +28,32 @@ double BytesInRuns(const ElementwiseProblem& problem, size_t operand,
 /// OK when a linear index can count the elements.
 absl::Status CheckCount(const ElementwiseProblem& problem);
 
-/// What all element-wise kernels do alike.
-class CudaElementwise : public ElementwiseKernel {
+/// Time to move `bytes` bytes.
+inline double MovingNanoseconds(const GpuModel& model, double bytes) {
+  return model.launch_ns + bytes / model.copy_bytes_per_ns();
+}
+
+/// What the solutions of all element-wise kernels do alike.
+class CudaElementwiseSolution : public ElementwiseSolution {
  public:
-  explicit CudaElementwise(const GpuModel& model) : model_(model) {}
+  /// Lifetime  `kernel` is a literal.
+  CudaElementwiseSolution(double predicted_nanoseconds,
+                          absl::string_view kernel,
+                          const ElementwiseProblem& problem)
+      : Solution(predicted_nanoseconds), kernel_(kernel), problem_(problem) {}
 
-  int64_t WorkspaceBytes(const ElementwiseProblem&) const override { return 0; }
-
-  absl::Status Launch(const ElementwiseProblem& problem,
-                      const ElementwiseOperands& operands, Workspace& workspace,
-                      Stream& stream) const override;
+  absl::Status Launch(const ElementwiseOperands& operands, Workspace& workspace,
+                      Stream& stream) const final;
 
  protected:
-  const GpuModel& model() const { return model_; }
-
-  virtual cudaError_t Queue(const ElementwiseProblem& problem,
-                            const Expression& expression,
-                            cudaStream_t stream) const = 0;
-
-  /// Time to move `bytes` bytes.
-  double Nanoseconds(double bytes) const {
-    return model_.launch_ns + bytes / model_.copy_bytes_per_ns();
-  }
+  const ElementwiseProblem& problem() const { return problem_; }
 
  private:
-  const GpuModel model_;
+  virtual cudaError_t Queue(const Expression& expression,
+                            cudaStream_t stream) const = 0;
+
+  const absl::string_view kernel_;
+  const ElementwiseProblem problem_;
 };
 
 }  // namespace tensord::core::cuda

@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "core/backend/cuda/elementwise/elementwise_formula.h"
 #include "core/backend/cuda/elementwise/elementwise_kernels.h"
 #include "core/backend/cuda/kernel/groups/group.h"
+#include "core/base/status.h"
+#include "core/problem/heap_bytes.h"
 
 namespace tensord::core::cuda {
 namespace {
@@ -12,47 +15,43 @@ using Problem = ElementwiseProblem;
 
 constexpr size_t kD = Problem::kD;
 
-class FusedElementwise final : public CudaElementwise {
+constexpr absl::string_view kName = "cuda.elementwise.fused";
+
+class FusedElementwiseSolution final : public CudaElementwiseSolution {
  public:
-  using CudaElementwise::CudaElementwise;
-  absl::string_view name() const override { return "cuda.elementwise.fused"; }
-  absl::Status Supports(const Problem& problem) const override {
-    return CheckCount(problem);
+  using CudaElementwiseSolution::CudaElementwiseSolution;
+
+  std::string decision() const override {
+    return "in d's order, by groups of 16 bytes where types are equal";
   }
-  double PredictNanoseconds(const Problem& problem) const override {
-    const std::vector<size_t> order = OrderBy(problem.modes, kD);
-    const Parts whole = WholeOf(problem.modes);
-    double bytes = 0;
-    for (size_t i = 0; i <= kD; ++i) {
-      if (i != kD && !IsInput(problem, i)) continue;
-      bytes += BytesInRuns(problem, i, RunAlong(problem, i, order, whole));
-    }
-    return Nanoseconds(bytes);
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + HeapBytes(problem());
   }
 
  private:
-  cudaError_t Queue(const Problem& problem, const Expression& expression,
+  cudaError_t Queue(const Expression& expression,
                     cudaStream_t stream) const override {
+    const ElementType type_d = problem().types[kD];
     ElementwiseFusedTask task{
         .expression = expression,
         .is_grouped = expression.is_uniform &&
-                      (expression.is_plain || !IsInteger(problem.types[kD])),
+                      (expression.is_plain || !IsInteger(type_d)),
         .modes = {}};
     if (!task.is_grouped) {
-      for (const auto& mode : problem.modes) {
+      for (const auto& mode : problem().modes) {
         task.modes.Add(mode.extent, mode.strides);
       }
       return QueueElementwiseMixed(task, stream);
     }
-    AddGroups(problem, task);
-    return VisitElementType(problem.types[kD], [&](auto zero) {
+    AddGroups(task);
+    return VisitElementType(type_d, [&](auto zero) {
       return QueueElementwiseGroups<decltype(zero)>(task, stream);
     });
   }
 
-  static void AddGroups(const Problem& problem, ElementwiseFusedTask& task) {
-    const int64_t width = kGroupBytes / SizeOf(problem.types[kD]);
-    LoopModes<4> modes = problem.modes;
+  void AddGroups(ElementwiseFusedTask& task) const {
+    const int64_t width = kGroupBytes / SizeOf(problem().types[kD]);
+    LoopModes<4> modes = problem().modes;
     if (modes.empty()) modes.push_back({.extent = 1, .strides = {}});
     auto& [run, strides] = modes[0];
     task.run = static_cast<uint32_t>(run);
@@ -69,6 +68,29 @@ class FusedElementwise final : public CudaElementwise {
     for (int64_t& stride : strides) stride *= width;
     for (const auto& mode : modes) task.modes.Add(mode.extent, mode.strides);
   }
+};
+
+class FusedElementwise final : public ElementwiseKernel {
+ public:
+  explicit FusedElementwise(const GpuModel& model) : model_(model) {}
+
+  absl::string_view name() const override { return kName; }
+
+  Solved Solve(const Problem& problem) const override {
+    TENSORD_RETURN_IF_ERROR(CheckCount(problem));
+    const std::vector<size_t> order = OrderBy(problem.modes, kD);
+    const Parts whole = WholeOf(problem.modes);
+    double bytes = 0;
+    for (size_t i = 0; i <= kD; ++i) {
+      if (i != kD && !IsInput(problem, i)) continue;
+      bytes += BytesInRuns(problem, i, RunAlong(problem, i, order, whole));
+    }
+    return std::make_unique<FusedElementwiseSolution>(
+        MovingNanoseconds(model_, bytes), kName, problem);
+  }
+
+ private:
+  const GpuModel model_;
 };
 
 }  // namespace

@@ -1,10 +1,15 @@
 #include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/backend/cuda/elementwise/elementwise_formula.h"
 #include "core/backend/cuda/elementwise/elementwise_kernels.h"
 #include "core/base/status.h"
 #include "core/ops/type_tables.h"
+#include "core/problem/heap_bytes.h"
 
 namespace tensord::core::cuda {
 namespace {
@@ -182,41 +187,74 @@ Task TaskOf(const GpuModel& model, const Problem& problem,
   return task;
 }
 
-class TiledElementwise final : public CudaElementwise {
- public:
-  using CudaElementwise::CudaElementwise;
-  absl::string_view name() const override { return "cuda.elementwise.tiled"; }
-
-  absl::Status Supports(const Problem& problem) const override {
-    return TilingOf(problem).status();
+double PredictNanoseconds(const GpuModel& model, const Problem& problem,
+                          const Tiling& tiling) {
+  double bytes = 0;
+  for (size_t i = 0; i <= kD; ++i) {
+    if (i != kD && !IsInput(problem, i)) continue;
+    bytes += BytesInRuns(problem, i,
+                         RunAlong(problem, i, tiling.orders[i], tiling.parts));
   }
+  // Threads that have nothing to do at the edges.
+  double used = 1;
+  for (size_t m = 0; m < problem.modes.size(); ++m) {
+    const int64_t extent = problem.modes[m].extent;
+    const int64_t part = tiling.parts[m];
+    used *= static_cast<double>(extent) /
+            static_cast<double>(CeilDivide(extent, part) * part);
+  }
+  return MovingNanoseconds(model,
+                           kSlowness * bytes * std::max(1.0, 0.5 / used));
+}
 
-  double PredictNanoseconds(const Problem& problem) const override {
-    const Tiling tiling = TilingOf(problem).value();
-    double bytes = 0;
-    for (size_t i = 0; i <= kD; ++i) {
-      if (i != kD && !IsInput(problem, i)) continue;
-      bytes += BytesInRuns(
-          problem, i, RunAlong(problem, i, tiling.orders[i], tiling.parts));
-    }
-    // Threads that have nothing to do at the edges.
-    double used = 1;
-    for (size_t m = 0; m < problem.modes.size(); ++m) {
-      const int64_t extent = problem.modes[m].extent;
-      const int64_t part = tiling.parts[m];
-      used *= static_cast<double>(extent) /
-              static_cast<double>(CeilDivide(extent, part) * part);
-    }
-    return Nanoseconds(kSlowness * bytes * std::max(1.0, 0.5 / used));
+constexpr absl::string_view kName = "cuda.elementwise.tiled";
+
+class TiledElementwiseSolution final : public CudaElementwiseSolution {
+ public:
+  TiledElementwiseSolution(const GpuModel& model, const Problem& problem,
+                           Tiling tiling)
+      : CudaElementwiseSolution(PredictNanoseconds(model, problem, tiling),
+                                kName, problem),
+        model_(model),
+        tiling_(std::move(tiling)) {}
+
+  std::string decision() const override {
+    return absl::StrCat("tiles of ", absl::StrJoin(tiling_.parts, " x "),
+                        tiling_.is_turned[0] ? ", a turned" : "",
+                        tiling_.is_turned[1] ? ", b turned" : "",
+                        tiling_.is_turned[2] ? ", c turned" : "");
+  }
+  int64_t bytes() const override {
+    int64_t bytes = HeapBlockBytes(sizeof(*this)) + HeapBytes(problem()) +
+                    HeapBytes(tiling_.parts);
+    for (const auto& order : tiling_.orders) bytes += HeapBytes(order);
+    return bytes;
   }
 
  private:
-  cudaError_t Queue(const Problem& problem, const Expression& expression,
+  cudaError_t Queue(const Expression& expression,
                     cudaStream_t stream) const override {
-    return QueueElementwiseTiled(
-        TaskOf(model(), problem, expression, TilingOf(problem).value()),
-        stream);
+    return QueueElementwiseTiled(TaskOf(model_, problem(), expression, tiling_),
+                                 stream);
   }
+
+  const GpuModel& model_;
+  const Tiling tiling_;
+};
+
+class TiledElementwise final : public ElementwiseKernel {
+ public:
+  explicit TiledElementwise(const GpuModel& model) : model_(model) {}
+
+  absl::string_view name() const override { return kName; }
+  Solved Solve(const Problem& problem) const override {
+    TENSORD_ASSIGN_OR_RETURN(Tiling tiling, TilingOf(problem));
+    return std::make_unique<TiledElementwiseSolution>(model_, problem,
+                                                      std::move(tiling));
+  }
+
+ private:
+  const GpuModel model_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 
 namespace tensord::core::cuda {
@@ -156,6 +157,13 @@ bool IsTooLarge(const Axes& axes) {
 }
 
 }  // namespace
+
+std::string GemmCall::Text() const {
+  std::string text = absl::StrCat("matrix product of ", m, " x ", n, " x ", k);
+  if (batch_count > 1) absl::StrAppend(&text, ", ", batch_count, " batches");
+  if (swaps) absl::StrAppend(&text, ", b by a");
+  return text;
+}
 
 bool IsGemmType(ElementType in, ElementType out, ComputeType compute_type) {
   switch (in) {

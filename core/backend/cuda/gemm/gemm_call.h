@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "core/base/element_type.h"
@@ -28,12 +28,6 @@ struct GemmMatrix {
   int64_t batch_stride = 0;
 
   bool operator==(const GemmMatrix&) const = default;
-
-  template <typename H>
-  friend H AbslHashValue(H h, const GemmMatrix& matrix) {
-    return H::combine(std::move(h), matrix.type, matrix.leading_stride,
-                      matrix.batch_stride);
-  }
 };
 
 /// d = alpha * form_a(a) * form_b(b) + beta * c, `batch_count` times; d and c
@@ -63,14 +57,10 @@ struct GemmCall {
   int64_t rows_b() const { return form_b == GemmForm::kPlain ? k : n; }
   int64_t columns_b() const { return form_b == GemmForm::kPlain ? n : k; }
 
-  bool operator==(const GemmCall&) const = default;
+  /// In one line, for people: "matrix product of 8 x 8 x 8".
+  std::string Text() const;
 
-  template <typename H>
-  friend H AbslHashValue(H h, const GemmCall& call) {
-    return H::combine(std::move(h), call.swaps, call.form_a, call.form_b,
-                      call.m, call.n, call.k, call.batch_count, call.a, call.b,
-                      call.c, call.d, call.compute_type);
-  }
+  bool operator==(const GemmCall&) const = default;
 };
 
 /// What the fields of a BLAS hold.

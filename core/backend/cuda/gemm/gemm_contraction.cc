@@ -14,6 +14,44 @@ namespace {
 
 using Problem = ContractionProblem;
 
+class GemmContractionSolution final : public ContractionSolution {
+ public:
+  /// Lifetime  `library` outlives *this.
+  GemmContractionSolution(double predicted_nanoseconds,
+                          const GemmLibrary& library, PlannedGemm gemm,
+                          std::unique_ptr<const ContractionSolution> no_terms)
+      : Solution(predicted_nanoseconds, gemm.workspace_bytes()),
+        library_(library),
+        gemm_(std::move(gemm)),
+        without_terms_(std::move(no_terms)) {}
+
+  std::string decision() const override { return gemm_.call().Text(); }
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + gemm_.heap_bytes() +
+           HeapBytes(without_terms_);
+  }
+
+  absl::Status Launch(const ContractionOperands& operands, Workspace& workspace,
+                      Stream& stream) const override {
+    if (operands.alpha.IsZero()) {
+      return without_terms_->Launch(operands, workspace, stream);
+    }
+    GemmOperands matrices{.a = operands.a,
+                          .b = operands.b,
+                          .c = operands.c,
+                          .d = operands.d,
+                          .alpha = operands.alpha,
+                          .beta = operands.beta};
+    if (gemm_.call().swaps) std::swap(matrices.a, matrices.b);
+    return gemm_.Launch(library_, matrices, workspace, AsCuda(stream));
+  }
+
+ private:
+  const GemmLibrary& library_;
+  const PlannedGemm gemm_;
+  const std::unique_ptr<const ContractionSolution> without_terms_;
+};
+
 class GemmContraction final : public ContractionKernel {
  public:
   GemmContraction(const GpuModel& model, const MaybeGemmLibrary& library,
@@ -27,56 +65,30 @@ class GemmContraction final : public ContractionKernel {
 
   absl::string_view name() const override { return name_; }
 
-  absl::Status Supports(const Problem& problem) const override {
+  Solved Solve(const Problem& problem) const override {
     TENSORD_RETURN_IF_ERROR(library_.status());
-    TENSORD_ASSIGN_OR_RETURN(const PlannedGemm gemm, Plan(problem));
+    TENSORD_ASSIGN_OR_RETURN(const GemmCall call, GemmCallOf(problem));
+    const auto plan = [&](int64_t workspace_bytes) {
+      return PlannedGemm::Make(
+          **library_, call, LimitsOf(workspace_bytes, problem.alignment_bytes),
+          rank_);
+    };
     if (workspace_limit_bytes_ == 0) {
-      const auto best = PlannedGemm::Make(
-          **library_, gemm.call(),
-          LimitsOf(kGemmWorkspaceBytes, problem.alignment_bytes), 0);
+      const auto best = plan(kGemmWorkspaceBytes);
       if (best.ok() && best->workspace_bytes() == 0) {
         return Unimplemented("NO_WORKSPACE_NEEDED",
                              "the best algorithm needs none either");
       }
     }
-    return absl::OkStatus();
-  }
-
-  int64_t WorkspaceBytes(const Problem& problem) const override {
-    const auto gemm = Plan(problem);
-    return gemm.ok() ? gemm->workspace_bytes() : 0;
-  }
-
-  double PredictNanoseconds(const Problem& problem) const override {
-    const auto call = GemmCallOf(problem);
-    return call.ok() ? GemmNanoseconds(model_, *call) : 0;
-  }
-
-  absl::Status Launch(const Problem& problem,
-                      const ContractionOperands& operands, Workspace& workspace,
-                      Stream& stream) const override {
-    if (operands.alpha.IsZero()) {
-      return without_terms_->Launch(problem, operands, workspace, stream);
-    }
-    TENSORD_ASSIGN_OR_RETURN(const PlannedGemm gemm, Plan(problem));
-    GemmOperands matrices{.a = operands.a,
-                          .b = operands.b,
-                          .c = operands.c,
-                          .d = operands.d,
-                          .alpha = operands.alpha,
-                          .beta = operands.beta};
-    if (gemm.call().swaps) std::swap(matrices.a, matrices.b);
-    return gemm.Launch(**library_, matrices, workspace, AsCuda(stream));
+    TENSORD_ASSIGN_OR_RETURN(PlannedGemm gemm, plan(workspace_limit_bytes_));
+    TENSORD_ASSIGN_OR_RETURN(auto without_terms,
+                             without_terms_->Solve(problem));
+    return std::make_unique<GemmContractionSolution>(
+        GemmNanoseconds(model_, call), **library_, std::move(gemm),
+        std::move(without_terms));
   }
 
  private:
-  absl::StatusOr<PlannedGemm> Plan(const Problem& problem) const {
-    TENSORD_ASSIGN_OR_RETURN(const GemmCall call, GemmCallOf(problem));
-    return PlannedGemm::Make(
-        **library_, call,
-        LimitsOf(workspace_limit_bytes_, problem.alignment_bytes), rank_);
-  }
-
   const GpuModel model_;
   const MaybeGemmLibrary& library_;
   const int rank_;

@@ -58,13 +58,28 @@ std::string GemmLibrary::version() const {
 
 absl::StatusOr<std::shared_ptr<const GemmProposal>> GemmLibrary::Propose(
     const GemmCall& call, const GemmLimits& limits) const {
-  Question question{call, limits};
-  question.first.swaps = false;  // is of no matter to the library
-  return answers_.Get(question, [&] { return Ask(question.first, limits); });
+  GemmCall asked = call;
+  asked.swaps = false;  // is of no matter to the library
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const Asked& known : latest_) {
+      const bool is_known = !known.answer.ok() || *known.answer != nullptr;
+      if (is_known && known.call == asked && known.limits == limits) {
+        return known.answer;
+      }
+    }
+  }
+  Answer answer = Ask(asked, limits);
+  if (answer.ok() || absl::IsUnimplemented(answer.status())) {
+    absl::MutexLock lock(&mutex_);
+    latest_[oldest_] = {asked, limits, answer};
+    oldest_ = (oldest_ + 1) % kKept;
+  }
+  return answer;
 }
 
-GemmLibrary::Answers::Answer GemmLibrary::Ask(const GemmCall& call,
-                                              const GemmLimits& limits) const {
+GemmLibrary::Answer GemmLibrary::Ask(const GemmCall& call,
+                                     const GemmLimits& limits) const {
   TENSORD_RETURN_IF_ERROR(device_.Select());
   auto proposal = std::make_shared<GemmProposal>(library_, call);
   const GemmDescription& description = proposal->description;

@@ -2,20 +2,22 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "core/backend/cuda/cuda_device.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/gemm/cublaslt.h"
 #include "core/backend/cuda/gemm/gemm_call.h"
 #include "core/backend/cuda/gemm/gemm_description.h"
-#include "core/base/memo.h"
+#include "core/base/heap_bytes.h"
 #include "core/ops/scalar.h"
 
 namespace tensord::core::cuda {
@@ -30,12 +32,6 @@ struct GemmLimits {
   static constexpr int64_t kWidestAccess = ContractionProblem::kWidestAccess;
 
   bool operator==(const GemmLimits&) const = default;
-
-  template <typename H>
-  friend H AbslHashValue(H h, const GemmLimits& limits) {
-    return H::combine(std::move(h), limits.workspace_bytes,
-                      limits.alignment_bytes);
-  }
 };
 
 /// One way in which the library does a GemmCall.
@@ -54,6 +50,12 @@ struct GemmProposal {
   const GemmCall call;
   GemmDescription description;
   std::vector<GemmAlgorithm> algorithms;
+
+  /// Bytes of memory; about, since the library does not tell its own.
+  int64_t bytes() const {
+    constexpr int64_t kDescription = 512;
+    return HeapBlockBytes(sizeof(*this)) + kDescription + HeapBytes(algorithms);
+  }
 };
 
 /// The operands of a GemmCall, as it calls them.
@@ -87,7 +89,12 @@ class GemmLibrary {
 
   /// What the library's heuristic proposes, at most kMostAlgorithms ways. None
   /// of them adds partial sums in another order from run to run, or in d's
-  /// type. Remembered, refusals too; `call.swaps` is of no matter.
+  /// type. `call.swaps` is of no matter.
+  ///
+  /// While one problem is planned, several kernels ask the same one after the
+  /// other, and a heuristic takes longer than all else. So the latest few
+  /// answers are kept, refusals too: as many as a kernel asks for. Solutions
+  /// keep theirs.
   ///
   /// Requires  call.batch_count <= kMostBatches.
   /// Errors  UNIMPLEMENTED: it proposes none. UNAVAILABLE: the device is lost.
@@ -107,20 +114,27 @@ class GemmLibrary {
                       CudaStream& stream) const;
 
  private:
-  using Question = std::pair<GemmCall, GemmLimits>;
-  using Answers = Memo<Question, GemmProposal>;
-  static constexpr size_t kMostAnswers = 4096;
+  using Answer = absl::StatusOr<std::shared_ptr<const GemmProposal>>;
+  struct Asked {
+    GemmCall call;
+    GemmLimits limits;
+    Answer answer = nullptr;  // null: nothing was asked
+  };
+  /// With c and without, for whole parts of the batches and for the last one.
+  static constexpr size_t kKept = 4;
 
   GemmLibrary(CudaDevice& device, const CublasLt& library,
               cublasLtHandle_t handle)
       : device_(device), library_(library), handle_(handle) {}
 
-  Answers::Answer Ask(const GemmCall& call, const GemmLimits& limits) const;
+  Answer Ask(const GemmCall& call, const GemmLimits& limits) const;
 
   CudaDevice& device_;
   const CublasLt library_;
   const cublasLtHandle_t handle_;
-  mutable Answers answers_{kMostAnswers};  // so that launches need not ask
+  mutable absl::Mutex mutex_;
+  mutable std::array<Asked, kKept> latest_ ABSL_GUARDED_BY(mutex_);
+  mutable size_t oldest_ ABSL_GUARDED_BY(mutex_) = 0;  // of them
 };
 
 }  // namespace tensord::core::cuda

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/backend/cuda/contraction/step.h"
 #include "core/backend/cuda/gemm/gemm_cost.h"
 #include "core/base/status.h"
 
@@ -47,29 +48,30 @@ InputStep::InputStep(const GpuModel& model, const KernelLists& lists,
   PermutationProblem source = copy.problem;
   if (copy.part_stride == 0 || !ReadsWholeSectors(source)) {
     move_ = StepOf(lists.permutation, source);
-    nanoseconds_ += move_->nanoseconds;
+    nanoseconds_ += move_->predicted_nanoseconds();
     source = InPlace(std::move(source));
   }
   if (copy.part_stride > 0) {
-    split_ = TaskOf(source, copy.part_stride, is_second);
+    split_ = std::make_unique<const SplitTask>(
+        TaskOf(source, copy.part_stride, is_second));
     nanoseconds_ += SplitNanoseconds(model, copy.problem);
   }
 }
 
 int64_t InputStep::workspace_bytes() const {
   return Workspace::BytesFor(bytes_) +
-         (move_.has_value() ? move_->workspace_bytes() : 0);
+         (move_ != nullptr ? move_->workspace_bytes() : 0);
 }
 
 absl::Status InputStep::Launch(const void*& operand, Workspace& workspace,
                                CudaStream& stream) const {
   void* const copied = workspace.Take<std::byte>(bytes_);
-  if (move_.has_value()) {
-    TENSORD_RETURN_IF_ERROR(move_->kernel->Launch(
-        move_->problem, {.a = operand, .d = copied}, workspace, stream));
+  if (move_ != nullptr) {
+    TENSORD_RETURN_IF_ERROR(
+        move_->Launch({.a = operand, .d = copied}, workspace, stream));
     operand = copied;
   }
-  if (split_.has_value()) {
+  if (split_ != nullptr) {
     TENSORD_RETURN_IF_ERROR(stream.device().Select());
     SplitTask task = *split_;
     task.a = operand;

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "core/backend/backend.h"
-#include "core/backend/cuda/contraction/step.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/gemm/permuted_gemm.h"
 #include "core/backend/cuda/gpu_model.h"
@@ -18,7 +18,7 @@ namespace tensord::core::cuda {
 /// An InputCopy whose kernels are decided: a permutation, a splitting or, where
 /// splitting would read scattered elements, one after the other.
 ///
-/// Threads  immutable value; share freely.
+/// Threads  immutable; share freely.
 class InputStep {
  public:
   /// Requires  a copy in parts has at most kMaxIndex elements.
@@ -26,6 +26,14 @@ class InputStep {
             const InputCopy& copy, bool is_second);
 
   double nanoseconds() const { return nanoseconds_; }
+  /// "copied" or "split in parts".
+  absl::string_view decision() const {
+    return split_ ? "split in parts" : "copied";
+  }
+  /// Bytes of memory beyond itself.
+  int64_t heap_bytes() const {
+    return HeapBytes(move_) + (split_ ? HeapBlockBytes(sizeof(SplitTask)) : 0);
+  }
   /// What Launch() takes, exactly.
   int64_t workspace_bytes() const;
 
@@ -37,8 +45,8 @@ class InputStep {
 
  private:
   int64_t bytes_;
-  std::optional<PermutationStep> move_;
-  std::optional<SplitTask> split_;  // without addresses
+  std::unique_ptr<const PermutationSolution> move_;
+  std::unique_ptr<const SplitTask> split_;  // without addresses
   double nanoseconds_ = 0;
 };
 

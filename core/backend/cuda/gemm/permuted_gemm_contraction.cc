@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/backend/cuda/contraction/contraction_kernels.h"
 #include "core/backend/cuda/contraction/step.h"
 #include "core/backend/cuda/cuda_stream.h"
@@ -11,7 +13,6 @@
 #include "core/backend/cuda/gemm/input_step.h"
 #include "core/backend/cuda/gemm/permuted_gemm.h"
 #include "core/backend/cuda/gemm/planned_gemm.h"
-#include "core/base/memo.h"
 #include "core/base/status.h"
 
 namespace tensord::core::cuda {
@@ -19,19 +20,93 @@ namespace {
 
 using Problem = ContractionProblem;
 
-// Problems whose ways are kept.
-constexpr size_t kMostKnown = 1024;
-
 /// A PermutedGemm whose every step is decided.
 struct Way {
-  PermutedGemm gemm;
-  PlannedGemm planned;
+  PlannedGemm gemm;
   std::optional<InputStep> copy_a = {};
   std::optional<InputStep> copy_b = {};
-  std::optional<PermutationStep> copy_d = {};
-  std::optional<ElementwiseStep> merge_d = {};
+  /// What the product, of so many bytes in workspace, becomes d by: without c
+  /// and with it. None: it goes to d itself.
+  int64_t bytes_d = 0;
+  std::unique_ptr<const PermutationSolution> copy_d = nullptr;
+  std::unique_ptr<const ElementwiseSolution> merge_d = nullptr;
+  std::unique_ptr<const ContractionSolution> without_terms = nullptr;
   double nanoseconds = 0;
   int64_t workspace_bytes = 0;
+};
+
+class PermutedGemmSolution final : public ContractionSolution {
+ public:
+  /// Lifetime  `library` outlives *this.
+  PermutedGemmSolution(const GemmLibrary& library, Way way)
+      : Solution(way.nanoseconds, way.workspace_bytes),
+        library_(library),
+        way_(std::move(way)) {}
+
+  std::string decision() const override {
+    std::string text = way_.gemm.call().Text();
+    if (way_.copy_a) {
+      absl::StrAppend(&text, ", a ", way_.copy_a->decision(), " first");
+    }
+    if (way_.copy_b) {
+      absl::StrAppend(&text, ", b ", way_.copy_b->decision(), " first");
+    }
+    if (way_.copy_d != nullptr) absl::StrAppend(&text, ", d copied last");
+    return text;
+  }
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + way_.gemm.heap_bytes() +
+           (way_.copy_a ? way_.copy_a->heap_bytes() : 0) +
+           (way_.copy_b ? way_.copy_b->heap_bytes() : 0) +
+           HeapBytes(way_.copy_d) + HeapBytes(way_.merge_d) +
+           HeapBytes(way_.without_terms);
+  }
+
+  absl::Status Launch(const ContractionOperands& operands, Workspace& workspace,
+                      Stream& stream) const override {
+    if (operands.alpha.IsZero()) {
+      return way_.without_terms->Launch(operands, workspace, stream);
+    }
+    GemmOperands matrices{.a = operands.a,
+                          .b = operands.b,
+                          .c = operands.c,
+                          .d = operands.d,
+                          .alpha = operands.alpha,
+                          .beta = operands.beta};
+    CudaStream& queue = AsCuda(stream);
+    if (way_.copy_a) {
+      TENSORD_RETURN_IF_ERROR(
+          way_.copy_a->Launch(matrices.a, workspace, queue));
+    }
+    if (way_.copy_b) {
+      TENSORD_RETURN_IF_ERROR(
+          way_.copy_b->Launch(matrices.b, workspace, queue));
+    }
+    const bool moves_d = way_.copy_d != nullptr;
+    if (moves_d) {
+      matrices.c = nullptr;
+      matrices.d = workspace.Take<std::byte>(way_.bytes_d);
+      matrices.beta = kZero;
+    }
+    const void* const product = matrices.d;
+    if (way_.gemm.call().swaps) std::swap(matrices.a, matrices.b);
+    TENSORD_RETURN_IF_ERROR(
+        way_.gemm.Launch(library_, matrices, workspace, queue));
+    if (!moves_d) return absl::OkStatus();
+    if (operands.beta.IsZero()) {
+      return way_.copy_d->Launch({.a = product, .d = operands.d}, workspace,
+                                 stream);
+    }
+    return way_.merge_d->Launch({.a = product,
+                                 .c = operands.c,
+                                 .d = operands.d,
+                                 .gamma = operands.beta},
+                                workspace, stream);
+  }
+
+ private:
+  const GemmLibrary& library_;
+  const Way way_;
 };
 
 /// Decides on a PermutedGemm: PermutedGemmOf() or SplitGemmOf().
@@ -53,116 +128,49 @@ class PermutedGemmContraction final : public ContractionKernel {
 
   absl::string_view name() const override { return name_; }
 
-  absl::Status Supports(const Problem& problem) const override {
-    return WayOf(problem).status();
-  }
-
-  int64_t WorkspaceBytes(const Problem& problem) const override {
-    const auto way = WayOf(problem);
-    return way.ok() ? (*way)->workspace_bytes : 0;
-  }
-
-  double PredictNanoseconds(const Problem& problem) const override {
-    const auto way = WayOf(problem);
-    return way.ok() ? (*way)->nanoseconds : 0;
-  }
-
-  absl::Status Launch(const Problem& problem,
-                      const ContractionOperands& operands, Workspace& workspace,
-                      Stream& stream) const override {
-    if (operands.alpha.IsZero()) {
-      return without_terms_->Launch(problem, operands, workspace, stream);
-    }
-    TENSORD_ASSIGN_OR_RETURN(const std::shared_ptr<const Way> way,
-                             WayOf(problem));
-    const PermutedGemm& gemm = way->gemm;
-    GemmOperands matrices{.a = operands.a,
-                          .b = operands.b,
-                          .c = operands.c,
-                          .d = operands.d,
-                          .alpha = operands.alpha,
-                          .beta = operands.beta};
-    CudaStream& queue = AsCuda(stream);
-    if (way->copy_a.has_value()) {
-      TENSORD_RETURN_IF_ERROR(
-          way->copy_a->Launch(matrices.a, workspace, queue));
-    }
-    if (way->copy_b.has_value()) {
-      TENSORD_RETURN_IF_ERROR(
-          way->copy_b->Launch(matrices.b, workspace, queue));
-    }
-    if (gemm.moves_d) {
-      matrices.c = nullptr;
-      matrices.d = workspace.Take<std::byte>(gemm.bytes_d);
-      matrices.beta = kZero;
-    }
-    const void* const product = matrices.d;
-    if (gemm.call.swaps) std::swap(matrices.a, matrices.b);
-    TENSORD_RETURN_IF_ERROR(
-        way->planned.Launch(**library_, matrices, workspace, queue));
-    if (!gemm.moves_d) return absl::OkStatus();
-    if (operands.beta.IsZero()) {
-      return way->copy_d->kernel->Launch(way->copy_d->problem,
-                                         {.a = product, .d = operands.d},
-                                         workspace, stream);
-    }
-    return way->merge_d->kernel->Launch(way->merge_d->problem,
-                                        {.a = product,
-                                         .c = operands.c,
-                                         .d = operands.d,
-                                         .gamma = operands.beta},
-                                        workspace, stream);
-  }
-
- private:
-  using Ways = Memo<Problem, Way>;
-
-  Ways::Answer WayOf(const Problem& problem) const {
+  Solved Solve(const Problem& problem) const override {
     TENSORD_RETURN_IF_ERROR(library_.status());
-    return ways_.Get(problem, [&] { return Decide(problem); });
-  }
-
-  Ways::Answer Decide(const Problem& problem) const {
-    TENSORD_ASSIGN_OR_RETURN(PermutedGemm gemm, decide_(model_, problem));
-    GemmLimits limits = LimitsOf(kGemmWorkspaceBytes, problem.alignment_bytes);
-    // What is in workspace is aligned.
-    const auto is_copied = [&](size_t operand) {
-      return operand == 0   ? gemm.copy_a.has_value()
-             : operand == 1 ? gemm.copy_b.has_value()
-                            : gemm.moves_d;
-    };
-    for (size_t operand = 0; operand < 4; ++operand) {
-      if (is_copied(operand)) {
-        limits.alignment_bytes[operand] = GemmLimits::kWidestAccess;
-      }
-    }
-    if (gemm.call.swaps) {
-      std::swap(limits.alignment_bytes[0], limits.alignment_bytes[1]);
-    }
+    TENSORD_ASSIGN_OR_RETURN(const PermutedGemm gemm, decide_(model_, problem));
     TENSORD_ASSIGN_OR_RETURN(
         PlannedGemm planned,
-        PlannedGemm::Make(**library_, gemm.call, limits, 0));
-    auto way = std::make_shared<Way>(Way{std::move(gemm), std::move(planned)});
-    way->nanoseconds = GemmNanoseconds(model_, way->gemm.call);
-    way->workspace_bytes = way->planned.workspace_bytes();
+        PlannedGemm::Make(**library_, gemm.call,
+                          LimitsFor(gemm, problem.alignment_bytes), 0));
+    Way way{std::move(planned)};
+    TENSORD_ASSIGN_OR_RETURN(way.without_terms, without_terms_->Solve(problem));
+    way.nanoseconds = GemmNanoseconds(model_, gemm.call);
+    way.workspace_bytes = way.gemm.workspace_bytes();
     const auto prepare = [&](const std::optional<InputCopy>& copy,
                              bool is_second, std::optional<InputStep>& step) {
       if (!copy.has_value()) return;
       step.emplace(model_, lists_, *copy, is_second);
-      way->nanoseconds += step->nanoseconds();
-      way->workspace_bytes += step->workspace_bytes();
+      way.nanoseconds += step->nanoseconds();
+      way.workspace_bytes += step->workspace_bytes();
     };
-    prepare(way->gemm.copy_a, false, way->copy_a);
-    prepare(way->gemm.copy_b, true, way->copy_b);
-    if (way->gemm.moves_d) {
-      way->copy_d = StepOf(lists_.permutation, way->gemm.copy_d);
-      way->merge_d = StepOf(lists_.elementwise, way->gemm.merge_d);
-      way->nanoseconds += way->copy_d->nanoseconds;
-      way->workspace_bytes += Workspace::BytesFor(way->gemm.bytes_d) +
-                              std::max(way->copy_d->workspace_bytes(),
-                                       way->merge_d->workspace_bytes());
+    prepare(gemm.copy_a, false, way.copy_a);
+    prepare(gemm.copy_b, true, way.copy_b);
+    if (gemm.moves_d) {
+      way.bytes_d = gemm.bytes_d;
+      way.copy_d = StepOf(lists_.permutation, gemm.copy_d);
+      way.merge_d = StepOf(lists_.elementwise, gemm.merge_d);
+      way.nanoseconds += way.copy_d->predicted_nanoseconds();
+      way.workspace_bytes += Workspace::BytesFor(gemm.bytes_d) +
+                             std::max(way.copy_d->workspace_bytes(),
+                                      way.merge_d->workspace_bytes());
     }
-    return way;
+    return std::make_unique<PermutedGemmSolution>(**library_, std::move(way));
+  }
+
+ private:
+  /// What is in workspace is aligned.
+  static GemmLimits LimitsFor(const PermutedGemm& gemm,
+                              int64_t alignment_bytes) {
+    GemmLimits limits = LimitsOf(kGemmWorkspaceBytes, alignment_bytes);
+    auto& [a, b, c, d] = limits.alignment_bytes;
+    if (gemm.copy_a.has_value()) a = GemmLimits::kWidestAccess;
+    if (gemm.copy_b.has_value()) b = GemmLimits::kWidestAccess;
+    if (gemm.moves_d) c = d = GemmLimits::kWidestAccess;
+    if (gemm.call.swaps) std::swap(a, b);
+    return limits;
   }
 
   const GpuModel model_;
@@ -171,7 +179,6 @@ class PermutedGemmContraction final : public ContractionKernel {
   const absl::string_view name_;  // a literal
   const GemmDecision decide_;
   const std::unique_ptr<const ContractionKernel> without_terms_;
-  mutable Ways ways_{kMostKnown};  // so that launches need not decide
 };
 
 }  // namespace

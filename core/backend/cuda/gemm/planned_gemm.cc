@@ -43,29 +43,49 @@ absl::StatusOr<PlannedGemm::Part> PlannedGemm::PartOf(
   return Part{call, std::move(proposal), algorithm};
 }
 
+absl::StatusOr<PlannedGemm::Parts> PlannedGemm::PartsOf(
+    const GemmLibrary& library, const GemmCall& call, const GemmLimits& limits,
+    int rank) {
+  const int64_t count = CeilDivide(call.batch_count, GemmLibrary::kMostBatches);
+  const int64_t batches = CeilDivide(call.batch_count, count);
+  const int64_t left = call.batch_count % batches;
+  TENSORD_ASSIGN_OR_RETURN(Part part,
+                           PartOf(library, call, batches, limits, rank));
+  Parts parts{std::move(part), std::nullopt};
+  if (left != 0) {
+    TENSORD_ASSIGN_OR_RETURN(parts.last,
+                             PartOf(library, call, left, limits, rank));
+  }
+  return parts;
+}
+
 absl::StatusOr<PlannedGemm> PlannedGemm::Make(const GemmLibrary& library,
                                               const GemmCall& call,
                                               const GemmLimits& limits,
                                               int rank) {
-  const int64_t parts = CeilDivide(call.batch_count, GemmLibrary::kMostBatches);
-  const int64_t batches = CeilDivide(call.batch_count, parts);
-  const int64_t left = call.batch_count % batches;
-  TENSORD_ASSIGN_OR_RETURN(Part part,
-                           PartOf(library, call, batches, limits, rank));
-  PlannedGemm gemm(call, limits, std::move(part));
-  if (left != 0) {
-    TENSORD_ASSIGN_OR_RETURN(gemm.last_,
-                             PartOf(library, call, left, limits, rank));
+  TENSORD_ASSIGN_OR_RETURN(Parts parts, PartsOf(library, call, limits, rank));
+  std::vector<Parts> without_c;
+  if (call.c != call.d) {
+    GemmCall other = call;
+    other.c = call.d;
+    TENSORD_ASSIGN_OR_RETURN(Parts others, PartsOf(library, other, limits, 0));
+    without_c.push_back(std::move(others));
   }
-  return gemm;
+  return PlannedGemm(call, limits, std::move(parts), std::move(without_c));
 }
 
 int64_t PlannedGemm::workspace_bytes() const {
-  const auto bytes = [](const Part& part) {
-    return Workspace::BytesFor(part.algorithm->workspace_bytes);
-  };
-  return last_.has_value() ? std::max(bytes(part_), bytes(*last_))
-                           : bytes(part_);
+  int64_t most = 0;
+  ForEachPart([&](const Part& part) {
+    most = std::max(most, Workspace::BytesFor(part.algorithm->workspace_bytes));
+  });
+  return most;
+}
+
+int64_t PlannedGemm::heap_bytes() const {
+  int64_t bytes = HeapBytes(without_c_);
+  ForEachPart([&](const Part& part) { bytes += part.proposal->bytes(); });
+  return bytes;
 }
 
 absl::Status PlannedGemm::Launch(const GemmLibrary& library,
@@ -82,7 +102,9 @@ absl::Status PlannedGemm::Launch(const GemmLibrary& library,
                : static_cast<Byte*>(address) +
                      batch * matrix.batch_stride * SizeOf(matrix.type);
   };
-  const int64_t batches = part_.call.batch_count;
+  const Parts& parts =
+      operands.beta.IsZero() && !without_c_.empty() ? without_c_[0] : parts_;
+  const int64_t batches = parts.part.call.batch_count;
   for (int64_t first = 0; first < call_.batch_count; first += batches) {
     const bool is_last = first + batches >= call_.batch_count;
     GemmOperands of_part = operands;
@@ -93,7 +115,7 @@ absl::Status PlannedGemm::Launch(const GemmLibrary& library,
     // The parts run one after the other, in the same memory.
     Workspace shared = workspace;
     TENSORD_RETURN_IF_ERROR(
-        LaunchPart(library, is_last && last_.has_value() ? *last_ : part_,
+        LaunchPart(library, is_last && parts.last ? *parts.last : parts.part,
                    of_part, is_last ? workspace : shared, stream));
   }
   return absl::OkStatus();
@@ -104,24 +126,21 @@ absl::Status PlannedGemm::LaunchPart(const GemmLibrary& library,
                                      const GemmOperands& operands,
                                      Workspace& workspace,
                                      CudaStream& stream) const {
-  GemmCall call = part.call;
-  if (operands.beta.IsZero()) call.c = call.d;
   GemmLimits limits{
       .workspace_bytes = workspace.left_bytes(),
       .alignment_bytes = {
           AlignmentOf(operands.a), AlignmentOf(operands.b),
           AlignmentOf(operands.beta.IsZero() ? operands.d : operands.c),
           AlignmentOf(operands.d)}};
-  bool is_as_planned = call == part.call &&
-                       Workspace::BytesFor(part.algorithm->workspace_bytes) <=
-                           limits.workspace_bytes;
+  bool is_as_planned = Workspace::BytesFor(part.algorithm->workspace_bytes) <=
+                       limits.workspace_bytes;
   for (size_t i = 0; i < limits.alignment_bytes.size(); ++i) {
     is_as_planned &= limits.alignment_bytes[i] >= limits_.alignment_bytes[i];
   }
   std::shared_ptr<const GemmProposal> proposal = part.proposal;
   const GemmAlgorithm* algorithm = part.algorithm;
   if (!is_as_planned) {
-    auto proposed = library.Propose(call, limits);
+    auto proposed = library.Propose(part.call, limits);
     if (absl::IsUnimplemented(proposed.status())) {
       return Internal("NO_GEMM_ALGORITHM",
                       "cuBLASLt has no algorithm for addresses aligned worse "

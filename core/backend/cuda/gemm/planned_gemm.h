@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,7 +28,8 @@ GemmLimits LimitsOf(int64_t workspace_bytes, int64_t alignment_bytes);
 class PlannedGemm {
  public:
   /// Decides on the algorithm of that `rank`, from 0, of those that the library
-  /// proposes within `limits`.
+  /// proposes within `limits`; where c lies otherwise than d, also on the best
+  /// one without c.
   ///
   /// Errors  UNIMPLEMENTED: there are not so many. Others as
   ///         GemmLibrary::Propose().
@@ -39,9 +41,12 @@ class PlannedGemm {
   /// What Launch() takes from a workspace, at most.
   int64_t workspace_bytes() const;
 
-  /// Queues it. Where addresses are aligned worse than was planned with, or
-  /// beta is 0 and c lies otherwise than d, the best algorithm is taken that
-  /// then does with the workspace there is, whatever the rank.
+  /// Bytes of memory beyond itself.
+  int64_t heap_bytes() const;
+
+  /// Queues it. Where addresses are aligned worse than was planned with, the
+  /// best algorithm is asked for and taken that then does with the workspace
+  /// there is, whatever the rank.
   ///
   /// Requires  operands.alpha is not 0.
   /// Errors    as GemmLibrary::Launch(). INTERNAL also: no algorithm takes
@@ -56,10 +61,21 @@ class PlannedGemm {
     std::shared_ptr<const GemmProposal> proposal;
     const GemmAlgorithm* algorithm;  // one of its
   };
+  struct Parts {
+    Part part;                 // all parts but perhaps the last are as large
+    std::optional<Part> last;  // when it is smaller
+  };
 
-  PlannedGemm(const GemmCall& call, const GemmLimits& limits, Part part)
-      : call_(call), limits_(limits), part_(std::move(part)) {}
+  PlannedGemm(const GemmCall& call, const GemmLimits& limits, Parts parts,
+              std::vector<Parts> without_c)
+      : call_(call),
+        limits_(limits),
+        parts_(std::move(parts)),
+        without_c_(std::move(without_c)) {}
 
+  static absl::StatusOr<Parts> PartsOf(const GemmLibrary& library,
+                                       const GemmCall& call,
+                                       const GemmLimits& limits, int rank);
   static absl::StatusOr<Part> PartOf(const GemmLibrary& library, GemmCall call,
                                      int64_t batch_count,
                                      const GemmLimits& limits, int rank);
@@ -69,8 +85,19 @@ class PlannedGemm {
 
   GemmCall call_;
   GemmLimits limits_;
-  Part part_;                 // all parts but perhaps the last are as large
-  std::optional<Part> last_;  // when it is smaller
+  Parts parts_;
+  std::vector<Parts> without_c_;  // one when c lies otherwise than d, or none
+
+  /// Calls visit(part) for every part that was decided on.
+  template <typename Visitor>
+  void ForEachPart(Visitor visit) const {
+    const auto visit_all = [&](const Parts& parts) {
+      visit(parts.part);
+      if (parts.last) visit(*parts.last);
+    };
+    visit_all(parts_);
+    for (const Parts& parts : without_c_) visit_all(parts);
+  }
 };
 
 }  // namespace tensord::core::cuda

@@ -126,8 +126,10 @@ __global__ void __launch_bounds__(
   }
 }
 
-template <typename Word, int kPerThread, bool kSplits, bool kMoves>
-cudaError_t Queue(const PackedTask& task, cudaStream_t stream) {
+/// Calls visit(grid, kernel) for one kernel.
+template <typename Word, int kPerThread, bool kSplits, bool kMoves,
+          typename Visitor>
+cudaError_t VisitPacked(const PackedTask& task, Visitor visit) {
   constexpr uint32_t kWarpWords = 32 * kPerThread;
   const Grid grid{
       .blocks = task.block_count,
@@ -135,27 +137,43 @@ cudaError_t Queue(const PackedTask& task, cudaStream_t stream) {
       // A folded index stays within the same 1024 words.
       .shared_bytes = (task.tile_words + 1023) / 1024 * 1024 *
                       static_cast<int64_t>(sizeof(Word))};
-  return Launch(grid, stream, &Packed<Word, kPerThread, kSplits, kMoves>, task);
+  return visit(grid, &Packed<Word, kPerThread, kSplits, kMoves>);
 }
 
-}  // namespace
-
-cudaError_t QueuePacked(const PackedTask& task, cudaStream_t stream) {
+/// For the kernel that `task` is for.
+template <typename Visitor>
+cudaError_t VisitKernel(const PackedTask& task, Visitor visit) {
   const bool is_small = task.tile_words <= 4 * PackedTask::kMaxThreads;
   const bool splits = task.split_count > 0;
   return VisitWord(task.move.word_bytes, [&](auto word) {
     using Word = decltype(word);
     if (!task.move.change.is_move) {
-      return Queue<Word, 4, true, false>(task, stream);
+      return VisitPacked<Word, 4, true, false>(task, visit);
     }
     if constexpr (sizeof(Word) < 16) {  // Tiles of wider words are all small.
       if (!is_small) {
-        return splits ? Queue<Word, 8, true, true>(task, stream)
-                      : Queue<Word, 8, false, true>(task, stream);
+        return splits ? VisitPacked<Word, 8, true, true>(task, visit)
+                      : VisitPacked<Word, 8, false, true>(task, visit);
       }
     }
-    return splits ? Queue<Word, 4, true, true>(task, stream)
-                  : Queue<Word, 4, false, true>(task, stream);
+    return splits ? VisitPacked<Word, 4, true, true>(task, visit)
+                  : VisitPacked<Word, 4, false, true>(task, visit);
+  });
+}
+
+}  // namespace
+
+cudaError_t QueuePacked(const PackedTask& task, cudaStream_t stream) {
+  return VisitKernel(task, [&](const Grid& grid, auto* kernel) {
+    return Launch(grid, stream, kernel, task);
+  });
+}
+
+cudaError_t CountPackedBlocks(const PackedTask& task, int* blocks) {
+  return VisitKernel(task, [&](const Grid& grid, auto* kernel) {
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        blocks, kernel, static_cast<int>(grid.threads),
+        static_cast<size_t>(grid.shared_bytes));
   });
 }
 

@@ -153,5 +153,8 @@ struct PackedTask {
   uint32_t block_count = 1;
 };
 cudaError_t QueuePacked(const PackedTask& task, cudaStream_t stream);
+/// Blocks of such a task, whatever its addresses and its own count of them,
+/// that a multiprocessor of the selected device holds at a time.
+cudaError_t CountPackedBlocks(const PackedTask& task, int* blocks);
 
 }  // namespace tensord::core::cuda

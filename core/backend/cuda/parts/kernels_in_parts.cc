@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/backend/cuda/parts/problem_parts.h"
 #include "core/base/status.h"
 
@@ -22,104 +25,135 @@ void Advance(Pointer& pointer, int64_t bytes) {
                                       static_cast<uintptr_t>(bytes));
 }
 
-/// The operands of part `number`.
+/// Every part of a problem, solved.
 template <typename Problem, typename Operands>
-Operands OperandsOf(const ProblemParts<Problem>& parts, int64_t number,
-                    Operands operands) {
-  const std::array<int64_t, 4> bytes = ElementBytes(parts.problem(number));
-  const std::array<int64_t, 4> offsets = parts.offsets(number);
-  Advance(operands.a, offsets[0] * bytes[0]);
-  if constexpr (requires { operands.b; }) {
-    Advance(operands.b, offsets[1] * bytes[1]);
+class SolvedParts {
+ public:
+  /// Errors  UNIMPLEMENTED also: there are too many.
+  static absl::StatusOr<SolvedParts> Of(const Kernel<Problem, Operands>& kernel,
+                                        ProblemParts<Problem> parts) {
+    if (parts.count() > kMostParts) {
+      return Unimplemented("TOO_MANY_PARTS", "it would run in ", parts.count(),
+                           " parts, at most ", kMostParts, " are possible");
+    }
+    SolvedParts solved(std::move(parts));
+    for (const Problem& problem : solved.parts_.problems) {
+      TENSORD_ASSIGN_OR_RETURN(auto solution, kernel.Solve(problem));
+      solved.solutions_.push_back(std::move(solution));
+    }
+    solved.parts_.problems = {};  // have done their part
+    return solved;
   }
-  if constexpr (requires { operands.c; }) {
-    Advance(operands.c, offsets[2] * bytes[2]);
-  }
-  Advance(operands.d, offsets[3] * bytes[3]);
-  return operands;
-}
 
-template <typename Problem, typename Operands>
-absl::Status SupportsAll(const Kernel<Problem, Operands>& kernel,
-                         const ProblemParts<Problem>& parts) {
-  if (parts.count() > kMostParts) {
-    return Unimplemented("TOO_MANY_PARTS", "it would run in ", parts.count(),
-                         " parts, at most ", kMostParts, " are possible");
-  }
-  for (const Problem& problem : parts.problems) {
-    TENSORD_RETURN_IF_ERROR(kernel.Supports(problem));
-  }
-  return absl::OkStatus();
-}
+  int64_t count() const { return parts_.count(); }
 
-template <typename Problem, typename Operands>
-int64_t LargestWorkspace(const Kernel<Problem, Operands>& kernel,
-                         const ProblemParts<Problem>& parts) {
-  int64_t largest = 0;
-  for (const Problem& problem : parts.problems) {
-    largest = std::max(largest, kernel.WorkspaceBytes(problem));
+  int64_t largest_workspace_bytes() const {
+    int64_t largest = 0;
+    for (const auto& solution : solutions_) {
+      largest = std::max(largest, solution->workspace_bytes());
+    }
+    return largest;
   }
-  return largest;
-}
+  double sum_of_nanoseconds() const {
+    double sum = 0;
+    for (size_t shape = 0; shape < solutions_.size(); ++shape) {
+      sum += static_cast<double>(parts_.loops.shapes()[shape].count) *
+             solutions_[shape]->predicted_nanoseconds();
+    }
+    return sum;
+  }
+  std::string decision() const {
+    return absl::StrCat("in ", count(),
+                        " parts, each: ", solutions_.front()->decision());
+  }
+  int64_t heap_bytes() const {
+    int64_t bytes = parts_.loops.heap_bytes() + HeapBytes(parts_.modes) +
+                    HeapBytes(solutions_);
+    for (const auto& solution : solutions_) bytes += HeapBytes(solution);
+    return bytes;
+  }
 
-template <typename Problem, typename Operands>
-double SumOfNanoseconds(const Kernel<Problem, Operands>& kernel,
-                        const ProblemParts<Problem>& parts) {
-  double sum = 0;
-  for (size_t shape = 0; shape < parts.problems.size(); ++shape) {
-    sum += static_cast<double>(parts.loops.shapes()[shape].count) *
-           kernel.PredictNanoseconds(parts.problems[shape]);
+  /// Of `operands`, those of the whole, the part's are taken.
+  absl::Status Launch(int64_t number, const Operands& operands,
+                      Workspace workspace, Stream& stream) const {
+    return solutions_[parts_.loops.shape(number)]->Launch(
+        OperandsOf(number, operands), workspace, stream);
   }
-  return sum;
-}
+
+ private:
+  explicit SolvedParts(ProblemParts<Problem> parts)
+      : parts_(std::move(parts)),
+        element_bytes_(ElementBytes(parts_.problems.front())) {}
+
+  Operands OperandsOf(int64_t number, Operands operands) const {
+    const auto& bytes = element_bytes_;
+    const std::array<int64_t, 4> offsets = parts_.offsets(number);
+    Advance(operands.a, offsets[0] * bytes[0]);
+    if constexpr (requires { operands.b; }) {
+      Advance(operands.b, offsets[1] * bytes[1]);
+    }
+    if constexpr (requires { operands.c; }) {
+      Advance(operands.c, offsets[2] * bytes[2]);
+    }
+    Advance(operands.d, offsets[3] * bytes[3]);
+    return operands;
+  }
+
+  ProblemParts<Problem> parts_;           // without problems
+  std::array<int64_t, 4> element_bytes_;  // of a, b, c, d
+  std::vector<std::unique_ptr<const Solution<Operands>>> solutions_;  // (shape)
+};
+
+/// Parts of d's elements, one after the other in the same workspace.
+template <typename Problem, typename Operands>
+class KeptSolution final : public Solution<Operands> {
+ public:
+  explicit KeptSolution(SolvedParts<Problem, Operands> parts)
+      : Solution<Operands>(parts.sum_of_nanoseconds(),
+                           parts.largest_workspace_bytes()),
+        parts_(std::move(parts)) {}
+
+  std::string decision() const override { return parts_.decision(); }
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + parts_.heap_bytes();
+  }
+
+  absl::Status Launch(const Operands& operands, Workspace& workspace,
+                      Stream& stream) const override {
+    for (int64_t number = 0; number < parts_.count(); ++number) {
+      TENSORD_RETURN_IF_ERROR(
+          parts_.Launch(number, operands, workspace, stream));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const SolvedParts<Problem, Operands> parts_;
+};
 
 /// Divides the elements of d: each part is a problem of the kernel.
 template <typename Problem, typename Operands>
 class KeptInParts final : public Kernel<Problem, Operands> {
  public:
   using Inner = Kernel<Problem, Operands>;
+  using typename Inner::Solved;
 
   KeptInParts(std::unique_ptr<const Inner> kernel, int64_t limit)
       : kernel_(std::move(kernel)), limit_(limit) {}
 
   absl::string_view name() const override { return kernel_->name(); }
+  int version() const override { return kernel_->version(); }
 
-  absl::Status Supports(const Problem& problem) const override {
-    if (IsWhole(problem)) return kernel_->Supports(problem);
-    return SupportsAll(*kernel_, DivideKept(problem, limit_));
-  }
-
-  int64_t WorkspaceBytes(const Problem& problem) const override {
-    if (IsWhole(problem)) return kernel_->WorkspaceBytes(problem);
-    return LargestWorkspace(*kernel_, DivideKept(problem, limit_));
-  }
-
-  double PredictNanoseconds(const Problem& problem) const override {
-    if (IsWhole(problem)) return kernel_->PredictNanoseconds(problem);
-    return SumOfNanoseconds(*kernel_, DivideKept(problem, limit_));
-  }
-
-  absl::Status Launch(const Problem& problem, const Operands& operands,
-                      Workspace& workspace, Stream& stream) const override {
-    if (IsWhole(problem)) {
-      return kernel_->Launch(problem, operands, workspace, stream);
-    }
-    const ProblemParts<Problem> parts = DivideKept(problem, limit_);
-    for (int64_t number = 0; number < parts.count(); ++number) {
-      Workspace of_part = workspace;  // the same for each: they take turns
-      TENSORD_RETURN_IF_ERROR(kernel_->Launch(
-          parts.problem(number), OperandsOf(parts, number, operands), of_part,
-          stream));
-    }
-    return absl::OkStatus();
+  /// Nothing is divided that has no elements: limits are 1 or more.
+  Solved Solve(const Problem& problem) const override {
+    if (KeptCount(problem) <= limit_) return kernel_->Solve(problem);
+    using Parts = SolvedParts<Problem, Operands>;
+    TENSORD_ASSIGN_OR_RETURN(Parts parts,
+                             Parts::Of(*kernel_, DivideKept(problem, limit_)));
+    return std::make_unique<KeptSolution<Problem, Operands>>(std::move(parts));
   }
 
  private:
-  /// Nothing is divided that has no elements: limits are 1 or more.
-  bool IsWhole(const Problem& problem) const {
-    return KeptCount(problem) <= limit_;
-  }
-
   const std::unique_ptr<const Inner> kernel_;
   const int64_t limit_;
 };
@@ -138,12 +172,68 @@ absl::Status CheckPartialSums(const ContractionProblem& problem,
                        ": parts of a sum would be rounded to it");
 }
 
+/// Parts of the terms, each to a place of its own, and what joins those.
+template <typename Problem, typename Operands>
+class TermsSolution final : public Solution<Operands> {
+ public:
+  /// `partial_bytes`: from what one part of the terms comes to to the next.
+  TermsSolution(SolvedParts<Problem, Operands> parts,
+                std::unique_ptr<const ReductionSolution> join,
+                int64_t partial_bytes)
+      : Solution<Operands>(
+            parts.sum_of_nanoseconds() + join->predicted_nanoseconds(),
+            Workspace::BytesFor(parts.count() * partial_bytes) +
+                std::max(parts.largest_workspace_bytes(),
+                         join->workspace_bytes())),
+        parts_(std::move(parts)),
+        join_(std::move(join)),
+        partial_bytes_(partial_bytes) {}
+
+  std::string decision() const override {
+    return absl::StrCat("sums ", parts_.decision());
+  }
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + parts_.heap_bytes() +
+           HeapBytes(join_);
+  }
+
+  absl::Status Launch(const Operands& operands, Workspace& workspace,
+                      Stream& stream) const override {
+    auto* const partial =
+        workspace.Take<std::byte>(parts_.count() * partial_bytes_);
+    Operands of_terms = operands;
+    of_terms.c = nullptr;
+    of_terms.d = partial;
+    of_terms.alpha = kOne;
+    of_terms.beta = kZero;
+    // Without alpha there are no terms.
+    const int64_t count = operands.alpha.IsZero() ? 0 : parts_.count();
+    for (int64_t number = 0; number < count; ++number) {
+      of_terms.d = partial + number * partial_bytes_;
+      TENSORD_RETURN_IF_ERROR(
+          parts_.Launch(number, of_terms, workspace, stream));
+    }
+    return join_->Launch({.a = partial,
+                          .c = operands.c,
+                          .d = operands.d,
+                          .alpha = operands.alpha,
+                          .beta = operands.beta},
+                         workspace, stream);
+  }
+
+ private:
+  const SolvedParts<Problem, Operands> parts_;
+  const std::unique_ptr<const ReductionSolution> join_;
+  const int64_t partial_bytes_;
+};
+
 /// Divides the terms of d's elements: the kernel reduces each part of them to
 /// workspace, and another kernel makes d of that.
 template <typename Problem, typename Operands>
 class TermsInParts final : public Kernel<Problem, Operands> {
  public:
   using Inner = Kernel<Problem, Operands>;
+  using typename Inner::Solved;
 
   /// Lifetime  `join` outlives *this.
   TermsInParts(std::unique_ptr<const Inner> kernel, const ReductionKernel& join,
@@ -151,73 +241,22 @@ class TermsInParts final : public Kernel<Problem, Operands> {
       : kernel_(std::move(kernel)), join_(join), limit_(limit) {}
 
   absl::string_view name() const override { return kernel_->name(); }
+  int version() const override { return kernel_->version(); }
 
-  absl::Status Supports(const Problem& problem) const override {
-    if (IsWhole(problem)) return kernel_->Supports(problem);
+  Solved Solve(const Problem& problem) const override {
+    if (TermCount(problem) <= limit_) return kernel_->Solve(problem);
     TENSORD_RETURN_IF_ERROR(CheckPartialSums(problem, limit_));
-    const ProblemParts<Problem> parts = DivideTerms(problem, limit_);
-    TENSORD_RETURN_IF_ERROR(SupportsAll(*kernel_, parts));
-    return join_.Supports(JoinOf(problem, parts.count()));
-  }
-
-  int64_t WorkspaceBytes(const Problem& problem) const override {
-    if (IsWhole(problem)) return kernel_->WorkspaceBytes(problem);
-    const ProblemParts<Problem> parts = DivideTerms(problem, limit_);
-    const ReductionProblem join = JoinOf(problem, parts.count());
-    return Workspace::BytesFor(parts.count() * PartialBytes(join)) +
-           std::max(LargestWorkspace(*kernel_, parts),
-                    join_.WorkspaceBytes(join));
-  }
-
-  double PredictNanoseconds(const Problem& problem) const override {
-    if (IsWhole(problem)) return kernel_->PredictNanoseconds(problem);
-    const ProblemParts<Problem> parts = DivideTerms(problem, limit_);
-    return SumOfNanoseconds(*kernel_, parts) +
-           join_.PredictNanoseconds(JoinOf(problem, parts.count()));
-  }
-
-  absl::Status Launch(const Problem& problem, const Operands& operands,
-                      Workspace& workspace, Stream& stream) const override {
-    if (IsWhole(problem)) {
-      return kernel_->Launch(problem, operands, workspace, stream);
-    }
-    const ProblemParts<Problem> parts = DivideTerms(problem, limit_);
-    const ReductionProblem join = JoinOf(problem, parts.count());
-    const int64_t partial_bytes = PartialBytes(join);
-    auto* const partial =
-        workspace.Take<std::byte>(parts.count() * partial_bytes);
-    Operands of_terms = operands;
-    of_terms.c = nullptr;
-    of_terms.alpha = kOne;
-    of_terms.beta = kZero;
-    // Without alpha there are no terms.
-    const int64_t count = operands.alpha.IsZero() ? 0 : parts.count();
-    for (int64_t number = 0; number < count; ++number) {
-      of_terms.d = partial + number * partial_bytes;
-      Workspace of_part = workspace;  // the same for each: they take turns
-      TENSORD_RETURN_IF_ERROR(kernel_->Launch(
-          parts.problem(number), OperandsOf(parts, number, of_terms), of_part,
-          stream));
-    }
-    return join_.Launch(join,
-                        {.a = partial,
-                         .c = operands.c,
-                         .d = operands.d,
-                         .alpha = operands.alpha,
-                         .beta = operands.beta},
-                        workspace, stream);
+    using Parts = SolvedParts<Problem, Operands>;
+    TENSORD_ASSIGN_OR_RETURN(Parts parts,
+                             Parts::Of(*kernel_, DivideTerms(problem, limit_)));
+    const ReductionProblem joined = JoinOf(problem, parts.count());
+    TENSORD_ASSIGN_OR_RETURN(auto join, join_.Solve(joined));
+    return std::make_unique<TermsSolution<Problem, Operands>>(
+        std::move(parts), std::move(join),
+        joined.reduced[0].strides[0] * SizeOf(joined.type_a));
   }
 
  private:
-  bool IsWhole(const Problem& problem) const {
-    return TermCount(problem) <= limit_;
-  }
-
-  /// Bytes from what one part of the terms comes to on to the next.
-  static int64_t PartialBytes(const ReductionProblem& join) {
-    return join.reduced[0].strides[0] * SizeOf(join.type_a);
-  }
-
   const std::unique_ptr<const Inner> kernel_;
   const ReductionKernel& join_;
   const int64_t limit_;

@@ -18,13 +18,13 @@ namespace tensord::core::cuda {
 ///                         list of reductions then makes d of them, in an order
 ///                         that follows from the problem
 ///
-/// Such a kernel supports a problem when the parts are supported, and otherwise
-/// refuses it as the part is refused; it takes the workspace of the largest
-/// part and is predicted to take the time of all of them. Problems within the
+/// Such a kernel divides a problem once and solves each different part. It
+/// declines as a part is declined; it takes the workspace of the largest part
+/// and is predicted to take the time of all of them. Problems within the
 /// limit are passed on as they are.
 ///
 /// Requires  lists.reduction is not empty; limit >= 1.
-/// Errors    Supports() also: UNIMPLEMENTED: there would be more than 4096
+/// Errors    Solve() also: UNIMPLEMENTED: there would be more than 4096
 ///           parts; or a contraction has more than `limit` terms an element
 ///           and elements of 16 bits, to which partial sums would be rounded.
 KernelLists InParts(KernelLists lists, int64_t limit = kMaxPart);

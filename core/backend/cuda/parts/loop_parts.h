@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/heap_bytes.h"
 #include "core/base/layout.h"
 #include "core/problem/loop_modes.h"
 
@@ -54,6 +55,13 @@ class LoopParts {
   const std::vector<Shape>& shapes() const { return shapes_; }
   /// Index of the part's extents in shapes().
   size_t shape(int64_t number) const;
+
+  /// Bytes of memory beyond itself.
+  int64_t heap_bytes() const {
+    int64_t bytes = HeapBytes(whole_) + HeapBytes(part_) + HeapBytes(shapes_);
+    for (const Shape& shape : shapes_) bytes += HeapBytes(shape.extents);
+    return bytes;
+  }
 
   /// Elements along `mode` from one part to the next; 0 when it is whole.
   int64_t step(size_t mode) const {

@@ -16,8 +16,9 @@ inline core::PlanKey MatrixKey(int64_t rows) {
 
 /// A plan that can be told from others by its workspace.
 inline core::Plan PlanWith(int64_t workspace_bytes) {
-  return {
-      .problem = Transpose(), .kernel = {}, .workspace_bytes = workspace_bytes};
+  const FakePermutation kernel(
+      {.name = "", .workspace_bytes = workspace_bytes});
+  return {.solution = kernel.Solve(Transpose()).value()};
 }
 
 /// The plan of MatrixKey(rows), made when it is not there.

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/backend/backend.h"
@@ -14,7 +15,7 @@
 
 namespace tensord::test {
 
-/// A permutation kernel that answers as told and counts its launches.
+/// A permutation kernel that answers as told and counts what it is asked.
 class FakePermutation final : public core::PermutationKernel {
  public:
   struct Answers {
@@ -26,33 +27,45 @@ class FakePermutation final : public core::PermutationKernel {
     int* launch_count = nullptr;
     absl::Duration launch_time = absl::ZeroDuration();
     int version = 1;
+    int* solve_count = nullptr;
   };
   explicit FakePermutation(Answers answers) : answers_(std::move(answers)) {}
 
   absl::string_view name() const override { return answers_.name; }
   int version() const override { return answers_.version; }
-  absl::Status Supports(const core::PermutationProblem&) const override {
-    return answers_.supports;
-  }
-  int64_t WorkspaceBytes(const core::PermutationProblem&) const override {
-    return answers_.workspace_bytes;
-  }
-  double PredictNanoseconds(const core::PermutationProblem&) const override {
-    return answers_.nanoseconds;
-  }
-  absl::Status Launch(const core::PermutationProblem&,
-                      const core::PermutationOperands&,
-                      core::Workspace& workspace,
-                      core::Stream&) const override {
-    if (answers_.workspace_bytes > 0) {
-      workspace.Take<char>(answers_.workspace_bytes);
-    }
-    if (answers_.launch_count != nullptr) ++*answers_.launch_count;
-    absl::SleepFor(answers_.launch_time);
-    return answers_.launch;
+  Solved Solve(const core::PermutationProblem&) const override {
+    if (answers_.solve_count != nullptr) ++*answers_.solve_count;
+    if (!answers_.supports.ok()) return answers_.supports;
+    return std::make_unique<FakeSolution>(answers_);
   }
 
  private:
+  class FakeSolution final : public core::PermutationSolution {
+   public:
+    explicit FakeSolution(const Answers& answers)
+        : Solution(answers.nanoseconds, answers.workspace_bytes),
+          answers_(answers) {}
+
+    std::string decision() const override {
+      return absl::StrCat("as ", answers_.name, " was told");
+    }
+    int64_t bytes() const override {
+      return core::HeapBlockBytes(sizeof(*this)) +
+             core::HeapBytes(answers_.name);
+    }
+    absl::Status Launch(const core::PermutationOperands&,
+                        core::Workspace& workspace,
+                        core::Stream&) const override {
+      if (workspace_bytes() > 0) workspace.Take<char>(workspace_bytes());
+      if (answers_.launch_count != nullptr) ++*answers_.launch_count;
+      absl::SleepFor(answers_.launch_time);
+      return answers_.launch;
+    }
+
+   private:
+    const Answers answers_;
+  };
+
   const Answers answers_;
 };
 

@@ -12,7 +12,7 @@
 #include "core/plan/plan_cache.h"
 #include "core/plan/plan_record.h"
 #include "gtest/gtest.h"
-#include "tests/unit/core/plan/fake_backend.h"
+#include "tests/unit/core/plan/cached_plans.h"
 #include "tests/unit/core/plan/random_key.h"
 
 namespace {
@@ -44,6 +44,7 @@ ABSL_ATTRIBUTE_NOINLINE void operator delete(void* block,
 namespace tensord::core {
 namespace {
 
+using test::PlanWith;
 using test::RandomKey;
 
 /// Checks what `fill` puts into a cache: all that it takes is accounted for,
@@ -65,13 +66,11 @@ TEST(PlanCacheBytesTest, OfPlansAreWhatTheHeapGave) {
     for (uint32_t seed = 0; seed < 5000; ++seed) {
       std::mt19937 rng(seed);
       const PlanKey key = RandomKey(rng);
-      ASSERT_TRUE(cache
-                      .GetOrMake(key,
-                                 [&]() -> absl::StatusOr<Plan> {
-                                   return Plan{.problem = key.problem,
-                                               .kernel = {}};
-                                 })
-                      .ok());
+      ASSERT_TRUE(
+          cache
+              .GetOrMake(
+                  key, [&]() -> absl::StatusOr<Plan> { return PlanWith(seed); })
+              .ok());
     }
   });
 }

@@ -36,7 +36,7 @@ TEST(PlanCacheEntriesTest, BytesStayWithinTheirLimit) {
 
 TEST(PlanCacheEntriesTest, WhatIsLargerThanTheCacheIsGivenAndNotKept) {
   PlanCache cache({.byte_limit = 100});
-  EXPECT_EQ(Get(cache, 7)->workspace_bytes, 7);
+  EXPECT_EQ(Get(cache, 7)->workspace_bytes(), 7);
   EXPECT_EQ(cache.statistics().entry_count, 0);
   EXPECT_EQ(cache.statistics().bytes, 0);
 }
@@ -49,7 +49,7 @@ TEST(PlanCacheEntriesTest, SayWhatTheySaved) {
   const PlanEntry& entry = entries[0];
   EXPECT_EQ(entry.id, IdOf(MatrixKey(7)));
   EXPECT_EQ(*DecodePlanKey(entry.key), MatrixKey(7));
-  EXPECT_EQ(entry.plan->workspace_bytes, 7);
+  EXPECT_EQ(entry.plan->workspace_bytes(), 7);
   EXPECT_EQ(entry.source, PlanSource::kPlanned);
   EXPECT_FALSE(entry.is_pinned);
   EXPECT_EQ(entry.hit_count, 3);

@@ -69,6 +69,22 @@ TEST_F(PlanCacheRecordsTest, AreResolvedWhenTheyAreAskedFor) {
   EXPECT_EQ(entry.planning_nanoseconds, 5000);
 }
 
+TEST_F(PlanCacheRecordsTest, AreSolvedAtTheirFirstUseAlone) {
+  int fast = 0, slow = 0;
+  const FakeBackend backend({{.name = "fast", .solve_count = &fast},
+                             {.name = "slow", .solve_count = &slow}});
+  PlanCache cache(100);
+  cache.AddRecord(Record(MatrixKey(7), "slow"));
+  EXPECT_EQ(slow, 0);
+  for (int i = 0; i < 3; ++i) {
+    const auto plan = cache.Find(MatrixKey(7), {.backend = &backend});
+    ASSERT_NE(plan, nullptr);
+    EXPECT_EQ(plan->solution->decision(), "as slow was told");
+    EXPECT_EQ(slow, 1);
+  }
+  EXPECT_EQ(fast, 0) << "the record names the other";
+}
+
 TEST_F(PlanCacheRecordsTest, AreFoundWithoutPlanning) {
   PlanCache cache(100);
   cache.AddRecord(Record(MatrixKey(7)));

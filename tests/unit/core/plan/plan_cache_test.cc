@@ -28,7 +28,7 @@ using test::Transpose;
 TEST(PlanCacheTest, EqualKeysPlanOnce) {
   PlanCache cache(100);
   const auto made = Get(cache, 7);
-  EXPECT_EQ(made->workspace_bytes, 7);
+  EXPECT_EQ(made->workspace_bytes(), 7);
   const auto again =
       cache.GetOrMake(MatrixKey(7), []() -> absl::StatusOr<Plan> {
         ADD_FAILURE() << "planned again";
@@ -56,7 +56,7 @@ TEST(PlanCacheTest, EverythingInTheKeyTellsPlansApart) {
       return PlanWith(static_cast<int64_t>(i));
     });
     EXPECT_FALSE(lookup->hit) << i;
-    EXPECT_EQ(lookup->plan->workspace_bytes, static_cast<int64_t>(i));
+    EXPECT_EQ(lookup->plan->workspace_bytes(), static_cast<int64_t>(i));
     for (size_t j = 0; j < i; ++j) EXPECT_FALSE(keys[i] == keys[j]);
   }
 }
@@ -136,7 +136,7 @@ TEST(PlanCacheTest, FailuresReachTheCallerAndAreNotKept) {
       });
   EXPECT_EQ(ReasonOf(failed.status()), "NO_KERNEL");
   EXPECT_EQ(cache.statistics().entry_count, 0);
-  EXPECT_EQ(Get(cache, 7)->workspace_bytes, 7);
+  EXPECT_EQ(Get(cache, 7)->workspace_bytes(), 7);
 }
 
 TEST(PlanCacheTest, FailuresReachEveryCallerThatWaits) {
@@ -256,7 +256,7 @@ TEST(PlanCacheTest, EveryAnswerIsThatOfItsKey) {
             if (rng() % 50 == 0) cache.Clear(rng() % 2 == 0);
             break;
           default:
-            if (Get(cache, rows)->workspace_bytes != rows) ++wrong;
+            if (Get(cache, rows)->workspace_bytes() != rows) ++wrong;
         }
       }
     });
@@ -291,7 +291,7 @@ TEST(PlanCacheTest, EvictedPlansLiveAsLongAsTheyAreHeld) {
   PlanCache cache(1);
   const auto held = Get(cache, 1);
   for (int64_t rows = 2; rows <= 100; ++rows) Get(cache, rows);
-  EXPECT_EQ(held->workspace_bytes, 1);
+  EXPECT_EQ(held->workspace_bytes(), 1);
 }
 
 }  // namespace

@@ -43,7 +43,6 @@ class PlanCacheTuningTest : public ::testing::Test {
       return ListPlans(backend_, key);
     });
     if (plan == nullptr) return "";
-    EXPECT_EQ(plan->problem, key.problem);
     EXPECT_EQ(plan->selection, Selection::kIncremental);
     return std::string(plan->kernel_name());
   }
@@ -78,7 +77,7 @@ TEST_F(PlanCacheTuningTest, TriesEachAndKeepsTheFastest) {
   const auto chosen = Ask(cache);
   EXPECT_EQ(chosen->kernel_name(), "b");
   EXPECT_EQ(chosen->selection, Selection::kIncremental);
-  EXPECT_EQ(chosen->workspace_bytes, 64);
+  EXPECT_EQ(chosen->workspace_bytes(), 64);
   EXPECT_EQ(chosen->measured_nanoseconds, 50);
   EXPECT_EQ(cache.List({})->entries[0].source, PlanSource::kMeasured);
   EXPECT_EQ(Next(cache), "");
@@ -273,7 +272,7 @@ TEST_F(PlanCacheTuningTest, ThreadsShareTheWork) {
           cache.AddSample(Key(), kernel, TimeOf(kernel));
           ++samples;
         }
-        if (Ask(cache)->problem != Key().problem) ++wrong;
+        if (Ask(cache)->solution == nullptr) ++wrong;
       });
     }
     for (std::thread& thread : threads) thread.join();

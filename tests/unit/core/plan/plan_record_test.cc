@@ -129,9 +129,9 @@ TEST(ResolveTest, GivesThePlanOfTheKernelAsItIsNow) {
   const auto plan = Resolve(backend, record, Key());
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->kernel_name(), "fast");
-  EXPECT_EQ(plan->problem, Key().problem);
-  EXPECT_EQ(plan->workspace_bytes, 4096);
-  EXPECT_EQ(plan->predicted_nanoseconds, 10);
+  EXPECT_EQ(plan->solution->decision(), "as fast was told");
+  EXPECT_EQ(plan->workspace_bytes(), 4096);
+  EXPECT_EQ(plan->predicted_nanoseconds(), 10);
   EXPECT_EQ(plan->selection, Selection::kHeuristic);
 }
 

@@ -33,9 +33,9 @@ TEST(PlannerTest, TheKernelThatPredictsLeastIsTaken) {
   const auto plan = MakePlan(ThreeKernels(), KeyOf(Transpose()));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->kernel_name(), "fast");
-  EXPECT_EQ(plan->workspace_bytes, 4096);
-  EXPECT_EQ(plan->predicted_nanoseconds, 10);
-  EXPECT_EQ(plan->problem, AnyProblem(Transpose()));
+  EXPECT_EQ(plan->workspace_bytes(), 4096);
+  EXPECT_EQ(plan->predicted_nanoseconds(), 10);
+  EXPECT_EQ(plan->solution->decision(), "as fast was told");
 }
 
 TEST(PlannerTest, OfEqualsTheFirstInTheListIsTaken) {
@@ -52,8 +52,8 @@ TEST(PlannerTest, CandidatesComeInOrderWithTheReasonOfEachRefusal) {
   EXPECT_EQ(ReasonOf(candidates[0].refusal), "EXTENT_ODD");
   EXPECT_EQ(candidates[0].refusal.message(), "extent 5 is odd");
   EXPECT_TRUE(candidates[1].refusal.ok());
-  EXPECT_EQ(candidates[1].workspace_bytes, 4096);
-  EXPECT_EQ(candidates[2].predicted_nanoseconds, 100);
+  EXPECT_EQ(candidates[1].solution->workspace_bytes(), 4096);
+  EXPECT_EQ(candidates[2].solution->predicted_nanoseconds(), 100);
 }
 
 TEST(PlannerTest, WorkspaceLimitRulesKernelsOut) {
@@ -118,7 +118,7 @@ TEST(PlannerTest, OneKernelCanBeAskedAlone) {
   const auto fast = FindCandidate(ThreeKernels(), KeyOf(Transpose()), "fast");
   ASSERT_TRUE(fast);
   EXPECT_TRUE(fast->refusal.ok());
-  EXPECT_EQ(fast->workspace_bytes, 4096);
+  EXPECT_EQ(fast->solution->workspace_bytes(), 4096);
   const auto special =
       FindCandidate(ThreeKernels(), KeyOf(Transpose()), "special");
   ASSERT_TRUE(special);
@@ -130,10 +130,10 @@ TEST(PlannerTest, ListsAPlanForEachKernelThatCouldRun) {
   const std::vector<Plan> plans = ListPlans(ThreeKernels(), KeyOf(Transpose()));
   ASSERT_EQ(plans.size(), 2u);
   EXPECT_EQ(plans[0].kernel_name(), "fast");
-  EXPECT_EQ(plans[0].workspace_bytes, 4096);
+  EXPECT_EQ(plans[0].workspace_bytes(), 4096);
   EXPECT_EQ(plans[1].kernel_name(), "reference");
-  EXPECT_EQ(plans[1].predicted_nanoseconds, 100);
-  EXPECT_EQ(plans[1].problem, AnyProblem(Transpose()));
+  EXPECT_EQ(plans[1].predicted_nanoseconds(), 100);
+  EXPECT_EQ(plans[1].solution->decision(), "as reference was told");
   EXPECT_TRUE(ListPlans(ThreeKernels(), KeyOf(Transpose(0, 5))).empty());
 }
 
@@ -141,7 +141,7 @@ TEST(PlannerTest, EmptyOutputNeedsNoKernel) {
   const auto plan = MakePlan(ThreeKernels(), KeyOf(Transpose(0, 5)));
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->kernel_name(), "");
-  EXPECT_EQ(plan->workspace_bytes, 0);
+  EXPECT_EQ(plan->workspace_bytes(), 0);
 }
 
 TEST(PlannerTest, EmptinessIsThatOfTheOutput) {

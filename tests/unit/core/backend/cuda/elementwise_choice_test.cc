@@ -38,7 +38,7 @@ class ElementwiseChoiceTest : public ::testing::Test {
   double Prediction(const ElementwiseProblem& problem) {
     return MakePlan(*backend_, {.problem = problem, .device = ""})
         .value()
-        .predicted_nanoseconds;
+        .predicted_nanoseconds();
   }
 
   std::unique_ptr<Backend> backend_;

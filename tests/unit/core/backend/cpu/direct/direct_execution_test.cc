@@ -130,7 +130,9 @@ void ExpectAllWaysAgree(ElementType type, uint32_t seed) {
   HostStream stream;
   Workspace none({});
   ASSERT_TRUE(CreateReferenceContraction()
-                  ->Launch(problem, operands, none, stream)
+                  ->Solve(problem)
+                  .value()
+                  ->Launch(operands, none, stream)
                   .ok());
 
   ThreadPool threads(kThreads);

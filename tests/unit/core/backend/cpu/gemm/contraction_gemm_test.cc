@@ -66,10 +66,12 @@ void Launch(const ContractionKernel& kernel, const ContractionProblem& problem,
             const ContractionOperands& operands) {
   HostResource memory;
   HostStream stream;
+  const auto solution = kernel.Solve(problem);
+  ASSERT_TRUE(solution.ok()) << solution.status();
   const Buffer buffer =
-      Buffer::Allocate(memory, kernel.WorkspaceBytes(problem)).value();
+      Buffer::Allocate(memory, (*solution)->workspace_bytes()).value();
   Workspace workspace({buffer.data(), static_cast<size_t>(buffer.bytes())});
-  ASSERT_TRUE(kernel.Launch(problem, operands, workspace, stream).ok());
+  ASSERT_TRUE((*solution)->Launch(operands, workspace, stream).ok());
 }
 
 TEST(GemmContractionTest, EveryMixOfCopiesAndLoopsGivesTheSameIntegers) {
@@ -104,7 +106,7 @@ TEST(GemmContractionTest, WithoutBlasRefusesWithTheReason) {
   ThreadPool threads(1);
   const auto kernel = CreateGemmContraction(
       threads, absl::UnavailableError("no libopenblas.so.0"), {});
-  const absl::Status status = kernel->Supports(ContractionProblem{});
+  const absl::Status status = kernel->Solve(ContractionProblem{}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(ReasonOf(status), "NO_BLAS");
   EXPECT_NE(status.message().find("no libopenblas.so.0"),

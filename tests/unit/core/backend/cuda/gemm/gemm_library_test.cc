@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "core/backend/cuda/cuda_backend.h"
+#include "core/backend/cuda/gemm/gemm_kernels.h"
 #include "core/backend/cuda/gemm/planned_gemm.h"
 #include "core/base/status.h"
 #include "tests/conformance/simulated_cublaslt.h"
@@ -58,7 +59,7 @@ TEST(CublasLtTest, WithoutItKernelsSayWhyAndOthersDoTheWork) {
               Contains(Pair("cublaslt", HasSubstr("cannot be loaded"))));
   int refusals = 0, others = 0;
   for (const auto& kernel : backend->kernels().contraction) {
-    const absl::Status status = kernel->Supports(SquareProblem());
+    const absl::Status status = kernel->Solve(SquareProblem()).status();
     if (IsGemm(*kernel)) {
       ++refusals;
       EXPECT_EQ(ReasonOf(status), "CUBLASLT_UNAVAILABLE") << kernel->name();
@@ -131,6 +132,37 @@ TEST_F(GemmLibraryTest, ProposesWhatFitsTheLimits) {
   badly_aligned.alignment_bytes[2] = 2;
   EXPECT_THAT(library_->Propose(call_, badly_aligned).value()->algorithms,
               SizeIs(2));
+}
+
+int asked_count = 0;
+decltype(CublasLt::MatmulAlgoGetHeuristic) ask = nullptr;
+
+// With and without workspace; where c lies otherwise than d, for products with
+// and without c.
+TEST_F(GemmLibraryTest, PlanningAsksEveryQuestionOnce) {
+  CublasLt counting = FindCublasLt().value();
+  ask = counting.MatmulAlgoGetHeuristic;
+  asked_count = 0;
+  counting.MatmulAlgoGetHeuristic = [](auto... arguments) {
+    ++asked_count;
+    return ask(arguments...);
+  };
+  const MaybeGemmLibrary library = GemmLibrary::Create(*device_, counting);
+  ContractionProblem problem = SquareProblem();
+  std::vector<std::unique_ptr<const ContractionKernel>> kernels;
+  for (int rank = 0; rank < GemmLibrary::kMostAlgorithms; ++rank) {
+    kernels.push_back(CreateGemmContraction({}, library, rank));
+  }
+  kernels.push_back(CreateGemmWithoutWorkspace({}, library));
+  for (const auto& kernel : kernels) {
+    EXPECT_TRUE(kernel->Solve(problem).ok()) << kernel->name();
+  }
+  EXPECT_EQ(asked_count, 2);
+  problem.n = {{8, {8, 16, 24}}};
+  for (const auto& kernel : kernels) {
+    EXPECT_TRUE(kernel->Solve(problem).ok()) << kernel->name();
+  }
+  EXPECT_EQ(asked_count, 2 + 4);
 }
 
 TEST_F(GemmLibraryTest, EveryAlgorithmCanBeForcedAndNoneMore) {

@@ -42,24 +42,38 @@ class Noting final : public Kernel<Problem, Operands> {
       : notes_(notes), refused_(refused) {}
 
   absl::string_view name() const override { return "noting"; }
-  absl::Status Supports(const Problem& problem) const override {
-    if (Elements(problem) != refused_) return absl::OkStatus();
-    return Unimplemented("REFUSED", "that many elements it does not like");
-  }
-  int64_t WorkspaceBytes(const Problem& problem) const override {
-    return Workspace::BytesFor(Elements(problem));
-  }
-  double PredictNanoseconds(const Problem& problem) const override {
-    return static_cast<double>(Elements(problem));
-  }
-  absl::Status Launch(const Problem& problem, const Operands& operands,
-                      Workspace& workspace, Stream&) const override {
-    notes_.push_back(
-        {problem, operands, workspace.Take<std::byte>(Elements(problem))});
-    return absl::OkStatus();
+  int version() const override { return 7; }
+  Kernel<Problem, Operands>::Solved Solve(
+      const Problem& problem) const override {
+    if (Elements(problem) == refused_) {
+      return Unimplemented("REFUSED", "that many elements it does not like");
+    }
+    return std::make_unique<NotingSolution>(notes_, problem);
   }
 
  private:
+  class NotingSolution final : public Solution<Operands> {
+   public:
+    NotingSolution(std::vector<Note>& notes, const Problem& problem)
+        : Solution<Operands>(static_cast<double>(Elements(problem)),
+                             Workspace::BytesFor(Elements(problem))),
+          notes_(notes),
+          problem_(problem) {}
+
+    std::string decision() const override { return "to note"; }
+    int64_t bytes() const override { return HeapBlockBytes(sizeof(*this)); }
+    absl::Status Launch(const Operands& operands, Workspace& workspace,
+                        Stream&) const override {
+      notes_.push_back(
+          {problem_, operands, workspace.Take<std::byte>(Elements(problem_))});
+      return absl::OkStatus();
+    }
+
+   private:
+    std::vector<Note>& notes_;
+    const Problem problem_;
+  };
+
   std::vector<Note>& notes_;
   const int64_t refused_;
 };
@@ -88,12 +102,12 @@ class KernelsInPartsTest : public ::testing::Test {
   template <typename Problem, typename Operands>
   void Launch(const KernelList<Kernel<Problem, Operands>>& list,
               const Problem& problem, const Operands& operands) {
-    const auto& kernel = *list.front();
-    ASSERT_EQ(kernel.Supports(problem), absl::OkStatus());
-    scratch_.resize(static_cast<size_t>(kernel.WorkspaceBytes(problem)));
+    const auto solution = list.front()->Solve(problem);
+    ASSERT_TRUE(solution.ok()) << solution.status();
+    scratch_.resize(static_cast<size_t>((*solution)->workspace_bytes()));
     Workspace workspace(scratch_);
     HostStream stream;
-    ASSERT_EQ(kernel.Launch(problem, operands, workspace, stream),
+    ASSERT_EQ((*solution)->Launch(operands, workspace, stream),
               absl::OkStatus());
   }
 
@@ -141,27 +155,32 @@ TEST_F(KernelsInPartsTest, CostsAreThoseOfAllPartsAndOfTheLargest) {
   Create(3000);
   const auto& kernel = *lists_.elementwise.front();
   EXPECT_EQ(kernel.name(), "noting");
-  EXPECT_EQ(kernel.PredictNanoseconds(Sum()), 7000);
-  EXPECT_EQ(kernel.WorkspaceBytes(Sum()), Workspace::BytesFor(3000));
+  EXPECT_EQ(kernel.version(), 7);
+  const auto solution = kernel.Solve(Sum()).value();
+  EXPECT_EQ(solution->predicted_nanoseconds(), 7000);
+  EXPECT_EQ(solution->workspace_bytes(), Workspace::BytesFor(3000));
+  EXPECT_EQ(solution->decision(), "in 3 parts, each: to note");
 }
 
 TEST_F(KernelsInPartsTest, TheRefusalOfAPartIsTheRefusal) {
   Create(3000, 1000);
-  const absl::Status refusal = lists_.elementwise.front()->Supports(Sum());
+  const absl::Status refusal =
+      lists_.elementwise.front()->Solve(Sum()).status();
   EXPECT_EQ(ReasonOf(refusal), "REFUSED");
   Create(3000, 3000);
-  EXPECT_FALSE(lists_.elementwise.front()->Supports(Sum()).ok());
+  EXPECT_FALSE(lists_.elementwise.front()->Solve(Sum()).ok());
 }
 
 TEST_F(KernelsInPartsTest, TheLastKernelOfAListTakesTheWhole) {
   Create(3000, 7000);
-  EXPECT_TRUE(lists_.elementwise.front()->Supports(Sum()).ok());
-  EXPECT_FALSE(lists_.elementwise.back()->Supports(Sum()).ok());
+  EXPECT_TRUE(lists_.elementwise.front()->Solve(Sum()).ok());
+  EXPECT_FALSE(lists_.elementwise.back()->Solve(Sum()).ok());
 }
 
 TEST_F(KernelsInPartsTest, SomeThousandsOfPartsAreTooMany) {
   Create(1);
-  const absl::Status refusal = lists_.elementwise.front()->Supports(Sum());
+  const absl::Status refusal =
+      lists_.elementwise.front()->Solve(Sum()).status();
   EXPECT_EQ(refusal.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(ReasonOf(refusal), "TOO_MANY_PARTS");
 }
@@ -203,9 +222,9 @@ TEST_F(KernelsInPartsTest, LongSumsAreMadeOfPartialOnes) {
   EXPECT_EQ(join.operands.alpha, (Scalar{2, 0}));
   EXPECT_EQ(join.operands.beta, (Scalar{3, 0}));
   EXPECT_EQ(join.problem.reduced, (LoopModes<1>{{3, {16}}}));
-  const auto& kernel = *lists_.reduction.front();
-  EXPECT_EQ(kernel.PredictNanoseconds(RowSums()), 3 * 10'000 + 3 * 3);
-  EXPECT_EQ(kernel.WorkspaceBytes(RowSums()),
+  const auto solution = lists_.reduction.front()->Solve(RowSums()).value();
+  EXPECT_EQ(solution->predicted_nanoseconds(), 3 * 10'000 + 3 * 3);
+  EXPECT_EQ(solution->workspace_bytes(),
             Workspace::BytesFor(3 * 16 * sizeof(float)) +
                 Workspace::BytesFor(3 * 3456));
 }
@@ -250,12 +269,12 @@ TEST_F(KernelsInPartsTest, PartialSumsAreNotRoundedToSixteenBits) {
   for (const ElementType type :
        {ElementType::kFloat16, ElementType::kBfloat16}) {
     const auto& kernel = *lists_.contraction.front();
-    EXPECT_TRUE(kernel.Supports(Product(type, 5, 1000)).ok());
-    EXPECT_EQ(ReasonOf(kernel.Supports(Product(type, 5, 1001))),
+    EXPECT_TRUE(kernel.Solve(Product(type, 5, 1000)).ok());
+    EXPECT_EQ(ReasonOf(kernel.Solve(Product(type, 5, 1001)).status()),
               "TOO_MANY_TERMS");
   }
   EXPECT_TRUE(lists_.contraction.front()
-                  ->Supports(Product(ElementType::kInt8, 5, 1001))
+                  ->Solve(Product(ElementType::kInt8, 5, 1001))
                   .ok());
 }
 
@@ -314,8 +333,7 @@ TEST_F(LargeProblemsTest, AreTakenByTheKernelsOfSmallerOnes) {
     product.k = {{k, {m, 1}}};
     for (const auto& kernel : backend_->kernels().contraction) {
       if (kernel->name() == "cuda.contract.direct_128x128") {
-        EXPECT_TRUE(kernel->Supports(product).ok())
-            << kernel->Supports(product);
+        EXPECT_EQ(kernel->Solve(product).status(), absl::OkStatus());
       }
     }
     EXPECT_NE(Choice(product), "cuda.contract.reference");
