@@ -12,6 +12,7 @@ namespace {
 /// Writes `data` of `tensor` to `to`. Bytes of bool elements other than 0
 /// become 1: kernels read bool.
 void CopyElements(const InlineTensor& tensor, std::byte* to) {
+  if (tensor.data.empty()) return;  // there may be no `to` then
   std::memcpy(to, tensor.data.data(), tensor.data.size());
   if (tensor.element_type == core::ElementType::kBool) {
     std::replace_if(

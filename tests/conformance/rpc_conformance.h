@@ -206,7 +206,7 @@ class RpcConformance : public ::testing::Test {
     std::string data;
     EXPECT_THAT(Download(request, &data), IsOk());
     std::vector<float> values(data.size() / sizeof(float));
-    std::memcpy(values.data(), data.data(), data.size());
+    if (!data.empty()) std::memcpy(values.data(), data.data(), data.size());
     return values;
   }
 
