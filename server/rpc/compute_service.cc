@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/coroutine/on_device.h"
 
@@ -118,6 +120,7 @@ void ComputeService::DropOutput(const Executed& executed) {
 
 Task<absl::StatusOr<ComputeService::Executed>> ComputeService::Run(
     Call& call, std::shared_ptr<server::Session> session, Asked asked) {
+  const absl::Time arrived = absl::Now();
   if (!asked.operation.ok()) co_return asked.operation.status();
   absl::ReleasableMutexLock order(&session->order());
   auto operation =
@@ -129,6 +132,7 @@ Task<absl::StatusOr<ComputeService::Executed>> ComputeService::Run(
                     .operation = *std::move(operation),
                     .is_output_anonymous =
                         d.tensor.empty() && d.tensor_id.empty() && !d.is_inline,
+                    .arrived = arrived,
                     .times = {}};
   const absl::Status status = co_await OnDevice(
       call, session->device().worker(), session->number(), executed, &order);

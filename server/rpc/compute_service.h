@@ -7,7 +7,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/rpc/service.h"
 #include "server/session/operation.h"
@@ -48,7 +47,7 @@ class ComputeService final : public Service {
     std::shared_ptr<server::Session> session;
     std::unique_ptr<server::Operation> operation;
     bool is_output_anonymous = false;  // new, and named by the server
-    absl::Time arrived = absl::Now();
+    absl::Time arrived;
     server::DeviceWorker::Times times;
 
     // What OnDevice calls.

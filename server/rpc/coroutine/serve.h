@@ -143,8 +143,8 @@ void Finish(Call& call, Io& io, const absl::StatusOr<R>& result, void* tag) {
 
 /// The life of one call of `rpc`. The frame owns all that gRPC refers to.
 template <typename Io, typename Request, typename Accept, typename Handler>
-Detached ServeCall(Loop& loop, const Door& door, absl::string_view rpc,
-                   Accept accept, Handler handler) {
+Detached ServeCall(Loop& loop, const Door& door, Rpc rpc, Accept accept,
+                   Handler handler) {
   Call call(loop);
   Io io(&call.context());
   Request request;
@@ -213,7 +213,7 @@ class LoopGroup {
                                            ServerQueue* queue, void* tag) {
       (service.*method)(context, request, io, queue, queue, tag);
     };
-    Accept<Io, Q>(rpc, accept, handler, traffic);
+    Accept<Io, Q>(door_.RpcOf(rpc), accept, handler, traffic);
   }
   /// The same for a method with a stream of requests.
   template <typename S, typename B, typename Io, typename H>
@@ -224,7 +224,7 @@ class LoopGroup {
                                            ServerQueue* queue, void* tag) {
       (service.*method)(context, io, queue, queue, tag);
     };
-    Accept<Io, NoRequest>(rpc, accept, handler, traffic);
+    Accept<Io, NoRequest>(door_.RpcOf(rpc), accept, handler, traffic);
   }
 
   void Start() {
@@ -250,7 +250,7 @@ class LoopGroup {
   static constexpr int kTransferAccepts = 16;
 
   template <typename Io, typename Q, typename A, typename H>
-  void Accept(absl::string_view rpc, const A& accept, const H& handler,
+  void Accept(const Rpc& rpc, const A& accept, const H& handler,
               Traffic traffic) {
     const bool is_call = traffic == Traffic::kCalls;
     const bool is_on_first = is_call || loops_.size() == 1;

@@ -11,6 +11,7 @@
 
 #include "absl/strings/string_view.h"
 #include "server/session/session.h"
+#include "server/telemetry/metrics.h"
 
 namespace tensord::rpc {
 
@@ -19,11 +20,18 @@ struct Identity {
   std::string tenant = "default";
 };
 
+/// One of the contract's methods.
+struct Rpc {
+  absl::string_view name;       // "Contract"
+  absl::string_view operation;  // that a call is; "": it is none, or several
+  server::Metrics::Rpc* metrics;
+};
+
 /// What is known of one call, from its beginning to its end.
 ///
 /// Threads  those of its call, one at a time.
 struct CallRecord {
-  absl::string_view rpc;  // "Contract"
+  const Rpc* rpc = nullptr;
   std::string request_id;
   Identity identity;
   std::chrono::steady_clock::time_point begun;
@@ -37,7 +45,7 @@ struct CallRecord {
   std::optional<server::SessionUse> session_use;
 
   // Filled in by handlers.
-  absl::string_view operation;  // "contract"; empty: that of the rpc, or none
+  absl::string_view operation;  // in place of the rpc's, which it is at first
   absl::string_view kernel;     // that computed it
 };
 

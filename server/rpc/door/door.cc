@@ -73,7 +73,7 @@ class Counting final : public Middleware {
 
   void CallCompleted(const grpc::ServerContext&, const CallRecord& record,
                      const absl::Status& status) override {
-    metrics_.OfRpc(record.rpc).Complete(status.code(), TimeOf(record));
+    record.rpc->metrics->Complete(status.code(), TimeOf(record));
     if (!record.operation.empty()) OperationCompleted(record, status);
   }
   void OperationCompleted(const CallRecord& record,
@@ -96,7 +96,7 @@ class Logging final : public Middleware {
     const server::LogLevel level = LevelOf(status);
     if (!log_.Shows(level)) return;
     log_.Event(level, "call",
-               {{"rpc", record.rpc},
+               {{"rpc", record.rpc->name},
                 {"code", absl::StatusCodeToString(status.code())},
                 {"request_id", record.request_id},
                 {"tenant", record.identity.tenant},
@@ -137,14 +137,18 @@ class Logging final : public Middleware {
 
 Door::Door(server::SessionManager& sessions, server::Metrics& metrics,
            server::Log& log)
-    : sessions_(sessions) {
+    : sessions_(sessions), metrics_(metrics) {
   middleware_.push_back(std::make_unique<Counting>(metrics));
   middleware_.push_back(std::make_unique<Logging>(log));
 }
 
-absl::Status Door::Start(Call& call, absl::string_view rpc) const {
+Rpc Door::RpcOf(absl::string_view name) const {
+  return {name, OperationOf(name), &metrics_.OfRpc(name)};
+}
+
+absl::Status Door::Start(Call& call, const Rpc& rpc) const {
   CallRecord& record = call.record();
-  record.rpc = rpc;
+  record.rpc = &rpc;
   record.begun = std::chrono::steady_clock::now();
   record.request_id = RequestIdOf(call.context());
   call.context().AddInitialMetadata(kRequestIdKey, record.request_id);
@@ -152,7 +156,7 @@ absl::Status Door::Start(Call& call, absl::string_view rpc) const {
   for (const auto& middleware : middleware_) {
     TENSORD_RETURN_IF_ERROR(middleware->StartCall(call.context(), record));
   }
-  record.operation = OperationOf(rpc);
+  record.operation = rpc.operation;
   return absl::OkStatus();
 }
 

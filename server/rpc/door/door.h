@@ -49,11 +49,13 @@ class Door {
   Door(server::SessionManager& sessions, server::Metrics& metrics,
        server::Log& log);
 
+  /// The rpc of that name in the contract, which must outlive the result.
+  Rpc RpcOf(absl::string_view name) const;
+
   /// Lets a call of `rpc` in, or ends it with what is returned: names it, and
   /// finds its session.
   template <typename Request>
-  absl::Status Begin(Call& call, absl::string_view rpc,
-                     const Request& request) const {
+  absl::Status Begin(Call& call, const Rpc& rpc, const Request& request) const {
     TENSORD_RETURN_IF_ERROR(Start(call, rpc));
     TENSORD_ASSIGN_OR_RETURN(const std::optional<absl::string_view> session,
                              SessionNameIn(request));
@@ -75,9 +77,10 @@ class Door {
                     absl::string_view kernel, const absl::Status& status) const;
 
  private:
-  absl::Status Start(Call& call, absl::string_view rpc) const;
+  absl::Status Start(Call& call, const Rpc& rpc) const;
 
   server::SessionManager& sessions_;
+  server::Metrics& metrics_;
   std::vector<std::unique_ptr<Middleware>> middleware_;
 };
 

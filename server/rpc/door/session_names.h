@@ -1,7 +1,6 @@
 // Which session a request is for.
 #pragma once
 
-#include <concepts>
 #include <optional>
 
 #include "absl/status/statusor.h"
@@ -20,32 +19,6 @@ inline absl::StatusOr<std::optional<absl::string_view>> SessionNameOf(
   return session;
 }
 
-template <typename Request>
-concept NamesSession = requires(const Request& request) {
-  { request.session() } -> std::convertible_to<absl::string_view>;
-};
-template <typename Request>
-concept NamesSource = requires(const Request& request) {
-  request.source();
-};
-template <typename Request>
-concept NamesTensor = requires(const Request& request) {
-  request.tensor();
-};
-template <typename Request>
-concept NamesPlan = requires(const Request& request) {
-  request.plan();
-};
-template <typename Request>
-concept NamesProgram = requires(const Request& request) {
-  request.program();
-};
-template <typename Request>
-concept HoldsOperation = requires(const Request& request) {
-  request.operation_case();
-  request.contract().session();
-};
-
 /// The session that `request` is for, by the names in it; nothing: it names
 /// none. Views into the request.
 ///
@@ -53,17 +26,18 @@ concept HoldsOperation = requires(const Request& request) {
 template <typename Request>
 absl::StatusOr<std::optional<absl::string_view>> SessionNameIn(
     const Request& request) {
-  if constexpr (NamesSource<Request>) {  // it may name a session to go to, too
+  // What has a source may also name the session that a copy goes to.
+  if constexpr (requires { request.source(); }) {
     return SessionNameOf(request.source(), server::kTensors);
-  } else if constexpr (NamesSession<Request>) {
+  } else if constexpr (requires { request.session(); }) {
     return request.session();
-  } else if constexpr (NamesTensor<Request>) {
+  } else if constexpr (requires { request.tensor(); }) {
     return SessionNameOf(request.tensor(), server::kTensors);
-  } else if constexpr (NamesPlan<Request>) {
+  } else if constexpr (requires { request.plan(); }) {
     return SessionNameOf(request.plan(), server::kPlans);
-  } else if constexpr (NamesProgram<Request>) {
+  } else if constexpr (requires { request.program(); }) {
     return SessionNameOf(request.program(), server::kPrograms);
-  } else if constexpr (HoldsOperation<Request>) {
+  } else if constexpr (requires { request.contract().session(); }) {
     switch (request.operation_case()) {
       case Request::kPermute: return request.permute().session();
       case Request::kElementwise: return request.elementwise().session();
