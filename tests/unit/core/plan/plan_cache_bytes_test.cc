@@ -7,10 +7,13 @@
 #include <new>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "absl/base/attributes.h"
+#include "core/backend/cpu/cpu_backend.h"
 #include "core/plan/plan_cache.h"
 #include "core/plan/plan_record.h"
+#include "core/plan/planner.h"
 #include "gtest/gtest.h"
 #include "tests/unit/core/plan/cached_plans.h"
 #include "tests/unit/core/plan/random_key.h"
@@ -31,6 +34,10 @@ ABSL_ATTRIBUTE_NOINLINE void* operator new(std::size_t bytes) {
   if (block == nullptr) std::abort();
   heap_bytes += BlockBytes(block);
   return block;
+}
+ABSL_ATTRIBUTE_NOINLINE void* operator new(std::size_t bytes,
+                                           const std::nothrow_t&) noexcept {
+  return operator new(bytes);
 }
 ABSL_ATTRIBUTE_NOINLINE void operator delete(void* block) noexcept {
   if (block != nullptr) heap_bytes -= BlockBytes(block);
@@ -73,6 +80,29 @@ TEST(PlanCacheBytesTest, OfPlansAreWhatTheHeapGave) {
               .ok());
     }
   });
+}
+
+TEST(PlanCacheBytesTest, OfWhatKernelsDecidedAreWhatTheHeapGave) {
+  const auto backend = CreateCpuBackend({.thread_count = 2});
+  for (const size_t operation : {0, 1, 2, 3}) {
+    SCOPED_TRACE(operation);
+    ExpectHonest([&](PlanCache& cache) {
+      for (uint32_t seed = 0; seed < 4000; ++seed) {
+        std::mt19937 rng(seed);
+        PlanKey key = {.problem = RandomKey(rng).problem};
+        if (key.problem.index() != operation) continue;
+        for (Plan& plan : ListPlans(*backend, key)) {
+          key.kernel = std::string(plan.kernel_name());
+          ASSERT_TRUE(cache
+                          .GetOrMake(key,
+                                     [&]() -> absl::StatusOr<Plan> {
+                                       return std::move(plan);
+                                     })
+                          .ok());
+        }
+      }
+    });
+  }
 }
 
 TEST(PlanCacheBytesTest, OfRecordsAreWhatTheHeapGave) {
