@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <variant>
 
 #include "absl/strings/string_view.h"
 #include "core/base/status.h"
@@ -95,6 +96,19 @@ absl::Status CheckAliasing(const ContractionDesc& desc,
   }
   if (!desc.c || operands.beta.IsZero()) return absl::OkStatus();
   return Check({*desc.c, operands.c}, "c", d, true, disjoint.c);
+}
+
+absl::Status CheckAnyAliasing(const AnyDesc& desc, const AnyOperands& operands,
+                              DisjointFromOutput disjoint) {
+  return std::visit(
+      [&](const auto& one, const auto& its) {
+        if constexpr (requires { CheckAliasing(one, its, disjoint); }) {
+          return CheckAliasing(one, its, disjoint);
+        } else {
+          return Internal("WRONG_OPERANDS", "operands of another operation");
+        }
+      },
+      desc, operands);
 }
 
 }  // namespace tensord::core

@@ -3,10 +3,8 @@
 
 #include "absl/status/status.h"
 #include "core/backend/kernel.h"
-#include "core/ops/contraction.h"
-#include "core/ops/elementwise.h"
-#include "core/ops/permutation.h"
-#include "core/ops/reduction.h"
+#include "core/executor/executor.h"
+#include "core/ops/any_desc.h"
 
 namespace tensord::core {
 
@@ -39,5 +37,9 @@ absl::Status CheckAliasing(const ReductionDesc& desc,
 absl::Status CheckAliasing(const ContractionDesc& desc,
                            const ContractionOperands& operands,
                            DisjointFromOutput disjoint = {});
+
+/// The same of any operation.
+absl::Status CheckAnyAliasing(const AnyDesc& desc, const AnyOperands& operands,
+                              DisjointFromOutput disjoint = {});
 
 }  // namespace tensord::core

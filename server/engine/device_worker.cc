@@ -102,7 +102,7 @@ void DeviceWorker::Launch() {
           return std::ssize(clients_.at(id).launched) < kLaunchAhead;
         });
     if (turn != turns_.end() &&
-        clients_.at(*turn).queued.front()->WantsDeviceAlone() &&
+        clients_.at(*turn).queued.front()->wants_device_alone() &&
         OldestLaunched()) {
       // Nobody overtakes it, so that it will be; but others do not wait long.
       const absl::Time now = absl::Now();
@@ -162,9 +162,11 @@ void DeviceWorker::LaunchNext(uint64_t id, Client& client) {
     launched.begun = client.unfinished_since;
   }
   mutex_.Unlock();
+  Job::Outcome outcome;
   if (client.stream != nullptr) {
     core::Stream& stream = *client.stream->stream;
-    launched.status = job->Launch(stream);
+    outcome = job->Launch(stream);
+    launched.status = outcome.status;
     // Also after a failure: what was queued before it may use the same memory.
     absl::StatusOr<std::unique_ptr<core::Event>> end = stream.Record();
     if (end.ok()) {
@@ -176,14 +178,14 @@ void DeviceWorker::LaunchNext(uint64_t id, Client& client) {
   }
   mutex_.Lock();
   client.is_launching = false;
-  if (absl::IsResourceExhausted(launched.status) && job->CanLaunchAgain() &&
+  if (absl::IsResourceExhausted(launched.status) && outcome.may_be_repeated &&
       Stall(id, client, job, oldest, next)) {
     CountBusy(-1);
     --statistics_.executed_count;
     return;
   }
   client.lacks_memory_until.reset();
-  if (launched.status.ok() && job->IsUnfinished()) {
+  if (launched.status.ok() && outcome.is_part) {
     launched.is_part = client.has_unfinished = true;
     client.unfinished_since = launched.begun;
     client.queued.push_front(job);
@@ -286,7 +288,11 @@ void DeviceWorker::CompleteFirst(uint64_t id, Client& client) {
   const Times times{.begun = std::max(first.begun, client.last_ended),
                     .ended = absl::Now()};
   const bool is_part = first.is_part;
-  if (!is_part) first.job->Complete(status, times);
+  if (!is_part) {
+    Listener* const listener = first.job->listener();
+    first.job->Complete(status, times);
+    if (listener != nullptr) listener->Ended(status);
+  }
   mutex_.Lock();
   if (!is_part) client.last_ended = times.ended;
   client.launched.pop_front();

@@ -43,28 +43,50 @@ class DeviceWorker {
     absl::Time ended;
   };
 
+  /// Is told when a job has ended.
+  class Listener {
+   public:
+    virtual void Ended(const absl::Status& status) = 0;
+
+   protected:
+    ~Listener() = default;
+  };
+
   /// Owned by whoever adds it; launched and completed once, unless removed
   /// first.
   class Job {
    public:
-    /// Queues the job's work.
-    virtual absl::Status Launch(core::Stream& stream) = 0;
-    /// Whether Launch() has changed nothing when it found no memory, and may be
-    /// called again.
-    virtual bool CanLaunchAgain() const { return false; }
-    /// Whether Launch(), which ended well, has queued a part of the work only:
-    /// it is called again, for the next part, when other clients had their
-    /// turns.
-    virtual bool IsUnfinished() const { return false; }
-    /// Whether it should be launched when nothing else is under way, as what
-    /// takes times should; it is anyway when that takes long.
-    virtual bool WantsDeviceAlone() const { return false; }
+    /// What Launch() has done.
+    struct Outcome {
+      absl::Status status;
+      /// A part of the work is queued: Launch() is called again, for the next
+      /// one, when other clients had their turns.
+      bool is_part = false;
+      /// Nothing has changed for lack of memory: Launch() may be called again.
+      bool may_be_repeated = false;
+    };
+
+    /// Queues the job's work, or the next part of it.
+    virtual Outcome Launch(core::Stream& stream) = 0;
     /// `status` is what Launch() returned or else what the work ended with;
-    /// none of it is under way any more. May end the Job's life.
+    /// none of it is under way any more.
     virtual void Complete(const absl::Status& status, const Times& times) = 0;
 
+    /// Whether it should be launched when nothing else is under way, as what
+    /// takes times should; it is anyway when that takes long.
+    bool wants_device_alone() const { return wants_device_alone_; }
+    /// Who is told after Complete(), and may end the job's life then.
+    Listener* listener() const { return listener_; }
+    void set_listener(Listener* listener) { listener_ = listener; }
+
    protected:
+    explicit Job(bool wants_device_alone = false)
+        : wants_device_alone_(wants_device_alone) {}
     ~Job() = default;
+
+   private:
+    const bool wants_device_alone_;
+    Listener* listener_ = nullptr;
   };
 
   struct Statistics {

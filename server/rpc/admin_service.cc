@@ -7,8 +7,8 @@
 #include "core/notation/path/symbolic.h"
 #include "core/notation/syntax.h"
 #include "server/config/version.h"
+#include "server/execution/program/program_request.h"
 #include "server/session/collection.h"
-#include "server/session/program/program_request.h"
 
 namespace tensord::rpc {
 namespace {

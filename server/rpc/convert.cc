@@ -5,11 +5,11 @@
 
 #include "core/base/status.h"
 #include "core/view/aligned_layout.h"
+#include "server/rpc/operations.h"
 
 namespace tensord::rpc {
 namespace {
 
-using server::OperationKind;
 using server::OperationRequest;
 
 // The enums of the wire are those of the core, shifted by _UNSPECIFIED = 0.
@@ -76,81 +76,73 @@ absl::StatusOr<server::InputRequest> InputFrom(const v1::Operand& operand,
   return input;
 }
 
-absl::StatusOr<server::OutputRequest> OutputFrom(const v1::Output& output) {
-  server::OutputRequest d;
-  d.tensor = output.tensor();
-  TENSORD_ASSIGN_OR_RETURN(d.modes, ModesFrom(output.modes(), "d"));
-  if (!d.tensor.empty() &&
+absl::StatusOr<server::OutputRequest> OutputFrom(const v1::Output& output,
+                                                 absl::string_view name) {
+  server::OutputRequest result;
+  result.tensor = output.tensor();
+  TENSORD_ASSIGN_OR_RETURN(result.modes, ModesFrom(output.modes(), name));
+  if (!result.tensor.empty() &&
       (!output.tensor_id().empty() || output.inline_() ||
        output.element_type() != v1::ELEMENT_TYPE_UNSPECIFIED ||
        output.order() != v1::ORDER_UNSPECIFIED)) {
-    return core::InvalidArgument(
-        "OUTPUT_AMBIGUOUS", "d names tensor '", d.tensor,
-        "' and also says how to make a new one, wanted one of both");
+    return core::InvalidArgument("OUTPUT_AMBIGUOUS", name, " names tensor '",
+                                 result.tensor,
+                                 "' and also says how to make a new one, "
+                                 "wanted one of both");
   }
   if (output.inline_() && !output.tensor_id().empty()) {
-    return core::InvalidArgument("OUTPUT_AMBIGUOUS",
-                                 "d is inline and has the "
-                                 "tensor_id '",
+    return core::InvalidArgument("OUTPUT_AMBIGUOUS", name,
+                                 " is inline and has the tensor_id '",
                                  output.tensor_id(), "', wanted one of both");
   }
-  d.tensor_id = output.tensor_id();
+  result.tensor_id = output.tensor_id();
   if (output.element_type() != v1::ELEMENT_TYPE_UNSPECIFIED) {
-    TENSORD_ASSIGN_OR_RETURN(d.element_type, FromProto(output.element_type()));
+    TENSORD_ASSIGN_OR_RETURN(result.element_type,
+                             FromProto(output.element_type()));
   }
-  TENSORD_ASSIGN_OR_RETURN(d.order, FromProto(output.order()));
-  d.is_inline = output.inline_();
-  return d;
+  TENSORD_ASSIGN_OR_RETURN(result.order, FromProto(output.order()));
+  result.is_inline = output.inline_();
+  return result;
 }
 
-/// What the requests of all operations have in common.
+absl::Status TakeOptions(const v1::ExecutionOptions& options,
+                         OperationRequest& request) {
+  if (options.has_workspace_limit_bytes()) {
+    TENSORD_ASSIGN_OR_RETURN(request.workspace_limit_bytes,
+                             WorkspaceLimit(options.workspace_limit_bytes()));
+  }
+  request.kernel = options.kernel();
+  request.deterministic = options.deterministic();
+  TENSORD_ASSIGN_OR_RETURN(request.selection, FromProto(options.selection()));
+  return CheckSelection(request.selection, request.deterministic);
+}
+
+/// What the requests of operations with one result have in common.
 template <typename Request>
-absl::StatusOr<OperationRequest> CommonFrom(const Request& request,
-                                            OperationKind kind) {
-  OperationRequest result{.kind = kind, .a = {}, .b = {}, .c = {}, .d = {}};
+absl::StatusOr<OperationRequest> CommonFrom(const Request& request) {
+  OperationRequest result{.kind = KindOf(&request)};
   if (request.has_a()) {
-    TENSORD_ASSIGN_OR_RETURN(result.a, InputFrom(request.a(), "a"));
+    TENSORD_ASSIGN_OR_RETURN(result.inputs[0], InputFrom(request.a(), "a"));
   }
   if constexpr (requires { request.b(); }) {
     if (request.has_b()) {
-      TENSORD_ASSIGN_OR_RETURN(result.b, InputFrom(request.b(), "b"));
+      TENSORD_ASSIGN_OR_RETURN(result.inputs[1], InputFrom(request.b(), "b"));
     }
   }
   if constexpr (requires { request.c(); }) {
     if (request.has_c()) {
-      TENSORD_ASSIGN_OR_RETURN(result.c, InputFrom(request.c(), "c"));
+      TENSORD_ASSIGN_OR_RETURN(result.inputs[2], InputFrom(request.c(), "c"));
     }
   }
-  TENSORD_ASSIGN_OR_RETURN(result.d, OutputFrom(request.d()));
+  TENSORD_ASSIGN_OR_RETURN(result.results.emplace_back(),
+                           OutputFrom(request.d(), "d"));
   if (request.has_alpha()) result.alpha = FromProto(request.alpha());
   if constexpr (requires { request.beta(); }) {
     if (request.has_beta()) result.beta = FromProto(request.beta());
   }
   TENSORD_ASSIGN_OR_RETURN(result.compute_type,
                            FromProto(request.compute_type()));
-  const v1::ExecutionOptions& options = request.options();
-  if (options.has_workspace_limit_bytes()) {
-    if (options.workspace_limit_bytes() < 0) {
-      return core::InvalidArgument(
-          "WORKSPACE_LIMIT_NEGATIVE", "workspace_limit_bytes is ",
-          options.workspace_limit_bytes(), ", wanted >= 0");
-    }
-    result.workspace_limit_bytes = options.workspace_limit_bytes();
-  }
-  result.kernel = options.kernel();
-  result.deterministic = options.deterministic();
-  if (!v1::Selection_IsValid(options.selection())) {
-    return UnknownEnum("selection", options.selection());
-  }
-  if (options.selection() != v1::SELECTION_UNSPECIFIED) {
-    result.selection = static_cast<core::Selection>(options.selection() - 1);
-  }
-  if (result.selection != core::Selection::kHeuristic && result.deterministic) {
-    return core::InvalidArgument(
-        "SELECTION_CONFLICTS",
-        "the kernel is to be chosen by measurement, which may end another way "
-        "every time, and to be pinned, wanted one of both");
-  }
+  TENSORD_RETURN_IF_ERROR(TakeOptions(request.options(), result));
   return result;
 }
 
@@ -188,6 +180,33 @@ v1::TensorState ToProto(server::TensorState state) {
 absl::Status UnknownEnum(absl::string_view what, int value) {
   return core::InvalidArgument("ENUM_UNKNOWN", what, " is ", value,
                                ", which has no meaning here");
+}
+
+absl::StatusOr<core::Selection> FromProto(v1::Selection selection) {
+  if (selection == v1::SELECTION_UNSPECIFIED) {
+    return core::Selection::kHeuristic;
+  }
+  if (!v1::Selection_IsValid(selection)) {
+    return UnknownEnum("selection", selection);
+  }
+  return static_cast<core::Selection>(selection - 1);
+}
+
+absl::Status CheckSelection(core::Selection selection, bool deterministic) {
+  if (selection == core::Selection::kHeuristic || !deterministic) {
+    return absl::OkStatus();
+  }
+  return core::InvalidArgument(
+      "SELECTION_CONFLICTS",
+      "the kernel is to be chosen by measurement, which may end another way "
+      "every time, and to be pinned, wanted one of both");
+}
+
+absl::StatusOr<int64_t> WorkspaceLimit(int64_t asked) {
+  if (asked >= 0) return asked;
+  return core::InvalidArgument("WORKSPACE_LIMIT_NEGATIVE",
+                               "workspace_limit_bytes is ", asked,
+                               ", wanted >= 0");
 }
 
 absl::StatusOr<core::ElementType> FromProto(v1::ElementType type) {
@@ -264,8 +283,7 @@ absl::StatusOr<int> PageSize(int32_t asked) {
 }
 
 absl::StatusOr<OperationRequest> FromProto(const v1::PermuteRequest& request) {
-  TENSORD_ASSIGN_OR_RETURN(OperationRequest result,
-                           CommonFrom(request, OperationKind::kPermute));
+  TENSORD_ASSIGN_OR_RETURN(OperationRequest result, CommonFrom(request));
   if (request.has_padding()) {
     const v1::OutputPadding& padding = request.padding();
     result.padding = {
@@ -278,8 +296,7 @@ absl::StatusOr<OperationRequest> FromProto(const v1::PermuteRequest& request) {
 
 absl::StatusOr<OperationRequest> FromProto(
     const v1::ElementwiseRequest& request) {
-  TENSORD_ASSIGN_OR_RETURN(OperationRequest result,
-                           CommonFrom(request, OperationKind::kElementwise));
+  TENSORD_ASSIGN_OR_RETURN(OperationRequest result, CommonFrom(request));
   if (!request.has_beta()) result.beta = core::kOne;
   if (request.has_gamma()) result.gamma = FromProto(request.gamma());
   TENSORD_ASSIGN_OR_RETURN(result.op, BinaryFrom(request.op_abc(), "op_abc"));
@@ -291,35 +308,50 @@ absl::StatusOr<OperationRequest> FromProto(
 }
 
 absl::StatusOr<OperationRequest> FromProto(const v1::ReduceRequest& request) {
-  TENSORD_ASSIGN_OR_RETURN(OperationRequest result,
-                           CommonFrom(request, OperationKind::kReduce));
+  TENSORD_ASSIGN_OR_RETURN(OperationRequest result, CommonFrom(request));
   TENSORD_ASSIGN_OR_RETURN(result.op, BinaryFrom(request.op(), "op"));
   return result;
 }
 
 absl::StatusOr<OperationRequest> FromProto(const v1::ContractRequest& request) {
-  return CommonFrom(request, OperationKind::kContract);
+  return CommonFrom(request);
 }
 
 absl::StatusOr<server::PlanExecution> FromProto(
     const v1::ExecutePlanRequest& request) {
   server::PlanExecution execution;
   if (request.has_a()) {
-    TENSORD_ASSIGN_OR_RETURN(execution.a, SourceFrom(request.a(), "a"));
+    TENSORD_ASSIGN_OR_RETURN(execution.inputs[0], SourceFrom(request.a(), "a"));
   }
   if (request.has_b()) {
-    TENSORD_ASSIGN_OR_RETURN(execution.b, SourceFrom(request.b(), "b"));
+    TENSORD_ASSIGN_OR_RETURN(execution.inputs[1], SourceFrom(request.b(), "b"));
   }
   if (request.has_c()) {
-    TENSORD_ASSIGN_OR_RETURN(execution.c, SourceFrom(request.c(), "c"));
+    TENSORD_ASSIGN_OR_RETURN(execution.inputs[2], SourceFrom(request.c(), "c"));
   }
-  execution.d = request.d();
-  execution.tensor_id = request.tensor_id();
-  execution.is_inline = request.inline_();
+  execution.results = {{.tensor = request.d(),
+                        .tensor_id = request.tensor_id(),
+                        .is_inline = request.inline_()}};
   if (request.has_alpha()) execution.alpha = FromProto(request.alpha());
   if (request.has_beta()) execution.beta = FromProto(request.beta());
   if (request.has_gamma()) execution.gamma = FromProto(request.gamma());
   return execution;
+}
+
+v1::Result ToProto(const server::Run& run) {
+  const server::OperandUse& d = run.results()[0];
+  v1::Result result;
+  *result.mutable_tensor() = ToProto(*d.tensor());
+  if (d.is_inline()) result.set_data(d.Bytes());
+  v1::ExecutionReport& report = *result.mutable_report();
+  const absl::string_view kernel = run.runner().kernel();
+  report.set_kernel(kernel.data(), kernel.size());
+  report.set_plan_cache_hit(run.runner().hit_count() > 0);
+  report.set_workspace_bytes(run.runner().workspace_bytes());
+  report.set_gathered_bytes(run.report().gathered_bytes);
+  *report.mutable_queued() = ToProto(run.queued());
+  *report.mutable_executed() = ToProto(run.executed());
+  return result;
 }
 
 v1::Tensor ToProto(const server::StoredTensor& tensor) {

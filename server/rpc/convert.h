@@ -13,9 +13,10 @@
 #include "core/tensor/tensor.h"
 #include "google/protobuf/duration.pb.h"
 #include "google/protobuf/timestamp.pb.h"
-#include "server/session/operation_request.h"
-#include "server/session/prepared_plan.h"
-#include "server/session/program/program_request.h"
+#include "server/execution/operation_request.h"
+#include "server/execution/prepared_plan.h"
+#include "server/execution/program/program_request.h"
+#include "server/execution/run.h"
 #include "server/session/session.h"
 #include "server/session/stored_tensor.h"
 #include "server/session/tensor_view.h"
@@ -34,6 +35,12 @@ namespace tensord::rpc {
 absl::Status UnknownEnum(absl::string_view what, int value);
 
 /// All of them: INVALID_ARGUMENT, naming the field.
+absl::StatusOr<core::Selection> FromProto(v1::Selection selection);
+/// OK unless a kernel is to be chosen by times and to be pinned.
+/// Errors  INVALID_ARGUMENT, reason SELECTION_CONFLICTS.
+absl::Status CheckSelection(core::Selection selection, bool deterministic);
+/// Most bytes of scratch memory, of which a client said so many.
+absl::StatusOr<int64_t> WorkspaceLimit(int64_t asked);
 absl::StatusOr<core::ElementType> FromProto(v1::ElementType type);
 absl::StatusOr<core::Order> FromProto(v1::Order order);
 core::Scalar FromProto(const v1::Scalar& scalar);
@@ -49,7 +56,7 @@ absl::StatusOr<std::optional<core::ComputeType>> FromProto(
 
 /// A program that a client asks for. Views into the message: it must outlive
 /// the result.
-absl::StatusOr<server::ProgramSpec> FromProto(const v1::ProgramSpec& spec);
+absl::StatusOr<server::ProgramRequest> FromProto(const v1::ProgramSpec& spec);
 absl::StatusOr<std::vector<server::ProgramOperandRequest>> FromProto(
     const google::protobuf::RepeatedPtrField<v1::ProgramOperand>& operands);
 absl::StatusOr<std::vector<server::ProgramOutputRequest>> FromProto(
@@ -80,6 +87,10 @@ absl::StatusOr<server::OperationRequest> FromProto(
 /// outlive the result.
 absl::StatusOr<server::PlanExecution> FromProto(
     const v1::ExecutePlanRequest& request);
+
+/// What an operation has made, and how.
+/// Requires  it is done.
+v1::Result ToProto(const server::Run& run);
 
 v1::Tensor ToProto(const server::StoredTensor& tensor);
 v1::PlanOperand ToProto(const core::TensorDesc& desc, const core::Modes& modes);

@@ -131,8 +131,8 @@ absl::StatusOr<std::vector<server::ProgramOutputRequest>> FromProto(
   return result;
 }
 
-absl::StatusOr<server::ProgramSpec> FromProto(const v1::ProgramSpec& spec) {
-  server::ProgramSpec result;
+absl::StatusOr<server::ProgramRequest> FromProto(const v1::ProgramSpec& spec) {
+  server::ProgramRequest result;
   TENSORD_ASSIGN_OR_RETURN(result.source, SourceFrom(spec.source()));
   TENSORD_ASSIGN_OR_RETURN(result.operands, FromProto(spec.operands()));
   TENSORD_ASSIGN_OR_RETURN(result.outputs, FromProto(spec.outputs()));
@@ -142,14 +142,13 @@ absl::StatusOr<server::ProgramSpec> FromProto(const v1::ProgramSpec& spec) {
   TENSORD_ASSIGN_OR_RETURN(options.compute_type,
                            FromProto(spec.compute_type()));
   if (spec.has_workspace_limit_bytes()) {
-    if (spec.workspace_limit_bytes() < 0) {
-      return core::InvalidArgument(
-          "WORKSPACE_LIMIT_NEGATIVE", "workspace_limit_bytes is ",
-          spec.workspace_limit_bytes(), ", wanted >= 0");
-    }
-    options.workspace_limit_bytes = spec.workspace_limit_bytes();
+    TENSORD_ASSIGN_OR_RETURN(options.workspace_limit_bytes,
+                             WorkspaceLimit(spec.workspace_limit_bytes()));
   }
   options.deterministic = spec.deterministic();
+  TENSORD_ASSIGN_OR_RETURN(options.selection, FromProto(spec.selection()));
+  TENSORD_RETURN_IF_ERROR(
+      CheckSelection(options.selection, options.deterministic));
   return result;
 }
 

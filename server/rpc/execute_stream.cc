@@ -9,7 +9,10 @@
 #include <utility>
 
 #include "core/base/status.h"
+#include "server/execution/operation_table.h"
 #include "server/rpc/compute_service.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/operations.h"
 
 namespace tensord::rpc {
 
@@ -26,9 +29,9 @@ struct ComputeService::OpenStream final : Loop::Watcher {
     Complete();
   }
 
-  std::optional<std::string> session;  // the first that exists
-  std::deque<Task<absl::StatusOr<Executed>>> operations;  // without response
-  bool complete = false;  // no operation will follow
+  std::optional<std::string> session;             // the first that exists
+  std::deque<Task<absl::StatusOr<RunRef>>> runs;  // without response
+  bool complete = false;                          // no operation will follow
   bool draining = false;
   Signal added;  // an operation, or completeness
   Signal answered;
@@ -50,39 +53,39 @@ Detached ComputeService::Receive(Call::Hold, Call& call,
                                  std::shared_ptr<OpenStream> stream) {
   v1::ExecuteStreamRequest request;
   while (!stream->complete) {
-    if (std::ssize(stream->operations) >= context_.max_stream_operations()) {
+    if (std::ssize(stream->runs) >= context_.max_stream_operations()) {
       co_await stream->answered;
       continue;
     }
     const bool received = co_await in.Read(request);
     if (!received) break;
     if (stream->complete) co_return;
-    stream->operations.push_back(ExecuteNext(call, request, *stream));
-    stream->operations.back().Start();
+    stream->runs.push_back(ExecuteNext(call, request, *stream));
+    stream->runs.back().Start();
     stream->added.Notify();
   }
   stream->Complete();
 }
 
-Task<absl::StatusOr<ComputeService::Executed>> ComputeService::ExecuteNext(
+Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::ExecuteNext(
     Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream) {
   absl::string_view operation;
-  auto executed = co_await ExecuteOne(call, request, stream, operation);
+  auto run = co_await ExecuteOne(call, request, stream, operation);
   context_.door.EndOperation(
-      call, operation,
-      executed.ok() ? executed->operation->report().kernel : "",
-      executed.status());
-  co_return executed;
+      call, operation, run.ok() ? (*run)->runner().kernel() : "", run.status());
+  co_return run;
 }
 
-Task<absl::StatusOr<ComputeService::Executed>> ComputeService::ExecuteOne(
+Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::ExecuteOne(
     Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream,
     absl::string_view& operation) {
-  operation = NameOf(request);
-  if (operation.empty()) {
+  if (request.operation_case() == v1::ExecuteStreamRequest::OPERATION_NOT_SET) {
     co_return core::InvalidArgument("OPERATION_MISSING",
                                     "the request has no operation");
   }
+  operation = VisitOperation(
+      request, [](const auto& one) { return server::NameOf(KindOf(&one)); },
+      [] { return absl::string_view("execute_plan"); });
   const auto named = SessionNameIn(request);
   if (!named.ok()) co_return named.status();
   const absl::string_view name = **named;
@@ -99,33 +102,33 @@ Task<absl::StatusOr<ComputeService::Executed>> ComputeService::ExecuteOne(
   const server::SessionUse use(*session);
   Asked asked = Ask(**session, request);
   operation = asked.name;
-  co_return co_await Run(call, *session, std::move(asked));
+  co_return co_await Execute(call, *session, std::move(asked));
 }
 
 Task<absl::Status> ComputeService::Answer(
     Call& call, OpenStream& stream, Writer<v1::ExecuteStreamResponse> out) {
   bool connected = true;
   for (int64_t index = 0;; ++index) {
-    while (stream.operations.empty() && !stream.complete) {
+    while (stream.runs.empty() && !stream.complete) {
       co_await stream.added;
     }
-    if (stream.operations.empty()) break;
-    auto& operation = stream.operations.front();
-    auto executed = co_await operation;
+    if (stream.runs.empty()) break;
+    Task<absl::StatusOr<RunRef>>& first = stream.runs.front();
+    const auto run = co_await first;
     v1::ExecuteStreamResponse response;
     response.set_index(index);
-    if (executed.ok()) {
-      FillResult(*executed, response.mutable_result());
+    if (run.ok()) {
+      *response.mutable_result() = ToProto(**run);
     } else {
       *response.mutable_error() =
-          ToProto(executed.status(), call.record().request_id);
+          ToProto(run.status(), call.record().request_id);
     }
     // Those that began are waited for also when the client is gone.
     const bool more =
-        std::ssize(stream.operations) > 1 && stream.operations[1].await_ready();
+        std::ssize(stream.runs) > 1 && stream.runs[1].await_ready();
     if (connected) connected = co_await out.Write(response, more);
-    if (!connected && executed.ok()) DropOutput(*executed);
-    stream.operations.pop_front();
+    if (!connected && run.ok()) (*run)->DropUnnamed();
+    stream.runs.pop_front();
     stream.answered.Notify();
   }
   if (!connected) co_return absl::CancelledError("the client is gone");

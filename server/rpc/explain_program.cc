@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "server/session/operation_request.h"
+#include "server/execution/operation_table.h"
 
 namespace tensord::rpc {
 namespace {

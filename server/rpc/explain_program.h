@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/plan/plan.h"
-#include "server/session/program/prepared_program.h"
+#include "server/execution/program/prepared_program.h"
 #include "tensord/v1/program.pb.h"
 
 namespace tensord::rpc {

@@ -282,10 +282,11 @@ Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::PlanProblems(
             is_taken[i] = true;
           }
         }
-        return absl::OkStatus();
+        return JobOutcome();
       };
-      const absl::Status planned =
-          co_await OnDevice(call, device->worker(), kNoSession, plan_some);
+      FunctionJob job(plan_some);
+      OnDevice queued(call, device->worker(), kNoSession, job);
+      const absl::Status planned = co_await queued;
       if (!planned.ok()) co_return planned;
     }
   }

@@ -10,7 +10,9 @@
 #include "core/plan/explain.h"
 #include "core/plan/plan_key_codec.h"
 #include "core/plan/planner.h"
+#include "server/execution/operation_table.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/operations.h"
 
 namespace tensord::rpc {
 namespace {
@@ -69,30 +71,20 @@ void PlanService::ServeOn(LoopGroup& loops) {
               [this](auto& call, auto& q) { return ListKernels(call, q); });
 }
 
-template <typename Request>
-absl::StatusOr<PlanService::Asked> PlanService::Ask(server::Session& session,
-                                                    const Request& request) {
-  Asked asked{.request = {.kind = {}, .a = {}, .b = {}, .c = {}, .d = {}},
-              .planned = {}};
-  TENSORD_ASSIGN_OR_RETURN(asked.request, FromProto(request));
-  TENSORD_ASSIGN_OR_RETURN(asked.planned,
-                           server::Operation::Plan(session, asked.request));
-  return asked;
-}
-
 template <typename Message>
-absl::StatusOr<PlanService::Asked> PlanService::AskAny(const Call& call,
-                                                       const Message& message) {
-  switch (message.operation_case()) {
-    case Message::kPermute: return Ask(call.session(), message.permute());
-    case Message::kElementwise:
-      return Ask(call.session(), message.elementwise());
-    case Message::kReduce: return Ask(call.session(), message.reduce());
-    case Message::kContract: return Ask(call.session(), message.contract());
-    case Message::OPERATION_NOT_SET: break;
-  }
-  return core::InvalidArgument("OPERATION_MISSING",
-                               "the request has no operation");
+absl::StatusOr<PlanService::Asked> PlanService::Ask(const Call& call,
+                                                    const Message& message) {
+  TENSORD_ASSIGN_OR_RETURN(
+      server::OperationRequest request,
+      VisitOperation(
+          message, [](const auto& operation) { return FromProto(operation); },
+          []() -> absl::StatusOr<server::OperationRequest> {
+            return core::InvalidArgument("OPERATION_MISSING",
+                                         "the request has no operation");
+          }));
+  TENSORD_ASSIGN_OR_RETURN(server::PlannedOperation planned,
+                           server::PlanOperation(call.session(), request));
+  return Asked{std::move(request), std::move(planned)};
 }
 
 absl::StatusOr<core::PlanCache::Lookup> PlanService::Peek(
@@ -148,10 +140,13 @@ v1::Plan PlanService::Describe(server::Session& session,
   message.set_device(session.device().info().name);
   message.set_selection(ToProto(request.selection));
   const server::OperationTensors& tensors = plan.tensors();
-  if (request.a) *message.mutable_a() = ToProto(*tensors.a, request.a->modes);
-  if (request.b) *message.mutable_b() = ToProto(*tensors.b, request.b->modes);
-  if (request.c) *message.mutable_c() = ToProto(*tensors.c, request.c->modes);
-  *message.mutable_d() = ToProto(*tensors.d, request.d.modes);
+  const auto input = [&](size_t i) {
+    return ToProto(*tensors.inputs[i], request.inputs[i]->modes);
+  };
+  if (request.inputs[0]) *message.mutable_a() = input(0);
+  if (request.inputs[1]) *message.mutable_b() = input(1);
+  if (request.inputs[2]) *message.mutable_c() = input(2);
+  *message.mutable_d() = ToProto(*tensors.results[0], request.results[0].modes);
   *message.mutable_alpha() = ToProto(request.alpha);
   *message.mutable_beta() = ToProto(request.beta);
   *message.mutable_gamma() = ToProto(request.gamma);
@@ -189,7 +184,7 @@ v1::Plan PlanService::Describe(server::Session& session,
 
 Task<absl::StatusOr<v1::ExplainPlanResponse>> PlanService::Explain(
     Call& call, const v1::ExplainPlanRequest& request) {
-  const absl::StatusOr<Asked> asked = AskAny(call, request);
+  const absl::StatusOr<Asked> asked = Ask(call, request);
   if (!asked.ok()) co_return asked.status();
   server::Session& session = call.session();
   const core::PlanKey& key = asked->planned.key;
@@ -201,21 +196,24 @@ Task<absl::StatusOr<v1::ExplainPlanResponse>> PlanService::Explain(
 
 Task<absl::StatusOr<v1::CreatePlanResponse>> PlanService::Create(
     Call& call, const v1::CreatePlanRequest& request) {
-  absl::StatusOr<Asked> asked = AskAny(call, request);
+  absl::StatusOr<Asked> asked = Ask(call, request);
   if (!asked.ok()) co_return asked.status();
   server::Session& session = call.session();
   const auto lookup = context_.engine.PlanFor(
       session.device(), asked->planned.key, session.options().job);
   if (!lookup.ok()) co_return lookup.status();
+  const auto plan = std::make_shared<server::PreparedPlan>(
+      asked->request, std::move(asked->planned));
+  const absl::Status counted = plan->CountAgainst(session.prepared_bytes());
+  if (!counted.ok()) co_return counted;
   const auto make = [&](std::string name) {
-    return std::make_shared<const server::PreparedPlan>(
-        std::move(name), asked->request, std::move(asked->planned.tensors),
-        std::move(asked->planned.output), std::move(asked->planned.key));
+    plan->set_name(std::move(name));
+    return std::shared_ptr<const server::PreparedPlan>(plan);
   };
-  const auto plan = session.plans().Add(request.plan_id(), make);
-  if (!plan.ok()) co_return plan.status();
+  const auto kept = session.plans().Add(request.plan_id(), make);
+  if (!kept.ok()) co_return kept.status();
   v1::CreatePlanResponse response;
-  *response.mutable_plan() = Describe(session, **plan);
+  *response.mutable_plan() = Describe(session, **kept);
   co_return response;
 }
 

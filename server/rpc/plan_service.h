@@ -1,8 +1,9 @@
 // Handlers of PlanService.
 #pragma once
 
+#include "server/execution/operation.h"
+#include "server/execution/prepared_plan.h"
 #include "server/rpc/service.h"
-#include "server/session/operation.h"
 #include "tensord/v1/plan.grpc.pb.h"
 
 namespace tensord::rpc {
@@ -18,14 +19,11 @@ class PlanService final : public Service {
   /// An operation as its session would plan it.
   struct Asked {
     server::OperationRequest request;
-    server::Operation::Planned planned;
+    server::PlannedOperation planned;
   };
-  template <typename Request>
-  static absl::StatusOr<Asked> Ask(server::Session& session,
-                                   const Request& request);
   /// Of a message whose oneof holds one of the operations.
   template <typename Message>
-  static absl::StatusOr<Asked> AskAny(const Call& call, const Message& message);
+  static absl::StatusOr<Asked> Ask(const Call& call, const Message& message);
 
   /// How `key`, of which the cache has `entry`, is decided: as the cache has it
   /// or, without being kept, as the planner would have it. Counts as no hit.

@@ -9,6 +9,7 @@
 #include "server/engine/engine.h"
 #include "server/engine/plan_exchange.h"
 #include "server/engine/plan_store.h"
+#include "server/execution/program/preparation.h"
 #include "server/rpc/door/door.h"
 #include "server/session/session_manager.h"
 #include "server/telemetry/log.h"
@@ -35,6 +36,7 @@ struct ServiceContext {
   MessageLimits limits;
   absl::Time start = absl::Now();
   const Door door{sessions, metrics, log};
+  server::Preparer preparer{engine};
 
   /// Most operations of one ExecuteStream without a response: enough to keep a
   /// device busy, and never so many that one stream alone fills its queue.

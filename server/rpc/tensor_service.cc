@@ -4,38 +4,42 @@
 #include <utility>
 
 #include "core/base/status.h"
+#include "server/execution/operation.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/coroutine/carry.h"
 #include "server/rpc/coroutine/on_device.h"
 #include "server/session/contents_copy.h"
-#include "server/session/operation.h"
 
 namespace tensord::rpc {
 namespace {
 
-/// Allocates a tensor's memory on a device's thread.
-struct Allocating {
-  server::StoredTensor& tensor;
-
-  absl::Status Launch(core::Stream&) const { return tensor.Allocate(); }
-  bool CanLaunchAgain() const { return true; }
-};
-
 /// Copies a tensor to another, perhaps on another device, in its turn on the
 /// source's.
-struct Copying {
-  const server::StoredTensor& from;
-  server::StoredTensor& to;
-  server::ContentsCopy contents;
-  bool has_queued = false;
+class Copying final : public server::DeviceWorker::Job {
+ public:
+  Copying(const server::StoredTensor& from, server::StoredTensor& to,
+          server::ContentsCopy contents)
+      : from_(from), to_(to), contents_(std::move(contents)) {}
 
-  absl::Status Launch(core::Stream& stream) {
-    TENSORD_RETURN_IF_ERROR(from.CheckReady());
-    TENSORD_RETURN_IF_ERROR(to.Allocate());
-    TENSORD_RETURN_IF_ERROR(contents.Allocate());
-    has_queued = true;
-    return contents.Queue(stream);
+  Outcome Launch(core::Stream& stream) override {
+    if (const absl::Status prepared = Prepare(); !prepared.ok()) {
+      return {.status = prepared, .may_be_repeated = true};
+    }
+    return {.status = contents_.Queue(stream)};
   }
-  bool CanLaunchAgain() const { return !has_queued; }
+  void Complete(const absl::Status&,
+                const server::DeviceWorker::Times&) override {}
+
+ private:
+  absl::Status Prepare() {
+    TENSORD_RETURN_IF_ERROR(from_.CheckReady());
+    TENSORD_RETURN_IF_ERROR(to_.Allocate());
+    return contents_.Allocate();
+  }
+
+  const server::StoredTensor& from_;
+  server::StoredTensor& to_;
+  server::ContentsCopy contents_;
 };
 
 }  // namespace
@@ -62,9 +66,10 @@ void TensorService::ServeOn(LoopGroup& loops) {
 }
 
 Task<absl::Status> TensorService::AwaitQueued(Call& call) {
-  auto nothing = [](core::Stream&) { return absl::OkStatus(); };
-  co_return co_await OnDevice(call, call.session().device().worker(),
-                              call.session().number(), nothing);
+  FunctionJob nothing([](core::Stream&) { return JobOutcome(); });
+  OnDevice queued(call, call.session().device().worker(),
+                  call.session().number(), nothing);
+  co_return co_await queued;
 }
 
 absl::StatusOr<std::shared_ptr<server::StoredTensor>> TensorService::Enter(
@@ -87,9 +92,12 @@ Task<absl::StatusOr<v1::CreateTensorResponse>> TensorService::Create(
   if (core::IsDense(created.desc().layout)) {
     allocated = created.Allocate();
   } else {  // Zeroes its memory: too slow for a Loop.
-    Allocating allocate{created};
-    allocated = co_await OnDevice(call, session.device().worker(),
-                                  session.number(), allocate);
+    FunctionJob allocate([&](core::Stream&) {
+      return JobOutcome{.status = created.Allocate(), .may_be_repeated = true};
+    });
+    OnDevice queued(call, session.device().worker(), session.number(),
+                    allocate);
+    allocated = co_await queued;
   }
   if (!allocated.ok()) {
     session.Remove(created);
@@ -155,20 +163,14 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
   }
   const auto copy = session->Add(request.tensor_id(), std::move(desc));
   if (!copy.ok()) co_return copy.status();
-  absl::ReleasableMutexLock order(&session->order());
-  auto operation = server::Operation::Prepare(
-      context_.engine, session, server::CopyRequest(**source, **copy),
-      context_.limits.max_inline_bytes);
-  absl::Status status = operation.status();
-  if (status.ok()) {
-    status = co_await OnDevice(call, session->device().worker(),
-                               session->number(), **operation, &order);
-  } else {
-    order.Release();
-  }
-  if (!status.ok()) {
+  const auto run = co_await Carry(call, session, [&] {
+    return server::PrepareOperation(context_.engine, session,
+                                    server::CopyRequest(**source, **copy),
+                                    context_.limits.max_inline_bytes);
+  });
+  if (!run.ok()) {
     session->Remove(**copy);
-    co_return status;
+    co_return run.status();
   }
   v1::CopyTensorResponse response;
   *response.mutable_tensor() = ToProto(**copy);
@@ -200,18 +202,18 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::CopyAcross(
     (*target)->Remove(copy);
     co_return status;
   }
-  // It takes its turn among the operations of the source's session.
-  absl::ReleasableMutexLock order(&session.order());
-  status = source->BeginRead();
-  if (!status.ok()) {
-    order.Release();
-  } else {
-    Copying copying{*source, copy,
-                    server::ContentsCopy(*source, session.device(),
-                                         *session.staging_memory(), copy,
-                                         (*target)->device())};
-    status = co_await OnDevice(call, session.device().worker(),
-                               session.number(), copying, &order);
+  Copying copying(
+      *source, copy,
+      server::ContentsCopy(*source, session.device(), *session.staging_memory(),
+                           copy, (*target)->device()));
+  OnDevice queued(call, session.device().worker(), session.number());
+  {  // It takes its turn among the operations of the source's session.
+    absl::MutexLock order(&session.order());
+    status = source->BeginRead();
+    if (status.ok()) queued.Queue(copying);
+  }
+  if (status.ok()) {
+    status = co_await queued;
     source->EndRead();
   }
   if (status.ok()) copy.Commit(copy.desc().span_bytes());

@@ -104,9 +104,9 @@ class Session {
 
   Collection<PreparedPlan>& plans() { return plans_; }
   Collection<PreparedProgram>& programs() { return programs_; }
-  /// Bytes of the programs in it.
-  const std::shared_ptr<std::atomic<int64_t>>& program_bytes() {
-    return program_bytes_;
+  /// Bytes of what is in both.
+  const std::shared_ptr<std::atomic<int64_t>>& prepared_bytes() {
+    return prepared_bytes_;
   }
 
   /// Starts the lease anew.
@@ -133,7 +133,7 @@ class Session {
   const std::shared_ptr<core::LimitingResource> staging_memory_;
 
   Collection<PreparedPlan> plans_;
-  const std::shared_ptr<std::atomic<int64_t>> program_bytes_ =
+  const std::shared_ptr<std::atomic<int64_t>> prepared_bytes_ =
       std::make_shared<std::atomic<int64_t>>(0);
   Collection<PreparedProgram> programs_;
   StreamScratch scratch_;

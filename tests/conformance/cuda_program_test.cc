@@ -10,8 +10,8 @@
 
 #include "core/backend/cuda/cuda_module.h"
 #include "core/base/status.h"
-#include "server/session/program/prepared_program.h"
-#include "server/session/program/program_run.h"
+#include "server/execution/program/prepared_program.h"
+#include "server/execution/program/program_steps.h"
 #include "server/session/session.h"
 #include "tests/simt/fake_runtime.h"
 #include "tests/simt/simt.h"
@@ -77,21 +77,23 @@ class ProgramSession {
 
   /// Runs the program once; what was made goes again, so that there is room at
   /// the same place.
-  absl::Status Run(ProgramReport* report = nullptr) {
+  absl::Status Run(RunReport* report = nullptr) {
     TENSORD_ASSIGN_OR_RETURN(FoundOperands found,
                              FindOperands(*session_, Operands(), true));
     TENSORD_ASSIGN_OR_RETURN(
-        const std::unique_ptr<ProgramRun> run,
-        ProgramRun::Prepare(engine_, session_, prepared_, Operands(),
-                            std::move(found), outputs_, 0));
-    absl::Status ran = run->Launch(*stream_);
-    while (ran.ok() && run->IsUnfinished()) ran = run->Launch(*stream_);
-    ran.Update(stream_->Synchronize());
-    run->Complete(ran);
+        const std::unique_ptr<server::Run> run,
+        PrepareProgramRun(engine_, session_, prepared_, Operands(),
+                          std::move(found), outputs_, 0));
+    DeviceWorker::Job::Outcome ran;
+    do {
+      ran = run->Launch(*stream_);
+    } while (ran.status.ok() && ran.is_part);
+    ran.status.Update(stream_->Synchronize());
+    run->Complete(ran.status, {});
     if (report != nullptr) *report = run->report();
-    TENSORD_RETURN_IF_ERROR(ran);
-    result_ = Read(*run->outputs()[0].tensor);
-    session_->Remove(*run->outputs()[0].tensor);
+    TENSORD_RETURN_IF_ERROR(ran.status);
+    result_ = Read(*run->results()[0].tensor());
+    session_->Remove(*run->results()[0].tensor());
     return absl::OkStatus();
   }
 
@@ -164,7 +166,7 @@ TEST_P(CudaProgramTest, ComputesAsTheCpuDoes) {
     SCOPED_TRACE(i);
     ASSERT_TRUE(cpu.Run().ok());
     const simt::CallCounts before = simt::CountCalls();
-    ProgramReport report;
+    RunReport report;
     ASSERT_EQ(gpu.Run(&report), absl::OkStatus());
     const simt::CallCounts after = simt::CountCalls();
     EXPECT_EQ(gpu.result(), cpu.result());
@@ -207,7 +209,7 @@ TEST_P(CudaProgramTest, WhatCannotBeRecordedIsQueued) {
       // The second run records.
       simt::FailCall(simt::CallKind::kRecordedLaunch, n,
                      cudaErrorLaunchOutOfResources);
-      ProgramReport report;
+      RunReport report;
       ASSERT_EQ(gpu.Run(&report), absl::OkStatus());
       simt::ForgetFailures();
       EXPECT_EQ(gpu.result(), cpu.result());

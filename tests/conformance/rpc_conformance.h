@@ -289,10 +289,10 @@ class Blocker final : public server::DeviceWorker::Job {
   }
 
  private:
-  absl::Status Launch(core::Stream&) override {
+  Outcome Launch(core::Stream&) override {
     started_.Notify();
     release_.WaitForNotification();
-    return absl::OkStatus();
+    return {};
   }
   void Complete(const absl::Status&,
                 const server::DeviceWorker::Times&) override {

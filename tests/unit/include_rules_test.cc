@@ -1,6 +1,7 @@
 // Who may include whom, how full a folder may be and what it may not be called.
 //
-//   client -> proto <- server/rpc -> server/session -> server/engine -> core
+//   client -> proto <- server/rpc -> server/execution -> server/session ->
+//   server/engine -> core
 //   core: executor -> plan -> backend -> {problem -> ops -> base,
 //                                         tensor -> memory -> device -> base,
 //                                         view -> base}
@@ -63,7 +64,8 @@ const std::vector<Layer>& Layers() {
        {"core/backend/cpu/cpu_backend.h"}},
       {"server/session", {"server/engine"}},
       {"server/config", {"server/session"}},
-      {"server/rpc", {"server/session", "server/config", "proto"}},
+      {"server/execution", {"server/session"}},
+      {"server/rpc", {"server/execution", "server/config", "proto"}},
       {"server", {"server/rpc"}},
       {"proto", {}},
       {"client/cpp", {"proto"}},

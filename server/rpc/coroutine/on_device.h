@@ -4,116 +4,87 @@
 #include <coroutine>
 #include <cstdint>
 #include <optional>
-#include <type_traits>
+#include <utility>
 
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
-#include "core/base/status.h"
+#include "core/device/device.h"
 #include "server/engine/device_worker.h"
 #include "server/rpc/coroutine/loop.h"
 
 namespace tensord::rpc {
 
-/// Awaits the work that `fn(stream)` queues on the device, behind what `client`
-/// has queued; the handler goes on on its Loop. Yields the Status that fn
-/// returned or that the work ended with.
+/// A job of a call on a device. Awaiting it yields the Status that the job's
+/// launch returned or that its work ended with; the handler goes on on its
+/// Loop.
 ///
-/// `fn` may be something with a DeviceWorker::Job's methods instead, which are
-/// called on threads of the device.
-///
-/// `order`, when given, is released as soon as the work is queued, or cannot
-/// be.
-///
-/// Errors  CANCELLED: the call ended before fn began, which never runs then, or
-///         between parts of its work.
-///         RESOURCE_EXHAUSTED: the queue is full.
-template <typename F>
-class [[nodiscard]] OnDevice final : server::DeviceWorker::Job, Call::Wait {
-  static_assert(std::is_lvalue_reference_v<F> ||
-                    std::is_trivially_destructible_v<F>,
-                "GCC 12 would destroy this closure twice: give it a name");
-
+/// Errors  CANCELLED: the call ended before the job was launched, which never
+///         happens then. RESOURCE_EXHAUSTED: the queue is full.
+class [[nodiscard]] OnDevice final : server::DeviceWorker::Listener,
+                                     Call::Wait {
  public:
-  OnDevice(Call& call, server::DeviceWorker& worker, uint64_t client, F&& fn,
-           absl::ReleasableMutexLock* order = nullptr)
-      : Wait(call), worker_(worker), client_(client), fn_(fn), order_(order) {}
+  using Job = server::DeviceWorker::Job;
 
-  bool await_ready() noexcept {
-    if (!call_.cancelled()) return false;
-    if (order_ != nullptr) order_->Release();
-    return true;
+  OnDevice(Call& call, server::DeviceWorker& worker, uint64_t client)
+      : Wait(call), worker_(worker), client_(client) {}
+  OnDevice(Call& call, server::DeviceWorker& worker, uint64_t client, Job& job)
+      : OnDevice(call, worker, client) {
+    Queue(job);
   }
-  bool await_suspend(std::coroutine_handle<> waiter) {
-    // Suspended first: once queued, the job may be done at any moment. That it
-    // is done shows on this Loop only, so not before this returns.
-    Suspend(waiter);
-    const absl::Status added = worker_.Add(client_, this);
-    if (order_ != nullptr) order_->Release();
-    if (added.ok()) return true;
-    result_ = added;
-    Abandon();
-    return false;
+
+  /// Queues `job`, which outlives this, behind what the client has queued,
+  /// unless the call has ended.
+  /// Requires  called once, and awaited before the Loop does anything else.
+  void Queue(Job& job) {
+    if (call_.cancelled()) return;
+    job_ = &job;
+    job.set_listener(this);
+    const absl::Status added = worker_.Add(client_, job_);
+    if (added.ok()) {
+      is_queued_ = true;
+    } else {
+      result_ = added;
+    }
   }
+
+  bool await_ready() const noexcept { return !is_queued_; }
+  // The job may be done by now; that it is shows on this Loop only, so not
+  // before this returns.
+  void await_suspend(std::coroutine_handle<> waiter) { Suspend(waiter); }
   absl::Status await_resume() {
     if (result_) return *result_;
     return absl::CancelledError("the call ended before its work began");
   }
 
  private:
-  absl::Status Launch(core::Stream& stream) override {
-    if (IsUnfinished() && call_.cancelled()) {
-      return absl::CancelledError(
-          "the call ended while its work was under way");
-    }
-    if constexpr (requires { fn_.Launch(stream); }) {
-      return fn_.Launch(stream);
-    } else {
-      return fn_(stream);
-    }
-  }
-  bool CanLaunchAgain() const override {
-    if constexpr (requires { fn_.CanLaunchAgain(); }) {
-      return fn_.CanLaunchAgain();
-    } else {
-      return false;
-    }
-  }
-  bool IsUnfinished() const override {
-    if constexpr (requires { fn_.IsUnfinished(); }) {
-      return fn_.IsUnfinished();
-    } else {
-      return false;
-    }
-  }
-  bool WantsDeviceAlone() const override {
-    if constexpr (requires { fn_.WantsDeviceAlone(); }) {
-      return fn_.WantsDeviceAlone();
-    } else {
-      return false;
-    }
-  }
-  void Complete(const absl::Status& status,
-                const server::DeviceWorker::Times& times) override {
-    if constexpr (requires { fn_.Complete(status, times); }) {
-      fn_.Complete(status, times);
-    } else if constexpr (requires { fn_.Complete(status); }) {
-      fn_.Complete(status);
-    }
+  void Ended(const absl::Status& status) override {
     result_ = status;
     call_.loop().Post(this);
   }
   void Cancel() override {
-    if (worker_.Remove(client_, this)) Fire(false);
+    if (worker_.Remove(client_, job_)) Fire(false);
   }
 
   server::DeviceWorker& worker_;
   const uint64_t client_;
-  F fn_;
-  absl::ReleasableMutexLock* const order_;
+  Job* job_ = nullptr;
+  bool is_queued_ = false;
   std::optional<absl::Status> result_;
 };
+
+using JobOutcome = server::DeviceWorker::Job::Outcome;
+
+/// A job that is `launch(stream)` and nothing else.
 template <typename F>
-OnDevice(Call&, server::DeviceWorker&, uint64_t, F&&,
-         absl::ReleasableMutexLock* = nullptr) -> OnDevice<F>;
+class FunctionJob final : public server::DeviceWorker::Job {
+ public:
+  explicit FunctionJob(F launch) : launch_(std::move(launch)) {}
+
+  Outcome Launch(core::Stream& stream) override { return launch_(stream); }
+  void Complete(const absl::Status&,
+                const server::DeviceWorker::Times&) override {}
+
+ private:
+  F launch_;
+};
 
 }  // namespace tensord::rpc

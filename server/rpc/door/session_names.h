@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/rpc/operations.h"
 #include "server/session/collection.h"
 #include "tensord/v1/program.pb.h"
 
@@ -38,19 +39,18 @@ absl::StatusOr<std::optional<absl::string_view>> SessionNameIn(
   } else if constexpr (requires { request.program(); }) {
     return SessionNameOf(request.program(), server::kPrograms);
   } else if constexpr (requires { request.contract().session(); }) {
-    switch (request.operation_case()) {
-      case Request::kPermute: return request.permute().session();
-      case Request::kElementwise: return request.elementwise().session();
-      case Request::kReduce: return request.reduce().session();
-      case Request::kContract: return request.contract().session();
-      default: break;
-    }
-    if constexpr (requires { request.execute_plan(); }) {
-      if (request.has_execute_plan()) {
-        return SessionNameIn(request.execute_plan());
-      }
-    }
-    return std::nullopt;
+    using Name = absl::StatusOr<std::optional<absl::string_view>>;
+    return VisitOperation(
+        request,
+        [](const auto& operation) -> Name { return operation.session(); },
+        [&]() -> Name {
+          if constexpr (requires { request.execute_plan(); }) {
+            if (request.has_execute_plan()) {
+              return SessionNameIn(request.execute_plan());
+            }
+          }
+          return std::nullopt;
+        });
   } else {
     return std::nullopt;
   }

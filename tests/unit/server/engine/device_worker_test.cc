@@ -49,9 +49,9 @@ class Trace {
 class FunctionJob final : public DeviceWorker::Job {
  public:
   explicit FunctionJob(std::function<void()> run) : run_(std::move(run)) {}
-  absl::Status Launch(core::Stream&) override {
+  Outcome Launch(core::Stream&) override {
     run_();
-    return absl::OkStatus();
+    return {};
   }
   void Complete(const absl::Status&, const DeviceWorker::Times&) override {}
 
@@ -109,11 +109,10 @@ TEST_F(DeviceWorkerTest, ClientsTakeTurns) {
 class LongJob final : public DeviceWorker::Job {
  public:
   explicit LongJob(Trace& trace) : trace_(trace) {}
-  absl::Status Launch(core::Stream&) override {
+  Outcome Launch(core::Stream&) override {
     trace_.Add(absl::StrCat("part ", ++parts_));
-    return absl::OkStatus();
+    return {.is_part = parts_ < 3};
   }
-  bool IsUnfinished() const override { return parts_ > 0 && parts_ < 3; }
   void Complete(const absl::Status&, const DeviceWorker::Times&) override {
     trace_.Add("complete");
   }
@@ -228,9 +227,7 @@ class WorkStream final : public core::Stream {
     return absl::OkStatus();
   }
   absl::StatusOr<core::Stream*> Branch(int) override { return nullptr; }
-  absl::Status WaitFor(const core::Event*) override {
-    return absl::OkStatus();
-  }
+  absl::Status WaitFor(const core::Event*) override { return absl::OkStatus(); }
   absl::StatusOr<bool> BeginRecording() override { return false; }
   absl::StatusOr<std::unique_ptr<core::Recording>> EndRecording() override {
     return nullptr;
@@ -242,21 +239,20 @@ class WorkStream final : public core::Stream {
 /// Leaves work on its stream, or finds no memory for it.
 class WorkJob final : public DeviceWorker::Job {
  public:
-  WorkJob(std::string name, Trace& trace)
-      : name_(std::move(name)), trace_(trace) {}
+  WorkJob(std::string name, Trace& trace, bool wants_device_alone)
+      : Job(wants_device_alone), name_(std::move(name)), trace_(trace) {}
 
-  absl::Status Launch(core::Stream& stream) override {
+  Outcome Launch(core::Stream& stream) override {
     if (lacks_memory) {
       trace_.Add("no memory for " + name_);
       if (at_lack) at_lack();
-      return absl::ResourceExhaustedError("no memory");
+      return {.status = absl::ResourceExhaustedError("no memory"),
+              .may_be_repeated = true};
     }
     trace_.Add("launch " + name_);
     static_cast<WorkStream&>(stream).last = work;
-    return absl::OkStatus();
+    return {};
   }
-  bool CanLaunchAgain() const override { return true; }
-  bool WantsDeviceAlone() const override { return wants_device_alone; }
   void Complete(const absl::Status& status,
                 const DeviceWorker::Times& times) override {
     EXPECT_LE(times.begun, times.ended);
@@ -267,7 +263,6 @@ class WorkJob final : public DeviceWorker::Job {
 
   const std::shared_ptr<Work> work = std::make_shared<Work>();
   std::atomic<bool> lacks_memory = false;
-  bool wants_device_alone = false;
   std::function<void()> at_end, at_lack;
 
  private:
@@ -283,14 +278,14 @@ class DeviceAheadTest : public ::testing::Test {
     EXPECT_TRUE(worker_->Add(client, &job).ok());
     return job;
   }
-  WorkJob& New(const std::string& name) {
-    jobs_.push_back(std::make_unique<WorkJob>(name, trace_));
+  WorkJob& New(const std::string& name, bool wants_device_alone = false) {
+    jobs_.push_back(
+        std::make_unique<WorkJob>(name, trace_, wants_device_alone));
     return *jobs_.back();
   }
   /// Client `client`'s job "alone", which wants the device alone.
   WorkJob& AddAlone(uint64_t client) {
-    WorkJob& job = New("alone");
-    job.wants_device_alone = true;
+    WorkJob& job = New("alone", true);
     EXPECT_TRUE(worker_->Add(client, &job).ok());
     return job;
   }

@@ -1,0 +1,131 @@
+#include "server/execution/operand_use.h"
+
+#include "core/base/status.h"
+#include "core/view/disjoint.h"
+
+namespace tensord::server {
+namespace {
+
+core::StridedView Strided(const core::TensorDesc& desc) {
+  return {desc.layout.extents, desc.layout.strides, desc.offset};
+}
+
+}  // namespace
+
+absl::StatusOr<OperandUse> OperandUse::OfNew(Session& session,
+                                             absl::string_view tensor_id,
+                                             core::TensorDesc desc,
+                                             bool is_inline) {
+  std::shared_ptr<StoredTensor> tensor;
+  if (is_inline) {
+    tensor = std::make_shared<StoredTensor>("", session.device().info().name,
+                                            desc, session.memory());
+  } else {
+    TENSORD_ASSIGN_OR_RETURN(tensor, session.Add(tensor_id, desc));
+  }
+  const Made made = is_inline           ? Made::kInline
+                    : tensor_id.empty() ? Made::kUnnamed
+                                        : Made::kNamed;
+  return OperandUse(std::move(tensor), std::move(desc), {.is_written = true},
+                    /*is_copied=*/false, made);
+}
+
+absl::Status OperandUse::Announce() {
+  if (is_read()) {
+    TENSORD_RETURN_IF_ERROR(tensor_->BeginRead());
+    announced_.is_read = true;
+  }
+  if (is_written()) {
+    TENSORD_RETURN_IF_ERROR(tensor_->BeginWrite());
+    announced_.is_written = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OperandUse::CheckReady() const {
+  const bool is_needed = is_read() || (is_written() && tensor_->is_part());
+  return is_needed ? tensor_->CheckReady() : absl::OkStatus();
+}
+
+absl::Status OperandUse::Allocate(Session& session, bool reads) {
+  if (is_written()) TENSORD_RETURN_IF_ERROR(tensor_->Allocate());
+  if (is_inline()) {
+    TENSORD_RETURN_IF_ERROR(contents_.Allocate(session, *tensor_));
+  }
+  if (!is_copied_ || !(reads || is_written()) ||
+      copy_.bytes() == desc_.span_bytes()) {
+    return absl::OkStatus();
+  }
+  TENSORD_ASSIGN_OR_RETURN(
+      copy_, core::Buffer::Allocate(*session.memory(), desc_.span_bytes()));
+  return absl::OkStatus();
+}
+
+std::byte* OperandUse::first() const {
+  if (!is_used()) return nullptr;
+  return is_copied_ ? copy_.data()
+                    : tensor_->storage().data() + desc_.offset_bytes();
+}
+
+int64_t OperandUse::copied_bytes(bool reads) const {
+  return is_copied_ ? desc_.span_bytes() * (reads + is_written()) : 0;
+}
+
+absl::Status OperandUse::QueueIn(Device& device, core::Stream& stream) const {
+  if (!is_copied_) return absl::OkStatus();
+  return tensor_->view()->Gather(device, tensor_->storage().data(),
+                                 copy_.data(), stream);
+}
+
+void OperandUse::StartWrite() {
+  if (is_written()) tensor_->StartWrite();
+}
+
+absl::Status OperandUse::QueueOut(Device& device, core::Stream& stream) {
+  if (!is_written()) return absl::OkStatus();
+  if (is_copied_) {
+    TENSORD_RETURN_IF_ERROR(tensor_->view()->Scatter(
+        device, copy_.data(), tensor_->storage().data(), stream));
+  }
+  return is_inline() ? contents_.Queue(*tensor_, stream) : absl::OkStatus();
+}
+
+void OperandUse::Written() {
+  if (is_written()) tensor_->Written();
+}
+
+void OperandUse::End(Session& session, WriteResult result) {
+  if (std::exchange(announced_.is_read, false)) tensor_->EndRead();
+  if (std::exchange(announced_.is_written, false)) tensor_->EndWrite(result);
+  copy_ = core::Buffer();
+  if (tensor_ == nullptr) return;
+  const bool is_kept = made_ == Made::kNamed || made_ == Made::kUnnamed;
+  if (is_kept && result != WriteResult::kDone) {
+    session.Remove(*tensor_);
+    made_ = Made::kNot;
+  }
+  if (!is_written() || result != WriteResult::kDone) tensor_.reset();
+}
+
+absl::Status CheckInjective(const StoredTensor& tensor,
+                            absl::string_view what) {
+  const TensorView* const view = tensor.view();
+  if (view == nullptr || view->view().IsInjective()) return absl::OkStatus();
+  return core::InvalidArgument("OUTPUT_NOT_INJECTIVE", what, " is the view ",
+                               tensor.name(), ", which has elements of ",
+                               view->viewed(),
+                               " more than once, wanted each at most once");
+}
+
+bool AreDisjoint(const OperandUse& x, const OperandUse& y) {
+  if (!x.is_used() || !y.is_used() || x.tensor() == y.tensor() ||
+      x.is_copied() || y.is_copied() ||
+      &x.tensor()->storage() != &y.tensor()->storage()) {
+    return false;
+  }
+  const core::TensorDesc& storage = x.tensor()->storage().desc();
+  return core::AreDisjoint(storage.layout, storage.offset, Strided(x.desc()),
+                           Strided(y.desc()));
+}
+
+}  // namespace tensord::server

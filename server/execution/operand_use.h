@@ -1,0 +1,120 @@
+// A tensor in the use of one run: announced, copied in and out, ended.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/memory/memory_resource.h"
+#include "core/tensor/tensor.h"
+#include "server/engine/engine.h"
+#include "server/execution/inline_contents.h"
+#include "server/session/session.h"
+#include "server/session/stored_tensor.h"
+
+namespace tensord::server {
+
+/// What a run does with one tensor, from the announcement to the end. A view
+/// that does not lie in place is read and written by way of a packed copy.
+///
+/// Threads  one after the other, as its run's.
+class OperandUse {
+ public:
+  using WriteResult = StoredTensor::WriteResult;
+  struct Access {
+    bool is_read = false;
+    bool is_written = false;
+  };
+  /// What becomes of a tensor that the run makes.
+  enum class Made {
+    kNot,      // it was there before
+    kNamed,    // kept by the session, by a name of the client's
+    kUnnamed,  // by a name of the server's
+    kInline,   // goes with the response
+  };
+
+  /// None: nothing is read or written.
+  OperandUse() = default;
+  /// `desc` is how the run reads or writes the tensor; `is_copied`: by way of a
+  /// copy, which is as `desc` says.
+  OperandUse(std::shared_ptr<StoredTensor> tensor, core::TensorDesc desc,
+             Access access, bool is_copied, Made made = Made::kNot)
+      : tensor_(std::move(tensor)),
+        desc_(std::move(desc)),
+        access_(access),
+        is_copied_(is_copied),
+        made_(made) {}
+  /// The use of a tensor that the run makes, named `tensor_id` or by the
+  /// session, or of an inline one.
+  /// Errors  as Session::Add().
+  static absl::StatusOr<OperandUse> OfNew(Session& session,
+                                          absl::string_view tensor_id,
+                                          core::TensorDesc desc,
+                                          bool is_inline);
+  OperandUse(OperandUse&&) = default;
+  OperandUse& operator=(OperandUse&&) = default;
+
+  /// Null of none, and after End() unless the run wrote it.
+  const std::shared_ptr<StoredTensor>& tensor() const { return tensor_; }
+  const core::TensorDesc& desc() const { return desc_; }
+  bool is_read() const { return access_.is_read; }
+  bool is_written() const { return access_.is_written; }
+  bool is_used() const { return is_read() || is_written(); }
+  bool is_copied() const { return is_copied_; }
+  Made made() const { return made_; }
+  bool is_inline() const { return made_ == Made::kInline; }
+
+  /// Announces what it is for, in the session's order.
+  /// Errors  those of StoredTensor::BeginRead() and BeginWrite().
+  absl::Status Announce();
+  /// Errors  FAILED_PRECONDITION: what should have written it before failed.
+  absl::Status CheckReady() const;
+  /// Takes the memory that it needs; may be called again. `reads`: it is read
+  /// this time.
+  /// Errors  RESOURCE_EXHAUSTED.
+  absl::Status Allocate(Session& session, bool reads);
+  /// The first element, where kernels find or put it.
+  /// Requires  Allocate().ok().
+  std::byte* first() const;
+  /// Bytes that copying in, if it `reads`, and out moves.
+  int64_t copied_bytes(bool reads) const;
+
+  /// Queues copying it to where kernels read it.
+  absl::Status QueueIn(Device& device, core::Stream& stream) const;
+  /// Its contents are undefined until Written().
+  void StartWrite();
+  /// Queues copying it from where kernels wrote it.
+  absl::Status QueueOut(Device& device, core::Stream& stream);
+  /// All that writes it is queued.
+  void Written();
+
+  /// Ends what was announced. What the run made, and did not write, is gone.
+  void End(Session& session, WriteResult result);
+  /// The bytes of an inline one.
+  /// Requires  it was written, and that is done.
+  std::string Bytes() const { return contents_.Bytes(*tensor_); }
+
+ private:
+  std::shared_ptr<StoredTensor> tensor_;
+  core::TensorDesc desc_;
+  Access access_;
+  bool is_copied_ = false;
+  Made made_ = Made::kNot;
+  Access announced_;
+  core::Buffer copy_;
+  InlineOutput contents_;
+};
+
+/// OK when writing to `tensor`, which messages call `what`, writes no element
+/// twice.
+/// Errors  INVALID_ARGUMENT, reason OUTPUT_NOT_INJECTIVE.
+absl::Status CheckInjective(const StoredTensor& tensor, absl::string_view what);
+
+/// True when both are known to share no element.
+bool AreDisjoint(const OperandUse& x, const OperandUse& y);
+
+}  // namespace tensord::server

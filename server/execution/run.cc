@@ -1,0 +1,107 @@
+#include "server/execution/run.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "core/base/status.h"
+
+namespace tensord::server {
+
+void RunState::End() {
+  for (OperandUse& use : uses) use.End(*session, result);
+  inline_inputs.Clear();
+}
+
+Run::Run(std::unique_ptr<RunState> state, std::unique_ptr<Steps> steps)
+    : Job(state->runner.takes_times()),
+      state_(std::move(state)),
+      steps_(std::move(steps)),
+      made_(absl::Now()) {}
+
+absl::StatusOr<std::unique_ptr<Run>> Run::Make(std::unique_ptr<RunState> state,
+                                               std::unique_ptr<Steps> steps) {
+  for (OperandUse& use : state->uses) {
+    TENSORD_RETURN_IF_ERROR(use.Announce());
+  }
+  return std::unique_ptr<Run>(new Run(std::move(state), std::move(steps)));
+}
+
+absl::Status Run::Prepare() {
+  for (const OperandUse& use : state_->uses) {
+    TENSORD_RETURN_IF_ERROR(use.CheckReady());
+  }
+  steps_->Plan(*state_);
+  for (size_t i = 0; i < state_->uses.size(); ++i) {
+    TENSORD_RETURN_IF_ERROR(state_->uses[i].Allocate(
+        *state_->session, steps_->IsReadNow(*state_, i)));
+  }
+  TENSORD_RETURN_IF_ERROR(steps_->Allocate(*state_));
+  return state_->runner.Allocate();
+}
+
+absl::Status Run::Begin(core::Stream& stream) {
+  Device& device = state_->session->device();
+  TENSORD_RETURN_IF_ERROR(state_->inline_inputs.Queue(stream));
+  for (size_t i = 0; i < state_->uses.size(); ++i) {
+    const OperandUse& use = state_->uses[i];
+    const bool reads = steps_->IsReadNow(*state_, i);
+    state_->report.gathered_bytes += use.copied_bytes(reads);
+    if (reads) TENSORD_RETURN_IF_ERROR(use.QueueIn(device, stream));
+  }
+  for (OperandUse& use : state_->uses) use.StartWrite();
+  state_->result = WriteResult::kFailed;
+  return steps_->Begin(*state_, stream);
+}
+
+absl::StatusOr<bool> Run::LaunchPart(core::Stream& stream) {
+  if (!has_queued_) {
+    TENSORD_RETURN_IF_ERROR(Prepare());
+    has_queued_ = true;
+    TENSORD_RETURN_IF_ERROR(Begin(stream));
+  } else if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) {
+    return absl::CancelledError("the call ended while its work was under way");
+  }
+  TENSORD_ASSIGN_OR_RETURN(const bool is_all, steps_->Queue(*state_, stream));
+  if (!is_all) return false;
+  for (OperandUse& use : state_->uses) {
+    TENSORD_RETURN_IF_ERROR(use.QueueOut(state_->session->device(), stream));
+  }
+  state_->result = WriteResult::kDone;
+  for (OperandUse& use : state_->uses) use.Written();
+  return true;
+}
+
+DeviceWorker::Job::Outcome Run::Launch(core::Stream& stream) {
+  const absl::StatusOr<bool> is_all = LaunchPart(stream);
+  if (is_all.ok()) return {.is_part = !*is_all};
+  // At once: what is launched next may look for what it has computed.
+  steps_->Discard();
+  return {.status = is_all.status(), .may_be_repeated = !has_queued_};
+}
+
+void Run::Complete(const absl::Status& status,
+                   const DeviceWorker::Times& times) {
+  times_ = times;
+  if (!status.ok() && state_->result == WriteResult::kDone) {
+    state_->result = WriteResult::kFailed;
+  }
+  if (status.ok()) {
+    steps_->Complete();
+  } else {
+    steps_->Discard();
+  }
+  steps_.reset();
+  state_->runner.Release();
+  // Before the response, so that the next request finds everything settled.
+  state_->End();
+}
+
+void Run::DropUnnamed() {
+  for (const OperandUse& result : results()) {
+    if (result.made() == OperandUse::Made::kUnnamed) {
+      state_->session->Remove(*result.tensor());
+    }
+  }
+}
+
+}  // namespace tensord::server

@@ -1,0 +1,150 @@
+#include "server/execution/step_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "core/base/status.h"
+#include "core/executor/operands.h"
+
+namespace tensord::server {
+namespace {
+
+constexpr int64_t kResultAlignmentBytes = 256;
+
+/// Bytes of `result_bytes` one behind the other.
+int64_t BytesTogether(absl::Span<const int64_t> result_bytes) {
+  int64_t sum = 0;
+  for (const int64_t bytes : result_bytes) {
+    sum += (bytes + kResultAlignmentBytes - 1) / kResultAlignmentBytes *
+           kResultAlignmentBytes;
+  }
+  return sum;
+}
+
+}  // namespace
+
+absl::Status StepRunner::Add(const core::PlanKey& key,
+                             const std::array<int64_t, 2>& result_bytes,
+                             bool is_whole) {
+  TENSORD_ASSIGN_OR_RETURN(
+      core::PlanCache::Lookup lookup,
+      engine_.PlanFor(session_.device(), key, session_.options().job));
+  const core::Plan& plan = *lookup.plan;
+  hit_count_ += lookup.hit;
+  workspace_bytes_ = std::max(workspace_bytes_, plan.workspace_bytes());
+  kernel_ = plan.kernel_name();
+  const bool is_timed =
+      is_whole && plan.selection != key.selection && !kernel_.empty();
+  timed_count_ += is_timed;
+  timed_.emplace_back();
+  if (is_timed) {
+    timed_.back() = {&key, result_bytes, lookup.hit};
+  }
+  plans_.push_back(std::move(lookup.plan));
+  return absl::OkStatus();
+}
+
+const core::Buffer& StepRunner::scratch() const {
+  static const core::Buffer* const kNone = new core::Buffer;
+  return scratch_.empty() ? *kNone : *scratch_.back();
+}
+
+absl::Status StepRunner::Lend(int64_t bytes) {
+  if (bytes <= scratch().bytes()) return absl::OkStatus();
+  TENSORD_ASSIGN_OR_RETURN(auto lent,
+                           session_.scratch().Lend(*session_.memory(), bytes));
+  scratch_.push_back(std::move(lent));
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::Allocate() {
+  TENSORD_RETURN_IF_ERROR(Lend(workspace_bytes_));
+  int64_t result_bytes = 0;
+  for (const std::optional<Timed>& timed : timed_) {
+    if (!timed || timed->key->selection != core::Selection::kMeasure) continue;
+    result_bytes = std::max(result_bytes, BytesTogether(timed->result_bytes));
+  }
+  if (results_.bytes() >= result_bytes) return absl::OkStatus();
+  TENSORD_ASSIGN_OR_RETURN(
+      results_, core::Buffer::Allocate(*session_.memory(), result_bytes));
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::Execute(size_t i, const core::AnyOperands& operands,
+                                 core::Stream& stream) {
+  if (timed_[i] && timed_[i]->key->selection == core::Selection::kMeasure) {
+    TENSORD_RETURN_IF_ERROR(Measure(i, operands, stream));
+  }
+  if (timed_[i]) return Try(i, operands, stream);
+  kernel_ = plans_[i]->kernel_name();
+  return core::Execute(*plans_[i], operands, scratch(), stream);
+}
+
+void StepRunner::Release() {
+  scratch_.clear();
+  results_ = core::Buffer();
+}
+
+void StepRunner::EndTiming(size_t i) {
+  timed_[i].reset();
+  --timed_count_;
+}
+
+absl::Status StepRunner::Measure(size_t i, core::AnyOperands operands,
+                                 core::Stream& stream) {
+  const core::PlanKey& key = *timed_[i]->key;
+  std::vector<void*> results;
+  std::byte* next = results_.data();
+  for (const int64_t& bytes : timed_[i]->result_bytes) {
+    results.push_back(next);
+    next += BytesTogether({&bytes, 1});
+  }
+  const bool was_hit = timed_[i]->was_hit;
+  EndTiming(i);
+  core::RedirectOutputs(results, operands);
+  auto measured =
+      engine_.MeasuredPlanFor(session_.device(), key, session_.options().job,
+                              operands, *session_.memory(), stream);
+  // What the prediction took has its memory.
+  if (absl::IsResourceExhausted(measured.status())) return absl::OkStatus();
+  TENSORD_RETURN_IF_ERROR(measured.status());
+  const int64_t bytes = measured->plan->workspace_bytes();
+  const absl::Status lent = Lend(bytes);
+  if (absl::IsResourceExhausted(lent)) return absl::OkStatus();
+  TENSORD_RETURN_IF_ERROR(lent);
+  hit_count_ += measured->hit - was_hit;
+  workspace_bytes_ =
+      plans_.size() == 1 ? bytes : std::max(workspace_bytes_, bytes);
+  plans_[i] = std::move(measured->plan);
+  return absl::OkStatus();
+}
+
+absl::Status StepRunner::Try(size_t i, const core::AnyOperands& operands,
+                             core::Stream& stream) {
+  const core::PlanKey& key = *timed_[i]->key;
+  std::shared_ptr<const core::Plan> plan =
+      engine_.NextPlanToTry(session_.device(), key);
+  // A session with too little memory for a kernel says nothing about it: others
+  // try it.
+  if (plan == nullptr || !Lend(plan->workspace_bytes()).ok()) {
+    EndTiming(i);
+    return Execute(i, operands, stream);
+  }
+  kernel_ = plan->kernel_name();
+  if (plans_.size() == 1) workspace_bytes_ = plan->workspace_bytes();
+  TENSORD_RETURN_IF_ERROR(stream.Synchronize());
+  const absl::Time start = absl::Now();
+  absl::Status status = core::Execute(*plan, operands, scratch(), stream);
+  status.Update(stream.Synchronize());
+  if (status.ok()) {
+    engine_.plans().AddSample(key, kernel_,
+                              absl::ToDoubleNanoseconds(absl::Now() - start));
+  } else {
+    engine_.plans().AddFailure(key, kernel_);
+  }
+  return status;
+}
+
+}  // namespace tensord::server

@@ -1,0 +1,58 @@
+// Waits for work on a thread of the background.
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "server/execution/background.h"
+#include "server/rpc/coroutine/loop.h"
+
+namespace tensord::rpc {
+
+/// Awaits fn(), which one of the threads calls; the handler goes on on its
+/// Loop. What takes long should look at call.cancelled(): a call that ends is
+/// not left before.
+///
+/// Requires  fn outlives the wait.
+/// Errors    CANCELLED: the call ended before fn began, which never runs then.
+///           RESOURCE_EXHAUSTED: the queue is full.
+template <typename F>
+class [[nodiscard]] InBackground final : server::Background::Job, Call::Wait {
+ public:
+  InBackground(Call& call, server::Background& background, uint64_t client,
+               F& fn)
+      : Wait(call), background_(background), client_(client), fn_(fn) {}
+
+  bool await_ready() const noexcept { return call_.cancelled(); }
+  bool await_suspend(std::coroutine_handle<> waiter) {
+    Suspend(waiter);
+    const absl::Status added = background_.Add(client_, this);
+    if (added.ok()) return true;
+    result_ = added;
+    Abandon();
+    return false;
+  }
+  absl::Status await_resume() {
+    if (result_) return *result_;
+    return absl::CancelledError("the call ended before its work began");
+  }
+
+ private:
+  void Do() override {
+    fn_();
+    result_ = absl::OkStatus();
+    call_.loop().Post(this);
+  }
+  void Cancel() override {
+    if (background_.Remove(client_, this)) Fire(false);
+  }
+
+  server::Background& background_;
+  const uint64_t client_;
+  F& fn_;
+  std::optional<absl::Status> result_;
+};
+
+}  // namespace tensord::rpc
