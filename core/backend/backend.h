@@ -26,7 +26,29 @@ struct KernelLists {
   KernelList<ElementwiseKernel> elementwise;
   KernelList<ReductionKernel> reduction;
   KernelList<ContractionKernel> contraction;
+  KernelList<FactorizationKernel> factorization;
 };
+
+inline const auto& KernelsFor(const KernelLists& lists,
+                              const PermutationProblem&) {
+  return lists.permutation;
+}
+inline const auto& KernelsFor(const KernelLists& lists,
+                              const ElementwiseProblem&) {
+  return lists.elementwise;
+}
+inline const auto& KernelsFor(const KernelLists& lists,
+                              const ReductionProblem&) {
+  return lists.reduction;
+}
+inline const auto& KernelsFor(const KernelLists& lists,
+                              const ContractionProblem&) {
+  return lists.contraction;
+}
+inline const auto& KernelsFor(const KernelLists& lists,
+                              const FactorizationProblem&) {
+  return lists.factorization;
+}
 
 /// Where a view's elements go, one after the other, in the order of their
 /// linear index.

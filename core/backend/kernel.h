@@ -9,6 +9,7 @@
 #include "core/ops/scalar.h"
 #include "core/problem/contraction_problem.h"
 #include "core/problem/elementwise_problem.h"
+#include "core/problem/factorization_problem.h"
 #include "core/problem/permutation_problem.h"
 #include "core/problem/reduction_problem.h"
 
@@ -52,10 +53,18 @@ struct ContractionOperands {
   Scalar beta = kZero;
 };
 
+/// Reads a once; q and r share no memory with it or each other.
+struct FactorizationOperands {
+  const void* a = nullptr;
+  void* q = nullptr;
+  void* r = nullptr;
+};
+
 using PermutationSolution = Solution<PermutationOperands>;
 using ElementwiseSolution = Solution<ElementwiseOperands>;
 using ReductionSolution = Solution<ReductionOperands>;
 using ContractionSolution = Solution<ContractionOperands>;
+using FactorizationSolution = Solution<FactorizationOperands>;
 
 /// One way of solving problems of one operation.
 ///
@@ -90,5 +99,6 @@ using PermutationKernel = Kernel<PermutationProblem, PermutationOperands>;
 using ElementwiseKernel = Kernel<ElementwiseProblem, ElementwiseOperands>;
 using ReductionKernel = Kernel<ReductionProblem, ReductionOperands>;
 using ContractionKernel = Kernel<ContractionProblem, ContractionOperands>;
+using FactorizationKernel = Kernel<FactorizationProblem, FactorizationOperands>;
 
 }  // namespace tensord::core

@@ -98,6 +98,18 @@ absl::Status CheckAliasing(const ContractionDesc& desc,
   return Check({*desc.c, operands.c}, "c", d, true, disjoint.c);
 }
 
+absl::Status CheckAliasing(const FactorizationDesc& desc,
+                           const FactorizationOperands& operands,
+                           DisjointFromOutput disjoint) {
+  const Placed a{desc.a, operands.a}, q{desc.q, operands.q},
+      r{desc.r, operands.r};
+  const bool overlaps_input = !disjoint.a && (Overlap(a, q) || Overlap(a, r));
+  if (!overlaps_input && !Overlap(q, r)) return absl::OkStatus();
+  return InvalidArgument("OUTPUT_OVERLAPS_INPUT",
+                         overlaps_input ? "q or r overlaps a" : "q overlaps r",
+                         ", wanted disjoint memory");
+}
+
 absl::Status CheckAnyAliasing(const AnyDesc& desc, const AnyOperands& operands,
                               DisjointFromOutput disjoint) {
   return std::visit(

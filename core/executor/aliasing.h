@@ -38,6 +38,10 @@ absl::Status CheckAliasing(const ContractionDesc& desc,
                            const ContractionOperands& operands,
                            DisjointFromOutput disjoint = {});
 
+/// Of a factorization q and r may overlap nothing, each other neither.
+absl::Status CheckAliasing(const FactorizationDesc& desc,
+                           const FactorizationOperands& operands,
+                           DisjointFromOutput disjoint = {});
 /// The same of any operation.
 absl::Status CheckAnyAliasing(const AnyDesc& desc, const AnyOperands& operands,
                               DisjointFromOutput disjoint = {});

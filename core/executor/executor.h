@@ -9,8 +9,9 @@
 
 namespace tensord::core {
 
-using AnyOperands = std::variant<PermutationOperands, ElementwiseOperands,
-                                 ReductionOperands, ContractionOperands>;
+using AnyOperands =
+    std::variant<PermutationOperands, ElementwiseOperands, ReductionOperands,
+                 ContractionOperands, FactorizationOperands>;
 
 /// Queues what `plan` does on `stream`.
 ///

@@ -14,10 +14,12 @@
 namespace tensord::core {
 
 using AnyProblem = std::variant<PermutationProblem, ElementwiseProblem,
-                                ReductionProblem, ContractionProblem>;
+                                ReductionProblem, ContractionProblem,
+                                FactorizationProblem>;
 using AnyKernel =
     std::variant<const PermutationKernel*, const ElementwiseKernel*,
-                 const ReductionKernel*, const ContractionKernel*>;
+                 const ReductionKernel*, const ContractionKernel*,
+                 const FactorizationKernel*>;
 
 inline constexpr int64_t kNoWorkspaceLimit =
     std::numeric_limits<int64_t>::max();

@@ -15,19 +15,6 @@ namespace {
 constexpr absl::string_view kWorkspaceReason = "WORKSPACE_LIMIT";
 constexpr absl::string_view kOtherKernelReason = "OTHER_KERNEL_NAMED";
 
-const auto& KernelsFor(const KernelLists& lists, const PermutationProblem&) {
-  return lists.permutation;
-}
-const auto& KernelsFor(const KernelLists& lists, const ElementwiseProblem&) {
-  return lists.elementwise;
-}
-const auto& KernelsFor(const KernelLists& lists, const ReductionProblem&) {
-  return lists.reduction;
-}
-const auto& KernelsFor(const KernelLists& lists, const ContractionProblem&) {
-  return lists.contraction;
-}
-
 template <typename Kernel, typename Problem>
 Candidate Ask(const Kernel& kernel, const Problem& problem,
               const PlanKey& key) {
@@ -69,6 +56,11 @@ absl::Status NoneFits(const PlanKey& key,
                       ": ", candidate.refusal.message());
     }
   }
+  if (candidates.empty()) {
+    return Unimplemented("NO_KERNEL", key.device,
+                         " has no kernels for the operation; use a session on "
+                         "another device");
+  }
   if (!named) {
     std::string names;
     for (const Candidate& candidate : candidates) {
@@ -87,22 +79,6 @@ absl::Status NoneFits(const PlanKey& key,
 }
 
 }  // namespace
-
-bool IsEmpty(const AnyProblem& problem) {
-  return std::visit(
-      [](const auto& p) {
-        using Problem = std::decay_t<decltype(p)>;
-        if constexpr (std::is_same_v<Problem, ContractionProblem>) {
-          return ElementCount(p.batch) == 0 || ElementCount(p.m) == 0 ||
-                 ElementCount(p.n) == 0;
-        } else if constexpr (std::is_same_v<Problem, ReductionProblem>) {
-          return ElementCount(p.kept) == 0;
-        } else {
-          return ElementCount(p.modes) == 0;
-        }
-      },
-      problem);
-}
 
 Plan PlanOf(const Candidate& candidate) {
   return {.kernel = candidate.kernel, .solution = candidate.solution};

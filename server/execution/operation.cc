@@ -137,10 +137,16 @@ absl::Status OneStep::Allocate(RunState& state) {
 }
 
 absl::Status OneStep::CheckAliasing(const RunState& state) const {
-  const OperandUse& d = state.uses[state.first_result];
-  const core::DisjointFromOutput disjoint{AreDisjoint(state.uses[0], d),
-                                          AreDisjoint(state.uses[1], d),
-                                          AreDisjoint(state.uses[2], d)};
+  const absl::Span<const OperandUse> results =
+      absl::MakeConstSpan(state.uses).subspan(state.first_result);
+  const auto is_disjoint = [&](size_t input) {
+    return std::ranges::all_of(results, [&](const OperandUse& result) {
+      return AreDisjoint(state.uses[input], result);
+    });
+  };
+  const core::DisjointFromOutput disjoint{is_disjoint(0), is_disjoint(1),
+                                          is_disjoint(2)};
+  const OperandUse& d = results[0];
   core::AnyDesc whole = desc;
   core::Placement at = placement;
   if (!frame.filling.is_empty()) {

@@ -37,6 +37,7 @@ absl::StatusOr<OperationDesc> MakeDesc(const OperationRequest& request,
 // The same, operation by operation.
 using MakeOneDesc = absl::StatusOr<OperationDesc>(
     const OperationRequest& request, const OperationTensors& tensors);
-MakeOneDesc MakePermutation, MakeElementwise, MakeReduction, MakeContraction;
+MakeOneDesc MakePermutation, MakeElementwise, MakeReduction, MakeContraction,
+    MakeFactorization;
 
 }  // namespace tensord::server

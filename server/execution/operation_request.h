@@ -11,6 +11,7 @@
 #include "absl/container/inlined_vector.h"
 #include "core/base/element_type.h"
 #include "core/base/layout.h"
+#include "core/ops/factorization.h"
 #include "core/ops/operand.h"
 #include "core/ops/operators.h"
 #include "core/ops/scalar.h"
@@ -23,8 +24,14 @@ namespace tensord::server {
 class PreparedPlan;
 class StoredTensor;
 
-enum class OperationKind { kPermute, kElementwise, kReduce, kContract };
-inline constexpr int kOperationCount = 4;
+enum class OperationKind {
+  kPermute,
+  kElementwise,
+  kReduce,
+  kContract,
+  kFactorize,
+};
+inline constexpr int kOperationCount = 5;
 
 /// What operations have of each input: a, b and c, those that they have.
 template <typename T>
@@ -68,6 +75,7 @@ struct OperationRequest {
   core::Scalar gamma = core::kOne;
   core::BinaryOperator op_ab = core::BinaryOperator::kAdd;
   core::BinaryOperator op = core::BinaryOperator::kAdd;  // or op_abc
+  core::FactorizationMethod method = core::FactorizationMethod::kQr;
   std::optional<core::ComputeType> compute_type = {};
   int64_t workspace_limit_bytes = core::kNoWorkspaceLimit;
   std::string kernel = {};

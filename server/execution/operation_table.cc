@@ -10,7 +10,9 @@ namespace tensord::server {
 namespace {
 
 constexpr absl::string_view kOneResult[] = {"d"};
+constexpr absl::string_view kFactors[] = {"q", "r"};
 constexpr InputRow kNone;
+constexpr InputRow kAlone{.exists = true};
 constexpr InputRow kTimesAlpha{.exists = true, .factor = Factor::kAlpha};
 constexpr InputRow kPlusTimesBeta{
     .exists = true, .is_addend = true, .factor = Factor::kBeta};
@@ -38,10 +40,15 @@ constexpr std::array<OperationRow, kOperationCount> kRows = {{
      .inputs = {kTimesAlpha, kTimesAlpha, kPlusTimesBeta},
      .results = kOneResult,
      .make_desc = MakeContraction},
+    {.name = "factorize",
+     .inputs = {kAlone, kNone, kNone},
+     .results = kFactors,
+     .make_desc = MakeFactorization},
 }};
 
 const core::Scalar& FactorOf(const OperationRequest& request, Factor factor) {
   switch (factor) {
+    case Factor::kNone: return core::kOne;
     case Factor::kAlpha: return request.alpha;
     case Factor::kBeta: return request.beta;
     case Factor::kGamma: return request.gamma;
@@ -53,6 +60,7 @@ const core::Scalar& FactorOf(const OperationRequest& request, Factor factor) {
 
 absl::string_view NameOf(Factor factor) {
   switch (factor) {
+    case Factor::kNone: return "none";
     case Factor::kAlpha: return "alpha";
     case Factor::kBeta: return "beta";
     case Factor::kGamma: return "gamma";

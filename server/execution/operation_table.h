@@ -12,7 +12,7 @@
 namespace tensord::server {
 
 /// What an input is multiplied by. One whose factor is 0 is not read.
-enum class Factor { kAlpha, kBeta, kGamma };
+enum class Factor { kNone, kAlpha, kBeta, kGamma };
 
 /// "alpha", ...
 absl::string_view NameOf(Factor factor);
@@ -21,7 +21,7 @@ struct InputRow {
   bool exists = false;
   bool is_optional = false;  // may be left out of the operation itself
   bool is_addend = false;    // kernels take it or not, as the factor says
-  Factor factor = Factor::kAlpha;
+  Factor factor = Factor::kNone;
 };
 
 /// What the server has to know of an operation.
@@ -45,7 +45,7 @@ inline constexpr PerInput<absl::string_view> kInputNames = {"a", "b", "c"};
 /// Whether the operation that is asked for has input number `i`, which may be
 /// left out when it is not read.
 bool HasInput(const OperationRequest& request, size_t i);
-/// Whether `request` reads input number `i`: its factor is not 0.
+/// Whether `request` reads input number `i`: it has no factor, or not 0.
 bool Reads(const OperationRequest& request, size_t i);
 /// Whether the operation has the factor.
 bool HasFactor(const OperationRequest& request, Factor factor);

@@ -114,8 +114,12 @@ absl::StatusOr<OperationRequest> PreparedPlan::RequestFor(
                                    Reads(request, i), *this,
                                    request.inputs[i]));
   }
-  for (size_t i = 0; i < request.results.size(); ++i) {
-    if (i >= execution.results.size()) break;
+  if (execution.results.size() > request.results.size()) {
+    return core::InvalidArgument(
+        "PLAN_HAS_NO_OPERAND", "plan ", name(), " has ", request.results.size(),
+        " results, places are given for ", execution.results.size());
+  }
+  for (size_t i = 0; i < execution.results.size(); ++i) {
     const PlanExecution::Result& given = execution.results[i];
     if (!given.tensor.empty() + !given.tensor_id.empty() + given.is_inline >
         1) {

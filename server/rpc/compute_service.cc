@@ -79,6 +79,8 @@ void ComputeService::ServeOn(LoopGroup& loops) {
                                                   &S::RequestReduce);
   ServeOne<v1::ContractRequest, v1::ContractResponse>(loops, "Contract",
                                                       &S::RequestContract);
+  ServeOne<v1::FactorizeRequest, v1::FactorizeResponse>(loops, "Factorize",
+                                                        &S::RequestFactorize);
   ServeOne<v1::ExecutePlanRequest, v1::ExecutePlanResponse>(
       loops, "ExecutePlan", &S::RequestExecutePlan);
   loops.Serve("ExecuteStream", service_, &S::RequestExecuteStream,

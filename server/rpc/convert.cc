@@ -317,6 +317,23 @@ absl::StatusOr<OperationRequest> FromProto(const v1::ContractRequest& request) {
   return CommonFrom(request);
 }
 
+absl::StatusOr<OperationRequest> FromProto(
+    const v1::FactorizeRequest& request) {
+  OperationRequest result{.kind = KindOf(&request)};
+  if (request.has_a()) {
+    TENSORD_ASSIGN_OR_RETURN(result.inputs[0], InputFrom(request.a(), "a"));
+  }
+  TENSORD_ASSIGN_OR_RETURN(result.results.emplace_back(),
+                           OutputFrom(request.q(), "q"));
+  TENSORD_ASSIGN_OR_RETURN(result.results.emplace_back(),
+                           OutputFrom(request.r(), "r"));
+  if (request.method() != v1::FACTORIZATION_METHOD_QR) {
+    return UnknownEnum("method", request.method());
+  }
+  TENSORD_RETURN_IF_ERROR(TakeOptions(request.options(), result));
+  return result;
+}
+
 absl::StatusOr<server::PlanExecution> FromProto(
     const v1::ExecutePlanRequest& request) {
   server::PlanExecution execution;
@@ -332,6 +349,11 @@ absl::StatusOr<server::PlanExecution> FromProto(
   execution.results = {{.tensor = request.d(),
                         .tensor_id = request.tensor_id(),
                         .is_inline = request.inline_()}};
+  for (const v1::PlanOutput& other : request.others()) {
+    execution.results.push_back({.tensor = other.tensor(),
+                                 .tensor_id = other.tensor_id(),
+                                 .is_inline = other.inline_()});
+  }
   if (request.has_alpha()) execution.alpha = FromProto(request.alpha());
   if (request.has_beta()) execution.beta = FromProto(request.beta());
   if (request.has_gamma()) execution.gamma = FromProto(request.gamma());
@@ -339,10 +361,13 @@ absl::StatusOr<server::PlanExecution> FromProto(
 }
 
 v1::Result ToProto(const server::Run& run) {
-  const server::OperandUse& d = run.results()[0];
   v1::Result result;
-  *result.mutable_tensor() = ToProto(*d.tensor());
-  if (d.is_inline()) result.set_data(d.Bytes());
+  for (const server::OperandUse& use : run.results()) {
+    const bool is_first = &use == run.results().data();
+    v1::Result& made = is_first ? result : *result.add_others();
+    *made.mutable_tensor() = ToProto(*use.tensor());
+    if (use.is_inline()) made.set_data(use.Bytes());
+  }
   v1::ExecutionReport& report = *result.mutable_report();
   const absl::string_view kernel = run.runner().kernel();
   report.set_kernel(kernel.data(), kernel.size());

@@ -20,6 +20,10 @@ inline constexpr server::OperationKind KindOf(const v1::ContractRequest*) {
   return server::OperationKind::kContract;
 }
 
+inline constexpr server::OperationKind KindOf(const v1::FactorizeRequest*) {
+  return server::OperationKind::kFactorize;
+}
+
 /// Calls `visit` with the request that `message`, which has a oneof of
 /// operations, holds; `otherwise` when it holds none.
 template <typename Message, typename Visit, typename Otherwise>
@@ -30,6 +34,7 @@ auto VisitOperation(const Message& message, const Visit& visit,
     case Message::kElementwise: return visit(message.elementwise());
     case Message::kReduce: return visit(message.reduce());
     case Message::kContract: return visit(message.contract());
+    case Message::kFactorize: return visit(message.factorize());
     default: return otherwise();
   }
 }

@@ -146,7 +146,10 @@ v1::Plan PlanService::Describe(server::Session& session,
   if (request.inputs[0]) *message.mutable_a() = input(0);
   if (request.inputs[1]) *message.mutable_b() = input(1);
   if (request.inputs[2]) *message.mutable_c() = input(2);
-  *message.mutable_d() = ToProto(*tensors.results[0], request.results[0].modes);
+  for (size_t i = 0; i < request.results.size(); ++i) {
+    (i == 0 ? *message.mutable_d() : *message.add_others()) =
+        ToProto(*tensors.results[i], request.results[i].modes);
+  }
   *message.mutable_alpha() = ToProto(request.alpha);
   *message.mutable_beta() = ToProto(request.beta);
   *message.mutable_gamma() = ToProto(request.gamma);
@@ -261,6 +264,7 @@ Task<absl::StatusOr<v1::ListKernelsResponse>> PlanService::ListKernels(
   Append(kernels.elementwise, Kind::kElementwise, response);
   Append(kernels.reduction, Kind::kReduce, response);
   Append(kernels.contraction, Kind::kContract, response);
+  Append(kernels.factorization, Kind::kFactorize, response);
   co_return response;
 }
 

@@ -158,15 +158,11 @@ absl::Status StepBuilder::AddStep(ProgramStep step) {
   ProgramBlock& to = block();
   if (step.accumulates && to.kept_slice_count < std::ssize(to.slice_extents)) {
     // The slices are added up.
-    step.flops += std::visit(
-        [](const auto& desc) {
-          double elements = 1;
-          for (const int64_t extent : desc.d.layout.extents) {
-            elements *= static_cast<double>(extent);
-          }
-          return elements;
-        },
-        step.desc);
+    double elements = 1;
+    for (const int64_t extent : ResultOf(step.desc).layout.extents) {
+      elements *= static_cast<double>(extent);
+    }
+    step.flops += elements;
   }
   program_.flops += step.flops * static_cast<double>(to.slice_count());
   Touch(step.d.tensor);

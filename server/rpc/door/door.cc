@@ -8,9 +8,11 @@
 #include <cstdint>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
+#include "server/execution/operation_table.h"
 
 namespace tensord::rpc {
 namespace {
@@ -48,17 +50,14 @@ std::string RequestIdOf(const grpc::ServerContext& context) {
 
 /// The operation that a call of `rpc` is; empty: it is none, or several.
 absl::string_view OperationOf(absl::string_view rpc) {
-  static constexpr std::pair<absl::string_view, absl::string_view> kAll[] = {
-      {"Permute", "permute"},
-      {"Elementwise", "elementwise"},
-      {"Reduce", "reduce"},
-      {"Contract", "contract"},
-      {"CopyTensor", "copy"},
-      {"ExecutePlan", "execute_plan"},
-      {"ExecuteProgram", "execute_program"}};
-  for (const auto& [name, operation] : kAll) {
-    if (name == rpc) return operation;
+  for (int i = 0; i < server::kOperationCount; ++i) {
+    const absl::string_view name =
+        server::NameOf(static_cast<server::OperationKind>(i));
+    if (absl::EqualsIgnoreCase(rpc, name)) return name;
   }
+  if (rpc == "CopyTensor") return "copy";
+  if (rpc == "ExecutePlan") return "execute_plan";
+  if (rpc == "ExecuteProgram") return "execute_program";
   return "";
 }
 

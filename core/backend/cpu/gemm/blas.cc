@@ -22,14 +22,6 @@ const char* CoreTypeFor(const CpuFeatures& features) {
   return nullptr;
 }
 
-template <typename Function>
-absl::Status Resolve(void* library, const char* name, Function*& function) {
-  function = reinterpret_cast<Function*>(dlsym(library, name));
-  if (function != nullptr) return absl::OkStatus();
-  return Error(absl::StatusCode::kUnavailable, "BLAS_INCOMPLETE",
-               absl::StrCat(kLibrary, " has no ", name));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const Blas>> Blas::Load(
@@ -41,23 +33,23 @@ absl::StatusOr<std::unique_ptr<const Blas>> Blas::Load(
   if (library == nullptr) {
     return Error(absl::StatusCode::kUnavailable, "BLAS_NOT_FOUND", dlerror());
   }
-  std::unique_ptr<Blas> blas(new Blas);
+  std::unique_ptr<Blas> blas(new Blas(library));
   auto& [s, d, c, z] = blas->gemm_;
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_sgemm", s.call));
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_dgemm", d.call));
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_cgemm", c.call));
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_zgemm", z.call));
+  TENSORD_RETURN_IF_ERROR(blas->Resolve("cblas_sgemm", s.call));
+  TENSORD_RETURN_IF_ERROR(blas->Resolve("cblas_dgemm", d.call));
+  TENSORD_RETURN_IF_ERROR(blas->Resolve("cblas_cgemm", c.call));
+  TENSORD_RETURN_IF_ERROR(blas->Resolve("cblas_zgemm", z.call));
   auto& [sgemv, dgemv] = blas->gemv_;
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_sgemv", sgemv));
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "cblas_dgemv", dgemv));
+  TENSORD_RETURN_IF_ERROR(blas->Resolve("cblas_sgemv", sgemv));
+  TENSORD_RETURN_IF_ERROR(blas->Resolve("cblas_dgemv", dgemv));
   void (*set_num_threads)(int);
   char* (*get_corename)();
   char* (*get_config)();
   TENSORD_RETURN_IF_ERROR(
-      Resolve(library, "openblas_set_num_threads", set_num_threads));
+      blas->Resolve("openblas_set_num_threads", set_num_threads));
   TENSORD_RETURN_IF_ERROR(
-      Resolve(library, "openblas_get_corename", get_corename));
-  TENSORD_RETURN_IF_ERROR(Resolve(library, "openblas_get_config", get_config));
+      blas->Resolve("openblas_get_corename", get_corename));
+  TENSORD_RETURN_IF_ERROR(blas->Resolve("openblas_get_config", get_config));
   // The library's own threads spin while they wait.
   set_num_threads(1);
   // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
@@ -67,6 +59,13 @@ absl::StatusOr<std::unique_ptr<const Blas>> Blas::Load(
   blas->description_ = absl::StrCat(
       "OpenBLAS ", words.size() > 1 ? words[1] : "?", " ", blas->core_type_);
   return blas;
+}
+
+absl::StatusOr<void*> Blas::Find(const char* name) const {
+  void* const address = dlsym(library_, name);
+  if (address != nullptr) return address;
+  return Error(absl::StatusCode::kUnavailable, "BLAS_INCOMPLETE",
+               absl::StrCat(kLibrary, " has no ", name));
 }
 
 }  // namespace tensord::core

@@ -7,8 +7,10 @@
 #include <tuple>
 #include <type_traits>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/backend/cpu/cpu_features.h"
+#include "core/base/status.h"
 
 namespace tensord::core {
 
@@ -42,6 +44,15 @@ class Blas {
 
   /// The kernels in use, by the CPU they were written for: "SkylakeX".
   const std::string& core_type() const { return core_type_; }
+
+  /// Finds a routine of the library, by the name that linkers know.
+  /// Errors  UNAVAILABLE: it has none of that name.
+  template <typename Function>
+  absl::Status Resolve(const char* name, Function*& function) const {
+    TENSORD_ASSIGN_OR_RETURN(void* const address, Find(name));
+    function = reinterpret_cast<Function*>(address);
+    return absl::OkStatus();
+  }
 
   /// c (m, n) = alpha * op_a(a) (m, k) * op_b(b) (k, n) + beta * c.
   /// c is not read when beta is 0.
@@ -113,8 +124,11 @@ class Blas {
   using GemvRoutine = void (*)(int, int, int, int, T, const void*, int,
                                const void*, int, T, void*, int);
 
-  Blas() = default;
+  explicit Blas(void* library) : library_(library) {}
 
+  absl::StatusOr<void*> Find(const char* name) const;
+
+  void* const library_;
   std::string description_;
   std::string core_type_;
   std::tuple<GemmRoutine<float>, GemmRoutine<double>,

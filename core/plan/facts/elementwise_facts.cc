@@ -1,0 +1,75 @@
+// What there is to know of element-wise operations.
+#include "core/ops/type_tables.h"
+#include "core/plan/facts/fact_parts.h"
+#include "core/plan/facts/problem_facts.h"
+
+namespace tensord::core {
+
+template <>
+bool Facts<ElementwiseProblem>::IsEmpty(const ElementwiseProblem& p) {
+  return ElementCount(p.modes) == 0;
+}
+
+template <>
+double Facts<ElementwiseProblem>::FlopCount(const ElementwiseProblem& p) {
+  double per_element = p.has_b ? 2 : 1;
+  for (const UnaryOperator op : p.unary) {
+    per_element += op == UnaryOperator::kIdentity ? 0 : 1;
+  }
+  if (IsComplex(p.types[ElementwiseProblem::kD])) per_element *= 2;
+  return per_element * Count(p.modes);
+}
+
+template <>
+int64_t Facts<ElementwiseProblem>::MovedBytes(const ElementwiseProblem& p) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < p.types.size(); ++i) {
+    if (i == ElementwiseProblem::kB && !p.has_b) continue;
+    bytes = SaturatingAdd(bytes, Visited(p.modes, i) * SizeOf(p.types[i]));
+  }
+  return bytes;
+}
+
+template <>
+std::string Facts<ElementwiseProblem>::Summarize(const ElementwiseProblem& p) {
+  std::string text = absl::StrCat(
+      p.has_b ? "trinary " : "binary ", NameOf(p.types[ElementwiseProblem::kA]),
+      " -> ", NameOf(p.types[ElementwiseProblem::kD]), " in ",
+      NameOf(p.compute_type), ", ", NameOf(p.op_ab), ", ", NameOf(p.op_abc),
+      ":");
+  AppendLoops(&text, "modes", p.modes);
+  return text;
+}
+
+template <>
+absl::Status Facts<ElementwiseProblem>::Check(const ElementwiseProblem& p) {
+  using P = ElementwiseProblem;
+  TENSORD_RETURN_IF_ERROR(ValidateElementwiseTypes(
+      {p.types[P::kA], p.types[P::kB], p.types[P::kC], p.compute_type}));
+  TENSORD_RETURN_IF_ERROR(
+      CheckThat(p.types[P::kC] == p.types[P::kD], "c of d's type"));
+  constexpr absl::string_view kNames[] = {"a", "b", "c"};
+  for (size_t i = 0; i < p.unary.size(); ++i) {
+    TENSORD_RETURN_IF_ERROR(CheckUnary(p.unary[i], p.types[i], kNames[i]));
+  }
+  TENSORD_RETURN_IF_ERROR(ValidateBinary(p.op_ab, p.types[P::kA]));
+  TENSORD_RETURN_IF_ERROR(ValidateBinary(p.op_abc, p.types[P::kD]));
+  TENSORD_RETURN_IF_ERROR(CheckLoops(p.modes, P::kD, "modes"));
+  Layout d;
+  for (size_t i = 0; i < p.unary.size(); ++i) {
+    Layout input;
+    AppendLayout(p.modes, i, true, input);
+    TENSORD_RETURN_IF_ERROR(CheckInput(input, p.types[i], kNames[i]));
+    if (i == P::kB && !p.has_b) {
+      TENSORD_RETURN_IF_ERROR(
+          CheckThat(input.extents.empty() && p.types[P::kB] == p.types[P::kA] &&
+                        p.unary[P::kB] == UnaryOperator::kIdentity &&
+                        p.op_ab == BinaryOperator::kAdd,
+                    "nothing about b where there is none"));
+    }
+  }
+  AppendLayout(p.modes, P::kD, false, d);
+  return CheckOutput(d, p.types[P::kD]);
+}
+
+}  // namespace tensord::core

@@ -1,0 +1,340 @@
+// What every kernel that factorizes must do: a = q * r, q's columns
+// orthonormal, r triangular with a diagonal that is real and not negative. Sums
+// run in long double, element by element, by the labels of modes.
+#include <complex>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/backend/cpu/cpu_backend.h"
+#include "core/device/host_stream.h"
+#include "core/memory/workspace.h"
+#include "core/problem/factorization_problem.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tensord::core {
+namespace {
+
+using Wide = std::complex<long double>;
+
+/// The extents of the modes of a matrix, by what they count. Labels are numbers
+/// in this order; the inner mode is the last.
+struct Shape {
+  std::vector<int64_t> batch, rows, columns;
+
+  static int64_t Product(const std::vector<int64_t>& extents) {
+    int64_t product = 1;
+    for (const int64_t extent : extents) product *= extent;
+    return product;
+  }
+  int64_t row_count() const { return Product(rows); }
+  int64_t column_count() const { return Product(columns); }
+  int64_t inner() const { return std::min(row_count(), column_count()); }
+};
+
+/// An operand of modes in a random order, with random gaps between elements.
+OperandDesc RandomOperand(ElementType type, Modes modes,
+                          const std::vector<int64_t>& extents, bool keeps_order,
+                          std::mt19937& rng) {
+  OperandDesc operand{.element_type = type, .modes = modes};
+  if (!keeps_order) std::ranges::shuffle(operand.modes, rng);
+  std::vector<size_t> by_stride(modes.size());
+  for (size_t i = 0; i < by_stride.size(); ++i) by_stride[i] = i;
+  std::ranges::shuffle(by_stride, rng);
+  operand.layout.strides.resize(modes.size());
+  for (const Mode mode : operand.modes) {
+    operand.layout.extents.push_back(extents[mode]);
+  }
+  int64_t stride = 1 + static_cast<int64_t>(rng() % 2);
+  for (const size_t i : by_stride) {
+    operand.layout.strides[i] = stride;
+    stride *= operand.layout.extents[i];
+    stride += static_cast<int64_t>(rng() % 3);
+  }
+  return operand;
+}
+
+/// Where the element with these values of all modes lies.
+int64_t OffsetIn(const OperandDesc& operand, const std::vector<int64_t>& at) {
+  int64_t offset = 0;
+  for (size_t i = 0; i < operand.modes.size(); ++i) {
+    offset += at[operand.modes[i]] * operand.layout.strides[i];
+  }
+  return offset;
+}
+
+template <typename T>
+struct Factorized {
+  Shape shape;
+  FactorizationDesc desc;
+  std::vector<T> a, q, r;
+
+  /// Values of all modes; positions count with the last mode fastest.
+  std::vector<int64_t> At(int64_t batch, int64_t row, int64_t column,
+                          int64_t inner) const {
+    std::vector<int64_t> at(shape.batch.size() + shape.rows.size() +
+                            shape.columns.size() + 1);
+    size_t end = 0;
+    const auto put = [&](const std::vector<int64_t>& extents, int64_t rest) {
+      for (size_t i = extents.size(); i-- > 0;) {
+        at[end + i] = rest % extents[i];
+        rest /= extents[i];
+      }
+      end += extents.size();
+    };
+    put(shape.batch, batch);
+    put(shape.rows, row);
+    put(shape.columns, column);
+    at[end] = inner;
+    return at;
+  }
+  Wide A(int64_t b, int64_t i, int64_t j) const {
+    return Wide(a[OffsetIn(desc.a, At(b, i, j, 0))]);
+  }
+  Wide Q(int64_t b, int64_t i, int64_t k) const {
+    return Wide(q[OffsetIn(desc.q, At(b, i, 0, k))]);
+  }
+  Wide R(int64_t b, int64_t k, int64_t j) const {
+    return Wide(r[OffsetIn(desc.r, At(b, 0, j, k))]);
+  }
+};
+
+template <typename T>
+T Sentinel() {
+  T value;
+  std::memset(&value, 0x7B, sizeof(value));
+  return value;
+}
+
+template <typename T>
+bool IsSentinel(const T& value) {
+  const T sentinel = Sentinel<T>();
+  return std::memcmp(&value, &sentinel, sizeof(value)) == 0;
+}
+
+/// Runs `kernel` on random modes, layouts and numbers; `repeats`: all columns
+/// of a matrix are the same.
+template <typename T>
+Factorized<T> Factorize(const FactorizationKernel& kernel, ElementType type,
+                        const Shape& shape, bool repeats, std::mt19937& rng) {
+  Factorized<T> done{.shape = shape};
+  Modes batch, rows, columns;
+  std::vector<int64_t> extents;
+  const auto add = [&](const std::vector<int64_t>& from, Modes& to) {
+    for (const int64_t extent : from) {
+      to.push_back(static_cast<Mode>(extents.size()));
+      extents.push_back(extent);
+    }
+  };
+  add(shape.batch, batch);
+  add(shape.rows, rows);
+  add(shape.columns, columns);
+  extents.push_back(shape.inner());
+  const Modes inner = {static_cast<Mode>(extents.size() - 1)};
+  const auto joined = [](const Modes& x, const Modes& y, const Modes& z) {
+    Modes all = x;
+    all.insert(all.end(), y.begin(), y.end());
+    all.insert(all.end(), z.begin(), z.end());
+    return all;
+  };
+  done.desc.a =
+      RandomOperand(type, joined(batch, rows, columns), extents, false, rng);
+  done.desc.q =
+      RandomOperand(type, joined(inner, rows, batch), extents, false, rng);
+  // The order of r's modes numbers the columns.
+  done.desc.r =
+      RandomOperand(type, joined(batch, inner, columns), extents, true, rng);
+  EXPECT_EQ(Validate(done.desc), absl::OkStatus());
+  done.a.assign(SpanElements(done.desc.a.layout), Sentinel<T>());
+  done.q.assign(SpanElements(done.desc.q.layout) + 1, Sentinel<T>());
+  done.r.assign(SpanElements(done.desc.r.layout) + 1, Sentinel<T>());
+  std::uniform_real_distribution<double> number(-1, 1);
+  for (int64_t b = 0; b < Shape::Product(shape.batch); ++b) {
+    for (int64_t i = 0; i < shape.row_count(); ++i) {
+      T value = {};
+      for (int64_t j = 0; j < shape.column_count(); ++j) {
+        if (j == 0 || !repeats) {
+          if constexpr (std::is_floating_point_v<T>) {
+            value = static_cast<T>(number(rng));
+          } else {
+            value = T(number(rng), number(rng));
+          }
+        }
+        done.a[OffsetIn(done.desc.a, done.At(b, i, j, 0))] = value;
+      }
+    }
+  }
+  const auto solution = kernel.Solve(Canonicalize(done.desc));
+  EXPECT_TRUE(solution.ok()) << solution.status();
+  if (!solution.ok()) return done;
+  std::vector<std::byte> scratch((*solution)->workspace_bytes() +
+                                 kBufferAlignment);
+  void* aligned = scratch.data();
+  size_t room = scratch.size();
+  std::align(kBufferAlignment, (*solution)->workspace_bytes(), aligned, room);
+  Workspace workspace({static_cast<std::byte*>(aligned),
+                       static_cast<size_t>((*solution)->workspace_bytes())});
+  HostStream stream;
+  EXPECT_EQ((*solution)->Launch({done.a.data(), done.q.data(), done.r.data()},
+                                workspace, stream),
+            absl::OkStatus());
+  return done;
+}
+
+/// Judges one matrix. Bounds are those of Higham, Accuracy and Stability of
+/// Numerical Algorithms, theorem 19.4 and (19.13): each column of a - q * r has
+/// at most the norm of a's column times sqrt(k) times gamma(c m k), and q
+/// differs from orthonormal columns by as much; c = 8 counts what a reflection
+/// of complex numbers rounds an element.
+template <typename T, typename Real>
+void Judge(const Factorized<T>& done, int64_t b, Real) {
+  const int64_t m = done.shape.row_count(), n = done.shape.column_count(),
+                k = done.shape.inner();
+  const long double u = std::numeric_limits<Real>::epsilon() / 2;
+  const long double bound =
+      8 * static_cast<long double>(m) * k * std::sqrt((long double)(k)) * u;
+  for (int64_t j = 0; j < n; ++j) {
+    long double of_a = 0, of_error = 0;
+    for (int64_t i = 0; i < m; ++i) {
+      Wide sum = 0;
+      for (int64_t l = 0; l < k; ++l) sum += done.Q(b, i, l) * done.R(b, l, j);
+      of_a += std::norm(done.A(b, i, j));
+      of_error += std::norm(done.A(b, i, j) - sum);
+    }
+    ASSERT_LE(std::sqrt(of_error), bound * std::sqrt(of_a)) << "column " << j;
+  }
+  long double of_deviation = 0;
+  for (int64_t x = 0; x < k; ++x) {
+    for (int64_t y = 0; y < k; ++y) {
+      Wide product = x == y ? -1 : 0;
+      for (int64_t i = 0; i < m; ++i) {
+        product += std::conj(done.Q(b, i, x)) * done.Q(b, i, y);
+      }
+      of_deviation += std::norm(product);
+    }
+    ASSERT_EQ(done.R(b, x, x).imag(), 0) << "diagonal " << x;
+    ASSERT_GE(done.R(b, x, x).real(), 0) << "diagonal " << x;
+    for (int64_t j = 0; j < x; ++j) {
+      ASSERT_EQ(done.R(b, x, j), Wide(0)) << "row " << x << ", column " << j;
+    }
+  }
+  ASSERT_LE(std::sqrt(of_deviation), 2 * bound);
+}
+
+/// Elements between those of `factor` are as they were.
+template <typename T>
+void ExpectGapsUntouched(const OperandDesc& factor,
+                         const std::vector<T>& memory, int64_t element_count) {
+  int64_t written = 0;
+  for (const T& value : memory) written += !IsSentinel(value);
+  EXPECT_EQ(written, element_count) << ToString(factor.layout.extents);
+}
+
+template <typename T>
+void Check(const FactorizationKernel& kernel, ElementType type,
+           const Shape& shape, bool repeats, std::mt19937& rng) {
+  SCOPED_TRACE(absl::StrCat(NameOf(type), ", ", shape.row_count(), " x ",
+                            shape.column_count()));
+  const Factorized<T> done = Factorize<T>(kernel, type, shape, repeats, rng);
+  const int64_t batch = Shape::Product(shape.batch);
+  for (int64_t b = 0; b < batch; ++b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      ASSERT_NO_FATAL_FAILURE(Judge(done, b, T()));
+    } else {
+      ASSERT_NO_FATAL_FAILURE(Judge(done, b, typename T::value_type()));
+    }
+  }
+  ExpectGapsUntouched(done.desc.q, done.q,
+                      batch * shape.row_count() * shape.inner());
+  ExpectGapsUntouched(done.desc.r, done.r,
+                      batch * shape.column_count() * shape.inner());
+}
+
+void CheckAllTypes(const FactorizationKernel& kernel, const Shape& shape,
+                   std::mt19937& rng, bool repeats = false) {
+  Check<float>(kernel, ElementType::kFloat32, shape, repeats, rng);
+  Check<double>(kernel, ElementType::kFloat64, shape, repeats, rng);
+  Check<std::complex<float>>(kernel, ElementType::kComplex64, shape, repeats,
+                             rng);
+  Check<std::complex<double>>(kernel, ElementType::kComplex128, shape, repeats,
+                              rng);
+}
+
+class FactorizationConformance : public ::testing::Test {
+ protected:
+  template <typename Check>
+  void ForEachKernel(const Check& check) {
+    ASSERT_THAT(backend_->kernels().factorization, ::testing::SizeIs(2));
+    for (const auto& kernel : backend_->kernels().factorization) {
+      SCOPED_TRACE(kernel->name());
+      check(*kernel);
+    }
+  }
+
+  std::unique_ptr<Backend> backend_ = CreateCpuBackend({.thread_count = 2});
+};
+
+TEST_F(FactorizationConformance, FactorizesRandomMatrices) {
+  ForEachKernel([](const FactorizationKernel& kernel) {
+    for (uint32_t seed = 0; seed < 60; ++seed) {
+      SCOPED_TRACE(seed);
+      std::mt19937 rng(seed);
+      const auto extents = [&](size_t most_modes, int64_t most) {
+        std::vector<int64_t> chosen(rng() % (most_modes + 1));
+        for (int64_t& extent : chosen) {
+          extent = 1 + static_cast<int64_t>(rng() % most);
+        }
+        return chosen;
+      };
+      CheckAllTypes(kernel, {extents(2, 3), extents(2, 6), extents(3, 5)}, rng);
+    }
+  });
+}
+
+TEST_F(FactorizationConformance, FactorizesMatricesInBlocks) {
+  ForEachKernel([](const FactorizationKernel& kernel) {
+    std::mt19937 rng(7);
+    CheckAllTypes(kernel, {{}, {90}, {70}}, rng);
+    CheckAllTypes(kernel, {{}, {70}, {90}}, rng);
+    CheckAllTypes(kernel, {{3}, {130}, {2, 4}}, rng);
+  });
+}
+
+TEST_F(FactorizationConformance, ColumnsThatRepeatGiveZerosAndOrthonormalQ) {
+  ForEachKernel([](const FactorizationKernel& kernel) {
+    std::mt19937 rng(11);
+    CheckAllTypes(kernel, {{2}, {12}, {5}}, rng, /*repeats=*/true);
+    CheckAllTypes(kernel, {{}, {3}, {5}}, rng, /*repeats=*/true);
+  });
+}
+
+TEST_F(FactorizationConformance, HugeAndTinyNumbersStayFinite) {
+  ForEachKernel([](const FactorizationKernel& kernel) {
+    for (const double scale : {1e-300, 1e300}) {
+      const FactorizationDesc desc{
+          .a = {ElementType::kFloat64, {{2, 2}, {1, 2}}, {0, 1}},
+          .q = {ElementType::kFloat64, {{2, 2}, {1, 2}}, {0, 2}},
+          .r = {ElementType::kFloat64, {{2, 2}, {1, 2}}, {2, 1}}};
+      const std::vector<double> a = {3 * scale, 4 * scale, 0, scale};
+      std::vector<double> q(4), r(4);
+      const auto solution = kernel.Solve(Canonicalize(desc)).value();
+      alignas(kBufferAlignment) std::byte scratch[8192];
+      ASSERT_LE(solution->workspace_bytes(), std::ssize(scratch));
+      Workspace workspace(scratch);
+      HostStream stream;
+      ASSERT_TRUE(
+          solution->Launch({a.data(), q.data(), r.data()}, workspace, stream)
+              .ok());
+      EXPECT_NEAR(r[0] / scale, 5, 1e-14);
+      EXPECT_NEAR(q[0], 0.6, 1e-15);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace tensord::core

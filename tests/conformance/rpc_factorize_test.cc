@@ -1,0 +1,157 @@
+// Factorizations: the operation with two results.
+#include <cmath>
+
+#include "tests/conformance/rpc_stream.h"
+
+namespace tensord {
+namespace {
+
+class RpcFactorizeTest : public RpcConformance {
+ protected:
+  /// "abc->abk,kc" of `a`.
+  v1::FactorizeRequest Qr(const std::string& a) {
+    v1::FactorizeRequest request;
+    request.set_session(session_);
+    *request.mutable_a() = Named(a, {'a', 'b', 'c'});
+    *request.mutable_q() = New({'a', 'b', 'k'});
+    *request.mutable_r() = New({'k', 'c'});
+    request.set_method(v1::FACTORIZATION_METHOD_QR);
+    return request;
+  }
+  Outcome Factorize(const v1::FactorizeRequest& request,
+                    v1::Result* result = nullptr) {
+    v1::FactorizeResponse response;
+    const Outcome outcome = Unary(&v1::ComputeService::Stub::Factorize,
+                                  *compute_, request, &response);
+    if (result != nullptr) *result = response.result();
+    return outcome;
+  }
+  /// Whether the device has kernels for it; else a test has nothing to see.
+  bool HasKernels() { return KernelPrefix() == "cpu"; }
+
+  /// q * r, of 4 rows and 2 columns, is what Filled({2, 2, 2}) is.
+  static void ExpectIsFilled(const std::vector<float>& q,
+                             const std::vector<float>& r) {
+    ASSERT_EQ(q.size(), 8u);
+    ASSERT_EQ(r.size(), 4u);
+    EXPECT_GE(r[0], 0);
+    EXPECT_EQ(r[1], 0);  // k = 1, c = 0
+    EXPECT_GE(r[3], 0);
+    for (int row = 0; row < 4; ++row) {
+      for (int c = 0; c < 2; ++c) {
+        const float sum = q[row] * r[2 * c] + q[row + 4] * r[1 + 2 * c];
+        // Higham's bound, 8 m k sqrt(k) u of the column's norm, here below 12.
+        EXPECT_NEAR(sum, static_cast<float>(row + 4 * c),
+                    8 * 4 * 2 * std::sqrt(2) * 6e-8 * 12);
+      }
+    }
+  }
+};
+
+TEST_F(RpcFactorizeTest, BothFactorsAreNewTensorsOrExistingOrInline) {
+  const std::string a = Filled({2, 2, 2});
+  v1::FactorizeRequest request = Qr(a);
+  v1::Result result;
+  if (!HasKernels()) {
+    EXPECT_THAT(Factorize(request),
+                FailsWith(grpc::UNIMPLEMENTED, "NO_KERNEL"));
+    return;
+  }
+  ASSERT_THAT(Factorize(request, &result), IsOk());
+  ASSERT_EQ(result.others_size(), 1);
+  const std::vector<float> q = Values(result.tensor().name());
+  const std::vector<float> r = Values(result.others(0).tensor().name());
+  ExpectIsFilled(q, r);
+  EXPECT_EQ(result.report().kernel().substr(0, 13), "cpu.factorize");
+
+  // Over the same tensors again, and back in the response.
+  request.mutable_q()->set_tensor(result.tensor().name());
+  request.mutable_r()->set_inline_(true);
+  ASSERT_THAT(Factorize(request, &result), IsOk());
+  EXPECT_EQ(Values(result.tensor().name()), q);
+  ASSERT_EQ(result.others(0).data().size(), 16u);
+  EXPECT_EQ(std::memcmp(result.others(0).data().data(), r.data(), 16), 0);
+}
+
+TEST_F(RpcFactorizeTest, RunsAsAPlanAndInAStream) {
+  if (!HasKernels()) GTEST_SKIP() << "the device has no kernels for it";
+  const std::string a = Filled({2, 2, 2});
+  v1::CreatePlanRequest create;
+  *create.mutable_factorize() = Qr(a);
+  v1::CreatePlanResponse created;
+  ASSERT_THAT(
+      Unary(&v1::PlanService::Stub::CreatePlan, *plans_, create, &created),
+      IsOk());
+  const v1::Plan& plan = created.plan();
+  EXPECT_EQ(plan.operation(), "factorize");
+  ASSERT_EQ(plan.others_size(), 1);
+  EXPECT_EQ(plan.others(0).layout().extents(1), 2);
+  v1::ExecutePlanRequest execute;
+  execute.set_plan(plan.name());
+  execute.mutable_a()->set_tensor(a);
+  execute.set_inline_(true);
+  execute.add_others()->set_tensor_id("r");
+  v1::ExecutePlanResponse executed;
+  ASSERT_THAT(Unary(&v1::ComputeService::Stub::ExecutePlan, *compute_, execute,
+                    &executed),
+              IsOk());
+  std::vector<float> q(8);
+  ASSERT_EQ(executed.result().data().size(), 32u);
+  std::memcpy(q.data(), executed.result().data().data(), 32);
+  ExpectIsFilled(q, Values(session_ + "/tensors/r"));
+  execute.mutable_alpha()->set_real(2);
+  EXPECT_THAT(Unary(&v1::ComputeService::Stub::ExecutePlan, *compute_, execute,
+                    &executed),
+              FailsWith(grpc::INVALID_ARGUMENT, "PLAN_HAS_NO_FACTOR"));
+
+  grpc::ClientContext context;
+  const auto stream = compute_->ExecuteStream(&context);
+  v1::ExecuteStreamRequest request;
+  *request.mutable_factorize() = Qr(a);
+  ASSERT_TRUE(stream->Write(request));
+  stream->WritesDone();
+  v1::ExecuteStreamResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  EXPECT_EQ(response.result().others_size(), 1);
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(RpcFactorizeTest, SaysWhatDoesNotFit) {
+  const std::string a = Filled({2, 2, 2});
+  v1::FactorizeRequest request = Qr(a);
+  request.mutable_r()->mutable_modes()->Set(0, 'm');
+  EXPECT_THAT(Factorize(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "MODE_NOT_IN_INPUT"));
+  request = Qr(a);
+  request.clear_a();
+  EXPECT_THAT(Factorize(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "INPUT_MISSING"));
+  request = Qr(a);
+  request.clear_method();
+  EXPECT_THAT(Factorize(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "ENUM_UNKNOWN"));
+  request = Qr(a);
+  request.mutable_q()->add_modes('z');
+  request.mutable_r()->add_modes('z');
+  EXPECT_THAT(Factorize(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "INNER_MODE_COUNT"));
+  request = Qr(a);
+  request.mutable_q()->set_element_type(v1::ELEMENT_TYPE_FLOAT64);
+  EXPECT_THAT(Factorize(request),
+              FailsWith(grpc::UNIMPLEMENTED, "TYPES_NOT_SUPPORTED"));
+  request = Qr(a);
+  request.mutable_a()->set_unary_operator(v1::UNARY_OPERATOR_CONJ);
+  EXPECT_THAT(Factorize(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "OPERATOR_IN_FACTORIZATION"));
+  if (!HasKernels()) return;
+  request = Qr(a);
+  request.mutable_q()->set_tensor(Filled({2, 2, 2}));
+  request.mutable_r()->set_tensor(Filled({2, 2}));
+  EXPECT_THAT(Factorize(request), IsOk());
+  request.mutable_q()->set_tensor(a);
+  EXPECT_THAT(Factorize(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "OUTPUT_OVERLAPS_INPUT"));
+}
+
+}  // namespace
+}  // namespace tensord
