@@ -25,56 +25,44 @@ std::string SelectionText(Selection selection) {
   return "?";
 }
 
-void PutState(const PlanCacheState& state, JsonWriter& json) {
-  json.BeginObject();
-  json.Field("entry_count", state.entry_count);
-  json.Field("entry_limit", state.entry_limit);
-  json.Field("record_count", state.record_count);
-  json.Field("pinned_count", state.pinned_count);
-  json.Field("bytes", state.bytes);
-  json.Field("byte_limit", state.byte_limit);
-  json.Field("hit_count", state.hit_count);
-  json.Field("miss_count", state.miss_count);
-  json.Field("eviction_count", state.eviction_count);
-  json.Field("load_count", state.load_count);
-  json.Key("load_errors");
-  json.BeginObject();
-  for (const auto& [reason, count] : state.load_errors) {
-    json.Field(reason, count);
-  }
-  json.EndObject();
-  json.Field("planning_seconds", absl::ToDoubleSeconds(state.planning));
-  json.Field("saved_seconds", absl::ToDoubleSeconds(state.saved));
-  json.Key("jobs");
-  json.BeginArray();
-  for (const PlanCacheJob& job : state.jobs) {
-    json.BeginObject();
-    json.Field("job", job.job);
-    json.Field("hit_count", job.hit_count);
-    json.Field("miss_count", job.miss_count);
-    json.Field("planning_seconds", absl::ToDoubleSeconds(job.planning));
-    json.Field("saved_seconds", absl::ToDoubleSeconds(job.saved));
-    json.EndObject();
-  }
-  json.EndArray();
-  json.Key("store");
-  json.BeginObject();
-  json.Field("path", state.store.path);
-  json.Field("loaded_count", state.store.loaded_count);
-  json.Field("saved_count", state.store.saved_count);
-  json.Field("error", state.store.error);
-  json.EndObject();
-  json.Key("exchange");
-  json.BeginObject();
-  json.Field("address", state.exchange.address);
-  json.Flag("is_connected", state.exchange.is_connected);
-  json.Field("sent_count", state.exchange.sent_count);
-  json.Field("received_count", state.exchange.received_count);
-  json.Field("refused_count", state.exchange.refused_count);
-  json.Field("error_count", state.exchange.error_count);
-  json.Field("error", state.exchange.error);
-  json.EndObject();
-  json.EndObject();
+Json JobJson(const PlanCacheJob& job) {
+  return {{"job", job.job},
+          {"hit_count", job.hit_count},
+          {"miss_count", job.miss_count},
+          {"planning_seconds", JsonSeconds(job.planning)},
+          {"saved_seconds", JsonSeconds(job.saved)}};
+}
+
+Json StateJson(const PlanCacheState& state) {
+  const PlanStoreState& store = state.store;
+  const PlanExchangeState& exchange = state.exchange;
+  return {{"entry_count", state.entry_count},
+          {"entry_limit", state.entry_limit},
+          {"record_count", state.record_count},
+          {"pinned_count", state.pinned_count},
+          {"bytes", state.bytes},
+          {"byte_limit", state.byte_limit},
+          {"hit_count", state.hit_count},
+          {"miss_count", state.miss_count},
+          {"eviction_count", state.eviction_count},
+          {"load_count", state.load_count},
+          {"load_errors", state.load_errors},
+          {"planning_seconds", JsonSeconds(state.planning)},
+          {"saved_seconds", JsonSeconds(state.saved)},
+          {"jobs", JsonList(state.jobs, JobJson)},
+          {"store",
+           {{"path", store.path},
+            {"loaded_count", store.loaded_count},
+            {"saved_count", store.saved_count},
+            {"error", store.error}}},
+          {"exchange",
+           {{"address", exchange.address},
+            {"is_connected", exchange.is_connected},
+            {"sent_count", exchange.sent_count},
+            {"received_count", exchange.received_count},
+            {"refused_count", exchange.refused_count},
+            {"error_count", exchange.error_count},
+            {"error", exchange.error}}}};
 }
 
 void PrintStateText(const PlanCacheState& state) {
@@ -135,27 +123,25 @@ void PrintStateText(const PlanCacheState& state) {
   }
 }
 
-void PutEntry(const PlanCacheEntry& entry, JsonWriter& json) {
-  json.BeginObject();
-  json.Field("id", entry.id);
-  json.Field("problem", entry.problem);
-  json.Field("device", entry.device);
-  json.Field("kernel", entry.kernel);
-  json.Field("workspace_bytes", entry.workspace_bytes);
-  json.Field("selection", SelectionText(entry.selection));
-  json.Field("source", ToString(entry.source));
-  json.Flag("is_pinned", entry.is_pinned);
-  json.Field("hit_count", entry.hit_count);
-  json.Field("planning_seconds", absl::ToDoubleSeconds(entry.planning));
-  json.Field("saved_seconds", absl::ToDoubleSeconds(entry.saved));
-  json.Field("last_used", absl::FormatTime(absl::RFC3339_sec, entry.last_used,
-                                           absl::UTCTimeZone()));
-  json.Field("bytes", entry.bytes);
-  json.Field("predicted_nanoseconds", entry.predicted_nanoseconds);
-  json.Field("measured_nanoseconds", entry.measured_nanoseconds);
-  json.Field("sample_count", int64_t{entry.sample_count});
-  json.Field("wanted_sample_count", int64_t{entry.wanted_sample_count});
-  json.EndObject();
+Json EntryJson(const PlanCacheEntry& entry) {
+  return {{"id", entry.id},
+          {"problem", entry.problem},
+          {"device", entry.device},
+          {"kernel", entry.kernel},
+          {"workspace_bytes", entry.workspace_bytes},
+          {"selection", SelectionText(entry.selection)},
+          {"source", ToString(entry.source)},
+          {"is_pinned", entry.is_pinned},
+          {"hit_count", entry.hit_count},
+          {"planning_seconds", JsonSeconds(entry.planning)},
+          {"saved_seconds", JsonSeconds(entry.saved)},
+          {"last_used", absl::FormatTime(absl::RFC3339_sec, entry.last_used,
+                                         absl::UTCTimeZone())},
+          {"bytes", entry.bytes},
+          {"predicted_nanoseconds", JsonNumber(entry.predicted_nanoseconds)},
+          {"measured_nanoseconds", JsonNumber(entry.measured_nanoseconds)},
+          {"sample_count", entry.sample_count},
+          {"wanted_sample_count", entry.wanted_sample_count}};
 }
 
 void PrintEntryText(const PlanCacheEntry& entry) {
@@ -185,40 +171,25 @@ absl::Status Failed(const char* what, const std::string& path) {
 }  // namespace
 
 int PrintCacheState(const PlanCache& cache, bool json) {
-  const absl::StatusOr<PlanCacheState> state = cache.State();
-  if (!state.ok()) return Fail(state.status());
-  if (!json) {
-    PrintStateText(*state);
-    return kOk;
-  }
-  JsonWriter writer;
-  PutState(*state, writer);
-  std::printf("%s\n", writer.text().c_str());
-  return kOk;
+  return PrintAs(cache.State(), json, StateJson, PrintStateText);
 }
 
 int PrintCacheEntries(const PlanCache& cache, int count, bool json) {
-  absl::StatusOr<std::vector<PlanCacheEntry>> entries =
-      cache.Entries(/*by_hits=*/true);
-  if (!entries.ok()) return Fail(entries.status());
-  const size_t all = entries->size();
-  entries->resize(std::min(all, static_cast<size_t>(count)));
-  if (json) {
-    JsonWriter writer;
-    writer.BeginArray();
-    for (const PlanCacheEntry& entry : *entries) PutEntry(entry, writer);
-    writer.EndArray();
-    std::printf("%s\n", writer.text().c_str());
-    return kOk;
-  }
-  std::printf("%-16s %8s %10s %10s  %-17s %-9s %-28s %s\n", "id", "hits",
-              "predicted", "measured", "selection", "source", "kernel",
-              "problem");
-  for (const PlanCacheEntry& entry : *entries) PrintEntryText(entry);
-  if (entries->size() < all) {
-    std::printf("... %zu more\n", all - entries->size());
-  }
-  return kOk;
+  using Entries = std::vector<PlanCacheEntry>;
+  absl::StatusOr<Entries> entries = cache.Entries(/*by_hits=*/true);
+  const size_t all = entries.ok() ? entries->size() : 0;
+  if (entries.ok()) entries->resize(std::min(all, static_cast<size_t>(count)));
+  const auto to_json = [](const Entries& shown) {
+    return JsonList(shown, EntryJson);
+  };
+  const auto print = [all](const Entries& shown) {
+    std::printf("%-16s %8s %10s %10s  %-17s %-9s %-28s %s\n", "id", "hits",
+                "predicted", "measured", "selection", "source", "kernel",
+                "problem");
+    for (const PlanCacheEntry& entry : shown) PrintEntryText(entry);
+    if (shown.size() < all) std::printf("... %zu more\n", all - shown.size());
+  };
+  return PrintAs(entries, json, to_json, print);
 }
 
 int ChangeCacheEntry(const PlanCache& cache, const std::string& verb,

@@ -54,7 +54,7 @@ int PrintExplanation(const absl::StatusOr<ProgramExplanation>& explained,
     if (!drawn.ok()) return Fail(drawn);
   }
   if (arguments.explain == ExplainAs::kJson) {
-    std::printf("%s\n", JsonText(*explained).c_str());
+    std::printf("%s\n", JsonText(ToJson(*explained)).c_str());
   } else {
     std::printf("%s", explained->text.c_str());
   }

@@ -8,127 +8,117 @@
 namespace tensord::cli {
 namespace {
 
-void PutLimits(const Limits& limits, JsonWriter& json) {
-  json.Key("limits");
-  json.BeginObject();
-  json.Field("max_chunk_bytes", limits.max_chunk_bytes);
-  json.Field("max_inline_bytes", limits.max_inline_bytes);
-  json.Field("max_message_bytes", limits.max_message_bytes);
-  json.Field("max_modes", int64_t{limits.max_modes});
-  json.Field("max_lease_seconds", absl::ToInt64Seconds(limits.max_lease));
-  json.Field("max_sessions", limits.max_sessions);
-  json.Field("session_quota_bytes", limits.session_quota_bytes);
-  json.Field("max_queued_operations", limits.max_queued_operations);
-  json.Field("max_stream_operations", limits.max_stream_operations);
-  json.Field("max_program_bytes", limits.max_program_bytes);
-  json.Field("max_program_statements", limits.max_program_statements);
-  json.Field("max_program_labels", int64_t{limits.max_program_labels});
-  json.Field("max_program_depth", int64_t{limits.max_program_depth});
-  json.Field("max_program_factors", limits.max_program_factors);
-  json.Field("max_search_seconds", absl::ToInt64Seconds(limits.max_search));
-  json.Field("max_optimal_operands", int64_t{limits.max_optimal_operands});
-  json.Field("max_symbolic_operands", int64_t{limits.max_symbolic_operands});
-  json.Field("max_programs", limits.max_programs);
-  json.EndObject();
+Json LimitsJson(const Limits& limits) {
+  return {{"max_chunk_bytes", limits.max_chunk_bytes},
+          {"max_inline_bytes", limits.max_inline_bytes},
+          {"max_message_bytes", limits.max_message_bytes},
+          {"max_modes", limits.max_modes},
+          {"max_lease_seconds", absl::ToInt64Seconds(limits.max_lease)},
+          {"max_sessions", limits.max_sessions},
+          {"session_quota_bytes", limits.session_quota_bytes},
+          {"max_queued_operations", limits.max_queued_operations},
+          {"max_stream_operations", limits.max_stream_operations},
+          {"max_program_bytes", limits.max_program_bytes},
+          {"max_program_statements", limits.max_program_statements},
+          {"max_program_labels", limits.max_program_labels},
+          {"max_program_depth", limits.max_program_depth},
+          {"max_program_factors", limits.max_program_factors},
+          {"max_search_seconds", absl::ToInt64Seconds(limits.max_search)},
+          {"max_optimal_operands", limits.max_optimal_operands},
+          {"max_symbolic_operands", limits.max_symbolic_operands},
+          {"max_programs", limits.max_programs}};
 }
 
-void PutInfo(const ServerInfo& info, JsonWriter& json) {
-  json.BeginObject();
-  json.Field("version", info.version);
-  json.Key("devices");
-  json.BeginArray();
-  for (const DeviceInfo& device : info.devices) {
-    json.BeginObject();
-    json.Field("name", device.name);
-    json.Field("model", device.model);
-    json.Field("architecture", device.architecture);
-    json.Field("thread_count", int64_t{device.thread_count});
-    json.Field("memory_bytes", device.memory_bytes);
-    json.Key("properties");
-    json.BeginObject();
-    for (const auto& [key, value] : device.properties) json.Field(key, value);
-    json.EndObject();
-    json.Key("kernels");
-    json.BeginArray();
-    for (const std::string& kernel : device.kernels) json.String(kernel);
-    json.EndArray();
-    json.EndObject();
-  }
-  json.EndArray();
-  PutLimits(info.limits, json);
-  json.EndObject();
+Json DeviceJson(const DeviceInfo& device) {
+  return {{"name", device.name},
+          {"model", device.model},
+          {"architecture", device.architecture},
+          {"thread_count", device.thread_count},
+          {"memory_bytes", device.memory_bytes},
+          {"properties", device.properties},
+          {"kernels", device.kernels}};
 }
 
-void PutStats(const ServerStats& stats, JsonWriter& json) {
-  json.BeginObject();
-  json.Field("uptime_seconds", absl::ToInt64Seconds(stats.uptime));
-  json.Field("session_count", stats.session_count);
-  json.Field("tensor_count", stats.tensor_count);
-  json.Field("uploaded_bytes", stats.uploaded_bytes);
-  json.Field("downloaded_bytes", stats.downloaded_bytes);
-  json.Key("devices");
-  json.BeginArray();
-  for (const DeviceStats& device : stats.devices) {
-    json.BeginObject();
-    json.Field("device", device.device);
-    json.Field("memory_used_bytes", device.memory_used_bytes);
-    json.Field("memory_peak_bytes", device.memory_peak_bytes);
-    json.Field("memory_reserved_bytes", device.memory_reserved_bytes);
-    json.Field("memory_limit_bytes", device.memory_limit_bytes);
-    json.Field("staging_used_bytes", device.staging_used_bytes);
-    json.Field("staging_peak_bytes", device.staging_peak_bytes);
-    json.Field("staging_reserved_bytes", device.staging_reserved_bytes);
-    json.Field("staging_limit_bytes", device.staging_limit_bytes);
-    json.Field("queued_operations", device.queued_operations);
-    json.Field("executed_operations", device.executed_operations);
-    json.Field("busy_seconds", absl::ToDoubleSeconds(device.busy));
-    json.EndObject();
-  }
-  json.EndArray();
-  json.Key("operations");
-  json.BeginArray();
-  for (const OperationStats& operation : stats.operations) {
-    json.BeginObject();
-    json.Field("operation", operation.operation);
-    json.Field("code", operation.code);
-    json.Field("count", operation.count);
-    json.EndObject();
-  }
-  json.EndArray();
-  json.Key("plan_cache");
-  json.BeginObject();
-  json.Field("entry_count", stats.plan_cache.entry_count);
-  json.Field("hit_count", stats.plan_cache.hit_count);
-  json.Field("miss_count", stats.plan_cache.miss_count);
-  json.Field("eviction_count", stats.plan_cache.eviction_count);
-  json.EndObject();
-  json.EndObject();
+Json InfoJson(const ServerInfo& info) {
+  return {{"version", info.version},
+          {"devices", JsonList(info.devices, DeviceJson)},
+          {"limits", LimitsJson(info.limits)}};
 }
 
-void PutTensor(const TensorInfo& tensor, JsonWriter& json) {
-  json.BeginObject();
-  json.Field("name", tensor.name);
-  json.Field("element_type", ToString(tensor.element_type));
-  json.Key("extents");
-  json.Numbers(tensor.layout.extents);
-  json.Key("strides");
-  json.Numbers(tensor.layout.strides);
-  json.Field("device", tensor.device);
-  json.Field("state", ToString(tensor.state));
-  json.Field("span_bytes", tensor.span_bytes);
-  json.Field("committed_bytes", tensor.committed_bytes);
+Json DeviceStatsJson(const DeviceStats& device) {
+  return {{"device", device.device},
+          {"memory_used_bytes", device.memory_used_bytes},
+          {"memory_peak_bytes", device.memory_peak_bytes},
+          {"memory_reserved_bytes", device.memory_reserved_bytes},
+          {"memory_limit_bytes", device.memory_limit_bytes},
+          {"staging_used_bytes", device.staging_used_bytes},
+          {"staging_peak_bytes", device.staging_peak_bytes},
+          {"staging_reserved_bytes", device.staging_reserved_bytes},
+          {"staging_limit_bytes", device.staging_limit_bytes},
+          {"queued_operations", device.queued_operations},
+          {"executed_operations", device.executed_operations},
+          {"busy_seconds", JsonSeconds(device.busy)}};
+}
+
+Json OperationJson(const OperationStats& operation) {
+  return {{"operation", operation.operation},
+          {"code", operation.code},
+          {"count", operation.count}};
+}
+
+Json StatsJson(const ServerStats& stats) {
+  return {{"uptime_seconds", absl::ToInt64Seconds(stats.uptime)},
+          {"session_count", stats.session_count},
+          {"tensor_count", stats.tensor_count},
+          {"uploaded_bytes", stats.uploaded_bytes},
+          {"downloaded_bytes", stats.downloaded_bytes},
+          {"devices", JsonList(stats.devices, DeviceStatsJson)},
+          {"operations", JsonList(stats.operations, OperationJson)},
+          {"plan_cache",
+           {{"entry_count", stats.plan_cache.entry_count},
+            {"hit_count", stats.plan_cache.hit_count},
+            {"miss_count", stats.plan_cache.miss_count},
+            {"eviction_count", stats.plan_cache.eviction_count}}}};
+}
+
+Json TensorJson(const TensorInfo& tensor) {
+  Json json = {{"name", tensor.name},
+               {"element_type", ToString(tensor.element_type)},
+               {"extents", tensor.layout.extents},
+               {"strides", tensor.layout.strides},
+               {"device", tensor.device},
+               {"state", ToString(tensor.state)},
+               {"span_bytes", tensor.span_bytes},
+               {"committed_bytes", tensor.committed_bytes}};
   if (tensor.view) {
-    json.Key("view");
-    json.BeginObject();
-    json.Field("viewed", tensor.view->viewed);
-    json.Flag("is_gathered", tensor.view->is_gathered);
-    json.Flag("is_writable", tensor.view->is_writable);
-    json.Flag("may_pad", tensor.view->may_pad);
-    json.Field("span_elements", tensor.view->span_elements);
-    json.Field("allocation_elements", tensor.view->allocation_elements);
-    json.EndObject();
+    json["view"] = {{"viewed", tensor.view->viewed},
+                    {"is_gathered", tensor.view->is_gathered},
+                    {"is_writable", tensor.view->is_writable},
+                    {"may_pad", tensor.view->may_pad},
+                    {"span_elements", tensor.view->span_elements},
+                    {"allocation_elements", tensor.view->allocation_elements}};
   }
-  json.EndObject();
+  return json;
+}
+
+Json PlanJson(const PlanInfo& plan) {
+  return {{"name", plan.name},
+          {"operation", plan.operation},
+          {"device", plan.device},
+          {"kernel", plan.explanation.kernel},
+          {"problem", plan.explanation.problem},
+          {"workspace_bytes", plan.explanation.workspace_bytes},
+          {"min_workspace_bytes", plan.min_workspace_bytes},
+          {"max_workspace_bytes", plan.max_workspace_bytes},
+          {"sample_count", plan.sample_count},
+          {"wanted_sample_count", plan.wanted_sample_count},
+          {"execution_count", plan.execution_count}};
+}
+
+Json KernelJson(const KernelInfo& kernel) {
+  return {{"name", kernel.name},
+          {"version", kernel.version},
+          {"operation", kernel.operation}};
 }
 
 void PrintProgramLimitsText(const Limits& limits) {
@@ -232,29 +222,14 @@ void PrintStatsText(const ServerStats& stats) {
   }
 }
 
-/// Prints with `put` as JSON or with `print` for people.
-template <typename Value, typename Put, typename Print>
-int PrintAs(const absl::StatusOr<Value>& value, bool as_json, Put put,
-            Print print) {
-  if (!value.ok()) return Fail(value.status());
-  if (as_json) {
-    JsonWriter json;
-    put(*value, json);
-    std::printf("%s\n", json.text().c_str());
-  } else {
-    print(*value);
-  }
-  return kOk;
-}
-
 }  // namespace
 
 int PrintInfo(const Server& server, bool json) {
-  return PrintAs(server.Info(), json, PutInfo, PrintInfoText);
+  return PrintAs(server.Info(), json, InfoJson, PrintInfoText);
 }
 
 int PrintStats(const Server& server, bool json) {
-  return PrintAs(server.Stats(), json, PutStats, PrintStatsText);
+  return PrintAs(server.Stats(), json, StatsJson, PrintStatsText);
 }
 
 int PrintHealth(const Server& server) {
@@ -266,11 +241,8 @@ int PrintHealth(const Server& server) {
 }
 
 int PrintTensors(const Server& server, const std::string& session, bool json) {
-  const auto put = [](const std::vector<TensorInfo>& tensors,
-                      JsonWriter& writer) {
-    writer.BeginArray();
-    for (const TensorInfo& tensor : tensors) PutTensor(tensor, writer);
-    writer.EndArray();
+  const auto to_json = [](const std::vector<TensorInfo>& tensors) {
+    return JsonList(tensors, TensorJson);
   };
   const auto print = [](const std::vector<TensorInfo>& tensors) {
     for (const TensorInfo& tensor : tensors) {
@@ -281,28 +253,12 @@ int PrintTensors(const Server& server, const std::string& session, bool json) {
                   BytesText(tensor.span_bytes).c_str(), tensor.name.c_str());
     }
   };
-  return PrintAs(server.List(session), json, put, print);
+  return PrintAs(server.List(session), json, to_json, print);
 }
 
 int PrintPlans(const Server& server, const std::string& session, bool json) {
-  const auto put = [](const std::vector<PlanInfo>& plans, JsonWriter& writer) {
-    writer.BeginArray();
-    for (const PlanInfo& plan : plans) {
-      writer.BeginObject();
-      writer.Field("name", plan.name);
-      writer.Field("operation", plan.operation);
-      writer.Field("device", plan.device);
-      writer.Field("kernel", plan.explanation.kernel);
-      writer.Field("problem", plan.explanation.problem);
-      writer.Field("workspace_bytes", plan.explanation.workspace_bytes);
-      writer.Field("min_workspace_bytes", plan.min_workspace_bytes);
-      writer.Field("max_workspace_bytes", plan.max_workspace_bytes);
-      writer.Field("sample_count", int64_t{plan.sample_count});
-      writer.Field("wanted_sample_count", int64_t{plan.wanted_sample_count});
-      writer.Field("execution_count", plan.execution_count);
-      writer.EndObject();
-    }
-    writer.EndArray();
+  const auto to_json = [](const std::vector<PlanInfo>& plans) {
+    return JsonList(plans, PlanJson);
   };
   const auto print = [](const std::vector<PlanInfo>& plans) {
     std::printf("%-12s %10s %9s  %-28s %s\n", "operation", "executed", "tuned",
@@ -318,21 +274,12 @@ int PrintPlans(const Server& server, const std::string& session, bool json) {
                   plan.explanation.kernel.c_str(), plan.name.c_str());
     }
   };
-  return PrintAs(server.Plans(session), json, put, print);
+  return PrintAs(server.Plans(session), json, to_json, print);
 }
 
 int PrintKernels(const Server& server, const std::string& device, bool json) {
-  const auto put = [](const std::vector<KernelInfo>& kernels,
-                      JsonWriter& writer) {
-    writer.BeginArray();
-    for (const KernelInfo& kernel : kernels) {
-      writer.BeginObject();
-      writer.Field("name", kernel.name);
-      writer.Field("version", int64_t{kernel.version});
-      writer.Field("operation", kernel.operation);
-      writer.EndObject();
-    }
-    writer.EndArray();
+  const auto to_json = [](const std::vector<KernelInfo>& kernels) {
+    return JsonList(kernels, KernelJson);
   };
   const auto print = [](const std::vector<KernelInfo>& kernels) {
     for (const KernelInfo& kernel : kernels) {
@@ -340,7 +287,7 @@ int PrintKernels(const Server& server, const std::string& device, bool json) {
                   kernel.name.c_str(), kernel.version);
     }
   };
-  return PrintAs(server.Kernels(device), json, put, print);
+  return PrintAs(server.Kernels(device), json, to_json, print);
 }
 
 int PrintTensor(const Server& server, const std::string& tensor, bool json) {
@@ -361,7 +308,7 @@ int PrintTensor(const Server& server, const std::string& tensor, bool json) {
                 info.view->is_writable ? "writable" : "not writable",
                 info.view->may_pad ? ", with padding" : "");
   };
-  return PrintAs(server.Describe(tensor), json, PutTensor, print);
+  return PrintAs(server.Describe(tensor), json, TensorJson, print);
 }
 
 }  // namespace tensord::cli
