@@ -1,15 +1,21 @@
-#include "client/cli/cache_commands.h"
-
+// cache: what the server has learned about kernels.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/commands.h"
 #include "client/cli/json.h"
+#include "client/cli/options.h"
 #include "client/cli/text.h"
+#include "tensord/plan_cache.h"
 
 namespace tensord::cli {
 namespace {
@@ -162,23 +168,31 @@ void PrintEntryText(const PlanCacheEntry& entry) {
               entry.problem.c_str());
 }
 
-/// A file that is there as a whole or not at all.
+/// What the commands are told.
+struct Arguments {
+  bool json = false;
+  int entry_count = 20;
+  std::string id;  // of an entry
+  std::string file;
+  bool pinned_too = false;
+  bool problems_only = false;
+};
+
 absl::Status Failed(const char* what, const std::string& path) {
   return absl::UnavailableError(
       absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(errno)));
 }
 
-}  // namespace
-
-int PrintCacheState(const PlanCache& cache, bool json) {
-  return PrintAs(cache.State(), json, StateJson, PrintStateText);
+int PrintState(const PlanCache& cache, const Arguments& arguments) {
+  return PrintAs(cache.State(), arguments.json, StateJson, PrintStateText);
 }
 
-int PrintCacheEntries(const PlanCache& cache, int count, bool json) {
+int PrintEntries(const PlanCache& cache, const Arguments& arguments) {
   using Entries = std::vector<PlanCacheEntry>;
   absl::StatusOr<Entries> entries = cache.Entries(/*by_hits=*/true);
   const size_t all = entries.ok() ? entries->size() : 0;
-  if (entries.ok()) entries->resize(std::min(all, static_cast<size_t>(count)));
+  if (entries.ok())
+    entries->resize(std::min(all, static_cast<size_t>(arguments.entry_count)));
   const auto to_json = [](const Entries& shown) {
     return JsonList(shown, EntryJson);
   };
@@ -189,25 +203,19 @@ int PrintCacheEntries(const PlanCache& cache, int count, bool json) {
     for (const PlanCacheEntry& entry : shown) PrintEntryText(entry);
     if (shown.size() < all) std::printf("... %zu more\n", all - shown.size());
   };
-  return PrintAs(entries, json, to_json, print);
+  return PrintAs(entries, arguments.json, to_json, print);
 }
 
-int ChangeCacheEntry(const PlanCache& cache, const std::string& verb,
-                     const std::string& id) {
-  const absl::Status status = verb == "pin"     ? cache.Pin(id)
-                              : verb == "unpin" ? cache.Unpin(id)
-                                                : cache.Remove(id);
-  return status.ok() ? kOk : Fail(status);
-}
-
-int ClearCache(const PlanCache& cache, bool pinned_too) {
-  const absl::StatusOr<int64_t> removed = cache.Clear(pinned_too);
+int Clear(const PlanCache& cache, const Arguments& arguments) {
+  const absl::StatusOr<int64_t> removed = cache.Clear(arguments.pinned_too);
   if (!removed.ok()) return Fail(removed.status());
   std::printf("removed %lld entries\n", Wide(*removed));
   return kOk;
 }
 
-int DumpCache(const PlanCache& cache, const std::string& path) {
+/// Writes a snapshot to a file, which appears when it is whole.
+int Dump(const PlanCache& cache, const Arguments& arguments) {
+  const std::string& path = arguments.file;
   const std::string part = path + ".part";
   std::ofstream file(part, std::ios::binary | std::ios::trunc);
   if (!file) return Fail(Failed("write", part));
@@ -230,18 +238,65 @@ int DumpCache(const PlanCache& cache, const std::string& path) {
   return kOk;
 }
 
-int LoadCache(const PlanCache& cache, const std::string& path,
-              bool problems_only) {
+int Load(const PlanCache& cache, const Arguments& arguments) {
+  const std::string& path = arguments.file;
   std::ifstream file(path, std::ios::binary);
   if (!file) return Fail(Failed("read", path));
   const std::string snapshot{std::istreambuf_iterator<char>(file), {}};
   const absl::StatusOr<LoadedPlans> loaded =
-      cache.Load(snapshot, problems_only);
+      cache.Load(snapshot, arguments.problems_only);
   if (!loaded.ok()) return Fail(loaded.status());
   std::printf("%lld of %lld entries taken in, written by %s\n",
               Wide(loaded->taken_count), Wide(loaded->entry_count),
               loaded->writer.c_str());
   return kOk;
+}
+
+}  // namespace
+
+void AddCacheCommands(CLI::App& app, CommandLine& line) {
+  CLI::App* cache = app.add_subcommand(
+      "cache", "Show and keep what the server has learned about kernels");
+  cache->require_subcommand(1);
+  const auto arguments = std::make_shared<Arguments>();
+  const auto add = [&](const char* name, const char* help, auto run) {
+    CLI::App* command = cache->add_subcommand(name, help);
+    command->callback([&line, arguments, run] {
+      line.exit_code = run(PlanCache(line.address, line.timeout()), *arguments);
+    });
+    return command;
+  };
+  AddJsonFlag(*add("stats", "Hits, misses, jobs", PrintState), arguments->json);
+  CLI::App* list =
+      add("list", "The entries, most hits first; * is pinned", PrintEntries);
+  AddJsonFlag(*list, arguments->json);
+  list->add_option("--count", arguments->entry_count, "Most entries to show")
+      ->check(CLI::NonNegativeNumber);
+  const auto add_change =
+      [&](const char* name, const char* help,
+          absl::Status (PlanCache::*change)(std::string_view) const) {
+        const auto run = [change](const PlanCache& of, const Arguments& told) {
+          const absl::Status status = (of.*change)(told.id);
+          return status.ok() ? int{kOk} : Fail(status);
+        };
+        add(name, help, run)
+            ->add_option("id", arguments->id, "As `list` shows it")
+            ->required();
+      };
+  add_change("pin", "Keep an entry whatever comes", &PlanCache::Pin);
+  add_change("unpin", "Let an entry go when its turn comes", &PlanCache::Unpin);
+  add_change("remove", "Forget an entry", &PlanCache::Remove);
+  add("clear", "Forget all entries", Clear)
+      ->add_flag("--pinned-too", arguments->pinned_too,
+                 "Also those that are pinned");
+  add("dump", "Write all entries to a file", Dump)
+      ->add_option("file", arguments->file)
+      ->required();
+  CLI::App* load =
+      add("load", "Take the entries of such a file in, from any server", Load);
+  load->add_option("file", arguments->file)->required();
+  load->add_flag("--problems-only", arguments->problems_only,
+                 "Plan its problems anew, for other hardware");
 }
 
 }  // namespace tensord::cli

@@ -1,9 +1,14 @@
-#include "client/cli/server_commands.h"
-
+// info, stats, health, list, describe, plans and kernels.
 #include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
 
+#include "client/cli/commands.h"
 #include "client/cli/json.h"
+#include "client/cli/options.h"
 #include "client/cli/text.h"
+#include "tensord/server.h"
 
 namespace tensord::cli {
 namespace {
@@ -222,17 +227,22 @@ void PrintStatsText(const ServerStats& stats) {
   }
 }
 
-}  // namespace
+/// What a command asks for.
+struct Question {
+  std::string name;  // of a session or a tensor
+  std::string device;
+  bool json = false;
+};
 
-int PrintInfo(const Server& server, bool json) {
-  return PrintAs(server.Info(), json, InfoJson, PrintInfoText);
+int PrintInfo(const Server& server, const Question& question) {
+  return PrintAs(server.Info(), question.json, InfoJson, PrintInfoText);
 }
 
-int PrintStats(const Server& server, bool json) {
-  return PrintAs(server.Stats(), json, StatsJson, PrintStatsText);
+int PrintStats(const Server& server, const Question& question) {
+  return PrintAs(server.Stats(), question.json, StatsJson, PrintStatsText);
 }
 
-int PrintHealth(const Server& server) {
+int PrintHealth(const Server& server, const Question&) {
   const absl::StatusOr<Health> health = server.CheckHealth();
   if (!health.ok()) return Fail(health.status());
   constexpr const char* kNames[] = {"UNKNOWN", "SERVING", "NOT_SERVING"};
@@ -240,7 +250,7 @@ int PrintHealth(const Server& server) {
   return *health == Health::kServing ? kOk : kFailed;
 }
 
-int PrintTensors(const Server& server, const std::string& session, bool json) {
+int PrintTensors(const Server& server, const Question& question) {
   const auto to_json = [](const std::vector<TensorInfo>& tensors) {
     return JsonList(tensors, TensorJson);
   };
@@ -253,10 +263,10 @@ int PrintTensors(const Server& server, const std::string& session, bool json) {
                   BytesText(tensor.span_bytes).c_str(), tensor.name.c_str());
     }
   };
-  return PrintAs(server.List(session), json, to_json, print);
+  return PrintAs(server.List(question.name), question.json, to_json, print);
 }
 
-int PrintPlans(const Server& server, const std::string& session, bool json) {
+int PrintPlans(const Server& server, const Question& question) {
   const auto to_json = [](const std::vector<PlanInfo>& plans) {
     return JsonList(plans, PlanJson);
   };
@@ -274,10 +284,10 @@ int PrintPlans(const Server& server, const std::string& session, bool json) {
                   plan.explanation.kernel.c_str(), plan.name.c_str());
     }
   };
-  return PrintAs(server.Plans(session), json, to_json, print);
+  return PrintAs(server.Plans(question.name), question.json, to_json, print);
 }
 
-int PrintKernels(const Server& server, const std::string& device, bool json) {
+int PrintKernels(const Server& server, const Question& question) {
   const auto to_json = [](const std::vector<KernelInfo>& kernels) {
     return JsonList(kernels, KernelJson);
   };
@@ -287,10 +297,11 @@ int PrintKernels(const Server& server, const std::string& device, bool json) {
                   kernel.name.c_str(), kernel.version);
     }
   };
-  return PrintAs(server.Kernels(device), json, to_json, print);
+  return PrintAs(server.Kernels(question.device), question.json, to_json,
+                 print);
 }
 
-int PrintTensor(const Server& server, const std::string& tensor, bool json) {
+int PrintTensor(const Server& server, const Question& question) {
   const auto print = [](const TensorInfo& info) {
     std::printf("name       %s\n", info.name.c_str());
     std::printf("type       %s\n",
@@ -308,7 +319,48 @@ int PrintTensor(const Server& server, const std::string& tensor, bool json) {
                 info.view->is_writable ? "writable" : "not writable",
                 info.view->may_pad ? ", with padding" : "");
   };
-  return PrintAs(server.Describe(tensor), json, TensorJson, print);
+  return PrintAs(server.Describe(question.name), question.json, TensorJson,
+                 print);
+}
+
+}  // namespace
+
+void AddServerCommands(CLI::App& app, CommandLine& line) {
+  const auto question = std::make_shared<Question>();
+  const auto add = [&](const char* name, const char* help, auto print) {
+    CLI::App* command = app.add_subcommand(name, help);
+    command->callback([&line, question, print] {
+      question->device = line.device;
+      line.exit_code = print(Server(line.address, line.timeout()), *question);
+    });
+    return command;
+  };
+  const auto add_json = [&](const char* name, const char* help, auto print) {
+    CLI::App* command = add(name, help, print);
+    AddJsonFlag(*command, question->json);
+    return command;
+  };
+  add_json("info", "Show the server's version, devices, kernels and limits",
+           PrintInfo);
+  add_json("stats", "Show what the server has done so far, and its memory",
+           PrintStats);
+  add("health", "Say whether the server serves; exit 1 when it does not",
+      PrintHealth);
+  add_json("list", "List the tensors of a session", PrintTensors)
+      ->add_option("session", question->name,
+                   "Name of the session, sessions/...; sessions are private, "
+                   "so only who opened one knows it")
+      ->required();
+  add_json("describe", "Show one tensor", PrintTensor)
+      ->add_option("tensor", question->name,
+                   "Name of the tensor, sessions/.../tensors/...")
+      ->required();
+  add_json("plans", "List the plans of a session", PrintPlans)
+      ->add_option("session", question->name, "sessions/...")
+      ->required();
+  add_json("kernels",
+           "List the kernels of a device (--device), first asked first",
+           PrintKernels);
 }
 
 }  // namespace tensord::cli
