@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/cli/json.h"
 #include "client/cli/options.h"
@@ -19,8 +20,6 @@
 
 namespace tensord::cli {
 namespace {
-
-long long Wide(int64_t number) { return static_cast<long long>(number); }
 
 std::string SelectionText(Selection selection) {
   switch (selection) {
@@ -72,60 +71,55 @@ Json StateJson(const PlanCacheState& state) {
 }
 
 void PrintStateText(const PlanCacheState& state) {
-  std::printf(
-      "entries   %lld of %lld, %lld pinned; %lld of snapshots not "
+  absl::PrintF(
+      "entries   %d of %d, %d pinned; %d of snapshots not "
       "asked for yet\n",
-      Wide(state.entry_count), Wide(state.entry_limit),
-      Wide(state.pinned_count), Wide(state.record_count));
-  std::printf("memory    %s of %s\n", BytesText(state.bytes).c_str(),
-              BytesText(state.byte_limit).c_str());
-  std::printf(
-      "asked     %lld hits, %lld of them from snapshots, %lld misses, "
-      "%lld evicted\n",
-      Wide(state.hit_count), Wide(state.load_count), Wide(state.miss_count),
-      Wide(state.eviction_count));
-  std::printf("planning  %s spent, %s saved\n",
-              DurationText(state.planning).c_str(),
-              DurationText(state.saved).c_str());
+      state.entry_count, state.entry_limit, state.pinned_count,
+      state.record_count);
+  absl::PrintF("memory    %s of %s\n", BytesText(state.bytes),
+               BytesText(state.byte_limit));
+  absl::PrintF(
+      "asked     %d hits, %d of them from snapshots, %d misses, "
+      "%d evicted\n",
+      state.hit_count, state.load_count, state.miss_count,
+      state.eviction_count);
+  absl::PrintF("planning  %s spent, %s saved\n", DurationText(state.planning),
+               DurationText(state.saved));
   for (const auto& [reason, count] : state.load_errors) {
-    std::printf("dropped   %lld of snapshots: %s\n", Wide(count),
-                reason.c_str());
+    absl::PrintF("dropped   %d of snapshots: %s\n", count, reason);
   }
   const PlanStoreState& store = state.store;
   if (!store.path.empty()) {
-    std::printf("store     %s: %lld loaded, ", store.path.c_str(),
-                Wide(store.loaded_count));
+    absl::PrintF("store     %s: %d loaded, ", store.path, store.loaded_count);
     if (store.saved_at == absl::InfinitePast()) {
-      std::printf("not saved yet\n");
+      absl::PrintF("not saved yet\n");
     } else {
-      std::printf("%lld saved at %s\n", Wide(store.saved_count),
-                  absl::FormatTime(store.saved_at).c_str());
+      absl::PrintF("%d saved at %s\n", store.saved_count,
+                   absl::FormatTime(store.saved_at));
     }
     if (!store.error.empty()) {
-      std::printf("          %s\n", store.error.c_str());
+      absl::PrintF("          %s\n", store.error);
     }
   }
   const PlanExchangeState& exchange = state.exchange;
   if (!exchange.address.empty()) {
-    std::printf(
-        "exchange  %s: %s, %lld sent, %lld received, %lld refused, "
-        "%lld failures\n",
-        exchange.address.c_str(),
-        exchange.is_connected ? "connected" : "not connected",
-        Wide(exchange.sent_count), Wide(exchange.received_count),
-        Wide(exchange.refused_count), Wide(exchange.error_count));
+    absl::PrintF(
+        "exchange  %s: %s, %d sent, %d received, %d refused, "
+        "%d failures\n",
+        exchange.address, exchange.is_connected ? "connected" : "not connected",
+        exchange.sent_count, exchange.received_count, exchange.refused_count,
+        exchange.error_count);
     if (!exchange.error.empty()) {
-      std::printf("          %s\n", exchange.error.c_str());
+      absl::PrintF("          %s\n", exchange.error);
     }
   }
   if (state.jobs.empty()) return;
-  std::printf("\n%-24s %10s %10s %12s %12s\n", "job", "hits", "misses",
-              "planning", "saved");
+  absl::PrintF("\n%-24s %10s %10s %12s %12s\n", "job", "hits", "misses",
+               "planning", "saved");
   for (const PlanCacheJob& job : state.jobs) {
-    std::printf("%-24s %10lld %10lld %12s %12s\n", job.job.c_str(),
-                Wide(job.hit_count), Wide(job.miss_count),
-                DurationText(job.planning).c_str(),
-                DurationText(job.saved).c_str());
+    absl::PrintF("%-24s %10d %10d %12s %12s\n", job.job, job.hit_count,
+                 job.miss_count, DurationText(job.planning),
+                 DurationText(job.saved));
   }
 }
 
@@ -160,12 +154,11 @@ void PrintEntryText(const PlanCacheEntry& entry) {
     absl::StrAppend(&selection, " ", entry.sample_count, "/",
                     entry.wanted_sample_count);
   }
-  std::printf("%s %8lld %10s %10s  %-17s %-8s%s %-28s %s\n", entry.id.c_str(),
-              Wide(entry.hit_count), time(entry.predicted_nanoseconds).c_str(),
-              time(entry.measured_nanoseconds).c_str(), selection.c_str(),
-              std::string(ToString(entry.source)).c_str(),
-              entry.is_pinned ? "*" : " ", entry.kernel.c_str(),
-              entry.problem.c_str());
+  absl::PrintF("%s %8d %10s %10s  %-17s %-8s%s %-28s %s\n", entry.id,
+               entry.hit_count, time(entry.predicted_nanoseconds),
+               time(entry.measured_nanoseconds), selection,
+               ToString(entry.source), entry.is_pinned ? "*" : " ",
+               entry.kernel, entry.problem);
 }
 
 /// What the commands are told.
@@ -197,11 +190,11 @@ int PrintEntries(const PlanCache& cache, const Arguments& arguments) {
     return JsonList(shown, EntryJson);
   };
   const auto print = [all](const Entries& shown) {
-    std::printf("%-16s %8s %10s %10s  %-17s %-9s %-28s %s\n", "id", "hits",
-                "predicted", "measured", "selection", "source", "kernel",
-                "problem");
+    absl::PrintF("%-16s %8s %10s %10s  %-17s %-9s %-28s %s\n", "id", "hits",
+                 "predicted", "measured", "selection", "source", "kernel",
+                 "problem");
     for (const PlanCacheEntry& entry : shown) PrintEntryText(entry);
-    if (shown.size() < all) std::printf("... %zu more\n", all - shown.size());
+    if (shown.size() < all) absl::PrintF("... %d more\n", all - shown.size());
   };
   return PrintAs(entries, arguments.json, to_json, print);
 }
@@ -209,7 +202,7 @@ int PrintEntries(const PlanCache& cache, const Arguments& arguments) {
 int Clear(const PlanCache& cache, const Arguments& arguments) {
   const absl::StatusOr<int64_t> removed = cache.Clear(arguments.pinned_too);
   if (!removed.ok()) return Fail(removed.status());
-  std::printf("removed %lld entries\n", Wide(*removed));
+  absl::PrintF("removed %d entries\n", *removed);
   return kOk;
 }
 
@@ -234,7 +227,7 @@ int Dump(const PlanCache& cache, const Arguments& arguments) {
     std::remove(part.c_str());
     return Fail(status);
   }
-  std::printf("wrote %s to %s\n", BytesText(bytes).c_str(), path.c_str());
+  absl::PrintF("wrote %s to %s\n", BytesText(bytes), path);
   return kOk;
 }
 
@@ -246,9 +239,8 @@ int Load(const PlanCache& cache, const Arguments& arguments) {
   const absl::StatusOr<LoadedPlans> loaded =
       cache.Load(snapshot, arguments.problems_only);
   if (!loaded.ok()) return Fail(loaded.status());
-  std::printf("%lld of %lld entries taken in, written by %s\n",
-              Wide(loaded->taken_count), Wide(loaded->entry_count),
-              loaded->writer.c_str());
+  absl::PrintF("%d of %d entries taken in, written by %s\n",
+               loaded->taken_count, loaded->entry_count, loaded->writer);
   return kOk;
 }
 

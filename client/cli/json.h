@@ -1,11 +1,11 @@
 // JSON for `--json`.
 #pragma once
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "client/cli/text.h"
 
@@ -38,7 +38,7 @@ int PrintAs(const absl::StatusOr<Value>& answer, bool as_json, ToJson to_json,
             Print print) {
   if (!answer.ok()) return Fail(answer.status());
   if (as_json) {
-    std::printf("%s\n", JsonText(to_json(*answer)).c_str());
+    absl::PrintF("%s\n", JsonText(to_json(*answer)));
   } else {
     print(*answer);
   }

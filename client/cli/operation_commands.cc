@@ -1,7 +1,6 @@
 // permute, reduce, contract and elementwise on .npy files: upload, run,
 // download.
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "client/cli/commands.h"
@@ -176,30 +176,27 @@ absl::StatusOr<Explanation> Explain(const Session& session,
 int PrintExplanation(const absl::StatusOr<Explanation>& explained) {
   if (!explained.ok()) return Fail(explained.status());
   const Explanation& e = *explained;
-  std::printf("problem    %s\n", e.problem.c_str());
+  absl::PrintF("problem    %s\n", e.problem);
   const bool refused =
       std::any_of(e.candidates.begin(), e.candidates.end(),
                   [](const KernelCandidate& c) { return !c.refusal.empty(); });
   const char* no_kernel =
       refused ? "none, all decline" : "none, there is nothing to compute";
-  std::printf("kernel     %s\n",
-              e.kernel.empty() ? no_kernel : e.kernel.c_str());
-  std::printf("work       %.4g flops, %s moved\n", e.flops,
-              BytesText(e.moved_bytes).c_str());
-  std::printf("workspace  %s\n", BytesText(e.workspace_bytes).c_str());
-  std::printf("plan       %s\n", e.plan_cache_hit ? "cached" : "new");
-  std::printf("candidates\n");
+  absl::PrintF("kernel     %s\n", e.kernel.empty() ? no_kernel : e.kernel);
+  absl::PrintF("work       %.4g flops, %s moved\n", e.flops,
+               BytesText(e.moved_bytes));
+  absl::PrintF("workspace  %s\n", BytesText(e.workspace_bytes));
+  absl::PrintF("plan       %s\n", e.plan_cache_hit ? "cached" : "new");
+  absl::PrintF("candidates\n");
   for (const KernelCandidate& candidate : e.candidates) {
     if (candidate.refusal.empty()) {
-      std::printf(
-          "  %-32s %s predicted, %s workspace: %s\n", candidate.kernel.c_str(),
-          DurationText(absl::Nanoseconds(candidate.predicted_nanoseconds))
-              .c_str(),
-          BytesText(candidate.workspace_bytes).c_str(),
-          candidate.decision.c_str());
+      absl::PrintF(
+          "  %-32s %s predicted, %s workspace: %s\n", candidate.kernel,
+          DurationText(absl::Nanoseconds(candidate.predicted_nanoseconds)),
+          BytesText(candidate.workspace_bytes), candidate.decision);
     } else {
-      std::printf("  %-32s declines: %s\n", candidate.kernel.c_str(),
-                  candidate.refusal.c_str());
+      absl::PrintF("  %-32s declines: %s\n", candidate.kernel,
+                   candidate.refusal);
     }
   }
   return kOk;
@@ -214,29 +211,27 @@ int Finish(absl::StatusOr<RemoteTensor> result,
     if (!status.ok()) return Fail(status);
   }
   const ExecutionReport& report = result->report();
-  std::printf("result    %s%s%s\n", TensorText(*result).c_str(),
-              arguments.output.empty() ? "" : " -> ", arguments.output.c_str());
+  absl::PrintF("result    %s%s%s\n", TensorText(*result),
+               arguments.output.empty() ? "" : " -> ", arguments.output);
   if (result->mode_count() == 0) {
     const std::string value = ValueText(*result);
-    if (!value.empty()) std::printf("value     %s\n", value.c_str());
+    if (!value.empty()) absl::PrintF("value     %s\n", value);
   }
-  std::printf("kernel    %s, plan %s, %s workspace",
-              report.kernel.empty() ? "none" : report.kernel.c_str(),
-              report.plan_cache_hit ? "cached" : "new",
-              BytesText(report.workspace_bytes).c_str());
+  absl::PrintF("kernel    %s, plan %s, %s workspace",
+               report.kernel.empty() ? "none" : report.kernel,
+               report.plan_cache_hit ? "cached" : "new",
+               BytesText(report.workspace_bytes));
   if (report.gathered_bytes > 0) {
-    std::printf(", %s of views gathered",
-                BytesText(report.gathered_bytes).c_str());
+    absl::PrintF(", %s of views gathered", BytesText(report.gathered_bytes));
   }
-  std::printf("\n");
-  std::printf("times     upload %s, queued %s, executed %s",
-              DurationText(uploading).c_str(),
-              DurationText(report.queued).c_str(),
-              DurationText(report.executed).c_str());
+  absl::PrintF("\n");
+  absl::PrintF("times     upload %s, queued %s, executed %s",
+               DurationText(uploading), DurationText(report.queued),
+               DurationText(report.executed));
   if (!arguments.output.empty()) {
-    std::printf(", download %s", DurationText(absl::Now() - start).c_str());
+    absl::PrintF(", download %s", DurationText(absl::Now() - start));
   }
-  std::printf("\n");
+  absl::PrintF("\n");
   return kOk;
 }
 

@@ -1,6 +1,5 @@
 // einsum and run: whole programs on .npy files, upload, run, download.
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "client/cli/commands.h"
 #include "client/cli/draw_trees.h"
@@ -94,9 +94,9 @@ int PrintExplanation(const absl::StatusOr<ProgramExplanation>& explained,
     if (!drawn.ok()) return Fail(drawn);
   }
   if (arguments.explain() == ExplainAs::kJson) {
-    std::printf("%s\n", JsonText(ToJson(*explained)).c_str());
+    absl::PrintF("%s\n", JsonText(ToJson(*explained)));
   } else {
-    std::printf("%s", explained->text.c_str());
+    absl::PrintF("%s", explained->text);
   }
   return kOk;
 }
@@ -114,35 +114,29 @@ int Finish(const std::vector<Fetched>& all, const ProgramReport& report,
   }
   const absl::Duration downloading = absl::Now() - start;
   for (const Fetched& each : all) {
-    std::printf("%-9s %s%s%s\n", each.name.c_str(),
-                TensorText(*each.tensor).c_str(),
-                each.path.empty() ? "" : " -> ", each.path.c_str());
+    absl::PrintF("%-9s %s%s%s\n", each.name, TensorText(*each.tensor),
+                 each.path.empty() ? "" : " -> ", each.path);
     if (each.tensor->mode_count() > 0) continue;
     const std::string value = ValueText(*each.tensor);
-    if (!value.empty()) std::printf("value     %s\n", value.c_str());
+    if (!value.empty()) absl::PrintF("value     %s\n", value);
   }
-  std::printf(
-      "work      %lld operation%s, %.4g flops, %s of intermediate results, %s "
+  absl::PrintF(
+      "work      %d operation%s, %.4g flops, %s of intermediate results, %s "
       "workspace",
-      static_cast<long long>(report.operation_count),
-      report.operation_count == 1 ? "" : "s", report.flops,
-      BytesText(report.peak_bytes).c_str(),
-      BytesText(report.workspace_bytes).c_str());
+      report.operation_count, report.operation_count == 1 ? "" : "s",
+      report.flops, BytesText(report.peak_bytes),
+      BytesText(report.workspace_bytes));
   if (report.gathered_bytes > 0) {
-    std::printf(", %s of views gathered",
-                BytesText(report.gathered_bytes).c_str());
+    absl::PrintF(", %s of views gathered", BytesText(report.gathered_bytes));
   }
-  if (report.replayed) std::printf(", replayed");
-  std::printf("\nplans     %lld, %lld cached\n",
-              static_cast<long long>(report.plan_count),
-              static_cast<long long>(report.plan_cache_hits));
-  std::printf("times     upload %s, prepared %s, queued %s, executed %s",
-              DurationText(uploading).c_str(),
-              DurationText(report.prepared).c_str(),
-              DurationText(report.queued).c_str(),
-              DurationText(report.executed).c_str());
-  if (writes) std::printf(", download %s", DurationText(downloading).c_str());
-  std::printf("\n");
+  if (report.replayed) absl::PrintF(", replayed");
+  absl::PrintF("\nplans     %d, %d cached\n", report.plan_count,
+               report.plan_cache_hits);
+  absl::PrintF("times     upload %s, prepared %s, queued %s, executed %s",
+               DurationText(uploading), DurationText(report.prepared),
+               DurationText(report.queued), DurationText(report.executed));
+  if (writes) absl::PrintF(", download %s", DurationText(downloading));
+  absl::PrintF("\n");
   return kOk;
 }
 

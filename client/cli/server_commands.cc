@@ -1,9 +1,9 @@
 // info, stats, health, list, describe, plans and kernels.
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/cli/json.h"
 #include "client/cli/options.h"
@@ -127,85 +127,70 @@ Json KernelJson(const KernelInfo& kernel) {
 }
 
 void PrintProgramLimitsText(const Limits& limits) {
-  const auto count = [](int64_t number) {
-    return static_cast<long long>(number);
-  };
-  std::printf("  program text   %s\n",
-              BytesText(limits.max_program_bytes).c_str());
-  std::printf("  statements     %lld\n", count(limits.max_program_statements));
-  std::printf("  labels         %d in a tensor\n", limits.max_program_labels);
-  std::printf("  parentheses    %d deep\n", limits.max_program_depth);
-  std::printf("  factors        %lld in a term\n",
-              count(limits.max_program_factors));
-  std::printf(
+  absl::PrintF("  program text   %s\n", BytesText(limits.max_program_bytes));
+  absl::PrintF("  statements     %d\n", limits.max_program_statements);
+  absl::PrintF("  labels         %d in a tensor\n", limits.max_program_labels);
+  absl::PrintF("  parentheses    %d deep\n", limits.max_program_depth);
+  absl::PrintF("  factors        %d in a term\n", limits.max_program_factors);
+  absl::PrintF(
       "  path search    %s, %d operands for an optimal path, %d with "
       "symbolic costs\n",
-      DurationText(limits.max_search).c_str(), limits.max_optimal_operands,
+      DurationText(limits.max_search), limits.max_optimal_operands,
       limits.max_symbolic_operands);
-  std::printf("  programs       %lld prepared in a session\n",
-              count(limits.max_programs));
+  absl::PrintF("  programs       %d prepared in a session\n",
+               limits.max_programs);
 }
 
 void PrintInfoText(const ServerInfo& info) {
-  std::printf("tensord %s\n", info.version.c_str());
+  absl::PrintF("tensord %s\n", info.version);
   for (const DeviceInfo& device : info.devices) {
-    std::printf("\n%s  %s\n", device.name.c_str(), device.model.c_str());
-    std::printf("  architecture   %s\n", device.architecture.c_str());
-    std::printf("  threads        %d\n", device.thread_count);
-    std::printf("  memory         %s\n",
-                BytesText(device.memory_bytes).c_str());
+    absl::PrintF("\n%s  %s\n", device.name, device.model);
+    absl::PrintF("  architecture   %s\n", device.architecture);
+    absl::PrintF("  threads        %d\n", device.thread_count);
+    absl::PrintF("  memory         %s\n", BytesText(device.memory_bytes));
     for (const auto& [key, value] : device.properties) {
-      std::printf("  %-14s %s\n", key.c_str(), value.c_str());
+      absl::PrintF("  %-14s %s\n", key, value);
     }
     const char* label = "kernels";
     for (const std::string& kernel : device.kernels) {
-      std::printf("  %-14s %s\n", label, kernel.c_str());
+      absl::PrintF("  %-14s %s\n", label, kernel);
       label = "";
     }
   }
   const Limits& limits = info.limits;
-  std::printf("\nlimits\n");
-  std::printf("  chunk          %s\n",
-              BytesText(limits.max_chunk_bytes).c_str());
-  std::printf("  inline data    %s\n",
-              BytesText(limits.max_inline_bytes).c_str());
-  std::printf("  message        %s\n",
-              BytesText(limits.max_message_bytes).c_str());
-  std::printf("  modes          %d\n", limits.max_modes);
-  std::printf("  lease          %s\n", DurationText(limits.max_lease).c_str());
-  std::printf("  sessions       %lld\n",
-              static_cast<long long>(limits.max_sessions));
-  std::printf("  session quota  %s\n",
-              BytesText(limits.session_quota_bytes).c_str());
-  std::printf("  queue          %lld operations\n",
-              static_cast<long long>(limits.max_queued_operations));
-  std::printf("  stream         %lld operations\n",
-              static_cast<long long>(limits.max_stream_operations));
+  absl::PrintF("\nlimits\n");
+  absl::PrintF("  chunk          %s\n", BytesText(limits.max_chunk_bytes));
+  absl::PrintF("  inline data    %s\n", BytesText(limits.max_inline_bytes));
+  absl::PrintF("  message        %s\n", BytesText(limits.max_message_bytes));
+  absl::PrintF("  modes          %d\n", limits.max_modes);
+  absl::PrintF("  lease          %s\n", DurationText(limits.max_lease));
+  absl::PrintF("  sessions       %d\n", limits.max_sessions);
+  absl::PrintF("  session quota  %s\n", BytesText(limits.session_quota_bytes));
+  absl::PrintF("  queue          %d operations\n",
+               limits.max_queued_operations);
+  absl::PrintF("  stream         %d operations\n",
+               limits.max_stream_operations);
   PrintProgramLimitsText(limits);
 }
 
 void PrintMemoryText(const char* label, int64_t used, int64_t limit,
                      int64_t peak, int64_t reserved) {
-  std::printf("  %-10s  %s of %s used, %s at most, %s reserved\n", label,
-              BytesText(used).c_str(), BytesText(limit).c_str(),
-              BytesText(peak).c_str(), BytesText(reserved).c_str());
+  absl::PrintF("  %-10s  %s of %s used, %s at most, %s reserved\n", label,
+               BytesText(used), BytesText(limit), BytesText(peak),
+               BytesText(reserved));
 }
 
 void PrintStatsText(const ServerStats& stats) {
-  std::printf("uptime      %s\n", DurationText(stats.uptime).c_str());
-  std::printf("sessions    %lld\n",
-              static_cast<long long>(stats.session_count));
-  std::printf("tensors     %lld\n", static_cast<long long>(stats.tensor_count));
-  std::printf("uploaded    %s\n", BytesText(stats.uploaded_bytes).c_str());
-  std::printf("downloaded  %s\n", BytesText(stats.downloaded_bytes).c_str());
-  std::printf(
-      "plan cache  %lld entries, %lld hits, %lld misses, %lld evicted\n",
-      static_cast<long long>(stats.plan_cache.entry_count),
-      static_cast<long long>(stats.plan_cache.hit_count),
-      static_cast<long long>(stats.plan_cache.miss_count),
-      static_cast<long long>(stats.plan_cache.eviction_count));
+  absl::PrintF("uptime      %s\n", DurationText(stats.uptime));
+  absl::PrintF("sessions    %d\n", stats.session_count);
+  absl::PrintF("tensors     %d\n", stats.tensor_count);
+  absl::PrintF("uploaded    %s\n", BytesText(stats.uploaded_bytes));
+  absl::PrintF("downloaded  %s\n", BytesText(stats.downloaded_bytes));
+  absl::PrintF("plan cache  %d entries, %d hits, %d misses, %d evicted\n",
+               stats.plan_cache.entry_count, stats.plan_cache.hit_count,
+               stats.plan_cache.miss_count, stats.plan_cache.eviction_count);
   for (const DeviceStats& device : stats.devices) {
-    std::printf("\n%s\n", device.device.c_str());
+    absl::PrintF("\n%s\n", device.device);
     PrintMemoryText("memory", device.memory_used_bytes,
                     device.memory_limit_bytes, device.memory_peak_bytes,
                     device.memory_reserved_bytes);
@@ -214,16 +199,14 @@ void PrintStatsText(const ServerStats& stats) {
                       device.staging_limit_bytes, device.staging_peak_bytes,
                       device.staging_reserved_bytes);
     }
-    std::printf("  operations  %lld executed in %s, %lld waiting\n",
-                static_cast<long long>(device.executed_operations),
-                DurationText(device.busy).c_str(),
-                static_cast<long long>(device.queued_operations));
+    absl::PrintF("  operations  %d executed in %s, %d waiting\n",
+                 device.executed_operations, DurationText(device.busy),
+                 device.queued_operations);
   }
-  if (!stats.operations.empty()) std::printf("\n");
+  if (!stats.operations.empty()) absl::PrintF("\n");
   for (const OperationStats& operation : stats.operations) {
-    std::printf("%-12s %-20s %lld\n", operation.operation.c_str(),
-                operation.code.c_str(),
-                static_cast<long long>(operation.count));
+    absl::PrintF("%-12s %-20s %d\n", operation.operation, operation.code,
+                 operation.count);
   }
 }
 
@@ -246,7 +229,7 @@ int PrintHealth(const Server& server, const Question&) {
   const absl::StatusOr<Health> health = server.CheckHealth();
   if (!health.ok()) return Fail(health.status());
   constexpr const char* kNames[] = {"UNKNOWN", "SERVING", "NOT_SERVING"};
-  std::printf("%s\n", kNames[static_cast<int>(*health)]);
+  absl::PrintF("%s\n", kNames[static_cast<int>(*health)]);
   return *health == Health::kServing ? kOk : kFailed;
 }
 
@@ -256,11 +239,10 @@ int PrintTensors(const Server& server, const Question& question) {
   };
   const auto print = [](const std::vector<TensorInfo>& tensors) {
     for (const TensorInfo& tensor : tensors) {
-      std::printf("%-8s %-10s %-20s %10s  %s\n",
-                  std::string(ToString(tensor.state)).c_str(),
-                  std::string(ToString(tensor.element_type)).c_str(),
-                  ShapeText(tensor.layout.extents).c_str(),
-                  BytesText(tensor.span_bytes).c_str(), tensor.name.c_str());
+      absl::PrintF("%-8s %-10s %-20s %10s  %s\n", ToString(tensor.state),
+                   ToString(tensor.element_type),
+                   ShapeText(tensor.layout.extents),
+                   BytesText(tensor.span_bytes), tensor.name);
     }
   };
   return PrintAs(server.List(question.name), question.json, to_json, print);
@@ -271,17 +253,17 @@ int PrintPlans(const Server& server, const Question& question) {
     return JsonList(plans, PlanJson);
   };
   const auto print = [](const std::vector<PlanInfo>& plans) {
-    std::printf("%-12s %10s %9s  %-28s %s\n", "operation", "executed", "tuned",
-                "kernel", "name");
+    absl::PrintF("%-12s %10s %9s  %-28s %s\n", "operation", "executed", "tuned",
+                 "kernel", "name");
     for (const PlanInfo& plan : plans) {
       const std::string tuned =
           plan.wanted_sample_count == 0
               ? "-"
               : std::to_string(plan.sample_count) + "/" +
                     std::to_string(plan.wanted_sample_count);
-      std::printf("%-12s %10lld %9s  %-28s %s\n", plan.operation.c_str(),
-                  static_cast<long long>(plan.execution_count), tuned.c_str(),
-                  plan.explanation.kernel.c_str(), plan.name.c_str());
+      absl::PrintF("%-12s %10d %9s  %-28s %s\n", plan.operation,
+                   plan.execution_count, tuned, plan.explanation.kernel,
+                   plan.name);
     }
   };
   return PrintAs(server.Plans(question.name), question.json, to_json, print);
@@ -293,8 +275,8 @@ int PrintKernels(const Server& server, const Question& question) {
   };
   const auto print = [](const std::vector<KernelInfo>& kernels) {
     for (const KernelInfo& kernel : kernels) {
-      std::printf("%-12s %-36s version %d\n", kernel.operation.c_str(),
-                  kernel.name.c_str(), kernel.version);
+      absl::PrintF("%-12s %-36s version %d\n", kernel.operation, kernel.name,
+                   kernel.version);
     }
   };
   return PrintAs(server.Kernels(question.device), question.json, to_json,
@@ -303,21 +285,19 @@ int PrintKernels(const Server& server, const Question& question) {
 
 int PrintTensor(const Server& server, const Question& question) {
   const auto print = [](const TensorInfo& info) {
-    std::printf("name       %s\n", info.name.c_str());
-    std::printf("type       %s\n",
-                std::string(ToString(info.element_type)).c_str());
-    std::printf("extents    %s\n", ShapeText(info.layout.extents).c_str());
-    std::printf("strides    %s\n", ShapeText(info.layout.strides).c_str());
-    std::printf("device     %s\n", info.device.c_str());
-    std::printf("state      %s\n", std::string(ToString(info.state)).c_str());
-    std::printf("size       %s, of which %s have come\n",
-                BytesText(info.span_bytes).c_str(),
-                BytesText(info.committed_bytes).c_str());
+    absl::PrintF("name       %s\n", info.name);
+    absl::PrintF("type       %s\n", ToString(info.element_type));
+    absl::PrintF("extents    %s\n", ShapeText(info.layout.extents));
+    absl::PrintF("strides    %s\n", ShapeText(info.layout.strides));
+    absl::PrintF("device     %s\n", info.device);
+    absl::PrintF("state      %s\n", ToString(info.state));
+    absl::PrintF("size       %s, of which %s have come\n",
+                 BytesText(info.span_bytes), BytesText(info.committed_bytes));
     if (!info.view) return;
-    std::printf("views      %s: %s, %s%s\n", info.view->viewed.c_str(),
-                info.view->is_gathered ? "gathered to be read" : "in place",
-                info.view->is_writable ? "writable" : "not writable",
-                info.view->may_pad ? ", with padding" : "");
+    absl::PrintF("views      %s: %s, %s%s\n", info.view->viewed,
+                 info.view->is_gathered ? "gathered to be read" : "in place",
+                 info.view->is_writable ? "writable" : "not writable",
+                 info.view->may_pad ? ", with padding" : "");
   };
   return PrintAs(server.Describe(question.name), question.json, TensorJson,
                  print);
