@@ -45,10 +45,8 @@ class Program(ProgramHandle, AwaitedHandle):
 
     async def describe(self, timeout: float | None = None) -> ProgramInfo:
         """Returns what it is as of now, with its operations and paths."""
-        request = program_pb2.DescribeProgramRequest(program=self.full_name)
-        method = self.link.stubs.program.DescribeProgram
-        response = await self.link.call(method, request, timeout)
-        return from_message(ProgramInfo, response.program)
+        message = await self.link.describe(self.full_name, timeout)
+        return from_message(ProgramInfo, message)
 
 
 async def execute_program(

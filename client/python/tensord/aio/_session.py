@@ -118,7 +118,7 @@ class Session(SessionBase[Awaitable[RemoteTensor], Awaitable[Any]]):
             NotFound: The session has none of that name.
         """
         full_name = self.link.full_name("tensor", name)
-        message = await self.link.describe_tensor(full_name)
+        message = await self.link.describe(full_name)
         return RemoteTensor(self, message, owned=False)
 
     @property
