@@ -11,7 +11,7 @@ import numpy as np
 from tensord._arguments import check_timeout
 from tensord._connection import Method, kind_of
 from tensord._handle import Handle
-from tensord._session_link import SessionLink
+from tensord._session_link import Answer, Question, SessionLink
 from tensord._specs import TensorSpec
 from tensord.errors import ResourceExhausted
 from tensord.v1 import tensor_pb2
@@ -54,6 +54,14 @@ class BlockingLink(SessionLink):
             if self.keeper.deleted_count == deleted_before:
                 raise
         return self.call(method, request, timeout)
+
+    def ask(self, question: Question[Answer]) -> Answer:
+        """Returns the answer to a question."""
+        call = self.call_allocating if question.allocates else self.call
+        method = question.method_of(self.connection)
+        with question.errors:
+            response = call(method, question.request, question.timeout)
+        return question.answer(response)
 
     def create(
         self, spec: TensorSpec, name: str | None, timeout: float | None

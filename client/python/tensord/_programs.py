@@ -22,6 +22,7 @@ from tensord._program_operations import (
 )
 from tensord._program_reports import ProgramInfo, ProgramReport
 from tensord._sending import fill, sources
+from tensord._session_link import Question
 from tensord._specs import TensorSpec, spec_of_message
 from tensord._tensor import RemoteTensor
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike, TensorSession
@@ -250,7 +251,9 @@ class Program(ProgramHandle, BlockingHandle):
         request, call, held = self._execution(
             operands, named, outputs, inline, settings
         )
-        results: Results = execute_program(self.session, request, call, held)
+        results: Results = execute_program(
+            self.session, RemoteTensor, request, call, held
+        )
         return results
 
     def describe(self, timeout: float | None = None) -> ProgramInfo:
@@ -266,7 +269,8 @@ class Program(ProgramHandle, BlockingHandle):
 
 
 def execute_program(
-    session: TensorSession[RemoteTensor, BlockingLink],
+    session: Any,
+    tensor_class: type[TensorHandle],
     request: program_pb2.ExecuteProgramRequest,
     call: ProgramCall,
     held: Held,
@@ -275,31 +279,31 @@ def execute_program(
 
     Args:
         session: The session that it runs in.
+        tensor_class: Of results that stay on the server.
         request: What is sent.
         call: What else there is to know.
         held: What must live meanwhile.
     """
-    link = session.link
-    method = link.connection.program.ExecuteProgram
-    with call.pointing_out():
-        response = link.call_allocating(method, request, call.timeout)
-    return results_of(session, RemoteTensor, response, call)
+    question = Question(
+        "program",
+        "ExecuteProgram",
+        request,
+        call.timeout,
+        lambda response: _results(session, tensor_class, response, call),
+        held,
+        allocates=True,
+        errors=call.pointing_out(),
+    )
+    return session.link.ask(question)
 
 
-def results_of(
+def _results(
     session: Any,
     tensor_class: type[TensorHandle],
     response: program_pb2.ExecuteProgramResponse,
     call: ProgramCall,
 ) -> Any:
-    """Returns the only result of a program, or a dict of them, or None without any.
-
-    Args:
-        session: The session that it ran in.
-        tensor_class: Of results that stay on the server.
-        response: The server's.
-        call: What it is the response to.
-    """
+    """Returns the only result of a program, or a dict of them, or None without any."""
     report = from_message(ProgramReport, response.report)
     for tensor in call.written:
         tensor.report = report

@@ -16,18 +16,18 @@ from tensord._blocking_link import BlockingLink
 from tensord._execution import Executor
 from tensord._handle import Held
 from tensord._messages import from_message
-from tensord._operations import Settings
 from tensord._pipeline import Pipeline
 from tensord._plan_cache import PlanCache
 from tensord._planning import Explainer, Planner
 from tensord._plans import Plan
 from tensord._program_operations import After, ProgramCall
-from tensord._programs import Program, Results, execute_program
+from tensord._program_reports import ProgramExplanation
+from tensord._programs import Program, Results
 from tensord._session_base import SessionBase
 from tensord._session_link import open_session
 from tensord._specs import TensorSpec
 from tensord._tensor import RemoteTensor
-from tensord.reports import Kernel, ServerStats, SessionInfo
+from tensord.reports import Explanation, Kernel, ServerStats, SessionInfo
 from tensord.v1 import admin_pb2, plan_pb2, program_pb2, session_pb2
 
 _open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
@@ -82,6 +82,7 @@ class Session(Executor[RemoteTensor], SessionBase[RemoteTensor, Results]):
     """
 
     link: BlockingLink
+    _tensor_class = RemoteTensor
 
     def __init__(self, link: BlockingLink) -> None:
         """Use `tensord.connect`."""
@@ -158,7 +159,7 @@ class Session(Executor[RemoteTensor], SessionBase[RemoteTensor, Results]):
     # the garbage collector could free it.
 
     @property
-    def explain(self) -> Explainer:
+    def explain(self) -> Explainer[Explanation, ProgramExplanation]:
         """The same operations, explained instead of executed.
 
         >>> session.explain.contract(a, "ik", b, "kj", "ij").kernel
@@ -317,22 +318,6 @@ class Session(Executor[RemoteTensor], SessionBase[RemoteTensor, Results]):
 
     def __repr__(self) -> str:
         return f"Session({self.link.connection.address!r}, device={self.device!r})"
-
-    def _perform(
-        self, operation: str, request: Any, settings: Settings, held: Held
-    ) -> RemoteTensor:
-        # ExecutePlan of execute_plan.
-        method = operation.title().replace("_", "")
-        stub = getattr(self.link.connection.compute, method)
-        result = self.link.call_allocating(stub, request, settings.timeout).result
-        owned = not settings.name
-        return RemoteTensor.of_result(self, result, settings.out, owned=owned)
-
-    def _perform_program(
-        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: Held
-    ) -> Any:
-        request = program_pb2.ExecuteProgramRequest(session=self.name, spec=spec)
-        return execute_program(self, request, call, held)
 
     def _perform_after(
         self,

@@ -15,7 +15,7 @@ import numpy as np
 from tensord._arguments import check_timeout
 from tensord._connection import CHANNEL_OPTIONS, Connection, Stubs, kind_of
 from tensord._handle import Handle, Held
-from tensord._session_link import SessionLink
+from tensord._session_link import Answer, Question, SessionLink
 from tensord._specs import TensorSpec
 from tensord.errors import ResourceExhausted
 from tensord.reports import ServerInfo
@@ -82,6 +82,15 @@ class AwaitedLink(SessionLink):
             if self.keeper.deleted_count == deleted_before:
                 raise
         return await self.call(method, request, timeout)
+
+    async def ask(self, question: Question[Answer]) -> Answer:
+        """Returns the answer to a question."""
+        await place(question.held)
+        call = self.call_allocating if question.allocates else self.call
+        method = question.method_of(self.stubs)
+        with question.errors:
+            response = await call(method, question.request, question.timeout)
+        return question.answer(response)
 
     async def create(
         self, spec: TensorSpec, name: str | None, timeout: float | None
