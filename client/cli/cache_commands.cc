@@ -1,20 +1,25 @@
-#include "client/cli/cache_commands.h"
-
+// cache: what the server has learned about kernels.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/commands.h"
 #include "client/cli/json.h"
+#include "client/cli/options.h"
 #include "client/cli/text.h"
+#include "tensord/plan_cache.h"
 
 namespace tensord::cli {
 namespace {
-
-long long Wide(int64_t number) { return static_cast<long long>(number); }
 
 std::string SelectionText(Selection selection) {
   switch (selection) {
@@ -25,137 +30,118 @@ std::string SelectionText(Selection selection) {
   return "?";
 }
 
-void PutState(const PlanCacheState& state, JsonWriter& json) {
-  json.BeginObject();
-  json.Field("entry_count", state.entry_count);
-  json.Field("entry_limit", state.entry_limit);
-  json.Field("record_count", state.record_count);
-  json.Field("pinned_count", state.pinned_count);
-  json.Field("bytes", state.bytes);
-  json.Field("byte_limit", state.byte_limit);
-  json.Field("hit_count", state.hit_count);
-  json.Field("miss_count", state.miss_count);
-  json.Field("eviction_count", state.eviction_count);
-  json.Field("load_count", state.load_count);
-  json.Key("load_errors");
-  json.BeginObject();
-  for (const auto& [reason, count] : state.load_errors) {
-    json.Field(reason, count);
-  }
-  json.EndObject();
-  json.Field("planning_seconds", absl::ToDoubleSeconds(state.planning));
-  json.Field("saved_seconds", absl::ToDoubleSeconds(state.saved));
-  json.Key("jobs");
-  json.BeginArray();
-  for (const PlanCacheJob& job : state.jobs) {
-    json.BeginObject();
-    json.Field("job", job.job);
-    json.Field("hit_count", job.hit_count);
-    json.Field("miss_count", job.miss_count);
-    json.Field("planning_seconds", absl::ToDoubleSeconds(job.planning));
-    json.Field("saved_seconds", absl::ToDoubleSeconds(job.saved));
-    json.EndObject();
-  }
-  json.EndArray();
-  json.Key("store");
-  json.BeginObject();
-  json.Field("path", state.store.path);
-  json.Field("loaded_count", state.store.loaded_count);
-  json.Field("saved_count", state.store.saved_count);
-  json.Field("error", state.store.error);
-  json.EndObject();
-  json.Key("exchange");
-  json.BeginObject();
-  json.Field("address", state.exchange.address);
-  json.Flag("is_connected", state.exchange.is_connected);
-  json.Field("sent_count", state.exchange.sent_count);
-  json.Field("received_count", state.exchange.received_count);
-  json.Field("refused_count", state.exchange.refused_count);
-  json.Field("error_count", state.exchange.error_count);
-  json.Field("error", state.exchange.error);
-  json.EndObject();
-  json.EndObject();
+Json JobJson(const PlanCacheJob& job) {
+  return {{"job", job.job},
+          {"hit_count", job.hit_count},
+          {"miss_count", job.miss_count},
+          {"planning_seconds", JsonSeconds(job.planning)},
+          {"saved_seconds", JsonSeconds(job.saved)}};
+}
+
+Json StateJson(const PlanCacheState& state) {
+  const PlanStoreState& store = state.store;
+  const PlanExchangeState& exchange = state.exchange;
+  return {{"entry_count", state.entry_count},
+          {"entry_limit", state.entry_limit},
+          {"record_count", state.record_count},
+          {"pinned_count", state.pinned_count},
+          {"bytes", state.bytes},
+          {"byte_limit", state.byte_limit},
+          {"hit_count", state.hit_count},
+          {"miss_count", state.miss_count},
+          {"eviction_count", state.eviction_count},
+          {"load_count", state.load_count},
+          {"load_errors", state.load_errors},
+          {"planning_seconds", JsonSeconds(state.planning)},
+          {"saved_seconds", JsonSeconds(state.saved)},
+          {"jobs", JsonList(state.jobs, JobJson)},
+          {"store",
+           {{"path", store.path},
+            {"loaded_count", store.loaded_count},
+            {"saved_count", store.saved_count},
+            {"error", store.error}}},
+          {"exchange",
+           {{"address", exchange.address},
+            {"is_connected", exchange.is_connected},
+            {"sent_count", exchange.sent_count},
+            {"received_count", exchange.received_count},
+            {"refused_count", exchange.refused_count},
+            {"error_count", exchange.error_count},
+            {"error", exchange.error}}}};
 }
 
 void PrintStateText(const PlanCacheState& state) {
-  std::printf(
-      "entries   %lld of %lld, %lld pinned; %lld of snapshots not "
+  absl::PrintF(
+      "entries   %d of %d, %d pinned; %d of snapshots not "
       "asked for yet\n",
-      Wide(state.entry_count), Wide(state.entry_limit),
-      Wide(state.pinned_count), Wide(state.record_count));
-  std::printf("memory    %s of %s\n", BytesText(state.bytes).c_str(),
-              BytesText(state.byte_limit).c_str());
-  std::printf(
-      "asked     %lld hits, %lld of them from snapshots, %lld misses, "
-      "%lld evicted\n",
-      Wide(state.hit_count), Wide(state.load_count), Wide(state.miss_count),
-      Wide(state.eviction_count));
-  std::printf("planning  %s spent, %s saved\n",
-              DurationText(state.planning).c_str(),
-              DurationText(state.saved).c_str());
+      state.entry_count, state.entry_limit, state.pinned_count,
+      state.record_count);
+  absl::PrintF("memory    %s of %s\n", BytesText(state.bytes),
+               BytesText(state.byte_limit));
+  absl::PrintF(
+      "asked     %d hits, %d of them from snapshots, %d misses, "
+      "%d evicted\n",
+      state.hit_count, state.load_count, state.miss_count,
+      state.eviction_count);
+  absl::PrintF("planning  %s spent, %s saved\n", DurationText(state.planning),
+               DurationText(state.saved));
   for (const auto& [reason, count] : state.load_errors) {
-    std::printf("dropped   %lld of snapshots: %s\n", Wide(count),
-                reason.c_str());
+    absl::PrintF("dropped   %d of snapshots: %s\n", count, reason);
   }
   const PlanStoreState& store = state.store;
   if (!store.path.empty()) {
-    std::printf("store     %s: %lld loaded, ", store.path.c_str(),
-                Wide(store.loaded_count));
+    absl::PrintF("store     %s: %d loaded, ", store.path, store.loaded_count);
     if (store.saved_at == absl::InfinitePast()) {
-      std::printf("not saved yet\n");
+      absl::PrintF("not saved yet\n");
     } else {
-      std::printf("%lld saved at %s\n", Wide(store.saved_count),
-                  absl::FormatTime(store.saved_at).c_str());
+      absl::PrintF("%d saved at %s\n", store.saved_count,
+                   absl::FormatTime(store.saved_at));
     }
     if (!store.error.empty()) {
-      std::printf("          %s\n", store.error.c_str());
+      absl::PrintF("          %s\n", store.error);
     }
   }
   const PlanExchangeState& exchange = state.exchange;
   if (!exchange.address.empty()) {
-    std::printf(
-        "exchange  %s: %s, %lld sent, %lld received, %lld refused, "
-        "%lld failures\n",
-        exchange.address.c_str(),
-        exchange.is_connected ? "connected" : "not connected",
-        Wide(exchange.sent_count), Wide(exchange.received_count),
-        Wide(exchange.refused_count), Wide(exchange.error_count));
+    absl::PrintF(
+        "exchange  %s: %s, %d sent, %d received, %d refused, "
+        "%d failures\n",
+        exchange.address, exchange.is_connected ? "connected" : "not connected",
+        exchange.sent_count, exchange.received_count, exchange.refused_count,
+        exchange.error_count);
     if (!exchange.error.empty()) {
-      std::printf("          %s\n", exchange.error.c_str());
+      absl::PrintF("          %s\n", exchange.error);
     }
   }
   if (state.jobs.empty()) return;
-  std::printf("\n%-24s %10s %10s %12s %12s\n", "job", "hits", "misses",
-              "planning", "saved");
+  absl::PrintF("\n%-24s %10s %10s %12s %12s\n", "job", "hits", "misses",
+               "planning", "saved");
   for (const PlanCacheJob& job : state.jobs) {
-    std::printf("%-24s %10lld %10lld %12s %12s\n", job.job.c_str(),
-                Wide(job.hit_count), Wide(job.miss_count),
-                DurationText(job.planning).c_str(),
-                DurationText(job.saved).c_str());
+    absl::PrintF("%-24s %10d %10d %12s %12s\n", job.job, job.hit_count,
+                 job.miss_count, DurationText(job.planning),
+                 DurationText(job.saved));
   }
 }
 
-void PutEntry(const PlanCacheEntry& entry, JsonWriter& json) {
-  json.BeginObject();
-  json.Field("id", entry.id);
-  json.Field("problem", entry.problem);
-  json.Field("device", entry.device);
-  json.Field("kernel", entry.kernel);
-  json.Field("workspace_bytes", entry.workspace_bytes);
-  json.Field("selection", SelectionText(entry.selection));
-  json.Field("source", ToString(entry.source));
-  json.Flag("is_pinned", entry.is_pinned);
-  json.Field("hit_count", entry.hit_count);
-  json.Field("planning_seconds", absl::ToDoubleSeconds(entry.planning));
-  json.Field("saved_seconds", absl::ToDoubleSeconds(entry.saved));
-  json.Field("last_used", absl::FormatTime(absl::RFC3339_sec, entry.last_used,
-                                           absl::UTCTimeZone()));
-  json.Field("bytes", entry.bytes);
-  json.Field("predicted_nanoseconds", entry.predicted_nanoseconds);
-  json.Field("measured_nanoseconds", entry.measured_nanoseconds);
-  json.Field("sample_count", int64_t{entry.sample_count});
-  json.Field("wanted_sample_count", int64_t{entry.wanted_sample_count});
-  json.EndObject();
+Json EntryJson(const PlanCacheEntry& entry) {
+  return {{"id", entry.id},
+          {"problem", entry.problem},
+          {"device", entry.device},
+          {"kernel", entry.kernel},
+          {"workspace_bytes", entry.workspace_bytes},
+          {"selection", SelectionText(entry.selection)},
+          {"source", ToString(entry.source)},
+          {"is_pinned", entry.is_pinned},
+          {"hit_count", entry.hit_count},
+          {"planning_seconds", JsonSeconds(entry.planning)},
+          {"saved_seconds", JsonSeconds(entry.saved)},
+          {"last_used", absl::FormatTime(absl::RFC3339_sec, entry.last_used,
+                                         absl::UTCTimeZone())},
+          {"bytes", entry.bytes},
+          {"predicted_nanoseconds", JsonNumber(entry.predicted_nanoseconds)},
+          {"measured_nanoseconds", JsonNumber(entry.measured_nanoseconds)},
+          {"sample_count", entry.sample_count},
+          {"wanted_sample_count", entry.wanted_sample_count}};
 }
 
 void PrintEntryText(const PlanCacheEntry& entry) {
@@ -168,75 +154,61 @@ void PrintEntryText(const PlanCacheEntry& entry) {
     absl::StrAppend(&selection, " ", entry.sample_count, "/",
                     entry.wanted_sample_count);
   }
-  std::printf("%s %8lld %10s %10s  %-17s %-8s%s %-28s %s\n", entry.id.c_str(),
-              Wide(entry.hit_count), time(entry.predicted_nanoseconds).c_str(),
-              time(entry.measured_nanoseconds).c_str(), selection.c_str(),
-              std::string(ToString(entry.source)).c_str(),
-              entry.is_pinned ? "*" : " ", entry.kernel.c_str(),
-              entry.problem.c_str());
+  absl::PrintF("%s %8d %10s %10s  %-17s %-8s%s %-28s %s\n", entry.id,
+               entry.hit_count, time(entry.predicted_nanoseconds),
+               time(entry.measured_nanoseconds), selection,
+               ToString(entry.source), entry.is_pinned ? "*" : " ",
+               entry.kernel, entry.problem);
 }
 
-/// A file that is there as a whole or not at all.
+/// What the commands are told.
+struct Arguments {
+  bool json = false;
+  int entry_count = 20;
+  std::string id;  // of an entry
+  std::string file;
+  bool pinned_too = false;
+  bool problems_only = false;
+};
+
 absl::Status Failed(const char* what, const std::string& path) {
   return absl::UnavailableError(
       absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(errno)));
 }
 
-}  // namespace
-
-int PrintCacheState(const PlanCache& cache, bool json) {
-  const absl::StatusOr<PlanCacheState> state = cache.State();
-  if (!state.ok()) return Fail(state.status());
-  if (!json) {
-    PrintStateText(*state);
-    return kOk;
-  }
-  JsonWriter writer;
-  PutState(*state, writer);
-  std::printf("%s\n", writer.text().c_str());
-  return kOk;
+int PrintState(const PlanCache& cache, const Arguments& arguments) {
+  return PrintAs(cache.State(), arguments.json, StateJson, PrintStateText);
 }
 
-int PrintCacheEntries(const PlanCache& cache, int count, bool json) {
-  absl::StatusOr<std::vector<PlanCacheEntry>> entries =
-      cache.Entries(/*by_hits=*/true);
-  if (!entries.ok()) return Fail(entries.status());
-  const size_t all = entries->size();
-  entries->resize(std::min(all, static_cast<size_t>(count)));
-  if (json) {
-    JsonWriter writer;
-    writer.BeginArray();
-    for (const PlanCacheEntry& entry : *entries) PutEntry(entry, writer);
-    writer.EndArray();
-    std::printf("%s\n", writer.text().c_str());
-    return kOk;
-  }
-  std::printf("%-16s %8s %10s %10s  %-17s %-9s %-28s %s\n", "id", "hits",
-              "predicted", "measured", "selection", "source", "kernel",
-              "problem");
-  for (const PlanCacheEntry& entry : *entries) PrintEntryText(entry);
-  if (entries->size() < all) {
-    std::printf("... %zu more\n", all - entries->size());
-  }
-  return kOk;
+int PrintEntries(const PlanCache& cache, const Arguments& arguments) {
+  using Entries = std::vector<PlanCacheEntry>;
+  absl::StatusOr<Entries> entries = cache.Entries(/*by_hits=*/true);
+  const size_t all = entries.ok() ? entries->size() : 0;
+  if (entries.ok())
+    entries->resize(std::min(all, static_cast<size_t>(arguments.entry_count)));
+  const auto to_json = [](const Entries& shown) {
+    return JsonList(shown, EntryJson);
+  };
+  const auto print = [all](const Entries& shown) {
+    absl::PrintF("%-16s %8s %10s %10s  %-17s %-9s %-28s %s\n", "id", "hits",
+                 "predicted", "measured", "selection", "source", "kernel",
+                 "problem");
+    for (const PlanCacheEntry& entry : shown) PrintEntryText(entry);
+    if (shown.size() < all) absl::PrintF("... %d more\n", all - shown.size());
+  };
+  return PrintAs(entries, arguments.json, to_json, print);
 }
 
-int ChangeCacheEntry(const PlanCache& cache, const std::string& verb,
-                     const std::string& id) {
-  const absl::Status status = verb == "pin"     ? cache.Pin(id)
-                              : verb == "unpin" ? cache.Unpin(id)
-                                                : cache.Remove(id);
-  return status.ok() ? kOk : Fail(status);
-}
-
-int ClearCache(const PlanCache& cache, bool pinned_too) {
-  const absl::StatusOr<int64_t> removed = cache.Clear(pinned_too);
+int Clear(const PlanCache& cache, const Arguments& arguments) {
+  const absl::StatusOr<int64_t> removed = cache.Clear(arguments.pinned_too);
   if (!removed.ok()) return Fail(removed.status());
-  std::printf("removed %lld entries\n", Wide(*removed));
+  absl::PrintF("removed %d entries\n", *removed);
   return kOk;
 }
 
-int DumpCache(const PlanCache& cache, const std::string& path) {
+/// Writes a snapshot to a file, which appears when it is whole.
+int Dump(const PlanCache& cache, const Arguments& arguments) {
+  const std::string& path = arguments.file;
   const std::string part = path + ".part";
   std::ofstream file(part, std::ios::binary | std::ios::trunc);
   if (!file) return Fail(Failed("write", part));
@@ -255,22 +227,68 @@ int DumpCache(const PlanCache& cache, const std::string& path) {
     std::remove(part.c_str());
     return Fail(status);
   }
-  std::printf("wrote %s to %s\n", BytesText(bytes).c_str(), path.c_str());
+  absl::PrintF("wrote %s to %s\n", BytesText(bytes), path);
   return kOk;
 }
 
-int LoadCache(const PlanCache& cache, const std::string& path,
-              bool problems_only) {
+int Load(const PlanCache& cache, const Arguments& arguments) {
+  const std::string& path = arguments.file;
   std::ifstream file(path, std::ios::binary);
   if (!file) return Fail(Failed("read", path));
   const std::string snapshot{std::istreambuf_iterator<char>(file), {}};
   const absl::StatusOr<LoadedPlans> loaded =
-      cache.Load(snapshot, problems_only);
+      cache.Load(snapshot, arguments.problems_only);
   if (!loaded.ok()) return Fail(loaded.status());
-  std::printf("%lld of %lld entries taken in, written by %s\n",
-              Wide(loaded->taken_count), Wide(loaded->entry_count),
-              loaded->writer.c_str());
+  absl::PrintF("%d of %d entries taken in, written by %s\n",
+               loaded->taken_count, loaded->entry_count, loaded->writer);
   return kOk;
+}
+
+}  // namespace
+
+void AddCacheCommands(CLI::App& app, CommandLine& line) {
+  CLI::App* cache = app.add_subcommand(
+      "cache", "Show and keep what the server has learned about kernels");
+  cache->require_subcommand(1);
+  const auto arguments = std::make_shared<Arguments>();
+  const auto add = [&](const char* name, const char* help, auto run) {
+    CLI::App* command = cache->add_subcommand(name, help);
+    command->callback([&line, arguments, run] {
+      line.exit_code = run(PlanCache(line.address, line.timeout()), *arguments);
+    });
+    return command;
+  };
+  AddJsonFlag(*add("stats", "Hits, misses, jobs", PrintState), arguments->json);
+  CLI::App* list =
+      add("list", "The entries, most hits first; * is pinned", PrintEntries);
+  AddJsonFlag(*list, arguments->json);
+  list->add_option("--count", arguments->entry_count, "Most entries to show")
+      ->check(CLI::NonNegativeNumber);
+  const auto add_change =
+      [&](const char* name, const char* help,
+          absl::Status (PlanCache::*change)(std::string_view) const) {
+        const auto run = [change](const PlanCache& of, const Arguments& told) {
+          const absl::Status status = (of.*change)(told.id);
+          return status.ok() ? int{kOk} : Fail(status);
+        };
+        add(name, help, run)
+            ->add_option("id", arguments->id, "As `list` shows it")
+            ->required();
+      };
+  add_change("pin", "Keep an entry whatever comes", &PlanCache::Pin);
+  add_change("unpin", "Let an entry go when its turn comes", &PlanCache::Unpin);
+  add_change("remove", "Forget an entry", &PlanCache::Remove);
+  add("clear", "Forget all entries", Clear)
+      ->add_flag("--pinned-too", arguments->pinned_too,
+                 "Also those that are pinned");
+  add("dump", "Write all entries to a file", Dump)
+      ->add_option("file", arguments->file)
+      ->required();
+  CLI::App* load =
+      add("load", "Take the entries of such a file in, from any server", Load);
+  load->add_option("file", arguments->file)->required();
+  load->add_flag("--problems-only", arguments->problems_only,
+                 "Plan its problems anew, for other hardware");
 }
 
 }  // namespace tensord::cli

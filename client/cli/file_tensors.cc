@@ -1,12 +1,12 @@
 #include "client/cli/file_tensors.h"
 
 #include <complex>
-#include <cstdio>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "client/cli/progress_bar.h"
 #include "client/cli/text.h"
 
@@ -71,17 +71,13 @@ std::string TensorText(const RemoteTensor& tensor) {
 std::string ValueText(const RemoteTensor& tensor) {
   const auto text = [&]<typename T>(T) -> std::string {
     const absl::StatusOr<std::vector<T>> value = tensor.Download<T>();
-    char digits[80] = "";
-    if (!value.ok()) return digits;
+    if (!value.ok()) return "";
     const std::complex<double> number(value->front());
     if constexpr (std::is_same_v<T, std::complex<float>> ||
                   std::is_same_v<T, std::complex<double>>) {
-      std::snprintf(digits, sizeof(digits), "%.17g%+.17gj", number.real(),
-                    number.imag());
-    } else {
-      std::snprintf(digits, sizeof(digits), "%.17g", number.real());
+      return absl::StrFormat("%.17g%+.17gj", number.real(), number.imag());
     }
-    return digits;
+    return absl::StrFormat("%.17g", number.real());
   };
   switch (tensor.element_type()) {
     case ElementType::kFloat32: return text(float{});

@@ -1,112 +1,54 @@
 #include "client/cli/json.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <iterator>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 namespace tensord::cli {
+namespace {
 
-void JsonWriter::Key(std::string_view key) {
-  Separate();
-  Quote(key);
-  text_.append(": ");
-  after_key_ = true;
+/// On one line; what is not UTF-8 becomes U+FFFD.
+std::string Compact(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void JsonWriter::String(std::string_view value) {
-  Separate();
-  Quote(value);
-}
-
-void JsonWriter::Number(int64_t value) {
-  Separate();
-  absl::StrAppend(&text_, value);
-}
-
-void JsonWriter::Number(double value) {
-  Separate();
-  if (!std::isfinite(value)) {  // JSON has neither infinity nor NaN.
-    text_.append("null");
-    return;
+std::string Indented(const Json& json, const std::string& line_break) {
+  if (!json.is_structured() || json.empty()) return Compact(json);
+  const auto add = [](std::string* text, const Json& number) {
+    text->append(Compact(number));
+  };
+  if (json.is_array() && std::ranges::all_of(json, [](const Json& value) {
+        return value.is_number();
+      })) {
+    return absl::StrCat("[", absl::StrJoin(json, ", ", add), "]");
   }
-  char digits[32];
-  const auto end = std::to_chars(digits, std::end(digits), value).ptr;
-  text_.append(digits, end);
-}
-
-void JsonWriter::Numbers(const std::vector<int64_t>& values) {
-  Separate();
-  absl::StrAppend(&text_, "[", absl::StrJoin(values, ", "), "]");
-}
-
-void JsonWriter::Field(std::string_view key, std::string_view value) {
-  Key(key);
-  String(value);
-}
-
-void JsonWriter::Field(std::string_view key, int64_t value) {
-  Key(key);
-  Number(value);
-}
-
-void JsonWriter::Field(std::string_view key, double value) {
-  Key(key);
-  Number(value);
-}
-
-void JsonWriter::Flag(std::string_view key, bool value) {
-  Key(key);
-  Separate();
-  text_.append(value ? "true" : "false");
-}
-
-void JsonWriter::Begin(char bracket) {
-  Separate();
-  text_.push_back(bracket);
-  empty_.push_back(true);
-}
-
-void JsonWriter::End(char bracket) {
-  const bool empty = empty_.back();
-  empty_.pop_back();
-  if (!empty) {
-    text_.push_back('\n');
-    text_.append(2 * empty_.size(), ' ');
+  const std::string deeper = line_break + "  ";
+  std::string text;
+  for (const auto& [key, value] : json.items()) {
+    absl::StrAppend(&text, text.empty() ? "" : ",", deeper,
+                    json.is_object() ? Compact(key) + ": " : "",
+                    Indented(value, deeper));
   }
-  text_.push_back(bracket);
+  return json.is_object() ? absl::StrCat("{", text, line_break, "}")
+                          : absl::StrCat("[", text, line_break, "]");
 }
 
-void JsonWriter::Separate() {
-  if (after_key_) {
-    after_key_ = false;
-    return;
-  }
-  if (empty_.empty()) return;
-  if (!empty_.back()) text_.push_back(',');
-  empty_.back() = false;
-  text_.push_back('\n');
-  text_.append(2 * empty_.size(), ' ');
+}  // namespace
+
+Json JsonNumber(double value) {
+  constexpr double kMostExact = 1LL << 53;
+  const bool is_integer =
+      std::trunc(value) == value && std::abs(value) <= kMostExact;
+  return is_integer ? Json(static_cast<int64_t>(value)) : Json(value);
 }
 
-void JsonWriter::Quote(std::string_view value) {
-  text_.push_back('"');
-  for (const char c : value) {
-    if (c == '"' || c == '\\') {
-      text_.push_back('\\');
-      text_.push_back(c);
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof(escape), "\\u%04x", c);
-      text_.append(escape);
-    } else {
-      text_.push_back(c);
-    }
-  }
-  text_.push_back('"');
+Json JsonSeconds(absl::Duration duration) {
+  return JsonNumber(absl::ToDoubleSeconds(duration));
 }
+
+std::string JsonText(const Json& json) { return Indented(json, "\n"); }
 
 }  // namespace tensord::cli

@@ -1,52 +1,48 @@
 // JSON for `--json`.
 #pragma once
 
-#include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
-#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "client/cli/text.h"
 
 namespace tensord::cli {
 
-/// Writes one indented JSON value, from the outside in.
-///
-///   JsonWriter json;
-///   json.BeginObject();
-///   json.Key("extents");
-///   json.Numbers({2, 3});
-///   json.EndObject();
-///
-/// Requires  calls in an order that makes a value: keys in objects alone, and
-///           what begins ends.
-class JsonWriter {
- public:
-  void BeginObject() { Begin('{'); }
-  void EndObject() { End('}'); }
-  void BeginArray() { Begin('['); }
-  void EndArray() { End(']'); }
+/// Keys stay in the order in which they are given.
+using Json = nlohmann::ordered_json;
 
-  void Key(std::string_view key);
-  void String(std::string_view value);
-  void Number(int64_t value);
-  void Number(double value);
-  void Numbers(const std::vector<int64_t>& values);  // on one line
+/// The number, without a point where it is an integer: 16 rather than 16.0.
+Json JsonNumber(double value);
 
-  void Field(std::string_view key, std::string_view value);
-  void Field(std::string_view key, int64_t value);
-  void Field(std::string_view key, double value);
-  void Flag(std::string_view key, bool value);
+/// The same of a duration, in seconds.
+Json JsonSeconds(absl::Duration duration);
 
-  const std::string& text() const { return text_; }
+/// A list of what `convert` makes of each of `values`.
+template <typename Values, typename Convert>
+Json JsonList(const Values& values, Convert convert) {
+  Json list = Json::array();
+  for (const auto& value : values) list.push_back(convert(value));
+  return list;
+}
 
- private:
-  void Begin(char bracket);
-  void End(char bracket);
-  void Separate();
-  void Quote(std::string_view value);
+/// Each value on a line of its own, but for lists of numbers.
+std::string JsonText(const Json& json);
 
-  std::string text_;
-  std::vector<bool> empty_;  // of what has begun, whether nothing is in it
-  bool after_key_ = false;
-};
+/// Prints what a server has answered: what `to_json` makes of it, or by `print`
+/// for people. Returns an exit code.
+template <typename Value, typename ToJson, typename Print>
+int PrintAs(const absl::StatusOr<Value>& answer, bool as_json, ToJson to_json,
+            Print print) {
+  if (!answer.ok()) return Fail(answer.status());
+  if (as_json) {
+    absl::PrintF("%s\n", JsonText(to_json(*answer)));
+  } else {
+    print(*answer);
+  }
+  return kOk;
+}
 
 }  // namespace tensord::cli

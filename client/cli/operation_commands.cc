@@ -1,19 +1,49 @@
-#include "client/cli/operation_commands.h"
-
+// permute, reduce, contract and elementwise on .npy files: upload, run,
+// download.
 #include <algorithm>
-#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "client/cli/commands.h"
 #include "client/cli/file_tensors.h"
 #include "client/cli/indexed_file.h"
+#include "client/cli/names.h"
+#include "client/cli/options.h"
 #include "client/cli/text.h"
 
 namespace tensord::cli {
 namespace {
+
+enum class OperationKind { kPermute, kReduce, kContract, kElementwise };
+
+/// What the command line asks for.
+struct OperationArguments {
+  OperationKind kind = OperationKind::kPermute;
+  bool explain = false;  // instead of running
+  std::string subscripts;
+  /// Files, perhaps with an index, in the order of the terms.
+  std::vector<std::string> inputs;
+  std::string padding;  // of a permutation, `1:2,0:3`; empty: none
+  Scalar padding_value = 0;
+  std::string output;  // file; empty: the result is dropped
+  Scalar alpha = 1;
+  std::optional<Scalar> beta;  // absent: 1 for what there is, else 0
+  Scalar gamma = 1;
+  UnaryOperator unary_a = UnaryOperator::kIdentity;
+  UnaryOperator unary_b = UnaryOperator::kIdentity;
+  UnaryOperator unary_c = UnaryOperator::kIdentity;
+  BinaryOperator op = BinaryOperator::kAdd;     // of a reduction; a, b with c
+  BinaryOperator op_ab = BinaryOperator::kMul;  // element-wise, a with b
+  ExecutionOptions execution;
+};
 
 /// `ij,jk->ik` taken apart.
 struct Subscripts {
@@ -146,30 +176,27 @@ absl::StatusOr<Explanation> Explain(const Session& session,
 int PrintExplanation(const absl::StatusOr<Explanation>& explained) {
   if (!explained.ok()) return Fail(explained.status());
   const Explanation& e = *explained;
-  std::printf("problem    %s\n", e.problem.c_str());
+  absl::PrintF("problem    %s\n", e.problem);
   const bool refused =
       std::any_of(e.candidates.begin(), e.candidates.end(),
                   [](const KernelCandidate& c) { return !c.refusal.empty(); });
   const char* no_kernel =
       refused ? "none, all decline" : "none, there is nothing to compute";
-  std::printf("kernel     %s\n",
-              e.kernel.empty() ? no_kernel : e.kernel.c_str());
-  std::printf("work       %.4g flops, %s moved\n", e.flops,
-              BytesText(e.moved_bytes).c_str());
-  std::printf("workspace  %s\n", BytesText(e.workspace_bytes).c_str());
-  std::printf("plan       %s\n", e.plan_cache_hit ? "cached" : "new");
-  std::printf("candidates\n");
+  absl::PrintF("kernel     %s\n", e.kernel.empty() ? no_kernel : e.kernel);
+  absl::PrintF("work       %.4g flops, %s moved\n", e.flops,
+               BytesText(e.moved_bytes));
+  absl::PrintF("workspace  %s\n", BytesText(e.workspace_bytes));
+  absl::PrintF("plan       %s\n", e.plan_cache_hit ? "cached" : "new");
+  absl::PrintF("candidates\n");
   for (const KernelCandidate& candidate : e.candidates) {
     if (candidate.refusal.empty()) {
-      std::printf(
-          "  %-32s %s predicted, %s workspace: %s\n", candidate.kernel.c_str(),
-          DurationText(absl::Nanoseconds(candidate.predicted_nanoseconds))
-              .c_str(),
-          BytesText(candidate.workspace_bytes).c_str(),
-          candidate.decision.c_str());
+      absl::PrintF(
+          "  %-32s %s predicted, %s workspace: %s\n", candidate.kernel,
+          DurationText(absl::Nanoseconds(candidate.predicted_nanoseconds)),
+          BytesText(candidate.workspace_bytes), candidate.decision);
     } else {
-      std::printf("  %-32s declines: %s\n", candidate.kernel.c_str(),
-                  candidate.refusal.c_str());
+      absl::PrintF("  %-32s declines: %s\n", candidate.kernel,
+                   candidate.refusal);
     }
   }
   return kOk;
@@ -184,36 +211,31 @@ int Finish(absl::StatusOr<RemoteTensor> result,
     if (!status.ok()) return Fail(status);
   }
   const ExecutionReport& report = result->report();
-  std::printf("result    %s%s%s\n", TensorText(*result).c_str(),
-              arguments.output.empty() ? "" : " -> ", arguments.output.c_str());
+  absl::PrintF("result    %s%s%s\n", TensorText(*result),
+               arguments.output.empty() ? "" : " -> ", arguments.output);
   if (result->mode_count() == 0) {
     const std::string value = ValueText(*result);
-    if (!value.empty()) std::printf("value     %s\n", value.c_str());
+    if (!value.empty()) absl::PrintF("value     %s\n", value);
   }
-  std::printf("kernel    %s, plan %s, %s workspace",
-              report.kernel.empty() ? "none" : report.kernel.c_str(),
-              report.plan_cache_hit ? "cached" : "new",
-              BytesText(report.workspace_bytes).c_str());
+  absl::PrintF("kernel    %s, plan %s, %s workspace",
+               report.kernel.empty() ? "none" : report.kernel,
+               report.plan_cache_hit ? "cached" : "new",
+               BytesText(report.workspace_bytes));
   if (report.gathered_bytes > 0) {
-    std::printf(", %s of views gathered",
-                BytesText(report.gathered_bytes).c_str());
+    absl::PrintF(", %s of views gathered", BytesText(report.gathered_bytes));
   }
-  std::printf("\n");
-  std::printf("times     upload %s, queued %s, executed %s",
-              DurationText(uploading).c_str(),
-              DurationText(report.queued).c_str(),
-              DurationText(report.executed).c_str());
+  absl::PrintF("\n");
+  absl::PrintF("times     upload %s, queued %s, executed %s",
+               DurationText(uploading), DurationText(report.queued),
+               DurationText(report.executed));
   if (!arguments.output.empty()) {
-    std::printf(", download %s", DurationText(absl::Now() - start).c_str());
+    absl::PrintF(", download %s", DurationText(absl::Now() - start));
   }
-  std::printf("\n");
+  absl::PrintF("\n");
   return kOk;
 }
 
-}  // namespace
-
-int RunOperation(const std::string& address, const SessionOptions& options,
-                 const OperationArguments& arguments) {
+int RunOperation(const CommandLine& line, const OperationArguments& arguments) {
   const absl::StatusOr<Subscripts> subscripts = Split(arguments);
   if (!subscripts.ok()) {
     return FailUsage(std::string(subscripts.status().message()));
@@ -233,7 +255,8 @@ int RunOperation(const std::string& address, const SessionOptions& options,
     padding = *std::move(parsed);
     padding.value = arguments.padding_value;
   }
-  absl::StatusOr<Session> session = Session::Connect(address, options);
+  absl::StatusOr<Session> session =
+      Session::Connect(line.address, line.session_options());
   if (!session.ok()) return Fail(session.status());
 
   const absl::Time start = absl::Now();
@@ -252,6 +275,115 @@ int RunOperation(const std::string& address, const SessionOptions& options,
     return PrintExplanation(Explain(*session, arguments, typed));
   }
   return Finish(Run(*session, arguments, typed), arguments, uploading);
+}
+
+struct OperationHelp {
+  OperationKind kind;
+  const char* name;
+  const char* description;
+  const char* subscripts;
+  int most_files;
+};
+
+constexpr OperationHelp kOperations[] = {
+    {OperationKind::kPermute, "permute",
+     "d = alpha * f(a), with a's modes in another order: tensorctl permute "
+     "\"ijk->kij\" a.npy -o d.npy",
+     "Modes of a and of the result, e.g. \"ijk->kij\"", 1},
+    {OperationKind::kReduce, "reduce",
+     "d = alpha * op(f(a)) + beta * f(c), over the modes that d lacks: "
+     "tensorctl reduce \"ijk->j\" a.npy --op max",
+     "Modes of a, perhaps c, and the result, e.g. \"ijk->j\"", 2},
+    {OperationKind::kContract, "contract",
+     "d = alpha * a * b + beta * c: tensorctl contract \"ik,kj->ij\" a.npy "
+     "b.npy --alpha 2",
+     "Modes of a, b, perhaps c, and the result, e.g. \"ik,kj->ij\"", 3},
+    {OperationKind::kElementwise, "elementwise",
+     "d = op(alpha * f(a), gamma * f(c)), or with three files d = op(op_ab("
+     "alpha * f(a), beta * f(b)), gamma * f(c)): tensorctl elementwise "
+     "\"ij,j->ij\" a.npy c.npy --op mul",
+     "Modes of a, perhaps b, c, and the result, e.g. \"ij,j->ij\"", 3},
+};
+
+void AddExecutionOptions(CLI::App& command, ExecutionOptions& execution) {
+  AddCommonOptions(command, execution);
+  AddChoice(command, "--output-type", execution.output_element_type,
+            ElementTypeNames(), "Element type of the result");
+  command.add_option("--kernel", execution.kernel,
+                     "Kernel to use, as `explain` lists them");
+  AddChoice(
+      command, "--selection", execution.selection, SelectionNames(),
+      "How the kernel is chosen: by cost models, or by running those that "
+      "could");
+}
+
+void AddFactorsAndOperators(CLI::App& command, OperationKind kind,
+                            OperationArguments& operation) {
+  AddScalar(command, "--alpha", operation.alpha, "Factor of a");
+  AddChoice(command, "--unary-a", operation.unary_a, UnaryOperatorNames(),
+            "Applied to each element of a first");
+  if (kind == OperationKind::kPermute) return;
+  AddScalar(command, "--beta", operation.beta,
+            kind == OperationKind::kElementwise
+                ? "Factor of b"
+                : "Factor of c, 1 unless given when there is a c");
+  AddChoice(command, "--unary-c", operation.unary_c, UnaryOperatorNames(),
+            "Applied to each element of c first");
+  if (kind != OperationKind::kContract) {
+    AddChoice(command, "--op", operation.op, BinaryOperatorNames(),
+              kind == OperationKind::kReduce
+                  ? "How elements are brought together, add unless given"
+                  : "Last operator, add unless given");
+  }
+  if (kind != OperationKind::kReduce) {
+    AddChoice(command, "--unary-b", operation.unary_b, UnaryOperatorNames(),
+              "Applied to each element of b first");
+  }
+  if (kind == OperationKind::kElementwise) {
+    AddScalar(command, "--gamma", operation.gamma, "Factor of c");
+    AddChoice(command, "--op-ab", operation.op_ab, BinaryOperatorNames(),
+              "Operator between a and b, mul unless given");
+  }
+}
+
+void AddPadding(CLI::App& command, OperationArguments& operation) {
+  CLI::Option* const pad =
+      command.add_option("--pad", operation.padding,
+                         "Padding around the result, BEFORE:AFTER for each "
+                         "of its modes, e.g. 1:1,0:2");
+  AddScalar(command, "--pad-value", operation.padding_value,
+            "Value of padding, 0 unless given")
+      ->needs(pad);
+}
+
+}  // namespace
+
+void AddOperationCommands(CLI::App& app, bool explain, CommandLine& line) {
+  for (const OperationHelp& help : kOperations) {
+    const auto operation = std::make_shared<OperationArguments>();
+    operation->kind = help.kind;
+    operation->explain = explain;
+    CLI::App* command = app.add_subcommand(help.name, help.description);
+    command->add_option("subscripts", operation->subscripts, help.subscripts)
+        ->required();
+    command
+        ->add_option("files", operation->inputs,
+                     ".npy files, one for each term of the subscripts; an "
+                     "index takes a part: 'a.npy[1:5, ::-1]'")
+        ->required()
+        ->expected(1, help.most_files);
+    if (!explain) {
+      command->add_option(
+          "-o,--output", operation->output,
+          ".npy file to write; without it the result is only described");
+    }
+    AddFactorsAndOperators(*command, help.kind, *operation);
+    if (help.kind == OperationKind::kPermute) AddPadding(*command, *operation);
+    AddExecutionOptions(*command, operation->execution);
+    command->callback([&line, operation] {
+      line.exit_code = RunOperation(line, *operation);
+    });
+  }
 }
 
 }  // namespace tensord::cli

@@ -1,20 +1,60 @@
-#include "client/cli/program_commands.h"
-
+// einsum and run: whole programs on .npy files, upload, run, download.
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "client/cli/commands.h"
 #include "client/cli/draw_trees.h"
 #include "client/cli/file_tensors.h"
+#include "client/cli/json.h"
+#include "client/cli/names.h"
+#include "client/cli/options.h"
 #include "client/cli/program_text.h"
 #include "client/cli/scalar.h"
 #include "client/cli/text.h"
 
 namespace tensord::cli {
 namespace {
+
+/// How an explanation is printed, if one is wanted instead of results.
+enum class ExplainAs { kNothing, kText, kJson };
+
+/// What `einsum` and `run` are both told.
+struct ProgramArguments {
+  bool only_explains = false;
+  std::string explain_as;  // `text` or `json`; empty: results are wanted
+  bool json = false;       // of what only explains
+  std::string tree;        // file to draw products into, too; empty: none
+  ProgramOptions options;
+
+  ExplainAs explain() const {
+    if (explain_as == "json" || json) return ExplainAs::kJson;
+    const bool computes = explain_as.empty() && tree.empty() && !only_explains;
+    return computes ? ExplainAs::kNothing : ExplainAs::kText;
+  }
+};
+
+struct EinsumArguments {
+  std::string subscripts;
+  std::vector<std::string> inputs;  // files, perhaps with an index
+  std::string output;               // file; empty: the result is dropped
+  ElementType output_type = ElementType::kUnspecified;
+  ProgramArguments program;
+};
+
+struct RunArguments {
+  std::string source;  // a file, `-` or the statements themselves
+  std::vector<std::string> operands;  // `A=a.npy`, `alpha=2.5`
+  std::vector<std::string> outputs;   // `D=d.npy`
+  ProgramArguments program;
+};
 
 /// A name of the program and the file or number behind it.
 struct Operand {
@@ -53,10 +93,10 @@ int PrintExplanation(const absl::StatusOr<ProgramExplanation>& explained,
     const absl::Status drawn = DrawTrees(*explained, arguments.tree);
     if (!drawn.ok()) return Fail(drawn);
   }
-  if (arguments.explain == ExplainAs::kJson) {
-    std::printf("%s\n", JsonText(*explained).c_str());
+  if (arguments.explain() == ExplainAs::kJson) {
+    absl::PrintF("%s\n", JsonText(ToJson(*explained)));
   } else {
-    std::printf("%s", explained->text.c_str());
+    absl::PrintF("%s", explained->text);
   }
   return kOk;
 }
@@ -74,35 +114,29 @@ int Finish(const std::vector<Fetched>& all, const ProgramReport& report,
   }
   const absl::Duration downloading = absl::Now() - start;
   for (const Fetched& each : all) {
-    std::printf("%-9s %s%s%s\n", each.name.c_str(),
-                TensorText(*each.tensor).c_str(),
-                each.path.empty() ? "" : " -> ", each.path.c_str());
+    absl::PrintF("%-9s %s%s%s\n", each.name, TensorText(*each.tensor),
+                 each.path.empty() ? "" : " -> ", each.path);
     if (each.tensor->mode_count() > 0) continue;
     const std::string value = ValueText(*each.tensor);
-    if (!value.empty()) std::printf("value     %s\n", value.c_str());
+    if (!value.empty()) absl::PrintF("value     %s\n", value);
   }
-  std::printf(
-      "work      %lld operation%s, %.4g flops, %s of intermediate results, %s "
+  absl::PrintF(
+      "work      %d operation%s, %.4g flops, %s of intermediate results, %s "
       "workspace",
-      static_cast<long long>(report.operation_count),
-      report.operation_count == 1 ? "" : "s", report.flops,
-      BytesText(report.peak_bytes).c_str(),
-      BytesText(report.workspace_bytes).c_str());
+      report.operation_count, report.operation_count == 1 ? "" : "s",
+      report.flops, BytesText(report.peak_bytes),
+      BytesText(report.workspace_bytes));
   if (report.gathered_bytes > 0) {
-    std::printf(", %s of views gathered",
-                BytesText(report.gathered_bytes).c_str());
+    absl::PrintF(", %s of views gathered", BytesText(report.gathered_bytes));
   }
-  if (report.replayed) std::printf(", replayed");
-  std::printf("\nplans     %lld, %lld cached\n",
-              static_cast<long long>(report.plan_count),
-              static_cast<long long>(report.plan_cache_hits));
-  std::printf("times     upload %s, prepared %s, queued %s, executed %s",
-              DurationText(uploading).c_str(),
-              DurationText(report.prepared).c_str(),
-              DurationText(report.queued).c_str(),
-              DurationText(report.executed).c_str());
-  if (writes) std::printf(", download %s", DurationText(downloading).c_str());
-  std::printf("\n");
+  if (report.replayed) absl::PrintF(", replayed");
+  absl::PrintF("\nplans     %d, %d cached\n", report.plan_count,
+               report.plan_cache_hits);
+  absl::PrintF("times     upload %s, prepared %s, queued %s, executed %s",
+               DurationText(uploading), DurationText(report.prepared),
+               DurationText(report.queued), DurationText(report.executed));
+  if (writes) absl::PrintF(", download %s", DurationText(downloading));
+  absl::PrintF("\n");
   return kOk;
 }
 
@@ -116,12 +150,12 @@ const RemoteTensor& ToWrite(const Operand& operand, const std::string& path) {
 
 /// Runs `source`, or explains it; `outputs` are files by name. A result that
 /// `outputs` leave out is told without being written.
-int Compute(const std::string& address, const SessionOptions& session_options,
-            const ProgramSource& source, std::vector<Operand> operands,
-            const std::vector<Binding>& outputs,
+int Compute(const CommandLine& line, const ProgramSource& source,
+            std::vector<Operand> operands, const std::vector<Binding>& outputs,
             const ProgramArguments& arguments) {
-  const bool explains = arguments.explain != ExplainAs::kNothing;
-  absl::StatusOr<Session> session = Session::Connect(address, session_options);
+  const bool explains = arguments.explain() != ExplainAs::kNothing;
+  absl::StatusOr<Session> session =
+      Session::Connect(line.address, line.session_options());
   if (!session.ok()) return Fail(session.status());
   const absl::Time start = absl::Now();
   std::vector<ProgramOperand> offered;
@@ -175,10 +209,7 @@ int Open(const std::vector<Binding>& bindings, bool numbers,
   return kOk;
 }
 
-}  // namespace
-
-int RunEinsum(const std::string& address, const SessionOptions& session,
-              const EinsumArguments& arguments) {
+int RunEinsum(const CommandLine& line, const EinsumArguments& arguments) {
   std::vector<Binding> inputs;
   for (const std::string& input : arguments.inputs) {
     const auto before = std::ranges::count(inputs, input, &Binding::value);
@@ -194,12 +225,11 @@ int RunEinsum(const std::string& address, const SessionOptions& session,
       {.name = "result", .element_type = arguments.output_type}};
   std::vector<Binding> outputs;
   if (!arguments.output.empty()) outputs = {{"result", arguments.output}};
-  return Compute(address, session, EinsumText{arguments.subscripts},
-                 std::move(operands), outputs, program);
+  return Compute(line, EinsumText{arguments.subscripts}, std::move(operands),
+                 outputs, program);
 }
 
-int RunProgram(const std::string& address, const SessionOptions& session,
-               const RunArguments& arguments) {
+int RunProgram(const CommandLine& line, const RunArguments& arguments) {
   const auto bindings = ParseBindings(arguments.operands);
   if (!bindings.ok()) {
     return FailUsage(std::string(bindings.status().message()));
@@ -223,8 +253,99 @@ int RunProgram(const std::string& address, const SessionOptions& session,
                                     "program makes or writes"));
     }
   }
-  return Compute(address, session, *text, std::move(operands), *outputs,
-                 program);
+  return Compute(line, *text, std::move(operands), *outputs, program);
+}
+
+void AddProgramOptions(CLI::App& command, bool explain,
+                       ProgramArguments& program) {
+  program.only_explains = explain;
+  AddCommonOptions(command, program.options);
+  PathOptions& path = program.options.path;
+  AddChoice(command, "--path", path.method, PathMethodNames(),
+            "How the order of contractions is found");
+  AddDuration(command, "--time-budget", path.time_budget,
+              "How long to search for that order, e.g. 2s or 500ms");
+  command
+      .add_option_function<std::string>(
+          "--costs", [&path](const std::string& text) { path.costs = text; },
+          "What labels cost, of which that order is to take least where the "
+          "variable is large: 'a=>χ, b=>2*χ^2', '(a,b)', '!(a,b)', or ''")
+      ->type_name("COSTS");
+  AddBytes(command, "--memory-limit", path.memory_limit_bytes,
+           "Most memory of intermediate results; to keep to it, products are "
+           "computed in parts");
+  if (explain) {
+    AddJsonFlag(command, program.json);
+  } else {
+    command
+        .add_flag("--explain{text}", program.explain_as,
+                  "Say how it would be computed, and run nothing; "
+                  "--explain=json prints JSON")
+        ->check(CLI::IsMember({"text", "json"}));
+  }
+  command
+      .add_option("--tree", program.tree,
+                  "Explain, and draw the order of contractions into this file, "
+                  "which ends with .svg, .txt or, by rsvg-convert, .png")
+      ->type_name("FILE");
+}
+
+void AddEinsum(CLI::App& app, bool explain, CommandLine& line) {
+  const auto product = std::make_shared<EinsumArguments>();
+  CLI::App* einsum = app.add_subcommand(
+      "einsum",
+      "NumPy's einsum of any number of arrays: tensorctl einsum "
+      "\"ij,jk,kl->il\" a.npy b.npy c.npy -o d.npy");
+  einsum
+      ->add_option("subscripts", product->subscripts,
+                   "What to compute, as for numpy.einsum, e.g. \"ij,jk->ik\"")
+      ->required();
+  einsum
+      ->add_option("files", product->inputs,
+                   ".npy files, one for each term of the subscripts; an index "
+                   "takes a part: 'a.npy[1:5, ::-1]'")
+      ->required();
+  if (!explain) {
+    einsum->add_option(
+        "-o,--output", product->output,
+        ".npy file to write; without it the result is only described");
+  }
+  AddChoice(*einsum, "--output-type", product->output_type, ElementTypeNames(),
+            "Element type of the result");
+  AddProgramOptions(*einsum, explain, product->program);
+  einsum->callback(
+      [&line, product] { line.exit_code = RunEinsum(line, *product); });
+}
+
+void AddRun(CLI::App& app, bool explain, CommandLine& line) {
+  const auto statements = std::make_shared<RunArguments>();
+  CLI::App* run = app.add_subcommand(
+      "run",
+      "A program in index notation: tensorctl run 'D[i,k] := x*A[i,j]*B[j,k]' "
+      "A=a.npy B=b.npy x=2.5 -o D=d.npy");
+  run->add_option("program", statements->source,
+                  "Statements, or a file of them, or - for stdin")
+      ->required();
+  run->add_option("operands", statements->operands,
+                  "What names stand for, NAME=VALUE: .npy files, of which an "
+                  "index takes a part, and numbers");
+  if (!explain) {
+    run->add_option(
+           "-o,--output", statements->outputs,
+           "NAME=FILE, the .npy file to write a tensor to that the program "
+           "makes, or has written; without any, results are only described")
+        ->allow_extra_args(false);
+  }
+  AddProgramOptions(*run, explain, statements->program);
+  run->callback(
+      [&line, statements] { line.exit_code = RunProgram(line, *statements); });
+}
+
+}  // namespace
+
+void AddProgramCommands(CLI::App& app, bool explain, CommandLine& line) {
+  AddEinsum(app, explain, line);
+  AddRun(app, explain, line);
 }
 
 }  // namespace tensord::cli

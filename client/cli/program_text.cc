@@ -10,63 +10,47 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "client/cli/json.h"
 
 namespace tensord::cli {
 namespace {
 
-void PutOperation(const ProgramOperation& operation, JsonWriter& json) {
-  json.BeginObject();
-  json.Field("statement", int64_t{operation.statement});
-  json.Field("operation", operation.operation);
-  json.Field("text", operation.text);
-  json.Field("kernel", operation.kernel);
-  json.Field("slice_count", operation.slice_count);
-  json.Field("flops", operation.flops);
-  json.Field("predicted_nanoseconds", operation.predicted_nanoseconds);
-  json.Field("workspace_bytes", operation.workspace_bytes);
-  json.Flag("is_folded", operation.is_folded);
-  json.EndObject();
+Json OperationJson(const ProgramOperation& operation) {
+  return {
+      {"statement", operation.statement},
+      {"operation", operation.operation},
+      {"text", operation.text},
+      {"kernel", operation.kernel},
+      {"slice_count", operation.slice_count},
+      {"flops", JsonNumber(operation.flops)},
+      {"predicted_nanoseconds", JsonNumber(operation.predicted_nanoseconds)},
+      {"workspace_bytes", operation.workspace_bytes},
+      {"is_folded", operation.is_folded}};
 }
 
-void PutStrings(const std::vector<std::string>& values, JsonWriter& json) {
-  json.BeginArray();
-  for (const std::string& value : values) json.String(value);
-  json.EndArray();
-}
-
-void PutNode(const TreeNode& node, JsonWriter& json) {
-  json.BeginObject();
-  if (!node.name.empty()) json.Field("name", node.name);
-  json.Key("labels");
-  PutStrings(node.labels, json);
-  json.Key("extents");
-  json.Numbers(node.extents);
+Json NodeJson(const TreeNode& node) {
+  Json json = Json::object();
+  if (!node.name.empty()) json["name"] = node.name;
+  json["labels"] = node.labels;
+  json["extents"] = node.extents;
   if (!node.children.empty()) {
-    json.Key("children");
-    json.Numbers({node.children.begin(), node.children.end()});
-    json.Field("flops", node.flops);
+    json["children"] = node.children;
+    json["flops"] = JsonNumber(node.flops);
   }
-  json.EndObject();
+  return json;
 }
 
-void PutProduct(const ProgramProduct& product, JsonWriter& json) {
-  json.BeginObject();
-  json.Field("statement", int64_t{product.statement});
-  json.Field("method", product.method);
-  json.Field("flops", product.flops);
-  json.Field("largest", product.largest);
+Json ProductJson(const ProgramProduct& product) {
+  Json json = {{"statement", product.statement},
+               {"method", product.method},
+               {"flops", JsonNumber(product.flops)},
+               {"largest", JsonNumber(product.largest)}};
   if (!product.symbolic_cost.empty()) {
-    json.Field("symbolic_cost", product.symbolic_cost);
+    json["symbolic_cost"] = product.symbolic_cost;
   }
-  json.Key("sliced");
-  PutStrings(product.sliced, json);
-  json.Field("slice_count", product.slice_count);
-  json.Key("nodes");
-  json.BeginArray();
-  for (const TreeNode& node : product.nodes) PutNode(node, json);
-  json.EndArray();
-  json.EndObject();
+  json["sliced"] = product.sliced;
+  json["slice_count"] = product.slice_count;
+  json["nodes"] = JsonList(product.nodes, NodeJson);
+  return json;
 }
 
 }  // namespace
@@ -112,28 +96,15 @@ absl::StatusOr<std::string> ReadStatements(const std::string& source) {
   return text;
 }
 
-std::string JsonText(const ProgramExplanation& explanation) {
-  JsonWriter json;
-  json.BeginObject();
-  json.Field("flops", explanation.flops);
-  json.Field("peak_bytes", explanation.peak_bytes);
-  json.Field("kept_bytes", explanation.kept_bytes);
-  json.Field("workspace_bytes", explanation.workspace_bytes);
-  json.Field("predicted_nanoseconds", explanation.predicted_nanoseconds);
-  json.Key("operations");
-  json.BeginArray();
-  for (const ProgramOperation& operation : explanation.operations) {
-    PutOperation(operation, json);
-  }
-  json.EndArray();
-  json.Key("products");
-  json.BeginArray();
-  for (const ProgramProduct& product : explanation.products) {
-    PutProduct(product, json);
-  }
-  json.EndArray();
-  json.EndObject();
-  return json.text();
+Json ToJson(const ProgramExplanation& explanation) {
+  return {
+      {"flops", JsonNumber(explanation.flops)},
+      {"peak_bytes", explanation.peak_bytes},
+      {"kept_bytes", explanation.kept_bytes},
+      {"workspace_bytes", explanation.workspace_bytes},
+      {"predicted_nanoseconds", JsonNumber(explanation.predicted_nanoseconds)},
+      {"operations", JsonList(explanation.operations, OperationJson)},
+      {"products", JsonList(explanation.products, ProductJson)}};
 }
 
 }  // namespace tensord::cli

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/cli/json.h"
 #include "tensord/program.h"
 
 namespace tensord::cli {
@@ -25,7 +26,7 @@ absl::StatusOr<std::vector<Binding>> ParseBindings(
 /// Errors  NOT_FOUND: it is none of them. As the system says.
 absl::StatusOr<std::string> ReadStatements(const std::string& source);
 
-/// All of the explanation but `text`, one JSON object.
-std::string JsonText(const ProgramExplanation& explanation);
+/// All of the explanation but `text`, as one object.
+Json ToJson(const ProgramExplanation& explanation);
 
 }  // namespace tensord::cli

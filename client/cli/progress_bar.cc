@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "client/cli/text.h"
 
@@ -32,11 +33,10 @@ void ProgressBar::Update(int64_t done_bytes, int64_t total_bytes) {
   const double part = static_cast<double>(done_bytes) / total_bytes;
   const int filled = std::min(kWidth, static_cast<int>(part * kWidth));
   const double rate = done_bytes / absl::ToDoubleSeconds(now - start_);
-  std::fprintf(stderr, "\r\033[K%s [%s%s] %3.0f %%  %s of %s  %s/s",
-               label_.c_str(), std::string(filled, '#').c_str(),
-               std::string(kWidth - filled, '.').c_str(), part * 100,
-               BytesText(done_bytes).c_str(), BytesText(total_bytes).c_str(),
-               BytesText(static_cast<int64_t>(rate)).c_str());
+  absl::FPrintF(stderr, "\r\033[K%s [%s%s] %3.0f %%  %s of %s  %s/s", label_,
+                std::string(filled, '#'), std::string(kWidth - filled, '.'),
+                part * 100, BytesText(done_bytes), BytesText(total_bytes),
+                BytesText(static_cast<int64_t>(rate)));
 }
 
 }  // namespace tensord::cli

@@ -1,216 +1,196 @@
-#include "client/cli/server_commands.h"
+// info, stats, health, list, describe, plans and kernels.
+#include <memory>
+#include <string>
+#include <vector>
 
-#include <cstdio>
-
+#include "absl/strings/str_format.h"
+#include "client/cli/commands.h"
 #include "client/cli/json.h"
+#include "client/cli/options.h"
 #include "client/cli/text.h"
+#include "tensord/server.h"
 
 namespace tensord::cli {
 namespace {
 
-void PutLimits(const Limits& limits, JsonWriter& json) {
-  json.Key("limits");
-  json.BeginObject();
-  json.Field("max_chunk_bytes", limits.max_chunk_bytes);
-  json.Field("max_inline_bytes", limits.max_inline_bytes);
-  json.Field("max_message_bytes", limits.max_message_bytes);
-  json.Field("max_modes", int64_t{limits.max_modes});
-  json.Field("max_lease_seconds", absl::ToInt64Seconds(limits.max_lease));
-  json.Field("max_sessions", limits.max_sessions);
-  json.Field("session_quota_bytes", limits.session_quota_bytes);
-  json.Field("max_queued_operations", limits.max_queued_operations);
-  json.Field("max_stream_operations", limits.max_stream_operations);
-  json.Field("max_program_bytes", limits.max_program_bytes);
-  json.Field("max_program_statements", limits.max_program_statements);
-  json.Field("max_program_labels", int64_t{limits.max_program_labels});
-  json.Field("max_program_depth", int64_t{limits.max_program_depth});
-  json.Field("max_program_factors", limits.max_program_factors);
-  json.Field("max_search_seconds", absl::ToInt64Seconds(limits.max_search));
-  json.Field("max_optimal_operands", int64_t{limits.max_optimal_operands});
-  json.Field("max_symbolic_operands", int64_t{limits.max_symbolic_operands});
-  json.Field("max_programs", limits.max_programs);
-  json.EndObject();
+Json LimitsJson(const Limits& limits) {
+  return {{"max_chunk_bytes", limits.max_chunk_bytes},
+          {"max_inline_bytes", limits.max_inline_bytes},
+          {"max_message_bytes", limits.max_message_bytes},
+          {"max_modes", limits.max_modes},
+          {"max_lease_seconds", absl::ToInt64Seconds(limits.max_lease)},
+          {"max_sessions", limits.max_sessions},
+          {"session_quota_bytes", limits.session_quota_bytes},
+          {"max_queued_operations", limits.max_queued_operations},
+          {"max_stream_operations", limits.max_stream_operations},
+          {"max_program_bytes", limits.max_program_bytes},
+          {"max_program_statements", limits.max_program_statements},
+          {"max_program_labels", limits.max_program_labels},
+          {"max_program_depth", limits.max_program_depth},
+          {"max_program_factors", limits.max_program_factors},
+          {"max_search_seconds", absl::ToInt64Seconds(limits.max_search)},
+          {"max_optimal_operands", limits.max_optimal_operands},
+          {"max_symbolic_operands", limits.max_symbolic_operands},
+          {"max_programs", limits.max_programs}};
 }
 
-void PutInfo(const ServerInfo& info, JsonWriter& json) {
-  json.BeginObject();
-  json.Field("version", info.version);
-  json.Key("devices");
-  json.BeginArray();
-  for (const DeviceInfo& device : info.devices) {
-    json.BeginObject();
-    json.Field("name", device.name);
-    json.Field("model", device.model);
-    json.Field("architecture", device.architecture);
-    json.Field("thread_count", int64_t{device.thread_count});
-    json.Field("memory_bytes", device.memory_bytes);
-    json.Key("properties");
-    json.BeginObject();
-    for (const auto& [key, value] : device.properties) json.Field(key, value);
-    json.EndObject();
-    json.Key("kernels");
-    json.BeginArray();
-    for (const std::string& kernel : device.kernels) json.String(kernel);
-    json.EndArray();
-    json.EndObject();
-  }
-  json.EndArray();
-  PutLimits(info.limits, json);
-  json.EndObject();
+Json DeviceJson(const DeviceInfo& device) {
+  return {{"name", device.name},
+          {"model", device.model},
+          {"architecture", device.architecture},
+          {"thread_count", device.thread_count},
+          {"memory_bytes", device.memory_bytes},
+          {"properties", device.properties},
+          {"kernels", device.kernels}};
 }
 
-void PutStats(const ServerStats& stats, JsonWriter& json) {
-  json.BeginObject();
-  json.Field("uptime_seconds", absl::ToInt64Seconds(stats.uptime));
-  json.Field("session_count", stats.session_count);
-  json.Field("tensor_count", stats.tensor_count);
-  json.Field("uploaded_bytes", stats.uploaded_bytes);
-  json.Field("downloaded_bytes", stats.downloaded_bytes);
-  json.Key("devices");
-  json.BeginArray();
-  for (const DeviceStats& device : stats.devices) {
-    json.BeginObject();
-    json.Field("device", device.device);
-    json.Field("memory_used_bytes", device.memory_used_bytes);
-    json.Field("memory_peak_bytes", device.memory_peak_bytes);
-    json.Field("memory_reserved_bytes", device.memory_reserved_bytes);
-    json.Field("memory_limit_bytes", device.memory_limit_bytes);
-    json.Field("staging_used_bytes", device.staging_used_bytes);
-    json.Field("staging_peak_bytes", device.staging_peak_bytes);
-    json.Field("staging_reserved_bytes", device.staging_reserved_bytes);
-    json.Field("staging_limit_bytes", device.staging_limit_bytes);
-    json.Field("queued_operations", device.queued_operations);
-    json.Field("executed_operations", device.executed_operations);
-    json.Field("busy_seconds", absl::ToDoubleSeconds(device.busy));
-    json.EndObject();
-  }
-  json.EndArray();
-  json.Key("operations");
-  json.BeginArray();
-  for (const OperationStats& operation : stats.operations) {
-    json.BeginObject();
-    json.Field("operation", operation.operation);
-    json.Field("code", operation.code);
-    json.Field("count", operation.count);
-    json.EndObject();
-  }
-  json.EndArray();
-  json.Key("plan_cache");
-  json.BeginObject();
-  json.Field("entry_count", stats.plan_cache.entry_count);
-  json.Field("hit_count", stats.plan_cache.hit_count);
-  json.Field("miss_count", stats.plan_cache.miss_count);
-  json.Field("eviction_count", stats.plan_cache.eviction_count);
-  json.EndObject();
-  json.EndObject();
+Json InfoJson(const ServerInfo& info) {
+  return {{"version", info.version},
+          {"devices", JsonList(info.devices, DeviceJson)},
+          {"limits", LimitsJson(info.limits)}};
 }
 
-void PutTensor(const TensorInfo& tensor, JsonWriter& json) {
-  json.BeginObject();
-  json.Field("name", tensor.name);
-  json.Field("element_type", ToString(tensor.element_type));
-  json.Key("extents");
-  json.Numbers(tensor.layout.extents);
-  json.Key("strides");
-  json.Numbers(tensor.layout.strides);
-  json.Field("device", tensor.device);
-  json.Field("state", ToString(tensor.state));
-  json.Field("span_bytes", tensor.span_bytes);
-  json.Field("committed_bytes", tensor.committed_bytes);
+Json DeviceStatsJson(const DeviceStats& device) {
+  return {{"device", device.device},
+          {"memory_used_bytes", device.memory_used_bytes},
+          {"memory_peak_bytes", device.memory_peak_bytes},
+          {"memory_reserved_bytes", device.memory_reserved_bytes},
+          {"memory_limit_bytes", device.memory_limit_bytes},
+          {"staging_used_bytes", device.staging_used_bytes},
+          {"staging_peak_bytes", device.staging_peak_bytes},
+          {"staging_reserved_bytes", device.staging_reserved_bytes},
+          {"staging_limit_bytes", device.staging_limit_bytes},
+          {"queued_operations", device.queued_operations},
+          {"executed_operations", device.executed_operations},
+          {"busy_seconds", JsonSeconds(device.busy)}};
+}
+
+Json OperationJson(const OperationStats& operation) {
+  return {{"operation", operation.operation},
+          {"code", operation.code},
+          {"count", operation.count}};
+}
+
+Json StatsJson(const ServerStats& stats) {
+  return {{"uptime_seconds", absl::ToInt64Seconds(stats.uptime)},
+          {"session_count", stats.session_count},
+          {"tensor_count", stats.tensor_count},
+          {"uploaded_bytes", stats.uploaded_bytes},
+          {"downloaded_bytes", stats.downloaded_bytes},
+          {"devices", JsonList(stats.devices, DeviceStatsJson)},
+          {"operations", JsonList(stats.operations, OperationJson)},
+          {"plan_cache",
+           {{"entry_count", stats.plan_cache.entry_count},
+            {"hit_count", stats.plan_cache.hit_count},
+            {"miss_count", stats.plan_cache.miss_count},
+            {"eviction_count", stats.plan_cache.eviction_count}}}};
+}
+
+Json TensorJson(const TensorInfo& tensor) {
+  Json json = {{"name", tensor.name},
+               {"element_type", ToString(tensor.element_type)},
+               {"extents", tensor.layout.extents},
+               {"strides", tensor.layout.strides},
+               {"device", tensor.device},
+               {"state", ToString(tensor.state)},
+               {"span_bytes", tensor.span_bytes},
+               {"committed_bytes", tensor.committed_bytes}};
   if (tensor.view) {
-    json.Key("view");
-    json.BeginObject();
-    json.Field("viewed", tensor.view->viewed);
-    json.Flag("is_gathered", tensor.view->is_gathered);
-    json.Flag("is_writable", tensor.view->is_writable);
-    json.Flag("may_pad", tensor.view->may_pad);
-    json.Field("span_elements", tensor.view->span_elements);
-    json.Field("allocation_elements", tensor.view->allocation_elements);
-    json.EndObject();
+    json["view"] = {{"viewed", tensor.view->viewed},
+                    {"is_gathered", tensor.view->is_gathered},
+                    {"is_writable", tensor.view->is_writable},
+                    {"may_pad", tensor.view->may_pad},
+                    {"span_elements", tensor.view->span_elements},
+                    {"allocation_elements", tensor.view->allocation_elements}};
   }
-  json.EndObject();
+  return json;
+}
+
+Json PlanJson(const PlanInfo& plan) {
+  return {{"name", plan.name},
+          {"operation", plan.operation},
+          {"device", plan.device},
+          {"kernel", plan.explanation.kernel},
+          {"problem", plan.explanation.problem},
+          {"workspace_bytes", plan.explanation.workspace_bytes},
+          {"min_workspace_bytes", plan.min_workspace_bytes},
+          {"max_workspace_bytes", plan.max_workspace_bytes},
+          {"sample_count", plan.sample_count},
+          {"wanted_sample_count", plan.wanted_sample_count},
+          {"execution_count", plan.execution_count}};
+}
+
+Json KernelJson(const KernelInfo& kernel) {
+  return {{"name", kernel.name},
+          {"version", kernel.version},
+          {"operation", kernel.operation}};
 }
 
 void PrintProgramLimitsText(const Limits& limits) {
-  const auto count = [](int64_t number) {
-    return static_cast<long long>(number);
-  };
-  std::printf("  program text   %s\n",
-              BytesText(limits.max_program_bytes).c_str());
-  std::printf("  statements     %lld\n", count(limits.max_program_statements));
-  std::printf("  labels         %d in a tensor\n", limits.max_program_labels);
-  std::printf("  parentheses    %d deep\n", limits.max_program_depth);
-  std::printf("  factors        %lld in a term\n",
-              count(limits.max_program_factors));
-  std::printf(
+  absl::PrintF("  program text   %s\n", BytesText(limits.max_program_bytes));
+  absl::PrintF("  statements     %d\n", limits.max_program_statements);
+  absl::PrintF("  labels         %d in a tensor\n", limits.max_program_labels);
+  absl::PrintF("  parentheses    %d deep\n", limits.max_program_depth);
+  absl::PrintF("  factors        %d in a term\n", limits.max_program_factors);
+  absl::PrintF(
       "  path search    %s, %d operands for an optimal path, %d with "
       "symbolic costs\n",
-      DurationText(limits.max_search).c_str(), limits.max_optimal_operands,
+      DurationText(limits.max_search), limits.max_optimal_operands,
       limits.max_symbolic_operands);
-  std::printf("  programs       %lld prepared in a session\n",
-              count(limits.max_programs));
+  absl::PrintF("  programs       %d prepared in a session\n",
+               limits.max_programs);
 }
 
 void PrintInfoText(const ServerInfo& info) {
-  std::printf("tensord %s\n", info.version.c_str());
+  absl::PrintF("tensord %s\n", info.version);
   for (const DeviceInfo& device : info.devices) {
-    std::printf("\n%s  %s\n", device.name.c_str(), device.model.c_str());
-    std::printf("  architecture   %s\n", device.architecture.c_str());
-    std::printf("  threads        %d\n", device.thread_count);
-    std::printf("  memory         %s\n",
-                BytesText(device.memory_bytes).c_str());
+    absl::PrintF("\n%s  %s\n", device.name, device.model);
+    absl::PrintF("  architecture   %s\n", device.architecture);
+    absl::PrintF("  threads        %d\n", device.thread_count);
+    absl::PrintF("  memory         %s\n", BytesText(device.memory_bytes));
     for (const auto& [key, value] : device.properties) {
-      std::printf("  %-14s %s\n", key.c_str(), value.c_str());
+      absl::PrintF("  %-14s %s\n", key, value);
     }
     const char* label = "kernels";
     for (const std::string& kernel : device.kernels) {
-      std::printf("  %-14s %s\n", label, kernel.c_str());
+      absl::PrintF("  %-14s %s\n", label, kernel);
       label = "";
     }
   }
   const Limits& limits = info.limits;
-  std::printf("\nlimits\n");
-  std::printf("  chunk          %s\n",
-              BytesText(limits.max_chunk_bytes).c_str());
-  std::printf("  inline data    %s\n",
-              BytesText(limits.max_inline_bytes).c_str());
-  std::printf("  message        %s\n",
-              BytesText(limits.max_message_bytes).c_str());
-  std::printf("  modes          %d\n", limits.max_modes);
-  std::printf("  lease          %s\n", DurationText(limits.max_lease).c_str());
-  std::printf("  sessions       %lld\n",
-              static_cast<long long>(limits.max_sessions));
-  std::printf("  session quota  %s\n",
-              BytesText(limits.session_quota_bytes).c_str());
-  std::printf("  queue          %lld operations\n",
-              static_cast<long long>(limits.max_queued_operations));
-  std::printf("  stream         %lld operations\n",
-              static_cast<long long>(limits.max_stream_operations));
+  absl::PrintF("\nlimits\n");
+  absl::PrintF("  chunk          %s\n", BytesText(limits.max_chunk_bytes));
+  absl::PrintF("  inline data    %s\n", BytesText(limits.max_inline_bytes));
+  absl::PrintF("  message        %s\n", BytesText(limits.max_message_bytes));
+  absl::PrintF("  modes          %d\n", limits.max_modes);
+  absl::PrintF("  lease          %s\n", DurationText(limits.max_lease));
+  absl::PrintF("  sessions       %d\n", limits.max_sessions);
+  absl::PrintF("  session quota  %s\n", BytesText(limits.session_quota_bytes));
+  absl::PrintF("  queue          %d operations\n",
+               limits.max_queued_operations);
+  absl::PrintF("  stream         %d operations\n",
+               limits.max_stream_operations);
   PrintProgramLimitsText(limits);
 }
 
 void PrintMemoryText(const char* label, int64_t used, int64_t limit,
                      int64_t peak, int64_t reserved) {
-  std::printf("  %-10s  %s of %s used, %s at most, %s reserved\n", label,
-              BytesText(used).c_str(), BytesText(limit).c_str(),
-              BytesText(peak).c_str(), BytesText(reserved).c_str());
+  absl::PrintF("  %-10s  %s of %s used, %s at most, %s reserved\n", label,
+               BytesText(used), BytesText(limit), BytesText(peak),
+               BytesText(reserved));
 }
 
 void PrintStatsText(const ServerStats& stats) {
-  std::printf("uptime      %s\n", DurationText(stats.uptime).c_str());
-  std::printf("sessions    %lld\n",
-              static_cast<long long>(stats.session_count));
-  std::printf("tensors     %lld\n", static_cast<long long>(stats.tensor_count));
-  std::printf("uploaded    %s\n", BytesText(stats.uploaded_bytes).c_str());
-  std::printf("downloaded  %s\n", BytesText(stats.downloaded_bytes).c_str());
-  std::printf(
-      "plan cache  %lld entries, %lld hits, %lld misses, %lld evicted\n",
-      static_cast<long long>(stats.plan_cache.entry_count),
-      static_cast<long long>(stats.plan_cache.hit_count),
-      static_cast<long long>(stats.plan_cache.miss_count),
-      static_cast<long long>(stats.plan_cache.eviction_count));
+  absl::PrintF("uptime      %s\n", DurationText(stats.uptime));
+  absl::PrintF("sessions    %d\n", stats.session_count);
+  absl::PrintF("tensors     %d\n", stats.tensor_count);
+  absl::PrintF("uploaded    %s\n", BytesText(stats.uploaded_bytes));
+  absl::PrintF("downloaded  %s\n", BytesText(stats.downloaded_bytes));
+  absl::PrintF("plan cache  %d entries, %d hits, %d misses, %d evicted\n",
+               stats.plan_cache.entry_count, stats.plan_cache.hit_count,
+               stats.plan_cache.miss_count, stats.plan_cache.eviction_count);
   for (const DeviceStats& device : stats.devices) {
-    std::printf("\n%s\n", device.device.c_str());
+    absl::PrintF("\n%s\n", device.device);
     PrintMemoryText("memory", device.memory_used_bytes,
                     device.memory_limit_bytes, device.memory_peak_bytes,
                     device.memory_reserved_bytes);
@@ -219,149 +199,148 @@ void PrintStatsText(const ServerStats& stats) {
                       device.staging_limit_bytes, device.staging_peak_bytes,
                       device.staging_reserved_bytes);
     }
-    std::printf("  operations  %lld executed in %s, %lld waiting\n",
-                static_cast<long long>(device.executed_operations),
-                DurationText(device.busy).c_str(),
-                static_cast<long long>(device.queued_operations));
+    absl::PrintF("  operations  %d executed in %s, %d waiting\n",
+                 device.executed_operations, DurationText(device.busy),
+                 device.queued_operations);
   }
-  if (!stats.operations.empty()) std::printf("\n");
+  if (!stats.operations.empty()) absl::PrintF("\n");
   for (const OperationStats& operation : stats.operations) {
-    std::printf("%-12s %-20s %lld\n", operation.operation.c_str(),
-                operation.code.c_str(),
-                static_cast<long long>(operation.count));
+    absl::PrintF("%-12s %-20s %d\n", operation.operation, operation.code,
+                 operation.count);
   }
 }
 
-/// Prints with `put` as JSON or with `print` for people.
-template <typename Value, typename Put, typename Print>
-int PrintAs(const absl::StatusOr<Value>& value, bool as_json, Put put,
-            Print print) {
-  if (!value.ok()) return Fail(value.status());
-  if (as_json) {
-    JsonWriter json;
-    put(*value, json);
-    std::printf("%s\n", json.text().c_str());
-  } else {
-    print(*value);
-  }
-  return kOk;
+/// What a command asks for.
+struct Question {
+  std::string name;  // of a session or a tensor
+  std::string device;
+  bool json = false;
+};
+
+int PrintInfo(const Server& server, const Question& question) {
+  return PrintAs(server.Info(), question.json, InfoJson, PrintInfoText);
 }
 
-}  // namespace
-
-int PrintInfo(const Server& server, bool json) {
-  return PrintAs(server.Info(), json, PutInfo, PrintInfoText);
+int PrintStats(const Server& server, const Question& question) {
+  return PrintAs(server.Stats(), question.json, StatsJson, PrintStatsText);
 }
 
-int PrintStats(const Server& server, bool json) {
-  return PrintAs(server.Stats(), json, PutStats, PrintStatsText);
-}
-
-int PrintHealth(const Server& server) {
+int PrintHealth(const Server& server, const Question&) {
   const absl::StatusOr<Health> health = server.CheckHealth();
   if (!health.ok()) return Fail(health.status());
   constexpr const char* kNames[] = {"UNKNOWN", "SERVING", "NOT_SERVING"};
-  std::printf("%s\n", kNames[static_cast<int>(*health)]);
+  absl::PrintF("%s\n", kNames[static_cast<int>(*health)]);
   return *health == Health::kServing ? kOk : kFailed;
 }
 
-int PrintTensors(const Server& server, const std::string& session, bool json) {
-  const auto put = [](const std::vector<TensorInfo>& tensors,
-                      JsonWriter& writer) {
-    writer.BeginArray();
-    for (const TensorInfo& tensor : tensors) PutTensor(tensor, writer);
-    writer.EndArray();
+int PrintTensors(const Server& server, const Question& question) {
+  const auto to_json = [](const std::vector<TensorInfo>& tensors) {
+    return JsonList(tensors, TensorJson);
   };
   const auto print = [](const std::vector<TensorInfo>& tensors) {
     for (const TensorInfo& tensor : tensors) {
-      std::printf("%-8s %-10s %-20s %10s  %s\n",
-                  std::string(ToString(tensor.state)).c_str(),
-                  std::string(ToString(tensor.element_type)).c_str(),
-                  ShapeText(tensor.layout.extents).c_str(),
-                  BytesText(tensor.span_bytes).c_str(), tensor.name.c_str());
+      absl::PrintF("%-8s %-10s %-20s %10s  %s\n", ToString(tensor.state),
+                   ToString(tensor.element_type),
+                   ShapeText(tensor.layout.extents),
+                   BytesText(tensor.span_bytes), tensor.name);
     }
   };
-  return PrintAs(server.List(session), json, put, print);
+  return PrintAs(server.List(question.name), question.json, to_json, print);
 }
 
-int PrintPlans(const Server& server, const std::string& session, bool json) {
-  const auto put = [](const std::vector<PlanInfo>& plans, JsonWriter& writer) {
-    writer.BeginArray();
-    for (const PlanInfo& plan : plans) {
-      writer.BeginObject();
-      writer.Field("name", plan.name);
-      writer.Field("operation", plan.operation);
-      writer.Field("device", plan.device);
-      writer.Field("kernel", plan.explanation.kernel);
-      writer.Field("problem", plan.explanation.problem);
-      writer.Field("workspace_bytes", plan.explanation.workspace_bytes);
-      writer.Field("min_workspace_bytes", plan.min_workspace_bytes);
-      writer.Field("max_workspace_bytes", plan.max_workspace_bytes);
-      writer.Field("sample_count", int64_t{plan.sample_count});
-      writer.Field("wanted_sample_count", int64_t{plan.wanted_sample_count});
-      writer.Field("execution_count", plan.execution_count);
-      writer.EndObject();
-    }
-    writer.EndArray();
+int PrintPlans(const Server& server, const Question& question) {
+  const auto to_json = [](const std::vector<PlanInfo>& plans) {
+    return JsonList(plans, PlanJson);
   };
   const auto print = [](const std::vector<PlanInfo>& plans) {
-    std::printf("%-12s %10s %9s  %-28s %s\n", "operation", "executed", "tuned",
-                "kernel", "name");
+    absl::PrintF("%-12s %10s %9s  %-28s %s\n", "operation", "executed", "tuned",
+                 "kernel", "name");
     for (const PlanInfo& plan : plans) {
       const std::string tuned =
           plan.wanted_sample_count == 0
               ? "-"
               : std::to_string(plan.sample_count) + "/" +
                     std::to_string(plan.wanted_sample_count);
-      std::printf("%-12s %10lld %9s  %-28s %s\n", plan.operation.c_str(),
-                  static_cast<long long>(plan.execution_count), tuned.c_str(),
-                  plan.explanation.kernel.c_str(), plan.name.c_str());
+      absl::PrintF("%-12s %10d %9s  %-28s %s\n", plan.operation,
+                   plan.execution_count, tuned, plan.explanation.kernel,
+                   plan.name);
     }
   };
-  return PrintAs(server.Plans(session), json, put, print);
+  return PrintAs(server.Plans(question.name), question.json, to_json, print);
 }
 
-int PrintKernels(const Server& server, const std::string& device, bool json) {
-  const auto put = [](const std::vector<KernelInfo>& kernels,
-                      JsonWriter& writer) {
-    writer.BeginArray();
-    for (const KernelInfo& kernel : kernels) {
-      writer.BeginObject();
-      writer.Field("name", kernel.name);
-      writer.Field("version", int64_t{kernel.version});
-      writer.Field("operation", kernel.operation);
-      writer.EndObject();
-    }
-    writer.EndArray();
+int PrintKernels(const Server& server, const Question& question) {
+  const auto to_json = [](const std::vector<KernelInfo>& kernels) {
+    return JsonList(kernels, KernelJson);
   };
   const auto print = [](const std::vector<KernelInfo>& kernels) {
     for (const KernelInfo& kernel : kernels) {
-      std::printf("%-12s %-36s version %d\n", kernel.operation.c_str(),
-                  kernel.name.c_str(), kernel.version);
+      absl::PrintF("%-12s %-36s version %d\n", kernel.operation, kernel.name,
+                   kernel.version);
     }
   };
-  return PrintAs(server.Kernels(device), json, put, print);
+  return PrintAs(server.Kernels(question.device), question.json, to_json,
+                 print);
 }
 
-int PrintTensor(const Server& server, const std::string& tensor, bool json) {
+int PrintTensor(const Server& server, const Question& question) {
   const auto print = [](const TensorInfo& info) {
-    std::printf("name       %s\n", info.name.c_str());
-    std::printf("type       %s\n",
-                std::string(ToString(info.element_type)).c_str());
-    std::printf("extents    %s\n", ShapeText(info.layout.extents).c_str());
-    std::printf("strides    %s\n", ShapeText(info.layout.strides).c_str());
-    std::printf("device     %s\n", info.device.c_str());
-    std::printf("state      %s\n", std::string(ToString(info.state)).c_str());
-    std::printf("size       %s, of which %s have come\n",
-                BytesText(info.span_bytes).c_str(),
-                BytesText(info.committed_bytes).c_str());
+    absl::PrintF("name       %s\n", info.name);
+    absl::PrintF("type       %s\n", ToString(info.element_type));
+    absl::PrintF("extents    %s\n", ShapeText(info.layout.extents));
+    absl::PrintF("strides    %s\n", ShapeText(info.layout.strides));
+    absl::PrintF("device     %s\n", info.device);
+    absl::PrintF("state      %s\n", ToString(info.state));
+    absl::PrintF("size       %s, of which %s have come\n",
+                 BytesText(info.span_bytes), BytesText(info.committed_bytes));
     if (!info.view) return;
-    std::printf("views      %s: %s, %s%s\n", info.view->viewed.c_str(),
-                info.view->is_gathered ? "gathered to be read" : "in place",
-                info.view->is_writable ? "writable" : "not writable",
-                info.view->may_pad ? ", with padding" : "");
+    absl::PrintF("views      %s: %s, %s%s\n", info.view->viewed,
+                 info.view->is_gathered ? "gathered to be read" : "in place",
+                 info.view->is_writable ? "writable" : "not writable",
+                 info.view->may_pad ? ", with padding" : "");
   };
-  return PrintAs(server.Describe(tensor), json, PutTensor, print);
+  return PrintAs(server.Describe(question.name), question.json, TensorJson,
+                 print);
+}
+
+}  // namespace
+
+void AddServerCommands(CLI::App& app, CommandLine& line) {
+  const auto question = std::make_shared<Question>();
+  const auto add = [&](const char* name, const char* help, auto print) {
+    CLI::App* command = app.add_subcommand(name, help);
+    command->callback([&line, question, print] {
+      question->device = line.device;
+      line.exit_code = print(Server(line.address, line.timeout()), *question);
+    });
+    return command;
+  };
+  const auto add_json = [&](const char* name, const char* help, auto print) {
+    CLI::App* command = add(name, help, print);
+    AddJsonFlag(*command, question->json);
+    return command;
+  };
+  add_json("info", "Show the server's version, devices, kernels and limits",
+           PrintInfo);
+  add_json("stats", "Show what the server has done so far, and its memory",
+           PrintStats);
+  add("health", "Say whether the server serves; exit 1 when it does not",
+      PrintHealth);
+  add_json("list", "List the tensors of a session", PrintTensors)
+      ->add_option("session", question->name,
+                   "Name of the session, sessions/...; sessions are private, "
+                   "so only who opened one knows it")
+      ->required();
+  add_json("describe", "Show one tensor", PrintTensor)
+      ->add_option("tensor", question->name,
+                   "Name of the tensor, sessions/.../tensors/...")
+      ->required();
+  add_json("plans", "List the plans of a session", PrintPlans)
+      ->add_option("session", question->name, "sessions/...")
+      ->required();
+  add_json("kernels",
+           "List the kernels of a device (--device), first asked first",
+           PrintKernels);
 }
 
 }  // namespace tensord::cli

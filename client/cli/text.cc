@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "tensord/status.h"
 
@@ -21,28 +22,17 @@ std::string BytesText(int64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  char text[32];
-  std::snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s", value,
-                kUnits[unit]);
-  return text;
+  return absl::StrFormat("%.*f %s", unit == 0 ? 0 : 1, value, kUnits[unit]);
 }
 
 std::string DurationText(absl::Duration duration) {
   const double seconds = absl::ToDoubleSeconds(duration);
-  char text[32];
   if (seconds == 0) return "0 s";
-  if (seconds < 1e-6) {
-    std::snprintf(text, sizeof(text), "%.0f ns", seconds * 1e9);
-  } else if (seconds < 1e-3) {
-    std::snprintf(text, sizeof(text), "%.0f us", seconds * 1e6);
-  } else if (seconds < 1) {
-    std::snprintf(text, sizeof(text), "%.1f ms", seconds * 1e3);
-  } else if (seconds < 120) {
-    std::snprintf(text, sizeof(text), "%.2f s", seconds);
-  } else {
-    return absl::FormatDuration(absl::Trunc(duration, absl::Seconds(1)));
-  }
-  return text;
+  if (seconds < 1e-6) return absl::StrFormat("%.0f ns", seconds * 1e9);
+  if (seconds < 1e-3) return absl::StrFormat("%.0f us", seconds * 1e6);
+  if (seconds < 1) return absl::StrFormat("%.1f ms", seconds * 1e3);
+  if (seconds < 120) return absl::StrFormat("%.2f s", seconds);
+  return absl::FormatDuration(absl::Trunc(duration, absl::Seconds(1)));
 }
 
 int Fail(const absl::Status& status) {
@@ -63,8 +53,7 @@ int Fail(const absl::Status& status) {
 }
 
 int FailUsage(const std::string& message) {
-  std::fprintf(stderr, "tensorctl: %s\nRun with --help for more.\n",
-               message.c_str());
+  absl::FPrintF(stderr, "tensorctl: %s\nRun with --help for more.\n", message);
   return kUsage;
 }
 

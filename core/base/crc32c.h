@@ -1,14 +1,22 @@
-// The checksum of what is kept in files.
+// The checksum of chunks and of files.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "absl/strings/string_view.h"
 
 namespace tensord::core {
 
-/// CRC-32C (Castagnoli) of `bytes`, or of what `crc` is the checksum of with
-/// `bytes` behind it. By tables, so that core needs no library for it.
+/// CRC-32C (Castagnoli) of `bytes`, as RFC 3720 has it. `crc` is that of what
+/// comes before them.
+uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
 uint32_t Crc32c(absl::string_view bytes, uint32_t crc = 0);
+
+/// Copies `from` to `to` and returns Crc32c(from, crc), in one pass through
+/// memory.
+uint32_t CopyWithCrc32c(std::span<const std::byte> from, std::byte* to,
+                        uint32_t crc = 0);
 
 }  // namespace tensord::core

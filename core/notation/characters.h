@@ -1,4 +1,5 @@
-// The characters of a text in UTF-8, and which of them are letters.
+// The characters of a text in UTF-8, and which of them are letters, as Unicode
+// has them.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +23,11 @@ struct Character {
 /// Requires  offset < text.size().
 Character CharacterAt(absl::string_view text, size_t offset);
 
-/// A letter of any alphabet: beyond ASCII, all that is not known to be blank,
-/// punctuation, a sign, a picture or a mark on another character.
+/// A letter of any alphabet, or a numeral that is one.
 bool IsLetter(char32_t c);
 
-/// What belongs to the letter before it: a combining mark, a raised or lowered
-/// digit.
+/// What may follow a letter in a name: a combining mark, a raised or lowered
+/// digit, a digit of another script than ASCII's.
 bool IsMark(char32_t c);
 
 /// A prime of Unicode, single to quadruple, or the apostrophe.
@@ -36,7 +36,8 @@ bool IsPrime(char32_t c);
 /// A blank other than the end of a line.
 bool IsBlank(char32_t c);
 
-/// Cannot be seen: a control character, a combining mark, most blanks.
+/// Cannot be seen, or not by itself: a control character, a combining mark, a
+/// blank but ' ', what Unicode has not assigned.
 bool IsUnprintable(char32_t c);
 
 /// A character as messages show it: `'x'`, or its number where it cannot be

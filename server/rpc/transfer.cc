@@ -4,7 +4,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/status.h"
-#include "server/rpc/chunk_wire.h"
+#include "proto/wire/chunk.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/tensor_service.h"
 #include "server/session/contents.h"
@@ -14,8 +14,13 @@ namespace {
 
 constexpr int64_t kDefaultChunkBytes = int64_t{1} << 20;
 
+absl::Status Malformed(const absl::Status& why) {
+  return core::InvalidArgument("CHUNK_MALFORMED",
+                               "malformed chunk: ", why.message());
+}
+
 /// Puts one chunk in its place and commits it.
-absl::Status Place(ChunkReader& chunk, const ChunkHeader& header,
+absl::Status Place(wire::ChunkReader& chunk, const wire::ChunkHeader& header,
                    int64_t max_chunk_bytes, const server::StoredTensor& tensor,
                    server::ContentsWriter& writer) {
   const int64_t span_bytes = tensor.desc().span_bytes();
@@ -39,13 +44,13 @@ absl::Status Place(ChunkReader& chunk, const ChunkHeader& header,
   if (header.data_bytes == 0) return absl::OkStatus();
   TENSORD_ASSIGN_OR_RETURN(const std::span<std::byte> place,
                            writer.Place(header.data_bytes));
-  TENSORD_RETURN_IF_ERROR(chunk.Payload(place.data()));
-  const uint32_t crc = Crc32c(place);
-  if (crc != header.crc32c) {
+  const absl::StatusOr<uint32_t> crc = chunk.Payload(place.data());
+  if (!crc.ok()) return Malformed(crc.status());
+  if (*crc != header.crc32c) {
     return core::Error(
         absl::StatusCode::kDataLoss, "CHUNK_CORRUPT",
         absl::StrCat("chunk for ", tensor.name(), " at byte ", committed,
-                     " has CRC-32C ", crc, ", wanted ", header.crc32c,
+                     " has CRC-32C ", *crc, ", wanted ", header.crc32c,
                      "; resend from byte ", committed));
   }
   return writer.Commit();
@@ -55,15 +60,15 @@ absl::Status Place(ChunkReader& chunk, const ChunkHeader& header,
 
 Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
     Call& call, Reader<grpc::ByteBuffer> in) {
-  grpc::ByteBuffer wire;
-  const bool has_first = co_await in.Read(wire);
+  grpc::ByteBuffer message;
+  const bool has_first = co_await in.Read(message);
   if (!has_first) {
     co_return core::InvalidArgument("CHUNK_MALFORMED",
                                     "the stream has no message");
   }
-  ChunkReader first(wire);
-  const absl::StatusOr<ChunkHeader> first_header = first.Header();
-  if (!first_header.ok()) co_return first_header.status();
+  wire::ChunkReader first(message);
+  const absl::StatusOr<wire::ChunkHeader> first_header = first.Header();
+  if (!first_header.ok()) co_return Malformed(first_header.status());
   const auto found = Enter(call, first_header->tensor);
   if (!found.ok()) co_return found.status();
   server::StoredTensor& tensor = **found;
@@ -88,11 +93,11 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
   if (!placed.ok()) co_return placed;
   context_.metrics.uploaded_bytes().Increment(
       static_cast<double>(first_header->data_bytes));
-  wire.Clear();
-  while (co_await in.Read(wire)) {
-    ChunkReader chunk(wire);
-    const absl::StatusOr<ChunkHeader> header = chunk.Header();
-    if (!header.ok()) co_return header.status();
+  message.Clear();
+  while (co_await in.Read(message)) {
+    wire::ChunkReader chunk(message);
+    const absl::StatusOr<wire::ChunkHeader> header = chunk.Header();
+    if (!header.ok()) co_return Malformed(header.status());
     if (!header->tensor.empty()) {
       co_return core::InvalidArgument("CHUNK_MALFORMED",
                                       "a chunk after the first names tensor '",
@@ -102,7 +107,7 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
     if (!placed.ok()) co_return placed;
     context_.metrics.uploaded_bytes().Increment(
         static_cast<double>(header->data_bytes));
-    wire.Clear();
+    message.Clear();
   }
   v1::UploadTensorResponse response;
   *response.mutable_tensor() = ToProto(tensor);
@@ -159,13 +164,12 @@ Task<absl::Status> TensorService::Download(Call& call,
     const auto piece = reader->Next();
     if (!piece.ok()) co_return piece.status();
     const std::span data = piece->bytes;
-    const uint32_t crc = Crc32c(data);
+    const grpc::ByteBuffer chunk = wire::MakeChunk("", at, data, piece->owner);
     if (tensor.version() != version) {
       co_return core::Error(absl::StatusCode::kAborted, "TENSOR_CHANGED",
                             absl::StrCat("tensor ", tensor.name(),
                                          " was written during its download"));
     }
-    const grpc::ByteBuffer chunk = MakeChunk(at, crc, data, piece->owner);
     const bool sent = co_await out.Write(chunk);
     if (!sent) co_return absl::CancelledError("the client is gone");
     at += static_cast<int64_t>(data.size());

@@ -22,7 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "server/rpc/chunk_wire.h"
+#include "core/base/crc32c.h"
 #include "tensord/v1/admin.grpc.pb.h"
 #include "tensord/v1/compute.grpc.pb.h"
 #include "tensord/v1/error.pb.h"
@@ -134,7 +134,7 @@ class RpcConformance : public ::testing::Test {
     v1::UploadTensorRequest chunk;
     chunk.set_tensor(tensor);
     chunk.set_offset_bytes(offset);
-    chunk.set_crc32c(rpc::Crc32c(std::as_bytes(data)));
+    chunk.set_crc32c(core::Crc32c(std::as_bytes(data)));
     chunk.set_data(data.data(), data.size_bytes());
     return chunk;
   }
@@ -159,8 +159,7 @@ class RpcConformance : public ::testing::Test {
     while (reader->Read(&chunk)) {
       EXPECT_EQ(chunk.offset_bytes(),
                 request.offset_bytes() + std::ssize(*data));
-      EXPECT_EQ(chunk.crc32c(),
-                rpc::Crc32c(std::as_bytes(std::span(chunk.data()))));
+      EXPECT_EQ(chunk.crc32c(), core::Crc32c(chunk.data()));
       data->append(chunk.data());
     }
     const grpc::Status status = reader->Finish();

@@ -134,7 +134,7 @@ TEST_F(RpcConformance, AnyByteButZeroIsTrueInABool) {
   ASSERT_THAT(Create(create, &tensor), IsOk());
   v1::UploadTensorRequest chunk;
   chunk.set_tensor(tensor.name());
-  chunk.set_crc32c(rpc::Crc32c(std::as_bytes(std::span(sent))));
+  chunk.set_crc32c(core::Crc32c(sent));
   chunk.set_data(sent);
   ASSERT_THAT(Upload({chunk}), IsOk());
   v1::DownloadTensorRequest download;

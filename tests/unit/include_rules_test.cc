@@ -65,10 +65,11 @@ const std::vector<Layer>& Layers() {
       {"server/session", {"server/engine"}},
       {"server/config", {"server/session"}},
       {"server/execution", {"server/session"}},
-      {"server/rpc", {"server/execution", "server/config", "proto"}},
+      {"server/rpc", {"server/execution", "server/config", "proto/wire"}},
       {"server", {"server/rpc"}},
       {"proto", {}},
-      {"client/cpp", {"proto"}},
+      {"proto/wire", {"proto"}, {"core/base/crc32c.h"}},
+      {"client/cpp", {"proto/wire"}},
       {"client/cli", {"client/cpp"}},
       {"client/cpp/examples", {"client/cli"}},
   };
@@ -113,7 +114,7 @@ bool MayInclude(const Layer& from, const Layer& to) {
 
 /// Where an include leads: a path from the root, or "" outside the repository.
 std::string TargetOf(absl::string_view include) {
-  for (const absl::string_view root : {"core", "server", "client"}) {
+  for (const absl::string_view root : {"core", "proto", "server", "client"}) {
     if (IsInside(include, root)) return std::string(include);
   }
   // The generated code and the C++ client's public headers.
@@ -123,8 +124,8 @@ std::string TargetOf(absl::string_view include) {
 }
 
 bool IsLayered(absl::string_view path) {
-  return IsInside(path, "core") || IsInside(path, "server") ||
-         IsInside(path, "client");
+  return IsInside(path, "core") || IsInside(path, "proto") ||
+         IsInside(path, "server") || IsInside(path, "client");
 }
 
 std::vector<std::string> IncludeViolations(const std::string& path,
@@ -216,6 +217,9 @@ TEST(IncludeRulesTest, DirectAndIndirectLayersBelowAreAllowed) {
                   {"server/engine/engine.cc",
                    "#include \"core/backend/cpu/cpu_backend.h\"\n"},
                   {"client/cli/main.cc", "#include \"tensord/session.h\"\n"},
+                  {"proto/wire/chunk.cc",
+                   "#include \"core/base/crc32c.h\"\n"
+                   "#include \"tensord/v1/tensor.pb.h\"\n"},
               }),
               IsEmpty());
 }
@@ -244,7 +248,11 @@ TEST(IncludeRulesTest, LayersAboveOrBesideAreViolations) {
            {"server/engine/a.cc", "tensord/v1/compute.pb.h"},
            {"server/session/a.cc", "tensord/v1/compute.pb.h"},
            {"server/session/a.cc", "server/rpc/convert.h"},
+           {"proto/wire/a.cc", "core/base/status.h"},
+           {"core/plan/a.cc", "proto/wire/chunk.h"},
+           {"server/session/a.cc", "proto/wire/chunk.h"},
            {"client/cpp/src/a.cc", "core/base/status.h"},
+           {"client/cpp/src/a.cc", "core/base/crc32c.h"},
            {"client/cli/a.cc", "server/config/flags.h"},
            {"core/base/a.cc", "core/unknown/a.h"}}) {
     EXPECT_THAT(violation(path, include), ElementsAre(HasSubstr("may not")))

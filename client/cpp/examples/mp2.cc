@@ -16,8 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
-#include <optional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,16 +36,6 @@ using tensord::UnaryOperator;
 using tensord::cli::NpyFile;
 
 constexpr double kTolerance = 1e-9;  // hartree
-
-/// The number after `key` in a flat JSON file.
-std::optional<double> NumberIn(const std::string& path,
-                               const std::string& key) {
-  std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const size_t at = text.find('"' + key + '"');
-  if (at == std::string::npos) return std::nullopt;
-  return std::atof(text.c_str() + text.find(':', at) + 1);
-}
 
 /// Columns [first, last) of a row-major square matrix.
 std::vector<double> Columns(const double* matrix, int64_t size, int64_t first,
@@ -81,6 +70,36 @@ RemoteTensor Upload(Session& session, const char* what,
 RemoteTensor Contract(Session& session, const char* what, const Operand& a,
                       const Operand& b, const char* d) {
   return Timed(what, [&] { return session.Contract(a, b, d); });
+}
+
+/// The energy of the integrals (ia|jb), in hartree.
+double EnergyOfPairs(Session& session, const RemoteTensor& iajb,
+                     const RemoteTensor& e_occ, const RemoteTensor& e_vir) {
+  // e_i - e_a, and from it e_i + e_j - e_a - e_b, by broadcasting.
+  const RemoteTensor gap = Timed("gaps e_i - e_a", [&] {
+    return session.Elementwise({e_occ, "i"}, BinaryOperator::kAdd, {e_vir, "a"},
+                               "ia", {.gamma = -1});
+  });
+  const RemoteTensor denominator = Timed("denominators", [&] {
+    return session.Elementwise({gap, "ia"}, BinaryOperator::kAdd, {gap, "jb"},
+                               "iajb");
+  });
+  const RemoteTensor exchange = Timed("2 (ia|jb) - (ib|ja)", [&] {
+    return session.Elementwise({iajb, "iajb"}, BinaryOperator::kAdd,
+                               {iajb, "ibja"}, "iajb",
+                               {.alpha = 2, .gamma = -1});
+  });
+  const RemoteTensor pairs = Timed("contributions of pairs", [&] {
+    return session.Elementwise({iajb, "iajb"}, BinaryOperator::kMul,
+                               {exchange, "iajb"}, BinaryOperator::kMul,
+                               {denominator, "iajb", UnaryOperator::kRcp},
+                               "iajb");
+  });
+  const RemoteTensor energy = Timed("sum", [&] {
+    return session.Reduce(BinaryOperator::kAdd, {pairs, "iajb"}, "");
+  });
+  return Timed("download the energy",
+               [&] { return energy.Download<double>(); })[0];
 }
 
 /// The energy, in hartree.
@@ -120,31 +139,7 @@ double Mp2Energy(Session& session, const NpyFile& integrals,
   const RemoteTensor iajb = Contract(session, "(ia|jb) = (ia|js) C_sb",
                                      {iajs, "iajs"}, {c_vir, "sb"}, "iajb");
 
-  // e_i - e_a, and from it e_i + e_j - e_a - e_b, by broadcasting.
-  const RemoteTensor gap = Timed("gaps e_i - e_a", [&] {
-    return session.Elementwise({e_occ, "i"}, BinaryOperator::kAdd, {e_vir, "a"},
-                               "ia", {.gamma = -1});
-  });
-  const RemoteTensor denominator = Timed("denominators", [&] {
-    return session.Elementwise({gap, "ia"}, BinaryOperator::kAdd, {gap, "jb"},
-                               "iajb");
-  });
-  const RemoteTensor exchange = Timed("2 (ia|jb) - (ib|ja)", [&] {
-    return session.Elementwise({iajb, "iajb"}, BinaryOperator::kAdd,
-                               {iajb, "ibja"}, "iajb",
-                               {.alpha = 2, .gamma = -1});
-  });
-  const RemoteTensor pairs = Timed("contributions of pairs", [&] {
-    return session.Elementwise({iajb, "iajb"}, BinaryOperator::kMul,
-                               {exchange, "iajb"}, BinaryOperator::kMul,
-                               {denominator, "iajb", UnaryOperator::kRcp},
-                               "iajb");
-  });
-  const RemoteTensor energy = Timed("sum", [&] {
-    return session.Reduce(BinaryOperator::kAdd, {pairs, "iajb"}, "");
-  });
-  return Timed("download the energy",
-               [&] { return energy.Download<double>(); })[0];
+  return EnergyOfPairs(session, iajb, e_occ, e_vir);
 }
 
 }  // namespace
@@ -156,15 +151,17 @@ int main(int argc, char** argv) {
   }
   const std::string folder = argv[1];
   const char* address = argc > 2 ? argv[2] : "localhost:8470";
-  const std::optional<double> reference =
-      NumberIn(folder + "/reference.json", "energy_mp2_correlation");
-  const std::optional<double> occupied =
-      NumberIn(folder + "/reference.json", "occupied");
-  if (!reference.has_value() || !occupied.has_value()) {
+  const auto known =
+      nlohmann::json::parse(std::ifstream(folder + "/reference.json"), nullptr,
+                            /*allow_exceptions=*/false);
+  if (!known.contains("energy_mp2_correlation") ||
+      !known.contains("occupied")) {
     std::fprintf(stderr, "%s/reference.json lacks the reference\n",
                  folder.c_str());
     return 2;
   }
+  const double reference = known.at("energy_mp2_correlation");
+  const int64_t occupied = known.at("occupied");
   const auto open = [&](const char* name) {
     return NpyFile::Open(folder + "/" + name).value();
   };
@@ -173,11 +170,11 @@ int main(int argc, char** argv) {
   const NpyFile energies = open("orbital_energies.npy");
 
   Session session = Timed("connect", [&] { return Session::Connect(address); });
-  const double energy = Mp2Energy(session, integrals, coefficients, energies,
-                                  static_cast<int64_t>(*occupied));
-  const double difference = energy - *reference;
+  const double energy =
+      Mp2Energy(session, integrals, coefficients, energies, occupied);
+  const double difference = energy - reference;
   std::printf("\nMP2 correlation energy %18.12f hartree\n", energy);
-  std::printf("reference              %18.12f hartree\n", *reference);
+  std::printf("reference              %18.12f hartree\n", reference);
   std::printf("difference             %18.1e hartree\n", difference);
   return std::abs(difference) <= kTolerance ? 0 : 1;
 }

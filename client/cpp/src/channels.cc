@@ -4,6 +4,7 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 
 namespace tensord::internal {
@@ -35,6 +36,27 @@ Channels::Channels(std::string_view address, absl::Duration deadline)
       plan_cache(v1::PlanCacheService::NewStub(calls_)),
       program(v1::ProgramService::NewStub(calls_)),
       view(v1::ViewService::NewStub(calls_)) {}
+
+absl::Status Channels::Delete(const std::string& name,
+                              absl::Time deadline) const {
+  if (absl::StrContains(name, "/plans/")) {
+    v1::DeletePlanRequest request;
+    request.set_plan(name);
+    return Call(plan, &v1::PlanService::Stub::DeletePlan, request, deadline)
+        .status();
+  }
+  if (absl::StrContains(name, "/programs/")) {
+    v1::DeleteProgramRequest request;
+    request.set_program(name);
+    return Call(program, &v1::ProgramService::Stub::DeleteProgram, request,
+                deadline)
+        .status();
+  }
+  v1::DeleteTensorRequest request;
+  request.set_tensor(name);
+  return Call(tensor, &v1::TensorService::Stub::DeleteTensor, request, deadline)
+      .status();
+}
 
 void Channels::SetDeadline(grpc::ClientContext& context,
                            absl::Time deadline) const {

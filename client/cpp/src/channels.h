@@ -50,6 +50,11 @@ class Channels {
     return response;
   }
 
+  /// Deletes the tensor, plan or program of that name,
+  /// `sessions/{session}/{collection}/{id}`.
+  absl::Status Delete(const std::string& name,
+                      absl::Time deadline = absl::InfinitePast()) const;
+
   void SetDeadline(grpc::ClientContext& context, absl::Time deadline) const;
 
   absl::Duration default_deadline() const { return default_deadline_; }

@@ -124,30 +124,10 @@ absl::Status Connection::Close() {
       .status();
 }
 
-void Connection::Discard(const std::string& tensor) {
+void Connection::Discard(const std::string& name) {
   if (closed_) return;
-  v1::DeleteTensorRequest request;
-  request.set_tensor(tensor);
   // It may have been deleted by name, or the server be gone.
-  (void)channels_.Call(channels_.tensor, &v1::TensorService::Stub::DeleteTensor,
-                       request, absl::Now() + kFarewell);
-}
-
-void Connection::DiscardPlan(const std::string& plan) {
-  if (closed_) return;
-  v1::DeletePlanRequest request;
-  request.set_plan(plan);
-  (void)channels_.Call(channels_.plan, &v1::PlanService::Stub::DeletePlan,
-                       request, absl::Now() + kFarewell);
-}
-
-void Connection::DiscardProgram(const std::string& program) {
-  if (closed_) return;
-  v1::DeleteProgramRequest request;
-  request.set_program(program);
-  (void)channels_.Call(channels_.program,
-                       &v1::ProgramService::Stub::DeleteProgram, request,
-                       absl::Now() + kFarewell);
+  (void)channels_.Delete(name, absl::Now() + kFarewell);
 }
 
 }  // namespace tensord::internal

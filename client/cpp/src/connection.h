@@ -65,12 +65,8 @@ class Connection {
 
   absl::Status Close();
 
-  /// Deletes a tensor whose handle has gone.
-  void Discard(const std::string& tensor);
-  /// The same for a plan.
-  void DiscardPlan(const std::string& plan);
-  /// The same for a program.
-  void DiscardProgram(const std::string& program);
+  /// Deletes a tensor, plan or program whose handle has gone.
+  void Discard(const std::string& name);
 
  private:
   Connection(std::string_view address, const SessionOptions& options);

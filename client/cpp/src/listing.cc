@@ -11,16 +11,13 @@ absl::StatusOr<std::vector<TensorInfo>> ListTensors(const Channels& channels,
   std::vector<TensorInfo> tensors;
   v1::ListTensorsRequest request;
   request.set_session(std::string(session));
-  do {
-    TENSORD_CLIENT_ASSIGN_OR_RETURN(
-        const v1::ListTensorsResponse page,
-        channels.Call(channels.tensor, &v1::TensorService::Stub::ListTensors,
-                      request));
-    for (const v1::Tensor& tensor : page.tensors()) {
-      tensors.push_back(FromProto(tensor));
-    }
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  TENSORD_CLIENT_RETURN_IF_ERROR(ForEachPage(
+      channels, channels.tensor, &v1::TensorService::Stub::ListTensors, request,
+      [&](const v1::ListTensorsResponse& page) {
+        for (const v1::Tensor& tensor : page.tensors()) {
+          tensors.push_back(FromProto(tensor));
+        }
+      }));
   return tensors;
 }
 
@@ -29,14 +26,13 @@ absl::StatusOr<std::vector<PlanInfo>> ListPlans(const Channels& channels,
   std::vector<PlanInfo> plans;
   v1::ListPlansRequest request;
   request.set_session(std::string(session));
-  do {
-    TENSORD_CLIENT_ASSIGN_OR_RETURN(
-        const v1::ListPlansResponse page,
-        channels.Call(channels.plan, &v1::PlanService::Stub::ListPlans,
-                      request));
-    for (const v1::Plan& plan : page.plans()) plans.push_back(FromProto(plan));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  TENSORD_CLIENT_RETURN_IF_ERROR(
+      ForEachPage(channels, channels.plan, &v1::PlanService::Stub::ListPlans,
+                  request, [&](const v1::ListPlansResponse& page) {
+                    for (const v1::Plan& plan : page.plans()) {
+                      plans.push_back(FromProto(plan));
+                    }
+                  }));
   return plans;
 }
 

@@ -1,7 +1,5 @@
 #include "tensord/plan.h"
 
-#include <utility>
-
 #include "client/cpp/src/connection.h"
 #include "client/cpp/src/convert.h"
 
@@ -11,28 +9,8 @@ using internal::Channels;
 using internal::FromProto;
 using internal::ToProto;
 
-Plan::Plan(Plan&& other) noexcept
-    : connection_(std::move(other.connection_)),
-      info_(std::move(other.info_)),
-      owns_(std::exchange(other.owns_, false)) {}
-
-Plan& Plan::operator=(Plan&& other) noexcept {
-  if (this == &other) return *this;
-  Discard();
-  connection_ = std::move(other.connection_);
-  info_ = std::move(other.info_);
-  owns_ = std::exchange(other.owns_, false);
-  return *this;
-}
-
-Plan::~Plan() { Discard(); }
-
-void Plan::Discard() {
-  if (owns_ && connection_ != nullptr) connection_->DiscardPlan(info_.name);
-}
-
 absl::StatusOr<PlanInfo> Plan::Describe() const {
-  Channels& channels = connection_->channels();
+  Channels& channels = handle_.connection()->channels();
   v1::DescribePlanRequest request;
   request.set_plan(info_.name);
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
@@ -54,12 +32,13 @@ absl::StatusOr<RemoteTensor> Plan::Execute(const PlanInputs& inputs,
   if (options.alpha) *request.mutable_alpha() = ToProto(*options.alpha);
   if (options.beta) *request.mutable_beta() = ToProto(*options.beta);
   if (options.gamma) *request.mutable_gamma() = ToProto(*options.gamma);
-  Channels& channels = connection_->channels();
+  const auto& connection = handle_.connection();
+  Channels& channels = connection->channels();
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::ExecutePlanResponse response,
       channels.Call(channels.compute, &v1::ComputeService::Stub::ExecutePlan,
-                    request, connection_->Deadline(options.deadline)));
-  return RemoteTensor(connection_, FromProto(response.result().tensor()),
+                    request, connection->Deadline(options.deadline)));
+  return RemoteTensor(connection, FromProto(response.result().tensor()),
                       /*owns=*/options.output == nullptr,
                       FromProto(response.result().report()));
 }

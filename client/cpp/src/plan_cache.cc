@@ -5,6 +5,7 @@
 
 #include "client/cpp/src/channels.h"
 #include "client/cpp/src/convert.h"
+#include "client/cpp/src/listing.h"
 
 namespace tensord {
 
@@ -107,16 +108,13 @@ absl::StatusOr<std::vector<PlanCacheEntry>> PlanCache::Entries(
   std::vector<PlanCacheEntry> entries;
   v1::ListPlanCacheEntriesRequest request;
   if (by_hits) request.set_order(v1::PLAN_CACHE_ORDER_HITS);
-  do {
-    TENSORD_CLIENT_ASSIGN_OR_RETURN(
-        const v1::ListPlanCacheEntriesResponse page,
-        channels_->Call(channels_->plan_cache, &Stub::ListPlanCacheEntries,
-                        request));
-    for (const v1::PlanCacheEntry& entry : page.entries()) {
-      entries.push_back(FromProto(entry));
-    }
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  TENSORD_CLIENT_RETURN_IF_ERROR(internal::ForEachPage(
+      *channels_, channels_->plan_cache, &Stub::ListPlanCacheEntries, request,
+      [&](const v1::ListPlanCacheEntriesResponse& page) {
+        for (const v1::PlanCacheEntry& entry : page.entries()) {
+          entries.push_back(FromProto(entry));
+        }
+      }));
   return entries;
 }
 

@@ -110,28 +110,8 @@ absl::StatusOr<RemoteTensor> ProgramResults::Take(std::string_view name) {
   return taken;
 }
 
-PreparedProgram::PreparedProgram(PreparedProgram&& other) noexcept
-    : connection_(std::move(other.connection_)),
-      info_(std::move(other.info_)),
-      owns_(std::exchange(other.owns_, false)) {}
-
-PreparedProgram& PreparedProgram::operator=(PreparedProgram&& other) noexcept {
-  if (this == &other) return *this;
-  Discard();
-  connection_ = std::move(other.connection_);
-  info_ = std::move(other.info_);
-  owns_ = std::exchange(other.owns_, false);
-  return *this;
-}
-
-PreparedProgram::~PreparedProgram() { Discard(); }
-
-void PreparedProgram::Discard() {
-  if (owns_ && connection_ != nullptr) connection_->DiscardProgram(info_.name);
-}
-
 absl::StatusOr<ProgramInfo> PreparedProgram::Describe() const {
-  Channels& channels = connection_->channels();
+  Channels& channels = handle_.connection()->channels();
   v1::DescribeProgramRequest request;
   request.set_program(info_.name);
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
@@ -143,23 +123,19 @@ absl::StatusOr<ProgramInfo> PreparedProgram::Describe() const {
 absl::StatusOr<ProgramResults> PreparedProgram::Run(
     ProgramOperands operands, const ProgramExecution& options) const {
   v1::ExecuteProgramRequest request;
-  request.set_session(connection_->session().name);
+  request.set_session(handle_.connection()->session().name);
   request.set_name(info_.name);
   TENSORD_CLIENT_RETURN_IF_ERROR(internal::AddOperands(
       operands, internal::Contents::kSent, *request.mutable_operands()));
   for (const ProgramOutput& output : options.outputs) {
     *request.add_outputs() = internal::ToProto(output);
   }
-  return ProgramCalls::Execute(connection_, request, options.deadline);
+  return ProgramCalls::Execute(handle_.connection(), request, options.deadline);
 }
 
 absl::Status PreparedProgram::Delete() {
   Release();
-  Channels& channels = connection_->channels();
-  v1::DeleteProgramRequest request;
-  request.set_program(info_.name);
-  return channels.Call(channels.program, &Programs::DeleteProgram, request)
-      .status();
+  return handle_.connection()->channels().Delete(info_.name);
 }
 
 }  // namespace tensord

@@ -20,30 +20,9 @@ std::string_view ToString(TensorState state) {
 
 RemoteTensor::RemoteTensor(std::shared_ptr<Connection> connection,
                            TensorInfo info, bool owns, ExecutionReport report)
-    : connection_(std::move(connection)),
+    : handle_(std::move(connection), info.name, owns),
       info_(std::move(info)),
-      report_(std::move(report)),
-      owns_(owns) {}
-
-RemoteTensor::RemoteTensor(RemoteTensor&& other) noexcept
-    : connection_(std::move(other.connection_)),
-      info_(std::move(other.info_)),
-      report_(std::move(other.report_)),
-      owns_(std::exchange(other.owns_, false)) {}
-
-RemoteTensor& RemoteTensor::operator=(RemoteTensor&& other) noexcept {
-  if (this == &other) return *this;
-  if (owns_) connection_->Discard(info_.name);
-  connection_ = std::move(other.connection_);
-  info_ = std::move(other.info_);
-  report_ = std::move(other.report_);
-  owns_ = std::exchange(other.owns_, false);
-  return *this;
-}
-
-RemoteTensor::~RemoteTensor() {
-  if (owns_) connection_->Discard(info_.name);
-}
+      report_(std::move(report)) {}
 
 absl::Status RemoteTensor::DownloadTo(ElementType element_type,
                                       std::span<std::byte> bytes,
@@ -62,10 +41,11 @@ absl::Status RemoteTensor::DownloadTo(ElementType element_type,
     return InvalidArgument("SIZE_MISMATCH", info_.name, " has ", packed_bytes,
                            " bytes, but there is memory for ", bytes.size());
   }
-  internal::Channels& channels = connection_->channels();
+  const auto& connection = handle_.connection();
+  internal::Channels& channels = connection->channels();
   const internal::TransferOptions transfer =
-      connection_->Transfer(packed_bytes, options.deadline, options.progress);
-  const Order order = options.order.value_or(connection_->order());
+      connection->Transfer(packed_bytes, options.deadline, options.progress);
+  const Order order = options.order.value_or(connection->order());
   // A view that repeats or goes backwards is never packed; one that is read by
   // a packed copy shows the layout of that.
   const bool is_in_place = !info_.view || !info_.view->is_gathered;
@@ -79,7 +59,7 @@ absl::Status RemoteTensor::DownloadTo(ElementType element_type,
       const v1::CopyTensorResponse copied,
       channels.Call(channels.tensor, &v1::TensorService::Stub::CopyTensor,
                     request, transfer.deadline));
-  const RemoteTensor packed(connection_, internal::FromProto(copied.tensor()),
+  const RemoteTensor packed(connection, internal::FromProto(copied.tensor()),
                             /*owns=*/true);
   return internal::Download(channels, packed.name(), bytes, transfer);
 }
@@ -88,13 +68,14 @@ template <typename Stages>
 absl::StatusOr<RemoteTensor> RemoteTensor::ViewOf(
     const absl::StatusOr<Stages>& stages, const ViewOptions& options) const {
   if (!stages.ok()) return stages.status();
-  internal::Channels& channels = connection_->channels();
+  const auto& connection = handle_.connection();
+  internal::Channels& channels = connection->channels();
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::CreateViewResponse response,
       channels.Call(channels.view, &v1::ViewService::Stub::CreateView,
                     internal::MakeViewRequest(info_.name, *stages, options),
-                    connection_->Deadline(options.deadline)));
-  return RemoteTensor(connection_, internal::FromProto(response.tensor()),
+                    connection->Deadline(options.deadline)));
+  return RemoteTensor(connection, internal::FromProto(response.tensor()),
                       /*owns=*/true);
 }
 

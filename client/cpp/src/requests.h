@@ -34,29 +34,25 @@ absl::StatusOr<v1::ContractRequest> MakeRequest(const Connection& connection,
                                                 const Modes& d,
                                                 const ContractOptions& options);
 
-// Messages with a oneof of all operations, set to `request`.
-template <typename Message>
-Message Wrap(v1::PermuteRequest request) {
-  Message message;
-  *message.mutable_permute() = std::move(request);
-  return message;
+// The field of a message with a oneof of all operations.
+inline auto* FieldOf(auto& message, const v1::PermuteRequest&) {
+  return message.mutable_permute();
 }
-template <typename Message>
-Message Wrap(v1::ElementwiseRequest request) {
-  Message message;
-  *message.mutable_elementwise() = std::move(request);
-  return message;
+inline auto* FieldOf(auto& message, const v1::ElementwiseRequest&) {
+  return message.mutable_elementwise();
 }
-template <typename Message>
-Message Wrap(v1::ReduceRequest request) {
-  Message message;
-  *message.mutable_reduce() = std::move(request);
-  return message;
+inline auto* FieldOf(auto& message, const v1::ReduceRequest&) {
+  return message.mutable_reduce();
 }
-template <typename Message>
-Message Wrap(v1::ContractRequest request) {
+inline auto* FieldOf(auto& message, const v1::ContractRequest&) {
+  return message.mutable_contract();
+}
+
+/// Such a message, set to `request`.
+template <typename Message, typename Request>
+Message Wrap(Request request) {
   Message message;
-  *message.mutable_contract() = std::move(request);
+  *FieldOf(message, request) = std::move(request);
   return message;
 }
 

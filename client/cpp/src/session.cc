@@ -190,12 +190,8 @@ absl::StatusOr<std::vector<TensorInfo>> Session::List() const {
 }
 
 absl::Status Session::Delete(RemoteTensor tensor) {
-  Channels& channels = connection_->channels();
   tensor.Release();
-  v1::DeleteTensorRequest request;
-  request.set_tensor(tensor.name());
-  return channels.Call(channels.tensor, &Tensors::DeleteTensor, request)
-      .status();
+  return connection_->channels().Delete(tensor.name());
 }
 
 absl::StatusOr<RemoteTensor> Session::Copy(const RemoteTensor& source,

@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "client/cpp/src/chunk_wire.h"
+#include "client/cpp/src/chunk_buffers.h"
+#include "client/cpp/src/errors.h"
 #include "client/cpp/src/raw_call.h"
+#include "proto/wire/chunk.h"
 #include "tensord/status.h"
 
 namespace tensord::internal {
@@ -37,17 +39,18 @@ absl::StatusOr<v1::Tensor> Send(const Channels& channels,
   const auto size_at = [&](int64_t at) {
     return std::min(options.chunk_bytes, total - at);
   };
-  grpc::ByteBuffer message = EncodeChunk(
-      tensor, offset, bytes.subspan(offset, size_at(offset)), buffers);
+  const auto chunk_at = [&](int64_t at) {
+    return wire::MakeChunkOfCopy(at == offset ? tensor : "", at,
+                                 bytes.subspan(at, size_at(at)),
+                                 buffers.Take());
+  };
+  grpc::ByteBuffer message = chunk_at(offset);
   call.BeginRead();  // Ends with the call, whatever becomes of the writes.
   for (bool last = false; !last;) {
     const int64_t next = offset + size_at(offset);
     last = next == total;
     call.BeginWrite(message, last);
-    if (!last) {
-      message =
-          EncodeChunk("", next, bytes.subspan(next, size_at(next)), buffers);
-    }
+    if (!last) message = chunk_at(next);
     if (!call.AwaitWrite()) break;
     Report(options, next, total);
     offset = next;
@@ -64,6 +67,35 @@ absl::StatusOr<v1::Tensor> Send(const Channels& channels,
   // The answer may be there before word of the last write.
   if (offset != total) Report(options, total, total);
   return std::move(*response.mutable_tensor());
+}
+
+/// Copies the data of a chunk to the front of `to`. Returns how many bytes
+/// came.
+///
+/// Errors  DATA_LOSS: not a chunk, not at `offset`, more data than `to` holds,
+///         or a checksum that differs.
+absl::StatusOr<int64_t> TakeData(grpc::ByteBuffer& message, int64_t offset,
+                                 std::span<std::byte> to) {
+  const auto corrupt = [&](const auto&... what) {
+    return Error(absl::StatusCode::kDataLoss, "CHUNK_CORRUPT",
+                 absl::StrCat("the chunk received at byte ", offset, what...));
+  };
+  wire::ChunkReader chunk(message);
+  const absl::StatusOr<wire::ChunkHeader> header = chunk.Header();
+  if (!header.ok()) return corrupt(": ", header.status().message());
+  if (header->offset_bytes != offset) {
+    return corrupt(" says it starts at byte ", header->offset_bytes);
+  }
+  if (header->data_bytes > std::ssize(to)) {
+    return corrupt(" has ", header->data_bytes, " bytes, but only ", to.size(),
+                   " were left to come");
+  }
+  const absl::StatusOr<uint32_t> crc32c = chunk.Payload(to.data());
+  if (!crc32c.ok()) return corrupt(": ", crc32c.status().message());
+  if (*crc32c != header->crc32c) {
+    return corrupt(" has another checksum than it was sent with");
+  }
+  return header->data_bytes;
 }
 
 /// One stream of a download. Advances `offset` by what has come and is checked.
@@ -85,7 +117,7 @@ absl::Status Receive(const Channels& channels, const std::string& tensor,
   while (call.AwaitRead(message)) {
     call.BeginRead();
     const absl::StatusOr<int64_t> size =
-        DecodeChunk(message, offset, bytes.subspan(offset));
+        TakeData(message, offset, bytes.subspan(offset));
     if (!size.ok()) {
       call.Cancel();
       while (call.AwaitRead(message)) call.BeginRead();

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from tensord._arguments import check_timeout
-from tensord._connection import Method
+from tensord._connection import Method, kind_of
 from tensord._handle import Handle
-from tensord._session_link import SessionLink
+from tensord._session_link import Answer, Question, SessionLink
 from tensord._specs import TensorSpec
 from tensord.errors import ResourceExhausted
 from tensord.v1 import tensor_pb2
@@ -54,6 +55,14 @@ class BlockingLink(SessionLink):
                 raise
         return self.call(method, request, timeout)
 
+    def ask(self, question: Question[Answer]) -> Answer:
+        """Returns the answer to a question."""
+        call = self.call_allocating if question.allocates else self.call
+        method = question.method_of(self.connection)
+        with question.errors:
+            response = call(method, question.request, question.timeout)
+        return question.answer(response)
+
     def create(
         self, spec: TensorSpec, name: str | None, timeout: float | None
     ) -> tensor_pb2.Tensor:
@@ -86,12 +95,15 @@ class BlockingLink(SessionLink):
         """As `SessionLink.stage`; its contents are there already."""
         return Handle(self.upload(array, spec, None, timeout).name, self.keeper)
 
-    def describe_tensor(self, full_name: str) -> tensor_pb2.Tensor:
-        """Returns what a tensor is as of now."""
-        request = tensor_pb2.DescribeTensorRequest(tensor=full_name)
-        response: tensor_pb2.DescribeTensorResponse
-        response = self.call(self.connection.tensor.DescribeTensor, request)
-        return response.tensor
+    def describe(self, full_name: str, timeout: float | None = None) -> Any:
+        """Returns what a tensor, plan or program is as of now."""
+        response = self.call(*self.connection.description(full_name), timeout)
+        return getattr(response, kind_of(full_name))
+
+    def list(self, kind: str) -> Iterator[Any]:
+        """Yields all tensors, plans or programs of the session, by their names."""
+        for page in self.connection.pages(*self.connection.listing(kind, self.name)):
+            yield from getattr(page, f"{kind}s")
 
 
 class BlockingHandle(Handle):

@@ -32,6 +32,15 @@ Response = TypeVar("Response", covariant=True)
 CHANNEL_OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
 
 
+# Of what sessions have, by its kind.
+_MESSAGES = {"tensor": tensor_pb2, "plan": plan_pb2, "program": program_pb2}
+
+
+def kind_of(full_name: str) -> str:
+    """Returns "tensor", "plan" or "program"."""
+    return full_name.split("/")[2].removesuffix("s")
+
+
 class Method(Protocol[Response]):
     """A unary method of a stub."""
 
@@ -84,15 +93,26 @@ class Stubs:
         Args:
             full_name: Of a tensor, plan or program, `sessions/{session}/plans/{plan}`.
         """
-        kind = full_name.split("/")[2]
-        if kind == "plans":
-            return self.plan.DeletePlan, plan_pb2.DeletePlanRequest(plan=full_name)
-        if kind == "programs":
-            request = program_pb2.DeleteProgramRequest(program=full_name)
-            return self.program.DeleteProgram, request
-        return self.tensor.DeleteTensor, tensor_pb2.DeleteTensorRequest(
-            tensor=full_name
-        )
+        kind = kind_of(full_name)
+        return self._call("Delete", kind, kind.title(), **{kind: full_name})
+
+    def description(self, full_name: str) -> tuple[Any, Any]:
+        """The same of what describes it; `kind_of` names the response's field."""
+        kind = kind_of(full_name)
+        return self._call("Describe", kind, kind.title(), **{kind: full_name})
+
+    def listing(self, kind: str, session: str) -> tuple[Any, Any]:
+        """The same of what lists all of a session that are of a kind, by pages.
+
+        Args:
+            kind: "tensor", "plan" or "program"; with an s, the response's field.
+            session: Its full name.
+        """
+        return self._call("List", kind, f"{kind.title()}s", session=session)
+
+    def _call(self, verb: str, kind: str, what: str, **fields: str) -> tuple[Any, Any]:
+        method = getattr(getattr(self, kind), verb + what)
+        return method, getattr(_MESSAGES[kind], f"{verb}{what}Request")(**fields)
 
 
 class Connection(Stubs):

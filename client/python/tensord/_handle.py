@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from typing import Any
 
 from tensord._keeper import Keeper
 
@@ -36,6 +37,32 @@ class Handle:
         """Leaves its end to somebody else."""
         if self._finalizer is not None:
             self._finalizer.detach()
+
+
+class SessionHandle(Handle):
+    """A handle that knows its session.
+
+    Attributes:
+        session: The session that it belongs to.
+        link: What ties that session to the server.
+        device: Where it is, or runs, e.g. `cpu:0`.
+    """
+
+    # Subclasses know of which kinds they are.
+    session: Any
+    link: Any
+
+    def __init__(self, session: Any, message: Any, *, owned: bool) -> None:
+        """
+        Args:
+            session: The session that it belongs to.
+            message: What the server says about it.
+            owned: Whether it leaves the server with this object.
+        """
+        super().__init__(message.name, session.link.keeper if owned else None)
+        self.session = session
+        self.link = session.link
+        self.device: str = message.device
 
 
 Held = list[Handle]

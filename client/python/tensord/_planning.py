@@ -7,7 +7,7 @@ import dataclasses
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +28,9 @@ from tensord._program_operations import (
     ProgramOutcome,
 )
 from tensord._program_reports import ProgramExplanation
-from tensord._programs import Program
+from tensord._programs import Program, ProgramHandle
 from tensord._sending import Key
+from tensord._session_link import Question
 from tensord._specs import spec_of
 from tensord._subscripts import Modes
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike
@@ -118,7 +119,7 @@ class Describer(ProgramOperations[Outcome, ProgramOutcome]):
         return False
 
 
-class Explainer(Describer[Explanation, ProgramExplanation]):
+class Explainer(Describer[Outcome, ProgramOutcome]):
     """The operations of a session, explained instead of executed.
 
     Operands may be TensorSpecs, too. Programs, among them what `einsum` does not do by
@@ -126,28 +127,36 @@ class Explainer(Describer[Explanation, ProgramExplanation]):
     `save()`.
     """
 
-    link: BlockingLink
-
     def _perform(
         self, operation: str, request: Any, settings: Settings, held: Held
-    ) -> Explanation:
-        explain = plan_pb2.ExplainPlanRequest(**{operation: request})
-        method = self.link.connection.plan.ExplainPlan
-        response = self.link.call(method, explain, settings.timeout)
-        return explanation_of(response, request, settings, held)
+    ) -> Outcome:
+        question = Question(
+            "plan",
+            "ExplainPlan",
+            plan_pb2.ExplainPlanRequest(**{operation: request}),
+            settings.timeout,
+            lambda response: _explanation(response, request, settings, held),
+        )
+        return cast("Outcome", self.link.ask(question))
 
     def _perform_program(
         self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: Held
-    ) -> ProgramExplanation:
-        request = program_pb2.ExplainProgramRequest(session=self.link.name, spec=spec)
-        method = self.link.connection.program.ExplainProgram
-        with call.pointing_out():
-            response = self.link.call(method, request, call.timeout)
-        return from_message(ProgramExplanation, response.explanation)
+    ) -> ProgramOutcome:
+        question = Question(
+            "program",
+            "ExplainProgram",
+            program_pb2.ExplainProgramRequest(session=self.link.name, spec=spec),
+            call.timeout,
+            lambda response: from_message(ProgramExplanation, response.explanation),
+            errors=call.pointing_out(),
+        )
+        return cast("ProgramOutcome", self.link.ask(question))
 
 
 class Preparer(Describer[Outcome, ProgramOutcome]):
     """A describer that sends the elements of constants, which programs keep."""
+
+    _program_class: ClassVar[type[ProgramHandle]]
 
     def _sources(
         self, arrays: Mapping[Key, npt.ArrayLike], timeout: float | None
@@ -160,6 +169,27 @@ class Preparer(Describer[Outcome, ProgramOutcome]):
                 yield name, self.link.stage(packed, spec_of(packed), timeout)
             else:
                 yield name, spec_of(array).inline_message()
+
+    def _perform_program(
+        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: Held
+    ) -> ProgramOutcome:
+        for output in spec.outputs:
+            output.tensor_id = ""  # `name` is that of the program.
+        question = Question(
+            "program",
+            "CreateProgram",
+            program_pb2.CreateProgramRequest(
+                session=self.link.name, program_id=call.name or "", spec=spec
+            ),
+            call.timeout,
+            lambda response: self._program_class(
+                self._session, response.program, owned=not call.name
+            ),
+            held,
+            allocates=True,
+            errors=call.pointing_out(),
+        )
+        return cast("ProgramOutcome", self.link.ask(question))
 
 
 class Planner(Preparer[Plan, Program]):
@@ -178,6 +208,7 @@ class Planner(Preparer[Plan, Program]):
     """
 
     link: BlockingLink
+    _program_class = Program
 
     def _output(self, settings: Settings, modes: Modes) -> compute_pb2.Output:
         return super()._output(dataclasses.replace(settings, name=None), modes)
@@ -191,15 +222,6 @@ class Planner(Preparer[Plan, Program]):
         method = self.link.connection.plan.CreatePlan
         response = self.link.call_allocating(method, create, settings.timeout)
         return Plan(self._session, response.plan, owned=not settings.name)
-
-    def _perform_program(
-        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: Held
-    ) -> Program:
-        create = creation(self.link.name, spec, call)
-        method = self.link.connection.program.CreateProgram
-        with call.pointing_out():
-            response = self.link.call_allocating(method, create, call.timeout)
-        return Program(self._session, response.program, owned=not call.name)
 
 
 def _constants(names: Iterable[str | int]) -> frozenset[str | int]:
@@ -219,7 +241,7 @@ def _constants(names: Iterable[str | int]) -> frozenset[str | int]:
     return found
 
 
-def explanation_of(
+def _explanation(
     response: plan_pb2.ExplainPlanResponse,
     request: Any,
     settings: Settings,
@@ -266,15 +288,4 @@ def _labels(modes: Iterable[int]) -> tuple[str, ...]:
     return tuple(
         chr(mode) if 0 <= mode <= sys.maxunicode and chr(mode).isalpha() else str(mode)
         for mode in modes
-    )
-
-
-def creation(
-    session: str, spec: program_pb2.ProgramSpec, call: ProgramCall
-) -> program_pb2.CreateProgramRequest:
-    """Returns the request that prepares a program; `name` is that of the program."""
-    for output in spec.outputs:
-        output.tensor_id = ""
-    return program_pb2.CreateProgramRequest(
-        session=session, program_id=call.name or "", spec=spec
     )

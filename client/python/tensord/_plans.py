@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from tensord._blocking_link import BlockingHandle, BlockingLink
+from tensord._handle import SessionHandle
 from tensord._messages import from_message
 from tensord._specs import TensorSpec, spec_of_message
 from tensord._tensor import RemoteTensor
@@ -49,7 +50,7 @@ class PlanSession(Protocol):
     ) -> RemoteTensor: ...
 
 
-class Plan(BlockingHandle):
+class Plan(SessionHandle, BlockingHandle):
     """An operation that is validated and has its kernel, to be run on many tensors.
 
     >>> plan = session.plan.contract(a, "ik", b, "kj", "ij", selection="incremental")
@@ -87,19 +88,10 @@ class Plan(BlockingHandle):
     def __init__(
         self, session: PlanSession, message: plan_pb2.Plan, *, owned: bool
     ) -> None:
-        """Use `Session.plan`.
-
-        Args:
-            session: The session that it belongs to.
-            message: What the server says about it.
-            owned: Whether it leaves the server with this object.
-        """
-        super().__init__(message.name, session.link.keeper if owned else None)
+        """Use `Session.plan`."""
+        super().__init__(session, message, owned=owned)
         info = from_message(PlanInfo, message)
-        self.session = session
-        self.link = session.link
         self.operation = info.operation
-        self.device = info.device
         self.selection = info.selection
         self.operands: dict[str, TensorSpec] = {
             operand: spec_of_message(getattr(message, operand))
@@ -175,11 +167,7 @@ class Plan(BlockingHandle):
         Raises:
             NotFound: It was deleted.
         """
-        request = plan_pb2.DescribePlanRequest(plan=self.full_name)
-        method = self.link.connection.plan.DescribePlan
-        response: plan_pb2.DescribePlanResponse
-        response = self.link.call(method, request, timeout)
-        return from_message(PlanInfo, response.plan)
+        return from_message(PlanInfo, self.link.describe(self.full_name, timeout))
 
     def __repr__(self) -> str:
         operands = "".join(f"{name}={spec}, " for name, spec in self.operands.items())

@@ -20,7 +20,7 @@ from tensord._einsum_operations import (
     Known,
     known_operands,
 )
-from tensord._handle import Handle, Held
+from tensord._handle import Held
 from tensord._notation import (
     PointingOut,
     Statements,
@@ -36,6 +36,7 @@ from tensord._operations import (
     addend_of,
     scalar_message,
 )
+from tensord._sending import fill
 from tensord._specs import TensorSpec
 from tensord._subscripts import Einsum
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike
@@ -171,15 +172,29 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             deterministic=deterministic,
             timeout=timeout,
         )
-        check_type("text", text, str, "statements, e.g. 'D[a,b] := A[a,c]*B[c,b]'")
-        check_type("inline", inline, (bool, np.bool_), "a bool")
         values: dict[str, Any] = dict(operands or {})
         for key, value in named.items():
             if key in values:
                 raise TypeError(f"operand {key} is given twice")
             values[key] = value
+        path = path_options(optimize, memory_limit, seed, costs=costs)
+        return self._run(text, values, outputs, inline, path, settings)
+
+    def _run(
+        self,
+        text: str,
+        values: Mapping[str, Any],
+        outputs: Outputs,
+        inline: bool,
+        path: program_pb2.PathOptions,
+        settings: Settings,
+    ) -> ProgramOutcome:
+        """Computes statements, as `run` says."""
+        check_type("text", text, str, "statements, e.g. 'D[a,b] := A[a,c]*B[c,b]'")
+        check_type("inline", inline, (bool, np.bool_), "a bool")
         statements = read_statements(text)
         kept = kept_names(outputs, settings, inline, statements.made, self._carries_out)
+        is_told = outputs is not None or inline or settings.dtype is not None
         messages = [
             program_pb2.ProgramOutput(
                 name=output,
@@ -188,9 +203,8 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
                 inline=bool(inline),
             )
             for output, tensor_id in kept.items()
+            if is_told or settings.name
         ]
-        if outputs is None and not (inline or dtype is not None or name):
-            messages = []
         found, held = self._found(values, statements, settings.timeout)
         call = ProgramCall(
             text,
@@ -203,16 +217,11 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             ),
             settings.timeout,
             settings.name,
-            costs or "",
+            path.costs,
             tuple(kept),
         )
-        spec = self._spec(
-            program_pb2.ProgramSource(statements=text),
-            found,
-            messages,
-            path_options(optimize, memory_limit, seed, costs=costs),
-            settings,
-        )
+        source = program_pb2.ProgramSource(statements=text)
+        spec = self._spec(source, found, messages, path, settings)
         return self._perform_program(spec, call, held)
 
     def ncon(
@@ -415,12 +424,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
                 arrays[key] = value
             else:
                 arrays[key] = array_of_operand(f"operand {key}", value)
-        for key, source in self._sources(arrays, timeout):
-            if isinstance(source, Handle):
-                messages[key].tensor = source.full_name
-                held.append(source)
-            else:
-                messages[key].inline.CopyFrom(source)
+        held += fill(messages, self._sources(arrays, timeout))
         return list(messages.values()), held
 
     def _spec(

@@ -10,7 +10,7 @@ import numpy as np
 from tensord import _dtypes as dtypes
 from tensord._arrays import array_of_bytes, array_of_operand
 from tensord._blocking_link import BlockingHandle, BlockingLink
-from tensord._handle import Handle, Held
+from tensord._handle import Held, SessionHandle
 from tensord._messages import from_message
 from tensord._operations import Settings, scalar_message
 from tensord._program_operations import (
@@ -21,7 +21,8 @@ from tensord._program_operations import (
     not_remote,
 )
 from tensord._program_reports import ProgramInfo, ProgramReport
-from tensord._sending import sources
+from tensord._sending import fill, sources
+from tensord._session_link import Question
 from tensord._specs import TensorSpec, spec_of_message
 from tensord._tensor import RemoteTensor
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike, TensorSession
@@ -31,7 +32,7 @@ from tensord.v1 import program_pb2
 Results = Union[RemoteTensor, np.ndarray, dict[str, Any], None]
 
 
-class ProgramHandle(Handle):
+class ProgramHandle(SessionHandle):
     """What is known here of a program on the server.
 
     It runs on operands that have the dtype, shape and strides of those that it was made
@@ -53,23 +54,11 @@ class ProgramHandle(Handle):
         constants: Names of operands that it keeps, with what depends on them alone.
     """
 
-    # Subclasses know of which kinds they are.
-    session: Any
-    link: Any
-
     def __init__(
         self, session: Any, message: program_pb2.Program, *, owned: bool
     ) -> None:
-        """
-        Args:
-            session: The session that it belongs to.
-            message: What the server says about it.
-            owned: Whether it leaves the server with this object.
-        """
-        super().__init__(message.name, session.link.keeper if owned else None)
-        self.session = session
-        self.link = session.link
-        self.device: str = message.device
+        """As `SessionHandle` says."""
+        super().__init__(session, message, owned=owned)
         notation = message.source.WhichOneof("notation")
         self.is_product = notation != "statements"
         self.text: str = (
@@ -98,42 +87,10 @@ class ProgramHandle(Handle):
     ) -> tuple[program_pb2.ExecuteProgramRequest, ProgramCall, Held]:
         """Returns the request that runs it, and what must live meanwhile."""
         values = self._by_name(positional, named)
+        messages, held = self._operands(values, settings.timeout)
         request = program_pb2.ExecuteProgramRequest(
-            session=self.link.name, name=self.full_name
+            session=self.link.name, name=self.full_name, operands=messages
         )
-        held: Held = [self]
-        arrays = {}
-        messages = {}
-        for name, value in values.items():
-            message = messages[name] = program_pb2.ProgramOperand(name=name)
-            spec = self.operands[name]
-            if isinstance(value, TensorHandle):
-                message.tensor = value.full_name
-                held.append(value)
-            elif name in self.written:
-                raise not_remote(name, value)
-            elif name in self.constants and isinstance(spec, TensorSpec):
-                array = self._like_prepared(name, spec, value)
-                constant = self.link.stage(array, spec, settings.timeout)
-                message.tensor = constant.full_name
-                held.append(constant)
-            elif isinstance(spec, TensorSpec):
-                arrays[name] = self._like_prepared(name, spec, value)
-            elif is_number(value):
-                message.scalar.CopyFrom(scalar_message(name, value))
-            else:
-                raise InvalidArgument(
-                    f"{self._called(name)} is of type {type(value).__name__}, but program "
-                    f"{self.name} was made with a number",
-                    reason="PROGRAM_OPERAND_DIFFERS",
-                )
-        for name, source in sources(self.link, arrays, settings.timeout):
-            if isinstance(source, Handle):
-                messages[name].tensor = source.full_name
-                held.append(source)
-            else:
-                messages[name].inline.CopyFrom(source)
-        request.operands.extend(messages.values())
         kept = kept_names(outputs, settings, inline, self.outputs)
         for output, tensor_id in kept.items():
             if tensor_id or inline:
@@ -155,6 +112,39 @@ class ProgramHandle(Handle):
             outputs=tuple(kept),
         )
         return request, call, held
+
+    def _operands(
+        self, values: Mapping[str, Any], timeout: float | None
+    ) -> tuple[list[program_pb2.ProgramOperand], Held]:
+        """Returns operands as they travel, and what must live meanwhile."""
+        held: Held = [self]
+        arrays = {}
+        messages = {}
+        for name, value in values.items():
+            message = messages[name] = program_pb2.ProgramOperand(name=name)
+            spec = self.operands[name]
+            if isinstance(value, TensorHandle):
+                message.tensor = value.full_name
+                held.append(value)
+            elif name in self.written:
+                raise not_remote(name, value)
+            elif name in self.constants and isinstance(spec, TensorSpec):
+                array = self._like_prepared(name, spec, value)
+                constant = self.link.stage(array, spec, timeout)
+                message.tensor = constant.full_name
+                held.append(constant)
+            elif isinstance(spec, TensorSpec):
+                arrays[name] = self._like_prepared(name, spec, value)
+            elif is_number(value):
+                message.scalar.CopyFrom(scalar_message(name, value))
+            else:
+                raise InvalidArgument(
+                    f"{self._called(name)} is of type {type(value).__name__}, but program "
+                    f"{self.name} was made with a number",
+                    reason="PROGRAM_OPERAND_DIFFERS",
+                )
+        held += fill(messages, sources(self.link, arrays, timeout))
+        return list(messages.values()), held
 
     def _like_prepared(self, name: str, spec: TensorSpec, value: Any) -> np.ndarray:
         """Refuses an array that the program was not made for.
@@ -261,7 +251,9 @@ class Program(ProgramHandle, BlockingHandle):
         request, call, held = self._execution(
             operands, named, outputs, inline, settings
         )
-        results: Results = execute_program(self.session, request, call, held)
+        results: Results = execute_program(
+            self.session, RemoteTensor, request, call, held
+        )
         return results
 
     def describe(self, timeout: float | None = None) -> ProgramInfo:
@@ -273,15 +265,12 @@ class Program(ProgramHandle, BlockingHandle):
         Raises:
             NotFound: It was deleted.
         """
-        request = program_pb2.DescribeProgramRequest(program=self.full_name)
-        method = self.link.connection.program.DescribeProgram
-        response: program_pb2.DescribeProgramResponse
-        response = self.link.call(method, request, timeout)
-        return from_message(ProgramInfo, response.program)
+        return from_message(ProgramInfo, self.link.describe(self.full_name, timeout))
 
 
 def execute_program(
-    session: TensorSession[RemoteTensor, BlockingLink],
+    session: Any,
+    tensor_class: type[TensorHandle],
     request: program_pb2.ExecuteProgramRequest,
     call: ProgramCall,
     held: Held,
@@ -290,31 +279,31 @@ def execute_program(
 
     Args:
         session: The session that it runs in.
+        tensor_class: Of results that stay on the server.
         request: What is sent.
         call: What else there is to know.
         held: What must live meanwhile.
     """
-    link = session.link
-    method = link.connection.program.ExecuteProgram
-    with call.pointing_out():
-        response = link.call_allocating(method, request, call.timeout)
-    return results_of(session, RemoteTensor, response, call)
+    question = Question(
+        "program",
+        "ExecuteProgram",
+        request,
+        call.timeout,
+        lambda response: _results(session, tensor_class, response, call),
+        held,
+        allocates=True,
+        errors=call.pointing_out(),
+    )
+    return session.link.ask(question)
 
 
-def results_of(
+def _results(
     session: Any,
     tensor_class: type[TensorHandle],
     response: program_pb2.ExecuteProgramResponse,
     call: ProgramCall,
 ) -> Any:
-    """Returns the only result of a program, or a dict of them, or None without any.
-
-    Args:
-        session: The session that it ran in.
-        tensor_class: Of results that stay on the server.
-        response: The server's.
-        call: What it is the response to.
-    """
+    """Returns the only result of a program, or a dict of them, or None without any."""
     report = from_message(ProgramReport, response.report)
     for tensor in call.written:
         tensor.report = report

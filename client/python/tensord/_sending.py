@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tensord._arrays import array_of
-from tensord._handle import Handle
+from tensord._handle import Handle, Held
 from tensord._session_link import SessionLink
 from tensord._specs import TensorSpec
-from tensord.v1 import compute_pb2
+from tensord.v1 import compute_pb2, program_pb2
 
 Key = TypeVar("Key")
 
@@ -60,6 +60,26 @@ def sent(
             yield name, spec.laid_out(array).tobytes()
         else:
             yield name, link.stage(array, spec, timeout)
+
+
+def fill(
+    messages: Mapping[Key, program_pb2.ProgramOperand],
+    arrays: Iterable[tuple[Key, compute_pb2.InlineTensor | Handle]],
+) -> Held:
+    """Puts arrays into the operands of a program; returns what must live meanwhile.
+
+    Args:
+        messages: The operands.
+        arrays: As `sources` yields them.
+    """
+    held: Held = []
+    for key, source in arrays:
+        if isinstance(source, Handle):
+            messages[key].tensor = source.full_name
+            held.append(source)
+        else:
+            messages[key].inline.CopyFrom(source)
+    return held
 
 
 def _packed(array: np.ndarray) -> Array:

@@ -16,19 +16,19 @@ from tensord._blocking_link import BlockingLink
 from tensord._execution import Executor
 from tensord._handle import Held
 from tensord._messages import from_message
-from tensord._operations import Settings
 from tensord._pipeline import Pipeline
 from tensord._plan_cache import PlanCache
 from tensord._planning import Explainer, Planner
 from tensord._plans import Plan
 from tensord._program_operations import After, ProgramCall
-from tensord._programs import Program, Results, execute_program
+from tensord._program_reports import ProgramExplanation
+from tensord._programs import Program, Results
 from tensord._session_base import SessionBase
 from tensord._session_link import open_session
 from tensord._specs import TensorSpec
 from tensord._tensor import RemoteTensor
-from tensord.reports import Kernel, ServerStats, SessionInfo
-from tensord.v1 import admin_pb2, plan_pb2, program_pb2, session_pb2, tensor_pb2
+from tensord.reports import Explanation, Kernel, ServerStats, SessionInfo
+from tensord.v1 import admin_pb2, plan_pb2, program_pb2, session_pb2
 
 _open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 
@@ -82,6 +82,7 @@ class Session(Executor[RemoteTensor], SessionBase[RemoteTensor, Results]):
     """
 
     link: BlockingLink
+    _tensor_class = RemoteTensor
 
     def __init__(self, link: BlockingLink) -> None:
         """Use `tensord.connect`."""
@@ -146,26 +147,19 @@ class Session(Executor[RemoteTensor], SessionBase[RemoteTensor, Results]):
         Raises:
             NotFound: The session has none of that name.
         """
-        message = self.link.describe_tensor(self.link.full_name("tensor", name))
+        message = self.link.describe(self.link.full_name("tensor", name))
         return RemoteTensor(self, message, owned=False)
 
     def list(self) -> tuple[RemoteTensor, ...]:
         """Returns all tensors of the session in the order of their names."""
-        pages = self.link.connection.pages(
-            self.link.connection.tensor.ListTensors,
-            tensor_pb2.ListTensorsRequest(session=self.name),
-        )
-        return tuple(
-            RemoteTensor(self, message, owned=False)
-            for page in pages
-            for message in page.tensors
-        )
+        messages = self.link.list("tensor")
+        return tuple(RemoteTensor(self, message, owned=False) for message in messages)
 
     # These refer to the session. It makes them anew each time: if it kept them, only
     # the garbage collector could free it.
 
     @property
-    def explain(self) -> Explainer:
+    def explain(self) -> Explainer[Explanation, ProgramExplanation]:
         """The same operations, explained instead of executed.
 
         >>> session.explain.contract(a, "ik", b, "kj", "ij").kernel
@@ -198,20 +192,13 @@ class Session(Executor[RemoteTensor], SessionBase[RemoteTensor, Results]):
         Raises:
             NotFound: The session has none of that name.
         """
-        full_name = self.link.full_name("plan", name)
-        request = plan_pb2.DescribePlanRequest(plan=full_name)
-        response = self.link.call(self.link.connection.plan.DescribePlan, request)
-        return Plan(self, response.plan, owned=False)
+        message = self.link.describe(self.link.full_name("plan", name))
+        return Plan(self, message, owned=False)
 
     def plans(self) -> tuple[Plan, ...]:
         """Returns all plans of the session in the order of their names."""
-        pages = self.link.connection.pages(
-            self.link.connection.plan.ListPlans,
-            plan_pb2.ListPlansRequest(session=self.name),
-        )
-        return tuple(
-            Plan(self, message, owned=False) for page in pages for message in page.plans
-        )
+        messages = self.link.list("plan")
+        return tuple(Plan(self, message, owned=False) for message in messages)
 
     def program(
         self,
@@ -260,22 +247,13 @@ class Session(Executor[RemoteTensor], SessionBase[RemoteTensor, Results]):
         Raises:
             NotFound: The session has none of that name.
         """
-        full_name = self.link.full_name("program", name)
-        request = program_pb2.DescribeProgramRequest(program=full_name)
-        response = self.link.call(self.link.connection.program.DescribeProgram, request)
-        return Program(self, response.program, owned=False)
+        message = self.link.describe(self.link.full_name("program", name))
+        return Program(self, message, owned=False)
 
     def programs(self) -> tuple[Program, ...]:
         """Returns all programs of the session in the order of their names."""
-        pages = self.link.connection.pages(
-            self.link.connection.program.ListPrograms,
-            program_pb2.ListProgramsRequest(session=self.name),
-        )
-        return tuple(
-            Program(self, message, owned=False)
-            for page in pages
-            for message in page.programs
-        )
+        messages = self.link.list("program")
+        return tuple(Program(self, message, owned=False) for message in messages)
 
     def kernels(self, device: str | None = None) -> tuple[Kernel, ...]:
         """Returns the kernels of a device in the order in which they are asked.
@@ -340,22 +318,6 @@ class Session(Executor[RemoteTensor], SessionBase[RemoteTensor, Results]):
 
     def __repr__(self) -> str:
         return f"Session({self.link.connection.address!r}, device={self.device!r})"
-
-    def _perform(
-        self, operation: str, request: Any, settings: Settings, held: Held
-    ) -> RemoteTensor:
-        # ExecutePlan of execute_plan.
-        method = operation.title().replace("_", "")
-        stub = getattr(self.link.connection.compute, method)
-        result = self.link.call_allocating(stub, request, settings.timeout).result
-        owned = not settings.name
-        return RemoteTensor.of_result(self, result, settings.out, owned=owned)
-
-    def _perform_program(
-        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: Held
-    ) -> Any:
-        request = program_pb2.ExecuteProgramRequest(session=self.name, spec=spec)
-        return execute_program(self, request, call, held)
 
     def _perform_after(
         self,

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, ClassVar, cast
 
-from tensord._operations import Outcome
-from tensord._program_operations import ProgramOperations, ProgramOutcome
+from tensord._handle import Held
+from tensord._operations import Outcome, Settings
+from tensord._program_operations import (
+    ProgramCall,
+    ProgramOperations,
+    ProgramOutcome,
+)
+from tensord._programs import execute_program
+from tensord._session_link import Question
+from tensord._tensor_handle import TensorHandle
 from tensord.reports import ServerInfo
+from tensord.v1 import program_pb2
 
 
 class SessionBase(ProgramOperations[Outcome, ProgramOutcome]):
@@ -18,6 +27,9 @@ class SessionBase(ProgramOperations[Outcome, ProgramOutcome]):
         device: The device that its operations run on.
         link: What ties it, and all that it hands out, to the server.
     """
+
+    _tensor_class: ClassVar[type[TensorHandle]]
+    """Of results that stay on the server."""
 
     def __init__(self, link: Any) -> None:
         """Use `connect`."""
@@ -35,3 +47,28 @@ class SessionBase(ProgramOperations[Outcome, ProgramOutcome]):
         """Has the session closed soon."""
         self._finalizer.detach()
         self.link.keeper.stop()
+
+    def _perform(
+        self, operation: str, request: Any, settings: Settings, held: Held
+    ) -> Outcome:
+        def answer(response: Any) -> TensorHandle:
+            owned = not settings.name
+            result = response.result
+            return self._tensor_class.of_result(self, result, settings.out, owned=owned)
+
+        question = Question(
+            "compute",
+            operation.title().replace("_", ""),  # ExecutePlan of execute_plan.
+            request,
+            settings.timeout,
+            answer,
+            held,
+            allocates=True,
+        )
+        return cast("Outcome", self.link.ask(question))
+
+    def _perform_program(
+        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: Held
+    ) -> Any:
+        request = program_pb2.ExecuteProgramRequest(session=self.name, spec=spec)
+        return execute_program(self, self._tensor_class, request, call, held)

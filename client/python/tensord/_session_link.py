@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import abc
+import contextlib
+import dataclasses
 import datetime
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from tensord import _dtypes as dtypes
 from tensord._arguments import check_address, check_timeout, lease_value
-from tensord._connection import Connection
-from tensord._handle import Handle
+from tensord._connection import Connection, Stubs
+from tensord._handle import Handle, Held
 from tensord._keeper import Keeper
 from tensord._messages import from_message
 from tensord._specs import TensorSpec
@@ -23,6 +26,37 @@ from tensord.v1 import admin_pb2, session_pb2, tensor_pb2
 
 DEFAULT_ADDRESS = "localhost:8470"
 _DEFAULT_SECONDS = 60.0
+
+
+Answer = TypeVar("Answer")
+
+
+@dataclasses.dataclass(slots=True)
+class Question(Generic[Answer]):
+    """A call, and what becomes of its response, whether it is awaited or not.
+
+    Attributes:
+        service, method: What is called, e.g. "plan" and "ExplainPlan".
+        request: What is sent.
+        timeout: Deadline in seconds; None for the default.
+        answer: Makes what is returned of the response.
+        held: What the request names, and must live meanwhile.
+        allocates: Whether it may lack memory that nobody holds any more.
+        errors: A context that errors of the call pass.
+    """
+
+    service: str
+    method: str
+    request: Any
+    timeout: float | None
+    answer: Callable[[Any], Answer]
+    held: Held = dataclasses.field(default_factory=list)
+    allocates: bool = False
+    errors: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+
+    def method_of(self, stubs: Stubs) -> Any:
+        """Returns what is called."""
+        return getattr(getattr(stubs, self.service), self.method)
 
 
 class SessionLink(abc.ABC):
@@ -80,6 +114,10 @@ class SessionLink(abc.ABC):
             element_type=dtypes.element_type_of(spec.dtype),
             layout=spec.layout_message(),
         )
+
+    @abc.abstractmethod
+    def ask(self, question: Question[Any]) -> Any:
+        """Returns the answer to a question, or what is to be awaited for it."""
 
     @abc.abstractmethod
     def stage(

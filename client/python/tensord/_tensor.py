@@ -54,7 +54,7 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
     def state(self) -> str:
         """State on the server as of now: "empty", "partial", "pending", "ready" or
         "invalid"; asks the server."""
-        return state_of(self.link.describe_tensor(self.full_name))
+        return state_of(self.link.describe(self.full_name))
 
     def numpy(self, timeout: float | None = None) -> np.ndarray:
         """Downloads the tensor.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tensord import _dtypes as dtypes
 from tensord._arrays import flat_bytes
-from tensord._handle import Handle
+from tensord._handle import SessionHandle
 from tensord._messages import from_message
 from tensord._program_reports import ProgramReport
 from tensord._subscripts import Modes
@@ -88,7 +88,7 @@ class TensorSession(Protocol[Outcome, Link]):
     ) -> Outcome: ...
 
 
-class TensorHandle(Handle):
+class TensorHandle(SessionHandle):
     """What is known here of a tensor on the server; an operand of every operation.
 
     A tensor that the server named is deleted after the last reference to this object.
@@ -115,25 +115,13 @@ class TensorHandle(Handle):
             tensors.
     """
 
-    # Subclasses know of which kinds they are.
-    session: Any
-    link: Any
-
     def __init__(
         self, session: Any, message: tensor_pb2.Tensor, *, owned: bool
     ) -> None:
-        """
-        Args:
-            session: The session that it belongs to.
-            message: What the server says about it.
-            owned: Whether it leaves the server with this object.
-        """
-        super().__init__(message.name, session.link.keeper if owned else None)
-        self.session = session
-        self.link = session.link
+        """As `SessionHandle` says."""
+        super().__init__(session, message, owned=owned)
         self.shape: tuple[int, ...] = tuple(message.layout.extents)
         self.dtype: np.dtype = dtypes.dtype_of(message.element_type)
-        self.device: str = message.device
         self.report: ExecutionReport | ProgramReport | None = None
         self.is_view = message.HasField("view")
         self.viewed: str | None = message.view.viewed.rpartition("/")[2] or None

@@ -136,11 +136,8 @@ class Transfers:
 
     def _committed_bytes(self, tensor: str, retries: _Retries) -> int:
         """Where an upload goes on; only a PARTIAL tensor holds a part of it."""
-        request = tensor_pb2.DescribeTensorRequest(tensor=tensor)
         response: tensor_pb2.DescribeTensorResponse = self._connection.call(
-            self._connection.tensor.DescribeTensor,
-            request,
-            retries.remaining_seconds(),
+            *self._connection.description(tensor), retries.remaining_seconds()
         )
         described = response.tensor
         if described.state == tensor_pb2.TENSOR_STATE_PARTIAL:

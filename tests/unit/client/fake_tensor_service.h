@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "client/cpp/src/crc32c.h"
+#include "core/base/crc32c.h"
 #include "tensord/v1/tensor.grpc.pb.h"
 
 namespace tensord::internal {
@@ -59,8 +59,7 @@ class FakeTensorService final : public v1::TensorService::Service {
       if (offset != contents.size()) {
         return {grpc::StatusCode::INVALID_ARGUMENT, "out of order"};
       }
-      if (Crc32c(std::as_bytes(std::span(request.data()))) !=
-          request.crc32c()) {
+      if (core::Crc32c(request.data()) != request.crc32c()) {
         return {grpc::StatusCode::INVALID_ARGUMENT, "checksum"};
       }
       contents += request.data();
@@ -84,7 +83,7 @@ class FakeTensorService final : public v1::TensorService::Service {
       v1::DownloadTensorResponse response;
       response.set_offset_bytes(at);
       response.set_data(bytes.substr(at, download_chunk));
-      response.set_crc32c(Crc32c(std::as_bytes(std::span(response.data()))));
+      response.set_crc32c(core::Crc32c(response.data()));
       if (at == corrupt_download_at) {
         corrupt_download_at = -1;
         (*response.mutable_data())[0] ^= 1;

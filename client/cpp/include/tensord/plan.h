@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "tensord/handle.h"
 #include "tensord/operations.h"
 #include "tensord/remote_tensor.h"
 
@@ -66,17 +68,13 @@ struct KernelInfo {
 /// Lifetime  may outlive the Session that made it.
 class Plan {
  public:
-  Plan(Plan&& other) noexcept;
-  Plan& operator=(Plan&& other) noexcept;
-  ~Plan();
-
   const std::string& name() const { return info_.name; }
   /// As it was when it was made.
   const PlanInfo& info() const { return info_; }
   absl::StatusOr<PlanInfo> Describe() const;
 
   /// Leaves the plan on the server until its session ends.
-  void Release() { owns_ = false; }
+  void Release() { handle_.Release(); }
 
   /// Errors  those of ExecutePlan: INVALID_ARGUMENT, `PLAN_OPERAND_DIFFERS`.
   absl::StatusOr<RemoteTensor> Execute(const PlanInputs& inputs,
@@ -86,12 +84,11 @@ class Plan {
   friend class Session;
 
   Plan(std::shared_ptr<internal::Connection> connection, PlanInfo info)
-      : connection_(std::move(connection)), info_(std::move(info)) {}
-  void Discard();
+      : handle_(std::move(connection), info.name, /*is_owned=*/true),
+        info_(std::move(info)) {}
 
-  std::shared_ptr<internal::Connection> connection_;
+  internal::Handle handle_;
   PlanInfo info_;
-  bool owns_ = true;
 };
 
 }  // namespace tensord

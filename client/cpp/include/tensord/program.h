@@ -341,10 +341,6 @@ struct ProgramExecution {
 /// Lifetime  may outlive the Session that made it.
 class PreparedProgram {
  public:
-  PreparedProgram(PreparedProgram&& other) noexcept;
-  PreparedProgram& operator=(PreparedProgram&& other) noexcept;
-  ~PreparedProgram();
-
   const std::string& name() const { return info_.name; }
   /// As it was when it was made.
   const ProgramInfo& info() const { return info_; }
@@ -359,7 +355,7 @@ class PreparedProgram {
       ProgramOperands operands, const ProgramExecution& options = {}) const;
 
   /// Leaves the program on the server until its session ends.
-  void Release() { owns_ = false; }
+  void Release() { handle_.Release(); }
 
   /// Deletes it now. Runs that have begun go on.
   absl::Status Delete();
@@ -369,12 +365,11 @@ class PreparedProgram {
 
   PreparedProgram(std::shared_ptr<internal::Connection> connection,
                   ProgramInfo info)
-      : connection_(std::move(connection)), info_(std::move(info)) {}
-  void Discard();
+      : handle_(std::move(connection), info.name, /*is_owned=*/true),
+        info_(std::move(info)) {}
 
-  std::shared_ptr<internal::Connection> connection_;
+  internal::Handle handle_;
   ProgramInfo info_;
-  bool owns_ = true;
 };
 
 }  // namespace tensord

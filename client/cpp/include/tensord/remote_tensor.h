@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "tensord/element_type.h"
+#include "tensord/handle.h"
 #include "tensord/layout.h"
 #include "tensord/operations.h"
 #include "tensord/views.h"
@@ -24,7 +25,6 @@
 namespace tensord {
 
 namespace internal {
-class Connection;
 class OperationStream;
 class ProgramCalls;
 }  // namespace internal
@@ -77,10 +77,6 @@ struct DownloadOptions {
 /// Lifetime  may outlive the Session that made it.
 class RemoteTensor {
  public:
-  RemoteTensor(RemoteTensor&& other) noexcept;
-  RemoteTensor& operator=(RemoteTensor&& other) noexcept;
-  ~RemoteTensor();
-
   const std::string& name() const { return info_.name; }
   ElementType element_type() const { return info_.element_type; }
   const std::vector<int64_t>& extents() const { return info_.layout.extents; }
@@ -92,10 +88,10 @@ class RemoteTensor {
   const ExecutionReport& report() const { return report_; }
 
   /// False for a handle that borrows a tensor.
-  bool owns() const { return owns_; }
+  bool owns() const { return handle_.is_owned(); }
 
   /// Leaves the tensor on the server, until it is deleted or its session ends.
-  void Release() { owns_ = false; }
+  void Release() { handle_.Release(); }
 
   /// All elements, in the order asked for, without gaps.
   ///
@@ -166,10 +162,9 @@ class RemoteTensor {
   absl::StatusOr<RemoteTensor> ViewOf(const absl::StatusOr<Stages>& stages,
                                       const ViewOptions& options) const;
 
-  std::shared_ptr<internal::Connection> connection_;
+  internal::Handle handle_;
   TensorInfo info_;
   ExecutionReport report_;
-  bool owns_ = false;
 };
 
 }  // namespace tensord

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
-from tensord._handle import Held
 from tensord._messages import from_message
 from tensord._operations import Settings
-from tensord._program_operations import Outputs, ProgramCall
+from tensord._program_operations import Outputs
 from tensord._program_reports import ProgramInfo
-from tensord._programs import ProgramHandle, results_of
+from tensord._programs import ProgramHandle, execute_program
 from tensord._tensor_handle import Factor, TensorLike, TensorSession
-from tensord.aio._session_link import AwaitedHandle, AwaitedLink, place
+from tensord.aio._session_link import AwaitedHandle, AwaitedLink
 from tensord.aio._tensor import RemoteTensor
-from tensord.v1 import program_pb2
 
 
 class Program(ProgramHandle, AwaitedHandle):
@@ -41,27 +39,9 @@ class Program(ProgramHandle, AwaitedHandle):
         request, call, held = self._execution(
             operands, named, outputs, inline, settings
         )
-        return await execute_program(self.session, request, call, held)
+        return await execute_program(self.session, RemoteTensor, request, call, held)
 
     async def describe(self, timeout: float | None = None) -> ProgramInfo:
         """Returns what it is as of now, with its operations and paths."""
-        request = program_pb2.DescribeProgramRequest(program=self.full_name)
-        method = self.link.stubs.program.DescribeProgram
-        response = await self.link.call(method, request, timeout)
-        return from_message(ProgramInfo, response.program)
-
-
-async def execute_program(
-    session: TensorSession[Awaitable[RemoteTensor], AwaitedLink],
-    request: program_pb2.ExecuteProgramRequest,
-    call: ProgramCall,
-    held: Held,
-) -> Any:
-    """Runs a program, as that of `tensord.Program`."""
-    link = session.link
-    await place(held)
-    with call.pointing_out():
-        response = await link.call_allocating(
-            link.stubs.program.ExecuteProgram, request, call.timeout
-        )
-    return results_of(session, RemoteTensor, response, call)
+        message = await self.link.describe(self.full_name, timeout)
+        return from_message(ProgramInfo, message)

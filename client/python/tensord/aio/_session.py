@@ -14,17 +14,17 @@ from tensord._arrays import array_of
 from tensord._handle import Held
 from tensord._messages import from_message
 from tensord._operations import Settings
-from tensord._planning import Describer, Preparer, creation, explanation_of
+from tensord._planning import Explainer, Preparer
 from tensord._program_operations import After, ProgramCall
 from tensord._program_reports import ProgramExplanation
 from tensord._session_base import SessionBase
 from tensord._session_link import open_session
 from tensord._specs import TensorSpec
-from tensord.aio._program import Program, execute_program
-from tensord.aio._session_link import AwaitedLink, place
+from tensord.aio._program import Program
+from tensord.aio._session_link import AwaitedLink
 from tensord.aio._tensor import RemoteTensor
 from tensord.reports import Explanation, SessionInfo
-from tensord.v1 import plan_pb2, program_pb2, session_pb2
+from tensord.v1 import program_pb2, session_pb2
 
 
 def connect(
@@ -84,6 +84,7 @@ class Session(SessionBase[Awaitable[RemoteTensor], Awaitable[Any]]):
     """
 
     link: AwaitedLink
+    _tensor_class = RemoteTensor
 
     async def upload(
         self,
@@ -118,11 +119,13 @@ class Session(SessionBase[Awaitable[RemoteTensor], Awaitable[Any]]):
             NotFound: The session has none of that name.
         """
         full_name = self.link.full_name("tensor", name)
-        message = await self.link.describe_tensor(full_name)
+        message = await self.link.describe(full_name)
         return RemoteTensor(self, message, owned=False)
 
     @property
-    def explain(self) -> Explainer:
+    def explain(
+        self,
+    ) -> Explainer[Awaitable[Explanation], Awaitable[ProgramExplanation]]:
         """The same operations and programs, explained instead of executed."""
         return Explainer(self)
 
@@ -161,22 +164,6 @@ class Session(SessionBase[Awaitable[RemoteTensor], Awaitable[Any]]):
     def __repr__(self) -> str:
         return f"aio.Session({self.link.connection.address!r}, device={self.device!r})"
 
-    async def _perform(
-        self, operation: str, request: Any, settings: Settings, held: Held
-    ) -> RemoteTensor:
-        await place(held)
-        method = getattr(self.link.stubs.compute, operation.title())
-        response = await self.link.call_allocating(method, request, settings.timeout)
-        return RemoteTensor.of_result(
-            self, response.result, settings.out, owned=not settings.name
-        )
-
-    async def _perform_program(
-        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: Held
-    ) -> Any:
-        request = program_pb2.ExecuteProgramRequest(session=self.name, spec=spec)
-        return await execute_program(self, request, call, held)
-
     async def _perform_after(
         self,
         spec: program_pb2.ProgramSpec,
@@ -188,45 +175,13 @@ class Session(SessionBase[Awaitable[RemoteTensor], Awaitable[Any]]):
         return await self._add_to(result, after)
 
 
-class Explainer(Describer[Awaitable[Explanation], Awaitable[ProgramExplanation]]):
-    """The operations of a session, explained instead of executed."""
-
-    link: AwaitedLink
-
-    async def _perform(
-        self, operation: str, request: Any, settings: Settings, held: Held
-    ) -> Explanation:
-        explain = plan_pb2.ExplainPlanRequest(**{operation: request})
-        method = self.link.stubs.plan.ExplainPlan
-        response = await self.link.call(method, explain, settings.timeout)
-        return explanation_of(response, request, settings, held)
-
-    async def _perform_program(
-        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: Held
-    ) -> ProgramExplanation:
-        request = program_pb2.ExplainProgramRequest(session=self.link.name, spec=spec)
-        method = self.link.stubs.program.ExplainProgram
-        with call.pointing_out():
-            response = await self.link.call(method, request, call.timeout)
-        return from_message(ProgramExplanation, response.explanation)
-
-
 class _Planner(Preparer[Any, Awaitable[Program]]):
     """Prepares programs."""
 
     link: AwaitedLink
+    _program_class = Program
 
-    async def _perform(
+    def _perform(
         self, operation: str, request: Any, settings: Settings, held: Held
     ) -> Any:
         raise NotImplementedError
-
-    async def _perform_program(
-        self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: Held
-    ) -> Program:
-        await place(held)
-        create = creation(self.link.name, spec, call)
-        method = self.link.stubs.program.CreateProgram
-        with call.pointing_out():
-            response = await self.link.call_allocating(method, create, call.timeout)
-        return Program(self._session, response.program, owned=not call.name)

@@ -13,9 +13,9 @@ import grpc.aio
 import numpy as np
 
 from tensord._arguments import check_timeout
-from tensord._connection import CHANNEL_OPTIONS, Connection, Stubs
+from tensord._connection import CHANNEL_OPTIONS, Connection, Stubs, kind_of
 from tensord._handle import Handle, Held
-from tensord._session_link import SessionLink
+from tensord._session_link import Answer, Question, SessionLink
 from tensord._specs import TensorSpec
 from tensord.errors import ResourceExhausted
 from tensord.reports import ServerInfo
@@ -83,6 +83,15 @@ class AwaitedLink(SessionLink):
                 raise
         return await self.call(method, request, timeout)
 
+    async def ask(self, question: Question[Answer]) -> Answer:
+        """Returns the answer to a question."""
+        await place(question.held)
+        call = self.call_allocating if question.allocates else self.call
+        method = question.method_of(self.stubs)
+        with question.errors:
+            response = await call(method, question.request, question.timeout)
+        return question.answer(response)
+
     async def create(
         self, spec: TensorSpec, name: str | None, timeout: float | None
     ) -> tensor_pb2.Tensor:
@@ -124,12 +133,10 @@ class AwaitedLink(SessionLink):
         """As `SessionLink.stage`; `place` creates and fills it."""
         return Staged(self, array, spec, timeout)
 
-    async def describe_tensor(self, full_name: str) -> tensor_pb2.Tensor:
-        """Returns what a tensor is as of now."""
-        request = tensor_pb2.DescribeTensorRequest(tensor=full_name)
-        response: tensor_pb2.DescribeTensorResponse
-        response = await self.call(self.stubs.tensor.DescribeTensor, request)
-        return response.tensor
+    async def describe(self, full_name: str, timeout: float | None = None) -> Any:
+        """Returns what a tensor or program is as of now."""
+        response = await self.call(*self.stubs.description(full_name), timeout)
+        return getattr(response, kind_of(full_name))
 
     async def close(self) -> None:
         """Ends every call."""

@@ -55,7 +55,7 @@ class RemoteTensor(TensorHandle, AwaitedHandle):
 
     async def state(self) -> str:
         """State on the server as of now, as `tensord.RemoteTensor.state`."""
-        return state_of(await self.link.describe_tensor(self.full_name))
+        return state_of(await self.link.describe(self.full_name))
 
     async def item(self) -> Any:
         """Downloads the only element.

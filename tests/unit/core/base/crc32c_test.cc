@@ -1,11 +1,32 @@
 #include "core/base/crc32c.h"
 
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 
 namespace tensord::core {
 namespace {
+
+/// Bit by bit, from the definition: reflected polynomial 0x82f63b78.
+uint32_t PlainCrc32c(std::span<const std::byte> bytes) {
+  uint32_t crc = ~uint32_t{0};
+  for (const std::byte byte : bytes) {
+    crc ^= static_cast<uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) {
+      crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0u);
+    }
+  }
+  return ~crc;
+}
+
+std::vector<std::byte> Pattern(size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (size_t i = 0; i < size; ++i) {
+    bytes[i] = static_cast<std::byte>(i * i >> 3);
+  }
+  return bytes;
+}
 
 // RFC 3720, B.4, and the check value of the catalogue of CRCs.
 TEST(Crc32cTest, GivesThePublishedValues) {
@@ -15,12 +36,33 @@ TEST(Crc32cTest, GivesThePublishedValues) {
   EXPECT_EQ(Crc32c(std::string(32, '\xff')), 0x62a8ab43u);
 }
 
+TEST(Crc32cTest, AgreesWithTheDefinitionAtEveryLengthAndAlignment) {
+  const std::vector<std::byte> bytes = Pattern(600);
+  for (size_t start = 0; start < 9; ++start) {
+    for (size_t size = 0; size <= 530; size += 7) {
+      const auto part = std::span(bytes).subspan(start, size);
+      ASSERT_EQ(Crc32c(part), PlainCrc32c(part)) << start << " " << size;
+    }
+  }
+}
+
 TEST(Crc32cTest, GoesOnWhereItEnded) {
-  std::string text;
-  for (int i = 0; i < 100; ++i) text.push_back(static_cast<char>(7 * i));
-  for (size_t cut = 0; cut <= text.size(); ++cut) {
-    ASSERT_EQ(Crc32c(text.substr(cut), Crc32c(text.substr(0, cut))),
-              Crc32c(text));
+  const std::vector<std::byte> bytes = Pattern(100);
+  const std::span whole(bytes);
+  for (size_t cut = 0; cut <= bytes.size(); ++cut) {
+    ASSERT_EQ(Crc32c(whole.subspan(cut), Crc32c(whole.first(cut))),
+              Crc32c(whole));
+  }
+}
+
+TEST(Crc32cTest, CopyingGivesTheBytesAndTheirChecksum) {
+  for (const size_t size : {0, 1, 16 << 10, (16 << 10) + 1, 100'000}) {
+    SCOPED_TRACE(size);
+    const std::vector<std::byte> from = Pattern(size);
+    std::vector<std::byte> to(size);
+    const uint32_t before = Crc32c("before");
+    EXPECT_EQ(CopyWithCrc32c(from, to.data(), before), Crc32c(from, before));
+    EXPECT_EQ(to, from);
   }
 }
 

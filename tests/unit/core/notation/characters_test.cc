@@ -57,6 +57,15 @@ TEST(CharactersTest, AlphabetsHaveLettersAndPunctuationIsNone) {
   }
 }
 
+TEST(CharactersTest, MarksAndDigitsOfAllScriptsFollowLetters) {
+  for (const char32_t c : std::u32string(U"²⁴₁\u0302\u093f\u20d7٣७")) {
+    EXPECT_TRUE(IsMark(c)) << static_cast<uint32_t>(c);
+  }
+  for (const char32_t c : std::u32string(U"a5½①⁺₊'′ ")) {
+    EXPECT_FALSE(IsMark(c)) << static_cast<uint32_t>(c);
+  }
+}
+
 TEST(CharactersTest, LongNamesAreCutBetweenCharacters) {
   std::string name = "x";
   for (int i = 0; i < 40; ++i) name += "é";

@@ -1,0 +1,38 @@
+// The commands of tensorctl.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "absl/time/time.h"
+#include "client/cli/text.h"
+#include "tensord/session.h"
+
+namespace tensord::cli {
+
+/// What every command is told, and what came of the one that ran.
+struct CommandLine {
+  std::string address = "localhost:8470";
+  double timeout_seconds = 60;
+  std::string job = "tensorctl";
+  std::string device;  // "" is the server's first
+  int exit_code = kOk;
+
+  absl::Duration timeout() const { return absl::Seconds(timeout_seconds); }
+  SessionOptions session_options() const;
+};
+
+// Each adds commands that print to stdout and leave their exit code in `line`.
+//
+// Lifetime  `line` must outlive `app`.
+
+/// info, stats, health, list, describe, plans and kernels.
+void AddServerCommands(CLI::App& app, CommandLine& line);
+/// cache: what the server has learned about kernels.
+void AddCacheCommands(CLI::App& app, CommandLine& line);
+/// einsum and run: programs on .npy files. If `explain`, they run nothing.
+void AddProgramCommands(CLI::App& app, bool explain, CommandLine& line);
+/// permute, reduce, contract and elementwise, the same.
+void AddOperationCommands(CLI::App& app, bool explain, CommandLine& line);
+
+}  // namespace tensord::cli
