@@ -93,66 +93,83 @@ std::string TextOf(const core::Program& program, const core::ProgramStep& step,
   return text;
 }
 
-v1::ProgramProduct ToProto(const core::ProgramProduct& product) {
-  v1::ProgramProduct message;
-  message.set_statement(product.statement);
+/// Multiplications and additions of a pairwise product over all slices.
+/// `indices` are those of both factors, but for what one alone has: that was
+/// summed before.
+double FlopsOf(const core::ProgramProduct& product,
+               absl::Span<const int32_t> indices,
+               const core::Network::Indices& result) {
   const core::Network& network = product.network;
-  const auto add_labels = [&](const core::Network::Indices& indices,
-                              v1::TreeNode& node) {
-    for (const int32_t index : indices) {
-      node.add_labels(product.index_names[index]);
-      node.add_extents(network.extents[index]);
-    }
-  };
-  double slices = 1;
+  double flops = 1;
+  bool sums = false;
+  for (const int32_t index : indices) {
+    flops *= static_cast<double>(network.extents[index]);
+    sums |= std::ranges::find(result, index) == result.end();
+  }
+  // Slices one by one.
   for (const int32_t index : product.sliced) {
-    message.add_sliced(product.index_names[index]);
-    slices *= static_cast<double>(network.extents[index]);
+    if (std::ranges::find(indices, index) == indices.end()) {
+      flops *= static_cast<double>(network.extents[index]);
+    }
   }
-  message.set_slice_count(static_cast<int64_t>(slices));
-  for (size_t i = 0; i < network.inputs.size(); ++i) {
-    v1::TreeNode& node = *message.add_nodes();
-    node.set_name(product.factors[i]);
-    add_labels(network.inputs[i], node);
+  return flops * (sums ? 2 : 1);
+}
+
+void AddIndices(const core::ProgramProduct& product,
+                const core::Network::Indices& indices, v1::TreeNode& node) {
+  for (const int32_t index : indices) {
+    node.add_labels(product.index_names[index]);
+    node.add_extents(product.network.extents[index]);
   }
-  // What one input alone has was summed before.
+}
+
+/// Appends the pairwise products, in their order.
+void AddSteps(const core::ProgramProduct& product,
+              v1::ProgramProduct& message) {
+  const core::Network& network = product.network;
   std::vector<int> uses(network.extents.size(), 0);
   for (const core::Network::Indices& input : network.inputs) {
     for (const int32_t index : input) ++uses[index];
   }
   for (const int32_t index : network.output) ++uses[index];
   const auto results = core::ResultsOf(network, product.tree);
+  const auto inputs = static_cast<int32_t>(network.inputs.size());
   for (size_t s = 0; s < product.tree.steps.size(); ++s) {
     const auto [x, y] = product.tree.steps[s];
     v1::TreeNode& node = *message.add_nodes();
     const bool is_last = s + 1 == product.tree.steps.size();
-    add_labels(is_last ? network.output : results[s], node);
+    AddIndices(product, is_last ? network.output : results[s], node);
     node.add_children(x);
     node.add_children(y);
-    // The extents of all indices of both, those of slices one by one.
     std::vector<int32_t> all;
-    const auto inputs = static_cast<int32_t>(network.inputs.size());
     for (const int32_t child : {x, y}) {
       const auto& indices =
           child < inputs ? network.inputs[child] : results[child - inputs];
       for (const int32_t index : indices) {
-        if (uses[index] == 1) continue;
-        if (std::ranges::find(all, index) == all.end()) all.push_back(index);
+        if (uses[index] > 1 && std::ranges::find(all, index) == all.end()) {
+          all.push_back(index);
+        }
       }
     }
-    double flops = 1;
-    bool sums = false;
-    for (const int32_t index : all) {
-      flops *= static_cast<double>(network.extents[index]);
-      sums |= std::ranges::find(results[s], index) == results[s].end();
-    }
-    for (const int32_t index : product.sliced) {
-      if (std::ranges::find(all, index) == all.end()) {
-        flops *= static_cast<double>(network.extents[index]);
-      }
-    }
-    node.set_flops(flops * (sums ? 2 : 1));
+    node.set_flops(FlopsOf(product, all, results[s]));
   }
+}
+
+v1::ProgramProduct ToProto(const core::ProgramProduct& product) {
+  v1::ProgramProduct message;
+  message.set_statement(product.statement);
+  double slices = 1;
+  for (const int32_t index : product.sliced) {
+    message.add_sliced(product.index_names[index]);
+    slices *= static_cast<double>(product.network.extents[index]);
+  }
+  message.set_slice_count(static_cast<int64_t>(slices));
+  for (size_t i = 0; i < product.network.inputs.size(); ++i) {
+    v1::TreeNode& node = *message.add_nodes();
+    node.set_name(product.factors[i]);
+    AddIndices(product, product.network.inputs[i], node);
+  }
+  AddSteps(product, message);
   message.set_method(product.method);
   message.set_flops(product.cost.flops);
   message.set_largest(product.cost.largest);

@@ -56,6 +56,36 @@ absl::Status Place(wire::ChunkReader& chunk, const wire::ChunkHeader& header,
   return writer.Commit();
 }
 
+absl::StatusOr<v1::DownloadTensorRequest> DownloadRequestOf(
+    grpc::ByteBuffer raw) {  // refers to the same slices
+  v1::DownloadTensorRequest request;
+  using Traits = grpc::SerializationTraits<v1::DownloadTensorRequest>;
+  if (Traits::Deserialize(&raw, &request).ok()) return request;
+  return core::InvalidArgument("REQUEST_MALFORMED",
+                               "not a DownloadTensorRequest");
+}
+
+/// What of `tensor` a download asks for, and in what pieces.
+absl::StatusOr<server::ContentsReader::Range> RangeOf(
+    const v1::DownloadTensorRequest& request,
+    const server::StoredTensor& tensor, int64_t max_chunk_bytes) {
+  const int64_t span_bytes = tensor.desc().span_bytes();
+  const int64_t offset = request.offset_bytes();
+  const int64_t length = request.length_bytes();
+  const int64_t chunk_bytes = request.chunk_bytes();
+  if (offset < 0 || offset > span_bytes || length < 0 ||
+      length > span_bytes - offset || chunk_bytes < 0) {
+    return core::InvalidArgument(
+        "RANGE_OUTSIDE_TENSOR", "offset_bytes ", offset, ", length_bytes ",
+        length, " and chunk_bytes ", chunk_bytes, " do not fit the ",
+        span_bytes, " bytes of ", tensor.name());
+  }
+  return server::ContentsReader::Range{
+      offset, length == 0 ? span_bytes : offset + length,
+      chunk_bytes == 0 ? kDefaultChunkBytes
+                       : std::min(chunk_bytes, max_chunk_bytes)};
+}
+
 }  // namespace
 
 Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
@@ -117,15 +147,9 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
 Task<absl::Status> TensorService::Download(Call& call,
                                            const grpc::ByteBuffer& raw_request,
                                            Writer<grpc::ByteBuffer> out) {
-  v1::DownloadTensorRequest request;
-  grpc::ByteBuffer raw = raw_request;  // refers to the same slices
-  using Traits = grpc::SerializationTraits<v1::DownloadTensorRequest>;
-  const grpc::Status parsed = Traits::Deserialize(&raw, &request);
-  if (!parsed.ok()) {
-    co_return core::InvalidArgument("REQUEST_MALFORMED",
-                                    "not a DownloadTensorRequest");
-  }
-  const auto found = Enter(call, request.tensor());
+  const auto request = DownloadRequestOf(raw_request);
+  if (!request.ok()) co_return request.status();
+  const auto found = Enter(call, request->tensor());
   if (!found.ok()) co_return found.status();
   server::StoredTensor& tensor = **found;
   if (!tensor.is_in_place()) {
@@ -141,26 +165,12 @@ Task<absl::Status> TensorService::Download(Call& call,
   const absl::Status settled = tensor.CheckSettled();
   if (!settled.ok()) co_return settled;
 
-  const int64_t span_bytes = tensor.desc().span_bytes();
-  const int64_t offset = request.offset_bytes();
-  const int64_t length = request.length_bytes();
-  const int64_t chunk_bytes = request.chunk_bytes();
-  if (offset < 0 || offset > span_bytes || length < 0 ||
-      length > span_bytes - offset || chunk_bytes < 0) {
-    co_return core::InvalidArgument(
-        "RANGE_OUTSIDE_TENSOR", "offset_bytes ", offset, ", length_bytes ",
-        length, " and chunk_bytes ", chunk_bytes, " do not fit the ",
-        span_bytes, " bytes of ", tensor.name());
-  }
-  const int64_t end = length == 0 ? span_bytes : offset + length;
-  const int64_t step =
-      chunk_bytes == 0 ? kDefaultChunkBytes
-                       : std::min(chunk_bytes, context_.limits.max_chunk_bytes);
-  auto reader = server::ContentsReader::Open(*found, call.session().device(),
-                                             call.session().staging_memory(),
-                                             {offset, end, step});
+  const auto range = RangeOf(*request, tensor, context_.limits.max_chunk_bytes);
+  if (!range.ok()) co_return range.status();
+  auto reader = server::ContentsReader::Open(
+      *found, call.session().device(), call.session().staging_memory(), *range);
   if (!reader.ok()) co_return reader.status();
-  for (int64_t at = offset; at < end;) {
+  for (int64_t at = range->begin; at < range->end;) {
     const auto piece = reader->Next();
     if (!piece.ok()) co_return piece.status();
     const std::span data = piece->bytes;

@@ -90,55 +90,64 @@ absl::StatusOr<TensorView> TensorView::Create(
 
   TensorView result(*std::move(view));
   result.viewed_ = std::move(viewed);
-  const core::ElementType type = storage.element_type;
+  TENSORD_RETURN_IF_ERROR(
+      result.TakePadding(storage.element_type, below, padding));
+  TENSORD_RETURN_IF_ERROR(result.TakeAccess(storage));
+  return result;
+}
+
+absl::Status TensorView::TakePadding(
+    core::ElementType type, const TensorView* below,
+    const std::optional<core::Scalar>& padding) {
   if (padding) {
-    TENSORD_ASSIGN_OR_RETURN(result.padding_,
+    TENSORD_ASSIGN_OR_RETURN(padding_,
                              core::ElementOf(*padding, type, "padding"));
   } else if (below != nullptr) {
-    result.padding_ = below->padding_;
+    padding_ = below->padding_;
   }
   if (below != nullptr && below->view().may_pad() &&
-      result.padding_ != below->padding_) {
+      padding_ != below->padding_) {
     return core::InvalidArgument(
         "PADDING_DIFFERS",
         "the view below is padded with another value; "
         "leave the value out, or copy that view first");
   }
+  return absl::OkStatus();
+}
 
+absl::Status TensorView::TakeAccess(const core::TensorDesc& storage) {
+  const core::ElementType type = storage.element_type;
   const core::Order order = OrderLike(storage.layout);
-  result.packed_desc_ = {type,
-                         core::PackedLayout(result.view_.extents(), order), 0};
-  TENSORD_RETURN_IF_ERROR(core::ValidateTensor(result.packed_desc_));
-  result.gathered_desc_ = result.packed_desc_;
-  if (const auto& strided = result.view_.strided()) {
+  packed_desc_ = {type, core::PackedLayout(view_.extents(), order), 0};
+  TENSORD_RETURN_IF_ERROR(core::ValidateTensor(packed_desc_));
+  gathered_desc_ = packed_desc_;
+  if (const auto& strided = view_.strided()) {
     const auto [lowest, highest] =
         std::minmax_element(strided->strides.begin(), strided->strides.end());
     if (strided->strides.empty() || *lowest >= 0) {
-      result.desc_ = {type, core::Layout{strided->extents, strided->strides},
-                      strided->offset};
-      result.access_ = strided->strides.empty() || *lowest > 0
-                           ? Access::kInPlace
-                           : Access::kRepeats;
+      desc_ = {type, core::Layout{strided->extents, strided->strides},
+               strided->offset};
+      access_ = strided->strides.empty() || *lowest > 0 ? Access::kInPlace
+                                                        : Access::kRepeats;
     }
   }
-  if (result.is_in_place()) {
-    TENSORD_RETURN_IF_ERROR(core::ValidateTensor(result.desc_));
-  } else if (const auto boxed = core::BoxOf(result.view_)) {
-    if (result.view_.element_count() > 0) {
-      result.gathered_desc_.layout =
-          PackedLayout(result.view_.extents(), FastestFirst(boxed->box, order));
+  if (is_in_place()) {
+    TENSORD_RETURN_IF_ERROR(core::ValidateTensor(desc_));
+  } else if (const auto boxed = core::BoxOf(view_)) {
+    if (view_.element_count() > 0) {
+      gathered_desc_.layout =
+          PackedLayout(view_.extents(), FastestFirst(boxed->box, order));
     }
-    result.TakeBox(*boxed);
+    TakeBox(*boxed);
   } else {
     TENSORD_ASSIGN_OR_RETURN(const core::GatherSteps steps,
-                             core::MakeGatherSteps(result.view_, order));
-    result.steps_ = std::make_shared<const core::GatherSteps>(steps);
+                             core::MakeGatherSteps(view_, order));
+    steps_ = std::make_shared<const core::GatherSteps>(steps);
   }
-  if (result.access_ == Access::kByCopy) result.desc_ = result.gathered_desc_;
-  result.covers_storage_ =
-      result.view_.IsInjective() && !result.view_.may_pad() &&
-      result.view_.element_count() == core::ElementCount(storage.layout);
-  return result;
+  if (access_ == Access::kByCopy) desc_ = gathered_desc_;
+  covers_storage_ = view_.IsInjective() && !view_.may_pad() &&
+                    view_.element_count() == core::ElementCount(storage.layout);
+  return absl::OkStatus();
 }
 
 void TensorView::TakeBox(const core::BoxedView& boxed) {

@@ -92,6 +92,11 @@ class TensorView {
   };
 
   explicit TensorView(core::View view) : view_(std::move(view)) {}
+  /// Takes the value of padding, given or that of `below`.
+  absl::Status TakePadding(core::ElementType type, const TensorView* below,
+                           const std::optional<core::Scalar>& padding);
+  /// Finds out how operations get at the elements in a storage like that.
+  absl::Status TakeAccess(const core::TensorDesc& storage);
   void TakeBox(const core::BoxedView& boxed);
   int element_bytes() const {
     return static_cast<int>(core::SizeOf(gathered_desc_.element_type));
