@@ -84,7 +84,7 @@ TEST(PlanCacheBytesTest, OfPlansAreWhatTheHeapGave) {
 
 TEST(PlanCacheBytesTest, OfWhatKernelsDecidedAreWhatTheHeapGave) {
   const auto backend = CreateCpuBackend({.thread_count = 2});
-  for (const size_t operation : {0, 1, 2, 3}) {
+  for (const size_t operation : {0, 1, 2, 3, 4}) {
     SCOPED_TRACE(operation);
     ExpectHonest([&](PlanCache& cache) {
       for (uint32_t seed = 0; seed < 4000; ++seed) {
