@@ -30,8 +30,8 @@ namespace tensord::server {
 /// client in order. Where work is done as soon as it is launched, as on the
 /// host, the first thread does all.
 ///
-/// A job that finds no memory is launched again, if it can be, when jobs that
-/// were under way then have ended, and fails when that did not help.
+/// A job that finds no memory is launched again, if it can be, once the jobs
+/// that were under way have ended; it fails when that did not help.
 ///
 /// Threads  safe for concurrent use.
 class DeviceWorker {
@@ -52,12 +52,11 @@ class DeviceWorker {
     /// Whether Launch() has changed nothing when it found no memory, and may be
     /// called again.
     virtual bool CanLaunchAgain() const { return false; }
-    /// Whether Launch(), which ended well, has queued a part of the work only:
-    /// it is called again, for the next part, when other clients had their
-    /// turns.
+    /// Whether Launch(), which returned OK, has queued only a part of the work:
+    /// it is called again for the next part after the turns of other clients.
     virtual bool IsUnfinished() const { return false; }
-    /// Whether it should be launched when nothing else is under way, as what
-    /// takes times should; it is anyway when that takes long.
+    /// Whether to launch it when nothing else is under way, as a job that is
+    /// timed should be; not for long, then it is launched anyway.
     virtual bool WantsDeviceAlone() const { return false; }
     /// `status` is what Launch() returned or else what the work ended with;
     /// none of it is under way any more. May end the Job's life.
@@ -84,8 +83,8 @@ class DeviceWorker {
   ~DeviceWorker();
 
   /// Queues `job` behind the others of `client`.
-  /// Errors  RESOURCE_EXHAUSTED, reason QUEUE_FULL: as many as may of this
-  ///         client wait; what others have queued does not count.
+  /// Errors  RESOURCE_EXHAUSTED, reason QUEUE_FULL: queue_limit jobs of this
+  ///         client wait already; those of others do not count.
   absl::Status Add(uint64_t client, Job* job);
 
   /// True when `job` was still queued, no part of it launched; it will then
