@@ -20,6 +20,15 @@ inline std::optional<int64_t> CheckedMultiply(int64_t x, int64_t y) {
   return product;
 }
 
+/// x + y or x * y, and INT64_MAX when that does not fit.
+/// Requires x >= 0, y >= 0.
+inline int64_t SaturatingAdd(int64_t x, int64_t y) {
+  return CheckedAdd(x, y).value_or(INT64_MAX);
+}
+inline int64_t SaturatingMultiply(int64_t x, int64_t y) {
+  return CheckedMultiply(x, y).value_or(INT64_MAX);
+}
+
 /// x / y, rounded up.
 /// Requires y > 0, x >= 0.
 constexpr int64_t CeilDivide(int64_t x, int64_t y) {

@@ -179,12 +179,8 @@ struct Check {
     AppendModes(p.n, P::kFreeInput, false, b);
     AppendModes(p.k, P::kSumB, false, b);
     AppendModes(p.b_only, 0, false, b);
-    AppendModes(p.batch, P::kBatchC, false, c);
-    AppendModes(p.m, P::kFreeC, false, c);
-    AppendModes(p.n, P::kFreeC, false, c);
-    AppendModes(p.batch, P::kBatchD, false, d);
-    AppendModes(p.m, P::kFreeD, false, d);
-    AppendModes(p.n, P::kFreeD, false, d);
+    AppendModes(KeptModesOf(p), 2, false, c);
+    AppendModes(KeptModesOf(p), 3, false, d);
     TENSORD_RETURN_IF_ERROR(CheckInput(a, p.type_a, "a"));
     TENSORD_RETURN_IF_ERROR(CheckInput(b, p.type_b, "b"));
     TENSORD_RETURN_IF_ERROR(CheckInput(c, p.type_d, "c"));

@@ -1,7 +1,5 @@
 #include "core/plan/explain.h"
 
-#include <limits>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/checked_math.h"
@@ -62,14 +60,10 @@ struct Flops {
   }
 };
 
-/// x + y, at most what fits: operands of plans need not exist.
-int64_t SaturatedAdd(int64_t x, int64_t y) {
-  return CheckedAdd(x, y).value_or(std::numeric_limits<int64_t>::max());
-}
-
+/// Sums stop at what fits: operands of plans need not exist.
 struct Bytes {
   int64_t operator()(const PermutationProblem& p) const {
-    return SaturatedAdd(
+    return SaturatingAdd(
         Visited(p.modes, PermutationProblem::kA) * SizeOf(p.type_a),
         ElementCount(p.modes) * SizeOf(p.type_d));
   }
@@ -77,22 +71,22 @@ struct Bytes {
     int64_t bytes = 0;
     for (size_t i = 0; i < p.types.size(); ++i) {
       if (i == ElementwiseProblem::kB && !p.has_b) continue;
-      bytes = SaturatedAdd(bytes, Visited(p.modes, i) * SizeOf(p.types[i]));
+      bytes = SaturatingAdd(bytes, Visited(p.modes, i) * SizeOf(p.types[i]));
     }
     return bytes;
   }
   int64_t operator()(const ReductionProblem& p) const {
     const int64_t kept = ElementCount(p.kept);
-    return SaturatedAdd(kept * ElementCount(p.reduced) * SizeOf(p.type_a),
-                        kept * SizeOf(p.type_d));
+    return SaturatingAdd(kept * ElementCount(p.reduced) * SizeOf(p.type_a),
+                         kept * SizeOf(p.type_d));
   }
   int64_t operator()(const ContractionProblem& p) const {
     const int64_t batch = ElementCount(p.batch), m = ElementCount(p.m),
                   n = ElementCount(p.n), k = ElementCount(p.k);
-    const int64_t inputs =
-        SaturatedAdd(batch * m * k * ElementCount(p.a_only) * SizeOf(p.type_a),
-                     batch * k * n * ElementCount(p.b_only) * SizeOf(p.type_b));
-    return SaturatedAdd(inputs, batch * m * n * SizeOf(p.type_d));
+    const int64_t inputs = SaturatingAdd(
+        batch * m * k * ElementCount(p.a_only) * SizeOf(p.type_a),
+        batch * k * n * ElementCount(p.b_only) * SizeOf(p.type_b));
+    return SaturatingAdd(inputs, batch * m * n * SizeOf(p.type_d));
   }
 };
 

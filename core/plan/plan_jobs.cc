@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -14,10 +13,6 @@ namespace tensord::core {
 namespace {
 
 constexpr size_t kMaxLabelBytes = 128;
-
-int64_t SaturatingAdd(int64_t x, int64_t y) {
-  return CheckedAdd(x, y).value_or(std::numeric_limits<int64_t>::max());
-}
 
 }  // namespace
 

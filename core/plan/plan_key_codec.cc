@@ -20,34 +20,6 @@ constexpr uint8_t kDeterministic = 1;
 constexpr uint8_t kHasLimit = 2;
 constexpr int kSelectionCount = 3;
 
-// Every field of a problem, in the order of its bytes. One list serves writing,
-// reading and counting.
-template <typename Problem, typename Visit>
-requires std::is_same_v<std::remove_const_t<Problem>, PermutationProblem>
-void VisitFields(Problem& p, Visit&& visit) {
-  visit(p.type_a, p.type_d, p.compute_type, p.unary, p.is_move,
-        p.alignment_bytes, p.modes);
-}
-template <typename Problem, typename Visit>
-requires std::is_same_v<std::remove_const_t<Problem>, ElementwiseProblem>
-void VisitFields(Problem& p, Visit&& visit) {
-  visit(p.types[0], p.types[1], p.types[2], p.types[3], p.unary[0], p.unary[1],
-        p.unary[2], p.has_b, p.op_ab, p.op_abc, p.compute_type, p.modes);
-}
-template <typename Problem, typename Visit>
-requires std::is_same_v<std::remove_const_t<Problem>, ReductionProblem>
-void VisitFields(Problem& p, Visit&& visit) {
-  visit(p.type_a, p.type_d, p.compute_type, p.op, p.unary_a, p.unary_c, p.kept,
-        p.reduced);
-}
-template <typename Problem, typename Visit>
-requires std::is_same_v<std::remove_const_t<Problem>, ContractionProblem>
-void VisitFields(Problem& p, Visit&& visit) {
-  visit(p.type_a, p.type_b, p.type_d, p.compute_type, p.conj_a, p.conj_b,
-        p.conj_c, p.alignment_bytes, p.batch, p.m, p.n, p.k, p.a_only,
-        p.b_only);
-}
-
 /// Most bytes of a field.
 struct SizeBound {
   template <size_t n>
@@ -63,8 +35,8 @@ struct SizeBound {
 size_t BytesBound(const PlanKey& key) {
   size_t bytes = 6 * kMaxVarintBytes + key.device.size() + key.kernel.size();
   std::visit(
-      [&](const auto& problem) {
-        VisitFields(problem, [&](const auto&... fields) {
+      [&]<typename Problem>(const Problem& problem) {
+        Problem::VisitFields(problem, [&](const auto&... fields) {
           bytes += (0 + ... + SizeBound{}(fields));
         });
       },
@@ -121,7 +93,8 @@ struct Reader {
 template <typename Problem>
 AnyProblem ReadProblem(ByteReader& from) {
   Problem problem;
-  VisitFields(problem, [&](auto&... fields) { (Reader{from}(fields), ...); });
+  Problem::VisitFields(problem,
+                       [&](auto&... fields) { (Reader{from}(fields), ...); });
   return problem;
 }
 
@@ -145,9 +118,9 @@ EncodedPlanKey::EncodedPlanKey(const PlanKey& key) : memory_(BytesBound(key)) {
   to.Byte(kVersion);
   to.Byte(static_cast<uint8_t>(key.problem.index()));
   std::visit(
-      [&](const auto& problem) {
-        VisitFields(problem,
-                    [&](const auto&... fields) { (Writer{to}(fields), ...); });
+      [&]<typename Problem>(const Problem& problem) {
+        Problem::VisitFields(
+            problem, [&](const auto&... fields) { (Writer{to}(fields), ...); });
       },
       key.problem);
   to.Text(key.device);

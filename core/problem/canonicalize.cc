@@ -163,4 +163,12 @@ ContractionProblem Canonicalize(const ContractionDesc& desc) {
   return problem;
 }
 
+LoopModes<4> KeptModesOf(const ContractionProblem& problem) {
+  LoopModes<4> modes = Spread<4>(problem.m, std::array<size_t, 3>{0, 2, 3});
+  const LoopModes<4> n = Spread<4>(problem.n, std::array<size_t, 3>{1, 2, 3});
+  modes.insert(modes.end(), n.begin(), n.end());
+  modes.insert(modes.end(), problem.batch.begin(), problem.batch.end());
+  return modes;
+}
+
 }  // namespace tensord::core

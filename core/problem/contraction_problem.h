@@ -45,16 +45,19 @@ struct ContractionProblem {
 
   bool operator==(const ContractionProblem&) const = default;
 
-  template <typename H>
-  friend H AbslHashValue(H h, const ContractionProblem& p) {
-    return H::combine(std::move(h), p.type_a, p.type_b, p.type_d,
-                      p.compute_type, p.conj_a, p.conj_b, p.conj_c,
-                      p.alignment_bytes, p.batch, p.m, p.n, p.k, p.a_only,
-                      p.b_only);
+  template <typename Self, typename Visit>
+  static decltype(auto) VisitFields(Self& p, Visit&& visit) {
+    return visit(p.type_a, p.type_b, p.type_d, p.compute_type, p.conj_a,
+                 p.conj_b, p.conj_c, p.alignment_bytes, p.batch, p.m, p.n, p.k,
+                 p.a_only, p.b_only);
   }
 };
 
 /// Requires Validate(desc).ok().
 ContractionProblem Canonicalize(const ContractionDesc& desc);
+
+/// The modes of d, those of m, of n and of batch, with their strides in a, b, c
+/// and d.
+LoopModes<4> KeptModesOf(const ContractionProblem& problem);
 
 }  // namespace tensord::core

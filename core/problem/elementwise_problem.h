@@ -28,10 +28,11 @@ struct ElementwiseProblem {
 
   bool operator==(const ElementwiseProblem&) const = default;
 
-  template <typename H>
-  friend H AbslHashValue(H h, const ElementwiseProblem& p) {
-    return H::combine(std::move(h), p.types, p.unary, p.has_b, p.op_ab,
-                      p.op_abc, p.compute_type, p.modes);
+  template <typename Self, typename Visit>
+  static decltype(auto) VisitFields(Self& p, Visit&& visit) {
+    return visit(p.types[0], p.types[1], p.types[2], p.types[3], p.unary[0],
+                 p.unary[1], p.unary[2], p.has_b, p.op_ab, p.op_abc,
+                 p.compute_type, p.modes);
   }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "core/base/heap_bytes.h"
 #include "core/problem/contraction_problem.h"
@@ -11,18 +12,15 @@
 
 namespace tensord::core {
 
-inline int64_t HeapBytes(const PermutationProblem& p) {
-  return HeapBytes(p.modes);
-}
-inline int64_t HeapBytes(const ElementwiseProblem& p) {
-  return HeapBytes(p.modes);
-}
-inline int64_t HeapBytes(const ReductionProblem& p) {
-  return HeapBytes(p.kept) + HeapBytes(p.reduced);
-}
-inline int64_t HeapBytes(const ContractionProblem& p) {
-  return HeapBytes(p.batch) + HeapBytes(p.m) + HeapBytes(p.n) + HeapBytes(p.k) +
-         HeapBytes(p.a_only) + HeapBytes(p.b_only);
+template <HasFields Problem>
+int64_t HeapBytes(const Problem& problem) {
+  int64_t bytes = 0;
+  const auto add = [&]<typename Field>(const Field& field) {
+    if constexpr (!std::is_scalar_v<Field>) bytes += HeapBytes(field);
+  };
+  Problem::VisitFields(problem,
+                       [&](const auto&... fields) { (add(fields), ...); });
+  return bytes;
 }
 
 }  // namespace tensord::core

@@ -32,12 +32,42 @@ struct LoopMode {
 template <size_t operand_count>
 using LoopModes = absl::InlinedVector<LoopMode<operand_count>, 6>;
 
+/// A problem in canonical form. Problem::VisitFields(problem, visit) gives what
+/// visit(field...) does for all its fields, in an order that is part of encoded
+/// plan keys.
+template <typename Problem>
+concept HasFields = requires(const Problem& problem) {
+  Problem::VisitFields(problem, [](const auto&...) {});
+};
+
+template <typename H, HasFields Problem>
+H AbslHashValue(H h, const Problem& problem) {
+  return Problem::VisitFields(problem, [&](const auto&... fields) {
+    return H::combine(std::move(h), fields...);
+  });
+}
+
 /// Product of the extents; 1 for no modes.
 template <size_t operand_count>
 int64_t ElementCount(const LoopModes<operand_count>& modes) {
   int64_t count = 1;
   for (const auto& mode : modes) count *= mode.extent;
   return count;
+}
+
+/// `modes` as loops over `count` operands: their strides become those of the
+/// operands numbered `operands`; the other operands lack the modes.
+template <size_t count, size_t operand_count>
+LoopModes<count> Spread(const LoopModes<operand_count>& modes,
+                        const std::array<size_t, operand_count>& operands) {
+  LoopModes<count> spread;
+  for (const auto& mode : modes) {
+    LoopMode<count>& to = spread.emplace_back(LoopMode<count>{mode.extent, {}});
+    for (size_t i = 0; i < operand_count; ++i) {
+      to.strides[operands[i]] = mode.strides[i];
+    }
+  }
+  return spread;
 }
 
 /// The canonical loops that visit the same addresses, in an order of our own:

@@ -32,10 +32,10 @@ struct PermutationProblem {
 
   bool operator==(const PermutationProblem&) const = default;
 
-  template <typename H>
-  friend H AbslHashValue(H h, const PermutationProblem& p) {
-    return H::combine(std::move(h), p.type_a, p.type_d, p.compute_type, p.unary,
-                      p.is_move, p.alignment_bytes, p.modes);
+  template <typename Self, typename Visit>
+  static decltype(auto) VisitFields(Self& p, Visit&& visit) {
+    return visit(p.type_a, p.type_d, p.compute_type, p.unary, p.is_move,
+                 p.alignment_bytes, p.modes);
   }
 };
 

@@ -30,10 +30,10 @@ struct ReductionProblem {
 
   bool operator==(const ReductionProblem&) const = default;
 
-  template <typename H>
-  friend H AbslHashValue(H h, const ReductionProblem& p) {
-    return H::combine(std::move(h), p.type_a, p.type_d, p.compute_type, p.op,
-                      p.unary_a, p.unary_c, p.kept, p.reduced);
+  template <typename Self, typename Visit>
+  static decltype(auto) VisitFields(Self& p, Visit&& visit) {
+    return visit(p.type_a, p.type_d, p.compute_type, p.op, p.unary_a, p.unary_c,
+                 p.kept, p.reduced);
   }
 };
 
