@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -25,10 +24,8 @@
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 
+namespace tensord::server {
 namespace {
-
-using tensord::server::Log;
-using tensord::server::LogLevel;
 
 /// Keeps the heap from returning pages between messages: receivers would fault
 /// them in again, which costs a third of the transfer rate.
@@ -45,7 +42,7 @@ int Fail(Log& log, absl::string_view event, const absl::Status& status) {
 }
 
 /// Waits for one of `signals`. Meanwhile, health checks hear of a lost device.
-int AwaitSignal(const sigset_t& signals, tensord::rpc::RpcServer& server) {
+int AwaitSignal(const sigset_t& signals, rpc::RpcServer& server) {
   constexpr timespec kInterval = {.tv_sec = 0, .tv_nsec = 200'000'000};
   while (true) {
     const int signal = sigtimedwait(&signals, nullptr, &kInterval);
@@ -54,16 +51,9 @@ int AwaitSignal(const sigset_t& signals, tensord::rpc::RpcServer& server) {
   }
 }
 
-int Serve(const tensord::server::Options& options, const sigset_t& signals) {
-  // More than caches hold, and a fraction of a second on any device.
-  constexpr int64_t kBandwidthBytes = int64_t{256} << 20;
-  Log log(options.log_level);
-  tensord::server::EngineOptions engine_options = options.engine;
-  engine_options.bandwidth_bytes = kBandwidthBytes;
-  auto engine = tensord::server::Engine::Create(engine_options);
-  if (!engine.ok()) return Fail(log, "no_device", engine.status());
-  for (const auto& device : (*engine)->devices()) {
-    const auto& info = device->info();
+void LogDevices(const Engine& engine, Log& log) {
+  for (const auto& device : engine.devices()) {
+    const core::DeviceInfo& info = device->info();
     log.Info("device",
              {{"name", info.name},
               {"model", info.model},
@@ -76,63 +66,79 @@ int Serve(const tensord::server::Options& options, const sigset_t& signals) {
                {{"name", info.name}, {"key", key}, {"value", value}});
     }
   }
-  for (const std::string& omission : (*engine)->omissions()) {
+  for (const std::string& omission : engine.omissions()) {
     log.Info("omitted", {{"message", omission}});
   }
-  const auto report = [&log](absl::string_view event, int64_t entries,
-                             const absl::Status& status) {
-    if (status.ok()) {
-      log.Info(event, {{"entries", entries}});
-    } else {
-      log.Event(LogLevel::kWarning, event, {{"message", status.message()}});
-    }
-  };
-  std::optional<tensord::server::PlanStore> plan_store;
-  if (!options.plan_store.empty()) {
-    plan_store.emplace(
-        tensord::server::PlanStore::Options{
-            .path = options.plan_store,
-            .interval = options.plan_store_interval,
-            .writer = absl::StrCat("tensord ", tensord::server::kVersion)},
-        (*engine)->plans(), report);
-  }
-  std::optional<tensord::server::PlanExchange> plan_exchange;
-  if (!options.plan_exchange.empty()) {
-    plan_exchange.emplace(
-        tensord::server::PlanExchange::Options{
-            .address = options.plan_exchange,
-            .password = options.plan_exchange_password,
-            .interval = options.plan_exchange_interval},
-        (*engine)->plans(), [&log](const absl::Status& status) {
-          if (status.ok()) {
-            log.Info("plan_exchange_works", {});
-          } else {
-            log.Event(LogLevel::kWarning, "plan_exchange_failed",
-                      {{"message", status.message()}});
-          }
-        });
-  }
-  tensord::server::Metrics metrics;
-  tensord::server::SessionManager sessions(
-      **engine, options.sessions, [&log](const auto& session) {
-        log.Info("session_expired",
-                 {{"session", session.number()}, {"job", session.options().job}});
+}
+
+/// Null when no file is named.
+std::unique_ptr<PlanStore> OpenPlanStore(const Options& options,
+                                         core::PlanCache& plans, Log& log) {
+  if (options.plan_store.empty()) return nullptr;
+  return std::make_unique<PlanStore>(
+      PlanStore::Options{.path = options.plan_store,
+                         .interval = options.plan_store_interval,
+                         .writer = absl::StrCat("tensord ", kVersion)},
+      plans,
+      [&log](absl::string_view event, int64_t entries,
+             const absl::Status& status) {
+        if (status.ok()) {
+          log.Info(event, {{"entries", entries}});
+        } else {
+          log.Event(LogLevel::kWarning, event, {{"message", status.message()}});
+        }
       });
-  tensord::rpc::ServiceContext context{
-      .engine = **engine,
-      .sessions = sessions,
-      .log = log,
-      .metrics = metrics,
-      .plan_store = plan_store ? &*plan_store : nullptr,
-      .plan_exchange = plan_exchange ? &*plan_exchange : nullptr,
-      .queue_limit = options.engine.queue_limit,
-      .limits = {}};
-  auto server = tensord::rpc::RpcServer::Start(
+}
+
+/// Null when no Redis is named.
+std::unique_ptr<PlanExchange> OpenPlanExchange(const Options& options,
+                                               core::PlanCache& plans,
+                                               Log& log) {
+  if (options.plan_exchange.empty()) return nullptr;
+  return std::make_unique<PlanExchange>(
+      PlanExchange::Options{.address = options.plan_exchange,
+                            .password = options.plan_exchange_password,
+                            .interval = options.plan_exchange_interval},
+      plans, [&log](const absl::Status& status) {
+        if (status.ok()) {
+          log.Info("plan_exchange_works", {});
+        } else {
+          log.Event(LogLevel::kWarning, "plan_exchange_failed",
+                    {{"message", status.message()}});
+        }
+      });
+}
+
+int Serve(const Options& options, const sigset_t& signals) {
+  // More than caches hold, and a fraction of a second on any device.
+  constexpr int64_t kBandwidthBytes = int64_t{256} << 20;
+  Log log(options.log_level);
+  EngineOptions engine_options = options.engine;
+  engine_options.bandwidth_bytes = kBandwidthBytes;
+  const auto engine = Engine::Create(engine_options);
+  if (!engine.ok()) return Fail(log, "no_device", engine.status());
+  LogDevices(**engine, log);
+  const auto plan_store = OpenPlanStore(options, (*engine)->plans(), log);
+  const auto plan_exchange = OpenPlanExchange(options, (*engine)->plans(), log);
+  Metrics metrics;
+  SessionManager sessions(
+      **engine, options.sessions, [&log](const auto& session) {
+        log.Info("session_expired", {{"session", session.number()},
+                                     {"job", session.options().job}});
+      });
+  rpc::ServiceContext context{.engine = **engine,
+                              .sessions = sessions,
+                              .log = log,
+                              .metrics = metrics,
+                              .plan_store = plan_store.get(),
+                              .plan_exchange = plan_exchange.get(),
+                              .queue_limit = options.engine.queue_limit,
+                              .limits = {}};
+  const auto server = rpc::RpcServer::Start(
       {.listen = options.listen, .loop_count = options.loop_count}, context);
   if (!server.ok()) return Fail(log, "cannot_listen", server.status());
   for (const auto& address : (*server)->addresses()) {
-    log.Info("listening",
-             {{"address", address}, {"version", tensord::server::kVersion}});
+    log.Info("listening", {{"address", address}, {"version", kVersion}});
   }
 
   const int signal = AwaitSignal(signals, **server);
@@ -152,9 +158,10 @@ int Serve(const tensord::server::Options& options, const sigset_t& signals) {
 }
 
 }  // namespace
+}  // namespace tensord::server
 
 int main(int argc, char** argv) {
-  TuneHeap();
+  tensord::server::TuneHeap();
   // Debian's Abseil looks for deadlocks in every build, under one lock for the
   // whole process: that costs more than all else in a plan cache hit.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
@@ -169,5 +176,6 @@ int main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const auto parsed = tensord::server::ParseOptions(argc, argv);
   if (const int* status = std::get_if<int>(&parsed)) return *status;
-  return Serve(std::get<tensord::server::Options>(parsed), signals);
+  return tensord::server::Serve(std::get<tensord::server::Options>(parsed),
+                                signals);
 }

@@ -134,8 +134,8 @@ class Backend {
 
   /// Queues a copy from one loop nest to another.
   ///
-  /// Requires  `stream` is the backend's; no two elements go to one place, and
-  ///           none to where one comes from.
+  /// Requires  `stream` is the backend's; the elements of d are distinct, and
+  ///           none is an element of a.
   /// Lifetime, Errors  as Gather().
   virtual absl::Status Copy(const CopyOperands& operands, Stream& stream) = 0;
 };

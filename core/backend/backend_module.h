@@ -9,7 +9,8 @@
 
 namespace tensord::core {
 
-/// What both sides must have been built as: C++ types cross the seam.
+/// What the module and the server must both be built as, since C++ types pass
+/// between them.
 inline constexpr char kBackendBuild[] = "tensord 1, GCC " __VERSION__;
 
 /// A shared library's way of making backends.

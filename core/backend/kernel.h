@@ -1,7 +1,10 @@
 // One way of solving one kind of problem on one kind of device.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -80,8 +83,7 @@ class Kernel {
   /// Stable name shown in plans and metrics, e.g. "cpu.contract.gemm".
   virtual absl::string_view name() const = 0;
 
-  /// Of what it supports, needs and is measured as: raised when a plan or a
-  /// measurement kept from before no longer holds.
+  /// Raise it when stored plans or timings become invalid.
   virtual int version() const { return 1; }
 
   /// Decides how to solve `problem`, once for all launches and whatever the
@@ -95,10 +97,36 @@ class Kernel {
   virtual Solved Solve(const Problem& problem) const = 0;
 };
 
+/// A kernel that is no more than a name and a function: its Solve().
+template <typename Problem, typename Operands>
+class SimpleKernel final : public Kernel<Problem, Operands> {
+ public:
+  using typename Kernel<Problem, Operands>::Solved;
+
+  SimpleKernel(std::string name, std::function<Solved(const Problem&)> solve)
+      : name_(std::move(name)), solve_(std::move(solve)) {}
+
+  absl::string_view name() const override { return name_; }
+  Solved Solve(const Problem& problem) const override {
+    return solve_(problem);
+  }
+
+ private:
+  const std::string name_;
+  const std::function<Solved(const Problem&)> solve_;
+};
+
 using PermutationKernel = Kernel<PermutationProblem, PermutationOperands>;
 using ElementwiseKernel = Kernel<ElementwiseProblem, ElementwiseOperands>;
 using ReductionKernel = Kernel<ReductionProblem, ReductionOperands>;
 using ContractionKernel = Kernel<ContractionProblem, ContractionOperands>;
 using FactorizationKernel = Kernel<FactorizationProblem, FactorizationOperands>;
+
+using SimplePermutation = SimpleKernel<PermutationProblem, PermutationOperands>;
+using SimpleElementwise = SimpleKernel<ElementwiseProblem, ElementwiseOperands>;
+using SimpleReduction = SimpleKernel<ReductionProblem, ReductionOperands>;
+using SimpleContraction = SimpleKernel<ContractionProblem, ContractionOperands>;
+using SimpleFactorization =
+    SimpleKernel<FactorizationProblem, FactorizationOperands>;
 
 }  // namespace tensord::core

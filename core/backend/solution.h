@@ -47,8 +47,8 @@ class AnySolution {
 };
 
 /// All that was decided for one problem: running it takes the operands alone.
-/// Decided in it are the costs of any factors; what addresses and factors
-/// change is looked at by Launch().
+/// Costs are those of any factors; Launch() looks at what addresses and factors
+/// change.
 ///
 /// Threads  Launch() may be called concurrently.
 template <typename Operands>

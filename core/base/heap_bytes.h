@@ -11,7 +11,7 @@
 
 namespace tensord::core {
 
-/// What the heap gives for `bytes` bytes: a word of its own, in steps of 16.
+/// What `bytes` bytes take on the heap: with a word of its own, in steps of 16.
 constexpr int64_t HeapBlockBytes(int64_t bytes) {
   return std::max<int64_t>((bytes + 8 + 15) / 16 * 16, 32);
 }

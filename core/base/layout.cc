@@ -1,7 +1,6 @@
 #include "core/base/layout.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -19,8 +18,7 @@ Layout PackedLayout(const ModeVector& extents, Order order) {
     const size_t mode =
         order == Order::kFirstModeFastest ? i : extents.size() - 1 - i;
     layout.strides[mode] = stride;
-    stride = CheckedMultiply(stride, std::max<int64_t>(extents[mode], 1))
-                 .value_or(std::numeric_limits<int64_t>::max());
+    stride = SaturatingMultiply(stride, std::max<int64_t>(extents[mode], 1));
   }
   return layout;
 }

@@ -68,8 +68,8 @@ bool IsInjective(const Layout& layout);
 /// True when the layout is injective and has no gaps.
 bool IsDense(const Layout& layout);
 
-/// True when both have the same elements in the same places: strides of modes
-/// of extent 1 mean nothing, nor do any without elements.
+/// True when both have the same elements in the same places. Strides of modes
+/// of extent 1 do not matter, nor do any when there are no elements.
 bool AreAlike(const Layout& x, const Layout& y);
 
 /// "(2, 3, 4)" for messages.

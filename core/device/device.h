@@ -25,10 +25,10 @@ struct DeviceInfo {
   int64_t memory_bytes = 0;
   /// The device's memory is the host's: anyone may read and write it.
   bool uses_host_memory = true;
-  /// Work goes on behind the calls that queue it; Stream::Branch() has streams.
+  /// Calls that queue work do not wait for it; Stream::Branch() gives streams.
   bool is_asynchronous = false;
-  /// What else tells which code runs, e.g. {"blas", "OpenBLAS 0.3.21
-  /// SkylakeX"}.
+  /// What else tells which code runs, e.g.
+  /// {"blas", "OpenBLAS 0.3.21 SkylakeX"}.
   std::vector<std::pair<std::string, std::string>> properties;
 };
 
@@ -115,10 +115,10 @@ class Stream {
   /// Errors  INTERNAL; UNAVAILABLE: device lost.
   virtual absl::Status WaitFor(const Event* event) = 0;
 
-  /// What is queued until EndRecording() is recorded and not done: here, and on
-  /// branches from where they wait for an event of what is recorded; this
-  /// stream has to wait for them in the end. False where nothing can be
-  /// recorded.
+  /// From here to EndRecording(), work is recorded and not done: that of this
+  /// stream and, from where they wait for an event of recorded work, of
+  /// branches. In the end this stream has to wait for them. False where nothing
+  /// can be recorded.
   ///
   /// Errors  INTERNAL; UNAVAILABLE: device lost.
   virtual absl::StatusOr<bool> BeginRecording() = 0;

@@ -14,10 +14,10 @@
 namespace tensord::core {
 namespace {
 
-// Of each kernel: spans of as many runs as make waiting for their end small.
 constexpr int kSpans = 3;
-constexpr absl::Duration kLeastSpan = absl::Microseconds(300);
 constexpr int kMostRuns = 50;
+// Of each kernel.
+constexpr absl::Duration kLeastSpan = absl::Microseconds(300);
 
 /// Time from here to the end of `runs` runs of `plan`.
 absl::StatusOr<absl::Duration> TimeOf(int runs, const Plan& plan,
@@ -34,16 +34,18 @@ absl::StatusOr<absl::Duration> TimeOf(int runs, const Plan& plan,
   return absl::Now() - start;
 }
 
-/// Time of a run of `plan`: the least of a few spans', after one that warms up.
-absl::StatusOr<absl::Duration> Measure(const Plan& plan,
-                                       const AnyOperands& operands,
-                                       const Buffer& scratch, Stream& stream) {
+}  // namespace
+
+absl::StatusOr<absl::Duration> MeasureTime(const Plan& plan,
+                                           const AnyOperands& operands,
+                                           const Buffer& scratch,
+                                           Stream& stream,
+                                           absl::Duration least_span) {
   TENSORD_RETURN_IF_ERROR(TimeOf(1, plan, operands, scratch, stream).status());
-  TENSORD_ASSIGN_OR_RETURN(const absl::Duration once,
+  TENSORD_ASSIGN_OR_RETURN(absl::Duration least,
                            TimeOf(1, plan, operands, scratch, stream));
   const int runs = static_cast<int>(
-      std::clamp<double>(absl::FDivDuration(kLeastSpan, once), 1, kMostRuns));
-  absl::Duration least = once;
+      std::clamp<double>(absl::FDivDuration(least_span, least), 1, kMostRuns));
   for (int span = 0; span < kSpans; ++span) {
     TENSORD_ASSIGN_OR_RETURN(const absl::Duration all,
                              TimeOf(runs, plan, operands, scratch, stream));
@@ -51,8 +53,6 @@ absl::StatusOr<absl::Duration> Measure(const Plan& plan,
   }
   return least;
 }
-
-}  // namespace
 
 absl::StatusOr<MeasuredPlan> MeasurePlan(const Backend& backend,
                                          const PlanKey& key,
@@ -81,8 +81,9 @@ absl::StatusOr<MeasuredPlan> MeasurePlan(const Backend& backend,
       no_workspace = scratch.status();
       continue;
     }
-    TENSORD_ASSIGN_OR_RETURN(const absl::Duration time,
-                             Measure(plan, operands, *scratch, stream));
+    TENSORD_ASSIGN_OR_RETURN(
+        const absl::Duration time,
+        MeasureTime(plan, operands, *scratch, stream, kLeastSpan));
     plan.measured_nanoseconds = absl::ToDoubleNanoseconds(time);
     times.push_back({plan.predicted_nanoseconds(), plan.measured_nanoseconds});
     measured.push_back(std::move(plan));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "core/backend/backend.h"
 #include "core/executor/executor.h"
 #include "core/memory/memory_resource.h"
@@ -9,10 +10,22 @@
 
 namespace tensord::core {
 
+/// Time of a run of `plan`, after one that warms up: the least of a few spans',
+/// each of as many runs as take `least_span` together, so that waiting for
+/// their end counts little; 50 at most. Nothing is under way afterwards.
+///
+/// Requires  as Execute().
+/// Errors    a kernel's.
+absl::StatusOr<absl::Duration> MeasureTime(const Plan& plan,
+                                           const AnyOperands& operands,
+                                           const Buffer& scratch,
+                                           Stream& stream,
+                                           absl::Duration least_span);
+
 struct MeasuredPlan {
   Plan plan;
-  /// False when a kernel was left out for lack of memory: the choice is no good
-  /// for those who have more.
+  /// False when a kernel was left out for lack of memory: with more memory the
+  /// choice may differ.
   bool is_complete = true;
 };
 

@@ -3,13 +3,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <string>
 
-#include "absl/strings/numbers.h"
 #include "core/base/checked_math.h"
 #include "core/base/status.h"
 
@@ -22,18 +18,7 @@ constexpr int64_t kHugePageBytes = int64_t{2} << 20;
 }  // namespace
 
 int64_t HostMemoryBytes() {
-  int64_t bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  for (const char* path : {"/sys/fs/cgroup/memory.max",
-                           "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::ifstream file(path);
-    std::string text;
-    int64_t limit;
-    // "max" is no number: no limit.
-    if (file >> text && absl::SimpleAtoi(text, &limit) && limit > 0) {
-      bytes = std::min(bytes, limit);
-    }
-  }
-  return bytes;
+  return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
 }
 
 absl::StatusOr<void*> HostResource::Allocate(int64_t bytes) {

@@ -7,7 +7,7 @@
 
 namespace tensord::core {
 
-/// Memory of the machine, or of the control group when that is less.
+/// Memory of the machine.
 int64_t HostMemoryBytes();
 
 /// Memory from the operating system. Allocations of 2 MiB and more start at a

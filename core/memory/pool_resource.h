@@ -28,8 +28,8 @@ struct PoolOptions {
 /// kept, pages and all, and handed out again; a slab returns to upstream only
 /// when upstream refuses a new one, or on Trim().
 ///
-/// Threads  safe for concurrent use; callers wait for each other, O(log
-/// blocks), and only those that need more than there is for upstream.
+/// Threads  safe for concurrent use. Callers wait for each other, O(log
+///          blocks), and for upstream only when they find no room.
 class PoolResource final : public MemoryResource {
  public:
   PoolResource(MemoryResource& upstream, const PoolOptions& options);

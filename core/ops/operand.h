@@ -24,8 +24,8 @@ struct OperandDesc {
   Modes modes;  // (mode)
   UnaryOperator unary = UnaryOperator::kIdentity;
   /// What the address of the first element will be a multiple of, a power of
-  /// two. Planning goes by it; at other addresses execution is as right, and
-  /// perhaps slower.
+  /// two. Planning goes by it; at other addresses execution is still right, but
+  /// may be slower.
   int64_t alignment_bytes = 256;
 
   bool operator==(const OperandDesc&) const = default;

@@ -246,4 +246,26 @@ ElementType WidestOf(ElementType x, ElementType y) {
   return std::max(x, y);
 }
 
+ElementType PromotedType(ElementType x, ElementType y) {
+  if (x == y) return x;
+  if (IsInteger(x) && IsInteger(y)) {
+    const bool are_int8_and_uint8 = std::min(x, y) == ElementType::kInt8 &&
+                                    std::max(x, y) == ElementType::kUint8;
+    return are_int8_and_uint8 ? ElementType::kInt16 : WidestOf(x, y);
+  }
+  if (IsInteger(y)) std::swap(x, y);
+  if (IsInteger(x)) {
+    if (x == ElementType::kBool) return y;
+    // Floating-point types that hold the integer; of bytes also bfloat16.
+    const int64_t bytes = SizeOf(x);
+    x = bytes == 1 ? (y == kBf16 ? kBf16 : kF16) : bytes == 2 ? kF32 : kF64;
+    if (x == y) return x;
+  }
+  const bool are_halves = std::min(x, y) == kF16 && std::max(x, y) == kBf16;
+  const ElementType real =
+      are_halves ? kF32 : std::max(RealPartOf(x), RealPartOf(y));
+  if (!IsComplex(x) && !IsComplex(y)) return real;
+  return real == kF64 ? kC128 : kC64;
+}
+
 }  // namespace tensord::core

@@ -33,9 +33,9 @@ struct ContractionTypes {
   bool operator==(const ContractionTypes&) const = default;
 };
 
-/// The rows, integers included, floating-point rows first. Permutations convert
-/// integers to types that hold them, where NumPy does so unasked; of the halves
-/// none do.
+/// The rows, integers included, floating-point rows first. Permutations also
+/// convert integers to the types to which NumPy converts them unasked, except
+/// float16 and bfloat16.
 std::span<const PermutationTypes> PermutationTypeTable();
 std::span<const ElementwiseTypes> ElementwiseTypeTable();
 std::span<const ReductionTypes> ReductionTypeTable();
@@ -61,5 +61,8 @@ ElementType ComputeElement(ElementType x, ElementType y, ComputeType compute);
 
 /// Of two element types the one that arithmetic must be able to hold.
 ElementType WidestOf(ElementType x, ElementType y);
+
+/// The element type that NumPy gives the sum of elements of both.
+ElementType PromotedType(ElementType x, ElementType y);
 
 }  // namespace tensord::core

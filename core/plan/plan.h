@@ -33,7 +33,7 @@ enum class Selection {
 };
 
 /// All that a decision depends on. Labels, addresses and factors are not in it,
-/// but for what a PermutationProblem knows of alignment and of alpha.
+/// except for what problems know of alignment, and permutations of alpha.
 struct PlanKey {
   AnyProblem problem;
   /// DeviceInfo::architecture and the device's name: costs differ by both.
@@ -62,7 +62,7 @@ struct PlanKey {
 struct Plan {
   /// Null when d has no elements: then there is nothing to do.
   AnyKernel kernel;
-  /// What the kernel decided; null when it is.
+  /// What the kernel decided; null when the kernel is.
   std::shared_ptr<const AnySolution> solution;
   Selection selection = Selection::kHeuristic;  // that took the kernel
   double measured_nanoseconds = 0;              // 0: it was not measured

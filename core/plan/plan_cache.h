@@ -92,8 +92,8 @@ struct PlanPage {
   std::string next_page_token;  // "" on the last page
 };
 
-/// Plans by key, those not used lately first to go, pinned ones never; and
-/// records of plans, resolved when they are asked for.
+/// Plans by key: those not used lately go first, pinned ones never. Also
+/// records of plans, which are resolved when they are asked for.
 ///
 /// Keys are kept and compared as bytes in full. An entry's id is PlanIdOf() its
 /// encoded key; should two keys have one id, what is done to it is done to both

@@ -37,7 +37,7 @@ std::string EncodePlanKey(const PlanKey& key);
 absl::StatusOr<PlanKey> DecodePlanKey(absl::string_view bytes);
 
 /// A number for an encoded key: the same everywhere and always, and different
-/// ones for different keys but for an accident.
+/// for different keys, accidents aside.
 uint64_t PlanIdOf(absl::string_view encoded_key);
 
 /// The number as 16 hexadecimal digits, in the order of the numbers.

@@ -1,6 +1,5 @@
 #include "core/plan/plan_table.h"
 
-#include <limits>
 #include <utility>
 
 #include "core/base/checked_math.h"
@@ -49,9 +48,8 @@ void CachedPlan::Hit(int64_t unix_nanoseconds) const {
 }
 
 int64_t CachedPlan::saved_nanoseconds() const {
-  return CheckedMultiply(hit_count.load(std::memory_order_relaxed),
-                         planning_nanoseconds)
-      .value_or(std::numeric_limits<int64_t>::max());
+  return SaturatingMultiply(hit_count.load(std::memory_order_relaxed),
+                            planning_nanoseconds);
 }
 
 int64_t BytesOf(const CachedPlan& plan) {

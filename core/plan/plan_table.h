@@ -71,15 +71,15 @@ struct CachedPlan {
 /// what the heap adds to each block, and its share of the table.
 int64_t BytesOf(const CachedPlan& plan);
 
-/// Plans by id and key, and records, which are encoded plans that nobody has
-/// asked for yet. Records go first, the oldest before others. Of plans those go
-/// that were not used since their turn to go last came: who looks a plan up
-/// moves nothing, and need not lock others out.
+/// Plans by id and key, and records: encoded plans that nobody has asked for
+/// yet. Records go first, the oldest before others. Plans go by the clock
+/// algorithm: one goes when it was not used since its last turn to go. So
+/// looking a plan up moves nothing and locks nobody out.
 ///
 /// Threads    const methods and CachedPlan::Hit() may be called concurrently;
 ///            for the others the cache locks.
-/// Invariant  plan_count() and bytes() are within their limits; of both, plans
-///            take at most half when they are pinned.
+/// Invariant  plan_count() and bytes() are within their limits, and those of
+///            pinned plans within half of them.
 class PlanTable {
  public:
   PlanTable(int64_t plan_limit, int64_t byte_limit)

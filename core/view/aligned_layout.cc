@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 
 #include "core/base/checked_math.h"
 #include "core/base/status.h"
@@ -45,9 +44,7 @@ int64_t AllocationElements(const ModeVector& extents,
     if (extents[i] == 0) return 0;
     const int64_t stride = std::abs(strides[i]);
     span += (extents[i] - 1) * stride;
-    largest =
-        std::max(largest, CheckedMultiply(extents[i], stride)
-                              .value_or(std::numeric_limits<int64_t>::max()));
+    largest = std::max(largest, SaturatingMultiply(extents[i], stride));
   }
   return std::max(span, largest);
 }

@@ -31,8 +31,8 @@ struct Framed {
 Framed DivideIntoFrame(const Layout& layout, const Margins& margins);
 
 /// What to fill of `layout`, before the block is written, so that its frame is
-/// filled: the parts or, where rows are so short that all lines of memory have
-/// some of the frame, the whole layout at once.
+/// filled: the parts, or the whole layout where rows are so short that every
+/// line of memory has some of the frame.
 std::vector<StridedView> PartsToFill(const Layout& layout,
                                      const Margins& margins,
                                      const Framed& framed,

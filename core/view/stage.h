@@ -27,8 +27,9 @@ struct PlacedTransform {
 /// Every lower and every upper mode belongs to exactly one transform; the
 /// upper positions are free, so a stage permutes as it pleases.
 ///
-///   (2, 6) -> (2, 2, 3):  pass_through {0} -> {0}, unmerge (2, 3) {1} -> {1,
-///   2} transpose:            pass_through {0} -> {1}, pass_through {1} -> {0}
+///   (2, 6) -> (2, 2, 3):  pass_through {0} -> {0},
+///                         unmerge (2, 3) {1} -> {1, 2}
+///   transpose:            pass_through {0} -> {1}, pass_through {1} -> {0}
 struct Stage {
   std::vector<PlacedTransform> transforms;
 

@@ -1,7 +1,6 @@
 #include "core/view/view.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -168,7 +167,6 @@ void View::Finish(IndexDomain* domain) {
     range.lowest = std::max(range.lowest, bounds->lowest);
     range.highest = std::min(range.highest, bounds->highest);
   }
-  lowest_ = range.lowest;
   span_ = std::max<int64_t>(0, range.highest - range.lowest + 1);
   allocation_ = span_;
   if (conditions_.empty() && IsAffine(address_)) {
@@ -196,26 +194,6 @@ std::optional<int64_t> View::Locate(absl::Span<const int64_t> indices) const {
 
 bool View::IsInjective() const {
   return is_injective_ || (strided_ && core::IsInjective(*strided_));
-}
-
-int64_t AlignmentBytes(const View& view, int64_t storage_alignment_bytes,
-                       int64_t element_bytes) {
-  // Bits of all that addresses are made of: the lowest one that is set divides
-  // them. That of a product is the product of both.
-  uint64_t bits = 0;
-  if (view.strided()) {
-    bits = static_cast<uint64_t>(view.strided()->offset);
-  } else if (!view.is_padding()) {
-    bits = static_cast<uint64_t>(view.address().constant);
-    for (const IndexTerm& term : view.address().terms) {
-      bits |= static_cast<uint64_t>(term.factor);
-    }
-  }
-  const int zeros = std::countr_zero(bits) +
-                    std::countr_zero(static_cast<uint64_t>(element_bytes));
-  return bits == 0 || zeros >= 62
-             ? storage_alignment_bytes
-             : std::min(storage_alignment_bytes, int64_t{1} << zeros);
 }
 
 }  // namespace tensord::core

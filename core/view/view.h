@@ -88,8 +88,6 @@ class View {
   /// one, unless it is strided.
   bool IsInjective() const;
 
-  /// First element that an index can lead to; 0 when none does.
-  int64_t lowest_element() const { return lowest_; }
   /// Elements from the lowest to the highest that an index can lead to, gaps
   /// included: 1 + sum of |stride| * (extent - 1), or 0 when there are none.
   /// At least that many when the view is not strided.
@@ -124,17 +122,8 @@ class View {
   int64_t storage_offset_ = 0;
   int64_t storage_span_ = 0;
   std::optional<StridedView> strided_;
-  int64_t lowest_ = 0;
   int64_t span_ = 0;
   int64_t allocation_ = 0;
 };
-
-/// Largest power of two that divides the address of the view's first element,
-/// in bytes, for a storage at an address of the given alignment. Of a view
-/// that is not strided: that divides the address of each of its elements.
-///
-/// Requires  both > 0, the first a power of two.
-int64_t AlignmentBytes(const View& view, int64_t storage_alignment_bytes,
-                       int64_t element_bytes);
 
 }  // namespace tensord::core

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "server/config/version.h"
 
@@ -38,6 +39,119 @@ CLI::Validator ByteSize() {
           "BYTES"};
 }
 
+/// A flag that is a number of seconds.
+CLI::Option* AddSeconds(CLI::App& app, const std::string& name,
+                        absl::Duration& duration, const std::string& help) {
+  return app
+      .add_option_function<double>(
+          name,
+          [&duration](double seconds) { duration = absl::Seconds(seconds); },
+          help)
+      ->default_str(absl::StrCat(absl::ToDoubleSeconds(duration)));
+}
+
+/// The flags of one topic each, which set what they are given.
+void AddListenFlags(CLI::App& app, Options& options) {
+  app.add_option("--listen", options.listen,
+                 "Where to listen: HOST:PORT (port 0: any) or unix:PATH; may "
+                 "be repeated");
+  app.add_flag("--insecure", options.allow_insecure_remote,
+               "Allow --listen beyond loopback, without TLS");
+}
+
+void AddDeviceFlags(CLI::App& app, EngineOptions& engine) {
+  app.add_option_function<std::string>(
+         "--devices",
+         [&engine](const std::string& text) {
+           engine.devices = *ParseDevices(text);
+         },
+         "Devices to use: auto, or cpu, cuda, cuda:0, ... with commas between; "
+         "the first is the default")
+      ->check([](const std::string& text) {
+        return std::string(ParseDevices(text).status().message());
+      })
+      ->default_str("auto");
+  app.add_option("--cuda-module", engine.cuda_module,
+                 "The CUDA backend's library; default: the one installed with "
+                 "the server");
+  app.add_option("--threads", engine.cpu_threads,
+                 "Threads for CPU kernels; 0: one a core")
+      ->check(CLI::Range(0, 4096));
+  app.add_option("--memory-limit-bytes", engine.memory_limit_bytes,
+                 "Memory for tensors and workspace, e.g. 16GiB; 0: three "
+                 "quarters of the device's, less where that leaves the host "
+                 "no GiB")
+      ->transform(ByteSize());
+  app.add_option("--staging-limit-bytes", engine.staging_limit_bytes,
+                 "Pinned host memory for transfers and copies of each GPU, "
+                 "e.g. 2GiB; 0: together an eighth of the host's")
+      ->transform(ByteSize());
+}
+
+void AddSessionFlags(CLI::App& app, Options& options) {
+  app.add_option("--session-quota-bytes", options.sessions.quota_bytes,
+                 "Most memory of one session, e.g. 4GiB; 0: all there is")
+      ->transform(ByteSize());
+  app.add_option("--max-sessions", options.sessions.max_sessions,
+                 "Most sessions at a time")
+      ->check(PositiveNumber());
+  AddSeconds(app, "--lease-seconds", options.sessions.default_lease,
+             "Lease of a session that asks for none")
+      ->check(CLI::Range(1.0, 86400.0));
+  app.add_option("--queue-limit", options.engine.queue_limit,
+                 "Most operations of one session that wait for its device")
+      ->check(PositiveNumber());
+}
+
+void AddPlanFlags(CLI::App& app, Options& options) {
+  app.add_option("--plan-cache-entries", options.engine.plan_cache_entries,
+                 "Most plans to keep")
+      ->check(PositiveNumber());
+  app.add_option("--plan-cache-bytes", options.engine.plan_cache_bytes,
+                 "Most memory for plans, e.g. 1GiB")
+      ->transform(ByteSize())
+      ->check(PositiveNumber());
+  app.add_option("--plan-store", options.plan_store,
+                 "File that keeps plans from one run to the next; without it "
+                 "they are forgotten");
+  AddSeconds(app, "--plan-store-interval-seconds", options.plan_store_interval,
+             "How often the file is written; it also is when the server stops")
+      ->check(CLI::Range(1.0, 86400.0));
+  app.add_option("--plan-exchange", options.plan_exchange,
+                 "Redis through which servers share plans: HOST:PORT or "
+                 "unix:PATH; without it they do not");
+  app.add_option_function<std::string>(
+         "--plan-exchange-password-file",
+         [&options](const std::string& path) {
+           std::ifstream file(path);
+           std::getline(file, options.plan_exchange_password);
+         },
+         "File with its password")
+      ->check(CLI::ExistingFile);
+  AddSeconds(app, "--plan-exchange-interval-seconds",
+             options.plan_exchange_interval,
+             "How often plans are sent and received")
+      ->check(CLI::Range(0.1, 86400.0));
+}
+
+void AddServingFlags(CLI::App& app, Options& options) {
+  app.add_option("--rpc-threads", options.loop_count,
+                 "Threads that serve connections: the first takes calls, the "
+                 "others uploads and downloads")
+      ->check(CLI::Range(1, 256));
+  AddSeconds(app, "--drain-timeout-seconds", options.drain_timeout,
+             "How long running calls may take after SIGTERM")
+      ->check(CLI::Range(0.0, 3600.0));
+  app.add_option_function<std::string>(
+         "--log-level",
+         [&options](const std::string& name) {
+           options.log_level = *LogLevelFromName(name);
+         },
+         "Least level of the log")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->default_str("info");
+}
+
 }  // namespace
 
 absl::Status ValidateListen(absl::string_view address, bool allow_remote) {
@@ -62,113 +176,24 @@ absl::Status ValidateListen(absl::string_view address, bool allow_remote) {
 
 std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
   Options options;
-  std::string devices = "auto";
-  std::string log_level = "info";
-  double lease_seconds = absl::ToDoubleSeconds(options.sessions.default_lease);
-  double drain_seconds = absl::ToDoubleSeconds(options.drain_timeout);
-  double plan_store_seconds =
-      absl::ToDoubleSeconds(options.plan_store_interval);
-  double plan_exchange_seconds =
-      absl::ToDoubleSeconds(options.plan_exchange_interval);
-  std::string password_file;
-
   CLI::App app("tensord, a tensor-compute server", "tensord");
   app.set_version_flag("--version", std::string(kVersion));
   app.set_config("--config", "", "Read flags from this TOML file");
   app.option_defaults()->always_capture_default();
-  app.add_option("--listen", options.listen,
-                 "Where to listen: HOST:PORT (port 0: any) or unix:PATH; may "
-                 "be repeated");
-  app.add_flag("--insecure", options.allow_insecure_remote,
-               "Allow --listen beyond loopback, without TLS");
-  app.add_option("--devices", devices,
-                 "Devices to use: auto, or cpu, cuda, cuda:0, ... with commas "
-                 "between; the first is the default")
-      ->check([](const std::string& value) {
-        return std::string(ParseDevices(value).status().message());
-      });
-  app.add_option("--cuda-module", options.engine.cuda_module,
-                 "The CUDA backend's library; default: the one installed with "
-                 "the server");
-  app.add_option("--threads", options.engine.cpu_threads,
-                 "Threads for CPU kernels; 0: one a core")
-      ->check(CLI::Range(0, 4096));
-  app.add_option("--memory-limit-bytes", options.engine.memory_limit_bytes,
-                 "Memory for tensors and workspace, e.g. 16GiB; 0: three "
-                 "quarters of the device's, less where that leaves the host "
-                 "no GiB")
-      ->transform(ByteSize());
-  app.add_option("--staging-limit-bytes", options.engine.staging_limit_bytes,
-                 "Pinned host memory for transfers and copies of each GPU, "
-                 "e.g. 2GiB; 0: together an eighth of the host's")
-      ->transform(ByteSize());
-  app.add_option("--session-quota-bytes", options.sessions.quota_bytes,
-                 "Most memory of one session, e.g. 4GiB; 0: all there is")
-      ->transform(ByteSize());
-  app.add_option("--max-sessions", options.sessions.max_sessions,
-                 "Most sessions at a time")
-      ->check(PositiveNumber());
-  app.add_option("--lease-seconds", lease_seconds,
-                 "Lease of a session that asks for none")
-      ->check(CLI::Range(1.0, 86400.0));
-  app.add_option("--queue-limit", options.engine.queue_limit,
-                 "Most operations of one session that wait for its device")
-      ->check(PositiveNumber());
-  app.add_option("--plan-cache-entries", options.engine.plan_cache_entries,
-                 "Most plans to keep")
-      ->check(PositiveNumber());
-  app.add_option("--plan-cache-bytes", options.engine.plan_cache_bytes,
-                 "Most memory for plans, e.g. 1GiB")
-      ->transform(ByteSize())
-      ->check(PositiveNumber());
-  app.add_option("--plan-store", options.plan_store,
-                 "File that keeps plans from one run to the next; without it "
-                 "they are forgotten");
-  app.add_option("--plan-store-interval-seconds", plan_store_seconds,
-                 "How often the file is written; it also is when the server "
-                 "stops")
-      ->check(CLI::Range(1.0, 86400.0));
-  app.add_option("--plan-exchange", options.plan_exchange,
-                 "Redis through which servers share plans: HOST:PORT or "
-                 "unix:PATH; without it they do not");
-  app.add_option("--plan-exchange-password-file", password_file,
-                 "File with its password")
-      ->check(CLI::ExistingFile);
-  app.add_option("--plan-exchange-interval-seconds", plan_exchange_seconds,
-                 "How often plans are sent and received")
-      ->check(CLI::Range(0.1, 86400.0));
-  app.add_option("--rpc-threads", options.loop_count,
-                 "Threads that serve connections: the first takes calls, the "
-                 "others uploads and downloads")
-      ->check(CLI::Range(1, 256));
-  app.add_option("--drain-timeout-seconds", drain_seconds,
-                 "How long running calls may take after SIGTERM")
-      ->check(CLI::Range(0.0, 3600.0));
-  app.add_option("--log-level", log_level, "Least level of the log")
-      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+  AddListenFlags(app, options);
+  AddDeviceFlags(app, options.engine);
+  AddSessionFlags(app, options);
+  AddPlanFlags(app, options);
+  AddServingFlags(app, options);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int status = app.exit(error);
-    return status == 0 ? 0 : 2;
-  }
-  options.sessions.default_lease = absl::Seconds(lease_seconds);
-  options.drain_timeout = absl::Seconds(drain_seconds);
-  options.plan_store_interval = absl::Seconds(plan_store_seconds);
-  options.plan_exchange_interval = absl::Seconds(plan_exchange_seconds);
-  if (!password_file.empty()) {
-    std::ifstream file(password_file);
-    std::getline(file, options.plan_exchange_password);
-  }
-  options.engine.devices = *ParseDevices(devices);
-  options.log_level = *LogLevelFromName(log_level);
-  for (const std::string& address : options.listen) {
-    const absl::Status valid =
-        ValidateListen(address, options.allow_insecure_remote);
-    if (!valid.ok()) {
-      app.exit(CLI::ValidationError(std::string(valid.message())));
-      return 2;
+    for (const std::string& address : options.listen) {
+      const absl::Status valid =
+          ValidateListen(address, options.allow_insecure_remote);
+      if (!valid.ok()) throw CLI::ValidationError(std::string(valid.message()));
     }
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
   }
   return options;
 }

@@ -30,8 +30,8 @@ namespace tensord::server {
 /// client in order. Where work is done as soon as it is launched, as on the
 /// host, the first thread does all.
 ///
-/// A job that finds no memory is launched again, if it can be, when jobs that
-/// were under way then have ended, and fails when that did not help.
+/// A job that finds no memory is launched again, if it can be, once the jobs
+/// that were under way have ended; it fails when that did not help.
 ///
 /// Threads  safe for concurrent use.
 class DeviceWorker {
@@ -106,8 +106,8 @@ class DeviceWorker {
   ~DeviceWorker();
 
   /// Queues `job` behind the others of `client`.
-  /// Errors  RESOURCE_EXHAUSTED, reason QUEUE_FULL: as many as may of this
-  ///         client wait; what others have queued does not count.
+  /// Errors  RESOURCE_EXHAUSTED, reason QUEUE_FULL: queue_limit jobs of this
+  ///         client wait already; those of others do not count.
   absl::Status Add(uint64_t client, Job* job);
 
   /// True when `job` was still queued, no part of it launched; it will then

@@ -35,9 +35,8 @@ struct EngineOptions {
   /// Host memory for copies to and from each device that has its own; 0: an
   /// eighth of the host's for all of them.
   int64_t staging_limit_bytes = 0;
-  /// Of each of the two buffers that the copy bandwidth of a device is measured
-  /// with, a quarter of it where they are host memory, which takes long to get;
-  /// at most an eighth of what the server may use. 0: none is measured.
+  /// Size of each of the two buffers of the bandwidth test; a quarter in host
+  /// memory, and at most an eighth of what the server may use. 0: no test.
   int64_t bandwidth_bytes = 0;
   int64_t queue_limit = 1024;  // operations of one session that may wait
   int64_t plan_cache_entries = 65536;
@@ -139,8 +138,8 @@ class Engine {
   /// The default device first.
   std::span<const std::unique_ptr<Device>> devices() const { return devices_; }
 
-  /// What is missing that nobody named, a sentence each: why a device is not
-  /// there, or why it was not measured.
+  /// Why devices that nobody named are not there, or were not measured; a
+  /// sentence each.
   std::span<const std::string> omissions() const { return omissions_; }
 
   /// OK, or the error with which the first lost device was lost.
@@ -150,9 +149,9 @@ class Engine {
   /// Errors  INVALID_ARGUMENT, reason DEVICE_NOT_FOUND: lists the devices.
   absl::StatusOr<Device*> FindDevice(absl::string_view name) const;
 
-  /// The plan of `key` on `device`, from the cache or made now. A plan that is
-  /// to be measured, and has not been, goes by predictions, as its selection
-  /// says. Errors  as core::MakePlan.
+  /// The plan of `key` on `device`, from the cache or made now: by predictions,
+  /// as its selection then says, if it is to be measured and has not been.
+  /// Errors  as core::MakePlan.
   absl::StatusOr<core::PlanCache::Lookup> PlanFor(const Device& device,
                                                   const core::PlanKey& key,
                                                   absl::string_view job);

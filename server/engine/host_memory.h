@@ -6,16 +6,15 @@
 
 namespace tensord::server {
 
-/// Bytes of memory that the process may use: the machine's or, if that is less,
-/// what the control groups that it is in have as their limit, of version 1
-/// or 2.
+/// Bytes of memory that the process may use: the machine's, or the least limit
+/// of its control groups, of version 1 or 2, if that is less.
 ///
 /// `root` is the root of the file system, another one in tests.
 int64_t HostMemoryBytes(const std::string& root = "");
 
 /// How much of `memory_bytes` goes to tensors and workspace unless the operator
-/// says otherwise: three quarters, and of host memory no more than leaves a
-/// gibibyte, or half, to all else that the process keeps there.
+/// says otherwise: three quarters. Of host memory so much less that a gibibyte,
+/// or half of it, is left for all else that the process keeps there.
 int64_t DefaultMemoryLimit(int64_t memory_bytes, bool is_host_memory);
 
 }  // namespace tensord::server

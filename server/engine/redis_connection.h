@@ -16,7 +16,7 @@ struct redisContext;
 
 namespace tensord::server {
 
-/// What Redis answered: of the kinds that there are, those that are needed.
+/// What Redis answered, of the kinds that are needed here.
 struct RedisReply {
   enum class Kind { kNothing, kNumber, kText, kList };
 

@@ -51,15 +51,7 @@ struct Tiling {
 template <typename T>
 void AddTo(T* sum, const T* terms, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    if constexpr (std::is_same_v<T, bool>) {
-      sum[i] = sum[i] || terms[i];
-    } else if constexpr (std::is_integral_v<T>) {
-      using Wide = WrappingType<T>;
-      sum[i] = static_cast<T>(static_cast<Wide>(sum[i]) +
-                              static_cast<Wide>(terms[i]));
-    } else {
-      sum[i] += terms[i];
-    }
+    sum[i] = ApplyBinary(BinaryOperator::kAdd, sum[i], terms[i]);
   }
 }
 
@@ -207,14 +199,8 @@ void CopyResultAs(ThreadPool& threads, const ResultCopy& request,
                    at(R::kC, offsets, row) * element_bytes,
                columns.strides[R::kC], column_count, addends);
         for (int64_t i = 0; i < column_count; ++i) {
-          const T addend = ConjugatedIf(request.conj_c, addends[i]);
-          if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-            using Wide = WrappingType<T>;
-            addends[i] = static_cast<T>(FactorAs<Wide>(beta) *
-                                        static_cast<Wide>(addend));
-          } else {
-            addends[i] = Product(FactorAs<T>(beta), addend);
-          }
+          addends[i] = Multiply(FactorAs<T>(beta),
+                                ConjugatedIf(request.conj_c, addends[i]));
         }
         AddTo(values, addends, column_count);
       }

@@ -34,11 +34,7 @@ struct SumType<bool> {
 
 template <typename Sum>
 void Accumulate(Sum& sum, Sum term) {
-  if constexpr (std::is_same_v<Sum, bool>) {
-    sum = sum || term;
-  } else {
-    sum += term;
-  }
+  sum = ApplyBinary(BinaryOperator::kAdd, sum, term);
 }
 
 template <OperandRounding rounding, typename Real>
@@ -110,7 +106,7 @@ void Contract(const ContractionProblem& p,
     ForEachElement(p.k, [&](const auto& k) {
       Accumulate(
           sum,
-          Product<Sum>(
+          Multiply<Sum>(
               SumOver<Sum, rounding>(p.a_only, a + k[P::kSumA], p.conj_a),
               SumOver<Sum, rounding>(p.b_only, b + k[P::kSumB], p.conj_b)));
     });
@@ -122,14 +118,15 @@ void Contract(const ContractionProblem& p,
       ForEachElement(p.m, [&](const auto& m) {
         Sum value = 0;
         if (reads_inputs) {
-          value = Product<Sum>(
+          value = Multiply<Sum>(
               alpha, sum_of_products(a + batch[P::kBatchA] + m[P::kFreeInput],
                                      b + batch[P::kBatchB] + n[P::kFreeInput]));
         }
         if (reads_c) {
           const Sum addend = Widened<Sum, OperandRounding::kNone>(
               c[batch[P::kBatchC] + m[P::kFreeC] + n[P::kFreeC]]);
-          Accumulate(value, Product<Sum>(beta, ConjugatedIf(p.conj_c, addend)));
+          Accumulate(value,
+                     Multiply<Sum>(beta, ConjugatedIf(p.conj_c, addend)));
         }
         d[batch[P::kBatchD] + m[P::kFreeD] + n[P::kFreeD]] = Narrowed<D>(value);
       });
@@ -190,19 +187,14 @@ absl::Status ContractAny(const ContractionProblem& problem,
   return absl::OkStatus();
 }
 
-class ReferenceContraction final : public ContractionKernel {
- public:
-  absl::string_view name() const override { return "cpu.contract.reference"; }
-  Solved Solve(const ContractionProblem& problem) const override {
-    return SolveByReference<ContractionOperands>(PredictNanoseconds(problem),
-                                                 problem, ContractAny);
-  }
-};
-
 }  // namespace
 
 std::unique_ptr<const ContractionKernel> CreateReferenceContraction() {
-  return std::make_unique<ReferenceContraction>();
+  return std::make_unique<SimpleContraction>(
+      "cpu.contract.reference", [](const ContractionProblem& problem) {
+        return SolveByReference<ContractionOperands>(
+            PredictNanoseconds(problem), problem, ContractAny);
+      });
 }
 
 }  // namespace tensord::core

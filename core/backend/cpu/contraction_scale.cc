@@ -7,17 +7,9 @@
 namespace tensord::core {
 
 ResultCopy ScalingOf(const ContractionProblem& p) {
-  using P = ContractionProblem;
   LoopModes<3> modes;
-  for (const auto& mode : p.batch) {
-    modes.push_back(
-        {mode.extent, {0, mode.strides[P::kBatchC], mode.strides[P::kBatchD]}});
-  }
-  for (const auto* group : {&p.m, &p.n}) {
-    for (const auto& mode : *group) {
-      modes.push_back(
-          {mode.extent, {0, mode.strides[P::kFreeC], mode.strides[P::kFreeD]}});
-    }
+  for (const auto& [extent, strides] : KeptModesOf(p)) {
+    modes.push_back({extent, {0, strides[2], strides[3]}});  // of c and d
   }
   return {.from = GemmTypeOf(p),
           .to = p.type_d,

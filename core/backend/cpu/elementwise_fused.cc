@@ -143,24 +143,14 @@ class FusedElementwiseSolution final : public ElementwiseSolution {
   const TileSpace<4> tiles_;
 };
 
-class FusedElementwise final : public ElementwiseKernel {
- public:
-  explicit FusedElementwise(ThreadPool& threads) : threads_(threads) {}
-
-  absl::string_view name() const override { return "cpu.elementwise.fused"; }
-  Solved Solve(const Problem& problem) const override {
-    return std::make_unique<FusedElementwiseSolution>(problem, threads_);
-  }
-
- private:
-  ThreadPool& threads_;
-};
-
 }  // namespace
 
 std::unique_ptr<const ElementwiseKernel> CreateFusedElementwise(
     ThreadPool& threads) {
-  return std::make_unique<FusedElementwise>(threads);
+  return std::make_unique<SimpleElementwise>(
+      "cpu.elementwise.fused", [&](const Problem& problem) {
+        return std::make_unique<FusedElementwiseSolution>(problem, threads);
+      });
 }
 
 }  // namespace tensord::core

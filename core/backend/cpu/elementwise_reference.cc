@@ -64,31 +64,23 @@ void Combine(const Problem& problem, const ElementwiseOperands& operands) {
   });
 }
 
-class ReferenceElementwise final : public ElementwiseKernel {
- public:
-  absl::string_view name() const override {
-    return "cpu.elementwise.reference";
-  }
-
-  Solved Solve(const Problem& problem) const override {
-    return SolveByReference<ElementwiseOperands>(
-        kNanosecondsPerElement *
-            static_cast<double>(ElementCount(problem.modes)),
-        problem,
-        [](const Problem& p, const ElementwiseOperands& operands, Stream&) {
-          VisitComputeElement(
-              ComputeElement(p.types[Problem::kA], p.types[Problem::kD],
-                             p.compute_type),
-              [&](auto zero) { Combine<decltype(zero)>(p, operands); });
-          return absl::OkStatus();
-        });
-  }
-};
-
 }  // namespace
 
 std::unique_ptr<const ElementwiseKernel> CreateReferenceElementwise() {
-  return std::make_unique<ReferenceElementwise>();
+  return std::make_unique<SimpleElementwise>(
+      "cpu.elementwise.reference", [](const Problem& problem) {
+        return SolveByReference<ElementwiseOperands>(
+            kNanosecondsPerElement *
+                static_cast<double>(ElementCount(problem.modes)),
+            problem,
+            [](const Problem& p, const ElementwiseOperands& operands, Stream&) {
+              VisitComputeElement(
+                  ComputeElement(p.types[Problem::kA], p.types[Problem::kD],
+                                 p.compute_type),
+                  [&](auto zero) { Combine<decltype(zero)>(p, operands); });
+              return absl::OkStatus();
+            });
+      });
 }
 
 }  // namespace tensord::core

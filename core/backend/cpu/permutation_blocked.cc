@@ -141,49 +141,41 @@ class BlockedPermutationSolution final : public PermutationSolution {
   ThreadPool& threads_;
 };
 
-class BlockedPermutation final : public PermutationKernel {
- public:
-  explicit BlockedPermutation(ThreadPool& threads) : threads_(threads) {}
+BlockedPermutationSolution::Way WayOf(const Problem& problem) {
+  if (!problem.is_move) return ComputationOf(problem);
+  const int64_t bytes = SizeOf(problem.type_a);
+  if (auto plan = PlanMove(problem.modes, bytes)) return *std::move(plan);
+  Problem bits = problem;
+  bits.type_a = bits.type_d = BitsType(bytes);
+  bits.compute_type = ComputeType::kInteger;
+  return ComputationOf(bits);
+}
 
-  absl::string_view name() const override { return "cpu.permute.blocked"; }
-
-  Solved Solve(const Problem& problem) const override {
-    const ElementType element = ElementOf(problem);
-    if (FindLoad(problem.type_a, element) == nullptr ||
-        FindStore(element, problem.type_d) == nullptr) {
-      return Unimplemented("CONVERSION_NOT_SUPPORTED", "conversion from ",
-                           NameOf(problem.type_a), " in a to ",
-                           NameOf(problem.type_d), " in d is not supported");
-    }
-    const int64_t bytes = ElementCount(problem.modes) *
-                          (SizeOf(problem.type_a) + SizeOf(problem.type_d));
-    const double nanoseconds =
-        kLaunchNanoseconds + static_cast<double>(bytes) *
-                                 (problem.is_move ? kMoveNanosecondsPerByte
-                                                  : kComputeNanosecondsPerByte);
-    return std::make_unique<BlockedPermutationSolution>(
-        nanoseconds, WayOf(problem), threads_);
+PermutationKernel::Solved Solve(const Problem& problem, ThreadPool& threads) {
+  const ElementType element = ElementOf(problem);
+  if (FindLoad(problem.type_a, element) == nullptr ||
+      FindStore(element, problem.type_d) == nullptr) {
+    return Unimplemented("CONVERSION_NOT_SUPPORTED", "conversion from ",
+                         NameOf(problem.type_a), " in a to ",
+                         NameOf(problem.type_d), " in d is not supported");
   }
-
- private:
-  static BlockedPermutationSolution::Way WayOf(const Problem& problem) {
-    if (!problem.is_move) return ComputationOf(problem);
-    const int64_t bytes = SizeOf(problem.type_a);
-    if (auto plan = PlanMove(problem.modes, bytes)) return *std::move(plan);
-    Problem bits = problem;
-    bits.type_a = bits.type_d = BitsType(bytes);
-    bits.compute_type = ComputeType::kInteger;
-    return ComputationOf(bits);
-  }
-
-  ThreadPool& threads_;
-};
+  const int64_t bytes = ElementCount(problem.modes) *
+                        (SizeOf(problem.type_a) + SizeOf(problem.type_d));
+  const double nanoseconds =
+      kLaunchNanoseconds + static_cast<double>(bytes) *
+                               (problem.is_move ? kMoveNanosecondsPerByte
+                                                : kComputeNanosecondsPerByte);
+  return std::make_unique<BlockedPermutationSolution>(nanoseconds,
+                                                      WayOf(problem), threads);
+}
 
 }  // namespace
 
 std::unique_ptr<const PermutationKernel> CreateBlockedPermutation(
     ThreadPool& threads) {
-  return std::make_unique<BlockedPermutation>(threads);
+  return std::make_unique<SimplePermutation>(
+      "cpu.permute.blocked",
+      [&](const Problem& problem) { return Solve(problem, threads); });
 }
 
 }  // namespace tensord::core

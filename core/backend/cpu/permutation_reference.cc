@@ -55,36 +55,30 @@ void Permute(const PermutationProblem& problem,
       });
 }
 
-class ReferencePermutation final : public PermutationKernel {
- public:
-  absl::string_view name() const override { return "cpu.permute.reference"; }
-
-  Solved Solve(const PermutationProblem& problem) const override {
-    bool supported = false;
-    VisitTypes(problem, [&](auto, auto) { supported = true; });
-    if (!supported) {
-      return Unimplemented("CONVERSION_NOT_SUPPORTED", "conversion from ",
-                           NameOf(problem.type_a), " in a to ",
-                           NameOf(problem.type_d), " in d is not supported");
-    }
-    return SolveByReference<PermutationOperands>(
-        kNanosecondsPerElement *
-            static_cast<double>(ElementCount(problem.modes)),
-        problem,
-        [](const PermutationProblem& p, const PermutationOperands& operands,
-           Stream&) {
-          VisitTypes(p, [&](auto a, auto d) {
-            Permute<decltype(a), decltype(d)>(p, operands);
-          });
-          return absl::OkStatus();
-        });
+PermutationKernel::Solved Solve(const PermutationProblem& problem) {
+  bool supported = false;
+  VisitTypes(problem, [&](auto, auto) { supported = true; });
+  if (!supported) {
+    return Unimplemented("CONVERSION_NOT_SUPPORTED", "conversion from ",
+                         NameOf(problem.type_a), " in a to ",
+                         NameOf(problem.type_d), " in d is not supported");
   }
-};
+  return SolveByReference<PermutationOperands>(
+      kNanosecondsPerElement * static_cast<double>(ElementCount(problem.modes)),
+      problem,
+      [](const PermutationProblem& p, const PermutationOperands& operands,
+         Stream&) {
+        VisitTypes(p, [&](auto a, auto d) {
+          Permute<decltype(a), decltype(d)>(p, operands);
+        });
+        return absl::OkStatus();
+      });
+}
 
 }  // namespace
 
 std::unique_ptr<const PermutationKernel> CreateReferencePermutation() {
-  return std::make_unique<ReferencePermutation>();
+  return std::make_unique<SimplePermutation>("cpu.permute.reference", Solve);
 }
 
 }  // namespace tensord::core

@@ -410,25 +410,15 @@ class PairwiseReductionSolution final : public ReductionSolution {
   ThreadPool& threads_;
 };
 
-class PairwiseReduction final : public ReductionKernel {
- public:
-  explicit PairwiseReduction(ThreadPool& threads) : threads_(threads) {}
-
-  absl::string_view name() const override { return "cpu.reduce.pairwise"; }
-  Solved Solve(const Problem& problem) const override {
-    return std::make_unique<PairwiseReductionSolution>(
-        problem, CutReduction(problem), threads_);
-  }
-
- private:
-  ThreadPool& threads_;
-};
-
 }  // namespace
 
 std::unique_ptr<const ReductionKernel> CreatePairwiseReduction(
     ThreadPool& threads) {
-  return std::make_unique<PairwiseReduction>(threads);
+  return std::make_unique<SimpleReduction>(
+      "cpu.reduce.pairwise", [&](const Problem& problem) {
+        return std::make_unique<PairwiseReductionSolution>(
+            problem, CutReduction(problem), threads);
+      });
 }
 
 }  // namespace tensord::core

@@ -90,29 +90,23 @@ void Reduce(const Problem& problem, const ReductionOperands& operands) {
   });
 }
 
-class ReferenceReduction final : public ReductionKernel {
- public:
-  absl::string_view name() const override { return "cpu.reduce.reference"; }
-
-  Solved Solve(const Problem& problem) const override {
-    return SolveByReference<ReductionOperands>(
-        kNanosecondsPerElement *
-            static_cast<double>(ElementCount(problem.kept)) *
-            static_cast<double>(ElementCount(problem.reduced) + 1),
-        problem,
-        [](const Problem& p, const ReductionOperands& operands, Stream&) {
-          VisitComputeElement(
-              ComputeElement(p.type_a, p.type_d, p.compute_type),
-              [&](auto zero) { Reduce<decltype(zero)>(p, operands); });
-          return absl::OkStatus();
-        });
-  }
-};
-
 }  // namespace
 
 std::unique_ptr<const ReductionKernel> CreateReferenceReduction() {
-  return std::make_unique<ReferenceReduction>();
+  return std::make_unique<SimpleReduction>(
+      "cpu.reduce.reference", [](const Problem& problem) {
+        return SolveByReference<ReductionOperands>(
+            kNanosecondsPerElement *
+                static_cast<double>(ElementCount(problem.kept)) *
+                static_cast<double>(ElementCount(problem.reduced) + 1),
+            problem,
+            [](const Problem& p, const ReductionOperands& operands, Stream&) {
+              VisitComputeElement(
+                  ComputeElement(p.type_a, p.type_d, p.compute_type),
+                  [&](auto zero) { Reduce<decltype(zero)>(p, operands); });
+              return absl::OkStatus();
+            });
+      });
 }
 
 }  // namespace tensord::core

@@ -14,8 +14,7 @@ namespace tensord::core {
 /// A fixed set of threads that help callers through loops.
 ///
 /// Threads  safe for concurrent use; concurrent loops share the threads.
-/// Waiting
-///          blocks and never spins. A body may not start a loop itself.
+///          Waiting blocks, never spins. A body may not start a loop itself.
 class ThreadPool {
  public:
   /// The caller of a loop works too, so thread_count - 1 threads are started.

@@ -79,6 +79,101 @@ cuda::MaybeGemmLibrary OpenGemmLibrary(CudaDevice& device) {
   return Unimplemented(ReasonOf(library.status()), library.status().message());
 }
 
+/// Bytes a nanosecond: both edges of the memory's clock, read and written.
+double PeakBandwidth(int ordinal, const cudaDeviceProp& properties) {
+  return 2.0 * Attribute(ordinal, cudaDevAttrMemoryClockRate) * 1e-6 *
+         properties.memoryBusWidth / 8;
+}
+
+DeviceInfo InfoOf(const CudaDevice& device, int device_count,
+                  const cudaDeviceProp& properties,
+                  const cuda::MaybeGemmLibrary& gemm) {
+  int driver = 0;
+  int runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  return {
+      .name = device.name(),
+      .kind = "cuda",
+      .model = properties.name,
+      .architecture = absl::StrCat("sm_", properties.major, properties.minor),
+      .thread_count = properties.multiProcessorCount,
+      .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
+      .uses_host_memory = false,
+      .is_asynchronous = true,
+      .properties = {
+          {"driver", Version(driver)},
+          {"runtime", Version(runtime)},
+          {"pci_bus",
+           absl::StrCat(properties.pciDomainID, ":", properties.pciBusID, ":",
+                        properties.pciDeviceID)},
+          {"peak_memory_gb_per_s",
+           absl::StrCat(static_cast<int64_t>(
+               PeakBandwidth(device.ordinal(), properties)))},
+          {"peer_access", PeersOf(device.ordinal(), device_count)},
+          {"cublaslt", gemm.ok() ? (*gemm)->version()
+                                 : std::string(gemm.status().message())}}};
+}
+
+cuda::GpuModel ModelOf(int ordinal, const cudaDeviceProp& properties) {
+  const cuda::ArchitectureProducts products =
+      cuda::ProductsOf(properties.major, IsDataCenter(properties));
+  return {
+      .multiprocessor_count = properties.multiProcessorCount,
+      .shared_bytes_per_multiprocessor =
+          Attribute(ordinal, cudaDevAttrMaxSharedMemoryPerMultiprocessor),
+      .memory_bytes_per_ns = std::max(PeakBandwidth(ordinal, properties), 1.0),
+      .clock_ghz =
+          std::max(1e-6 * Attribute(ordinal, cudaDevAttrClockRate), 0.1),
+      .float32_products_per_cycle = products.float32,
+      .float64_products_per_cycle = products.float64,
+      .tensor_float16_products_per_cycle = products.tensor_float16,
+      .tensor_tf32_products_per_cycle = products.tensor_tf32,
+      .tensor_float64_products_per_cycle = products.tensor_float64,
+      .cycles = cuda::CyclesOf(properties.major)};
+}
+
+void AddContractions(const cuda::GpuModel& model,
+                     const cuda::MaybeGemmLibrary& gemm, KernelLists& lists) {
+  using enum cuda::DirectTile;
+  auto& list = lists.contraction;
+  list.push_back(cuda::CreateElementwiseContraction(lists));
+  for (int rank = 0; rank < cuda::GemmLibrary::kMostAlgorithms; ++rank) {
+    list.push_back(cuda::CreateGemmContraction(model, gemm, rank));
+  }
+  list.push_back(cuda::CreateGemmWithoutWorkspace(model, gemm));
+  list.push_back(cuda::CreatePermutedGemmContraction(model, gemm, lists));
+  list.push_back(cuda::CreateSplitGemmContraction(model, gemm, lists));
+  for (const bool splits : {false, true}) {
+    for (const auto tile : {kLarge, kSquare, kTall, kTall24, kDeep}) {
+      list.push_back(cuda::CreateDirectContraction(model, tile, splits));
+    }
+  }
+  for (const int64_t micro : {1, 4}) {
+    list.push_back(cuda::CreateThreadsContraction(model, micro));
+  }
+  list.push_back(cuda::CreateReferenceContraction(model));
+}
+
+/// Adds the kernels, each list in order; contractions are made of the others.
+void AddKernels(const cuda::GpuModel& model, CudaDevice& device,
+                const cuda::MaybeGemmLibrary& gemm, KernelLists& lists) {
+  lists.permutation.push_back(cuda::CreateTrivialPermutation(model));
+  lists.permutation.push_back(cuda::CreateTiledPermutation(model));
+  lists.permutation.push_back(cuda::CreateTiledCopyPermutation(model));
+  lists.permutation.push_back(cuda::CreateRunsPermutation(model));
+  lists.permutation.push_back(cuda::CreatePackedPermutation(model, &device));
+  lists.permutation.push_back(
+      cuda::CreatePackedSplitPermutation(model, &device));
+  lists.permutation.push_back(cuda::CreateReferencePermutation(model));
+  lists.elementwise.push_back(cuda::CreateFusedElementwise(model));
+  lists.elementwise.push_back(cuda::CreateTiledElementwise(model));
+  lists.elementwise.push_back(cuda::CreateReferenceElementwise(model));
+  lists.reduction.push_back(cuda::CreateTreeReduction(model));
+  lists.reduction.push_back(cuda::CreateReferenceReduction(model));
+  AddContractions(model, gemm, lists);
+}
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int ordinal, int device_count, const cudaDeviceProp& properties,
@@ -86,90 +181,9 @@ class CudaBackend final : public Backend {
       : device_(ordinal),
         memory_(device_),
         staging_memory_(device_),
-        gemm_(OpenGemmLibrary(device_)) {
-    // Bytes a nanosecond: both edges of the memory's clock, read and written.
-    const double bandwidth = 2.0 *
-                             Attribute(ordinal, cudaDevAttrMemoryClockRate) *
-                             1e-6 * properties.memoryBusWidth / 8;
-    int driver = 0;
-    int runtime = 0;
-    cudaDriverGetVersion(&driver);
-    cudaRuntimeGetVersion(&runtime);
-    info_ = {
-        .name = device_.name(),
-        .kind = "cuda",
-        .model = properties.name,
-        .architecture = absl::StrCat("sm_", properties.major, properties.minor),
-        .thread_count = properties.multiProcessorCount,
-        .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
-        .uses_host_memory = false,
-        .is_asynchronous = true,
-        .properties = {
-            {"driver", Version(driver)},
-            {"runtime", Version(runtime)},
-            {"pci_bus",
-             absl::StrCat(properties.pciDomainID, ":", properties.pciBusID, ":",
-                          properties.pciDeviceID)},
-            {"peak_memory_gb_per_s",
-             absl::StrCat(static_cast<int64_t>(bandwidth))},
-            {"peer_access", PeersOf(ordinal, device_count)},
-            {"cublaslt", gemm_.ok() ? (*gemm_)->version()
-                                    : std::string(gemm_.status().message())}}};
-    const cuda::ArchitectureProducts products =
-        cuda::ProductsOf(properties.major, IsDataCenter(properties));
-    const cuda::GpuModel model{
-        .multiprocessor_count = properties.multiProcessorCount,
-        .shared_bytes_per_multiprocessor =
-            Attribute(ordinal, cudaDevAttrMaxSharedMemoryPerMultiprocessor),
-        .memory_bytes_per_ns = std::max(bandwidth, 1.0),
-        .clock_ghz =
-            std::max(1e-6 * Attribute(ordinal, cudaDevAttrClockRate), 0.1),
-        .float32_products_per_cycle = products.float32,
-        .float64_products_per_cycle = products.float64,
-        .tensor_float16_products_per_cycle = products.tensor_float16,
-        .tensor_tf32_products_per_cycle = products.tensor_tf32,
-        .tensor_float64_products_per_cycle = products.tensor_float64,
-        .cycles = cuda::CyclesOf(properties.major)};
-    kernels_.permutation.push_back(cuda::CreateTrivialPermutation(model));
-    kernels_.permutation.push_back(cuda::CreateTiledPermutation(model));
-    kernels_.permutation.push_back(cuda::CreateTiledCopyPermutation(model));
-    kernels_.permutation.push_back(cuda::CreateRunsPermutation(model));
-    kernels_.permutation.push_back(
-        cuda::CreatePackedPermutation(model, &device_));
-    kernels_.permutation.push_back(
-        cuda::CreatePackedSplitPermutation(model, &device_));
-    kernels_.permutation.push_back(cuda::CreateReferencePermutation(model));
-    kernels_.elementwise.push_back(cuda::CreateFusedElementwise(model));
-    kernels_.elementwise.push_back(cuda::CreateTiledElementwise(model));
-    kernels_.elementwise.push_back(cuda::CreateReferenceElementwise(model));
-    kernels_.reduction.push_back(cuda::CreateTreeReduction(model));
-    kernels_.reduction.push_back(cuda::CreateReferenceReduction(model));
-    kernels_.contraction.push_back(
-        cuda::CreateElementwiseContraction(kernels_));
-    for (int rank = 0; rank < cuda::GemmLibrary::kMostAlgorithms; ++rank) {
-      kernels_.contraction.push_back(
-          cuda::CreateGemmContraction(model, gemm_, rank));
-    }
-    kernels_.contraction.push_back(
-        cuda::CreateGemmWithoutWorkspace(model, gemm_));
-    kernels_.contraction.push_back(
-        cuda::CreatePermutedGemmContraction(model, gemm_, kernels_));
-    kernels_.contraction.push_back(
-        cuda::CreateSplitGemmContraction(model, gemm_, kernels_));
-    for (const bool splits : {false, true}) {
-      for (const auto tile :
-           {cuda::DirectTile::kLarge, cuda::DirectTile::kSquare,
-            cuda::DirectTile::kTall, cuda::DirectTile::kTall24,
-            cuda::DirectTile::kDeep}) {
-        kernels_.contraction.push_back(
-            cuda::CreateDirectContraction(model, tile, splits));
-      }
-    }
-    for (const int64_t micro : {1, 4}) {
-      kernels_.contraction.push_back(
-          cuda::CreateThreadsContraction(model, micro));
-    }
-    kernels_.contraction.push_back(cuda::CreateReferenceContraction(model));
+        gemm_(OpenGemmLibrary(device_)),
+        info_(InfoOf(device_, device_count, properties, gemm_)) {
+    AddKernels(ModelOf(ordinal, properties), device_, gemm_, kernels_);
     kernels_ = cuda::InParts(std::move(kernels_), element_limit);
   }
 
@@ -233,7 +247,7 @@ class CudaBackend final : public Backend {
   CudaMemory memory_;
   PinnedMemory staging_memory_;
   const cuda::MaybeGemmLibrary gemm_;
-  DeviceInfo info_;
+  const DeviceInfo info_;
   KernelLists kernels_;
 };
 

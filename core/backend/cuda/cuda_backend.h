@@ -20,9 +20,8 @@ absl::StatusOr<int> CountCudaDevices();
 ///         architecture are missing.
 absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(int ordinal);
 
-/// The same, but problems of more than `element_limit` elements run in parts
-/// already (parts/kernels_in_parts.h), where they otherwise do from 2^31 on:
-/// for tests.
+/// The same for tests: problems of more than `element_limit` elements run in
+/// parts (parts/kernels_in_parts.h), not only those from 2^31 on.
 absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(
     int ordinal, int64_t element_limit);
 

@@ -30,17 +30,18 @@ class CudaDevice {
   absl::Status Select();
 
   /// Lets this device and GPU `ordinal` copy from and to each other's memory
-  /// without the host's, if the node can; the first call for a GPU does. Costs
-  /// either of them a CUDA context, where it has none. Select() afterwards.
+  /// without the host's, if the node can; only the first call for a GPU does
+  /// anything. Makes a CUDA context on either GPU that has none. Call Select()
+  /// afterwards.
   void ConnectTo(int ordinal);
 
-  /// Calls `function(argument)`, which came with a stream of the device, unless
-  /// the device is lost. Whoever is told of the loss is told when no such call
-  /// is under way any more: memory may be given back then.
+  /// Calls `function(argument)`, which a stream of the device asks for, unless
+  /// the device is lost. A loss is only told of when no such call is under way
+  /// any more: memory may be given back then.
   void CallOnHost(void (*function)(void*), void* argument);
 
   /// The outcome of a CUDA call as a status; `what` says what was tried. An
-  /// error that CUDA repeats from then on marks the device lost.
+  /// error that CUDA repeats at every later call marks the device lost.
   ///
   /// Errors  RESOURCE_EXHAUSTED, reason DEVICE_MEMORY_EXHAUSTED. UNAVAILABLE,
   ///         reason DEVICE_LOST. INTERNAL, reason CUDA_ERROR.
@@ -50,7 +51,8 @@ class CudaDevice {
   absl::Status health() const;
 
  private:
-  /// The error with which the device was lost, when calls on the host are over.
+  /// The error with which the device was lost; waits until calls on the host
+  /// are over.
   absl::Status Loss();
 
   const int ordinal_;

@@ -32,12 +32,12 @@ class TileAccesses {
   TileAccesses(const std::vector<int64_t>& loads, int load_bytes,
                std::vector<int64_t> stores, int store_bytes);
 
-  /// Tiles cost the same whose first words give the same here: what memory
-  /// moves begins at multiples of 128 bytes.
+  /// Tiles with the same result cost the same: memory moves lines that begin at
+  /// multiples of 128 bytes.
   std::array<int64_t, 2> AlignmentOf(int64_t load_base,
                                      int64_t store_base) const;
 
-  /// What a tile costs whose first words lie at `load_base` and `store_base`.
+  /// The cost of a tile whose first words lie at `load_base` and `store_base`.
   AccessCounts Count(int64_t load_base, int64_t store_base) const;
 
  private:
@@ -47,7 +47,7 @@ class TileAccesses {
     int64_t count;
   };
   using Runs = std::vector<Run>;
-  /// Runs in the order of threads, none of which goes on in another warp.
+  /// Runs in the order of threads; none goes on in the next warp.
   struct WarpRuns {
     Runs runs;
     std::vector<size_t> ends;  // (warp) in runs

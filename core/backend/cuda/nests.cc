@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <initializer_list>
+
+#include "core/backend/cuda/permutation_words.h"
 
 namespace tensord::core::cuda {
 namespace {
 
-constexpr int kWidestWord = 16;
+constexpr uintptr_t kWidestWord = 16;
 
 /// A part of a loop nest: where it begins in each operand, in words.
 template <size_t operand_count>
@@ -17,39 +22,14 @@ struct Part {
   IndexSpace<operand_count> modes;
 };
 
-/// Whether pairs of neighbouring words are neighbours wherever they begin.
-template <size_t operand_count>
-bool CanDouble(const LoopModes<operand_count>& modes,
-               const std::array<const void*, operand_count>& addresses,
-               int word_bytes) {
-  if (word_bytes == kWidestWord || modes.empty() || modes[0].extent % 2 != 0) {
-    return false;
+/// The largest power of two up to kWidestWord that all of `addresses` are
+/// multiples of.
+int64_t AlignmentOf(std::initializer_list<const void*> addresses) {
+  uintptr_t bits = kWidestWord;
+  for (const void* address : addresses) {
+    bits |= reinterpret_cast<uintptr_t>(address);
   }
-  for (size_t i = 0; i < operand_count; ++i) {
-    if (modes[0].strides[i] != 1 ||
-        reinterpret_cast<uintptr_t>(addresses[i]) % (2 * word_bytes) != 0) {
-      return false;
-    }
-  }
-  return std::all_of(modes.begin() + 1, modes.end(), [](const auto& mode) {
-    return std::all_of(mode.strides.begin(), mode.strides.end(),
-                       [](int64_t stride) { return stride % 2 == 0; });
-  });
-}
-
-/// Makes words as wide as they can be; returns their bytes.
-template <size_t operand_count>
-int Widen(LoopModes<operand_count>& modes,
-          const std::array<const void*, operand_count>& addresses,
-          int word_bytes) {
-  while (CanDouble(modes, addresses, word_bytes)) {
-    word_bytes *= 2;
-    modes[0].extent /= 2;
-    for (size_t m = 1; m < modes.size(); ++m) {
-      for (int64_t& stride : modes[m].strides) stride /= 2;
-    }
-  }
-  return word_bytes;
+  return int64_t{1} << std::countr_zero(bits);
 }
 
 /// Adds parts of the first `mode_count` modes, from `first` on.
@@ -95,7 +75,8 @@ std::vector<Part<operand_count>> PartsOf(const LoopModes<operand_count>& modes,
 
 std::vector<FillTask> TasksOf(const FillOperands& operands, int64_t limit) {
   LoopModes<1> modes = operands.modes;
-  const int word_bytes = Widen<1>(modes, {operands.d}, operands.element_bytes);
+  const int word_bytes =
+      WidenWords(modes, operands.element_bytes, AlignmentOf({operands.d}));
   std::vector<FillTask> tasks;
   for (const Part<1>& part : PartsOf(modes, limit)) {
     FillTask& task = tasks.emplace_back();
@@ -112,8 +93,8 @@ std::vector<FillTask> TasksOf(const FillOperands& operands, int64_t limit) {
 
 std::vector<CopyTask> TasksOf(const CopyOperands& operands, int64_t limit) {
   LoopModes<2> modes = operands.modes;
-  const int word_bytes =
-      Widen<2>(modes, {operands.a, operands.d}, operands.element_bytes);
+  const int word_bytes = WidenWords(modes, operands.element_bytes,
+                                    AlignmentOf({operands.a, operands.d}));
   std::vector<CopyTask> tasks;
   for (const Part<2>& part : PartsOf(modes, limit)) {
     tasks.push_back({.a = static_cast<const std::byte*>(operands.a) +

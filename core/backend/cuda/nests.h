@@ -1,4 +1,4 @@
-// Filling and copying along strides: how the device is told.
+// Filling and copying along strides, as tasks for the device.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tensord::core::cuda {
 
-/// Tasks that do it together: in words as wide as extents, strides and
-/// addresses allow, none of more than `limit` of them.
+/// Tasks that together do what is asked, in words as wide as extents, strides
+/// and addresses allow, each of at most `limit` words.
 /// Requires  1 <= limit <= kMaxIndex.
 std::vector<FillTask> TasksOf(const FillOperands& operands,
                               int64_t limit = kMaxIndex);

@@ -45,33 +45,7 @@ bool IsMultiple(const void* address, int64_t bytes) {
          0;
 }
 
-/// Whether pairs of neighbouring words are neighbours in a and in d wherever
-/// they begin.
-bool CanDouble(const PermutationWords& words, int64_t alignment_bytes) {
-  const int64_t bytes = 2 * words.move.word_bytes;
-  if (bytes > alignment_bytes || words.modes.empty()) return false;
-  const auto& fastest = words.modes.front();
-  if (fastest.extent % 2 != 0 || fastest.strides[PermutationWords::kA] != 1 ||
-      fastest.strides[PermutationWords::kD] != 1) {
-    return false;
-  }
-  return std::all_of(words.modes.begin() + 1, words.modes.end(),
-                     [](const auto& mode) {
-                       return mode.strides[PermutationWords::kA] % 2 == 0 &&
-                              mode.strides[PermutationWords::kD] % 2 == 0;
-                     });
-}
-
-void Double(PermutationWords& words) {
-  words.move.word_bytes *= 2;
-  words.modes.front().extent /= 2;
-  for (size_t m = 1; m < words.modes.size(); ++m) {
-    for (int64_t& stride : words.modes[m].strides) stride /= 2;
-  }
-  if (words.modes.front().extent == 1) words.modes.erase(words.modes.begin());
-}
-
-/// The other way round, for whatever there is.
+/// Makes two words of each, wherever they are.
 void Halve(PermutationWords& words) {
   words.move.word_bytes /= 2;
   for (auto& mode : words.modes) {
@@ -106,7 +80,8 @@ PermutationWords WordsOf(const PermutationProblem& problem) {
                .change = ChangeOf(problem)},
       .modes = problem.modes};
   if (problem.is_move) {
-    while (CanDouble(words, problem.alignment_bytes)) Double(words);
+    words.move.word_bytes =
+        WidenWords(words.modes, words.move.word_bytes, problem.alignment_bytes);
   }
   return words;
 }
@@ -153,21 +128,13 @@ double TurnsNanoseconds(const GpuModel& model, const PermutationWords& words,
 
 IndexSpace<2> ModesOf(const PermutationWords& words) {
   IndexSpace<2> modes;
-  for (const auto& mode : words.modes) modes.Add(mode.extent, mode.strides);
+  modes.AddAll(words.modes);
   return modes;
 }
 
 ReferenceTask ReferenceTaskOf(const PermutationWords& words) {
-  ReferenceTask task{.move = words.move,
-                     .element_count = words.word_count(),
-                     .mode_count = static_cast<int>(words.modes.size()),
-                     .modes = {}};
-  for (size_t m = 0; m < words.modes.size(); ++m) {
-    const auto& mode = words.modes[m];
-    task.modes[m] = {mode.extent,
-                     {mode.strides[PermutationWords::kA],
-                      mode.strides[PermutationWords::kD]}};
-  }
+  ReferenceTask task{.move = words.move, .loops = {}};
+  task.loops.AddAll(words.modes);
   return task;
 }
 

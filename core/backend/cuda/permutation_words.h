@@ -1,7 +1,9 @@
 // A permutation as its kernels see it: words instead of elements.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -13,6 +15,33 @@
 #include "core/backend/kernel.h"
 
 namespace tensord::core::cuda {
+
+/// Makes words of pairs of neighbours, and so on, while pairs are neighbours in
+/// every operand wherever they begin. Returns the bytes of a word.
+///
+/// Requires  every operand begins at a multiple of `alignment_bytes`.
+template <size_t operand_count>
+int WidenWords(LoopModes<operand_count>& modes, int word_bytes,
+               int64_t alignment_bytes) {
+  const auto is_even = [](int64_t x) { return x % 2 == 0; };
+  while (2 * word_bytes <= alignment_bytes && !modes.empty()) {
+    auto& [extent, strides] = modes[0];
+    const bool are_pairs =
+        is_even(extent) &&
+        std::ranges::all_of(strides, [](int64_t s) { return s == 1; }) &&
+        std::all_of(modes.begin() + 1, modes.end(), [&](const auto& mode) {
+          return std::ranges::all_of(mode.strides, is_even);
+        });
+    if (!are_pairs) break;
+    word_bytes *= 2;
+    extent /= 2;
+    for (size_t m = 1; m < modes.size(); ++m) {
+      for (int64_t& stride : modes[m].strides) stride /= 2;
+    }
+    if (extent == 1) modes.erase(modes.begin());
+  }
+  return word_bytes;
+}
 
 /// A permutation of words.
 ///
@@ -27,8 +56,8 @@ struct PermutationWords {
   int64_t word_count() const { return ElementCount(modes); }
   /// Bytes of d for a word of a.
   double bytes_out() const;
-  /// What `mode` comes by in the order of an operand: its stride, but last when
-  /// the operand is broadcast along it.
+  /// By what modes are sorted in the order of an operand: the stride, or the
+  /// largest number where the operand is broadcast.
   int64_t rank_of(size_t mode, size_t operand) const;
   /// Index of the mode that comes first in a; in d that is 0.
   /// Requires  modes is not empty.

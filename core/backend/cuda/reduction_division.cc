@@ -223,6 +223,28 @@ Division Divide(const GpuModel& model, const Problem& problem) {
   return DivideElements(model, problem);
 }
 
+ReductionDivision DivideSecond(const GpuModel& model, int64_t kept_count,
+                               int64_t split_count) {
+  ReductionDivision division =
+      DivideElements(model, kept_count, split_count, kept_count == 1);
+  division.split_count = 1;  // there are few enough
+  division.part = division.reduced_items;
+  return division;
+}
+
+ReductionTreeTask TreeTaskOf(const ReductionFormula& formula,
+                             const ReductionDivision& division) {
+  return {.formula = formula,
+          .kept_threads = static_cast<uint32_t>(division.kept_threads),
+          .reduced_threads = static_cast<uint32_t>(division.reduced_threads),
+          .reduced_is_fastest = division.reduced_is_fastest,
+          .split_count = static_cast<uint32_t>(division.split_count),
+          .part = static_cast<uint32_t>(division.part),
+          .reduced_count = static_cast<uint32_t>(division.reduced_items),
+          .kept = {},
+          .reduced = {}};
+}
+
 int64_t PartialBytes(const Problem& problem, const Division& division) {
   if (division.split_count == 1) return 0;
   const ElementType element =

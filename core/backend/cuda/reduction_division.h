@@ -26,8 +26,8 @@ struct ReductionDivision {
   int64_t kept_threads = 1;  // of a block, powers of two
   int64_t reduced_threads = 1;
   int64_t kept_per_thread = 1;
-  /// The reduced items are dealt out to so many blocks, `part` each, none of
-  /// which is left without. With several, a second launch joins their results.
+  /// Blocks that share the reduced items: `part` each, and none without. Above
+  /// 1, a second launch joins their results.
   int64_t split_count = 1;
   int64_t part = 1;
 
@@ -45,12 +45,21 @@ ReductionDivision DivideElements(const GpuModel& model, int64_t kept_count,
 ReductionDivision DivideElements(const GpuModel& model,
                                  const ReductionProblem& problem);
 
+/// The division of a second launch, which joins `split_count` results for each
+/// of `kept_count` elements: one block takes all of an element.
+ReductionDivision DivideSecond(const GpuModel& model, int64_t kept_count,
+                               int64_t split_count);
+
 /// By groups where a has a contiguous mode and its elements are reduced as they
 /// are, else element by element.
 ReductionDivision Divide(const GpuModel& model,
                          const ReductionProblem& problem);
 
-/// Bytes of what the splits leave for the second launch.
+/// A task of a division element by element; its modes are to be added.
+ReductionTreeTask TreeTaskOf(const ReductionFormula& formula,
+                             const ReductionDivision& division);
+
+/// Bytes of the results that the second launch joins.
 int64_t PartialBytes(const ReductionProblem& problem,
                      const ReductionDivision& division);
 

@@ -37,31 +37,12 @@ ReductionFormula FormulaOf(const Problem& problem,
           .beta = {operands.beta.real, operands.beta.imaginary}};
 }
 
-ReductionTreeTask TreeTaskOf(const ReductionFormula& formula,
-                             const ReductionDivision& division) {
-  return {.formula = formula,
-          .kept_threads = static_cast<uint32_t>(division.kept_threads),
-          .reduced_threads = static_cast<uint32_t>(division.reduced_threads),
-          .reduced_is_fastest = division.reduced_is_fastest,
-          .split_count = static_cast<uint32_t>(division.split_count),
-          .part = static_cast<uint32_t>(division.part),
-          .reduced_count = static_cast<uint32_t>(division.reduced_items),
-          .kept = {},
-          .reduced = {}};
-}
-
 ReductionTreeTask TreeTaskOf(const Problem& problem,
                              const ReductionFormula& formula,
                              const ReductionDivision& division) {
   ReductionTreeTask task = TreeTaskOf(formula, division);
-  for (const auto& mode : KeptInOrderOfA(problem)) {
-    task.kept.Add(mode.extent, mode.strides);
-  }
-  if (division.reduced_items > 0) {
-    for (const auto& mode : problem.reduced) {
-      task.reduced.Add(mode.extent, mode.strides);
-    }
-  }
+  task.kept.AddAll(KeptInOrderOfA(problem));
+  if (division.reduced_items > 0) task.reduced.AddAll(problem.reduced);
   return task;
 }
 
@@ -117,46 +98,22 @@ absl::Status LaunchReference(const Problem& problem,
   CudaStream& queue = AsCuda(stream);
   TENSORD_RETURN_IF_ERROR(queue.device().Select());
   ReductionReferenceTask task{
-      .formula = FormulaOf(problem, operands),
-      .kept_count = ElementCount(problem.kept),
-      .reduced_count = ElementCount(problem.reduced),
-      .kept_mode_count = static_cast<int>(problem.kept.size()),
-      .reduced_mode_count = static_cast<int>(problem.reduced.size()),
-      .modes = {}};
-  auto* to = task.modes;
-  for (const auto& mode : problem.kept) {
-    *to++ = {mode.extent,
-             {mode.strides[Problem::kA], mode.strides[Problem::kC],
-              mode.strides[Problem::kD]}};
-  }
-  for (const auto& mode : problem.reduced) {
-    *to++ = {mode.extent, {mode.strides[0], 0, 0}};
-  }
+      .formula = FormulaOf(problem, operands), .kept = {}, .reduced = {}};
+  task.kept.AddAll(problem.kept);
+  task.reduced.AddAll(problem.reduced);
   return queue.device().Check(QueueReductionReference(task, queue.get()),
                               "launching cuda.reduce.reference");
 }
 
-class ReferenceReduction final : public ReductionKernel {
- public:
-  explicit ReferenceReduction(const GpuModel& model) : model_(model) {}
-
-  absl::string_view name() const override { return "cuda.reduce.reference"; }
-  Solved Solve(const Problem& problem) const override {
-    // Threads apart read single elements, and a lone one takes some 20 ns for
-    // each.
-    constexpr double kSectorBytes = 32;
-    const auto kept = static_cast<double>(ElementCount(problem.kept));
-    const auto reduced = static_cast<double>(ElementCount(problem.reduced));
-    return SolveByReference<ReductionOperands>(
-        model_.launch_ns + 20 * reduced +
-            2 * kSectorBytes * kept * (reduced + 1) /
-                model_.copy_bytes_per_ns(),
-        problem, LaunchReference);
-  }
-
- private:
-  const GpuModel model_;
-};
+double PredictReference(const GpuModel& model, const Problem& problem) {
+  // Threads apart read single elements, and a lone one takes some 20 ns for
+  // each.
+  constexpr double kSectorBytes = 32;
+  const auto kept = static_cast<double>(ElementCount(problem.kept));
+  const auto reduced = static_cast<double>(ElementCount(problem.reduced));
+  return model.launch_ns + 20 * reduced +
+         2 * kSectorBytes * kept * (reduced + 1) / model.copy_bytes_per_ns();
+}
 
 /// How a tree reduces one problem.
 struct TreeDivisions {
@@ -276,12 +233,8 @@ class TreeReduction final : public ReductionKernel {
       }
     }
     divisions.without_alpha.split_count = 1;
-    // One launch: there are few enough to be taken by one block each.
     const ReductionDivision& all = divisions.all;
-    divisions.second = DivideElements(model_, all.kept_count, all.split_count,
-                                      all.kept_count == 1);
-    divisions.second.split_count = 1;
-    divisions.second.part = divisions.second.reduced_items;
+    divisions.second = DivideSecond(model_, all.kept_count, all.split_count);
     return std::make_unique<TreeReductionSolution>(
         PredictReduction(model_, problem, all), problem, divisions);
   }
@@ -299,7 +252,11 @@ std::unique_ptr<const ReductionKernel> CreateTreeReduction(
 
 std::unique_ptr<const ReductionKernel> CreateReferenceReduction(
     const GpuModel& model) {
-  return std::make_unique<ReferenceReduction>(model);
+  return std::make_unique<SimpleReduction>(
+      "cuda.reduce.reference", [model](const Problem& problem) {
+        return SolveByReference<ReductionOperands>(
+            PredictReference(model, problem), problem, LaunchReference);
+      });
 }
 
 }  // namespace tensord::core::cuda

@@ -16,7 +16,7 @@ namespace tensord::core::cuda {
 /// Extents by mode; 1 for modes that are not in the tile.
 using Parts = std::vector<int64_t>;
 
-/// Those of the whole of each mode.
+/// The whole extents.
 template <size_t operand_count>
 Parts WholeOf(const LoopModes<operand_count>& modes) {
   Parts whole;
@@ -44,8 +44,8 @@ std::vector<size_t> OrderBy(const LoopModes<operand_count>& modes,
 int64_t Volume(const Parts& parts);
 
 /// Lengthens a tile until its runs along modes in `order` have `target`
-/// elements: by whole modes or, when `splits`, in the end by a part of one that
-/// is much longer than needed.
+/// elements. It takes whole modes; with `splits`, a part of the last one if
+/// that is much longer than needed.
 void Grow(const std::vector<int64_t>& extents, const std::vector<size_t>& order,
           int64_t target, bool splits, Parts& parts);
 

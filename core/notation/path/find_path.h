@@ -33,8 +33,8 @@ struct PathOptions {
   PathMethod method = PathMethod::kAuto;
   /// How long to search at random, beside what the cheapest search takes; and
   /// as long again for slices. Zero: a tenth of the time that the best tree so
-  /// far is thought to run, but 1 to 10 milliseconds for every input, of many
-  /// inputs 0.1 to 2 seconds.
+  /// far is thought to run, within 1 to 10 milliseconds an input or, for many
+  /// inputs, 0.1 to 2 seconds in all.
   absl::Duration time_budget = absl::ZeroDuration();
   /// Most elements of results of steps alive at a time (TreeCost::peak);
   /// indices are sliced to keep to it.

@@ -19,9 +19,9 @@ class Mender {
   explicit Mender(const SearchGraph& graph) : graph_(graph) {}
 
   /// Replaces connected parts of up to `leaf_limit` leaves by their cheapest
-  /// tree, below every node in turn; which parts is a matter of `random` when
-  /// it is given. Returns whether anything changed. Post  the score is not
-  /// higher than before.
+  /// tree, below every node in turn; `random`, if given, chooses the parts.
+  /// Returns whether anything changed.
+  /// Post  the score is not higher than before.
   bool Sweep(SearchTree& tree, int leaf_limit, Random* random,
              const Deadline& deadline);
 
@@ -30,8 +30,8 @@ class Mender {
   void Mend(SearchTree& tree, int leaf_limit, int patience, Random& random,
             const Deadline& deadline);
 
-  /// Turns the tree about single edges at random, ever less ready to accept
-  /// what is dearer, `sweep_count` times everywhere; keeps the best.
+  /// Simulated annealing: turns the tree about single edges, `sweep_count`
+  /// times everywhere, accepts dearer trees less and less, and keeps the best.
   /// Post  the score is not higher than before.
   void Anneal(SearchTree& tree, int sweep_count, double hottest, double coldest,
               Random& random, const Deadline& deadline);

@@ -36,9 +36,9 @@ struct ContractionTree {
 ///
 /// Units  elements and operations on elements, as doubles: they may be huge.
 struct TreeCost {
-  /// Of every step the product of the extents of all its indices, twice when it
-  /// sums over any, as opt_einsum counts; and of an input with indices that
-  /// nobody else has, its elements once, to sum them away first.
+  /// For every step the product of the extents of all its indices, twice when
+  /// it sums over any, as opt_einsum counts; and for every input with indices
+  /// of its own, its elements once, to sum those away first.
   double flops = 0;
   double largest = 0;  // elements of the largest result of a step
   /// Most elements of results of steps that are alive at a time, with the
@@ -47,12 +47,12 @@ struct TreeCost {
   double written = 0;  // elements of all results of steps
 };
 
-/// The cost of `tree` when the indices in `sliced` are fixed: flops and written
-/// of all slices together, with the operations that add the slices up where a
-/// summed index is sliced; of the others those of one slice, in which the last
-/// step writes into the whole result, and that is alive from the first step on.
+/// The cost of `tree` when the indices in `sliced` are fixed. Flops and written
+/// are those of all slices, with the operations that add the slices up where a
+/// summed index is sliced. The others are those of one slice, whose last step
+/// writes into the whole result, which is alive from the first step on.
 ///
-/// Inputs are not counted, nor are they when what nobody else has is summed.
+/// Inputs do not count, also not those whose own indices were summed away.
 /// Requires  `tree` belongs to `network`; `sliced` are distinct.
 TreeCost CostOf(const Network& network, const ContractionTree& tree,
                 absl::Span<const int32_t> sliced = {});

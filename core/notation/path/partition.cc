@@ -1,6 +1,7 @@
 #include "core/notation/path/partition.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <queue>
 #include <utility>
@@ -13,8 +14,133 @@ constexpr int kCoarse = 40;
 /// Halves that are grown and refined of a coarse hypergraph.
 constexpr int kStarts = 4;
 constexpr int kPasses = 4;
+/// Nodes of a net beyond which it says little about each of them.
+constexpr size_t kCrowded = 50;
 
 }  // namespace
+
+/// Improves two sides by the algorithm of Fiduccia and Mattheyses: a pass moves
+/// nodes over, each once and the one that gains most first, also where that is
+/// a loss, and then goes back to the best state that it met.
+class PartitionSearch::Refinement {
+ public:
+  Refinement(const Hypergraph& hypergraph, double imbalance,
+             std::vector<bool>& sides)
+      : hypergraph_(hypergraph),
+        sides_(sides),
+        counts_(hypergraph.pins.size()),
+        gains_(hypergraph.node_count()) {
+    for (int i = 0; i < hypergraph.node_count(); ++i) {
+      side_weights_[sides[i]] += hypergraph.weights[i];
+    }
+    const int64_t total = side_weights_[0] + side_weights_[1];
+    most_ = std::max<int64_t>(
+        (total + 1) / 2,
+        static_cast<int64_t>(static_cast<double>(total) / 2 * (1 + imbalance)));
+    for (size_t net = 0; net < counts_.size(); ++net) {
+      for (const int32_t node : hypergraph.pins[net]) {
+        ++counts_[net][sides[node]];
+      }
+      if (counts_[net][0] > 0 && counts_[net][1] > 0) {
+        cut_ += hypergraph.costs[net];
+      }
+    }
+  }
+
+  /// A few passes, while they help. Returns the cost of the nets that are cut.
+  double Run() {
+    for (int pass = 0; pass < kPasses; ++pass) {
+      const double before = cut_;
+      Pass();
+      if (cut_ >= before - kLeastGain) break;
+    }
+    return cut_;
+  }
+
+ private:
+  static constexpr double kLeastGain = 1e-9;
+
+  void Pass() {
+    const int node_count = hypergraph_.node_count();
+    queue_ = {};
+    is_moved_.assign(node_count, false);
+    for (int32_t node = 0; node < node_count; ++node) {
+      gains_[node] = GainOf(node);
+      queue_.emplace(gains_[node], node);
+    }
+    std::vector<int32_t> moves;
+    double best = cut_;
+    size_t best_count = 0;
+    const size_t patience = 30 + node_count / 8;
+    while (!queue_.empty() && moves.size() < best_count + patience) {
+      const auto [gain, node] = queue_.top();
+      queue_.pop();
+      if (is_moved_[node] || gain != gains_[node] || UpdateGain(node)) continue;
+      if (side_weights_[!sides_[node]] + hypergraph_.weights[node] > most_) {
+        continue;
+      }
+      is_moved_[node] = true;
+      cut_ -= gain;
+      Move(node);
+      moves.push_back(node);
+      if (cut_ < best - kLeastGain) {
+        best = cut_;
+        best_count = moves.size();
+      }
+      for (const int32_t net : hypergraph_.nets[node]) {
+        // A move seldom changes gains through crowded nets.
+        if (hypergraph_.pins[net].size() > kCrowded) continue;
+        for (const int32_t other : hypergraph_.pins[net]) {
+          if (!is_moved_[other]) UpdateGain(other);
+        }
+      }
+    }
+    for (; moves.size() > best_count; moves.pop_back()) Move(moves.back());
+    cut_ = best;
+  }
+
+  /// By how much moving `node` lowers the cut.
+  double GainOf(int32_t node) const {
+    double gain = 0;
+    for (const int32_t net : hypergraph_.nets[node]) {
+      const int32_t here = counts_[net][sides_[node]];
+      const int32_t there = counts_[net][!sides_[node]];
+      if (there == 0 && here > 1) gain -= hypergraph_.costs[net];
+      if (here == 1 && there > 0) gain += hypergraph_.costs[net];
+    }
+    return gain;
+  }
+
+  /// Queues `node` again if its gain has changed.
+  bool UpdateGain(int32_t node) {
+    const double gain = GainOf(node);
+    if (gain == gains_[node]) return false;
+    gains_[node] = gain;
+    queue_.emplace(gain, node);
+    return true;
+  }
+
+  void Move(int32_t node) {
+    const bool from = sides_[node];
+    side_weights_[from] -= hypergraph_.weights[node];
+    side_weights_[!from] += hypergraph_.weights[node];
+    for (const int32_t net : hypergraph_.nets[node]) {
+      --counts_[net][from];
+      ++counts_[net][!from];
+    }
+    sides_[node] = !from;
+  }
+
+  const Hypergraph& hypergraph_;
+  std::vector<bool>& sides_;
+  int64_t side_weights_[2] = {};
+  int64_t most_ = 0;                            // weight of a side
+  std::vector<std::array<int32_t, 2>> counts_;  // (net)(side) nodes
+  double cut_ = 0;
+  std::vector<double> gains_;  // (node) as last queued
+  std::vector<bool> is_moved_;
+  std::priority_queue<std::pair<double, int32_t>> queue_;
+};
 
 Steps PartitionSearch::Find(const PartitionWeights& weights, Random& random) {
   steps_.clear();
@@ -94,7 +220,7 @@ std::vector<bool> PartitionSearch::Halve(const Hypergraph& hypergraph,
           Halve(Merge(hypergraph, groups), imbalance, random);
       std::vector<bool> sides(groups.size());
       for (size_t i = 0; i < groups.size(); ++i) sides[i] = coarse[groups[i]];
-      Refine(hypergraph, imbalance, sides);
+      Refinement(hypergraph, imbalance, sides).Run();
       return sides;
     }
   }
@@ -102,7 +228,7 @@ std::vector<bool> PartitionSearch::Halve(const Hypergraph& hypergraph,
   double least = std::numeric_limits<double>::infinity();
   for (int start = 0; start < kStarts; ++start) {
     std::vector<bool> sides = GrowHalf(hypergraph, random);
-    const double cut = Refine(hypergraph, imbalance, sides);
+    const double cut = Refinement(hypergraph, imbalance, sides).Run();
     if (cut < least) {
       least = cut;
       best = std::move(sides);
@@ -128,7 +254,7 @@ std::vector<int32_t> PartitionSearch::MatchNodes(const Hypergraph& hypergraph,
     near.clear();
     for (const int32_t net : hypergraph.nets[node]) {
       const std::vector<int32_t>& pins = hypergraph.pins[net];
-      if (pins.size() > 50) continue;
+      if (pins.size() > kCrowded) continue;
       for (const int32_t other : pins) {
         if (other == node || groups[other] >= 0) continue;
         if (shared[other] == 0) near.push_back(other);
@@ -213,104 +339,6 @@ std::vector<bool> PartitionSearch::GrowHalf(const Hypergraph& hypergraph,
     }
   }
   return sides;
-}
-
-/// Moves nodes over, the best first and each once, and keeps the best of all
-/// that was met; several times. Returns the cost of the nets that are cut.
-double PartitionSearch::Refine(const Hypergraph& hypergraph, double imbalance,
-                               std::vector<bool>& sides) {
-  const int node_count = hypergraph.node_count();
-  int64_t total = 0, weights[2] = {};
-  for (int i = 0; i < node_count; ++i) {
-    total += hypergraph.weights[i];
-    weights[sides[i]] += hypergraph.weights[i];
-  }
-  const auto most = std::max<int64_t>(
-      (total + 1) / 2,
-      static_cast<int64_t>(static_cast<double>(total) / 2 * (1 + imbalance)));
-  std::vector<std::pair<int32_t, int32_t>> counts(hypergraph.pins.size());
-  double cut = 0;
-  for (size_t net = 0; net < counts.size(); ++net) {
-    for (const int32_t node : hypergraph.pins[net]) {
-      ++(sides[node] ? counts[net].second : counts[net].first);
-    }
-    if (counts[net].first > 0 && counts[net].second > 0) {
-      cut += hypergraph.costs[net];
-    }
-  }
-  const auto gain_of = [&](int32_t node) {
-    double gain = 0;
-    for (const int32_t net : hypergraph.nets[node]) {
-      auto [here, there] = counts[net];
-      if (sides[node]) std::swap(here, there);
-      if (there == 0 && here > 1) gain -= hypergraph.costs[net];
-      if (here == 1 && there > 0) gain += hypergraph.costs[net];
-    }
-    return gain;
-  };
-  std::vector<double> gains(node_count);
-  std::vector<bool> is_moved;
-  std::vector<int32_t> moves;
-  const auto move = [&](int32_t node) {
-    weights[sides[node]] -= hypergraph.weights[node];
-    weights[!sides[node]] += hypergraph.weights[node];
-    for (const int32_t net : hypergraph.nets[node]) {
-      auto& [left, right] = counts[net];
-      left += sides[node] ? 1 : -1;
-      right += sides[node] ? -1 : 1;
-    }
-    sides[node] = !sides[node];
-  };
-  for (int pass = 0; pass < kPasses; ++pass) {
-    std::priority_queue<std::pair<double, int32_t>> queue;
-    is_moved.assign(node_count, false);
-    moves.clear();
-    for (int32_t node = 0; node < node_count; ++node) {
-      gains[node] = gain_of(node);
-      queue.emplace(gains[node], node);
-    }
-    const double before = cut;
-    double best = cut;
-    size_t best_count = 0;
-    const size_t patience = 30 + node_count / 8;
-    while (!queue.empty() && moves.size() < best_count + patience) {
-      const auto [gain, node] = queue.top();
-      queue.pop();
-      if (is_moved[node] || gain != gains[node]) continue;
-      if (const double now = gain_of(node); now != gain) {
-        gains[node] = now;
-        queue.emplace(now, node);
-        continue;
-      }
-      if (weights[!sides[node]] + hypergraph.weights[node] > most) continue;
-      is_moved[node] = true;
-      cut -= gain;
-      move(node);
-      moves.push_back(node);
-      if (cut < best - 1e-9) {
-        best = cut;
-        best_count = moves.size();
-      }
-      for (const int32_t net : hypergraph.nets[node]) {
-        // Of crowded nets a move seldom changes gains.
-        if (hypergraph.pins[net].size() > 50) continue;
-        for (const int32_t other : hypergraph.pins[net]) {
-          if (is_moved[other]) continue;
-          const double changed = gain_of(other);
-          if (changed == gains[other]) continue;
-          gains[other] = changed;
-          queue.emplace(changed, other);
-        }
-      }
-    }
-    while (moves.size() > best_count) {
-      move(moves.back());
-      moves.pop_back();
-    }
-    cut = best;
-    if (best >= before - 1e-9) break;
-  }
-  return cut;
 }
 
 }  // namespace tensord::core

@@ -28,6 +28,7 @@ class PartitionSearch {
   Steps Find(const PartitionWeights& weights, Random& random);
 
  private:
+  class Refinement;
   /// Nodes to be told apart, and nets: the indices that they share.
   struct Hypergraph {
     std::vector<int32_t> weights;            // (node) inputs in it
@@ -49,8 +50,6 @@ class PartitionSearch {
                           absl::Span<const int32_t> groups);
   static std::vector<bool> GrowHalf(const Hypergraph& hypergraph,
                                     Random& random);
-  static double Refine(const Hypergraph& hypergraph, double imbalance,
-                       std::vector<bool>& sides);
 
   const SearchGraph& graph_;
   GreedySearch greedy_;

@@ -28,8 +28,9 @@ inline constexpr double kHugeCost = 1e290;
 /// equal flops apart.
 inline constexpr double kWriteWeight = 0x1p-32;
 
-/// Invariant  no index that a single input and not the output has: it is summed
-///            first whatever the tree. Indices of the same inputs are one.
+/// Invariant  there is no index that one input has alone, without the output:
+///            it is summed first, whatever the tree. Indices of the same inputs
+///            are merged into one.
 struct SearchGraph {
   std::vector<Legs> inputs;
   std::vector<int32_t> totals;  // (index) inputs that have it, and the output
@@ -50,14 +51,15 @@ struct Join {
   bool sums = false;
 };
 
-/// 2^`bits` or kHugeCost; whole where doubles are.
+/// 2^`bits`, at most kHugeCost; a whole number where doubles hold those.
 inline double SizeOf(double bits) {
   if (bits > 960) return kHugeCost;
   const double size = std::exp2(bits);
   return size < 0x1p52 ? std::nearbyint(size) : size;
 }
 
-/// What searches add up: the flops of a step and, in a low place, its result.
+/// What searches add up: the flops of a step and, with little weight, its
+/// result.
 inline double ScoreOf(const Join& join) {
   return SizeOf(join.bits) * (join.sums ? 2 : 1) +
          SizeOf(join.result_bits) * kWriteWeight;

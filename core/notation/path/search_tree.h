@@ -12,8 +12,7 @@
 namespace tensord::core {
 
 /// Invariant  nodes 0 to n - 1 are the inputs, the last is the root; children
-/// of
-///            a node may have higher numbers than it.
+///            of a node may have higher numbers than it.
 struct SearchTree {
   struct Node {
     int32_t left = -1;  // -1 of inputs

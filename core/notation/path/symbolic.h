@@ -74,12 +74,12 @@ struct SymbolicPath {
   Polynomial cost;
 };
 
-/// The tree with the fewest multiplications where the variable is large: of
-/// every step the product of the extents of all its indices. What a single
-/// input has is summed before and costs nothing.
+/// The tree with the fewest multiplications where the variable is large: for
+/// every step the product of the extents of all its indices. Indices of a
+/// single input are summed before, which costs nothing.
 ///
-/// Requires  an extent for every index of `network`, whose own are not looked
-/// at. Errors    INVALID_ARGUMENT, reason PATH_SEARCH_TOO_LARGE.
+/// Requires  an extent for every index of `network`; its own do not count.
+/// Errors    INVALID_ARGUMENT, reason PATH_SEARCH_TOO_LARGE.
 absl::StatusOr<SymbolicPath> FindSymbolicPath(
     const Network& network, absl::Span<const Polynomial> extents);
 

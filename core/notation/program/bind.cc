@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "core/ops/type_tables.h"
 
 namespace tensord::core {
 namespace {
@@ -55,53 +56,7 @@ void Conjugate(BoundTerm& term) {
   }
 }
 
-int Bits(ElementType type) {
-  switch (type) {
-    case ElementType::kBool: return 1;
-    case ElementType::kInt8:
-    case ElementType::kUint8: return 8;
-    case ElementType::kInt16: return 16;
-    case ElementType::kInt32: return 32;
-    default: return 64;
-  }
-}
-
-/// Of integers and bool.
-ElementType PromotedInteger(ElementType x, ElementType y) {
-  if (Bits(x) > Bits(y)) std::swap(x, y);
-  // y is the wider; unsigned ones fit signed ones that are wider.
-  if (x == y || Bits(x) < Bits(y)) return y;
-  return ElementType::kInt16;  // int8 and uint8
-}
-
-/// The floating-point type that holds the integers of `type`, as NumPy has it.
-ElementType FloatFor(ElementType integer) {
-  return Bits(integer) <= 8    ? ElementType::kFloat16
-         : Bits(integer) == 16 ? ElementType::kFloat32
-                               : ElementType::kFloat64;
-}
-
 }  // namespace
-
-ElementType PromotedType(ElementType x, ElementType y) {
-  if (x == y) return x;
-  if (IsInteger(x) && IsInteger(y)) return PromotedInteger(x, y);
-  if (IsInteger(y)) std::swap(x, y);
-  if (IsInteger(x)) {
-    if (x == ElementType::kBool) return y;
-    // bfloat16 holds what 8 bits hold, and float16 nothing of bfloat16.
-    x = y == ElementType::kBfloat16 && Bits(x) == 8 ? y : FloatFor(x);
-    if (x == y) return x;
-  }
-  const ElementType reals[2] = {RealPartOf(x), RealPartOf(y)};
-  ElementType real = std::max(reals[0], reals[1]);
-  if (real == ElementType::kBfloat16 && reals[0] != reals[1]) {
-    real = ElementType::kFloat32;  // with float16
-  }
-  if (!IsComplex(x) && !IsComplex(y)) return real;
-  return real == ElementType::kFloat64 ? ElementType::kComplex128
-                                       : ElementType::kComplex64;
-}
 
 Scalar Times(const Scalar& x, const Scalar& y) {
   if (x.imaginary == 0 && y.imaginary == 0) return {x.real * y.real, 0};

@@ -48,7 +48,7 @@ struct BoundFactor {
 
 /// A product with a factor, summed over the indices that its sum lacks.
 struct BoundTerm {
-  int32_t number = 0;  // of the program's terms, whatever scalars are
+  int32_t number = 0;  // of the program's terms; the same for all scalars
   Scalar coefficient = kOne;
   std::vector<BoundFactor> factors;  // tensors and groups
   /// Indices to be summed in this order; empty: as is cheapest.
@@ -129,9 +129,6 @@ class Bindings {
   std::vector<std::string> first_;  // (index): where the extent is from
   int32_t term_count_ = 0;          // that are bound
 };
-
-/// The element type that NumPy gives the sum of elements of both.
-ElementType PromotedType(ElementType x, ElementType y);
 
 /// `x` times `y`.
 Scalar Times(const Scalar& x, const Scalar& y);

@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "core/base/status.h"
 #include "core/notation/program/value_key.h"
+#include "core/ops/type_tables.h"
 
 namespace tensord::core {
 namespace {

@@ -45,8 +45,8 @@ class Emitter {
     Modes kept;                           // its modes, fastest first
     ElementType result_type;              // of the whole product
     const IndexedTensor* into = nullptr;  // null: a temporary
-    Scalar alpha = kOne;                  // with `into` alone, likewise
-    Scalar beta = kZero;
+    Scalar alpha = kOne;                  // used with `into` only
+    Scalar beta = kZero;                  // likewise
   };
   absl::StatusOr<IndexedTensor> Contract(const IndexedTensor& x,
                                          const IndexedTensor& y,

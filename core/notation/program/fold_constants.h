@@ -11,8 +11,8 @@ namespace tensord::core {
 /// kept: they get a place in memory that outlives an execution, of kept_bytes.
 ///
 /// Such a step is in no sliced block, reads constant operands and temporaries
-/// of such steps, and writes a temporary that they alone write, and that nobody
-/// else reads before the last of them.
+/// of such steps, and writes a temporary that only such steps write, and that
+/// others read only after the last of these.
 ///
 /// Requires  no step writes a constant operand.
 /// Errors    RESOURCE_EXHAUSTED, reason ARENA_TOO_LARGE: beyond int64.

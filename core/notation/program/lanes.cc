@@ -70,9 +70,8 @@ class LaneAssignment {
     if (lane == std::ssize(lanes_)) lanes_.emplace_back();
     LaneStep& placed = steps_.emplace_back();
     placed.lane = lane;
-    // What has ended when the step before it in its lane has, and then what
-    // has, too, when those that it waits for have; the latest first, since the
-    // earlier ones may follow from them.
+    // Per lane: the last step certain to have ended. The latest ones that it
+    // waits for go first, since they may imply earlier ones.
     std::vector<int32_t> ended(lanes_.size(), -1);
     if (lanes_[lane].last >= 0) Join(ended, ended_[lanes_[lane].last]);
     for (size_t i = needed.size(); i-- > 0;) {

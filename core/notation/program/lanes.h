@@ -13,22 +13,21 @@ namespace tensord::core {
 struct LaneStep {
   /// Steps of a lane are carried out one after the other.
   int32_t lane = 0;
-  /// The steps of other lanes that have to end before, but for those that it
-  /// follows from that they have.
+  /// Steps of other lanes to wait for, except those already implied.
   std::vector<int32_t> after;
-  /// Whether steps of other lanes are behind this one.
+  /// Whether steps of other lanes wait for this one.
   bool is_awaited = false;
 };
 
-/// Spreads a block over at most `most_lanes` lanes, so that steps of different
-/// lanes that are not in order share no memory but what both only read.
+/// Spreads a block over at most `most_lanes` lanes. Steps of different lanes of
+/// which neither waits for the other share only memory that both just read.
 ///
-/// A step continues the lane of one that it needs where it can, and else goes
-/// to the lane that has least to do. Those that need the scratch memory, which
-/// there is once, are all in lane 0.
+/// A step continues the lane of a step that it needs where it can, else it goes
+/// to the lane with the least to do. There is one scratch memory: all steps
+/// that need it are in lane 0.
 ///
 /// Requires  AssignArena(program) before; `costs` and `needs_scratch` (step).
-/// Lanes are numbered without gaps; lane 0 may be empty.
+/// Post      lanes are numbered without gaps; lane 0 may be empty.
 std::vector<LaneStep> AssignLanes(const Program& program,
                                   const ProgramBlock& block,
                                   absl::Span<const double> costs,

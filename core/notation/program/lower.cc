@@ -270,9 +270,11 @@ class Lowering {
   Emitter emitter_;
 };
 
-/// The program that `lower` makes, with as much thrift as the limit asks for.
-template <typename Lower>
-absl::StatusOr<Program> WithinLimit(LoweringOptions options, Lower lower_with) {
+/// The program on `operands` that `add` adds all to, with as much thrift as the
+/// limit asks for.
+template <typename Add>
+absl::StatusOr<Program> LowerWithinLimit(
+    absl::Span<const NamedOperand> operands, LoweringOptions options, Add add) {
   options.ample_bytes =
       std::min(options.ample_bytes,
                options.memory_limit_bytes.value_or(options.ample_bytes));
@@ -281,7 +283,10 @@ absl::StatusOr<Program> WithinLimit(LoweringOptions options, Lower lower_with) {
   }
   TENSORD_RETURN_IF_ERROR(CheckCosts(options));
   const auto lower = [&](const Thrift& thrift) -> absl::StatusOr<Program> {
-    TENSORD_ASSIGN_OR_RETURN(Program program, lower_with(options, thrift));
+    Lowering lowering(options, thrift);
+    TENSORD_RETURN_IF_ERROR(lowering.Begin(operands));
+    TENSORD_RETURN_IF_ERROR(add(lowering));
+    TENSORD_ASSIGN_OR_RETURN(Program program, std::move(lowering).Finish());
     TENSORD_RETURN_IF_ERROR(CheckCostLabels(options, program.index_names));
     return program;
   };
@@ -342,20 +347,13 @@ absl::StatusOr<Program> LowerProgram(const ProgramSyntax& syntax,
       DefaultOutputs(syntax, options.order);
   TENSORD_ASSIGN_OR_RETURN(const auto kept,
                            FindOutputs(syntax, outputs, by_default));
-  return WithinLimit(
-      options, [&](const LoweringOptions& within, const Thrift& thrift) {
-        Lowering lowering(within, thrift);
-        const auto lower = [&]() -> absl::Status {
-          TENSORD_RETURN_IF_ERROR(lowering.Begin(operands));
-          for (size_t s = 0; s < syntax.statements.size(); ++s) {
-            TENSORD_RETURN_IF_ERROR(lowering.Lower(
-                static_cast<int32_t>(s), syntax.statements[s], kept[s]));
-          }
-          return absl::OkStatus();
-        };
-        const absl::Status lowered = lower();
-        return lowered.ok() ? std::move(lowering).Finish()
-                            : absl::StatusOr<Program>(lowered);
+  return LowerWithinLimit(
+      operands, options, [&](Lowering& lowering) -> absl::Status {
+        for (size_t s = 0; s < syntax.statements.size(); ++s) {
+          TENSORD_RETURN_IF_ERROR(lowering.Lower(
+              static_cast<int32_t>(s), syntax.statements[s], kept[s]));
+        }
+        return absl::OkStatus();
       });
 }
 
@@ -370,18 +368,11 @@ absl::StatusOr<Program> LowerEinsum(const EinsumSyntax& syntax,
                              "will do");
     }
   }
-  return WithinLimit(
-      options, [&](const LoweringOptions& within, const Thrift& thrift) {
-        Lowering lowering(within, thrift);
-        const auto lower = [&]() -> absl::Status {
-          TENSORD_RETURN_IF_ERROR(lowering.Begin(operands));
-          TENSORD_ASSIGN_OR_RETURN(const Bindings::Bound bound,
-                                   lowering.bindings().Bind(syntax, operands));
-          return lowering.Create(output.name, bound, &output);
-        };
-        const absl::Status lowered = lower();
-        return lowered.ok() ? std::move(lowering).Finish()
-                            : absl::StatusOr<Program>(lowered);
+  return LowerWithinLimit(
+      operands, options, [&](Lowering& lowering) -> absl::Status {
+        TENSORD_ASSIGN_OR_RETURN(const Bindings::Bound bound,
+                                 lowering.bindings().Bind(syntax, operands));
+        return lowering.Create(output.name, bound, &output);
       });
 }
 

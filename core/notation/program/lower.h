@@ -66,13 +66,13 @@ struct LoweringOptions {
 /// that no later statement reads. Element types go together as in NumPy; of a
 /// product's contraction order the search decides, within parentheses and
 /// beyond. Values that occur again are computed once, and what leads to nothing
-/// that is kept or written is not computed; what a statement reads is what
-/// there was before it.
+/// that is kept or written is not computed; a statement reads what there was
+/// before it.
 ///
 /// Errors  INVALID_ARGUMENT, message with line and column; reasons
-/// NAME_UNKNOWN;
-///         NAME_IS_SCALAR; OPERAND_REPEATED: a name twice; MODE_COUNT_MISMATCH;
-///         MODE_EXTENT_MISMATCH: names the label and both extents;
+///         NAME_UNKNOWN; NAME_IS_SCALAR; OPERAND_REPEATED: a name twice;
+///         MODE_COUNT_MISMATCH; MODE_EXTENT_MISMATCH: names the label and both
+///         extents;
 ///         OUTPUT_UNKNOWN; CONSTANT_WRITTEN: to a constant operand;
 ///         COST_LABEL_UNKNOWN: no statement has that label; COST_CONFLICT: with
 ///         a method that looks at extents; and those of ParseCosts(),

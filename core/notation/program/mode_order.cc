@@ -26,6 +26,42 @@ bool Contains(const Indices& indices, const Indices& part) {
       part, [&](int32_t index) { return Has(indices, index); });
 }
 
+/// The indices of a node, of its partner in a step, and of what they make.
+struct Contracted {
+  const Indices& node;
+  const Indices& partner;  // in its order, where that is known already
+  const Indices& result;   // in its order
+};
+
+/// The order of the node's modes. `comes_whole` says whether one input of the
+/// node has all of a group: the fastest modes had better come from one.
+template <typename ComesWhole>
+Indices OrderOf(const Contracted& step, ComesWhole comes_whole) {
+  const auto& [node, partner, result] = step;
+  const Indices kept = Filter(
+      result, [&](int32_t i) { return Has(node, i) && !Has(partner, i); });
+  const Indices batch = Filter(
+      result, [&](int32_t i) { return Has(node, i) && Has(partner, i); });
+  const Indices summed = Filter(
+      partner, [&](int32_t i) { return Has(node, i) && !Has(result, i); });
+  // What is private to the node goes with what is summed.
+  const Indices alone = Filter(
+      node, [&](int32_t i) { return !Has(partner, i) && !Has(result, i); });
+  const bool sums_first =
+      kept.empty() ||
+      (!summed.empty() && !comes_whole(kept) && comes_whole(summed));
+  Indices order;
+  const auto append = [&order](const Indices& group) {
+    order.insert(order.end(), group.begin(), group.end());
+  };
+  if (!sums_first) append(kept);
+  append(summed);
+  append(alone);
+  if (sums_first) append(kept);
+  append(batch);
+  return order;
+}
+
 }  // namespace
 
 std::vector<Indices> ModeOrders(const Network& network,
@@ -39,52 +75,24 @@ std::vector<Indices> ModeOrders(const Network& network,
     return node < inputs ? network.inputs[node] : results[node - inputs];
   };
   std::vector<Indices> orders(inputs + steps);
-  const auto is_fixed = [&](int32_t node) {
-    return node < inputs && !fixed[node].empty();
-  };
-  for (int32_t node = 0; node < inputs; ++node) {
-    if (is_fixed(node)) orders[node] = fixed[node];
-  }
+  std::ranges::copy(fixed, orders.begin());
   orders.back() = output;
   for (int32_t s = steps - 1; s >= 0; --s) {
-    const Indices& result = orders[inputs + s];
     const std::pair<int32_t, int32_t> pair = tree.steps[s];
     for (const auto& [node, partner] :
          {pair, std::pair(pair.second, pair.first)}) {
-      if (is_fixed(node)) continue;
-      const Indices& mine = indices_of(node);
-      const Indices& others = indices_of(partner);
-      const Indices kept = Filter(
-          result, [&](int32_t i) { return Has(mine, i) && !Has(others, i); });
-      const Indices batch = Filter(
-          result, [&](int32_t i) { return Has(mine, i) && Has(others, i); });
-      // In the partner's order, where that is known already.
-      const Indices& common =
-          orders[partner].empty() ? others : orders[partner];
-      const Indices summed = Filter(
-          common, [&](int32_t i) { return Has(mine, i) && !Has(result, i); });
-      // What is private to the node goes with what is summed.
-      const Indices alone = Filter(
-          mine, [&](int32_t i) { return !Has(others, i) && !Has(result, i); });
-      // The fastest modes had better come from one input of the node.
-      bool sums_first = kept.empty();
-      if (node >= inputs && !kept.empty() && !summed.empty()) {
+      if (node < inputs && !fixed[node].empty()) continue;
+      const auto comes_whole = [&, node = node](const Indices& group) {
+        if (node < inputs) return true;
         const auto [x, y] = tree.steps[node - inputs];
-        const auto is_whole = [&, x = x, y = y](const Indices& group) {
-          return Contains(indices_of(x), group) ||
-                 Contains(indices_of(y), group);
-        };
-        sums_first = !is_whole(kept) && is_whole(summed);
-      }
-      Indices& order = orders[node];
-      const auto append = [&order](const Indices& group) {
-        order.insert(order.end(), group.begin(), group.end());
+        return Contains(indices_of(x), group) || Contains(indices_of(y), group);
       };
-      if (!sums_first) append(kept);
-      append(summed);
-      append(alone);
-      if (sums_first) append(kept);
-      append(batch);
+      orders[node] =
+          OrderOf({.node = indices_of(node),
+                   .partner = orders[partner].empty() ? indices_of(partner)
+                                                      : orders[partner],
+                   .result = orders[inputs + s]},
+                  comes_whole);
     }
   }
   return orders;

@@ -9,9 +9,9 @@
 namespace tensord::core {
 
 /// An order of modes for every node of `tree`, fastest first, so that
-/// contractions are products of matrices of them as they lie: what a node sums
-/// with its partner lies together, in the order that the partner has, and what
-/// it keeps in the order that the result has.
+/// contractions are products of matrices without copies: what a node sums with
+/// its partner lies together, in the order of the partner, and what it keeps in
+/// the order of the result.
 ///
 /// `fixed` gives the orders of inputs, (input)(mode), an empty one where the
 /// order is free; `output` is the last result's.

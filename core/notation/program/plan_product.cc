@@ -24,7 +24,7 @@ class ProductNetwork {
  public:
   ProductNetwork(const IndexedTensor& d, const BoundTerm& term,
                  const Bindings& bindings, ProgramProduct& product)
-      : bindings_(bindings), product_(product) {
+      : d_(d), term_(term), bindings_(bindings), product_(product) {
     for (const BoundFactor& factor : term.factors) {
       std::vector<std::string>& labels = product.labels.emplace_back();
       for (const Mode index : factor.indices()) {
@@ -62,7 +62,12 @@ class ProductNetwork {
     return indices;
   }
 
+  /// Searches for the product's tree.
+  absl::Status FindTree(const LoweringOptions& options, double max_peak_bytes);
+
  private:
+  const IndexedTensor& d_;
+  const BoundTerm& term_;
   const Bindings& bindings_;
   ProgramProduct& product_;
   absl::flat_hash_map<Mode, int32_t> numbers_;
@@ -125,6 +130,47 @@ absl::StatusOr<Path> Search(const Network& network,
   return FindPath(network, search);
 }
 
+absl::Status ProductNetwork::FindTree(const LoweringOptions& options,
+                                      double max_peak_bytes) {
+  // What is in place already does not count: the result is d's.
+  double d_elements = 1;
+  for (const int64_t extent : d_.layout.extents) {
+    d_elements *= static_cast<double>(extent);
+  }
+  const double element_bytes = static_cast<double>(SizeOf(term_.element_type));
+  const Indices order =
+      NumbersOf(Modes(term_.order.begin(), term_.order.end()));
+  // Of two factors there is but one tree.
+  std::optional<SymbolicExtents> costs;
+  if (options.costs && term_.factors.size() > 2) {
+    TENSORD_ASSIGN_OR_RETURN(costs,
+                             ParseCosts(*options.costs, product_.index_names));
+  }
+  absl::StatusOr<Path> path =
+      Search(product_.network, order, costs, options,
+             max_peak_bytes / element_bytes + d_elements);
+  if (!path.ok() && ReasonOf(path.status()) == "PATH_MEMORY_LIMIT") {
+    const double least = LeastPeakOf(path.status());
+    return ResourceExhausted(
+        "PATH_MEMORY_LIMIT", "no slicing of a product of ",
+        term_.factors.size(),
+        " factors keeps its intermediate results to the limit of ",
+        BytesText(max_peak_bytes), "; the least that was found takes ",
+        BytesText((least - d_elements) * element_bytes));
+  }
+  TENSORD_RETURN_IF_ERROR(path.status());
+  if (costs) {
+    product_.symbolic_cost =
+        ToText(SymbolicCostOf(product_.network, path->tree, costs->extents),
+               costs->variable);
+  }
+  product_.tree = std::move(path->tree);
+  product_.sliced = std::move(path->sliced);
+  product_.cost = path->cost;
+  product_.method = std::string(NameOf(path->method));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Modes ByStride(const IndexedTensor& tensor) {
@@ -154,42 +200,7 @@ absl::StatusOr<PlannedProduct> PlanProduct(const IndexedTensor& d,
     product.method = known->method;
     product.symbolic_cost = known->symbolic_cost;
   } else {
-    // What is in place already does not count: the result is d's.
-    double d_elements = 1;
-    for (const int64_t extent : d.layout.extents) {
-      d_elements *= static_cast<double>(extent);
-    }
-    const double element_bytes = static_cast<double>(SizeOf(term.element_type));
-    const Indices order =
-        network.NumbersOf(Modes(term.order.begin(), term.order.end()));
-    // Of two factors there is but one tree.
-    std::optional<SymbolicExtents> costs;
-    if (options.costs && term.factors.size() > 2) {
-      TENSORD_ASSIGN_OR_RETURN(costs,
-                               ParseCosts(*options.costs, product.index_names));
-    }
-    absl::StatusOr<Path> found =
-        Search(product.network, order, costs, options,
-               max_peak_bytes / element_bytes + d_elements);
-    if (!found.ok() && ReasonOf(found.status()) == "PATH_MEMORY_LIMIT") {
-      const double least = LeastPeakOf(found.status());
-      return ResourceExhausted(
-          "PATH_MEMORY_LIMIT", "no slicing of a product of ",
-          term.factors.size(),
-          " factors keeps its intermediate results to the limit of ",
-          BytesText(max_peak_bytes), "; the least that was found takes ",
-          BytesText((least - d_elements) * element_bytes));
-    }
-    TENSORD_ASSIGN_OR_RETURN(Path path, std::move(found));
-    if (costs) {
-      product.symbolic_cost =
-          ToText(SymbolicCostOf(product.network, path.tree, costs->extents),
-                 costs->variable);
-    }
-    product.tree = std::move(path.tree);
-    product.sliced = std::move(path.sliced);
-    product.cost = path.cost;
-    product.method = std::string(NameOf(path.method));
+    TENSORD_RETURN_IF_ERROR(network.FindTree(options, max_peak_bytes));
   }
   std::vector<Indices> fixed;
   for (const BoundFactor& factor : term.factors) {

@@ -59,10 +59,9 @@ struct ProgramStep {
 /// Steps that are carried out once for every slice: each combination of values
 /// of some indices, the last one fastest.
 struct ProgramBlock {
-  ModeVector slice_extents;  // (slice); empty: once
-  int32_t kept_slice_count =
-      0;  // the first so many are of d; others are summed
-  /// Left out of an execution that finds what it computes kept.
+  ModeVector slice_extents;      // (slice); empty: once
+  int32_t kept_slice_count = 0;  // of d, the first ones; others are summed
+  /// Left out of an execution for which its results are kept.
   bool is_folded = false;
   std::vector<ProgramStep> steps;
 

@@ -60,17 +60,9 @@ UnaryTable<T> MakeUnaryTable() {
   return table;
 }
 
-void RoundToHalf(float* x, int64_t count) {
-  std::array<Half, 256> rounded;
-  for (int64_t at = 0; at < count; at += rounded.size()) {
-    const int64_t part = std::min<int64_t>(count - at, rounded.size());
-    ConvertBlock(x + at, rounded.data(), part);
-    ConvertBlock(rounded.data(), x + at, part);
-  }
-}
-
-void RoundToBfloat16(float* x, int64_t count) {
-  std::array<Bfloat16, 256> rounded;
+template <typename Stored>
+void RoundThrough(float* x, int64_t count) {
+  std::array<Stored, 256> rounded;
   for (int64_t at = 0; at < count; at += rounded.size()) {
     const int64_t part = std::min<int64_t>(count - at, rounded.size());
     ConvertBlock(x + at, rounded.data(), part);
@@ -114,8 +106,8 @@ BinaryBlock<T> FindBinary(BinaryOperator op) {
 template <typename T>
 UnaryBlock<T> FindRounding(ComputeType compute) {
   if constexpr (std::is_same_v<T, float>) {
-    if (compute == ComputeType::kFloat16) return RoundToHalf;
-    if (compute == ComputeType::kBfloat16) return RoundToBfloat16;
+    if (compute == ComputeType::kFloat16) return RoundThrough<Half>;
+    if (compute == ComputeType::kBfloat16) return RoundThrough<Bfloat16>;
   }
   return nullptr;
 }

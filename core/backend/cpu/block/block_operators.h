@@ -26,7 +26,7 @@ UnaryBlock<T> FindUnary(UnaryOperator op);
 template <typename T>
 BinaryBlock<T> FindBinary(BinaryOperator op);
 
-/// Rounding to the precision of `compute`, or null when T has no more.
+/// Rounds to the precision of `compute`; null when T is no more precise.
 template <typename T>
 UnaryBlock<T> FindRounding(ComputeType compute);
 

@@ -8,6 +8,26 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 
+// Which blocks there are.
+#define TENSORD_FLOATS(define, name) define(name, float) define(name, double)
+#define TENSORD_UNARY_BLOCKS          \
+  TENSORD_FLOATS(TENSORD_UNARY, Sqrt) \
+  TENSORD_FLOATS(TENSORD_UNARY, Rcp)  \
+  TENSORD_FLOATS(TENSORD_UNARY, Relu) \
+  TENSORD_FLOATS(TENSORD_UNARY, Abs)  \
+  TENSORD_FLOATS(TENSORD_UNARY, Neg)  \
+  TENSORD_FLOATS(TENSORD_UNARY, Ceil) \
+  TENSORD_FLOATS(TENSORD_UNARY, Floor)
+#define TENSORD_BINARY_BLOCKS         \
+  TENSORD_FLOATS(TENSORD_BINARY, Add) \
+  TENSORD_FLOATS(TENSORD_BINARY, Mul) \
+  TENSORD_FLOATS(TENSORD_BINARY, Max) \
+  TENSORD_FLOATS(TENSORD_BINARY, Min) \
+  TENSORD_BINARY(Add, int8_t)         \
+  TENSORD_BINARY(Add, int16_t)        \
+  TENSORD_BINARY(Add, int32_t)        \
+  TENSORD_BINARY(Add, int64_t)
+
 HWY_BEFORE_NAMESPACE();
 namespace tensord::core::HWY_NAMESPACE {
 namespace {
@@ -53,74 +73,37 @@ HWY_INLINE void CombineBlocks(const T* x, const T* y, T* out, int64_t count,
       });
 }
 
-struct SqrtOp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D, V x) const {
-    return hn::Sqrt(x);
-  }
-};
-struct RcpOp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::Div(hn::Set(d, 1), x);
-  }
-};
-struct ReluOp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V x) const {
-    return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
-  }
-};
-struct AbsOp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D, V x) const {
-    return hn::Abs(x);
-  }
-};
-struct NegOp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D, V x) const {
-    return hn::Neg(x);
-  }
-};
-struct CeilOp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D, V x) const {
-    return hn::Ceil(x);
-  }
-};
-struct FloorOp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D, V x) const {
-    return hn::Floor(x);
-  }
-};
-struct AddOp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D, V x, V y) const {
-    return hn::Add(x, y);
-  }
-};
-struct MulOp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D, V x, V y) const {
-    return hn::Mul(x, y);
-  }
-};
-struct MaxOp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D, V x, V y) const {
-    const V larger = hn::IfThenElse(hn::Lt(x, y), y, x);
-    return hn::IfThenElse(hn::Eq(y, y), larger, y);
-  }
-};
-struct MinOp {
-  template <class D, class V>
-  HWY_INLINE V operator()(D, V x, V y) const {
-    const V smaller = hn::IfThenElse(hn::Lt(y, x), y, x);
-    return hn::IfThenElse(hn::Eq(y, y), smaller, y);
-  }
-};
+// An operator on vectors, as a function object.
+#define TENSORD_UNARY_OP(name, result)                         \
+  struct name##Op {                                            \
+    template <class D, class V>                                \
+    HWY_INLINE V operator()([[maybe_unused]] D d, V x) const { \
+      return result;                                           \
+    }                                                          \
+  };
+#define TENSORD_BINARY_OP(name, result)          \
+  struct name##Op {                              \
+    template <class D, class V>                  \
+    HWY_INLINE V operator()(D, V x, V y) const { \
+      return result;                             \
+    }                                            \
+  };
+TENSORD_UNARY_OP(Sqrt, hn::Sqrt(x))
+TENSORD_UNARY_OP(Rcp, hn::Div(hn::Set(d, 1), x))
+TENSORD_UNARY_OP(Relu, hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x))
+TENSORD_UNARY_OP(Abs, hn::Abs(x))
+TENSORD_UNARY_OP(Neg, hn::Neg(x))
+TENSORD_UNARY_OP(Ceil, hn::Ceil(x))
+TENSORD_UNARY_OP(Floor, hn::Floor(x))
+TENSORD_BINARY_OP(Add, hn::Add(x, y))
+TENSORD_BINARY_OP(Mul, hn::Mul(x, y))
+// NaN when either is.
+TENSORD_BINARY_OP(Max, hn::IfThenElse(hn::Eq(y, y),
+                                      hn::IfThenElse(hn::Lt(x, y), y, x), y))
+TENSORD_BINARY_OP(Min, hn::IfThenElse(hn::Eq(y, y),
+                                      hn::IfThenElse(hn::Lt(y, x), y, x), y))
+#undef TENSORD_UNARY_OP
+#undef TENSORD_BINARY_OP
 
 #define TENSORD_UNARY(name, T) \
   void name##_##T(T* x, int64_t count) { MapBlock(x, count, name##Op()); }
@@ -134,34 +117,10 @@ struct MinOp {
       return hn::Mul(hn::Set(d, factor), v);               \
     });                                                    \
   }
-TENSORD_UNARY(Sqrt, float)
-TENSORD_UNARY(Sqrt, double)
-TENSORD_UNARY(Rcp, float)
-TENSORD_UNARY(Rcp, double)
-TENSORD_UNARY(Relu, float)
-TENSORD_UNARY(Relu, double)
-TENSORD_UNARY(Abs, float)
-TENSORD_UNARY(Abs, double)
-TENSORD_UNARY(Neg, float)
-TENSORD_UNARY(Neg, double)
-TENSORD_UNARY(Ceil, float)
-TENSORD_UNARY(Ceil, double)
-TENSORD_UNARY(Floor, float)
-TENSORD_UNARY(Floor, double)
+TENSORD_UNARY_BLOCKS
+TENSORD_BINARY_BLOCKS
 TENSORD_SCALE(float)
 TENSORD_SCALE(double)
-TENSORD_BINARY(Add, float)
-TENSORD_BINARY(Add, double)
-TENSORD_BINARY(Add, int8_t)
-TENSORD_BINARY(Add, int16_t)
-TENSORD_BINARY(Add, int32_t)
-TENSORD_BINARY(Add, int64_t)
-TENSORD_BINARY(Mul, float)
-TENSORD_BINARY(Mul, double)
-TENSORD_BINARY(Max, float)
-TENSORD_BINARY(Max, double)
-TENSORD_BINARY(Min, float)
-TENSORD_BINARY(Min, double)
 #undef TENSORD_UNARY
 #undef TENSORD_BINARY
 #undef TENSORD_SCALE
@@ -325,45 +284,31 @@ HWY_AFTER_NAMESPACE();
 namespace tensord::core {
 #define TENSORD_UNARY(name, T)                  \
   HWY_EXPORT(name##_##T);                       \
+  template <>                                   \
   void name##Block(T* x, int64_t count) {       \
     HWY_DYNAMIC_DISPATCH(name##_##T)(x, count); \
   }
 #define TENSORD_BINARY(name, T)                                     \
   HWY_EXPORT(name##_##T);                                           \
+  template <>                                                       \
   void name##Block(const T* x, const T* y, T* out, int64_t count) { \
     HWY_DYNAMIC_DISPATCH(name##_##T)(x, y, out, count);             \
+  }
+#define TENSORD_SCALE(T)                               \
+  HWY_EXPORT(Scale_##T);                               \
+  template <>                                          \
+  void ScaleBlock(T factor, T* x, int64_t count) {     \
+    HWY_DYNAMIC_DISPATCH(Scale_##T)(factor, x, count); \
   }
 #define TENSORD_CONVERT(name, From, To)                        \
   HWY_EXPORT(name);                                            \
   void ConvertBlock(const From* from, To* to, int64_t count) { \
     HWY_DYNAMIC_DISPATCH(name)(from, to, count);               \
   }
-TENSORD_UNARY(Sqrt, float)
-TENSORD_UNARY(Sqrt, double)
-TENSORD_UNARY(Rcp, float)
-TENSORD_UNARY(Rcp, double)
-TENSORD_UNARY(Relu, float)
-TENSORD_UNARY(Relu, double)
-TENSORD_UNARY(Abs, float)
-TENSORD_UNARY(Abs, double)
-TENSORD_UNARY(Neg, float)
-TENSORD_UNARY(Neg, double)
-TENSORD_UNARY(Ceil, float)
-TENSORD_UNARY(Ceil, double)
-TENSORD_UNARY(Floor, float)
-TENSORD_UNARY(Floor, double)
-TENSORD_BINARY(Add, float)
-TENSORD_BINARY(Add, double)
-TENSORD_BINARY(Add, int8_t)
-TENSORD_BINARY(Add, int16_t)
-TENSORD_BINARY(Add, int32_t)
-TENSORD_BINARY(Add, int64_t)
-TENSORD_BINARY(Mul, float)
-TENSORD_BINARY(Mul, double)
-TENSORD_BINARY(Max, float)
-TENSORD_BINARY(Max, double)
-TENSORD_BINARY(Min, float)
-TENSORD_BINARY(Min, double)
+TENSORD_UNARY_BLOCKS
+TENSORD_BINARY_BLOCKS
+TENSORD_SCALE(float)
+TENSORD_SCALE(double)
 TENSORD_CONVERT(HalfToFloat, Half, float)
 TENSORD_CONVERT(FloatToHalf, float, Half)
 TENSORD_CONVERT(Bfloat16ToFloat, Bfloat16, float)
@@ -372,18 +317,12 @@ TENSORD_CONVERT(FloatToDouble, float, double)
 TENSORD_CONVERT(DoubleToFloat, double, float)
 #undef TENSORD_UNARY
 #undef TENSORD_BINARY
+#undef TENSORD_SCALE
 #undef TENSORD_CONVERT
 
-HWY_EXPORT(Scale_float);
-void ScaleBlock(float factor, float* x, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(Scale_float)(factor, x, count);
-}
-HWY_EXPORT(Scale_double);
-void ScaleBlock(double factor, double* x, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(Scale_double)(factor, x, count);
-}
 #define TENSORD_COMBINE(op, name, T)                   \
   HWY_EXPORT(op##Of_##T);                              \
+  template <>                                          \
   T name##Of(const T* x, int64_t count) {              \
     return HWY_DYNAMIC_DISPATCH(op##Of_##T)(x, count); \
   }

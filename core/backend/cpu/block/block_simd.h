@@ -12,45 +12,43 @@ namespace tensord::core {
 //   Threads   safe for concurrent use.
 //   Aliasing  arrays may be equal, but not overlap otherwise.
 
+// T is float or double; of AddBlock() also int8_t to int64_t.
+
 // x[i] = op(x[i])
-void SqrtBlock(float* x, int64_t count);
-void SqrtBlock(double* x, int64_t count);
-void RcpBlock(float* x, int64_t count);
-void RcpBlock(double* x, int64_t count);
-void ReluBlock(float* x, int64_t count);
-void ReluBlock(double* x, int64_t count);
-void AbsBlock(float* x, int64_t count);
-void AbsBlock(double* x, int64_t count);
-void NegBlock(float* x, int64_t count);
-void NegBlock(double* x, int64_t count);
-void CeilBlock(float* x, int64_t count);
-void CeilBlock(double* x, int64_t count);
-void FloorBlock(float* x, int64_t count);
-void FloorBlock(double* x, int64_t count);
-void ScaleBlock(float factor, float* x, int64_t count);
-void ScaleBlock(double factor, double* x, int64_t count);
+template <typename T>
+void SqrtBlock(T* x, int64_t count);
+template <typename T>
+void RcpBlock(T* x, int64_t count);
+template <typename T>
+void ReluBlock(T* x, int64_t count);
+template <typename T>
+void AbsBlock(T* x, int64_t count);
+template <typename T>
+void NegBlock(T* x, int64_t count);
+template <typename T>
+void CeilBlock(T* x, int64_t count);
+template <typename T>
+void FloorBlock(T* x, int64_t count);
+template <typename T>
+void ScaleBlock(T factor, T* x, int64_t count);
 
 // out[i] = op(x[i], y[i]); MAX and MIN give NaN when either is.
-void AddBlock(const float* x, const float* y, float* out, int64_t count);
-void AddBlock(const double* x, const double* y, double* out, int64_t count);
-void AddBlock(const int8_t* x, const int8_t* y, int8_t* out, int64_t count);
-void AddBlock(const int16_t* x, const int16_t* y, int16_t* out, int64_t count);
-void AddBlock(const int32_t* x, const int32_t* y, int32_t* out, int64_t count);
-void AddBlock(const int64_t* x, const int64_t* y, int64_t* out, int64_t count);
-void MulBlock(const float* x, const float* y, float* out, int64_t count);
-void MulBlock(const double* x, const double* y, double* out, int64_t count);
-void MaxBlock(const float* x, const float* y, float* out, int64_t count);
-void MaxBlock(const double* x, const double* y, double* out, int64_t count);
-void MinBlock(const float* x, const float* y, float* out, int64_t count);
-void MinBlock(const double* x, const double* y, double* out, int64_t count);
+template <typename T>
+void AddBlock(const T* x, const T* y, T* out, int64_t count);
+template <typename T>
+void MulBlock(const T* x, const T* y, T* out, int64_t count);
+template <typename T>
+void MaxBlock(const T* x, const T* y, T* out, int64_t count);
+template <typename T>
+void MinBlock(const T* x, const T* y, T* out, int64_t count);
 
 // All of x[0 .. count) combined, in a tree whose shape depends on count alone.
-float SumOf(const float* x, int64_t count);
-double SumOf(const double* x, int64_t count);
-float MaxOf(const float* x, int64_t count);
-double MaxOf(const double* x, int64_t count);
-float MinOf(const float* x, int64_t count);
-double MinOf(const double* x, int64_t count);
+template <typename T>
+T SumOf(const T* x, int64_t count);
+template <typename T>
+T MaxOf(const T* x, int64_t count);
+template <typename T>
+T MinOf(const T* x, int64_t count);
 
 // Conversions, to nearest even. NaN stays NaN.
 void ConvertBlock(const Half* from, float* to, int64_t count);

@@ -1,4 +1,4 @@
-// The arithmetic of contractions: products, and integers that wrap.
+// The arithmetic of contractions: integers that wrap, and conjugates.
 #pragma once
 
 #include <bit>
@@ -16,20 +16,6 @@ namespace tensord::core {
 template <typename T>
 using WrappingType =
     std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, uint32_t>;
-
-/// x * y; on complex numbers by the schoolbook formula: the standard library's
-/// operator repairs infinities, at ten times the price.
-template <typename T>
-T Product(T x, T y) {
-  if constexpr (kIsComplex<T>) {
-    return T(x.real() * y.real() - x.imag() * y.imag(),
-             x.real() * y.imag() + x.imag() * y.real());
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return x && y;
-  } else {
-    return x * y;
-  }
-}
 
 /// The conjugate of complex numbers.
 template <typename T>

@@ -14,26 +14,21 @@
 
 namespace tensord::core {
 
-/// VisitElementType() for results of ComputeElement().
+/// VisitElementType() for results of ComputeElement(): halves are no such.
 template <typename Visitor>
 decltype(auto) VisitComputeElement(ElementType type, Visitor&& visit) {
-  switch (type) {
-    case ElementType::kFloat64: return visit(double{});
-    case ElementType::kComplex64: return visit(std::complex<float>{});
-    case ElementType::kComplex128: return visit(std::complex<double>{});
-    case ElementType::kInt8: return visit(int8_t{});
-    case ElementType::kInt16: return visit(int16_t{});
-    case ElementType::kInt32: return visit(int32_t{});
-    case ElementType::kInt64: return visit(int64_t{});
-    case ElementType::kUint8: return visit(uint8_t{});
-    case ElementType::kBool: return visit(bool{});
-    default: return visit(float{});
-  }
+  return VisitElementType(type, [&](auto zero) {
+    if constexpr (kIsHalf<decltype(zero)>) {
+      return visit(float{});
+    } else {
+      return visit(zero);
+    }
+  });
 }
 
 /// Whether ConvertElement<To>(From) exists: between real and between complex
-/// types, from real to complex, from an integer type to itself and to any that
-/// is not narrower, but for the halves.
+/// types, from real to complex, and from an integer type to itself, to integers
+/// no narrower other than bool, and to floating point other than the halves.
 template <typename To, typename From>
 inline constexpr bool kConverts =
     std::is_same_v<To, From> ||
@@ -145,6 +140,8 @@ T ApplyUnary(UnaryOperator op, T x) {
   }
 }
 
+/// x * y; on complex numbers by the schoolbook formula: the standard library's
+/// operator repairs infinities, at ten times the price.
 template <typename T>
 T Multiply(T x, T y) {
   if constexpr (kIsComplex<T>) {
@@ -181,7 +178,7 @@ T ApplyBinary(BinaryOperator op, T x, T y) {
   }
 }
 
-/// The element that `op` leaves every other unchanged by.
+/// The identity of `op`: combined with it, every element stays as it is.
 template <typename T>
 T IdentityOf(BinaryOperator op) {
   if (op == BinaryOperator::kAdd) return T(0);

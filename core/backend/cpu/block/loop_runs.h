@@ -13,9 +13,9 @@
 
 namespace tensord::core {
 
-/// Calls visit(offsets, strides, count) for the runs of the elements with
-/// linear indices from `begin` to `end`; the first and the last may be parts. A
-/// run has its first element at `offsets` of each operand.
+/// Calls visit(offsets, strides, count) for each run of the elements with
+/// linear indices in [begin, end). The first and the last run may be cut short.
+/// `offsets` says where the first element of a run lies in each operand.
 ///
 /// Requires  begin < end; modes is not empty.
 template <size_t operand_count, typename Visitor>
@@ -52,8 +52,8 @@ void ForEachRunBetween(const LoopModes<operand_count>& modes, int64_t begin,
   }
 }
 
-/// Calls visit(offsets, strides, count), on all threads, for runs that together
-/// are the whole loop nest: along its first mode or, where that is short, its
+/// Calls visit(offsets, strides, count), on all threads, for runs that cover
+/// the loop nest. They go along its first mode or, where that is short, its
 /// second.
 template <size_t operand_count, typename Visitor>
 void ForEachRun(ThreadPool& threads, LoopModes<operand_count> modes,

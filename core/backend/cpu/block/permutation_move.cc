@@ -60,6 +60,7 @@ int64_t EvenStep(int64_t extent, int64_t most, int64_t grain) {
 }
 
 using Indices = absl::InlinedVector<size_t, 8>;
+using Steps = absl::InlinedVector<int64_t, 8>;  // (mode)
 
 /// Modes by their strides in operand `k`, those that lack it last.
 Indices SortedBy(const LoopModes<2>& modes, size_t k) {
@@ -72,21 +73,66 @@ Indices SortedBy(const LoopModes<2>& modes, size_t k) {
   return order;
 }
 
+bool Has(const Indices& indices, size_t index) {
+  return std::count(indices.begin(), indices.end(), index) > 0;
+}
+
 /// Extends blocks along `order` until their run has `run_bytes`, but not along
 /// modes that another run already has.
 void GrowRun(const LoopModes<2>& modes, const Indices& order,
              int64_t unit_bytes, int64_t run_bytes, int64_t grain,
-             Indices& taken, absl::InlinedVector<int64_t, 8>& steps) {
+             Indices& taken, Steps& steps) {
   int64_t run = unit_bytes;
   for (const size_t m : order) {
-    if (run >= run_bytes || std::count(taken.begin(), taken.end(), m) > 0)
-      return;
+    if (run >= run_bytes || Has(taken, m)) return;
     steps[m] = EvenStep(modes[m].extent, (run_bytes + run - 1) / run, grain);
     taken.push_back(m);
     if (steps[m] < modes[m].extent) return;
     run *= steps[m];
     grain = 1;
   }
+}
+
+/// The modes in the order of each operand.
+struct Orders {
+  Indices a, d;
+};
+
+/// How far blocks reach along each mode, from units of `unit_bytes` on.
+Steps BlockSteps(const MovePlan& plan, const LoopModes<2>& modes,
+                 const Orders& orders, int64_t unit_bytes) {
+  const RunBytes runs = plan.d_bytes < kStreamingBytes ? kCachedRuns
+                        : plan.transposes              ? kStreamingRuns
+                                                       : kStreamingCopyRuns;
+  const int64_t grain =
+      plan.transposes ? kCacheLineBytes / plan.element_bytes : 1;
+  Steps steps(modes.size(), 1);
+  Indices taken;
+  GrowRun(modes, orders.d, unit_bytes, runs.d, grain, taken, steps);
+  const size_t column = orders.a[0];
+  if (plan.transposes && Has(taken, column)) {
+    // d's run has reached a's fastest mode, of which blocks take enough.
+    steps[column] = std::max(
+        steps[column],
+        EvenStep(modes[column].extent, runs.a / plan.element_bytes, grain));
+  }
+  GrowRun(modes, orders.a, unit_bytes, runs.a, grain, taken, steps);
+  return steps;
+}
+
+/// The modes as loops over the pieces of a block, innermost first: a is read
+/// along its runs; d's runs are outermost.
+Indices PieceOrder(const LoopModes<2>& modes, const Orders& orders, size_t row,
+                   size_t column) {
+  Indices inner = {column};
+  const auto add = [&](size_t m) {
+    if (!Has(inner, m)) inner.push_back(m);
+  };
+  for (const size_t m : orders.a) {
+    if (m != row && modes[m].strides[kA] < modes[m].strides[kD]) add(m);
+  }
+  for (const size_t m : orders.d) add(m);
+  return inner;
 }
 
 }  // namespace
@@ -106,9 +152,6 @@ std::optional<MovePlan> PlanMove(LoopModes<2> modes, int64_t element_bytes) {
   for (auto& mode : modes) {
     for (int64_t& stride : mode.strides) stride *= element_bytes;
   }
-  const RunBytes runs = plan.d_bytes < kStreamingBytes ? kCachedRuns
-                        : plan.transposes              ? kStreamingRuns
-                                                       : kStreamingCopyRuns;
   plan.is_aligned = true;
   for (size_t m = 1; m < modes.size(); ++m) {
     plan.is_aligned &= modes[m].strides[kD] % kCacheLineBytes == 0;
@@ -116,7 +159,6 @@ std::optional<MovePlan> PlanMove(LoopModes<2> modes, int64_t element_bytes) {
 
   // Copied rows are bytes along mode 0 and then as good as single elements.
   int64_t unit_bytes = element_bytes;
-  const int64_t line = kCacheLineBytes / element_bytes;
   if (!plan.transposes) {
     unit_bytes = modes[0].extent * element_bytes;
     plan.blocks.Add({unit_bytes, kCopiedRowBytes, {1, 1}});
@@ -124,33 +166,14 @@ std::optional<MovePlan> PlanMove(LoopModes<2> modes, int64_t element_bytes) {
     modes.erase(modes.begin());
     if (modes.empty()) modes.push_back({1, {0, 0}});
   }
-  const int64_t grain = plan.transposes ? line : 1;
-  const Indices by_d = SortedBy(modes, kD), by_a = SortedBy(modes, kA);
-  const size_t row = by_d[0], column = plan.transposes ? by_a[0] : row;
-  absl::InlinedVector<int64_t, 8> steps(modes.size(), 1);
-  Indices taken;
-  GrowRun(modes, by_d, unit_bytes, runs.d, grain, taken, steps);
-  if (plan.transposes && std::count(taken.begin(), taken.end(), column) > 0) {
-    // d's run has reached a's fastest mode, of which blocks take enough.
-    steps[column] =
-        std::max(steps[column],
-                 EvenStep(modes[column].extent, runs.a / element_bytes, grain));
-  }
-  GrowRun(modes, by_a, unit_bytes, runs.a, grain, taken, steps);
-
+  const Orders orders = {SortedBy(modes, kA), SortedBy(modes, kD)};
+  const Steps steps = BlockSteps(plan, modes, orders, unit_bytes);
   const size_t first = plan.pieces.size();
-  for (const size_t m : by_a) plan.blocks.Add(modes[m], steps[m]);
-  // Within a block a is read along its runs; d's runs are outermost.
-  Indices inner;
-  const auto add = [&](size_t m) {
-    if (std::count(inner.begin(), inner.end(), m) == 0) inner.push_back(m);
-  };
-  add(column);
-  for (const size_t m : by_a) {
-    if (m != row && modes[m].strides[kA] < modes[m].strides[kD]) add(m);
-  }
-  for (const size_t m : by_d) add(m);
-  for (const size_t m : inner) {
+  for (const size_t m : orders.a) plan.blocks.Add(modes[m], steps[m]);
+  const size_t row = orders.d[0];
+  const size_t column = plan.transposes ? orders.a[0] : row;
+  const int64_t line = kCacheLineBytes / element_bytes;
+  for (const size_t m : PieceOrder(modes, orders, row, column)) {
     int64_t step = 1;
     if (m == row) {
       plan.row_loop = plan.pieces.size();
@@ -160,7 +183,8 @@ std::optional<MovePlan> PlanMove(LoopModes<2> modes, int64_t element_bytes) {
       plan.column_loop = plan.pieces.size();
       step = EvenStep(steps[m], kPieceColumns, line);
     }
-    const size_t at = std::find(by_a.begin(), by_a.end(), m) - by_a.begin();
+    const size_t at =
+        std::find(orders.a.begin(), orders.a.end(), m) - orders.a.begin();
     plan.pieces.push_back({first + at, step});
   }
   if (!plan.transposes) plan.column_loop = 0;

@@ -37,8 +37,8 @@ struct MovePlan {
   int64_t d_bytes = 0;
 };
 
-/// Nothing when no two modes make pieces: d has gaps along its fastest mode, or
-/// a is broadcast or has gaps along all of its modes.
+/// Nothing when there are no contiguous rows: the first mode has a stride other
+/// than 1 in d, or no mode has a stride of 1 in a.
 std::optional<MovePlan> PlanMove(LoopModes<2> modes, int64_t element_bytes);
 
 /// Runs the plan.

@@ -16,7 +16,7 @@ namespace tensord::core {
 template <typename T>
 class RowTree {
  public:
-  /// Rows kept at a time when `row_count` rows are pushed at most.
+  /// Most rows that are kept when `row_count` rows are pushed.
   static int64_t SlotCount(int64_t row_count) {
     return std::max<int64_t>(std::bit_width(static_cast<uint64_t>(row_count)),
                              1);

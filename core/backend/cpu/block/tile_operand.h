@@ -25,7 +25,7 @@ inline constexpr int64_t kTileBytes = 8 << 10;
 template <typename T>
 inline constexpr int64_t kTileElements = kTileBytes / sizeof(T);
 
-/// Short rows that lie apart are fetched so many ahead of their use.
+/// How many rows ahead of their use short rows that lie apart are fetched.
 inline constexpr int64_t kRowsAhead = 8;
 
 /// Room for one tile.
@@ -76,13 +76,13 @@ class TileInput {
 
   bool is_zero() const { return is_zero_; }
 
-  /// The operand's elements from `offset` on, when they are the terms.
+  /// The operand's elements from `offset` on if nothing changes them, or null.
   const T* Direct(int64_t offset) const {
     return is_plain_ ? reinterpret_cast<const T*>(data_) + offset : nullptr;
   }
 
-  /// The terms of a tile: in `block`, or in the operand itself where they are
-  /// those.
+  /// The terms of a tile: in `block`, or the operand's own elements if nothing
+  /// changes them.
   const T* Load(const TileLayout& tile, T* block,
                 TileBuffer<T>& scratch) const {
     if (is_zero_) {
@@ -215,8 +215,8 @@ class TileOutput {
 };
 
 /// Cuts `modes` into tiles of at most `elements` elements. Loop 0 of the result
-/// is mode 0; loop 1 the mode along which an input that is strided along mode 0
-/// is contiguous, if there is one, so that tiles have runs on both sides.
+/// is mode 0. If an input is strided along mode 0, loop 1 is the mode along
+/// which it is contiguous, so that tiles have runs on both sides.
 ///
 /// `output` is the operand that leads `modes`.
 template <size_t operand_count>

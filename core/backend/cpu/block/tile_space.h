@@ -100,8 +100,9 @@ void ForEachElement(const LoopModes<operand_count>& modes, Body body) {
                 [&](const auto& offsets, const auto&) { body(offsets); });
 }
 
-/// Calls body(begin, end) for parts of [0, count) on the threads of `pool`;
-/// parts are large enough that `item_bytes` each make starting them cheap.
+/// Calls body(begin, end) for parts of [0, count) on the threads of `pool`.
+/// Parts are so large that starting them costs little when an item moves
+/// `item_bytes`.
 template <typename Body>
 void ParallelRanges(ThreadPool& pool, int64_t count, int64_t item_bytes,
                     Body body) {

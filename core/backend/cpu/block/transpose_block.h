@@ -34,8 +34,8 @@ struct TilePiece {
 ///   d[column * d_row_bytes + row * element_bytes] =
 ///       a[row * a_row_bytes + column * element_bytes]
 ///
-/// Reads ahead, into the cache, the lines `prefetch_bytes` after those of `a`
-/// when that is not 0; they need not exist.
+/// Unless `prefetch_bytes` is 0, fetches the lines that far behind those of `a`
+/// into the cache; they need not exist.
 /// Requires  element_bytes in {1, 2, 4, 8, 16}; with kStreaming d and
 ///           d_row_bytes are multiples of kCacheLineBytes.
 /// Aliasing  a and d do not overlap.

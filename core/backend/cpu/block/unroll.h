@@ -1,6 +1,6 @@
 // Loops that are written out, in code that is compiled for each SIMD target.
-// What hwy/foreach_target.h compiles again includes it again, after
-// hwy/highway.h; once a target.
+// Sources that hwy/foreach_target.h compiles for each target include it after
+// hwy/highway.h, and so anew for each target.
 #if defined(TENSORD_UNROLL_INCLUDED) == defined(HWY_TARGET_TOGGLE)
 #ifdef HWY_TARGET_TOGGLE
 #undef TENSORD_UNROLL_INCLUDED
@@ -13,7 +13,7 @@
 
 #include "hwy/highway.h"
 
-// Of lambdas that Unroll() calls: they have no other way to ask for it.
+// What HWY_INLINE is for functions, for the lambdas that Unroll() calls.
 #undef TENSORD_UNROLLED
 #define TENSORD_UNROLLED HWY_ATTR __attribute__((always_inline))
 

@@ -61,29 +61,18 @@ class DirectContractionSolution final : public ContractionSolution {
   ThreadPool& threads_;
 };
 
-class DirectContraction final : public ContractionKernel {
- public:
-  DirectContraction(ThreadPool& threads, const GemmRates& rates)
-      : threads_(threads), rates_(rates) {}
-
-  absl::string_view name() const override { return "cpu.contract.direct"; }
-
-  Solved Solve(const Problem& problem) const override {
-    TENSORD_ASSIGN_OR_RETURN(DirectWay way, ChooseDirectWay(problem, rates_));
-    return std::make_unique<DirectContractionSolution>(problem, std::move(way),
-                                                       threads_);
-  }
-
- private:
-  ThreadPool& threads_;
-  const GemmRates rates_;
-};
-
 }  // namespace
 
 std::unique_ptr<const ContractionKernel> CreateDirectContraction(
     ThreadPool& threads, const GemmRates& rates) {
-  return std::make_unique<DirectContraction>(threads, rates);
+  return std::make_unique<SimpleContraction>(
+      "cpu.contract.direct",
+      [&threads, rates](const Problem& problem) -> ContractionKernel::Solved {
+        TENSORD_ASSIGN_OR_RETURN(DirectWay way,
+                                 ChooseDirectWay(problem, rates));
+        return std::make_unique<DirectContractionSolution>(
+            problem, std::move(way), threads);
+      });
 }
 
 }  // namespace tensord::core

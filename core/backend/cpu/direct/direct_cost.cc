@@ -111,80 +111,117 @@ double PaddedOf(const BlockModes<3>& group, int64_t panel) {
   return PaddedFrom(group, panel, 0, sizes);
 }
 
+double AsDouble(int64_t count) { return static_cast<double>(count); }
+
+/// What a way costs, part by part: nanoseconds for one element of the batch.
+class WayCost {
+ public:
+  explicit WayCost(const DirectWay& way)
+      : way_(way),
+        rows_(AsDouble(ElementCount(way.rows.modes))),
+        columns_(AsDouble(ElementCount(way.columns.modes))),
+        column_blocks_(AsDouble(way.columns.block_count())),
+        term_blocks_(AsDouble(way.terms.block_count())),
+        ranges_(AsDouble(way.row_ranges())) {
+    const double terms = AsDouble(ElementCount(way.terms.modes));
+    const double bytes = AsDouble(element_bytes_);
+    x_bytes_ = rows_ * terms * bytes;
+    y_bytes_ = columns_ * terms * bytes;
+    const double batch = AsDouble(ElementCount(way.batch));
+    x_is_far_ = batch * x_bytes_ >= AsDouble(kStreamingBytes);
+    y_is_far_ = batch * y_bytes_ >= AsDouble(kStreamingBytes);
+    const double run = RunOf(way.rows), tile_rows = AsDouble(way.tile.rows);
+    stored_run_ = std::min(run, tile_rows);
+    stores_whole_ = (way.splits_runs && way.streams) ||
+                    (run >= tile_rows && std::fmod(run, tile_rows) == 0);
+    Extents d;
+    Append(way.rows, DirectWay::kD, d);
+    Append(way.columns, DirectWay::kD, d);
+    d_bytes_ = rows_ * columns_ * bytes * LineFactor(d, element_bytes_);
+  }
+
+  double Products() const {
+    // Flops a nanosecond and lane: two multiply-adds a clock. Tiles of few
+    // vectors wait for their own sums.
+    constexpr double kFlopsPerLane = 13.1, kWait = 1.3;
+    const double flops = 2 * PaddedOf(way_.rows, way_.tile.rows) *
+                         PaddedOf(way_.columns, way_.tile.columns) *
+                         AsDouble(ElementCount(way_.terms.modes));
+    return flops * (1 + kWait / AsDouble(way_.tile.vectors())) /
+           (kFlopsPerLane * AsDouble(way_.tile.lanes));
+  }
+
+  double Packs() const {
+    return x_bytes_ * column_blocks_ *
+               PackNanoseconds(way_.rows, way_.terms, DirectWay::kX,
+                               way_.tile.rows, element_bytes_, x_is_far_) +
+           y_bytes_ * ranges_ *
+               PackNanoseconds(way_.columns, way_.terms, DirectWay::kY,
+                               way_.tile.columns, element_bytes_, y_is_far_);
+  }
+
+  double Stores() const {
+    // Of an element of whole vectors, of others, and of a run.
+    constexpr double kWholeStore = 0.02, kStore = 0.1, kRun = 2.5;
+    return rows_ * columns_ * term_blocks_ *
+           (stores_whole_ ? kWholeStore : kStore + kRun / stored_run_);
+  }
+
+  /// Bytes between memory and the caches. Inputs that caches do not keep come
+  /// from memory each time.
+  double MovedBytes() const {
+    Extents x, y;
+    Append(way_.rows, DirectWay::kInput, x);
+    Append(way_.terms, DirectWay::kX, x);
+    Append(way_.columns, DirectWay::kInput, y);
+    Append(way_.terms, DirectWay::kY, y);
+    return (x_is_far_ ? column_blocks_ : 1) * x_bytes_ *
+               LineFactor(x, element_bytes_) +
+           (y_is_far_ ? ranges_ : 1) * y_bytes_ *
+               LineFactor(y, element_bytes_) +
+           (way_.streams && stores_whole_ ? 1 : 2) * d_bytes_;
+  }
+
+  /// Bytes of sums that are added to, in effect: the caches' reading ahead
+  /// hides most of them.
+  double AddedBytes() const {
+    constexpr double kAdditions = 0.3;
+    return kAdditions * 2 * (term_blocks_ - 1) * d_bytes_;
+  }
+
+  double Overhead() const {
+    // Of starting a task and a block.
+    constexpr double kTask = 500, kBlock = 150;
+    return kTask * column_blocks_ * ranges_ +
+           kBlock * column_blocks_ * AsDouble(way_.rows.block_count()) *
+               term_blocks_;
+  }
+
+ private:
+  const DirectWay& way_;
+  const int64_t element_bytes_ = SizeOf(way_.type);
+  const double rows_, columns_;
+  const double column_blocks_, term_blocks_, ranges_;
+  double x_bytes_, y_bytes_;
+  double d_bytes_;  // as whole lines
+  bool x_is_far_, y_is_far_;
+  double stored_run_;  // rows that are stored at once
+  bool stores_whole_;  // vectors
+};
+
 }  // namespace
 
 double PredictDirectWay(const DirectWay& way, const GemmRates& rates) {
-  // Flops a nanosecond and lane: two multiply-adds a clock. Tiles of few
-  // vectors wait for their own sums.
-  constexpr double kFlopsPerLane = 13.1, kWait = 1.3;
-  // Nanoseconds of starting a task and a block.
-  constexpr double kTask = 500, kBlock = 150;
-  // Nanoseconds of storing an element of whole vectors, of others, and a run.
-  constexpr double kWholeStore = 0.02, kStore = 0.1, kRun = 2.5;
-  const auto as_double = [](int64_t count) {
-    return static_cast<double>(count);
-  };
-  const int64_t element_bytes = SizeOf(way.type);
-  const double bytes = as_double(element_bytes);
-  const double batch = as_double(ElementCount(way.batch));
-  const double rows = as_double(ElementCount(way.rows.modes));
-  const double columns = as_double(ElementCount(way.columns.modes));
-  const double terms = as_double(ElementCount(way.terms.modes));
-  const double row_blocks = as_double(way.rows.block_count());
-  const double column_blocks = as_double(way.columns.block_count());
-  const double term_blocks = as_double(way.terms.block_count());
-  const double ranges = as_double(way.row_ranges());
-
-  const double flops = 2 * PaddedOf(way.rows, way.tile.rows) *
-                       PaddedOf(way.columns, way.tile.columns) * terms;
-  const double products = flops * (1 + kWait / as_double(way.tile.vectors())) /
-                          (kFlopsPerLane * as_double(way.tile.lanes));
-
-  // Inputs that caches do not keep come from memory each time.
-  const double x_bytes = rows * terms * bytes;
-  const double y_bytes = columns * terms * bytes;
-  const bool x_is_far = batch * x_bytes >= as_double(kStreamingBytes);
-  const bool y_is_far = batch * y_bytes >= as_double(kStreamingBytes);
-  const double packs =
-      x_bytes * column_blocks *
-          PackNanoseconds(way.rows, way.terms, DirectWay::kX, way.tile.rows,
-                          element_bytes, x_is_far) +
-      y_bytes * ranges *
-          PackNanoseconds(way.columns, way.terms, DirectWay::kY,
-                          way.tile.columns, element_bytes, y_is_far);
-
-  const double run = RunOf(way.rows), tile_rows = as_double(way.tile.rows);
-  const bool stores_whole =
-      (way.splits_runs && way.streams) ||
-      (run >= tile_rows && std::fmod(run, tile_rows) == 0);
-  const double stores =
-      rows * columns * term_blocks *
-      (stores_whole ? kWholeStore : kStore + kRun / std::min(run, tile_rows));
-
-  Extents x, y, d;
-  Append(way.rows, DirectWay::kInput, x);
-  Append(way.terms, DirectWay::kX, x);
-  Append(way.columns, DirectWay::kInput, y);
-  Append(way.terms, DirectWay::kY, y);
-  Append(way.rows, DirectWay::kD, d);
-  Append(way.columns, DirectWay::kD, d);
-  const double d_bytes = rows * columns * bytes * LineFactor(d, element_bytes);
-  const double moved =
-      (x_is_far ? column_blocks : 1) * x_bytes * LineFactor(x, element_bytes) +
-      (y_is_far ? ranges : 1) * y_bytes * LineFactor(y, element_bytes) +
-      (way.streams && stores_whole ? 1 : 2) * d_bytes;
+  const WayCost cost(way);
   const double bytes_per_ns = 2 * rates.bytes_per_ns;
-  // Sums that are added to: the caches' reading ahead hides most of it.
-  constexpr double kAdditions = 0.3;
-  const double additions =
-      kAdditions * 2 * (term_blocks - 1) * d_bytes / bytes_per_ns;
-  const double overhead = kTask * column_blocks * ranges +
-                          kBlock * column_blocks * row_blocks * term_blocks;
-  const double work = batch * (std::max(products, moved / bytes_per_ns) +
-                               packs + stores + additions + overhead);
+  const double work =
+      AsDouble(ElementCount(way.batch)) *
+      (std::max(cost.Products(), cost.MovedBytes() / bytes_per_ns) +
+       cost.Packs() + cost.Stores() + cost.AddedBytes() / bytes_per_ns +
+       cost.Overhead());
   // The last tasks leave threads without work.
-  const double tasks = as_double(way.task_count());
-  return work / tasks * std::ceil(tasks / as_double(rates.thread_count));
+  const double tasks = AsDouble(way.task_count());
+  return work / tasks * std::ceil(tasks / AsDouble(rates.thread_count));
 }
 
 }  // namespace tensord::core

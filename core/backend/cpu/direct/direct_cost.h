@@ -6,10 +6,10 @@
 
 namespace tensord::core {
 
-/// Predicted nanoseconds of `way`, whose parts are decided, for the whole
-/// contraction: products or what memory moves, whichever takes longer, and
-/// packing, stores and starting tasks beside them. Of `rates` it uses
-/// bytes_per_ns and thread_count; products go by the tile's vectors.
+/// Predicted nanoseconds of the whole contraction by `way`, whose parts are
+/// decided: the longer of products and memory traffic, plus packing, stores and
+/// starting tasks. Uses bytes_per_ns and thread_count of `rates`; products go
+/// by the tile's vectors.
 double PredictDirectWay(const DirectWay& way, const GemmRates& rates);
 
 }  // namespace tensord::core

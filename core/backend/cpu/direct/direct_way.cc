@@ -146,25 +146,68 @@ BlockModes<2> TermsOf(LoopModes<2> modes, size_t leading, int64_t line,
   return terms;
 }
 
-/// The way with these roles and tiles.
-DirectWay WayOf(const Problem& problem, const GemmRates& rates, bool swaps,
-                size_t shape, bool splits_runs) {
+/// A way with these roles and this tile, and with the batch; nothing is cut.
+DirectWay UncutWay(const Problem& problem, bool swaps, size_t shape,
+                   bool splits_runs) {
   DirectWay way{.type = problem.type_d,
                 .swaps = swaps,
                 .shape = shape,
                 .tile = TileShapes(problem.type_d)[shape],
                 .splits_runs = splits_runs};
+  for (const auto& mode : problem.batch) {
+    const auto [a, b, c, d] = mode.strides;
+    way.batch.push_back(
+        {mode.extent, swaps ? std::array{b, a, c, d} : mode.strides});
+  }
+  return way;
+}
+
+/// Most rows and columns of a block, and the rows that it has at least.
+struct LaneLimits {
+  int64_t rows, columns;
+  int64_t fewest_rows;
+};
+
+/// Cuts rows and columns into blocks, halved until there are `wanted` tasks.
+void CutLanes(const LoopModes<3>& rows, const LoopModes<3>& columns,
+              LaneLimits most, int64_t wanted, DirectWay& way) {
+  const int64_t line = kCacheLineBytes / SizeOf(way.type);
+  while (true) {
+    way.rows = LanesOf(rows, line, most.rows, way.tile.rows, way.splits_runs);
+    way.columns = LanesOf(columns, line, most.columns, way.tile.columns, false);
+    const int64_t row_blocks = way.rows.block_count();
+    const int64_t others = ElementCount(way.batch) * way.columns.block_count();
+    way.row_blocks_per_task = CeilDivide(
+        row_blocks,
+        std::clamp<int64_t>(CeilDivide(wanted, others), 1, row_blocks));
+    const bool can_halve_rows = most.rows > most.fewest_rows;
+    const bool can_halve_columns = most.columns > kFewestColumns;
+    if (way.task_count() >= wanted || !(can_halve_rows || can_halve_columns)) {
+      return;
+    }
+    // What is longer, so that packing pays.
+    if (can_halve_rows &&
+        (!can_halve_columns ||
+         way.rows.most_places() >= way.columns.most_places())) {
+      most.rows =
+          std::max(RoundUp(most.rows / 2, way.tile.rows), most.fewest_rows);
+    } else {
+      most.columns =
+          std::max(RoundUp(most.columns / 2, way.tile.columns), kFewestColumns);
+    }
+  }
+}
+
+/// The way with these roles and tiles.
+DirectWay WayOf(const Problem& problem, const GemmRates& rates, bool swaps,
+                size_t shape, bool splits_runs) {
+  DirectWay way = UncutWay(problem, swaps, shape, splits_runs);
   const int64_t bytes = SizeOf(way.type);
   const int64_t line = kCacheLineBytes / bytes;
   LoopModes<2> terms;
   for (const auto& mode : problem.k) {
     const auto [a, b] = mode.strides;
     terms.push_back({mode.extent, swaps ? std::array{b, a} : mode.strides});
-  }
-  for (const auto& mode : problem.batch) {
-    const auto [a, b, c, d] = mode.strides;
-    way.batch.push_back(
-        {mode.extent, swaps ? std::array{b, a, c, d} : mode.strides});
   }
   const LoopModes<3>& rows = swaps ? problem.n : problem.m;
   const LoopModes<3>& columns = swaps ? problem.m : problem.n;
@@ -179,37 +222,17 @@ DirectWay WayOf(const Problem& problem, const GemmRates& rates, bool swaps,
       TermsOf(std::move(terms), leading, line,
               std::min(kBytesOfTerms, bytes_of_x / fewest_rows) / bytes);
   const int64_t term_bytes = way.terms.most_places() * bytes;
-  int64_t most_rows =
-      RoundUp(std::max(fewest_rows, bytes_of_x / term_bytes), way.tile.rows);
-  int64_t most_columns = RoundUp(
-      std::max(kFewestColumns, kBytesOfY / term_bytes), way.tile.columns);
-  const int64_t wanted =
-      rates.thread_count == 1 ? 1 : kTasksPerThread * rates.thread_count;
-  const int64_t batch = ElementCount(way.batch);
-  while (true) {
-    way.rows = LanesOf(rows, line, most_rows, way.tile.rows, splits_runs);
-    way.columns = LanesOf(columns, line, most_columns, way.tile.columns, false);
-    const int64_t row_blocks = way.rows.block_count();
-    const int64_t others = batch * way.columns.block_count();
-    way.row_blocks_per_task = CeilDivide(
-        row_blocks,
-        std::clamp<int64_t>(CeilDivide(wanted, others), 1, row_blocks));
-    const bool can_halve_rows = most_rows > fewest_rows;
-    const bool can_halve_columns = most_columns > kFewestColumns;
-    if (way.task_count() >= wanted || !(can_halve_rows || can_halve_columns)) {
-      break;
-    }
-    // What is longer, so that packing pays.
-    const bool halves_rows =
-        can_halve_rows && (!can_halve_columns ||
-                           way.rows.most_places() >= way.columns.most_places());
-    int64_t& most = halves_rows ? most_rows : most_columns;
-    most = RoundUp(most / 2, halves_rows ? way.tile.rows : way.tile.columns);
-    if (halves_rows) most = std::max(most, fewest_rows);
-    if (!halves_rows) most = std::max(most, kFewestColumns);
-  }
-  const int64_t d_bytes =
-      batch * ElementCount(rows) * ElementCount(columns) * bytes;
+  const LaneLimits limits = {
+      .rows = RoundUp(std::max(fewest_rows, bytes_of_x / term_bytes),
+                      way.tile.rows),
+      .columns = RoundUp(std::max(kFewestColumns, kBytesOfY / term_bytes),
+                         way.tile.columns),
+      .fewest_rows = fewest_rows};
+  CutLanes(rows, columns, limits,
+           rates.thread_count == 1 ? 1 : kTasksPerThread * rates.thread_count,
+           way);
+  const int64_t d_bytes = ElementCount(way.batch) * ElementCount(rows) *
+                          ElementCount(columns) * bytes;
   way.streams = d_bytes >= kStreamingBytes && way.terms.block_count() == 1;
   way.nanoseconds = PredictDirectWay(way, rates);
   return way;

@@ -26,13 +26,13 @@ struct BlockModes {
 
   LoopModes<operand_count> modes;
   Sizes parts;
-  /// Before mode `padded`, unless that is 0, places are left out up to the next
-  /// multiple of `pads_to`, a panel: what follows is in other panels.
+  /// Unless 0, the mode before which places are left empty up to a multiple of
+  /// `pads_to`, a panel: so it begins in a new panel.
   size_t padded = 0;
   int64_t pads_to = 1;
-  /// The last mode is the one along which the tensor that is read has
-  /// neighbours. Blocks follow each other along it first, so that what comes
-  /// into caches and page tables beside a block is read soon.
+  /// The tensor that is read is contiguous along the last mode. Blocks advance
+  /// along it first, so that the rest of their cache lines and pages is read
+  /// soon.
   bool last_is_unit = false;
 
   int64_t heap_bytes() const { return HeapBytes(modes) + HeapBytes(parts); }
@@ -46,7 +46,7 @@ struct BlockModes {
 };
 
 /// One way through a contraction of float32 or float64: blocks of rows by
-/// columns of d, over blocks of terms. Rows are what vectors hold.
+/// columns of d, over blocks of terms. A vector holds rows.
 struct DirectWay {
   static constexpr size_t kInput = 0, kC = 1, kD = 2;  // rows, columns
   static constexpr size_t kX = 0, kY = 1;              // terms
@@ -60,7 +60,7 @@ struct DirectWay {
   BlockModes<3> columns;
   BlockModes<2> terms;
   LoopModes<4> batch;  // (x, y, c, d)
-  /// A task has one block of columns and so many of rows.
+  /// Blocks of rows of a task, which has one block of columns.
   int64_t row_blocks_per_task = 1;
   bool streams = false;
   double nanoseconds = 0;  // predicted, for the whole

@@ -19,7 +19,7 @@ struct PackMode {
 /// The lanes (rows or columns) or the terms of a block, by mode.
 struct PackModes {
   absl::InlinedVector<PackMode, 6> modes;  // the first one has step 1
-  int64_t places = 1;  // of the block, with those that no element has
+  int64_t places = 1;                      // of the block, empty ones included
 
   int64_t element_count() const {
     int64_t count = 1;
@@ -36,17 +36,17 @@ size_t UnitMode(const PackModes& places);
 enum class PackKind : uint8_t {
   kCopyLanes,       // lanes that are neighbours in the tensor and in the panel
   kTransposeTerms,  // terms that are neighbours in the tensor
-  kTransposeLanes,  // lanes that are, in panels that follow each other
+  kTransposeLanes,  // lanes that are neighbours there, across panels
   kGather,          // one by one
 };
 
-/// What Pack() does. Depends on steps and strides alone, and on which modes
-/// there are.
+/// What Pack() does. Depends on which modes there are, and their steps and
+/// strides, alone.
 PackKind PackKindOf(const PackModes& lanes, const PackModes& terms,
                     int64_t panel_lanes);
 
 /// panels (lane / panel_lanes, term, lane % panel_lanes) = the tensor's element
-/// of that lane and term; 0 in lanes that no element has.
+/// of that lane and term; 0 in empty lanes.
 ///
 /// Units     `tensor` is the address of the block's first element.
 /// Requires  element_bytes 4 or 8; terms have no padding; panels of

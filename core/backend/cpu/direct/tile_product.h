@@ -20,8 +20,8 @@ struct TileShape {
   bool operator==(const TileShape&) const = default;
 };
 
-/// Those that there is code for, for float32 or float64 on this CPU; none when
-/// its vectors are of no known length.
+/// The shapes with code for float32 or float64 on this CPU; none when the
+/// length of its vectors is unknown.
 absl::Span<const TileShape> TileShapes(ElementType type);
 
 /// Neighbouring rows of a panel that are neighbours in c and in d.
@@ -34,7 +34,7 @@ struct RowRun {
 /// d = alpha * x * y + beta * c for a block of d whose operands lie packed in
 /// panels of TileShapes()[shape]:
 ///   x (panel, term, row)      y (panel, term, column)
-/// Rows of d that no run has are not touched.
+/// Rows of d outside of the runs are not touched.
 ///
 /// Units  offsets count elements, from the block's first one.
 template <typename T>
@@ -48,7 +48,7 @@ struct BlockProduct {
   absl::Span<const RowRun> runs;        // panel by panel
   absl::Span<const int64_t> run_ends;   // (panel) in runs
   absl::Span<const int64_t> columns_c;  // (column) offsets
-  /// Likewise. kNoColumn: there is none; only the last ones of a panel.
+  /// Likewise. kNoColumn: an empty one, at the end of a panel.
   absl::Span<const int64_t> columns_d;
   T alpha, beta;
   const T* c;  // not read when beta is 0; may be d then

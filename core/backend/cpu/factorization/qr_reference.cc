@@ -140,18 +140,14 @@ class ReferenceQrSolution final : public FactorizationSolution {
   const QrExtents extents_;
 };
 
-class ReferenceQr final : public FactorizationKernel {
- public:
-  absl::string_view name() const override { return "cpu.factorize.reference"; }
-  Solved Solve(const P& problem) const override {
-    return std::make_unique<ReferenceQrSolution>(problem);
-  }
-};
-
 }  // namespace
 
 std::unique_ptr<const FactorizationKernel> CreateReferenceQr() {
-  return std::make_unique<ReferenceQr>();
+  return std::make_unique<SimpleFactorization>(
+      "cpu.factorize.reference",
+      [](const P& problem) -> SimpleFactorization::Solved {
+        return std::make_unique<ReferenceQrSolution>(problem);
+      });
 }
 
 }  // namespace tensord::core

@@ -30,10 +30,10 @@ enum class MatrixOp : int {
 /// Lifetime  the library stays loaded until the process ends.
 class Blas {
  public:
-  /// Loads the library with the kernels that `features` allow: its own choice
-  /// goes by model numbers, and on a CPU younger than the library that is
-  /// several times slower. A choice that the environment makes already, by
-  /// OPENBLAS_CORETYPE, stands.
+  /// Loads the library with the kernels that `features` allow. Its own choice
+  /// goes by model numbers and is several times slower on a CPU that is newer
+  /// than the library. A choice in the environment, by OPENBLAS_CORETYPE,
+  /// stands.
   ///
   /// Errors  UNAVAILABLE: there is no such library, or it lacks a routine.
   static absl::StatusOr<std::unique_ptr<const Blas>> Load(

@@ -16,9 +16,9 @@ namespace tensord::core {
 /// Blas::core_type(), on each of `thread_count` threads.
 GemmRates GemmRatesOf(absl::string_view core_type, int thread_count);
 
-/// "cpu.contract.gemm": operands are used in place where the modes fold to
-/// matrices, products looped over the modes that do not fold, and copied where
-/// that is cheaper (ChooseGemmStrategy()). Products run on all threads.
+/// "cpu.contract.gemm": operands are used in place where their modes fold to
+/// matrices, and copied where that is cheaper; products are looped over the
+/// modes that do not fold (ChooseGemmStrategy()). They run on all threads.
 ///
 /// `blas` holds the library or why there is none; without it the kernel refuses
 /// every problem that is not of integers, with that reason.

@@ -121,9 +121,10 @@ std::vector<AxisGroup> Merge(std::vector<Axis> axes,
   return groups;
 }
 
-/// Which groups are rows and columns; the rest is looped over. -1: none.
-struct Core {
-  int m = -1, n = -1, k = -1;
+/// One choice of rows and columns, of copies, and of copies that are flipped.
+struct Choice {
+  int m, n, k;  // groups; the rest is looped over; -1: none
+  Flags copied, flipped;
 };
 
 int64_t Smallest(const AxisGroup& group, Operand operand) {
@@ -276,70 +277,74 @@ AxisGroup* At(std::vector<AxisGroup>& groups, int index) {
   return index < 0 ? nullptr : &groups[index];
 }
 
-/// The strategy that one choice of copies, rows and columns leads to; its
-/// nanoseconds are infinite when BLAS cannot do it.
-GemmStrategy Build(const Problem& problem, Grouping grouping, const Core& core,
-                   const Flags& copied, const Flags& flipped,
-                   const GemmRates& rates) {
-  AxisGroup* const m = At(grouping.m, core.m);
-  AxisGroup* const n = At(grouping.n, core.n);
-  AxisGroup* const k = At(grouping.k, core.k);
-  const auto rest = [](std::vector<AxisGroup>& groups, int taken,
-                       std::vector<AxisGroup*>& loops) {
-    for (int i = 0; i < static_cast<int>(groups.size()); ++i) {
-      if (i != taken) loops.push_back(&groups[i]);
-    }
-  };
-  std::vector<AxisGroup*> m_loops, n_loops, k_loops, batch_loops;
-  rest(grouping.batch, -1, batch_loops);
-  rest(grouping.m, core.m, m_loops);
-  rest(grouping.n, core.n, n_loops);
-  rest(grouping.k, core.k, k_loops);
-  const auto joined =
-      [&](std::initializer_list<std::vector<AxisGroup*>*> lists) {
-        std::vector<AxisGroup*> all = batch_loops;
-        for (const auto* list : lists)
-          all.insert(all.end(), list->begin(), list->end());
-        return all;
-      };
+using Loops = std::vector<AxisGroup*>;
+
+/// All groups but the one at `taken`.
+Loops RestOf(std::vector<AxisGroup>& groups, int taken) {
+  Loops rest;
+  for (int i = 0; i < static_cast<int>(groups.size()); ++i) {
+    if (i != taken) rest.push_back(&groups[i]);
+  }
+  return rest;
+}
+
+Loops Joined(Loops loops, const Loops& x, const Loops& y) {
+  loops.insert(loops.end(), x.begin(), x.end());
+  loops.insert(loops.end(), y.begin(), y.end());
+  return loops;
+}
+
+/// The product whose rows, columns and terms are these groups; null: one each.
+MatrixProduct ProductOf(const AxisGroup* m, const AxisGroup* n,
+                        const AxisGroup* k) {
+  const AxisGroup single;
+  if (m == nullptr) m = &single;
+  if (n == nullptr) n = &single;
+  if (k == nullptr) k = &single;
+  return {.m = m->extent,
+          .n = n->extent,
+          .k = k->extent,
+          .a_m = m->strides[kA],
+          .a_k = k->strides[kA],
+          .b_k = k->strides[kB],
+          .b_n = n->strides[kB],
+          .d_m = m->strides[kD],
+          .d_n = n->strides[kD]};
+}
+
+/// The strategy that one choice leads to; its nanoseconds are infinite when
+/// BLAS cannot do it.
+GemmStrategy Build(const Problem& problem, Grouping grouping,
+                   const Choice& choice, const GemmRates& rates) {
+  AxisGroup* const m = At(grouping.m, choice.m);
+  AxisGroup* const n = At(grouping.n, choice.n);
+  AxisGroup* const k = At(grouping.k, choice.k);
+  const Loops batch_loops = RestOf(grouping.batch, -1);
+  const Loops m_loops = RestOf(grouping.m, choice.m);
+  const Loops n_loops = RestOf(grouping.n, choice.n);
+  const Loops k_loops = RestOf(grouping.k, choice.k);
 
   GemmStrategy s;
   double work = 0;
-  const std::array<GemmCopy*, 3> copies = {&s.a, &s.b, &s.d};
-  for (const Operand operand : {kA, kB, kD}) {
-    if (!copied[operand]) continue;
-    GemmCopy& copy = *copies[operand];
-    copy = LayOutCopy(operand, flipped[operand], operand == kB ? n : m,
-                      operand == kD ? n : k,
-                      operand == kA   ? joined({&m_loops, &k_loops})
-                      : operand == kB ? joined({&n_loops, &k_loops})
-                                      : joined({&m_loops, &n_loops}));
+  const auto lay_out = [&](Operand operand, AxisGroup* rows, AxisGroup* columns,
+                           const Loops& x, const Loops& y) {
+    if (!choice.copied[operand]) return GemmCopy();
     work += CopyNanoseconds(problem, operand, rates);
-  }
+    return LayOutCopy(operand, choice.flipped[operand], rows, columns,
+                      Joined(batch_loops, x, y));
+  };
+  s.a = lay_out(kA, m, k, m_loops, k_loops);
+  s.b = lay_out(kB, n, k, n_loops, k_loops);
+  s.d = lay_out(kD, m, n, m_loops, n_loops);
 
-  MatrixProduct& p = s.product;
-  if (m != nullptr) {
-    p.m = m->extent;
-    p.a_m = m->strides[kA];
-    p.d_m = m->strides[kD];
-  }
-  if (n != nullptr) {
-    p.n = n->extent;
-    p.b_n = n->strides[kB];
-    p.d_n = n->strides[kD];
-  }
-  if (k != nullptr) {
-    p.k = k->extent;
-    p.a_k = k->strides[kA];
-    p.b_k = k->strides[kB];
-  }
+  const MatrixProduct& p = s.product = ProductOf(m, n, k);
   if (!IsMatrix(p.m, p.k, p.a_m, p.a_k) || !IsMatrix(p.k, p.n, p.b_k, p.b_n) ||
       !IsMatrix(p.m, p.n, p.d_m, p.d_n)) {
     s.nanoseconds = std::numeric_limits<double>::infinity();
     return s;
   }
   int64_t calls = 1;
-  for (const AxisGroup* group : joined({&m_loops, &n_loops})) {
+  for (const AxisGroup* group : Joined(batch_loops, m_loops, n_loops)) {
     s.loops.push_back({group->extent, group->strides});
     calls *= group->extent;
   }
@@ -422,7 +427,7 @@ GemmStrategy Cheapest(const Problem& problem, const Flags& forced,
             if ((flips & ~mask) != 0) continue;
             if (flips != 0 && !uses_small_kernels) break;
             GemmStrategy candidate =
-                Build(problem, grouping, {m, n, k}, copied, flipped, rates);
+                Build(problem, grouping, {m, n, k, copied, flipped}, rates);
             if (candidate.nanoseconds < best.nanoseconds) {
               best = std::move(candidate);
             }

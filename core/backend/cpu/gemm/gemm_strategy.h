@@ -9,7 +9,7 @@
 
 namespace tensord::core {
 
-/// What the choice between copying and looping weighs against each other.
+/// The rates by which copying and looping are compared.
 struct GemmRates {
   double flops_per_ns = 100;  // float32, one thread
   double bytes_per_ns = 10;   // copied, one thread
@@ -63,9 +63,9 @@ struct GemmStrategy {
   int64_t m_block = 1, n_block = 1;
   LoopModes<3> loops;
   LoopModes<2> k_loops;
-  /// The sum over product.k is done in so many parts, each into a copy of d of
-  /// its own; they are added in a fixed order. 1, or else d is copied and there
-  /// are no k_loops.
+  /// The sum over product.k is done in this many parts, each into a copy of d
+  /// of its own; these are added in a fixed order. Above 1, d is copied and
+  /// there are no k_loops.
   int64_t k_parts = 1;
   /// Predicted, for the whole.
   double nanoseconds = 0;
@@ -80,7 +80,7 @@ ElementType GemmTypeOf(const ContractionProblem& problem);
 /// The cheapest strategy by `rates`. A pure function: equal arguments give
 /// equal results. Operands are copied when they are stored in another type,
 /// need rounding, have modes to be summed before (a_only, b_only), or when BLAS
-/// cannot take them as matrices, or does not well.
+/// cannot take them as matrices or is slow on them.
 ///
 /// Requires  a sum that is not empty.
 GemmStrategy ChooseGemmStrategy(const ContractionProblem& problem,

@@ -47,7 +47,7 @@ void MultiplyByVector(const Blas& blas, const MatrixProduct& p, T alpha,
                       const T* a, const T* b, T beta, T* d) {
   for (int64_t i = 0; i < p.m; ++i) {
     T& element = d[i * p.d_m];
-    element = beta == T(0) ? T(0) : Product(beta, element);
+    element = beta == T(0) ? T(0) : beta * element;
   }
   const StoredMatrix matrix = Stored(p.m, p.k, p.a_m, p.a_k, false);
   const bool as_is = matrix.op == MatrixOp::kAsIs;

@@ -24,12 +24,6 @@ namespace {
 using Problem = ContractionProblem;
 using Division = ContractionDivision;
 
-template <size_t operand_count>
-void AddTo(IndexSpace<static_cast<int>(operand_count)>& space,
-           const LoopModes<operand_count>& modes) {
-  for (const auto& mode : modes) space.Add(mode.extent, mode.strides);
-}
-
 DirectSide SideOf(const LoopModes<3>& modes, const SideOrder& order) {
   DirectSide side;
   for (int cut = 0; cut < SideOrder::kMostCuts; ++cut) {
@@ -77,8 +71,7 @@ class DirectContractionSolution final : public ContractionSolution {
         formula_(FormulaOf(problem, division_.swaps)),
         modes_(*DirectModesOf(problem, division_.swaps, division_.terms)),
         partial_bytes_(PartialBytes(problem, division_)),
-        second_(DivideElements(model, element_count(), division_.split_count,
-                               element_count() == 1)),
+        second_(DivideSecond(model, element_count(), division_.split_count)),
         kernel_(kernel) {}
 
   std::string decision() const override {
@@ -106,15 +99,10 @@ class DirectContractionSolution final : public ContractionSolution {
     const bool splits = division_.split_count > 1 && !operands.alpha.IsZero();
     ContractionDirectTask task = TaskOf(operands, splits);
     if (splits) task.partial = workspace.Take<std::byte>(partial_bytes_);
-    TENSORD_RETURN_IF_ERROR(
-        Check(queue, VisitElementType(formula_.type_d, [&](auto zero) {
-                using Stored = decltype(zero);
-                if constexpr (std::is_same_v<Stored, bool>) {
-                  return cudaErrorInvalidValue;  // not supported
-                } else {
-                  return QueueContractionDirect<Stored>(task, queue.get());
-                }
-              })));
+    TENSORD_RETURN_IF_ERROR(Check(
+        queue, VisitDirectType(formula_.type_d, [&](auto zero) {
+          return QueueContractionDirect<decltype(zero)>(task, queue.get());
+        })));
     if (!splits) return absl::OkStatus();
     return Check(queue, QueueReductionTree(SecondTask(operands, task.partial),
                                            queue.get()));
@@ -152,9 +140,9 @@ class DirectContractionSolution final : public ContractionSolution {
     // Planned are addresses that are as aligned as those that were described.
     task.reading_a.by_vectors &= IsAligned(task.formula.a);
     task.reading_b.by_vectors &= IsAligned(task.formula.b);
-    AddTo(task.batch, modes.batch);
+    task.batch.AddAll(modes.batch);
     if (task.formula.a != nullptr && ElementCount(modes.k) > 0) {
-      AddTo(task.k, modes.k);
+      task.k.AddAll(modes.k);
       task.k_count = task.k.count;
     }
     return task;
@@ -167,8 +155,8 @@ class DirectContractionSolution final : public ContractionSolution {
     const ElementType arithmetic = SizeOf(type) >= 4 ? type
                                    : IsInteger(type) ? ElementType::kInt32
                                                      : ElementType::kFloat32;
-    ReductionTreeTask task{
-        .formula = {.a = partial,
+    ReductionTreeTask task =
+        TreeTaskOf({.a = partial,
                     .c = operands.beta.IsZero() ? nullptr : operands.c,
                     .d = operands.d,
                     .type_a = arithmetic,
@@ -180,13 +168,7 @@ class DirectContractionSolution final : public ContractionSolution {
                                                : UnaryOperator::kIdentity,
                     .alpha = {operands.alpha.real, operands.alpha.imaginary},
                     .beta = {operands.beta.real, operands.beta.imaginary}},
-        .kept_threads = static_cast<uint32_t>(second_.kept_threads),
-        .reduced_threads = static_cast<uint32_t>(second_.reduced_threads),
-        .reduced_is_fastest = second_.reduced_is_fastest,
-        .part = static_cast<uint32_t>(division_.split_count),
-        .reduced_count = static_cast<uint32_t>(division_.split_count),
-        .kept = {},
-        .reduced = {}};
+                   second_);
     const DirectModes packed = WithPackedD(modes_);
     const auto keep = [&](const auto& from, const auto& to, size_t c,
                           size_t d) {

@@ -158,54 +158,63 @@ Readings ReadingsOf(const Problem& problem, const DirectModes& modes,
                          is_deep)};
 }
 
-/// Sets what the division, of which all else is decided, should take.
-void Predict(const GpuModel& model, const Problem& problem,
-             const DirectModes& modes, const Readings& readings,
-             Division& division) {
-  const auto count = [](int64_t x) { return static_cast<double>(x); };
-  const int64_t arithmetic_bytes = ArithmeticBytes(problem.type_d);
-  DirectTileExtents tile =
-      ExtentsOf(division.tile, static_cast<uint32_t>(arithmetic_bytes));
+DirectTileExtents ExtentsOf(const Problem& problem, DirectTile tile) {
+  return ExtentsOf(tile,
+                   static_cast<uint32_t>(ArithmeticBytes(problem.type_d)));
+}
+
+double Count(int64_t x) { return static_cast<double>(x); }
+
+/// Products that the blocks compute, those of missing elements included.
+double ProductCount(const Problem& problem, const Division& division) {
+  DirectTileExtents tile = ExtentsOf(problem, division.tile);
   if (division.tile == DirectTile::kDeep && division.n.count == 1) {
     tile.n = 1;
     if (division.m.count == 1) tile.m = 1;
   }
+  const double padded_k =
+      Count(std::max<int64_t>(CeilDivide(division.part, tile.k), 1) * tile.k);
+  return Count(division.block_count()) * tile.m * tile.n * padded_k;
+}
 
+/// SectorShare() of d, which is written in the order of m.
+double SectorShareOfD(const Problem& problem, const DirectModes& modes,
+                      const Division& division) {
+  if (division.m.pieces.empty()) return 1;
+  const SideOrder::Piece& first = division.m.pieces[0];
+  return SectorShare(SizeOf(problem.type_d),
+                     modes.m[first.mode].strides[Problem::kFreeD],
+                     std::max(division.m.run_d, first.extent));
+}
+
+/// Sets what the division, of which all else is decided, should take.
+void Predict(const GpuModel& model, const Problem& problem,
+             const DirectModes& modes, const Readings& readings,
+             Division& division) {
   // Blocks come in waves, each of which takes as long as a full one.
-  const double at_once =
-      static_cast<double>(BlocksAtOnce(model, problem, division.tile));
-  const double blocks = count(division.block_count());
+  const double at_once = Count(BlocksAtOnce(model, problem, division.tile));
+  const double blocks = Count(division.block_count());
   const double wave_share = std::ceil(blocks / at_once) * at_once / blocks;
 
-  const double padded_k =
-      count(std::max<int64_t>(CeilDivide(division.part, tile.k), 1) * tile.k);
-  const double products = blocks * tile.m * tile.n * padded_k;
   const double per_ns = model.multiprocessor_count * model.clock_ghz *
                         DirectProductsPerCycle(model, problem.type_d);
   const double compute =
-      products * wave_share /
+      ProductCount(problem, division) * wave_share /
       (per_ns * TileEfficiency(model, problem.type_d, division.tile,
                                readings.a.reading, readings.b.reading));
 
-  const auto bytes = count(SizeOf(problem.type_d));
-  const double terms = count(ElementCount(modes.k));
-  const double m = count(ElementCount(modes.m));
-  const double n = count(ElementCount(modes.n));
-  const double batch = count(division.batch_count);
+  const auto bytes = Count(SizeOf(problem.type_d));
+  const double terms = Count(ElementCount(modes.k));
+  const double m = Count(ElementCount(modes.m));
+  const double n = Count(ElementCount(modes.n));
+  const double batch = Count(division.batch_count);
   const double of_a = batch * m * terms * bytes * readings.a.sector_share;
   const double of_b = batch * n * terms * bytes * readings.b.sector_share;
-  // Written in the order of m.
-  double share_d = 1;
-  if (!division.m.pieces.empty()) {
-    const SideOrder::Piece& first = division.m.pieces[0];
-    const int64_t run = std::max(division.m.run_d, first.extent);
-    share_d = SectorShare(SizeOf(problem.type_d),
-                          modes.m[first.mode].strides[Problem::kFreeD], run);
-  }
-  const double of_d = batch * m * n * bytes * share_d;
+  const double of_d =
+      batch * m * n * bytes * SectorShareOfD(problem, modes, division);
   const double memory = (of_a + of_b + of_d) / model.copy_bytes_per_ns();
   const double cache =
-      (of_a * count(division.tiles_n) + of_b * count(division.tiles_m) + of_d) /
+      (of_a * Count(division.tiles_n) + of_b * Count(division.tiles_m) + of_d) /
       (kCacheSpeedup * model.copy_bytes_per_ns());
 
   division.bytes = of_a + of_b + of_d;
@@ -213,17 +222,12 @@ void Predict(const GpuModel& model, const Problem& problem,
       model.launch_ns + std::max({compute, memory, cache,
                                   std::ceil(blocks / at_once) * kBlockNs});
   if (division.split_count > 1) {
-    const double partial = 2 * count(division.split_count) * batch * m * n *
-                           count(arithmetic_bytes);
+    const double partial = 2 * Count(division.split_count) * batch * m * n *
+                           Count(ArithmeticBytes(problem.type_d));
     division.bytes += partial;
     division.nanoseconds +=
         model.launch_ns + partial / model.copy_bytes_per_ns();
   }
-}
-
-DirectTileExtents ExtentsOf(const Problem& problem, DirectTile tile) {
-  return ExtentsOf(tile,
-                   static_cast<uint32_t>(ArithmeticBytes(problem.type_d)));
 }
 
 /// The order of d and blocks of both orders, as many as fill tiles.

@@ -24,8 +24,8 @@ struct ContractionDivision {
   int64_t tiles_m = 1;
   int64_t tiles_n = 1;
   int64_t batch_count = 1;
-  /// The terms are dealt out to so many blocks, `part` each, none of which is
-  /// left without. With several, a second launch adds their sums.
+  /// Blocks that share the terms of an element: `part` each, and none without.
+  /// Above 1, a second launch adds their sums.
   int64_t split_count = 1;
   int64_t part = 1;
   double nanoseconds = 0;  // predicted, the second launch included
@@ -40,14 +40,14 @@ struct ContractionDivision {
 bool IsDirectType(ElementType type);
 
 /// OK when direct kernels can take the operands: one type, other than bool, and
-/// no more elements or terms than indices.
+/// at most kMaxIndex elements and terms.
 ///
 /// Errors  UNIMPLEMENTED, with the reason.
 absl::Status CheckDirect(const ContractionProblem& problem);
 
-/// The division by `tile` that is predicted to take least, of all orders of m
-/// and n, and of equals that which moves least; with the terms split or not.
-/// Where splitting them gives no block more, the split_count is 1 all the same.
+/// The division by `tile` with the least predicted time, over all orders of m
+/// and n; of equals, the one that moves least. With `splits` blocks may share
+/// the terms; split_count is 1 all the same where that gives no more blocks.
 ///
 /// A function of the problem and the model: addresses and factors change
 /// nothing.
@@ -56,12 +56,12 @@ ContractionDivision Divide(const GpuModel& model,
                            const ContractionProblem& problem, DirectTile tile,
                            bool splits);
 
-/// False when nothing is split in any division by `tile`: without splits there
-/// are blocks enough, or there are too few terms.
+/// False when no division by `tile` splits the terms: there are enough blocks
+/// without, or too few terms.
 bool MaySplit(const GpuModel& model, const ContractionProblem& problem,
               DirectTile tile);
 
-/// Bytes of what the splits leave for the second launch.
+/// Bytes of the sums that the second launch adds.
 int64_t PartialBytes(const ContractionProblem& problem,
                      const ContractionDivision& division);
 

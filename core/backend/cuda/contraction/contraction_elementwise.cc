@@ -15,22 +15,6 @@ namespace {
 
 using Problem = ContractionProblem;
 
-/// Every mode, with its strides in a, b, c and d.
-LoopModes<4> ModesOf(const Problem& problem) {
-  LoopModes<4> modes = problem.batch;
-  for (const auto& [extent, s] : problem.m) {
-    modes.push_back(
-        {extent,
-         {s[Problem::kFreeInput], 0, s[Problem::kFreeC], s[Problem::kFreeD]}});
-  }
-  for (const auto& [extent, s] : problem.n) {
-    modes.push_back(
-        {extent,
-         {0, s[Problem::kFreeInput], s[Problem::kFreeC], s[Problem::kFreeD]}});
-  }
-  return modes;
-}
-
 UnaryOperator Conjugation(bool conjugates) {
   return conjugates ? UnaryOperator::kConj : UnaryOperator::kIdentity;
 }
@@ -38,7 +22,7 @@ UnaryOperator Conjugation(bool conjugates) {
 /// a and b as the operation's a and c.
 ElementwiseProblem ProductOf(const Problem& problem) {
   const ElementType type = problem.type_d;
-  LoopModes<4> modes = ModesOf(problem);
+  LoopModes<4> modes = KeptModesOf(problem);
   for (auto& mode : modes) {
     mode.strides[ElementwiseProblem::kC] = mode.strides[ElementwiseProblem::kB];
     mode.strides[ElementwiseProblem::kB] = 0;
@@ -60,7 +44,7 @@ ElementwiseProblem SumOf(const Problem& problem) {
           .op_ab = BinaryOperator::kMul,
           .op_abc = BinaryOperator::kAdd,
           .compute_type = DefaultComputeType(type),
-          .modes = Canonical(ModesOf(problem), ElementwiseProblem::kD)};
+          .modes = Canonical(KeptModesOf(problem), ElementwiseProblem::kD)};
 }
 
 using Step = std::unique_ptr<const ElementwiseSolution>;
@@ -109,41 +93,32 @@ class ElementwiseContractionSolution final : public ContractionSolution {
   const Step product_, sum_;
 };
 
-class ElementwiseContraction final : public ContractionKernel {
- public:
-  explicit ElementwiseContraction(const KernelLists& lists) : lists_(lists) {}
-
-  absl::string_view name() const override {
-    return "cuda.contract.elementwise";
+ContractionKernel::Solved Solve(const Problem& problem,
+                                const KernelLists& lists) {
+  if (problem.type_a != problem.type_d || problem.type_b != problem.type_d) {
+    return Unimplemented("TYPES_DIFFER", "it takes operands of one type");
   }
-
-  Solved Solve(const Problem& problem) const override {
-    if (problem.type_a != problem.type_d || problem.type_b != problem.type_d) {
-      return Unimplemented("TYPES_DIFFER", "it takes operands of one type");
-    }
-    if (RoundingOf(problem.type_a, problem.compute_type) !=
-        OperandRounding::kNone) {
-      return Unimplemented("COMPUTE_TYPE_UNSUPPORTED",
-                           "it does not round its operands");
-    }
-    if (!problem.k.empty() || !problem.a_only.empty() ||
-        !problem.b_only.empty()) {
-      return Unimplemented("NOT_ELEMENTWISE", "modes are summed");
-    }
-    return std::make_unique<ElementwiseContractionSolution>(
-        StepOf(lists_.elementwise, ProductOf(problem)),
-        StepOf(lists_.elementwise, SumOf(problem)));
+  if (RoundingOf(problem.type_a, problem.compute_type) !=
+      OperandRounding::kNone) {
+    return Unimplemented("COMPUTE_TYPE_UNSUPPORTED",
+                         "it does not round its operands");
   }
-
- private:
-  const KernelLists& lists_;
-};
+  if (!problem.k.empty() || !problem.a_only.empty() ||
+      !problem.b_only.empty()) {
+    return Unimplemented("NOT_ELEMENTWISE", "modes are summed");
+  }
+  return std::make_unique<ElementwiseContractionSolution>(
+      StepOf(lists.elementwise, ProductOf(problem)),
+      StepOf(lists.elementwise, SumOf(problem)));
+}
 
 }  // namespace
 
 std::unique_ptr<const ContractionKernel> CreateElementwiseContraction(
     const KernelLists& lists) {
-  return std::make_unique<ElementwiseContraction>(lists);
+  return std::make_unique<SimpleContraction>(
+      "cuda.contract.elementwise",
+      [&](const Problem& problem) { return Solve(problem, lists); });
 }
 
 }  // namespace tensord::core::cuda

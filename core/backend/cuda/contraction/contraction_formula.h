@@ -10,10 +10,22 @@ namespace tensord::core::cuda {
 ContractionFormula FormulaOf(const ContractionProblem& problem,
                              bool swaps = false);
 
-/// The formula with its operands, of which those whose factor is zero are left
-/// out. `swaps` as it was made with.
+/// `formula` with its operands; those whose factor is zero are null. `swaps` is
+/// what it was made with.
 ContractionFormula WithOperands(ContractionFormula formula,
                                 const ContractionOperands& operands,
                                 bool swaps = false);
+
+/// Calls `visit` with a zero of `type`, one that direct kernels take.
+template <typename Visitor>
+cudaError_t VisitDirectType(ElementType type, Visitor&& visit) {
+  return VisitElementType(type, [&](auto zero) {
+    if constexpr (std::is_same_v<decltype(zero), bool>) {
+      return cudaErrorInvalidValue;
+    } else {
+      return visit(zero);
+    }
+  });
+}
 
 }  // namespace tensord::core::cuda

@@ -16,15 +16,15 @@ namespace tensord::core::cuda {
 std::unique_ptr<const ContractionKernel> CreateDirectContraction(
     const GpuModel& model, DirectTile tile, bool splits);
 
-/// "cuda.contract.threads_1x1" and "..._4x4": a thread for so many elements,
-/// out of the caches; for products that are small, of many batches.
+/// "cuda.contract.threads_1x1" and "..._4x4": a thread computes so many
+/// elements and reads through the caches. For small products of many batches.
 ///
 /// Requires  micro is 1 or 4.
 std::unique_ptr<const ContractionKernel> CreateThreadsContraction(
     const GpuModel& model, int64_t micro);
 
-/// "cuda.contract.elementwise": products of which nothing is summed, as
-/// element-wise operations.
+/// "cuda.contract.elementwise": products without a sum, as element-wise
+/// operations.
 ///
 /// Lifetime  the kernels of `lists` outlive the kernel.
 std::unique_ptr<const ContractionKernel> CreateElementwiseContraction(

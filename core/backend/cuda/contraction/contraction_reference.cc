@@ -13,26 +13,6 @@ namespace {
 
 using Problem = ContractionProblem;
 
-template <int operand_count, int max_modes>
-void AddTo(Loops<operand_count, max_modes>& loops, int64_t extent,
-           const int64_t (&strides)[operand_count]) {
-  auto& mode = loops.modes[loops.mode_count++];
-  mode.extent = extent;
-  for (int i = 0; i < operand_count; ++i) mode.strides[i] = strides[i];
-  loops.count *= extent;
-}
-
-/// A summed group without elements has one mode of extent 0.
-template <int max_modes, size_t problem_operands>
-void AddSummed(Loops<static_cast<int>(problem_operands), max_modes>& loops,
-               const LoopModes<problem_operands>& modes) {
-  for (const auto& mode : modes) {
-    int64_t strides[problem_operands];
-    for (size_t i = 0; i < problem_operands; ++i) strides[i] = mode.strides[i];
-    AddTo(loops, mode.extent, strides);
-  }
-}
-
 ContractionReferenceTask TaskOf(const Problem& p,
                                 const ContractionOperands& operands) {
   ContractionReferenceTask task{.formula = WithOperands(FormulaOf(p), operands),
@@ -44,24 +24,11 @@ ContractionReferenceTask TaskOf(const Problem& p,
                                 .k = {},
                                 .a_only = {},
                                 .b_only = {}};
-  for (const auto& mode : p.m) {
-    AddTo(task.kept, mode.extent,
-          {mode.strides[Problem::kFreeInput], 0, mode.strides[Problem::kFreeC],
-           mode.strides[Problem::kFreeD]});
-  }
-  for (const auto& mode : p.n) {
-    AddTo(task.kept, mode.extent,
-          {0, mode.strides[Problem::kFreeInput], mode.strides[Problem::kFreeC],
-           mode.strides[Problem::kFreeD]});
-  }
-  for (const auto& mode : p.batch) {
-    AddTo(task.kept, mode.extent,
-          {mode.strides[Problem::kBatchA], mode.strides[Problem::kBatchB],
-           mode.strides[Problem::kBatchC], mode.strides[Problem::kBatchD]});
-  }
-  AddSummed(task.k, p.k);
-  AddSummed(task.a_only, p.a_only);
-  AddSummed(task.b_only, p.b_only);
+  task.kept.AddAll(KeptModesOf(p));
+  // A summed group without elements has one mode of extent 0.
+  task.k.AddAll(p.k);
+  task.a_only.AddAll(p.a_only);
+  task.b_only.AddAll(p.b_only);
   return task;
 }
 
@@ -92,25 +59,15 @@ absl::Status Launch(const Problem& problem, const ContractionOperands& operands,
       "launching cuda.contract.reference");
 }
 
-class ReferenceContraction final : public ContractionKernel {
- public:
-  explicit ReferenceContraction(const GpuModel& model) : model_(model) {}
-
-  absl::string_view name() const override { return "cuda.contract.reference"; }
-  Solved Solve(const Problem& problem) const override {
-    return SolveByReference<ContractionOperands>(
-        PredictNanoseconds(model_, problem), problem, Launch);
-  }
-
- private:
-  const GpuModel model_;
-};
-
 }  // namespace
 
 std::unique_ptr<const ContractionKernel> CreateReferenceContraction(
     const GpuModel& model) {
-  return std::make_unique<ReferenceContraction>(model);
+  return std::make_unique<SimpleContraction>(
+      "cuda.contract.reference", [model](const Problem& problem) {
+        return SolveByReference<ContractionOperands>(
+            PredictNanoseconds(model, problem), problem, Launch);
+      });
 }
 
 }  // namespace tensord::core::cuda

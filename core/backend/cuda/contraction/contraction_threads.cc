@@ -43,15 +43,9 @@ class ThreadsContractionSolution final : public ContractionSolution {
     CudaStream& queue = AsCuda(stream);
     TENSORD_RETURN_IF_ERROR(queue.device().Select());
     const ContractionThreadsTask task = TaskOf(operands);
-    const cudaError_t queued =
-        VisitElementType(formula_.type_d, [&](auto zero) {
-          using Stored = decltype(zero);
-          if constexpr (std::is_same_v<Stored, bool>) {
-            return cudaErrorInvalidValue;  // not supported
-          } else {
-            return QueueContractionThreads<Stored>(task, queue.get());
-          }
-        });
+    const cudaError_t queued = VisitDirectType(formula_.type_d, [&](auto zero) {
+      return QueueContractionThreads<decltype(zero)>(task, queue.get());
+    });
     return queue.device().Check(queued, absl::StrCat("launching ", kernel_));
   }
 
@@ -71,14 +65,11 @@ class ThreadsContractionSolution final : public ContractionSolution {
         .n = {},
         .k = {},
         .batch = {}};
-    const auto add = [](auto& space, const auto& group) {
-      for (const auto& mode : group) space.Add(mode.extent, mode.strides);
-    };
-    add(task.m, modes_.m);
-    add(task.n, modes_.n);
-    add(task.batch, modes_.batch);
+    task.m.AddAll(modes_.m);
+    task.n.AddAll(modes_.n);
+    task.batch.AddAll(modes_.batch);
     if (task.formula.a != nullptr && ElementCount(modes_.k) > 0) {
-      add(task.k, modes_.k);
+      task.k.AddAll(modes_.k);
       task.k_count = task.k.count;
     }
     return task;

@@ -13,8 +13,8 @@ namespace tensord::core::cuda {
 enum class TermOrder : uint8_t {
   kAsInA,
   kAsInB,
-  /// In blocks, which lie in memory's sectors in a and in b: of the modes that
-  /// are fastest in either first some steps of a's, then some of b's.
+  /// In blocks that fill memory's sectors in a and in b: first some steps along
+  /// a's fastest mode, then some along b's.
   kInBlocks,
 };
 
@@ -30,11 +30,11 @@ struct DirectModes {
   }
 };
 
-/// With `swaps`, a and b trade places, and so do m and n; `terms` speaks of
-/// those.
+/// With `swaps`, a and b trade places, and so do m and n; `terms` then means
+/// the new a and b.
 ///
-/// None  of blocks: a and b have the same fastest mode, extents have no
-///       divisors that would do, or there are too many modes.
+/// None  for kInBlocks: a and b have the same fastest mode, extents have no
+///       suitable divisors, or there are too many modes.
 std::optional<DirectModes> DirectModesOf(const ContractionProblem& problem,
                                          bool swaps, TermOrder terms);
 

@@ -13,10 +13,9 @@ namespace tensord::core::cuda {
 
 /// Pieces of the modes of m (or n), fastest first.
 ///
-/// An input and d seldom have the same fastest mode. Counted in blocks of both,
-/// neighbours are `run_d` elements of d next to each other and, from each of
-/// them on, `run_input` elements of the input: a tile reads and writes whole
-/// sectors.
+/// An input and d seldom have the same fastest mode. In blocks of both orders,
+/// `run_d` elements are neighbours in d, and from each of them on `run_input`
+/// elements are neighbours in the input: so tiles read and write whole sectors.
 ///
 /// Threads  immutable value; share freely.
 struct SideOrder {
@@ -34,11 +33,11 @@ struct SideOrder {
   /// Extents of the modes that are cut: their blocks may reach beyond.
   std::array<int64_t, kMostCuts> cut_extents = {1, 1};
   int64_t count = 1;  // product of the pieces' extents
-  // Elements that lie next to each other, of neighbours and of block by block.
+  // How many elements in a row are neighbours in d, and in the input.
   int64_t run_d = 1;
   int64_t run_input = 1;
-  // The logarithms of what a block has of both, where they are powers of two
-  // without exception; 0 of other orders.
+  // log2 of a block's elements along d and along the input, where all blocks
+  // have such powers of two; otherwise 0.
   uint32_t log_d = 0;
   uint32_t log_input = 0;
 };
@@ -52,7 +51,8 @@ SideOrder OrderOfInput(const LoopModes<3>& modes);
 /// In blocks of 2^log_d elements in the order of d and 2^log_input in that of
 /// the input.
 ///
-/// None  where that is no other order, or blocks would reach beyond an index.
+/// None  where a block would have but one element along d or along the input,
+///       or where indices would exceed kMaxIndex.
 std::optional<SideOrder> OrderInBlocks(const LoopModes<3>& modes,
                                        uint32_t log_d, uint32_t log_input);
 

@@ -28,12 +28,12 @@ struct ThreadsDivision {
   }
 };
 
-/// As many threads as there may be: those of the last block have numbers, too.
+/// Most threads: those that fill up the last block have numbers, too.
 inline constexpr int64_t kMostThreads =
     kMaxIndex - ContractionThreadsTask::kThreads;
 
-/// The division that is predicted to take least; terms are not shared by more
-/// threads than there may be.
+/// The division with the least predicted time; terms are not shared where there
+/// would be more than kMostThreads.
 ///
 /// A function of the problem and the model: addresses and factors change
 /// nothing.

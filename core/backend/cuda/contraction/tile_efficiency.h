@@ -1,4 +1,4 @@
-// What the tiles of direct kernels reach of a GPU's arithmetic.
+// How much of a GPU's arithmetic the tiles of direct kernels reach.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tensord::core::cuda {
 
-/// Bytes of an element of the type that direct kernels compute operands of
-/// `type` in.
+/// Bytes of an element in the type in which direct kernels compute operands of
+/// `type`.
 /// Requires  `type` is not bool.
 int64_t ArithmeticBytes(ElementType type);
 
@@ -19,9 +19,9 @@ int64_t ArithmeticBytes(ElementType type);
 double DirectProductsPerCycle(const GpuModel& model, ElementType type);
 
 /// The part of DirectProductsPerCycle() that `tile` reaches when neither memory
-/// nor waves of blocks hold it up: counted are the cycles that issue
-/// instructions and those that shared memory takes, per tile and its terms in
-/// shared memory.
+/// nor waves of blocks hold it up: for a tile and its terms in shared memory,
+/// it counts the cycles that issue instructions and those that shared memory
+/// takes.
 ///
 /// Units  a number in (0, 1).
 double TileEfficiency(const GpuModel& model, ElementType type, DirectTile tile,

@@ -11,12 +11,13 @@
 
 namespace tensord::core::cuda {
 
-/// The operands of `problem`: 0 to 2 for a, b and c, and 3 for d.
+/// Whether `operand` is an input that `problem` has; 0 to 2 are a, b and c, and
+/// 3 is d.
 bool IsInput(const ElementwiseProblem& problem, size_t operand);
 
-/// Elements of an operand that are neighbours and come one after the other when
-/// modes are walked in `order`, of each as many as `parts` says. Modes along
-/// which it is broadcast are no step.
+/// How many neighbours of an operand come in a row when modes are walked in
+/// `order`, each as far as `parts` says. Modes along which the operand is
+/// broadcast do not count.
 int64_t RunAlong(const ElementwiseProblem& problem, size_t operand,
                  const std::vector<size_t>& order, const Parts& parts);
 

@@ -38,9 +38,7 @@ class FusedElementwiseSolution final : public CudaElementwiseSolution {
                       (expression.is_plain || !IsInteger(type_d)),
         .modes = {}};
     if (!task.is_grouped) {
-      for (const auto& mode : problem().modes) {
-        task.modes.Add(mode.extent, mode.strides);
-      }
+      task.modes.AddAll(problem().modes);
       return QueueElementwiseMixed(task, stream);
     }
     AddGroups(task);
@@ -66,38 +64,30 @@ class FusedElementwiseSolution final : public CudaElementwiseSolution {
     if (task.is_shifted) run += width - 1;
     run = (run + width - 1) / width;
     for (int64_t& stride : strides) stride *= width;
-    for (const auto& mode : modes) task.modes.Add(mode.extent, mode.strides);
+    task.modes.AddAll(modes);
   }
 };
 
-class FusedElementwise final : public ElementwiseKernel {
- public:
-  explicit FusedElementwise(const GpuModel& model) : model_(model) {}
-
-  absl::string_view name() const override { return kName; }
-
-  Solved Solve(const Problem& problem) const override {
-    TENSORD_RETURN_IF_ERROR(CheckCount(problem));
-    const std::vector<size_t> order = OrderBy(problem.modes, kD);
-    const Parts whole = WholeOf(problem.modes);
-    double bytes = 0;
-    for (size_t i = 0; i <= kD; ++i) {
-      if (i != kD && !IsInput(problem, i)) continue;
-      bytes += BytesInRuns(problem, i, RunAlong(problem, i, order, whole));
-    }
-    return std::make_unique<FusedElementwiseSolution>(
-        MovingNanoseconds(model_, bytes), kName, problem);
+ElementwiseKernel::Solved Solve(const Problem& problem, const GpuModel& model) {
+  TENSORD_RETURN_IF_ERROR(CheckCount(problem));
+  const std::vector<size_t> order = OrderBy(problem.modes, kD);
+  const Parts whole = WholeOf(problem.modes);
+  double bytes = 0;
+  for (size_t i = 0; i <= kD; ++i) {
+    if (i != kD && !IsInput(problem, i)) continue;
+    bytes += BytesInRuns(problem, i, RunAlong(problem, i, order, whole));
   }
-
- private:
-  const GpuModel model_;
-};
+  return std::make_unique<FusedElementwiseSolution>(
+      MovingNanoseconds(model, bytes), kName, problem);
+}
 
 }  // namespace
 
 std::unique_ptr<const ElementwiseKernel> CreateFusedElementwise(
     const GpuModel& model) {
-  return std::make_unique<FusedElementwise>(model);
+  return std::make_unique<SimpleElementwise>(
+      std::string(kName),
+      [model](const Problem& problem) { return Solve(problem, model); });
 }
 
 }  // namespace tensord::core::cuda

@@ -28,44 +28,29 @@ class ReferenceElementwiseSolution final : public CudaElementwiseSolution {
  private:
   cudaError_t Queue(const Expression& expression,
                     cudaStream_t stream) const override {
-    ElementwiseReferenceTask task{
-        .expression = expression,
-        .element_count = ElementCount(problem().modes),
-        .mode_count = static_cast<int>(problem().modes.size()),
-        .modes = {}};
-    for (size_t m = 0; m < problem().modes.size(); ++m) {
-      const auto& mode = problem().modes[m];
-      task.modes[m].extent = mode.extent;
-      std::copy(mode.strides.begin(), mode.strides.end(),
-                task.modes[m].strides);
-    }
+    ElementwiseReferenceTask task{.expression = expression, .loops = {}};
+    task.loops.AddAll(problem().modes);
     return QueueElementwiseReference(task, stream);
   }
 };
 
-class ReferenceElementwise final : public ElementwiseKernel {
- public:
-  explicit ReferenceElementwise(const GpuModel& model) : model_(model) {}
-
-  absl::string_view name() const override { return kName; }
-  Solved Solve(const Problem& problem) const override {
-    double bytes = 0;
-    for (size_t i = 0; i <= kD; ++i) {
-      if (i == kD || IsInput(problem, i)) bytes += BytesInRuns(problem, i, 1);
-    }
-    return std::make_unique<ReferenceElementwiseSolution>(
-        MovingNanoseconds(model_, kSlowness * bytes), kName, problem);
+double PredictNanoseconds(const Problem& problem, const GpuModel& model) {
+  double bytes = 0;
+  for (size_t i = 0; i <= kD; ++i) {
+    if (i == kD || IsInput(problem, i)) bytes += BytesInRuns(problem, i, 1);
   }
-
- private:
-  const GpuModel model_;
-};
+  return MovingNanoseconds(model, kSlowness * bytes);
+}
 
 }  // namespace
 
 std::unique_ptr<const ElementwiseKernel> CreateReferenceElementwise(
     const GpuModel& model) {
-  return std::make_unique<ReferenceElementwise>(model);
+  return std::make_unique<SimpleElementwise>(
+      std::string(kName), [model](const Problem& problem) {
+        return std::make_unique<ReferenceElementwiseSolution>(
+            PredictNanoseconds(problem, model), kName, problem);
+      });
 }
 
 }  // namespace tensord::core::cuda

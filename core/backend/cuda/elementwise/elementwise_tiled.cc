@@ -69,6 +69,56 @@ int64_t ElementBytes(const Problem& problem) {
   return IsInteger(compute) ? 8 : SizeOf(compute);
 }
 
+/// Fills the tile with the longest runs that fit.
+absl::Status FillTile(const Problem& problem, const Parts& extents,
+                      Tiling& tiling) {
+  const int64_t limit = Task::MaxTileElements(ElementBytes(problem));
+  for (const int64_t run_bytes : kRunBytes) {
+    tiling.parts.assign(extents.size(), 1);
+    for (size_t i = 0; i <= kD; ++i) {
+      if (i != kD && !tiling.is_turned[i]) continue;
+      const int64_t target =
+          std::max<int64_t>(run_bytes / SizeOf(problem.types[i]), 2);
+      Grow(extents, tiling.orders[i], target, true, tiling.parts);
+    }
+    if (Volume(tiling.parts) <= limit) return absl::OkStatus();
+  }
+  return Unimplemented("TILE_TOO_LARGE", "a tile of its modes has ",
+                       Volume(tiling.parts), " elements, at most ", limit,
+                       " fit");
+}
+
+/// OK when a Task can hold the tiling.
+absl::Status CheckTiling(const Problem& problem, const Parts& extents,
+                         const Tiling& tiling) {
+  int split_count = 0;
+  size_t outer_count = 0;
+  for (size_t m = 0; m < extents.size(); ++m) {
+    outer_count += tiling.parts[m] < extents[m] ? 1 : 0;
+    split_count += extents[m] % tiling.parts[m] != 0 ? 1 : 0;
+  }
+  int64_t furthest = 0;
+  for (size_t i = 0; i <= kD; ++i) {
+    int64_t last = 0;
+    for (size_t m = 0; m < extents.size(); ++m) {
+      last += (tiling.parts[m] - 1) * problem.modes[m].strides[i];
+    }
+    furthest = std::max(furthest, last);
+  }
+  if (furthest > kMaxIndex) {
+    return Unimplemented("STRIDES_TOO_LARGE", "a tile spans ", furthest,
+                         " elements of memory, at most ", kMaxIndex,
+                         " are possible");
+  }
+  if (split_count > Task::kMaxSplits || outer_count > Task::kMaxOuterModes) {
+    return Unimplemented("TOO_MANY_MODES", "tiles lie along ", outer_count,
+                         " modes and split ", split_count, ", at most ",
+                         Task::kMaxOuterModes, " and ", Task::kMaxSplits,
+                         " are possible");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Tiling> TilingOf(const Problem& problem) {
   TENSORD_RETURN_IF_ERROR(CheckCount(problem));
   Tiling tiling;
@@ -89,55 +139,12 @@ absl::StatusOr<Tiling> TilingOf(const Problem& problem) {
                          "broadcast along its fastest mode, or lies in no "
                          "longer runs in any order");
   }
-  const int64_t limit = Task::MaxTileElements(ElementBytes(problem));
-  const auto fits = [&] {
-    for (const int64_t run_bytes : kRunBytes) {
-      tiling.parts.assign(extents.size(), 1);
-      for (size_t i = 0; i <= kD; ++i) {
-        if (i != kD && !tiling.is_turned[i]) continue;
-        const int64_t target =
-            std::max<int64_t>(run_bytes / SizeOf(problem.types[i]), 2);
-        Grow(extents, tiling.orders[i], target, true, tiling.parts);
-      }
-      if (Volume(tiling.parts) <= limit) return true;
-    }
-    return false;
-  };
-  if (!fits()) {
-    return Unimplemented("TILE_TOO_LARGE", "a tile of its modes has ",
-                         Volume(tiling.parts), " elements, at most ", limit,
-                         " fit");
-  }
-  int split_count = 0;
-  size_t outer_count = 0;
-  int64_t furthest = 0;
-  for (size_t m = 0; m < extents.size(); ++m) {
-    const bool is_part = tiling.parts[m] < extents[m];
-    outer_count += is_part ? 1 : 0;
-    split_count += extents[m] % tiling.parts[m] != 0 ? 1 : 0;
-  }
-  for (size_t i = 0; i <= kD; ++i) {
-    int64_t last = 0;
-    for (size_t m = 0; m < extents.size(); ++m) {
-      last += (tiling.parts[m] - 1) * problem.modes[m].strides[i];
-    }
-    furthest = std::max(furthest, last);
-  }
-  if (furthest > kMaxIndex) {
-    return Unimplemented("STRIDES_TOO_LARGE", "a tile spans ", furthest,
-                         " elements of memory, at most ", kMaxIndex,
-                         " are possible");
-  }
-  if (split_count > Task::kMaxSplits || outer_count > Task::kMaxOuterModes) {
-    return Unimplemented("TOO_MANY_MODES", "tiles lie along ", outer_count,
-                         " modes and split ", split_count, ", at most ",
-                         Task::kMaxOuterModes, " and ", Task::kMaxSplits,
-                         " are possible");
-  }
+  TENSORD_RETURN_IF_ERROR(FillTile(problem, extents, tiling));
+  TENSORD_RETURN_IF_ERROR(CheckTiling(problem, extents, tiling));
   return tiling;
 }
 
-Task TaskOf(const GpuModel& model, const Problem& problem,
+Task TaskOf(int64_t multiprocessor_count, const Problem& problem,
             const Expression& expression, const Tiling& tiling) {
   Task task{.expression = expression,
             .tile_elements = static_cast<uint32_t>(Volume(tiling.parts)),
@@ -183,7 +190,7 @@ Task TaskOf(const GpuModel& model, const Problem& problem,
   }
   task.block_count = static_cast<uint32_t>(std::min<int64_t>(
       task.outer.count, kThreads / ThreadsOf(tiling, ElementBytes(problem)) *
-                            model.multiprocessor_count));
+                            multiprocessor_count));
   return task;
 }
 
@@ -215,7 +222,7 @@ class TiledElementwiseSolution final : public CudaElementwiseSolution {
                            Tiling tiling)
       : CudaElementwiseSolution(PredictNanoseconds(model, problem, tiling),
                                 kName, problem),
-        model_(model),
+        multiprocessor_count_(model.multiprocessor_count),
         tiling_(std::move(tiling)) {}
 
   std::string decision() const override {
@@ -234,34 +241,25 @@ class TiledElementwiseSolution final : public CudaElementwiseSolution {
  private:
   cudaError_t Queue(const Expression& expression,
                     cudaStream_t stream) const override {
-    return QueueElementwiseTiled(TaskOf(model_, problem(), expression, tiling_),
-                                 stream);
+    return QueueElementwiseTiled(
+        TaskOf(multiprocessor_count_, problem(), expression, tiling_), stream);
   }
 
-  const GpuModel& model_;
+  const int64_t multiprocessor_count_;
   const Tiling tiling_;
-};
-
-class TiledElementwise final : public ElementwiseKernel {
- public:
-  explicit TiledElementwise(const GpuModel& model) : model_(model) {}
-
-  absl::string_view name() const override { return kName; }
-  Solved Solve(const Problem& problem) const override {
-    TENSORD_ASSIGN_OR_RETURN(Tiling tiling, TilingOf(problem));
-    return std::make_unique<TiledElementwiseSolution>(model_, problem,
-                                                      std::move(tiling));
-  }
-
- private:
-  const GpuModel model_;
 };
 
 }  // namespace
 
 std::unique_ptr<const ElementwiseKernel> CreateTiledElementwise(
     const GpuModel& model) {
-  return std::make_unique<TiledElementwise>(model);
+  return std::make_unique<SimpleElementwise>(
+      std::string(kName),
+      [model](const Problem& problem) -> ElementwiseKernel::Solved {
+        TENSORD_ASSIGN_OR_RETURN(Tiling tiling, TilingOf(problem));
+        return std::make_unique<TiledElementwiseSolution>(model, problem,
+                                                          std::move(tiling));
+      });
 }
 
 }  // namespace tensord::core::cuda

@@ -34,8 +34,7 @@ struct CublasLt {
   decltype(&::cublasLtMatmul) Matmul;
 };
 
-/// Loads the library of that file name, which is looked for as the dynamic
-/// linker does.
+/// Loads the library of that file name; the dynamic linker looks for it.
 ///
 /// Errors  UNAVAILABLE: there is no such library, or it lacks a function.
 absl::StatusOr<CublasLt> LoadCublasLt(const std::string& file);

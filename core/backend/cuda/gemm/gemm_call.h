@@ -63,7 +63,7 @@ struct GemmCall {
   bool operator==(const GemmCall&) const = default;
 };
 
-/// What the fields of a BLAS hold.
+/// The largest extent that a BLAS's fields hold.
 inline constexpr int64_t kMaxGemmExtent = (int64_t{1} << 31) - 1;
 
 /// Whether there is a GEMM of that compute type for inputs of type `in` and a d

@@ -36,12 +36,7 @@ class GemmContractionSolution final : public ContractionSolution {
     if (operands.alpha.IsZero()) {
       return without_terms_->Launch(operands, workspace, stream);
     }
-    GemmOperands matrices{.a = operands.a,
-                          .b = operands.b,
-                          .c = operands.c,
-                          .d = operands.d,
-                          .alpha = operands.alpha,
-                          .beta = operands.beta};
+    GemmOperands matrices = OperandsOf(operands);
     if (gemm_.call().swaps) std::swap(matrices.a, matrices.b);
     return gemm_.Launch(library_, matrices, workspace, AsCuda(stream));
   }

@@ -1,4 +1,4 @@
-// How long a GEMM, and what it is made ready by, should take.
+// How long a GEMM, and what prepares it, should take.
 #pragma once
 
 #include "core/backend/cuda/gemm/gemm_call.h"
@@ -7,14 +7,13 @@
 
 namespace tensord::core::cuda {
 
-/// Time of `call` by a good library, in nanoseconds: the longer of arithmetic,
-/// in tiles, at the peak of the unit that does it, and of reading and writing
-/// each matrix once. c is not counted, and algorithms are not told apart. More
-/// batches than a call of the library takes are several calls.
+/// Nanoseconds that a good library takes for `call`: the longer of arithmetic,
+/// in tiles at the peak of its unit, and of reading and writing each matrix
+/// once. c is not counted, and all algorithms cost the same. More batches than
+/// a call of the library takes are several calls.
 double GemmNanoseconds(const GpuModel& model, const GemmCall& call);
 
-/// Time to split what `copy` reads in whole lines in parts of TF32, in
-/// nanoseconds.
+/// Nanoseconds to split in parts of TF32 what `copy` reads, in whole lines.
 double SplitNanoseconds(const GpuModel& model, const PermutationProblem& copy);
 
 }  // namespace tensord::core::cuda

@@ -10,7 +10,7 @@
 
 namespace tensord::core::cuda {
 
-/// What the library makes and we give back: a description of something.
+/// Owns a description that the library made.
 template <typename Handle>
 class Described {
  public:
@@ -46,7 +46,7 @@ struct GemmDescription {
   Described<cublasLtMatrixLayout_t> a, b, c, d;
 };
 
-/// Makes `description`, which is new, that of `call`.
+/// Fills in `description`, which is new, for `call`.
 ///
 /// Errors  INTERNAL: what the library says.
 absl::Status Describe(const CublasLt& library, const GemmCall& call,

@@ -11,8 +11,8 @@
 
 namespace tensord::core::cuda {
 
-/// The library, or UNIMPLEMENTED with the reason why there is none: as which
-/// every kernel then refuses.
+/// The library, or UNIMPLEMENTED with the reason why there is none: every
+/// kernel then refuses with it.
 using MaybeGemmLibrary = absl::StatusOr<std::unique_ptr<GemmLibrary>>;
 
 /// "cuda.contract.gemm", "cuda.contract.gemm_2" and so on: operands that are
@@ -38,8 +38,8 @@ std::unique_ptr<const ContractionKernel> CreatePermutedGemmContraction(
     const KernelLists& lists);
 
 /// "cuda.contract.gemm_3xtf32": contractions in 3xTF32 by tensor cores, as one
-/// product in TF32 of parts of the inputs' elements (SplitGemmOf()). An
-/// infinity times a number is one, but for numbers that are 0 in TF32
+/// product in TF32 of parts of the inputs' elements (SplitGemmOf()). Infinity
+/// times a number is infinity, except for numbers that are 0 in TF32
 /// (split_task.h).
 ///
 /// Lifetime  `library` and the kernels of `lists` outlive the kernel.

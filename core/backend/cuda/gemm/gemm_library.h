@@ -17,6 +17,7 @@
 #include "core/backend/cuda/gemm/cublaslt.h"
 #include "core/backend/cuda/gemm/gemm_call.h"
 #include "core/backend/cuda/gemm/gemm_description.h"
+#include "core/backend/kernel.h"
 #include "core/base/heap_bytes.h"
 #include "core/ops/scalar.h"
 
@@ -67,6 +68,15 @@ struct GemmOperands {
   Scalar alpha = kOne;
   Scalar beta = kZero;
 };
+/// The operands of a contraction, under the same names.
+inline GemmOperands OperandsOf(const ContractionOperands& operands) {
+  return {.a = operands.a,
+          .b = operands.b,
+          .c = operands.c,
+          .d = operands.d,
+          .alpha = operands.alpha,
+          .beta = operands.beta};
+}
 
 /// Threads  safe for concurrent use.
 /// Owner    the backend of the device; outlives its kernels.
@@ -74,7 +84,7 @@ class GemmLibrary {
  public:
   /// How many algorithms are asked for.
   static constexpr int kMostAlgorithms = 4;
-  /// Of one call: what a grid's third extent holds.
+  /// Most batches of one call: the most that a grid's third extent holds.
   static constexpr int64_t kMostBatches = 65535;
 
   /// Errors  UNAVAILABLE: the device is lost. INTERNAL: what the library says.
@@ -87,14 +97,13 @@ class GemmLibrary {
   /// "13.1.0".
   std::string version() const;
 
-  /// What the library's heuristic proposes, at most kMostAlgorithms ways. None
-  /// of them adds partial sums in another order from run to run, or in d's
-  /// type. `call.swaps` is of no matter.
+  /// What the library's heuristic proposes, at most kMostAlgorithms ways. All
+  /// of them add partial sums in the same order in each run, and none in d's
+  /// type. `call.swaps` does not matter.
   ///
-  /// While one problem is planned, several kernels ask the same one after the
-  /// other, and a heuristic takes longer than all else. So the latest few
-  /// answers are kept, refusals too: as many as a kernel asks for. Solutions
-  /// keep theirs.
+  /// The heuristic takes longer than all else in planning, and several kernels
+  /// ask the same for one problem. So the latest answers are kept, refusals
+  /// too: as many as a kernel asks for. Solutions keep their own.
   ///
   /// Requires  call.batch_count <= kMostBatches.
   /// Errors  UNIMPLEMENTED: it proposes none. UNAVAILABLE: the device is lost.
@@ -106,7 +115,7 @@ class GemmLibrary {
   ///
   /// Requires  `algorithm` is one of the proposal's, whose limits hold for the
   ///           operands; `workspace` of so many bytes, aligned to 256; alpha is
-  ///           not 0; with a beta of 0 the call's c lies as its d.
+  ///           not 0; call.c is call.d when beta is 0.
   /// Errors    UNAVAILABLE: the device is lost. INTERNAL: the launch failed.
   absl::Status Launch(const GemmProposal& proposal,
                       const GemmAlgorithm& algorithm,
@@ -120,7 +129,8 @@ class GemmLibrary {
     GemmLimits limits;
     Answer answer = nullptr;  // null: nothing was asked
   };
-  /// With c and without, for whole parts of the batches and for the last one.
+  /// A kernel asks with c and without, for most parts of the batches and for
+  /// the last one.
   static constexpr size_t kKept = 4;
 
   GemmLibrary(CudaDevice& device, const CublasLt& library,

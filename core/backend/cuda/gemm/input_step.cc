@@ -34,9 +34,7 @@ SplitTask TaskOf(const PermutationProblem& copy, int64_t part_stride,
                  .is_second = is_second,
                  .part_stride = part_stride,
                  .elements = {}};
-  for (const auto& [extent, strides] : copy.modes) {
-    task.elements.Add(extent, strides);
-  }
+  task.elements.AddAll(copy.modes);
   return task;
 }
 

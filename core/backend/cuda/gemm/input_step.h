@@ -15,8 +15,8 @@
 
 namespace tensord::core::cuda {
 
-/// An InputCopy whose kernels are decided: a permutation, a splitting or, where
-/// splitting would read scattered elements, one after the other.
+/// An InputCopy whose kernels are decided: a permutation, a splitting, or both
+/// in a row where splitting alone would read scattered elements.
 ///
 /// Threads  immutable; share freely.
 class InputStep {

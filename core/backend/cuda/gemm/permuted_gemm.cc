@@ -21,11 +21,8 @@ constexpr double kCopySlowdown = 1.25;
 enum Operand : size_t { kA, kB, kC, kD };
 
 /// A mode of any group, with its strides in a, b, c and d; 0 where it is not.
-struct Mode {
-  int64_t extent;
-  std::array<int64_t, 4> strides;
-};
-using Modes = absl::InlinedVector<Mode, 6>;
+using Mode = LoopMode<4>;
+using Modes = LoopModes<4>;
 
 struct Groups {
   Modes batch, m, n, k;
@@ -33,30 +30,16 @@ struct Groups {
 };
 
 Groups GroupsOf(const Problem& problem) {
-  Groups groups;
-  for (const auto& [extent, strides] : problem.batch) {
-    groups.batch.push_back({extent, strides});
-  }
-  for (const auto& [extent, strides] : problem.m) {
-    groups.m.push_back({extent, {strides[0], 0, strides[1], strides[2]}});
-  }
-  for (const auto& [extent, strides] : problem.n) {
-    groups.n.push_back({extent, {0, strides[0], strides[1], strides[2]}});
-  }
-  for (const auto& [extent, strides] : problem.k) {
-    groups.k.push_back({extent, {strides[0], strides[1], 0, 0}});
-  }
-  return groups;
+  return {.batch = problem.batch,
+          .m = Spread<4>(problem.m, std::array<size_t, 3>{kA, kC, kD}),
+          .n = Spread<4>(problem.n, std::array<size_t, 3>{kB, kC, kD}),
+          .k = Spread<4>(problem.k, std::array<size_t, 2>{kA, kB})};
 }
 
 /// `problem` with these groups instead of its own.
 Problem ProblemOf(const Problem& problem, const Groups& groups) {
-  LoopModes<4> batch;
   LoopModes<3> m, n;
   LoopModes<2> k;
-  for (const Mode& mode : groups.batch) {
-    batch.push_back({mode.extent, mode.strides});
-  }
   for (const auto& [extent, s] : groups.m) {
     m.push_back({extent, {s[kA], s[kC], s[kD]}});
   }
@@ -69,7 +52,7 @@ Problem ProblemOf(const Problem& problem, const Groups& groups) {
   k.push_back({groups.parts.extent,
                {groups.parts.strides[kA], groups.parts.strides[kB]}});
   Problem result = problem;
-  result.batch = Canonical(std::move(batch), Problem::kBatchD);
+  result.batch = Canonical(groups.batch, Problem::kBatchD);
   result.m = Canonical(std::move(m), Problem::kFreeD);
   result.n = Canonical(std::move(n), Problem::kFreeD);
   result.k = Canonical(std::move(k), Problem::kSumA);
@@ -196,6 +179,17 @@ double CopyNanoseconds(const GpuModel& model, const PermutationProblem& copy) {
              model.copy_bytes_per_ns();
 }
 
+/// `problem` in the precision that the product has.
+Problem InnerOf(const Problem& problem, int64_t parts) {
+  Problem inner = problem;
+  if (problem.compute_type != ComputeType::kFloat64 &&
+      RealPartOf(problem.type_a) == ElementType::kFloat64) {
+    inner.compute_type = ComputeType::kFloat32;
+  }
+  if (parts > 1) inner.compute_type = ComputeType::kTf32;
+  return inner;
+}
+
 struct Candidate {
   PermutedGemm gemm;
   double nanoseconds = 0;
@@ -213,12 +207,7 @@ absl::StatusOr<Candidate> CandidateOf(const GpuModel& model,
   groups.parts.extent = parts;
   Sort(moves, groups);
   const Groups before = groups;
-  Problem inner = problem;
-  if (problem.compute_type != ComputeType::kFloat64 &&
-      RealPartOf(problem.type_a) == ElementType::kFloat64) {
-    inner.compute_type = ComputeType::kFloat32;
-  }
-  if (parts > 1) inner.compute_type = ComputeType::kTf32;
+  Problem inner = InnerOf(problem, parts);
   // Gives what is left of the problem the copy instead of the operand.
   const auto copy_input = [&](Operand operand, Modes& free, ElementType& type,
                               bool& conjugates) {

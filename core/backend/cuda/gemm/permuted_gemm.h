@@ -22,8 +22,8 @@ struct InputCopy {
   int64_t bytes = 0;
 };
 
-/// The inputs that have one are copied to workspace first; then they are
-/// multiplied. With `moves_d` the product, times alpha, goes to workspace, too,
+/// Inputs that have a copy are copied to workspace first; then they are
+/// multiplied. With `moves_d`, alpha times the product also goes to workspace,
 /// and from there to d.
 ///
 /// Copies change the order of modes, the type where no GEMM takes it, and
@@ -35,14 +35,14 @@ struct PermutedGemm {
   bool moves_d = false;
   PermutationProblem copy_d;   // without c
   ElementwiseProblem merge_d;  // d = product + beta * c
-  /// Of the problem's a and b, until `call.swaps`.
+  /// Its a and b are the problem's unless `call.swaps`.
   GemmCall call;
   int64_t bytes_d = 0;  // of the product in workspace
 };
 
-/// The way that is predicted to take least, of all choices of what to copy. The
-/// fastest mode of what is copied stays in its fastest group, and modes that
-/// stay where they are say in which order the others follow.
+/// The way with the least predicted time, over all choices of what to copy. A
+/// copied operand has the group of its fastest mode first; operands that stay
+/// in place say in which order the modes of a group lie.
 ///
 /// A function of the problem and the model: addresses and factors change
 /// nothing.

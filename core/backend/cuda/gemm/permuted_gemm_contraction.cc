@@ -67,12 +67,7 @@ class PermutedGemmSolution final : public ContractionSolution {
     if (operands.alpha.IsZero()) {
       return way_.without_terms->Launch(operands, workspace, stream);
     }
-    GemmOperands matrices{.a = operands.a,
-                          .b = operands.b,
-                          .c = operands.c,
-                          .d = operands.d,
-                          .alpha = operands.alpha,
-                          .beta = operands.beta};
+    GemmOperands matrices = OperandsOf(operands);
     CudaStream& queue = AsCuda(stream);
     if (way_.copy_a) {
       TENSORD_RETURN_IF_ERROR(

@@ -14,7 +14,7 @@
 
 namespace tensord::core::cuda {
 
-/// What algorithms may take: what cuBLAS's documentation recommends from
+/// Most workspace of an algorithm: what cuBLAS's documentation recommends from
 /// compute capability 9.0 on.
 inline constexpr int64_t kGemmWorkspaceBytes = int64_t{32} << 20;
 
@@ -44,9 +44,9 @@ class PlannedGemm {
   /// Bytes of memory beyond itself.
   int64_t heap_bytes() const;
 
-  /// Queues it. Where addresses are aligned worse than was planned with, the
-  /// best algorithm is asked for and taken that then does with the workspace
-  /// there is, whatever the rank.
+  /// Queues it. Where addresses are aligned worse than was planned for, takes
+  /// the best algorithm for these addresses and this workspace, whatever the
+  /// rank.
   ///
   /// Requires  operands.alpha is not 0.
   /// Errors    as GemmLibrary::Launch(). INTERNAL also: no algorithm takes

@@ -12,18 +12,6 @@
 
 namespace tensord::core::cuda {
 
-/// Nested loops over `operand_count` operands.
-template <int operand_count, int max_modes>
-struct Loops {
-  struct Mode {
-    int64_t extent;
-    int64_t strides[operand_count];
-  };
-  int64_t count = 1;  // product of the extents
-  int mode_count = 0;
-  Mode modes[max_modes];
-};
-
 /// d = alpha * sum(a * b) + beta * c.
 struct ContractionFormula {
   const void* a = nullptr;  // null, like b: the first term is zero
@@ -48,9 +36,9 @@ struct ContractionReferenceTask {
   ContractionFormula formula;
   ElementType compute = ElementType::kFloat64;  // kComplex128, or an integer
   Loops<4, 2 * kMaxModes> kept;  // a, b, c, d; 0 where an operand lacks it
-  Loops<2, kMaxModes> k;         // a, b
-  Loops<1, kMaxModes> a_only;
-  Loops<1, kMaxModes> b_only;
+  Loops<2> k;                    // a, b
+  Loops<1> a_only;
+  Loops<1> b_only;
 };
 cudaError_t QueueContractionReference(const ContractionReferenceTask& task,
                                       cudaStream_t stream);
@@ -58,9 +46,9 @@ cudaError_t QueueContractionReference(const ContractionReferenceTask& task,
 /// The part of d, as a matrix (m, n), that a block of threads computes.
 enum class DirectTile : uint8_t {
   kLarge,   // for matrix products; of 4-byte arithmetic, not of single bytes
-  kSquare,  // for less of d
-  kTall,    // for little n
-  kTall24,  // for more of it; not of integers
+  kSquare,  // for smaller d
+  kTall,    // for small n
+  kTall24,  // for less small n; not of integers
   kDeep     // for few elements of many terms: threads share the sums
 };
 
@@ -100,8 +88,8 @@ constexpr uint32_t ThreadsOf(DirectTile tile, uint32_t arithmetic_bytes) {
 /// The elements of m (or n), of the input, c and d, in the order in which tiles
 /// count them (contraction/side_order.h).
 struct DirectSide {
-  /// Operands 3 and 4 are the places in modes that are cut into blocks: where
-  /// they reach beyond the modes' extents, there is no element.
+  /// Operands 3 and 4 are the places in modes that are cut into blocks. There
+  /// is no element where they reach beyond a mode's extent.
   IndexSpace<5, kMaxModes + 2> space;
   int64_t cut_extents[2] = {1, 1};
 };
@@ -110,12 +98,12 @@ struct DirectSide {
 /// shared memory.
 struct DirectReading {
   bool along_k = false;  // rather than along m (n)
-  /// Of a, along m: of each 2^(log_d + log_input) neighbours first every
-  /// 2^log_d-th. 0 of b.
+  /// For a, along m: of each 2^(log_d + log_input) neighbours first every
+  /// 2^log_d-th. 0 for b.
   uint32_t log_d = 0;
   uint32_t log_input = 0;
-  /// Along m (n), 16 bytes at a time: so many are aligned, next to each other
-  /// and all there or none.
+  /// Along m (n), 16 bytes at a time: they are aligned, next to each other, and
+  /// all there or none.
   bool by_vectors = false;
 };
 
@@ -130,8 +118,8 @@ struct ContractionDirectTask {
   static constexpr uint32_t kChunk = 256;
 
   ContractionFormula formula;
-  /// Not null: sums go there instead of d, in arithmetic's type, as they are;
-  /// those of each split behind the `element_count` ones of the split before.
+  /// Unless null, sums go there as they are instead of to d, in arithmetic's
+  /// type: `element_count` of each split, split by split.
   void* partial = nullptr;
   int64_t element_count = 0;
   DirectTile tile = DirectTile::kSquare;
@@ -164,7 +152,7 @@ struct ContractionThreadsTask {
   /// 2^log_sharers neighbours, at most a warp, share the terms of an element:
   /// neighbours take neighbours along k.
   uint32_t log_sharers = 0;
-  /// Otherwise neighbours are neighbours along batches, or else along m.
+  /// Other neighbours are neighbours along batches if true, else along m.
   bool batch_first = false;
   FastDivisor tiles_m, tiles_n, batch_count;
   uint32_t k_count = 0;  // terms; k has no modes when there are none

@@ -74,7 +74,7 @@ __device__ void ChangeInto(const ElementChange& change, Word word, void* d,
 }
 
 /// Stores the element in `word` as the `offset`-th of d, changed as asked. Not
-/// inlined: all types and operators once a kernel file.
+/// inlined, so that a kernel file has all types and operators just once.
 template <typename Word>
 __device__ __noinline__ void StoreChanged(const ElementChange& change,
                                           Word word, void* d, int64_t offset) {
@@ -91,7 +91,7 @@ __device__ __noinline__ void StoreChanged(const ElementChange& change,
   }
 }
 
-/// The same when ElementChange::is_scaled_float.
+/// The same where ElementChange::is_scaled_float holds.
 template <typename Word>
 __device__ __forceinline__ void StoreScaled(const ElementChange& change,
                                             Word word, void* d,

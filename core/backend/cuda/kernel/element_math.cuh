@@ -104,8 +104,8 @@ __device__ inline int64_t ApplyFunction(UnaryOperator op, int64_t x) {
   }
 }
 
-/// The switch over all operators, once a kernel file rather than once a use:
-/// the operators that cost more than a call anyway.
+/// The switch over all operators. Not inlined, so that a kernel file has it
+/// just once; these operators cost more than a call anyway.
 template <typename T>
 __device__ __noinline__ T CallFunction(UnaryOperator op, T x) {
   return ApplyFunction(op, x);
@@ -195,9 +195,8 @@ __device__ __forceinline__ T FactorAs(const Arithmetic& arithmetic, double real,
   }
 }
 
-/// `factor`, its real and imaginary parts, times `x`, settled. 1 changes
-/// nothing: as a product with (1, 0) it would make a NaN of an infinity's other
-/// part.
+/// `factor`, its real and imaginary parts, times `x`, settled. 1 is left out: a
+/// product with (1, 0) would turn the other part of an infinity into NaN.
 template <typename T>
 __device__ __forceinline__ T Scaled(const Arithmetic& arithmetic,
                                     const double (&factor)[2], T x) {

@@ -35,14 +35,8 @@ struct Expression {
 
 /// Any operation, a thread an element of d.
 struct ElementwiseReferenceTask {
-  struct Mode {
-    int64_t extent;
-    int64_t strides[4];
-  };
   Expression expression;
-  int64_t element_count = 0;
-  int mode_count = 0;
-  Mode modes[kMaxModes];
+  Loops<4> loops;
 };
 cudaError_t QueueElementwiseReference(const ElementwiseReferenceTask& task,
                                       cudaStream_t stream);
@@ -50,9 +44,9 @@ cudaError_t QueueElementwiseReference(const ElementwiseReferenceTask& task,
 /// Neighbouring threads compute neighbours in d: each two groups of 16 bytes of
 /// d's fastest mode, or an element where the expression is not uniform.
 ///
-/// What of an operand is contiguous along that mode, and aligned where d is,
-/// moves 16 bytes at a time; one that is broadcast is read once a group; other
-/// reads and writes, and those of the ends of a run, are of single elements.
+/// Operands that are contiguous along that mode, and aligned where d is, move
+/// 16 bytes at a time. A broadcast one is read once a group. All others move
+/// element by element, and so do the ends of a run.
 struct ElementwiseFusedTask {
   Expression expression;
   bool is_grouped = false;

@@ -47,6 +47,22 @@ __device__ __forceinline__ Offsets<operand_count> OffsetsOf(
   return offsets;
 }
 
+template <int operand_count, int mode_limit>
+__device__ __forceinline__ Offsets<operand_count> OffsetsOf(
+    const Loops<operand_count, mode_limit>& loops, int64_t index) {
+  Offsets<operand_count> offsets;
+  for (int m = 0; m < loops.mode_count; ++m) {
+    const auto& mode = loops.modes[m];
+    const int64_t rest = index / mode.extent;
+    const int64_t place = index - rest * mode.extent;
+    for (int i = 0; i < operand_count; ++i) {
+      offsets.at[i] += place * mode.strides[i];
+    }
+    index = rest;
+  }
+  return offsets;
+}
+
 /// The same by a whole warp, a lane a mode: the way of A. Hynninen, D. Lyakh,
 /// "cuTT" (2017), section 4.
 /// Requires  every lane of the warp calls it with the same arguments.

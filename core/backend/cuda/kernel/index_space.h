@@ -32,8 +32,8 @@ struct FastDivisor {
 
 inline constexpr int kMaxModes = 64;
 inline constexpr int64_t kMaxIndex = (int64_t{1} << 31) - 1;
-/// What is done in one part: indices of groups that begin before a run, or end
-/// behind it, are indices, too.
+/// Most elements of one part. Groups may begin before a run or end behind it,
+/// and those places are indices, too.
 inline constexpr int64_t kMaxPart = kMaxIndex - 63;
 
 /// Modes in the order in which a linear index counts, fastest first, for
@@ -58,6 +58,12 @@ struct IndexSpace {
     count *= static_cast<uint32_t>(extent);
   }
 
+  /// Adds `all` of the modes, each with its extent and strides.
+  template <typename AllModes>
+  void AddAll(const AllModes& all) {
+    for (const auto& [extent, strides] : all) Add(extent, strides);
+  }
+
   /// The offsets of the `index`-th element; device code has faster ways.
   std::array<int64_t, operand_count> At(int64_t index) const {
     std::array<int64_t, operand_count> offsets = {};
@@ -73,6 +79,31 @@ struct IndexSpace {
 
   int mode_count = 0;
   uint32_t count = 1;  // product of the extents
+  Mode modes[mode_limit];
+};
+
+/// The same for any count, at the price of divisions.
+template <int operand_count, int mode_limit = kMaxModes>
+struct Loops {
+  struct Mode {
+    int64_t extent;
+    int64_t strides[operand_count];
+  };
+
+  void Add(int64_t extent, const std::array<int64_t, operand_count>& strides) {
+    Mode& mode = modes[mode_count++];
+    mode.extent = extent;
+    for (int i = 0; i < operand_count; ++i) mode.strides[i] = strides[i];
+    count *= extent;
+  }
+
+  template <typename AllModes>
+  void AddAll(const AllModes& all) {
+    for (const auto& [extent, strides] : all) Add(extent, strides);
+  }
+
+  int mode_count = 0;
+  int64_t count = 1;  // product of the extents
   Mode modes[mode_limit];
 };
 

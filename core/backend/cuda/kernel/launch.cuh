@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -14,6 +15,26 @@ struct Grid {
   uint32_t threads = 1;  // of a block
   int64_t shared_bytes = 0;
 };
+
+/// A thread for each of `count` indices, or for several when there are many.
+template <typename Index>
+Grid GridOf(Index count, uint32_t threads) {
+  constexpr Index kMaxBlocks = 1 << 16;
+  return {.blocks = static_cast<uint32_t>(
+              std::min((count + threads - 1) / threads, kMaxBlocks)),
+          .threads = threads};
+}
+
+/// Calls visit(index) for the indices below `count` of a thread of GridOf().
+template <typename Index, typename Visitor>
+__device__ __forceinline__ void ForEachIndex(Index count, Visitor&& visit) {
+  const Index step = Index{gridDim.x} * blockDim.x;
+  // No sum leaves uint32_t: steps are at most 2^26.
+  for (Index index = Index{blockIdx.x} * blockDim.x + threadIdx.x;
+       index < count; index += step) {
+    visit(index);
+  }
+}
 
 // Shared memory that a kernel may have without asking.
 inline constexpr int64_t kDefaultSharedBytes = 48 << 10;

@@ -41,14 +41,8 @@ struct MoveTask {
 
 /// Any permutation, a thread an element of d. Without an a, zeroes d.
 struct ReferenceTask {
-  struct Mode {
-    int64_t extent;
-    int64_t strides[2];
-  };
   MoveTask move;
-  int64_t element_count = 0;
-  int mode_count = 0;
-  Mode modes[kMaxModes];
+  Loops<2> loops;
 };
 cudaError_t QueueReference(const ReferenceTask& task, cudaStream_t stream);
 
@@ -65,9 +59,10 @@ cudaError_t QueueTiledCopy(const TiledCopyTask& task, cudaStream_t stream);
 /// Runs along a mode that is contiguous in both operands, by groups: as many
 /// neighbours as the operand of the wider elements has in 16 bytes.
 ///
-/// Groups of d are written at once. Those of a are read at once where they are
-/// aligned, put together from two otherwise. What a run's ends cut, or would
-/// have to be put together with what is outside, goes element by element.
+/// Groups of d are written at once. Groups of a are read at once where they are
+/// aligned, else put together from two. Groups that are cut by the end of a
+/// run, or would be put together with what is outside of it, go element by
+/// element.
 struct RunsTask {
   static constexpr uint32_t kThreads = 256;  // of a block
   static constexpr uint32_t kGroupsPerThread = 2;
@@ -80,7 +75,7 @@ struct RunsTask {
   uint32_t run = 1;     // words along the mode
   IndexSpace<2> modes;  // that mode first: groups of it
 };
-/// Words of a group; 0 when nothing changes them in the way that `move` says.
+/// Words of a group; 0 when QueueRuns() cannot do what `move` says.
 int RunsWidth(const MoveTask& move);
 /// Requires  RunsWidth(task.move) > 0.
 cudaError_t QueueRuns(const RunsTask& task, cudaStream_t stream);
@@ -153,8 +148,8 @@ struct PackedTask {
   uint32_t block_count = 1;
 };
 cudaError_t QueuePacked(const PackedTask& task, cudaStream_t stream);
-/// Blocks of such a task, whatever its addresses and its own count of them,
-/// that a multiprocessor of the selected device holds at a time.
+/// How many blocks of such a task a multiprocessor of the selected device holds
+/// at a time. The addresses and block_count of `task` do not matter.
 cudaError_t CountPackedBlocks(const PackedTask& task, int* blocks);
 
 }  // namespace tensord::core::cuda

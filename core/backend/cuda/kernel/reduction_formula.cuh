@@ -11,7 +11,7 @@
 
 namespace tensord::core::cuda {
 
-/// The element that `op` leaves every other of `type` unchanged by.
+/// The identity of `op` among elements of `type`.
 template <typename T>
 __device__ T IdentityOf(BinaryOperator op, ElementType type) {
   if (op == BinaryOperator::kAdd) return T(0);
@@ -35,7 +35,7 @@ __device__ T IdentityOf(BinaryOperator op, ElementType type) {
   }
 }
 
-/// How sums run: not rounded before their end.
+/// The arithmetic of sums: they are rounded at their end only.
 __device__ __forceinline__ Arithmetic
 SumArithmetic(const ReductionFormula& formula) {
   return {formula.type_d, Rounding::kNone};

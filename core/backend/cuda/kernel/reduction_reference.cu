@@ -1,6 +1,5 @@
 // Any reduction, a thread an element of d.
-#include <algorithm>
-
+#include "core/backend/cuda/kernel/index_space.cuh"
 #include "core/backend/cuda/kernel/launch.cuh"
 #include "core/backend/cuda/kernel/reduction_formula.cuh"
 
@@ -8,7 +7,6 @@ namespace tensord::core::cuda {
 namespace {
 
 constexpr uint32_t kThreads = 128;
-constexpr int64_t kMaxBlocks = 1 << 16;
 constexpr int kLevels = 60;
 
 template <typename T>
@@ -16,32 +14,13 @@ __global__ void __launch_bounds__(kThreads)
     Reference(const __grid_constant__ ReductionReferenceTask task) {
   const ReductionFormula& formula = task.formula;
   const Arithmetic sums = SumArithmetic(formula);
-  const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t index = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-       index < task.kept_count; index += step) {
-    int64_t rest = index;
-    int64_t base[3] = {};
-    for (int m = 0; m < task.kept_mode_count; ++m) {
-      const auto& mode = task.modes[m];
-      const int64_t next = rest / mode.extent;
-      for (int i = 0; i < 3; ++i) {
-        base[i] += (rest - next * mode.extent) * mode.strides[i];
-      }
-      rest = next;
-    }
+  ForEachIndex(task.kept.count, [&](int64_t index) {
+    const Offsets<3> base = OffsetsOf(task.kept, index);
     // Combines in pairs, pairs of pairs and so on.
     T levels[kLevels];
-    const int64_t count = formula.a == nullptr ? 0 : task.reduced_count;
+    const int64_t count = formula.a == nullptr ? 0 : task.reduced.count;
     for (int64_t r = 0; r < count; ++r) {
-      int64_t at = base[0];
-      rest = r;
-      for (int m = 0; m < task.reduced_mode_count; ++m) {
-        const auto& mode = task.modes[task.kept_mode_count + m];
-        const int64_t next = rest / mode.extent;
-        at += (rest - next * mode.extent) * mode.strides[0];
-        rest = next;
-      }
-      T x = TermAt<T>(formula, at);
+      T x = TermAt<T>(formula, base.at[0] + OffsetsOf(task.reduced, r).at[0]);
       int level = 0;
       for (int64_t ones = r; ones & 1; ones >>= 1) {
         x = ApplyBinary(sums, formula.op, levels[level++], x);
@@ -54,17 +33,15 @@ __global__ void __launch_bounds__(kThreads)
         result = ApplyBinary(sums, formula.op, levels[level], result);
       }
     }
-    Conclude<true>(formula, formula.type_d, result, base[1], base[2]);
-  }
+    Conclude<true>(formula, formula.type_d, result, base.at[1], base.at[2]);
+  });
 }
 
 }  // namespace
 
 cudaError_t QueueReductionReference(const ReductionReferenceTask& task,
                                     cudaStream_t stream) {
-  const Grid grid{.blocks = static_cast<uint32_t>(std::min(
-                      (task.kept_count + kThreads - 1) / kThreads, kMaxBlocks)),
-                  .threads = kThreads};
+  const Grid grid = GridOf(task.kept.count, kThreads);
   return VisitArithmetic(task.formula.compute, [&](auto zero) {
     return Launch(grid, stream, &Reference<decltype(zero)>, task);
   });

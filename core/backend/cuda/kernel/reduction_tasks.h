@@ -38,16 +38,9 @@ enum class ReductionWay : uint8_t {
 
 /// Any reduction, a thread an element of d.
 struct ReductionReferenceTask {
-  struct Mode {
-    int64_t extent;
-    int64_t strides[3];  // a, c, d; of reduced modes a alone
-  };
   ReductionFormula formula;
-  int64_t kept_count = 1;
-  int64_t reduced_count = 1;
-  int kept_mode_count = 0;
-  int reduced_mode_count = 0;
-  Mode modes[kMaxModes];  // the kept ones, then the reduced ones
+  Loops<3> kept;  // a, c, d
+  Loops<1> reduced;
 };
 cudaError_t QueueReductionReference(const ReductionReferenceTask& task,
                                     cudaStream_t stream);
@@ -84,19 +77,20 @@ cudaError_t QueueReductionTree(const ReductionTreeTask& task,
 /// ("columns").
 ///
 /// A row of few groups has a thread for each; otherwise, and in columns, a
-/// thread reads several groups at once, which makes a batch. Of a batch it
-/// reduces in pairs; it joins kLeaf batches in order, and kLeaf such leaves in
-/// order; then threads are joined in pairs. So a term passes
-/// log2(terms of a batch) + 2 kLeaf + log2(threads) operations at most, fewer
-/// than in ReductionTreeTask. The order depends on extents alone: groups count
-/// from the first element of a run, and a run that is not aligned is read
-/// element by element into the same places.
+/// thread reads several groups at once, which makes a batch. It reduces a batch
+/// in pairs, joins kLeaf batches in order to a leaf, and kLeaf leaves in order;
+/// then threads are joined in pairs. So a term passes log2(terms of a batch) +
+/// 2 kLeaf + log2(threads) operations at most, fewer than in ReductionTreeTask.
+/// The order depends on extents alone: groups count from the first element of a
+/// run, and a run that is not aligned is read element by element into the same
+/// places.
 struct ReductionGroupsTask {
   static constexpr uint32_t kThreads = 256;
   static constexpr uint32_t kLeaf = 8;
   static constexpr uint32_t kMostBatches = kLeaf * kLeaf;  // of a thread
   /// Groups that a thread reads at once: a batch of it. 64 bytes hide the
-  /// latency of memory; of single bytes half of that keeps registers few.
+  /// latency of memory; half of that for single bytes, which takes fewer
+  /// registers.
   static constexpr uint32_t AtOnce(int64_t element_bytes) {
     return element_bytes == 1 ? 2 : 4;
   }

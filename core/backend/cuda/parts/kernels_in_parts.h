@@ -8,9 +8,9 @@
 
 namespace tensord::core::cuda {
 
-/// The kernels of `lists` under their names; all but the last of each list take
-/// problems of more than `limit` elements, too: they run in parts, of which the
-/// kernel itself takes each, one after the other on the stream.
+/// The kernels of `lists` under their names. All but the last of each list then
+/// take problems of more than `limit` elements, too: these run in parts, which
+/// the kernel itself takes, one after the other on the stream.
 ///
 ///   elements of d         divided along a slow mode of d, or several
 ///   terms of a reduction  divided along a slow mode of a into parts whose
@@ -19,9 +19,9 @@ namespace tensord::core::cuda {
 ///                         that follows from the problem
 ///
 /// Such a kernel divides a problem once and solves each different part. It
-/// declines as a part is declined; it takes the workspace of the largest part
-/// and is predicted to take the time of all of them. Problems within the
-/// limit are passed on as they are.
+/// declines when a part is declined, needs the workspace of the largest part
+/// and is predicted to take the time of all. Problems within the limit are
+/// passed on as they are.
 ///
 /// Requires  lists.reduction is not empty; limit >= 1.
 /// Errors    Solve() also: UNIMPLEMENTED: there would be more than 4096

@@ -22,8 +22,8 @@ namespace tensord::core::cuda {
 /// Threads  immutable value; share freely.
 class LoopParts {
  public:
-  /// Elements of an operand whose neighbours should stay in one part, and of
-  /// which a part's address should be a multiple: 128 bytes of every type.
+  /// How many neighbours of an operand should stay in one part, which should
+  /// begin at a multiple of them: at least 128 bytes of any type.
   static constexpr int64_t kRunElements = 128;
 
   /// Parts of at most `limit` elements. The mode that is divided is the slowest
@@ -31,8 +31,8 @@ class LoopParts {
   /// kRunElements or more of every operand together; when there is none, the
   /// slowest modes are taken element by element until there is.
   ///
-  /// Along it there are as few parts as possible, of the least extent that does
-  /// it and keeps parts' addresses aligned, as well as that can be had.
+  /// Along it there are as few parts as possible, of the least extent that
+  /// allows so few and keeps the parts' addresses as aligned as possible.
   ///
   /// Requires  limit >= 1.
   LoopParts(const LoopModes<4>& modes, size_t leading, int64_t limit);

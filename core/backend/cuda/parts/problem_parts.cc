@@ -1,7 +1,6 @@
 #include "core/backend/cuda/parts/problem_parts.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -13,23 +12,6 @@ namespace tensord::core::cuda {
 namespace {
 
 constexpr size_t kA = 0, kB = 1, kC = 2, kD = 3;  // of what LoopParts divides
-
-/// Whose strides a mode has, if not those of all operands.
-using Operands2 = std::array<size_t, 2>;
-using Operands3 = std::array<size_t, 3>;
-
-/// Adds `modes`, whose strides are those of `operands`.
-template <size_t operand_count>
-void AddTo(LoopModes<4>& all, const LoopModes<operand_count>& modes,
-           const std::array<size_t, operand_count>& operands) {
-  for (const auto& mode : modes) {
-    LoopMode<4> added{mode.extent, {}};
-    for (size_t i = 0; i < operand_count; ++i) {
-      added.strides[operands[i]] = mode.strides[i];
-    }
-    all.push_back(added);
-  }
-}
 
 /// Gives `modes` the extents from `extent` on, which it moves on, and makes
 /// them canonical again.
@@ -129,10 +111,9 @@ int64_t KeptCount(const ContractionProblem& problem) {
 
 ProblemParts<PermutationProblem> DivideKept(const PermutationProblem& problem,
                                             int64_t limit) {
-  LoopModes<4> modes;
-  AddTo(modes, problem.modes, Operands2{kA, kD});
   auto parts = DivideModes<PermutationProblem>(
-      std::move(modes), kD, limit, [&](const ModeVector& extents) {
+      Spread<4>(problem.modes, std::array{kA, kD}), kD, limit,
+      [&](const ModeVector& extents) {
         PermutationProblem part = problem;
         auto extent = extents.begin();
         Resize(part.modes, PermutationProblem::kD, extent);
@@ -155,10 +136,9 @@ ProblemParts<ElementwiseProblem> DivideKept(const ElementwiseProblem& problem,
 
 ProblemParts<ReductionProblem> DivideKept(const ReductionProblem& problem,
                                           int64_t limit) {
-  LoopModes<4> modes;
-  AddTo(modes, problem.kept, Operands3{kA, kC, kD});
   return DivideModes<ReductionProblem>(
-      std::move(modes), kD, limit, [&](const ModeVector& extents) {
+      Spread<4>(problem.kept, std::array{kA, kC, kD}), kD, limit,
+      [&](const ModeVector& extents) {
         ReductionProblem part = problem;
         auto extent = extents.begin();
         Resize(part.kept, ReductionProblem::kD, extent);
@@ -168,16 +148,13 @@ ProblemParts<ReductionProblem> DivideKept(const ReductionProblem& problem,
 
 ProblemParts<ContractionProblem> DivideKept(const ContractionProblem& problem,
                                             int64_t limit) {
-  LoopModes<4> modes = problem.batch;
-  AddTo(modes, problem.m, Operands3{kA, kC, kD});
-  AddTo(modes, problem.n, Operands3{kB, kC, kD});
   auto parts = DivideModes<ContractionProblem>(
-      std::move(modes), kD, limit, [&](const ModeVector& extents) {
+      KeptModesOf(problem), kD, limit, [&](const ModeVector& extents) {
         ContractionProblem part = problem;
         auto extent = extents.begin();
-        Resize(part.batch, ContractionProblem::kBatchD, extent);
         Resize(part.m, ContractionProblem::kFreeD, extent);
         Resize(part.n, ContractionProblem::kFreeD, extent);
+        Resize(part.batch, ContractionProblem::kBatchD, extent);
         return part;
       });
   Align(parts);
@@ -190,8 +167,7 @@ int64_t TermCount(const ReductionProblem& problem) {
 int64_t TermCount(const ContractionProblem& problem) {
   // All of a's modes together do not overflow.
   const int64_t of_a = ElementCount(problem.k) * ElementCount(problem.a_only);
-  return CheckedMultiply(of_a, ElementCount(problem.b_only))
-      .value_or(std::numeric_limits<int64_t>::max());
+  return SaturatingMultiply(of_a, ElementCount(problem.b_only));
 }
 
 ProblemParts<ReductionProblem> DivideTerms(const ReductionProblem& problem,
@@ -204,15 +180,14 @@ ProblemParts<ReductionProblem> DivideTerms(const ReductionProblem& problem,
   int64_t before = 1;
   Pack(first.kept, ReductionProblem::kC, ReductionProblem::kD, before);
   first.kept = Canonical(std::move(first.kept), ReductionProblem::kD);
-  LoopModes<4> modes;
-  AddTo(modes, problem.reduced, std::array{kA});
-  return DivideModes<ReductionProblem>(std::move(modes), kA, limit,
-                                       [&](const ModeVector& extents) {
-                                         ReductionProblem part = first;
-                                         auto extent = extents.begin();
-                                         Resize(part.reduced, 0, extent);
-                                         return part;
-                                       });
+  return DivideModes<ReductionProblem>(
+      Spread<4>(problem.reduced, std::array{kA}), kA, limit,
+      [&](const ModeVector& extents) {
+        ReductionProblem part = first;
+        auto extent = extents.begin();
+        Resize(part.reduced, 0, extent);
+        return part;
+      });
 }
 
 ProblemParts<ContractionProblem> DivideTerms(const ContractionProblem& problem,
@@ -227,10 +202,13 @@ ProblemParts<ContractionProblem> DivideTerms(const ContractionProblem& problem,
   first.m = Canonical(std::move(first.m), Problem::kFreeD);
   first.n = Canonical(std::move(first.n), Problem::kFreeD);
   first.batch = Canonical(std::move(first.batch), Problem::kBatchD);
-  LoopModes<4> modes;
-  AddTo(modes, problem.k, Operands2{kA, kB});
-  AddTo(modes, problem.a_only, std::array{kA});
-  AddTo(modes, problem.b_only, std::array{kB});
+  LoopModes<4> modes = Spread<4>(problem.k, std::array{kA, kB});
+  for (const auto& [extent, strides] : problem.a_only) {
+    modes.push_back({extent, {strides[0], 0, 0, 0}});
+  }
+  for (const auto& [extent, strides] : problem.b_only) {
+    modes.push_back({extent, {0, strides[0], 0, 0}});
+  }
   auto parts = DivideModes<Problem>(std::move(modes), kA, limit,
                                     [&](const ModeVector& extents) {
                                       Problem part = first;
@@ -260,7 +238,6 @@ ReductionProblem JoinOf(const ReductionProblem& problem, int64_t part_count) {
 }
 
 ReductionProblem JoinOf(const ContractionProblem& problem, int64_t part_count) {
-  using Problem = ContractionProblem;
   ReductionProblem join{.type_a = PartialType(problem),
                         .type_d = problem.type_d,
                         .compute_type = DefaultComputeType(problem.type_d),
@@ -269,19 +246,9 @@ ReductionProblem JoinOf(const ContractionProblem& problem, int64_t part_count) {
                         .kept = {},
                         .reduced = {}};
   int64_t before = 1;
-  const auto keep = [&](int64_t extent, int64_t stride_c, int64_t stride_d) {
-    join.kept.push_back({extent, {before, stride_c, stride_d}});
+  for (const auto& [extent, strides] : KeptModesOf(problem)) {
+    join.kept.push_back({extent, {before, strides[kC], strides[kD]}});
     before *= extent;
-  };
-  for (const auto* side : {&problem.m, &problem.n}) {
-    for (const auto& mode : *side) {
-      keep(mode.extent, mode.strides[Problem::kFreeC],
-           mode.strides[Problem::kFreeD]);
-    }
-  }
-  for (const auto& mode : problem.batch) {
-    keep(mode.extent, mode.strides[Problem::kBatchC],
-         mode.strides[Problem::kBatchD]);
   }
   join.kept = Canonical(std::move(join.kept), ReductionProblem::kD);
   join.reduced = JoinedModes(part_count, before);

@@ -52,9 +52,9 @@ int64_t KeptCount(const ElementwiseProblem& problem);
 int64_t KeptCount(const ReductionProblem& problem);
 int64_t KeptCount(const ContractionProblem& problem);
 
-/// Parts that each compute some of d's elements, at most `limit`. Where they do
-/// not begin at multiples of the problem's alignment, theirs is what they all
-/// begin at multiples of.
+/// Parts that each compute some of d's elements, at most `limit`. Their
+/// alignment is the problem's, or the largest that all of them begin at
+/// multiples of.
 ///
 /// Requires  d has elements.
 ProblemParts<PermutationProblem> DivideKept(const PermutationProblem& problem,
@@ -71,16 +71,16 @@ int64_t TermCount(const ReductionProblem& problem);
 int64_t TermCount(const ContractionProblem& problem);
 
 /// Parts that each take some of the terms, at most `limit`, of every element of
-/// d, without factors and without c. Their d is packed and, one after the other
-/// with room left to align the next, makes a of JoinOf(). Its elements have the
+/// d, without factors and without c. The d of a part is packed; one after the
+/// other, each aligned, they are the a of JoinOf(). Their elements have the
 /// type that the arithmetic runs in, or d's own when they are integers, which
-/// wrap at any time.
+/// may wrap at any time.
 ///
 /// A contraction's operands are rounded to the compute type as ever; terms of a
 /// reduction are not, only what JoinOf() makes of them is.
 ///
-/// Requires  TermCount(problem) > 0; of a contraction, d's elements are as
-///           precise as its sums: not of 16 bits, or integers.
+/// Requires  TermCount(problem) > 0; in a contraction, d's elements are
+///           integers, or as precise as its sums: not of 16 bits.
 ProblemParts<ReductionProblem> DivideTerms(const ReductionProblem& problem,
                                            int64_t limit);
 ProblemParts<ContractionProblem> DivideTerms(const ContractionProblem& problem,

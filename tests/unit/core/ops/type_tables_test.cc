@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -132,6 +134,36 @@ TEST(TypeTablesTest, DefaultComputeTypeFollowsTheWidestOperand) {
             ElementType::kInt16);
   EXPECT_EQ(WidestOf(ElementType::kInt64, ElementType::kUint8),
             ElementType::kInt64);
+}
+
+TEST(PromotedTypeTest, IsNumpys) {
+  using enum ElementType;
+  const std::vector<std::tuple<ElementType, ElementType, ElementType>> known = {
+      {kFloat16, kFloat32, kFloat32},
+      {kFloat32, kFloat64, kFloat64},
+      {kFloat32, kComplex64, kComplex64},
+      {kFloat64, kComplex64, kComplex128},
+      {kInt8, kInt16, kInt16},
+      {kInt8, kUint8, kInt16},
+      {kUint8, kInt16, kInt16},
+      {kInt32, kInt64, kInt64},
+      {kBool, kInt8, kInt8},
+      {kBool, kFloat16, kFloat16},
+      {kInt8, kFloat16, kFloat16},
+      {kInt16, kFloat16, kFloat32},
+      {kInt32, kFloat32, kFloat64},
+      {kInt16, kFloat32, kFloat32},
+      {kInt64, kComplex64, kComplex128},
+      {kInt16, kComplex64, kComplex64},
+      {kBfloat16, kFloat16, kFloat32},
+      {kBfloat16, kFloat32, kFloat32},
+      {kUint8, kBfloat16, kBfloat16},
+  };
+  for (const auto& [x, y, wanted] : known) {
+    EXPECT_EQ(NameOf(PromotedType(x, y)), NameOf(wanted))
+        << std::string(NameOf(x)) << " " << std::string(NameOf(y));
+    EXPECT_EQ(PromotedType(y, x), PromotedType(x, y));
+  }
 }
 
 }  // namespace

@@ -99,7 +99,6 @@ TEST(ViewTest, ThePagesConvolutionPadIsPaddingAllAround) {
   EXPECT_EQ(view.Locate({0, 0, 1, 2}), 0);
   EXPECT_EQ(view.Locate({1, 2, 5, 7}), 179);
   EXPECT_TRUE(view.IsInjective());
-  EXPECT_EQ(view.lowest_element(), 0);
   EXPECT_EQ(view.span_elements(), 180);
 }
 
@@ -338,12 +337,11 @@ INSTANTIATE_TEST_SUITE_P(
                         {transform::PassThrough{}, {1}, {0}}}}}}),
     [](const auto& info) { return info.param.name; });
 
-TEST(ViewTest, SpanOfNegativeStridesBeginsAtTheLowestElement) {
+TEST(ViewTest, SpanOfNegativeStridesCountsTheirMagnitude) {
   const View view = ViewOf({{4, 5}, {10, 2}}, 100,
                            {{{{transform::Slice{3, -1, -1}, {0}, {0}},
                               {transform::PassThrough{}, {1}, {1}}}}});
   EXPECT_EQ(*view.strided(), (StridedView{{4, 5}, {-10, 2}, 130}));
-  EXPECT_EQ(view.lowest_element(), 100);
   EXPECT_EQ(view.span_elements(), 1 + 3 * 10 + 4 * 2);
   EXPECT_TRUE(view.IsInjective());
 }
@@ -394,34 +392,6 @@ TEST(ViewTest, APadAroundAnEmptyViewIsPadding) {
   EXPECT_EQ(empty.span_elements(), 0);
   const auto padded = empty.Then(One(transform::Pad{1, 1}, {0}, {0}));
   EXPECT_THAT(ElementsOf(*padded), ElementsAre(-1, -1));
-}
-
-// E7
-TEST(AlignmentTest, IsThatOfTheOffsetAndTheStorage) {
-  const auto alignment = [](int64_t offset, int64_t storage, int64_t bytes) {
-    return AlignmentBytes(ViewOf({{2}, {1}}, offset), storage, bytes);
-  };
-  EXPECT_EQ(alignment(0, 256, 4), 256);
-  EXPECT_EQ(alignment(1, 256, 4), 4);
-  EXPECT_EQ(alignment(4, 256, 4), 16);
-  EXPECT_EQ(alignment(6, 256, 8), 16);
-  EXPECT_EQ(alignment(1024, 256, 4), 256);
-  EXPECT_EQ(alignment(4, 2, 4), 2);
-  EXPECT_EQ(alignment(3, 256, 6), 2);
-  EXPECT_EQ(alignment(int64_t{1} << 61, 256, 16), 256);
-}
-
-TEST(AlignmentTest, OfAGeneralViewIsThatOfEveryElement) {
-  const View merged =
-      ViewOf({{4, 4}, {8, 64}}, 16, {One(transform::Merge{}, {0, 1}, {0})});
-  EXPECT_FALSE(merged.strided());
-  EXPECT_EQ(AlignmentBytes(merged, 256, 4), 32);
-  const View padded =
-      ViewOf({{4}, {3}}, 0, {One(transform::Pad{1, 0}, {0}, {0})});
-  EXPECT_EQ(AlignmentBytes(padded, 256, 4), 4);
-  const View padding =
-      ViewOf({{0}, {1}}, 0, {One(transform::Pad{1, 0}, {0}, {0})});
-  EXPECT_EQ(AlignmentBytes(padding, 256, 4), 256);
 }
 
 TEST(ViewTest, InvalidStorageIsRefused) {

@@ -5,8 +5,8 @@
 
 #include "core/backend/cpu/cpu_backend.h"
 #include "core/base/status.h"
-#include "core/memory/host_resource.h"
 #include "core/memory/limiting_resource.h"
+#include "server/engine/host_memory.h"
 #include "server/engine/module_loader.h"
 
 namespace tensord::server {
@@ -175,7 +175,7 @@ TEST(EngineTest, StagingMemoryIsAnEighthOfTheHostsUnlessTold) {
   const auto engine = Create("cuda,cpu", kRemote);
   ASSERT_TRUE(engine.ok()) << engine.status();
   EXPECT_EQ((*engine)->devices()[0]->staging_limit_bytes(),
-            core::HostMemoryBytes() / 8);
+            HostMemoryBytes() / 8);
   EXPECT_EQ((*engine)->devices()[1]->staging_limit_bytes(), 0);
 }
 

@@ -77,7 +77,8 @@ __global__ void __launch_bounds__(ThreadsOf(DirectTile::kDeep, 4))
     }
   }
 
-  // Of each sum, threads add every kShare-th thread's, then in pairs.
+  // For each sum, kShare threads add every kShare-th thread's part, then are
+  // added in pairs.
   T* const of_threads = static_cast<T*>(SharedMemory());  // (sum, thread)
   constexpr uint32_t kSums = rows * columns;
   constexpr uint32_t kTogether = kSums < kDeepSums<T> ? kSums : kDeepSums<T>;
@@ -95,7 +96,7 @@ __global__ void __launch_bounds__(ThreadsOf(DirectTile::kDeep, 4))
           sums[number % rows][number / rows];
     }
     __syncthreads();
-    // The same for whole warps.
+    // Whole warps go on, or none of their threads.
     if (own_sum >= kTogether) continue;
     const T* const own = of_threads + own_sum * kThreads;
     T sum = own[part];

@@ -1,9 +1,11 @@
-// QueueContractionDirect(), to be instantiated by type.
+// QueueContractionDirect(), and QueueContractionThreads() with it, to be
+// instantiated by type.
 #pragma once
 
 #include <type_traits>
 
 #include "core/backend/cuda/kernel/direct/contraction_deep.cuh"
+#include "core/backend/cuda/kernel/direct/contraction_threads.cuh"
 #include "core/backend/cuda/kernel/direct/contraction_tiles.cuh"
 #include "core/backend/cuda/kernel/launch.cuh"
 
@@ -86,3 +88,9 @@ cudaError_t QueueContractionDirect(const ContractionDirectTask& task,
 }
 
 }  // namespace tensord::core::cuda
+
+#define TENSORD_CONTRACTIONS_OF(Stored)                 \
+  template cudaError_t QueueContractionDirect<Stored>(  \
+      const ContractionDirectTask&, cudaStream_t);      \
+  template cudaError_t QueueContractionThreads<Stored>( \
+      const ContractionThreadsTask&, cudaStream_t)

@@ -1,13 +1,8 @@
 // Contractions of float32.
 #include "core/backend/cuda/kernel/direct/contraction_direct.cuh"
-#include "core/backend/cuda/kernel/direct/contraction_threads.cuh"
 
 namespace tensord::core::cuda {
 
-template cudaError_t QueueContractionDirect<float>(const ContractionDirectTask&,
-                                                   cudaStream_t);
-
-template cudaError_t QueueContractionThreads<float>(
-    const ContractionThreadsTask&, cudaStream_t);
+TENSORD_CONTRACTIONS_OF(float);
 
 }  // namespace tensord::core::cuda

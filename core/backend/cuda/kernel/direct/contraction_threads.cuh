@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(ContractionThreadsTask::kThreads)
   }
   const uint32_t tile_n = Quotient(tile, task.tiles_m);
   const uint32_t tile_m = tile - tile_n * task.tiles_m.divisor;
-  // All threads of a warp go to the end: they add up together.
+  // No thread of a warp returns early: they add up together.
   const bool is_there =
       batch < task.batch_count.divisor && tile_n < task.tiles_n.divisor;
   const ContractionFormula& formula = task.formula;

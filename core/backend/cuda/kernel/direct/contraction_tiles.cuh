@@ -43,11 +43,11 @@ struct TilesShared {
   int64_t k[2][kChunk];  // of a and b
 };
 
-/// Begins to copy an element to shared memory; not read, it is cleared.
+/// Begins to copy an element to shared memory, or to clear it unless `is_read`.
 template <typename T>
 __device__ __forceinline__ void CopyAsynchronously(T* to, const T* from,
                                                    bool is_read) {
-  // Of 16 bytes halves: addresses may be multiples of 8 only.
+  // 16 bytes go in halves: addresses may be multiples of 8 only.
   constexpr uint32_t kBytes = sizeof(T) < 8 ? sizeof(T) : 8;
 #pragma unroll
   for (uint32_t at = 0; at < sizeof(T); at += kBytes) {
@@ -57,15 +57,15 @@ __device__ __forceinline__ void CopyAsynchronously(T* to, const T* from,
   }
 }
 
-/// The same of the elements in 16 bytes.
+/// The same for the elements in 16 bytes.
 template <typename T>
 __device__ __forceinline__ void CopyVectorAsynchronously(T* to, const T* from,
                                                          bool is_read) {
   __pipeline_memcpy_async(to, from, 16, is_read ? 0 : 16);
 }
 
-/// Where of m (n) in the order of d's tile an element is in the order in which
-/// the input is read.
+/// Where an element of m (n), at `place` in the order of d's tile, is in the
+/// order in which the input is read.
 __device__ __forceinline__ uint32_t PlaceInReading(const DirectReading& reading,
                                                    uint32_t place) {
   const uint32_t in_block =
@@ -75,10 +75,10 @@ __device__ __forceinline__ uint32_t PlaceInReading(const DirectReading& reading,
          (in_block >> reading.log_d);
 }
 
-/// Where a result waits whose element of a has that place in the order in which
-/// a is read. Threads that write their elements, and threads that read
-/// neighbours in d, are two in a bank at most, whatever blocks of both orders
-/// there are, and one in each where there are none: so says trying them all.
+/// Where a result waits whose element of a is at `place` in the order in which
+/// a is read. At most two threads meet in a bank, both when they write their
+/// elements and when they read neighbours in d, for any blocks of both orders;
+/// without blocks just one. Found by trying them all.
 template <typename T>
 __device__ __forceinline__ uint32_t StagedPlace(uint32_t place) {
   switch (sizeof(T)) {
@@ -230,7 +230,7 @@ struct ThreadTile {
 
   /// Adds the products of the terms in one stage.
   __device__ __forceinline__ void Multiply(const T* a, const T* b) {
-    // Unrolled as far as registers go without spilling.
+    // Unrolled as far as it goes without spilling registers.
 #pragma unroll 2
     for (uint32_t term = 0; term < kTile.k; ++term) {
       T column[kTile.micro_m], row[kTile.micro_n];
@@ -292,7 +292,7 @@ __device__ __forceinline__ void MultiplyAsynchronously(
       a.Copy(shared.m[0], shared.k[0] + at, shared.a[stage], Shared::kPitchA);
       b.Copy(shared.n[0], shared.k[1] + at, shared.b[stage], Shared::kPitchB);
     }
-    __pipeline_commit();  // also of nothing, so that waits can count
+    __pipeline_commit();  // also when empty, so that waits can count
   };
 #pragma unroll
   for (uint32_t stage = 0; stage < kAhead; ++stage) {
@@ -301,8 +301,8 @@ __device__ __forceinline__ void MultiplyAsynchronously(
   uint32_t current = 0, last = kAhead;
   for (uint32_t at = 0; at < terms; at += kDepth) {
     __pipeline_wait_prior(kAhead - 1);
-    // Everybody's part of this stage has come, and nobody reads the one before
-    // any more: it is copied to next.
+    // All of this stage has come, and nobody reads the stage before any more:
+    // that one is filled next.
     __syncthreads();
     copy(last, at + kAhead * kDepth);
     mine.Multiply(shared.a[current], shared.b[current]);
@@ -345,7 +345,7 @@ __global__ void __launch_bounds__(ThreadsOf(tile, sizeof(ComputedIn<Stored>)),
 
   for (uint32_t chunk = block.first_k; chunk < block.end_k;
        chunk += Shared::kChunk) {
-    __syncthreads();  // with what the chunk before has left in shared memory
+    __syncthreads();  // nobody reads the chunk before any more
     for (uint32_t i = threadIdx.x; i < Shared::kChunk; i += kThreads) {
       Offsets<2> offsets{{-1, -1}};
       if (chunk + i < block.end_k) offsets = OffsetsOf(task.k, chunk + i);

@@ -106,8 +106,8 @@ __device__ __forceinline__ void StoreSum(const ContractionFormula& formula,
   static_cast<Stored*>(formula.d)[at_d] = Convert<Stored>(value);
 }
 
-/// What of a contraction a block computes: a tile of one batch, and of the
-/// terms one part. Tiles follow one another along m, then along n.
+/// What a block of threads computes: a tile of one batch, over one part of the
+/// terms. Tiles follow one another along m, then along n.
 struct DirectBlock {
   __device__ __forceinline__ DirectBlock(const ContractionDirectTask& task,
                                          const DirectTileExtents& tile) {

@@ -18,22 +18,22 @@ template <typename Stored>
 inline constexpr int kGroupWidth = kGroupBytes /
                                    static_cast<int>(sizeof(Stored));
 
-/// The narrowest type that elements of type Stored are computed in. Operations
-/// that leave integers wrapped to it may wrap them to Stored at their end.
+/// The narrowest type that elements of type Stored are computed in. Integers
+/// wrap to it meanwhile, and to Stored at the end.
 template <typename Stored>
 using ComputedIn = std::conditional_t<
     std::is_integral_v<Stored>,
     std::conditional_t<sizeof(Stored) == 8, int64_t, int32_t>,
     std::conditional_t<kIsHalf<Stored>, float, Stored>>;
 
-/// What an element of type Stored is read as: any byte but 0 is true, and
-/// reading such a byte as bool would be undefined.
+/// The type that elements of type Stored are read as. For bool a byte: any but
+/// 0 is true, and reading such a byte as bool would be undefined.
 template <typename Stored>
 using RawOf = std::conditional_t<std::is_same_v<Stored, bool>, uint8_t, Stored>;
 
-/// The elements of a group, held as they are loaded: in words. Kept element by
-/// element, those that are not a word would be taken apart or put together
-/// where they are loaded, and every load would wait for the one before.
+/// The elements of a group, held in words as they are loaded. To hold elements,
+/// words would be taken apart or put together at each load, and the next load
+/// would wait for that.
 template <typename Stored>
 struct alignas(kGroupBytes) Group {
   using Raw = RawOf<Stored>;

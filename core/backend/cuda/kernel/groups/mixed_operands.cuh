@@ -58,8 +58,8 @@ __device__ __forceinline__ To Rewidened(From word) {
 /// have.
 template <typename Number>
 struct Mixed {
-  /// An element as it was read: converted at once, it would be waited for
-  /// before the next input is read.
+  /// An element as it was read. Converting it at once would wait for it before
+  /// the next input is read.
   using Held = WordOf<Number>;
 
   template <typename Offset, int count>

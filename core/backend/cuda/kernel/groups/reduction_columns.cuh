@@ -6,9 +6,9 @@
 
 namespace tensord::core::cuda {
 
-/// Places in shared memory between one element of the groups of a block and the
-/// next one. So many more than threads that neighbouring elements of d lie in
-/// different banks.
+/// Places in shared memory from one element of a block's groups to the next:
+/// more than threads, so that neighbouring elements of d lie in different
+/// banks.
 template <typename Stored>
 inline constexpr uint32_t kColumnPitch =
     ReductionGroupsTask::kThreads + 32 / kGroupWidth<Stored>;

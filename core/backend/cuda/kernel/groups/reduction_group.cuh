@@ -14,7 +14,7 @@
 
 namespace tensord::core::cuda {
 
-/// What the conclusion, and a second launch, take it as.
+/// The type in which the conclusion, and a second launch, take a value.
 template <typename Stored>
 using ConcludedIn =
     std::conditional_t<std::is_integral_v<Stored>, int64_t, ComputedIn<Stored>>;
@@ -71,7 +71,7 @@ __device__ __forceinline__ T JoinedInPairs(const T (&x)[count]) {
   }
 }
 
-/// Batches in order, kLeaf to a leaf, and leaves in order.
+/// Joins batches in order, kLeaf to a leaf, and leaves in order.
 template <typename Stored, BinaryOperator op>
 class Leaves {
  public:
@@ -144,8 +144,7 @@ PlaceOf(const IndexSpace<operand_count>& space, uint32_t index) {
   return place;
 }
 
-/// What a batch of groups is: kAtOnce of them, each with a count of elements
-/// that are there.
+/// A batch: kAtOnce groups, each with a count of its elements that are there.
 template <typename Stored>
 struct Batch {
   static constexpr uint32_t kAtOnce =

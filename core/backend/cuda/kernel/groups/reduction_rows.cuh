@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(ReductionGroupsTask::kThreads)
   for (uint32_t i = 0; i < kAtOnce; ++i) {
     values[i] = JoinedLanes<op>(values[i], task.thread_bits);
   }
-  // Lanes of a row have its kAtOnce values all, and share storing them.
+  // Each lane has the values of all kAtOnce rows; the lanes share storing them.
   for (uint32_t i = of_row; i < kAtOnce; i += 1u << task.thread_bits) {
     const uint32_t row = first_row + i * rows_at_once;
     if (row >= task.kept.count) return;

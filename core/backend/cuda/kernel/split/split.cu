@@ -1,5 +1,4 @@
 // Numbers of float32 in parts of TF32, an element a thread at a time.
-#include <algorithm>
 #include <bit>
 #include <complex>
 #include <cstdint>
@@ -15,7 +14,6 @@ namespace tensord::core::cuda {
 namespace {
 
 constexpr uint32_t kThreads = 256;
-constexpr uint32_t kMaxBlocks = 1 << 16;
 
 template <typename T>
 struct Parts {
@@ -53,9 +51,7 @@ __global__ void __launch_bounds__(kThreads)
   static_assert(sizeof(Word) == sizeof(T));
   const Word* const a = static_cast<const Word*>(task.a);
   Word* const d = static_cast<Word*>(task.d);
-  const uint32_t step = gridDim.x * kThreads;
-  for (uint32_t index = blockIdx.x * kThreads + threadIdx.x;
-       index < task.elements.count; index += step) {
+  ForEachIndex(task.elements.count, [&](uint32_t index) {
     const Offsets<2> offsets = OffsetsOf(task.elements, index);
     const T x = std::bit_cast<T>(a[offsets.at[0]]);
     const Parts<T> parts = Split(ConjugatedIf(task.conjugates, x));
@@ -65,16 +61,13 @@ __global__ void __launch_bounds__(kThreads)
     first[0] = std::bit_cast<Word>(parts.high);
     first[task.part_stride] = task.is_second ? low : finite;
     first[2 * task.part_stride] = task.is_second ? finite : low;
-  }
+  });
 }
 
 }  // namespace
 
 cudaError_t QueueSplit(const SplitTask& task, cudaStream_t stream) {
-  const Grid grid{
-      .blocks =
-          std::min((task.elements.count + kThreads - 1) / kThreads, kMaxBlocks),
-      .threads = kThreads};
+  const Grid grid = GridOf(task.elements.count, kThreads);
   return task.is_complex
              ? Launch(grid, stream,
                       &SplitInParts<uint64_t, std::complex<float>>, task)

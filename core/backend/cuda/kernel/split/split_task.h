@@ -13,19 +13,19 @@ namespace tensord::core::cuda {
 /// x = high + low, both numbers of TF32, up to 2^-23 |x|: high is x rounded,
 /// and low the rest, rounded. Then
 ///   x y = high_x high_y + finite_x low_y + low_x finite_y + small,
-/// |small| <= 2^-21 |x y|, where finite is high, but 0 of an infinity or NaN:
-/// those have a low part of 0, too, so that they are multiplied once.
+/// |small| <= 2^-21 |x y|, where finite is high, or 0 for an infinity or NaN:
+/// their low part is 0, too, so that they are multiplied just once.
 ///
-/// That holds while nothing leaves TF32's range, which is that of float32 with
-/// 13 bits less below: what x has below 2^-137 is lost. Of |x| < 2^-114 that is
-/// more than said; |x| < 2^-137 is 0, also to an infinity. high_x high_y may be
-/// 2^-10 larger than x y, and overflow before it.
+/// That holds within TF32's range, which ends 13 bits above the lower end of
+/// float32's: bits of x below 2^-137 are lost. For |x| < 2^-114 that is a
+/// larger part than said; |x| < 2^-137 becomes 0, also beside an infinity.
+/// high_x high_y may be larger than x y by 2^-10 of it, and overflow before it.
 ///
 /// Every element of a becomes three of d, `part_stride` elements apart, so that
 /// the products of two inputs' parts, in their order, are the three above:
 /// high, finite, low or, of the second, high, low, finite. Complex numbers are
-/// split part by part. An element that lies in a where its first part goes in d
-/// is read before that is written: so a may be d.
+/// split part by part. An element is read before its parts are written: so a
+/// may be d if each lies where its first part goes.
 /// Source  M. Fasi, N. Higham, F. Lopez, T. Mary, M. Mikaitis, "Matrix
 ///         multiplication in multiword arithmetic" (2023), section 2.
 struct SplitTask {

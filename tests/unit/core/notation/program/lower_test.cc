@@ -4,7 +4,6 @@
 #include <map>
 #include <random>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -15,7 +14,6 @@
 #include "core/base/status.h"
 #include "core/notation/parse_einsum.h"
 #include "core/notation/parse_program.h"
-#include "core/notation/program/bind.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/core/notation/program/interpreter.h"
@@ -512,36 +510,6 @@ TEST_F(LowerTest, KeepsWhatIsAskedFor) {
   EXPECT_THAT(names(*Lower(text, inputs, {},
                            {{"T", std::nullopt, Order::kLastModeFastest}})),
               ::testing::ElementsAre("T"));
-}
-
-TEST(PromotedTypeTest, IsNumpys) {
-  using enum ElementType;
-  const std::vector<std::tuple<ElementType, ElementType, ElementType>> known = {
-      {kFloat16, kFloat32, kFloat32},
-      {kFloat32, kFloat64, kFloat64},
-      {kFloat32, kComplex64, kComplex64},
-      {kFloat64, kComplex64, kComplex128},
-      {kInt8, kInt16, kInt16},
-      {kInt8, kUint8, kInt16},
-      {kUint8, kInt16, kInt16},
-      {kInt32, kInt64, kInt64},
-      {kBool, kInt8, kInt8},
-      {kBool, kFloat16, kFloat16},
-      {kInt8, kFloat16, kFloat16},
-      {kInt16, kFloat16, kFloat32},
-      {kInt32, kFloat32, kFloat64},
-      {kInt16, kFloat32, kFloat32},
-      {kInt64, kComplex64, kComplex128},
-      {kInt16, kComplex64, kComplex64},
-      {kBfloat16, kFloat16, kFloat32},
-      {kBfloat16, kFloat32, kFloat32},
-      {kUint8, kBfloat16, kBfloat16},
-  };
-  for (const auto& [x, y, wanted] : known) {
-    EXPECT_EQ(NameOf(PromotedType(x, y)), NameOf(wanted))
-        << std::string(NameOf(x)) << " " << std::string(NameOf(y));
-    EXPECT_EQ(PromotedType(y, x), PromotedType(x, y));
-  }
 }
 
 }  // namespace
