@@ -12,7 +12,7 @@
 
 namespace tensord::cli {
 
-/// A .npy file that the command line names, and what of it.
+/// A .npy file of the command line, and which part of it is meant.
 struct InputFile {
   IndexedFile named;
   NpyFile file;
@@ -29,8 +29,8 @@ struct PlacedFile {
   const RemoteTensor& tensor() const { return part ? *part : whole; }
 };
 
-/// Uploads `input`, showing how far it has come, or when `contents` are not
-/// wanted makes a tensor that is like it.
+/// Uploads `input` and shows how far it has come. Without `contents` it only
+/// makes a tensor like it.
 absl::StatusOr<PlacedFile> Place(Session& session, const InputFile& input,
                                  bool contents);
 

@@ -11,7 +11,7 @@
 
 namespace tensord::cli {
 
-/// A .npy file, and what of it.
+/// A .npy file, and which part of it is meant.
 struct IndexedFile {
   std::string path;
   std::optional<std::vector<IndexItem>> items;  // absent: all

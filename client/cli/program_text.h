@@ -20,10 +20,10 @@ struct Binding {
 absl::StatusOr<std::vector<Binding>> ParseBindings(
     const std::vector<std::string>& words);
 
-/// The statements that `source` means: those of a file of that name, those on
-/// stdin if it is `-`, or those that it is, when it has a `=`.
+/// Statements: those on stdin if `source` is `-`, else those in the file of
+/// that name, else `source` itself if it contains a `=`.
 ///
-/// Errors  NOT_FOUND: it is none of them. As the system says.
+/// Errors  NOT_FOUND: it is none of these. What the system says of the file.
 absl::StatusOr<std::string> ReadStatements(const std::string& source);
 
 /// All of the explanation but `text`, as one object.

@@ -8,8 +8,8 @@
 
 namespace tensord::cli {
 
-/// One line on stderr that is drawn anew, from the moment a transfer takes more
-/// than a second; nothing unless stdout and stderr are terminals.
+/// One line on stderr, drawn again and again once a transfer has taken a
+/// second. Draws nothing unless stdout and stderr are terminals.
 class ProgressBar {
  public:
   explicit ProgressBar(std::string label);

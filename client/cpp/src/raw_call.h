@@ -11,10 +11,9 @@
 
 namespace tensord::internal {
 
-/// At most one read and one write at a time. Everything ends by the deadline
-/// but writes: those to a peer that does not read end when it reads or is gone.
-/// So nothing here waits for a write alone, and what gRPC still needs for one
-/// outlives the call.
+/// At most one read and one write at a time. All of it ends by the deadline,
+/// but for a write to a peer that does not read. So nothing here waits for a
+/// write alone, and what gRPC still needs for one outlives this object.
 ///
 /// Threads  one at a time.
 class RawCall {
@@ -61,8 +60,8 @@ class RawCall {
     succeeded_[operation] = false;
   }
   void TakeEvent();
-  /// Waits for the start, which writes share their state with. False when the
-  /// call is over before.
+  /// Waits until the call has started, as writes must. False when it ended
+  /// first.
   bool AwaitStart();
 
   std::unique_ptr<State> state_;

@@ -1,4 +1,4 @@
-// Requests for operations, as both running and explaining them need.
+// Requests for operations, to be run, explained or prepared.
 #pragma once
 
 #include <utility>

@@ -18,7 +18,7 @@ namespace tensord {
 
 class RemoteTensor;
 
-/// Labels of an operand's modes, one a mode: characters or any int32.
+/// Labels of an operand's modes, one for each: characters or any int32.
 ///
 ///   Modes("ijk")  is  Modes({'i', 'j', 'k'})
 struct Modes {
@@ -69,7 +69,7 @@ enum class UnaryOperator {
 /// Numbered as in the contract.
 enum class BinaryOperator { kAdd = 1, kMul = 2, kMax = 3, kMin = 4 };
 
-/// How precise arithmetic is, whatever operands are stored as. Numbered as in
+/// Precision of the arithmetic, whatever operands are stored in. Numbered as in
 /// the contract.
 enum class ComputeType {
   kFromElementTypes = 0,
@@ -92,9 +92,9 @@ struct Scalar {
       : real(real_part), imaginary(imaginary_part) {}
 };
 
-/// A tensor in its role as an input, with its modes and an operator that is
-/// applied to each element first. A view of the caller's memory travels inside
-/// the request: for small operands, see Limits.max_inline_bytes.
+/// An input: a tensor, its modes, and an operator that is applied to each of
+/// its elements first. A view of the caller's memory is sent with the request,
+/// so it must be small, see Limits.max_inline_bytes.
 ///
 /// Lifetime  refers to the tensor or to the view's data, which must outlive the
 ///           call.
@@ -116,11 +116,11 @@ struct Operand {
 /// How the server chooses a kernel.
 enum class Selection {
   kHeuristic = 1,  // by cost models
-  /// By running those that could, once for all equal problems: the first call
-  /// takes longer and needs memory for a second output.
+  /// By running all that can compute the problem, once. The first call takes
+  /// longer and needs memory for a second output.
   kMeasure = 2,
-  /// By running one more of them at each of the next executions of an equal
-  /// problem, whoever asks for it.
+  /// The same bit by bit: each execution of the problem, whoever asks for it,
+  /// tries one more kernel.
   kIncremental = 3,
 };
 
@@ -134,7 +134,7 @@ struct ExecutionOptions {
   std::optional<int64_t> workspace_limit_bytes;
   /// Pins the kernel choice: the same request gives the same bits.
   bool deterministic = false;
-  /// How the kernel is chosen; only kHeuristic together with `deterministic`.
+  /// How the kernel is chosen. With `deterministic` it must be kHeuristic.
   Selection selection = Selection::kHeuristic;
   /// An existing tensor that is overwritten; the call then returns a handle
   /// that borrows it. Null: the server allocates a new tensor.
@@ -150,9 +150,9 @@ struct ExecutionOptions {
   std::optional<absl::Duration> deadline;
 };
 
-/// Elements around a result: d has, mode by mode, `before` elements, those of
-/// the result, and `after` elements. All but the result's become `value`, to
-/// which neither operator nor factor applies; it is rounded to d's type.
+/// Elements around a result. Along each mode, d has `before` elements of
+/// padding, those of the result, and `after` elements of padding. Padding is
+/// `value`, rounded to d's type; no operator or factor applies to it.
 struct OutputPadding {
   std::vector<int64_t> before;  // (mode of d); empty: all 0
   std::vector<int64_t> after;   // (mode of d); empty: all 0
@@ -199,8 +199,8 @@ struct ExecutionReport {
   int64_t workspace_bytes = 0;
   absl::Duration queued;    // from the request's arrival to its start
   absl::Duration executed;  // on the device
-  /// Memory into which views were gathered before, or from which the result was
-  /// scattered into one afterwards.
+  /// Scratch memory for views: inputs were gathered into it first, or the
+  /// result was scattered from it in the end.
   int64_t gathered_bytes = 0;
 };
 
@@ -209,7 +209,7 @@ struct KernelCandidate {
   std::string refusal;  // why it declines; empty when it could run
   double predicted_nanoseconds = 0;
   int64_t workspace_bytes = 0;
-  double measured_nanoseconds = 0;  // the least, where it was timed
+  double measured_nanoseconds = 0;  // the shortest; 0: not timed
   std::string decision;  // what it would do, in one line; empty if it declines
 };
 

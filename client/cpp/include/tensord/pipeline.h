@@ -25,7 +25,7 @@ struct PipelineOptions {
 
 /// What an operation of a Pipeline will give.
 ///
-/// Threads   one at a time, its Pipeline and the Pipeline's others included.
+/// Threads   one at a time uses a Pipeline and all that it gave.
 /// Lifetime  may outlive the Pipeline.
 class PendingTensor {
  public:
@@ -33,12 +33,11 @@ class PendingTensor {
   PendingTensor& operator=(PendingTensor&&) noexcept;
   ~PendingTensor();
 
-  /// Waits for the operation. Gives its result to the first call; when nobody
-  /// takes a new tensor, it leaves the server.
+  /// Waits for the operation and gives its result, once. A new tensor that
+  /// nobody takes leaves the server.
   ///
-  /// Errors  those of the operation, or of the pipeline if that ended before
-  /// it.
-  ///         FAILED_PRECONDITION: taken before.
+  /// Errors  FAILED_PRECONDITION: it was taken before. Those of the operation,
+  ///         or of the pipeline if that ended first.
   absl::StatusOr<RemoteTensor> Await();
 
  private:
@@ -51,9 +50,9 @@ class PendingTensor {
   std::shared_ptr<internal::PendingResult> result_;
 };
 
-/// Operations of one session that are on their way together. They take effect
-/// in the order in which they were added; adding waits for none of them, but
-/// for the server to take more.
+/// Operations of one session that do not wait for each other's responses. They
+/// take effect in the order in which they were added. Adding waits only while
+/// the server takes no more.
 ///
 /// ```
 /// const ContractOptions to_t = {.execution = {.output = &t}};
@@ -63,21 +62,22 @@ class PendingTensor {
 /// absl::Status done = pipeline.Finish();
 /// ```
 ///
-/// An operation names the tensors that exist when it is added. So what a later
-/// one reads is written to an `output` that was created before; a new tensor
-/// can be read once PendingTensor::Await() has given it.
+/// An operation can only name tensors that exist when it is added. To read what
+/// an earlier one writes, create the `output` of that one first, or wait for it
+/// by PendingTensor::Await().
 ///
 /// One that fails does not end the pipeline. Later ones that need what it
 /// should have written fail too, or find what was there before.
 ///
-/// Without Finish() the end of a Pipeline cancels it: operations that have not
-/// begun never do.
+/// A Pipeline that is destroyed without Finish() is cancelled: operations that
+/// have not begun do not run.
 ///
 /// Threads   one at a time.
-/// Lifetime  tensors that an operation names outlive it; views of the caller's
-///           memory, the call that adds it. Keeps the session open.
-/// Errors    of adding come with PendingTensor::Await(), too. `deadline` in the
-///           options of an operation is INVALID_ARGUMENT.
+/// Lifetime  tensors that an operation names must outlive it. Views of the
+///           caller's memory must outlive the call that adds it. Keeps the
+///           session open.
+/// Errors    PendingTensor::Await() has those of adding, too: INVALID_ARGUMENT
+///           where the options of an operation have a `deadline`.
 class Pipeline {
  public:
   Pipeline(Pipeline&&) noexcept;

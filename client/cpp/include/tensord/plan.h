@@ -36,8 +36,8 @@ struct PlanOptions {
   std::optional<absl::Duration> deadline;
 };
 
-/// What one execution brings along. Operands that the operation does not have,
-/// or whose factor is 0, stay null.
+/// The inputs of one execution. Those that the operation does not have, or
+/// whose factor is 0, stay null.
 struct PlanInputs {
   const RemoteTensor* a = nullptr;
   const RemoteTensor* b = nullptr;
@@ -57,8 +57,8 @@ struct KernelInfo {
   std::string operation;
 };
 
-/// An operation on tensors that are like those it was made for: validated, its
-/// kernel chosen. Leaves the server with this handle. Keeps the session open.
+/// An operation that is validated and has its kernel, for tensors like those it
+/// was made for. Leaves the server with this handle. Keeps the session open.
 ///
 ///   auto plan = session.PlanContract({a, "ik"}, {b, "kj"}, "ij").value();
 ///   for (...) c = plan.Execute({&x, &y}).value();

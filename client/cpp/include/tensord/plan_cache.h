@@ -104,8 +104,9 @@ struct PlanCacheEntry {
 struct LoadedPlans {
   std::string writer;
   int64_t entry_count = 0;
-  int64_t taken_count = 0;  // others were there, or did not fit, or this server
-                            // has no such device
+  /// The others were there, did not fit, or are for a device that this server
+  /// lacks.
+  int64_t taken_count = 0;
 };
 
 /// The plan cache of a server. Each call takes `deadline` at most.
@@ -124,13 +125,15 @@ class PlanCache {
   absl::Status Pin(std::string_view id) const;
   absl::Status Unpin(std::string_view id) const;
   absl::Status Remove(std::string_view id) const;
-  /// Removes all entries but pinned ones. Returns how many went.
+  /// Removes all entries, pinned ones only if `pinned_too`. Returns how many
+  /// went.
   absl::StatusOr<int64_t> Clear(bool pinned_too) const;
 
   /// Gives a snapshot to `write`, piece by piece; ends early with its error.
   absl::Status Dump(
       const std::function<absl::Status(std::string_view bytes)>& write) const;
-  /// Takes a snapshot in; with `problems_only`, its problems are planned now.
+  /// Takes a snapshot in. With `problems_only` its problems are planned anew,
+  /// as other hardware needs it.
   absl::StatusOr<LoadedPlans> Load(std::string_view snapshot,
                                    bool problems_only) const;
 

@@ -50,9 +50,9 @@ struct NconLabels {
 ///   T[a,b] := A[a,c]*B[c,b]
 ///   D[a,b] = 2*T[a,b] - conj(C[b,a])/alpha   # comment
 ///
-/// `:=` makes a tensor, `=` stores into an operand, `+=` and `-=` add to one or
-/// to what a statement before has made. Labels that a term has twice are summed
-/// unless the output has them. Parentheses order products.
+/// `:=` makes a tensor. `=` stores into an operand. `+=` and `-=` add to an
+/// operand, or to what an earlier statement made. A label that a term has twice
+/// is summed, unless the output has it. Parentheses order products.
 struct ProgramSource {
   ProgramSource(std::string_view statements)
       : notation(std::string(statements)) {}
@@ -64,9 +64,10 @@ struct ProgramSource {
   std::variant<std::string, EinsumText, NconLabels> notation;
 };
 
-/// What an operand of a program is: a tensor, a view of the caller's memory,
-/// which travels inside the request (see Limits.max_inline_bytes), or a number.
-/// To explain or prepare a program, a view may have no data.
+/// What an operand of a program is: a tensor, a number, or a view of the
+/// caller's memory, which is sent with the request and must be small, see
+/// Limits.max_inline_bytes. To explain or prepare a program, a view may have no
+/// data.
 ///
 /// Lifetime  refers to the tensor or to the view's data, which must outlive the
 ///           call.
@@ -102,10 +103,10 @@ struct ProgramOperand {
 };
 
 /// For Session::PrepareProgram(): a tensor that is not expected to change from
-/// one run to the next. What depends on such alone is computed by the first
-/// run, and kept in the session's memory until the program is deleted; and
-/// computed again after one has changed. Runs need not name it. A view of the
-/// caller's memory is uploaded.
+/// one run to the next. What depends on constants alone is computed by the
+/// first run, and again only after a constant has changed. The session's memory
+/// holds it until the program is deleted. Runs need not name constants. A view
+/// of the caller's memory is uploaded.
 ///
 ///   session.PrepareProgram("ij,jk,kl->il", {Constant(a), Constant(b), x})
 inline ProgramOperand Constant(ProgramOperand operand) {
@@ -115,7 +116,7 @@ inline ProgramOperand Constant(ProgramOperand operand) {
 
 using ProgramOperands = absl::Span<const ProgramOperand>;
 
-/// A tensor that a program makes and the session, or the caller, keeps.
+/// A result of a program that is kept, or sent with the response.
 struct ProgramOutput {
   /// To the left of a `:=`. Of a product it may be left out.
   std::string name;
@@ -149,11 +150,14 @@ struct PathOptions {
   /// in parts, one after the other.
   std::optional<int64_t> memory_limit_bytes;
   int64_t seed = 0;  // of searches that are random
-  /// What labels cost, in terms of a variable that is thought of as large: the
-  /// tree with the fewest multiplications is taken, whatever the extents are.
-  /// `a=>χ, b=>χ^2, c=>2*χ, e=>5`, and 1 for others; `(a,b)`: χ for those;
-  /// `!(a,b)`: χ for others; "": χ for all. Not with methods that look at
-  /// extents.
+  /// What labels cost, as polynomials of a variable that is large. The order
+  /// with the fewest multiplications is taken, whatever the extents are.
+  ///
+  ///   a=>χ, b=>χ^2, c=>2*χ, e=>5   and 1 for other labels
+  ///   (a,b)                        χ for these
+  ///   !(a,b)                       χ for all others; without any text, for all
+  ///
+  /// With kAuto, kOptimal or `steps` alone: other methods look at extents.
   std::optional<std::string> costs;
 };
 
@@ -190,7 +194,7 @@ struct ProductOptions {
 /// What a program did.
 struct ProgramReport {
   int64_t operation_count = 0;         // that ran, in all slices
-  int64_t folded_operation_count = 0;  // that did not: values were kept
+  int64_t folded_operation_count = 0;  // not run, as their results were kept
   double flops = 0;             // of contractions, reductions and products
   int64_t peak_bytes = 0;       // of intermediate results
   int64_t kept_bytes = 0;       // of what depends on constants alone
@@ -199,7 +203,7 @@ struct ProgramReport {
   int64_t plan_count = 0;
   bool program_cache_hit = false;  // no path was searched
   int64_t gathered_bytes = 0;      // as in ExecutionReport
-  bool replayed = false;  // queued at once, as recorded by an execution before
+  bool replayed = false;  // queued at once, by the recording of an earlier run
   absl::Duration queued;
   absl::Duration executed;
   absl::Duration prepared;  // reading the notation and searching paths
@@ -213,8 +217,8 @@ struct ProgramResult {
   Layout layout;                 // with explicit strides
   std::vector<std::byte> bytes;  // of what came inline, as `layout` says
 
-  /// All elements: of a tensor as RemoteTensor::Download() has them, of what
-  /// came inline as its layout says.
+  /// All elements: those of a tensor as RemoteTensor::Download() orders them,
+  /// those that came inline as the layout does.
   ///
   /// Errors  INVALID_ARGUMENT: T is not the element type. Those of
   ///         DownloadTensor.
@@ -279,7 +283,7 @@ struct TreeNode {
 struct ProgramProduct {
   int statement = 0;
   std::vector<TreeNode> nodes;  // factors, then steps; the last is the product
-  std::vector<std::string> sliced;  // labels whose values are taken one by one
+  std::vector<std::string> sliced;  // labels that are taken index by index
   int64_t slice_count = 1;
   std::string method;  // e.g. `optimal`, or `given`
   double flops = 0;    // of all slices
@@ -293,19 +297,19 @@ struct ProgramExplanation {
   std::vector<ProgramOperation> operations;
   std::vector<ProgramProduct> products;
   double flops = 0;        // of all slices
-  int64_t peak_bytes = 0;  // of intermediate results; what execution takes
+  int64_t peak_bytes = 0;  // most of intermediate results at a time
   int64_t kept_bytes = 0;  // of what depends on constants alone
   int64_t workspace_bytes = 0;
   double predicted_nanoseconds = 0;  // of all slices
   std::string text;                  // all of this for people
 };
 
-/// What an operand of a prepared program has to be like, or what an output is.
+/// What an operand of a prepared program has to be like, or an output will be.
 struct ProgramTensor {
   std::string name;
   ElementType element_type = ElementType::kUnspecified;
   Layout layout;                 // with explicit strides
-  std::optional<Scalar> scalar;  // of a number, which has neither
+  std::optional<Scalar> scalar;  // of a number, which has no type or layout
   bool is_written = false;       // of an operand
   bool is_constant = false;      // of an operand
 };
@@ -323,13 +327,13 @@ struct ProgramInfo {
 
 /// What one run of a prepared program brings along.
 struct ProgramExecution {
-  /// `tensor_name` and `is_inline` of results; none: as it was prepared.
+  /// By `name`; only `tensor_name` and `is_inline` are used. Empty: as prepared.
   std::vector<ProgramOutput> outputs;
   std::optional<absl::Duration> deadline;
 };
 
-/// A program for operands that are like those it was made for: its notation is
-/// read, its paths are found. Leaves the server with this handle. Keeps the
+/// A program whose notation is read and whose paths are found, for operands
+/// like those it was made for. Leaves the server with this handle. Keeps the
 /// session open.
 ///
 ///   auto program = session.PrepareProgram("D[i,k] := x*A[i,j]*B[j,k]",

@@ -46,8 +46,8 @@ std::string_view ToString(TensorState state);
 struct TensorInfo {
   std::string name;  // `sessions/{session}/tensors/{tensor}`
   ElementType element_type = ElementType::kUnspecified;
-  /// With explicit strides. Those of a view may be 0 or negative; of a view
-  /// that has none, they are those of the packed copy by which it is read.
+  /// With explicit strides, which may be 0 or negative for a view. A view
+  /// without strides is read through a packed copy, and shows that copy's.
   Layout layout;
   std::string device;
   TensorState state = TensorState::kUnspecified;
@@ -83,8 +83,8 @@ class RemoteTensor {
   int mode_count() const { return static_cast<int>(extents().size()); }
   const TensorInfo& info() const { return info_; }
 
-  /// What the operation did whose result this is, or all operations of a
-  /// program together, without a kernel; empty for any other tensor.
+  /// What the operation did that made this tensor. Of a program: what all its
+  /// operations did, without a kernel. Empty for other tensors.
   const ExecutionReport& report() const { return report_; }
 
   /// False for a handle that borrows a tensor.
@@ -116,9 +116,9 @@ class RemoteTensor {
   absl::Status DownloadTo(ElementType element_type, std::span<std::byte> bytes,
                           const DownloadOptions& options = {}) const;
 
-  // Views: tensors that see this one's memory differently. Each is a name on
-  // the server and costs no memory there; what is written through it, this one
-  // has. A view keeps the memory also when this tensor is deleted.
+  // Views see this tensor's memory differently. A view takes no memory of its
+  // own: what is written to it is written to this tensor. The memory stays as
+  // long as there is a view, also when this tensor is deleted.
   //
   // Errors  those of ViewService.CreateView, and INVALID_ARGUMENT where a
   //         number does not fit the modes.
@@ -139,13 +139,13 @@ class RemoteTensor {
   absl::StatusOr<RemoteTensor> BroadcastTo(
       const std::vector<int64_t>& extents,
       const ViewOptions& options = {}) const;
-  /// With padding around, a pair a mode; its value is that of the options.
+  /// With padding around, one pair for each mode; `options` has its value.
   absl::StatusOr<RemoteTensor> Pad(const std::vector<transform::Pad>& pads,
                                    const ViewOptions& options = {}) const;
   /// The elements whose indices of two modes are equal, along a last mode.
   absl::StatusOr<RemoteTensor> Diagonal(int first = 0, int second = 1,
                                         const ViewOptions& options = {}) const;
-  /// Through any transforms, one stage after the other.
+  /// By any transforms, one stage after the other.
   absl::StatusOr<RemoteTensor> View(const std::vector<Stage>& stages,
                                     const ViewOptions& options = {}) const;
 

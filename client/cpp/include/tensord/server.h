@@ -1,4 +1,4 @@
-// A server as such: what it is, does, and how it is.
+// What a server is, what it does, and whether it serves.
 #pragma once
 
 #include <cstdint>
@@ -115,11 +115,11 @@ class Server {
   absl::StatusOr<ServerStats> Stats() const;
   absl::StatusOr<Health> CheckHealth() const;
 
-  /// The tensors of the session `sessions/{session}`, whose name only those
-  /// know who opened it.
+  /// The tensors of a session. Only who opened it knows its name,
+  /// `sessions/{session}`.
   absl::StatusOr<std::vector<TensorInfo>> List(std::string_view session) const;
 
-  /// The plans of a session, too.
+  /// The plans of a session.
   absl::StatusOr<std::vector<PlanInfo>> Plans(std::string_view session) const;
 
   /// The kernels of a device, in the order in which the planner asks them; ""

@@ -26,9 +26,10 @@
 namespace tensord {
 
 struct SessionOptions {
-  std::string job;  // label of the job that asks, for the server's statistics
+  std::string job;     // who asks, for the server's logs and statistics
   std::string device;  // e.g. `cpu:0`; empty: the server's first
-  absl::Duration lease = absl::Seconds(60);     // kept alive in the background
+  /// How long the session outlives this process. Renewed in the background.
+  absl::Duration lease = absl::Seconds(60);
   int64_t memory_quota_bytes = 0;               // 0: the server's default
   absl::Duration deadline = absl::Seconds(60);  // of each call
   Order order = Order::kLastModeFastest;        // of results and of downloads
@@ -42,7 +43,7 @@ struct SessionInfo {
   int64_t memory_quota_bytes = 0;
   int64_t memory_used_bytes = 0;
   int64_t tensor_count = 0;
-  int64_t staging_used_bytes = 0;  // pinned host memory, by transfers
+  int64_t staging_used_bytes = 0;  // pinned host memory that transfers use
 };
 
 struct CreateOptions {
@@ -73,7 +74,7 @@ struct CopyOptions {
 /// Closed, and its tensors deleted, when the Session and the last of its
 /// RemoteTensors have gone, or by Close().
 ///
-/// Threads  safe for concurrent use, but for moving and destruction.
+/// Threads  safe for concurrent use; moving and destroying it are not.
 /// Errors   every call can end with UNAVAILABLE (server gone or draining),
 ///          DEADLINE_EXCEEDED and what the contract lists for its rpc;
 ///          ReasonOf() tells more.
@@ -110,7 +111,7 @@ class Session {
   /// Creates a tensor of the view's layout and fills it. A transfer that breaks
   /// off is resumed a few times.
   ///
-  /// Post  the view's memory is no longer referred to, whatever the outcome.
+  /// Post  nothing refers to the view's memory any more, also after an error.
   absl::StatusOr<RemoteTensor> Upload(const UntypedHostView& view,
                                       const UploadOptions& options = {});
   template <Element T>
@@ -145,8 +146,8 @@ class Session {
   absl::StatusOr<TensorInfo> Describe(const RemoteTensor& tensor) const;
   absl::StatusOr<std::vector<TensorInfo>> List() const;
   absl::Status Delete(RemoteTensor tensor);
-  /// A copy in this session of a tensor of it or of another session with the
-  /// same server, whatever their devices.
+  /// Copies a tensor into this session. It may be of another session with the
+  /// same server, and on another device.
   absl::StatusOr<RemoteTensor> Copy(const RemoteTensor& source,
                                     const CopyOptions& options = {});
 
@@ -169,7 +170,7 @@ class Session {
                                         const ContractOptions& options = {});
 
   // Programs: any number of tensors and statements in one request. The server
-  // finds the order of contractions and holds what lies between. Errors are
+  // finds the order of contractions and holds intermediate results. Errors are
   // those of ProgramService.
 
   /// NumPy's einsum of any number of tensors. The report of the result is that
@@ -198,10 +199,10 @@ class Session {
                                      ProgramOperands operands,
                                      const ProgramOptions& options = {});
 
-  /// Prepares a program, to be run often. Operands only say what tensors will
-  /// be like, and need no contents; numbers are kept, and so are constants, see
-  /// Constant(). `plan.name` is the program's; its deadline counts, not that of
-  /// `options`.
+  /// Prepares a program that is to run often. Operands only say what tensors
+  /// will be like; they need no contents. Numbers are kept, and so are
+  /// constants, see Constant(). `plan` has the program's name and the deadline;
+  /// that of `options` is not used.
   absl::StatusOr<PreparedProgram> PrepareProgram(
       const ProgramSource& source, ProgramOperands operands,
       const ProgramOptions& options = {}, const PlanOptions& plan = {});
@@ -214,12 +215,13 @@ class Session {
       std::string_view subscripts, ProgramOperands operands,
       const ProductOptions& options = {}) const;
 
-  /// Begins a row of operations that do not wait for each other's responses.
+  /// Starts a pipeline of operations that do not wait for each other's
+  /// responses.
   Pipeline StartPipeline(const PipelineOptions& options = {});
 
-  // Each operation prepared, to be run often. Operands only say what tensors
-  // will be like, and need no contents; the options' output and deadline do
-  // not count.
+  // Prepare an operation that is to run often. Operands only say what tensors
+  // will be like; they need no contents. `output` and `deadline` of the options
+  // are not used.
 
   absl::StatusOr<Plan> PlanPermute(const Operand& a, const Modes& d,
                                    const PermuteOptions& options = {},
@@ -242,7 +244,7 @@ class Session {
                                     const ContractOptions& options = {},
                                     const PlanOptions& plan = {});
 
-  // How each operation would be computed; nothing runs. Tensors need no
+  // Say how an operation would be computed, and run nothing. Tensors need no
   // contents.
 
   absl::StatusOr<Explanation> ExplainPermute(

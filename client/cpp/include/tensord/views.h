@@ -13,11 +13,11 @@
 
 namespace tensord {
 
-/// What stands between the brackets of NumPy's basic indexing, or of CuTe's
-/// slicing: `t[1, ::-1]` is `t.Index({1, Range{.step = -1}})`.
-///
-/// Python's start:stop:step. Numbers below 0 count from the end; what leaves
-/// the mode is cut off.
+// What stands between the brackets of NumPy's basic indexing and of CuTe's
+// slicing: `t[1, ::-1]` is `t.Index({1, Range{.step = -1}})`.
+
+/// Python's start:stop:step. Negative numbers count from the end. Indices
+/// beyond the mode are left out.
 struct Range {
   std::optional<int64_t> start;
   std::optional<int64_t> stop;
@@ -27,15 +27,15 @@ struct Range {
 struct All {};
 /// A new mode of extent 1: NumPy's None.
 struct NewMode {};
-/// All of as many modes as nothing else names: `...`.
+/// All of the modes that no other item names: `...`.
 struct Ellipsis {};
-/// A number takes one index of a mode, which is gone then; below 0 it counts
-/// from the end.
+/// A number takes one index and removes the mode. A negative one counts from
+/// the end.
 using IndexItem = std::variant<int64_t, Range, All, NewMode, Ellipsis>;
 
-/// CK Tile's coordinate transforms. Each takes indices of upper modes, those of
-/// the new view, to indices of lower ones, those below; what is said after
-/// "->" is how many upper modes it makes of how many lower ones.
+/// CK Tile's coordinate transforms. Each maps indices of upper modes, those of
+/// the new view, to indices of lower modes, those of what it is a view of.
+/// `n -> 1` says that n lower modes become one upper mode.
 namespace transform {
 
 /// 1 -> 1. lower = upper.
@@ -49,8 +49,8 @@ struct Unmerge {
   std::vector<int64_t> extents;
   Order order = Order::kLastModeFastest;
 };
-/// 1 -> 1. The indices start, start + step, ... before stop; no number counts
-/// from the end: 0 <= start < extent, -1 <= stop <= extent.
+/// 1 -> 1. The indices start, start + step, ... before stop. Numbers do not
+/// count from the end: 0 <= start < extent, -1 <= stop <= extent.
 struct Slice {
   int64_t start = 0;
   int64_t stop = 0;
@@ -69,11 +69,11 @@ struct Freeze {
 struct Insert {
   int64_t extent = 1;
 };
-/// 0 -> n. Everything is there as often as there are indices.
+/// 0 -> n. Everything is there once for each index of the new modes.
 struct Replicate {
   std::vector<int64_t> extents;
 };
-/// 1 -> n. lower = constant + sum of coefficient * upper; never leaves the
+/// 1 -> n. lower = constant + sum of coefficient * upper, which must be in the
 /// mode.
 struct Embed {
   std::vector<int64_t> extents;
@@ -85,15 +85,15 @@ struct Modulo {
   int64_t modulus = 1;
   int64_t extent = 0;
 };
-/// 2 -> 2. lower 0 = upper 0, lower 1 = upper 1 xor (upper 0 mod extent 1),
-/// which is a power of two.
+/// 2 -> 2. lower 0 = upper 0, lower 1 = upper 1 xor (upper 0 mod extent 1).
+/// Extent 1 must be a power of two.
 struct Xor {};
 /// 1 -> 1. lower = upper + offset, for `extent` indices that stay in the mode.
 struct Offset {
   int64_t offset = 0;
   int64_t extent = 0;
 };
-/// n -> 1. Every lower index = upper; the lower modes have one extent.
+/// n -> 1. Every lower index = upper. The lower modes have equal extents.
 struct Diagonal {};
 
 }  // namespace transform
@@ -112,8 +112,8 @@ struct PlacedTransform {
   std::vector<int> upper;  // positions in the new view
 };
 
-/// Every mode below and every mode above belongs to exactly one transform;
-/// positions above are free, so a stage permutes as it pleases.
+/// Transforms side by side. Every lower and every upper mode belongs to exactly
+/// one. Upper positions may be in any order, so a stage can permute, too.
 ///
 ///   (2, 6) -> (2, 2, 3): {{transform::PassThrough{}, {0}, {0}},
 ///                         {transform::Unmerge{{2, 3}}, {1}, {1, 2}}}
@@ -128,12 +128,12 @@ struct ViewOptions {
 
 /// What is particular to a view.
 struct ViewInfo {
-  std::string viewed;        // name that the tensor had whose memory it sees
+  std::string viewed;        // name of the tensor whose memory it sees
   bool is_gathered = false;  // operations copy it before they read it
   bool is_writable = false;  // it can be an output
   bool may_pad = false;
-  bool has_strides = false;   // the layout has its own, not a packed copy's
-  int64_t span_elements = 0;  // from the lowest to the highest
+  bool has_strides = false;         // else the layout is a packed copy's
+  int64_t span_elements = 0;        // from the lowest to the highest
   int64_t allocation_elements = 0;  // to reserve for its strides
 };
 
