@@ -326,16 +326,15 @@ GemmStrategy Build(const Problem& problem, Grouping grouping,
 
   GemmStrategy s;
   double work = 0;
-  const auto lay_out = [&](Operand operand, AxisGroup* rows, AxisGroup* columns,
+  const auto copy_of = [&](Operand operand, AxisGroup* rows, AxisGroup* columns,
                            const Loops& x, const Loops& y) {
-    if (!choice.copied[operand]) return GemmCopy();
     work += CopyNanoseconds(problem, operand, rates);
     return LayOutCopy(operand, choice.flipped[operand], rows, columns,
                       Joined(batch_loops, x, y));
   };
-  s.a = lay_out(kA, m, k, m_loops, k_loops);
-  s.b = lay_out(kB, n, k, n_loops, k_loops);
-  s.d = lay_out(kD, m, n, m_loops, n_loops);
+  if (choice.copied[kA]) s.a = copy_of(kA, m, k, m_loops, k_loops);
+  if (choice.copied[kB]) s.b = copy_of(kB, n, k, n_loops, k_loops);
+  if (choice.copied[kD]) s.d = copy_of(kD, m, n, m_loops, n_loops);
 
   const MatrixProduct& p = s.product = ProductOf(m, n, k);
   if (!IsMatrix(p.m, p.k, p.a_m, p.a_k) || !IsMatrix(p.k, p.n, p.b_k, p.b_n) ||
