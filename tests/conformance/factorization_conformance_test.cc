@@ -107,7 +107,7 @@ struct Factorized {
 template <typename T>
 T Sentinel() {
   T value;
-  std::memset(&value, 0x7B, sizeof(value));
+  std::memset(static_cast<void*>(&value), 0x7B, sizeof(value));
   return value;
 }
 

@@ -1,6 +1,7 @@
 // Programs whose kernels are chosen by time.
 #include <set>
 
+#include "tensord/v1/plan_cache.grpc.pb.h"
 #include "tests/conformance/rpc_program.h"
 
 namespace tensord {
