@@ -13,6 +13,13 @@ using ::testing::Property;
 
 class RpcProgramTuningTest : public RpcProgramTest {
  protected:
+  void SetUp() override {
+    RpcProgramTest::SetUp();
+    a_ = Filled({4, 4});
+    b_ = Filled({4, 4});
+    c_ = Filled({4, 4});
+    wanted_ = Run(Chain(v1::SELECTION_HEURISTIC));
+  }
   /// Of small whole numbers, which every kernel adds without rounding.
   v1::ProgramSpec Chain(v1::Selection selection) {
     v1::ProgramSpec spec =
@@ -45,9 +52,8 @@ class RpcProgramTuningTest : public RpcProgramTest {
     return entries;
   }
 
-  const std::string a_ = Filled({4, 4}), b_ = Filled({4, 4}),
-                    c_ = Filled({4, 4});
-  const std::vector<float> wanted_ = Run(Chain(v1::SELECTION_HEURISTIC));
+  std::string a_, b_, c_;
+  std::vector<float> wanted_;
 };
 
 TEST_F(RpcProgramTuningTest, OperationsAreMeasuredWhenTheyAreComeTo) {
