@@ -26,7 +26,7 @@ __device__ T SumOver(const Arithmetic& arithmetic, const Loops<1>& loops,
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    Reference(const __grid_constant__ ContractionReferenceTask task) {
+    Reference(const ContractionReferenceTask __grid_constant__ task) {
   const ContractionFormula& formula = task.formula;
   const Arithmetic arithmetic{formula.type_d, Rounding::kNone};
   ForEachIndex(task.kept.count, [&](int64_t index) {

@@ -10,7 +10,7 @@ constexpr uint32_t kThreads = 256;
 
 template <typename Word, bool kMoves>
 __global__ void __launch_bounds__(kThreads)
-    Reference(const __grid_constant__ ReferenceTask task) {
+    Reference(const ReferenceTask __grid_constant__ task) {
   const Word* const a = static_cast<const Word*>(task.move.a);
   ForEachIndex(task.loops.count, [&](int64_t index) {
     const Offsets<2> offsets = OffsetsOf(task.loops, index);

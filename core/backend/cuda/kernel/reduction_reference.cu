@@ -11,7 +11,7 @@ constexpr int kLevels = 60;
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    Reference(const __grid_constant__ ReductionReferenceTask task) {
+    Reference(const ReductionReferenceTask __grid_constant__ task) {
   const ReductionFormula& formula = task.formula;
   const Arithmetic sums = SumArithmetic(formula);
   ForEachIndex(task.kept.count, [&](int64_t index) {

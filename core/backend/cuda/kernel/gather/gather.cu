@@ -10,7 +10,7 @@ constexpr uint32_t kThreads = 256;
 
 template <typename Word>
 __global__ void __launch_bounds__(kThreads)
-    Gather(const __grid_constant__ GatherTask task) {
+    Gather(const GatherTask __grid_constant__ task) {
   const Word* const storage = static_cast<const Word*>(task.storage);
   Word* const d = static_cast<Word*>(task.d);
   ForEachIndex(task.steps.element_count, [&](int64_t index) {
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename Word>
 __global__ void __launch_bounds__(kThreads)
-    Scatter(const __grid_constant__ ScatterTask task) {
+    Scatter(const ScatterTask __grid_constant__ task) {
   const Word* const a = static_cast<const Word*>(task.a);
   Word* const storage = static_cast<Word*>(task.storage);
   ForEachIndex(task.steps.element_count, [&](int64_t index) {
