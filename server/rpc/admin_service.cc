@@ -36,6 +36,7 @@ v1::Device ToProto(const server::Device& device) {
   AddKernels(kernels.elementwise, &message);
   AddKernels(kernels.reduction, &message);
   AddKernels(kernels.contraction, &message);
+  AddKernels(kernels.factorization, &message);
   return message;
 }
 

@@ -363,7 +363,7 @@ def test_malformed_ncon_is_refused(session):
         session.ncon([np.ones(2)], [[1.5]])
 
 
-def test_algorithm_and_selection_are_for_one_operation(session):
+def test_algorithm_is_for_one_operation(session):
     ones = [np.ones((2, 2))] * 3
     with pytest.raises(tensord.Unimplemented, match="several operations"):
         session.einsum("ij,jk,kl", *ones, algorithm="cpu.contract.reference")

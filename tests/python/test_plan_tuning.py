@@ -12,7 +12,7 @@ from bounds import assert_product
 def test_kernels_are_listed(session):
     kernels = session.kernels()
     assert {kernel.operation for kernel in kernels} == {
-        "contract", "elementwise", "permute", "reduce"
+        "contract", "elementwise", "factorize", "permute", "reduce"
     }  # fmt: skip
     assert all(kernel.version >= 1 for kernel in kernels)
     assert session.kernels(session.device) == kernels
@@ -127,3 +127,51 @@ def test_measured_plans_run_what_was_fastest(session, rng, m: int, k: int, n: in
     assert times[kernel] < 2 * least and nanoseconds < 2 * least
     slow = {each for each, time in times.items() if time >= 2 * least}
     assert slow or m == 4
+
+
+@pytest.mark.parametrize("selection", ["measure", "incremental"])
+def test_kernels_of_programs_are_chosen_by_time_too(
+    private_address: str, rng, selection: str
+):
+    # Small whole numbers, which every kernel adds without rounding.
+    a, b, c = (rng.integers(-4, 5, (6, 6)).astype(float) for _ in range(3))
+    statements = "D[i,l] := A[i,j]*B[j,k]*C[k,l]"
+    named = {"A": a, "B": b, "C": c}
+    how = {"selection": selection}
+    with tensord.connect(private_address) as alone:
+        prepared = alone.program("ij,jk,kl->il", a, b, c, **how)
+        statement = alone.program(statements, named, **how)
+        for run in (
+            lambda: alone.einsum("ij,jk,kl->il", a, b, c, **how),
+            lambda: alone.einsum("ij,jk,kl->il", a, b, c, alpha=1, c=a, **how),
+            lambda: alone.ncon([a, b, c], [[-1, 1], [1, 2], [2, -2]], **how),
+            lambda: alone.run(statements, named, **how),
+            lambda: prepared(a, b, c),
+            lambda: statement(named),
+        ):
+            alone.plan_cache.clear()
+            np.testing.assert_array_equal(run().numpy(), a @ b @ c)
+            found = {entry.selection for entry in alone.plan_cache.entries()}
+            assert selection in found
+        assert alone.explain.einsum("ij,jk,kl->il", a, b, c, **how).operations
+        with pytest.raises(tensord.InvalidArgument) as failure:
+            alone.run(statements, named, deterministic=True, **how)
+        assert failure.value.reason == "SELECTION_CONFLICTS"
+        with pytest.raises(tensord.InvalidArgument, match="selection 'best'"):
+            alone.run(statements, named, selection="best")
+
+
+def test_selection_keeps_one_operation_one(session, a, b):
+    how = {"selection": "measure"}
+    for subscripts, operands, dtype in [
+        ("ij,jk->ik", (a, b), None),
+        ("ij->ji", (a,), "f4"),  # Without selection, a program.
+    ]:
+        result = session.einsum(subscripts, *operands, dtype=dtype, **how)
+        plan = session.plan.einsum(subscripts, *operands, dtype=dtype, **how)
+        assert isinstance(plan, tensord.Plan) and plan.selection == "measure"
+        with session.pipeline() as pipeline:
+            pending = pipeline.einsum(subscripts, *operands, dtype=dtype, **how)
+        for made in result, plan(*operands), pending.result():
+            assert made.report.kernel
+            np.testing.assert_array_equal(made.numpy(), result.numpy())

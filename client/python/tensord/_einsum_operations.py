@@ -115,7 +115,7 @@ class EinsumOperations(Operations[Outcome]):
         operation, if each label occurs once per operand and nothing is stretched.
         Everything else is a program, for which the server finds the order of
         contractions. With a program, `alpha`, `beta`, `c` and `out` take one operation
-        more, and `algorithm` and `selection` are refused. Pipelines take no programs.
+        more, and `algorithm` is refused. Pipelines take no programs.
 
         Args:
             subscripts: As in NumPy; without `->` the result has the labels that occur

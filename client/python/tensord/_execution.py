@@ -16,7 +16,7 @@ from tensord._operations import Outcome, Settings, scalar_message
 from tensord._plans import Plan, PlanOptions
 from tensord._sending import Array, sent
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike
-from tensord.errors import InvalidArgument
+from tensord.errors import InvalidArgument, Unimplemented
 from tensord.v1 import compute_pb2
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class Executor(EinsumOperations[Outcome]):
 
         Raises:
             InvalidArgument: The plan is of another session (`SESSION_DIFFERS`).
+            Unimplemented: It has several results (`PLAN_HAS_OTHERS`).
             Error: As `Plan.execute` says.
         """
         check_type("plan", plan, Plan, "a Plan")
@@ -57,6 +58,12 @@ class Executor(EinsumOperations[Outcome]):
             raise InvalidArgument(
                 f"plan {plan.name} is of another session, wanted one of this session",
                 reason="SESSION_DIFFERS",
+            )
+        if plan.others:
+            raise Unimplemented(
+                f"plan {plan.name} has {1 + len(plan.others)} results, wanted one: "
+                f"Session.{plan.operation} has all of them",
+                reason="PLAN_HAS_OTHERS",
             )
         request = compute_pb2.ExecutePlanRequest(
             plan=plan.full_name,

@@ -137,7 +137,9 @@ class Settings:
             )
 
 
-class _Input(NamedTuple):
+class Input(NamedTuple):
+    """An operand as a method takes it."""
+
     tensor: TensorLike | None
     modes: Modes | None
     operator: str | None = None
@@ -210,7 +212,7 @@ class Operations(abc.ABC, Generic[Outcome]):
             )
         return self._submit(
             "permute",
-            {"a": _Input(a, modes_a, op_a)},
+            {"a": Input(a, modes_a, op_a)},
             modes_d,
             {"alpha": alpha},
             options,
@@ -256,11 +258,11 @@ class Operations(abc.ABC, Generic[Outcome]):
         """
         if modes_d is None:
             modes_d = _required_modes("c", modes_c) if modes_a is None else modes_a
-        inputs = {"a": _Input(a, modes_a, op_a), "c": _Input(c, modes_c, op_c)}
+        inputs = {"a": Input(a, modes_a, op_a), "c": Input(c, modes_c, op_c)}
         factors = {"alpha": alpha, "gamma": gamma}
         fields = {"op_abc": operators.binary_operator(op, "op")}
         if b is not None or modes_b is not None:
-            inputs["b"] = _Input(b, modes_b, op_b)
+            inputs["b"] = Input(b, modes_b, op_b)
             factors["beta"] = beta
             fields["op_ab"] = operators.binary_operator(op_ab, "op_ab")
         return self._submit("elementwise", inputs, modes_d, factors, options, fields)
@@ -293,10 +295,10 @@ class Operations(abc.ABC, Generic[Outcome]):
             op_a, op_c: Unary operators, e.g. "abs".
             **options: See `Options`.
         """
-        inputs = {"a": _Input(a, modes_a, op_a)}
+        inputs = {"a": Input(a, modes_a, op_a)}
         addend = addend_of(c, beta, options)
         if addend is not None:
-            inputs["c"] = _Input(addend, modes_d, op_c)
+            inputs["c"] = Input(addend, modes_d, op_c)
         return self._submit(
             "reduce",
             inputs,
@@ -338,10 +340,10 @@ class Operations(abc.ABC, Generic[Outcome]):
         """
         if modes_d is None:
             modes_d = modes_in_one(modes_a, modes_b)
-        inputs = {"a": _Input(a, modes_a, op_a), "b": _Input(b, modes_b, op_b)}
+        inputs = {"a": Input(a, modes_a, op_a), "b": Input(b, modes_b, op_b)}
         addend = addend_of(c, beta, options)
         if addend is not None:
-            inputs["c"] = _Input(addend, modes_d, op_c)
+            inputs["c"] = Input(addend, modes_d, op_c)
         return self._submit(
             "contract", inputs, modes_d, {"alpha": alpha, "beta": beta}, options
         )
@@ -390,7 +392,7 @@ class Operations(abc.ABC, Generic[Outcome]):
     def _submit(
         self,
         operation: str,
-        inputs: Mapping[str, _Input],
+        inputs: Mapping[str, Input],
         modes_d: Modes,
         factors: Mapping[str, Factor],
         options: Options,
@@ -404,15 +406,17 @@ class Operations(abc.ABC, Generic[Outcome]):
             session=self.link.name,
             d=self._output(settings, modes_d),
             compute_type=dtypes.compute_type_of(settings.compute_type),
-            options=compute_pb2.ExecutionOptions(
-                workspace_limit_bytes=settings.workspace_limit_bytes,
-                kernel=settings.algorithm or "",
-                deterministic=settings.deterministic,
-                selection=operators.selection(settings.selection),
-            ),
+            options=execution_options(settings),
             **(fields or {}),
             **scalars,
         )
+        held = self._add_inputs(request, inputs, settings.timeout)
+        return self._perform(operation, request, settings, held)
+
+    def _add_inputs(
+        self, request: Any, inputs: Mapping[str, Input], timeout: float | None
+    ) -> Held:
+        """Puts operands into the request; returns what must live meanwhile."""
         arrays: dict[str, npt.ArrayLike] = {}
         held: Held = []
         for name, (tensor, modes, operator) in inputs.items():
@@ -428,13 +432,23 @@ class Operations(abc.ABC, Generic[Outcome]):
                 held.append(tensor)
             else:
                 arrays[name] = tensor
-        for name, source in self._sources(arrays, settings.timeout):
+        for name, source in self._sources(arrays, timeout):
             if isinstance(source, Handle):
                 getattr(request, name).tensor = source.full_name
                 held.append(source)
             else:
                 getattr(request, name).inline.CopyFrom(source)
-        return self._perform(operation, request, settings, held)
+        return held
+
+
+def execution_options(settings: Settings) -> compute_pb2.ExecutionOptions:
+    """Returns how an operation is carried out, as it travels."""
+    return compute_pb2.ExecutionOptions(
+        workspace_limit_bytes=settings.workspace_limit_bytes,
+        kernel=settings.algorithm or "",
+        deterministic=settings.deterministic,
+        selection=operators.selection(settings.selection),
+    )
 
 
 def addend_of(

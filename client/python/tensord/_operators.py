@@ -1,4 +1,4 @@
-"""Operators and selections by name."""
+"""Operators, selections and methods by name."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ SELECTIONS: dict[str, compute_pb2.Selection] = enum_values(
     compute_pb2.Selection, "SELECTION_"
 )
 """What `selection=` takes: "heuristic", "measure", "incremental"."""
+
+_METHODS: dict[str, compute_pb2.FactorizationMethod] = enum_values(
+    compute_pb2.FactorizationMethod, "FACTORIZATION_METHOD_"
+)
 
 
 def unary_operator(name: str | None, argument: str) -> compute_pb2.UnaryOperator:
@@ -65,3 +69,17 @@ def selection(name: str | None) -> compute_pb2.Selection:
         return compute_pb2.SELECTION_UNSPECIFIED
     check_type("selection", name, str, "the name of a selection")
     return look_up("selection", name, SELECTIONS, "SELECTION_UNKNOWN")
+
+
+def factorization_method(name: str) -> compute_pb2.FactorizationMethod:
+    """Returns the `FactorizationMethod` of a name.
+
+    Args:
+        name: E.g. "qr".
+
+    Raises:
+        InvalidArgument: There is no such method.
+        TypeError: It is no string.
+    """
+    check_type("method", name, str, "the name of a factorization")
+    return look_up("method", name, _METHODS, "METHOD_UNKNOWN")

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tensord._arrays import array_of
 from tensord._blocking_link import BlockingLink
 from tensord._einsum_operations import EinsumSettings
+from tensord._factorizations import Factorizations
 from tensord._handle import Handle, Held
 from tensord._messages import from_message
 from tensord._notation import Statements
@@ -119,7 +120,9 @@ class Describer(ProgramOperations[Outcome, ProgramOutcome]):
         return False
 
 
-class Explainer(Describer[Outcome, ProgramOutcome]):
+class Explainer(
+    Describer[Outcome, ProgramOutcome], Factorizations[Outcome, Outcome]
+):
     """The operations of a session, explained instead of executed.
 
     Operands may be TensorSpecs, too. Programs, among them what `einsum` does not do by
@@ -130,12 +133,35 @@ class Explainer(Describer[Outcome, ProgramOutcome]):
     def _perform(
         self, operation: str, request: Any, settings: Settings, held: Held
     ) -> Outcome:
-        question = Question(
-            "plan",
-            "ExplainPlan",
+        return self._explain(
             plan_pb2.ExplainPlanRequest(**{operation: request}),
-            settings.timeout,
+            settings,
             lambda response: _explanation(response, request, settings, held),
+            held,
+        )
+
+    def _perform_factorization(
+        self,
+        request: compute_pb2.FactorizeRequest,
+        places: tuple[Settings, ...],
+        held: Held,
+    ) -> Outcome:
+        return self._explain(
+            plan_pb2.ExplainPlanRequest(factorize=request),
+            places[0],
+            lambda response: from_message(Explanation, response),
+            held,
+        )
+
+    def _explain(
+        self,
+        request: plan_pb2.ExplainPlanRequest,
+        settings: Settings,
+        answer: Callable[[plan_pb2.ExplainPlanResponse], Explanation],
+        held: Held,
+    ) -> Outcome:
+        question = Question(
+            "plan", "ExplainPlan", request, settings.timeout, answer, held
         )
         return cast("Outcome", self.link.ask(question))
 

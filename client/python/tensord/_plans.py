@@ -66,11 +66,14 @@ class Plan(SessionHandle, BlockingHandle):
         link: What ties that session to the server.
         name: Its name within the session, as `Session.get_plan` takes it.
         full_name: Its name on the wire, `sessions/{session}/plans/{plan}`.
-        operation: "permute", "elementwise", "reduce" or "contract".
+        operation: "permute", "elementwise", "reduce" or "contract"; other clients make
+            plans of "factorize".
         device: The device that it runs on.
         selection: How its kernel is chosen: "heuristic", "measure" or "incremental".
         operands: What its operands "a", "b", "c" and the result "d" are like, those
             that it has.
+        others: What results after "d" are like. A plan that has any is only described
+            here.
         kernel: The kernel that runs it, as of the plan's creation; `describe` asks
             anew for it and all that follows.
         workspace_bytes: Scratch memory of that kernel.
@@ -98,6 +101,7 @@ class Plan(SessionHandle, BlockingHandle):
             for operand in _OPERANDS
             if message.HasField(operand)
         }
+        self.others = tuple(spec_of_message(other) for other in message.others)
         self.kernel = info.kernel
         self.workspace_bytes = info.workspace_bytes
         self.min_workspace_bytes = info.min_workspace_bytes
@@ -112,6 +116,8 @@ class Plan(SessionHandle, BlockingHandle):
         """Names of its factors, "alpha" and so on."""
         if self.operation == "permute":
             return ("alpha",)
+        if self.operation == "factorize":
+            return ()
         if self.operation != "elementwise":
             return ("alpha", "beta")
         return (

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tensord import _dtypes as dtypes
+from tensord import _operators as operators
 from tensord._arguments import check_type, factor_value
 from tensord._arrays import array_of_operand
 from tensord._einsum_operations import (
@@ -124,6 +125,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         compute_type: str | npt.DTypeLike | None = None,
         workspace_limit_bytes: int | None = None,
         deterministic: bool = False,
+        selection: str | None = None,
         timeout: float | None = None,
         **named: TensorLike | Factor,
     ) -> ProgramOutcome:
@@ -153,8 +155,8 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             inline: Returns arrays, which come with the response; nothing is kept.
             optimize, memory_limit, seed, costs: As for `einsum`, but for paths:
                 parentheses order statements.
-            compute_type, workspace_limit_bytes, deterministic, timeout: As in
-                `Options`.
+            compute_type, workspace_limit_bytes, deterministic, selection, timeout: As
+                in `Options`; `selection` is that of each operation's kernel.
             **named: What names stand for: RemoteTensors, arrays, and numbers, which do
                 not count for the dtype of results; so do arrays without modes, unless
                 they are written with brackets, `x[]`. What the program writes but does
@@ -170,6 +172,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             compute_type=compute_type,
             workspace_limit_bytes=workspace_limit_bytes,
             deterministic=deterministic,
+            selection=selection,
             timeout=timeout,
         )
         values: dict[str, Any] = dict(operands or {})
@@ -239,6 +242,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         compute_type: str | npt.DTypeLike | None = None,
         workspace_limit_bytes: int | None = None,
         deterministic: bool = False,
+        selection: str | None = None,
         timeout: float | None = None,
     ) -> ProgramOutcome:
         """Computes a product of tensors as NCON writes it.
@@ -255,8 +259,8 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
                 -1, -2 and so on.
             inline: Returns an array, which comes with the response; nothing is kept.
             memory_limit, costs: As for `einsum`; labels are the numbers.
-            name, dtype, compute_type, workspace_limit_bytes, deterministic, timeout: As
-                in `Options`.
+            name, dtype, compute_type, workspace_limit_bytes, deterministic, selection,
+                timeout: As for `run`.
         """
         settings = Settings(
             name=name,
@@ -264,6 +268,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             compute_type=compute_type,
             workspace_limit_bytes=workspace_limit_bytes,
             deterministic=deterministic,
+            selection=selection,
             timeout=timeout,
         )
         check_type("operands", operands, (list, tuple), "a list of tensors")
@@ -277,10 +282,10 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
     def _einsum_program(
         self, einsum: Einsum, how: EinsumSettings, settings: Settings
     ) -> Outcome:
-        if settings.names_kernel():
+        if settings.algorithm is not None:
             raise Unimplemented(
-                f"'{einsum.subscripts}' takes several operations, so that algorithm and "
-                "selection do not apply",
+                f"'{einsum.subscripts}' takes several operations, so that algorithm does "
+                "not apply",
                 reason="SUBSCRIPTS_UNSUPPORTED",
             )
         settings.check_result()
@@ -444,6 +449,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             compute_type=dtypes.compute_type_of(settings.compute_type),
             workspace_limit_bytes=settings.workspace_limit_bytes,
             deterministic=bool(settings.deterministic),
+            selection=operators.selection(settings.selection),
         )
 
 

@@ -69,7 +69,10 @@ def connect(
     return Session(BlockingLink(*opened))
 
 
-class Session(Executor[RemoteTensor], SessionBase[RemoteTensor, Results]):
+class Session(
+    Executor[RemoteTensor],
+    SessionBase[RemoteTensor, Results, tuple[RemoteTensor, RemoteTensor]],
+):
     """A session with a server: owns tensors, plans and programs, runs operations.
 
     Results stay on the server as RemoteTensors. Leaving the context, or `close()`,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
+from tensord._factorizations import Factorizations, Pair
 from tensord._handle import Held
 from tensord._operations import Outcome, Settings
 from tensord._program_operations import (
@@ -16,10 +18,12 @@ from tensord._programs import execute_program
 from tensord._session_link import Question
 from tensord._tensor_handle import TensorHandle
 from tensord.reports import ServerInfo
-from tensord.v1 import program_pb2
+from tensord.v1 import compute_pb2, program_pb2
 
 
-class SessionBase(ProgramOperations[Outcome, ProgramOutcome]):
+class SessionBase(
+    ProgramOperations[Outcome, ProgramOutcome], Factorizations[Outcome, Pair]
+):
     """A session with a server, and the operations that it runs.
 
     Attributes:
@@ -52,10 +56,38 @@ class SessionBase(ProgramOperations[Outcome, ProgramOutcome]):
         self, operation: str, request: Any, settings: Settings, held: Held
     ) -> Outcome:
         def answer(response: Any) -> TensorHandle:
-            owned = not settings.name
-            result = response.result
-            return self._tensor_class.of_result(self, result, settings.out, owned=owned)
+            return self._tensor(response.result, settings)
 
+        return cast(
+            "Outcome", self._compute(operation, request, settings, answer, held)
+        )
+
+    def _perform_factorization(
+        self,
+        request: compute_pb2.FactorizeRequest,
+        places: tuple[Settings, ...],
+        held: Held,
+    ) -> Pair:
+        def answer(response: Any) -> tuple[TensorHandle, ...]:
+            results = (response.result, *response.result.others)
+            tensors = tuple(map(self._tensor, results, places))
+            for tensor in tensors:
+                tensor.report = tensors[0].report  # That of the operation.
+            return tensors
+
+        return cast(
+            "Pair", self._compute("factorize", request, places[0], answer, held)
+        )
+
+    def _compute(
+        self,
+        operation: str,
+        request: Any,
+        settings: Settings,
+        answer: Callable[[Any], Any],
+        held: Held,
+    ) -> Any:
+        """Returns the answer to a request, or what is to be awaited for it."""
         question = Question(
             "compute",
             operation.title().replace("_", ""),  # ExecutePlan of execute_plan.
@@ -65,7 +97,11 @@ class SessionBase(ProgramOperations[Outcome, ProgramOutcome]):
             held,
             allocates=True,
         )
-        return cast("Outcome", self.link.ask(question))
+        return self.link.ask(question)
+
+    def _tensor(self, result: compute_pb2.Result, settings: Settings) -> TensorHandle:
+        owned = not settings.name
+        return self._tensor_class.of_result(self, result, settings.out, owned=owned)
 
     def _perform_program(
         self, spec: program_pb2.ProgramSpec, call: ProgramCall, held: Held

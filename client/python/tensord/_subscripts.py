@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Union
 
+from tensord._arguments import check_type
 from tensord.errors import InvalidArgument
 
 Modes = Union[str, Sequence[int]]
@@ -109,6 +110,49 @@ def _simple_subscripts(subscripts: str) -> Subscripts | None:
 
 def _are_distinct_letters(labels: str) -> bool:
     return (not labels or labels.isalpha()) and len(set(labels)) == len(labels)
+
+
+class Factors(NamedTuple):
+    """Subscripts of a factorization, read.
+
+    Attributes:
+        a, q, r: Labels of the operand and of the results.
+    """
+
+    a: str
+    q: str
+    r: str
+
+
+def factor_subscripts(subscripts: str) -> Factors:
+    """Reads subscripts of one operand and two results.
+
+    >>> factor_subscripts("abcd->abk,kcd")
+    Factors(a='abcd', q='abk', r='kcd')
+
+    Raises:
+        InvalidArgument: They are malformed (`SUBSCRIPTS_MALFORMED`).
+    """
+    check_type("subscripts", subscripts, str, "a string, e.g. 'abcd->abk,kcd'")
+    for column, character in enumerate(subscripts.replace("->", "  "), 1):
+        if not (_is_letter(character) or character in ", "):
+            raise InvalidArgument(
+                f"column {column}: got {character!r}, wanted letters, ',' and '->'",
+                reason="SUBSCRIPTS_MALFORMED",
+            )
+    left, *right = (side.split(",") for side in subscripts.replace(" ", "").split("->"))
+    if len(left) != 1 or len(right) != 1 or len(right[0]) != 2:
+        raise InvalidArgument(
+            f"subscripts are {subscripts!r}, wanted one operand, '->' and two results, "
+            "as in 'abcd->abk,kcd'",
+            reason="SUBSCRIPTS_MALFORMED",
+        )
+    return Factors(left[0], *right[0])
+
+
+def _is_letter(character: str) -> bool:
+    """As the server has it for `einsum`: opt_einsum goes on behind the letters."""
+    return character.isalpha() or character >= "\xc0"
 
 
 class Einsum(NamedTuple):

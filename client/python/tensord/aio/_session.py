@@ -71,7 +71,13 @@ class Connecting:
         return Session(AwaitedLink(*opened))
 
 
-class Session(SessionBase[Awaitable[RemoteTensor], Awaitable[Any]]):
+class Session(
+    SessionBase[
+        Awaitable[RemoteTensor],
+        Awaitable[Any],
+        Awaitable[tuple[RemoteTensor, RemoteTensor]],
+    ]
+):
     """A session with a server, for asyncio; use it within one event loop.
 
     The operations are those of `tensord.Session`, and return what is to be awaited.
