@@ -32,7 +32,7 @@ void AddServerCommands(CLI::App& app, CommandLine& line);
 void AddCacheCommands(CLI::App& app, CommandLine& line);
 /// einsum and run: programs on .npy files. If `explain`, they run nothing.
 void AddProgramCommands(CLI::App& app, bool explain, CommandLine& line);
-/// permute, reduce, contract and elementwise, the same.
+/// permute, reduce, contract, elementwise and factorize, the same.
 void AddOperationCommands(CLI::App& app, bool explain, CommandLine& line);
 
 }  // namespace tensord::cli

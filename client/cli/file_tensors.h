@@ -3,9 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/cli/indexed_file.h"
 #include "client/cli/npy.h"
 #include "tensord/session.h"
@@ -18,8 +19,9 @@ struct InputFile {
   NpyFile file;
 };
 
-/// Errors  those of NpyFile::Open().
-absl::StatusOr<InputFile> OpenInput(IndexedFile named);
+/// Opens the file that `argument` names, `a.npy[1:5]`. Returns an exit code,
+/// and has said on stderr what is wrong.
+int OpenInput(const std::string& argument, std::optional<InputFile>& input);
 
 /// A file's tensor on the server.
 struct PlacedFile {
@@ -34,14 +36,15 @@ struct PlacedFile {
 absl::StatusOr<PlacedFile> Place(Session& session, const InputFile& input,
                                  bool contents);
 
-/// Writes all elements to the .npy file `path`, in C order.
-absl::Status Fetch(const RemoteTensor& tensor, const std::string& path);
+/// A tensor by the name that it is shown by.
+struct Fetched {
+  std::string name;
+  const RemoteTensor* tensor;
+  std::string path;  // the .npy file that it goes to; "": none
+};
 
-/// `float64 (2, 3)`.
-std::string TensorText(const RemoteTensor& tensor);
-
-/// The value of a tensor without modes, when its type is one that prints; else
-/// "".
-std::string ValueText(const RemoteTensor& tensor);
+/// Writes all elements into the files, in C order, and prints a line for each
+/// tensor. Returns how long writing took, 0 without files.
+absl::StatusOr<absl::Duration> FetchAll(const std::vector<Fetched>& all);
 
 }  // namespace tensord::cli

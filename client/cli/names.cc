@@ -72,6 +72,12 @@ const std::map<std::string, Selection>& SelectionNames() {
   return names;
 }
 
+const std::map<std::string, FactorizationMethod>& FactorizationMethodNames() {
+  static const auto& names = *new std::map<std::string, FactorizationMethod>{
+      {"qr", FactorizationMethod::kQr}};
+  return names;
+}
+
 const std::map<std::string, ElementType>& ElementTypeNames() {
   static const auto& names = *[] {
     auto* all = new std::map<std::string, ElementType>;

@@ -15,6 +15,7 @@ const std::map<std::string, BinaryOperator>& BinaryOperatorNames();
 const std::map<std::string, ComputeType>& ComputeTypeNames();
 const std::map<std::string, PathMethod>& PathMethodNames();
 const std::map<std::string, Selection>& SelectionNames();
+const std::map<std::string, FactorizationMethod>& FactorizationMethodNames();
 const std::map<std::string, ElementType>& ElementTypeNames();
 
 }  // namespace tensord::cli

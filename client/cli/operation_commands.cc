@@ -1,5 +1,5 @@
-// permute, reduce, contract and elementwise on .npy files: upload, run,
-// download.
+// permute, reduce, contract, elementwise and factorize on .npy files: upload,
+// run, download.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -43,6 +43,14 @@ struct OperationArguments {
   BinaryOperator op = BinaryOperator::kAdd;     // of a reduction; a, b with c
   BinaryOperator op_ab = BinaryOperator::kMul;  // element-wise, a with b
   ExecutionOptions execution;
+};
+
+struct FactorizeArguments {
+  bool explain = false;  // instead of running
+  std::string subscripts;
+  std::string input;                 // file, perhaps with an index
+  std::vector<std::string> outputs;  // files, of q and of r
+  FactorizeOptions options;
 };
 
 /// `ij,jk->ik` taken apart.
@@ -202,21 +210,11 @@ int PrintExplanation(const absl::StatusOr<Explanation>& explained) {
   return kOk;
 }
 
-int Finish(absl::StatusOr<RemoteTensor> result,
-           const OperationArguments& arguments, absl::Duration uploading) {
-  if (!result.ok()) return Fail(result.status());
-  const absl::Time start = absl::Now();
-  if (!arguments.output.empty()) {
-    const absl::Status status = Fetch(*result, arguments.output);
-    if (!status.ok()) return Fail(status);
-  }
-  const ExecutionReport& report = result->report();
-  absl::PrintF("result    %s%s%s\n", TensorText(*result),
-               arguments.output.empty() ? "" : " -> ", arguments.output);
-  if (result->mode_count() == 0) {
-    const std::string value = ValueText(*result);
-    if (!value.empty()) absl::PrintF("value     %s\n", value);
-  }
+/// Writes files and says what came of the operation.
+int Finish(const std::vector<Fetched>& all, absl::Duration uploading) {
+  const absl::StatusOr<absl::Duration> writing = FetchAll(all);
+  if (!writing.ok()) return Fail(writing.status());
+  const ExecutionReport& report = all.front().tensor->report();
   absl::PrintF("kernel    %s, plan %s, %s workspace",
                report.kernel.empty() ? "none" : report.kernel,
                report.plan_cache_hit ? "cached" : "new",
@@ -228,8 +226,8 @@ int Finish(absl::StatusOr<RemoteTensor> result,
   absl::PrintF("times     upload %s, queued %s, executed %s",
                DurationText(uploading), DurationText(report.queued),
                DurationText(report.executed));
-  if (!arguments.output.empty()) {
-    absl::PrintF(", download %s", DurationText(absl::Now() - start));
+  if (*writing > absl::ZeroDuration()) {
+    absl::PrintF(", download %s", DurationText(*writing));
   }
   absl::PrintF("\n");
   return kOk;
@@ -242,10 +240,9 @@ int RunOperation(const CommandLine& line, const OperationArguments& arguments) {
   }
   std::vector<InputFile> inputs;
   for (const std::string& argument : arguments.inputs) {
-    absl::StatusOr<IndexedFile> named = ParseIndexedFile(argument);
-    if (!named.ok()) return FailUsage(std::string(named.status().message()));
-    absl::StatusOr<InputFile> input = OpenInput(*std::move(named));
-    if (!input.ok()) return Fail(input.status());
+    std::optional<InputFile> input;
+    const int opened = OpenInput(argument, input);
+    if (opened != kOk) return opened;
     inputs.push_back(*std::move(input));
   }
   OutputPadding padding;
@@ -274,7 +271,39 @@ int RunOperation(const CommandLine& line, const OperationArguments& arguments) {
   if (arguments.explain) {
     return PrintExplanation(Explain(*session, arguments, typed));
   }
-  return Finish(Run(*session, arguments, typed), arguments, uploading);
+  const absl::StatusOr<RemoteTensor> result = Run(*session, arguments, typed);
+  if (!result.ok()) return Fail(result.status());
+  return Finish({{"result", &*result, arguments.output}}, uploading);
+}
+
+int RunFactorize(const CommandLine& line, const FactorizeArguments& arguments) {
+  if (!arguments.explain && arguments.outputs.size() != 2) {
+    return FailUsage(absl::StrCat("-o is there ", arguments.outputs.size(),
+                                  " times, wanted two files, for q and for r: "
+                                  "-o q.npy -o r.npy"));
+  }
+  std::optional<InputFile> input;
+  const int opened = OpenInput(arguments.input, input);
+  if (opened != kOk) return opened;
+  absl::StatusOr<Session> session =
+      Session::Connect(line.address, line.session_options());
+  if (!session.ok()) return Fail(session.status());
+  const absl::Time start = absl::Now();
+  const absl::StatusOr<PlacedFile> placed =
+      Place(*session, *input, /*contents=*/!arguments.explain);
+  if (!placed.ok()) return Fail(placed.status());
+  const absl::Duration uploading = absl::Now() - start;
+  const RemoteTensor& a = placed->tensor();
+  if (arguments.explain) {
+    return PrintExplanation(
+        session->ExplainFactorize(arguments.subscripts, a, arguments.options));
+  }
+  const absl::StatusOr<Factors> made =
+      session->Factorize(arguments.subscripts, a, arguments.options);
+  if (!made.ok()) return Fail(made.status());
+  return Finish({{"q", &made->q, arguments.outputs[0]},
+                 {"r", &made->r, arguments.outputs[1]}},
+                uploading);
 }
 
 struct OperationHelp {
@@ -309,12 +338,6 @@ void AddExecutionOptions(CLI::App& command, ExecutionOptions& execution) {
   AddCommonOptions(command, execution);
   AddChoice(command, "--output-type", execution.output_element_type,
             ElementTypeNames(), "Element type of the result");
-  command.add_option("--kernel", execution.kernel,
-                     "Kernel to use, as `explain` lists them");
-  AddChoice(
-      command, "--selection", execution.selection, SelectionNames(),
-      "How the kernel is chosen: by cost models, or by running those that "
-      "could");
 }
 
 void AddFactorsAndOperators(CLI::App& command, OperationKind kind,
@@ -356,6 +379,37 @@ void AddPadding(CLI::App& command, OperationArguments& operation) {
       ->needs(pad);
 }
 
+void AddFactorize(CLI::App& app, bool explain, CommandLine& line) {
+  const auto factorize = std::make_shared<FactorizeArguments>();
+  factorize->explain = explain;
+  CLI::App* command = app.add_subcommand(
+      "factorize",
+      "a = q * r, summed over the one label that a lacks: tensorctl factorize "
+      "--method qr \"abcd->abk,kcd\" a.npy -o q.npy -o r.npy");
+  AddChoice(*command, "--method", factorize->options.method,
+            FactorizationMethodNames(), "What the factors are like")
+      ->required();
+  command
+      ->add_option("subscripts", factorize->subscripts,
+                   "Modes of a, of q and of r, e.g. \"abcd->abk,kcd\": those "
+                   "of q alone are rows of a matrix, those of r alone columns")
+      ->required();
+  command
+      ->add_option("file", factorize->input,
+                   ".npy file; an index takes a part: 'a.npy[1:5, ::-1]'")
+      ->required();
+  if (!explain) {
+    command
+        ->add_option("-o,--output", factorize->outputs,
+                     ".npy file to write; twice, for q and for r")
+        ->required()
+        ->allow_extra_args(false);
+  }
+  AddCommonOptions(*command, factorize->options);
+  command->callback(
+      [&line, factorize] { line.exit_code = RunFactorize(line, *factorize); });
+}
+
 }  // namespace
 
 void AddOperationCommands(CLI::App& app, bool explain, CommandLine& line) {
@@ -384,6 +438,7 @@ void AddOperationCommands(CLI::App& app, bool explain, CommandLine& line) {
       line.exit_code = RunOperation(line, *operation);
     });
   }
+  AddFactorize(app, explain, line);
 }
 
 }  // namespace tensord::cli

@@ -36,14 +36,14 @@ CLI::Option* AddScalar(CLI::App& command, const std::string& name,
 
 /// One of `names`, which are listed behind `help`.
 template <typename Enum>
-void AddChoice(CLI::App& command, const std::string& name, Enum& value,
-               const std::map<std::string, Enum>& names,
-               const std::string& help) {
+CLI::Option* AddChoice(CLI::App& command, const std::string& name, Enum& value,
+                       const std::map<std::string, Enum>& names,
+                       const std::string& help) {
   std::string choices;
   for (const auto& [choice, unused] : names) {
     choices += (choices.empty() ? "" : ", ") + choice;
   }
-  command
+  return command
       .add_option_function<std::string>(
           name,
           [&value, &names](const std::string& choice) {
@@ -68,11 +68,20 @@ void AddDuration(CLI::App& command, const std::string& name,
 
 void AddJsonFlag(CLI::App& command, bool& value);
 
-/// What operations and programs are both told.
+/// What all that runs kernels is told.
 template <typename Options>
 void AddCommonOptions(CLI::App& command, Options& options) {
-  AddChoice(command, "--compute-type", options.compute_type, ComputeTypeNames(),
-            "How precise arithmetic is");
+  if constexpr (requires { options.compute_type; }) {
+    AddChoice(command, "--compute-type", options.compute_type,
+              ComputeTypeNames(), "How precise arithmetic is");
+  }
+  if constexpr (requires { options.kernel; }) {
+    command.add_option("--kernel", options.kernel,
+                       "Kernel to use, as `explain` lists them");
+  }
+  AddChoice(
+      command, "--selection", options.selection, SelectionNames(),
+      "How kernels are chosen: by cost models, or by running those that could");
   AddBytes(command, "--workspace-limit", options.workspace_limit_bytes,
            "Most scratch memory of an operation");
   command.add_flag("--deterministic", options.deterministic,

@@ -64,13 +64,6 @@ struct Operand {
   std::optional<PlacedFile> placed;  // on the server
 };
 
-/// What a name stands for, in the end.
-struct Fetched {
-  std::string name;
-  const RemoteTensor* tensor;
-  std::string path;  // "": not written
-};
-
 /// What the server is to know of `operand`. To explain, parts of files alone
 /// are placed there, as only it knows how they lie.
 absl::StatusOr<ProgramOperand> Offer(Session& session, Operand& operand,
@@ -104,22 +97,8 @@ int PrintExplanation(const absl::StatusOr<ProgramExplanation>& explained,
 /// Writes files and says what came of the program.
 int Finish(const std::vector<Fetched>& all, const ProgramReport& report,
            absl::Duration uploading) {
-  const absl::Time start = absl::Now();
-  bool writes = false;
-  for (const Fetched& each : all) {
-    if (each.path.empty()) continue;
-    const absl::Status status = Fetch(*each.tensor, each.path);
-    if (!status.ok()) return Fail(status);
-    writes = true;
-  }
-  const absl::Duration downloading = absl::Now() - start;
-  for (const Fetched& each : all) {
-    absl::PrintF("%-9s %s%s%s\n", each.name, TensorText(*each.tensor),
-                 each.path.empty() ? "" : " -> ", each.path);
-    if (each.tensor->mode_count() > 0) continue;
-    const std::string value = ValueText(*each.tensor);
-    if (!value.empty()) absl::PrintF("value     %s\n", value);
-  }
+  const absl::StatusOr<absl::Duration> writing = FetchAll(all);
+  if (!writing.ok()) return Fail(writing.status());
   absl::PrintF(
       "work      %d operation%s, %.4g flops, %s of intermediate results, %s "
       "workspace",
@@ -135,7 +114,9 @@ int Finish(const std::vector<Fetched>& all, const ProgramReport& report,
   absl::PrintF("times     upload %s, prepared %s, queued %s, executed %s",
                DurationText(uploading), DurationText(report.prepared),
                DurationText(report.queued), DurationText(report.executed));
-  if (writes) absl::PrintF(", download %s", DurationText(downloading));
+  if (*writing > absl::ZeroDuration()) {
+    absl::PrintF(", download %s", DurationText(*writing));
+  }
   absl::PrintF("\n");
   return kOk;
 }
@@ -200,11 +181,8 @@ int Open(const std::vector<Binding>& bindings, bool numbers,
       operand.number = *number;
       continue;
     }
-    absl::StatusOr<IndexedFile> named = ParseIndexedFile(binding.value);
-    if (!named.ok()) return FailUsage(std::string(named.status().message()));
-    absl::StatusOr<InputFile> file = OpenInput(*std::move(named));
-    if (!file.ok()) return Fail(file.status());
-    operand.file = *std::move(file);
+    const int opened = OpenInput(binding.value, operand.file);
+    if (opened != kOk) return opened;
   }
   return kOk;
 }

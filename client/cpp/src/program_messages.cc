@@ -157,6 +157,7 @@ absl::StatusOr<v1::ProgramSpec> MakeSpec(const Connection& connection,
     spec.set_workspace_limit_bytes(*options.workspace_limit_bytes);
   }
   spec.set_deterministic(options.deterministic);
+  spec.set_selection(static_cast<v1::Selection>(options.selection));
   return spec;
 }
 

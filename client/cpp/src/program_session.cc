@@ -24,6 +24,7 @@ ProgramOptions ForProgram(const ProductOptions& options) {
                          .compute_type = options.compute_type,
                          .workspace_limit_bytes = options.workspace_limit_bytes,
                          .deterministic = options.deterministic,
+                         .selection = options.selection,
                          .order = options.output_order,
                          .outputs = {},
                          .deadline = options.deadline};

@@ -1,6 +1,7 @@
 #include "client/cpp/src/requests.h"
 
 #include "client/cpp/src/convert.h"
+#include "client/cpp/src/factor_modes.h"
 
 namespace tensord::internal {
 namespace {
@@ -82,6 +83,33 @@ absl::StatusOr<v1::ContractRequest> MakeRequest(
   TENSORD_CLIENT_ASSIGN_OR_RETURN(*request.mutable_b(), ToProto(b));
   *request.mutable_alpha() = ToProto(options.alpha);
   TENSORD_CLIENT_RETURN_IF_ERROR(SetAddend(options, request));
+  return request;
+}
+
+absl::StatusOr<v1::FactorizeRequest> MakeRequest(
+    const Connection& connection, std::string_view subscripts, Operand a,
+    const FactorizeOptions& options) {
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(const FactorModes modes,
+                                  ParseFactorModes(subscripts));
+  a.modes = modes.a;
+  const auto output = [&](const Modes& of, const FactorOutput& to) {
+    return OutputToProto(of,
+                         {.output = to.output,
+                          .output_name = to.output_name,
+                          .output_order = to.output_order},
+                         connection.order());
+  };
+  v1::FactorizeRequest request;
+  request.set_session(connection.session().name);
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(*request.mutable_a(), ToProto(a));
+  *request.mutable_q() = output(modes.q, options.q);
+  *request.mutable_r() = output(modes.r, options.r);
+  request.set_method(static_cast<v1::FactorizationMethod>(options.method));
+  *request.mutable_options() =
+      ToProto({.kernel = options.kernel,
+               .workspace_limit_bytes = options.workspace_limit_bytes,
+               .deterministic = options.deterministic,
+               .selection = options.selection});
   return request;
 }
 

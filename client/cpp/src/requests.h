@@ -1,6 +1,7 @@
 // Requests for operations, to be run, explained or prepared.
 #pragma once
 
+#include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -34,6 +35,11 @@ absl::StatusOr<v1::ContractRequest> MakeRequest(const Connection& connection,
                                                 const Modes& d,
                                                 const ContractOptions& options);
 
+/// `a` has no modes yet.
+absl::StatusOr<v1::FactorizeRequest> MakeRequest(
+    const Connection& connection, std::string_view subscripts, Operand a,
+    const FactorizeOptions& options);
+
 // The field of a message with a oneof of all operations.
 inline auto* FieldOf(auto& message, const v1::PermuteRequest&) {
   return message.mutable_permute();
@@ -46,6 +52,9 @@ inline auto* FieldOf(auto& message, const v1::ReduceRequest&) {
 }
 inline auto* FieldOf(auto& message, const v1::ContractRequest&) {
   return message.mutable_contract();
+}
+inline auto* FieldOf(auto& message, const v1::FactorizeRequest&) {
+  return message.mutable_factorize();
 }
 
 /// Such a message, set to `request`.

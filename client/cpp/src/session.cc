@@ -23,10 +23,10 @@ using Tensors = v1::TensorService::Stub;
 
 namespace {
 
-template <typename Request>
+template <typename Request, typename Options>
 absl::StatusOr<Explanation> Explain(Connection& connection,
                                     absl::StatusOr<Request> request,
-                                    const ExecutionOptions& options) {
+                                    const Options& options) {
   if (!request.ok()) return request.status();
   Channels& channels = connection.channels();
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
@@ -53,9 +53,39 @@ struct Session::Running {
         const Response response,
         channels.Call(channels.compute, method, *request,
                       connection->Deadline(options.deadline)));
-    return RemoteTensor(connection, FromProto(response.result().tensor()),
-                        /*owns=*/options.output == nullptr,
-                        FromProto(response.result().report()));
+    const v1::Result& d = response.result();
+    return Tensor(connection, d, options.output, d.report());
+  }
+
+  static absl::StatusOr<Factors> Run(
+      const std::shared_ptr<Connection>& connection,
+      const absl::StatusOr<v1::FactorizeRequest>& request,
+      const FactorizeOptions& options) {
+    if (!request.ok()) return request.status();
+    Channels& channels = connection->channels();
+    TENSORD_CLIENT_ASSIGN_OR_RETURN(
+        const v1::FactorizeResponse response,
+        channels.Call(channels.compute, &Compute::Factorize, *request,
+                      connection->Deadline(options.deadline)));
+    const v1::Result& q = response.result();
+    if (q.others_size() != 1) {
+      return internal::Error(absl::StatusCode::kInternal, "RESPONSE_MALFORMED",
+                             "the response to a factorization has not two "
+                             "results");
+    }
+    return Factors{
+        Tensor(connection, q, options.q.output, q.report()),
+        Tensor(connection, q.others(0), options.r.output, q.report())};
+  }
+
+ private:
+  /// `output` is null for a new tensor.
+  static RemoteTensor Tensor(const std::shared_ptr<Connection>& connection,
+                             const v1::Result& result,
+                             const RemoteTensor* output,
+                             const v1::ExecutionReport& report) {
+    return RemoteTensor(connection, FromProto(result.tensor()),
+                        /*owns=*/output == nullptr, FromProto(report));
   }
 };
 
@@ -255,6 +285,13 @@ absl::StatusOr<RemoteTensor> Session::Contract(const Operand& a,
                       options.execution);
 }
 
+absl::StatusOr<Factors> Session::RunFactorization(
+    std::string_view subscripts, Operand a, const FactorizeOptions& options) {
+  return Running::Run(
+      connection_, MakeRequest(*connection_, subscripts, std::move(a), options),
+      options);
+}
+
 Pipeline Session::StartPipeline(const PipelineOptions& options) {
   return Pipeline(std::make_shared<internal::OperationStream>(
       connection_, connection_->Deadline(options.deadline)));
@@ -339,6 +376,14 @@ absl::StatusOr<Explanation> Session::ExplainContract(
     const ContractOptions& options) const {
   return Explain(*connection_, MakeRequest(*connection_, a, b, d, options),
                  options.execution);
+}
+
+absl::StatusOr<Explanation> Session::ExplainFactorize(
+    std::string_view subscripts, const RemoteTensor& a,
+    const FactorizeOptions& options) const {
+  return Explain(*connection_,
+                 MakeRequest(*connection_, subscripts, Operand(a, {}), options),
+                 options);
 }
 
 }  // namespace tensord

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <complex>
 #include <optional>
 #include <random>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "tensord/plan_cache.h"
 #include "tensord/session.h"
 #include "tests/testing/server_process.h"
 
@@ -344,6 +346,36 @@ TEST_F(ProgramTest, MemoryLimitsAreKept) {
           session_.Run(source, operands, {.path = {.memory_limit_bytes = 0}})
               .status()),
       "PATH_MEMORY_LIMIT");
+}
+
+TEST_F(ProgramTest, KernelsAreChosenByTimeWhereOptionsSaySo) {
+  const auto a = Square({1, 2, 3, 4});
+  const Values wanted = {37, 54, 81, 118};  // a * a * a
+  const PlanCache cache(server_->address());
+  const auto measures = [&](const absl::StatusOr<RemoteTensor>& result) {
+    EXPECT_EQ(ValuesOf(result), wanted);
+    const auto entries = cache.Entries(/*by_hits=*/false).value();
+    EXPECT_TRUE(cache.Clear(/*pinned_too=*/true).ok());
+    return std::ranges::any_of(entries, [](const PlanCacheEntry& entry) {
+      return entry.selection == Selection::kMeasure;
+    });
+  };
+  const auto run = [&](const ProgramOptions& options) {
+    return session_.Run("D[i,l] := A[i,j]*A[j,k]*A[k,l]", {{"A", a}}, options)
+        .value()
+        .Take("D");
+  };
+  EXPECT_FALSE(measures(session_.Einsum("ij,jk,kl->il", {a, a, a})));
+  EXPECT_TRUE(measures(session_.Einsum("ij,jk,kl->il", {a, a, a},
+                                       {.selection = Selection::kMeasure})));
+  EXPECT_FALSE(measures(run({})));
+  EXPECT_TRUE(measures(run({.selection = Selection::kMeasure})));
+  EXPECT_EQ(ReasonOf(session_
+                         .Einsum("ij,jk,kl->il", {a, a, a},
+                                 {.deterministic = true,
+                                  .selection = Selection::kIncremental})
+                         .status()),
+            "SELECTION_CONFLICTS");
 }
 
 TEST_F(ProgramTest, ExplainRunsNothing) {

@@ -62,6 +62,23 @@ TEST_F(TensorctlProgramTest, EinsumTakesAnyNumberOfFiles) {
   EXPECT_THAT(ended.output, HasSubstr("result    float64 ()\nvalue     25\n"));
 }
 
+TEST_F(TensorctlProgramTest, KernelsAreChosenByTimeWhereOptionsSaySo) {
+  const std::string einsum =
+      "einsum 'ij,jk,kl->il' " + a_ + " " + b_ + " " + a_;
+  const std::string run = "run 'D[i,l] := A[i,j]*B[j,k]*A[k,l]' A=" + a_ +
+                          " B=" + b_ + " -o D=" + d_;
+  for (const std::string& command : {einsum + " -o " + d_, run}) {
+    const Ended ended = Run(command + " --selection measure");
+    EXPECT_EQ(ended.code, 0) << ended.output;
+    EXPECT_EQ(Load<double>(d_, 4), (Values{5, 8, 13, 20}));
+  }
+  EXPECT_THAT(Run("cache list --json").output,
+              HasSubstr("\"selection\": \"measure\""));
+  const Ended ended = Run(einsum + " --selection measure --deterministic");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("SELECTION_CONFLICTS"));
+}
+
 TEST_F(TensorctlProgramTest, EinsumKeepsToMemoryLimits) {
   const std::string t = Save<double>("t", {ElementType::kFloat64, {8, 8, 8, 8}},
                                      Values(8 * 8 * 8 * 8, 1));

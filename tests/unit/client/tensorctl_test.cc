@@ -13,8 +13,10 @@ namespace tensord::cli {
 namespace {
 
 using ::testing::ContainsRegex;
+using ::testing::DoubleNear;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pointwise;
 
 TEST(TensorctlTest, UnknownAndMissingCommandsNameTheKnownOnes) {
   Ended ended = Tensorctl("frobnicate ij a.npy");
@@ -170,6 +172,64 @@ TEST(TensorctlTest, TakesPartsOfFilesAndPads) {
   ended = Tensorctl("permute 'ij->ij' " + a + " --pad 1:1" + to);
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.output, HasSubstr("PADDING_COUNT_MISMATCH"));
+}
+
+TEST(TensorctlTest, FactorizesIntoTwoFiles) {
+  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const std::string to = " --address=" + server.address() + " ";
+  // Columns of length 5 and 13 that are orthogonal: q and r are known.
+  const std::string a = Save<double>("columns", {ElementType::kFloat64, {2, 2}},
+                                     {3, -4 * 2.6, 4, 3 * 2.6});
+  const std::string q = PathOf("q"), r = PathOf("r");
+  const std::string command = "factorize --method qr 'ij->ik,kj' " + a + to;
+  Ended ended = Tensorctl(command + "-o " + q + " -o " + r);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output,
+              ContainsRegex("q         float64 \\(2, 2\\) -> .*q.npy\n"
+                            "r         float64 \\(2, 2\\) -> .*r.npy\n"
+                            "kernel    cpu.factorize."));
+  // Higham's bound, 8 m k sqrt(k) u of the column's norm.
+  const double bound = 8 * 2 * 2 * 1.5 * 1.2e-16;
+  EXPECT_THAT(Load<double>(q, 4),
+              Pointwise(DoubleNear(bound), {0.6, -0.8, 0.8, 0.6}));
+  EXPECT_THAT(Load<double>(r, 4),
+              Pointwise(DoubleNear(13 * bound), {5.0, 0.0, 0.0, 13.0}));
+  EXPECT_EQ(Load<double>(r, 4)[2], 0);
+
+  ended = Tensorctl(
+      "factorize --method qr --selection measure --kernel "
+      "cpu.factorize.reference 'i->k,ki' '" +
+      a + "[0]'" + to + "-o " + q + " --output " + r);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(Load<double>(r, 2),
+              Pointwise(DoubleNear(11 * bound), {3.0, -10.4}));
+  ended = Tensorctl("explain " + command);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("cpu.factorize.reference"));
+}
+
+TEST(TensorctlTest, FactorizationsSayWhatIsWanted) {
+  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const std::string to = " --address=" + server.address() + " ";
+  const std::string a =
+      Save<float>("square", {ElementType::kFloat32, {2, 2}}, {1, 2, 3, 4});
+  const std::string both = "-o " + PathOf("q") + " -o " + PathOf("r");
+  const auto fails = [&](const std::string& arguments) {
+    const Ended ended = Tensorctl("factorize " + arguments + " " + a + to);
+    EXPECT_EQ(ended.code, 2) << ended.output;
+    return ended.output;
+  };
+  EXPECT_THAT(fails("'ij->ik,kj' " + both), HasSubstr("--method is required"));
+  EXPECT_THAT(fails("--method svd 'ij->ik,kj' " + both),
+              HasSubstr("'svd' is none of qr"));
+  EXPECT_THAT(fails("--method qr 'ij->ik,kj'"),
+              HasSubstr("--output is required"));
+  EXPECT_THAT(fails("--method qr 'ij->ik,kj' -o " + PathOf("q")),
+              HasSubstr("-o is there 1 times, wanted two files"));
+  EXPECT_THAT(fails("--method qr 'ij->ik' " + both),
+              HasSubstr("wanted one operand, '->' and two results"));
+  EXPECT_THAT(Tensorctl("factorize --help").output,
+              HasSubstr("tensorctl factorize --method qr"));
 }
 
 }  // namespace

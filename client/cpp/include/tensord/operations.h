@@ -192,6 +192,28 @@ struct ContractOptions {
   ExecutionOptions execution;
 };
 
+/// Numbered as in the contract.
+enum class FactorizationMethod { kQr = 1 };
+
+/// Where one of two results goes. Names mean what they mean in
+/// ExecutionOptions.
+struct FactorOutput {
+  const RemoteTensor* output = nullptr;
+  std::string output_name;
+  std::optional<Order> output_order;
+};
+
+/// a = q * r. Names mean what they mean in ExecutionOptions.
+struct FactorizeOptions {
+  FactorizationMethod method = FactorizationMethod::kQr;
+  FactorOutput q, r;
+  std::string kernel;
+  std::optional<int64_t> workspace_limit_bytes;
+  bool deterministic = false;
+  Selection selection = Selection::kHeuristic;
+  std::optional<absl::Duration> deadline;
+};
+
 /// What an operation did.
 struct ExecutionReport {
   std::string kernel;  // empty when there was nothing to compute

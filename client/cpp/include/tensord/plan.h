@@ -19,8 +19,9 @@ namespace tensord {
 
 /// What a plan was when the server was asked last.
 struct PlanInfo {
-  std::string name;       // `sessions/{session}/plans/{plan}`
-  std::string operation;  // `permute`, `elementwise`, `reduce` or `contract`
+  std::string name;  // `sessions/{session}/plans/{plan}`
+  /// `permute`, `elementwise`, `reduce`, `contract` or `factorize`.
+  std::string operation;
   std::string device;
   Selection selection = Selection::kHeuristic;
   Explanation explanation;          // how it is computed now

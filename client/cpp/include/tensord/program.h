@@ -168,6 +168,9 @@ struct ProgramOptions {
   std::optional<int64_t> workspace_limit_bytes;
   /// Pins the choice of kernels: the same request gives the same bits.
   bool deterministic = false;
+  /// How the kernel of each operation is chosen, when an execution comes to it;
+  /// only kHeuristic together with `deterministic`.
+  Selection selection = Selection::kHeuristic;
   std::optional<Order> order;  // of what is made; absent: the session's
   /// What is kept; none: what `:=` makes and no later statement reads.
   std::vector<ProgramOutput> outputs;
@@ -182,6 +185,7 @@ struct ProductOptions {
   ComputeType compute_type = ComputeType::kFromElementTypes;
   std::optional<int64_t> workspace_limit_bytes;
   bool deterministic = false;
+  Selection selection = Selection::kHeuristic;
   /// An existing tensor that is overwritten: the result is computed beside it
   /// and then copied.
   const RemoteTensor* output = nullptr;

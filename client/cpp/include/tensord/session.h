@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -63,6 +64,12 @@ struct CopyOptions {
   /// Of the copy, with the source's extents. Absent: the source's own.
   std::optional<Layout> layout;
   std::optional<absl::Duration> deadline;
+};
+
+/// The results of a factorization. Both have the operation's report.
+struct Factors {
+  RemoteTensor q;
+  RemoteTensor r;
 };
 
 /// A session with a tensord server: it owns tensors and computes on them.
@@ -169,6 +176,32 @@ class Session {
                                         const Modes& d,
                                         const ContractOptions& options = {});
 
+  /// a = q * r, summed over the one label that q and r share and `a` lacks. A
+  /// label of `a` that both have is a batch mode; those that q alone has number
+  /// the rows of a matrix, those of r alone its columns, the last one fastest.
+  ///
+  /// QR is thin: the shared mode has the extent of the matrix's shorter side.
+  /// The columns of q are orthonormal; r is zero below its diagonal, which is
+  /// real and not negative.
+  ///
+  ///   auto [q, r] = session.Factorize("abcd->abk,kcd", a).value();
+  ///
+  /// Errors  INVALID_ARGUMENT: malformed subscripts, `SUBSCRIPTS_MALFORMED`,
+  ///         and those of the rpc. UNIMPLEMENTED: element types other than
+  ///         float32, float64, complex64 and complex128; a device without
+  ///         kernels for it, as GPUs are.
+  absl::StatusOr<Factors> Factorize(std::string_view subscripts,
+                                    const RemoteTensor& a,
+                                    const FactorizeOptions& options = {}) {
+    return RunFactorization(subscripts, Operand(a, {}), options);
+  }
+  /// Of a view of the caller's memory, which travels inside the request.
+  absl::StatusOr<Factors> Factorize(std::string_view subscripts,
+                                    UntypedHostView a,
+                                    const FactorizeOptions& options = {}) {
+    return RunFactorization(subscripts, Operand(std::move(a), {}), options);
+  }
+
   // Programs: any number of tensors and statements in one request. The server
   // finds the order of contractions and holds intermediate results. Errors are
   // those of ProgramService.
@@ -263,6 +296,9 @@ class Session {
   absl::StatusOr<Explanation> ExplainContract(
       const Operand& a, const Operand& b, const Modes& d,
       const ContractOptions& options = {}) const;
+  absl::StatusOr<Explanation> ExplainFactorize(
+      std::string_view subscripts, const RemoteTensor& a,
+      const FactorizeOptions& options = {}) const;
 
  private:
   struct Running;
@@ -273,6 +309,9 @@ class Session {
   absl::StatusOr<RemoteTensor> RunProduct(const ProgramSource& source,
                                           ProgramOperands operands,
                                           const ProductOptions& options);
+  absl::StatusOr<Factors> RunFactorization(std::string_view subscripts,
+                                           Operand a,
+                                           const FactorizeOptions& options);
 
   std::shared_ptr<internal::Connection> connection_;
 };
