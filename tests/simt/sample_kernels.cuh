@@ -16,7 +16,7 @@ inline constexpr int kSumThreads = 128;
 
 template <typename T>
 __global__ void __launch_bounds__(kTile* kTileRows)
-    Transpose(const __grid_constant__ TransposeShape shape,
+    Transpose(const TransposeShape __grid_constant__ shape,
               const T* __restrict__ from, T* __restrict__ to) {
   T* const tile = static_cast<T*>(core::SharedMemory());
   const int column = blockIdx.x * kTile, row = blockIdx.y * kTile;

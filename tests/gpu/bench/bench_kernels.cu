@@ -61,7 +61,7 @@ __global__ void FillBitsKernel(unsigned char* to, int64_t bytes) {
 
 template <typename Element>
 __global__ void FillElementsKernel(Element* to, int64_t count,
-                                   const __grid_constant__ ElementPalette
+                                   const ElementPalette __grid_constant__
                                        palette) {
   for (int64_t i = FirstItem(); i < count; i += ItemStep()) {
     to[i] = static_cast<Element>(
@@ -133,7 +133,7 @@ __global__ void CopyWordsKernel(const uint4* from, uint4* to, int64_t count) {
 
 __global__ void NothingKernel() {}
 
-__global__ void ChaseKernel(const __grid_constant__ ChaseTask task) {
+__global__ void ChaseKernel(const ChaseTask __grid_constant__ task) {
   const int lanes = 32 / task.groups;
   const int lane = static_cast<int>(threadIdx.x);
   int64_t at = lane / lanes * task.group_stride + lane % lanes;

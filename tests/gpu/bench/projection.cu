@@ -64,7 +64,7 @@ struct Complex64 {
 };
 
 template <typename Element>
-__global__ void ProjectKernel(const __grid_constant__ ProjectionTask task) {
+__global__ void ProjectKernel(const ProjectionTask __grid_constant__ task) {
   auto* const sums = static_cast<ComplexSum*>(core::SharedMemory());  // thread
   const auto* const tensor =
       static_cast<const typename Element::Stored*>(task.tensor);

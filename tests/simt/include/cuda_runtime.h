@@ -19,7 +19,9 @@
 #define __global__
 #define __device__
 #define __host__
-#define __grid_constant__
+// Behind the type, `const Task __grid_constant__ task`: what is the same for
+// all threads of a grid is there once.
+#define __grid_constant__ &
 #define __launch_bounds__(...)
 #define __forceinline__ inline __attribute__((always_inline))
 // Empty: the standard library spells an attribute so.

@@ -18,16 +18,18 @@ cudaError_t QueueLaunch(const cudaLaunchConfig_t& config, const void* kernel,
 
 }  // namespace tensord::simt
 
-/// Every GPU thread gets its own copy of the parameters.
+/// A parameter that is __grid_constant__ is there once, for all GPU threads; of
+/// others each gets its own copy.
 template <typename... ExpTypes, typename... ActTypes>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config,
                                void (*kernel)(ExpTypes...),
                                ActTypes&&... args) {
   static_assert(sizeof...(ExpTypes) == sizeof...(ActTypes));
-  static_assert((std::is_trivially_copyable_v<ExpTypes> && ...),
-                "a kernel's parameters travel to the device as bytes");
+  static_assert(
+      (std::is_trivially_copyable_v<std::remove_cvref_t<ExpTypes>> && ...),
+      "a kernel's parameters travel to the device as bytes");
   if (config == nullptr || kernel == nullptr) return cudaErrorInvalidValue;
-  const std::tuple<ExpTypes...> parameters(
+  const std::tuple<std::remove_cvref_t<ExpTypes>...> parameters(
       static_cast<ExpTypes>(std::forward<ActTypes>(args))...);
   return ::tensord::simt::QueueLaunch(
       *config, reinterpret_cast<const void*>(kernel),

@@ -45,7 +45,7 @@ __device__ T SumOver(const Arithmetic& arithmetic,
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    Reference(const __grid_constant__ ContractionReferenceTask task) {
+    Reference(const ContractionReferenceTask __grid_constant__ task) {
   const ContractionFormula& formula = task.formula;
   const Arithmetic arithmetic{formula.type_d, Rounding::kNone};
   const int64_t step = int64_t{gridDim.x} * blockDim.x;

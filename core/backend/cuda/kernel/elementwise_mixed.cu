@@ -15,7 +15,7 @@ constexpr int kElements = sizeof(T) > 8 ? 2 : 4;
 /// Operands of any types that arithmetic in T can read.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    FusedMixed(const __grid_constant__ ElementwiseFusedTask task) {
+    FusedMixed(const ElementwiseFusedTask __grid_constant__ task) {
   constexpr int count = kElements<T>;
   const Expression& expression = task.expression;
   const uint32_t first = blockIdx.x * (kThreads * count) + threadIdx.x;

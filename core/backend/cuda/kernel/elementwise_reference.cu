@@ -12,7 +12,7 @@ constexpr int64_t kMaxBlocks = 1 << 16;
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    Reference(const __grid_constant__ ElementwiseReferenceTask task) {
+    Reference(const ElementwiseReferenceTask __grid_constant__ task) {
   const Expression& expression = task.expression;
   const Arithmetic arithmetic =
       ArithmeticOf(expression.types[3], expression.compute_type);

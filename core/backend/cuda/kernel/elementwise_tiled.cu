@@ -116,7 +116,7 @@ constexpr int kLeastBlocks<Uniform<Stored>> = sizeof(Stored) <= 4 ? 3 : 1;
 /// Places are worked out once and kept in registers for all of a block's tiles.
 template <typename Operands>
 __global__ void __launch_bounds__(kMaxThreads<Operands>, kLeastBlocks<Operands>)
-    Tiled(const __grid_constant__ Task task) {
+    Tiled(const Task __grid_constant__ task) {
   using Held = typename Operands::Held;
   constexpr int kPerThread = Task::ElementsPerThread(sizeof(Held));
   const Expression& expression = task.expression;

@@ -74,7 +74,7 @@ constexpr int kLeastBlocks = kPerThread == 4 && kMoves &&
 template <typename Word, int kPerThread, bool kSplits, bool kMoves>
 __global__ void __launch_bounds__(
     PackedTask::kMaxThreads, kLeastBlocks<Word, kPerThread, kSplits, kMoves>)
-    Packed(const __grid_constant__ PackedTask task) {
+    Packed(const PackedTask __grid_constant__ task) {
   Word* const shared = static_cast<Word*>(SharedMemory());
   const Word* const a = static_cast<const Word*>(task.move.a);
 

@@ -12,7 +12,7 @@ constexpr int64_t kMaxBlocks = 1 << 16;
 
 template <typename Word, bool kMoves>
 __global__ void __launch_bounds__(kThreads)
-    Reference(const __grid_constant__ ReferenceTask task) {
+    Reference(const ReferenceTask __grid_constant__ task) {
   const Word* const a = static_cast<const Word*>(task.move.a);
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t index = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;

@@ -41,7 +41,7 @@ __device__ __forceinline__ void Turn(Word (&words)[kPerWord]) {
 /// longer than needed, so that those of a warp lie in different banks.
 template <typename Word, int kPerWord, bool kMoves>
 __global__ void __launch_bounds__(kThreads)
-    Tiled(const __grid_constant__ TiledTask task) {
+    Tiled(const TiledTask __grid_constant__ task) {
   constexpr uint32_t kWords = kSideWords<Word, kPerWord>;
   constexpr uint32_t kSide = kWords * kPerWord;
   constexpr uint32_t kColumn = kWords + 1;

@@ -14,7 +14,7 @@ constexpr uint32_t kWordsPerThread = TiledCopyTask::kWordsPerThread;
 
 template <typename Word, bool kMoves>
 __global__ void __launch_bounds__(kThreads)
-    TiledCopy(const __grid_constant__ TiledCopyTask task) {
+    TiledCopy(const TiledCopyTask __grid_constant__ task) {
   const Word* const a = static_cast<const Word*>(task.move.a);
   const uint32_t first =
       blockIdx.x * (kThreads * kWordsPerThread) + threadIdx.x;

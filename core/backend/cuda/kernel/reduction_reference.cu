@@ -13,7 +13,7 @@ constexpr int kLevels = 60;
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    Reference(const __grid_constant__ ReductionReferenceTask task) {
+    Reference(const ReductionReferenceTask __grid_constant__ task) {
   const ReductionFormula& formula = task.formula;
   const Arithmetic sums = SumArithmetic(formula);
   const int64_t step = int64_t{gridDim.x} * blockDim.x;

@@ -74,7 +74,7 @@ __device__ __forceinline__ T ReduceRuns(const ReductionTreeTask& task,
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    Tree(const __grid_constant__ ReductionTreeTask task) {
+    Tree(const ReductionTreeTask __grid_constant__ task) {
   const ReductionFormula& formula = task.formula;
   T* const values = static_cast<T*>(SharedMemory());  // (reduced, kept)
   const uint32_t split = blockIdx.x % task.split_count;

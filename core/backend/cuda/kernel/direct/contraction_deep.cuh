@@ -44,7 +44,7 @@ struct DeepSide {
 /// where m or n has but one.
 template <typename Stored, uint32_t rows, uint32_t columns>
 __global__ void __launch_bounds__(ThreadsOf(DirectTile::kDeep, 4))
-    Deep(const __grid_constant__ ContractionDirectTask task) {
+    Deep(const ContractionDirectTask __grid_constant__ task) {
   using T = ComputedIn<Stored>;
   constexpr DirectTileExtents kTile = ExtentsOf(DirectTile::kDeep, sizeof(T));
   constexpr uint32_t kThreads = ThreadsOf(DirectTile::kDeep, sizeof(T));

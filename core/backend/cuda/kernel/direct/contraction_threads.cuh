@@ -41,7 +41,7 @@ struct ThreadSide {
 
 template <typename Stored, uint32_t micro>
 __global__ void __launch_bounds__(ContractionThreadsTask::kThreads)
-    PerThread(const __grid_constant__ ContractionThreadsTask task) {
+    PerThread(const ContractionThreadsTask __grid_constant__ task) {
   using T = ComputedIn<Stored>;
   // Terms that a thread reads at once, so that enough is under way.
   constexpr uint32_t kAtOnce = micro == 1 ? 4 : 2;

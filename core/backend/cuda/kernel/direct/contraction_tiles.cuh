@@ -314,7 +314,7 @@ __device__ __forceinline__ void MultiplyAsynchronously(
 template <typename Stored, DirectTile tile, TileTransfer transfer>
 __global__ void __launch_bounds__(ThreadsOf(tile, sizeof(ComputedIn<Stored>)),
                                   sizeof(ComputedIn<Stored>) < 16 ? 2 : 1)
-    Tiles(const __grid_constant__ ContractionDirectTask task) {
+    Tiles(const ContractionDirectTask __grid_constant__ task) {
   using T = ComputedIn<Stored>;
   using Shared = TilesShared<T, tile, transfer>;
   using Mine = ThreadTile<Shared>;

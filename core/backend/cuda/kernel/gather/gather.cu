@@ -13,7 +13,7 @@ constexpr int64_t kMaxBlocks = 1 << 16;
 
 template <typename Word>
 __global__ void __launch_bounds__(kThreads)
-    Gather(const __grid_constant__ GatherTask task) {
+    Gather(const GatherTask __grid_constant__ task) {
   const Word* const storage = static_cast<const Word*>(task.storage);
   Word* const d = static_cast<Word*>(task.d);
   const int64_t step = int64_t{gridDim.x} * kThreads;
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename Word>
 __global__ void __launch_bounds__(kThreads)
-    Scatter(const __grid_constant__ ScatterTask task) {
+    Scatter(const ScatterTask __grid_constant__ task) {
   const Word* const a = static_cast<const Word*>(task.a);
   Word* const storage = static_cast<Word*>(task.storage);
   const int64_t step = int64_t{gridDim.x} * kThreads;

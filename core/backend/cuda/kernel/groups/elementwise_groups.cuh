@@ -89,7 +89,7 @@ inline constexpr uint32_t kGroupThreads = 256;
 
 template <typename Stored, bool kHasUnary, bool kRounds>
 __global__ void __launch_bounds__(kGroupThreads)
-    FusedGroups(const __grid_constant__ ElementwiseFusedTask task) {
+    FusedGroups(const ElementwiseFusedTask __grid_constant__ task) {
   using T = ComputedIn<Stored>;
   constexpr int kWidth = kGroupWidth<Stored>;
   const Expression& expression = task.expression;

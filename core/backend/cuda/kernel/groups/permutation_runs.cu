@@ -163,7 +163,7 @@ class Change<D, void> {
 
 template <typename A, typename D, typename T>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    Runs(const __grid_constant__ RunsTask task) {
+    Runs(const RunsTask __grid_constant__ task) {
   constexpr int width = kWidth<A, D>;
   const uint32_t first = blockIdx.x * (kThreads * kGroups) + threadIdx.x;
   Work<A, D> works[kGroups];

@@ -15,7 +15,7 @@ inline constexpr uint32_t kColumnPitch =
 
 template <typename Stored, BinaryOperator op>
 __global__ void __launch_bounds__(ReductionGroupsTask::kThreads)
-    Columns(const __grid_constant__ ReductionGroupsTask task) {
+    Columns(const ReductionGroupsTask __grid_constant__ task) {
   using T = ComputedIn<Stored>;
   constexpr uint32_t kThreads = ReductionGroupsTask::kThreads;
   constexpr uint32_t kAtOnce = Batch<Stored>::kAtOnce;

@@ -50,7 +50,7 @@ __device__ __forceinline__ void JoinGroups(
 /// Rows of up to 32 groups: a thread a group, of kAtOnce rows.
 template <typename Stored, BinaryOperator op>
 __global__ void __launch_bounds__(ReductionGroupsTask::kThreads)
-    ShortRows(const __grid_constant__ ReductionGroupsTask task) {
+    ShortRows(const ReductionGroupsTask __grid_constant__ task) {
   using T = ComputedIn<Stored>;
   constexpr uint32_t kAtOnce = Batch<Stored>::kAtOnce;
   constexpr uint32_t kWidth = kGroupWidth<Stored>;
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(ReductionGroupsTask::kThreads)
 /// Rows of many groups: one or more warps a row.
 template <typename Stored, BinaryOperator op>
 __global__ void __launch_bounds__(ReductionGroupsTask::kThreads)
-    LongRows(const __grid_constant__ ReductionGroupsTask task) {
+    LongRows(const ReductionGroupsTask __grid_constant__ task) {
   using T = ComputedIn<Stored>;
   constexpr uint32_t kAtOnce = Batch<Stored>::kAtOnce;
   constexpr uint32_t kWidth = kGroupWidth<Stored>;

@@ -25,7 +25,7 @@ __device__ __forceinline__ void ForEachWord(uint32_t count, Visitor&& visit) {
 
 template <typename Word>
 __global__ void __launch_bounds__(kThreads)
-    Fill(const __grid_constant__ FillTask task) {
+    Fill(const FillTask __grid_constant__ task) {
   Word* const d = static_cast<Word*>(task.d);
   const Word value = *reinterpret_cast<const Word*>(task.value);
   ForEachWord(task.modes.count, [&](uint32_t index) {
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename Word>
 __global__ void __launch_bounds__(kThreads)
-    Copy(const __grid_constant__ CopyTask task) {
+    Copy(const CopyTask __grid_constant__ task) {
   const Word* const a = static_cast<const Word*>(task.a);
   Word* const d = static_cast<Word*>(task.d);
   ForEachWord(task.modes.count, [&](uint32_t index) {

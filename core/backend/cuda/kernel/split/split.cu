@@ -49,7 +49,7 @@ __device__ __forceinline__ Parts<std::complex<float>> Split(
 /// their parts.
 template <typename Word, typename T>
 __global__ void __launch_bounds__(kThreads)
-    SplitInParts(const __grid_constant__ SplitTask task) {
+    SplitInParts(const SplitTask __grid_constant__ task) {
   static_assert(sizeof(Word) == sizeof(T));
   const Word* const a = static_cast<const Word*>(task.a);
   Word* const d = static_cast<Word*>(task.d);
