@@ -60,9 +60,11 @@ struct Rounding {
   Rounding OnTensorCores() const;
 };
 
-/// |x|.
+/// |x|. Squares of what elements hold are in Real's range.
 inline Real Modulus(const Number& x) {
-  return x.imag() == 0 ? std::abs(x.real()) : std::abs(x);
+  if (x.imag() == 0) return std::abs(x.real());
+  if (std::isinf(x.real()) || std::isinf(x.imag())) return std::abs(x);
+  return std::sqrt(x.real() * x.real() + x.imag() * x.imag());
 }
 
 /// The product in exact arithmetic; imaginary parts count only when complex.

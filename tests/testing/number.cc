@@ -1,6 +1,7 @@
 #include "tests/testing/number.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -34,13 +35,18 @@ Binary BinaryOf(ElementType type) {
   }
 }
 
-FloatFormat FormatOf(const Binary& binary) {
+constexpr FloatFormat FormatOf(const Binary& binary) {
   const int max_exponent = 1 - binary.min_exponent;
   return {
       std::ldexp(1.0L, -binary.precision),
       std::ldexp(1.0L, binary.min_exponent - binary.precision + 1),
       std::ldexp(2.0L - std::ldexp(1.0L, 1 - binary.precision), max_exponent)};
 }
+constexpr FloatFormat kHalfFormat = FormatOf(kHalf);
+constexpr FloatFormat kBrainFormat = FormatOf(kBrain);
+constexpr FloatFormat kTf32Numbers = FormatOf(kTf32);
+constexpr FloatFormat kSingleFormat = FormatOf(kSingle);
+constexpr FloatFormat kDoubleFormat = FormatOf(kDouble);
 
 /// The number whose sign, exponent and mantissa fields `bits` holds.
 Real Decode(const Binary& binary, uint64_t bits) {
@@ -58,14 +64,18 @@ Real Decode(const Binary& binary, uint64_t bits) {
     magnitude = std::ldexp(static_cast<Real>(mantissa),
                            binary.min_exponent - mantissa_bits);
   } else {
-    const uint64_t significand = mantissa + (uint64_t{1} << mantissa_bits);
-    magnitude = std::ldexp(
-        static_cast<Real>(significand),
-        static_cast<int>(exponent) - 1 + binary.min_exponent - mantissa_bits);
+    // Every format's fields fit into those of a float64.
+    const uint64_t wide_exponent =
+        exponent +
+        static_cast<uint64_t>(binary.min_exponent - kDouble.min_exponent);
+    magnitude = std::bit_cast<double>(
+        wide_exponent << (kDouble.precision - 1) |
+        mantissa << (kDouble.precision - binary.precision));
   }
   return negative ? -magnitude : magnitude;
 }
 
+/// Of formats that the processor does not round to.
 uint64_t Encode(const Binary& binary, Real value) {
   const int mantissa_bits = binary.precision - 1;
   const uint64_t sign = uint64_t{std::signbit(value)} << (binary.bytes * 8 - 1);
@@ -95,7 +105,10 @@ Real LoadReal(const Binary& binary, const std::byte* bytes) {
 }
 
 void StoreReal(const Binary& binary, Real value, std::byte* bytes) {
-  const uint64_t bits = Encode(binary, value);
+  const uint64_t bits =
+      binary.bytes == 8   ? std::bit_cast<uint64_t>(static_cast<double>(value))
+      : binary.bytes == 4 ? std::bit_cast<uint32_t>(static_cast<float>(value))
+                          : Encode(binary, value);
   std::memcpy(bytes, &bits, static_cast<size_t>(binary.bytes));
 }
 
@@ -132,9 +145,17 @@ bool IsWhole(ElementType type) {
   }
 }
 
-FloatFormat FormatOf(ElementType type) { return FormatOf(BinaryOf(type)); }
+FloatFormat FormatOf(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat16: return kHalfFormat;
+    case ElementType::kBfloat16: return kBrainFormat;
+    case ElementType::kFloat32:
+    case ElementType::kComplex64: return kSingleFormat;
+    default: return kDoubleFormat;
+  }
+}
 
-FloatFormat Tf32Format() { return FormatOf(kTf32); }
+FloatFormat Tf32Format() { return kTf32Numbers; }
 
 Number LoadNumber(ElementType type, const std::byte* bytes) {
   if (IsWhole(type)) return {static_cast<Real>(LoadInteger(type, bytes)), 0};

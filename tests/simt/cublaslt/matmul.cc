@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 namespace tensord::simt {
 namespace {
@@ -151,6 +152,23 @@ Complex Element(const void* memory, const MatmulMatrix& layout,
   return op == CUBLAS_OP_C ? std::conj(stored) : stored;
 }
 
+/// What is multiplied: op(matrix) of a batch, row by row.
+std::vector<Complex> Factors(const void* memory, const MatmulMatrix& layout,
+                             cublasOperation_t op, int64_t batch,
+                             cublasComputeType_t compute) {
+  const int64_t rows = op == CUBLAS_OP_N ? layout.rows : layout.cols;
+  const int64_t columns = op == CUBLAS_OP_N ? layout.cols : layout.rows;
+  std::vector<Complex> factors;
+  factors.reserve(static_cast<size_t>(rows * columns));
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      factors.push_back(
+          RoundedTo(Element(memory, layout, op, row, column, batch), compute));
+    }
+  }
+  return factors;
+}
+
 }  // namespace
 
 int64_t BytesOf(cudaDataType_t type) {
@@ -171,29 +189,31 @@ bool IsComplexType(cudaDataType_t type) {
 
 void Run(const Matmul& call) {
   const bool is_complex = IsComplexType(call.layout_d.type);
-  const MatmulMatrix& a = call.layout_a;
-  const int64_t terms = call.op_a == CUBLAS_OP_N ? a.cols : a.rows;
-  for (int64_t batch = 0; batch < call.layout_d.batch_count; ++batch) {
-    for (int64_t column = 0; column < call.layout_d.cols; ++column) {
-      for (int64_t row = 0; row < call.layout_d.rows; ++row) {
+  const MatmulMatrix& d = call.layout_d;
+  for (int64_t batch = 0; batch < d.batch_count; ++batch) {
+    const auto a =
+        Factors(call.a, call.layout_a, call.op_a, batch, call.compute);
+    const auto b =
+        Factors(call.b, call.layout_b, call.op_b, batch, call.compute);
+    const auto rows = static_cast<size_t>(d.rows);
+    const auto columns = static_cast<size_t>(d.cols);
+    const size_t terms = a.size() / rows;
+    for (size_t column = 0; column < columns; ++column) {
+      for (size_t row = 0; row < rows; ++row) {
         Complex sum = 0;
-        for (int64_t k = 0; k < terms; ++k) {
-          sum += Product(RoundedTo(Element(call.a, a, call.op_a, row, k, batch),
-                                   call.compute),
-                         RoundedTo(Element(call.b, call.layout_b, call.op_b, k,
-                                           column, batch),
-                                   call.compute),
-                         is_complex);
+        for (size_t k = 0; k < terms; ++k) {
+          sum +=
+              Product(a[row * terms + k], b[k * columns + column], is_complex);
         }
         if (call.alpha != 1.0) sum = Product(call.alpha, sum, is_complex);
+        const auto i = static_cast<int64_t>(row);
+        const auto j = static_cast<int64_t>(column);
         if (call.beta != 0.0) {
           const Complex c =
-              Element(call.c, call.layout_c, CUBLAS_OP_N, row, column, batch);
+              Element(call.c, call.layout_c, CUBLAS_OP_N, i, j, batch);
           sum += call.beta == 1.0 ? c : Product(call.beta, c, is_complex);
         }
-        const MatmulMatrix& d = call.layout_d;
-        Store(call.d, d.type, row + column * d.ld + batch * d.batch_stride,
-              sum);
+        Store(call.d, d.type, i + j * d.ld + batch * d.batch_stride, sum);
       }
     }
   }

@@ -48,7 +48,7 @@ inline void __pipeline_wait_prior(size_t prior) {
     auto* const destination = static_cast<unsigned char*>(copy.destination);
     const auto* const source = static_cast<const unsigned char*>(copy.source);
     const unsigned read_bytes = copy.bytes - copy.zero_bytes;
-    for (unsigned i = 0; i < read_bytes; ++i) destination[i] = source[i];
-    for (unsigned i = read_bytes; i < copy.bytes; ++i) destination[i] = 0;
+    std::memcpy(destination, source, read_bytes);
+    std::memset(destination + read_bytes, 0, copy.zero_bytes);
   }
 }
