@@ -197,6 +197,7 @@ TEST_F(RpcConformance, FactorOfZeroNeedsNoInput) {  // A4.13, C25
 TEST_F(RpcConformance, RequestsOfOneSessionTakeEffectInOrder) {
   // Each step names the output of the one before, without waiting for it.
   const std::string a = Filled({300, 300});
+  Blocker blocker(server_.device().worker());
   grpc::CompletionQueue queue;
   struct Step {
     grpc::ClientContext context;
@@ -214,8 +215,11 @@ TEST_F(RpcConformance, RequestsOfOneSessionTakeEffectInOrder) {
     step->call = compute_->AsyncPermute(&step->context, request, &queue);
     step->call->Finish(&step->response, &step->status, step.get());
     steps.push_back(std::move(step));
-    absl::SleepFor(absl::Milliseconds(2));
+    while (server_.device().worker().statistics().queued_count <= i) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
   }
+  blocker.Release();
   void* tag = nullptr;
   bool ok = false;
   for (size_t i = 0; i < steps.size(); ++i) ASSERT_TRUE(queue.Next(&tag, &ok));

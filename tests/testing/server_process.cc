@@ -91,7 +91,12 @@ ServerProcess::~ServerProcess() {
   std::filesystem::remove_all(folder_, ignored);
 }
 
-void ServerProcess::Signal(int signal) { kill(pid_, signal); }
+void ServerProcess::Signal(int signal) {
+  kill(pid_, signal);
+  siginfo_t change;
+  if (signal == SIGSTOP) waitid(P_PID, pid_, &change, WSTOPPED);
+  if (signal == SIGKILL) waitid(P_PID, pid_, &change, WEXITED | WNOWAIT);
+}
 
 double ServerProcess::CpuSeconds() const {
   std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");

@@ -24,7 +24,8 @@ class ServerProcess {
   const std::string& address() const { return address_; }
   pid_t pid() const { return pid_; }
 
-  /// Sends it `signal`, e.g. SIGSTOP.
+  /// Sends it `signal`; returns when SIGSTOP has stopped it or SIGKILL ended
+  /// it.
   void Signal(int signal);
 
   /// Seconds of processor time that it has used so far.

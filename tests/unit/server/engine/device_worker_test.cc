@@ -8,12 +8,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "core/base/status.h"
 #include "core/device/host_stream.h"
 
@@ -168,8 +169,9 @@ TEST_F(DeviceWorkerTest, FullQueueSaysHowManyWait) {
 }
 
 TEST_F(DeviceWorkerTest, BusyTimeCountsWhatIsUnderWay) {
-  absl::SleepFor(absl::Milliseconds(5));
-  EXPECT_GE(worker_->statistics().busy, absl::Milliseconds(5));
+  const absl::Duration before = worker_->statistics().busy;
+  while (worker_->statistics().busy == before) std::this_thread::yield();
+  EXPECT_GT(worker_->statistics().busy, before);
   RunAll();
 }
 
@@ -181,13 +183,20 @@ class Work {
     has_ended_.notify_all();
   }
   bool HasEnded() const { return has_ended_.load(); }
-  void AwaitEnd() const { has_ended_.wait(false); }
+  void AwaitEnd() {
+    is_awaited_.store(true);
+    is_awaited_.notify_all();
+    has_ended_.wait(false);
+  }
+  /// Returns when somebody waits for the end.
+  void AwaitWaiting() const { is_awaited_.wait(false); }
 
   absl::Status status;
   bool has_event = true;
 
  private:
   std::atomic<bool> has_ended_ = false;
+  std::atomic<bool> is_awaited_ = false;
 };
 
 class WorkEnd final : public core::Event {
@@ -228,9 +237,7 @@ class WorkStream final : public core::Stream {
     return absl::OkStatus();
   }
   absl::StatusOr<core::Stream*> Branch(int) override { return nullptr; }
-  absl::Status WaitFor(const core::Event*) override {
-    return absl::OkStatus();
-  }
+  absl::Status WaitFor(const core::Event*) override { return absl::OkStatus(); }
   absl::StatusOr<bool> BeginRecording() override { return false; }
   absl::StatusOr<std::unique_ptr<core::Recording>> EndRecording() override {
     return nullptr;
@@ -256,7 +263,11 @@ class WorkJob final : public DeviceWorker::Job {
     return absl::OkStatus();
   }
   bool CanLaunchAgain() const override { return true; }
-  bool WantsDeviceAlone() const override { return wants_device_alone; }
+  bool WantsDeviceAlone() const override {
+    ++times_asked;
+    times_asked.notify_all();
+    return wants_device_alone;
+  }
   void Complete(const absl::Status& status,
                 const DeviceWorker::Times& times) override {
     EXPECT_LE(times.begun, times.ended);
@@ -268,6 +279,7 @@ class WorkJob final : public DeviceWorker::Job {
   const std::shared_ptr<Work> work = std::make_shared<Work>();
   std::atomic<bool> lacks_memory = false;
   bool wants_device_alone = false;
+  mutable std::atomic<int> times_asked = 0;  // WantsDeviceAlone()
   std::function<void()> at_end, at_lack;
 
  private:
@@ -323,11 +335,15 @@ TEST_F(DeviceAheadTest, JobsAreLaunchedBeforeEarlierOnesEnd) {
   WorkJob& first = Add(1, "1");
   WorkJob& second = Add(1, "2");
   trace_.Await(2);
+  WorkJob& other = Add(2, "of another");
+  trace_.Await(3);
   End(second);  // It ends in order all the same.
-  absl::SleepFor(absl::Milliseconds(1));
+  End(other);
+  trace_.Await(4);
   End(first);
-  EXPECT_THAT(trace_.Await(4),
-              ElementsAre("launch 1", "launch 2", "end 1", "end 2"));
+  EXPECT_THAT(trace_.Await(6),
+              ElementsAre("launch 1", "launch 2", "launch of another",
+                          "end of another", "end 1", "end 2"));
 }
 
 TEST_F(DeviceAheadTest, ClientsDoNotWaitForEachOther) {
@@ -345,8 +361,10 @@ TEST_F(DeviceAheadTest, JobThatWantsTheDeviceAloneGetsIt) {
   WorkJob& before = Add(1, "before");
   trace_.Await(1);
   WorkJob& alone = AddAlone(2);
+  alone.times_asked.wait(0);
+  const int times_asked = alone.times_asked;
   WorkJob& after = Add(3, "after");  // and nobody overtakes it
-  absl::SleepFor(absl::Milliseconds(2));
+  alone.times_asked.wait(times_asked);
   EXPECT_THAT(trace_.entries(), ElementsAre("launch before"));
   End(before);
   // What it leaves under way is no longer taken times of.
@@ -384,12 +402,12 @@ TEST_F(DeviceAheadTest, LaunchingRunsAheadByABoundedNumber) {
   for (int i = 0; i < 40; ++i) jobs.push_back(&Add(1, "x"));
   const int ahead = 16;
   trace_.Await(ahead);
-  absl::SleepFor(absl::Milliseconds(2));
-  EXPECT_EQ(trace_.entries().size(), ahead);
+  jobs.push_back(&Add(2, "whose turn is later"));
+  EXPECT_EQ(trace_.Await(ahead + 1).back(), "launch whose turn is later");
   EXPECT_EQ(worker_->statistics().queued_count, 40 - ahead);
   for (WorkJob* const job : jobs) End(*job);
   worker_.reset();
-  EXPECT_EQ(trace_.entries().size(), 80u);
+  EXPECT_EQ(trace_.entries().size(), 82u);
 }
 
 TEST_F(DeviceAheadTest, ErrorOfTheWorkReachesItsJob) {
@@ -403,8 +421,7 @@ TEST_F(DeviceAheadTest, WorkWithoutAnEventIsWaitedFor) {
   WorkJob& job = New("1");
   job.work->has_event = false;
   ASSERT_TRUE(worker_->Add(1, &job).ok());
-  trace_.Await(1);
-  absl::SleepFor(absl::Milliseconds(2));
+  job.work->AwaitWaiting();
   EXPECT_THAT(trace_.entries(), ElementsAre("launch 1"));
   End(job);
   EXPECT_THAT(trace_.Await(2), ElementsAre("launch 1", "no event: 1"));
@@ -450,19 +467,23 @@ TEST_F(DeviceAheadTest, MemoryThatComesBackIsAskedForAgain) {
 TEST_F(DeviceAheadTest, MemoryThatComesBackMeanwhileIsAskedForAgain) {
   WorkJob& first = Add(1, "1");
   trace_.Await(1);
+  WorkJob& third = Add(3, "3");
+  trace_.Await(2);
   WorkJob& second = New("2");
   second.lacks_memory = true;
   second.at_lack = [&] {
     End(first);
-    trace_.Await(3);
-    absl::SleepFor(absl::Milliseconds(20));
+    trace_.Await(4);
+    End(third);  // so that the first is done with when this one is told of
+    trace_.Await(5);
     second.lacks_memory = false;
   };
   ASSERT_TRUE(worker_->Add(2, &second).ok());
-  trace_.Await(4);
+  trace_.Await(6);
   End(second);
-  EXPECT_THAT(trace_.Await(5), ElementsAre("launch 1", "no memory for 2",
-                                           "end 1", "launch 2", "end 2"));
+  EXPECT_THAT(trace_.Await(7),
+              ElementsAre("launch 1", "launch 3", "no memory for 2", "end 1",
+                          "end 3", "launch 2", "end 2"));
 }
 
 TEST_F(DeviceAheadTest, MemoryThatDoesNotComeBackIsWaitedForOnce) {
@@ -479,7 +500,7 @@ TEST_F(DeviceAheadTest, MemoryThatDoesNotComeBackIsWaitedForOnce) {
 
 TEST_F(DeviceAheadTest, JobThatWaitsForMemoryCanBeRemoved) {
   const auto [first, second] = AddOneThatLacksMemory();
-  while (!worker_->Remove(2, second)) absl::SleepFor(absl::Milliseconds(1));
+  while (!worker_->Remove(2, second)) std::this_thread::yield();
   End(*first);
   worker_.reset();
   EXPECT_THAT(trace_.entries(),

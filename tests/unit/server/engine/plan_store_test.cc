@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -56,11 +55,15 @@ class PlanStoreTest : public ::testing::Test {
       absl::MutexLock lock(&mutex_);
       events_.push_back(
           absl::StrCat(event, " ", entry_count, " ", core::ReasonOf(status)));
-      ++event_count_;
     };
     return std::make_unique<PlanStore>(
         PlanStore::Options{path_, interval, "tensord test"}, engine.plans(),
         report);
+  }
+  void AwaitEvents(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto have_come = [&] { return events_.size() >= count; };
+    mutex_.Await(absl::Condition(&have_come));
   }
   std::string Read() const {
     std::ifstream file(path_, std::ios::binary);
@@ -84,7 +87,6 @@ class PlanStoreTest : public ::testing::Test {
   const std::string path_ = folder_ + "/plans";
   absl::Mutex mutex_;
   std::vector<std::string> events_;
-  std::atomic<int> event_count_ = 0;
 };
 
 TEST_F(PlanStoreTest, TheNextRunStartsWithWhatThisOneLearned) {
@@ -113,7 +115,7 @@ TEST_F(PlanStoreTest, IsWrittenOnItsInterval) {
   const auto engine = NewEngine();
   EXPECT_FALSE(IsHit(*engine, 7));
   const auto store = NewStore(*engine, absl::Milliseconds(1));
-  while (event_count_ < 2) absl::SleepFor(absl::Milliseconds(1));
+  AwaitEvents(2);
   EXPECT_EQ(store->statistics().saved_count, 1);
   EXPECT_FALSE(Read().empty());
 }
