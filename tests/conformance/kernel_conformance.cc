@@ -2,6 +2,8 @@
 
 #include <iostream>
 
+#include "absl/strings/str_cat.h"
+
 namespace tensord::test {
 
 void KernelConformance::TearDown() {
@@ -10,6 +12,8 @@ void KernelConformance::TearDown() {
               << " declined, worst error " << record.worst_error
               << " of the bound\n";
   }
+  RecordProperty("cases_offered", absl::StrCat(runner_.offered_count()));
+  RecordProperty("cases_taken", absl::StrCat(runner_.taken_count()));
 }
 
 namespace {

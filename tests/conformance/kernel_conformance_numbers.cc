@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <string>
 
 #include "core/ops/type_tables.h"
 #include "tests/conformance/kernel_conformance.h"
@@ -235,20 +236,27 @@ TEST_P(KernelConformance, ContractsInfinitiesAndTheLargestNumbers) {
     if (core::RealPartOf(types.a) != kF32 || types.a != types.b) continue;
     const auto count = static_cast<int64_t>(special.size()) /
                        (core::IsComplex(types.a) ? 2 : 1);
+    const bool rounds = types.compute != ComputeType::kFloat32;
+    const std::string unbounded =
+        rounds                     ? "the largest numbers may be rounded up"
+        : core::IsComplex(types.a) ? "parts of the largest numbers are added"
+                                   : "";
     runner_.Check(Case<core::ContractionDesc>{
         .desc = {.a = Packed(types.a, "m", {count}),
                  .b = Packed(types.b, "n", {5}),
                  .c = std::nullopt,
                  .d = Packed(types.c, "mn", {count, 5}),
                  .compute_type = types.compute},
-        .bits_of_a = ElementsOf(types.a, special)});
+        .bits_of_a = ElementsOf(types.a, special),
+        .unbounded = unbounded});
     runner_.Check(Case<core::ContractionDesc>{
         .desc = {.a = Packed(types.a, "mk", {count / 8, 8}),
                  .b = Packed(types.b, "kn", {8, 5}),
                  .c = std::nullopt,
                  .d = Packed(types.c, "mn", {count / 8, 5}),
                  .compute_type = types.compute},
-        .bits_of_a = ElementsOf(types.a, special)});
+        .bits_of_a = ElementsOf(types.a, special),
+        .unbounded = unbounded});
   }
 }
 
