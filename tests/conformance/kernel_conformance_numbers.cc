@@ -303,6 +303,29 @@ TEST_P(KernelConformance, SumsAreTreesWhoseErrorGrowsWithTheLogarithm) {
   }
 }
 
+// A5.7: the sums are exact, so that only a wrong one is another.
+TEST_P(KernelConformance, ReductionsGiveTheSameWithAndWithoutWorkspace) {
+  static_assert(core::kBufferAlignment % 128 == 0);
+  const Case<core::ReductionDesc> sum{
+      .desc = {.a = Packed(kF32, "i", {200'000}),
+               .c = std::nullopt,
+               .d = Packed(kF32, "", {})},
+      .data_a = DataKind::kSmallIntegers};
+  int64_t least = std::numeric_limits<int64_t>::max(), most = 0;
+  for (const auto& kernel : runner_.backend().kernels().reduction) {
+    const auto solution = kernel->Solve(Canonicalize(sum.desc));
+    if (!solution.ok()) continue;
+    least = std::min(least, (*solution)->workspace_bytes());
+    most = std::max(most, (*solution)->workspace_bytes());
+  }
+  EXPECT_EQ(least, 0);
+  EXPECT_GT(most, 0);
+  const KernelRunner::Images images = runner_.Run(sum);
+  for (const auto& [kernel, image] : images) {
+    EXPECT_EQ(image, images.begin()->second) << kernel;
+  }
+}
+
 /// Bits of `type` chosen to trip arithmetic: signalling and quiet NaNs with
 /// payloads, subnormals, negative zero, infinities, and plain random ones.
 uint64_t AwkwardBits(int64_t bytes, std::mt19937& rng) {
