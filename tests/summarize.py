@@ -4,6 +4,9 @@ Usage: summarize.py FOLDER. Exits with 1 when a test failed or a suite is missin
 test that failed is named, with the end of what it printed: whoever has only the end of a
 run's output can tell why it failed.
 
+Tests that take a sample of their cases say so by the properties cases_offered and
+cases_taken; a suite's share is printed.
+
 FOLDER has a file of each suite, DEV.xml and so on. What CTest calls a test may be a
 program of many: then DEV/PROGRAM.xml tells of each of them. A program that ends badly
 without a failure in its file, or without a file, counts as one that failed.
@@ -45,6 +48,19 @@ def cases_of(path: Path) -> list[ElementTree.Element]:
     return cases
 
 
+def share_of(cases: list[ElementTree.Element]) -> str:
+    """What part of the cases was taken, where tests say so."""
+    counts = {"cases_offered": 0, "cases_taken": 0}
+    for case in cases:
+        for entry in case.iter("property"):
+            if entry.get("name") in counts:
+                counts[entry.get("name")] += int(entry.get("value"))
+    offered, taken = counts.values()
+    if taken == offered:
+        return ""
+    return f"; kernels ran {taken} of {offered} cases, {100 * taken / offered:.0f} %"
+
+
 def text_of(case: ElementTree.Element) -> str:
     """What a failed test printed and what was wrong, each with its last lines only."""
     lines = []
@@ -77,7 +93,7 @@ def main() -> int:
         failed = sum(map(has_failed, cases))
         skipped = sum(map(was_skipped, cases))
         passed = len(cases) - failed - skipped
-        print(f"{suite}: {passed} ok, {failed} not ok, {skipped} skipped")
+        print(f"{suite}: {passed} ok, {failed} not ok, {skipped} skipped{share_of(cases)}")
         totals = [total + n for total, n in zip(totals, (passed, failed, skipped))]
     missing = [suite for suite in SUITES if suite not in suites]
     for suite in missing:

@@ -1,5 +1,6 @@
 // The rows of the feature checklist that concern operations, one by one, from
 // Desc to result: ids in comments are those of the checklist.
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -258,6 +259,25 @@ TEST_F(ContractionRows, BatchModesStay) {
   // Batch modes alone: a product element by element.
   runner_.Check(Make(Packed(kF64, "xy", {4, 5}), Packed(kF64, "yx", {5, 4}),
                      Packed(kF64, "xy", {4, 5})));
+}
+
+// C26: tuples count the open modes of a, then those of b, from 1. The last of
+// a's has their number itself; it would not fit where b's first one goes.
+TEST_F(ContractionRows, OpenModesOfBothInputsComeInAnyOrder) {
+  const std::map<char, int64_t> extents = {
+      {'a', 2}, {'b', 3}, {'k', 4}, {'c', 5}, {'d', 6}};
+  const std::string open_of_a = "ab", open_of_b = "cd";
+  std::vector<size_t> tuple = {1, 2, 3, 4};
+  do {
+    std::string modes_d;
+    for (const size_t n : tuple) {
+      modes_d += n <= open_of_a.size() ? open_of_a[n - 1]
+                                       : open_of_b[n - open_of_a.size() - 1];
+    }
+    runner_.Check(Make(PackedBy(extents, kF64, "akb"),
+                       PackedBy(extents, kF64, "ckd"),
+                       PackedBy(extents, kF64, modes_d)));
+  } while (std::next_permutation(tuple.begin(), tuple.end()));
 }
 
 // A4.18: no contracted mode.

@@ -1,6 +1,10 @@
 #include "tests/conformance/kernel_conformance.h"
 
 #include <iostream>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 
 namespace tensord::test {
 
@@ -10,6 +14,8 @@ void KernelConformance::TearDown() {
               << " declined, worst error " << record.worst_error
               << " of the bound\n";
   }
+  RecordProperty("cases_offered", absl::StrCat(runner_.offered_count()));
+  RecordProperty("cases_taken", absl::StrCat(runner_.taken_count()));
 }
 
 namespace {
@@ -43,6 +49,24 @@ TEST_P(KernelConformance, EveryKernelSolvesSomeProblem) {
     EXPECT_TRUE(record.solved > 0 || GetParam().idle_kernels.contains(kernel))
         << kernel << " declined all of " << record.declines;
   }
+}
+
+// A0.2
+TEST_P(KernelConformance, BackendsComeAndGoOnManyThreads) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([] {
+      for (int round = 0; round < 5; ++round) {
+        const auto backend = GetParam().create(2);
+        const auto stream = backend->CreateStream();
+        ASSERT_TRUE(stream.ok()) << stream.status();
+        const auto buffer = core::Buffer::Allocate(backend->memory(), 1000);
+        ASSERT_TRUE(buffer.ok()) << buffer.status();
+        EXPECT_TRUE((*stream)->Synchronize().ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_P(KernelConformance, PermutesRandomProblems) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <string>
 
 #include "core/ops/type_tables.h"
 #include "tests/conformance/kernel_conformance.h"
@@ -235,20 +236,27 @@ TEST_P(KernelConformance, ContractsInfinitiesAndTheLargestNumbers) {
     if (core::RealPartOf(types.a) != kF32 || types.a != types.b) continue;
     const auto count = static_cast<int64_t>(special.size()) /
                        (core::IsComplex(types.a) ? 2 : 1);
+    const bool rounds = types.compute != ComputeType::kFloat32;
+    const std::string unbounded =
+        rounds                     ? "the largest numbers may be rounded up"
+        : core::IsComplex(types.a) ? "parts of the largest numbers are added"
+                                   : "";
     runner_.Check(Case<core::ContractionDesc>{
         .desc = {.a = Packed(types.a, "m", {count}),
                  .b = Packed(types.b, "n", {5}),
                  .c = std::nullopt,
                  .d = Packed(types.c, "mn", {count, 5}),
                  .compute_type = types.compute},
-        .bits_of_a = ElementsOf(types.a, special)});
+        .bits_of_a = ElementsOf(types.a, special),
+        .unbounded = unbounded});
     runner_.Check(Case<core::ContractionDesc>{
         .desc = {.a = Packed(types.a, "mk", {count / 8, 8}),
                  .b = Packed(types.b, "kn", {8, 5}),
                  .c = std::nullopt,
                  .d = Packed(types.c, "mn", {count / 8, 5}),
                  .compute_type = types.compute},
-        .bits_of_a = ElementsOf(types.a, special)});
+        .bits_of_a = ElementsOf(types.a, special),
+        .unbounded = unbounded});
   }
 }
 
@@ -292,6 +300,29 @@ TEST_P(KernelConformance, SumsAreTreesWhoseErrorGrowsWithTheLogarithm) {
     sum.desc.a = Strided(type, "i", {200'003}, {2});
     sum.desc.d = Packed(type, "", {});
     runner_.Check(sum);
+  }
+}
+
+// A5.7: the sums are exact, so that only a wrong one is another.
+TEST_P(KernelConformance, ReductionsGiveTheSameWithAndWithoutWorkspace) {
+  static_assert(core::kBufferAlignment % 128 == 0);
+  const Case<core::ReductionDesc> sum{
+      .desc = {.a = Packed(kF32, "i", {200'000}),
+               .c = std::nullopt,
+               .d = Packed(kF32, "", {})},
+      .data_a = DataKind::kSmallIntegers};
+  int64_t least = std::numeric_limits<int64_t>::max(), most = 0;
+  for (const auto& kernel : runner_.backend().kernels().reduction) {
+    const auto solution = kernel->Solve(Canonicalize(sum.desc));
+    if (!solution.ok()) continue;
+    least = std::min(least, (*solution)->workspace_bytes());
+    most = std::max(most, (*solution)->workspace_bytes());
+  }
+  EXPECT_EQ(least, 0);
+  EXPECT_GT(most, 0);
+  const KernelRunner::Images images = runner_.Run(sum);
+  for (const auto& [kernel, image] : images) {
+    EXPECT_EQ(image, images.begin()->second) << kernel;
   }
 }
 

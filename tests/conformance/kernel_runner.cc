@@ -1,6 +1,7 @@
 #include "tests/conformance/kernel_runner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <span>
 #include <sstream>
@@ -218,7 +219,7 @@ template <typename Desc, typename Solution>
 std::vector<std::byte> KernelRunner::Launch(const Prepared<Desc>& prepared,
                                             const Solution& solution) {
   using Image = std::vector<std::byte>;
-  const bool at_edge = target_.uses_host_memory && case_count_ % 3 != 0;
+  const bool at_edge = target_.uses_host_memory && taken_count_ % 3 != 0;
   const auto upload = [&](const Image& image, size_t guard_bytes) {
     // At the edge the guard after the last element is a page that faults.
     Block block(backend_->memory(), image.size() - (at_edge ? guard_bytes : 0),
@@ -297,6 +298,7 @@ void KernelRunner::Judge(const Prepared<Desc>& prepared,
   KernelRecord& record = records_[kernel];
   const int64_t bytes_each = core::SizeOf(type);
   int mismatches = 0;
+  int unbounded = 0;
   for (const Expected& expected : elements) {
     const std::byte* const at =
         image.data() + d.data_offset() + expected.offset * bytes_each;
@@ -308,6 +310,7 @@ void KernelRunner::Judge(const Prepared<Desc>& prepared,
       }
       continue;
     }
+    unbounded += std::isinf(expected.estimate.error);
     const Number actual = LoadNumber(type, at);
     const Real ratio = ErrorRatio(actual, expected.estimate, type);
     record.worst_error = std::max(record.worst_error, ratio);
@@ -319,6 +322,10 @@ void KernelRunner::Judge(const Prepared<Desc>& prepared,
                     << expected.estimate.error << "; error is " << ratio
                     << " of what is allowed";
     }
+  }
+  if (unbounded > 0 && prepared.c.unbounded.empty()) {
+    ADD_FAILURE() << unbounded << " of " << elements.size()
+                  << " elements may be anything, and the case does not say why";
   }
   if (mismatches > kMismatchesShown) {
     ADD_FAILURE() << mismatches << " of " << elements.size()
@@ -334,7 +341,7 @@ void KernelRunner::CheckCase(const Case<Desc>& c) {
   if (core::ElementCount(c.desc.d.layout) == 0) return;
   if (!TakesNextCase()) return;
   const auto problem = ProblemOf(c);
-  ++case_count_;
+  ++taken_count_;
   const Prepared<Desc> prepared = Prepare(c);
   const std::vector<Expected> expected = Evaluate(c.desc, prepared.inputs());
   std::optional<std::vector<Expected>> by_tensor_cores;

@@ -96,6 +96,9 @@ class KernelRunner {
   const std::map<std::string, KernelRecord>& records() const {
     return records_;
   }
+  /// Of the cases that Check() was offered, those that it took.
+  int64_t offered_count() const { return offered_count_; }
+  int64_t taken_count() const { return taken_count_; }
   const core::Backend& backend() const { return *backend_; }
 
  private:
@@ -126,7 +129,7 @@ class KernelRunner {
   const std::unique_ptr<core::Stream> stream_;
   std::map<std::string, KernelRecord> records_;
   int64_t offered_count_ = 0;
-  int64_t case_count_ = 0;
+  int64_t taken_count_ = 0;
 };
 
 }  // namespace tensord::test

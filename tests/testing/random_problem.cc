@@ -270,6 +270,11 @@ Case<core::ElementwiseDesc> RandomElementwise(std::mt19937& rng) {
       random.alias = Alias::kDIsB;
     }
   }
+  if (types.compute == core::ComputeType::kFloat16 &&
+      (desc.op_ab == BinaryOperator::kMul ||
+       desc.op_abc == BinaryOperator::kMul)) {
+    random.unbounded = "products of exponentials are beyond float16";
+  }
   FinishCase(rng, random);
   return random;
 }

@@ -31,6 +31,9 @@ struct Case {
   Alias alias = Alias::kNone;
   /// When not empty, a from its first element to its last.
   std::vector<std::byte> bits_of_a;
+  /// Why some element may be anything: its bound is infinite. Without a reason
+  /// such an element is a failure.
+  std::string unbounded = {};
   /// Pass null for inputs whose factor is zero, else NaN.
   bool omits_unused = false;
   /// Of the data and of how operands are aligned.

@@ -6,6 +6,7 @@
 
 #include "core/base/status.h"
 #include "core/view/aligned_layout.h"
+#include "core/view/indexing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/unit/core/view/view_oracle.h"
@@ -51,6 +52,44 @@ TEST(ViewTest, ThePagesDescriptorsHaveItsNumbers) {
 // E2
 TEST(ViewTest, LastElementOfTheSquareIsTwelveBytesOn) {
   EXPECT_EQ(*ViewOf({{2, 2}, {2, 1}}).Locate({1, 1}) * 4, 12);
+}
+
+// E10: CuTe's page slices ((3,2),(2,5,2)):((4,1),(2,13,100). A number for modes
+// that belong together counts through them, the first one fastest.
+TEST(ViewTest, NestedModesAreIndexedTogetherOrOneByOne) {
+  const Layout nested{{3, 2, 2, 5, 2}, {4, 1, 2, 13, 100}};
+  using transform::Freeze, transform::Merge, transform::PassThrough;
+  // A(2,_)
+  const View row = ViewOf(nested, 0,
+                          {{{{Merge{kFirst}, {0, 1}, {0}},
+                             {PassThrough{}, {2}, {1}},
+                             {PassThrough{}, {3}, {2}},
+                             {PassThrough{}, {4}, {3}}}},
+                           {{{Freeze{2}, {0}, {}},
+                             {PassThrough{}, {1}, {0}},
+                             {PassThrough{}, {2}, {1}},
+                             {PassThrough{}, {3}, {2}}}}});
+  EXPECT_EQ(*row.strided(), (StridedView{{2, 5, 2}, {2, 13, 100}, 8}));
+  // A(_,5)
+  const View column = ViewOf(nested, 0,
+                             {{{{PassThrough{}, {0}, {0}},
+                                {PassThrough{}, {1}, {1}},
+                                {Merge{kFirst}, {2, 3, 4}, {2}}}},
+                              {{{PassThrough{}, {0}, {0}},
+                                {PassThrough{}, {1}, {1}},
+                                {Freeze{5}, {2}, {}}}}});
+  EXPECT_EQ(*column.strided(), (StridedView{{3, 2}, {4, 1}, 2 + 2 * 13}));
+  const auto one_by_one = [&](const std::vector<IndexItem>& items) {
+    return *ViewOf(nested, 0, {IndexStage(items, nested.extents).value()})
+                .strided();
+  };
+  constexpr AllItem kAll;
+  // A((_,1),(0,_,1))
+  EXPECT_EQ(one_by_one({kAll, 1, 0, kAll, 1}),
+            (StridedView{{3, 5}, {4, 13}, 1 + 100}));
+  // A((2,_),(_,3,_))
+  EXPECT_EQ(one_by_one({2, kAll, kAll, 3, kAll}),
+            (StridedView{{2, 2, 2}, {1, 2, 100}, 8 + 3 * 13}));
 }
 
 // D5, D7

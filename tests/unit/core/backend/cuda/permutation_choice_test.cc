@@ -1,5 +1,10 @@
 // Which permutation kernel is chosen on an H200, by the cycle model alone.
 #include <gtest/gtest.h>
+#include <time.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
 
 #include "core/backend/cuda/cuda_backend.h"
 #include "core/plan/planner.h"
@@ -84,6 +89,18 @@ TEST_F(PermutationChoiceTest, LongModesAreTiled) {
             "cuda.permute.tiled");
 }
 
+// B2.2
+TEST_F(PermutationChoiceTest, TilesTakeWhateverHasAnotherFastestMode) {
+  std::vector<size_t> order = {0, 1, 2, 3, 4};
+  while (std::next_permutation(order.begin(), order.end())) {
+    const auto tiled = FindCandidate(
+        *backend_,
+        {.problem = Problem(kF32, {3, 40, 2, 5, 33}, order), .device = ""},
+        "cuda.permute.tiled");
+    EXPECT_EQ(tiled->refusal.ok(), order[0] != 0) << tiled->refusal;
+  }
+}
+
 // B2.3
 TEST_F(PermutationChoiceTest, LongRowsThatStayAreCopied) {
   EXPECT_EQ(Choice(Problem(kF32, {512, 256, 256}, {0, 2, 1})),
@@ -119,6 +136,44 @@ TEST_F(PermutationChoiceTest, ShortModesArePacked) {
                 choice == "cuda.permute.packed_split")
         << choice;
   }
+}
+
+// B2.6
+TEST_F(PermutationChoiceTest, PackedTilesOfOneVolumeCostTheSameAtAnyRank) {
+  const auto predicted = [&](const PermutationProblem& problem) {
+    const auto plan = MakePlan(
+        *backend_,
+        {.problem = problem, .device = "", .kernel = "cuda.permute.packed"});
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan->predicted_nanoseconds();
+  };
+  const PermutationProblem rank4 =
+      Problem(kF32, std::vector<int64_t>(4, 64), {3, 2, 1, 0});
+  const PermutationProblem rank12 =
+      Problem(kF32, std::vector<int64_t>(12, 4),
+              {11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
+  ASSERT_EQ(rank12.modes.size(), 12u);
+  EXPECT_NEAR(predicted(rank12) / predicted(rank4), 1, 0.01);
+}
+
+// B3.8: the least of some, of processor time, since other work may get between.
+TEST_F(PermutationChoiceTest, PlanningAtHighRankTakesLessThanAMillisecond) {
+  const auto processor_seconds = [] {
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) +
+           1e-9 * static_cast<double>(now.tv_nsec);
+  };
+  const PermutationProblem problem =
+      Problem(kF32, {2, 3, 4, 3, 2, 2, 3, 2, 20, 18, 22, 24},
+              {11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 21; ++i) {
+    const double begin = processor_seconds();
+    ASSERT_TRUE(MakePlan(*backend_, {.problem = problem, .device = ""}).ok());
+    least = std::min(least, processor_seconds() - begin);
+  }
+  EXPECT_LT(least, 1e-3);
 }
 
 TEST_F(PermutationChoiceTest, PredictionsAreTheSameEveryTime) {
