@@ -73,7 +73,8 @@ class DeviceWorker {
     virtual void Complete(const absl::Status& status, const Times& times) = 0;
 
     /// Whether it should be launched when nothing else is under way, as what
-    /// takes times should; it is anyway when that takes long.
+    /// takes times should; it is anyway when that takes long. Asked before each
+    /// Launch(), on the thread that calls it.
     bool wants_device_alone() const { return wants_device_alone_; }
     /// Who is told after Complete(), and may end the job's life then.
     Listener* listener() const { return listener_; }
@@ -84,8 +85,11 @@ class DeviceWorker {
         : wants_device_alone_(wants_device_alone) {}
     ~Job() = default;
 
+    /// From within Launch(): of the parts that follow.
+    void set_wants_device_alone(bool wants) { wants_device_alone_ = wants; }
+
    private:
-    const bool wants_device_alone_;
+    bool wants_device_alone_;
     Listener* listener_ = nullptr;
   };
 

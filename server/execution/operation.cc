@@ -146,13 +146,15 @@ absl::Status OneStep::CheckAliasing(const RunState& state) const {
   };
   const core::DisjointFromOutput disjoint{is_disjoint(0), is_disjoint(1),
                                           is_disjoint(2)};
+  if (frame.filling.is_empty()) {
+    return core::CheckAnyAliasing(desc, core::OperandsAt(desc, placement),
+                                  disjoint);
+  }
   const OperandUse& d = results[0];
   core::AnyDesc whole = desc;
+  std::get<core::PermutationDesc>(whole).d.layout = d.desc().layout;
   core::Placement at = placement;
-  if (!frame.filling.is_empty()) {
-    at.outputs[0] = d.first();
-    std::get<core::PermutationDesc>(whole).d.layout = d.desc().layout;
-  }
+  at.outputs[0] = d.first();
   return core::CheckAnyAliasing(whole, core::OperandsAt(whole, at), disjoint);
 }
 

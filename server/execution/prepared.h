@@ -48,10 +48,9 @@ class Prepared {
     ledger_ = std::move(ledger);
     if (bytes <= kMostBytes) return absl::OkStatus();
     return core::ResourceExhausted(
-        "TOO_MANY_PROGRAMS",
-        "with this one the session's plans and programs "
-        "have ",
-        bytes, " bytes, at most ", kMostBytes, " are kept; delete some");
+        "TOO_MANY_PROGRAMS", "with this one the session's plans and programs ",
+        "have ", bytes, " bytes, at most ", kMostBytes,
+        " are kept; delete some");
   }
 
  protected:

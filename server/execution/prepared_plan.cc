@@ -27,8 +27,7 @@ absl::Status Supply(const std::optional<PlanExecution::Source>& source,
   if (!source) {
     if (!input || !is_read) return absl::OkStatus();
     return core::InvalidArgument("INPUT_MISSING", "operand ", name, " of plan ",
-                                 plan.name(),
-                                 " is left out, but its factor is not 0");
+                                 plan.name(), " is left out, but is read");
   }
   if (const auto* tensor = std::get_if<std::string>(&*source)) {
     input->source = *tensor;

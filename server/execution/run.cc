@@ -73,6 +73,7 @@ absl::StatusOr<bool> Run::LaunchPart(core::Stream& stream) {
 
 DeviceWorker::Job::Outcome Run::Launch(core::Stream& stream) {
   const absl::StatusOr<bool> is_all = LaunchPart(stream);
+  set_wants_device_alone(state_->runner.takes_times());
   if (is_all.ok()) return {.is_part = !*is_all};
   // At once: what is launched next may look for what it has computed.
   steps_->Discard();

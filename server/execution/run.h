@@ -34,8 +34,6 @@ struct RunReport {
   bool is_replayed = false;    // queued at once, as it had been recorded
 };
 
-class Steps;
-
 /// What a run and its steps share.
 ///
 /// Threads  one after the other, as the run's.
@@ -115,7 +113,6 @@ class Run final : public DeviceWorker::Job {
   /// Removes results whose names the client will never learn.
   void DropUnnamed();
 
-  const Session& session() const { return *state_->session; }
   const RunReport& report() const { return state_->report; }
   const StepRunner& runner() const { return state_->runner; }
   absl::Span<const OperandUse> results() const {

@@ -5,20 +5,19 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "core/base/checked_math.h"
 #include "core/base/status.h"
 #include "core/executor/operands.h"
 
 namespace tensord::server {
 namespace {
 
-constexpr int64_t kResultAlignmentBytes = 256;
-
 /// Bytes of `result_bytes` one behind the other.
 int64_t BytesTogether(absl::Span<const int64_t> result_bytes) {
   int64_t sum = 0;
   for (const int64_t bytes : result_bytes) {
-    sum += (bytes + kResultAlignmentBytes - 1) / kResultAlignmentBytes *
-           kResultAlignmentBytes;
+    sum += core::RoundUp(bytes, core::kBufferAlignment);
   }
   return sum;
 }
@@ -95,12 +94,9 @@ void StepRunner::EndTiming(size_t i) {
 absl::Status StepRunner::Measure(size_t i, core::AnyOperands operands,
                                  core::Stream& stream) {
   const core::PlanKey& key = *timed_[i]->key;
-  std::vector<void*> results;
-  std::byte* next = results_.data();
-  for (const int64_t& bytes : timed_[i]->result_bytes) {
-    results.push_back(next);
-    next += BytesTogether({&bytes, 1});
-  }
+  const int64_t first_bytes = timed_[i]->result_bytes[0];
+  void* const results[] = {results_.data(),
+                           results_.data() + BytesTogether({&first_bytes, 1})};
   const bool was_hit = timed_[i]->was_hit;
   EndTiming(i);
   core::RedirectOutputs(results, operands);

@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/executor/executor.h"
+#include "core/memory/memory_resource.h"
 #include "core/plan/plan.h"
 #include "server/engine/engine.h"
 #include "server/session/session.h"
@@ -82,14 +83,15 @@ class StepRunner {
 
   Engine& engine_;
   Session& session_;
-  std::vector<std::shared_ptr<const core::Plan>> plans_;
-  std::vector<std::optional<Timed>> timed_;  // (plan)
+  // One plan, that of an operation, is the most frequent case.
+  absl::InlinedVector<std::shared_ptr<const core::Plan>, 1> plans_;
+  absl::InlinedVector<std::optional<Timed>, 1> timed_;  // (plan)
   int timed_count_ = 0;
   int64_t hit_count_ = 0;
   int64_t workspace_bytes_ = 0;
   absl::string_view kernel_;
   // The last one is in use; what is queued may use those before.
-  std::vector<std::shared_ptr<const core::Buffer>> scratch_;
+  absl::InlinedVector<std::shared_ptr<const core::Buffer>, 1> scratch_;
   core::Buffer results_;  // of measurements
 };
 

@@ -317,6 +317,17 @@ TEST_F(FactorizationConformance, ColumnsThatRepeatGiveZerosAndOrthonormalQ) {
   });
 }
 
+TEST_F(FactorizationConformance, WideMatricesTakeAFewTimesTheirOwnMemory) {
+  const FactorizationDesc row{
+      .a = {ElementType::kFloat64, {{1, 4096}, {1, 1}}, {0, 1}},
+      .q = {ElementType::kFloat64, {{1, 1}, {1, 1}}, {0, 2}},
+      .r = {ElementType::kFloat64, {{1, 4096}, {1, 1}}, {2, 1}}};
+  ForEachKernel([&](const FactorizationKernel& kernel) {
+    const auto solution = kernel.Solve(Canonicalize(row)).value();
+    EXPECT_LE(solution->workspace_bytes(), 4 * 4096 * 8);
+  });
+}
+
 TEST_F(FactorizationConformance, HugeAndTinyNumbersStayFinite) {
   ForEachKernel([](const FactorizationKernel& kernel) {
     for (const double scale : {1e-300, 1e300}) {

@@ -1,6 +1,7 @@
 // The part of OpenBLAS that factorizes matrices.
 #pragma once
 
+#include <cassert>
 #include <complex>
 #include <memory>
 #include <tuple>
@@ -20,12 +21,13 @@ class Lapack {
   /// Errors  UNAVAILABLE: the library was built without LAPACK.
   static absl::StatusOr<Lapack> Find(const Blas& blas);
 
-  /// A matrix of rows x columns, and as many scratch elements as `columns`
-  /// times kBlock.
+  /// Reflectors that are applied together, at most.
   static constexpr int kBlock = 64;
+  /// A matrix of rows x columns, and as many scratch elements as `columns`
+  /// times `block`, 1 to kBlock.
   template <typename T>
   struct QrArguments {
-    int rows, columns;
+    int rows, columns, block;
     T* a;  // by columns, without gaps
     T* tau;
     T* scratch;
@@ -35,20 +37,22 @@ class Lapack {
   /// factors go to tau, one for each element of the diagonal.
   template <typename T>
   void FactorQr(const QrArguments<T>& qr) const {
-    const int scratch_count = qr.columns * kBlock;
+    const int scratch_count = qr.columns * qr.block;
     int info = 0;
     std::get<Geqrf<T>>(geqrf_).call(&qr.rows, &qr.columns, qr.a, &qr.rows,
                                     qr.tau, qr.scratch, &scratch_count, &info);
+    assert(info == 0);
   }
   /// The first columns of Q in place of that many reflectors: as many as
   /// `columns`, at most `rows`.
   template <typename T>
   void FormQ(const QrArguments<T>& qr) const {
-    const int scratch_count = qr.columns * kBlock;
+    const int scratch_count = qr.columns * qr.block;
     int info = 0;
     std::get<Orgqr<T>>(orgqr_).call(&qr.rows, &qr.columns, &qr.columns, qr.a,
                                     &qr.rows, qr.tau, qr.scratch,
                                     &scratch_count, &info);
+    assert(info == 0);
   }
 
  private:

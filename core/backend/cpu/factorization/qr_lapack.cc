@@ -27,12 +27,16 @@ class LapackQrSolution final : public FactorizationSolution {
       : LapackQrSolution(problem, QrExtents(problem), threads, lapack) {}
 
   std::string decision() const override {
-    return absl::StrCat(ElementCount(problem_.batch), " matrices of ",
-                        extents_.rows, " x ", extents_.columns, ", ", teams_,
-                        " at a time");
+    const std::string each =
+        absl::StrCat(extents_.rows, " x ", extents_.columns);
+    const int64_t count = matrices_.tile_count();
+    if (count == 1) return absl::StrCat("a matrix of ", each, ", copied first");
+    return absl::StrCat(count, " matrices of ", each, ", copied first, ",
+                        teams_, " at a time");
   }
   int64_t bytes() const override {
-    return HeapBlockBytes(sizeof(*this)) + HeapBytes(problem_);
+    return HeapBlockBytes(sizeof(*this)) + HeapBytes(problem_) +
+           matrices_.heap_bytes();
   }
   absl::Status Launch(const FactorizationOperands& operands,
                       Workspace& workspace, Stream&) const override {
@@ -51,8 +55,13 @@ class LapackQrSolution final : public FactorizationSolution {
         extents_(extents),
         teams_(Teams(problem, threads)),
         threads_(threads),
-        lapack_(lapack) {}
+        lapack_(lapack) {
+    for (const auto& mode : problem.batch) matrices_.Add(mode);
+  }
 
+  static int64_t Block(const QrExtents& extents) {
+    return std::min<int64_t>(Lapack::kBlock, extents.inner);
+  }
   /// Matrices that are under way at a time.
   static int64_t Teams(const P& problem, const ThreadPool& threads) {
     return std::min<int64_t>(ElementCount(problem.batch),
@@ -63,7 +72,7 @@ class LapackQrSolution final : public FactorizationSolution {
     const int64_t element = SizeOf(problem.type);
     return Workspace::BytesFor(extents.rows * extents.columns * element) +
            2 * Workspace::BytesFor(extents.inner * element) +
-           Workspace::BytesFor(extents.columns * Lapack::kBlock * element);
+           Workspace::BytesFor(extents.columns * Block(extents) * element);
   }
   static double Predict(const P& problem, const QrExtents& extents,
                         int64_t teams) {
@@ -80,31 +89,28 @@ class LapackQrSolution final : public FactorizationSolution {
   template <typename T>
   void FactorAll(const FactorizationOperands& operands,
                  Workspace& workspace) const {
-    std::vector<LoopMode<3>> matrices;  // (matrix), offsets as strides
-    ForEachElement(problem_.batch, [&](const auto& offsets) {
-      matrices.push_back({1, offsets});
-    });
     std::vector<Lapack::QrArguments<T>> rooms;
     std::vector<T*> phases;
     for (int64_t team = 0; team < teams_; ++team) {
       rooms.push_back(
           {.rows = static_cast<int>(extents_.rows),
            .columns = static_cast<int>(extents_.columns),
+           .block = static_cast<int>(Block(extents_)),
            .a = workspace.Take<T>(extents_.rows * extents_.columns),
            .tau = workspace.Take<T>(extents_.inner),
-           .scratch = workspace.Take<T>(extents_.columns * Lapack::kBlock)});
+           .scratch = workspace.Take<T>(extents_.columns * Block(extents_))});
       phases.push_back(workspace.Take<T>(extents_.inner));
     }
-    const auto count = static_cast<int64_t>(matrices.size());
+    const int64_t count = matrices_.tile_count();
     threads_.ParallelFor(teams_, [&](int64_t team) {
-      for (int64_t i = count * team / teams_; i < count * (team + 1) / teams_;
-           ++i) {
-        const auto& at = matrices[i].strides;
-        Factor(rooms[team], phases[team],
-               static_cast<const T*>(operands.a) + at[P::kBatchA],
-               static_cast<T*>(operands.q) + at[P::kBatchQ],
-               static_cast<T*>(operands.r) + at[P::kBatchR]);
-      }
+      matrices_.ForEach(
+          count * team / teams_, count * (team + 1) / teams_,
+          [&](const auto& at, const auto&) {
+            Factor(rooms[team], phases[team],
+                   static_cast<const T*>(operands.a) + at[P::kBatchA],
+                   static_cast<T*>(operands.q) + at[P::kBatchQ],
+                   static_cast<T*>(operands.r) + at[P::kBatchR]);
+          });
     });
   }
   template <typename T>
@@ -121,6 +127,7 @@ class LapackQrSolution final : public FactorizationSolution {
   const P problem_;
   const QrExtents extents_;
   const int64_t teams_;
+  TileSpace<3> matrices_;  // of the batch
   ThreadPool& threads_;
   const Lapack& lapack_;
 };

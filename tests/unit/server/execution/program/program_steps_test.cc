@@ -160,6 +160,21 @@ TEST_F(ProgramStepsTest, AllTemporariesAreOneAllocation) {
   EXPECT_GE(report.peak_bytes, 3 * 256);
 }
 
+TEST_F(ProgramStepsTest, WantsTheDeviceAloneUntilKernelsAreMeasured) {
+  Add("A", {8, 8});
+  Add("D", {8, 8});
+  const Operands operands = {Of("A"), Of("D")};
+  ProgramOptions options;
+  options.selection = core::Selection::kMeasure;
+  const auto program = Prepare("D[i,k] = A[i,j]*A[j,k]", operands, options);
+  const auto first = Start(program, operands);
+  EXPECT_TRUE(first->wants_device_alone());
+  Launch(*first);
+  EXPECT_FALSE(first->wants_device_alone());
+  first->Complete(absl::OkStatus(), {});
+  EXPECT_FALSE(Start(program, operands)->wants_device_alone());
+}
+
 class KeptRunTest : public ProgramStepsTest {
  protected:
   KeptRunTest() {
