@@ -1,8 +1,10 @@
 #include "core/plan/plan_key_codec.h"
 
+#include <array>
 #include <map>
 #include <random>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/base/status.h"
@@ -36,7 +38,7 @@ void ExpectRefusedOrFaithful(const std::string& bytes) {
 }
 
 TEST(PlanKeyCodecTest, KeysOfAllKindsComeBackEqual) {
-  int kinds[4] = {};
+  std::array<int, std::variant_size_v<AnyProblem>> kinds = {};
   for (uint32_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);

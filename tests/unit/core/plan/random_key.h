@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <random>
+#include <variant>
 
 #include "core/ops/factorization.h"
 #include "core/plan/plan.h"
@@ -50,8 +51,7 @@ inline core::FactorizationDesc RandomFactorization(std::mt19937& rng) {
 /// A key of a canonical problem of any operation.
 inline core::PlanKey RandomKey(std::mt19937& rng) {
   core::PlanKey key;
-  switch (rng() % 5) {
-    case 4: key.problem = core::Canonicalize(RandomFactorization(rng)); break;
+  switch (rng() % std::variant_size_v<core::AnyProblem>) {
     case 0:
       key.problem = core::Canonicalize(RandomPermutation(rng).desc);
       break;
@@ -59,7 +59,8 @@ inline core::PlanKey RandomKey(std::mt19937& rng) {
       key.problem = core::Canonicalize(RandomElementwise(rng).desc);
       break;
     case 2: key.problem = core::Canonicalize(RandomReduction(rng).desc); break;
-    default: key.problem = core::Canonicalize(RandomContraction(rng).desc);
+    case 3: key.problem = core::Canonicalize(RandomContraction(rng).desc); break;
+    default: key.problem = core::Canonicalize(RandomFactorization(rng));
   }
   key.device = rng() % 2 == 0 ? "cpu:0 AVX3_ZEN4" : "cuda:1 sm_90";
   if (rng() % 2 == 0) {
