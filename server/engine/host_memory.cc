@@ -4,10 +4,11 @@
 #include <fstream>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
+#include "core/base/status.h"
 #include "core/memory/host_resource.h"
 
 namespace tensord::server {
@@ -53,6 +54,76 @@ int64_t DefaultMemoryLimit(int64_t memory_bytes, bool is_host_memory) {
   constexpr int64_t kRoom = int64_t{1} << 30;
   const int64_t room = is_host_memory ? std::min(kRoom, memory_bytes / 2) : 0;
   return memory_bytes - std::max(memory_bytes / 4, room);
+}
+
+absl::string_view NameOf(HostUse use) {
+  switch (use) {
+    case HostUse::kTensors: return "tensors";
+    case HostUse::kPlans: return "plans";
+    case HostUse::kPrograms: return "programs";
+    case HostUse::kRequests: return "requests";
+    case HostUse::kSnapshots: return "snapshots";
+  }
+  __builtin_unreachable();
+}
+
+absl::Status HostLedger::Take(HostUse use, int64_t bytes, int64_t count) {
+  Used& used = used_[static_cast<int>(use)];
+  const HostAmount& limit = limits_[static_cast<int>(use)];
+  const int64_t now_count = used.count += count;
+  const int64_t now_bytes = used.bytes += bytes;
+  const int64_t now_all = all_bytes_ += bytes;
+  absl::Status taken;
+  if (now_count > limit.count) {
+    taken = core::ResourceExhausted(
+        absl::StrCat("TOO_MANY_", absl::AsciiStrToUpper(NameOf(use))), "the ",
+        owner_, " has ", now_count - count, " ", NameOf(use), ", its limit is ",
+        limit.count, "; end some, or retry later");
+  } else if (now_bytes > limit.bytes || now_all > byte_limit_) {
+    const bool is_own = now_bytes > limit.bytes;
+    taken = core::ResourceExhausted(
+        "HOST_MEMORY_LIMIT", NameOf(use), " need ", bytes,
+        " bytes of host memory, ", is_own ? NameOf(use) : "all", " of the ",
+        owner_, " have ", (is_own ? now_bytes : now_all) - bytes,
+        ", the limit is ", is_own ? limit.bytes : byte_limit_,
+        "; end some, or retry later");
+  } else if (server_ != nullptr) {
+    taken = server_->Take(use, bytes, count);
+  }
+  if (!taken.ok()) {
+    used.count -= count;
+    used.bytes -= bytes;
+    all_bytes_ -= bytes;
+  }
+  return taken;
+}
+
+void HostLedger::Return(HostUse use, HostAmount amount) {
+  Used& used = used_[static_cast<int>(use)];
+  used.count -= amount.count;
+  used.bytes -= amount.bytes;
+  all_bytes_ -= amount.bytes;
+  if (server_ != nullptr) server_->Return(use, amount);
+}
+
+HostAmount HostLedger::used(HostUse use) const {
+  const Used& used = used_[static_cast<int>(use)];
+  return {used.count, used.bytes};
+}
+
+absl::Status HostHold::Take(std::shared_ptr<HostLedger> ledger, HostUse use,
+                            int64_t bytes) {
+  TENSORD_RETURN_IF_ERROR(ledger->Take(use, bytes));
+  ledger_ = std::move(ledger);
+  use_ = use;
+  amount_ = {1, bytes};
+  return absl::OkStatus();
+}
+
+absl::Status HostHold::Grow(int64_t bytes) {
+  TENSORD_RETURN_IF_ERROR(ledger_->Take(use_, bytes, 0));
+  amount_.bytes += bytes;
+  return absl::OkStatus();
 }
 
 }  // namespace tensord::server

@@ -1,8 +1,15 @@
-// How much of the host's memory the process may have.
+// How much of the host's memory the process may have, and what it counts of it.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace tensord::server {
 
@@ -16,5 +23,93 @@ int64_t HostMemoryBytes(const std::string& root = "");
 /// says otherwise: three quarters. Of host memory so much less that a gibibyte,
 /// or half of it, is left for all else that the process keeps there.
 int64_t DefaultMemoryLimit(int64_t memory_bytes, bool is_host_memory);
+
+/// What is kept in the host's memory beside the contents of tensors.
+enum class HostUse {
+  kTensors,    // what is known of each, empty ones and views too
+  kPlans,      // prepared operations
+  kPrograms,   // prepared ones
+  kRequests,   // of calls and streams, until they are answered
+  kSnapshots,  // of the plan cache, on their way in or out
+};
+inline constexpr int kHostUseCount = 5;
+
+/// "tensors".
+absl::string_view NameOf(HostUse use);
+
+struct HostAmount {
+  int64_t count = 0;
+  int64_t bytes = 0;
+};
+/// (HostUse).
+using HostLimits = std::array<HostAmount, kHostUseCount>;
+
+/// Counts what a session, or the server, keeps in the host's memory, and
+/// refuses what goes beyond a limit. What a session takes is its server's, too.
+///
+/// Threads  safe for concurrent use.
+class HostLedger {
+ public:
+  /// `owner` is "session" or "server", for messages. `byte_limit` bounds all
+  /// uses together.
+  HostLedger(absl::string_view owner, const HostLimits& limits,
+             int64_t byte_limit, std::shared_ptr<HostLedger> server = nullptr)
+      : owner_(owner),
+        limits_(limits),
+        byte_limit_(byte_limit),
+        server_(std::move(server)) {}
+
+  /// Counts one more, or, with a `count` of 0, more bytes of one.
+  /// Errors  RESOURCE_EXHAUSTED, reason TOO_MANY_{USE} or HOST_MEMORY_LIMIT:
+  ///         limit and use. Nothing is counted then.
+  absl::Status Take(HostUse use, int64_t bytes, int64_t count = 1);
+  void Return(HostUse use, HostAmount amount);
+
+  HostAmount used(HostUse use) const;
+  const HostLimits& limits() const { return limits_; }
+  int64_t byte_limit() const { return byte_limit_; }
+
+ private:
+  struct Used {
+    std::atomic<int64_t> count = 0;
+    std::atomic<int64_t> bytes = 0;
+  };
+
+  const absl::string_view owner_;
+  const HostLimits limits_;
+  const int64_t byte_limit_;
+  const std::shared_ptr<HostLedger> server_;  // null: it is the server's
+  std::array<Used, kHostUseCount> used_;
+  std::atomic<int64_t> all_bytes_ = 0;
+};
+
+/// One thing that a ledger counts as long as this lives.
+class HostHold {
+ public:
+  HostHold() = default;
+  HostHold(HostHold&& other) noexcept { *this = std::move(other); }
+  HostHold& operator=(HostHold&& other) noexcept {
+    std::swap(ledger_, other.ledger_);
+    std::swap(use_, other.use_);
+    std::swap(amount_, other.amount_);
+    return *this;
+  }
+  ~HostHold() {
+    if (ledger_ != nullptr) ledger_->Return(use_, amount_);
+  }
+
+  /// Requires  called once.
+  /// Errors    as HostLedger::Take().
+  absl::Status Take(std::shared_ptr<HostLedger> ledger, HostUse use,
+                    int64_t bytes);
+  /// Errors    as HostLedger::Take().
+  /// Requires  Take().ok().
+  absl::Status Grow(int64_t bytes);
+
+ private:
+  std::shared_ptr<HostLedger> ledger_;
+  HostUse use_ = HostUse::kTensors;
+  HostAmount amount_;
+};
 
 }  // namespace tensord::server

@@ -3,8 +3,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
 
+#include "core/base/status.h"
 #include "core/memory/host_resource.h"
 #include "gtest/gtest.h"
 #include "tests/testing/temporary_folder.h"
@@ -56,6 +59,64 @@ TEST_F(HostMemoryTest, LimitsLeaveRoom) {
   EXPECT_EQ(DefaultMemoryLimit(3 * kGibibyte, true), 2 * kGibibyte);
   EXPECT_EQ(DefaultMemoryLimit(kGibibyte, true), kGibibyte / 2);
   EXPECT_EQ(DefaultMemoryLimit(2 * kGibibyte, false), kGibibyte * 3 / 2);
+}
+
+/// One that lets two tensors, of 100 bytes together, and one request be.
+HostLimits FewLimits() {
+  HostLimits limits = {};
+  limits[static_cast<int>(HostUse::kTensors)] = {2, 100};
+  limits[static_cast<int>(HostUse::kRequests)] = {1, 100};
+  return limits;
+}
+
+TEST(HostLedgerTest, RefusesWhatGoesBeyondALimitAndCountsNothingThen) {
+  const auto ledger = std::make_shared<HostLedger>("session", FewLimits(), 150);
+  HostHold first, second, third, request;
+  EXPECT_TRUE(first.Take(ledger, HostUse::kTensors, 60).ok());
+  const absl::Status large = second.Take(ledger, HostUse::kTensors, 41);
+  EXPECT_EQ(large.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(core::ReasonOf(large), "HOST_MEMORY_LIMIT");
+  EXPECT_EQ(large.message(),
+            "tensors need 41 bytes of host memory, tensors of the session have "
+            "60, the limit is 100; end some, or retry later");
+  EXPECT_TRUE(second.Take(ledger, HostUse::kTensors, 40).ok());
+  EXPECT_EQ(core::ReasonOf(third.Take(ledger, HostUse::kTensors, 0)),
+            "TOO_MANY_TENSORS");
+  EXPECT_EQ(ledger->used(HostUse::kTensors).count, 2);
+  EXPECT_EQ(ledger->used(HostUse::kTensors).bytes, 100);
+  // All uses together.
+  EXPECT_EQ(core::ReasonOf(request.Take(ledger, HostUse::kRequests, 51)),
+            "HOST_MEMORY_LIMIT");
+  EXPECT_TRUE(request.Take(ledger, HostUse::kRequests, 50).ok());
+}
+
+TEST(HostLedgerTest, WhatASessionTakesIsTheServersToo) {
+  const auto server = std::make_shared<HostLedger>("server", FewLimits(), 150);
+  const auto one =
+      std::make_shared<HostLedger>("session", FewLimits(), 150, server);
+  const auto other =
+      std::make_shared<HostLedger>("session", FewLimits(), 150, server);
+  HostHold others;
+  {
+    HostHold first, second;
+    ASSERT_TRUE(first.Take(one, HostUse::kTensors, 10).ok());
+    ASSERT_TRUE(second.Take(one, HostUse::kTensors, 10).ok());
+    EXPECT_TRUE(second.Grow(30).ok());
+    EXPECT_EQ(core::ReasonOf(second.Grow(51)), "HOST_MEMORY_LIMIT");
+    EXPECT_EQ(server->used(HostUse::kTensors).bytes, 50);
+    const absl::Status refused = others.Take(other, HostUse::kTensors, 10);
+    EXPECT_EQ(core::ReasonOf(refused), "TOO_MANY_TENSORS");
+    EXPECT_EQ(refused.message(),
+              "the server has 2 tensors, its limit is 2; end some, or retry "
+              "later");
+    EXPECT_EQ(other->used(HostUse::kTensors).count, 0);
+  }
+  EXPECT_EQ(server->used(HostUse::kTensors).count, 0);
+  EXPECT_EQ(server->used(HostUse::kTensors).bytes, 0);
+  EXPECT_TRUE(others.Take(other, HostUse::kTensors, 10).ok());
+  // It goes with who holds it.
+  { const HostHold moved = std::move(others); }
+  EXPECT_EQ(server->used(HostUse::kTensors).count, 0);
 }
 
 }  // namespace
