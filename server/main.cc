@@ -133,7 +133,8 @@ int Serve(const Options& options, const sigset_t& signals) {
                               .plan_store = plan_store.get(),
                               .plan_exchange = plan_exchange.get(),
                               .queue_limit = options.engine.queue_limit,
-                              .limits = {}};
+                              .limits = {},
+                              .transfer_idle = options.transfer_idle};
   const auto server = rpc::RpcServer::Start(
       {.listen = options.listen, .loop_count = options.loop_count}, context);
   if (!server.ok()) return Fail(log, "cannot_listen", server.status());

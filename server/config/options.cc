@@ -1,6 +1,7 @@
 #include "server/config/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <fstream>
 
 #include "absl/strings/match.h"
@@ -95,6 +96,22 @@ void AddSessionFlags(CLI::App& app, Options& options) {
   app.add_option("--max-sessions", options.sessions.max_sessions,
                  "Most sessions at a time")
       ->check(PositiveNumber());
+  app.add_option("--max-sessions-per-peer",
+                 options.sessions.max_sessions_per_peer,
+                 "Most sessions that one address has opened; all Unix sockets "
+                 "are one")
+      ->check(PositiveNumber());
+  app.add_option(
+         "--max-tensors-per-session",
+         options.sessions.session_host[static_cast<int>(HostUse::kTensors)]
+             .count,
+         "Most tensors of one session, empty ones and views too")
+      ->check(PositiveNumber());
+  app.add_option("--host-limit-bytes", options.sessions.host_bytes,
+                 "Host memory for all but the contents of tensors: what is "
+                 "known of them, plans, programs, waiting requests, "
+                 "snapshots; e.g. 2GiB; 0: an eighth of the host's")
+      ->transform(ByteSize());
   AddSeconds(app, "--lease-seconds", options.sessions.default_lease,
              "Lease of a session that asks for none")
       ->check(CLI::Range(1.0, 86400.0));
@@ -139,6 +156,10 @@ void AddServingFlags(CLI::App& app, Options& options) {
                  "Threads that serve connections: the first takes calls, the "
                  "others uploads and downloads")
       ->check(CLI::Range(1, 256));
+  AddSeconds(app, "--transfer-idle-seconds", options.transfer_idle,
+             "How long an upload or download waits for a client that does "
+             "nothing")
+      ->check(CLI::Range(0.1, 86400.0));
   AddSeconds(app, "--drain-timeout-seconds", options.drain_timeout,
              "How long running calls may take after SIGTERM")
       ->check(CLI::Range(0.0, 3600.0));
@@ -187,6 +208,11 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
   AddServingFlags(app, options);
   try {
     app.parse(argc, argv);
+    // More than may be queued: that many say QUEUE_FULL.
+    int64_t& requests =
+        options.sessions.session_host[static_cast<int>(HostUse::kRequests)]
+            .count;
+    requests = std::max(requests, 2 * options.engine.queue_limit);
     for (const std::string& address : options.listen) {
       const absl::Status valid =
           ValidateListen(address, options.allow_insecure_remote);

@@ -19,6 +19,7 @@ struct Options {
   bool allow_insecure_remote = false;
   int loop_count = 2;
   absl::Duration drain_timeout = absl::Seconds(10);
+  absl::Duration transfer_idle = absl::Seconds(30);
   LogLevel log_level = LogLevel::kInfo;
   EngineOptions engine;
   SessionLimits sessions;

@@ -7,8 +7,8 @@
 #include "core/notation/path/symbolic.h"
 #include "core/notation/syntax.h"
 #include "server/config/version.h"
+#include "server/engine/host_memory.h"
 #include "server/execution/program/program_request.h"
-#include "server/session/collection.h"
 
 namespace tensord::rpc {
 namespace {
@@ -70,8 +70,24 @@ void FillProgramLimits(v1::Limits& limits) {
   limits.set_max_search_seconds(absl::ToInt64Seconds(server::kMaxTimeBudget));
   limits.set_max_optimal_operands(core::kOptimalInputLimit);
   limits.set_max_symbolic_operands(core::kSymbolicInputLimit);
-  limits.set_max_programs(
-      server::Collection<server::PreparedProgram>::kMaxCount);
+}
+
+int64_t CountLimit(const server::HostLimits& limits, server::HostUse use) {
+  return limits[static_cast<int>(use)].count;
+}
+
+void FillHostMemory(const server::HostLedger& ledger,
+                    v1::GetServerStatsResponse& response) {
+  for (int i = 0; i < server::kHostUseCount; ++i) {
+    const auto use = static_cast<server::HostUse>(i);
+    const server::HostAmount used = ledger.used(use);
+    v1::HostMemoryStats& entry = *response.add_host_memory();
+    entry.set_use(std::string(NameOf(use)));
+    entry.set_count(used.count);
+    entry.set_count_limit(CountLimit(ledger.limits(), use));
+    entry.set_used_bytes(used.bytes);
+  }
+  response.set_host_memory_limit_bytes(ledger.byte_limit());
 }
 
 }  // namespace
@@ -99,12 +115,19 @@ Task<absl::StatusOr<v1::GetServerInfoResponse>> AdminService::GetInfo(
   limits.set_max_modes(core::kMaxModes);
   limits.set_max_lease_seconds(absl::ToInt64Seconds(sessions.max_lease));
   limits.set_max_sessions(sessions.max_sessions);
+  limits.set_max_sessions_per_peer(sessions.max_sessions_per_peer);
   limits.set_session_quota_bytes(
       sessions.quota_bytes > 0
           ? sessions.quota_bytes
           : context_.engine.devices().front()->memory_limit_bytes());
   limits.set_max_queued_operations(context_.queue_limit);
   limits.set_max_stream_operations(context_.max_stream_operations());
+  limits.set_max_tensors(
+      CountLimit(sessions.session_host, server::HostUse::kTensors));
+  limits.set_max_programs(
+      CountLimit(sessions.session_host, server::HostUse::kPrograms));
+  limits.set_transfer_idle_seconds(
+      absl::ToDoubleSeconds(context_.transfer_idle));
   FillProgramLimits(limits);
   co_return response;
 }
@@ -135,6 +158,7 @@ Task<absl::StatusOr<v1::GetServerStatsResponse>> AdminService::GetStats(
       static_cast<int64_t>(context_.metrics.uploaded_bytes().Value()));
   response.set_downloaded_bytes(
       static_cast<int64_t>(context_.metrics.downloaded_bytes().Value()));
+  FillHostMemory(*context_.sessions.host_memory(), response);
   co_return response;
 }
 

@@ -100,6 +100,10 @@ Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::ExecuteOne(
   stream.session = std::string(name);
   call.record().session = *session;
   const server::SessionUse use(*session);
+  server::HostHold hold;
+  const absl::Status held = hold.Take(
+      (*session)->host_memory(), server::HostUse::kRequests, BytesOf(request));
+  if (!held.ok()) co_return held;
   Asked asked = Ask(**session, request);
   operation = asked.name;
   co_return co_await Execute(call, *session, std::move(asked));

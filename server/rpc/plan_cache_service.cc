@@ -16,6 +16,7 @@
 #include "server/config/version.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/coroutine/on_device.h"
+#include "server/rpc/coroutine/patience.h"
 
 namespace tensord::rpc {
 namespace {
@@ -196,35 +197,43 @@ Task<absl::StatusOr<v1::ClearPlanCacheResponse>> PlanCacheService::Clear(
 }
 
 Task<absl::Status> PlanCacheService::Dump(
-    Call&, const v1::DumpPlanCacheRequest&,
+    Call& call, const v1::DumpPlanCacheRequest&,
     Writer<v1::DumpPlanCacheResponse> out) {
+  server::HostHold& hold = call.record().hold;
+  // In memory a plan takes more than in a snapshot.
+  const absl::Status held =
+      hold.Take(context_.sessions.host_memory(), server::HostUse::kSnapshots,
+                cache().statistics().bytes);
+  if (!held.ok()) co_return held;
   const std::string snapshot =
       server::MakeSnapshot(cache(), absl::StrCat("tensord ", server::kVersion))
           .bytes;
+  PatientWriter writer(out, call, context_.transfer_idle);
   for (size_t at = 0; at < snapshot.size(); at += kDumpBytes) {
     v1::DumpPlanCacheResponse part;
     part.set_data(snapshot.substr(at, kDumpBytes));
-    const bool sent = co_await out.Write(part);
-    if (!sent) co_return absl::CancelledError("the client is gone");
+    const absl::Status sent = co_await writer.Write(part);
+    if (!sent.ok()) co_return sent;
   }
   co_return absl::OkStatus();
 }
 
 Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::Load(
     Call& call, Reader<v1::LoadPlanCacheRequest> in) {
-  if (is_loading_.exchange(true)) {
-    co_return core::Error(absl::StatusCode::kResourceExhausted,
-                          "LOAD_UNDER_WAY",
-                          "another snapshot is being taken in; try again");
-  }
-  const absl::Cleanup done = [this] { is_loading_ = false; };
+  server::HostHold& hold = call.record().hold;
+  absl::Status held = hold.Take(context_.sessions.host_memory(),
+                                server::HostUse::kSnapshots, 0);
+  if (!held.ok()) co_return held;
   // Enough to tell a snapshot from other things.
   constexpr size_t kBeginning = 64;
   bool is_checked = false;
   std::string snapshot;
   v1::PlanCacheLoad load = v1::PLAN_CACHE_LOAD_UNSPECIFIED;
-  v1::LoadPlanCacheRequest part;
-  while (co_await in.Read(part)) {
+  PatientReader reader(in, call, context_.transfer_idle);
+  while (true) {
+    const v1::LoadPlanCacheRequest* const message = co_await reader.Read();
+    if (message == nullptr) break;
+    const v1::LoadPlanCacheRequest& part = *message;
     if (part.load() != v1::PLAN_CACHE_LOAD_UNSPECIFIED) load = part.load();
     if (std::ssize(part.data()) >
         server::kMaxSnapshotBytes - std::ssize(snapshot)) {
@@ -232,6 +241,9 @@ Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::Load(
                                       "the snapshot has more than ",
                                       server::kMaxSnapshotBytes, " bytes");
     }
+    held = hold.Grow(std::ssize(part.data()));
+    if (!held.ok()) co_return held;
+    if (!part.data().empty()) reader.Progress();
     snapshot += part.data();
     if (is_checked || snapshot.size() < kBeginning) continue;
     // What begins as no snapshot does is not waited for.
@@ -242,11 +254,18 @@ Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::Load(
             .status();
     if (absl::IsInvalidArgument(begun)) co_return begun;
   }
+  if (reader.has_stalled()) co_return reader.Stalled();
   if (!v1::PlanCacheLoad_IsValid(load)) {
     co_return core::InvalidArgument("ENUM_UNKNOWN", "load is ",
                                     static_cast<int>(load),
                                     ", which has no meaning here");
   }
+  if (is_loading_.exchange(true)) {
+    co_return core::Error(absl::StatusCode::kResourceExhausted,
+                          "LOAD_UNDER_WAY",
+                          "another snapshot is being taken in; try again");
+  }
+  const absl::Cleanup done = [this] { is_loading_ = false; };
   if (load == v1::PLAN_CACHE_LOAD_PROBLEMS) {
     co_return co_await PlanProblems(call, std::move(snapshot));
   }

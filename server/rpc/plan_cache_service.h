@@ -39,7 +39,8 @@ class PlanCacheService final : public Service {
   core::PlanCache& cache() const { return context_.engine.plans(); }
 
   ServiceContext& context_;
-  std::atomic<bool> is_loading_ = false;  // a snapshot: one at a time
+  std::atomic<bool> is_loading_ =
+      false;  // a snapshot that has come: one at a time
   v1::PlanCacheService::AsyncService service_;
 };
 

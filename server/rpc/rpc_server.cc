@@ -63,6 +63,28 @@ std::unique_ptr<Service> Make(ServiceContext& context) {
   return std::make_unique<S>(context);
 }
 
+void LimitConnections(const RpcServerOptions& options,
+                      grpc::ServerBuilder& builder) {
+  // A connection's own beginning takes milliseconds; gRPC would wait 120 s.
+  constexpr absl::Duration kHandshake = absl::Seconds(20);
+  // More often clients may not ping; gRPC's own bound is 5 minutes.
+  constexpr absl::Duration kLeastPingInterval = absl::Seconds(5);
+  const auto set = [&](const char* name, int64_t value) {
+    builder.AddChannelArgument(name, static_cast<int>(value));
+  };
+  set(GRPC_ARG_KEEPALIVE_TIME_MS,
+      absl::ToInt64Milliseconds(options.keepalive_interval));
+  set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+      absl::ToInt64Milliseconds(options.keepalive_timeout));
+  set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // as many as it takes
+  set(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+      absl::ToInt64Milliseconds(kLeastPingInterval));
+  set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+      absl::ToInt64Milliseconds(kHandshake));
+  set(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_streams);
+}
+
 constexpr MakeService kServices[] = {
     Make<AdminService>,     Make<ComputeService>, Make<PlanService>,
     Make<PlanCacheService>, Make<ProgramService>, Make<SessionService>,
@@ -108,6 +130,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
       static_cast<int>(context.limits.max_message_bytes));
   // A second server on the same port must fail, not share it.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  LimitConnections(options, builder);
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
     builder.AddListeningPort(options.listen[i],

@@ -14,6 +14,11 @@ namespace tensord::rpc {
 struct RpcServerOptions {
   std::vector<std::string> listen;  // "HOST:PORT" or "unix:PATH"
   int loop_count = 2;
+  /// Connections whose client does not answer pings are closed. Clients that
+  /// are idle look at theirs every 5 s, so the timeout has to be longer.
+  absl::Duration keepalive_interval = absl::Seconds(20);
+  absl::Duration keepalive_timeout = absl::Seconds(20);
+  int max_streams = 1024;  // calls at a time of one connection; others wait
 };
 
 /// Serves all of tensord's services, standard health checks and reflection.

@@ -34,8 +34,10 @@ struct ServiceContext {
   server::PlanExchange* plan_exchange = nullptr;
   int64_t queue_limit = 0;
   MessageLimits limits;
+  /// How long a client may neither send nor take anything.
+  absl::Duration transfer_idle = absl::Seconds(30);
   absl::Time start = absl::Now();
-  const Door door{sessions, metrics, log};
+  const Door door{sessions, metrics, log, transfer_idle};
   server::Preparer preparer{engine};
 
   /// Most operations of one ExecuteStream without a response: enough to keep a

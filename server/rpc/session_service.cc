@@ -1,8 +1,21 @@
 #include "server/rpc/session_service.h"
 
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "server/rpc/convert.h"
 
 namespace tensord::rpc {
+namespace {
+
+/// `peer`, as gRPC has it, without its port; "unix" for any Unix socket.
+std::string AddressOf(absl::string_view peer) {
+  if (absl::StartsWith(peer, "unix")) return "unix";
+  return std::string(peer.substr(0, peer.rfind(':')));
+}
+
+}  // namespace
 
 void SessionService::ServeOn(LoopGroup& loops) {
   using S = v1::SessionService::AsyncService;
@@ -21,7 +34,8 @@ Task<absl::StatusOr<v1::OpenSessionResponse>> SessionService::Open(
   const auto lease = FromProto(request.lease(), "lease");
   if (!lease.ok()) co_return lease.status();
   const auto session = context_.sessions.Open(
-      {request.job(), *lease, request.memory_quota_bytes(), request.device()});
+      {request.job(), *lease, request.memory_quota_bytes(), request.device(),
+       AddressOf(call.context().peer())});
   if (!session.ok()) co_return session.status();
   const server::SessionOptions& options = (*session)->options();
   context_.log.Info("session_opened",

@@ -1,8 +1,10 @@
 #include "server/rpc/tensor_service.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "server/execution/operation.h"
 #include "server/rpc/convert.h"
@@ -61,6 +63,8 @@ void TensorService::ServeOn(LoopGroup& loops) {
               [this](auto& call, auto& q) { return List(call, q); });
   loops.Serve("DeleteTensor", service_, &AsyncService::RequestDeleteTensor,
               [this](auto& call, auto& q) { return Delete(call, q); });
+  loops.Serve("DeleteTensors", service_, &AsyncService::RequestDeleteTensors,
+              [this](auto& call, auto& q) { return DeleteAll(call, q); });
   loops.Serve("CopyTensor", service_, &AsyncService::RequestCopyTensor,
               [this](auto& call, auto& q) { return Copy(call, q); });
 }
@@ -138,6 +142,32 @@ Task<absl::StatusOr<v1::DeleteTensorResponse>> TensorService::Delete(
   const absl::Status removed = call.session().Remove(request.tensor());
   if (!removed.ok()) co_return removed;
   co_return v1::DeleteTensorResponse();
+}
+
+Task<absl::StatusOr<v1::DeleteTensorsResponse>> TensorService::DeleteAll(
+    Call& call, const v1::DeleteTensorsRequest& request) {
+  constexpr int kMaxNames = 1000;
+  if (request.tensors_size() > kMaxNames) {
+    co_return core::InvalidArgument("TOO_MANY_NAMES", "the request names ",
+                                    request.tensors_size(),
+                                    " tensors, wanted at most ", kMaxNames);
+  }
+  absl::Status first;
+  v1::DeleteTensorsResponse response;
+  for (const std::string& name : request.tensors()) {
+    const auto session = SessionNameOf(name, server::kTensors);
+    const absl::Status removed =
+        session.ok() ? call.session().Remove(name) : session.status();
+    if (removed.ok()) response.set_deleted_count(response.deleted_count() + 1);
+    first.Update(removed);
+  }
+  if (!first.ok()) {
+    co_return core::Error(
+        first.code(), core::ReasonOf(first),
+        absl::StrCat(first.message(), "; ", response.deleted_count(), " of ",
+                     request.tensors_size(), " tensors were deleted"));
+  }
+  co_return response;
 }
 
 Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(

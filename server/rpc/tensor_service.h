@@ -26,8 +26,9 @@ class TensorService final : public Service {
               v1::TensorService::WithAsyncMethod_DescribeTensor<
                   v1::TensorService::WithAsyncMethod_ListTensors<
                       v1::TensorService::WithAsyncMethod_DeleteTensor<
-                          v1::TensorService::WithAsyncMethod_CopyTensor<
-                              Base>>>>>>>;
+                          v1::TensorService::WithAsyncMethod_DeleteTensors<
+                              v1::TensorService::WithAsyncMethod_CopyTensor<
+                                  Base>>>>>>>>;
 
   Task<absl::StatusOr<v1::CreateTensorResponse>> Create(
       Call& call, const v1::CreateTensorRequest& request);
@@ -41,6 +42,8 @@ class TensorService final : public Service {
       Call& call, const v1::ListTensorsRequest& request);
   Task<absl::StatusOr<v1::DeleteTensorResponse>> Delete(
       Call& call, const v1::DeleteTensorRequest& request);
+  Task<absl::StatusOr<v1::DeleteTensorsResponse>> DeleteAll(
+      Call& call, const v1::DeleteTensorsRequest& request);
   Task<absl::StatusOr<v1::CopyTensorResponse>> Copy(
       Call& call, const v1::CopyTensorRequest& request);
   /// Copy() from one session to another.

@@ -1,11 +1,13 @@
 // Uploads and downloads: the streaming handlers of TensorService.
 #include <algorithm>
+#include <memory>
 #include <span>
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/status.h"
 #include "proto/wire/chunk.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/coroutine/patience.h"
 #include "server/rpc/tensor_service.h"
 #include "server/session/contents.h"
 
@@ -90,13 +92,14 @@ absl::StatusOr<server::ContentsReader::Range> RangeOf(
 
 Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
     Call& call, Reader<grpc::ByteBuffer> in) {
-  grpc::ByteBuffer message;
-  const bool has_first = co_await in.Read(message);
-  if (!has_first) {
+  PatientReader reader(in, call, context_.transfer_idle);
+  grpc::ByteBuffer* message = co_await reader.Read();
+  if (reader.has_stalled()) co_return reader.Stalled();
+  if (message == nullptr) {
     co_return core::InvalidArgument("CHUNK_MALFORMED",
                                     "the stream has no message");
   }
-  wire::ChunkReader first(message);
+  wire::ChunkReader first(*message);
   const absl::StatusOr<wire::ChunkHeader> first_header = first.Header();
   if (!first_header.ok()) co_return Malformed(first_header.status());
   const auto found = Enter(call, first_header->tensor);
@@ -123,9 +126,11 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
   if (!placed.ok()) co_return placed;
   context_.metrics.uploaded_bytes().Increment(
       static_cast<double>(first_header->data_bytes));
-  message.Clear();
-  while (co_await in.Read(message)) {
-    wire::ChunkReader chunk(message);
+  reader.Progress();
+  while (true) {
+    message = co_await reader.Read();
+    if (message == nullptr) break;
+    wire::ChunkReader chunk(*message);
     const absl::StatusOr<wire::ChunkHeader> header = chunk.Header();
     if (!header.ok()) co_return Malformed(header.status());
     if (!header->tensor.empty()) {
@@ -137,8 +142,9 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
     if (!placed.ok()) co_return placed;
     context_.metrics.uploaded_bytes().Increment(
         static_cast<double>(header->data_bytes));
-    message.Clear();
+    if (header->data_bytes > 0) reader.Progress();
   }
+  if (reader.has_stalled()) co_return reader.Stalled();
   v1::UploadTensorResponse response;
   *response.mutable_tensor() = ToProto(tensor);
   co_return response;
@@ -170,18 +176,30 @@ Task<absl::Status> TensorService::Download(Call& call,
   auto reader = server::ContentsReader::Open(
       *found, call.session().device(), call.session().staging_memory(), *range);
   if (!reader.ok()) co_return reader.status();
+  const bool is_shared = call.session().device().info().uses_host_memory;
+  // Of pieces on their way: what gRPC sends, and what waits behind it.
+  const absl::Status held = call.record().hold.Grow(
+      2 * std::min(range->step, range->end - range->begin));
+  if (!held.ok()) co_return held;
+  PatientWriter writer(out, call, context_.transfer_idle);
   for (int64_t at = range->begin; at < range->end;) {
     const auto piece = reader->Next();
     if (!piece.ok()) co_return piece.status();
     const std::span data = piece->bytes;
-    const grpc::ByteBuffer chunk = wire::MakeChunk("", at, data, piece->owner);
+    // Before its version is looked at, so that what is sent is of that one.
+    const grpc::ByteBuffer chunk =
+        is_shared
+            ? wire::MakeChunkOfCopy(
+                  "", at, data,
+                  std::make_shared_for_overwrite<std::byte[]>(data.size()))
+            : wire::MakeChunk("", at, data, piece->owner);
     if (tensor.version() != version) {
       co_return core::Error(absl::StatusCode::kAborted, "TENSOR_CHANGED",
                             absl::StrCat("tensor ", tensor.name(),
                                          " was written during its download"));
     }
-    const bool sent = co_await out.Write(chunk);
-    if (!sent) co_return absl::CancelledError("the client is gone");
+    const absl::Status sent = co_await writer.Write(chunk);
+    if (!sent.ok()) co_return sent;
     at += static_cast<int64_t>(data.size());
     context_.metrics.downloaded_bytes().Increment(
         static_cast<double>(data.size()));

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "core/base/status.h"
+#include "server/engine/host_memory.h"
 
 namespace tensord::server {
 
@@ -23,10 +24,12 @@ namespace tensord::server {
 struct CollectionKind {
   absl::string_view word;    // "plan"
   absl::string_view reason;  // "PLAN", with which reasons of errors begin
+  HostUse use;               // what they count as
 };
-inline constexpr CollectionKind kTensors{"tensor", "TENSOR"};
-inline constexpr CollectionKind kPlans{"plan", "PLAN"};
-inline constexpr CollectionKind kPrograms{"program", "PROGRAM"};
+inline constexpr CollectionKind kTensors{"tensor", "TENSOR", HostUse::kTensors};
+inline constexpr CollectionKind kPlans{"plan", "PLAN", HostUse::kPlans};
+inline constexpr CollectionKind kPrograms{"program", "PROGRAM",
+                                          HostUse::kPrograms};
 
 /// OK for "" and what may be the last part of a name.
 /// Errors  INVALID_ARGUMENT, reason {KIND}_ID_MALFORMED.
@@ -57,29 +60,22 @@ class Collection {
  public:
   using Ref = std::shared_ptr<const T>;
 
-  /// Most things that a session keeps.
-  static constexpr int64_t kMaxCount = 10'000;
-
-  Collection(std::string session, const CollectionKind& kind)
-      : session_(std::move(session)), kind_(kind) {}
+  /// Counts what it keeps in `host`.
+  Collection(std::string session, const CollectionKind& kind,
+             std::shared_ptr<HostLedger> host)
+      : session_(std::move(session)), kind_(kind), host_(std::move(host)) {}
 
   /// Keeps what `make` makes of its full name, which ends with `id` or, for "",
   /// is the server's choice.
   ///
   /// Errors  INVALID_ARGUMENT: a malformed id. ALREADY_EXISTS.
-  ///         RESOURCE_EXHAUSTED, reason TOO_MANY_{KIND}S. NOT_FOUND: the
-  ///         session was closed meanwhile.
+  ///         RESOURCE_EXHAUSTED, reason TOO_MANY_{KIND}S or
+  ///         HOST_MEMORY_LIMIT. NOT_FOUND: the session was closed meanwhile.
   absl::StatusOr<Ref> Add(absl::string_view id,
                           absl::FunctionRef<Ref(std::string name)> make) {
     TENSORD_RETURN_IF_ERROR(ValidateId(id, kind_));
     absl::MutexLock lock(&mutex_);
     if (closed_) return SessionClosed(session_);
-    if (std::ssize(things_) >= kMaxCount) {
-      return core::Error(absl::StatusCode::kResourceExhausted,
-                         absl::StrCat("TOO_MANY_", kind_.reason, "S"),
-                         absl::StrCat("the session has ", kMaxCount, " ",
-                                      kind_.word, "s; delete some"));
-    }
     std::string name;
     do {
       name = NameIn(session_, kind_,
@@ -87,7 +83,9 @@ class Collection {
     } while (id.empty() && things_.contains(name));
     if (things_.contains(name)) return ExistsAlready(name, kind_);
     Ref made = make(name);
-    things_.emplace(std::move(name), made);
+    HostHold hold;
+    TENSORD_RETURN_IF_ERROR(hold.Take(host_, kind_.use, made->size_bytes()));
+    things_.emplace(std::move(name), Kept{made, std::move(hold)});
     return made;
   }
 
@@ -101,7 +99,7 @@ class Collection {
     absl::MutexLock lock(&mutex_);
     const auto found = things_.find(std::string(name));
     if (found == things_.end()) return NoSuch(name, kind_);
-    return found->second;
+    return found->second.thing;
   }
 
   /// Errors  as Find.
@@ -118,7 +116,7 @@ class Collection {
     absl::MutexLock lock(&mutex_);
     for (auto at = things_.upper_bound(std::string(after));
          at != things_.end() && std::ssize(list) < count; ++at) {
-      list.push_back(at->second);
+      list.push_back(at->second.thing);
     }
     return list;
   }
@@ -131,10 +129,16 @@ class Collection {
   }
 
  private:
+  struct Kept {
+    Ref thing;
+    HostHold hold;
+  };
+
   const std::string session_;
   const CollectionKind kind_;
+  const std::shared_ptr<HostLedger> host_;
   mutable absl::Mutex mutex_;
-  std::map<std::string, Ref> things_ ABSL_GUARDED_BY(mutex_);  // by full name
+  std::map<std::string, Kept> things_ ABSL_GUARDED_BY(mutex_);  // by full name
   int64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -1,15 +1,28 @@
 #include "server/session/session.h"
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "core/base/status.h"
 
 namespace tensord::server {
+namespace {
+
+// What a tensor's name, description and state take, by and large; of a view,
+// also how it is read.
+constexpr int64_t kTensorBytes = 1024;
+constexpr int64_t kViewBytes = 4096;
+constexpr int64_t kModeBytes = 64;  // extents and strides, twice
+
+int64_t RecordBytes(const core::TensorDesc& desc) {
+  return kTensorBytes + kModeBytes * desc.layout.mode_count();
+}
+
+}  // namespace
 
 Session::Session(std::string name, uint64_t number, Device& device,
-                 SessionOptions options)
+                 SessionOptions options, std::shared_ptr<HostLedger> server)
     : name_(std::move(name)),
       number_(number),
       device_(device),
@@ -19,14 +32,17 @@ Session::Session(std::string name, uint64_t number, Device& device,
       staging_memory_(std::make_shared<core::LimitingResource>(
           device.staging_memory(), device.staging_limit_bytes() / 2,
           "the session's staging memory")),
-      plans_(name_, kPlans),
-      programs_(name_, kPrograms),
-      touched_(absl::Now()) {}
+      host_memory_(std::make_shared<HostLedger>(
+          "session", options_.host_limits, std::numeric_limits<int64_t>::max(),
+          std::move(server))),
+      plans_(name_, kPlans, host_memory_),
+      programs_(name_, kPrograms, host_memory_),
+      touched_(Clock::now()) {}
 
 absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Add(
     absl::string_view tensor_id, core::TensorDesc desc) {
   TENSORD_RETURN_IF_ERROR(core::ValidateTensor(desc));
-  return AddNamed(tensor_id, [&](std::string name) {
+  return AddNamed(tensor_id, RecordBytes(desc), [&](std::string name) {
     return std::make_shared<StoredTensor>(std::move(name), device_.info().name,
                                           std::move(desc), memory_);
   });
@@ -40,14 +56,15 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddView(
       TensorView view,
       TensorView::Create(below != nullptr ? below->viewed() : viewed.name(),
                          viewed.storage().desc(), below, stages, padding));
-  return AddNamed(tensor_id, [&](std::string name) {
+  const int64_t bytes = RecordBytes(view.desc()) + kViewBytes;
+  return AddNamed(tensor_id, bytes, [&](std::string name) {
     return std::make_shared<StoredTensor>(std::move(name), viewed,
                                           std::move(view));
   });
 }
 
 absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddNamed(
-    absl::string_view tensor_id,
+    absl::string_view tensor_id, int64_t host_bytes,
     absl::FunctionRef<std::shared_ptr<StoredTensor>(std::string name)> make) {
   TENSORD_RETURN_IF_ERROR(ValidateId(tensor_id, kTensors));
   absl::MutexLock lock(&mutex_);
@@ -59,6 +76,9 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddNamed(
                                     : std::string(tensor_id));
   } while (tensor_id.empty() && tensors_.contains(name));
   if (tensors_.contains(name)) return ExistsAlready(name, kTensors);
+  HostHold hold;
+  TENSORD_RETURN_IF_ERROR(
+      hold.Take(host_memory_, HostUse::kTensors, host_bytes));
   std::shared_ptr<StoredTensor> tensor = make(name);
   if (tensor->view() != nullptr && ++view_count_ > kMaxViews) {
     --view_count_;
@@ -66,8 +86,15 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddNamed(
         absl::StatusCode::kResourceExhausted, "TOO_MANY_VIEWS",
         absl::StrCat("the session has ", kMaxViews, " views; delete some"));
   }
-  tensors_.emplace(std::move(name), tensor);
+  tensors_.emplace(std::move(name), Kept{tensor, std::move(hold)});
   return tensor;
+}
+
+std::shared_ptr<StoredTensor> Session::Take(Tensors::iterator at) {
+  std::shared_ptr<StoredTensor> taken = std::move(at->second.tensor);
+  if (taken->view() != nullptr) --view_count_;
+  tensors_.erase(at);
+  return taken;
 }
 
 absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Find(
@@ -79,18 +106,15 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Find(
   absl::MutexLock lock(&mutex_);
   const auto found = tensors_.find(std::string(tensor_name));
   if (found == tensors_.end()) return NoSuch(tensor_name, kTensors);
-  return found->second;
+  return found->second.tensor;
 }
 
 absl::Status Session::Remove(absl::string_view tensor_name) {
-  // Declared first: the last reference must not go under the lock.
   std::shared_ptr<StoredTensor> removed;
   absl::MutexLock lock(&mutex_);
   const auto found = tensors_.find(std::string(tensor_name));
   if (found == tensors_.end()) return NoSuch(tensor_name, kTensors);
-  removed = std::move(found->second);
-  if (removed->view() != nullptr) --view_count_;
-  tensors_.erase(found);
+  removed = Take(found);
   return absl::OkStatus();
 }
 
@@ -98,10 +122,8 @@ void Session::Remove(const StoredTensor& tensor) {
   std::shared_ptr<StoredTensor> removed;
   absl::MutexLock lock(&mutex_);
   const auto found = tensors_.find(tensor.name());
-  if (found == tensors_.end() || found->second.get() != &tensor) return;
-  removed = std::move(found->second);
-  if (removed->view() != nullptr) --view_count_;
-  tensors_.erase(found);
+  if (found == tensors_.end() || found->second.tensor.get() != &tensor) return;
+  removed = Take(found);
 }
 
 std::vector<std::shared_ptr<StoredTensor>> Session::List(
@@ -110,7 +132,7 @@ std::vector<std::shared_ptr<StoredTensor>> Session::List(
   absl::MutexLock lock(&mutex_);
   for (auto at = tensors_.upper_bound(std::string(after));
        at != tensors_.end() && std::ssize(list) < count; ++at) {
-    list.push_back(at->second);
+    list.push_back(at->second.tensor);
   }
   return list;
 }
@@ -122,7 +144,7 @@ int64_t Session::tensor_count() const {
 
 void Session::Touch() {
   absl::MutexLock lock(&mutex_);
-  touched_ = absl::Now();
+  touched_ = Clock::now();
 }
 
 void Session::BeginUse() {
@@ -133,16 +155,16 @@ void Session::BeginUse() {
 void Session::EndUse() {
   absl::MutexLock lock(&mutex_);
   --uses_;
-  touched_ = absl::Now();
+  touched_ = Clock::now();
 }
 
-bool Session::IsExpired(absl::Time now) const {
+bool Session::IsExpired(Clock::time_point now) const {
   absl::MutexLock lock(&mutex_);
-  return uses_ == 0 && now - touched_ > options_.lease;
+  return uses_ == 0 && absl::FromChrono(now - touched_) > options_.lease;
 }
 
 void Session::Close() {
-  decltype(tensors_) closing;
+  Tensors closing;
   absl::MutexLock lock(&mutex_);
   closed_ = true;
   closing.swap(tensors_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "core/memory/limiting_resource.h"
 #include "core/tensor/tensor.h"
 #include "server/engine/engine.h"
+#include "server/engine/host_memory.h"
 #include "server/session/collection.h"
 #include "server/session/stored_tensor.h"
 #include "server/session/stream_scratch.h"
@@ -29,10 +31,21 @@ namespace tensord::server {
 class PreparedPlan;
 class PreparedProgram;
 
+/// What one session keeps in host memory, at most.
+inline constexpr HostLimits kSessionHostLimits = {{
+    {100'000, int64_t{256} << 20},  // tensors
+    {10'000, int64_t{256} << 20},   // plans
+    {10'000, int64_t{256} << 20},   // programs
+    {4'096, int64_t{256} << 20},    // requests
+    {0, 0},                         // snapshots are no session's
+}};
+
 struct SessionOptions {
   std::string job;
   absl::Duration lease;
   int64_t memory_quota_bytes = 0;
+  std::string peer;  // who opened it: an address without port, or "unix"
+  HostLimits host_limits = kSessionHostLimits;
 };
 
 /// Threads   safe for concurrent use.
@@ -40,9 +53,12 @@ struct SessionOptions {
 ///           quota alive on their own.
 class Session {
  public:
+  using Clock = std::chrono::steady_clock;  // no change of the time moves it
+
+  /// What it keeps counts as the `server`'s, too, if that is not null.
   /// Requires  `device` outlives it. `number` is unique in the server.
   Session(std::string name, uint64_t number, Device& device,
-          SessionOptions options);
+          SessionOptions options, std::shared_ptr<HostLedger> server = nullptr);
 
   const std::string& name() const { return name_; }
   /// Identifies the session in the device's queue.
@@ -59,6 +75,11 @@ class Session {
     return staging_memory_;
   }
 
+  /// What it keeps in the host's memory.
+  const std::shared_ptr<HostLedger>& host_memory() const {
+    return host_memory_;
+  }
+
   /// For what runs on the session's stream of its device.
   StreamScratch& scratch() { return scratch_; }
 
@@ -69,7 +90,8 @@ class Session {
   /// Adds a tensor without memory, named `tensor_id` or, for "", by the server.
   ///
   /// Errors  INVALID_ARGUMENT: a malformed id, an invalid layout.
-  ///         ALREADY_EXISTS. NOT_FOUND: the session was closed meanwhile.
+  ///         ALREADY_EXISTS. RESOURCE_EXHAUSTED, reason TOO_MANY_TENSORS or
+  ///         HOST_MEMORY_LIMIT. NOT_FOUND: the session was closed meanwhile.
   absl::StatusOr<std::shared_ptr<StoredTensor>> Add(absl::string_view tensor_id,
                                                     core::TensorDesc desc);
 
@@ -99,7 +121,7 @@ class Session {
   int64_t tensor_count() const;
 
   /// Most views that a session keeps: each takes some kilobytes of the host's
-  /// memory, which no quota counts.
+  /// memory.
   static constexpr int64_t kMaxViews = 16'384;
 
   Collection<PreparedPlan>& plans() { return plans_; }
@@ -114,16 +136,26 @@ class Session {
   /// Keeps the lease from running out until as many calls of EndUse().
   void BeginUse();
   void EndUse();
-  bool IsExpired(absl::Time now) const;
+  bool IsExpired(Clock::time_point now) const;
 
   /// Forgets all tensors, plans and programs, and takes no new ones.
   void Close();
 
  private:
-  /// Adds the tensor that `make` makes of its full name.
+  struct Kept {
+    std::shared_ptr<StoredTensor> tensor;
+    HostHold hold;
+  };
+  using Tensors = std::map<std::string, Kept, std::less<>>;  // by full name
+
+  /// Adds the tensor that `make` makes of its full name, and that takes
+  /// `host_bytes` beside its contents.
   absl::StatusOr<std::shared_ptr<StoredTensor>> AddNamed(
-      absl::string_view tensor_id,
+      absl::string_view tensor_id, int64_t host_bytes,
       absl::FunctionRef<std::shared_ptr<StoredTensor>(std::string name)> make);
+  /// Forgets a tensor. Its last reference must not go under the lock.
+  std::shared_ptr<StoredTensor> Take(Tensors::iterator at)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string name_;
   const uint64_t number_;
@@ -131,6 +163,7 @@ class Session {
   const SessionOptions options_;
   const std::shared_ptr<core::LimitingResource> memory_;
   const std::shared_ptr<core::LimitingResource> staging_memory_;
+  const std::shared_ptr<HostLedger> host_memory_;
 
   Collection<PreparedPlan> plans_;
   const std::shared_ptr<std::atomic<int64_t>> prepared_bytes_ =
@@ -139,11 +172,10 @@ class Session {
   StreamScratch scratch_;
   absl::Mutex order_;
   mutable absl::Mutex mutex_;
-  std::map<std::string, std::shared_ptr<StoredTensor>, std::less<>> tensors_
-      ABSL_GUARDED_BY(mutex_);  // by full name
+  Tensors tensors_ ABSL_GUARDED_BY(mutex_);
   int64_t view_count_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
-  absl::Time touched_ ABSL_GUARDED_BY(mutex_);
+  Clock::time_point touched_ ABSL_GUARDED_BY(mutex_);
   int uses_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -4,17 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "core/base/status.h"
 
 namespace tensord::server {
 namespace {
 
-constexpr absl::Duration kReapInterval = absl::Milliseconds(200);
+constexpr auto kReapInterval = std::chrono::milliseconds(200);
 constexpr size_t kMaxJobLength = 128;
 
 /// 128 random bits: who does not know a session's name cannot guess it.
@@ -36,15 +36,21 @@ absl::Status NoSuchSession(absl::string_view name) {
 
 SessionManager::SessionManager(Engine& engine, const SessionLimits& limits,
                                std::function<void(const Session&)> on_expired)
-    : engine_(engine), limits_(limits), on_expired_(std::move(on_expired)) {
+    : engine_(engine),
+      limits_(limits),
+      on_expired_(std::move(on_expired)),
+      host_memory_(std::make_shared<HostLedger>(
+          "server", limits.server_host,
+          limits.host_bytes > 0 ? limits.host_bytes : HostMemoryBytes() / 8)) {
   reaper_ = std::thread([this] { CloseExpired(); });
 }
 
 SessionManager::~SessionManager() {
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(closing_mutex_);
     closing_ = true;
   }
+  closes_.notify_all();
   reaper_.join();
   for (const auto& [name, session] : sessions_) session->Close();
 }
@@ -86,8 +92,19 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
                                    sessions_.size(), " sessions, its limit is ",
                                    limits_.max_sessions, "; retry later");
   }
+  const auto peer = peers_.try_emplace(request.peer, 0).first;
+  if (peer->second >= limits_.max_sessions_per_peer) {
+    return core::ResourceExhausted(
+        "TOO_MANY_SESSIONS_OF_PEER", "peer ", request.peer, " has ",
+        peer->second, " sessions, its limit is ", limits_.max_sessions_per_peer,
+        "; close some, or retry when their leases have run out");
+  }
+  ++peer->second;
   auto session = std::make_shared<Session>(
-      name, next_number_++, *device, SessionOptions{request.job, lease, quota});
+      name, next_number_++, *device,
+      SessionOptions{request.job, lease, quota, request.peer,
+                     limits_.session_host},
+      host_memory_);
   sessions_.emplace(std::move(name), session);
   return session;
 }
@@ -113,6 +130,7 @@ absl::Status SessionManager::Close(absl::string_view name) {
     if (found == sessions_.end()) return NoSuchSession(name);
     session = std::move(found->second);
     sessions_.erase(found);
+    Forget(*session);
   }
   session->Close();
   return absl::OkStatus();
@@ -132,24 +150,33 @@ int64_t SessionManager::tensor_count() const {
   return count;
 }
 
+void SessionManager::Forget(const Session& session) {
+  const auto peer = peers_.find(session.options().peer);
+  if (--peer->second == 0) peers_.erase(peer);
+}
+
+bool SessionManager::AwaitClosing() {
+  std::unique_lock lock(closing_mutex_);
+  return closes_.wait_for(lock, kReapInterval, [this] { return closing_; });
+}
+
 void SessionManager::CloseExpired() {
-  absl::MutexLock lock(&mutex_);
-  while (!mutex_.AwaitWithTimeout(absl::Condition(&closing_), kReapInterval)) {
-    const absl::Time now = absl::Now();
+  while (!AwaitClosing()) {
     std::vector<std::shared_ptr<Session>> expired;
-    std::erase_if(sessions_, [&](const auto& entry) {
-      if (!entry.second->IsExpired(now)) return false;
-      expired.push_back(entry.second);
-      return true;
-    });
-    if (expired.empty()) continue;
-    mutex_.Unlock();
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto now = Session::Clock::now();
+      std::erase_if(sessions_, [&](const auto& entry) {
+        if (!entry.second->IsExpired(now)) return false;
+        expired.push_back(entry.second);
+        return true;
+      });
+      for (const auto& session : expired) Forget(*session);
+    }
     for (const auto& session : expired) {
       session->Close();
       on_expired_(*session);
     }
-    expired.clear();
-    mutex_.Lock();
   }
 }
 

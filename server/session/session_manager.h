@@ -1,10 +1,12 @@
 // Opens, finds and closes sessions.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,16 +18,34 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/engine/engine.h"
+#include "server/engine/host_memory.h"
 #include "server/session/session.h"
 
 namespace tensord::server {
 
+/// What all sessions together keep in host memory, at most, and the server
+/// itself. Bytes of most are bounded by the limit of all uses together.
+inline constexpr HostLimits kServerHostLimits = {{
+    {1'000'000, int64_t{1} << 40},  // tensors
+    {100'000, int64_t{1} << 40},    // plans
+    {100'000, int64_t{1} << 40},    // programs
+    {65'536, int64_t{1} << 40},     // requests
+    {16, int64_t{1} << 40},         // snapshots
+}};
+
 struct SessionLimits {
   int64_t max_sessions = 1024;
+  /// Of those that one peer has opened and that live: an address, whatever its
+  /// ports. All clients on Unix sockets are one peer.
+  int64_t max_sessions_per_peer = 512;
   absl::Duration default_lease = absl::Seconds(60);
   absl::Duration max_lease = absl::Hours(24);
   /// Default and most memory of one session; 0: all that its device has.
   int64_t quota_bytes = 0;
+  HostLimits session_host = kSessionHostLimits;
+  HostLimits server_host = kServerHostLimits;
+  /// Of all uses of host memory together; 0: an eighth of the host's.
+  int64_t host_bytes = 0;
 };
 
 /// What OpenSession asks for; zero and empty mean the default.
@@ -34,6 +54,7 @@ struct OpenRequest {
   absl::Duration lease;
   int64_t memory_quota_bytes = 0;
   std::string device;
+  std::string peer;  // who asks, as SessionOptions has it
 };
 
 /// Threads   safe for concurrent use; a thread of its own closes sessions whose
@@ -58,11 +79,20 @@ class SessionManager {
   absl::Status Close(absl::string_view name);
 
   const SessionLimits& limits() const { return limits_; }
+  /// What sessions and the server itself keep in the host's memory.
+  const std::shared_ptr<HostLedger>& host_memory() const {
+    return host_memory_;
+  }
   int64_t session_count() const;
   int64_t tensor_count() const;
 
  private:
   void CloseExpired();
+  /// Waits for the next look at leases, by the monotonic clock; true when the
+  /// manager is closing.
+  bool AwaitClosing();
+  /// The session is no longer one of its peer's.
+  void Forget(const Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Engine& engine_;
   const SessionLimits limits_;
@@ -70,8 +100,14 @@ class SessionManager {
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<Session>> sessions_
       ABSL_GUARDED_BY(mutex_);
+  // How many sessions there are of each peer that has any.
+  std::map<std::string, int64_t> peers_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
-  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  const std::shared_ptr<HostLedger> host_memory_;
+  // Not Abseil's, which wait by the wall clock.
+  std::mutex closing_mutex_;
+  std::condition_variable closes_;
+  bool closing_ = false;  // guarded by closing_mutex_
   std::thread reaper_;
 };
 

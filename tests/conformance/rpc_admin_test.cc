@@ -64,6 +64,9 @@ TEST_F(RpcConformance, GetServerInfoTellsDevicesAndLimits) {
   EXPECT_EQ(response.limits().max_optimal_operands(), 16);
   EXPECT_EQ(response.limits().max_symbolic_operands(), 12);
   EXPECT_EQ(response.limits().max_programs(), 10'000);
+  EXPECT_EQ(response.limits().max_tensors(), 100'000);
+  EXPECT_EQ(response.limits().max_sessions_per_peer(), 512);
+  EXPECT_EQ(response.limits().transfer_idle_seconds(), 30);
 }
 
 TEST_F(RpcConformance, GetServerStatsCountsWhatHappened) {
@@ -75,6 +78,12 @@ TEST_F(RpcConformance, GetServerStatsCountsWhatHappened) {
               IsOk());
   EXPECT_EQ(response.session_count(), 1);
   EXPECT_EQ(response.tensor_count(), 2);
+  ASSERT_EQ(response.host_memory_size(), server::kHostUseCount);
+  EXPECT_EQ(response.host_memory(0).use(), "tensors");
+  EXPECT_EQ(response.host_memory(0).count(), 2);
+  EXPECT_EQ(response.host_memory(0).count_limit(), 1'000'000);
+  EXPECT_GT(response.host_memory(0).used_bytes(), 0);
+  EXPECT_GT(response.host_memory_limit_bytes(), 0);
   EXPECT_EQ(response.uploaded_bytes(), 16);
   ASSERT_EQ(response.operations_size(), 1);
   EXPECT_EQ(response.operations(0).operation(), "contract");

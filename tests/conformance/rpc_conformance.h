@@ -76,7 +76,10 @@ class RpcConformance : public ::testing::Test {
                                   .memory_limit_bytes = int64_t{64} << 20,
                                   .queue_limit = queue_limit}) {}
   explicit RpcConformance(const server::EngineOptions& engine)
-      : server_({.engine = engine, .sessions = {.max_sessions = 4}}) {}
+      : RpcConformance(testing::InProcessOptions{
+            .engine = engine, .sessions = {.max_sessions = 4}}) {}
+  explicit RpcConformance(const testing::InProcessOptions& options)
+      : server_(options) {}
 
   void SetUp() override {
     v1::OpenSessionResponse opened;
@@ -180,6 +183,22 @@ class RpcConformance : public ::testing::Test {
     v1::DeleteTensorResponse response;
     return Unary(&v1::TensorService::Stub::DeleteTensor, *tensors_, request,
                  &response);
+  }
+
+  Outcome DeleteAll(const std::vector<std::string>& names,
+                    v1::DeleteTensorsResponse* response) {
+    v1::DeleteTensorsRequest request;
+    request.set_session(session_);
+    request.mutable_tensors()->Add(names.begin(), names.end());
+    return Unary(&v1::TensorService::Stub::DeleteTensors, *tensors_, request,
+                 response);
+  }
+  v1::GetServerStatsResponse ServerStats() {
+    v1::GetServerStatsResponse response;
+    EXPECT_THAT(Unary(&v1::AdminService::Stub::GetServerStats, *admin_,
+                      v1::GetServerStatsRequest(), &response),
+                IsOk());
+    return response;
   }
 
   /// A float32 tensor of these extents, READY with 0, 1, 2, ...

@@ -165,6 +165,7 @@ TEST_F(RpcPlanCacheTest, PinnedEntriesStayWhenOthersAreCleared) {
 TEST_F(RpcPlanCacheTest, SnapshotsCarryItFromServerToServer) {
   Multiply();
   const std::string snapshot = Dump();
+  EXPECT_LE(std::ssize(snapshot), Stats().bytes());  // which it is counted as
   EXPECT_EQ(Clear(), 1);
   v1::LoadPlanCacheResponse loaded;
   ASSERT_THAT(Load(snapshot, &loaded), IsOk());
@@ -204,6 +205,29 @@ TEST_F(RpcPlanCacheTest, SnapshotsComeInMessagesOfAnySize) {
   const grpc::Status status = writer->Finish();
   ASSERT_THAT(OutcomeOf(status, context), IsOk());
   EXPECT_EQ(loaded.taken_count(), 1);
+}
+
+TEST_F(RpcPlanCacheTest, AClientThatSendsNothingHoldsUpNoOtherLoad) {
+  Multiply();
+  const std::string snapshot = Dump();
+  v1::LoadPlanCacheResponse idle, loaded;
+  grpc::ClientContext context;
+  const auto writer = cache_->LoadPlanCache(&context, &idle);
+  v1::LoadPlanCacheRequest part;
+  part.set_data(snapshot.substr(0, 10));
+  writer->Write(part);
+  while (server_.sessions()
+             .host_memory()
+             ->used(server::HostUse::kSnapshots)
+             .bytes < 10) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_THAT(Load(snapshot, &loaded), IsOk());
+  part.set_data(snapshot.substr(10));
+  writer->Write(part);
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  EXPECT_THAT(OutcomeOf(status, context), IsOk());
 }
 
 TEST_F(RpcPlanCacheTest, ProblemsOfASnapshotArePlannedToWarmUp) {

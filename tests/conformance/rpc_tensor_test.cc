@@ -327,9 +327,17 @@ TEST_F(RpcConformance, DownloadOfATensorWrittenMeanwhileIsAborted) {
   *write.mutable_a() = Named(Filled({kExtent}), {1});
   *write.mutable_d() = New({1});
   write.mutable_d()->set_tensor(name);
+  write.mutable_alpha()->set_real(2);
   ASSERT_THAT(Permute(write), IsOk());
-  while (reader->Read(&chunk)) {
-  }
+  // What was on its way by then is what the tensor held before.
+  do {
+    ASSERT_EQ(chunk.crc32c(), core::Crc32c(chunk.data()));
+    std::vector<float> values(chunk.data().size() / sizeof(float));
+    std::memcpy(values.data(), chunk.data().data(), chunk.data().size());
+    const auto first = static_cast<float>(chunk.offset_bytes() / 4);
+    ASSERT_EQ(values.front(), first);
+    ASSERT_EQ(values.back(), first + static_cast<float>(values.size() - 1));
+  } while (reader->Read(&chunk));
   const grpc::Status status = reader->Finish();
   EXPECT_THAT(OutcomeOf(status, context),
               FailsWith(grpc::ABORTED, "TENSOR_CHANGED"));
@@ -376,6 +384,42 @@ TEST_F(RpcConformance, DescribeAndDeleteTensorNeedATensor) {
   EXPECT_THAT(Unary(&v1::TensorService::Stub::DescribeTensor, *tensors_,
                     request, &response),
               FailsWith(grpc::NOT_FOUND, "TENSOR_NOT_FOUND"));
+}
+
+TEST_F(RpcConformance, DeleteTensorsEndsManyNamesInOneCall) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 20; ++i) names.push_back(Filled({4}));
+  v1::DeleteTensorsResponse response;
+  EXPECT_THAT(DeleteAll(names, &response), IsOk());
+  EXPECT_EQ(response.deleted_count(), 20);
+  EXPECT_EQ(server_.used_bytes(), 0);
+  EXPECT_THAT(DeleteAll({}, &response), IsOk());
+  EXPECT_EQ(response.deleted_count(), 0);
+}
+
+TEST_F(RpcConformance, DeleteTensorsDeletesAllButWhatItCannot) {
+  const std::string first = Filled({4}), last = Filled({4});
+  v1::DeleteTensorsResponse response;
+  Outcome outcome = DeleteAll(
+      {first, session_ + "/tensors/none", "nonsense", last}, &response);
+  EXPECT_THAT(outcome, FailsWith(grpc::NOT_FOUND, "TENSOR_NOT_FOUND"));
+  EXPECT_THAT(outcome.status.error_message(), HasSubstr("2 of 4 tensors"));
+  EXPECT_EQ(server_.used_bytes(), 0);
+  EXPECT_THAT(DeleteAll({"nonsense"}, &response),
+              FailsWith(grpc::INVALID_ARGUMENT, "TENSOR_NAME_MALFORMED"));
+
+  const std::string kept = Filled({4});
+  EXPECT_THAT(DeleteAll(std::vector<std::string>(1001, kept), &response),
+              FailsWith(grpc::INVALID_ARGUMENT, "TOO_MANY_NAMES"));
+  v1::OpenSessionResponse opened;
+  ASSERT_THAT(Open({}, &opened), IsOk());
+  session_ = opened.session().name();
+  EXPECT_THAT(DeleteAll({kept}, &response),
+              FailsWith(grpc::NOT_FOUND, "TENSOR_NOT_FOUND"));
+  EXPECT_EQ(Describe(kept).state(), v1::TENSOR_STATE_READY);
+  session_ = "sessions/none";
+  EXPECT_THAT(DeleteAll({kept}, &response),
+              FailsWith(grpc::NOT_FOUND, "SESSION_NOT_FOUND"));
 }
 
 TEST_F(RpcConformance, CopyTensorCopiesToAnotherSession) {

@@ -20,12 +20,18 @@ std::unique_ptr<server::Engine> NewEngine(server::EngineOptions options) {
   return server::Engine::Create(options).value();
 }
 
+rpc::RpcServerOptions At(const std::string& address,
+                         rpc::RpcServerOptions options) {
+  options.listen.insert(options.listen.begin(), address);
+  return options;
+}
+
 }  // namespace
 
 InProcessServer::InProcessServer(const InProcessOptions& options)
     : folder_(NewFolder()),
       address_(absl::StrCat("unix:", folder_, "/socket")),
-      log_(server::LogLevel::kError),
+      log_(options.log_level),
       engine_(NewEngine(options.engine)),
       sessions_(*engine_, options.sessions, [](const server::Session&) {}),
       context_{.engine = *engine_,
@@ -33,10 +39,10 @@ InProcessServer::InProcessServer(const InProcessOptions& options)
                .log = log_,
                .metrics = metrics_,
                .queue_limit = options.engine.queue_limit,
-               .limits = {}},
-      rpc_(rpc::RpcServer::Start({.listen = {address_}, .loop_count = 2},
-                                 context_)
-               .value()) {}
+               .limits = {},
+               .transfer_idle = options.transfer_idle},
+      rpc_(rpc::RpcServer::Start(At(address_, options.rpc), context_).value()) {
+}
 
 InProcessServer::~InProcessServer() {
   rpc_.reset();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "server/engine/engine.h"
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/service_context.h"
@@ -19,6 +20,10 @@ struct InProcessOptions {
   server::EngineOptions engine = {.cpu_threads = 2,
                                   .memory_limit_bytes = int64_t{256} << 20};
   server::SessionLimits sessions;
+  absl::Duration transfer_idle = absl::Seconds(30);
+  /// It listens where these say, too.
+  rpc::RpcServerOptions rpc = {};
+  server::LogLevel log_level = server::LogLevel::kError;
 };
 
 /// Sets the devices of `options` to those under test. There are two of this

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
+#include "server/rpc/coroutine/idle_watch.h"
 #include "server/rpc/coroutine/loop.h"
 #include "server/rpc/coroutine/task.h"
 #include "server/rpc/door/door.h"
@@ -141,6 +143,10 @@ void Finish(Call& call, Io& io, const absl::StatusOr<R>& result, void* tag) {
   }
 }
 
+/// What waits to be sent without being watched, as it fits what HTTP/2 sends
+/// unasked.
+inline constexpr int64_t kUnwatchedBytes = 65'535;
+
 /// The life of one call of `rpc`. The frame owns all that gRPC refers to.
 template <typename Io, typename Request, typename Accept, typename Handler>
 Detached ServeCall(Loop& loop, const Door& door, Rpc rpc, Accept accept,
@@ -167,6 +173,11 @@ Detached ServeCall(Loop& loop, const Door& door, Rpc rpc, Accept accept,
       if (result.ok()) call.record().sent_bytes = BytesOf(*result);
     }
     door.End(call, StatusOf(result));
+    std::optional<IdleWatch> watch;
+    if (call.record().sent_bytes > kUnwatchedBytes) {
+      watch.emplace(call, door.transfer_idle(),
+                    [&] { EndUnread(call, watch->Stalled("taken no data")); });
+    }
     co_await Operation([&](void* tag) { Finish(call, io, result, tag); });
   }
   co_await call.End();

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "server/engine/host_memory.h"
 #include "server/session/session.h"
 #include "server/telemetry/metrics.h"
 
@@ -25,6 +26,7 @@ struct Rpc {
   absl::string_view name;       // "Contract"
   absl::string_view operation;  // that a call is; "": it is none, or several
   server::Metrics::Rpc* metrics;
+  bool is_counted;  // as a request of its session
 };
 
 /// What is known of one call, from its beginning to its end.
@@ -43,6 +45,8 @@ struct CallRecord {
   std::shared_ptr<server::Session> session;
   /// Keeps its lease.
   std::optional<server::SessionUse> session_use;
+  /// Counts the request until the client has taken the response.
+  server::HostHold hold;
 
   // Filled in by handlers.
   absl::string_view operation;  // in place of the rpc's, which it is at first

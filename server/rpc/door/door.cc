@@ -84,6 +84,22 @@ class Counting final : public Middleware {
   server::Metrics& metrics_;
 };
 
+constexpr size_t kSecretDigits = 32;
+
+/// `message` without what names of sessions keep secret.
+std::string WithoutSecrets(absl::string_view message) {
+  std::string text;
+  while (!message.empty()) {
+    const size_t digits =
+        std::min(message.find_first_not_of("0123456789abcdef"), message.size());
+    const size_t taken = std::max(digits, size_t{1});
+    absl::StrAppend(&text,
+                    digits < kSecretDigits ? message.substr(0, taken) : "***");
+    message.remove_prefix(taken);
+  }
+  return text;
+}
+
 /// A line each; sessions by number, as who knows the name has the session.
 class Logging final : public Middleware {
  public:
@@ -105,7 +121,7 @@ class Logging final : public Middleware {
                 {"received_bytes", record.received_bytes},
                 {"sent_bytes", record.sent_bytes},
                 {"microseconds", absl::ToInt64Microseconds(TimeOf(record))},
-                {"message", status.message()}});
+                {"message", WithoutSecrets(status.message())}});
   }
   void OperationCompleted(const CallRecord& record,
                           const absl::Status& status) override {
@@ -117,7 +133,7 @@ class Logging final : public Middleware {
                 {"request_id", record.request_id},
                 {"session", NumberOf(record)},
                 {"kernel", record.kernel},
-                {"message", status.message()}});
+                {"message", WithoutSecrets(status.message())}});
   }
 
  private:
@@ -135,14 +151,16 @@ class Logging final : public Middleware {
 }  // namespace
 
 Door::Door(server::SessionManager& sessions, server::Metrics& metrics,
-           server::Log& log)
-    : sessions_(sessions), metrics_(metrics) {
+           server::Log& log, absl::Duration transfer_idle)
+    : sessions_(sessions), metrics_(metrics), transfer_idle_(transfer_idle) {
   middleware_.push_back(std::make_unique<Counting>(metrics));
   middleware_.push_back(std::make_unique<Logging>(log));
 }
 
 Rpc Door::RpcOf(absl::string_view name) const {
-  return {name, OperationOf(name), &metrics_.OfRpc(name)};
+  return {name, OperationOf(name), &metrics_.OfRpc(name),
+          !absl::StartsWith(name, "Delete") && name != "CloseSession" &&
+              name != "KeepSessionAlive"};
 }
 
 absl::Status Door::Start(Call& call, const Rpc& rpc) const {
@@ -163,7 +181,11 @@ absl::Status Door::Enter(Call& call, absl::string_view session) const {
   CallRecord& record = call.record();
   TENSORD_ASSIGN_OR_RETURN(record.session, sessions_.Find(session));
   record.session_use.emplace(record.session);
-  return absl::OkStatus();
+  if (!record.rpc->is_counted) return absl::OkStatus();
+  // The message, and copies of what is inline in it.
+  return record.hold.Take(record.session->host_memory(),
+                          server::HostUse::kRequests,
+                          2 * record.received_bytes);
 }
 
 void Door::End(Call& call, const absl::Status& status) const {

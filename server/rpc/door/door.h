@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "core/base/status.h"
 #include "server/rpc/coroutine/loop.h"
 #include "server/rpc/door/session_names.h"
@@ -47,7 +48,10 @@ class Door {
  public:
   /// What it refers to must outlive it.
   Door(server::SessionManager& sessions, server::Metrics& metrics,
-       server::Log& log);
+       server::Log& log, absl::Duration transfer_idle);
+
+  /// How long a client may neither send nor take anything.
+  absl::Duration transfer_idle() const { return transfer_idle_; }
 
   /// The rpc of that name in the contract, which must outlive the result.
   Rpc RpcOf(absl::string_view name) const;
@@ -65,7 +69,9 @@ class Door {
   /// The call is one of the session of that name from now on. Begin() does it
   /// where the first message is a request that names one.
   ///
-  /// Errors  NOT_FOUND, reason SESSION_NOT_FOUND.
+  /// Errors  NOT_FOUND, reason SESSION_NOT_FOUND. RESOURCE_EXHAUSTED, reason
+  ///         TOO_MANY_REQUESTS or HOST_MEMORY_LIMIT, unless the call only
+  ///         renews the lease or gives back.
   absl::Status Enter(Call& call, absl::string_view session) const;
 
   /// Ends what Begin() began, OK or not, before the client hears of it.
@@ -81,6 +87,7 @@ class Door {
 
   server::SessionManager& sessions_;
   server::Metrics& metrics_;
+  const absl::Duration transfer_idle_;
   std::vector<std::unique_ptr<Middleware>> middleware_;
 };
 

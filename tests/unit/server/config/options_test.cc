@@ -31,7 +31,9 @@ TEST(OptionsTest, FlagsReachTheirPlace) {
        "--memory-limit-bytes=1000", "--session-quota-bytes=500",
        "--staging-limit-bytes=3MiB", "--max-sessions=7", "--lease-seconds=5",
        "--queue-limit=9", "--rpc-threads=4", "--drain-timeout-seconds=1.5",
-       "--log-level=error", "--plan-cache-entries=11"});
+       "--log-level=error", "--plan-cache-entries=11",
+       "--max-sessions-per-peer=6", "--max-tensors-per-session=55",
+       "--host-limit-bytes=2MiB", "--transfer-idle-seconds=2.5"});
   const Options* const options = std::get_if<Options>(&parsed);
   ASSERT_NE(options, nullptr);
   EXPECT_THAT(options->listen,
@@ -43,6 +45,10 @@ TEST(OptionsTest, FlagsReachTheirPlace) {
   EXPECT_EQ(options->engine.plan_cache_entries, 11);
   EXPECT_EQ(options->sessions.quota_bytes, 500);
   EXPECT_EQ(options->sessions.max_sessions, 7);
+  EXPECT_EQ(options->sessions.max_sessions_per_peer, 6);
+  EXPECT_EQ(options->sessions.session_host[0].count, 55);
+  EXPECT_EQ(options->sessions.host_bytes, 2 << 20);
+  EXPECT_EQ(options->transfer_idle, absl::Milliseconds(2500));
   EXPECT_EQ(options->sessions.default_lease, absl::Seconds(5));
   EXPECT_EQ(options->loop_count, 4);
   EXPECT_EQ(options->drain_timeout, absl::Milliseconds(1500));

@@ -2,13 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "core/base/status.h"
 #include "server/session/session_manager.h"
 
@@ -105,13 +108,87 @@ TEST_F(SessionTest, KeepsABoundedNumberOfViews) {
 }
 
 TEST_F(SessionTest, LeaseRunsOutUnlessInUse) {
-  const absl::Time later = absl::Now() + absl::Seconds(61);
+  // The monotonic clock, as its type says: setting the time changes nothing.
+  const auto now = std::chrono::steady_clock::now();
+  const auto later = now + std::chrono::seconds(61);
   EXPECT_TRUE(session_.IsExpired(later));
-  EXPECT_FALSE(session_.IsExpired(absl::Now()));
+  EXPECT_FALSE(session_.IsExpired(now));
   session_.BeginUse();
   EXPECT_FALSE(session_.IsExpired(later));
   session_.EndUse();
   EXPECT_TRUE(session_.IsExpired(later));
+}
+
+TEST_F(SessionTest, RecordsTakeNoMoreThanIsCounted) {
+  constexpr int kCount = 1000;
+  const auto heap = [] { return static_cast<int64_t>(mallinfo2().uordblks); };
+  const auto counted = [&] {
+    return session_.host_memory()->used(HostUse::kTensors).bytes;
+  };
+  const std::vector<ViewStage> stages = {
+      std::vector<core::IndexItem>{core::SliceItem{0, 2, 1}}};
+  for (const int mode_count : {0, 4, 40}) {
+    core::ModeVector extents(mode_count, 2);
+    if (mode_count > 0) extents[0] = 0;
+    const core::TensorDesc empty{
+        core::ElementType::kFloat32,
+        core::PackedLayout(extents, core::Order::kFirstModeFastest)};
+    const int64_t heap_before = heap(), counted_before = counted();
+    for (int i = 0; i < kCount; ++i) ASSERT_TRUE(session_.Add("", empty).ok());
+    EXPECT_LE(heap() - heap_before, counted() - counted_before) << mode_count;
+  }
+  const auto viewed = session_.Add("x", Vector(4));
+  const int64_t heap_before = heap(), counted_before = counted();
+  for (int i = 0; i < kCount; ++i) {
+    ASSERT_TRUE(session_.AddView("", **viewed, stages, std::nullopt).ok());
+  }
+  EXPECT_LE(heap() - heap_before, counted() - counted_before);
+  session_.Close();
+  EXPECT_EQ(counted(), 0);
+}
+
+TEST_F(SessionTest, LimitsTensorsInNumberAndGivesBackWhatGoes) {
+  SessionOptions options{"job", absl::Seconds(60), 4096};
+  options.host_limits[static_cast<int>(HostUse::kTensors)].count = 2;
+  Session session("sessions/s", 1, *engine_->devices().front(), options);
+  const auto first = session.Add("x", Vector(0));
+  ASSERT_TRUE(session.Add("", Vector(0)).ok());
+  EXPECT_EQ(core::ReasonOf(session.Add("", Vector(0)).status()),
+            "TOO_MANY_TENSORS");
+  session.Remove(**first);
+  EXPECT_TRUE(session.Add("", Vector(0)).ok());
+  ASSERT_TRUE(session.Remove(session.List("", 1)[0]->name()).ok());
+  EXPECT_TRUE(session.Add("", Vector(0)).ok());
+}
+
+TEST_F(SessionTest, LeaseEndsWithinASecondOfItsTime) {
+  absl::Notification expired;
+  SessionManager manager(*engine_, {},
+                         [&](const Session&) { expired.Notify(); });
+  const auto begun = Session::Clock::now();
+  const auto session = manager.Open({.job = "", .lease = absl::Seconds(1)});
+  ASSERT_TRUE(session.ok());
+  ASSERT_TRUE(expired.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  const auto lived = Session::Clock::now() - begun;
+  EXPECT_GE(lived, std::chrono::seconds(1));
+  EXPECT_LE(lived, std::chrono::seconds(2));
+  EXPECT_EQ(manager.session_count(), 0);
+}
+
+TEST_F(SessionTest, APeerWhoseSessionsRanOutMayOpenOthers) {
+  absl::Notification expired;
+  SessionLimits limits;
+  limits.max_sessions_per_peer = 1;
+  SessionManager manager(*engine_, limits,
+                         [&](const Session&) { expired.Notify(); });
+  const OpenRequest request{
+      .job = "", .lease = absl::Seconds(1), .peer = "ipv4:10.0.0.1"};
+  ASSERT_TRUE(manager.Open(request).ok());
+  EXPECT_EQ(core::ReasonOf(manager.Open(request).status()),
+            "TOO_MANY_SESSIONS_OF_PEER");
+  EXPECT_TRUE(manager.Open({.job = "", .peer = "ipv4:10.0.0.2"}).ok());
+  ASSERT_TRUE(expired.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  EXPECT_TRUE(manager.Open(request).ok());
 }
 
 TEST_F(SessionTest, SessionOfTakesTheNameApart) {

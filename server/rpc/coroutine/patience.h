@@ -1,0 +1,99 @@
+// Reading from, and writing to, a client that may do nothing for long.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/rpc/coroutine/idle_watch.h"
+#include "server/rpc/coroutine/loop.h"
+#include "server/rpc/coroutine/serve.h"
+#include "server/rpc/coroutine/task.h"
+
+namespace tensord::rpc {
+
+/// A Reader that gives up on a client which sends nothing.
+///
+/// Threads  its call's Loop.
+template <typename M>
+class PatientReader {
+ public:
+  PatientReader(Reader<M> in, Call& call, absl::Duration limit)
+      : in_(in),
+        call_(call),
+        watch_(call, limit, [coming = coming_] { coming->came.Notify(); }) {}
+
+  /// The next message, which lasts until the next Read(). Null: none comes any
+  /// more, or none has come in time, as has_stalled() says then; not to be
+  /// called again.
+  Task<M*> Read() {
+    coming_->is_awaited = true;
+    Receive(Call::Hold(call_), in_, coming_);
+    watch_.set_waits(true);
+    if (coming_->is_awaited) co_await coming_->came;
+    watch_.set_waits(false);
+    co_return coming_->has_message && !has_stalled() ? &coming_->message
+                                                     : nullptr;
+  }
+
+  /// What came has brought the transfer on.
+  void Progress() { watch_.Progress(); }
+  bool has_stalled() const { return watch_.has_stalled(); }
+  absl::Status Stalled() const { return watch_.Stalled("sent no data"); }
+
+ private:
+  /// Outlives a call's handler, as a read that has begun does.
+  struct Coming {
+    M message;
+    bool is_awaited = false;
+    bool has_message = false;
+    Signal came;
+  };
+
+  static Detached Receive(Call::Hold, Reader<M> in,
+                          std::shared_ptr<Coming> coming) {
+    coming->message.Clear();
+    const bool received = co_await in.Read(coming->message);
+    coming->has_message = received;
+    coming->is_awaited = false;
+    coming->came.Notify();
+  }
+
+  const Reader<M> in_;
+  Call& call_;
+  const std::shared_ptr<Coming> coming_ = std::make_shared<Coming>();
+  IdleWatch watch_;
+};
+
+/// A Writer that gives up on a client which takes nothing.
+///
+/// Threads  its call's Loop.
+template <typename M>
+class PatientWriter {
+ public:
+  PatientWriter(Writer<M> out, Call& call, absl::Duration limit)
+      : out_(out),
+        watch_(call, limit, [this, &call] { EndUnread(call, Stalled()); }) {
+    watch_.set_waits(false);
+  }
+
+  /// OK as Writer::Write() is true.
+  /// Errors  CANCELLED: the client is gone. ABORTED: it took nothing.
+  Task<absl::Status> Write(const M& message) {
+    watch_.Progress();
+    watch_.set_waits(true);
+    const bool sent = co_await out_.Write(message);
+    watch_.set_waits(false);
+    if (watch_.has_stalled()) co_return Stalled();
+    if (!sent) co_return absl::CancelledError("the client is gone");
+    co_return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Stalled() const { return watch_.Stalled("taken no data"); }
+
+  const Writer<M> out_;
+  IdleWatch watch_;
+};
+
+}  // namespace tensord::rpc
