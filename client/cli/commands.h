@@ -26,7 +26,7 @@ struct CommandLine {
 //
 // Lifetime  `line` must outlive `app`.
 
-/// info, stats, health, list, describe, plans and kernels.
+/// info, stats, health, list, describe, delete, plans and kernels.
 void AddServerCommands(CLI::App& app, CommandLine& line);
 /// cache: what the server has learned about kernels.
 void AddCacheCommands(CLI::App& app, CommandLine& line);

@@ -1,4 +1,4 @@
-// info, stats, health, list, describe, plans and kernels.
+// info, stats, health, list, describe, delete, plans and kernels.
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,7 +20,10 @@ Json LimitsJson(const Limits& limits) {
           {"max_modes", limits.max_modes},
           {"max_lease_seconds", absl::ToInt64Seconds(limits.max_lease)},
           {"max_sessions", limits.max_sessions},
+          {"max_sessions_per_peer", limits.max_sessions_per_peer},
           {"session_quota_bytes", limits.session_quota_bytes},
+          {"max_tensors", limits.max_tensors},
+          {"transfer_idle_seconds", JsonSeconds(limits.transfer_idle)},
           {"max_queued_operations", limits.max_queued_operations},
           {"max_stream_operations", limits.max_stream_operations},
           {"max_program_bytes", limits.max_program_bytes},
@@ -71,12 +74,21 @@ Json OperationJson(const OperationStats& operation) {
           {"count", operation.count}};
 }
 
+Json HostMemoryJson(const HostMemoryStats& entry) {
+  return {{"use", entry.use},
+          {"count", entry.count},
+          {"count_limit", entry.count_limit},
+          {"used_bytes", entry.used_bytes}};
+}
+
 Json StatsJson(const ServerStats& stats) {
   return {{"uptime_seconds", absl::ToInt64Seconds(stats.uptime)},
           {"session_count", stats.session_count},
           {"tensor_count", stats.tensor_count},
           {"uploaded_bytes", stats.uploaded_bytes},
           {"downloaded_bytes", stats.downloaded_bytes},
+          {"host_memory", JsonList(stats.host_memory, HostMemoryJson)},
+          {"host_memory_limit_bytes", stats.host_memory_limit_bytes},
           {"devices", JsonList(stats.devices, DeviceStatsJson)},
           {"operations", JsonList(stats.operations, OperationJson)},
           {"plan_cache",
@@ -164,8 +176,11 @@ void PrintInfoText(const ServerInfo& info) {
   absl::PrintF("  message        %s\n", BytesText(limits.max_message_bytes));
   absl::PrintF("  modes          %d\n", limits.max_modes);
   absl::PrintF("  lease          %s\n", DurationText(limits.max_lease));
-  absl::PrintF("  sessions       %d\n", limits.max_sessions);
+  absl::PrintF("  sessions       %d, of one address %d\n", limits.max_sessions,
+               limits.max_sessions_per_peer);
   absl::PrintF("  session quota  %s\n", BytesText(limits.session_quota_bytes));
+  absl::PrintF("  tensors        %d of a session\n", limits.max_tensors);
+  absl::PrintF("  idle transfer  %s\n", DurationText(limits.transfer_idle));
   absl::PrintF("  queue          %d operations\n",
                limits.max_queued_operations);
   absl::PrintF("  stream         %d operations\n",
@@ -189,6 +204,12 @@ void PrintStatsText(const ServerStats& stats) {
   absl::PrintF("plan cache  %d entries, %d hits, %d misses, %d evicted\n",
                stats.plan_cache.entry_count, stats.plan_cache.hit_count,
                stats.plan_cache.miss_count, stats.plan_cache.eviction_count);
+  absl::PrintF("\nhost memory, at most %s\n",
+               BytesText(stats.host_memory_limit_bytes));
+  for (const HostMemoryStats& entry : stats.host_memory) {
+    absl::PrintF("  %-10s  %d of %d, %s\n", entry.use, entry.count,
+                 entry.count_limit, BytesText(entry.used_bytes));
+  }
   for (const DeviceStats& device : stats.devices) {
     absl::PrintF("\n%s\n", device.device);
     PrintMemoryText("memory", device.memory_used_bytes,
@@ -212,7 +233,8 @@ void PrintStatsText(const ServerStats& stats) {
 
 /// What a command asks for.
 struct Question {
-  std::string name;  // of a session or a tensor
+  std::string name;                // of a session or a tensor
+  std::vector<std::string> names;  // of tensors
   std::string device;
   bool json = false;
 };
@@ -303,6 +325,13 @@ int PrintTensor(const Server& server, const Question& question) {
                  print);
 }
 
+int DeleteTensors(const Server& server, const Question& question) {
+  const absl::StatusOr<int64_t> count = server.Delete(question.names);
+  if (!count.ok()) return Fail(count.status());
+  absl::PrintF("%d deleted\n", *count);
+  return kOk;
+}
+
 }  // namespace
 
 void AddServerCommands(CLI::App& app, CommandLine& line) {
@@ -334,6 +363,10 @@ void AddServerCommands(CLI::App& app, CommandLine& line) {
   add_json("describe", "Show one tensor", PrintTensor)
       ->add_option("tensor", question->name,
                    "Name of the tensor, sessions/.../tensors/...")
+      ->required();
+  add("delete", "Delete tensors of a session", DeleteTensors)
+      ->add_option("tensors", question->names,
+                   "Names of the tensors, sessions/.../tensors/...")
       ->required();
   add_json("plans", "List the plans of a session", PrintPlans)
       ->add_option("session", question->name, "sessions/...")

@@ -4,6 +4,8 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
 
@@ -56,6 +58,26 @@ absl::Status Channels::Delete(const std::string& name,
   request.set_tensor(name);
   return Call(tensor, &v1::TensorService::Stub::DeleteTensor, request, deadline)
       .status();
+}
+
+absl::StatusOr<int64_t> Channels::DeleteTensors(
+    std::span<const std::string> names, absl::Time deadline) const {
+  constexpr size_t kMostNames = 1000;  // of one call
+  int64_t deleted_count = 0;
+  absl::Status first;
+  while (!names.empty()) {
+    const auto some = names.first(std::min(names.size(), kMostNames));
+    names = names.subspan(some.size());
+    v1::DeleteTensorsRequest request;
+    request.set_session(some[0].substr(0, some[0].find("/tensors/")));
+    for (const std::string& name : some) request.add_tensors(name);
+    const auto response = Call(tensor, &v1::TensorService::Stub::DeleteTensors,
+                               request, deadline);
+    if (response.ok()) deleted_count += response->deleted_count();
+    first.Update(response.status());
+  }
+  if (!first.ok()) return first;
+  return deleted_count;
 }
 
 void Channels::SetDeadline(grpc::ClientContext& context,

@@ -4,7 +4,9 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,6 +56,12 @@ class Channels {
   /// `sessions/{session}/{collection}/{id}`.
   absl::Status Delete(const std::string& name,
                       absl::Time deadline = absl::InfinitePast()) const;
+
+  /// Deletes tensors of one session, up to 1000 in a call. All are tried.
+  /// Returns how many were deleted, or the first error.
+  absl::StatusOr<int64_t> DeleteTensors(
+      std::span<const std::string> names,
+      absl::Time deadline = absl::InfinitePast()) const;
 
   void SetDeadline(grpc::ClientContext& context, absl::Time deadline) const;
 

@@ -181,7 +181,10 @@ Limits FromProto(const v1::Limits& limits) {
           .max_modes = limits.max_modes(),
           .max_lease = absl::Seconds(limits.max_lease_seconds()),
           .max_sessions = limits.max_sessions(),
+          .max_sessions_per_peer = limits.max_sessions_per_peer(),
           .session_quota_bytes = limits.session_quota_bytes(),
+          .max_tensors = limits.max_tensors(),
+          .transfer_idle = absl::Seconds(limits.transfer_idle_seconds()),
           .max_queued_operations = limits.max_queued_operations(),
           .max_stream_operations = limits.max_stream_operations(),
           .max_program_bytes = limits.max_program_bytes(),
@@ -243,6 +246,13 @@ ServerStats FromProto(const v1::GetServerStatsResponse& response) {
                       .eviction_count = response.plan_cache().eviction_count()};
   stats.uploaded_bytes = response.uploaded_bytes();
   stats.downloaded_bytes = response.downloaded_bytes();
+  for (const v1::HostMemoryStats& entry : response.host_memory()) {
+    stats.host_memory.push_back({.use = entry.use(),
+                                 .count = entry.count(),
+                                 .count_limit = entry.count_limit(),
+                                 .used_bytes = entry.used_bytes()});
+  }
+  stats.host_memory_limit_bytes = response.host_memory_limit_bytes();
   return stats;
 }
 

@@ -100,4 +100,9 @@ absl::StatusOr<TensorInfo> Server::Describe(std::string_view tensor) const {
   return internal::DescribeTensor(*channels_, tensor);
 }
 
+absl::StatusOr<int64_t> Server::Delete(
+    std::span<const std::string> tensors) const {
+  return channels_->DeleteTensors(tensors);
+}
+
 }  // namespace tensord

@@ -224,6 +224,15 @@ absl::Status Session::Delete(RemoteTensor tensor) {
   return connection_->channels().Delete(tensor.name());
 }
 
+absl::Status Session::Delete(std::vector<RemoteTensor> tensors) {
+  std::vector<std::string> names;
+  for (RemoteTensor& tensor : tensors) {
+    tensor.Release();
+    names.push_back(tensor.name());
+  }
+  return connection_->channels().DeleteTensors(names).status();
+}
+
 absl::StatusOr<RemoteTensor> Session::Copy(const RemoteTensor& source,
                                            const CopyOptions& options) {
   Channels& channels = connection_->channels();

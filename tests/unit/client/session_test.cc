@@ -262,6 +262,24 @@ TEST_F(SessionTest, ThreadsShareASession) {
   EXPECT_EQ(session.List().value().size(), 0);
 }
 
+TEST_F(SessionTest, ManyTensorsAreDeletedAtOnce) {
+  auto session = Open();
+  const auto kept = Upload(session, {1, 2}, {2});
+  std::vector<RemoteTensor> many;
+  for (int i = 0; i < 1200; ++i) {
+    many.push_back(session.Create(ElementType::kFloat32, {{0}}).value());
+  }
+  EXPECT_TRUE(session.Delete(std::move(many)).ok());
+  EXPECT_EQ(session.List().value().size(), 1);
+  std::vector<RemoteTensor> gone;
+  gone.push_back(Upload(session, {1, 2}, {2}));
+  const std::vector<std::string> names = {gone[0].name()};
+  EXPECT_EQ(Server(server_->address()).Delete(names).value(), 1);
+  gone.push_back(Upload(session, {1, 2}, {2}));
+  EXPECT_EQ(session.Delete(std::move(gone)).code(), Code::kNotFound);
+  EXPECT_EQ(session.List().value().size(), 1);
+}
+
 TEST_F(SessionTest, ClosedSessionsKnowNoTensors) {
   auto session = Open();
   const auto a = Upload(session, {1, 2}, {2});

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tensord/session.h"
 #include "tests/testing/server_process.h"
 #include "tests/unit/client/tensorctl_run.h"
 
@@ -69,6 +70,26 @@ TEST(TensorctlTest, ComputesOnScalarsAndComplexNumbers) {
   ended = Tensorctl("permute '->' " + real + to + "--alpha two");
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.output, HasSubstr("'two' is not a number, wanted"));
+}
+
+TEST(TensorctlTest, DeleteEndsManyTensorsAtOnce) {
+  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  Session session = Session::Connect(server.address()).value();
+  std::string names;
+  for (const char* name : {"a", "b"}) {
+    RemoteTensor tensor =
+        session.Create(ElementType::kFloat32, {{4}}, {.name = name}).value();
+    names += " " + tensor.name();
+    tensor.Release();
+  }
+  const std::string command = "delete --address=" + server.address() + names;
+  Ended ended = Tensorctl(command);
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.output, "2 deleted\n");
+  EXPECT_THAT(session.List().value(), ::testing::IsEmpty());
+  ended = Tensorctl(command);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("0 of 2 tensors were deleted"));
 }
 
 TEST(TensorctlTest, InfoAndStatsTellBandwidthAndMemory) {

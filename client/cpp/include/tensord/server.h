@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +37,11 @@ struct Limits {
   int max_modes = 0;
   absl::Duration max_lease;
   int64_t max_sessions = 0;
+  int64_t max_sessions_per_peer = 0;  // opened by one address
   int64_t session_quota_bytes = 0;
+  int64_t max_tensors = 0;  // of a session, empty ones and views too
+  /// How long a transfer waits for a client that does nothing.
+  absl::Duration transfer_idle;
   int64_t max_queued_operations = 0;
   int64_t max_stream_operations = 0;
   // Of programs.
@@ -87,6 +92,14 @@ struct PlanCacheStats {
   int64_t eviction_count = 0;
 };
 
+/// What is kept in host memory beside the contents of tensors.
+struct HostMemoryStats {
+  std::string use;  // e.g. `tensors`, `requests`
+  int64_t count = 0;
+  int64_t count_limit = 0;
+  int64_t used_bytes = 0;
+};
+
 struct ServerStats {
   absl::Duration uptime;
   int64_t session_count = 0;
@@ -96,6 +109,8 @@ struct ServerStats {
   PlanCacheStats plan_cache;
   int64_t uploaded_bytes = 0;
   int64_t downloaded_bytes = 0;
+  std::vector<HostMemoryStats> host_memory;
+  int64_t host_memory_limit_bytes = 0;  // of all of it together
 };
 
 /// As the standard health service says. Numbered as there.
@@ -129,6 +144,10 @@ class Server {
 
   /// The tensor `sessions/{session}/tensors/{tensor}`.
   absl::StatusOr<TensorInfo> Describe(std::string_view tensor) const;
+
+  /// Deletes tensors of one session, by such names. Returns how many.
+  /// Errors  that of the first that could not be deleted; the others are gone.
+  absl::StatusOr<int64_t> Delete(std::span<const std::string> tensors) const;
 
  private:
   std::shared_ptr<internal::Channels> channels_;

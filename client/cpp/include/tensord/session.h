@@ -153,6 +153,9 @@ class Session {
   absl::StatusOr<TensorInfo> Describe(const RemoteTensor& tensor) const;
   absl::StatusOr<std::vector<TensorInfo>> List() const;
   absl::Status Delete(RemoteTensor tensor);
+  /// Deletes all of them, in one call unless they are thousands.
+  /// Errors  that of the first that could not be deleted; the others are gone.
+  absl::Status Delete(std::vector<RemoteTensor> tensors);
   /// Copies a tensor into this session. It may be of another session with the
   /// same server, and on another device.
   absl::StatusOr<RemoteTensor> Copy(const RemoteTensor& source,
