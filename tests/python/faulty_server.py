@@ -37,6 +37,7 @@ class FaultyServer(
         upload_offsets: Where upload streams began.
         download_offsets: Where download streams began.
         deleted: Names of deleted tensors.
+        deletion_count: How many calls deleted them.
         closed: Whether the session was closed.
         beat_count: How often the lease was renewed.
     """
@@ -47,6 +48,7 @@ class FaultyServer(
         self.upload_offsets: list[int] = []
         self.download_offsets: list[int] = []
         self.deleted: list[str] = []
+        self.deletion_count = 0
         self.closed = threading.Event()
         self.beat_count = 0
         self.address = ""
@@ -113,7 +115,13 @@ class FaultyServer(
 
     def DeleteTensor(self, request, context):
         self.deleted.append(request.tensor)
+        self.deletion_count += 1
         return tensor_pb2.DeleteTensorResponse()
+
+    def DeleteTensors(self, request, context):
+        self.deleted.extend(request.tensors)
+        self.deletion_count += 1
+        return tensor_pb2.DeleteTensorsResponse(deleted_count=len(request.tensors))
 
     def UploadTensor(self, request_iterator, context):
         count, status = self.upload_faults.pop(0) if self.upload_faults else (-1, None)

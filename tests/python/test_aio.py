@@ -13,8 +13,9 @@ import pytest
 import tensord
 import tensord.aio
 from bounds import assert_product, assert_within_bound
+from faulty_server import FaultyServer
 from random_products import assert_product_agrees
-from tensord import TensorSpec
+from tensord import TensorSpec, _keeper
 
 LARGE = 1000
 
@@ -141,6 +142,32 @@ async def test_large_arrays_are_uploaded_and_forgotten(address, rng):
         gc.collect()
         await asyncio.to_thread(session.link.keeper.flush)
         assert (await session.describe()).tensor_count == 0
+
+
+def test_handles_dropped_together_go_in_one_call(faulty: FaultyServer, monkeypatch):
+    monkeypatch.setattr(_keeper, "_GATHER_SECONDS", 60.0)  # flush() ends it
+
+    async def drop_all() -> None:
+        async with tensord.aio.connect(faulty.address) as session:
+            results = [await session.create(3, np.float64) for _ in range(20)]
+            results.clear()
+            gc.collect()
+            await asyncio.to_thread(session.link.keeper.flush)
+            assert len(faulty.deleted) == 20
+            assert faulty.deletion_count == 1
+
+    asyncio.run(drop_all())
+
+
+@in_a_loop
+async def test_many_tensors_are_deleted_in_one_call(address):
+    async with tensord.aio.connect(address) as session:
+        tensors = [await session.upload(np.ones(2)) for _ in range(3)]
+        await session.upload(np.ones(2), name="named")
+        assert await session.delete([*tensors, "named"]) == 4
+        assert (await session.describe()).tensor_count == 0
+        with pytest.raises(tensord.NotFound, match="0 of 1 tensors were deleted"):
+            await session.delete(["named"])
 
 
 @in_a_loop

@@ -16,6 +16,7 @@ import pytest
 import tensord
 from bounds import assert_within_bound
 from faulty_server import FaultyServer
+from tensord import _keeper
 from tensord.v1 import session_pb2, session_pb2_grpc
 from waiting import eventually
 
@@ -94,6 +95,33 @@ def test_unnamed_tensors_leave_with_their_last_reference(session):
     gc.collect()
     assert eventually(lambda: full_name not in {t.full_name for t in session.list()})
     np.testing.assert_array_equal(doubled.numpy(), np.full(5, 2))
+
+
+def test_handles_dropped_together_go_in_one_call(faulty: FaultyServer, monkeypatch):
+    monkeypatch.setattr(_keeper, "_GATHER_SECONDS", 60.0)  # flush() ends it
+    with tensord.connect(faulty.address) as session:
+        results = [session.create(3, np.float64) for _ in range(20)]
+        names = [result.full_name for result in results]
+        results.clear()
+        gc.collect()
+        session.link.keeper.flush()
+        assert sorted(faulty.deleted) == sorted(names)
+        assert faulty.deletion_count == 1
+        assert session.link.keeper.deleted_count == 20
+
+
+def test_many_tensors_are_deleted_in_one_call(session):
+    tensors = [session.upload(np.ones(2)) for _ in range(3)]
+    session.upload(np.ones(2), name="deleted-too")
+    names = {tensor.full_name for tensor in tensors}
+    assert session.delete([*tensors, "deleted-too"]) == 4
+    assert not names & {tensor.full_name for tensor in session.list()}
+    kept = session.upload(np.ones(2), name="deleted-anyway")
+    with pytest.raises(tensord.NotFound, match="1 of 2 tensors were deleted"):
+        session.delete(["deleted-too", kept])
+    with pytest.raises(tensord.NotFound):
+        session.tensor("deleted-anyway")
+    assert session.delete([]) == 0
 
 
 def test_named_tensors_stay_until_deleted(session):

@@ -121,7 +121,7 @@ class BlockingHandle(Handle):
             NotFound: It was deleted before.
         """
         check_timeout(timeout)
-        self._forget()
+        self.forget()
         self.link.call(*self.link.connection.deletion(self.full_name), timeout)
 
     def __enter__(self) -> Self:

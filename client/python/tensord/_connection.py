@@ -96,6 +96,11 @@ class Stubs:
         kind = kind_of(full_name)
         return self._call("Delete", kind, kind.title(), **{kind: full_name})
 
+    def deletions(self, session: str, full_names: list[str]) -> tuple[Any, Any]:
+        """The same of what deletes tensors of a session, at most 1000."""
+        request = tensor_pb2.DeleteTensorsRequest(session=session, tensors=full_names)
+        return self.tensor.DeleteTensors, request
+
     def description(self, full_name: str) -> tuple[Any, Any]:
         """The same of what describes it; `kind_of` names the response's field."""
         kind = kind_of(full_name)

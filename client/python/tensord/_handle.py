@@ -33,7 +33,7 @@ class Handle:
         self._finalizer = weakref.finalize(self, keeper.discard, self.full_name)
         self._finalizer.atexit = False
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Leaves its end to somebody else."""
         if self._finalizer is not None:
             self._finalizer.detach()

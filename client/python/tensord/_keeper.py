@@ -7,18 +7,22 @@ import threading
 import time
 
 from tensord._arguments import timeout_seconds
-from tensord._connection import Connection
+from tensord._connection import Connection, kind_of
 from tensord.errors import Error, NotFound
 from tensord.v1 import session_pb2
 
 _BEATS_PER_LEASE = 3
+# How long what is discarded waits for more, so that it goes in one call.
+_GATHER_SECONDS = 0.01
+NAMES_PER_CALL = 1000
 
 
 class Keeper:
     """Keeps a session's lease, deletes what nobody holds, closes it.
 
-    One thread does all of this, so that none of it delays the program. It does not
-    refer to the Session, which can therefore be garbage collected.
+    One thread does all of this, so that none of it delays the program. Tensors that are
+    discarded together are deleted in one call. It does not refer to the Session, which
+    can therefore be garbage collected.
 
     Attributes:
         deleted_count: How many discarded tensors, plans and programs have been deleted.
@@ -35,10 +39,11 @@ class Keeper:
         # ends the thread.
         self._queue: queue.SimpleQueue[str | threading.Event | None]
         self._queue = queue.SimpleQueue()
+        self._gathered: list[str] = []
         self._stopping = False
         self.deleted_count = 0
         self._thread = threading.Thread(
-            target=self._run, name=f"tensord {session}", daemon=True
+            target=self._run, name="tensord keeper", daemon=True
         )
         self._thread.start()
 
@@ -48,7 +53,7 @@ class Keeper:
 
     def backlog(self) -> int:
         """Returns about how many deletions are due."""
-        return self._queue.qsize()
+        return self._queue.qsize() + len(self._gathered)
 
     def flush(self) -> None:
         """Waits until earlier discards are done."""
@@ -79,12 +84,11 @@ class Keeper:
                 leased = self._beat()
                 next_beat = time.monotonic() + self._beat_seconds
                 continue
+            if isinstance(item, str):
+                item = self._gather(item)
             if item is None:
                 break
-            if isinstance(item, threading.Event):
-                item.set()
-            elif not self._stopping:
-                self._delete(item)
+            item.set()
         self._close()
 
     def _beat(self) -> bool:
@@ -100,14 +104,43 @@ class Keeper:
             pass  # The next call or beat may fare better.
         return True
 
-    def _delete(self, full_name: str) -> None:
-        try:
-            self._connection.call(
-                *self._connection.deletion(full_name), self._beat_seconds
-            )
-        except Error:
-            pass  # It goes with the session.
-        self.deleted_count += 1
+    def _gather(self, first: str) -> threading.Event | None:
+        """Deletes what is discarded together.
+
+        Returns:
+            What came behind it; an event of no interest when nothing did.
+        """
+        end = time.monotonic() + _GATHER_SECONDS
+        item: str | threading.Event | None = first
+        while isinstance(item, str):
+            self._gathered.append(item)
+            if len(self._gathered) == NAMES_PER_CALL:
+                item = threading.Event()
+                break
+            try:
+                item = self._queue.get(timeout=max(0.0, end - time.monotonic()))
+            except queue.Empty:
+                item = threading.Event()
+        if not self._stopping:
+            self._delete(self._gathered)
+        self._gathered = []
+        return item
+
+    def _delete(self, full_names: list[str]) -> None:
+        tensors = [name for name in full_names if kind_of(name) == "tensor"]
+        calls = [
+            self._connection.deletion(name)
+            for name in full_names
+            if len(tensors) == 1 or kind_of(name) != "tensor"
+        ]
+        if len(tensors) > 1:
+            calls.append(self._connection.deletions(self._session, tensors))
+        for method, request in calls:
+            try:
+                self._connection.call(method, request, self._beat_seconds)
+            except Error:
+                pass  # It goes with the session.
+        self.deleted_count += len(full_names)
 
     def _close(self) -> None:
         request = session_pb2.CloseSessionRequest(session=self._session)

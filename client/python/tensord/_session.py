@@ -158,6 +158,25 @@ class Session(
         messages = self.link.list("tensor")
         return tuple(RemoteTensor(self, message, owned=False) for message in messages)
 
+    def delete(
+        self, tensors: Iterable[RemoteTensor | str], timeout: float | None = None
+    ) -> int:
+        """Deletes tensors, all in one call unless they are thousands.
+
+        Args:
+            tensors: RemoteTensors of the session, or their names.
+            timeout: Deadline of a call in seconds; None for the default.
+
+        Returns:
+            How many were deleted.
+
+        Raises:
+            NotFound: One of them was deleted before; others of its call are gone.
+        """
+        check_timeout(timeout)
+        calls = self.link.deletions(self.link.connection, tensors)
+        return sum(self.link.call(*call, timeout).deleted_count for call in calls)
+
     # These refer to the session. It makes them anew each time: if it kept them, only
     # the garbage collector could free it.
 

@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import datetime
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from tensord import _dtypes as dtypes
 from tensord._arguments import check_address, check_timeout, lease_value
 from tensord._connection import Connection, Stubs
 from tensord._handle import Handle, Held
-from tensord._keeper import Keeper
+from tensord._keeper import NAMES_PER_CALL, Keeper
 from tensord._messages import from_message
 from tensord._specs import TensorSpec
 from tensord._transfer import Transfers
@@ -114,6 +114,24 @@ class SessionLink(abc.ABC):
             element_type=dtypes.element_type_of(spec.dtype),
             layout=spec.layout_message(),
         )
+
+    def deletions(
+        self, stubs: Stubs, tensors: Iterable[Handle | str]
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yields the methods of stubs, and requests, that delete tensors.
+
+        Args:
+            stubs: Whose methods are to be called.
+            tensors: Handles, which leave the deletion to the caller, or names.
+        """
+        names = []
+        for tensor in tensors:
+            if isinstance(tensor, Handle):
+                tensor.forget()
+            name = tensor.full_name if isinstance(tensor, Handle) else tensor
+            names.append(self.full_name("tensor", name))
+        for begin in range(0, len(names), NAMES_PER_CALL):
+            yield stubs.deletions(self.name, names[begin : begin + NAMES_PER_CALL])
 
     @abc.abstractmethod
     def ask(self, question: Question[Any]) -> Any:

@@ -48,6 +48,9 @@ class Limits:
     max_optimal_operands: int
     max_symbolic_operands: int
     max_programs: int
+    max_tensors: int
+    max_sessions_per_peer: int
+    transfer_idle_seconds: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +100,16 @@ class PlanCacheCounts:
 
 
 @dataclasses.dataclass(frozen=True)
+class HostMemoryStats:
+    """What is kept in host memory; see `HostMemoryStats` in admin.proto."""
+
+    use: str
+    count: int
+    count_limit: int
+    used_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
 class ServerStats:
     """Counters of a server since its start, and its memory and queues as of now."""
 
@@ -105,6 +118,8 @@ class ServerStats:
     tensor_count: int
     uploaded_bytes: int
     downloaded_bytes: int
+    host_memory_limit_bytes: int
+    host_memory: tuple[HostMemoryStats, ...] = nested(HostMemoryStats)
     devices: tuple[DeviceStats, ...] = nested(DeviceStats)
     operations: tuple[OperationStats, ...] = nested(OperationStats)
     plan_cache: PlanCacheCounts = nested(PlanCacheCounts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import Awaitable, Generator, Sequence
+from collections.abc import Awaitable, Generator, Iterable, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -127,6 +127,16 @@ class Session(
         full_name = self.link.full_name("tensor", name)
         message = await self.link.describe(full_name)
         return RemoteTensor(self, message, owned=False)
+
+    async def delete(
+        self, tensors: Iterable[RemoteTensor | str], timeout: float | None = None
+    ) -> int:
+        """Deletes tensors in one call, as `tensord.Session.delete`."""
+        check_timeout(timeout)
+        count = 0
+        for call in self.link.deletions(self.link.stubs, tensors):
+            count += (await self.link.call(*call, timeout)).deleted_count
+        return count
 
     @property
     def explain(

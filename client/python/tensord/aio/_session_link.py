@@ -158,7 +158,7 @@ class AwaitedHandle(Handle):
             NotFound: It was deleted before.
         """
         check_timeout(timeout)
-        self._forget()
+        self.forget()
         await self.link.call(*self.link.stubs.deletion(self.full_name), timeout)
 
     async def __aenter__(self) -> Self:
