@@ -1,4 +1,5 @@
 // What one client may take from others: time, connections, host memory.
+#include <grpcpp/generic/generic_stub.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -136,15 +137,44 @@ TEST_F(RpcIdleTest, DownloadThatNobodyReadsEndsAndGivesItsHoldBack) {
               HasSubstr("for 500ms the client has taken no data"));
 }
 
-TEST_F(RpcIdleTest, EndOfADownloadThatNobodyReadsIsNotWaitedFor) {
-  // Handed over as a whole; its end waits behind it.
-  v1::DownloadTensorRequest request;
-  request.set_tensor(Filled({1 << 18}));
+TEST_F(RpcIdleTest, ResponseThatNobodyReadsIsGivenUp) {
+  // The client's own way of making the call would read it.
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // and takes 64 KiB unread
+  grpc::GenericStub stub(grpc::CreateCustomChannel(
+      server_.address(), grpc::InsecureChannelCredentials(), arguments));
+  v1::PermuteRequest request = Permutation(Filled({512, 512}));
+  request.mutable_d()->set_inline_(true);
+  const grpc::Slice slice(request.SerializeAsString());
   EXPECT_TRUE(Eventually([&] { return UnderWay(server_) == 0; }));
+
+  grpc::CompletionQueue queue;
   grpc::ClientContext context;
-  const auto reader = tensors_->DownloadTensor(&context, request);
-  reader->WaitForInitialMetadata();
+  const auto call =
+      stub.PrepareCall(&context, "/tensord.v1.ComputeService/Permute", &queue);
+  const auto done = [&] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  call->StartCall(nullptr);
+  EXPECT_TRUE(done());
+  call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
+  EXPECT_TRUE(done());
+  EXPECT_TRUE(Eventually([&] { return UnderWay(server_) == 1; }));
   EXPECT_TRUE(Eventually([&] { return UnderWay(server_) == 0; }));
+  grpc::ByteBuffer response;
+  do {
+    call->Read(&response, nullptr);
+  } while (done());
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  EXPECT_TRUE(done());
+  EXPECT_EQ(status.error_code(), grpc::ABORTED) << status.error_message();
+  queue.Shutdown();
+  while (done()) {
+  }
 }
 
 TEST_F(RpcIdleTest, SnapshotThatBringsNothingEnds) {
