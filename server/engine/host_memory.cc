@@ -68,34 +68,42 @@ absl::string_view NameOf(HostUse use) {
 }
 
 absl::Status HostLedger::Take(HostUse use, int64_t bytes, int64_t count) {
+  Add(use, {count, bytes});
+  absl::Status taken = Check(use, bytes, count);
+  if (!taken.ok()) Return(use, {count, bytes});
+  return taken;
+}
+
+void HostLedger::Add(HostUse use, HostAmount amount) {
   Used& used = used_[static_cast<int>(use)];
+  used.count += amount.count;
+  used.bytes += amount.bytes;
+  all_bytes_ += amount.bytes;
+  if (server_ != nullptr) server_->Add(use, amount);
+}
+
+absl::Status HostLedger::Check(HostUse use, int64_t bytes,
+                               int64_t count) const {
+  const HostAmount now = used(use);
   const HostAmount& limit = limits_[static_cast<int>(use)];
-  const int64_t now_count = used.count += count;
-  const int64_t now_bytes = used.bytes += bytes;
-  const int64_t now_all = all_bytes_ += bytes;
-  absl::Status taken;
-  if (now_count > limit.count) {
-    taken = core::ResourceExhausted(
+  if (now.count > limit.count) {
+    return core::ResourceExhausted(
         absl::StrCat("TOO_MANY_", absl::AsciiStrToUpper(NameOf(use))), "the ",
-        owner_, " has ", now_count - count, " ", NameOf(use), ", its limit is ",
+        owner_, " has ", now.count - count, " ", NameOf(use), ", its limit is ",
         limit.count, "; end some, or retry later");
-  } else if (now_bytes > limit.bytes || now_all > byte_limit_) {
-    const bool is_own = now_bytes > limit.bytes;
-    taken = core::ResourceExhausted(
+  }
+  const int64_t all_bytes = all_bytes_;
+  if (now.bytes > limit.bytes || all_bytes > byte_limit_) {
+    const bool is_own = now.bytes > limit.bytes;
+    return core::ResourceExhausted(
         "HOST_MEMORY_LIMIT", NameOf(use), " need ", bytes,
         " bytes of host memory, ", is_own ? NameOf(use) : "all", " of the ",
-        owner_, " have ", (is_own ? now_bytes : now_all) - bytes,
+        owner_, " have ", (is_own ? now.bytes : all_bytes) - bytes,
         ", the limit is ", is_own ? limit.bytes : byte_limit_,
         "; end some, or retry later");
-  } else if (server_ != nullptr) {
-    taken = server_->Take(use, bytes, count);
   }
-  if (!taken.ok()) {
-    used.count -= count;
-    used.bytes -= bytes;
-    all_bytes_ -= bytes;
-  }
-  return taken;
+  return server_ == nullptr ? absl::OkStatus()
+                            : server_->Check(use, bytes, count);
 }
 
 void HostLedger::Return(HostUse use, HostAmount amount) {
@@ -118,6 +126,12 @@ absl::Status HostHold::Take(std::shared_ptr<HostLedger> ledger, HostUse use,
   use_ = use;
   amount_ = {1, bytes};
   return absl::OkStatus();
+}
+
+void HostHold::Add(int64_t bytes) {
+  if (ledger_ == nullptr) return;
+  ledger_->Add(use_, {0, bytes});
+  amount_.bytes += bytes;
 }
 
 absl::Status HostHold::Grow(int64_t bytes) {

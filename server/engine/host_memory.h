@@ -63,6 +63,8 @@ class HostLedger {
   /// Errors  RESOURCE_EXHAUSTED, reason TOO_MANY_{USE} or HOST_MEMORY_LIMIT:
   ///         limit and use. Nothing is counted then.
   absl::Status Take(HostUse use, int64_t bytes, int64_t count = 1);
+  /// Counts what is there already, whatever the limits.
+  void Add(HostUse use, HostAmount amount);
   void Return(HostUse use, HostAmount amount);
 
   HostAmount used(HostUse use) const;
@@ -74,6 +76,9 @@ class HostLedger {
     std::atomic<int64_t> count = 0;
     std::atomic<int64_t> bytes = 0;
   };
+
+  /// OK when no limit is passed, the last `bytes` and `count` included.
+  absl::Status Check(HostUse use, int64_t bytes, int64_t count) const;
 
   const absl::string_view owner_;
   const HostLimits limits_;
@@ -105,6 +110,8 @@ class HostHold {
   /// Errors    as HostLedger::Take().
   /// Requires  Take().ok().
   absl::Status Grow(int64_t bytes);
+  /// As HostLedger::Add(), if anything was taken.
+  void Add(int64_t bytes);
 
  private:
   std::shared_ptr<HostLedger> ledger_;

@@ -65,11 +65,19 @@ class IdleWatch {
     }
     void Leave() {
       watch_ = nullptr;
-      is_set_ ? alarm_.Cancel() : delete this;
+      if (is_set_) {
+        alarm_.Cancel();
+      } else {
+        delete this;
+      }
     }
     void Fire(bool) override {
       is_set_ = false;
-      watch_ == nullptr ? delete this : watch_->Look();
+      if (watch_ == nullptr) {
+        delete this;
+      } else {
+        watch_->Look();  // which may be the end of both
+      }
     }
 
    private:

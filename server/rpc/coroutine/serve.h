@@ -170,7 +170,10 @@ Detached ServeCall(Loop& loop, const Door& door, Rpc rpc, Accept accept,
   } else {
     const auto result = co_await Invoke(handler, call, request, io);
     if constexpr (requires { BytesOf(*result); }) {
-      if (result.ok()) call.record().sent_bytes = BytesOf(*result);
+      if (result.ok()) {
+        call.record().sent_bytes = BytesOf(*result);
+        call.record().hold.Add(call.record().sent_bytes);
+      }
     }
     door.End(call, StatusOf(result));
     std::optional<IdleWatch> watch;

@@ -45,7 +45,7 @@ struct CallRecord {
   std::shared_ptr<server::Session> session;
   /// Keeps its lease.
   std::optional<server::SessionUse> session_use;
-  /// Counts the request until the client has taken the response.
+  /// Counts request and response until the client has taken that.
   server::HostHold hold;
 
   // Filled in by handlers.

@@ -114,6 +114,12 @@ TEST(HostLedgerTest, WhatASessionTakesIsTheServersToo) {
   EXPECT_EQ(server->used(HostUse::kTensors).count, 0);
   EXPECT_EQ(server->used(HostUse::kTensors).bytes, 0);
   EXPECT_TRUE(others.Take(other, HostUse::kTensors, 10).ok());
+  // What is there is counted, whatever the limit, and keeps others out.
+  others.Add(1000);
+  EXPECT_EQ(server->used(HostUse::kTensors).bytes, 1010);
+  HostHold more;
+  EXPECT_EQ(core::ReasonOf(more.Take(one, HostUse::kTensors, 1)),
+            "HOST_MEMORY_LIMIT");
   // It goes with who holds it.
   { const HostHold moved = std::move(others); }
   EXPECT_EQ(server->used(HostUse::kTensors).count, 0);
