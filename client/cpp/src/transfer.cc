@@ -138,7 +138,10 @@ absl::Status Receive(const Channels& channels, const std::string& tensor,
 
 bool IsBreak(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable ||
-         status.code() == absl::StatusCode::kDataLoss;
+         status.code() == absl::StatusCode::kDataLoss ||
+         // This side did nothing for long, as when it was stopped.
+         (status.code() == absl::StatusCode::kAborted &&
+          ReasonOf(status) != "TENSOR_CHANGED");
 }
 
 /// Decides whether to go on after a break, and waits before that.

@@ -101,6 +101,8 @@ TEST(TensorctlTest, InfoAndStatsTellBandwidthAndMemory) {
   ended = Tensorctl("stats" + to);
   EXPECT_EQ(ended.code, 0) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("  memory      0 B of "));
+  EXPECT_THAT(ended.output, ContainsRegex("host memory, at most .*iB\n"));
+  EXPECT_THAT(ended.output, HasSubstr("  tensors     0 of 1000000, 0 B\n"));
   // There is none beside host memory.
   EXPECT_THAT(ended.output, Not(HasSubstr("staging")));
   ended = Tensorctl("stats --json" + to);

@@ -88,6 +88,17 @@ TEST_F(TransferTest, UploadResendsAChunkThatArrivedCorrupt) {
   EXPECT_EQ(service().contents, service().bytes);
 }
 
+TEST_F(TransferTest, UploadThatStalledGoesOnWhereItBrokeOff) {
+  service().bytes = Pattern(5000);
+  service().break_uploads_at = 3000;
+  service().breaks_left = 1;
+  service().break_status = {grpc::StatusCode::ABORTED, "stalled"};
+  const auto sent = UploadAll();
+  ASSERT_TRUE(sent.ok()) << sent.status();
+  EXPECT_EQ(service().contents, service().bytes);
+  EXPECT_EQ(service().upload_calls, 2);
+}
+
 TEST_F(TransferTest, UploadGivesUpWhenNothingGetsThrough) {
   service().bytes = Pattern(5000);
   service().break_uploads_at = 0;
