@@ -97,6 +97,19 @@ def test_unnamed_tensors_leave_with_their_last_reference(session):
     np.testing.assert_array_equal(doubled.numpy(), np.full(5, 2))
 
 
+def test_server_tells_what_it_keeps_in_host_memory(private_address):
+    with tensord.connect(private_address) as session:
+        tensor = session.create(0, np.float64)
+        stats = session.stats()
+        (tensors,) = (use for use in stats.host_memory if use.use == "tensors")
+        assert tensors.count == 1 and 0 < tensors.used_bytes < tensors.count_limit
+        assert stats.host_memory_limit_bytes > tensors.used_bytes
+        limits = session.info().limits
+        assert limits.max_tensors == 100_000 and limits.transfer_idle_seconds == 30
+        assert limits.max_sessions_per_peer == 512
+        del tensor
+
+
 def test_handles_dropped_together_go_in_one_call(faulty: FaultyServer, monkeypatch):
     monkeypatch.setattr(_keeper, "_GATHER_SECONDS", 60.0)  # flush() ends it
     with tensord.connect(faulty.address) as session:
