@@ -252,6 +252,8 @@ absl::StatusOr<std::unique_ptr<Run>> PrepareOperation(
   auto state = std::make_unique<RunState>(engine, std::move(session));
   TENSORD_RETURN_IF_ERROR(state->runner.Add(
       step->key, core::ResultBytes(made.desc), ReadsAll(request)));
+  state->predicted_nanoseconds =
+      state->runner.plans()[0]->predicted_nanoseconds();
   state->uses.reserve(request.inputs.size() + made.results.size());
   TENSORD_RETURN_IF_ERROR(UseInputs(request, found, *state));
   TENSORD_RETURN_IF_ERROR(UseResults(request, std::move(made.results),

@@ -450,6 +450,7 @@ v1::Session ToProto(const server::Session& session) {
   message.set_device(session.device().info().name);
   *message.mutable_lease() = ToProto(session.options().lease);
   message.set_memory_quota_bytes(session.options().memory_quota_bytes);
+  message.set_priority(session.options().priority);
   message.set_memory_used_bytes(session.memory()->used_bytes());
   message.set_tensor_count(session.tensor_count());
   message.set_staging_used_bytes(session.staging_memory()->used_bytes());

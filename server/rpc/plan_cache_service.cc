@@ -284,8 +284,9 @@ Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::PlanProblems(
         }
         return JobOutcome();
       };
+      const server::DeviceWorker::ClientId nobody{.number = kNoSession};
       FunctionJob job(plan_some);
-      OnDevice queued(call, device->worker(), kNoSession, job);
+      OnDevice queued(call, device->worker(), nobody, job);
       const absl::Status planned = co_await queued;
       if (!planned.ok()) co_return planned;
     }

@@ -3,6 +3,15 @@
 #include "server/rpc/convert.h"
 
 namespace tensord::rpc {
+namespace {
+
+/// The machine that calls, or "unix".
+std::string PeerOf(const grpc::ServerContext& context) {
+  const std::string peer = context.peer();  // e.g. "ipv4:127.0.0.1:43210"
+  return peer.substr(0, peer.rfind(':'));
+}
+
+}  // namespace
 
 void SessionService::ServeOn(LoopGroup& loops) {
   using S = v1::SessionService::AsyncService;
@@ -21,7 +30,12 @@ Task<absl::StatusOr<v1::OpenSessionResponse>> SessionService::Open(
   const auto lease = FromProto(request.lease(), "lease");
   if (!lease.ok()) co_return lease.status();
   const auto session = context_.sessions.Open(
-      {request.job(), *lease, request.memory_quota_bytes(), request.device()});
+      {.job = request.job(),
+       .lease = *lease,
+       .memory_quota_bytes = request.memory_quota_bytes(),
+       .device = request.device(),
+       .priority = request.priority(),
+       .peer = PeerOf(call.context())});
   if (!session.ok()) co_return session.status();
   const server::SessionOptions& options = (*session)->options();
   context_.log.Info("session_opened",

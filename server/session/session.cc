@@ -11,7 +11,9 @@ namespace tensord::server {
 Session::Session(std::string name, uint64_t number, Device& device,
                  SessionOptions options)
     : name_(std::move(name)),
-      number_(number),
+      client_{.number = number,
+              .owner = options.owner,
+              .priority = options.priority},
       device_(device),
       options_(std::move(options)),
       memory_(std::make_shared<core::LimitingResource>(
@@ -142,6 +144,7 @@ bool Session::IsExpired(absl::Time now) const {
 }
 
 void Session::Close() {
+  device_.worker().StopAll(number());
   decltype(tensors_) closing;
   absl::MutexLock lock(&mutex_);
   closed_ = true;

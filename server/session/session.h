@@ -31,6 +31,10 @@ class PreparedProgram;
 
 struct SessionOptions {
   std::string job;
+  /// With whom it shares the device's time as one: the job or, without one, the
+  /// peer. "": with nobody.
+  std::string owner;
+  int priority = 0;  // among the owner's sessions, higher first
   absl::Duration lease;
   int64_t memory_quota_bytes = 0;
 };
@@ -45,8 +49,9 @@ class Session {
           SessionOptions options);
 
   const std::string& name() const { return name_; }
-  /// Identifies the session in the device's queue.
-  uint64_t number() const { return number_; }
+  uint64_t number() const { return client_.number; }
+  /// The session in the device's queue.
+  const DeviceWorker::ClientId& client() const { return client_; }
   const SessionOptions& options() const { return options_; }
   Device& device() const { return device_; }
   const std::shared_ptr<core::LimitingResource>& memory() const {
@@ -116,7 +121,8 @@ class Session {
   void EndUse();
   bool IsExpired(absl::Time now) const;
 
-  /// Forgets all tensors, plans and programs, and takes no new ones.
+  /// Stops what is under way, forgets all tensors, plans and programs, and
+  /// takes no new ones.
   void Close();
 
  private:
@@ -126,7 +132,7 @@ class Session {
       absl::FunctionRef<std::shared_ptr<StoredTensor>(std::string name)> make);
 
   const std::string name_;
-  const uint64_t number_;
+  const DeviceWorker::ClientId client_;
   Device& device_;
   const SessionOptions options_;
   const std::shared_ptr<core::LimitingResource> memory_;

@@ -26,6 +26,7 @@ struct SessionLimits {
   absl::Duration max_lease = absl::Hours(24);
   /// Default and most memory of one session; 0: all that its device has.
   int64_t quota_bytes = 0;
+  int max_priority = 9;
 };
 
 /// What OpenSession asks for; zero and empty mean the default.
@@ -34,6 +35,8 @@ struct OpenRequest {
   absl::Duration lease;
   int64_t memory_quota_bytes = 0;
   std::string device;
+  int priority = 0;
+  std::string peer;  // who asks
 };
 
 /// Threads   safe for concurrent use; a thread of its own closes sessions whose
