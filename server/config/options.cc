@@ -184,9 +184,17 @@ void AddServingFlags(CLI::App& app, Options& options) {
                  "Threads that serve connections: the first takes calls, the "
                  "others uploads and downloads")
       ->check(CLI::Range(1, 256));
-  AddSeconds(app, "--drain-timeout-seconds", options.drain_timeout,
-             "How long running calls may take after SIGTERM")
+  AddSeconds(
+      app, "--drain-timeout-seconds", options.drain_timeout,
+      "How long running calls may take after SIGTERM; the process ends a "
+      "second later at most")
       ->check(CLI::Range(0.0, 3600.0));
+  app.add_option_function<bool>(
+         "--exit-on-device-loss",
+         [&options](bool exits) { options.exit_on_device_loss = exits; },
+         "End, with status 3, when a device is lost, so that whoever watches "
+         "the process starts it anew; default: where there is one device")
+      ->default_str("");
   app.add_option_function<std::string>(
          "--log-level",
          [&options](const std::string& name) {

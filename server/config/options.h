@@ -1,6 +1,7 @@
 // The server's flags.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,6 +20,7 @@ struct Options {
   bool allow_insecure_remote = false;
   int loop_count = 2;
   absl::Duration drain_timeout = absl::Seconds(10);
+  std::optional<bool> exit_on_device_loss;  // null: where there is one device
   LogLevel log_level = LogLevel::kInfo;
   EngineOptions engine;
   SessionLimits sessions;
