@@ -102,6 +102,9 @@ absl::Status Load::Open() {
       operations.back() = *std::move(prepared);
     }
   }
+  for (size_t i = 0; i < contents_.size(); ++i) {
+    if (!IsSentByCalls(mix_.operations[i])) contents_[i].clear();
+  }
   return absl::OkStatus();
 }
 
@@ -148,7 +151,11 @@ LoadResult Load::Run(
 }
 
 bool Load::Close() {
-  if (workers_.AwaitIdle(absl::ZeroDuration())) return true;
+  if (workers_.AwaitIdle(absl::ZeroDuration())) {
+    // Before the tensors go, which are not deleted one by one then.
+    for (Session& session : sessions_) (void)session.Close();
+    return true;
+  }
   // On threads of their own: a server that hangs holds them up, too.
   for (Session& session : sessions_) {
     std::thread([&session] { (void)session.Close(); }).detach();

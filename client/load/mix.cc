@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <set>
 
@@ -18,61 +19,40 @@
 namespace tensord::load {
 namespace {
 
-using Keys = std::vector<std::string>;
-
 struct Kind {
-  std::string name;
+  const char* name;
   OperationKind kind;
   size_t least_terms, most_terms;  // to the left of the arrow
-  Keys keys;                       // besides those that all have
+  const char* keys;                // besides kKeysOfAll
 };
 
-const std::vector<Kind>& Kinds() {
-  static const auto& kinds = *new std::vector<Kind>{
-      {"contract",
-       OperationKind::kContract,
-       2,
-       3,
-       {"subscripts", "extents", "strides", "inline", "compute_type",
-        "selection"}},
-      {"permute",
-       OperationKind::kPermute,
-       1,
-       1,
-       {"subscripts", "extents", "strides", "inline", "selection"}},
-      {"reduce",
-       OperationKind::kReduce,
-       1,
-       2,
-       {"subscripts", "extents", "strides", "inline", "selection", "op",
-        "compute_type"}},
-      {"elementwise",
-       OperationKind::kElementwise,
-       2,
-       3,
-       {"subscripts", "extents", "strides", "inline", "selection", "op",
-        "compute_type"}},
-      {"einsum",
-       OperationKind::kEinsum,
-       1,
-       64,
-       {"subscripts", "extents", "strides", "inline", "compute_type",
-        "selection"}},
-      {"factorize",
-       OperationKind::kFactorize,
-       1,
-       1,
-       {"subscripts", "extents", "strides", "inline", "selection"}},
-      {"program",
-       OperationKind::kProgram,
-       0,
-       0,
-       {"statements", "tensors", "scalars", "inline", "compute_type",
-        "selection"}},
-      {"upload", OperationKind::kUpload, 0, 0, {"extents"}},
-      {"download", OperationKind::kDownload, 0, 0, {"extents"}},
-  };
-  return kinds;
+constexpr char kKeysOfAll[] = "name kind weight element_type deadline";
+
+constexpr Kind kKinds[] = {
+    {"contract", OperationKind::kContract, 2, 3,
+     "subscripts extents strides inline selection compute_type"},
+    {"permute", OperationKind::kPermute, 1, 1,
+     "subscripts extents strides inline selection"},
+    {"reduce", OperationKind::kReduce, 1, 2,
+     "subscripts extents strides inline selection compute_type op"},
+    {"elementwise", OperationKind::kElementwise, 2, 3,
+     "subscripts extents strides inline selection compute_type op"},
+    {"einsum", OperationKind::kEinsum, 1, 64,
+     "subscripts extents strides inline selection compute_type"},
+    {"factorize", OperationKind::kFactorize, 1, 1,
+     "subscripts extents strides inline selection"},
+    {"program", OperationKind::kProgram, 0, 0,
+     "statements tensors scalars inline selection compute_type"},
+    {"upload", OperationKind::kUpload, 0, 0, "extents"},
+    {"download", OperationKind::kDownload, 0, 0, "extents"},
+};
+
+/// The keys of a map as one text.
+template <typename Value>
+std::string Listed(const std::map<std::string, Value>& names) {
+  return absl::StrJoin(names, ", ", [](std::string* out, const auto& name) {
+    out->append(name.first);
+  });
 }
 
 /// The value that `names` has for what stands behind `key`; if nothing does,
@@ -84,12 +64,8 @@ Value OneOf(TomlTable& table, const std::string& key,
   const std::string got = table.String(key);
   const auto found = names.find(got);
   if (found != names.end()) return found->second;
-  table.Refuse(
-      key, absl::StrCat("is '", got, "', wanted one of ",
-                        absl::StrJoin(names, ", ",
-                                      [](std::string* out, const auto& name) {
-                                        out->append(name.first);
-                                      })));
+  table.Refuse(key,
+               absl::StrCat("is '", got, "', wanted one of ", Listed(names)));
   return otherwise;
 }
 
@@ -152,13 +128,9 @@ std::vector<ElementType> ReadElementTypes(TomlTable& table, size_t count) {
     if (type.ok()) {
       types[i] = *type;
     } else {
-      table.Refuse(
-          "element_type",
-          absl::StrCat("is '", name, "', wanted one of ",
-                       absl::StrJoin(cli::ElementTypeNames(), ", ",
-                                     [](std::string* out, const auto& each) {
-                                       out->append(each.first);
-                                     })));
+      table.Refuse("element_type",
+                   absl::StrCat("is '", name, "', wanted one of ",
+                                Listed(cli::ElementTypeNames())));
     }
   }
   return types;
@@ -247,23 +219,21 @@ void ReadTransfer(TomlTable& table, OperationSpec& operation) {
 OperationSpec ReadOperation(TomlTable& table) {
   OperationSpec operation;
   const std::string name = table.String("kind");
-  const auto kind = std::ranges::find(Kinds(), name, &Kind::name);
-  if (kind == Kinds().end()) {
+  const auto* const kind = std::ranges::find(kKinds, name, &Kind::name);
+  if (kind == std::end(kKinds)) {
     table.Refuse(
         "kind",
         absl::StrCat(
             name.empty() ? "is missing" : absl::StrCat("is '", name, "'"),
             ", wanted one of ",
-            absl::StrJoin(Kinds(), ", ",
-                          [](std::string* out, const Kind& each) {
-                            out->append(each.name);
-                          })));
+            absl::StrJoin(kKinds, ", ", [](std::string* out, const Kind& each) {
+              out->append(each.name);
+            })));
     return operation;
   }
   operation.kind = kind->kind;
-  Keys keys = {"name", "kind", "weight", "element_type", "deadline"};
-  keys.insert(keys.end(), kind->keys.begin(), kind->keys.end());
-  table.CheckKeys(keys);
+  table.CheckKeys(
+      absl::StrSplit(absl::StrCat(kKeysOfAll, " ", kind->keys), ' '));
   operation.name = table.String("name", name);
   operation.weight = table.Number("weight", 1);
   if (!(operation.weight >= 0) || std::isinf(operation.weight)) {

@@ -85,11 +85,15 @@ TensorContents RandomContents(const OperationSpec& spec) {
   return contents;
 }
 
+bool IsSentByCalls(const OperationSpec& spec) {
+  return spec.is_inline || spec.kind == OperationKind::kUpload;
+}
+
 absl::StatusOr<std::unique_ptr<Operation>> Operation::Prepare(
     Session& session, const OperationSpec& spec,
     const TensorContents& contents) {
   std::unique_ptr<Operation> operation(new Operation(session, spec, contents));
-  if (!spec.is_inline && spec.kind != OperationKind::kUpload) {
+  if (!IsSentByCalls(spec)) {
     for (size_t i = 0; i < spec.tensors.size(); ++i) {
       absl::StatusOr<RemoteTensor> uploaded =
           session.Upload(operation->HostViewOf(i));
@@ -246,7 +250,7 @@ CallResult Operation::Call() {
     }
     case OperationKind::kDownload: {
       thread_local std::vector<std::byte> bytes;
-      bytes.resize(contents_[0].size());
+      bytes.resize(residents_[0].info().span_bytes);
       DownloadOptions options;
       options.deadline = spec_.deadline;
       outcome.status = residents_[0].DownloadTo(spec_.tensors[0].element_type,

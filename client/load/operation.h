@@ -22,6 +22,9 @@ using TensorContents = std::vector<std::vector<std::byte>>;  // (tensor)(byte)
 
 TensorContents RandomContents(const OperationSpec& spec);
 
+/// Whether calls carry the contents, rather than find them on the server.
+bool IsSentByCalls(const OperationSpec& spec);
+
 /// What a call came to, and what it made; that leaves the server with this.
 struct CallResult {
   CallOutcome outcome;
@@ -29,7 +32,8 @@ struct CallResult {
 };
 
 /// Threads   safe for concurrent use.
-/// Lifetime  refers to the session, the specification and the contents.
+/// Lifetime  refers to the session, the specification and the contents, which
+///           may be emptied unless IsSentByCalls().
 class Operation {
  public:
   /// Puts onto the server what the operation reads, unless it is sent inline.

@@ -39,6 +39,12 @@ Json QuantilesOf(const Histogram& histogram) {
   return json;
 }
 
+/// "-" without any durations.
+std::string QuantileText(const Histogram& histogram, double quantile) {
+  return histogram.count() == 0 ? "-"
+                                : DurationText(histogram.Quantile(quantile));
+}
+
 double PerSecond(int64_t count, absl::Duration measured) {
   return measured > absl::ZeroDuration()
              ? count / absl::ToDoubleSeconds(measured)
@@ -132,13 +138,13 @@ std::string JudgementText(const Objective& objective,
 std::string LineOf(const std::string& name, const Counts& counts,
                    absl::Duration measured) {
   const auto at = [&](double quantile) {
-    return DurationText(counts.latency.Quantile(quantile));
+    return QuantileText(counts.latency, quantile);
   };
   return absl::StrFormat(
       "%-20s %9d %9d %8d %8d %10s %10s %10s %10s %10s %10.1f %10.1f\n", name,
       counts.sent, counts.ok, counts.failed, counts.not_sent, at(0.5), at(0.9),
-      at(0.99), at(0.999), DurationText(counts.latency.max()),
-      PerSecond(counts.in_time, measured), PerSecond(counts.good, measured));
+      at(0.99), at(0.999), at(1), PerSecond(counts.in_time, measured),
+      PerSecond(counts.good, measured));
 }
 
 std::string ErrorLines(const std::string& whose,
@@ -156,7 +162,8 @@ std::string ErrorLines(const std::string& whose,
 std::string LoopText(const LoadOptions& options) {
   return options.rate_per_s > 0
              ? absl::StrFormat("%g calls/s", options.rate_per_s)
-             : absl::StrFormat("%d callers", options.closed);
+             : absl::StrFormat("%d caller%s", options.closed,
+                               options.closed == 1 ? "" : "s");
 }
 
 /// What the numbers do not say by themselves.
@@ -166,7 +173,7 @@ std::string Warnings(const Report& report, const Counts& total) {
   if (total.not_sent > 0) {
     absl::StrAppend(&text, total.not_sent, " calls were not sent, as ",
                     report.options.most_under_way,
-                    " were under way already (--in-flight)\n");
+                    " were under way already, all that --in-flight allows\n");
   }
   if (total.unfinished() > 0) {
     absl::StrAppend(&text, total.unfinished(), " calls were not waited for\n");
@@ -296,9 +303,8 @@ std::string ProgressLine(const IntervalRow& row, const LoadOptions& options) {
       absl::ToDoubleSeconds(row.end), absl::ToDoubleSeconds(options.measured),
       row.end <= absl::ZeroDuration() ? " (warming up)" : "", interval.sent,
       interval.ok, interval.failed, interval.not_sent, interval.under_way,
-      DurationText(interval.latency.Quantile(0.5)),
-      DurationText(interval.latency.Quantile(0.99)),
-      DurationText(interval.latency.max()));
+      QuantileText(interval.latency, 0.5), QuantileText(interval.latency, 0.99),
+      QuantileText(interval.latency, 1));
 }
 
 std::string CsvHeader() {
