@@ -111,6 +111,16 @@ def test_results_have_names_or_go_into_tensors(session, rng):
     session.tensor("upper").delete()
 
 
+def test_results_may_lie_side_by_side(session, rng):
+    a = rng.random((6, 4))
+    w = session.upload(np.zeros((8, 12)))
+    session.factorize("ij->ik,kj", a, method="qr", out=(w[:6, :4], w[:4, 6:10]))
+    q, r = session.factorize("ij->ik,kj", a, method="qr")
+    expected = np.zeros((8, 12))
+    expected[:6, :4], expected[:4, 6:10] = q.numpy(), r.numpy()
+    assert np.array_equal(w.numpy(), expected)
+
+
 def test_results_leave_with_their_last_reference(session, rng):
     a = rng.random((300, 300))  # Too large to be inline.
     before = tensor_count(session)
@@ -207,6 +217,11 @@ def test_outputs_that_do_not_fit_say_why(session):
             "ij->ik,kj", a, method="qr", out=(None, square), name=(None, "r")
         )
     assert failure.value.reason == "OUTPUT_EXISTS"
+    with pytest.raises(tensord.InvalidArgument, match="q overlaps r") as failure:
+        session.factorize(
+            "ij->ik,kj", np.eye(2), method="qr", out=(a[:2], a[1:3])
+        )
+    assert failure.value.reason == "OUTPUTS_OVERLAP"
     for dtype in "i8", "f2":
         with pytest.raises(tensord.Unimplemented) as unknown:
             session.factorize("ij->ik,kj", np.ones((2, 2), dtype), method="qr")
