@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/cpp/src/factor_modes.h"
+#include "client/cpp/src/subscripts.h"
 #include "tensord/session.h"
 #include "tests/testing/server_process.h"
 
@@ -95,6 +95,12 @@ class FactorizeTest : public ::testing::Test {
   ServerProcess server_{TENSORD_SERVER_BINARY};
   Session session_ = Session::Connect(server_.address()).value();
 };
+
+TEST(ModesTest, AreCodePointsOfUtf8) {
+  EXPECT_EQ(Modes("i\u00d7\u03b2"), (Modes{'i', 0xd7, 0x3b2}));
+  EXPECT_EQ(Modes("\U0001d4aa"), Modes{0x1d4aa});
+  EXPECT_EQ(Modes(""), Modes());
+}
 
 TEST(FactorModesTest, HasOneOperandAndTwoResults) {
   using internal::FactorModes;
