@@ -130,6 +130,13 @@ TEST(TensorctlTest, ShowsAndKeepsThePlanCache) {
   EXPECT_EQ(ended.code, 0) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("entries   1 of 65536, 0 pinned"));
   EXPECT_THAT(ended.output, HasSubstr("tensorctl"));
+  EXPECT_THAT(ended.output, Not(HasSubstr("(none)")));
+  ended = Tensorctl("permute ij-\\>ji " + a + " --job ''" + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(Tensorctl("cache stats" + to).output, HasSubstr("(none)"));
+  EXPECT_EQ(Tensorctl("cache clear" + to).code, 0);
+  ended = Tensorctl("contract ik,kj-\\>ij " + a + " " + a + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
   ended = Tensorctl("cache list" + to);
   EXPECT_THAT(ended.output, HasSubstr("cpu.contract."));
   const size_t line = ended.output.find('\n') + 1;
