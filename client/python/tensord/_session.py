@@ -236,7 +236,8 @@ class Session(
 
         Raises:
             AlreadyExists: The session has a program of that name.
-            ResourceExhausted: It has as many as it may have (`TOO_MANY_PROGRAMS`).
+            ResourceExhausted: It has as many as it may have (`TOO_MANY_PROGRAMS`), or
+                its plans and programs take too much memory (`PREPARED_TOO_LARGE`).
             Error: As `run`, `einsum` and `ncon`.
         """
         return Planner(self).program(notation, *operands, constants=constants, **named)
