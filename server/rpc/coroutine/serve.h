@@ -68,12 +68,15 @@ class Writer {
   /// With `more`, the message may wait for the next one, which must follow
   /// soon.
   auto Write(const M& message, bool more = false) const {
-    call_->record().sent_bytes += BytesOf(message);
-    return Operation([io = io_, &message, more](void* tag) {
-      grpc::WriteOptions options;
-      if (more) options.set_buffer_hint();
-      io->Write(message, options, tag);
-    });
+    return Operation(
+        [io = io_, &message, more](void* tag) {
+          grpc::WriteOptions options;
+          if (more) options.set_buffer_hint();
+          io->Write(message, options, tag);
+        },
+        [call = call_, bytes = BytesOf(message)] {
+          call->record().sent_bytes += bytes;
+        });
   }
 
  private:
