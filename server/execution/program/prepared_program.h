@@ -36,7 +36,9 @@ class PreparedProgram final
   /// Searching ends soon after `stop` is set, if it is not null, with whatever
   /// paths there are.
   ///
-  /// Errors  those of the notation, core::LowerProgram() and LowerEinsum().
+  /// Errors  those of the notation, core::LowerProgram() and LowerEinsum();
+  ///         INVALID_ARGUMENT, reasons PROGRAM_EMPTY: no statement;
+  ///         NAME_UNKNOWN: no statement names an operand.
   static absl::StatusOr<std::shared_ptr<PreparedProgram>> Make(
       const ProgramSource& source, std::vector<core::NamedOperand> operands,
       absl::Span<const ProgramOutputRequest> outputs,
