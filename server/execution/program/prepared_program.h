@@ -68,9 +68,9 @@ class PreparedProgram final
   /// With a variant.
   int64_t size_bytes() const override;
 
-  /// What it reads as its constant operands, and where what it computes of
-  /// them alone comes from.
-  /// Requires  `constants` (operand), null for others; not shared so far.
+  /// Sets its constant operands, (operand), null for others; `memory` is for
+  /// what it computes of them alone.
+  /// Requires  nobody else has it yet.
   void SetConstants(std::vector<std::shared_ptr<StoredTensor>> constants,
                     std::shared_ptr<core::MemoryResource> memory);
   /// The constant that operand number `i` is; null: it is none.
