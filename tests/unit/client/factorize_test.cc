@@ -128,6 +128,31 @@ TEST(FactorModesTest, HasOneOperandAndTwoResults) {
               HasSubstr("column 2: got U+00a0"));
 }
 
+TEST_F(FactorizeTest, IsPreparedOnceAndRunOften) {
+  const RemoteTensor a = Upload({3, -10.4, 4, 7.8}, {2, 2});
+  const RemoteTensor b = Upload({1, 0, 0, 2}, {2, 2});
+  const Plan plan = session_.PlanFactorize("ij->ik,kj", a).value();
+  EXPECT_EQ(plan.info().operation, "factorize");
+  const Factors first = plan.ExecuteFactorize(a).value();
+  const Factors at_once = session_.Factorize("ij->ik,kj", a).value();
+  EXPECT_EQ(first.q.Download<double>().value(),
+            at_once.q.Download<double>().value());
+  EXPECT_EQ(first.r.Download<double>().value(),
+            at_once.r.Download<double>().value());
+  const Factors second = plan.ExecuteFactorize(b, {.q = {.output_name = "q"},
+                                                   .r = {.output = &first.r}})
+                             .value();
+  EXPECT_THAT(second.q.name(), ::testing::EndsWith("/q"));
+  EXPECT_EQ(second.r.name(), first.r.name());
+  EXPECT_EQ(first.r.Download<double>().value(),
+            (std::vector<double>{1, 0, 0, 2}));
+  EXPECT_EQ(ReasonOf(plan.Execute({.a = &a}).status()), "PLAN_RESULT_COUNT");
+  EXPECT_EQ(
+      ReasonOf(
+          session_.PlanPermute({a, "ij"}, "ji")->ExecuteFactorize(a).status()),
+      "PLAN_RESULT_COUNT");
+}
+
 template <typename T>
 void ExpectTallAndWideFactorize(Session& session) {
   for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{
