@@ -282,7 +282,7 @@ def test_plans_say_how_many_results_they_have(session):
     with pytest.raises(tensord.InvalidArgument, match="has 2 results") as failure:
         plan(a)
     assert failure.value.reason == "PLAN_RESULT_COUNT"
-    with pytest.raises(tensord.InvalidArgument, match="has 1 result, wanted") as failure:
+    with pytest.raises(tensord.InvalidArgument, match="has 1 result,") as failure:
         session.plan.permute(a, "ij", "ji").factorize(a)
     assert failure.value.reason == "PLAN_RESULT_COUNT"
     with pytest.raises(tensord.InvalidArgument) as failure:
