@@ -242,11 +242,8 @@ Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::Load(
             .status();
     if (absl::IsInvalidArgument(begun)) co_return begun;
   }
-  if (!v1::PlanCacheLoad_IsValid(load)) {
-    co_return core::InvalidArgument("ENUM_UNKNOWN", "load is ",
-                                    static_cast<int>(load),
-                                    ", which has no meaning here");
-  }
+  const absl::Status known = CheckLoad(load);
+  if (!known.ok()) co_return known;
   if (load == v1::PLAN_CACHE_LOAD_PROBLEMS) {
     co_return co_await PlanProblems(call, std::move(snapshot));
   }

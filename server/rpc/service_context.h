@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -35,7 +36,8 @@ struct ServiceContext {
   int64_t queue_limit = 0;
   MessageLimits limits;
   absl::Time start = absl::Now();
-  const Door door{sessions, metrics, log};
+  std::vector<Middleware*> middleware = {};  // the door's besides its own
+  const Door door{sessions, metrics, log, middleware};
   server::Preparer preparer{engine};
 
   /// Most operations of one ExecuteStream without a response: enough to keep a

@@ -33,7 +33,8 @@ InProcessServer::InProcessServer(const InProcessOptions& options)
                .log = log_,
                .metrics = metrics_,
                .queue_limit = options.engine.queue_limit,
-               .limits = {}},
+               .limits = {},
+               .middleware = options.middleware},
       rpc_(rpc::RpcServer::Start({.listen = {address_}, .loop_count = 2},
                                  context_)
                .value()) {}

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "server/engine/engine.h"
 #include "server/rpc/rpc_server.h"
@@ -19,6 +20,7 @@ struct InProcessOptions {
   server::EngineOptions engine = {.cpu_threads = 2,
                                   .memory_limit_bytes = int64_t{256} << 20};
   server::SessionLimits sessions;
+  std::vector<rpc::Middleware*> middleware = {};  // outlives the server
 };
 
 /// Sets the devices of `options` to those under test. There are two of this

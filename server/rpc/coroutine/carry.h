@@ -15,8 +15,8 @@
 
 namespace tensord::rpc {
 
-/// Has the run that `start()` makes of the session's tensors carried out. With
-/// its first part it takes its place in the session's order.
+/// Carries out the run that `start()` makes. Before its first wait, the run
+/// takes its place in the session's order.
 ///
 /// Errors  those of start(), Run::Admit(), the run and OnDevice.
 template <typename Start>

@@ -13,9 +13,8 @@
 
 namespace tensord::rpc {
 
-/// A job of a call on a device. Awaiting it yields the Status that the job's
-/// launch returned or that its work ended with; the handler goes on on its
-/// Loop.
+/// A job of a call on a device. Awaiting it yields what its launch failed with,
+/// or else what its work ended with; the handler resumes on its Loop.
 ///
 /// Errors  CANCELLED: the call ended, and the job was not launched or has been
 ///         stopped. RESOURCE_EXHAUSTED: the queue is full.
@@ -51,8 +50,8 @@ class [[nodiscard]] OnDevice final : server::DeviceWorker::Listener,
   }
 
   bool await_ready() const noexcept { return !is_queued_; }
-  // The job may be done by now; that it is shows on this Loop only, so not
-  // before this returns.
+  // The job may be done by now. Its end is posted to this Loop, which cannot
+  // deliver it before this returns.
   void await_suspend(std::coroutine_handle<> waiter) { Suspend(waiter); }
   absl::Status await_resume() {
     if (result_) return *result_;
