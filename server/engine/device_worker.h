@@ -160,6 +160,7 @@ class DeviceWorker {
   /// Stops all jobs, or those of one client.
   void StopAll(std::optional<uint64_t> client = std::nullopt);
 
+  const Options& options() const { return options_; }
   Statistics statistics() const;
 
  private:
