@@ -9,10 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "server/config/options.h"
 #include "server/config/version.h"
 #include "server/engine/engine.h"
@@ -35,20 +37,43 @@ void TuneHeap() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
+/// Exit statuses; 2 is that of ParseOptions(), for flags. A process that a
+/// second signal ends has none.
+enum ExitStatus {
+  kStopped = 0,
+  kCannotServe = 1,
+  kDeviceLost = 3,
+  kWorkLeft = 4,  // that did not end in time
+};
+
 /// Fails the process with one line.
 int Fail(Log& log, absl::string_view event, const absl::Status& status) {
   log.Event(LogLevel::kError, event, {{"message", status.message()}});
-  return 1;
+  return kCannotServe;
 }
 
-/// Waits for one of `signals`. Meanwhile, health checks hear of a lost device.
-int AwaitSignal(const sigset_t& signals, rpc::RpcServer& server) {
+/// Waits for one of `signals`, or until a device is lost if that `ends_it`: 0.
+/// Meanwhile, health checks hear of a lost device.
+int AwaitEnd(const sigset_t& signals, const Engine& engine, bool ends_it,
+             rpc::RpcServer& server) {
   constexpr timespec kInterval = {.tv_sec = 0, .tv_nsec = 200'000'000};
   while (true) {
     const int signal = sigtimedwait(&signals, nullptr, &kInterval);
     if (signal > 0) return signal;
     server.UpdateHealth();
+    if (ends_it && !engine.health().ok()) return 0;
   }
+}
+
+/// Ends the process when that takes longer than `most`.
+void EndAfter(absl::Duration most, Log& log) {
+  std::thread([most, &log] {
+    absl::SleepFor(most);
+    log.Event(LogLevel::kError, "stopped_with_work_left",
+              {{"seconds", absl::ToInt64Seconds(most)}});
+    std::fflush(nullptr);
+    std::_Exit(kWorkLeft);
+  }).detach();
 }
 
 void LogDevices(const Engine& engine, Log& log) {
@@ -142,20 +167,26 @@ int Serve(const Options& options, const sigset_t& signals) {
     log.Info("listening", {{"address", address}, {"version", kVersion}});
   }
 
-  const int signal = AwaitSignal(signals, **server);
+  const int signal = AwaitEnd(
+      signals, **engine,
+      options.exit_on_device_loss.value_or((*engine)->devices().size() == 1),
+      **server);
   log.Info("draining",
-           {{"signal", strsignal(signal)},
+           {{"reason", signal > 0 ? strsignal(signal) : "device lost"},
             {"timeout_seconds", absl::ToInt64Seconds(options.drain_timeout)}});
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends it now
+  EndAfter(options.drain_timeout + absl::Seconds(1), log);
+  // What goes wrong is in the log. Before what may take long, and again for the
+  // plans of what ends now.
+  if (plan_store) plan_store->Save().IgnoreError();
   (*server)->Drain(options.drain_timeout);
-  // What goes wrong is in the log.
   if (plan_store) plan_store->Save().IgnoreError();
   if (plan_exchange) plan_exchange->Exchange().IgnoreError();
   log.Info("stopped", {{"sessions", sessions.session_count()}});
   // Not through destructors: gRPC's own end can go on polling, for up to 10 s,
   // a connection that a client has left open.
   std::fflush(nullptr);
-  std::_Exit(EXIT_SUCCESS);
+  std::_Exit(signal > 0 ? kStopped : kDeviceLost);
 }
 
 }  // namespace

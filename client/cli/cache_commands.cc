@@ -117,7 +117,8 @@ void PrintStateText(const PlanCacheState& state) {
   absl::PrintF("\n%-24s %10s %10s %12s %12s\n", "job", "hits", "misses",
                "planning", "saved");
   for (const PlanCacheJob& job : state.jobs) {
-    absl::PrintF("%-24s %10d %10d %12s %12s\n", job.job, job.hit_count,
+    absl::PrintF("%-24s %10d %10d %12s %12s\n",
+                 job.job.empty() ? "(none)" : job.job, job.hit_count,
                  job.miss_count, DurationText(job.planning),
                  DurationText(job.saved));
   }

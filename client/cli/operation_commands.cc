@@ -7,17 +7,17 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "client/cli/commands.h"
 #include "client/cli/file_tensors.h"
 #include "client/cli/indexed_file.h"
 #include "client/cli/names.h"
 #include "client/cli/options.h"
+#include "client/cli/program_text.h"
 #include "client/cli/text.h"
+#include "client/cpp/src/subscripts.h"
 
 namespace tensord::cli {
 namespace {
@@ -55,19 +55,20 @@ struct FactorizeArguments {
 
 /// `ij,jk->ik` taken apart.
 struct Subscripts {
-  std::vector<std::string> terms;
-  std::string output;
+  std::vector<Modes> terms;
+  Modes output;
 };
 
 absl::StatusOr<Subscripts> Split(const OperationArguments& arguments) {
-  std::string text = arguments.subscripts;
-  absl::StripAsciiWhitespace(&text);
-  const std::vector<std::string> sides = absl::StrSplit(text, "->");
-  if (sides.size() != 2) {
+  const std::string& text = arguments.subscripts;
+  absl::StatusOr<std::vector<std::vector<Modes>>> sides =
+      internal::ParseSubscripts(text);
+  if (!sides.ok()) return sides.status();
+  if (sides->size() != 2 || (*sides)[1].size() != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "'", text, "' is not of the form `terms->output`, e.g. ij->ji"));
   }
-  Subscripts subscripts{absl::StrSplit(sides[0], ','), sides[1]};
+  Subscripts subscripts{std::move((*sides)[0]), std::move((*sides)[1][0])};
   const auto least = [&]() -> size_t {
     switch (arguments.kind) {
       case OperationKind::kContract:
@@ -103,13 +104,13 @@ TypedOperation Prepare(const OperationArguments& arguments,
                        const Subscripts& subscripts,
                        const std::vector<PlacedFile>& files) {
   TypedOperation typed{.operands = {},
-                       .d = Modes(subscripts.output),
+                       .d = subscripts.output,
                        .permute = {},
                        .elementwise = {},
                        .reduce = {},
                        .contract = {}};
   for (size_t i = 0; i < files.size(); ++i) {
-    typed.operands.emplace_back(files[i].tensor(), Modes(subscripts.terms[i]));
+    typed.operands.emplace_back(files[i].tensor(), subscripts.terms[i]);
   }
   // Letters by place: two operands of an element-wise operation are a and c,
   // the last one of a reduction or contraction with an addend is c.
@@ -277,10 +278,17 @@ int RunOperation(const CommandLine& line, const OperationArguments& arguments) {
 }
 
 int RunFactorize(const CommandLine& line, const FactorizeArguments& arguments) {
-  if (!arguments.explain && arguments.outputs.size() != 2) {
-    return FailUsage(absl::StrCat("-o is there ", arguments.outputs.size(),
-                                  " times, wanted two files, for q and for r: "
-                                  "-o q.npy -o r.npy"));
+  const std::vector<std::string>& files = arguments.outputs;
+  if (!arguments.explain) {
+    if (files.size() != 2) {
+      const std::string count =
+          files.size() == 1 ? "one" : absl::StrCat(files.size());
+      return FailUsage(
+          absl::StrCat("got ", count, " -o, wanted two: -o q.npy -o r.npy"));
+    }
+    const absl::Status differ =
+        CheckFilesDiffer({{"q", files[0]}, {"r", files[1]}});
+    if (!differ.ok()) return FailUsage(std::string(differ.message()));
   }
   std::optional<InputFile> input;
   const int opened = OpenInput(arguments.input, input);
@@ -301,8 +309,7 @@ int RunFactorize(const CommandLine& line, const FactorizeArguments& arguments) {
   const absl::StatusOr<Factors> made =
       session->Factorize(arguments.subscripts, a, arguments.options);
   if (!made.ok()) return Fail(made.status());
-  return Finish({{"q", &made->q, arguments.outputs[0]},
-                 {"r", &made->r, arguments.outputs[1]}},
+  return Finish({{"q", &made->q, files[0]}, {"r", &made->r, files[1]}},
                 uploading);
 }
 
@@ -399,9 +406,8 @@ void AddFactorize(CLI::App& app, bool explain, CommandLine& line) {
                    ".npy file; an index takes a part: 'a.npy[1:5, ::-1]'")
       ->required();
   if (!explain) {
-    command
-        ->add_option("-o,--output", factorize->outputs,
-                     ".npy file to write; twice, for q and for r")
+    AddOutput(*command, factorize->outputs,
+              ".npy file to write; twice, for q and for r")
         ->required()
         ->allow_extra_args(false);
   }
@@ -427,9 +433,8 @@ void AddOperationCommands(CLI::App& app, bool explain, CommandLine& line) {
         ->required()
         ->expected(1, help.most_files);
     if (!explain) {
-      command->add_option(
-          "-o,--output", operation->output,
-          ".npy file to write; without it the result is only described");
+      AddOutput(*command, operation->output,
+                ".npy file to write; without it the result is only described");
     }
     AddFactorsAndOperators(*command, help.kind, *operation);
     if (help.kind == OperationKind::kPermute) AddPadding(*command, *operation);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/time/time.h"
 #include "client/cli/names.h"
 #include "client/cli/scalar.h"
@@ -34,7 +35,17 @@ CLI::Option* AddScalar(CLI::App& command, const std::string& name,
       ->type_name("NUMBER");
 }
 
-/// One of `names`, which are listed behind `help`.
+/// -o, one file or several: none of them "".
+template <typename Target>
+CLI::Option* AddOutput(CLI::App& command, Target& value,
+                       const std::string& help) {
+  return command.add_option("-o,--output", value, help)
+      ->check([](const std::string& text) -> std::string {
+        return text.empty() ? "it is empty, wanted a file" : "";
+      });
+}
+
+/// One of `names`, in letters of either case; they are listed behind `help`.
 template <typename Enum>
 CLI::Option* AddChoice(CLI::App& command, const std::string& name, Enum& value,
                        const std::map<std::string, Enum>& names,
@@ -47,11 +58,11 @@ CLI::Option* AddChoice(CLI::App& command, const std::string& name, Enum& value,
       .add_option_function<std::string>(
           name,
           [&value, &names](const std::string& choice) {
-            value = names.at(choice);
+            value = names.at(absl::AsciiStrToLower(choice));
           },
           help + ": " + choices)
       ->check([&names, choices](const std::string& choice) -> std::string {
-        return names.contains(choice)
+        return names.contains(absl::AsciiStrToLower(choice))
                    ? ""
                    : "'" + choice + "' is none of " + choices;
       })

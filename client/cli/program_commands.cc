@@ -214,6 +214,8 @@ int RunProgram(const CommandLine& line, const RunArguments& arguments) {
   }
   const auto outputs = ParseBindings(arguments.outputs);
   if (!outputs.ok()) return FailUsage(std::string(outputs.status().message()));
+  const absl::Status differ = CheckFilesDiffer(*outputs);
+  if (!differ.ok()) return FailUsage(std::string(differ.message()));
   const absl::StatusOr<std::string> text = ReadStatements(arguments.source);
   if (!text.ok()) return Fail(text.status());
   std::vector<Operand> operands;
@@ -284,9 +286,8 @@ void AddEinsum(CLI::App& app, bool explain, CommandLine& line) {
                    "takes a part: 'a.npy[1:5, ::-1]'")
       ->required();
   if (!explain) {
-    einsum->add_option(
-        "-o,--output", product->output,
-        ".npy file to write; without it the result is only described");
+    AddOutput(*einsum, product->output,
+              ".npy file to write; without it the result is only described");
   }
   AddChoice(*einsum, "--output-type", product->output_type, ElementTypeNames(),
             "Element type of the result");
@@ -308,10 +309,9 @@ void AddRun(CLI::App& app, bool explain, CommandLine& line) {
                   "What names stand for, NAME=VALUE: .npy files, of which an "
                   "index takes a part, and numbers");
   if (!explain) {
-    run->add_option(
-           "-o,--output", statements->outputs,
-           "NAME=FILE, the .npy file to write a tensor to that the program "
-           "makes, or has written; without any, results are only described")
+    AddOutput(*run, statements->outputs,
+              "NAME=FILE, the .npy file to write a tensor to that the program "
+              "makes, or has written; without any, results are only described")
         ->allow_extra_args(false);
   }
   AddProgramOptions(*run, explain, statements->program);

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <system_error>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 namespace tensord::cli {
@@ -74,6 +74,24 @@ absl::StatusOr<std::vector<Binding>> ParseBindings(
     bindings.push_back(std::move(binding));
   }
   return bindings;
+}
+
+absl::Status CheckFilesDiffer(const std::vector<Binding>& outputs) {
+  const auto file = [](const Binding& output) {
+    std::error_code unused;
+    const auto path = std::filesystem::weakly_canonical(
+        std::filesystem::absolute(output.value, unused), unused);
+    return path.empty() ? std::filesystem::path(output.value) : path;
+  };
+  for (size_t i = 1; i < outputs.size(); ++i) {
+    const auto other = std::ranges::find(outputs.begin(), outputs.begin() + i,
+                                         file(outputs[i]), file);
+    if (other == outputs.begin() + i) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "-o names ", outputs[i].value, " twice, wanted two files, for ",
+        other->name, " and for ", outputs[i].name));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ReadStatements(const std::string& source) {

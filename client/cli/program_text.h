@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/cli/json.h"
 #include "tensord/program.h"
@@ -19,6 +20,11 @@ struct Binding {
 /// Errors  INVALID_ARGUMENT: not of the form NAME=VALUE, or a name twice.
 absl::StatusOr<std::vector<Binding>> ParseBindings(
     const std::vector<std::string>& words);
+
+/// OK unless two of `outputs`, names and files, are one file.
+///
+/// Errors  INVALID_ARGUMENT.
+absl::Status CheckFilesDiffer(const std::vector<Binding>& outputs);
 
 /// Statements: those on stdin if `source` is `-`, else those in the file of
 /// that name, else `source` itself if it contains a `=`.

@@ -226,7 +226,7 @@ void PrintStatsText(const ServerStats& stats) {
   }
   if (!stats.operations.empty()) absl::PrintF("\n");
   for (const OperationStats& operation : stats.operations) {
-    absl::PrintF("%-12s %-20s %d\n", operation.operation, operation.code,
+    absl::PrintF("%-16s %-20s %d\n", operation.operation, operation.code,
                  operation.count);
   }
 }

@@ -42,6 +42,11 @@ int Fail(const absl::Status& status) {
                    status.message(),
                    reason.empty() ? "" : absl::StrCat(" [", reason, "]"), "\n");
   std::fputs(text.c_str(), stderr);
+  const std::string request_id = RequestIdOf(status);
+  if (status.code() == absl::StatusCode::kInternal && !request_id.empty()) {
+    absl::FPrintF(stderr, "It is request %s in the server's log.\n",
+                  request_id);
+  }
   if (status.code() == absl::StatusCode::kUnavailable && reason.empty()) {
     std::fputs(
         "Is a server running there? Start one with `tensord`, or name another "

@@ -22,8 +22,9 @@ std::string DurationText(absl::Duration duration);
 /// What exits of the program mean.
 enum ExitCode { kOk = 0, kFailed = 1, kUsage = 2 };
 
-/// Says on stderr what went wrong, and why as programs know it. Returns what to
-/// exit with: kUsage when the notation is malformed, else kFailed.
+/// Says on stderr what went wrong, and why as programs know it; of a fault of
+/// the server also which request it was. Returns what to exit with: kUsage when
+/// the notation is malformed, else kFailed.
 int Fail(const absl::Status& status);
 
 /// Says on stderr how the command line is wrong. Returns kUsage.

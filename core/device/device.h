@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/device/interruption.h"
 
 namespace tensord::core {
 
@@ -70,6 +71,13 @@ class Stream {
  public:
   virtual ~Stream() = default;
 
+  /// What is asked of whoever queues work, or computes it at once; may be null.
+  /// Lifetime  outlives the work on the stream, or its being set anew.
+  Interruption* interruption() const { return interruption_; }
+  void set_interruption(Interruption* interruption) {
+    interruption_ = interruption;
+  }
+
   /// Queues a copy of `bytes` bytes between the device's memory and the host's.
   ///
   /// Lifetime  both must outlive the work on the stream.
@@ -126,6 +134,9 @@ class Stream {
   /// Errors    INTERNAL: what was queued cannot be recorded; UNAVAILABLE:
   ///           device lost. Nothing is being recorded any more then, either.
   virtual absl::StatusOr<std::unique_ptr<Recording>> EndRecording() = 0;
+
+ private:
+  Interruption* interruption_ = nullptr;
 };
 
 }  // namespace tensord::core

@@ -46,72 +46,81 @@ absl::Status Check(const Placed& input, absl::string_view name, const Placed& d,
                : ", wanted disjoint memory");
 }
 
+/// The same of one of two results.
+absl::Status CheckFactor(const Placed& factor, absl::string_view factor_name,
+                         const Placed& other, absl::string_view other_name,
+                         absl::string_view reason, bool is_disjoint) {
+  if (is_disjoint || !Overlap(factor, other)) return absl::OkStatus();
+  return InvalidArgument(reason, factor_name, " overlaps ", other_name,
+                         ", wanted disjoint memory");
+}
+
 }  // namespace
 
 absl::Status CheckAliasing(const PermutationDesc& desc,
                            const PermutationOperands& operands,
-                           DisjointFromOutput disjoint) {
+                           const DisjointOperands& disjoint) {
   if (operands.alpha.IsZero()) return absl::OkStatus();
   return Check({desc.a, operands.a}, "a", {desc.d, operands.d}, false,
-               disjoint.a);
+               disjoint.inputs[0][0]);
 }
 
 absl::Status CheckAliasing(const ElementwiseDesc& desc,
                            const ElementwiseOperands& operands,
-                           DisjointFromOutput disjoint) {
+                           const DisjointOperands& disjoint) {
   const Placed d{desc.d, operands.d};
   if (!operands.alpha.IsZero()) {
     TENSORD_RETURN_IF_ERROR(
-        Check({desc.a, operands.a}, "a", d, true, disjoint.a));
+        Check({desc.a, operands.a}, "a", d, true, disjoint.inputs[0][0]));
   }
   if (desc.b && !operands.beta.IsZero()) {
     TENSORD_RETURN_IF_ERROR(
-        Check({*desc.b, operands.b}, "b", d, true, disjoint.b));
+        Check({*desc.b, operands.b}, "b", d, true, disjoint.inputs[1][0]));
   }
   if (operands.gamma.IsZero()) return absl::OkStatus();
-  return Check({desc.c, operands.c}, "c", d, true, disjoint.c);
+  return Check({desc.c, operands.c}, "c", d, true, disjoint.inputs[2][0]);
 }
 
 absl::Status CheckAliasing(const ReductionDesc& desc,
                            const ReductionOperands& operands,
-                           DisjointFromOutput disjoint) {
+                           const DisjointOperands& disjoint) {
   const Placed d{desc.d, operands.d};
   if (!operands.alpha.IsZero()) {
     TENSORD_RETURN_IF_ERROR(
-        Check({desc.a, operands.a}, "a", d, false, disjoint.a));
+        Check({desc.a, operands.a}, "a", d, false, disjoint.inputs[0][0]));
   }
   if (!desc.c || operands.beta.IsZero()) return absl::OkStatus();
-  return Check({*desc.c, operands.c}, "c", d, true, disjoint.c);
+  return Check({*desc.c, operands.c}, "c", d, true, disjoint.inputs[2][0]);
 }
 
 absl::Status CheckAliasing(const ContractionDesc& desc,
                            const ContractionOperands& operands,
-                           DisjointFromOutput disjoint) {
+                           const DisjointOperands& disjoint) {
   const Placed d{desc.d, operands.d};
   if (!operands.alpha.IsZero()) {
     TENSORD_RETURN_IF_ERROR(
-        Check({desc.a, operands.a}, "a", d, false, disjoint.a));
+        Check({desc.a, operands.a}, "a", d, false, disjoint.inputs[0][0]));
     TENSORD_RETURN_IF_ERROR(
-        Check({desc.b, operands.b}, "b", d, false, disjoint.b));
+        Check({desc.b, operands.b}, "b", d, false, disjoint.inputs[1][0]));
   }
   if (!desc.c || operands.beta.IsZero()) return absl::OkStatus();
-  return Check({*desc.c, operands.c}, "c", d, true, disjoint.c);
+  return Check({*desc.c, operands.c}, "c", d, true, disjoint.inputs[2][0]);
 }
 
 absl::Status CheckAliasing(const FactorizationDesc& desc,
                            const FactorizationOperands& operands,
-                           DisjointFromOutput disjoint) {
+                           const DisjointOperands& disjoint) {
   const Placed a{desc.a, operands.a}, q{desc.q, operands.q},
       r{desc.r, operands.r};
-  const bool overlaps_input = !disjoint.a && (Overlap(a, q) || Overlap(a, r));
-  if (!overlaps_input && !Overlap(q, r)) return absl::OkStatus();
-  return InvalidArgument("OUTPUT_OVERLAPS_INPUT",
-                         overlaps_input ? "q or r overlaps a" : "q overlaps r",
-                         ", wanted disjoint memory");
+  TENSORD_RETURN_IF_ERROR(CheckFactor(q, "q", a, "a", "OUTPUT_OVERLAPS_INPUT",
+                                      disjoint.inputs[0][0]));
+  TENSORD_RETURN_IF_ERROR(CheckFactor(r, "r", a, "a", "OUTPUT_OVERLAPS_INPUT",
+                                      disjoint.inputs[0][1]));
+  return CheckFactor(q, "q", r, "r", "OUTPUTS_OVERLAP", disjoint.results);
 }
 
 absl::Status CheckAnyAliasing(const AnyDesc& desc, const AnyOperands& operands,
-                              DisjointFromOutput disjoint) {
+                              const DisjointOperands& disjoint) {
   return std::visit(
       [&](const auto& one, const auto& its) {
         if constexpr (requires { CheckAliasing(one, its, disjoint); }) {

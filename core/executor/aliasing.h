@@ -1,6 +1,8 @@
 // Which operands may share memory.
 #pragma once
 
+#include <array>
+
 #include "absl/status/status.h"
 #include "core/backend/kernel.h"
 #include "core/executor/executor.h"
@@ -8,11 +10,10 @@
 
 namespace tensord::core {
 
-/// Inputs of which it is known that they share no element with d.
-struct DisjointFromOutput {
-  bool a = false;
-  bool b = false;
-  bool c = false;
+/// Operands of which it is known that they share no element.
+struct DisjointOperands {
+  std::array<std::array<bool, 2>, 3> inputs = {};  // (input)(result)
+  bool results = false;                            // q and r
 };
 
 /// OK when no input that is read overlaps d, or does so as allowed: c may be d
@@ -27,23 +28,25 @@ struct DisjointFromOutput {
 /// Errors    INVALID_ARGUMENT, reason OUTPUT_OVERLAPS_INPUT.
 absl::Status CheckAliasing(const PermutationDesc& desc,
                            const PermutationOperands& operands,
-                           DisjointFromOutput disjoint = {});
+                           const DisjointOperands& disjoint = {});
 absl::Status CheckAliasing(const ElementwiseDesc& desc,
                            const ElementwiseOperands& operands,
-                           DisjointFromOutput disjoint = {});
+                           const DisjointOperands& disjoint = {});
 absl::Status CheckAliasing(const ReductionDesc& desc,
                            const ReductionOperands& operands,
-                           DisjointFromOutput disjoint = {});
+                           const DisjointOperands& disjoint = {});
 absl::Status CheckAliasing(const ContractionDesc& desc,
                            const ContractionOperands& operands,
-                           DisjointFromOutput disjoint = {});
+                           const DisjointOperands& disjoint = {});
 
-/// Of a factorization q and r may overlap nothing, each other neither.
+/// Of a factorization q and r may overlap nothing.
+/// Errors    INVALID_ARGUMENT, reason OUTPUT_OVERLAPS_INPUT; OUTPUTS_OVERLAP:
+///           each other.
 absl::Status CheckAliasing(const FactorizationDesc& desc,
                            const FactorizationOperands& operands,
-                           DisjointFromOutput disjoint = {});
+                           const DisjointOperands& disjoint = {});
 /// The same of any operation.
 absl::Status CheckAnyAliasing(const AnyDesc& desc, const AnyOperands& operands,
-                              DisjointFromOutput disjoint = {});
+                              const DisjointOperands& disjoint = {});
 
 }  // namespace tensord::core

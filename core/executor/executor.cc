@@ -7,6 +7,13 @@
 #include "core/memory/workspace.h"
 
 namespace tensord::core {
+namespace {
+
+absl::Status Stopped() {
+  return absl::CancelledError("the operation was stopped");
+}
+
+}  // namespace
 
 absl::Status Execute(const Plan& plan, const AnyOperands& operands,
                      const Buffer& scratch, Stream& stream) {
@@ -18,12 +25,18 @@ absl::Status Execute(const Plan& plan, const AnyOperands& operands,
   // Of a larger block no more: what kernels do may not depend on it.
   Workspace workspace(
       std::span(scratch.data(), static_cast<size_t>(plan.workspace_bytes())));
-  return std::visit(
+  const CurrentWork work(stream.interruption());
+  if (CurrentWork::ShouldStop()) return Stopped();
+  TENSORD_RETURN_IF_ERROR(std::visit(
       [&]<typename Operands>(const Operands& given) {
         return static_cast<const Solution<Operands>&>(*plan.solution)
             .Launch(given, workspace, stream);
       },
-      operands);
+      operands));
+  const Interruption* const interruption = stream.interruption();
+  return interruption != nullptr && interruption->is_stopped()
+             ? Stopped()
+             : absl::OkStatus();
 }
 
 }  // namespace tensord::core

@@ -17,15 +17,17 @@ absl::Status ValidateTypes(const FactorizationDesc& desc) {
   const bool is_supported =
       type == ElementType::kFloat32 || type == ElementType::kFloat64 ||
       type == ElementType::kComplex64 || type == ElementType::kComplex128;
-  if (is_supported && desc.q.element_type == type &&
-      desc.r.element_type == type) {
-    return absl::OkStatus();
+  if (!is_supported) {
+    return Unimplemented("TYPES_NOT_SUPPORTED", "a is ", NameOf(type),
+                         ", wanted float32, float64, complex64 or complex128; "
+                         "convert it");
   }
+  const bool q_differs = desc.q.element_type != type;
+  if (!q_differs && desc.r.element_type == type) return absl::OkStatus();
   return Unimplemented(
-      "TYPES_NOT_SUPPORTED", "a is ", NameOf(type), ", q ",
-      NameOf(desc.q.element_type), ", r ", NameOf(desc.r.element_type),
-      "; factorizations are of float32, float64, complex64 or complex128, all "
-      "three the same");
+      "TYPES_NOT_SUPPORTED", q_differs ? "q is " : "r is ",
+      NameOf(q_differs ? desc.q.element_type : desc.r.element_type),
+      " but a is ", NameOf(type), ", wanted the same element type");
 }
 
 absl::Status ValidateOperator(const OperandDesc& operand,

@@ -1,8 +1,10 @@
 #include "core/ops/operand.h"
 
-#include <algorithm>
+#include <utf8proc.h>
 
-#include "absl/strings/ascii.h"
+#include <algorithm>
+#include <array>
+
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status.h"
@@ -14,12 +16,27 @@ int PositionOf(Mode mode, const Modes& modes) {
   return at == modes.end() ? -1 : static_cast<int>(at - modes.begin());
 }
 
+namespace {
+
+/// Whether einsum takes the code point for a label, and it can be seen.
+bool IsVisibleLabel(Mode mode) {
+  constexpr Mode kFirstOfOptEinsum = 0xc0;
+  const utf8proc_category_t category = utf8proc_category(mode);
+  const bool is_letter =
+      category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
+  const bool is_number_or_sign =
+      category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_SO;
+  return is_letter || (mode >= kFirstOfOptEinsum && is_number_or_sign);
+}
+
+}  // namespace
+
 std::string ToString(Mode mode) {
-  if (mode > 0 && mode < 128 &&
-      absl::ascii_isalpha(static_cast<unsigned char>(mode))) {
-    return absl::StrCat("'", std::string(1, static_cast<char>(mode)), "'");
-  }
-  return absl::StrCat(mode);
+  if (!IsVisibleLabel(mode)) return absl::StrCat(mode);
+  std::array<char, 4> bytes;
+  const auto count = utf8proc_encode_char(
+      mode, reinterpret_cast<utf8proc_uint8_t*>(bytes.data()));
+  return absl::StrCat("'", absl::string_view(bytes.data(), count), "'");
 }
 
 std::string ToString(const Modes& modes) {

@@ -34,8 +34,8 @@ struct OperandDesc {
 /// Position of `mode` in `modes`, or -1.
 int PositionOf(Mode mode, const Modes& modes);
 
-/// `mode` for a message: 'k' for a letter's code, the number for any other, so
-/// that those who count modes see what they sent.
+/// `mode` for a message: 'k' or '×' for the code point of a label that einsum
+/// takes, the number for any other.
 std::string ToString(Mode mode);
 std::string ToString(const Modes& modes);
 

@@ -40,7 +40,7 @@ Candidate Ask(const Kernel& kernel, const Problem& problem,
   return candidate;
 }
 
-absl::Status NoneFits(const PlanKey& key,
+absl::Status NoneFits(const Backend& backend, const PlanKey& key,
                       const std::vector<Candidate>& candidates) {
   bool named = key.kernel.empty();
   int64_t least = kNoWorkspaceLimit;
@@ -57,7 +57,7 @@ absl::Status NoneFits(const PlanKey& key,
     }
   }
   if (candidates.empty()) {
-    return Unimplemented("NO_KERNEL", key.device,
+    return Unimplemented("NO_KERNEL", backend.info().name,
                          " has no kernels for the operation; use a session on "
                          "another device");
   }
@@ -67,7 +67,8 @@ absl::Status NoneFits(const PlanKey& key,
       absl::StrAppend(&names, names.empty() ? "" : ", ", candidate.name);
     }
     return NotFound("KERNEL_NOT_FOUND", "kernel '", key.kernel,
-                    "' does not exist on ", key.device, ", there are ", names);
+                    "' does not exist on ", backend.info().name, ", there are ",
+                    names);
   }
   if (least != kNoWorkspaceLimit) {
     return ResourceExhausted(
@@ -133,7 +134,7 @@ absl::StatusOr<Plan> MakePlan(const Backend& backend, const PlanKey& key) {
       best = &candidate;
     }
   }
-  if (best == nullptr) return NoneFits(key, candidates);
+  if (best == nullptr) return NoneFits(backend, key, candidates);
   return PlanOf(*best);
 }
 

@@ -1,8 +1,11 @@
 // Decides which kernel solves a problem.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +15,17 @@
 #include "core/plan/plan.h"
 
 namespace tensord::core {
+
+/// Calls `visit(i, kernels)` for the list of each operation; `i` is the place
+/// of its problem in AnyProblem.
+template <typename Visit>
+void VisitKernels(const KernelLists& lists, const Visit& visit) {
+  [&]<size_t... i>(std::index_sequence<i...>) {
+    (visit(i, KernelsFor(lists, std::variant_alternative_t<i, AnyProblem>())),
+     ...);
+  }
+  (std::make_index_sequence<std::variant_size_v<AnyProblem>>());
+}
 
 /// What one kernel says to a problem.
 struct Candidate {

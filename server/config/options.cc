@@ -3,10 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "core/base/status.h"
 #include "server/config/version.h"
 
@@ -38,6 +42,30 @@ CLI::Validator ByteSize() {
             return "'" + got + "' is not a size, wanted bytes, or e.g. 512MiB";
           },
           "BYTES"};
+}
+
+/// Weights by job, from "a=3,b=0.5".
+/// Errors  INVALID_ARGUMENT.
+absl::StatusOr<std::map<std::string, double>> ParseWeights(
+    absl::string_view text) {
+  std::map<std::string, double> weights;
+  for (const absl::string_view item : absl::StrSplit(text, ',')) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(item, absl::MaxSplits('=', 1));
+    double weight = 0;
+    if (parts.first.empty() || !absl::SimpleAtod(parts.second, &weight) ||
+        !(weight >= 1e-3 && weight <= 1e3)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", item,
+                       "' is no job with its weight, wanted JOB=WEIGHT, 0.001 "
+                       "to 1000"));
+    }
+    if (!weights.emplace(parts.first, weight).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("job '", parts.first, "' has two weights"));
+    }
+  }
+  return weights;
 }
 
 /// A flag that is a number of seconds.
@@ -115,6 +143,23 @@ void AddSessionFlags(CLI::App& app, Options& options) {
   AddSeconds(app, "--lease-seconds", options.sessions.default_lease,
              "Lease of a session that asks for none")
       ->check(CLI::Range(1.0, 86400.0));
+  app.add_option("--max-priority", options.sessions.max_priority,
+                 "Highest priority that a session may ask for, among those of "
+                 "its job")
+      ->check(CLI::Range(0, 9));
+  app.add_option_function<std::string>(
+         "--job-weights",
+         [&options](const std::string& text) {
+           options.engine.weights = *ParseWeights(text);
+         },
+         "How jobs share a device's time, e.g. a=3,b=1; others have weight 1")
+      ->check([](const std::string& text) {
+        return std::string(ParseWeights(text).status().message());
+      });
+  AddSeconds(app, "--max-operation-seconds", options.engine.longest_operation,
+             "An operation or program that is predicted to take longer is "
+             "refused")
+      ->check(CLI::Range(0.001, 1e9));
   app.add_option("--queue-limit", options.engine.queue_limit,
                  "Most operations of one session that wait for its device")
       ->check(PositiveNumber());
@@ -160,9 +205,17 @@ void AddServingFlags(CLI::App& app, Options& options) {
              "How long an upload or download waits for a client that does "
              "nothing")
       ->check(CLI::Range(0.1, 86400.0));
-  AddSeconds(app, "--drain-timeout-seconds", options.drain_timeout,
-             "How long running calls may take after SIGTERM")
+  AddSeconds(
+      app, "--drain-timeout-seconds", options.drain_timeout,
+      "How long running calls may take after SIGTERM; the process ends a "
+      "second later at most")
       ->check(CLI::Range(0.0, 3600.0));
+  app.add_option_function<bool>(
+         "--exit-on-device-loss",
+         [&options](bool exits) { options.exit_on_device_loss = exits; },
+         "End, with status 3, when a device is lost, so that whoever watches "
+         "the process starts it anew; default: where there is one device")
+      ->default_str("");
   app.add_option_function<std::string>(
          "--log-level",
          [&options](const std::string& name) {

@@ -1,6 +1,7 @@
 // The server's flags.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -20,6 +21,7 @@ struct Options {
   int loop_count = 2;
   absl::Duration drain_timeout = absl::Seconds(10);
   absl::Duration transfer_idle = absl::Seconds(30);
+  std::optional<bool> exit_on_device_loss;  // null: where there is one device
   LogLevel log_level = LogLevel::kInfo;
   EngineOptions engine;
   SessionLimits sessions;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 
@@ -10,12 +11,25 @@ namespace tensord::server {
 namespace {
 
 // Jobs of one client that are launched before the first of them is done: enough
-// to hide what launching costs, and what completing does.
+// to hide what launching costs, and what completing does. Not more than one,
+// where they take long: what is launched cannot be taken back.
 constexpr int kLaunchAhead = 16;
+constexpr absl::Duration kTimeAhead = absl::Milliseconds(10);
 constexpr int kMaxStreams = 32;
 
-// How long all wait for a job that wants the device alone.
+// How long a job that wants the device alone lets others go first.
 constexpr absl::Duration kPatience = absl::Milliseconds(500);
+
+// A turn while others wait: switching between jobs costs little beside it. One
+// that takes times lasts longer, as they are of no use if it is interrupted.
+constexpr absl::Duration kTurn = absl::Milliseconds(5);
+constexpr absl::Duration kTurnAlone = absl::Milliseconds(100);
+// Small jobs run beside a turn.
+constexpr absl::Duration kSmall = absl::Microseconds(200);
+// What any job counts at least.
+constexpr absl::Duration kLeast = absl::Microseconds(10);
+// Turns that are interrupted, each of which keeps a thread.
+constexpr int kMostParked = 64;
 
 // How long the completer asks without a pause before it takes naps.
 constexpr absl::Duration kEager = absl::Microseconds(50);
@@ -24,37 +38,65 @@ constexpr absl::Duration kNap = absl::Microseconds(20);
 }  // namespace
 
 DeviceWorker::DeviceWorker(std::unique_ptr<core::Stream> stream,
-                           CreateStream create_stream, int64_t queue_limit)
-    : create_stream_(std::move(create_stream)), queue_limit_(queue_limit) {
+                           CreateStream create_stream, Options options)
+    : create_stream_(std::move(create_stream)),
+      options_(std::move(options)),
+      turns_(options_.weights) {
+  absl::MutexLock lock(&mutex_);
   streams_.push_back(std::make_unique<SharedStream>());
   streams_.back()->stream = std::move(stream);
-  launcher_ = std::thread([this] { Launch(); });
+  StartLauncher();
+  // Another one sees to it that turns end, and runs small jobs.
+  if (options_.is_synchronous) StartLauncher();
   completer_ = std::thread([this] { Complete(); });
 }
 
 DeviceWorker::~DeviceWorker() {
+  std::vector<std::thread> launchers;
   {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
-    can_launch_.Signal();
+    can_launch_.SignalAll();
+    const auto have_ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return launcher_count_ == 0;
+    };
+    mutex_.Await(absl::Condition(&have_ended));
+    launchers.swap(launchers_);
+    has_launched_.Signal();
   }
-  launcher_.join();
+  for (std::thread& launcher : launchers) launcher.join();
   completer_.join();
 }
 
-absl::Status DeviceWorker::Add(uint64_t id, Job* job) {
+void DeviceWorker::StartLauncher() {
+  ++launcher_count_;
+  launchers_.emplace_back([this] { Launch(); });
+}
+
+absl::Status DeviceWorker::Add(const ClientId& id, Job* job) {
   absl::MutexLock lock(&mutex_);
-  Client& client = clients_[id];
-  if (std::ssize(client.queued) >= queue_limit_) {
+  const auto [entry, is_new] = clients_.try_emplace(id.number);
+  Client& client = entry->second;
+  if (is_new) {
+    client.id = id.number;
+    turns_.Join(client.turns,
+                id.owner.empty() ? absl::StrCat("#", id.number) : id.owner,
+                id.priority);
+  }
+  if (std::ssize(client.queued) >= options_.queue_limit) {
     return core::ResourceExhausted(
         "QUEUE_FULL", "the session has ", client.queued.size(),
-        " operations in the device's queue, its limit is ", queue_limit_,
-        "; retry later");
+        " operations in the device's queue, its limit is ",
+        options_.queue_limit, "; retry later");
   }
-  if (client.queued.empty() && !client.is_launching) turns_.push_back(id);
+  const bool is_ready = client.queued.empty() && client.launching == nullptr;
   client.queued.push_back(job);
   ++statistics_.queued_count;
-  can_launch_.Signal();
+  if (!is_ready) return absl::OkStatus();
+  turns_.Wait(client.turns);
+  waiting_.push_back(&client);
+  const bool may_run_beside = job->predicted() <= kSmall && HasRoomBeside();
+  if (turn_ == nullptr || !is_watched_ || may_run_beside) can_launch_.Signal();
   return absl::OkStatus();
 }
 
@@ -68,16 +110,38 @@ bool DeviceWorker::Remove(uint64_t id, Job* job) {
   if (at == client.queued.begin()) {
     if (client.has_unfinished) return false;
     client.lacks_memory_until.reset();
+    client.alone_since.reset();
   }
   client.queued.erase(at);
   --statistics_.queued_count;
   if (client.queued.empty()) {
-    std::erase(turns_, id);
-    if (std::exchange(client.is_stalled, false)) std::erase(stalled_, id);
-    ReleaseIfIdle(id, client);
+    if (client.launching == nullptr) std::erase(waiting_, &client);
+    if (std::exchange(client.is_stalled, false)) std::erase(stalled_, &client);
+    ReleaseIfIdle(client);
   }
   can_launch_.Signal();
   return true;
+}
+
+void DeviceWorker::Stop(Job& job) {
+  absl::MutexLock lock(&mutex_);
+  job.Stop();
+  for (auto& [id, client] : clients_) {
+    if (client.launching == &job) Resume(client);
+  }
+}
+
+void DeviceWorker::StopAll(std::optional<uint64_t> only) {
+  absl::MutexLock lock(&mutex_);
+  for (auto& [id, client] : clients_) {
+    if (only && id != *only) continue;
+    for (Job* const job : client.queued) job->Stop();
+    for (const Launched& launched : client.launched) {
+      if (launched.is_part) launched.job->Stop();
+    }
+    if (client.launching != nullptr) client.launching->Stop();
+    Resume(client);
+  }
 }
 
 DeviceWorker::Statistics DeviceWorker::statistics() const {
@@ -94,36 +158,151 @@ void DeviceWorker::CountBusy(int change) {
 }
 
 void DeviceWorker::Launch() {
-  std::optional<absl::Time> patience_ends;  // of whom waits to be alone
   absl::MutexLock lock(&mutex_);
   while (true) {
-    const auto turn =
-        std::find_if(turns_.begin(), turns_.end(), [this](uint64_t id) {
-          return std::ssize(clients_.at(id).launched) < kLaunchAhead;
-        });
-    if (turn != turns_.end() &&
-        clients_.at(*turn).queued.front()->wants_device_alone() &&
-        OldestLaunched()) {
-      // Nobody overtakes it, so that it will be; but others do not wait long.
-      const absl::Time now = absl::Now();
-      if (!patience_ends) patience_ends = now + kPatience;
-      if (now < *patience_ends) {
-        can_launch_.WaitWithTimeout(&mutex_, *patience_ends - now);
+    if (turn_ == nullptr) {
+      if (Client* const next = Next(/*is_small=*/false)) {
+        turn_ = next;
+        turns_.Choose(next->turns);
+        std::erase(waiting_, next);
+        if (next->is_parked) {
+          Resume(*next);
+        } else {
+          LaunchNext(*next);
+        }
+        continue;
+      }
+    } else if (HasRoomBeside()) {
+      if (Client* const next = Next(/*is_small=*/true)) {
+        beside_ = next;
+        std::erase(waiting_, next);
+        LaunchNext(*next);
         continue;
       }
     }
-    if (turn != turns_.end()) {
-      patience_ends.reset();
-      const uint64_t id = *turn;
-      turns_.erase(turn);
-      LaunchNext(id, clients_.at(id));
+    if (closing_ && turn_ == nullptr && waiting_.empty() && stalled_.empty()) {
+      break;
+    }
+    EndTurnIfDue();
+    const absl::Duration wait = LongestWait();
+    if (wait == absl::InfiniteDuration()) {
+      can_launch_.Wait(&mutex_);
+    } else {
+      // One thread watches, the others sleep until they are needed.
+      const bool watches = !std::exchange(is_watched_, true);
+      if (watches) {
+        can_launch_.WaitWithTimeout(&mutex_, wait);
+        is_watched_ = false;
+      } else {
+        can_launch_.Wait(&mutex_);
+      }
+    }
+  }
+  --launcher_count_;
+  can_launch_.SignalAll();
+}
+
+bool DeviceWorker::MayLaunch(Client& client) {
+  if (client.is_parked) return true;
+  if (!client.launched.empty() &&
+      (std::ssize(client.launched) >= kLaunchAhead ||
+       client.launched_time >= kTimeAhead)) {
+    return false;
+  }
+  if (!client.queued.front()->wants_device_alone()) return true;
+  if (!OldestUnderWay(nullptr)) return true;
+  const absl::Time now = absl::Now();
+  if (!client.alone_since) client.alone_since = now;
+  return now - *client.alone_since >= kPatience;
+}
+
+DeviceWorker::Client* DeviceWorker::Next(bool is_small) {
+  Client* best = nullptr;
+  for (Client* const client : waiting_) {
+    if (is_small &&
+        (client->is_parked || client->queued.front()->predicted() > kSmall)) {
       continue;
     }
-    if (closing_ && turns_.empty() && stalled_.empty()) break;
-    can_launch_.Wait(&mutex_);
+    if (best != nullptr && !turns_.IsBefore(client->turns, best->turns)) {
+      continue;
+    }
+    if (MayLaunch(*client)) best = client;
   }
-  launches_ended_ = true;
-  has_launched_.Signal();
+  return best;
+}
+
+bool DeviceWorker::HasRoomBeside() const {
+  if (!options_.is_synchronous || turn_ == nullptr || beside_ != nullptr) {
+    return false;
+  }
+  const Job* const job = turn_->launching;
+  return job != nullptr &&
+         (job->predicted() > kSmall || absl::Now() - turn_->turn_begun > kTurn);
+}
+
+absl::Duration DeviceWorker::LongestWait() {
+  if (waiting_.empty()) return absl::InfiniteDuration();
+  if (turn_ != nullptr) {
+    return options_.is_synchronous ? kTurn : absl::InfiniteDuration();
+  }
+  absl::Duration wait = absl::InfiniteDuration();
+  for (const Client* const client : waiting_) {
+    if (client->alone_since) {
+      wait = std::min(wait, *client->alone_since + kPatience - absl::Now());
+    }
+  }
+  return std::max(wait, absl::Microseconds(100));
+}
+
+void DeviceWorker::EndTurnIfDue() {
+  if (turn_ == nullptr || waiting_.empty() || !options_.is_synchronous) return;
+  Client& client = *turn_;
+  // Its thread may be about to take it up, or to end.
+  if (client.launching == nullptr || client.is_parked ||
+      parked_count_ >= kMostParked) {
+    return;
+  }
+  const absl::Duration turn = absl::Now() - client.turn_begun;
+  if (turn < (client.launching->wants_device_alone() ? kTurnAlone : kTurn)) {
+    return;
+  }
+  const Client* const next = Next(/*is_small=*/false);
+  if (next != nullptr && turns_.IsDue(next->turns, client.turns,
+                                      client.ran + turn - client.counted)) {
+    client.launching->AskToGiveWay(true);
+  }
+}
+
+void DeviceWorker::GiveWay(Job& job) {
+  absl::MutexLock lock(&mutex_);
+  job.AskToGiveWay(false);
+  if (job.is_stopped()) return;
+  Client& client = clients_.at(job.client_);
+  if (turn_ != &client) return;
+  client.ran += absl::Now() - client.turn_begun;
+  Count(client, client.ran);
+  turn_ = nullptr;
+  client.is_parked = true;
+  turns_.Wait(client.turns);
+  waiting_.push_back(&client);
+  // Some thread has to take the turn up, and one has to watch it.
+  if (launcher_count_ < ++parked_count_ + 2) StartLauncher();
+  can_launch_.Signal();
+  while (client.is_parked) client.resumes.Wait(&mutex_);
+  --parked_count_;
+  client.turn_begun = absl::Now();
+}
+
+void DeviceWorker::Resume(Client& client) {
+  if (!std::exchange(client.is_parked, false)) return;
+  std::erase(waiting_, &client);
+  client.resumes.Signal();
+}
+
+void DeviceWorker::Count(Client& client, absl::Duration ran) {
+  ran = std::max(ran, kLeast);
+  turns_.Count(client.turns, ran - client.counted);
+  client.counted = ran;
 }
 
 absl::Status DeviceWorker::ProvideStream(Client& client) {
@@ -132,7 +311,10 @@ absl::Status DeviceWorker::ProvideStream(Client& client) {
       streams_.begin(), streams_.end(), [](const auto& x, const auto& y) {
         return x->client_count < y->client_count;
       });
-  if ((*least)->client_count == 0 || std::ssize(streams_) == kMaxStreams) {
+  // Work that is done at once is in nobody's way.
+  const bool is_full =
+      !options_.is_synchronous && std::ssize(streams_) == kMaxStreams;
+  if ((*least)->client_count == 0 || is_full) {
     client.stream = least->get();
   } else {
     auto added = std::make_unique<SharedStream>();
@@ -144,28 +326,37 @@ absl::Status DeviceWorker::ProvideStream(Client& client) {
   return absl::OkStatus();
 }
 
-void DeviceWorker::LaunchNext(uint64_t id, Client& client) {
+void DeviceWorker::LaunchNext(Client& client) {
   Job* const job = client.queued.front();
   client.queued.pop_front();
+  client.alone_since.reset();
   --statistics_.queued_count;
   ++statistics_.executed_count;
-  client.is_launching = true;
   CountBusy(+1);
-  const std::optional<uint64_t> oldest = OldestLaunched();
-  const uint64_t next = next_number_;
+  const std::optional<uint64_t> oldest = OldestUnderWay(&client);
   Launched launched{.job = job,
-                    .number = 0,
+                    .number = next_number_++,
                     .status = ProvideStream(client),
                     .end = nullptr,
-                    .begun = absl::Now()};
+                    .begun = absl::Now(),
+                    .counted = absl::ZeroDuration()};
+  client.launching = job;
+  client.launching_number = launched.number;
+  client.turn_begun = launched.begun;
+  client.ran = client.counted = absl::ZeroDuration();
+  Count(client, std::min(job->predicted(), kTurn));
   if (std::exchange(client.has_unfinished, false)) {
     launched.begun = client.unfinished_since;
   }
+  job->worker_ = this;
+  job->client_ = client.id;
   mutex_.Unlock();
   Job::Outcome outcome;
   if (client.stream != nullptr) {
     core::Stream& stream = *client.stream->stream;
+    stream.set_interruption(job);
     outcome = job->Launch(stream);
+    stream.set_interruption(nullptr);
     launched.status = outcome.status;
     // Also after a failure: what was queued before it may use the same memory.
     absl::StatusOr<std::unique_ptr<core::Event>> end = stream.Record();
@@ -177,11 +368,18 @@ void DeviceWorker::LaunchNext(uint64_t id, Client& client) {
     }
   }
   mutex_.Lock();
-  client.is_launching = false;
+  job->worker_ = nullptr;
+  job->AskToGiveWay(false);
+  client.launching = nullptr;
+  if (options_.is_synchronous) {
+    Count(client, client.ran + (absl::Now() - client.turn_begun));
+  }
+  launched.counted = client.counted;
   if (absl::IsResourceExhausted(launched.status) && outcome.may_be_repeated &&
-      Stall(id, client, job, oldest, next)) {
+      Stall(client, job, oldest)) {
     CountBusy(-1);
     --statistics_.executed_count;
+    EndTurn(&client);
     return;
   }
   client.lacks_memory_until.reset();
@@ -192,47 +390,67 @@ void DeviceWorker::LaunchNext(uint64_t id, Client& client) {
     ++statistics_.queued_count;
     --statistics_.executed_count;
   }
-  if (!client.queued.empty()) turns_.push_back(id);
-  launched.number = next_number_++;
+  if (!client.queued.empty()) {
+    turns_.Wait(client.turns);
+    waiting_.push_back(&client);
+  }
   const bool is_over = launched.end == nullptr && client.launched.empty();
+  client.launched_time += job->predicted();
   client.launched.push_back(std::move(launched));
   if (is_over) {
-    CompleteFirst(id, client);
+    Client* const ended = &client;
+    CompleteFirst(client);
+    EndTurn(ended);
   } else {
     ++for_completer_;
     has_launched_.Signal();
+    EndTurn(&client);
   }
 }
 
-bool DeviceWorker::Stall(uint64_t id, Client& client, Job* job,
-                         std::optional<uint64_t> oldest, uint64_t next) {
-  if (!client.lacks_memory_until) client.lacks_memory_until = next;
+void DeviceWorker::EndTurn(const Client* client) {
+  if (turn_ == client) turn_ = nullptr;
+  if (beside_ == client) beside_ = nullptr;
+}
+
+bool DeviceWorker::Stall(Client& client, Job* job,
+                         std::optional<uint64_t> oldest) {
+  if (!client.lacks_memory_until) {
+    client.lacks_memory_until = client.launching_number;
+  }
   if (!oldest || *oldest >= *client.lacks_memory_until) return false;
   client.queued.push_front(job);
   ++statistics_.queued_count;
-  if (OldestLaunched() == oldest) {
+  if (OldestUnderWay(&client) == oldest) {
     client.is_stalled = true;
-    stalled_.push_back(id);
+    stalled_.push_back(&client);
   } else {  // Some have ended meanwhile.
-    turns_.push_back(id);
+    turns_.Wait(client.turns);
+    waiting_.push_back(&client);
   }
   return true;
 }
 
 void DeviceWorker::EndStalls() {
-  for (const uint64_t id : stalled_) {
-    clients_.at(id).is_stalled = false;
-    turns_.push_back(id);
+  for (Client* const client : stalled_) {
+    client->is_stalled = false;
+    turns_.Wait(client->turns);
+    waiting_.push_back(client);
   }
   stalled_.clear();
 }
 
-std::optional<uint64_t> DeviceWorker::OldestLaunched() const {
+std::optional<uint64_t> DeviceWorker::OldestUnderWay(
+    const Client* except) const {
   std::optional<uint64_t> oldest;
-  for (const auto& [id, client] : clients_) {
-    if (client.launched.empty()) continue;
-    const uint64_t number = client.launched.front().number;
+  const auto count = [&](uint64_t number) {
     oldest = std::min(oldest.value_or(number), number);
+  };
+  for (const auto& [id, client] : clients_) {
+    if (!client.launched.empty()) count(client.launched.front().number);
+    if (client.launching != nullptr && &client != except) {
+      count(client.launching_number);
+    }
   }
   return oldest;
 }
@@ -243,7 +461,7 @@ void DeviceWorker::Complete() {
   absl::MutexLock lock(&mutex_);
   while (true) {
     if (for_completer_ == 0) {
-      if (launches_ended_) return;
+      if (closing_ && launcher_count_ == 0) return;
       has_launched_.Wait(&mutex_);
       continue;
     }
@@ -271,13 +489,13 @@ void DeviceWorker::Complete() {
     }
     mutex_.Lock();
     for (const auto& [id, end] : firsts) {
-      CompleteFirst(id, clients_.at(id));
+      CompleteFirst(clients_.at(id));
       --for_completer_;
     }
   }
 }
 
-void DeviceWorker::CompleteFirst(uint64_t id, Client& client) {
+void DeviceWorker::CompleteFirst(Client& client) {
   // It stays in its place meanwhile, so that nobody takes its memory to be free
   // before it is.
   Launched& first = client.launched.front();
@@ -288,6 +506,7 @@ void DeviceWorker::CompleteFirst(uint64_t id, Client& client) {
   const Times times{.begun = std::max(first.begun, client.last_ended),
                     .ended = absl::Now()};
   const bool is_part = first.is_part;
+  const absl::Duration predicted = first.job->predicted();
   if (!is_part) {
     Listener* const listener = first.job->listener();
     first.job->Complete(status, times);
@@ -295,20 +514,29 @@ void DeviceWorker::CompleteFirst(uint64_t id, Client& client) {
   }
   mutex_.Lock();
   if (!is_part) client.last_ended = times.ended;
+  if (!options_.is_synchronous) {
+    turns_.Count(client.turns,
+                 std::max(times.ended - times.begun, kLeast) - first.counted);
+  }
   client.launched.pop_front();
+  client.launched_time = client.launched.empty()
+                             ? absl::ZeroDuration()
+                             : client.launched_time - predicted;
   CountBusy(-1);
   EndStalls();
-  ReleaseIfIdle(id, client);
-  can_launch_.Signal();
+  ReleaseIfIdle(client);
+  if (!waiting_.empty() && turn_ == nullptr) can_launch_.Signal();
 }
 
-void DeviceWorker::ReleaseIfIdle(uint64_t id, Client& client) {
+void DeviceWorker::ReleaseIfIdle(Client& client) {
   if (!client.queued.empty() || !client.launched.empty() ||
-      client.is_launching) {
+      client.launching != nullptr) {
     return;
   }
+  EndTurn(&client);
   if (client.stream != nullptr) --client.stream->client_count;
-  clients_.erase(id);
+  turns_.Leave(client.turns);
+  clients_.erase(client.id);
 }
 
 }  // namespace tensord::server

@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -16,19 +19,25 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/device/device.h"
+#include "core/device/interruption.h"
+#include "server/engine/fair_turns.h"
 
 namespace tensord::server {
 
-/// Runs jobs of many clients on one device.
+/// Runs jobs of many clients on one device: those of a client in the order in
+/// which they were added, on a stream that the client keeps as long as it has
+/// any, and shares when there are many clients.
 ///
-/// One thread launches jobs: those of a client in the order in which they were
-/// added, on a stream that the client keeps as long as it has any, and shares
-/// when there are many clients. Clients take turns, a job each, so that a long
-/// queue of one does not hold up others.
-/// Launching runs ahead of the device, by a bounded number of jobs a client. A
-/// second thread completes jobs when the device is done with them, those of a
-/// client in order. Where work is done as soon as it is launched, as on the
-/// host, the first thread does all.
+/// Owners share the device's time by their weights, and clients that of their
+/// owner: whoever had least, for its weight, is next. Work is counted as
+/// predicted when it begins and as measured when it ends.
+///
+/// Where work is done as soon as it is launched, as on the host, a long job
+/// gives way to others every few milliseconds, in the places where it hears
+/// that it should; and small jobs run beside it.
+/// Elsewhere launching runs ahead of the device, by a bounded number of jobs a
+/// client and a bounded time, and a thread completes jobs when the device is
+/// done with them, those of a client in order.
 ///
 /// A job that finds no memory is launched again, if it can be, once the jobs
 /// that were under way have ended; it fails when that did not help.
@@ -52,9 +61,16 @@ class DeviceWorker {
     ~Listener() = default;
   };
 
+  /// In whose name jobs come.
+  struct ClientId {
+    uint64_t number = 0;
+    std::string owner;  // "": it is its own
+    int priority = 0;   // higher ones of an owner go first
+  };
+
   /// Owned by whoever adds it; launched and completed once, unless removed
-  /// first.
-  class Job {
+  /// first. It is asked to stop, and to give way while it is being launched.
+  class Job : public core::Interruption {
    public:
     /// What Launch() has done.
     struct Outcome {
@@ -66,7 +82,8 @@ class DeviceWorker {
       bool may_be_repeated = false;
     };
 
-    /// Queues the job's work, or the next part of it.
+    /// Queues the job's work, or the next part of it. A job that is stopped
+    /// ends as soon as it can, with an error.
     virtual Outcome Launch(core::Stream& stream) = 0;
     /// `status` is what Launch() returned or else what the work ended with;
     /// none of it is under way any more.
@@ -76,6 +93,8 @@ class DeviceWorker {
     /// takes times should; it is anyway when that takes long. Asked before each
     /// Launch(), on the thread that calls it.
     bool wants_device_alone() const { return wants_device_alone_; }
+    /// How long the device should take for all of it.
+    absl::Duration predicted() const { return predicted_; }
     /// Who is told after Complete(), and may end the job's life then.
     Listener* listener() const { return listener_; }
     void set_listener(Listener* listener) { listener_ = listener; }
@@ -83,14 +102,33 @@ class DeviceWorker {
    protected:
     explicit Job(bool wants_device_alone = false)
         : wants_device_alone_(wants_device_alone) {}
-    ~Job() = default;
+    ~Job() override = default;
 
+    /// Before it is added.
+    void set_predicted(absl::Duration predicted) { predicted_ = predicted; }
     /// From within Launch(): of the parts that follow.
     void set_wants_device_alone(bool wants) { wants_device_alone_ = wants; }
 
    private:
+    friend class DeviceWorker;
+
+    void GiveWay() final {
+      if (worker_ != nullptr) worker_->GiveWay(*this);
+    }
+
     bool wants_device_alone_;
+    absl::Duration predicted_;
     Listener* listener_ = nullptr;
+    // While it is being launched:
+    DeviceWorker* worker_ = nullptr;
+    uint64_t client_ = 0;
+  };
+
+  struct Options {
+    int64_t queue_limit = 1024;  // jobs of a client that may wait
+    /// Work is done when Launch() returns.
+    bool is_synchronous = true;
+    std::map<std::string, double> weights;  // of owners; 1 if not named
   };
 
   struct Statistics {
@@ -103,21 +141,26 @@ class DeviceWorker {
       std::function<absl::StatusOr<std::unique_ptr<core::Stream>>()>;
 
   /// `stream` is the first, `create_stream` makes others.
-  /// Requires  queue_limit >= 1.
+  /// Requires  queue_limit >= 1; weights above 0.
   DeviceWorker(std::unique_ptr<core::Stream> stream, CreateStream create_stream,
-               int64_t queue_limit);
+               Options options);
   /// Runs what is queued. Nothing may be added any more.
   ~DeviceWorker();
 
   /// Queues `job` behind the others of `client`.
   /// Errors  RESOURCE_EXHAUSTED, reason QUEUE_FULL: queue_limit jobs of this
   ///         client wait already; those of others do not count.
-  absl::Status Add(uint64_t client, Job* job);
+  absl::Status Add(const ClientId& client, Job* job);
 
   /// True when `job` was still queued, no part of it launched; it will then
   /// never run.
   bool Remove(uint64_t client, Job* job);
+  /// Stops `job`, added and not completed. It ends soon.
+  void Stop(Job& job);
+  /// Stops all jobs, or those of one client.
+  void StopAll(std::optional<uint64_t> client = std::nullopt);
 
+  const Options& options() const { return options_; }
   Statistics statistics() const;
 
  private:
@@ -127,7 +170,8 @@ class DeviceWorker {
     absl::Status status;
     std::unique_ptr<core::Event> end;  // null: reached
     absl::Time begun;
-    bool is_part = false;  // the job goes on
+    absl::Duration counted;  // of the owner's time
+    bool is_part = false;    // the job goes on
     bool is_completing = false;
   };
   /// A stream and how many clients use it.
@@ -136,63 +180,97 @@ class DeviceWorker {
     int client_count = 0;
   };
   struct Client {
+    uint64_t id = 0;
+    FairTurns::Member turns;
     std::deque<Job*> queued;
     std::deque<Launched> launched;
+    absl::Duration launched_time;    // that those should take
     SharedStream* stream = nullptr;  // null while there is no need of one
-    bool is_launching = false;       // its stream is in use
-    bool is_stalled = false;         // waits for memory; has no turn
-    bool has_unfinished = false;     // in front of `queued`, launched in part
-    absl::Time unfinished_since;     // its first launch
+    Job* launching = nullptr;        // its stream is in use
+    uint64_t launching_number = 0;
+    bool is_stalled = false;      // waits for memory; has no turn
+    bool has_unfinished = false;  // in front of `queued`, launched in part
+    absl::Time unfinished_since;  // its first launch
     // The first job in `queued` lacked memory: it fails when those numbered
     // below have ended and memory still lacks.
     std::optional<uint64_t> lacks_memory_until;
+    // Since when the first job waits to have the device alone.
+    std::optional<absl::Time> alone_since;
     absl::Time last_ended = absl::InfinitePast();
+    // Of what is being launched:
+    absl::Time turn_begun;
+    absl::Duration ran;      // in turns before
+    absl::Duration counted;  // of the owner's time
+    bool is_parked = false;  // its thread waits for another turn
+    absl::CondVar resumes;
   };
   using Clients = absl::node_hash_map<uint64_t, Client>;
 
   void Launch();
   void Complete();
+  void GiveWay(Job& job);
+  /// Who is next, if anybody: to have the turn, or of small jobs alone.
+  Client* Next(bool is_small) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Whether the client's first job may be launched now.
+  bool MayLaunch(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Whether a small job may run beside what has the turn.
+  bool HasRoomBeside() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  /// How long the thread that waits may do so.
+  absl::Duration LongestWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Asks whoever has the turn to give way if that is due.
+  void EndTurnIfDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// The turn of `client` goes on where it stood.
+  void Resume(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StartLauncher() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Sets what the work being launched has taken so far.
+  void Count(Client& client, absl::Duration ran)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Gives the client a stream unless it has one: one that nobody uses, a new
   /// one, or the one that fewest use.
   absl::Status ProvideStream(Client& client)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void LaunchNext(uint64_t id, Client& client)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LaunchNext(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// `client` may have gone.
+  void EndTurn(const Client* client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Puts a job back that lacked memory when the jobs from `oldest` to before
-  /// `next` were under way; false when it is to fail.
-  bool Stall(uint64_t id, Client& client, Job* job,
-             std::optional<uint64_t> oldest, uint64_t next)
+  /// its own number were under way; false when it is to fail.
+  bool Stall(Client& client, Job* job, std::optional<uint64_t> oldest)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Those that wait for memory may try again.
   void EndStalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// The least number of those launched and not completed, if any.
-  std::optional<uint64_t> OldestLaunched() const
+  /// The least number of those launched and not completed, or being launched by
+  /// others than `client`, if any.
+  std::optional<uint64_t> OldestUnderWay(const Client* client) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   /// Completes the first launched job of `client`, without the lock.
-  void CompleteFirst(uint64_t id, Client& client)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReleaseIfIdle(uint64_t id, Client& client)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CompleteFirst(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseIfIdle(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountBusy(int change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const CreateStream create_stream_;
-  const int64_t queue_limit_;
+  const Options options_;
   mutable absl::Mutex mutex_;
   absl::CondVar can_launch_;
   absl::CondVar has_launched_;
+  FairTurns turns_ ABSL_GUARDED_BY(mutex_);
   Clients clients_ ABSL_GUARDED_BY(mutex_);
-  // Clients with queued jobs that are not stalled, the next one in front.
-  std::deque<uint64_t> turns_ ABSL_GUARDED_BY(mutex_);
-  std::vector<uint64_t> stalled_ ABSL_GUARDED_BY(mutex_);
+  // Those with a job that may begin, or go on where it gave way.
+  std::vector<Client*> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Client*> stalled_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<SharedStream>> streams_ ABSL_GUARDED_BY(mutex_);
+  // Who has the turn, and whose small job runs beside it.
+  Client* turn_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  Client* beside_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  bool is_watched_ ABSL_GUARDED_BY(mutex_) = false;  // a thread sees its end
+  int parked_count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t for_completer_ ABSL_GUARDED_BY(mutex_) = 0;  // launched jobs
   int busy_count_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time busy_since_ ABSL_GUARDED_BY(mutex_);
   Statistics statistics_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool launches_ended_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread launcher_;
+  int launcher_count_ ABSL_GUARDED_BY(mutex_) = 0;  // that have not ended
+  std::vector<std::thread> launchers_ ABSL_GUARDED_BY(mutex_);
   std::thread completer_;
 };
 

@@ -74,9 +74,11 @@ Device::Device(std::unique_ptr<core::Backend> backend, core::DeviceInfo info,
               absl::StrCat("memory of ", info_.name)),
       staging_(backend_->staging_memory(), StagingLimit(*backend_, options),
                absl::StrCat("staging memory of ", info_.name)),
-      worker_(
-          std::move(stream), [this] { return backend_->CreateStream(); },
-          options.queue_limit) {}
+      longest_operation_(options.longest_operation),
+      worker_(std::move(stream), [this] { return backend_->CreateStream(); },
+              {.queue_limit = options.queue_limit,
+               .is_synchronous = !info_.is_asynchronous,
+               .weights = options.weights}) {}
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(
     const EngineOptions& options) {
@@ -122,8 +124,8 @@ absl::Status Engine::AddCuda(const EngineOptions& options, int ordinal) {
     const auto named =
         std::count_if(items.begin(), items.end(),
                       [](const auto& item) { return item.kind == "cuda"; });
-    own.staging_limit_bytes = HostMemoryBytes() / 8 /
-                              std::max<int64_t>({named, last - first + 1, 1});
+    own.staging_limit_bytes =
+        HostMemoryBytes() / 8 / std::max<int64_t>({named, last - first + 1, 1});
   }
   for (int i = first; i <= last; ++i) {
     absl::StatusOr<std::unique_ptr<core::Backend>> backend = module->create(i);

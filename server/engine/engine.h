@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "core/backend/backend.h"
 #include "core/backend/backend_module.h"
 #include "core/executor/executor.h"
@@ -39,6 +41,9 @@ struct EngineOptions {
   /// memory, and at most an eighth of what the server may use. 0: no test.
   int64_t bandwidth_bytes = 0;
   int64_t queue_limit = 1024;  // operations of one session that may wait
+  /// What is predicted to take longer is refused.
+  absl::Duration longest_operation = absl::Hours(1);
+  std::map<std::string, double> weights;  // of jobs that share a device
   int64_t plan_cache_entries = 65536;
   int64_t plan_cache_bytes = int64_t{256} << 20;
 };
@@ -88,6 +93,7 @@ class Device {
     return backend_->Copy(operands, stream);
   }
   DeviceWorker& worker() { return worker_; }
+  absl::Duration longest_operation() const { return longest_operation_; }
 
   int64_t memory_limit_bytes() const { return memory_.limit.limit_bytes(); }
   int64_t memory_reserved_bytes() const {
@@ -123,6 +129,7 @@ class Device {
   const std::string plan_device_;
   MeteredMemory memory_;
   MeteredMemory staging_;
+  const absl::Duration longest_operation_;
   DeviceWorker worker_;
 };
 

@@ -39,8 +39,8 @@ class OperandUse {
 
   /// None: nothing is read or written.
   OperandUse() = default;
-  /// `desc` is how the run reads or writes the tensor; `is_copied`: by way of a
-  /// copy, which is as `desc` says.
+  /// `desc` is what kernels see: of the tensor or, if `is_copied`, of a packed
+  /// copy of it.
   OperandUse(std::shared_ptr<StoredTensor> tensor, core::TensorDesc desc,
              Access access, bool is_copied, Made made = Made::kNot)
       : tensor_(std::move(tensor)),
@@ -92,7 +92,8 @@ class OperandUse {
   /// All that writes it is queued.
   void Written();
 
-  /// Ends what was announced. What the run made, and did not write, is gone.
+  /// Ends what was announced. A tensor that the run made is removed unless
+  /// `result` is kDone.
   void End(Session& session, WriteResult result);
   /// The bytes of an inline one.
   /// Requires  it was written, and that is done.

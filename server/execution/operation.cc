@@ -1,6 +1,5 @@
 #include "server/execution/operation.h"
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 #include <variant>
@@ -139,13 +138,13 @@ absl::Status OneStep::Allocate(RunState& state) {
 absl::Status OneStep::CheckAliasing(const RunState& state) const {
   const absl::Span<const OperandUse> results =
       absl::MakeConstSpan(state.uses).subspan(state.first_result);
-  const auto is_disjoint = [&](size_t input) {
-    return std::ranges::all_of(results, [&](const OperandUse& result) {
-      return AreDisjoint(state.uses[input], result);
-    });
-  };
-  const core::DisjointFromOutput disjoint{is_disjoint(0), is_disjoint(1),
-                                          is_disjoint(2)};
+  core::DisjointOperands disjoint;
+  for (size_t i = 0; i < results.size(); ++i) {
+    for (size_t input = 0; input < state.first_result; ++input) {
+      disjoint.inputs[input][i] = AreDisjoint(state.uses[input], results[i]);
+    }
+  }
+  disjoint.results = results.size() == 2 && AreDisjoint(results[0], results[1]);
   if (frame.filling.is_empty()) {
     return core::CheckAnyAliasing(desc, core::OperandsAt(desc, placement),
                                   disjoint);
@@ -252,6 +251,8 @@ absl::StatusOr<std::unique_ptr<Run>> PrepareOperation(
   auto state = std::make_unique<RunState>(engine, std::move(session));
   TENSORD_RETURN_IF_ERROR(state->runner.Add(
       step->key, core::ResultBytes(made.desc), ReadsAll(request)));
+  state->predicted_nanoseconds =
+      state->runner.plans()[0]->predicted_nanoseconds();
   state->uses.reserve(request.inputs.size() + made.results.size());
   TENSORD_RETURN_IF_ERROR(UseInputs(request, found, *state));
   TENSORD_RETURN_IF_ERROR(UseResults(request, std::move(made.results),

@@ -33,16 +33,15 @@ enum class OperationKind {
 };
 inline constexpr int kOperationCount = 5;
 
-/// What operations have of each input: a, b and c, those that they have.
+/// One value for each of the inputs a, b and c.
 template <typename T>
 using PerInput = std::array<T, 3>;
-/// What they have of each result.
+/// One value for each result.
 template <typename T>
 using PerResult = absl::InlinedVector<T, 1>;
 
 struct InputRequest {
-  std::variant<std::string, InlineTensor>
-      source;  // a name or the tensor itself
+  std::variant<std::string, InlineTensor> source;  // its name, or itself
   core::Modes modes;
   core::UnaryOperator unary = core::UnaryOperator::kIdentity;
 };

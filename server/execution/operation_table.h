@@ -42,8 +42,8 @@ inline absl::string_view NameOf(OperationKind kind) { return RowOf(kind).name; }
 /// "a", "b" and "c".
 inline constexpr PerInput<absl::string_view> kInputNames = {"a", "b", "c"};
 
-/// Whether the operation that is asked for has input number `i`, which may be
-/// left out when it is not read.
+/// Whether the operation has input number `i`. A request may still leave it out
+/// where it is not read.
 bool HasInput(const OperationRequest& request, size_t i);
 /// Whether `request` reads input number `i`: it has no factor, or not 0.
 bool Reads(const OperationRequest& request, size_t i);

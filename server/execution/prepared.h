@@ -41,14 +41,14 @@ class Prepared {
   /// What it takes of the host's memory, by and large.
   virtual int64_t size_bytes() const = 0;
   /// Adds its bytes to those of what the session keeps prepared until it ends.
-  /// Errors  RESOURCE_EXHAUSTED, reason TOO_MANY_PROGRAMS.
+  /// Errors  RESOURCE_EXHAUSTED, reason PREPARED_TOO_LARGE.
   absl::Status CountAgainst(std::shared_ptr<std::atomic<int64_t>> ledger) {
     counted_bytes_ = size_bytes();
     const int64_t bytes = *ledger += counted_bytes_;
     ledger_ = std::move(ledger);
     if (bytes <= kMostBytes) return absl::OkStatus();
     return core::ResourceExhausted(
-        "TOO_MANY_PROGRAMS", "with this one the session's plans and programs ",
+        "PREPARED_TOO_LARGE", "with this one the session's plans and programs ",
         "have ", bytes, " bytes, at most ", kMostBytes,
         " are kept; delete some");
   }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 
@@ -16,7 +17,9 @@ Run::Run(std::unique_ptr<RunState> state, std::unique_ptr<Steps> steps)
     : Job(state->runner.takes_times()),
       state_(std::move(state)),
       steps_(std::move(steps)),
-      made_(absl::Now()) {}
+      made_(absl::Now()) {
+  set_predicted(absl::Nanoseconds(state_->predicted_nanoseconds));
+}
 
 absl::StatusOr<std::unique_ptr<Run>> Run::Make(std::unique_ptr<RunState> state,
                                                std::unique_ptr<Steps> steps) {
@@ -24,6 +27,27 @@ absl::StatusOr<std::unique_ptr<Run>> Run::Make(std::unique_ptr<RunState> state,
     TENSORD_RETURN_IF_ERROR(use.Announce());
   }
   return std::unique_ptr<Run>(new Run(std::move(state), std::move(steps)));
+}
+
+absl::Status Run::Admit(absl::Duration most, absl::Time deadline) const {
+  const double seconds = absl::ToDoubleSeconds(predicted());
+  if (predicted() > most) {
+    return core::ResourceExhausted(
+        "OPERATION_TOO_LONG",
+        absl::StrFormat("%.3g s are predicted for the operation, the server's "
+                        "limit is %.3g s; cut it, or ask for a higher limit",
+                        seconds, absl::ToDoubleSeconds(most)));
+  }
+  if (deadline == absl::InfiniteFuture()) return absl::OkStatus();
+  const absl::Duration left = deadline - absl::Now();
+  if (predicted() > 2 * left) {
+    return core::Error(
+        absl::StatusCode::kDeadlineExceeded, "DEADLINE_TOO_SHORT",
+        absl::StrFormat("%.3g s are predicted for the operation, %.3g s are "
+                        "left until the call's deadline",
+                        seconds, absl::ToDoubleSeconds(left)));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Run::Prepare() {
@@ -54,12 +78,11 @@ absl::Status Run::Begin(core::Stream& stream) {
 }
 
 absl::StatusOr<bool> Run::LaunchPart(core::Stream& stream) {
+  if (is_stopped()) return absl::CancelledError("the operation was stopped");
   if (!has_queued_) {
     TENSORD_RETURN_IF_ERROR(Prepare());
     has_queued_ = true;
     TENSORD_RETURN_IF_ERROR(Begin(stream));
-  } else if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) {
-    return absl::CancelledError("the call ended while its work was under way");
   }
   TENSORD_ASSIGN_OR_RETURN(const bool is_all, steps_->Queue(*state_, stream));
   if (!is_all) return false;

@@ -1,7 +1,6 @@
 // A request in flight: steps on tensors of a session.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -50,6 +49,7 @@ struct RunState {
   size_t first_result = 0;       // of `uses`
   InlineInputs inline_inputs;
   StepRunner runner;
+  double predicted_nanoseconds = 0;  // for all steps
   StoredTensor::WriteResult result = StoredTensor::WriteResult::kUntouched;
   RunReport report;
 };
@@ -93,16 +93,20 @@ class Run final : public DeviceWorker::Job {
   static absl::StatusOr<std::unique_ptr<Run>> Make(
       std::unique_ptr<RunState> state, std::unique_ptr<Steps> steps);
 
-  /// Ends it between parts of its work when `flag`, which outlives it, is set.
-  void StopAt(const std::atomic<bool>& flag) { stop_ = &flag; }
+  /// OK when it should end before `deadline`, and not take longer than `most`.
+  ///
+  /// Errors  RESOURCE_EXHAUSTED, reason OPERATION_TOO_LONG. DEADLINE_EXCEEDED,
+  ///         reason DEADLINE_TOO_SHORT: by predictions, which may be wrong, it
+  ///         would take more than twice the time left.
+  absl::Status Admit(absl::Duration most, absl::Time deadline) const;
 
   /// Queues steps, all or some.
   ///
   /// Errors  FAILED_PRECONDITION: an operation before this one, which should
   ///         have written an input, failed and left it without contents.
   ///         INVALID_ARGUMENT: an output overlaps an input.
-  ///         RESOURCE_EXHAUSTED. CANCELLED. INTERNAL. Complete() is due all the
-  ///         same.
+  ///         RESOURCE_EXHAUSTED. CANCELLED: it was stopped. INTERNAL.
+  ///         Complete() is due all the same.
   Outcome Launch(core::Stream& stream) override;
 
   /// Ends it. Results are READY afterwards; on failure they are INVALID if
@@ -136,7 +140,6 @@ class Run final : public DeviceWorker::Job {
   const std::unique_ptr<RunState> state_;
   std::unique_ptr<Steps> steps_;  // null when completed
   const absl::Time made_;
-  const std::atomic<bool>* stop_ = nullptr;
   bool has_queued_ = false;
   DeviceWorker::Times times_;
 };

@@ -1,24 +1,19 @@
 #include "server/rpc/admin_service.h"
 
+#include <cstddef>
 #include <string>
 
 #include "core/base/layout.h"
 #include "core/notation/path/find_path.h"
 #include "core/notation/path/symbolic.h"
 #include "core/notation/syntax.h"
+#include "core/plan/planner.h"
 #include "server/config/version.h"
 #include "server/engine/host_memory.h"
 #include "server/execution/program/program_request.h"
 
 namespace tensord::rpc {
 namespace {
-
-template <typename Kernels>
-void AddKernels(const Kernels& kernels, v1::Device* device) {
-  for (const auto& kernel : kernels) {
-    device->add_kernels(std::string(kernel->name()));
-  }
-}
 
 v1::Device ToProto(const server::Device& device) {
   const core::DeviceInfo& info = device.info();
@@ -31,12 +26,12 @@ v1::Device ToProto(const server::Device& device) {
   for (const auto& [key, value] : info.properties) {
     (*message.mutable_properties())[key] = value;
   }
-  const core::KernelLists& kernels = device.backend().kernels();
-  AddKernels(kernels.permutation, &message);
-  AddKernels(kernels.elementwise, &message);
-  AddKernels(kernels.reduction, &message);
-  AddKernels(kernels.contraction, &message);
-  AddKernels(kernels.factorization, &message);
+  core::VisitKernels(device.backend().kernels(),
+                     [&](size_t, const auto& kernels) {
+                       for (const auto& kernel : kernels) {
+                         message.add_kernels(std::string(kernel->name()));
+                       }
+                     });
   return message;
 }
 

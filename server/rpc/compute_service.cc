@@ -4,7 +4,6 @@
 
 #include "absl/strings/string_view.h"
 #include "server/execution/operation.h"
-#include "server/execution/operation_table.h"
 #include "server/execution/prepared_plan.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/coroutine/carry.h"
@@ -14,24 +13,25 @@ namespace tensord::rpc {
 
 template <typename Request>
 ComputeService::Asked ComputeService::Ask(server::Session&,
-                                          const Request& request) {
-  return {server::NameOf(KindOf(&request)), FromProto(request)};
+                                          const Request& request) const {
+  return {context_.door.OperationOf(KindOf(&request)), FromProto(request)};
 }
 
 ComputeService::Asked ComputeService::Ask(
-    server::Session& session, const v1::ExecutePlanRequest& request) {
+    server::Session& session, const v1::ExecutePlanRequest& request) const {
   const auto plan = session.plans().Find(request.plan());
-  if (!plan.ok()) return {"execute_plan", plan.status()};
-  const absl::string_view name = server::NameOf((*plan)->request().kind);
+  if (!plan.ok()) return {context_.door.unknown_plan(), plan.status()};
+  server::Metrics::Operation* const counted =
+      context_.door.OperationOf((*plan)->request().kind);
   const auto execution = FromProto(request);
-  if (!execution.ok()) return {name, execution.status()};
+  if (!execution.ok()) return {counted, execution.status()};
   auto operation = (*plan)->RequestFor(*execution);
   if (operation.ok()) operation->plan = *plan;
-  return {name, std::move(operation)};
+  return {counted, std::move(operation)};
 }
 
 ComputeService::Asked ComputeService::Ask(
-    server::Session& session, const v1::ExecuteStreamRequest& request) {
+    server::Session& session, const v1::ExecuteStreamRequest& request) const {
   return VisitOperation(
       request, [&](const auto& operation) { return Ask(session, operation); },
       [&] { return Ask(session, request.execute_plan()); });
@@ -49,7 +49,7 @@ Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::Execute(
 template <typename Response>
 Task<absl::StatusOr<Response>> ComputeService::Compute(Call& call,
                                                        Asked asked) {
-  call.record().operation = asked.name;
+  call.record().operation = asked.counted;
   const auto run =
       co_await Execute(call, call.shared_session(), std::move(asked));
   if (!run.ok()) co_return run.status();

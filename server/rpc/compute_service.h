@@ -10,6 +10,7 @@
 #include "server/execution/operation_request.h"
 #include "server/execution/run.h"
 #include "server/rpc/service.h"
+#include "server/telemetry/metrics.h"
 #include "tensord/v1/compute.grpc.pb.h"
 
 namespace tensord::rpc {
@@ -29,16 +30,16 @@ class ComputeService final : public Service {
   ///
   /// Lifetime  `operation` refers to the request.
   struct Asked {
-    absl::string_view name;  // of the operation
+    server::Metrics::Operation* counted;
     absl::StatusOr<server::OperationRequest> operation;
   };
   template <typename Request>
-  static Asked Ask(server::Session& session, const Request& request);
-  static Asked Ask(server::Session& session,
-                   const v1::ExecutePlanRequest& request);
+  Asked Ask(server::Session& session, const Request& request) const;
+  Asked Ask(server::Session& session,
+            const v1::ExecutePlanRequest& request) const;
   /// Requires  the request has an operation.
-  static Asked Ask(server::Session& session,
-                   const v1::ExecuteStreamRequest& request);
+  Asked Ask(server::Session& session,
+            const v1::ExecuteStreamRequest& request) const;
 
   /// Carries out an operation, whichever rpc asks for it. With its first part
   /// the operation takes its place in the session's order; the request is not
@@ -61,11 +62,11 @@ class ComputeService final : public Service {
                    std::shared_ptr<OpenStream> stream);
   Task<absl::StatusOr<RunRef>> ExecuteNext(
       Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream);
-  /// ExecuteNext(), but for what the door is told. Says what it is in
+  /// ExecuteNext(), but for what the door is told. Says as what it counts in
   /// `operation`.
   Task<absl::StatusOr<RunRef>> ExecuteOne(
       Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream,
-      absl::string_view& operation);
+      server::Metrics::Operation*& operation);
   static Task<absl::Status> Answer(Call& call, OpenStream& stream,
                                    Writer<v1::ExecuteStreamResponse> out);
 

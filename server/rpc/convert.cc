@@ -1,8 +1,11 @@
 #include "server/rpc/convert.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "core/base/status.h"
 #include "core/view/aligned_layout.h"
 #include "server/rpc/operations.h"
@@ -177,9 +180,33 @@ v1::TensorState ToProto(server::TensorState state) {
 
 }  // namespace
 
-absl::Status UnknownEnum(absl::string_view what, int value) {
-  return core::InvalidArgument("ENUM_UNKNOWN", what, " is ", value,
-                               ", which has no meaning here");
+absl::Status UnknownEnum(absl::string_view what, int value,
+                         const google::protobuf::EnumDescriptor& type) {
+  absl::string_view prefix = type.FindValueByNumber(0)->name();
+  absl::ConsumeSuffix(&prefix, "UNSPECIFIED");
+  std::string known;
+  for (int i = 0; i < type.value_count(); ++i) {
+    const google::protobuf::EnumValueDescriptor& each = *type.value(i);
+    if (each.number() == 0) continue;
+    const absl::string_view name = absl::StripPrefix(each.name(), prefix);
+    absl::StrAppend(&known, known.empty() ? "" : ", ");
+    if (value == 0) {
+      absl::StrAppend(&known, name);
+    } else {
+      absl::StrAppend(&known, each.number(), " (", name, ")");
+    }
+  }
+  if (value != 0) {
+    return core::InvalidArgument("ENUM_UNKNOWN", what, " is ", value,
+                                 ", wanted one of ", known);
+  }
+  return core::InvalidArgument("ENUM_UNKNOWN", what, " is not given, wanted ",
+                               type.value_count() > 2 ? "one of " : "", known);
+}
+
+absl::Status CheckLoad(v1::PlanCacheLoad load) {
+  return v1::PlanCacheLoad_IsValid(load) ? absl::OkStatus()
+                                         : UnknownEnum("load", load);
 }
 
 absl::StatusOr<core::Selection> FromProto(v1::Selection selection) {
@@ -450,6 +477,7 @@ v1::Session ToProto(const server::Session& session) {
   message.set_device(session.device().info().name);
   *message.mutable_lease() = ToProto(session.options().lease);
   message.set_memory_quota_bytes(session.options().memory_quota_bytes);
+  message.set_priority(session.options().priority);
   message.set_memory_used_bytes(session.memory()->used_bytes());
   message.set_tensor_count(session.tensor_count());
   message.set_staging_used_bytes(session.staging_memory()->used_bytes());

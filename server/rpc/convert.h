@@ -1,7 +1,9 @@
 // Messages of the wire <-> values of the core and the sessions.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "absl/time/time.h"
 #include "core/base/element_type.h"
 #include "core/base/layout.h"
+#include "core/base/status.h"
 #include "core/tensor/tensor.h"
 #include "google/protobuf/duration.pb.h"
 #include "google/protobuf/timestamp.pb.h"
@@ -30,16 +33,24 @@
 
 namespace tensord::rpc {
 
-/// INVALID_ARGUMENT, reason ENUM_UNKNOWN: the field `what` has a number that
-/// its enum lacks.
-absl::Status UnknownEnum(absl::string_view what, int value);
+/// INVALID_ARGUMENT, reason ENUM_UNKNOWN: the field `what` is not given, or has
+/// a number that its enum `type` lacks.
+absl::Status UnknownEnum(absl::string_view what, int value,
+                         const google::protobuf::EnumDescriptor& type);
+template <typename Enum>
+absl::Status UnknownEnum(absl::string_view what, Enum value) {
+  return UnknownEnum(what, value, *google::protobuf::GetEnumDescriptor<Enum>());
+}
+/// Errors  as UnknownEnum().
+absl::Status CheckLoad(v1::PlanCacheLoad load);
 
-/// All of them: INVALID_ARGUMENT, naming the field.
+// Each that may fail does so with INVALID_ARGUMENT, and names the field.
 absl::StatusOr<core::Selection> FromProto(v1::Selection selection);
-/// OK unless a kernel is to be chosen by times and to be pinned.
+/// OK unless a kernel is to be measured and also the same every time.
 /// Errors  INVALID_ARGUMENT, reason SELECTION_CONFLICTS.
 absl::Status CheckSelection(core::Selection selection, bool deterministic);
-/// Most bytes of scratch memory, of which a client said so many.
+/// The limit on scratch memory that a client asks for.
+/// Errors  INVALID_ARGUMENT, reason WORKSPACE_LIMIT_NEGATIVE.
 absl::StatusOr<int64_t> WorkspaceLimit(int64_t asked);
 absl::StatusOr<core::ElementType> FromProto(v1::ElementType type);
 absl::StatusOr<core::Order> FromProto(v1::Order order);
@@ -63,10 +74,28 @@ absl::StatusOr<std::vector<server::ProgramOutputRequest>> FromProto(
     const google::protobuf::RepeatedPtrField<v1::ProgramOutput>& outputs);
 v1::ProgramSource ToProto(const server::ProgramSource& source);
 
-/// Most entries of a page, of which a client asked for so many; 0 leaves it to
-/// the server.
+/// Most entries of a page for a client that asks for `asked`; 0: the server
+/// decides.
 /// Errors  INVALID_ARGUMENT, reason PAGE_SIZE_NEGATIVE.
 absl::StatusOr<int> PageSize(int32_t asked);
+
+/// Puts the page that `request` asks for into `response`: calls `add` for each
+/// thing on it. `list(after, count)` are the first `count` things whose names
+/// follow `after`.
+/// Errors  those of PageSize() and of `add`.
+template <typename Request, typename Response, typename List, typename Add>
+absl::Status FillPage(const Request& request, const List& list, const Add& add,
+                      Response& response) {
+  TENSORD_ASSIGN_OR_RETURN(const int size, PageSize(request.page_size()));
+  const auto things = list(request.page_token(), size + 1);
+  for (int i = 0; i < std::min<int>(size, std::ssize(things)); ++i) {
+    TENSORD_RETURN_IF_ERROR(add(*things[i]));
+  }
+  if (std::ssize(things) > size) {
+    response.set_next_page_token(things[size - 1]->name());
+  }
+  return absl::OkStatus();
+}
 
 /// The stages of a view; whether they fit the modes is not looked at.
 absl::StatusOr<std::vector<server::ViewStage>> FromProto(

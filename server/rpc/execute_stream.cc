@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "core/base/status.h"
-#include "server/execution/operation_table.h"
 #include "server/rpc/compute_service.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/operations.h"
@@ -69,7 +68,7 @@ Detached ComputeService::Receive(Call::Hold, Call& call,
 
 Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::ExecuteNext(
     Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream) {
-  absl::string_view operation;
+  server::Metrics::Operation* operation = nullptr;
   auto run = co_await ExecuteOne(call, request, stream, operation);
   context_.door.EndOperation(
       call, operation, run.ok() ? (*run)->runner().kernel() : "", run.status());
@@ -78,14 +77,17 @@ Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::ExecuteNext(
 
 Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::ExecuteOne(
     Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream,
-    absl::string_view& operation) {
+    server::Metrics::Operation*& operation) {
   if (request.operation_case() == v1::ExecuteStreamRequest::OPERATION_NOT_SET) {
     co_return core::InvalidArgument("OPERATION_MISSING",
                                     "the request has no operation");
   }
   operation = VisitOperation(
-      request, [](const auto& one) { return server::NameOf(KindOf(&one)); },
-      [] { return absl::string_view("execute_plan"); });
+      request,
+      [this](const auto& one) {
+        return context_.door.OperationOf(KindOf(&one));
+      },
+      [this] { return context_.door.unknown_plan(); });
   const auto named = SessionNameIn(request);
   if (!named.ok()) co_return named.status();
   const absl::string_view name = **named;
@@ -95,7 +97,7 @@ Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::ExecuteOne(
         "', earlier ones of the stream '", *stream.session,
         "', wanted one a stream");
   }
-  const auto session = context_.sessions.Find(name);
+  const auto session = context_.door.FindSession(name);
   if (!session.ok()) co_return session.status();
   stream.session = std::string(name);
   call.record().session = *session;
@@ -105,7 +107,7 @@ Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::ExecuteOne(
       (*session)->host_memory(), server::HostUse::kRequests, BytesOf(request));
   if (!held.ok()) co_return held;
   Asked asked = Ask(**session, request);
-  operation = asked.name;
+  operation = asked.counted;
   co_return co_await Execute(call, *session, std::move(asked));
 }
 

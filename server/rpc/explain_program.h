@@ -17,7 +17,7 @@ v1::ProgramExplanation Explain(
 /// True when an explanation is larger than gRPC's clients take by default.
 bool IsTooLarge(const v1::ProgramExplanation& explanation);
 
-/// Leaves but the sums of an explanation that IsTooLarge().
+/// Leaves only the totals of an explanation that IsTooLarge().
 void Shorten(v1::ProgramExplanation& explanation);
 
 }  // namespace tensord::rpc

@@ -255,11 +255,8 @@ Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::Load(
     if (absl::IsInvalidArgument(begun)) co_return begun;
   }
   if (reader.has_stalled()) co_return reader.Stalled();
-  if (!v1::PlanCacheLoad_IsValid(load)) {
-    co_return core::InvalidArgument("ENUM_UNKNOWN", "load is ",
-                                    static_cast<int>(load),
-                                    ", which has no meaning here");
-  }
+  const absl::Status known = CheckLoad(load);
+  if (!known.ok()) co_return known;
   if (is_loading_.exchange(true)) {
     co_return core::Error(absl::StatusCode::kResourceExhausted,
                           "LOAD_UNDER_WAY",
@@ -303,8 +300,9 @@ Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::PlanProblems(
         }
         return JobOutcome();
       };
+      const server::DeviceWorker::ClientId nobody{.number = kNoSession};
       FunctionJob job(plan_some);
-      OnDevice queued(call, device->worker(), kNoSession, job);
+      OnDevice queued(call, device->worker(), nobody, job);
       const absl::Status planned = co_await queued;
       if (!planned.ok()) co_return planned;
     }

@@ -17,18 +17,6 @@
 namespace tensord::rpc {
 namespace {
 
-/// Adds the kernels of one operation.
-template <typename Kernels>
-void Append(const Kernels& kernels, server::OperationKind operation,
-            v1::ListKernelsResponse& response) {
-  for (const auto& kernel : kernels) {
-    v1::Kernel& entry = *response.add_kernels();
-    entry.set_name(std::string(kernel->name()));
-    entry.set_version(kernel->version());
-    entry.set_operation(std::string(server::NameOf(operation)));
-  }
-}
-
 /// What the cache has of `key`, if it has anything.
 std::optional<core::PlanEntry> EntryOf(const core::PlanCache& cache,
                                        const core::PlanKey& key) {
@@ -231,18 +219,18 @@ Task<absl::StatusOr<v1::DescribePlanResponse>> PlanService::Describe(
 
 Task<absl::StatusOr<v1::ListPlansResponse>> PlanService::List(
     Call& call, const v1::ListPlansRequest& request) {
-  const absl::StatusOr<int> asked = PageSize(request.page_size());
-  if (!asked.ok()) co_return asked.status();
-  const int page_size = *asked;
-  const auto page =
-      call.session().plans().List(request.page_token(), page_size + 1);
   v1::ListPlansResponse response;
-  for (int i = 0; i < std::min<int>(page_size, std::ssize(page)); ++i) {
-    *response.add_plans() = Describe(call.session(), *page[i]);
-  }
-  if (std::ssize(page) > page_size) {
-    response.set_next_page_token(page[page_size - 1]->name());
-  }
+  const absl::Status filled = FillPage(
+      request,
+      [&](absl::string_view after, int count) {
+        return call.session().plans().List(after, count);
+      },
+      [&](const server::PreparedPlan& plan) {
+        *response.add_plans() = Describe(call.session(), plan);
+        return absl::OkStatus();
+      },
+      response);
+  if (!filled.ok()) co_return filled;
   co_return response;
 }
 
@@ -257,14 +245,17 @@ Task<absl::StatusOr<v1::ListKernelsResponse>> PlanService::ListKernels(
     Call&, const v1::ListKernelsRequest& request) {
   const auto device = context_.engine.FindDevice(request.device());
   if (!device.ok()) co_return device.status();
-  const core::KernelLists& kernels = (*device)->backend().kernels();
-  using Kind = server::OperationKind;
   v1::ListKernelsResponse response;
-  Append(kernels.permutation, Kind::kPermute, response);
-  Append(kernels.elementwise, Kind::kElementwise, response);
-  Append(kernels.reduction, Kind::kReduce, response);
-  Append(kernels.contraction, Kind::kContract, response);
-  Append(kernels.factorization, Kind::kFactorize, response);
+  core::VisitKernels(
+      (*device)->backend().kernels(), [&](size_t kind, const auto& kernels) {
+        const auto operation = static_cast<server::OperationKind>(kind);
+        for (const auto& kernel : kernels) {
+          v1::Kernel& entry = *response.add_kernels();
+          entry.set_name(std::string(kernel->name()));
+          entry.set_version(kernel->version());
+          entry.set_operation(std::string(server::NameOf(operation)));
+        }
+      });
   co_return response;
 }
 

@@ -218,19 +218,19 @@ Task<absl::StatusOr<v1::DescribeProgramResponse>> ProgramService::DescribeOne(
 
 Task<absl::StatusOr<v1::ListProgramsResponse>> ProgramService::List(
     Call& call, const v1::ListProgramsRequest& request) {
-  const absl::StatusOr<int> page_size = PageSize(request.page_size());
-  if (!page_size.ok()) co_return page_size.status();
-  const auto page =
-      call.session().programs().List(request.page_token(), *page_size + 1);
   v1::ListProgramsResponse response;
-  for (int i = 0; i < std::min<int>(*page_size, std::ssize(page)); ++i) {
-    auto described = Describe(call.session(), *page[i], false);
-    if (!described.ok()) co_return described.status();
-    *response.add_programs() = *std::move(described);
-  }
-  if (std::ssize(page) > *page_size) {
-    response.set_next_page_token(page[*page_size - 1]->name());
-  }
+  const absl::Status filled = FillPage(
+      request,
+      [&](absl::string_view after, int count) {
+        return call.session().programs().List(after, count);
+      },
+      [&](const server::PreparedProgram& program) -> absl::Status {
+        TENSORD_ASSIGN_OR_RETURN(*response.add_programs(),
+                                 Describe(call.session(), program, false));
+        return absl::OkStatus();
+      },
+      response);
+  if (!filled.ok()) co_return filled;
   co_return response;
 }
 

@@ -38,8 +38,8 @@ class RpcServer {
   /// Where it listens, with the ports that were chosen for 0.
   const std::vector<std::string>& addresses() const { return addresses_; }
 
-  /// Tells health checks, and the log, of a device that has been lost since the
-  /// last call: NOT_SERVING from then on. It serves from its start.
+  /// Looks whether a device is lost. If so, logs that and says NOT_SERVING to
+  /// health checks from then on. Call it now and then.
   void UpdateHealth();
 
   /// Says NOT_SERVING, takes no new calls, gives those that run `timeout`,

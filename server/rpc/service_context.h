@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -37,7 +38,8 @@ struct ServiceContext {
   /// How long a client may neither send nor take anything.
   absl::Duration transfer_idle = absl::Seconds(30);
   absl::Time start = absl::Now();
-  const Door door{sessions, metrics, log, transfer_idle};
+  std::vector<Middleware*> middleware = {};  // the door's besides its own
+  const Door door{sessions, metrics, log, transfer_idle, middleware};
   server::Preparer preparer{engine};
 
   /// Most operations of one ExecuteStream without a response: enough to keep a

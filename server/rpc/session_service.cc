@@ -9,10 +9,11 @@
 namespace tensord::rpc {
 namespace {
 
-/// `peer`, as gRPC has it, without its port; "unix" for any Unix socket.
-std::string AddressOf(absl::string_view peer) {
+/// The machine that calls, or "unix".
+std::string PeerOf(const grpc::ServerContext& context) {
+  const std::string peer = context.peer();  // e.g. "ipv4:127.0.0.1:43210"
   if (absl::StartsWith(peer, "unix")) return "unix";
-  return std::string(peer.substr(0, peer.rfind(':')));
+  return peer.substr(0, peer.rfind(':'));
 }
 
 }  // namespace
@@ -34,8 +35,12 @@ Task<absl::StatusOr<v1::OpenSessionResponse>> SessionService::Open(
   const auto lease = FromProto(request.lease(), "lease");
   if (!lease.ok()) co_return lease.status();
   const auto session = context_.sessions.Open(
-      {request.job(), *lease, request.memory_quota_bytes(), request.device(),
-       AddressOf(call.context().peer())});
+      {.job = request.job(),
+       .lease = *lease,
+       .memory_quota_bytes = request.memory_quota_bytes(),
+       .device = request.device(),
+       .priority = request.priority(),
+       .peer = PeerOf(call.context())});
   if (!session.ok()) co_return session.status();
   const server::SessionOptions& options = (*session)->options();
   context_.log.Info("session_opened",

@@ -72,7 +72,7 @@ void TensorService::ServeOn(LoopGroup& loops) {
 Task<absl::Status> TensorService::AwaitQueued(Call& call) {
   FunctionJob nothing([](core::Stream&) { return JobOutcome(); });
   OnDevice queued(call, call.session().device().worker(),
-                  call.session().number(), nothing);
+                  call.session().client(), nothing);
   co_return co_await queued;
 }
 
@@ -99,7 +99,7 @@ Task<absl::StatusOr<v1::CreateTensorResponse>> TensorService::Create(
     FunctionJob allocate([&](core::Stream&) {
       return JobOutcome{.status = created.Allocate(), .may_be_repeated = true};
     });
-    OnDevice queued(call, session.device().worker(), session.number(),
+    OnDevice queued(call, session.device().worker(), session.client(),
                     allocate);
     allocated = co_await queued;
   }
@@ -236,7 +236,7 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::CopyAcross(
       *source, copy,
       server::ContentsCopy(*source, session.device(), *session.staging_memory(),
                            copy, (*target)->device()));
-  OnDevice queued(call, session.device().worker(), session.number());
+  OnDevice queued(call, session.device().worker(), session.client());
   {  // It takes its turn among the operations of the source's session.
     absl::MutexLock order(&session.order());
     status = source->BeginRead();

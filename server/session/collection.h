@@ -89,9 +89,8 @@ class Collection {
     return made;
   }
 
-  /// Errors  NOT_FOUND, also for things of other sessions; INVALID_ARGUMENT:
-  /// not
-  ///         such a name.
+  /// Errors  NOT_FOUND, also for things of other sessions.
+  ///         INVALID_ARGUMENT: `name` is malformed.
   absl::StatusOr<Ref> Find(absl::string_view name) const {
     const absl::string_view session = SessionOf(name, kind_);
     if (session.empty()) return NameMalformed(name, kind_);

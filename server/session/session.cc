@@ -24,7 +24,9 @@ int64_t RecordBytes(const core::TensorDesc& desc) {
 Session::Session(std::string name, uint64_t number, Device& device,
                  SessionOptions options, std::shared_ptr<HostLedger> server)
     : name_(std::move(name)),
-      number_(number),
+      client_{.number = number,
+              .owner = options.owner,
+              .priority = options.priority},
       device_(device),
       options_(std::move(options)),
       memory_(std::make_shared<core::LimitingResource>(
@@ -164,6 +166,7 @@ bool Session::IsExpired(Clock::time_point now) const {
 }
 
 void Session::Close() {
+  device_.worker().StopAll(number());
   Tensors closing;
   absl::MutexLock lock(&mutex_);
   closed_ = true;

@@ -42,6 +42,10 @@ inline constexpr HostLimits kSessionHostLimits = {{
 
 struct SessionOptions {
   std::string job;
+  /// With whom it shares the device's time as one: the job or, without one, the
+  /// peer. "": with nobody.
+  std::string owner;
+  int priority = 0;  // among the owner's sessions, higher first
   absl::Duration lease;
   int64_t memory_quota_bytes = 0;
   std::string peer;  // who opened it: an address without port, or "unix"
@@ -61,8 +65,9 @@ class Session {
           SessionOptions options, std::shared_ptr<HostLedger> server = nullptr);
 
   const std::string& name() const { return name_; }
-  /// Identifies the session in the device's queue.
-  uint64_t number() const { return number_; }
+  uint64_t number() const { return client_.number; }
+  /// The session in the device's queue.
+  const DeviceWorker::ClientId& client() const { return client_; }
   const SessionOptions& options() const { return options_; }
   Device& device() const { return device_; }
   const std::shared_ptr<core::LimitingResource>& memory() const {
@@ -138,7 +143,8 @@ class Session {
   void EndUse();
   bool IsExpired(Clock::time_point now) const;
 
-  /// Forgets all tensors, plans and programs, and takes no new ones.
+  /// Stops what is under way, forgets all tensors, plans and programs, and
+  /// takes no new ones.
   void Close();
 
  private:
@@ -158,7 +164,7 @@ class Session {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string name_;
-  const uint64_t number_;
+  const DeviceWorker::ClientId client_;
   Device& device_;
   const SessionOptions options_;
   const std::shared_ptr<core::LimitingResource> memory_;

@@ -76,6 +76,11 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
                                  kMaxJobLength, " printable characters, got ",
                                  request.job.size());
   }
+  if (request.priority < 0 || request.priority > limits_.max_priority) {
+    return core::InvalidArgument("PRIORITY_OUT_OF_BOUNDS", "priority is ",
+                                 request.priority, ", wanted 0 to ",
+                                 limits_.max_priority);
+  }
   TENSORD_ASSIGN_OR_RETURN(Device * device, engine_.FindDevice(request.device));
   TENSORD_RETURN_IF_ERROR(device->health());
   const int64_t most =
@@ -102,8 +107,15 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
   ++peer->second;
   auto session = std::make_shared<Session>(
       name, next_number_++, *device,
-      SessionOptions{request.job, lease, quota, request.peer,
-                     limits_.session_host},
+      SessionOptions{.job = request.job,
+                     .owner = request.job.empty()
+                                  ? absl::StrCat("peer ", request.peer)
+                                  : request.job,
+                     .priority = request.priority,
+                     .lease = lease,
+                     .memory_quota_bytes = quota,
+                     .peer = request.peer,
+                     .host_limits = limits_.session_host},
       host_memory_);
   sessions_.emplace(std::move(name), session);
   return session;

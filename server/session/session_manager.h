@@ -46,6 +46,7 @@ struct SessionLimits {
   HostLimits server_host = kServerHostLimits;
   /// Of all uses of host memory together; 0: an eighth of the host's.
   int64_t host_bytes = 0;
+  int max_priority = 9;
 };
 
 /// What OpenSession asks for; zero and empty mean the default.
@@ -54,6 +55,7 @@ struct OpenRequest {
   absl::Duration lease;
   int64_t memory_quota_bytes = 0;
   std::string device;
+  int priority = 0;
   std::string peer;  // who asks, as SessionOptions has it
 };
 

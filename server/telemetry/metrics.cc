@@ -5,8 +5,6 @@
 namespace tensord::server {
 namespace {
 
-constexpr char kOperations[] = "tensord_operations_total";
-
 /// From an empty call to a long computation.
 prometheus::Histogram::BucketBoundaries SecondsBuckets() {
   return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
@@ -48,7 +46,7 @@ Metrics::Metrics()
                            .Help("How long calls took, by rpc.")
                            .Register(registry_)),
       operations_(prometheus::BuildCounter()
-                      .Name(kOperations)
+                      .Name("tensord_operations_total")
                       .Help("Operations that have ended, those of streams "
                             "included, by operation and status code.")
                       .Register(registry_)),
@@ -80,25 +78,21 @@ Metrics::Rpc& Metrics::OfRpc(absl::string_view name) {
   });
 }
 
-void Metrics::CountOperation(absl::string_view operation,
-                             absl::StatusCode code) {
-  Outcomes* outcomes;
-  {
-    absl::MutexLock lock(&mutex_);
-    outcomes = &FindOrMake(operation_outcomes_, operation, [&] {
-      return std::make_unique<Outcomes>(
-          operations_,
-          prometheus::Labels{{"operation", std::string(operation)}});
-    });
-  }
-  outcomes->Count(code);
+Metrics::Operation::Operation(Metrics& metrics, std::string name)
+    : name_(std::move(name)),
+      outcomes_(metrics.operations_, {{"operation", name_}}) {}
+
+Metrics::Operation& Metrics::OfOperation(absl::string_view name) {
+  absl::MutexLock lock(&mutex_);
+  return FindOrMake(known_operations_, name, [&] {
+    return std::make_unique<Operation>(*this, std::string(name));
+  });
 }
 
 std::map<std::pair<std::string, std::string>, int64_t> Metrics::operations()
     const {
   std::map<std::pair<std::string, std::string>, int64_t> counts;
-  for (const prometheus::MetricFamily& family : registry_.Collect()) {
-    if (family.name != kOperations) continue;
+  for (const prometheus::MetricFamily& family : operations_.Collect()) {
     for (const prometheus::ClientMetric& metric : family.metric) {
       std::pair<std::string, std::string> key;
       for (const auto& label : metric.label) {

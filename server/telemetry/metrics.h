@@ -63,8 +63,21 @@ class Metrics {
   /// `name` as in the contract, e.g. "Contract".
   Rpc& OfRpc(absl::string_view name);
 
-  /// An operation, e.g. "contract", ended with `code`.
-  void CountOperation(absl::string_view operation, absl::StatusCode code);
+  /// The operations of one kind.
+  ///
+  /// Lifetime  that of the Metrics.
+  class Operation {
+   public:
+    Operation(Metrics& metrics, std::string name);
+    const std::string& name() const { return name_; }
+    void Complete(absl::StatusCode code) { outcomes_.Count(code); }
+
+   private:
+    const std::string name_;
+    Outcomes outcomes_;
+  };
+  /// E.g. of "contract".
+  Operation& OfOperation(absl::string_view name);
 
   prometheus::Counter& uploaded_bytes() { return uploaded_bytes_; }
   prometheus::Counter& downloaded_bytes() { return downloaded_bytes_; }
@@ -84,8 +97,8 @@ class Metrics {
   absl::Mutex mutex_;
   std::map<std::string, std::unique_ptr<Rpc>, std::less<>> rpcs_
       ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::unique_ptr<Outcomes>, std::less<>>
-      operation_outcomes_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::unique_ptr<Operation>, std::less<>>
+      known_operations_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tensord::server

@@ -43,7 +43,9 @@ class ProgramSession {
         stream_(device.CreateStream().value()),
         session_(std::make_shared<Session>(
             "sessions/s", 1, device,
-            SessionOptions{"job", absl::Seconds(60), int64_t{1} << 20})) {
+            SessionOptions{.job = "job",
+                           .lease = absl::Seconds(60),
+                           .memory_quota_bytes = 1 << 20})) {
     for (size_t i = 0; i < kOperands.size(); ++i) {
       std::vector<float> values;
       for (int64_t e = 0; e < kExtent * kExtent; ++e) {

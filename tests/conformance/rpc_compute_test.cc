@@ -381,8 +381,11 @@ TEST_F(RpcConformance, MeasuringIsRefusedWhereItCannotBe) {
               FailsWith(grpc::INVALID_ARGUMENT, "SELECTION_CONFLICTS"));
   request.mutable_options()->set_deterministic(false);
   request.mutable_options()->set_selection(static_cast<v1::Selection>(9));
-  EXPECT_THAT(Contract(request),
-              FailsWith(grpc::INVALID_ARGUMENT, "ENUM_UNKNOWN"));
+  const Outcome unknown = Contract(request);
+  EXPECT_THAT(unknown, FailsWith(grpc::INVALID_ARGUMENT, "ENUM_UNKNOWN"));
+  EXPECT_EQ(unknown.status.error_message(),
+            "selection is 9, wanted one of 1 (HEURISTIC), 2 (MEASURE), "
+            "3 (INCREMENTAL)");
 }
 
 TEST_F(RpcConformance, MeasuringNeedsMemoryForASecondOutput) {

@@ -294,29 +294,43 @@ class RpcConformance : public ::testing::Test {
   std::string session_;
 };
 
-/// Holds the device's thread until Release().
-class Blocker final : public server::DeviceWorker::Job {
+/// Holds all threads that launch the device's work until Release().
+class Blocker {
  public:
-  explicit Blocker(server::DeviceWorker& worker) {
-    EXPECT_TRUE(worker.Add(~uint64_t{0}, this).ok());
-    started_.WaitForNotification();
+  explicit Blocker(server::DeviceWorker& worker) : worker_(worker) {
+    Hold(turn_, 0);
+    if (worker.options().is_synchronous) Hold(beside_, 1);
   }
   void Release() {
-    release_.Notify();
-    done_.WaitForNotification();
+    turn_.release.Notify();
+    turn_.done.WaitForNotification();
+    beside_.release.Notify();
+    if (worker_.options().is_synchronous) beside_.done.WaitForNotification();
   }
 
  private:
-  Outcome Launch(core::Stream&) override {
-    started_.Notify();
-    release_.WaitForNotification();
-    return {};
+  struct Job final : server::DeviceWorker::Job {
+    explicit Job(absl::Duration predicted) { set_predicted(predicted); }
+    Outcome Launch(core::Stream&) override {
+      started.Notify();
+      release.WaitForNotification();
+      return {};
+    }
+    void Complete(const absl::Status&,
+                  const server::DeviceWorker::Times&) override {
+      done.Notify();
+    }
+    absl::Notification started, release, done;
+  };
+
+  void Hold(Job& job, uint64_t number) {
+    EXPECT_TRUE(worker_.Add({.number = ~number}, &job).ok());
+    job.started.WaitForNotification();
   }
-  void Complete(const absl::Status&,
-                const server::DeviceWorker::Times&) override {
-    done_.Notify();
-  }
-  absl::Notification started_, release_, done_;
+
+  server::DeviceWorker& worker_;
+  Job turn_{absl::Hours(1)};
+  Job beside_{absl::ZeroDuration()};  // as what small jobs run on
 };
 
 }  // namespace tensord

@@ -1,4 +1,8 @@
 // What every call passes: its id, its session, its place in the metrics.
+#include <atomic>
+
+#include "core/base/status.h"
+#include "server/rpc/door/door.h"
 #include "tensord/v1/program.grpc.pb.h"
 #include "tests/conformance/rpc_conformance.h"
 
@@ -123,7 +127,7 @@ Outcome Nameless(Stub& stub,
 }
 
 TEST_F(RpcDoorTest, CallsOfNoSessionAreRefused) {
-  const auto none = FailsWith(grpc::NOT_FOUND, "SESSION_NOT_FOUND");
+  const auto none = FailsWith(grpc::INVALID_ARGUMENT, "SESSION_MISSING");
   using Sessions = v1::SessionService::Stub;
   EXPECT_THAT(Nameless(*sessions_, &Sessions::DescribeSession), none);
   EXPECT_THAT(Nameless(*sessions_, &Sessions::KeepSessionAlive), none);
@@ -161,6 +165,54 @@ TEST_F(RpcDoorTest, CallsOfNoSessionAreRefused) {
               FailsWith(grpc::INVALID_ARGUMENT, "PROGRAM_NAME_MALFORMED"));
   execute.mutable_spec();
   EXPECT_THAT(Nameless(*programs, &Programs::ExecuteProgram, execute), none);
+}
+
+/// Answers the start of a call, and counts what it sees.
+class Counted final : public rpc::Middleware {
+ public:
+  explicit Counted(absl::Status answer) : answer_(std::move(answer)) {}
+
+  absl::Status StartCall(const grpc::ServerContext&,
+                         rpc::CallRecord&) override {
+    ++started;
+    return answer_;
+  }
+  void CallCompleted(const grpc::ServerContext&, const rpc::CallRecord&,
+                     const absl::Status& status) override {
+    ++completed;
+    code = status.code();
+  }
+  void OperationCompleted(const rpc::CallRecord&,
+                          const absl::Status&) override {}
+
+  std::atomic<int> started = 0;
+  std::atomic<int> completed = 0;
+  std::atomic<absl::StatusCode> code = absl::StatusCode::kOk;
+
+ private:
+  const absl::Status answer_;
+};
+
+TEST(MiddlewareTest, OnlyThatWhichStartedACallSeesItsEnd) {
+  Counted before(absl::OkStatus());
+  Counted refusing(core::Error(absl::StatusCode::kPermissionDenied, "CLOSED",
+                               "come back tomorrow"));
+  Counted behind(absl::OkStatus());
+  testing::InProcessServer server(
+      {.middleware = {&before, &refusing, &behind}});
+  const auto sessions = v1::SessionService::NewStub(server.NewChannel());
+  grpc::ClientContext context;
+  v1::OpenSessionResponse response;
+  EXPECT_THAT(
+      OutcomeOf(sessions->OpenSession(&context, {}, &response), context),
+      FailsWith(grpc::PERMISSION_DENIED, "CLOSED"));
+  EXPECT_EQ(before.started, 1);
+  EXPECT_EQ(before.completed, 1);
+  EXPECT_EQ(before.code, absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(refusing.started, 1);
+  EXPECT_EQ(refusing.completed, 0);
+  EXPECT_EQ(behind.started, 0);
+  EXPECT_EQ(behind.completed, 0);
 }
 
 TEST_F(RpcDoorTest, OperationsOfAStreamCarryItsCallsId) {

@@ -128,8 +128,14 @@ TEST_F(RpcFactorizeTest, SaysWhatDoesNotFit) {
               FailsWith(grpc::INVALID_ARGUMENT, "INPUT_MISSING"));
   request = Qr(a);
   request.clear_method();
-  EXPECT_THAT(Factorize(request),
-              FailsWith(grpc::INVALID_ARGUMENT, "ENUM_UNKNOWN"));
+  Outcome outcome = Factorize(request);
+  EXPECT_THAT(outcome, FailsWith(grpc::INVALID_ARGUMENT, "ENUM_UNKNOWN"));
+  EXPECT_EQ(outcome.status.error_message(), "method is not given, wanted QR");
+  request.set_method(static_cast<v1::FactorizationMethod>(7));
+  outcome = Factorize(request);
+  EXPECT_THAT(outcome, FailsWith(grpc::INVALID_ARGUMENT, "ENUM_UNKNOWN"));
+  EXPECT_EQ(outcome.status.error_message(),
+            "method is 7, wanted one of 1 (QR)");
   request = Qr(a);
   request.mutable_q()->add_modes('z');
   request.mutable_r()->add_modes('z');

@@ -56,7 +56,9 @@ class FakeRpcError(grpc.RpcError):
     ],
 )
 def test_each_status_has_its_exception(code, cls, builtin):
-    detail = error_pb2.ErrorDetail(reason="WHY", cutensor_status="INVALID_VALUE")
+    detail = error_pb2.ErrorDetail(
+        reason="WHY", cutensor_status="INVALID_VALUE", request_id="job-7"
+    )
     metadata = [("other", "x"), ("tensord-error-bin", detail.SerializeToString())]
     error = errors.from_rpc_error(FakeRpcError(grpc.StatusCode[code], metadata))
     assert type(error) is cls
@@ -64,6 +66,8 @@ def test_each_status_has_its_exception(code, cls, builtin):
     assert str(error) == "what happened"
     assert error.code == grpc.StatusCode[code]
     assert error.reason == "WHY" and error.cutensor_status == "INVALID_VALUE"
+    assert error.request_id == "job-7"
+    assert errors.from_error(errors.to_error(error)).request_id == "job-7"
     copied = pickle.loads(pickle.dumps(error))
     assert type(copied) is cls
     assert str(copied) == "what happened" and copied.reason == "WHY"
@@ -106,7 +110,7 @@ def test_extents_that_differ_are_both_named(session):
     with pytest.raises(ValueError) as failure:
         session.contract(ONES, "ik", ONES, "kj", "ij")
     assert failure.value.reason == "MODE_EXTENT_MISMATCH"
-    assert failure.value.cutensor_status
+    assert failure.value.cutensor_status and failure.value.request_id
     assert "mode 'k' has extent 5 in a but 4 in b" in str(failure.value)
 
 

@@ -12,7 +12,6 @@ import tensord
 import tensord.aio
 from random_arrays import random_array
 from tensord import TensorSpec
-from tensord.v1 import compute_pb2, plan_pb2
 
 DTYPES = [np.dtype(name) for name in ("f4", "f8", "c8", "c16")]
 
@@ -111,6 +110,16 @@ def test_results_have_names_or_go_into_tensors(session, rng):
     session.tensor("upper").delete()
 
 
+def test_results_may_lie_side_by_side(session, rng):
+    a = rng.random((6, 4))
+    w = session.upload(np.zeros((8, 12)))
+    session.factorize("ij->ik,kj", a, method="qr", out=(w[:6, :4], w[:4, 6:10]))
+    q, r = session.factorize("ij->ik,kj", a, method="qr")
+    expected = np.zeros((8, 12))
+    expected[:6, :4], expected[:4, 6:10] = q.numpy(), r.numpy()
+    assert np.array_equal(w.numpy(), expected)
+
+
 def test_results_leave_with_their_last_reference(session, rng):
     a = rng.random((300, 300))  # Too large to be inline.
     before = tensor_count(session)
@@ -207,6 +216,11 @@ def test_outputs_that_do_not_fit_say_why(session):
             "ij->ik,kj", a, method="qr", out=(None, square), name=(None, "r")
         )
     assert failure.value.reason == "OUTPUT_EXISTS"
+    with pytest.raises(tensord.InvalidArgument, match="q overlaps r") as failure:
+        session.factorize(
+            "ij->ik,kj", np.eye(2), method="qr", out=(a[:2], a[1:3])
+        )
+    assert failure.value.reason == "OUTPUTS_OVERLAP"
     for dtype in "i8", "f2":
         with pytest.raises(tensord.Unimplemented) as unknown:
             session.factorize("ij->ik,kj", np.ones((2, 2), dtype), method="qr")
@@ -243,24 +257,39 @@ def test_both_results_are_awaited_together(address, rng):
     asyncio.run(check())
 
 
-def test_plans_of_other_clients_are_described(session):
+def test_plans_factorize_often(session, rng):
+    a, b = rng.random((4, 2)), session.upload(rng.random((4, 2)))
     spec = TensorSpec((4, 2), "f8")
-    request = plan_pb2.CreatePlanRequest(
-        plan_id="factors",
-        factorize=compute_pb2.FactorizeRequest(
-            session=session.name,
-            a=compute_pb2.Operand(inline=spec.inline_message(), modes=[0, 1]),
-            q=compute_pb2.Output(modes=[0, 2]),
-            r=compute_pb2.Output(modes=[2, 1]),
-            method=compute_pb2.FACTORIZATION_METHOD_QR,
-        ),
-    )
-    session.link.call(session.link.connection.plan.CreatePlan, request)
-    with session.get_plan("factors") as plan:
-        assert plan.operation == "factorize" and plan.factors == ()
-        assert plan.describe().kernel.startswith("cpu.factorize.")
-        assert plan.operands["d"].shape == (4, 2)
+    with session.plan.factorize("ij->ik,kj", spec, method="qr", name="qr") as plan:
+        assert plan.name == "qr" and plan.operation == "factorize"
+        assert plan.factors == () and plan.operands["d"].shape == (4, 2)
         assert [other.shape for other in plan.others] == [(2, 2)]
-        with pytest.raises(tensord.Unimplemented, match="2 results") as failure:
-            plan(np.ones((4, 2)))
-        assert failure.value.reason == "PLAN_HAS_OTHERS"
+        assert plan.describe().kernel.startswith("cpu.factorize.")
+        for each in a, b:
+            q, r = plan.factorize(each)
+            expected = session.factorize("ij->ik,kj", each, method="qr")
+            assert np.array_equal(q.numpy(), expected[0].numpy())
+            assert np.array_equal(r.numpy(), expected[1].numpy())
+            assert r.report.kernel == q.report.kernel == plan.kernel
+        written = plan.factorize(b, out=(None, r), name=("q", None))
+        assert written[0].name == "q" and written[1] is r
+        assert session.get_plan("qr").factorize(a)[0].shape == (4, 2)
+
+
+def test_plans_say_how_many_results_they_have(session):
+    a = np.ones((4, 2))
+    plan = session.plan.factorize("ij->ik,kj", a, method="qr")
+    with pytest.raises(tensord.InvalidArgument, match="has 2 results") as failure:
+        plan(a)
+    assert failure.value.reason == "PLAN_RESULT_COUNT"
+    with pytest.raises(tensord.InvalidArgument, match="has 1 result,") as failure:
+        session.plan.permute(a, "ij", "ji").factorize(a)
+    assert failure.value.reason == "PLAN_RESULT_COUNT"
+    with pytest.raises(tensord.InvalidArgument) as failure:
+        plan.factorize(np.ones((2, 4)))
+    assert failure.value.reason == "PLAN_OPERAND_DIFFERS"
+    with pytest.raises(tensord.InvalidArgument) as failure:
+        plan.factorize(a, out=[])
+    assert failure.value.reason == "OUTPUT_COUNT_MISMATCH"
+    with pytest.raises(TypeError, match="alpha"):
+        plan.factorize(a, alpha=2)

@@ -210,14 +210,32 @@ def test_numbers_do_not_count_for_the_dtype(session, number):
     ],
 )
 def test_messages_point_at_their_place(session, text, reason, place):
+    operands = {"A": np.ones(3), "B": np.ones(4), "G": session.create(5, "f8"), "x": 2}
     with pytest.raises(tensord.InvalidArgument) as failure:
-        session.run(text, A=np.ones(3), B=np.ones(4), G=session.create(5, "f8"), x=2)
+        session.run(text, {n: operand for n, operand in operands.items() if n in text})
     assert failure.value.reason == reason
     message, line, caret = str(failure.value).rsplit("\n", 2)
     row, column = place
     assert f"line {row}, column {column}" in message
     assert line == "    " + text.split("\n")[row - 1]
     assert caret == " " * (4 + column - 1) + "^"
+
+
+def test_operands_that_no_statement_names_are_refused(session):
+    for operands in {"A": np.ones(3), "alph": 2}, {"A": np.ones(3), "a": np.ones(3)}:
+        for prepare in session.run, session.program:
+            with pytest.raises(tensord.InvalidArgument, match="operand 'a") as failure:
+                prepare("D[i] := (A[i] + A[i])/2", operands)
+            assert failure.value.reason == "NAME_UNKNOWN"
+    text = "D[i] := x*A[i]; D[i] += y*(A[i] - z*A[i])"
+    session.run(text, A=np.ones(3), x=1, y=2, z=3)
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "# D[i] := A[i]"])
+def test_programs_have_statements(session, text):
+    with pytest.raises(tensord.InvalidArgument) as failure:
+        session.run(text)
+    assert failure.value.reason == "PROGRAM_EMPTY"
 
 
 def test_a_program_is_one_call_and_leaves_its_results_only(session, a, b, c):

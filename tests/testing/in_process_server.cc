@@ -40,7 +40,8 @@ InProcessServer::InProcessServer(const InProcessOptions& options)
                .metrics = metrics_,
                .queue_limit = options.engine.queue_limit,
                .limits = {},
-               .transfer_idle = options.transfer_idle},
+               .transfer_idle = options.transfer_idle,
+               .middleware = options.middleware},
       rpc_(rpc::RpcServer::Start(At(address_, options.rpc), context_).value()) {
 }
 

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "server/engine/engine.h"
@@ -24,6 +25,7 @@ struct InProcessOptions {
   /// It listens where these say, too.
   rpc::RpcServerOptions rpc = {};
   server::LogLevel log_level = server::LogLevel::kError;
+  std::vector<rpc::Middleware*> middleware = {};  // outlives the server
 };
 
 /// Sets the devices of `options` to those under test. There are two of this

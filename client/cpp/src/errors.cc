@@ -32,6 +32,10 @@ std::string CutensorStatusOf(const absl::Status& status) {
   return DetailOf(status).cutensor_status();
 }
 
+std::string RequestIdOf(const absl::Status& status) {
+  return DetailOf(status).request_id();
+}
+
 namespace internal {
 
 absl::Status Error(absl::StatusCode code, std::string_view reason,

@@ -1,7 +1,7 @@
 #include "client/cpp/src/requests.h"
 
 #include "client/cpp/src/convert.h"
-#include "client/cpp/src/factor_modes.h"
+#include "client/cpp/src/subscripts.h"
 
 namespace tensord::internal {
 namespace {

@@ -7,6 +7,7 @@
 #include "client/cpp/src/listing.h"
 #include "client/cpp/src/operation_stream.h"
 #include "client/cpp/src/requests.h"
+#include "client/cpp/src/results.h"
 
 namespace tensord {
 
@@ -16,6 +17,7 @@ using internal::ElementwiseOperands;
 using internal::FromProto;
 using internal::InvalidArgument;
 using internal::MakeRequest;
+using internal::Results;
 using internal::ToProto;
 using internal::Wrap;
 using Compute = v1::ComputeService::Stub;
@@ -53,8 +55,7 @@ struct Session::Running {
         const Response response,
         channels.Call(channels.compute, method, *request,
                       connection->Deadline(options.deadline)));
-    const v1::Result& d = response.result();
-    return Tensor(connection, d, options.output, d.report());
+    return Results::One(connection, response.result(), options.output);
   }
 
   static absl::StatusOr<Factors> Run(
@@ -67,25 +68,8 @@ struct Session::Running {
         const v1::FactorizeResponse response,
         channels.Call(channels.compute, &Compute::Factorize, *request,
                       connection->Deadline(options.deadline)));
-    const v1::Result& q = response.result();
-    if (q.others_size() != 1) {
-      return internal::Error(absl::StatusCode::kInternal, "RESPONSE_MALFORMED",
-                             "the response to a factorization has not two "
-                             "results");
-    }
-    return Factors{
-        Tensor(connection, q, options.q.output, q.report()),
-        Tensor(connection, q.others(0), options.r.output, q.report())};
-  }
-
- private:
-  /// `output` is null for a new tensor.
-  static RemoteTensor Tensor(const std::shared_ptr<Connection>& connection,
-                             const v1::Result& result,
-                             const RemoteTensor* output,
-                             const v1::ExecutionReport& report) {
-    return RemoteTensor(connection, FromProto(result.tensor()),
-                        /*owns=*/output == nullptr, FromProto(report));
+    return Results::Two(connection, response.result(), options.q.output,
+                        options.r.output);
   }
 };
 
@@ -347,6 +331,15 @@ absl::StatusOr<Plan> Session::PlanContract(const Operand& a, const Operand& b,
                                            const PlanOptions& plan) {
   return Planning::Prepare(connection_,
                            MakeRequest(*connection_, a, b, d, options), plan);
+}
+
+absl::StatusOr<Plan> Session::PlanFactorize(std::string_view subscripts,
+                                            const RemoteTensor& a,
+                                            const FactorizeOptions& options,
+                                            const PlanOptions& plan) {
+  return Planning::Prepare(
+      connection_,
+      MakeRequest(*connection_, subscripts, Operand(a, {}), options), plan);
 }
 
 absl::StatusOr<Explanation> Session::ExplainPermute(

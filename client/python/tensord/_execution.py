@@ -11,12 +11,13 @@ from tensord import _dtypes as dtypes
 from tensord._arguments import check_options, check_type
 from tensord._arrays import array_of
 from tensord._einsum_operations import EinsumOperations
+from tensord._factorizations import Factorizations, Names, Pair
 from tensord._handle import Handle, Held
 from tensord._operations import Outcome, Settings, scalar_message
-from tensord._plans import Plan, PlanOptions
+from tensord._plans import FactorOptions, Plan, PlanOptions
 from tensord._sending import Array, sent
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike
-from tensord.errors import InvalidArgument, Unimplemented
+from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ class Executor(EinsumOperations[Outcome]):
 
         Raises:
             InvalidArgument: The plan is of another session (`SESSION_DIFFERS`).
-            Unimplemented: It has several results (`PLAN_HAS_OTHERS`).
             Error: As `Plan.execute` says.
         """
         check_type("plan", plan, Plan, "a Plan")
@@ -54,17 +54,7 @@ class Executor(EinsumOperations[Outcome]):
         out, name, timeout = (given.get(each) for each in ("out", "name", "timeout"))
         settings = Settings(out=out, name=name, timeout=timeout)
         settings.check_result()
-        if plan.session.name != self.link.name:
-            raise InvalidArgument(
-                f"plan {plan.name} is of another session, wanted one of this session",
-                reason="SESSION_DIFFERS",
-            )
-        if plan.others:
-            raise Unimplemented(
-                f"plan {plan.name} has {1 + len(plan.others)} results, wanted one: "
-                f"Session.{plan.operation} has all of them",
-                reason="PLAN_HAS_OTHERS",
-            )
+        self._check_runs(plan, result_count=1)
         request = compute_pb2.ExecutePlanRequest(
             plan=plan.full_name,
             d="" if out is None else out.full_name,
@@ -74,6 +64,37 @@ class Executor(EinsumOperations[Outcome]):
         inputs = _by_name(plan, operands, {each: given.get(each) for each in "abc"})
         if plan.adds_output and out is not None:
             inputs.setdefault("c", out)
+        held = self._add_planned(request, plan, inputs, timeout)
+        return self._perform("execute_plan", request, settings, held)
+
+    def _check_runs(self, plan: Plan, result_count: int) -> None:
+        """Refuses a plan of another session or with another number of results.
+
+        Raises:
+            InvalidArgument: It is one (`SESSION_DIFFERS`, `PLAN_RESULT_COUNT`).
+        """
+        if plan.session.name != self.link.name:
+            raise InvalidArgument(
+                f"plan {plan.name} is of another session, wanted one of this session",
+                reason="SESSION_DIFFERS",
+            )
+        count = 1 + len(plan.others)
+        if count != result_count:
+            raise InvalidArgument(
+                f"plan {plan.name} of {plan.operation} has {count} "
+                f"result{'s' * (count > 1)}, wanted {result_count}; Plan."
+                f"{'execute' if count == 1 else 'factorize'} runs it",
+                reason="PLAN_RESULT_COUNT",
+            )
+
+    def _add_planned(
+        self,
+        request: compute_pb2.ExecutePlanRequest,
+        plan: Plan,
+        inputs: Mapping[str, TensorLike],
+        timeout: float | None,
+    ) -> Held:
+        """Adds the inputs of an execution, and returns what must live until it ends."""
         held: Held = [plan]
         arrays: dict[str, Array] = {}
         for operand, tensor in inputs.items():
@@ -88,7 +109,45 @@ class Executor(EinsumOperations[Outcome]):
                 held.append(source)
             else:
                 getattr(request, operand).data = source
-        return self._perform("execute_plan", request, settings, held)
+        return held
+
+
+class FactorExecutor(Executor[Outcome], Factorizations[Outcome, Pair, Names]):
+    """Carries plans with two results out, too."""
+
+    def execute_factorization(
+        self, plan: Plan, a: TensorLike, **options: Unpack[FactorOptions]
+    ) -> Pair:
+        """Runs a plan of the session that is a factorization.
+
+        Args:
+            plan: As `Session.plan.factorize` makes them.
+            a, **options: As `Plan.factorize` takes them.
+
+        Raises:
+            Error: As `Plan.factorize` says.
+        """
+        check_type("plan", plan, Plan, "a Plan")
+        check_options(options, FactorOptions.__annotations__)
+        timeout = options.get("timeout")
+        places = self._places(
+            Settings(timeout=timeout), options.get("out"), options.get("name")
+        )
+        for place in places:
+            place.check_result()
+        self._check_runs(plan, result_count=2)
+        q, r = (
+            {
+                "tensor": "" if place.out is None else place.out.full_name,
+                "tensor_id": place.name or "",
+            }
+            for place in places
+        )
+        request = compute_pb2.ExecutePlanRequest(
+            plan=plan.full_name, d=q["tensor"], tensor_id=q["tensor_id"], others=[r]
+        )
+        held = self._add_planned(request, plan, _by_name(plan, (a,), {}), timeout)
+        return self._perform_factorization(request, places, held)
 
 
 def _factors(plan: Plan, factors: Mapping[str, Factor | None]) -> dict[str, Any]:

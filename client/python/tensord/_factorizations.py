@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Optional, TypeVar
 
 from tensord import _operators as operators
 from tensord._arguments import check_type
@@ -23,9 +23,13 @@ from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2
 
 Pair = TypeVar("Pair")
+Name = TypeVar("Name")
+
+Names = tuple[Optional[str], Optional[str]]
+"""Of two results."""
 
 
-class Factorizations(Operations[Outcome], Generic[Outcome, Pair]):
+class Factorizations(Operations[Outcome], Generic[Outcome, Pair, Name]):
     """The operations, and those with two results."""
 
     def factorize(
@@ -35,7 +39,7 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Pair]):
         *,
         method: str,
         out: tuple[TensorHandle | None, TensorHandle | None] | None = None,
-        name: tuple[str | None, str | None] | None = None,
+        name: Name | None = None,
         algorithm: str | None = None,
         workspace_limit_bytes: int | None = None,
         deterministic: bool = False,
@@ -77,12 +81,7 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Pair]):
             selection=selection,
             timeout=timeout,
         )
-        outs = _pair("out", out, "a pair of RemoteTensors")
-        names = _pair("name", name, "a pair of strings")
-        places = tuple(
-            dataclasses.replace(settings, out=each, name=called)
-            for each, called in zip(outs, names)
-        )
+        places = self._places(settings, out, name)
         with PointingOut(subscripts):
             modes = factor_subscripts(subscripts)
         request = compute_pb2.FactorizeRequest(
@@ -95,10 +94,26 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Pair]):
         held = self._add_inputs(request, {"a": Input(a, modes.a)}, timeout)
         return self._perform_factorization(request, places, held)
 
+    def _places(
+        self, settings: Settings, out: Any, name: Name | None
+    ) -> tuple[Settings, Settings]:
+        """Returns where `q` and `r` go, with what else is said of the operation."""
+        outs = _pair("out", out, "a pair of RemoteTensors")
+        names = self._names(name)
+        q, r = (
+            dataclasses.replace(settings, out=each, name=called)
+            for each, called in zip(outs, names)
+        )
+        return q, r
+
+    def _names(self, name: Name | None) -> Names:
+        """Returns what `name` calls the results."""
+        return _pair("name", name, "a pair of strings")
+
     @abc.abstractmethod
     def _perform_factorization(
         self,
-        request: compute_pb2.FactorizeRequest,
+        request: Any,
         places: tuple[Settings, ...],
         held: Held,
     ) -> Pair:

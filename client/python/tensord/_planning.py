@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tensord._arrays import array_of
 from tensord._blocking_link import BlockingLink
 from tensord._einsum_operations import EinsumSettings
-from tensord._factorizations import Factorizations
+from tensord._factorizations import Factorizations, Names
 from tensord._handle import Handle, Held
 from tensord._messages import from_message
 from tensord._notation import Statements
@@ -121,7 +121,7 @@ class Describer(ProgramOperations[Outcome, ProgramOutcome]):
 
 
 class Explainer(
-    Describer[Outcome, ProgramOutcome], Factorizations[Outcome, Outcome]
+    Describer[Outcome, ProgramOutcome], Factorizations[Outcome, Outcome, Names]
 ):
     """The operations of a session, explained instead of executed.
 
@@ -142,7 +142,7 @@ class Explainer(
 
     def _perform_factorization(
         self,
-        request: compute_pb2.FactorizeRequest,
+        request: Any,
         places: tuple[Settings, ...],
         held: Held,
     ) -> Outcome:
@@ -218,7 +218,7 @@ class Preparer(Describer[Outcome, ProgramOutcome]):
         return cast("ProgramOutcome", self.link.ask(question))
 
 
-class Planner(Preparer[Plan, Program]):
+class Planner(Preparer[Plan, Program], Factorizations[Plan, Plan, str]):
     """The operations of a session, prepared instead of executed.
 
     Operands, which may be TensorSpecs, too, and `out` only say what those of the plan
@@ -248,6 +248,17 @@ class Planner(Preparer[Plan, Program]):
         method = self.link.connection.plan.CreatePlan
         response = self.link.call_allocating(method, create, settings.timeout)
         return Plan(self._session, response.plan, owned=not settings.name)
+
+    def _names(self, name: str | None) -> Names:
+        return name, None  # It is that of the plan.
+
+    def _perform_factorization(
+        self,
+        request: Any,
+        places: tuple[Settings, ...],
+        held: Held,
+    ) -> Plan:
+        return self._perform("factorize", request, places[0], held)
 
 
 def _constants(names: Iterable[str | int]) -> frozenset[str | int]:

@@ -33,6 +33,14 @@ class PlanOptions(TypedDict, total=False):
     timeout: float | None
 
 
+class FactorOptions(TypedDict, total=False):
+    """What `Plan.factorize` takes by name."""
+
+    out: tuple[TensorHandle | None, TensorHandle | None] | None
+    name: tuple[str | None, str | None] | None
+    timeout: float | None
+
+
 class PlanSession(Protocol):
     """What a plan asks of its session."""
 
@@ -48,6 +56,13 @@ class PlanSession(Protocol):
         *operands: TensorLike | None,
         **options: Unpack[PlanOptions],
     ) -> RemoteTensor: ...
+
+    def execute_factorization(
+        self,
+        plan: Plan,
+        a: TensorLike,
+        **options: Unpack[FactorOptions],
+    ) -> tuple[RemoteTensor, RemoteTensor]: ...
 
 
 class Plan(SessionHandle, BlockingHandle):
@@ -66,14 +81,12 @@ class Plan(SessionHandle, BlockingHandle):
         link: What ties that session to the server.
         name: Its name within the session, as `Session.get_plan` takes it.
         full_name: Its name on the wire, `sessions/{session}/plans/{plan}`.
-        operation: "permute", "elementwise", "reduce" or "contract"; other clients make
-            plans of "factorize".
+        operation: "permute", "elementwise", "reduce", "contract" or "factorize".
         device: The device that it runs on.
         selection: How its kernel is chosen: "heuristic", "measure" or "incremental".
         operands: What its operands "a", "b", "c" and the result "d" are like, those
             that it has.
-        others: What results after "d" are like. A plan that has any is only described
-            here.
+        others: What results after "d" are like: of "factorize", whose "d" is `q`, `r`.
         kernel: The kernel that runs it, as of the plan's creation; `describe` asks
             anew for it and all that follows.
         workspace_bytes: Scratch memory of that kernel.
@@ -157,12 +170,33 @@ class Plan(SessionHandle, BlockingHandle):
                 plan was made for (`PLAN_OPERAND_DIFFERS`), or is missing
                 (`INPUT_MISSING`); or the plan has no such operand
                 (`PLAN_HAS_NO_OPERAND`) or factor (`PLAN_HAS_NO_FACTOR`).
+                It has two results (`PLAN_RESULT_COUNT`): `factorize` has both.
             NotFound: The plan was deleted (`PLAN_NOT_FOUND`), or an operand was.
             Error: As the operation itself.
         """
         return self.session.execute(self, *operands, **options)
 
     __call__ = execute
+
+    def factorize(
+        self, a: TensorLike, **options: Unpack[FactorOptions]
+    ) -> tuple[RemoteTensor, RemoteTensor]:
+        """Runs it, if it is a factorization.
+
+        >>> plan = session.plan.factorize("ij->ik,kj", a, method="qr")
+        >>> q, r = plan.factorize(a)
+
+        Args:
+            a: What is factorized, as for `execute`.
+            out: Existing tensors that receive `q` and `r`, or None for new ones.
+            name: Names of new results, as in `Session.factorize`.
+            timeout: Deadline in seconds.
+
+        Raises:
+            InvalidArgument: It has one result (`PLAN_RESULT_COUNT`).
+            Error: As `execute`.
+        """
+        return self.session.execute_factorization(self, a, **options)
 
     def describe(self, timeout: float | None = None) -> PlanInfo:
         """Returns what it is as of now: its kernel, how far tuning has come.

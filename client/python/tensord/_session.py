@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tensord._arguments import check_timeout
 from tensord._arrays import array_of
 from tensord._blocking_link import BlockingLink
-from tensord._execution import Executor
+from tensord._execution import FactorExecutor
 from tensord._handle import Held
 from tensord._messages import from_message
 from tensord._pipeline import Pipeline
@@ -70,7 +70,7 @@ def connect(
 
 
 class Session(
-    Executor[RemoteTensor],
+    FactorExecutor[RemoteTensor, tuple[RemoteTensor, RemoteTensor]],
     SessionBase[RemoteTensor, Results, tuple[RemoteTensor, RemoteTensor]],
 ):
     """A session with a server: owns tensors, plans and programs, runs operations.
@@ -255,7 +255,8 @@ class Session(
 
         Raises:
             AlreadyExists: The session has a program of that name.
-            ResourceExhausted: It has as many as it may have (`TOO_MANY_PROGRAMS`).
+            ResourceExhausted: It has as many as it may have (`TOO_MANY_PROGRAMS`), or
+                its plans and programs take too much memory (`PREPARED_TOO_LARGE`).
             Error: As `run`, `einsum` and `ncon`.
         """
         return Planner(self).program(notation, *operands, constants=constants, **named)

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
-from tensord._factorizations import Factorizations, Pair
+from tensord._factorizations import Factorizations, Names, Pair
 from tensord._handle import Held
 from tensord._operations import Outcome, Settings
 from tensord._program_operations import (
@@ -22,7 +22,7 @@ from tensord.v1 import compute_pb2, program_pb2
 
 
 class SessionBase(
-    ProgramOperations[Outcome, ProgramOutcome], Factorizations[Outcome, Pair]
+    ProgramOperations[Outcome, ProgramOutcome], Factorizations[Outcome, Pair, Names]
 ):
     """A session with a server, and the operations that it runs.
 
@@ -58,13 +58,11 @@ class SessionBase(
         def answer(response: Any) -> TensorHandle:
             return self._tensor(response.result, settings)
 
-        return cast(
-            "Outcome", self._compute(operation, request, settings, answer, held)
-        )
+        return cast("Outcome", self._compute(request, settings, answer, held))
 
     def _perform_factorization(
         self,
-        request: compute_pb2.FactorizeRequest,
+        request: Any,
         places: tuple[Settings, ...],
         held: Held,
     ) -> Pair:
@@ -75,13 +73,10 @@ class SessionBase(
                 tensor.report = tensors[0].report  # That of the operation.
             return tensors
 
-        return cast(
-            "Pair", self._compute("factorize", request, places[0], answer, held)
-        )
+        return cast("Pair", self._compute(request, places[0], answer, held))
 
     def _compute(
         self,
-        operation: str,
         request: Any,
         settings: Settings,
         answer: Callable[[Any], Any],
@@ -90,7 +85,7 @@ class SessionBase(
         """Returns the answer to a request, or what is to be awaited for it."""
         question = Question(
             "compute",
-            operation.title().replace("_", ""),  # ExecutePlan of execute_plan.
+            request.DESCRIPTOR.name.removesuffix("Request"),
             request,
             settings.timeout,
             answer,

@@ -25,17 +25,24 @@ class Error(Exception):
         reason: The cause for programs, e.g. `MODE_EXTENT_MISMATCH`; may be empty.
         cutensor_status: What cuTENSOR would have returned, e.g. `INVALID_VALUE`;
             empty when the server did not say.
+        request_id: The call's id in the server's log; empty when no server answered.
     """
 
     code: grpc.StatusCode = grpc.StatusCode.UNKNOWN
 
     def __init__(
-        self, message: str, *, reason: str = "", cutensor_status: str = ""
+        self,
+        message: str,
+        *,
+        reason: str = "",
+        cutensor_status: str = "",
+        request_id: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
         self.reason = reason
         self.cutensor_status = cutensor_status
+        self.request_id = request_id
 
     def __str__(self) -> str:
         return self.message
@@ -164,6 +171,7 @@ def from_error(error: error_pb2.Error) -> Error:
         error.message,
         reason=error.detail.reason,
         cutensor_status=error.detail.cutensor_status,
+        request_id=error.detail.request_id,
     )
 
 
@@ -175,7 +183,9 @@ def to_error(exception: Exception) -> error_pb2.Error:
         code=exception.code.value[0],
         message=exception.message,
         detail=error_pb2.ErrorDetail(
-            reason=exception.reason, cutensor_status=exception.cutensor_status
+            reason=exception.reason,
+            cutensor_status=exception.cutensor_status,
+            request_id=exception.request_id,
         ),
     )
 
@@ -199,6 +209,7 @@ def from_rpc_error(error: Any) -> Error:
         error.details() or code.name,
         reason=detail.reason or _REASONS_OF_TRANSPORT.get(code, ""),
         cutensor_status=detail.cutensor_status,
+        request_id=detail.request_id,
     )
 
 

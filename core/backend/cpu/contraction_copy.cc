@@ -117,6 +117,7 @@ class RowReader {
   void Sum(const Row& source, int64_t begin, int64_t end, T* row) const {
     T terms[kColumns];
     if (end - begin > kLongestRun) {
+      if (CurrentWork::ShouldStop()) return;
       const int64_t middle = begin + (end - begin) / 2;
       Sum(source, begin, middle, row);
       Sum(source, middle, end, terms);

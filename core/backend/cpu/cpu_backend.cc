@@ -71,23 +71,28 @@ class CpuBackend final : public Backend {
   }
 
   absl::Status Gather(const GatherSteps& steps, const GatherOperands& operands,
-                      Stream&) override {
+                      Stream& stream) override {
+    const CurrentWork work(stream.interruption());
     core::Gather(threads_, steps, operands);
     return absl::OkStatus();
   }
 
   absl::Status Scatter(const GatherSteps& steps,
-                       const ScatterOperands& operands, Stream&) override {
+                       const ScatterOperands& operands,
+                       Stream& stream) override {
+    const CurrentWork work(stream.interruption());
     core::Scatter(threads_, steps, operands);
     return absl::OkStatus();
   }
 
-  absl::Status Fill(const FillOperands& operands, Stream&) override {
+  absl::Status Fill(const FillOperands& operands, Stream& stream) override {
+    const CurrentWork work(stream.interruption());
     core::Fill(threads_, operands);
     return absl::OkStatus();
   }
 
-  absl::Status Copy(const CopyOperands& operands, Stream&) override {
+  absl::Status Copy(const CopyOperands& operands, Stream& stream) override {
+    const CurrentWork work(stream.interruption());
     core::Copy(threads_, operands);
     return absl::OkStatus();
   }

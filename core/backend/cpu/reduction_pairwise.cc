@@ -28,6 +28,10 @@ constexpr int64_t kShortestRow = 16;
 // chunks of at least so many elements. Neither depends on the machine.
 constexpr int64_t kItemsWanted = 64;
 constexpr int64_t kSmallestChunk = 64 << 10;
+// A chunk longer than this is cut, too, as long as there are not too many: it
+// is what others may have to wait for.
+constexpr int64_t kLargestChunk = 4 << 20;
+constexpr int64_t kMostItems = 4096;
 constexpr int64_t kSlotBytes = 32 << 10;
 
 ElementType ElementOf(const Problem& problem) {
@@ -105,8 +109,15 @@ Cut CutReduction(const Problem& problem) {
     if (m != across) cut.tiles.Add(problem.kept[m]);
   }
   const int64_t tile_count = cut.tiles.tile_count();
-  const int64_t wanted = (kItemsWanted + tile_count - 1) / tile_count;
-  const int64_t possible = cut.reduced_count * cut.tile_width / kSmallestChunk;
+  const double tile_elements = static_cast<double>(cut.reduced_count) *
+                               static_cast<double>(cut.tile_width);
+  const auto chunks_of = [&](int64_t elements) {
+    return static_cast<int64_t>(tile_elements / static_cast<double>(elements));
+  };
+  const int64_t wanted =
+      std::max(CeilDivide(kItemsWanted, tile_count),
+               std::min(chunks_of(kLargestChunk), kMostItems / tile_count));
+  const int64_t possible = chunks_of(kSmallestChunk);
   cut.chunk_count =
       std::max<int64_t>(1, std::min({wanted, possible, cut.reduced_count}));
   return cut;
@@ -210,7 +221,9 @@ class PairwiseRun {
   using Offsets = TileSpace<3>::Offsets;
 
   int64_t ChunkBegin(int64_t chunk) const {
-    return cut_.reduced_count * chunk / cut_.chunk_count;
+    const int64_t each = cut_.reduced_count / cut_.chunk_count;
+    return each * chunk +
+           std::min(chunk, cut_.reduced_count % cut_.chunk_count);
   }
 
   void ReduceTiles(int64_t begin, int64_t end) const {
@@ -280,6 +293,7 @@ class PairwiseRun {
     T* const block = scratch.block.data();
     ReducedCursor cursor(problem_.reduced, begin, end);
     while (!cursor.done()) {
+      if (CurrentWork::ShouldStop()) return;
       const int64_t run = cursor.RunLength(cut_.run);
       const TileLayout tile{.offset = offset + cursor.offset(),
                             .count_i = width,

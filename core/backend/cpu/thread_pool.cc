@@ -2,14 +2,35 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
+
+#include "core/device/interruption.h"
 
 namespace tensord::core {
 
 struct ThreadPool::Loop {
   const int64_t count;
-  const absl::FunctionRef<void(int64_t)> body;
+  const absl::FunctionRef<void(int64_t, int64_t)> body;
+  Interruption* const interruption;
   std::atomic<int64_t> next = 0;
-  int helpers = 0;  // Threads inside, the caller aside; under mutex_.
+  // Under mutex_:
+  int helpers = 0;                    // threads inside, the caller aside
+  std::vector<int64_t> free_workers;  // numbers that nobody has
+
+  bool has_parts() const {
+    return next.load(std::memory_order_relaxed) < count;
+  }
+  bool is_asked() const {
+    return interruption != nullptr && interruption->is_asked();
+  }
+  /// Until there are no more parts, or something is asked.
+  void RunParts(int64_t worker) {
+    while (!is_asked()) {
+      const int64_t part = next.fetch_add(1);
+      if (part >= count) return;
+      body(part, worker);
+    }
+  }
 };
 
 ThreadPool::ThreadPool(int thread_count) {
@@ -26,28 +47,39 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void ThreadPool::RunParts(Loop& loop) {
-  for (int64_t part; (part = loop.next.fetch_add(1)) < loop.count;) {
-    loop.body(part);
-  }
-}
-
-void ThreadPool::ParallelFor(int64_t count,
-                             absl::FunctionRef<void(int64_t)> body) {
-  if (count <= 1 || threads_.empty()) {
-    for (int64_t part = 0; part < count; ++part) body(part);
+void ThreadPool::ParallelFor(int64_t count, int64_t most_workers,
+                             absl::FunctionRef<void(int64_t, int64_t)> body) {
+  const int64_t helpers =
+      std::min({most_workers - 1, count - 1, std::ssize(threads_)});
+  if (helpers <= 0) {
+    for (int64_t part = 0; part < count && !CurrentWork::ShouldStop(); ++part) {
+      body(part, 0);
+    }
     return;
   }
-  Loop loop{.count = count, .body = body};
-  {
-    absl::MutexLock lock(&mutex_);
-    loops_.push_back(&loop);
+  Loop loop{.count = count,
+            .body = body,
+            .interruption = CurrentWork::interruption(),
+            .free_workers = std::vector<int64_t>(static_cast<size_t>(helpers))};
+  std::iota(loop.free_workers.begin(), loop.free_workers.end(), 1);
+  while (loop.has_parts() && !CurrentWork::ShouldStop()) {
+    {
+      absl::MutexLock lock(&mutex_);
+      Offer(loop);
+    }
+    loop.RunParts(0);
   }
-  RunParts(loop);
   absl::MutexLock lock(&mutex_);
-  std::erase(loops_, &loop);
   mutex_.Await(absl::Condition(
       +[](Loop* l) { return l->helpers == 0; }, &loop));
+  std::erase(loops_, &loop);
+}
+
+void ThreadPool::Offer(Loop& loop) {
+  std::erase(loops_, &loop);
+  if (loop.has_parts() && !loop.is_asked() && !loop.free_workers.empty()) {
+    loops_.push_back(&loop);
+  }
 }
 
 void ThreadPool::Work() {
@@ -60,13 +92,19 @@ void ThreadPool::Work() {
     if (loops_.empty()) return;
     Loop& loop = *loops_.front();
     ++loop.helpers;
+    const int64_t worker = loop.free_workers.back();
+    loop.free_workers.pop_back();
     // Threads that come later go to the next loop first.
-    std::rotate(loops_.begin(), loops_.begin() + 1, loops_.end());
+    Offer(loop);
     mutex_.Unlock();
-    RunParts(loop);
+    {
+      const CurrentWork work(loop.interruption, CurrentWork::Thread::kHelps);
+      loop.RunParts(worker);
+    }
     mutex_.Lock();
     --loop.helpers;
-    std::erase(loops_, &loop);
+    loop.free_workers.push_back(worker);
+    Offer(loop);
   }
 }
 

@@ -38,8 +38,8 @@ absl::Status CheckNoConstants(absl::Span<const ProgramOperandRequest> operands);
 /// Errors  INVALID_ARGUMENT, reason CONSTANT_NOT_RESIDENT.
 absl::Status CheckConstants(absl::Span<const ProgramOperandRequest> operands);
 
-/// Puts `given` in the order of the program's operands, as names say or else
-/// places. Scalars and constants that are left out are the program's.
+/// `given` in the order of the program's operands: by name or, without one, by
+/// place. Scalars and constants that are left out are the program's.
 /// Errors  INVALID_ARGUMENT, reasons NAME_UNKNOWN, OPERAND_REPEATED,
 ///         INPUT_MISSING, CONSTANT_NOT_RESIDENT.
 absl::StatusOr<std::vector<ProgramOperandRequest>> InOrder(

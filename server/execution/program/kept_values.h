@@ -23,7 +23,7 @@ namespace tensord::server {
 ///           last of them.
 class KeptValues {
  public:
-  /// A constant and which of its contents.
+  /// A constant, and which version of its contents.
   struct Source {
     std::weak_ptr<const StoredTensor> tensor;
     uint64_t version = 0;

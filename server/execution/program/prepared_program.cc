@@ -5,11 +5,14 @@
 #include <variant>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "core/base/status.h"
 #include "core/notation/parse_einsum.h"
 #include "core/notation/parse_program.h"
 #include "core/notation/program/fold_constants.h"
+#include "core/notation/syntax.h"
 #include "server/execution/program/replays.h"
 
 namespace tensord::server {
@@ -49,6 +52,41 @@ absl::StatusOr<core::Program> LowerProduct(
   return core::LowerEinsum(syntax, operands, output, options);
 }
 
+void AddNames(const core::Sum& sum,
+              absl::flat_hash_set<absl::string_view>& names) {
+  for (const core::Term& term : sum.terms) {
+    for (const core::Factor& factor : term.factors) {
+      if (const core::Sum* const group = factor.group()) {
+        AddNames(*group, names);
+      } else if (const auto* const tensor =
+                     std::get_if<core::TensorReference>(&factor.value)) {
+        names.insert(tensor->name);
+      }
+    }
+  }
+}
+
+/// OK when there are statements, and they name each of the operands.
+absl::Status CheckNamed(const core::ProgramSyntax& syntax,
+                        absl::Span<const core::NamedOperand> operands) {
+  if (syntax.statements.empty()) {
+    return core::InvalidArgument("PROGRAM_EMPTY",
+                                 "the program has no statement, wanted one, "
+                                 "e.g. D[i,k] := A[i,j]*B[j,k]");
+  }
+  absl::flat_hash_set<absl::string_view> names;
+  for (const core::Statement& statement : syntax.statements) {
+    names.insert(statement.output.name);
+    AddNames(statement.value, names);
+  }
+  for (const core::NamedOperand& operand : operands) {
+    if (names.contains(operand.name)) continue;
+    return core::InvalidArgument("NAME_UNKNOWN", "the program has no operand '",
+                                 operand.name, "'");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<core::Program> Lower(
     const ProgramSource& source, absl::Span<const core::NamedOperand> operands,
     absl::Span<const ProgramOutputRequest> outputs,
@@ -68,6 +106,7 @@ absl::StatusOr<core::Program> Lower(
   }
   TENSORD_ASSIGN_OR_RETURN(const core::ProgramSyntax syntax,
                            core::ParseProgram(std::get<std::string>(source)));
+  TENSORD_RETURN_IF_ERROR(CheckNamed(syntax, operands));
   std::vector<core::NamedOutput> kept;
   for (const ProgramOutputRequest& output : outputs) {
     kept.push_back(OutputOf(output, options.order));

@@ -36,7 +36,9 @@ class PreparedProgram final
   /// Searching ends soon after `stop` is set, if it is not null, with whatever
   /// paths there are.
   ///
-  /// Errors  those of the notation, core::LowerProgram() and LowerEinsum().
+  /// Errors  those of the notation, core::LowerProgram() and LowerEinsum();
+  ///         INVALID_ARGUMENT, reasons PROGRAM_EMPTY: no statement;
+  ///         NAME_UNKNOWN: no statement names an operand.
   static absl::StatusOr<std::shared_ptr<PreparedProgram>> Make(
       const ProgramSource& source, std::vector<core::NamedOperand> operands,
       absl::Span<const ProgramOutputRequest> outputs,
@@ -66,9 +68,9 @@ class PreparedProgram final
   /// With a variant.
   int64_t size_bytes() const override;
 
-  /// What it reads as its constant operands, and where what it computes of
-  /// them alone comes from.
-  /// Requires  `constants` (operand), null for others; not shared so far.
+  /// Sets its constant operands, (operand), null for others; `memory` is for
+  /// what it computes of them alone.
+  /// Requires  nobody else has it yet.
   void SetConstants(std::vector<std::shared_ptr<StoredTensor>> constants,
                     std::shared_ptr<core::MemoryResource> memory);
   /// The constant that operand number `i` is; null: it is none.

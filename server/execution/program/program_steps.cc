@@ -37,11 +37,23 @@ std::vector<int64_t> ResultBytes(const PreparedProgram& prepared) {
 absl::Status TakePlans(const PreparedProgram& prepared, StepRunner& runner) {
   const std::vector<int64_t> result_bytes = ResultBytes(prepared);
   for (size_t i = 0; i < result_bytes.size(); ++i) {
-    TENSORD_RETURN_IF_ERROR(runner.Add(prepared.keys()[i],
-                                       {result_bytes[i], 0},
+    TENSORD_RETURN_IF_ERROR(runner.Add(prepared.keys()[i], {result_bytes[i], 0},
                                        /*is_whole=*/true));
   }
   return absl::OkStatus();
+}
+
+double Predict(const PreparedProgram& prepared,
+               absl::Span<const std::shared_ptr<const core::Plan>> plans) {
+  double nanoseconds = 0;
+  const std::vector<core::ProgramBlock>& blocks = prepared.program().blocks;
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    for (size_t s = 0; s < blocks[b].steps.size(); ++s) {
+      nanoseconds += static_cast<double>(blocks[b].slice_count()) *
+                     plans[prepared.key_of(b, s)]->predicted_nanoseconds();
+    }
+  }
+  return nanoseconds;
 }
 
 /// Takes the operands into use, those that the program uses.
@@ -145,6 +157,7 @@ absl::StatusOr<std::unique_ptr<Run>> PrepareProgramRun(
   TENSORD_RETURN_IF_ERROR(session->device().health());
   auto state = std::make_unique<RunState>(engine, std::move(session));
   TENSORD_RETURN_IF_ERROR(TakePlans(*program, state->runner));
+  state->predicted_nanoseconds = Predict(*program, state->runner.plans());
   state->uses.reserve(operands.size() + program->program().outputs.size());
   TENSORD_RETURN_IF_ERROR(UseOperands(*program, operands, std::move(found),
                                       max_inline_bytes, *state));

@@ -22,9 +22,9 @@
 namespace tensord::server {
 
 /// A run of `program`. `operands` are like those it was made with, in the same
-/// order, and `found` is what FindOperands() found of them. Of `outputs` names
-/// of tensors and whether they are inline count. Results are in the order of
-/// the program's outputs.
+/// order; `found` is FindOperands() of them. `outputs` say what new tensors are
+/// called and which are inline. Results are in the order of the program's
+/// outputs.
 ///
 /// Errors  NOT_FOUND, FAILED_PRECONDITION for tensors; INVALID_ARGUMENT:
 ///         OUTPUT_OVERLAPS_INPUT, OUTPUT_NOT_INJECTIVE, INLINE_TOO_LARGE;
@@ -61,9 +61,9 @@ class ProgramSteps final : public Steps {
   core::Buffer arena_;
   std::vector<std::byte*> addresses_;  // (tensor of the program)
   StepPosition next_;                  // to be queued
-  bool folds_ = false;                 // computes what is to be kept
-  KeptValues::Sources sources_;        // of that
-  uint64_t computation_number_ = 0;    // of that; 0: not begun
+  bool folds_ = false;                 // also computes the kept values
+  KeptValues::Sources sources_;        // of the kept values
+  uint64_t computation_number_ = 0;    // BeginComputing()'s; 0: not begun
 };
 
 }  // namespace tensord::server

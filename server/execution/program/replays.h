@@ -44,7 +44,8 @@ class Replays {
     std::unique_ptr<core::Recording> recording;
     bool cannot_be_recorded = false;
   };
-  /// The plans that lanes are for, and the lanes (block).
+  /// How the steps of each block are spread over streams when they have these
+  /// plans.
   struct Spread {
     std::vector<std::shared_ptr<const core::Plan>> plans;
     std::vector<std::vector<core::LaneStep>> lanes;

@@ -15,23 +15,26 @@
 
 namespace tensord::rpc {
 
-/// Has the run that `start()` makes of the session's tensors carried out. With
-/// its first part it takes its place in the session's order.
+/// Carries out the run that `start()` makes. Before its first wait, the run
+/// takes its place in the session's order.
 ///
-/// Errors  those of start(), of the run and of OnDevice.
+/// Errors  those of start(), Run::Admit(), the run and OnDevice.
 template <typename Start>
 Task<absl::StatusOr<std::unique_ptr<server::Run>>> Carry(
     Call& call, const std::shared_ptr<server::Session>& session, Start start) {
   static_assert(std::is_trivially_destructible_v<Start>,
                 "GCC 12 would destroy this closure twice");
   std::unique_ptr<server::Run> run;
-  OnDevice queued(call, session->device().worker(), session->number());
+  OnDevice queued(call, session->device().worker(), session->client());
   {
     absl::MutexLock order(&session->order());
     absl::StatusOr<std::unique_ptr<server::Run>> made = start();
     if (!made.ok()) co_return made.status();
     run = *std::move(made);
-    run->StopAt(call.cancelled_flag());
+    const absl::Status admitted =
+        run->Admit(session->device().longest_operation(),
+                   absl::FromChrono(call.context().deadline()));
+    if (!admitted.ok()) co_return admitted;
     queued.Queue(*run);
   }
   const absl::Status ran = co_await queued;

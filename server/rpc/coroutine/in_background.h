@@ -11,9 +11,9 @@
 
 namespace tensord::rpc {
 
-/// Awaits fn(), which one of the threads calls; the handler goes on on its
-/// Loop. What takes long should look at call.cancelled(): a call that ends is
-/// not left before.
+/// Awaits fn(), which runs on a thread of the background; the handler resumes
+/// on its Loop. A long fn() should look at call.cancelled(): a call cannot end
+/// before it returns.
 ///
 /// Requires  fn outlives the wait.
 /// Errors    CANCELLED: the call ended before fn began, which never runs then.

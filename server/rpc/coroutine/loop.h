@@ -220,15 +220,16 @@ class Call final : Tag {
 
    private:
     friend Call;
-    /// Shall have it fired soon, or now; other waits it leaves alone.
+    /// Has this wait fired, now or soon. Must not touch other waits.
     virtual void Cancel() = 0;
     std::coroutine_handle<> waiter_;
     Wait* older_ = nullptr;
     Wait* newer_ = nullptr;
   };
 
-  /// Keeps the call, and what its handler was given, in being: for a coroutine
-  /// that may outlast the handler. Let it be a parameter: the last to go.
+  /// Keeps the call and its handler's arguments alive, for a coroutine that may
+  /// outlast the handler. Take it as a parameter: parameters are destroyed
+  /// last.
   class Hold {
    public:
     explicit Hold(Call& call) : call_(&call) { ++call.holds_; }
@@ -259,7 +260,8 @@ class Call final : Tag {
     ended_ = true;
     if (context_.IsCancelled()) {
       cancelled_.store(true, std::memory_order_relaxed);
-      // The newest first: of what waits in a queue, a beginning was done then.
+      // Newest first, so that a job leaves a queue before those that it waits
+      // behind.
       for (Wait* wait = newest_wait_; wait != nullptr;) {
         std::exchange(wait, wait->older_)->Cancel();
       }

@@ -13,20 +13,23 @@
 
 namespace tensord::rpc {
 
-/// A job of a call on a device. Awaiting it yields the Status that the job's
-/// launch returned or that its work ended with; the handler goes on on its
-/// Loop.
+/// A job of a call on a device. Awaiting it yields what its launch failed with,
+/// or else what its work ended with; the handler resumes on its Loop.
 ///
-/// Errors  CANCELLED: the call ended before the job was launched, which never
-///         happens then. RESOURCE_EXHAUSTED: the queue is full.
+/// Errors  CANCELLED: the call ended, and the job was not launched or has been
+///         stopped. RESOURCE_EXHAUSTED: the queue is full.
 class [[nodiscard]] OnDevice final : server::DeviceWorker::Listener,
                                      Call::Wait {
  public:
   using Job = server::DeviceWorker::Job;
 
-  OnDevice(Call& call, server::DeviceWorker& worker, uint64_t client)
+  using Client = server::DeviceWorker::ClientId;
+
+  /// Lifetime  `client` outlives it.
+  OnDevice(Call& call, server::DeviceWorker& worker, const Client& client)
       : Wait(call), worker_(worker), client_(client) {}
-  OnDevice(Call& call, server::DeviceWorker& worker, uint64_t client, Job& job)
+  OnDevice(Call& call, server::DeviceWorker& worker, const Client& client,
+           Job& job)
       : OnDevice(call, worker, client) {
     Queue(job);
   }
@@ -47,8 +50,8 @@ class [[nodiscard]] OnDevice final : server::DeviceWorker::Listener,
   }
 
   bool await_ready() const noexcept { return !is_queued_; }
-  // The job may be done by now; that it is shows on this Loop only, so not
-  // before this returns.
+  // The job may be done by now. Its end is posted to this Loop, which cannot
+  // deliver it before this returns.
   void await_suspend(std::coroutine_handle<> waiter) { Suspend(waiter); }
   absl::Status await_resume() {
     if (result_) return *result_;
@@ -61,11 +64,15 @@ class [[nodiscard]] OnDevice final : server::DeviceWorker::Listener,
     call_.loop().Post(this);
   }
   void Cancel() override {
-    if (worker_.Remove(client_, job_)) Fire(false);
+    if (worker_.Remove(client_.number, job_)) {
+      Fire(false);
+    } else {
+      worker_.Stop(*job_);
+    }
   }
 
   server::DeviceWorker& worker_;
-  const uint64_t client_;
+  const Client& client_;
   Job* job_ = nullptr;
   bool is_queued_ = false;
   std::optional<absl::Status> result_;

@@ -45,8 +45,8 @@ class Reader {
  public:
   Reader(grpc::internal::AsyncReaderInterface<M>& io, Call& call)
       : io_(&io), call_(&call) {}
-  /// False after the last message and also when the call broke off, which shows
-  /// in cancelled() only later: let messages say what is whole.
+  /// False after the last message, and also when the call broke off, which
+  /// cancelled() may tell only later: messages must say where the stream ends.
   auto Read(M& to) const {
     return Operation(
         [io = io_, &to](void* tag) { io->Read(&to, tag); },
@@ -70,12 +70,15 @@ class Writer {
   /// With `more`, the message may wait for the next one, which must follow
   /// soon.
   auto Write(const M& message, bool more = false) const {
-    call_->record().sent_bytes += BytesOf(message);
-    return Operation([io = io_, &message, more](void* tag) {
-      grpc::WriteOptions options;
-      if (more) options.set_buffer_hint();
-      io->Write(message, options, tag);
-    });
+    return Operation(
+        [io = io_, &message, more](void* tag) {
+          grpc::WriteOptions options;
+          if (more) options.set_buffer_hint();
+          io->Write(message, options, tag);
+        },
+        [call = call_, bytes = BytesOf(message)] {
+          call->record().sent_bytes += bytes;
+        });
   }
 
  private:
@@ -147,7 +150,8 @@ void Finish(Call& call, Io& io, const absl::StatusOr<R>& result, void* tag) {
 /// unasked.
 inline constexpr int64_t kUnwatchedBytes = 65'535;
 
-/// The life of one call of `rpc`. The frame owns all that gRPC refers to.
+/// Serves one call of `rpc`, from the wait for it to its end. The coroutine's
+/// frame owns all that gRPC refers to.
 template <typename Io, typename Request, typename Accept, typename Handler>
 Detached ServeCall(Loop& loop, const Door& door, Rpc rpc, Accept accept,
                    Handler handler) {
@@ -216,9 +220,10 @@ class LoopGroup {
     }
   }
 
-  /// Gives the calls of a method, which the contract calls `rpc`, with one
-  /// request to `handler`, which is copied into each call; what it refers to
-  /// must outlive Shutdown().
+  /// Has `handler` serve a method with one request, `rpc` in the contract. Each
+  /// call has a copy of `handler`.
+  ///
+  /// Lifetime  what `handler` refers to outlives Shutdown().
   template <typename S, typename B, typename Io, typename Q, typename H>
   void Serve(absl::string_view rpc, S& service,
              void (B::*method)(Context*, Q*, Io*, Queue*, ServerQueue*, void*),

@@ -10,9 +10,9 @@ namespace tensord::rpc {
 
 /// A coroutine that computes one T for the one coroutine that awaits it.
 ///
-/// Lazy: awaiting runs the body like a call, up to its first wait. A body that
-/// never waits takes no stack beyond its caller's, in loops neither. Start()
-/// does the first part of that now, so that caller and body go on side by side.
+/// Lazy: awaiting runs the body up to its first wait. A body that never waits
+/// returns at once and uses no extra stack, so it may be awaited in a loop.
+/// Start() runs that first part early, so that caller and body overlap.
 ///
 /// Threads  started, resumed and finished on one thread, that of its call.
 /// Errors   are values; an exception that leaves the body ends the process.

@@ -4,6 +4,7 @@
 #include <grpcpp/server_context.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,16 +17,17 @@
 
 namespace tensord::rpc {
 
-/// Who asks. One for all, as long as nobody has to say who they are.
+/// Who asks: "default" until clients can authenticate.
 struct Identity {
   std::string tenant = "default";
 };
 
 /// One of the contract's methods.
 struct Rpc {
-  absl::string_view name;       // "Contract"
-  absl::string_view operation;  // that a call is; "": it is none, or several
+  absl::string_view name;  // "Contract"
   server::Metrics::Rpc* metrics;
+  /// That a call is; null: none, or several.
+  server::Metrics::Operation* operation;
   bool is_counted;  // as a request of its session
 };
 
@@ -41,16 +43,19 @@ struct CallRecord {
   int64_t received_bytes = 0;  // of messages
   int64_t sent_bytes = 0;
 
-  /// The one that the request names; null: it names none.
+  /// That the request names; null: it names none.
   std::shared_ptr<server::Session> session;
-  /// Keeps its lease.
+  /// Keeps the session's lease from ending.
   std::optional<server::SessionUse> session_use;
   /// Counts request and response until the client has taken that.
   server::HostHold hold;
 
-  // Filled in by handlers.
-  absl::string_view operation;  // in place of the rpc's, which it is at first
-  absl::string_view kernel;     // that computed it
+  /// How many of the door's middleware have started the call.
+  size_t started_count = 0;
+
+  /// The rpc's, unless the handler knows better.
+  server::Metrics::Operation* operation = nullptr;
+  absl::string_view kernel;  // that computed it; the handler fills it in
 };
 
 }  // namespace tensord::rpc

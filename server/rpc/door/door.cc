@@ -48,8 +48,8 @@ std::string RequestIdOf(const grpc::ServerContext& context) {
   return MakeRequestId();
 }
 
-/// The operation that a call of `rpc` is; empty: it is none, or several.
-absl::string_view OperationOf(absl::string_view rpc) {
+/// The operation that a call of `rpc` is; "": it is none, or several.
+absl::string_view OperationNameOf(absl::string_view rpc) {
   for (int i = 0; i < server::kOperationCount; ++i) {
     const absl::string_view name =
         server::NameOf(static_cast<server::OperationKind>(i));
@@ -68,20 +68,18 @@ absl::Duration TimeOf(const CallRecord& record) {
 /// Counts and times in the server's metrics.
 class Counting final : public Middleware {
  public:
-  explicit Counting(server::Metrics& metrics) : metrics_(metrics) {}
-
+  absl::Status StartCall(const grpc::ServerContext&, CallRecord&) override {
+    return absl::OkStatus();
+  }
   void CallCompleted(const grpc::ServerContext&, const CallRecord& record,
                      const absl::Status& status) override {
     record.rpc->metrics->Complete(status.code(), TimeOf(record));
-    if (!record.operation.empty()) OperationCompleted(record, status);
+    if (record.operation != nullptr) OperationCompleted(record, status);
   }
   void OperationCompleted(const CallRecord& record,
                           const absl::Status& status) override {
-    metrics_.CountOperation(record.operation, status.code());
+    record.operation->Complete(status.code());
   }
-
- private:
-  server::Metrics& metrics_;
 };
 
 constexpr size_t kSecretDigits = 32;
@@ -105,6 +103,9 @@ class Logging final : public Middleware {
  public:
   explicit Logging(server::Log& log) : log_(log) {}
 
+  absl::Status StartCall(const grpc::ServerContext&, CallRecord&) override {
+    return absl::OkStatus();
+  }
   void CallCompleted(const grpc::ServerContext& context,
                      const CallRecord& record,
                      const absl::Status& status) override {
@@ -128,7 +129,7 @@ class Logging final : public Middleware {
     const server::LogLevel level = LevelOf(status);
     if (!log_.Shows(level)) return;
     log_.Event(level, "operation",
-               {{"operation", record.operation},
+               {{"operation", record.operation->name()},
                 {"code", absl::StatusCodeToString(status.code())},
                 {"request_id", record.request_id},
                 {"session", NumberOf(record)},
@@ -151,14 +152,26 @@ class Logging final : public Middleware {
 }  // namespace
 
 Door::Door(server::SessionManager& sessions, server::Metrics& metrics,
-           server::Log& log, absl::Duration transfer_idle)
-    : sessions_(sessions), metrics_(metrics), transfer_idle_(transfer_idle) {
-  middleware_.push_back(std::make_unique<Counting>(metrics));
-  middleware_.push_back(std::make_unique<Logging>(log));
+           server::Log& log, absl::Duration transfer_idle,
+           std::vector<Middleware*> more)
+    : sessions_(sessions),
+      metrics_(metrics),
+      transfer_idle_(transfer_idle),
+      unknown_plan_(&metrics.OfOperation("execute_plan")) {
+  for (int i = 0; i < server::kOperationCount; ++i) {
+    operations_.push_back(&metrics.OfOperation(
+        server::NameOf(static_cast<server::OperationKind>(i))));
+  }
+  own_.push_back(std::make_unique<Counting>());
+  own_.push_back(std::make_unique<Logging>(log));
+  for (const auto& middleware : own_) middleware_.push_back(middleware.get());
+  middleware_.insert(middleware_.end(), more.begin(), more.end());
 }
 
 Rpc Door::RpcOf(absl::string_view name) const {
-  return {name, OperationOf(name), &metrics_.OfRpc(name),
+  const absl::string_view operation = OperationNameOf(name);
+  return {name, &metrics_.OfRpc(name),
+          operation.empty() ? nullptr : &metrics_.OfOperation(operation),
           !absl::StartsWith(name, "Delete") && name != "CloseSession" &&
               name != "KeepSessionAlive"};
 }
@@ -169,17 +182,26 @@ absl::Status Door::Start(Call& call, const Rpc& rpc) const {
   record.begun = std::chrono::steady_clock::now();
   record.request_id = RequestIdOf(call.context());
   call.context().AddInitialMetadata(kRequestIdKey, record.request_id);
-  if (call.loop().refuses()) return Draining();
-  for (const auto& middleware : middleware_) {
+  for (Middleware* const middleware : middleware_) {
     TENSORD_RETURN_IF_ERROR(middleware->StartCall(call.context(), record));
+    ++record.started_count;
   }
+  if (call.loop().refuses()) return Draining();
   record.operation = rpc.operation;
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::shared_ptr<server::Session>> Door::FindSession(
+    absl::string_view name) const {
+  if (!name.empty()) return sessions_.Find(name);
+  return core::InvalidArgument(
+      "SESSION_MISSING",
+      "the request names no session, wanted sessions/{session}");
+}
+
 absl::Status Door::Enter(Call& call, absl::string_view session) const {
   CallRecord& record = call.record();
-  TENSORD_ASSIGN_OR_RETURN(record.session, sessions_.Find(session));
+  TENSORD_ASSIGN_OR_RETURN(record.session, FindSession(session));
   record.session_use.emplace(record.session);
   if (!record.rpc->is_counted) return absl::OkStatus();
   // The message, and copies of what is inline in it.
@@ -191,24 +213,24 @@ absl::Status Door::Enter(Call& call, absl::string_view session) const {
 void Door::End(Call& call, const absl::Status& status) const {
   CallRecord& record = call.record();
   record.ended = std::chrono::steady_clock::now();
-  for (const auto& middleware : middleware_) {
-    middleware->CallCompleted(call.context(), record, status);
+  for (size_t i = 0; i < record.started_count; ++i) {
+    middleware_[i]->CallCompleted(call.context(), record, status);
   }
   record.session_use.reset();
   record.session.reset();
 }
 
-void Door::EndOperation(Call& call, absl::string_view operation,
+void Door::EndOperation(Call& call, server::Metrics::Operation* operation,
                         absl::string_view kernel,
                         const absl::Status& status) const {
-  if (operation.empty()) return;
+  if (operation == nullptr) return;
   CallRecord& record = call.record();
   record.operation = operation;
   record.kernel = kernel;
-  for (const auto& middleware : middleware_) {
+  for (Middleware* const middleware : middleware_) {
     middleware->OperationCompleted(record, status);
   }
-  record.operation = {};
+  record.operation = nullptr;
   record.kernel = {};
 }
 

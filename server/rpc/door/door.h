@@ -1,6 +1,7 @@
 // What every call passes on its way to its handler and back.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,8 +12,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/base/status.h"
+#include "server/execution/operation_request.h"
 #include "server/rpc/coroutine/loop.h"
 #include "server/rpc/door/session_names.h"
+#include "server/session/session.h"
 #include "server/session/session_manager.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
@@ -26,17 +29,15 @@ class Middleware {
  public:
   virtual ~Middleware() = default;
 
-  /// A call has begun; its request is not looked at yet. Unless OK the call
-  /// ends with this.
-  virtual absl::Status StartCall(const grpc::ServerContext&, CallRecord&) {
-    return absl::OkStatus();
-  }
-  /// The call ends with `status`, which is yet to be sent.
+  /// A call has begun; nobody has looked at its request. Anything but OK is
+  /// what the call ends with; CallCompleted() does not follow then.
+  virtual absl::Status StartCall(const grpc::ServerContext& context,
+                                 CallRecord& record) = 0;
+  /// A call that was started ends with `status`, which is yet to be sent.
   virtual void CallCompleted(const grpc::ServerContext& context,
                              const CallRecord& record,
                              const absl::Status& status) = 0;
-  /// One of a call's operations, which the record names, has ended; the call
-  /// goes on.
+  /// The operation that the record names has ended; its call goes on.
   virtual void OperationCompleted(const CallRecord& record,
                                   const absl::Status& status) = 0;
 };
@@ -46,9 +47,11 @@ class Middleware {
 /// Threads  safe for concurrent use.
 class Door {
  public:
-  /// What it refers to must outlive it.
+  /// Counts and logs, and has `more` look at calls behind that.
+  /// Lifetime  all that it refers to outlives it.
   Door(server::SessionManager& sessions, server::Metrics& metrics,
-       server::Log& log, absl::Duration transfer_idle);
+       server::Log& log, absl::Duration transfer_idle,
+       std::vector<Middleware*> more = {});
 
   /// How long a client may neither send nor take anything.
   absl::Duration transfer_idle() const { return transfer_idle_; }
@@ -56,8 +59,15 @@ class Door {
   /// The rpc of that name in the contract, which must outlive the result.
   Rpc RpcOf(absl::string_view name) const;
 
-  /// Lets a call of `rpc` in, or ends it with what is returned: names it, and
-  /// finds its session.
+  /// How operations of that kind are counted.
+  server::Metrics::Operation* OperationOf(server::OperationKind kind) const {
+    return operations_[static_cast<size_t>(kind)];
+  }
+  /// The same of one whose plan is not there to say its kind.
+  server::Metrics::Operation* unknown_plan() const { return unknown_plan_; }
+
+  /// Begins a call: gives it an id and finds its session. On error, answer the
+  /// call with it; End() is due either way.
   template <typename Request>
   absl::Status Begin(Call& call, const Rpc& rpc, const Request& request) const {
     TENSORD_RETURN_IF_ERROR(Start(call, rpc));
@@ -66,20 +76,27 @@ class Door {
     return session ? Enter(call, *session) : absl::OkStatus();
   }
 
-  /// The call is one of the session of that name from now on. Begin() does it
-  /// where the first message is a request that names one.
+  /// The session that a request names.
   ///
-  /// Errors  NOT_FOUND, reason SESSION_NOT_FOUND. RESOURCE_EXHAUSTED, reason
-  ///         TOO_MANY_REQUESTS or HOST_MEMORY_LIMIT, unless the call only
-  ///         renews the lease or gives back.
+  /// Errors  INVALID_ARGUMENT, reason SESSION_MISSING: the name is empty.
+  ///         NOT_FOUND, reason SESSION_NOT_FOUND.
+  absl::StatusOr<std::shared_ptr<server::Session>> FindSession(
+      absl::string_view name) const;
+
+  /// Makes the session of that name the call's, and holds its lease until
+  /// End(). Begin() does it where the request names one.
+  ///
+  /// Errors  as FindSession(). RESOURCE_EXHAUSTED, reason TOO_MANY_REQUESTS or
+  ///         HOST_MEMORY_LIMIT, unless the call only renews the lease or gives
+  ///         back.
   absl::Status Enter(Call& call, absl::string_view session) const;
 
-  /// Ends what Begin() began, OK or not, before the client hears of it.
+  /// Ends a call, before the client hears of it.
   void End(Call& call, const absl::Status& status) const;
 
-  /// One of several operations of a call has ended; "": it was none. `kernel`
-  /// computed it, or "".
-  void EndOperation(Call& call, absl::string_view operation,
+  /// Reports the end of one operation of a stream. `operation` null: nothing
+  /// to report. `kernel` "": none ran.
+  void EndOperation(Call& call, server::Metrics::Operation* operation,
                     absl::string_view kernel, const absl::Status& status) const;
 
  private:
@@ -88,7 +105,10 @@ class Door {
   server::SessionManager& sessions_;
   server::Metrics& metrics_;
   const absl::Duration transfer_idle_;
-  std::vector<std::unique_ptr<Middleware>> middleware_;
+  std::vector<server::Metrics::Operation*> operations_;  // (kind)
+  server::Metrics::Operation* unknown_plan_;
+  std::vector<std::unique_ptr<Middleware>> own_;
+  std::vector<Middleware*> middleware_;  // in order
 };
 
 /// What calls end with that a draining server does not serve.

@@ -11,7 +11,7 @@
 
 namespace tensord::rpc {
 
-/// The session's part of `name`, of something that a session keeps.
+/// `sessions/{session}` of the name of something that a session keeps.
 /// Errors  INVALID_ARGUMENT, reason {KIND}_NAME_MALFORMED.
 inline absl::StatusOr<std::optional<absl::string_view>> SessionNameOf(
     absl::string_view name, const server::CollectionKind& kind) {
@@ -20,14 +20,14 @@ inline absl::StatusOr<std::optional<absl::string_view>> SessionNameOf(
   return session;
 }
 
-/// The session that `request` is for, by the names in it; nothing: it names
-/// none. Views into the request.
+/// Which session `request` names, directly or as the beginning of another name;
+/// nothing: it names none. A view into the request.
 ///
 /// Errors  as SessionNameOf().
 template <typename Request>
 absl::StatusOr<std::optional<absl::string_view>> SessionNameIn(
     const Request& request) {
-  // What has a source may also name the session that a copy goes to.
+  // A request with a source may name a session, too: that of the copy.
   if constexpr (requires { request.source(); }) {
     return SessionNameOf(request.source(), server::kTensors);
   } else if constexpr (requires { request.session(); }) {

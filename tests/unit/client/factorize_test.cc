@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/cpp/src/factor_modes.h"
+#include "client/cpp/src/subscripts.h"
 #include "tensord/session.h"
 #include "tests/testing/server_process.h"
 
@@ -96,6 +96,12 @@ class FactorizeTest : public ::testing::Test {
   Session session_ = Session::Connect(server_.address()).value();
 };
 
+TEST(ModesTest, AreCodePointsOfUtf8) {
+  EXPECT_EQ(Modes("i\u00d7\u03b2"), (Modes{'i', 0xd7, 0x3b2}));
+  EXPECT_EQ(Modes("\U0001d4aa"), Modes{0x1d4aa});
+  EXPECT_EQ(Modes(""), Modes());
+}
+
 TEST(FactorModesTest, HasOneOperandAndTwoResults) {
   using internal::FactorModes;
   using internal::ParseFactorModes;
@@ -120,6 +126,31 @@ TEST(FactorModesTest, HasOneOperandAndTwoResults) {
               HasSubstr("column 2: got '-'"));
   EXPECT_THAT(ParseFactorModes("a\u00a0->a,a").status().message(),
               HasSubstr("column 2: got U+00a0"));
+}
+
+TEST_F(FactorizeTest, IsPreparedOnceAndRunOften) {
+  const RemoteTensor a = Upload({3, -10.4, 4, 7.8}, {2, 2});
+  const RemoteTensor b = Upload({1, 0, 0, 2}, {2, 2});
+  const Plan plan = session_.PlanFactorize("ij->ik,kj", a).value();
+  EXPECT_EQ(plan.info().operation, "factorize");
+  const Factors first = plan.ExecuteFactorize(a).value();
+  const Factors at_once = session_.Factorize("ij->ik,kj", a).value();
+  EXPECT_EQ(first.q.Download<double>().value(),
+            at_once.q.Download<double>().value());
+  EXPECT_EQ(first.r.Download<double>().value(),
+            at_once.r.Download<double>().value());
+  const Factors second = plan.ExecuteFactorize(b, {.q = {.output_name = "q"},
+                                                   .r = {.output = &first.r}})
+                             .value();
+  EXPECT_THAT(second.q.name(), ::testing::EndsWith("/q"));
+  EXPECT_EQ(second.r.name(), first.r.name());
+  EXPECT_EQ(first.r.Download<double>().value(),
+            (std::vector<double>{1, 0, 0, 2}));
+  EXPECT_EQ(ReasonOf(plan.Execute({.a = &a}).status()), "PLAN_RESULT_COUNT");
+  EXPECT_EQ(
+      ReasonOf(
+          session_.PlanPermute({a, "ij"}, "ji")->ExecuteFactorize(a).status()),
+      "PLAN_RESULT_COUNT");
 }
 
 template <typename T>

@@ -180,6 +180,7 @@ TEST_F(SessionTest, ErrorsHaveReasons) {
   EXPECT_EQ(result.status().code(), Code::kInvalidArgument);
   EXPECT_EQ(ReasonOf(result.status()), "MODE_EXTENT_MISMATCH");
   EXPECT_EQ(CutensorStatusOf(result.status()), "INVALID_VALUE");
+  EXPECT_NE(RequestIdOf(result.status()), "");
 
   const auto empty = session.Create(ElementType::kFloat64, {{2}}).value();
   EXPECT_EQ(ReasonOf(empty.Download<double>().status()), "TENSOR_NOT_READY");

@@ -92,6 +92,27 @@ TEST(TensorctlTest, DeleteEndsManyTensorsAtOnce) {
   EXPECT_THAT(ended.output, HasSubstr("0 of 2 tensors were deleted"));
 }
 
+TEST(TensorctlTest, LabelsAreCharactersOfAnyAlphabet) {
+  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const std::string to = " --address=" + server.address() + " ";
+  const std::string a =
+      Save<float>("a", {ElementType::kFloat32, {2, 2}}, {1, 2, 3, 4});
+  const std::string d = PathOf("d");
+  Ended ended = Tensorctl("contract 'i\u00d7, \u00d7\u03b2 -> i\u03b2' " + a +
+                          " " + a + to + "-o " + d);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_EQ(Load<float>(d, 4), (std::vector<float>{7, 10, 15, 22}));
+  ended = Tensorctl("permute 'i\u00d7->i' " + a + to);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("mode '\u00d7'"));
+  ended = Tensorctl("permute 'i1->1i' " + a + to);
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("column 2: got '1', wanted letters"));
+  ended = Tensorctl("permute ij " + a + to);
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("'ij' is not of the form"));
+}
+
 TEST(TensorctlTest, InfoAndStatsTellBandwidthAndMemory) {
   const testing::ServerProcess server(TENSORD_SERVER_BINARY);
   const std::string to = " --address=" + server.address();
@@ -132,6 +153,13 @@ TEST(TensorctlTest, ShowsAndKeepsThePlanCache) {
   EXPECT_EQ(ended.code, 0) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("entries   1 of 65536, 0 pinned"));
   EXPECT_THAT(ended.output, HasSubstr("tensorctl"));
+  EXPECT_THAT(ended.output, Not(HasSubstr("(none)")));
+  ended = Tensorctl("permute ij-\\>ji " + a + " --job ''" + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(Tensorctl("cache stats" + to).output, HasSubstr("(none)"));
+  EXPECT_EQ(Tensorctl("cache clear" + to).code, 0);
+  ended = Tensorctl("contract ik,kj-\\>ij " + a + " " + a + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
   ended = Tensorctl("cache list" + to);
   EXPECT_THAT(ended.output, HasSubstr("cpu.contract."));
   const size_t line = ended.output.find('\n') + 1;
@@ -220,7 +248,7 @@ TEST(TensorctlTest, FactorizesIntoTwoFiles) {
   EXPECT_EQ(Load<double>(r, 4)[2], 0);
 
   ended = Tensorctl(
-      "factorize --method qr --selection measure --kernel "
+      "factorize --method QR --selection measure --kernel "
       "cpu.factorize.reference 'i->k,ki' '" +
       a + "[0]'" + to + "-o " + q + " --output " + r);
   EXPECT_EQ(ended.code, 0) << ended.output;
@@ -248,7 +276,10 @@ TEST(TensorctlTest, FactorizationsSayWhatIsWanted) {
   EXPECT_THAT(fails("--method qr 'ij->ik,kj'"),
               HasSubstr("--output is required"));
   EXPECT_THAT(fails("--method qr 'ij->ik,kj' -o " + PathOf("q")),
-              HasSubstr("-o is there 1 times, wanted two files"));
+              HasSubstr("got one -o, wanted two: -o q.npy -o r.npy"));
+  EXPECT_THAT(fails("--method qr 'ij->ik,kj' -o q.npy -o ./q.npy"),
+              HasSubstr("-o names ./q.npy twice, wanted two files, for q and "
+                        "for r"));
   EXPECT_THAT(fails("--method qr 'ij->ik' " + both),
               HasSubstr("wanted one operand, '->' and two results"));
   EXPECT_THAT(Tensorctl("factorize --help").output,

@@ -18,15 +18,16 @@ namespace tensord {
 
 class RemoteTensor;
 
-/// Labels of an operand's modes, one for each: characters or any int32.
+/// Labels of an operand's modes, one for each: characters of UTF-8, which count
+/// by their code points, or any int32.
 ///
-///   Modes("ijk")  is  Modes({'i', 'j', 'k'})
+///   Modes("ijk")  is  Modes({'i', 'j', 'k'}),  Modes("\u00d7")  is
+///   Modes({215})
 struct Modes {
   std::vector<int32_t> labels;
 
   Modes() = default;
-  Modes(std::string_view characters)
-      : labels(characters.begin(), characters.end()) {}
+  Modes(std::string_view characters);
   Modes(const char* characters) : Modes(std::string_view(characters)) {}
   Modes(std::initializer_list<int32_t> numbers) : labels(numbers) {}
   explicit Modes(std::vector<int32_t> numbers) : labels(std::move(numbers)) {}

@@ -52,6 +52,18 @@ struct PlanExecution {
   std::optional<absl::Duration> deadline;
 };
 
+/// The results of a factorization. Both have the operation's report.
+struct Factors {
+  RemoteTensor q;
+  RemoteTensor r;
+};
+
+/// Of a new result the plan says the order.
+struct FactorizeExecution {
+  FactorOutput q, r;
+  std::optional<absl::Duration> deadline;
+};
+
 struct KernelInfo {
   std::string name;  // e.g. `cpu.contract.gemm`
   int version = 1;
@@ -77,9 +89,14 @@ class Plan {
   /// Leaves the plan on the server until its session ends.
   void Release() { handle_.Release(); }
 
-  /// Errors  those of ExecutePlan: INVALID_ARGUMENT, `PLAN_OPERAND_DIFFERS`.
+  /// Errors  those of ExecutePlan: INVALID_ARGUMENT, `PLAN_OPERAND_DIFFERS`;
+  ///         `PLAN_RESULT_COUNT`: it is a factorization.
   absl::StatusOr<RemoteTensor> Execute(const PlanInputs& inputs,
                                        const PlanExecution& options = {}) const;
+  /// Runs a factorization.
+  /// Errors  as Execute(); `PLAN_RESULT_COUNT`: it is none.
+  absl::StatusOr<Factors> ExecuteFactorize(
+      const RemoteTensor& a, const FactorizeExecution& options = {}) const;
 
  private:
   friend class Session;
@@ -87,6 +104,9 @@ class Plan {
   Plan(std::shared_ptr<internal::Connection> connection, PlanInfo info)
       : handle_(std::move(connection), info.name, /*is_owned=*/true),
         info_(std::move(info)) {}
+
+  /// OK when it has so many results.
+  absl::Status CheckResultCount(int count) const;
 
   internal::Handle handle_;
   PlanInfo info_;

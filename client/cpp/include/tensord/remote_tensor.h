@@ -27,6 +27,7 @@ namespace tensord {
 namespace internal {
 class OperationStream;
 class ProgramCalls;
+class Results;
 }  // namespace internal
 
 /// Numbered as in the contract.
@@ -150,10 +151,10 @@ class RemoteTensor {
                                     const ViewOptions& options = {}) const;
 
  private:
-  friend class Plan;
   friend class Session;
   friend class internal::OperationStream;
   friend class internal::ProgramCalls;
+  friend class internal::Results;
 
   RemoteTensor(std::shared_ptr<internal::Connection> connection,
                TensorInfo info, bool owns, ExecutionReport report = {});

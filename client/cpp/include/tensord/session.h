@@ -66,12 +66,6 @@ struct CopyOptions {
   std::optional<absl::Duration> deadline;
 };
 
-/// The results of a factorization. Both have the operation's report.
-struct Factors {
-  RemoteTensor q;
-  RemoteTensor r;
-};
-
 /// A session with a tensord server: it owns tensors and computes on them.
 ///
 ///   auto session = tensord::Session::Connect("localhost:8470").value();
@@ -279,6 +273,11 @@ class Session {
                                     const Modes& d,
                                     const ContractOptions& options = {},
                                     const PlanOptions& plan = {});
+  /// To be run by Plan::ExecuteFactorize().
+  absl::StatusOr<Plan> PlanFactorize(std::string_view subscripts,
+                                     const RemoteTensor& a,
+                                     const FactorizeOptions& options = {},
+                                     const PlanOptions& plan = {});
 
   // Say how an operation would be computed, and run nothing. Tensors need no
   // contents.

@@ -14,4 +14,7 @@ std::string ReasonOf(const absl::Status& status);
 /// The status that cuTENSOR would have returned, e.g. `INVALID_VALUE`, or "".
 std::string CutensorStatusOf(const absl::Status& status);
 
+/// The id of the call in the server's log, or "" when no server answered.
+std::string RequestIdOf(const absl::Status& status);
+
 }  // namespace tensord

@@ -9,6 +9,7 @@
 #include "absl/container/inlined_vector.h"
 #include "core/backend/cpu/thread_pool.h"
 #include "core/base/heap_bytes.h"
+#include "core/device/interruption.h"
 #include "core/problem/loop_modes.h"
 
 namespace tensord::core {
@@ -91,29 +92,42 @@ class TileSpace {
   absl::InlinedVector<Loop, 8> loops_;
 };
 
-/// Calls body(offsets) for every coordinate of `modes`, the first fastest.
+/// Calls body(offsets) for every coordinate of `modes`, the first fastest, or
+/// until the thread's CurrentWork is stopped.
 template <size_t operand_count, typename Body>
 void ForEachElement(const LoopModes<operand_count>& modes, Body body) {
   TileSpace<operand_count> space;
   for (const auto& mode : modes) space.Add(mode);
-  space.ForEach(0, space.tile_count(),
-                [&](const auto& offsets, const auto&) { body(offsets); });
+  constexpr int64_t kBetweenLooks = 64;
+  const int64_t count = space.tile_count();
+  for (int64_t begin = 0; begin < count && !CurrentWork::ShouldStop();
+       begin += kBetweenLooks) {
+    space.ForEach(begin, std::min(count, begin + kBetweenLooks),
+                  [&](const auto& offsets, const auto&) { body(offsets); });
+  }
 }
 
 /// Calls body(begin, end) for parts of [0, count) on the threads of `pool`.
 /// Parts are so large that starting them costs little when an item moves
-/// `item_bytes`.
+/// `item_bytes`, and so small that they take some milliseconds at most unless
+/// an item takes longer.
 template <typename Body>
 void ParallelRanges(ThreadPool& pool, int64_t count, int64_t item_bytes,
                     Body body) {
   constexpr int64_t kSmallestPartBytes = 128 << 10;
   constexpr int64_t kPartsPerThread = 16;
-  const int64_t smallest =
-      kSmallestPartBytes / std::max<int64_t>(item_bytes, 1) + 1;
-  const int64_t parts = std::clamp<int64_t>(
-      count / smallest, 1, kPartsPerThread * pool.thread_count());
+  constexpr int64_t kLargestPartBytes = 8 << 20;
+  const auto items_of = [&](int64_t part_bytes) {
+    return part_bytes / std::max<int64_t>(item_bytes, 1) + 1;
+  };
+  const int64_t most = std::max(kPartsPerThread * pool.thread_count(),
+                                count / items_of(kLargestPartBytes));
+  const int64_t parts =
+      std::clamp<int64_t>(count / items_of(kSmallestPartBytes), 1, most);
+  const int64_t each = count / parts, longer = count % parts;
   pool.ParallelFor(parts, [&](int64_t part) {
-    body(count * part / parts, count * (part + 1) / parts);
+    const int64_t begin = each * part + std::min(part, longer);
+    body(begin, begin + each + (part < longer ? 1 : 0));
   });
 }
 

@@ -1,7 +1,6 @@
 #include "core/backend/cpu/direct/direct_execution.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <vector>
 
@@ -145,6 +144,7 @@ class Execution {
           const PackModes terms_x = way_.terms.In(kX, term_sizes);
           rows_.ForEach(
               first, last, [&](const Offsets& row, const Sizes& row_sizes) {
+                if (CurrentWork::ShouldStop()) return;
                 Pack(sizeof(T), way_.rows.In(kInput, row_sizes), terms_x,
                      x_ + batch_x + row[kInput] + term[kX], way_.tile.rows,
                      bench.x);
@@ -254,14 +254,9 @@ void ExecuteAs(const DirectWay& way, const ContractionOperands& operands,
     bench.x = workspace.Take<T>(way.x_elements());
     bench.y = workspace.Take<T>(way.y_elements());
   }
-  std::atomic<int64_t> next = 0;
   threads.ParallelFor(
-      static_cast<int64_t>(benches.size()), [&](int64_t worker) {
-        while (true) {
-          const int64_t task = next.fetch_add(1, std::memory_order_relaxed);
-          if (task >= tasks) break;
-          execution.RunTask(task, benches[static_cast<size_t>(worker)]);
-        }
+      tasks, std::ssize(benches), [&](int64_t task, int64_t worker) {
+        execution.RunTask(task, benches[static_cast<size_t>(worker)]);
         if (way.streams) FlushStreamingStores();
       });
 }

@@ -24,6 +24,10 @@ constexpr double kSmallestParallel = 100e3;
 constexpr int64_t kPartsPerThread = 4;
 /// Blocks of d are not cut smaller than this, nor to other multiples.
 constexpr int64_t kSmallestBlock = 64;
+// Milliseconds of a thread: what can be stopped or interrupted in between.
+constexpr double kLongestCall = 20, kLongestPart = 5;
+// A product's k is cut in pieces that long before its blocks get smaller.
+constexpr int64_t kDeep = 1024;
 constexpr int64_t kBlockMultiple = 16;
 constexpr double kLaunchNanoseconds = 100;
 /// Until other threads are awake, and have been waited for.
@@ -112,9 +116,22 @@ struct Cutting {
   TileSpace<2> k_loops;
   int64_t k_parts, k_step;
   int64_t thread_parts;  // that the blocks are dealt out in
+  int64_t most_terms;    // of a call of BLAS
 };
 
-Cutting CutProducts(const GemmStrategy& s, int thread_count) {
+/// Terms of a product of `type` that take a thread `milliseconds`.
+int64_t TermsIn(double milliseconds, ElementType type, const GemmRates& rates) {
+  // To float32: twice the bytes take twice the time; a complex product has four
+  // real ones.
+  const double slower =
+      SizeOf(RealPartOf(type)) / 4.0 * (IsComplex(type) ? 4 : 1);
+  return static_cast<int64_t>(milliseconds * 1e6 * rates.flops_per_ns / 2 /
+                              slower);
+}
+
+Cutting CutProducts(const GemmStrategy& s, const GemmRates& rates) {
+  const int thread_count = rates.thread_count;
+  const int64_t most_terms = TermsIn(kLongestCall, s.type, rates);
   const MatrixProduct& product = s.product;
   int64_t m_step = s.m_block, n_step = s.n_block;
   const double work = static_cast<double>(ElementCount(s.loops)) *
@@ -132,7 +149,9 @@ Cutting CutProducts(const GemmStrategy& s, int thread_count) {
     return loop_count * CeilDivide(product.m, m_step) *
            CeilDivide(product.n, n_step);
   };
-  while (blocks() < wanted && std::max(m_step, n_step) > kSmallestBlock) {
+  const int64_t most_elements = most_terms / std::min(product.k, kDeep);
+  while ((blocks() < wanted || most_elements / m_step < n_step) &&
+         std::max(m_step, n_step) > kSmallestBlock) {
     int64_t& longer = m_step >= n_step ? m_step : n_step;
     longer = RoundUp((longer + 1) / 2, kBlockMultiple);
   }
@@ -141,7 +160,8 @@ Cutting CutProducts(const GemmStrategy& s, int thread_count) {
                   .k_loops = {},
                   .k_parts = s.k_parts,
                   .k_step = CeilDivide(product.k, s.k_parts),
-                  .thread_parts = 1};
+                  .thread_parts = 1,
+                  .most_terms = most_terms};
   cutting.blocks.Add({product.m, m_step, {product.a_m, 0, product.d_m, 0}});
   cutting.blocks.Add({product.n, n_step, {0, product.b_n, product.d_n, 0}});
   cutting.blocks.Add(
@@ -151,7 +171,12 @@ Cutting CutProducts(const GemmStrategy& s, int thread_count) {
         {extent, 1, {strides[S::kA], strides[S::kB], strides[S::kD], 0}});
   }
   for (const auto& loop : s.k_loops) cutting.k_loops.Add(loop);
-  cutting.thread_parts = std::min(cutting.blocks.tile_count(), wanted);
+  // Others need not wait long for a part's end.
+  const double most_parts =
+      work / static_cast<double>(TermsIn(kLongestPart, s.type, rates));
+  cutting.thread_parts =
+      std::min(cutting.blocks.tile_count(),
+               std::max(wanted, static_cast<int64_t>(most_parts)));
   return cutting;
 }
 
@@ -316,8 +341,8 @@ void GemmContractionSolution::MultiplyAll(
     bool is_first = true;
     cutting.k_loops.ForEach(
         0, cutting.k_loops.tile_count(), [&](const auto& k, const auto&) {
-          Multiply(blas_, way_.type, product, way_.conj_a, way_.conj_b,
-                   operands.alpha,
+          Multiply(blas_, way_.type, product, cutting.most_terms, way_.conj_a,
+                   way_.conj_b, operands.alpha,
                    Advance(operands.a, (offsets[S::kA] + k[0]) * bytes),
                    Advance(operands.b, (offsets[S::kB] + k[1]) * bytes),
                    is_first ? operands.beta : kOne,
@@ -380,15 +405,14 @@ class GemmContraction final : public ContractionKernel {
       return std::make_unique<ScalingSolution>(ScalingOf(problem), threads_);
     }
     const GemmStrategy s = ChooseGemmStrategy(problem, rates_);
-    GemmContractionSolution::Way way{
-        .type = s.type,
-        .conj_a = problem.conj_a,
-        .conj_b = problem.conj_b,
-        .a = {},
-        .b = {},
-        .d = {},
-        .cutting = CutProducts(s, threads_.thread_count()),
-        .scaling = ScalingOf(problem)};
+    GemmContractionSolution::Way way{.type = s.type,
+                                     .conj_a = problem.conj_a,
+                                     .conj_b = problem.conj_b,
+                                     .a = {},
+                                     .b = {},
+                                     .d = {},
+                                     .cutting = CutProducts(s, rates_),
+                                     .scaling = ScalingOf(problem)};
     TENSORD_ASSIGN_OR_RETURN(way.a,
                              CopyInOf(problem.type_a, problem.a_only, s.a, s));
     TENSORD_ASSIGN_OR_RETURN(way.b,

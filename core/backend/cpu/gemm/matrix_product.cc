@@ -9,6 +9,7 @@
 
 #include "core/backend/cpu/block/contraction_arithmetic.h"
 #include "core/backend/cpu/block/integer_block.h"
+#include "core/device/interruption.h"
 
 namespace tensord::core {
 namespace {
@@ -101,17 +102,30 @@ void MultiplyPiece(const Blas& blas, MatrixProduct p, bool conj_a, bool conj_b,
                 .ldc = Stored(p.m, p.n, p.d_m, p.d_n, false).line});
 }
 
+/// Steps of k in which a product is handed to BLAS.
+int64_t StepOfK(const MatrixProduct& p, int64_t most_terms) {
+  constexpr int64_t kSmallest = 256;  // What a call costs is little then.
+  // With a vector it waits for memory.
+  if (p.m == 1 || p.n == 1) most_terms /= 16;
+  return std::clamp(
+      most_terms / std::min(p.m, kLongest) / std::min(p.n, kLongest), kSmallest,
+      kLongest);
+}
+
 template <typename T>
-void MultiplyByBlas(const Blas& blas, const MatrixProduct& p, bool conj_a,
-                    bool conj_b, const Scalar& alpha, const T* a, const T* b,
+void MultiplyByBlas(const Blas& blas, const MatrixProduct& p,
+                    int64_t most_terms, bool conj_a, bool conj_b,
+                    const Scalar& alpha, const T* a, const T* b,
                     const Scalar& beta, T* d) {
+  const int64_t k_step = StepOfK(p, most_terms);
   for (int64_t m = 0; m < p.m; m += kLongest) {
     for (int64_t n = 0; n < p.n; n += kLongest) {
-      for (int64_t k = 0; k < p.k; k += kLongest) {
+      for (int64_t k = 0; k < p.k; k += k_step) {
+        if (CurrentWork::ShouldStop()) return;
         MatrixProduct piece = p;
         piece.m = std::min(kLongest, p.m - m);
         piece.n = std::min(kLongest, p.n - n);
-        piece.k = std::min(kLongest, p.k - k);
+        piece.k = std::min(k_step, p.k - k);
         MultiplyPiece<T>(blas, piece, conj_a, conj_b, FactorAs<T>(alpha),
                          a + m * p.a_m + k * p.a_k, b + k * p.b_k + n * p.b_n,
                          k == 0 ? FactorAs<T>(beta) : T(1),
@@ -142,6 +156,7 @@ void MultiplyIntegers(const MatrixProduct& p, const Scalar& alpha, const T* a,
       const int64_t m_count = std::min(kBlockM, p.m - m0);
       std::fill_n(sum, kBlockN * kBlockM, Wide{0});
       for (int64_t k0 = 0; k0 < p.k; k0 += kBlockK) {
+        if (CurrentWork::ShouldStop()) return;
         const int64_t k_count = std::min(kBlockK, p.k - k0);
         for (int64_t k = 0; k < k_count; ++k) {
           for (int64_t m = 0; m < m_count; ++m) {
@@ -176,8 +191,8 @@ void MultiplyIntegers(const MatrixProduct& p, const Scalar& alpha, const T* a,
 }  // namespace
 
 void Multiply(const Blas* blas, ElementType type, const MatrixProduct& product,
-              bool conj_a, bool conj_b, const Scalar& alpha, const void* a,
-              const void* b, const Scalar& beta, void* d) {
+              int64_t most_terms, bool conj_a, bool conj_b, const Scalar& alpha,
+              const void* a, const void* b, const Scalar& beta, void* d) {
   VisitElementType(type, [&]<typename T>(T) {
     const T* const typed_a = static_cast<const T*>(a);
     const T* const typed_b = static_cast<const T*>(b);
@@ -185,8 +200,8 @@ void Multiply(const Blas* blas, ElementType type, const MatrixProduct& product,
     if constexpr (std::is_integral_v<T>) {
       MultiplyIntegers(product, alpha, typed_a, typed_b, beta, typed_d);
     } else if constexpr (std::is_floating_point_v<T> || kIsComplex<T>) {
-      MultiplyByBlas(*blas, product, conj_a, conj_b, alpha, typed_a, typed_b,
-                     beta, typed_d);
+      MultiplyByBlas(*blas, product, most_terms, conj_a, conj_b, alpha, typed_a,
+                     typed_b, beta, typed_d);
     }
   });
 }

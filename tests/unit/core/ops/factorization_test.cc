@@ -51,7 +51,11 @@ TEST(FactorizationTest, RefusesWhatIsNoFactorization) {
               IsInvalid("MODE_EXTENT_MISMATCH", "shorter side, 6"));
   desc = Qr();
   desc.r.element_type = ElementType::kFloat32;
-  EXPECT_THAT(Validate(desc), IsUnsupported("r float32"));
+  EXPECT_THAT(Validate(desc), IsUnsupported("r is float32 but a is float64, "
+                                            "wanted the same element type"));
+  desc = Qr();
+  desc.a.element_type = ElementType::kInt64;
+  EXPECT_THAT(Validate(desc), IsUnsupported("a is int64, wanted float32"));
   desc = Qr();
   desc.q.layout.strides[0] = 0;
   EXPECT_FALSE(Validate(desc).ok());

@@ -61,8 +61,12 @@ TEST(PermutationTest, RepeatedModeIsRefused) {
 
 // NumPy's interleaved einsum labels modes 0 to 51, which are no characters.
 TEST(PermutationTest, MessagesShowLettersAsLettersAndOtherLabelsAsNumbers) {
-  EXPECT_EQ(ToString(Modes{'k', 'Z', 0, 25, 49, 51, 95, 945, -107}),
-            "('k', 'Z', 0, 25, 49, 51, 95, 945, -107)");
+  EXPECT_EQ(ToString(Modes{'k', 'Z', 0, 25, 49, 51, 95, -107}),
+            "('k', 'Z', 0, 25, 49, 51, 95, -107)");
+  EXPECT_EQ(ToString(Modes{0xb5, 0xd7, 0x3b1, 0x4e00, 0x1d4aa}),
+            "('\u00b5', '\u00d7', '\u03b1', '\u4e00', '\U0001d4aa')");
+  EXPECT_EQ(ToString(Modes{0x7f, 0xa0, 0xb2, 0x301, 0xd800, 0x110000}),
+            "(127, 160, 178, 769, 55296, 1114112)");
   PermutationDesc desc = Transpose();
   desc.d = Packed(kF32, "ji", {5, 3});
   desc.a.modes = {48, 49};

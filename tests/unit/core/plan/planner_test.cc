@@ -16,7 +16,7 @@ using test::Transpose;
 using ::testing::HasSubstr;
 
 PlanKey KeyOf(const AnyProblem& problem) {
-  return {.problem = problem, .device = "fake:0"};
+  return {.problem = problem, .device = "fake:0, as it was measured"};
 }
 
 const FakeBackend& ThreeKernels() {

@@ -6,18 +6,21 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/base/status.h"
 #include "core/device/host_stream.h"
+#include "core/device/interruption.h"
 
 namespace tensord::server {
 namespace {
@@ -50,7 +53,9 @@ class Trace {
 
 class FunctionJob final : public DeviceWorker::Job {
  public:
-  explicit FunctionJob(std::function<void()> run) : run_(std::move(run)) {}
+  explicit FunctionJob(std::function<void()> run) : run_(std::move(run)) {
+    set_predicted(absl::Seconds(1));  // does not run beside another
+  }
   Outcome Launch(core::Stream&) override {
     run_();
     return {};
@@ -65,14 +70,14 @@ class FunctionJob final : public DeviceWorker::Job {
 class DeviceWorkerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(worker_->Add(0, &hold_).ok());
+    ASSERT_TRUE(worker_->Add({.number = 0}, &hold_).ok());
     held_.WaitForNotification();
   }
   /// Queues a job that writes down `name` when it runs.
   absl::Status Add(uint64_t client, std::string name) {
     jobs_.push_back(std::make_unique<FunctionJob>(
         [this, name = std::move(name)] { trace_.Add(name); }));
-    return worker_->Add(client, jobs_.back().get());
+    return worker_->Add({.number = client}, jobs_.back().get());
   }
   /// Lets everything run and stops the worker.
   std::vector<std::string> RunAll() {
@@ -93,7 +98,8 @@ class DeviceWorkerTest : public ::testing::Test {
     release_.WaitForNotification();
   }};
   std::unique_ptr<DeviceWorker> worker_ = std::make_unique<DeviceWorker>(
-      std::make_unique<core::HostStream>(), NewStream, 6);
+      std::make_unique<core::HostStream>(), NewStream,
+      DeviceWorker::Options{.queue_limit = 6});
 };
 
 TEST_F(DeviceWorkerTest, JobsOfOneClientRunInOrder) {
@@ -101,16 +107,34 @@ TEST_F(DeviceWorkerTest, JobsOfOneClientRunInOrder) {
   EXPECT_THAT(RunAll(), ElementsAre("1", "2", "3"));
 }
 
+/// Those of `entries` that begin with `prefix`.
+std::vector<std::string> Of(const std::vector<std::string>& entries,
+                            absl::string_view prefix) {
+  std::vector<std::string> of;
+  std::copy_if(entries.begin(), entries.end(), std::back_inserter(of),
+               [&](const std::string& x) { return absl::StartsWith(x, prefix); });
+  return of;
+}
+
 TEST_F(DeviceWorkerTest, ClientsTakeTurns) {
   for (const char* name : {"a1", "a2", "a3"}) ASSERT_TRUE(Add(1, name).ok());
   for (const char* name : {"b1", "b2"}) ASSERT_TRUE(Add(2, name).ok());
-  EXPECT_THAT(RunAll(), ElementsAre("a1", "b1", "a2", "b2", "a3"));
+  const std::vector<std::string> ran = RunAll();
+  ASSERT_EQ(ran.size(), 5u);
+  // Who is next depends on how long they took, except that the second client
+  // had nothing when the first had something.
+  EXPECT_EQ(ran[0], "a1");
+  EXPECT_EQ(ran[1], "b1");
+  EXPECT_THAT(Of(ran, "a"), ElementsAre("a1", "a2", "a3"));
+  EXPECT_THAT(Of(ran, "b"), ElementsAre("b1", "b2"));
 }
 
 /// Runs in three parts.
 class LongJob final : public DeviceWorker::Job {
  public:
-  explicit LongJob(Trace& trace) : trace_(trace) {}
+  explicit LongJob(Trace& trace) : trace_(trace) {
+    set_predicted(absl::Seconds(1));
+  }
   Outcome Launch(core::Stream&) override {
     trace_.Add(absl::StrCat("part ", ++parts_));
     return {.is_part = parts_ < 3};
@@ -126,11 +150,18 @@ class LongJob final : public DeviceWorker::Job {
 
 TEST_F(DeviceWorkerTest, OthersHaveTurnsBetweenThePartsOfAJob) {
   LongJob job(trace_);
-  ASSERT_TRUE(worker_->Add(1, &job).ok());
-  ASSERT_TRUE(Add(1, "behind").ok());
+  ASSERT_TRUE(worker_->Add({.number = 1}, &job).ok());
+  ASSERT_TRUE(Add(1, "the next").ok());
   for (const char* name : {"b1", "b2", "b3"}) ASSERT_TRUE(Add(2, name).ok());
-  EXPECT_THAT(RunAll(), ElementsAre("part 1", "b1", "part 2", "b2", "part 3",
-                                    "complete", "b3", "behind"));
+  const std::vector<std::string> ran = RunAll();
+  ASSERT_EQ(ran.size(), 8u);
+  EXPECT_EQ(ran[0], "part 1");
+  EXPECT_EQ(ran[1], "b1");
+  EXPECT_THAT(Of(ran, "part"), ElementsAre("part 1", "part 2", "part 3"));
+  EXPECT_THAT(Of(ran, "b"), ElementsAre("b1", "b2", "b3"));
+  const auto part = std::find(ran.begin(), ran.end(), "part 3");
+  EXPECT_EQ(part[1], "complete");
+  EXPECT_EQ(std::count(part, ran.end(), "the next"), 1);
 }
 
 TEST_F(DeviceWorkerTest, RemovedJobNeverRuns) {
@@ -166,6 +197,106 @@ TEST_F(DeviceWorkerTest, FullQueueSaysHowManyWait) {
   EXPECT_EQ(core::ReasonOf(full), "QUEUE_FULL");
   EXPECT_THAT(std::string(full.message()), ::testing::HasSubstr("6"));
   EXPECT_EQ(RunAll().size(), 6u);
+}
+
+/// Takes long, and hears what it is asked.
+class PatientJob final : public DeviceWorker::Job {
+ public:
+  PatientJob(Trace& trace, std::string name)
+      : trace_(trace), name_(std::move(name)) {
+    set_predicted(absl::Seconds(100));
+  }
+  Outcome Launch(core::Stream& stream) override {
+    trace_.Add(absl::StrCat(name_, " begins"));
+    const core::CurrentWork work(stream.interruption());
+    while (!is_over_ && !core::CurrentWork::ShouldStop()) {
+      if (others_ != nullptr && others_->HasBeenNotified()) break;
+    }
+    trace_.Add(absl::StrCat(name_, is_stopped() ? " is stopped" : " ends"));
+    return {.status = is_stopped() ? absl::CancelledError("stopped")
+                                   : absl::OkStatus()};
+  }
+  void Complete(const absl::Status& status,
+                const DeviceWorker::Times&) override {
+    status_ = status;
+    completed.Notify();
+  }
+  void End() { is_over_ = true; }
+  void EndWhen(const absl::Notification& others) { others_ = &others; }
+  absl::Status status() const { return status_; }
+
+  absl::Notification completed;
+
+ private:
+  Trace& trace_;
+  const std::string name_;
+  std::atomic<bool> is_over_ = false;
+  const absl::Notification* others_ = nullptr;
+  absl::Status status_;
+};
+
+TEST_F(DeviceWorkerTest, LongJobsGiveWayToEachOther) {
+  release_.Notify();
+  PatientJob first(trace_, "first"), second(trace_, "second");
+  // The first can only end when the second, which comes later, has.
+  first.EndWhen(second.completed);
+  ASSERT_TRUE(worker_->Add({.number = 1}, &first).ok());
+  trace_.Await(1);
+  second.End();
+  ASSERT_TRUE(worker_->Add({.number = 2}, &second).ok());
+  first.completed.WaitForNotification();
+  EXPECT_THAT(trace_.entries(), ElementsAre("first begins", "second begins",
+                                            "second ends", "first ends"));
+}
+
+TEST_F(DeviceWorkerTest, SmallJobsRunBesideALongOne) {
+  // hold_ does not give way, and a turn is short.
+  class SmallJob final : public DeviceWorker::Job {
+   public:
+    SmallJob() { set_predicted(absl::Microseconds(20)); }
+    Outcome Launch(core::Stream&) override { return {}; }
+    void Complete(const absl::Status&, const DeviceWorker::Times&) override {
+      completed.Notify();
+    }
+    absl::Notification completed;
+  } small;
+  ASSERT_TRUE(worker_->Add({.number = 1}, &small).ok());
+  small.completed.WaitForNotification();
+  EXPECT_FALSE(release_.HasBeenNotified());
+  release_.Notify();
+}
+
+TEST_F(DeviceWorkerTest, StoppedJobsEnd) {
+  release_.Notify();
+  PatientJob running(trace_, "running"), parked(trace_, "parked"),
+      queued(trace_, "queued");
+  ASSERT_TRUE(worker_->Add({.number = 1}, &parked).ok());
+  trace_.Await(1);
+  ASSERT_TRUE(worker_->Add({.number = 2}, &running).ok());
+  trace_.Await(2);  // the first one gave way
+  ASSERT_TRUE(worker_->Add({.number = 2}, &queued).ok());
+  worker_->Stop(parked);
+  parked.completed.WaitForNotification();
+  EXPECT_TRUE(absl::IsCancelled(parked.status()));
+  worker_->StopAll();
+  running.completed.WaitForNotification();
+  queued.completed.WaitForNotification();
+  EXPECT_TRUE(absl::IsCancelled(running.status()));
+  EXPECT_TRUE(absl::IsCancelled(queued.status()));
+}
+
+TEST_F(DeviceWorkerTest, StoppingAClientLeavesOthersAlone) {
+  release_.Notify();
+  PatientJob mine(trace_, "mine"), other(trace_, "other");
+  ASSERT_TRUE(worker_->Add({.number = 1}, &mine).ok());
+  ASSERT_TRUE(worker_->Add({.number = 2}, &other).ok());
+  trace_.Await(2);
+  worker_->StopAll(1);
+  mine.completed.WaitForNotification();
+  other.End();
+  other.completed.WaitForNotification();
+  EXPECT_TRUE(absl::IsCancelled(mine.status()));
+  EXPECT_TRUE(other.status().ok());
 }
 
 TEST_F(DeviceWorkerTest, BusyTimeCountsWhatIsUnderWay) {
@@ -285,7 +416,7 @@ class DeviceAheadTest : public ::testing::Test {
  protected:
   WorkJob& Add(uint64_t client, const std::string& name) {
     WorkJob& job = New(name);
-    EXPECT_TRUE(worker_->Add(client, &job).ok());
+    EXPECT_TRUE(worker_->Add({.number = client}, &job).ok());
     return job;
   }
   WorkJob& New(const std::string& name, bool wants_device_alone = false) {
@@ -296,7 +427,7 @@ class DeviceAheadTest : public ::testing::Test {
   /// Client `client`'s job "alone", which wants the device alone.
   WorkJob& AddAlone(uint64_t client) {
     WorkJob& job = New("alone", true);
-    EXPECT_TRUE(worker_->Add(client, &job).ok());
+    EXPECT_TRUE(worker_->Add({.number = client}, &job).ok());
     return job;
   }
   void End(WorkJob& job) { job.work->End(); }
@@ -307,7 +438,7 @@ class DeviceAheadTest : public ::testing::Test {
     trace_.Await(1);
     WorkJob& second = New("2");
     second.lacks_memory = true;
-    EXPECT_TRUE(worker_->Add(2, &second).ok());
+    EXPECT_TRUE(worker_->Add({.number = 2}, &second).ok());
     trace_.Await(2);
     return {&first, &second};
   }
@@ -321,7 +452,7 @@ class DeviceAheadTest : public ::testing::Test {
         if (!has_more_streams_) return absl::InternalError("no stream");
         return std::make_unique<WorkStream>();
       },
-      100);
+      DeviceWorker::Options{.queue_limit = 100, .is_synchronous = false});
 };
 
 TEST_F(DeviceAheadTest, JobsAreLaunchedBeforeEarlierOnesEnd) {
@@ -354,15 +485,15 @@ TEST_F(DeviceAheadTest, JobThatWantsTheDeviceAloneGetsIt) {
   WorkJob& before = Add(1, "before");
   trace_.Await(1);
   WorkJob& alone = AddAlone(2);
-  WorkJob& after = Add(3, "after");  // and nobody overtakes it
-  absl::SleepFor(absl::Milliseconds(2));
-  EXPECT_THAT(trace_.entries(), ElementsAre("launch before"));
+  WorkJob& after = Add(3, "after");  // which need not wait for that
+  trace_.Await(2);
   End(before);
-  // What it leaves under way is no longer taken times of.
-  EXPECT_THAT(trace_.Await(4), ElementsAre("launch before", "end before",
-                                           "launch alone", "launch after"));
-  End(alone);
+  trace_.Await(3);
   End(after);
+  EXPECT_THAT(trace_.Await(5),
+              ElementsAre("launch before", "launch after", "end before",
+                          "end after", "launch alone"));
+  End(alone);
 }
 
 TEST_F(DeviceAheadTest, NobodyWaitsLongForOneThatWantsTheDeviceAlone) {
@@ -371,7 +502,7 @@ TEST_F(DeviceAheadTest, NobodyWaitsLongForOneThatWantsTheDeviceAlone) {
   WorkJob& alone = AddAlone(2);
   WorkJob& after = Add(3, "after");
   EXPECT_THAT(trace_.Await(3),
-              ElementsAre("launch slow", "launch alone", "launch after"));
+              ElementsAre("launch slow", "launch after", "launch alone"));
   End(slow);
   End(alone);
   End(after);
@@ -411,7 +542,7 @@ TEST_F(DeviceAheadTest, ErrorOfTheWorkReachesItsJob) {
 TEST_F(DeviceAheadTest, WorkWithoutAnEventIsWaitedFor) {
   WorkJob& job = New("1");
   job.work->has_event = false;
-  ASSERT_TRUE(worker_->Add(1, &job).ok());
+  ASSERT_TRUE(worker_->Add({.number = 1}, &job).ok());
   job.work->AwaitWaiting();
   EXPECT_THAT(trace_.entries(), ElementsAre("launch 1"));
   End(job);
@@ -469,7 +600,7 @@ TEST_F(DeviceAheadTest, MemoryThatComesBackMeanwhileIsAskedForAgain) {
     trace_.Await(5);
     second.lacks_memory = false;
   };
-  ASSERT_TRUE(worker_->Add(2, &second).ok());
+  ASSERT_TRUE(worker_->Add({.number = 2}, &second).ok());
   trace_.Await(6);
   End(second);
   EXPECT_THAT(trace_.Await(7),

@@ -28,7 +28,10 @@ class SessionTest : public ::testing::Test {
   std::unique_ptr<Engine> engine_ =
       Engine::Create({.cpu_threads = 1, .memory_limit_bytes = 1 << 20}).value();
   Session session_{"sessions/s", 1, *engine_->devices().front(),
-                   SessionOptions{"job", absl::Seconds(60), 4096}};
+                   SessionOptions{.job = "job",
+                                  .owner = "job",
+                                  .lease = absl::Seconds(60),
+                                  .memory_quota_bytes = 4096}};
 };
 
 TEST_F(SessionTest, NamesTensorsAndFindsThem) {
@@ -148,7 +151,8 @@ TEST_F(SessionTest, RecordsTakeNoMoreThanIsCounted) {
 }
 
 TEST_F(SessionTest, LimitsTensorsInNumberAndGivesBackWhatGoes) {
-  SessionOptions options{"job", absl::Seconds(60), 4096};
+  SessionOptions options{
+      .job = "job", .lease = absl::Seconds(60), .memory_quota_bytes = 4096};
   options.host_limits[static_cast<int>(HostUse::kTensors)].count = 2;
   Session session("sessions/s", 1, *engine_->devices().front(), options);
   const auto first = session.Add("x", Vector(0));

@@ -93,9 +93,11 @@ class ProgramStepsTest : public ::testing::Test {
   int64_t workspace_bytes_ = 0;  // of the last Run()
   std::unique_ptr<Engine> engine_ =
       Engine::Create({.cpu_threads = 1, .memory_limit_bytes = 1 << 24}).value();
-  std::shared_ptr<Session> session_ = std::make_shared<Session>(
-      "sessions/s", 1, *engine_->devices().front(),
-      SessionOptions{"job", absl::Seconds(60), 1 << 24});
+  std::shared_ptr<Session> session_ =
+      std::make_shared<Session>("sessions/s", 1, *engine_->devices().front(),
+                                SessionOptions{.job = "job",
+                                               .lease = absl::Seconds(60),
+                                               .memory_quota_bytes = 1 << 24});
   std::unique_ptr<core::Stream> stream_ =
       engine_->devices().front()->CreateStream().value();
 };

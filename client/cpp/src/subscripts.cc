@@ -1,4 +1,4 @@
-#include "client/cpp/src/factor_modes.h"
+#include "client/cpp/src/subscripts.h"
 
 #include <bit>
 #include <cstddef>
@@ -11,7 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/src/errors.h"
 
-namespace tensord::internal {
+namespace tensord {
+namespace internal {
 namespace {
 
 /// The code points of a text in UTF-8.
@@ -48,32 +49,44 @@ std::string Shown(char32_t c) {
 
 }  // namespace
 
-absl::StatusOr<FactorModes> ParseFactorModes(std::string_view subscripts) {
+absl::StatusOr<std::vector<std::vector<Modes>>> ParseSubscripts(
+    std::string_view subscripts) {
   const std::u32string text = CodePoints(subscripts);
-  std::vector<Modes> terms(1);
-  std::vector<size_t> terms_before_arrows;
+  std::vector<std::vector<Modes>> sides(1, std::vector<Modes>(1));
   for (size_t i = 0; i < text.size(); ++i) {
     if (text.compare(i, 2, U"->") == 0) {
-      terms_before_arrows.push_back(terms.size());
-      terms.emplace_back();
+      sides.emplace_back(1);
       ++i;
     } else if (text[i] == ',') {
-      terms.emplace_back();
+      sides.back().emplace_back();
     } else if (IsLabel(text[i])) {
-      terms.back().labels.push_back(static_cast<int32_t>(text[i]));
+      sides.back().back().labels.push_back(static_cast<int32_t>(text[i]));
     } else if (text[i] != ' ') {
       return InvalidArgument("SUBSCRIPTS_MALFORMED", "column ", i + 1, ": got ",
                              Shown(text[i]), ", wanted letters, ',' and '->'");
     }
   }
-  if (terms.size() != 3 || terms_before_arrows != std::vector<size_t>{1}) {
+  return sides;
+}
+
+absl::StatusOr<FactorModes> ParseFactorModes(std::string_view subscripts) {
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(auto sides, ParseSubscripts(subscripts));
+  if (sides.size() != 2 || sides[0].size() != 1 || sides[1].size() != 2) {
     return InvalidArgument("SUBSCRIPTS_MALFORMED", "subscripts are '",
                            std::string(subscripts),
                            "', wanted one operand, '->' and two results, as in "
                            "'abcd->abk,kcd'");
   }
-  return FactorModes{std::move(terms[0]), std::move(terms[1]),
-                     std::move(terms[2])};
+  return FactorModes{std::move(sides[0][0]), std::move(sides[1][0]),
+                     std::move(sides[1][1])};
 }
 
-}  // namespace tensord::internal
+}  // namespace internal
+
+Modes::Modes(std::string_view characters) {
+  for (const char32_t point : internal::CodePoints(characters)) {
+    labels.push_back(static_cast<int32_t>(point));
+  }
+}
+
+}  // namespace tensord

@@ -1,0 +1,86 @@
+// Asks work that is under way to stop, or to let other work go first.
+#pragma once
+
+#include <atomic>
+
+namespace tensord::core {
+
+/// What others ask of a piece of work. Work that may take long looks every few
+/// milliseconds, or more often.
+///
+/// Threads  safe for concurrent use.
+class Interruption {
+ public:
+  virtual ~Interruption() = default;
+
+  /// Whether there is anything to hear; costs next to nothing.
+  bool is_asked() const { return asked_.load(std::memory_order_relaxed); }
+  /// What the work has not computed by now, nobody wants.
+  bool is_stopped() const { return stopped_.load(std::memory_order_relaxed); }
+
+  void Stop() {
+    stopped_.store(true);
+    asked_.store(true);
+  }
+
+  /// Waits while other work should go first. On the thread that began the work,
+  /// in any place where it holds no lock.
+  virtual void GiveWay() {}
+
+ protected:
+  /// Others should go first, or nobody wants to any more.
+  void AskToGiveWay(bool asks) {
+    asked_.store(asks);
+    if (stopped_.load()) asked_.store(true);
+  }
+
+ private:
+  std::atomic<bool> asked_ = false;
+  std::atomic<bool> stopped_ = false;
+};
+
+/// Says, while it lives, whose work this thread does. Null: nobody asks.
+///
+/// Lifetime  the interruption outlives it.
+class CurrentWork {
+ public:
+  enum class Thread { kBegan, kHelps };
+
+  explicit CurrentWork(Interruption* interruption,
+                       Thread thread = Thread::kBegan)
+      : before_(current_) {
+    current_ = {interruption, thread};
+  }
+  ~CurrentWork() { current_ = before_; }
+  CurrentWork(const CurrentWork&) = delete;
+  CurrentWork& operator=(const CurrentWork&) = delete;
+
+  static Interruption* interruption() { return current_.interruption; }
+
+  /// Whether the work is to be left where it stands. Lets others go first
+  /// before, where that is possible.
+  static bool ShouldStop() {
+    const State& current = current_;
+    return current.interruption != nullptr &&
+           current.interruption->is_asked() && Hear(current);
+  }
+
+ private:
+  struct State {
+    Interruption* interruption;
+    Thread thread;
+  };
+
+  static bool Hear(const State& state) {
+    // A thread that helps has others to help meanwhile: it leaves instead.
+    if (state.thread == Thread::kBegan) state.interruption->GiveWay();
+    return state.interruption->is_stopped();
+  }
+
+  static inline constinit thread_local State current_ = {nullptr,
+                                                         Thread::kBegan};
+
+  const State before_;
+};
+
+}  // namespace tensord::core

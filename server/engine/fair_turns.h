@@ -1,0 +1,120 @@
+// Who is next, where many share one thing.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+
+namespace tensord::server {
+
+/// Start-time fair queueing on two levels: owners share time by their weights,
+/// and the members of an owner share its time, those of higher priority first.
+///
+/// Each has a virtual time, what it has used over its weight; whoever's is
+/// least is next. Those that come back after a pause start where the others
+/// are, so that nobody saves up time. (Goyal, Vin, Cheng: Start-time Fair
+/// Queueing, SIGCOMM 1996.)
+///
+/// Threads  none of its own: guard it.
+class FairTurns {
+  struct Owner {
+    double weight = 1;
+    double used = 0;     // virtual time
+    double members = 0;  // virtual time of the member last chosen
+    int member_count = 0;
+  };
+
+ public:
+  /// Weights of owners that are not named are 1.
+  explicit FairTurns(std::map<std::string, double> weights)
+      : weights_(std::move(weights)) {}
+
+  class Member {
+   private:
+    friend class FairTurns;
+
+    Owner* owner = nullptr;
+    int priority = 0;
+    double used = 0;
+    uint64_t since = 0;  // when it began to wait
+  };
+
+  void Join(Member& member, const std::string& owner, int priority) {
+    const auto [entry, is_new] = owners_.try_emplace(owner);
+    if (is_new) {
+      const auto named = weights_.find(owner);
+      if (named != weights_.end()) entry->second.weight = named->second;
+    }
+    ++entry->second.member_count;
+    member.owner = &entry->second;
+    member.priority = priority;
+  }
+  /// Forgets it; what an owner has used is kept while others remain.
+  void Leave(Member& member) {
+    --member.owner->member_count;
+    member.owner = nullptr;
+    std::erase_if(owners_, [this](const auto& owner) {
+      return owner.second.member_count == 0 && owner.second.used <= now_;
+    });
+    const bool is_idle = std::all_of(
+        owners_.begin(), owners_.end(),
+        [](const auto& owner) { return owner.second.member_count == 0; });
+    if (is_idle) {
+      owners_.clear();
+      now_ = 0;
+    }
+  }
+
+  /// Waits behind those that had no more, and have waited longer.
+  void Wait(Member& member) { member.since = ++waits_; }
+
+  /// Whether `x` is to be chosen before `y`.
+  bool IsBefore(const Member& x, const Member& y) const {
+    if (x.owner != y.owner) {
+      const double start_x = std::max(now_, x.owner->used);
+      const double start_y = std::max(now_, y.owner->used);
+      return start_x != start_y ? start_x < start_y : x.since < y.since;
+    }
+    if (x.priority != y.priority) return x.priority > y.priority;
+    const double start_x = std::max(x.owner->members, x.used);
+    const double start_y = std::max(x.owner->members, y.used);
+    return start_x != start_y ? start_x < start_y : x.since < y.since;
+  }
+  void Choose(Member& member) {
+    Owner& owner = *member.owner;
+    now_ = owner.used = std::max(now_, owner.used);
+    owner.members = member.used = std::max(owner.members, member.used);
+  }
+  /// Whether `waiting` should have the turn of `member`, which has had `time`
+  /// that is not counted yet.
+  bool IsDue(const Member& waiting, Member member, absl::Duration time) const {
+    Owner owner = *member.owner;
+    const double seconds = absl::ToDoubleSeconds(time);
+    if (waiting.owner != member.owner) {
+      return std::max(now_, waiting.owner->used) <
+             owner.used + seconds / owner.weight;
+    }
+    if (waiting.priority != member.priority) {
+      return waiting.priority > member.priority;
+    }
+    return std::max(owner.members, waiting.used) < member.used + seconds;
+  }
+  /// It had `time` more, or less, than was counted before.
+  void Count(Member& member, absl::Duration time) {
+    const double seconds = absl::ToDoubleSeconds(time);
+    member.owner->used += seconds / member.owner->weight;
+    member.used += seconds;
+  }
+
+ private:
+  const std::map<std::string, double> weights_;
+  std::map<std::string, Owner> owners_;
+  double now_ = 0;  // virtual time of the owner last chosen
+  uint64_t waits_ = 0;
+};
+
+}  // namespace tensord::server

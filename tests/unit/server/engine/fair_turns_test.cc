@@ -1,0 +1,95 @@
+#include "server/engine/fair_turns.h"
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace tensord::server {
+namespace {
+
+struct Client {
+  FairTurns::Member member;
+  double seconds = 0;  // had
+};
+
+/// Turns of 5 ms, all of them waiting all the time.
+void Share(FairTurns& turns, std::vector<Client*> clients, int count) {
+  for (Client* const client : clients) turns.Wait(client->member);
+  for (int turn = 0; turn < count; ++turn) {
+    Client* next = clients[0];
+    for (Client* const client : clients) {
+      if (turns.IsBefore(client->member, next->member)) next = client;
+    }
+    turns.Choose(next->member);
+    turns.Count(next->member, absl::Milliseconds(5));
+    next->seconds += 0.005;
+    turns.Wait(next->member);
+  }
+}
+
+TEST(FairTurnsTest, OwnersShareByWeightWhateverTheirNumberOfClients) {
+  FairTurns turns({{"a", 3}});
+  Client a, b1, b2, b3;
+  turns.Join(a.member, "a", 0);
+  for (Client* const b : {&b1, &b2, &b3}) turns.Join(b->member, "b", 0);
+  Share(turns, {&b1, &b2, &b3, &a}, 4000);
+  EXPECT_NEAR(a.seconds, 15, 0.02);
+  for (const Client* const b : {&b1, &b2, &b3}) {
+    EXPECT_NEAR(b->seconds, 5.0 / 3, 0.02);
+  }
+}
+
+TEST(FairTurnsTest, NobodySavesUpTime) {
+  FairTurns turns({});
+  Client busy, late;
+  turns.Join(busy.member, "busy", 0);
+  turns.Join(late.member, "late", 0);
+  Share(turns, {&busy}, 1000);
+  busy.seconds = 0;
+  Share(turns, {&busy, &late}, 1000);
+  EXPECT_NEAR(busy.seconds, 2.5, 0.02);
+}
+
+TEST(FairTurnsTest, PriorityIsAmongTheOwnersClients) {
+  FairTurns turns({});
+  Client low, high, other;
+  turns.Join(low.member, "a", 0);
+  turns.Join(high.member, "a", 5);
+  turns.Join(other.member, "b", 0);
+  Share(turns, {&low, &high, &other}, 1000);
+  EXPECT_EQ(low.seconds, 0);
+  EXPECT_NEAR(high.seconds, other.seconds, 0.02);
+}
+
+TEST(FairTurnsTest, WhatWasPredictedTooHighIsGivenBack) {
+  FairTurns turns({});
+  Client x, y;
+  turns.Join(x.member, "x", 0);
+  turns.Join(y.member, "y", 0);
+  for (Client* const client : {&x, &y}) turns.Wait(client->member);
+  turns.Choose(x.member);
+  turns.Count(x.member, absl::Seconds(10));
+  EXPECT_TRUE(turns.IsBefore(y.member, x.member));
+  turns.Count(x.member, absl::Milliseconds(1) - absl::Seconds(10));
+  turns.Choose(y.member);
+  turns.Count(y.member, absl::Milliseconds(2));
+  EXPECT_TRUE(turns.IsBefore(x.member, y.member));
+}
+
+TEST(FairTurnsTest, OwnersThatHavePausedOweNothing) {
+  FairTurns turns({});
+  Client x, y;
+  turns.Join(x.member, "x", 0);
+  turns.Choose(x.member);
+  turns.Count(x.member, absl::Seconds(10));
+  turns.Leave(x.member);  // Nobody is there: all begin anew.
+  turns.Join(y.member, "y", 0);
+  turns.Join(x.member, "x", 0);
+  turns.Wait(x.member);
+  turns.Wait(y.member);
+  EXPECT_TRUE(turns.IsBefore(x.member, y.member));
+}
+
+}  // namespace
+}  // namespace tensord::server
