@@ -567,7 +567,7 @@ TEST_F(RpcViewTest, MemoryOfPackedCopiesComesBackAndIsLimited) {
   pass.mutable_pad()->set_after(1);
   v1::Transform& replicate = *stage.add_transforms();
   replicate.add_upper(1);
-  replicate.mutable_insert()->set_extent(int64_t{1} << 40);
+  replicate.mutable_insert()->set_extent(int64_t{1} << 33);
   const v1::Tensor huge = ViewOf(request);
   v1::ReduceRequest reduce;
   reduce.set_session(session_);

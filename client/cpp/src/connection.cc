@@ -74,6 +74,7 @@ absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(
   request.set_job(options.job);
   *request.mutable_lease() = ToProto(options.lease);
   request.set_memory_quota_bytes(options.memory_quota_bytes);
+  request.set_priority(options.priority);
   request.set_device(options.device);
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::OpenSessionResponse opened,

@@ -169,6 +169,7 @@ SessionInfo FromProto(const v1::Session& session) {
           .device = session.device(),
           .lease = FromProto(session.lease()),
           .memory_quota_bytes = session.memory_quota_bytes(),
+          .priority = session.priority(),
           .memory_used_bytes = session.memory_used_bytes(),
           .tensor_count = session.tensor_count(),
           .staging_used_bytes = session.staging_used_bytes()};

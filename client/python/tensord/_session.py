@@ -41,6 +41,7 @@ def connect(
     lease: float | datetime.timedelta | None = None,
     quota_bytes: int = 0,
     device: str = "",
+    priority: int = 0,
 ) -> Session:
     """Opens a session.
 
@@ -58,6 +59,8 @@ def connect(
         quota_bytes: Most device memory that the session may hold; 0 for the server's
             default.
         device: E.g. `cpu:0`; by default the server's first.
+        priority: 0 to 9. Of the sessions of a job, or of this machine's without one,
+            those of higher priority have the device first.
 
     Raises:
         Unavailable: There is no server, or it is shutting down.
@@ -65,7 +68,9 @@ def connect(
         InvalidArgument: It knows no such device, the lease is out of bounds, the
             address is malformed (`ADDRESS_MALFORMED`) or `timeout` is not positive.
     """
-    opened = open_session(address, timeout, job, lease, quota_bytes, device)
+    opened = open_session(
+        address, timeout, job, lease, quota_bytes, device, priority
+    )
     return Session(BlockingLink(*opened))
 
 

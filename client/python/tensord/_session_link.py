@@ -157,13 +157,17 @@ def open_session(
     lease: float | datetime.timedelta | None,
     quota_bytes: int,
     device: str,
+    priority: int,
 ) -> tuple[Connection, ServerInfo, session_pb2.Session]:
     """Does what `connect` says, and returns what a link is made of."""
     address = address or os.environ.get("TENSORD_ADDRESS") or DEFAULT_ADDRESS
     check_address(address)
     check_timeout(timeout)
     request = session_pb2.OpenSessionRequest(
-        job=job, memory_quota_bytes=quota_bytes, device=device
+        job=job,
+        memory_quota_bytes=quota_bytes,
+        device=device,
+        priority=priority,
     )
     if lease is not None:
         request.lease.FromTimedelta(lease_value(lease))

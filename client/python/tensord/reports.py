@@ -133,6 +133,7 @@ class SessionInfo:
     job: str
     device: str
     memory_quota_bytes: int
+    priority: int
     memory_used_bytes: int
     tensor_count: int
     staging_used_bytes: int

@@ -31,7 +31,9 @@ struct SessionOptions {
   std::string device;  // e.g. `cpu:0`; empty: the server's first
   /// How long the session outlives this process. Renewed in the background.
   absl::Duration lease = absl::Seconds(60);
-  int64_t memory_quota_bytes = 0;               // 0: the server's default
+  int64_t memory_quota_bytes = 0;  // 0: the server's default
+  /// 0 to 9: of the job's sessions, higher ones have the device first.
+  int priority = 0;
   absl::Duration deadline = absl::Seconds(60);  // of each call
   Order order = Order::kLastModeFastest;        // of results and of downloads
 };
@@ -42,6 +44,7 @@ struct SessionInfo {
   std::string device;
   absl::Duration lease;
   int64_t memory_quota_bytes = 0;
+  int priority = 0;
   int64_t memory_used_bytes = 0;
   int64_t tensor_count = 0;
   int64_t staging_used_bytes = 0;  // pinned host memory that transfers use

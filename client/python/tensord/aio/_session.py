@@ -35,6 +35,7 @@ def connect(
     lease: float | datetime.timedelta | None = None,
     quota_bytes: int = 0,
     device: str = "",
+    priority: int = 0,
 ) -> Connecting:
     """Opens a session; arguments are those of `tensord.connect`.
 
@@ -44,7 +45,7 @@ def connect(
     Returns:
         What `async with` or `await` makes a Session of.
     """
-    return Connecting((address, timeout, job, lease, quota_bytes, device))
+    return Connecting((address, timeout, job, lease, quota_bytes, device, priority))
 
 
 class Connecting:

@@ -76,6 +76,10 @@ class SolvedParts {
   /// Of `operands`, those of the whole, the part's are taken.
   absl::Status Launch(int64_t number, const Operands& operands,
                       Workspace workspace, Stream& stream) const {
+    const Interruption* const interruption = stream.interruption();
+    if (interruption != nullptr && interruption->is_stopped()) {
+      return absl::CancelledError("the operation was stopped");
+    }
     return solutions_[parts_.loops.shape(number)]->Launch(
         OperandsOf(number, operands), workspace, stream);
   }
