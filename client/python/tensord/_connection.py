@@ -313,10 +313,12 @@ class Connection(Stubs):
         known = from_rpc_error(error)
         if known.code == grpc.StatusCode.CANCELLED and self._closed:
             return self._closed_error()
-        is_late = known.code == grpc.StatusCode.DEADLINE_EXCEEDED
-        # The server's own word has a reason.
-        if is_late and not known.reason and deadline is not None:
-            return DeadlineExceeded(f"{what} took longer than {deadline:.3g} s")
+        if known.code == grpc.StatusCode.DEADLINE_EXCEEDED and deadline is not None:
+            if known.reason == "DEADLINE_TOO_SHORT":
+                return DeadlineExceeded(f"{what}: {known}", reason=known.reason)
+            return DeadlineExceeded(
+                f"{what} took longer than {deadline:.3g} s", reason=known.reason
+            )
         return known
 
     def _closed_error(self) -> FailedPrecondition:
