@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 
@@ -79,9 +78,7 @@ absl::Status DeviceWorker::Add(const ClientId& id, Job* job) {
   Client& client = entry->second;
   if (is_new) {
     client.id = id.number;
-    turns_.Join(client.turns,
-                id.owner.empty() ? absl::StrCat("#", id.number) : id.owner,
-                id.priority);
+    turns_.Join(client.turns, id);
   }
   if (std::ssize(client.queued) >= options_.queue_limit) {
     return core::ResourceExhausted(

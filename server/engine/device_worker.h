@@ -61,13 +61,6 @@ class DeviceWorker {
     ~Listener() = default;
   };
 
-  /// In whose name jobs come.
-  struct ClientId {
-    uint64_t number = 0;
-    std::string owner;  // "": it is its own
-    int priority = 0;   // higher ones of an owner go first
-  };
-
   /// Owned by whoever adds it; launched and completed once, unless removed
   /// first. It is asked to stop, and to give way while it is being launched.
   class Job : public core::Interruption {

@@ -7,9 +7,17 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
 namespace tensord::server {
+
+/// In whose name work comes.
+struct ClientId {
+  uint64_t number = 0;
+  std::string owner;  // "": it is its own
+  int priority = 0;   // higher ones of an owner go first
+};
 
 /// Start-time fair queueing on two levels: owners share time by their weights,
 /// and the members of an owner share its time, those of higher priority first.
@@ -43,15 +51,16 @@ class FairTurns {
     uint64_t since = 0;  // when it began to wait
   };
 
-  void Join(Member& member, const std::string& owner, int priority) {
-    const auto [entry, is_new] = owners_.try_emplace(owner);
+  void Join(Member& member, const ClientId& client) {
+    const auto [entry, is_new] = owners_.try_emplace(
+        client.owner.empty() ? absl::StrCat("#", client.number) : client.owner);
     if (is_new) {
-      const auto named = weights_.find(owner);
+      const auto named = weights_.find(client.owner);
       if (named != weights_.end()) entry->second.weight = named->second;
     }
     ++entry->second.member_count;
     member.owner = &entry->second;
-    member.priority = priority;
+    member.priority = client.priority;
   }
   /// Forgets it; what an owner has used is kept while others remain.
   void Leave(Member& member) {
@@ -67,6 +76,10 @@ class FairTurns {
       owners_.clear();
       now_ = 0;
     }
+  }
+
+  bool HaveOneOwner(const Member& x, const Member& y) const {
+    return x.owner == y.owner;
   }
 
   /// Waits behind those that had no more, and have waited longer.

@@ -10,11 +10,13 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "server/engine/fair_turns.h"
 
 namespace tensord::server {
 
-/// A few threads that work off queues, one of each client. Clients take turns,
-/// and none has two threads at a time: what one asks for does not hold up
+/// A few threads that work off queues, one of each client, which has one thread
+/// at a time. Owners share them by the processor's time, and none takes the
+/// last free thread that has another: what one asks for does not hold up
 /// others.
 ///
 /// Threads  safe for concurrent use.
@@ -37,7 +39,7 @@ class Background {
   Background(const Background&) = delete;
 
   /// Errors  RESOURCE_EXHAUSTED, reason QUEUE_FULL.
-  absl::Status Add(uint64_t client, Job* job);
+  absl::Status Add(const ClientId& client, Job* job);
 
   /// True when `job` was still queued; it will then never be done.
   bool Remove(uint64_t client, Job* job);
@@ -46,18 +48,22 @@ class Background {
   struct Queue {
     std::deque<Job*> jobs;
     bool is_served = false;  // by a thread
+    FairTurns::Member turns;
   };
+  using Queues = std::map<uint64_t, Queue>;  // by client
 
   void Run();
-  bool HasTurn() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return closing_ || !turns_.empty();
-  }
+  /// Whose job is to be done now; end() if nobody's is.
+  Queues::iterator Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EraseIfIdle(Queues::iterator queue)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int64_t queue_limit_;
   absl::Mutex mutex_;
-  std::map<uint64_t, Queue> queues_ ABSL_GUARDED_BY(mutex_);
-  // Clients with jobs that no thread serves, the next one in front.
-  std::deque<uint64_t> turns_ ABSL_GUARDED_BY(mutex_);
+  absl::CondVar has_job_;
+  FairTurns turns_ ABSL_GUARDED_BY(mutex_){{}};
+  Queues queues_ ABSL_GUARDED_BY(mutex_);
+  int free_threads_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

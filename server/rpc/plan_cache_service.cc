@@ -300,7 +300,7 @@ Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::PlanProblems(
         }
         return JobOutcome();
       };
-      const server::DeviceWorker::ClientId nobody{.number = kNoSession};
+      const server::ClientId nobody{.number = kNoSession};
       FunctionJob job(plan_some);
       OnDevice queued(call, device->worker(), nobody, job);
       const absl::Status planned = co_await queued;

@@ -12,6 +12,7 @@
 #include "core/plan/planner.h"
 #include "server/execution/operation_table.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/coroutine/in_background.h"
 #include "server/rpc/operations.h"
 
 namespace tensord::rpc {
@@ -220,16 +221,23 @@ Task<absl::StatusOr<v1::DescribePlanResponse>> PlanService::Describe(
 Task<absl::StatusOr<v1::ListPlansResponse>> PlanService::List(
     Call& call, const v1::ListPlansRequest& request) {
   v1::ListPlansResponse response;
-  const absl::Status filled = FillPage(
-      request,
-      [&](absl::string_view after, int count) {
-        return call.session().plans().List(after, count);
-      },
-      [&](const server::PreparedPlan& plan) {
-        *response.add_plans() = Describe(call.session(), plan);
-        return absl::OkStatus();
-      },
-      response);
+  absl::Status filled;
+  auto fill = [&] {
+    filled = FillPage(
+        request,
+        [&](absl::string_view after, int count) {
+          return call.session().plans().List(after, count);
+        },
+        [&](const server::PreparedPlan& plan) {
+          *response.add_plans() = Describe(call.session(), plan);
+          return absl::OkStatus();
+        },
+        response);
+  };
+  // A thousand descriptions, each of which may have to be planned anew.
+  const absl::Status waited = co_await InBackground(
+      call, context_.preparer.background(), call.session().client(), fill);
+  if (!waited.ok()) co_return waited;
   if (!filled.ok()) co_return filled;
   co_return response;
 }

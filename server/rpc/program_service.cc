@@ -104,7 +104,7 @@ Task<absl::Status> ProgramService::Prepare(Call& call,
     make();
   } else {
     const absl::Status waited = co_await InBackground(
-        call, context_.preparer.background(), call.session().number(), make);
+        call, context_.preparer.background(), call.session().client(), make);
     if (!waited.ok()) co_return waited;
   }
   co_return made;

@@ -67,7 +67,7 @@ class Session {
   const std::string& name() const { return name_; }
   uint64_t number() const { return client_.number; }
   /// The session in the device's queue.
-  const DeviceWorker::ClientId& client() const { return client_; }
+  const ClientId& client() const { return client_; }
   const SessionOptions& options() const { return options_; }
   Device& device() const { return device_; }
   const std::shared_ptr<core::LimitingResource>& memory() const {
@@ -164,7 +164,7 @@ class Session {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string name_;
-  const DeviceWorker::ClientId client_;
+  const ClientId client_;
   Device& device_;
   const SessionOptions options_;
   const std::shared_ptr<core::LimitingResource> memory_;

@@ -24,7 +24,10 @@ constexpr int kFewFactors = 10;
 /// however its products are written.
 bool IsShort(const ProgramRequest& request) {
   constexpr size_t kShort = 2048;
-  if (request.options.memory_limit_bytes ||
+  const core::PathMethod method = request.options.method;
+  const bool searches_at_random = method == core::PathMethod::kRandomGreedy ||
+                                  method == core::PathMethod::kPartition;
+  if (searches_at_random || request.options.memory_limit_bytes ||
       request.options.time_budget > absl::ZeroDuration()) {
     return false;
   }

@@ -21,8 +21,9 @@ namespace tensord::rpc {
 template <typename F>
 class [[nodiscard]] InBackground final : server::Background::Job, Call::Wait {
  public:
-  InBackground(Call& call, server::Background& background, uint64_t client,
-               F& fn)
+  /// Lifetime  `client` outlives it.
+  InBackground(Call& call, server::Background& background,
+               const server::ClientId& client, F& fn)
       : Wait(call), background_(background), client_(client), fn_(fn) {}
 
   bool await_ready() const noexcept { return call_.cancelled(); }
@@ -46,11 +47,11 @@ class [[nodiscard]] InBackground final : server::Background::Job, Call::Wait {
     call_.loop().Post(this);
   }
   void Cancel() override {
-    if (background_.Remove(client_, this)) Fire(false);
+    if (background_.Remove(client_.number, this)) Fire(false);
   }
 
   server::Background& background_;
-  const uint64_t client_;
+  const server::ClientId& client_;
   F& fn_;
   std::optional<absl::Status> result_;
 };

@@ -23,7 +23,7 @@ class [[nodiscard]] OnDevice final : server::DeviceWorker::Listener,
  public:
   using Job = server::DeviceWorker::Job;
 
-  using Client = server::DeviceWorker::ClientId;
+  using Client = server::ClientId;
 
   /// Lifetime  `client` outlives it.
   OnDevice(Call& call, server::DeviceWorker& worker, const Client& client)

@@ -31,8 +31,9 @@ void Share(FairTurns& turns, std::vector<Client*> clients, int count) {
 TEST(FairTurnsTest, OwnersShareByWeightWhateverTheirNumberOfClients) {
   FairTurns turns({{"a", 3}});
   Client a, b1, b2, b3;
-  turns.Join(a.member, "a", 0);
-  for (Client* const b : {&b1, &b2, &b3}) turns.Join(b->member, "b", 0);
+  turns.Join(a.member, {.owner = "a", .priority = 0});
+  for (Client* const b : {&b1, &b2, &b3})
+    turns.Join(b->member, {.owner = "b", .priority = 0});
   Share(turns, {&b1, &b2, &b3, &a}, 4000);
   EXPECT_NEAR(a.seconds, 15, 0.02);
   for (const Client* const b : {&b1, &b2, &b3}) {
@@ -43,8 +44,8 @@ TEST(FairTurnsTest, OwnersShareByWeightWhateverTheirNumberOfClients) {
 TEST(FairTurnsTest, NobodySavesUpTime) {
   FairTurns turns({});
   Client busy, late;
-  turns.Join(busy.member, "busy", 0);
-  turns.Join(late.member, "late", 0);
+  turns.Join(busy.member, {.owner = "busy", .priority = 0});
+  turns.Join(late.member, {.owner = "late", .priority = 0});
   Share(turns, {&busy}, 1000);
   busy.seconds = 0;
   Share(turns, {&busy, &late}, 1000);
@@ -54,9 +55,9 @@ TEST(FairTurnsTest, NobodySavesUpTime) {
 TEST(FairTurnsTest, PriorityIsAmongTheOwnersClients) {
   FairTurns turns({});
   Client low, high, other;
-  turns.Join(low.member, "a", 0);
-  turns.Join(high.member, "a", 5);
-  turns.Join(other.member, "b", 0);
+  turns.Join(low.member, {.owner = "a", .priority = 0});
+  turns.Join(high.member, {.owner = "a", .priority = 5});
+  turns.Join(other.member, {.owner = "b", .priority = 0});
   Share(turns, {&low, &high, &other}, 1000);
   EXPECT_EQ(low.seconds, 0);
   EXPECT_NEAR(high.seconds, other.seconds, 0.02);
@@ -65,8 +66,8 @@ TEST(FairTurnsTest, PriorityIsAmongTheOwnersClients) {
 TEST(FairTurnsTest, WhatWasPredictedTooHighIsGivenBack) {
   FairTurns turns({});
   Client x, y;
-  turns.Join(x.member, "x", 0);
-  turns.Join(y.member, "y", 0);
+  turns.Join(x.member, {.owner = "x", .priority = 0});
+  turns.Join(y.member, {.owner = "y", .priority = 0});
   for (Client* const client : {&x, &y}) turns.Wait(client->member);
   turns.Choose(x.member);
   turns.Count(x.member, absl::Seconds(10));
@@ -80,12 +81,12 @@ TEST(FairTurnsTest, WhatWasPredictedTooHighIsGivenBack) {
 TEST(FairTurnsTest, OwnersThatHavePausedOweNothing) {
   FairTurns turns({});
   Client x, y;
-  turns.Join(x.member, "x", 0);
+  turns.Join(x.member, {.owner = "x", .priority = 0});
   turns.Choose(x.member);
   turns.Count(x.member, absl::Seconds(10));
   turns.Leave(x.member);  // Nobody is there: all begin anew.
-  turns.Join(y.member, "y", 0);
-  turns.Join(x.member, "x", 0);
+  turns.Join(y.member, {.owner = "y", .priority = 0});
+  turns.Join(x.member, {.owner = "x", .priority = 0});
   turns.Wait(x.member);
   turns.Wait(y.member);
   EXPECT_TRUE(turns.IsBefore(x.member, y.member));
