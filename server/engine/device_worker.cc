@@ -336,7 +336,8 @@ void DeviceWorker::LaunchNext(Client& client) {
                     .status = ProvideStream(client),
                     .end = nullptr,
                     .begun = absl::Now(),
-                    .counted = absl::ZeroDuration()};
+                    .counted = absl::ZeroDuration(),
+                    .ahead = absl::ZeroDuration()};
   client.launching = job;
   client.launching_number = launched.number;
   client.turn_begun = launched.begun;
@@ -392,7 +393,10 @@ void DeviceWorker::LaunchNext(Client& client) {
     waiting_.push_back(&client);
   }
   const bool is_over = launched.end == nullptr && client.launched.empty();
-  client.launched_time += job->predicted();
+  // How much of the job a part is, nobody knows.
+  launched.ahead = outcome.is_part ? std::min(job->predicted(), kTimeAhead / 4)
+                                   : job->predicted();
+  client.launched_time += launched.ahead;
   client.launched.push_back(std::move(launched));
   if (is_over) {
     Client* const ended = &client;
@@ -503,7 +507,6 @@ void DeviceWorker::CompleteFirst(Client& client) {
   const Times times{.begun = std::max(first.begun, client.last_ended),
                     .ended = absl::Now()};
   const bool is_part = first.is_part;
-  const absl::Duration predicted = first.job->predicted();
   if (!is_part) {
     Listener* const listener = first.job->listener();
     first.job->Complete(status, times);
@@ -515,10 +518,8 @@ void DeviceWorker::CompleteFirst(Client& client) {
     turns_.Count(client.turns,
                  std::max(times.ended - times.begun, kLeast) - first.counted);
   }
+  client.launched_time -= first.ahead;
   client.launched.pop_front();
-  client.launched_time = client.launched.empty()
-                             ? absl::ZeroDuration()
-                             : client.launched_time - predicted;
   CountBusy(-1);
   EndStalls();
   ReleaseIfIdle(client);

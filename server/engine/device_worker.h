@@ -164,6 +164,7 @@ class DeviceWorker {
     std::unique_ptr<core::Event> end;  // null: reached
     absl::Time begun;
     absl::Duration counted;  // of the owner's time
+    absl::Duration ahead;    // that it should take
     bool is_part = false;    // the job goes on
     bool is_completing = false;
   };

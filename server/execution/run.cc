@@ -77,8 +77,13 @@ absl::Status Run::Begin(core::Stream& stream) {
   return steps_->Begin(*state_, stream);
 }
 
+absl::Status Run::CheckNotStopped() const {
+  return is_stopped() ? absl::CancelledError("the operation was stopped")
+                      : absl::OkStatus();
+}
+
 absl::StatusOr<bool> Run::LaunchPart(core::Stream& stream) {
-  if (is_stopped()) return absl::CancelledError("the operation was stopped");
+  TENSORD_RETURN_IF_ERROR(CheckNotStopped());
   if (!has_queued_) {
     TENSORD_RETURN_IF_ERROR(Prepare());
     has_queued_ = true;
@@ -89,6 +94,8 @@ absl::StatusOr<bool> Run::LaunchPart(core::Stream& stream) {
   for (OperandUse& use : state_->uses) {
     TENSORD_RETURN_IF_ERROR(use.QueueOut(state_->session->device(), stream));
   }
+  // Copies end early then.
+  TENSORD_RETURN_IF_ERROR(CheckNotStopped());
   state_->result = WriteResult::kDone;
   for (OperandUse& use : state_->uses) use.Written();
   return true;
