@@ -309,6 +309,19 @@ TEST_F(FactorizationConformance, FactorizesMatricesInBlocks) {
   });
 }
 
+// So large that no call of LAPACK does all of it.
+TEST_F(FactorizationConformance, FactorizesLargeMatricesInPanels) {
+  const FactorizationKernel& kernel = *backend_->kernels().factorization[0];
+  std::mt19937 rng(9);
+  using Complex = std::complex<double>;
+  Check<Complex>(kernel, ElementType::kComplex128, {{}, {380}, {290}},
+                 /*repeats=*/false, rng);
+  Check<Complex>(kernel, ElementType::kComplex128, {{}, {300}, {360}},
+                 /*repeats=*/false, rng);
+  Check<double>(kernel, ElementType::kFloat64, {{}, {520}, {450}},
+                /*repeats=*/true, rng);
+}
+
 TEST_F(FactorizationConformance, ColumnsThatRepeatGiveZerosAndOrthonormalQ) {
   ForEachKernel([](const FactorizationKernel& kernel) {
     std::mt19937 rng(11);

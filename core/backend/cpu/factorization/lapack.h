@@ -1,6 +1,7 @@
 // The part of OpenBLAS that factorizes matrices.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <complex>
 #include <cstddef>
@@ -23,9 +24,11 @@ class Lapack {
   /// Errors  UNAVAILABLE: the library was built without LAPACK.
   static absl::StatusOr<Lapack> Find(const Blas& blas);
 
-  /// Scratch elements that a call on so many columns takes.
-  static constexpr int64_t ScratchFor(int64_t columns) {
-    return columns * kBlock + kReflectorElements;
+  /// Scratch elements that calls on so many columns, with so many reflectors,
+  /// take.
+  static constexpr int64_t ScratchFor(int64_t columns, int64_t reflectors) {
+    return columns * std::min(kBlock, reflectors) +
+           (reflectors > kFewReflectors ? kKeptElements : 0);
   }
 
   /// Neighbouring columns of a matrix stored by columns.
@@ -78,9 +81,11 @@ class Lapack {
   }
 
  private:
-  // Reflectors that are applied together, and what LAPACK keeps of them.
+  // Reflectors that are applied together, unless they are few, and what LAPACK
+  // keeps of them then.
   static constexpr int64_t kBlock = 64;
-  static constexpr int64_t kReflectorElements = (kBlock + 1) * kBlock;
+  static constexpr int64_t kFewReflectors = 16;
+  static constexpr int64_t kKeptElements = (kBlock + 1) * kBlock;
 
   // Types of their own for each element type, also where signatures agree.
   template <typename T>

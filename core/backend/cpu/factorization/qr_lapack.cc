@@ -71,7 +71,8 @@ class LapackQrSolution final : public FactorizationSolution {
     const int64_t element = SizeOf(problem.type);
     return Workspace::BytesFor(extents.rows * extents.columns * element) +
            2 * Workspace::BytesFor(extents.inner * element) +
-           Workspace::BytesFor(Lapack::ScratchFor(extents.columns) * element);
+           Workspace::BytesFor(
+               Lapack::ScratchFor(extents.columns, extents.inner) * element);
   }
   /// What takes 20 ms: a call that is under way cannot be interrupted.
   static int64_t CallFlops(ElementType type) {
@@ -118,7 +119,8 @@ class LapackQrSolution final : public FactorizationSolution {
   void FactorAll(const FactorizationOperands& operands,
                  Workspace& workspace) const {
     std::vector<Room<T>> rooms;
-    const int64_t scratch = Lapack::ScratchFor(extents_.columns);
+    const int64_t scratch =
+        Lapack::ScratchFor(extents_.columns, extents_.inner);
     for (int64_t team = 0; team < teams_; ++team) {
       rooms.push_back(
           {.matrix = workspace.Take<T>(extents_.rows * extents_.columns),
@@ -219,7 +221,8 @@ class LapackQr final : public FactorizationKernel {
     }
     const QrExtents extents(problem);
     constexpr int64_t kMost = std::numeric_limits<int>::max();
-    if (extents.rows > kMost || Lapack::ScratchFor(extents.columns) > kMost) {
+    if (extents.rows > kMost ||
+        Lapack::ScratchFor(extents.columns, extents.inner) > kMost) {
       return Unimplemented("MATRIX_TOO_LARGE", "the matrix has ", extents.rows,
                            " x ", extents.columns,
                            " elements, LAPACK counts to ", kMost);
