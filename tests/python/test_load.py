@@ -133,7 +133,7 @@ def test_an_open_loop_keeps_its_rate_and_tells_all(load, tmp_path):
     assert (report["rate_per_s"], report["sessions"], report["seconds"]) == (200, 2, 2)
     # Six standard deviations of the number of arrivals.
     assert abs(report["intended"] - 400) < 6 * 400**0.5
-    assert report["goodput_per_s"] == pytest.approx(report["ok"] / 2, rel=0.2)
+    assert 0 < report["goodput_per_s"] <= report["ok"] / 2
     product, permute = report["operations"]
     assert (product["name"], permute["name"]) == ("product", "permute")
     assert product["intended"] > permute["intended"]
