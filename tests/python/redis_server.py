@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import socket
 import subprocess
 import tempfile
@@ -37,6 +38,13 @@ class RedisServer:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def hold(self) -> None:
+        """It answers nobody until `go_on`."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
 
     def command(self, *words: str) -> str:
         """Returns the first line of the answer."""

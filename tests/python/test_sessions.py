@@ -263,49 +263,6 @@ def test_idle_sessions_outlive_their_lease(private_address):
         np.testing.assert_array_equal(tensor.numpy(), np.ones(3))
 
 
-UPLOADER = """
-import os, sys
-import numpy as np
-import tensord
-from tensord import _chunks as chunks
-
-session = tensord.connect(sys.argv[1], lease=1)
-finished = session.upload(np.ones(1 << 20), name="finished")
-tensor = session.create(1 << 23, np.float64, name="unfinished")
-
-def messages():
-    yield chunks.encode(tensor.full_name, 0, np.zeros(1 << 20, np.uint8))
-    for offset in range(1 << 20, 8 << 20, 1 << 20):
-        yield chunks.encode("", offset, np.zeros(1 << 20, np.uint8))
-    while session.describe().memory_used_bytes < 72 << 20:
-        pass
-    print("half way", flush=True)
-    sys.stdin.read()
-
-session.link.connection.upload(messages(), 60)
-"""
-
-
-def test_a_killed_client_leaves_the_server_as_it_was(private_address):
-    with tensord.connect(private_address) as observer:
-        before = memory_used(observer)
-        uploader = subprocess.Popen(
-            [sys.executable, "-c", UPLOADER, private_address],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        assert uploader.stdout.readline() == b"half way\n"
-        assert memory_used(observer) >= before + (72 << 20)
-        assert observer.stats().session_count == 2
-        uploader.kill()
-        uploader.communicate()
-        assert eventually(lambda: observer.stats().session_count == 1)
-        assert eventually(lambda: memory_used(observer) == before)
-        assert observer.stats().tensor_count == 0
-        result = observer.einsum("ij,ij->", np.ones((3, 3)), np.ones((3, 3)))
-        assert float(result) == 9
-
-
 def test_many_threads_share_a_session(session, rng):
     a = rng.random((30, 40))
     shared = session.upload(a)
