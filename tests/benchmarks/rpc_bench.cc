@@ -21,6 +21,7 @@
 
 #include "tensord/session.h"
 #include "tensord/v1/compute.grpc.pb.h"
+#include "tensord/v1/plan.grpc.pb.h"
 #include "tensord/v1/session.grpc.pb.h"
 #include "tests/testing/server_process.h"
 
@@ -69,9 +70,11 @@ struct Stubs {
         address, grpc::InsecureChannelCredentials(), arguments);
     session = v1::SessionService::NewStub(channel);
     compute = v1::ComputeService::NewStub(channel);
+    plan = v1::PlanService::NewStub(channel);
   }
   std::unique_ptr<v1::SessionService::Stub> session;
   std::unique_ptr<v1::ComputeService::Stub> compute;
+  std::unique_ptr<v1::PlanService::Stub> plan;
 };
 
 /// An 8 x 8 x 8 product of float64 that travels whole, there and back.
@@ -93,13 +96,47 @@ v1::ContractRequest SmallContraction(const std::string& session) {
   return request;
 }
 
+struct Planned {
+  tensord::RemoteTensor x, d;
+  v1::ExecutePlanRequest request;
+};
+
+/// A 16 x 16 x 16 product of resident float64, by a plan.
+Planned PlannedContraction(const Stubs& stubs, tensord::Session& session) {
+  const std::vector<double> ones(16 * 16, 1.0);
+  auto x = session.Upload(tensord::HostView<double>{ones.data(), {16, 16}});
+  auto d = session.Create(tensord::ElementType::kFloat64, {{16, 16}});
+  if (!x.ok() || !d.ok()) Die("no tensors for the plan");
+  v1::CreatePlanRequest request;
+  v1::ContractRequest& contract = *request.mutable_contract();
+  contract.set_session(session.name());
+  contract.mutable_a()->set_tensor(x->name());
+  contract.mutable_b()->set_tensor(x->name());
+  contract.mutable_d()->set_tensor(d->name());
+  for (const int32_t mode : {0, 1}) contract.mutable_a()->add_modes(mode);
+  for (const int32_t mode : {1, 2}) contract.mutable_b()->add_modes(mode);
+  for (const int32_t mode : {0, 2}) contract.mutable_d()->add_modes(mode);
+  grpc::ClientContext context;
+  v1::CreatePlanResponse made;
+  Check(stubs.plan->CreatePlan(&context, request, &made));
+  v1::ExecutePlanRequest execute;
+  execute.set_plan(made.plan().name());
+  execute.mutable_a()->set_tensor(x->name());
+  execute.mutable_b()->set_tensor(x->name());
+  execute.set_d(d->name());
+  return {*std::move(x), *std::move(d), std::move(execute)};
+}
+
 struct Latencies {
   std::vector<double> empty;     // seconds
   std::vector<double> contract;  // seconds
+  std::vector<double> planned;   // seconds
 };
 
-/// Empty calls and small contractions by turns, one in flight.
-Latencies MeasureLatency(const Stubs& stubs, const std::string& session) {
+/// Empty calls, small contractions and executions of a plan by turns, one in
+/// flight.
+Latencies MeasureLatency(const Stubs& stubs, const std::string& session,
+                         const Planned& planned) {
   v1::KeepSessionAliveRequest empty;
   empty.set_session(session);
   const v1::ContractRequest contract = SmallContraction(session);
@@ -117,6 +154,12 @@ Latencies MeasureLatency(const Stubs& stubs, const std::string& session) {
     const double start = Now();
     Check(stubs.compute->Contract(&context, contract, &response));
     latencies.contract.push_back(Now() - start);
+    grpc::ClientContext planned_context;
+    v1::ExecutePlanResponse executed;
+    const double begun = Now();
+    Check(stubs.compute->ExecutePlan(&planned_context, planned.request,
+                                     &executed));
+    latencies.planned.push_back(Now() - begun);
   }
   return latencies;
 }
@@ -287,6 +330,7 @@ Transfer Account(const ServerProcess& server, size_t bytes, Function transfer) {
 /// What the rounds gave, one entry a round.
 struct Results {
   std::vector<double> empty_p50, empty_p99, contract_p50, contract_p99;
+  std::vector<double> planned_p50, planned_ratio;
   std::vector<double> contract_ratio, calls_per_second, call_cpu_us;
   std::vector<double> waited, in_flight, streamed;
   std::vector<double> raw, raw_cpu, up, up_cpu, up_ratio;
@@ -296,11 +340,15 @@ struct Results {
 void RunRound(const ServerProcess& server, const Stubs& stubs,
               tensord::Session& session, const std::vector<char>& source,
               std::vector<char>& destination, Results& results) {
-  const Latencies latencies = MeasureLatency(stubs, session.name());
+  const Latencies latencies =
+      MeasureLatency(stubs, session.name(), PlannedContraction(stubs, session));
   results.empty_p50.push_back(Quantile(latencies.empty, 0.5));
   results.empty_p99.push_back(Quantile(latencies.empty, 0.99));
   results.contract_p50.push_back(Quantile(latencies.contract, 0.5));
   results.contract_p99.push_back(Quantile(latencies.contract, 0.99));
+  results.planned_p50.push_back(Quantile(latencies.planned, 0.5));
+  results.planned_ratio.push_back(results.planned_p50.back() /
+                                  results.empty_p50.back());
   results.contract_ratio.push_back(results.contract_p50.back() /
                                    results.empty_p50.back());
   const double cpu_before = OwnCpuSeconds() + server.CpuSeconds();
@@ -359,6 +407,9 @@ void Print(const Results& results, int rounds, size_t bytes) {
   PrintRow("inline 8x8x8 contraction, p99", results.contract_p99, 1e6, "us");
   PrintRow("inline contraction / empty call, p50", results.contract_ratio, 1,
            "");
+  PrintRow("ExecutePlan, 16x16x16 resident, p50", results.planned_p50, 1e6,
+           "us");
+  PrintRow("ExecutePlan / empty call, p50", results.planned_ratio, 1, "");
   PrintRow("empty calls, 64 in flight", results.calls_per_second, 1e-3,
            "thousand/s");
   PrintRow("  processor time, both sides", results.call_cpu_us, 1, "us/call");
