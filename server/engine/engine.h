@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -46,6 +47,10 @@ struct EngineOptions {
   std::map<std::string, double> weights;  // of jobs that share a device
   int64_t plan_cache_entries = 65536;
   int64_t plan_cache_bytes = int64_t{256} << 20;
+  /// Makes what stands between the memory of a device and all that takes some;
+  /// for tests of what is left when it refuses.
+  std::function<std::unique_ptr<core::MemoryResource>(core::MemoryResource&)>
+      memory_filter;
 };
 
 /// A device with its memory and its queue.
@@ -114,13 +119,16 @@ class Device {
  private:
   struct MeteredMemory {
     MeteredMemory(core::MemoryResource& upstream, int64_t limit_bytes,
-                  std::string what)
+                  std::string what, const EngineOptions& options)
         : limit(upstream, limit_bytes, std::move(what)),
           pool(limit, core::PoolOptions{}),
-          tracking(pool) {}
+          filter(options.memory_filter ? options.memory_filter(pool) : nullptr),
+          tracking(filter == nullptr ? static_cast<core::MemoryResource&>(pool)
+                                     : *filter) {}
 
     core::LimitingResource limit;
     core::PoolResource pool;
+    std::unique_ptr<core::MemoryResource> filter;  // often null
     core::TrackingResource tracking;
   };
 

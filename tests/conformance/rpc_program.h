@@ -14,6 +14,8 @@ namespace tensord {
 
 class RpcProgramTest : public RpcConformance {
  protected:
+  using RpcConformance::RpcConformance;
+
   using Operands =
       std::vector<std::pair<std::string, std::variant<std::string, double>>>;
 
