@@ -17,6 +17,10 @@ class Interruption {
   bool is_asked() const { return asked_.load(std::memory_order_relaxed); }
   /// What the work has not computed by now, nobody wants.
   bool is_stopped() const { return stopped_.load(std::memory_order_relaxed); }
+  /// Some of the work was left undone, as it was stopped.
+  bool is_cut() const { return cut_.load(std::memory_order_relaxed); }
+  /// Requires  is_stopped().
+  void Cut() { cut_.store(true, std::memory_order_relaxed); }
 
   void Stop() {
     stopped_.store(true);
@@ -37,6 +41,7 @@ class Interruption {
  private:
   std::atomic<bool> asked_ = false;
   std::atomic<bool> stopped_ = false;
+  std::atomic<bool> cut_ = false;
 };
 
 /// Says, while it lives, whose work this thread does. Null: nobody asks.
@@ -57,8 +62,8 @@ class CurrentWork {
 
   static Interruption* interruption() { return current_.interruption; }
 
-  /// Whether the work is to be left where it stands. Lets others go first
-  /// before, where that is possible.
+  /// Whether the work is to be left where it stands, and so is cut. Lets others
+  /// go first before, where that is possible.
   static bool ShouldStop() {
     const State& current = current_;
     return current.interruption != nullptr &&
@@ -74,7 +79,9 @@ class CurrentWork {
   static bool Hear(const State& state) {
     // A thread that helps has others to help meanwhile: it leaves instead.
     if (state.thread == Thread::kBegan) state.interruption->GiveWay();
-    return state.interruption->is_stopped();
+    if (!state.interruption->is_stopped()) return false;
+    state.interruption->Cut();
+    return true;
   }
 
   static inline constinit thread_local State current_ = {nullptr,

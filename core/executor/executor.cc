@@ -34,9 +34,8 @@ absl::Status Execute(const Plan& plan, const AnyOperands& operands,
       },
       operands));
   const Interruption* const interruption = stream.interruption();
-  return interruption != nullptr && interruption->is_stopped()
-             ? Stopped()
-             : absl::OkStatus();
+  return interruption != nullptr && interruption->is_cut() ? Stopped()
+                                                           : absl::OkStatus();
 }
 
 }  // namespace tensord::core

@@ -19,8 +19,8 @@ using AnyOperands =
 ///           CheckAliasing(); `scratch` has the plan's workspace_bytes.
 /// Lifetime  operands and `scratch` must outlive the work on `stream`, also
 ///           when an error is returned: a part may have been queued before.
-/// Errors    the kernel's; CANCELLED: the stream's interruption is stopped. d
-///           is undefined then.
+/// Errors    the kernel's; CANCELLED: the stream's interruption has cut it.
+///           d is undefined then.
 absl::Status Execute(const Plan& plan, const AnyOperands& operands,
                      const Buffer& scratch, Stream& stream);
 

@@ -352,7 +352,9 @@ void DeviceWorker::LaunchNext(Client& client) {
   Job::Outcome outcome;
   if (client.stream != nullptr) {
     core::Stream& stream = *client.stream->stream;
-    stream.set_interruption(job);
+    // What is small is done before it could be stopped, and leaves its results
+    // whole.
+    stream.set_interruption(job->predicted() > kSmall ? job : nullptr);
     outcome = job->Launch(stream);
     stream.set_interruption(nullptr);
     launched.status = outcome.status;

@@ -148,7 +148,8 @@ class DeviceWorker {
   /// True when `job` was still queued, no part of it launched; it will then
   /// never run.
   bool Remove(uint64_t client, Job* job);
-  /// Stops `job`, added and not completed. It ends soon.
+  /// Stops `job`, added and not completed: it ends soon. A small one that has
+  /// begun is done as a whole.
   void Stop(Job& job);
   /// Stops all jobs, or those of one client.
   void StopAll(std::optional<uint64_t> client = std::nullopt);

@@ -77,13 +77,8 @@ absl::Status Run::Begin(core::Stream& stream) {
   return steps_->Begin(*state_, stream);
 }
 
-absl::Status Run::CheckNotStopped() const {
-  return is_stopped() ? absl::CancelledError("the operation was stopped")
-                      : absl::OkStatus();
-}
-
 absl::StatusOr<bool> Run::LaunchPart(core::Stream& stream) {
-  TENSORD_RETURN_IF_ERROR(CheckNotStopped());
+  if (is_stopped()) return absl::CancelledError("the operation was stopped");
   if (!has_queued_) {
     TENSORD_RETURN_IF_ERROR(Prepare());
     has_queued_ = true;
@@ -94,8 +89,7 @@ absl::StatusOr<bool> Run::LaunchPart(core::Stream& stream) {
   for (OperandUse& use : state_->uses) {
     TENSORD_RETURN_IF_ERROR(use.QueueOut(state_->session->device(), stream));
   }
-  // Copies end early then.
-  TENSORD_RETURN_IF_ERROR(CheckNotStopped());
+  if (is_cut()) return absl::CancelledError("the operation was stopped");
   state_->result = WriteResult::kDone;
   for (OperandUse& use : state_->uses) use.Written();
   return true;

@@ -136,7 +136,6 @@ class Run final : public DeviceWorker::Job {
   /// Queues what comes before the first step.
   absl::Status Begin(core::Stream& stream);
   absl::StatusOr<bool> LaunchPart(core::Stream& stream);
-  absl::Status CheckNotStopped() const;
 
   const std::unique_ptr<RunState> state_;
   std::unique_ptr<Steps> steps_;  // null when completed
