@@ -123,9 +123,7 @@ bool DeviceWorker::Remove(uint64_t id, Job* job) {
 void DeviceWorker::Stop(Job& job) {
   absl::MutexLock lock(&mutex_);
   job.Stop();
-  for (auto& [id, client] : clients_) {
-    if (client.launching == &job) Resume(client);
-  }
+  if (job.worker_ != nullptr) Resume(clients_.at(job.client_));
 }
 
 void DeviceWorker::StopAll(std::optional<uint64_t> only) {
@@ -260,7 +258,7 @@ void DeviceWorker::EndTurnIfDue() {
     return;
   }
   const absl::Duration turn = absl::Now() - client.turn_begun;
-  if (turn < (client.launching->wants_device_alone() ? kTurnAlone : kTurn)) {
+  if (turn < (client.is_alone ? kTurnAlone : kTurn)) {
     return;
   }
   const Client* const next = Next(/*is_small=*/false);
@@ -340,6 +338,7 @@ void DeviceWorker::LaunchNext(Client& client) {
                     .ahead = absl::ZeroDuration()};
   client.launching = job;
   client.launching_number = launched.number;
+  client.is_alone = job->wants_device_alone();  // Launch() may change it
   client.turn_begun = launched.begun;
   client.ran = client.counted = absl::ZeroDuration();
   Count(client, std::min(job->predicted(), kTurn));

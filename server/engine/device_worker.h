@@ -196,6 +196,7 @@ class DeviceWorker {
     absl::Time turn_begun;
     absl::Duration ran;      // in turns before
     absl::Duration counted;  // of the owner's time
+    bool is_alone = false;   // wanted the device alone when it was launched
     bool is_parked = false;  // its thread waits for another turn
     absl::CondVar resumes;
   };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -59,6 +60,7 @@ class FairTurns {
       if (named != weights_.end()) entry->second.weight = named->second;
     }
     ++entry->second.member_count;
+    ++member_count_;
     member.owner = &entry->second;
     member.priority = client.priority;
   }
@@ -66,15 +68,14 @@ class FairTurns {
   void Leave(Member& member) {
     --member.owner->member_count;
     member.owner = nullptr;
-    std::erase_if(owners_, [this](const auto& owner) {
-      return owner.second.member_count == 0 && owner.second.used <= now_;
-    });
-    const bool is_idle = std::all_of(
-        owners_.begin(), owners_.end(),
-        [](const auto& owner) { return owner.second.member_count == 0; });
-    if (is_idle) {
+    if (--member_count_ == 0) {
       owners_.clear();
       now_ = 0;
+    } else if (owners_.size() > 2 * kept_count_ + 16) {
+      std::erase_if(owners_, [this](const auto& owner) {
+        return owner.second.member_count == 0 && owner.second.used <= now_;
+      });
+      kept_count_ = owners_.size();
     }
   }
 
@@ -125,7 +126,11 @@ class FairTurns {
 
  private:
   const std::map<std::string, double> weights_;
+  // Those who have members, and others: all, until there are twice as many as
+  // had to be kept when they were last looked through.
   std::map<std::string, Owner> owners_;
+  size_t kept_count_ = 0;
+  int64_t member_count_ = 0;
   double now_ = 0;  // virtual time of the owner last chosen
   uint64_t waits_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <numeric>
 
+#include "absl/container/inlined_vector.h"
 #include "core/device/interruption.h"
 
 namespace tensord::core {
@@ -14,8 +15,8 @@ struct ThreadPool::Loop {
   Interruption* const interruption;
   std::atomic<int64_t> next = 0;
   // Under mutex_:
-  int helpers = 0;                    // threads inside, the caller aside
-  std::vector<int64_t> free_workers;  // numbers that nobody has
+  int helpers = 0;  // threads inside, the caller aside
+  absl::InlinedVector<int64_t, 16> free_workers;  // numbers that nobody has
 
   bool has_parts() const {
     return next.load(std::memory_order_relaxed) < count;
@@ -60,7 +61,8 @@ void ThreadPool::ParallelFor(int64_t count, int64_t most_workers,
   Loop loop{.count = count,
             .body = body,
             .interruption = CurrentWork::interruption(),
-            .free_workers = std::vector<int64_t>(static_cast<size_t>(helpers))};
+            .free_workers =
+                absl::InlinedVector<int64_t, 16>(static_cast<size_t>(helpers))};
   std::iota(loop.free_workers.begin(), loop.free_workers.end(), 1);
   while (loop.has_parts() && !CurrentWork::ShouldStop()) {
     {

@@ -19,75 +19,10 @@
 #include "absl/time/time.h"
 #include "core/device/device.h"
 #include "server/engine/device_worker.h"
+#include "tests/unit/server/engine/work_stream.h"
 
 namespace tensord::server {
 namespace {
-
-/// Work of a device, which ends when the test says so.
-class Work {
- public:
-  void End() {
-    absl::MutexLock lock(&mutex_);
-    has_ended_ = true;
-  }
-  bool HasEnded() const {
-    absl::MutexLock lock(&mutex_);
-    return has_ended_;
-  }
-  void AwaitEnd() const {
-    absl::MutexLock lock(&mutex_, absl::Condition(&has_ended_));
-  }
-
- private:
-  mutable absl::Mutex mutex_;
-  bool has_ended_ ABSL_GUARDED_BY(mutex_) = false;
-};
-
-class WorkEnd final : public core::Event {
- public:
-  explicit WorkEnd(std::shared_ptr<const Work> work) : work_(std::move(work)) {}
-  bool IsReached() override { return work_->HasEnded(); }
-  absl::Status Wait() override {
-    work_->AwaitEnd();
-    return absl::OkStatus();
-  }
-
- private:
-  const std::shared_ptr<const Work> work_;
-};
-
-/// Its end is that of what was launched last, if that goes on.
-class WorkStream final : public core::Stream {
- public:
-  absl::Status CopyToDevice(void*, const void*, int64_t) override {
-    return absl::OkStatus();
-  }
-  absl::Status CopyToHost(void*, const void*, int64_t) override {
-    return absl::OkStatus();
-  }
-  absl::Status CopyBetweenDevices(void*, const void*, int64_t) override {
-    return absl::OkStatus();
-  }
-  absl::Status Call(void (*)(void*), void*) override {
-    return absl::OkStatus();
-  }
-  absl::StatusOr<std::unique_ptr<core::Event>> Record() override {
-    if (last == nullptr) return nullptr;
-    return std::make_unique<WorkEnd>(last);
-  }
-  absl::Status Synchronize() override {
-    if (last != nullptr) last->AwaitEnd();
-    return absl::OkStatus();
-  }
-  absl::StatusOr<core::Stream*> Branch(int) override { return nullptr; }
-  absl::Status WaitFor(const core::Event*) override { return absl::OkStatus(); }
-  absl::StatusOr<bool> BeginRecording() override { return false; }
-  absl::StatusOr<std::unique_ptr<core::Recording>> EndRecording() override {
-    return nullptr;
-  }
-
-  std::shared_ptr<const Work> last;
-};
 
 /// What a job does besides ending when its work does.
 enum class Kind { kPlain, kInParts, kLacksMemoryOnce };
