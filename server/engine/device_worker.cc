@@ -25,6 +25,8 @@ constexpr absl::Duration kTurn = absl::Milliseconds(5);
 constexpr absl::Duration kTurnAlone = absl::Milliseconds(100);
 // Small jobs run beside a turn.
 constexpr absl::Duration kSmall = absl::Microseconds(200);
+// Predictions that are further off than that say little of others.
+constexpr double kMostSlowness = 10;
 // What any job counts at least.
 constexpr absl::Duration kLeast = absl::Microseconds(10);
 // Turns that are interrupted, each of which keeps a thread.
@@ -88,13 +90,34 @@ absl::Status DeviceWorker::Add(const ClientId& id, Job* job) {
   }
   const bool is_ready = client.queued.empty() && client.launching == nullptr;
   client.queued.push_back(job);
-  ++statistics_.queued_count;
+  CountQueued(client, *job, +1);
   if (!is_ready) return absl::OkStatus();
   turns_.Wait(client.turns);
   waiting_.push_back(&client);
   const bool may_run_beside = job->predicted() <= kSmall && HasRoomBeside();
   if (turn_ == nullptr || !is_watched_ || may_run_beside) can_launch_.Signal();
   return absl::OkStatus();
+}
+
+absl::Duration DeviceWorker::PredictEnd(const ClientId& id,
+                                        absl::Duration predicted) const {
+  absl::MutexLock lock(&mutex_);
+  absl::Duration own = predicted;
+  auto sharing = static_cast<int64_t>(clients_.size());
+  if (const auto entry = clients_.find(id.number); entry == clients_.end()) {
+    ++sharing;
+  } else {
+    own += entry->second.queued_time + entry->second.launched_time;
+    const Client& client = entry->second;
+    if (client.launching != nullptr) {
+      absl::Duration ran = client.ran;
+      if (!client.is_parked) ran += absl::Now() - client.turn_begun;
+      own +=
+          std::max(client.launching->predicted() - ran, absl::ZeroDuration());
+    }
+  }
+  return slowness_ *
+         std::min(own * sharing, std::max(own, queued_time_ + predicted));
 }
 
 bool DeviceWorker::Remove(uint64_t id, Job* job) {
@@ -110,7 +133,7 @@ bool DeviceWorker::Remove(uint64_t id, Job* job) {
     client.alone_since.reset();
   }
   client.queued.erase(at);
-  --statistics_.queued_count;
+  CountQueued(client, *job, -1);
   if (client.queued.empty()) {
     if (client.launching == nullptr) std::erase(waiting_, &client);
     if (std::exchange(client.is_stalled, false)) std::erase(stalled_, &client);
@@ -144,6 +167,19 @@ DeviceWorker::Statistics DeviceWorker::statistics() const {
   Statistics statistics = statistics_;
   if (busy_count_ > 0) statistics.busy += absl::Now() - busy_since_;
   return statistics;
+}
+
+void DeviceWorker::CountQueued(Client& client, const Job& job, int change) {
+  statistics_.queued_count += change;
+  client.queued_time += change * job.predicted();
+  queued_time_ += change * job.predicted();
+}
+
+void DeviceWorker::Learn(absl::Duration predicted, absl::Duration took) {
+  if (predicted <= kSmall) return;  // what that takes is launching
+  const double slowness = std::clamp(absl::FDivDuration(took, predicted),
+                                     1 / kMostSlowness, kMostSlowness);
+  slowness_ += (slowness - slowness_) / 16;
 }
 
 void DeviceWorker::CountBusy(int change) {
@@ -258,9 +294,12 @@ void DeviceWorker::EndTurnIfDue() {
     return;
   }
   const absl::Duration turn = absl::Now() - client.turn_begun;
-  if (turn < (client.is_alone ? kTurnAlone : kTurn)) {
-    return;
-  }
+  absl::Duration most = client.is_alone ? kTurnAlone : kTurn;
+  // What is nearly done is sooner out of the way than taken up again.
+  const absl::Duration left =
+      slowness_ * client.launching->predicted() - client.ran;
+  if (left <= 2 * most) most *= 2;
+  if (turn < most) return;
   const Client* const next = Next(/*is_small=*/false);
   if (next != nullptr && turns_.IsDue(next->turns, client.turns,
                                       client.ran + turn - client.counted)) {
@@ -325,7 +364,7 @@ void DeviceWorker::LaunchNext(Client& client) {
   Job* const job = client.queued.front();
   client.queued.pop_front();
   client.alone_since.reset();
-  --statistics_.queued_count;
+  CountQueued(client, *job, -1);
   ++statistics_.executed_count;
   CountBusy(+1);
   const std::optional<uint64_t> oldest = OldestUnderWay(&client);
@@ -371,7 +410,9 @@ void DeviceWorker::LaunchNext(Client& client) {
   job->AskToGiveWay(false);
   client.launching = nullptr;
   if (options_.is_synchronous) {
-    Count(client, client.ran + (absl::Now() - client.turn_begun));
+    const absl::Duration ran = client.ran + (absl::Now() - client.turn_begun);
+    Count(client, ran);
+    if (launched.status.ok() && !outcome.is_part) Learn(job->predicted(), ran);
   }
   launched.counted = client.counted;
   if (absl::IsResourceExhausted(launched.status) && outcome.may_be_repeated &&
@@ -386,7 +427,7 @@ void DeviceWorker::LaunchNext(Client& client) {
     launched.is_part = client.has_unfinished = true;
     client.unfinished_since = launched.begun;
     client.queued.push_front(job);
-    ++statistics_.queued_count;
+    CountQueued(client, *job, +1);
     --statistics_.executed_count;
   }
   if (!client.queued.empty()) {
@@ -422,7 +463,7 @@ bool DeviceWorker::Stall(Client& client, Job* job,
   }
   if (!oldest || *oldest >= *client.lacks_memory_until) return false;
   client.queued.push_front(job);
-  ++statistics_.queued_count;
+  CountQueued(client, *job, +1);
   if (OldestUnderWay(&client) == oldest) {
     client.is_stalled = true;
     stalled_.push_back(&client);
@@ -516,8 +557,9 @@ void DeviceWorker::CompleteFirst(Client& client) {
   mutex_.Lock();
   if (!is_part) client.last_ended = times.ended;
   if (!options_.is_synchronous) {
-    turns_.Count(client.turns,
-                 std::max(times.ended - times.begun, kLeast) - first.counted);
+    const absl::Duration took = times.ended - times.begun;
+    turns_.Count(client.turns, std::max(took, kLeast) - first.counted);
+    if (status.ok() && !is_part) Learn(first.ahead, took);
   }
   client.launched_time -= first.ahead;
   client.launched.pop_front();

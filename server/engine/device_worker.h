@@ -145,6 +145,14 @@ class DeviceWorker {
   ///         client wait already; those of others do not count.
   absl::Status Add(const ClientId& client, Job* job);
 
+  /// How long it should take until a job of `client` with that prediction has
+  /// ended, if it were added now: as long as what waits, or, where that is
+  /// less, as what waits of the client's for each of those that share the
+  /// device. As measured work has differed from its predictions, so this is
+  /// expected to.
+  absl::Duration PredictEnd(const ClientId& client,
+                            absl::Duration predicted) const;
+
   /// True when `job` was still queued, no part of it launched; it will then
   /// never run.
   bool Remove(uint64_t client, Job* job);
@@ -178,6 +186,7 @@ class DeviceWorker {
     uint64_t id = 0;
     FairTurns::Member turns;
     std::deque<Job*> queued;
+    absl::Duration queued_time;  // that those should take
     std::deque<Launched> launched;
     absl::Duration launched_time;    // that those should take
     SharedStream* stream = nullptr;  // null while there is no need of one
@@ -218,6 +227,11 @@ class DeviceWorker {
   /// The turn of `client` goes on where it stood.
   void Resume(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartLauncher() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountQueued(Client& client, const Job& job, int change)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Learns how good predictions are.
+  void Learn(absl::Duration predicted, absl::Duration took)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Sets what the work being launched has taken so far.
   void Count(Client& client, absl::Duration ran)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -260,7 +274,10 @@ class DeviceWorker {
   bool is_watched_ ABSL_GUARDED_BY(mutex_) = false;  // a thread sees its end
   int parked_count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t for_completer_ ABSL_GUARDED_BY(mutex_) = 0;  // launched jobs
+  int64_t for_completer_ ABSL_GUARDED_BY(mutex_) = 0;   // launched jobs
+  absl::Duration queued_time_ ABSL_GUARDED_BY(mutex_);  // of all clients
+  // What work took over what had been predicted, lately.
+  double slowness_ ABSL_GUARDED_BY(mutex_) = 1;
   int busy_count_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time busy_since_ ABSL_GUARDED_BY(mutex_);
   Statistics statistics_ ABSL_GUARDED_BY(mutex_);

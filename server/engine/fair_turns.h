@@ -35,6 +35,10 @@ class FairTurns {
     double used = 0;     // virtual time
     double members = 0;  // virtual time of the member last chosen
     int member_count = 0;
+    // What members had used that left with more than that: when they come back
+    // soon, they go on there.
+    std::map<uint64_t, double> left;
+    size_t kept_count = 0;  // of those, when they were last looked through
   };
 
  public:
@@ -47,6 +51,7 @@ class FairTurns {
     friend class FairTurns;
 
     Owner* owner = nullptr;
+    uint64_t number = 0;
     int priority = 0;
     double used = 0;
     uint64_t since = 0;  // when it began to wait
@@ -62,12 +67,23 @@ class FairTurns {
     ++entry->second.member_count;
     ++member_count_;
     member.owner = &entry->second;
+    member.number = client.number;
     member.priority = client.priority;
+    if (auto left = entry->second.left.extract(client.number)) {
+      member.used = left.mapped();
+    }
   }
-  /// Forgets it; what an owner has used is kept while others remain.
+  /// Forgets it; what it and its owner have used is kept while others remain.
   void Leave(Member& member) {
-    --member.owner->member_count;
-    member.owner = nullptr;
+    Owner& owner = *std::exchange(member.owner, nullptr);
+    --owner.member_count;
+    if (member.used > owner.members) owner.left[member.number] = member.used;
+    if (owner.left.size() > 2 * owner.kept_count + 16) {
+      std::erase_if(owner.left, [&owner](const auto& left) {
+        return left.second <= owner.members;
+      });
+      owner.kept_count = owner.left.size();
+    }
     if (--member_count_ == 0) {
       owners_.clear();
       now_ = 0;

@@ -47,6 +47,19 @@ absl::Status Run::Admit(absl::Duration most, absl::Time deadline) const {
                         "left until the call's deadline",
                         seconds, absl::ToDoubleSeconds(left)));
   }
+  if (predicted() > left) return absl::OkStatus();
+  const Session& session = *state_->session;
+  const absl::Duration end =
+      session.device().worker().PredictEnd(session.client(), predicted());
+  if (end > left) {
+    return core::ResourceExhausted(
+        "QUEUE_TOO_LONG",
+        absl::StrFormat(
+            "the operation is predicted to end in %.3g s, behind others in the "
+            "device's queue; %.3g s are left until the call's deadline; retry "
+            "later",
+            absl::ToDoubleSeconds(end), absl::ToDoubleSeconds(left)));
+  }
   return absl::OkStatus();
 }
 

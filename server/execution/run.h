@@ -97,7 +97,9 @@ class Run final : public DeviceWorker::Job {
   ///
   /// Errors  RESOURCE_EXHAUSTED, reason OPERATION_TOO_LONG. DEADLINE_EXCEEDED,
   ///         reason DEADLINE_TOO_SHORT: by predictions, which may be wrong, it
-  ///         would take more than twice the time left.
+  ///         would take more than twice the time left. RESOURCE_EXHAUSTED,
+  ///         reason QUEUE_TOO_LONG: in the device's queue it would wait for too
+  ///         long.
   absl::Status Admit(absl::Duration most, absl::Time deadline) const;
 
   /// Queues steps, all or some.

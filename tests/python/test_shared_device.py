@@ -73,6 +73,26 @@ def test_says_how_long_an_operation_would_take(session: tensord.Session) -> None
     assert caught.value.reason == "DEADLINE_TOO_SHORT"
 
 
+def test_says_how_long_an_operation_would_wait() -> None:
+    with tensord.serve(threads=1) as address, tensord.connect(address) as session:
+        a = long_product(session)
+        small = session.upload(np.eye(2))
+        before = begun(session)
+
+        def run() -> None:
+            with pytest.raises(tensord.Error):
+                square(session, a, timeout=600)
+
+        call = threading.Thread(target=run)
+        call.start()
+        assert eventually(lambda: begun(session) > before)
+        with pytest.raises(tensord.ResourceExhausted, match="predicted to end in") as caught:
+            square(session, small, timeout=0.5)
+        assert caught.value.reason == "QUEUE_TOO_LONG"
+        session.close()
+        call.join()
+
+
 def test_operators_bound_how_long_operations_take() -> None:
     with (
         tensord.serve(threads=1, max_operation_seconds=0.1) as address,

@@ -201,6 +201,19 @@ TEST_F(DeviceWorkerTest, FullQueueSaysHowManyWait) {
   EXPECT_EQ(RunAll().size(), 6u);
 }
 
+TEST_F(DeviceWorkerTest, WhatWaitsSaysWhenAnotherWouldEnd) {
+  const absl::Duration job = absl::Seconds(1);  // that each is predicted
+  EXPECT_EQ(worker_->PredictEnd({.number = 1}, job), job);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Add(1, "x").ok());
+  // Behind three of its own; the one that is held is client 0's.
+  EXPECT_EQ(worker_->PredictEnd({.number = 1}, job), 4 * job);
+  // Three clients share, and one of theirs is as much as one of it.
+  EXPECT_EQ(worker_->PredictEnd({.number = 2}, job), 3 * job);
+  // Others have less than it asks for.
+  EXPECT_EQ(worker_->PredictEnd({.number = 2}, 10 * job), 13 * job);
+  RunAll();
+}
+
 /// Takes long, and hears what it is asked.
 class PatientJob final : public DeviceWorker::Job {
  public:

@@ -78,6 +78,28 @@ TEST(FairTurnsTest, WhatWasPredictedTooHighIsGivenBack) {
   EXPECT_TRUE(turns.IsBefore(x.member, y.member));
 }
 
+TEST(FairTurnsTest, ClientsThatComeBackAtOnceHaveWhatTheyHadUsed) {
+  FairTurns turns({});
+  Client once, often;
+  turns.Join(once.member, {.number = 1, .owner = "x", .priority = 0});
+  turns.Choose(once.member);
+  turns.Count(once.member, absl::Milliseconds(5));
+  turns.Wait(once.member);
+  // One that ends each time, and asks anew, does not go before one that was
+  // interrupted, again and again.
+  int before = 0;
+  for (; before < 10; ++before) {
+    often.member = {};
+    turns.Join(often.member, {.number = 2, .owner = "x", .priority = 0});
+    turns.Wait(often.member);
+    if (turns.IsBefore(once.member, often.member)) break;
+    turns.Choose(often.member);
+    turns.Count(often.member, absl::Milliseconds(10));
+    turns.Leave(often.member);
+  }
+  EXPECT_EQ(before, 1);
+}
+
 TEST(FairTurnsTest, OwnersThatHavePausedOweNothing) {
   FairTurns turns({});
   Client x, y;
