@@ -95,7 +95,7 @@ absl::Status DeviceWorker::Add(const ClientId& id, Job* job) {
   turns_.Wait(client.turns);
   waiting_.push_back(&client);
   const bool may_run_beside = job->predicted() <= kSmall && HasRoomBeside();
-  if (turn_ == nullptr || !is_watched_ || may_run_beside) can_launch_.Signal();
+  if (turn_ == nullptr || NeedsWatch() || may_run_beside) can_launch_.Signal();
   return absl::OkStatus();
 }
 
@@ -269,6 +269,11 @@ bool DeviceWorker::HasRoomBeside() const {
   const Job* const job = turn_->launching;
   return job != nullptr &&
          (job->predicted() > kSmall || absl::Now() - turn_->turn_begun > kTurn);
+}
+
+bool DeviceWorker::NeedsWatch() const {
+  const Job* const job = turn_->launching;
+  return !is_watched_ && (job == nullptr || job->predicted() > kSmall);
 }
 
 absl::Duration DeviceWorker::LongestWait() {
@@ -535,6 +540,10 @@ void DeviceWorker::Complete() {
       CompleteFirst(clients_.at(id));
       --for_completer_;
     }
+    // Launchers look for themselves at what those that they complete leave.
+    if (!firsts.empty() && !waiting_.empty() && turn_ == nullptr) {
+      can_launch_.Signal();
+    }
   }
 }
 
@@ -566,7 +575,6 @@ void DeviceWorker::CompleteFirst(Client& client) {
   CountBusy(-1);
   EndStalls();
   ReleaseIfIdle(client);
-  if (!waiting_.empty() && turn_ == nullptr) can_launch_.Signal();
 }
 
 void DeviceWorker::ReleaseIfIdle(Client& client) {

@@ -220,6 +220,9 @@ class DeviceWorker {
   bool MayLaunch(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Whether a small job may run beside what has the turn.
   bool HasRoomBeside() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  /// Whether a thread should see that the turn, which somebody has, ends; that
+  /// of a small job does so by itself.
+  bool NeedsWatch() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   /// How long the thread that waits may do so.
   absl::Duration LongestWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Asks whoever has the turn to give way if that is due.
