@@ -2,8 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -68,6 +70,49 @@ absl::StatusOr<std::map<std::string, double>> ParseWeights(
   return weights;
 }
 
+/// Permissions, in octal digits.
+std::optional<int> ParseMode(const std::string& text) {
+  int mode = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), mode, 8);
+  if (error != std::errc() || end != text.data() + text.size() || mode < 1 ||
+      mode > 0777) {
+    return std::nullopt;
+  }
+  return mode;
+}
+
+/// What is wrong with flags that belong together; OK: nothing.
+absl::Status CheckIdentity(const Options& options) {
+  const auto together = [](absl::string_view flag, bool is_given,
+                           absl::string_view needed, bool is_there) {
+    return !is_given || is_there
+               ? absl::OkStatus()
+               : core::InvalidArgument("FLAG_MISSING", flag, " needs ", needed);
+  };
+  const CertificateFiles& tls = options.tls;
+  const Authenticator::Options& identity = options.identity;
+  TENSORD_RETURN_IF_ERROR(together("--tls-certificate",
+                                   !tls.certificate.empty(), "--tls-key",
+                                   !tls.key.empty()));
+  TENSORD_RETURN_IF_ERROR(together("--tls-key", !tls.key.empty(),
+                                   "--tls-certificate",
+                                   !tls.certificate.empty()));
+  TENSORD_RETURN_IF_ERROR(together("--tls-client-ca", !tls.client_ca.empty(),
+                                   "--tls-certificate",
+                                   !tls.certificate.empty()));
+  const bool takes_jwts = !identity.jwt_keys.empty();
+  TENSORD_RETURN_IF_ERROR(together("--jwt-keys", takes_jwts, "--jwt-issuer",
+                                   !identity.jwt_rules.issuer.empty()));
+  TENSORD_RETURN_IF_ERROR(together("--jwt-keys", takes_jwts, "--jwt-audience",
+                                   !identity.jwt_rules.audience.empty()));
+  TENSORD_RETURN_IF_ERROR(together("--jwt-issuer",
+                                   !identity.jwt_rules.issuer.empty(),
+                                   "--jwt-keys", takes_jwts));
+  return together("--jwt-audience", !identity.jwt_rules.audience.empty(),
+                  "--jwt-keys", takes_jwts);
+}
+
 /// A flag that is a number of seconds.
 CLI::Option* AddSeconds(CLI::App& app, const std::string& name,
                         absl::Duration& duration, const std::string& help) {
@@ -86,6 +131,40 @@ void AddListenFlags(CLI::App& app, Options& options) {
                  "be repeated");
   app.add_flag("--insecure", options.allow_insecure_remote,
                "Allow --listen beyond loopback, without TLS");
+}
+
+void AddIdentityFlags(CLI::App& app, Options& options) {
+  app.add_option("--tls-certificate", options.tls.certificate,
+                 "PEM file with the server's certificate and those that lead "
+                 "to its authority; TCP addresses speak TLS then");
+  app.add_option("--tls-key", options.tls.key, "PEM file with its key");
+  app.add_option("--tls-client-ca", options.tls.client_ca,
+                 "PEM file with authorities whose clients are let in; without "
+                 "tokens or JWTs, a certificate is required");
+  app.add_option("--tokens", options.identity.tokens,
+                 "File of the tokens that clients may bring, made by tensorctl "
+                 "token");
+  app.add_option("--jwt-keys", options.identity.jwt_keys,
+                 "JWKS file with the keys that sign JSON Web Tokens, RS256 or "
+                 "ES256, with the claims tenant and role");
+  app.add_option("--jwt-issuer", options.identity.jwt_rules.issuer,
+                 "Their iss");
+  app.add_option("--jwt-audience", options.identity.jwt_rules.audience,
+                 "Their aud");
+  app.add_option("--admin-listen", options.admin_listen,
+                 "Where to serve operators, as --listen, which serves what "
+                 "they ask no more, nor reflection; may be repeated");
+  app.add_option_function<std::string>(
+         "--socket-mode",
+         [&options](const std::string& text) {
+           options.socket_mode = *ParseMode(text);
+         },
+         "Permissions of Unix sockets, e.g. 0660; default: as the umask says")
+      ->check([](const std::string& text) {
+        return ParseMode(text)
+                   ? std::string()
+                   : "'" + text + "' is no mode, wanted 0001 to 0777";
+      });
 }
 
 void AddDeviceFlags(CLI::App& app, EngineOptions& engine) {
@@ -244,8 +323,8 @@ absl::Status ValidateListen(absl::string_view address, bool allow_remote) {
   if (is_loopback || allow_remote) return absl::OkStatus();
   return core::InvalidArgument(
       "LISTEN_NEEDS_TLS", "--listen=", address,
-      " would serve other machines without TLS; listen on localhost or "
-      "unix:PATH, or say --insecure to allow it");
+      " would serve other machines without TLS; give it --tls-certificate and "
+      "--tls-key, listen on localhost or unix:PATH, or say --insecure");
 }
 
 std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
@@ -255,6 +334,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
   app.set_config("--config", "", "Read flags from this TOML file");
   app.option_defaults()->always_capture_default();
   AddListenFlags(app, options);
+  AddIdentityFlags(app, options);
   AddDeviceFlags(app, options.engine);
   AddSessionFlags(app, options);
   AddPlanFlags(app, options);
@@ -266,11 +346,17 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
         options.sessions.session_host[static_cast<int>(HostUse::kRequests)]
             .count;
     requests = std::max(requests, 2 * options.engine.queue_limit);
-    for (const std::string& address : options.listen) {
-      const absl::Status valid =
-          ValidateListen(address, options.allow_insecure_remote);
-      if (!valid.ok()) throw CLI::ValidationError(std::string(valid.message()));
+    options.identity.takes_certificates = !options.tls.client_ca.empty();
+    absl::Status valid = CheckIdentity(options);
+    const bool allows_remote =
+        options.allow_insecure_remote || !options.tls.certificate.empty();
+    for (const auto* const addresses :
+         {&options.listen, &options.admin_listen}) {
+      for (const std::string& address : *addresses) {
+        valid.Update(ValidateListen(address, allows_remote));
+      }
     }
+    if (!valid.ok()) throw CLI::ValidationError(std::string(valid.message()));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

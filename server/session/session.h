@@ -40,10 +40,14 @@ inline constexpr HostLimits kSessionHostLimits = {{
     {0, 0},                         // snapshots are no session's
 }};
 
+/// Whose everything is where nobody is asked who they are.
+inline constexpr absl::string_view kDefaultTenant = "default";
+
 struct SessionOptions {
+  std::string tenant = std::string(kDefaultTenant);  // whose it is
   std::string job;
-  /// With whom it shares the device's time as one: the job or, without one, the
-  /// peer. "": with nobody.
+  /// With whom it shares the device's time as one: the tenant, or the job or,
+  /// without one, the peer. "": with nobody.
   std::string owner;
   int priority = 0;  // among the owner's sessions, higher first
   absl::Duration lease;

@@ -212,9 +212,11 @@ class LoopGroup {
   using ServerQueue = grpc::ServerCompletionQueue;
 
  public:
+  /// Unless `takes_admin`, what is for operators is refused.
   /// Lifetime  `door`, which every call passes, outlives it.
-  LoopGroup(grpc::ServerBuilder& builder, int loop_count, const Door& door)
-      : door_(door) {
+  LoopGroup(grpc::ServerBuilder& builder, int loop_count, const Door& door,
+            bool takes_admin)
+      : door_(door), takes_admin_(takes_admin) {
     for (int i = 0; i < loop_count; ++i) {
       loops_.push_back(std::make_unique<Loop>(builder.AddCompletionQueue()));
     }
@@ -232,7 +234,7 @@ class LoopGroup {
                                            ServerQueue* queue, void* tag) {
       (service.*method)(context, request, io, queue, queue, tag);
     };
-    Accept<Io, Q>(door_.RpcOf(rpc), accept, handler, traffic);
+    Accept<Io, Q>(RpcOf(rpc), accept, handler, traffic);
   }
   /// The same for a method with a stream of requests.
   template <typename S, typename B, typename Io, typename H>
@@ -243,7 +245,7 @@ class LoopGroup {
                                            ServerQueue* queue, void* tag) {
       (service.*method)(context, io, queue, queue, tag);
     };
-    Accept<Io, NoRequest>(door_.RpcOf(rpc), accept, handler, traffic);
+    Accept<Io, NoRequest>(RpcOf(rpc), accept, handler, traffic);
   }
 
   void Start() {
@@ -268,6 +270,12 @@ class LoopGroup {
   static constexpr int kCallAccepts = 64;
   static constexpr int kTransferAccepts = 16;
 
+  Rpc RpcOf(absl::string_view name) const {
+    Rpc rpc = door_.RpcOf(name);
+    rpc.is_elsewhere = rpc.is_operators && !takes_admin_;
+    return rpc;
+  }
+
   template <typename Io, typename Q, typename A, typename H>
   void Accept(const Rpc& rpc, const A& accept, const H& handler,
               Traffic traffic) {
@@ -283,6 +291,7 @@ class LoopGroup {
   }
 
   const Door& door_;
+  const bool takes_admin_;
   std::vector<std::unique_ptr<Loop>> loops_;
   std::vector<std::thread> threads_;
 };
