@@ -37,6 +37,8 @@ struct Rpc {
 struct CallRecord {
   const Rpc* rpc = nullptr;
   std::string request_id;
+  /// To be carried out at most once in its session, whoever repeats it.
+  bool is_once = false;
   Identity identity;
   std::chrono::steady_clock::time_point begun;
   std::chrono::steady_clock::time_point ended;
