@@ -31,6 +31,7 @@ inline constexpr HostLimits kServerHostLimits = {{
     {100'000, int64_t{1} << 40},    // programs
     {65'536, int64_t{1} << 40},     // requests
     {16, int64_t{1} << 40},         // snapshots
+    {100'000, int64_t{1} << 40},    // answers
 }};
 
 struct SessionLimits {

@@ -22,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
 #include "server/rpc/coroutine/idle_watch.h"
@@ -29,6 +30,7 @@
 #include "server/rpc/coroutine/task.h"
 #include "server/rpc/door/door.h"
 #include "server/rpc/status.h"
+#include "server/session/answers.h"
 
 namespace tensord::rpc {
 
@@ -89,11 +91,35 @@ class Writer {
 /// The request of a method whose requests are a stream.
 struct NoRequest {};
 
+/// Carries out a call, or answers it as one of the same id was before. Errors
+/// are not kept: what failed may be tried again.
+template <typename R, typename H, typename Q>
+Task<absl::StatusOr<R>> InvokeOnce(H& handler, Call& call, const Q& request) {
+  const CallRecord& record = call.record();
+  if (record.session == nullptr) co_return co_await handler(call, request);
+  server::Answers& answers = record.session->answers();
+  auto earlier = answers.Begin(
+      record.request_id,
+      absl::StrCat(record.rpc->name, " ", request.SerializeAsString()));
+  if (!earlier.ok()) co_return earlier.status();
+  if (*earlier) {
+    R response;
+    response.ParseFromString(**earlier);
+    co_return response;
+  }
+  auto result = co_await handler(call, request);
+  answers.End(
+      record.request_id,
+      result.ok() ? std::optional(result->SerializeAsString()) : std::nullopt);
+  co_return result;
+}
+
 // Calls the handler of each kind of method.
 template <typename H, typename Q, typename R>
 auto Invoke(H& handler, Call& call, const Q& request,
             grpc::ServerAsyncResponseWriter<R>&) {
-  return handler(call, request);
+  return call.record().is_once ? InvokeOnce<R>(handler, call, request)
+                               : handler(call, request);
 }
 template <typename H, typename Q, typename R>
 auto Invoke(H& handler, Call& call, NoRequest,

@@ -38,6 +38,8 @@ struct CallRecord {
   std::string request_id;
   /// Null until it is known.
   std::shared_ptr<const server::Identity> identity;
+  /// To be carried out at most once in its session, whoever repeats it.
+  bool is_once = false;
   std::chrono::steady_clock::time_point begun;
   std::chrono::steady_clock::time_point ended;
   int64_t received_bytes = 0;  // of messages

@@ -19,6 +19,7 @@ namespace tensord::rpc {
 namespace {
 
 constexpr char kRequestIdKey[] = "x-request-id";
+constexpr char kOnceKey[] = "x-request-once";
 constexpr size_t kMaxRequestIdBytes = 128;
 
 /// No other server or call has it.
@@ -236,6 +237,7 @@ absl::Status Door::Start(Call& call, const Rpc& rpc) const {
   record.begun = std::chrono::steady_clock::now();
   record.request_id = RequestIdOf(call.context());
   call.context().AddInitialMetadata(kRequestIdKey, record.request_id);
+  record.is_once = call.context().client_metadata().contains(kOnceKey);
   for (Middleware* const middleware : middleware_) {
     TENSORD_RETURN_IF_ERROR(middleware->StartCall(call.context(), record));
     ++record.started_count;
