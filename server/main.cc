@@ -40,8 +40,8 @@ void TuneHeap() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
-/// Exit statuses; 2 is that of ParseOptions(), for flags. A process that a
-/// second signal ends has none.
+/// Exit statuses; 2 is that of ParseOptions(), for mistakes in options. A
+/// process that a second signal ends has none.
 enum ExitStatus {
   kStopped = 0,
   kCannotServe = 1,
@@ -286,7 +286,7 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  const auto parsed = tensord::server::ParseOptions(argc, argv);
+  const auto parsed = tensord::server::ParseOptions(argc, argv, environ);
   if (const int* status = std::get_if<int>(&parsed)) return *status;
   return tensord::server::Serve(std::get<tensord::server::Options>(parsed),
                                 signals);
