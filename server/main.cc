@@ -20,6 +20,9 @@
 #include "server/engine/engine.h"
 #include "server/engine/plan_exchange.h"
 #include "server/engine/plan_store.h"
+#include "server/identity/authenticator.h"
+#include "server/identity/certificates.h"
+#include "server/identity/file_watch.h"
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/service_context.h"
 #include "server/session/session_manager.h"
@@ -37,8 +40,8 @@ void TuneHeap() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
-/// Exit statuses; 2 is that of ParseOptions(), for flags. A process that a
-/// second signal ends has none.
+/// Exit statuses; 2 is that of ParseOptions(), for mistakes in options. A
+/// process that a second signal ends has none.
 enum ExitStatus {
   kStopped = 0,
   kCannotServe = 1,
@@ -134,12 +137,65 @@ std::unique_ptr<PlanExchange> OpenPlanExchange(const Options& options,
       });
 }
 
+/// Null without TLS.
+absl::StatusOr<std::unique_ptr<Certificates>> LoadCertificates(
+    const Options& options) {
+  if (options.tls.certificate.empty()) return nullptr;
+  return Certificates::Load(options.tls);
+}
+
+/// Says when the server's certificate ends, aloud when that is soon.
+void LogCertificate(const Certificates& certificates, Log& log) {
+  constexpr absl::Duration kSoon = absl::Hours(24 * 14);
+  const absl::Time expires = certificates.contents()->expires;
+  log.Event(
+      expires - absl::Now() < kSoon ? LogLevel::kWarning : LogLevel::kInfo,
+      "certificate",
+      {{"file", certificates.files().certificate},
+       {"expires", absl::FormatTime(expires, absl::UTCTimeZone())}});
+}
+
+/// Reads what says who is who again when it changes.
+void Watch(FileWatch& files, Authenticator& authenticator,
+           Certificates* certificates, Log& log) {
+  const auto tell = [&log](absl::string_view what, const absl::Status& status) {
+    if (status.ok()) {
+      log.Info("reloaded", {{"what", what}});
+    } else {
+      log.Event(LogLevel::kError, "kept",
+                {{"what", what}, {"message", status.message()}});
+    }
+  };
+  if (certificates != nullptr) {
+    files.Add(certificates->files().paths(), [certificates, tell, &log] {
+      const absl::Status reloaded = certificates->Reload();
+      tell("certificates", reloaded);
+      if (reloaded.ok()) LogCertificate(*certificates, log);
+    });
+  }
+  if (!authenticator.paths().empty()) {
+    files.Add(authenticator.paths(), [&authenticator, tell] {
+      tell("tokens", authenticator.Reload());
+    });
+  }
+  files.Start();
+}
+
 int Serve(const Options& options, const sigset_t& signals) {
   // More than caches hold, and a fraction of a second on any device.
   constexpr int64_t kBandwidthBytes = int64_t{256} << 20;
   Log log(options.log_level);
   EngineOptions engine_options = options.engine;
   engine_options.bandwidth_bytes = kBandwidthBytes;
+  const auto certificates = LoadCertificates(options);
+  if (!certificates.ok()) {
+    return Fail(log, "bad_certificate", certificates.status());
+  }
+  const auto authenticator = Authenticator::Create(options.identity);
+  if (!authenticator.ok()) {
+    return Fail(log, "bad_tokens", authenticator.status());
+  }
+  if (*certificates != nullptr) LogCertificate(**certificates, log);
   const auto engine = Engine::Create(engine_options);
   if (!engine.ok()) return Fail(log, "no_device", engine.status());
   LogDevices(**engine, log);
@@ -157,14 +213,37 @@ int Serve(const Options& options, const sigset_t& signals) {
                               .metrics = metrics,
                               .plan_store = plan_store.get(),
                               .plan_exchange = plan_exchange.get(),
+                              .authenticator = authenticator->get(),
                               .queue_limit = options.engine.queue_limit,
                               .limits = {},
                               .transfer_idle = options.transfer_idle};
-  const auto server = rpc::RpcServer::Start(
-      {.listen = options.listen, .loop_count = options.loop_count}, context);
+  FileWatch files;
+  Watch(files, **authenticator, certificates->get(), log);
+  rpc::RpcServerOptions serving = {
+      .listen = options.listen,
+      .certificates = certificates->get(),
+      .must_have_certificate = !(*authenticator)->asks_for_bearer(),
+      .takes_admin = options.admin_listen.empty(),
+      .socket_mode = options.socket_mode,
+      .loop_count = options.loop_count};
+  const auto server = rpc::RpcServer::Start(serving, context);
   if (!server.ok()) return Fail(log, "cannot_listen", server.status());
+  std::unique_ptr<rpc::RpcServer> admin;
+  if (!options.admin_listen.empty()) {
+    serving.listen = options.admin_listen;
+    serving.takes_admin = true;
+    serving.loop_count = 1;
+    auto started = rpc::RpcServer::Start(serving, context);
+    if (!started.ok()) return Fail(log, "cannot_listen", started.status());
+    admin = *std::move(started);
+  }
   for (const auto& address : (*server)->addresses()) {
     log.Info("listening", {{"address", address}, {"version", kVersion}});
+  }
+  if (admin) {
+    for (const auto& address : admin->addresses()) {
+      log.Info("listening_for_operators", {{"address", address}});
+    }
   }
 
   const int signal = AwaitEnd(
@@ -180,6 +259,7 @@ int Serve(const Options& options, const sigset_t& signals) {
   // plans of what ends now.
   if (plan_store) plan_store->Save().IgnoreError();
   (*server)->Drain(options.drain_timeout);
+  if (admin) admin->Drain(absl::ZeroDuration());
   if (plan_store) plan_store->Save().IgnoreError();
   if (plan_exchange) plan_exchange->Exchange().IgnoreError();
   log.Info("stopped", {{"sessions", sessions.session_count()}});
@@ -206,7 +286,7 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  const auto parsed = tensord::server::ParseOptions(argc, argv);
+  const auto parsed = tensord::server::ParseOptions(argc, argv, environ);
   if (const int* status = std::get_if<int>(&parsed)) return *status;
   return tensord::server::Serve(std::get<tensord::server::Options>(parsed),
                                 signals);

@@ -1,11 +1,11 @@
 #include "client/load/toml_table.h"
 
 #include <algorithm>
-#include <numeric>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/nearest.h"
 
 namespace tensord::load {
 namespace {
@@ -18,21 +18,6 @@ std::string TextOf(const toml::node& node) {
   std::string text = stream.str();
   if (text.size() > kMostShown) text.replace(kMostShown, text.npos, "...");
   return text;
-}
-
-/// Insertions, deletions and replacements that lead from one to the other.
-size_t EditDistance(const std::string& from, const std::string& to) {
-  std::vector<size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 0; i < from.size(); ++i) {
-    size_t diagonal = row[0]++;
-    for (size_t j = 0; j < to.size(); ++j) {
-      const size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 }  // namespace
@@ -142,7 +127,7 @@ std::vector<TomlTable> TomlTable::Tables(const std::string& key) {
 void TomlTable::CheckKeys(const std::vector<std::string>& known) {
   for (const std::string& key : keys()) {
     if (std::ranges::find(known, key) != known.end()) continue;
-    const std::string nearest = Nearest(key, known);
+    const std::string nearest = core::Nearest(key, known);
     Refuse(key, nearest.empty()
                     ? absl::StrCat("is not known here, wanted one of ",
                                    absl::StrJoin(known, ", "))
@@ -180,19 +165,6 @@ std::vector<int64_t> TomlTable::ExtentsOf(const std::string& key,
     extents.push_back(extent);
   }
   return extents;
-}
-
-std::string Nearest(const std::string& name,
-                    const std::vector<std::string>& known) {
-  std::string nearest;
-  size_t least = std::max<size_t>(2, name.size() / 3) + 1;
-  for (const std::string& each : known) {
-    const size_t distance = EditDistance(name, each);
-    if (distance >= least) continue;
-    least = distance;
-    nearest = each;
-  }
-  return nearest;
 }
 
 }  // namespace tensord::load

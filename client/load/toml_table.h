@@ -70,8 +70,4 @@ class TomlTable {
   const std::string path_;
 };
 
-/// The one of `known` that is most similar to `name`; "" if none is.
-std::string Nearest(const std::string& name,
-                    const std::vector<std::string>& known);
-
 }  // namespace tensord::load

@@ -2,16 +2,23 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cstdio>
 #include <fstream>
+#include <iostream>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/base/nearest.h"
 #include "core/base/status.h"
+#include "server/config/configuration.h"
 #include "server/config/version.h"
 
 namespace tensord::server {
@@ -44,6 +51,16 @@ CLI::Validator ByteSize() {
           "BYTES"};
 }
 
+CLI::Validator ReadableFile() {
+  return {[](std::string& path) -> std::string {
+            std::ifstream file(path);
+            return file.is_open() && file.peek() != EOF
+                       ? ""
+                       : "'" + path + "' is no file with something to read";
+          },
+          "FILE"};
+}
+
 /// Weights by job, from "a=3,b=0.5".
 /// Errors  INVALID_ARGUMENT.
 absl::StatusOr<std::map<std::string, double>> ParseWeights(
@@ -68,6 +85,49 @@ absl::StatusOr<std::map<std::string, double>> ParseWeights(
   return weights;
 }
 
+/// Permissions, in octal digits.
+std::optional<int> ParseMode(const std::string& text) {
+  int mode = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), mode, 8);
+  if (error != std::errc() || end != text.data() + text.size() || mode < 1 ||
+      mode > 0777) {
+    return std::nullopt;
+  }
+  return mode;
+}
+
+/// What is wrong with flags that belong together; OK: nothing.
+absl::Status CheckIdentity(const Options& options) {
+  const auto together = [](absl::string_view flag, bool is_given,
+                           absl::string_view needed, bool is_there) {
+    return !is_given || is_there
+               ? absl::OkStatus()
+               : core::InvalidArgument("FLAG_MISSING", flag, " needs ", needed);
+  };
+  const CertificateFiles& tls = options.tls;
+  const Authenticator::Options& identity = options.identity;
+  TENSORD_RETURN_IF_ERROR(together("--tls-certificate",
+                                   !tls.certificate.empty(), "--tls-key",
+                                   !tls.key.empty()));
+  TENSORD_RETURN_IF_ERROR(together("--tls-key", !tls.key.empty(),
+                                   "--tls-certificate",
+                                   !tls.certificate.empty()));
+  TENSORD_RETURN_IF_ERROR(together("--tls-client-ca", !tls.client_ca.empty(),
+                                   "--tls-certificate",
+                                   !tls.certificate.empty()));
+  const bool takes_jwts = !identity.jwt_keys.empty();
+  TENSORD_RETURN_IF_ERROR(together("--jwt-keys", takes_jwts, "--jwt-issuer",
+                                   !identity.jwt_rules.issuer.empty()));
+  TENSORD_RETURN_IF_ERROR(together("--jwt-keys", takes_jwts, "--jwt-audience",
+                                   !identity.jwt_rules.audience.empty()));
+  TENSORD_RETURN_IF_ERROR(together("--jwt-issuer",
+                                   !identity.jwt_rules.issuer.empty(),
+                                   "--jwt-keys", takes_jwts));
+  return together("--jwt-audience", !identity.jwt_rules.audience.empty(),
+                  "--jwt-keys", takes_jwts);
+}
+
 /// A flag that is a number of seconds.
 CLI::Option* AddSeconds(CLI::App& app, const std::string& name,
                         absl::Duration& duration, const std::string& help) {
@@ -83,9 +143,44 @@ CLI::Option* AddSeconds(CLI::App& app, const std::string& name,
 void AddListenFlags(CLI::App& app, Options& options) {
   app.add_option("--listen", options.listen,
                  "Where to listen: HOST:PORT (port 0: any) or unix:PATH; may "
-                 "be repeated");
+                 "be repeated")
+      ->default_str(absl::StrJoin(options.listen, ","));
   app.add_flag("--insecure", options.allow_insecure_remote,
                "Allow --listen beyond loopback, without TLS");
+}
+
+void AddIdentityFlags(CLI::App& app, Options& options) {
+  app.add_option("--tls-certificate", options.tls.certificate,
+                 "PEM file with the server's certificate and those that lead "
+                 "to its authority; TCP addresses speak TLS then");
+  app.add_option("--tls-key", options.tls.key, "PEM file with its key");
+  app.add_option("--tls-client-ca", options.tls.client_ca,
+                 "PEM file with authorities whose clients are let in; without "
+                 "tokens or JWTs, a certificate is required");
+  app.add_option("--tokens", options.identity.tokens,
+                 "File of the tokens that clients may bring, made by tensorctl "
+                 "token");
+  app.add_option("--jwt-keys", options.identity.jwt_keys,
+                 "JWKS file with the keys that sign JSON Web Tokens, RS256 or "
+                 "ES256, with the claims tenant and role");
+  app.add_option("--jwt-issuer", options.identity.jwt_rules.issuer,
+                 "Their iss");
+  app.add_option("--jwt-audience", options.identity.jwt_rules.audience,
+                 "Their aud");
+  app.add_option("--admin-listen", options.admin_listen,
+                 "Where to serve operators, as --listen, which serves what "
+                 "they ask no more, nor reflection; may be repeated");
+  app.add_option_function<std::string>(
+         "--socket-mode",
+         [&options](const std::string& text) {
+           options.socket_mode = *ParseMode(text);
+         },
+         "Permissions of Unix sockets, e.g. 0660; default: as the umask says")
+      ->check([](const std::string& text) {
+        return ParseMode(text)
+                   ? std::string()
+                   : "'" + text + "' is no mode, wanted 0001 to 0777";
+      });
 }
 
 void AddDeviceFlags(CLI::App& app, EngineOptions& engine) {
@@ -189,7 +284,7 @@ void AddPlanFlags(CLI::App& app, Options& options) {
            std::getline(file, options.plan_exchange_password);
          },
          "File with its password")
-      ->check(CLI::ExistingFile);
+      ->check(ReadableFile());
   AddSeconds(app, "--plan-exchange-interval-seconds",
              options.plan_exchange_interval,
              "How often plans are sent and received")
@@ -226,16 +321,83 @@ void AddServingFlags(CLI::App& app, Options& options) {
       ->default_str("info");
 }
 
+/// What is no key of a file.
+struct Verbs {
+  std::string file;
+  bool prints = false;
+  bool checks = false;
+};
+
+void AddVerbs(CLI::App& app, Verbs& verbs) {
+  app.add_option("--config", verbs.file, "TOML file with options")
+      ->envname("TENSORD_CONFIG")
+      ->configurable(false);
+  app.add_flag("--print-config", verbs.prints,
+               "Print all options in TOML, each with its origin, and exit")
+      ->configurable(false);
+  app.add_flag("--check-config", verbs.checks,
+               "Exit, with status 2 if an option is wrong")
+      ->configurable(false);
+}
+
+/// Errors  exceptions of CLI11; so below.
+void Parse(CLI::App& app, int argc, const char* const* argv) {
+  app.allow_extras();
+  app.parse(argc, argv);
+  const std::vector<std::string> unknown = app.remaining();
+  if (unknown.empty()) return;
+  const std::string flag = unknown.front().substr(0, unknown.front().find('='));
+  std::vector<std::string> known;
+  for (const CLI::Option* const option : app.get_options()) {
+    known.push_back(absl::StrCat("--", option->get_lnames().front()));
+  }
+  const std::string nearest = core::Nearest(flag, known);
+  throw CLI::ValidationError(absl::StrCat(
+      "unknown flag '", flag, "'",
+      nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?")));
+}
+
+void Throw(const absl::Status& status) {
+  if (!status.ok()) throw CLI::ValidationError(std::string(status.message()));
+}
+
+/// What follows from several options.
+void Finish(Options& options) {
+  // More than may be queued: that many say QUEUE_FULL.
+  int64_t& requests =
+      options.sessions.session_host[static_cast<int>(HostUse::kRequests)].count;
+  requests = std::max(requests, 2 * options.engine.queue_limit);
+  options.identity.takes_certificates = !options.tls.client_ca.empty();
+  Throw(CheckIdentity(options));
+  const bool allows_remote =
+      options.allow_insecure_remote || !options.tls.certificate.empty();
+  for (const std::string& address : options.listen) {
+    Throw(ValidateListen("--listen", address, allows_remote));
+  }
+  for (const std::string& address : options.admin_listen) {
+    Throw(ValidateListen("--admin-listen", address, allows_remote));
+  }
+}
+
+/// Whether what says who asks can be read.
+void CheckFiles(const Options& options) {
+  if (!options.tls.certificate.empty()) {
+    Throw(Certificates::Load(options.tls).status());
+  }
+  Throw(Authenticator::Create(options.identity).status());
+}
+
 }  // namespace
 
-absl::Status ValidateListen(absl::string_view address, bool allow_remote) {
+absl::Status ValidateListen(absl::string_view flag, absl::string_view address,
+                            bool allow_remote) {
   if (absl::StartsWith(address, "unix:")) return absl::OkStatus();
   const size_t colon = address.rfind(':');
   int port = 0;
   if (colon == absl::string_view::npos || colon == 0 ||
       !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 ||
       port > 65535) {
-    return core::InvalidArgument("ADDRESS_MALFORMED", "--listen is '", address,
+    return core::InvalidArgument("ADDRESS_MALFORMED", flag, " is '", address,
                                  "', wanted HOST:PORT or unix:PATH");
   }
   const absl::string_view host = address.substr(0, colon);
@@ -243,37 +405,41 @@ absl::Status ValidateListen(absl::string_view address, bool allow_remote) {
       host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127.");
   if (is_loopback || allow_remote) return absl::OkStatus();
   return core::InvalidArgument(
-      "LISTEN_NEEDS_TLS", "--listen=", address,
-      " would serve other machines without TLS; listen on localhost or "
-      "unix:PATH, or say --insecure to allow it");
+      "LISTEN_NEEDS_TLS", flag, "=", address,
+      " would serve other machines without TLS; give it --tls-certificate and "
+      "--tls-key, listen on localhost or unix:PATH, or say --insecure");
 }
 
-std::variant<Options, int> ParseOptions(int argc, const char* const* argv) {
+std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
+                                        const char* const* environment) {
   Options options;
   CLI::App app("tensord, a tensor-compute server", "tensord");
+  app.footer(
+      "Each flag is a variable, too (--max-sessions: TENSORD_MAX_SESSIONS), "
+      "and a key of\nthe TOML file (max-sessions); flags go before variables, "
+      "those before the file.");
   app.set_version_flag("--version", std::string(kVersion));
-  app.set_config("--config", "", "Read flags from this TOML file");
   app.option_defaults()->always_capture_default();
+  Verbs verbs;
+  AddVerbs(app, verbs);
   AddListenFlags(app, options);
+  AddIdentityFlags(app, options);
   AddDeviceFlags(app, options.engine);
   AddSessionFlags(app, options);
   AddPlanFlags(app, options);
   AddServingFlags(app, options);
   try {
-    app.parse(argc, argv);
-    // More than may be queued: that many say QUEUE_FULL.
-    int64_t& requests =
-        options.sessions.session_host[static_cast<int>(HostUse::kRequests)]
-            .count;
-    requests = std::max(requests, 2 * options.engine.queue_limit);
-    for (const std::string& address : options.listen) {
-      const absl::Status valid =
-          ValidateListen(address, options.allow_insecure_remote);
-      if (!valid.ok()) throw CLI::ValidationError(std::string(valid.message()));
-    }
+    Parse(app, argc, argv);
+    Configuration configuration(app);
+    configuration.ReadEnvironment(environment);
+    if (!verbs.file.empty()) configuration.ReadFile(verbs.file);
+    Finish(options);
+    if (verbs.checks) CheckFiles(options);
+    if (verbs.prints) std::cout << configuration.ToToml();
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  if (verbs.prints || verbs.checks) return 0;
   return options;
 }
 

@@ -1,4 +1,4 @@
-// The server's flags.
+// The server's options.
 #pragma once
 
 #include <optional>
@@ -10,6 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/engine/engine.h"
+#include "server/identity/authenticator.h"
+#include "server/identity/certificates.h"
 #include "server/session/session_manager.h"
 #include "server/telemetry/log.h"
 
@@ -17,6 +19,11 @@ namespace tensord::server {
 
 struct Options {
   std::vector<std::string> listen = {"localhost:8470"};
+  /// For operators; none: `listen` takes what they ask.
+  std::vector<std::string> admin_listen;
+  int socket_mode = 0;   // permissions of Unix sockets; 0: as the umask says
+  CertificateFiles tls;  // no certificate: no TLS
+  Authenticator::Options identity;
   bool allow_insecure_remote = false;
   int loop_count = 2;
   absl::Duration drain_timeout = absl::Seconds(10);
@@ -32,14 +39,18 @@ struct Options {
   absl::Duration plan_exchange_interval = absl::Seconds(10);
 };
 
-/// The flags of a command line, or the exit status of a process that has
-/// printed its help, version or a usage error.
-std::variant<Options, int> ParseOptions(int argc, const char* const* argv);
+/// What a command line sets, or else the environment, or else the file that
+/// `--config` names; or the exit status of a process that has printed its help,
+/// version, configuration or a usage error.
+std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
+                                        const char* const* environment);
 
 /// OK when a server may listen there without TLS: a Unix socket or a loopback
-/// address, or anything with `allow_remote`.
+/// address, or anything with `allow_remote`. `flag` is where it stands:
+/// "--listen".
 ///
 /// Errors  INVALID_ARGUMENT, reason LISTEN_NEEDS_TLS or ADDRESS_MALFORMED.
-absl::Status ValidateListen(absl::string_view address, bool allow_remote);
+absl::Status ValidateListen(absl::string_view flag, absl::string_view address,
+                            bool allow_remote);
 
 }  // namespace tensord::server

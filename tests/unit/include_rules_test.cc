@@ -71,7 +71,7 @@ const std::vector<Layer>& Layers() {
       {"proto/wire", {"proto"}, {"core/base/crc32c.h"}},
       {"client/cpp", {"proto/wire"}},
       {"client/cli", {"client/cpp"}},
-      {"client/load", {"client/cli"}},
+      {"client/load", {"client/cli"}, {"core/base/nearest.h"}},
       {"client/cpp/examples", {"client/cli"}},
   };
   return layers;

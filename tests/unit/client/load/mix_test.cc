@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "client/load/toml_table.h"
 
 namespace tensord::load {
 namespace {
@@ -202,12 +201,6 @@ TEST(MixTest, FilesThatCannotBeReadAreTold) {
   EXPECT_THAT(std::string(mix.status().message()),
               HasSubstr("'/nowhere/mix.toml'"));
   EXPECT_FALSE(ReadMix("/").ok());
-}
-
-TEST(NearestTest, IsTheMostSimilarName) {
-  EXPECT_EQ(Nearest("wieght", {"name", "weight"}), "weight");
-  EXPECT_EQ(Nearest("extent", {"extents", "element_type"}), "extents");
-  EXPECT_EQ(Nearest("colour", {"name", "weight"}), "");
 }
 
 }  // namespace

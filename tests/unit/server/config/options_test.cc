@@ -3,18 +3,26 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <fstream>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "core/base/status.h"
+#include "tests/testing/temporary_folder.h"
 
 namespace tensord::server {
 namespace {
 
-std::variant<Options, int> Parse(std::vector<const char*> flags) {
+std::variant<Options, int> Parse(std::vector<const char*> flags,
+                                 std::vector<const char*> environment = {}) {
   flags.insert(flags.begin(), "tensord");
-  return ParseOptions(static_cast<int>(flags.size()), flags.data());
+  environment.push_back(nullptr);
+  return ParseOptions(static_cast<int>(flags.size()), flags.data(),
+                      environment.data());
 }
 
 TEST(OptionsTest, DefaultsListenOnLoopback) {
@@ -55,10 +63,14 @@ TEST(OptionsTest, FlagsReachTheirPlace) {
   EXPECT_EQ(options->log_level, LogLevel::kError);
 }
 
-std::string ErrorOf(const char* flag) {
+std::string ErrorOf(std::vector<const char*> flags,
+                    std::vector<const char*> environment = {}) {
   ::testing::internal::CaptureStderr();
-  EXPECT_EQ(std::get<int>(Parse({flag})), 2) << flag;
-  return ::testing::internal::GetCapturedStderr();
+  const auto parsed = Parse(std::move(flags), std::move(environment));
+  const std::string error = ::testing::internal::GetCapturedStderr();
+  const int* const status = std::get_if<int>(&parsed);
+  EXPECT_TRUE(status != nullptr && *status == 2) << error;
+  return error;
 }
 
 TEST(OptionsTest, SizesMayHaveUnits) {
@@ -72,7 +84,7 @@ TEST(OptionsTest, SizesMayHaveUnits) {
        {"--memory-limit-bytes=-1", "--memory-limit-bytes=1.5GiB",
         "--memory-limit-bytes=GiB and more", "--memory-limit-bytes=5XiB",
         "--memory-limit-bytes=8EiB"}) {
-    EXPECT_THAT(ErrorOf(flag),
+    EXPECT_THAT(ErrorOf({flag}),
                 ::testing::HasSubstr("wanted bytes, or e.g. 512MiB"));
   }
 }
@@ -80,7 +92,7 @@ TEST(OptionsTest, SizesMayHaveUnits) {
 TEST(OptionsTest, CountsOutOfRangeSayWhatIsWanted) {
   for (const char* flag :
        {"--max-sessions=0", "--queue-limit=-1", "--plan-cache-entries=many"}) {
-    EXPECT_THAT(ErrorOf(flag), ::testing::HasSubstr("wanted 1 or more"));
+    EXPECT_THAT(ErrorOf({flag}), ::testing::HasSubstr("wanted 1 or more"));
   }
 }
 
@@ -96,17 +108,170 @@ TEST(OptionsTest, HelpEndsWellAndMistakesEndWithTwo) {
 TEST(OptionsTest, ListeningBeyondLoopbackNeedsTheFlag) {
   for (const char* address :
        {"localhost:1", "127.0.0.1:0", "127.9.9.9:80", "[::1]:80", "unix:a"}) {
-    EXPECT_TRUE(ValidateListen(address, false).ok()) << address;
+    EXPECT_TRUE(ValidateListen("--listen", address, false).ok()) << address;
   }
-  EXPECT_EQ(core::ReasonOf(ValidateListen("0.0.0.0:8470", false)),
+  EXPECT_EQ(core::ReasonOf(ValidateListen("--listen", "0.0.0.0:8470", false)),
             "LISTEN_NEEDS_TLS");
-  EXPECT_TRUE(ValidateListen("0.0.0.0:8470", true).ok());
+  EXPECT_TRUE(ValidateListen("--listen", "0.0.0.0:8470", true).ok());
   for (const char* address : {"localhost", ":80", "localhost:x",
                               "localhost:70000", "localhost:-1", ""}) {
-    EXPECT_EQ(core::ReasonOf(ValidateListen(address, true)),
+    EXPECT_EQ(core::ReasonOf(ValidateListen("--listen", address, true)),
               "ADDRESS_MALFORMED")
         << address;
   }
+}
+
+/// A TOML file, and the flag that names it.
+class OptionsFileTest : public ::testing::Test {
+ protected:
+  std::vector<const char*> Named(const std::string& text) {
+    path_ = tensord::testing::TemporaryFolder() + "/tensord.toml";
+    std::ofstream(path_) << text;
+    flag_ = "--config=" + path_;
+    return {flag_.c_str()};
+  }
+  /// What is wrong with it.
+  std::string Mistake(const std::string& text) { return ErrorOf(Named(text)); }
+
+  std::string path_;
+  std::string flag_;
+};
+
+TEST_F(OptionsFileTest, EveryFlagIsAKey) {
+  const auto parsed =
+      Parse(Named("listen = ['unix:/tmp/x', '127.0.0.1:0']\n"
+                  "memory-limit-bytes = '3GiB'\n"
+                  "max_sessions = 7  # either way\n"
+                  "drain-timeout-seconds = 1.5\n"
+                  "insecure = true\n"
+                  "exit-on-device-loss = false\n"));
+  const Options* const options = std::get_if<Options>(&parsed);
+  ASSERT_NE(options, nullptr);
+  EXPECT_THAT(options->listen,
+              ::testing::ElementsAre("unix:/tmp/x", "127.0.0.1:0"));
+  EXPECT_EQ(options->engine.memory_limit_bytes, int64_t{3} << 30);
+  EXPECT_EQ(options->sessions.max_sessions, 7);
+  EXPECT_EQ(options->drain_timeout, absl::Milliseconds(1500));
+  EXPECT_TRUE(options->allow_insecure_remote);
+  EXPECT_EQ(options->exit_on_device_loss, false);
+}
+
+TEST_F(OptionsFileTest, FlagsGoBeforeTheEnvironmentAndThatBeforeTheFile) {
+  std::vector<const char*> flags =
+      Named("threads = 1\nqueue-limit = 1\nmax-sessions = 1\n");
+  flags.push_back("--threads=3");
+  const auto parsed =
+      Parse(flags, {"TENSORD_THREADS=2", "TENSORD_QUEUE_LIMIT=2",
+                    "TENSORD_MAX_PRIORITY=", "HOME=/"});
+  const Options* const options = std::get_if<Options>(&parsed);
+  ASSERT_NE(options, nullptr);
+  EXPECT_EQ(options->engine.cpu_threads, 3);
+  EXPECT_EQ(options->engine.queue_limit, 2);
+  EXPECT_EQ(options->sessions.max_sessions, 1);
+  EXPECT_EQ(options->sessions.max_priority, Options().sessions.max_priority);
+}
+
+TEST_F(OptionsFileTest, ListsInTheEnvironmentHaveCommas) {
+  const auto parsed = Parse({}, {"TENSORD_LISTEN=unix:a,unix:b"});
+  EXPECT_THAT(std::get<Options>(parsed).listen,
+              ::testing::ElementsAre("unix:a", "unix:b"));
+}
+
+TEST_F(OptionsFileTest, MistakesSayWhereTheyAre) {
+  using ::testing::HasSubstr;
+  EXPECT_THAT(Mistake("threads = 2\nmemory-limit = 5\n"),
+              HasSubstr("tensord.toml:2: unknown key 'memory-limit', did you "
+                        "mean 'memory-limit-bytes'?"));
+  EXPECT_THAT(Mistake("[colours]\nred = 1\n"),
+              HasSubstr("tensord.toml:1: colours is no value, wanted"));
+  EXPECT_THAT(Mistake("colour = 1\n"),
+              HasSubstr("tensord.toml:1: unknown key 'colour'\n"));
+  EXPECT_THAT(Mistake("\nthreads = 'many'\n"), HasSubstr("tensord.toml:2: "));
+  EXPECT_THAT(Mistake("max-sessions = 0\n"), HasSubstr("wanted 1 or more"));
+  EXPECT_THAT(Mistake("threads = [1, 2]\n"),
+              HasSubstr("tensord.toml:1: threads is a list, wanted one value"));
+  EXPECT_THAT(Mistake("listen = []\n"), HasSubstr("listen is empty"));
+  EXPECT_THAT(Mistake("threads = 1\nmax-sessions = 1\nmax_sessions = 2\n"),
+              HasSubstr("max-sessions stands in "));
+  EXPECT_THAT(Mistake("threads = 1\nthreads\n"), HasSubstr("tensord.toml:2: "));
+  EXPECT_THAT(Mistake("listen = '0.0.0.0:1'\n"), HasSubstr("--insecure"));
+  EXPECT_THAT(Mistake("print-config = true\n"), HasSubstr("unknown key"));
+  EXPECT_THAT(ErrorOf({"--config=/nowhere/x.toml"}),
+              HasSubstr("cannot read the configuration '/nowhere/x.toml'"));
+  EXPECT_THAT(ErrorOf({}, {"TENSORD_THREADS=many"}),
+              HasSubstr("environment, TENSORD_THREADS: "));
+  EXPECT_THAT(ErrorOf({"--memory-limit=5"}),
+              HasSubstr("unknown flag '--memory-limit', did you mean "
+                        "'--memory-limit-bytes'?"));
+}
+
+TEST_F(OptionsFileTest, MisspeltVariablesAreRefusedAndThoseOfOthersAreNot) {
+  EXPECT_THAT(
+      ErrorOf({}, {"TENSORD_MAX_SESION=1"}),
+      ::testing::HasSubstr("unknown variable TENSORD_MAX_SESION in the "
+                           "environment, did you mean TENSORD_MAX_SESSIONS?"));
+  const auto parsed =
+      Parse({}, {"TENSORD_SERVER=x", "TENSORD_TOKEN=x", "TENSORD_KEY=x",
+                 "TENSORD_SERVICE_HOST=10.0.0.1", "TENSORD_PORT=tcp://x:1",
+                 "TENSORD_LISTEN_SERVICE_PORT=1", "TENSORD_COLOUR=red"});
+  EXPECT_NE(std::get_if<Options>(&parsed), nullptr);
+}
+
+/// What is printed.
+std::string Printed(std::vector<const char*> flags,
+                    std::vector<const char*> environment = {}) {
+  flags.push_back("--print-config");
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(std::get<int>(Parse(std::move(flags), std::move(environment))), 0);
+  return ::testing::internal::GetCapturedStdout();
+}
+
+TEST_F(OptionsFileTest, ThePrintedConfigurationHasOrigins) {
+  std::vector<const char*> flags = Named("\nplan-store = 'a \"b\"'\n");
+  flags.push_back("--threads=3");
+  const std::string text = Printed(flags, {"TENSORD_MEMORY_LIMIT_BYTES=16GiB"});
+  for (const std::string& line :
+       {std::string("threads = 3  # flag\n"),
+        std::string("memory-limit-bytes = 17179869184  # environment, "
+                    "TENSORD_MEMORY_LIMIT_BYTES\n"),
+        "plan-store = 'a \"b\"'  # " + path_ + ":2\n",
+        std::string("listen = ['localhost:8470']  # default\n"),
+        std::string("queue-limit = 1024  # default\n"),
+        std::string("insecure = false  # default\n"),
+        std::string("# plan-exchange is not set\n")}) {
+    EXPECT_THAT(text, ::testing::HasSubstr(line));
+  }
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("config")));
+}
+
+TEST_F(OptionsFileTest, ThePrintedConfigurationIsOne) {
+  const std::string printed =
+      Printed({"--job-weights=a=3,b=1", "--insecure", "--listen=unix:x",
+               "--listen=unix:y", "--drain-timeout-seconds=0.25"});
+  const auto parsed = Parse(Named(printed));
+  const Options* const options = std::get_if<Options>(&parsed);
+  ASSERT_NE(options, nullptr) << printed;
+  EXPECT_THAT(options->listen, ::testing::ElementsAre("unix:x", "unix:y"));
+  EXPECT_EQ(options->engine.weights.at("a"), 3);
+  EXPECT_EQ(options->drain_timeout, absl::Milliseconds(250));
+}
+
+TEST_F(OptionsFileTest, SecretsAreNotPrinted) {
+  const std::string secret = tensord::testing::TemporaryFolder() + "/secret";
+  std::ofstream(secret) << "hush\n";
+  const std::string flag = "--plan-exchange-password-file=" + secret;
+  const std::string text = Printed({flag.c_str()});
+  EXPECT_THAT(text, ::testing::HasSubstr(secret));
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("hush")));
+}
+
+TEST_F(OptionsFileTest, CheckingEndsWithAStatus) {
+  std::vector<const char*> flags = Named("threads = 2\n");
+  flags.push_back("--check-config");
+  EXPECT_EQ(std::get<int>(Parse(flags)), 0);
+  EXPECT_THAT(
+      ErrorOf({"--check-config", "--plan-exchange-password-file=/nowhere"}),
+      ::testing::HasSubstr("'/nowhere' is no file"));
 }
 
 }  // namespace

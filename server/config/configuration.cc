@@ -1,0 +1,149 @@
+#include "server/config/configuration.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "core/base/nearest.h"
+
+namespace tensord::server {
+namespace {
+
+constexpr absl::string_view kPrefix = "TENSORD_";
+
+/// Whether it is a variable, as a key, that clients read, or that Kubernetes
+/// sets for a service of that name.
+bool IsOfOthers(absl::string_view key) {
+  constexpr std::array<absl::string_view, 7> kOfClients = {
+      "address", "ca", "cert", "key", "server", "token", "token-file"};
+  return std::ranges::count(kOfClients, key) > 0 ||
+         absl::StrContains(key, "service-") || absl::StrContains(key, "port");
+}
+
+bool TakesSeveral(const CLI::Option& option) {
+  return option.get_items_expected_max() > 1;
+}
+
+bool IsFlag(const CLI::Option& option) {
+  return option.get_expected_min() == 0;
+}
+
+std::vector<std::string> DefaultOf(const CLI::Option& option) {
+  if (!option.get_default_str().empty()) return {option.get_default_str()};
+  if (IsFlag(option)) return {"false"};
+  return {};
+}
+
+}  // namespace
+
+Configuration::Configuration(CLI::App& app) {
+  for (CLI::Option* const option : app.get_options()) {
+    if (!option->get_configurable()) continue;
+    const std::string& key = option->get_lnames().front();
+    keys_.push_back(key);
+    options_[key] = option;
+    if (option->count() > 0) origins_[option] = "flag";
+  }
+}
+
+void Configuration::ReadEnvironment(const char* const* environment) {
+  for (; *environment != nullptr; ++environment) {
+    const std::pair<absl::string_view, std::string> variable =
+        absl::StrSplit(*environment, absl::MaxSplits('=', 1));
+    absl::string_view name = variable.first;
+    if (!absl::ConsumePrefix(&name, kPrefix) || variable.second.empty()) {
+      continue;
+    }
+    Setting setting{
+        .key = absl::StrReplaceAll(absl::AsciiStrToLower(name), {{"_", "-"}}),
+        .values = {variable.second},
+        .is_list = false,
+        .origin = absl::StrCat("environment, ", variable.first)};
+    const auto option = options_.find(setting.key);
+    if (option != options_.end()) {
+      setting.is_list = TakesSeveral(*option->second);
+      if (setting.is_list)
+        setting.values = absl::StrSplit(variable.second, ',');
+      Set(setting);
+    } else if (setting.key != "config" && !IsOfOthers(setting.key)) {
+      const std::string nearest = core::Nearest(setting.key, keys_);
+      if (nearest.empty()) continue;
+      throw CLI::ValidationError(absl::StrCat(
+          "unknown variable ", variable.first, " in the environment, did you ",
+          "mean ", kPrefix,
+          absl::StrReplaceAll(absl::AsciiStrToUpper(nearest), {{"-", "_"}}),
+          "?"));
+    }
+  }
+}
+
+void Configuration::ReadFile(const std::string& path) {
+  const absl::StatusOr<std::vector<Setting>> settings = ReadConfigFile(path);
+  if (!settings.ok()) {
+    throw CLI::ValidationError(std::string(settings.status().message()));
+  }
+  for (const Setting& setting : *settings) {
+    if (!options_.contains(setting.key)) {
+      throw CLI::ValidationError(absl::StrCat(setting.origin, ": unknown key '",
+                                              setting.key, "'",
+                                              Suggest(setting.key)));
+    }
+    Set(setting);
+  }
+}
+
+void Configuration::Set(const Setting& setting) {
+  CLI::Option& option = *options_.at(setting.key);
+  if (option.count() > 0) return;
+  try {
+    if (setting.is_list && !TakesSeveral(option)) {
+      throw CLI::ValidationError(
+          absl::StrCat(setting.key, " is a list, wanted one value"));
+    }
+    if (setting.values.empty()) {
+      throw CLI::ValidationError(
+          absl::StrCat(setting.key, " is empty, wanted a value"));
+    }
+    for (const std::string& value : setting.values) {
+      option.add_result(
+          IsFlag(option) ? option.get_flag_value(setting.key, value) : value);
+    }
+    option.run_callback();
+  } catch (const CLI::ParseError& error) {
+    throw CLI::ValidationError(
+        absl::StrCat(setting.origin, ": ", error.what()));
+  }
+  origins_[&option] = setting.origin;
+}
+
+std::string Configuration::Suggest(absl::string_view key) const {
+  const std::string nearest = core::Nearest(key, keys_);
+  return nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?");
+}
+
+std::string Configuration::ToToml() const {
+  std::string text;
+  for (const std::string& key : keys_) {
+    const CLI::Option& option = *options_.at(key);
+    const auto origin = origins_.find(&option);
+    Setting setting{
+        .key = key,
+        .values = option.count() > 0 ? option.results() : DefaultOf(option),
+        .is_list = TakesSeveral(option),
+        .origin = origin == origins_.end() ? "default" : origin->second};
+    if (setting.values.empty()) {
+      absl::StrAppend(&text, "# ", key, " is not set\n");
+    } else {
+      absl::StrAppend(&text, ToTomlLine(setting), "  # ", setting.origin, "\n");
+    }
+  }
+  return text;
+}
+
+}  // namespace tensord::server
