@@ -11,7 +11,9 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "server/engine/host_memory.h"
+#include "server/execution/run.h"
 #include "server/session/session.h"
 #include "server/telemetry/metrics.h"
 
@@ -28,7 +30,8 @@ struct Rpc {
   server::Metrics::Rpc* metrics;
   /// That a call is; null: none, or several.
   server::Metrics::Operation* operation;
-  bool is_counted;  // as a request of its session
+  server::Phases* transfer;  // null: it is none
+  bool is_counted;           // as a request of its session
 };
 
 /// What is known of one call, from its beginning to its end.
@@ -39,7 +42,8 @@ struct CallRecord {
   std::string request_id;
   Identity identity;
   std::chrono::steady_clock::time_point begun;
-  std::chrono::steady_clock::time_point ended;
+  /// The call, or the operation of a stream, when it has ended.
+  absl::Duration took;
   int64_t received_bytes = 0;  // of messages
   int64_t sent_bytes = 0;
 
@@ -56,6 +60,8 @@ struct CallRecord {
   /// The rpc's, unless the handler knows better.
   server::Metrics::Operation* operation = nullptr;
   absl::string_view kernel;  // that computed it; the handler fills it in
+  /// Nothing: it has never been in the device's queue.
+  std::optional<server::RunTimes> times;
 };
 
 }  // namespace tensord::rpc
