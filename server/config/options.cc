@@ -101,7 +101,8 @@ void AddListenFlags(CLI::App& app, Options& options) {
                  "be repeated")
       ->default_str(absl::StrJoin(options.listen, ","));
   app.add_flag("--insecure", options.allow_insecure_remote,
-               "Allow --listen beyond loopback, without TLS");
+               "Allow --listen and --metrics-listen beyond loopback, without "
+               "TLS");
 }
 
 void AddDeviceFlags(CLI::App& app, EngineOptions& engine) {
@@ -242,6 +243,24 @@ void AddServingFlags(CLI::App& app, Options& options) {
       ->default_str("info");
 }
 
+void AddMonitoringFlags(CLI::App& app, MonitoringOptions& monitoring) {
+  app.add_option("--metrics-listen", monitoring.metrics,
+                 "Where to serve metrics and probes over HTTP: HOST:PORT (port "
+                 "0: any); without it nowhere");
+  app.add_option("--metrics-tls-certificate", monitoring.tls_certificate,
+                 "Certificate of that address, with its chain, in PEM")
+      ->check(ReadableFile());
+  app.add_option("--metrics-tls-key", monitoring.tls_key, "Its key, in PEM")
+      ->check(ReadableFile());
+  app.add_option("--metrics-token-file", monitoring.token_file,
+                 "File whose first line metrics are shown for, as a bearer "
+                 "token; without it they are for everybody")
+      ->check(ReadableFile());
+  app.add_option("--probe-listen", monitoring.probes,
+                 "Where to serve probes alone, without TLS and token: "
+                 "HOST:PORT");
+}
+
 /// What is no key of a file.
 struct Verbs {
   std::string file;
@@ -282,6 +301,27 @@ void Throw(const absl::Status& status) {
   if (!status.ok()) throw CLI::ValidationError(std::string(status.message()));
 }
 
+/// The same for HTTP, which knows no Unix sockets.
+void CheckHttp(absl::string_view flag, const std::string& address,
+               bool allow_remote) {
+  if (address.empty()) return;
+  if (absl::StartsWith(address, "unix:")) {
+    throw CLI::ValidationError(
+        absl::StrCat(flag, " is '", address, "', wanted HOST:PORT"));
+  }
+  Throw(ValidateListen(flag, address, allow_remote));
+}
+
+void Check(const MonitoringOptions& monitoring, bool allow_remote) {
+  if (monitoring.tls_certificate.empty() != monitoring.tls_key.empty()) {
+    throw CLI::ValidationError(
+        "--metrics-tls-certificate and --metrics-tls-key are wanted together");
+  }
+  const bool has_tls = !monitoring.tls_certificate.empty();
+  CheckHttp("--metrics-listen", monitoring.metrics, allow_remote || has_tls);
+  CheckHttp("--probe-listen", monitoring.probes, /*allow_remote=*/true);
+}
+
 /// What follows from several options.
 void Finish(Options& options) {
   // More than may be queued: that many say QUEUE_FULL.
@@ -291,6 +331,7 @@ void Finish(Options& options) {
   for (const std::string& address : options.listen) {
     Throw(ValidateListen("--listen", address, options.allow_insecure_remote));
   }
+  Check(options.monitoring, options.allow_insecure_remote);
 }
 
 }  // namespace
@@ -333,6 +374,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
   AddSessionFlags(app, options);
   AddPlanFlags(app, options);
   AddServingFlags(app, options);
+  AddMonitoringFlags(app, options.monitoring);
   try {
     Parse(app, argc, argv);
     Configuration configuration(app);
