@@ -26,6 +26,9 @@
 #include "server/http/monitoring.h"
 #include "server/http/server_gauges.h"
 #include "server/http/status.h"
+#include "server/identity/authenticator.h"
+#include "server/identity/certificates.h"
+#include "server/identity/file_watch.h"
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/service_context.h"
 #include "server/session/session_manager.h"
@@ -180,6 +183,50 @@ struct Observers {
   std::unique_ptr<http::HttpListener> probes;
 };
 
+/// Null without TLS.
+absl::StatusOr<std::unique_ptr<Certificates>> LoadCertificates(
+    const Options& options) {
+  if (options.tls.certificate.empty()) return nullptr;
+  return Certificates::Load(options.tls);
+}
+
+/// Says when the server's certificate ends, aloud when that is soon.
+void LogCertificate(const Certificates& certificates, Log& log) {
+  constexpr absl::Duration kSoon = absl::Hours(24 * 14);
+  const absl::Time expires = certificates.contents()->expires;
+  log.Event(
+      expires - absl::Now() < kSoon ? LogLevel::kWarning : LogLevel::kInfo,
+      "certificate",
+      {{"file", certificates.files().certificate},
+       {"expires", absl::FormatTime(expires, absl::UTCTimeZone())}});
+}
+
+/// Reads what says who is who again when it changes.
+void Watch(FileWatch& files, Authenticator& authenticator,
+           Certificates* certificates, Log& log) {
+  const auto tell = [&log](absl::string_view what, const absl::Status& status) {
+    if (status.ok()) {
+      log.Info("reloaded", {{"what", what}});
+    } else {
+      log.Event(LogLevel::kError, "kept",
+                {{"what", what}, {"message", status.message()}});
+    }
+  };
+  if (certificates != nullptr) {
+    files.Add(certificates->files().paths(), [certificates, tell, &log] {
+      const absl::Status reloaded = certificates->Reload();
+      tell("certificates", reloaded);
+      if (reloaded.ok()) LogCertificate(*certificates, log);
+    });
+  }
+  if (!authenticator.paths().empty()) {
+    files.Add(authenticator.paths(), [&authenticator, tell] {
+      tell("tokens", authenticator.Reload());
+    });
+  }
+  files.Start();
+}
+
 int Serve(const Options& options, const sigset_t& signals) {
   // More than caches hold, and a fraction of a second on any device.
   constexpr int64_t kBandwidthBytes = int64_t{256} << 20;
@@ -194,6 +241,15 @@ int Serve(const Options& options, const sigset_t& signals) {
   if (!observed.ok()) return Fail(log, "cannot_listen", observed);
   EngineOptions engine_options = options.engine;
   engine_options.bandwidth_bytes = kBandwidthBytes;
+  const auto certificates = LoadCertificates(options);
+  if (!certificates.ok()) {
+    return Fail(log, "bad_certificate", certificates.status());
+  }
+  const auto authenticator = Authenticator::Create(options.identity);
+  if (!authenticator.ok()) {
+    return Fail(log, "bad_tokens", authenticator.status());
+  }
+  if (*certificates != nullptr) LogCertificate(**certificates, log);
   const auto engine = Engine::Create(engine_options);
   if (!engine.ok()) return Fail(log, "no_device", engine.status());
   LogDevices(**engine, log);
@@ -212,14 +268,29 @@ int Serve(const Options& options, const sigset_t& signals) {
                               .health = health,
                               .plan_store = plan_store.get(),
                               .plan_exchange = plan_exchange.get(),
+                              .authenticator = authenticator->get(),
                               .queue_limit = options.engine.queue_limit,
                               .limits = {},
                               .transfer_idle = options.transfer_idle};
-  const auto server = rpc::RpcServer::Start(
-      {.listen = options.listen, .loop_count = options.loop_count}, context);
+  FileWatch files;
+  Watch(files, **authenticator, certificates->get(), log);
+  rpc::RpcServerOptions serving = {
+      .listen = options.listen,
+      .certificates = certificates->get(),
+      .must_have_certificate = !(*authenticator)->asks_for_bearer(),
+      .takes_admin = options.admin_listen.empty(),
+      .socket_mode = options.socket_mode,
+      .loop_count = options.loop_count};
+  const auto server = rpc::RpcServer::Start(serving, context);
   if (!server.ok()) return Fail(log, "cannot_listen", server.status());
-  for (const auto& address : (*server)->addresses()) {
-    log.Info("listening", {{"address", address}, {"version", kVersion}});
+  std::unique_ptr<rpc::RpcServer> admin;
+  if (!options.admin_listen.empty()) {
+    serving.listen = options.admin_listen;
+    serving.takes_admin = true;
+    serving.loop_count = 1;
+    auto started = rpc::RpcServer::Start(serving, context);
+    if (!started.ok()) return Fail(log, "cannot_listen", started.status());
+    admin = *std::move(started);
   }
   // Nothing of this ends before the process does.
   const http::ServerGauges server_gauges(**engine, sessions,
@@ -231,6 +302,14 @@ int Serve(const Options& options, const sigset_t& signals) {
                                   .health = health,
                                   .version = std::string(kVersion)};
   observers.monitoring.Show(status);
+  for (const auto& address : (*server)->addresses()) {
+    log.Info("listening", {{"address", address}, {"version", kVersion}});
+  }
+  if (admin) {
+    for (const auto& address : admin->addresses()) {
+      log.Info("listening_for_operators", {{"address", address}});
+    }
+  }
   NotifyServiceManager("READY=1");
 
   const int signal = AwaitEnd(
@@ -247,6 +326,7 @@ int Serve(const Options& options, const sigset_t& signals) {
   // plans of what ends now.
   if (plan_store) plan_store->Save().IgnoreError();
   (*server)->Drain(options.drain_timeout);
+  if (admin) admin->Drain(absl::ZeroDuration());
   if (plan_store) plan_store->Save().IgnoreError();
   if (plan_exchange) plan_exchange->Exchange().IgnoreError();
   log.Info("stopped", {{"sessions", sessions.session_count()}});

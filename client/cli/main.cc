@@ -49,6 +49,7 @@ void AddGlobalOptions(CLI::App& app, CommandLine& line) {
 void AddCommands(CLI::App& app, CommandLine& line) {
   AddServerCommands(app, line);
   AddCacheCommands(app, line);
+  AddTokenCommands(app, line);
   AddProgramCommands(app, /*explain=*/false, line);
   AddOperationCommands(app, /*explain=*/false, line);
   CLI::App* explain = app.add_subcommand(

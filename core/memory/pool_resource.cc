@@ -59,6 +59,11 @@ absl::StatusOr<void*> PoolResource::Allocate(int64_t bytes) {
   }
   absl::MutexLock lock(&mutex_);
   if (!slab.ok()) {
+    for (Arena* const arena : {&small_, &large_}) {
+      if (void* const pointer = arena->TakeFit(rounded, kBufferAlignment)) {
+        return pointer;
+      }
+    }
     return Error(slab.status().code(), ReasonOf(slab.status()),
                  absl::StrCat(slab.status().message(), "; the pool holds ",
                               large_.free_bytes() + small_.free_bytes(),
@@ -97,7 +102,7 @@ void PoolResource::Deallocate(void* pointer, int64_t bytes) {
   const auto start = static_cast<Address>(pointer);
   const int64_t rounded = RoundUp(bytes, kBufferAlignment);
   absl::MutexLock lock(&mutex_);
-  Arena& arena = ArenaOf(bytes);
+  Arena& arena = small_.Holds(start) ? small_ : large_;
   arena.SlabOf(start)->second.used_bytes -= rounded;
   arena.AddFree(start, rounded);
 }
@@ -134,6 +139,13 @@ void PoolResource::Arena::RemoveFree(
 std::map<PoolResource::Address, PoolResource::Slab>::iterator
 PoolResource::Arena::SlabOf(Address address) {
   return std::prev(slabs.upper_bound(address));
+}
+
+bool PoolResource::Arena::Holds(Address address) const {
+  const auto after = slabs.upper_bound(address);
+  if (after == slabs.begin()) return false;
+  const auto& [start, slab] = *std::prev(after);
+  return address < start + slab.bytes;
 }
 
 void PoolResource::Arena::TakeUnused(

@@ -18,15 +18,18 @@ struct PoolOptions {
   /// The pool grows by slabs of this size, or of the request's when larger.
   int64_t slab_bytes = int64_t{64} << 20;
   /// The same for requests below large_alignment, which have slabs of their
-  /// own: a small tensor must not keep a large slab from others.
+  /// own while there is memory for them: a small tensor should not keep a large
+  /// slab from others.
   int64_t small_slab_bytes = int64_t{4} << 20;
-  /// Requests of at least this size start at a multiple of it, for huge pages.
+  /// Requests of at least this size start at a multiple of it, for huge pages,
+  /// unless memory is scarce.
   int64_t large_alignment = int64_t{2} << 20;
 };
 
 /// Best fit with coalescing over slabs from `upstream`. What is given back is
 /// kept, pages and all, and handed out again; a slab returns to upstream only
-/// when upstream refuses a new one, or on Trim().
+/// when upstream refuses a new one, or on Trim(). What is refused all the same
+/// has any piece that is large enough, aligned to kBufferAlignment alone.
 ///
 /// Threads  safe for concurrent use. Callers wait for each other, O(log
 ///          blocks), and for upstream only when they find no room.
@@ -70,7 +73,9 @@ class PoolResource final : public MemoryResource {
     void RemoveFree(std::map<Address, int64_t>::iterator block);
     /// Takes out the slabs of which nothing is in use.
     void TakeUnused(std::vector<std::pair<Address, int64_t>>& unused);
+    /// Requires  it is in one.
     std::map<Address, Slab>::iterator SlabOf(Address address);
+    bool Holds(Address address) const;
     int64_t free_bytes() const;
   };
 

@@ -2,17 +2,18 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/nearest.h"
 #include "core/base/status.h"
@@ -83,6 +84,49 @@ absl::StatusOr<std::map<std::string, double>> ParseWeights(
   return weights;
 }
 
+/// Permissions, in octal digits.
+std::optional<int> ParseMode(const std::string& text) {
+  int mode = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), mode, 8);
+  if (error != std::errc() || end != text.data() + text.size() || mode < 1 ||
+      mode > 0777) {
+    return std::nullopt;
+  }
+  return mode;
+}
+
+/// What is wrong with flags that belong together; OK: nothing.
+absl::Status CheckIdentity(const Options& options) {
+  const auto together = [](absl::string_view flag, bool is_given,
+                           absl::string_view needed, bool is_there) {
+    return !is_given || is_there
+               ? absl::OkStatus()
+               : core::InvalidArgument("FLAG_MISSING", flag, " needs ", needed);
+  };
+  const CertificateFiles& tls = options.tls;
+  const Authenticator::Options& identity = options.identity;
+  TENSORD_RETURN_IF_ERROR(together("--tls-certificate",
+                                   !tls.certificate.empty(), "--tls-key",
+                                   !tls.key.empty()));
+  TENSORD_RETURN_IF_ERROR(together("--tls-key", !tls.key.empty(),
+                                   "--tls-certificate",
+                                   !tls.certificate.empty()));
+  TENSORD_RETURN_IF_ERROR(together("--tls-client-ca", !tls.client_ca.empty(),
+                                   "--tls-certificate",
+                                   !tls.certificate.empty()));
+  const bool takes_jwts = !identity.jwt_keys.empty();
+  TENSORD_RETURN_IF_ERROR(together("--jwt-keys", takes_jwts, "--jwt-issuer",
+                                   !identity.jwt_rules.issuer.empty()));
+  TENSORD_RETURN_IF_ERROR(together("--jwt-keys", takes_jwts, "--jwt-audience",
+                                   !identity.jwt_rules.audience.empty()));
+  TENSORD_RETURN_IF_ERROR(together("--jwt-issuer",
+                                   !identity.jwt_rules.issuer.empty(),
+                                   "--jwt-keys", takes_jwts));
+  return together("--jwt-audience", !identity.jwt_rules.audience.empty(),
+                  "--jwt-keys", takes_jwts);
+}
+
 /// A flag that is a number of seconds.
 CLI::Option* AddSeconds(CLI::App& app, const std::string& name,
                         absl::Duration& duration, const std::string& help) {
@@ -98,11 +142,44 @@ CLI::Option* AddSeconds(CLI::App& app, const std::string& name,
 void AddListenFlags(CLI::App& app, Options& options) {
   app.add_option("--listen", options.listen,
                  "Where to listen: HOST:PORT (port 0: any) or unix:PATH; may "
-                 "be repeated")
-      ->default_str(absl::StrJoin(options.listen, ","));
+                 "be repeated");
   app.add_flag("--insecure", options.allow_insecure_remote,
                "Allow --listen and --metrics-listen beyond loopback, without "
                "TLS");
+}
+
+void AddIdentityFlags(CLI::App& app, Options& options) {
+  app.add_option("--tls-certificate", options.tls.certificate,
+                 "PEM file with the server's certificate and those that lead "
+                 "to its authority; TCP addresses speak TLS then");
+  app.add_option("--tls-key", options.tls.key, "PEM file with its key");
+  app.add_option("--tls-client-ca", options.tls.client_ca,
+                 "PEM file with authorities whose clients are let in; without "
+                 "tokens or JWTs, a certificate is required");
+  app.add_option("--tokens", options.identity.tokens,
+                 "File of the tokens that clients may bring, made by tensorctl "
+                 "token");
+  app.add_option("--jwt-keys", options.identity.jwt_keys,
+                 "JWKS file with the keys that sign JSON Web Tokens, RS256 or "
+                 "ES256, with the claims tenant and role");
+  app.add_option("--jwt-issuer", options.identity.jwt_rules.issuer,
+                 "Their iss");
+  app.add_option("--jwt-audience", options.identity.jwt_rules.audience,
+                 "Their aud");
+  app.add_option("--admin-listen", options.admin_listen,
+                 "Where to serve operators, as --listen, which serves what "
+                 "they ask no more, nor reflection; may be repeated");
+  app.add_option_function<std::string>(
+         "--socket-mode",
+         [&options](const std::string& text) {
+           options.socket_mode = *ParseMode(text);
+         },
+         "Permissions of Unix sockets, e.g. 0660; default: as the umask says")
+      ->check([](const std::string& text) {
+        return ParseMode(text)
+                   ? std::string()
+                   : "'" + text + "' is no mode, wanted 0001 to 0777";
+      });
 }
 
 void AddDeviceFlags(CLI::App& app, EngineOptions& engine) {
@@ -328,10 +405,25 @@ void Finish(Options& options) {
   int64_t& requests =
       options.sessions.session_host[static_cast<int>(HostUse::kRequests)].count;
   requests = std::max(requests, 2 * options.engine.queue_limit);
+  options.identity.takes_certificates = !options.tls.client_ca.empty();
+  Throw(CheckIdentity(options));
+  const bool allows_remote =
+      options.allow_insecure_remote || !options.tls.certificate.empty();
   for (const std::string& address : options.listen) {
-    Throw(ValidateListen("--listen", address, options.allow_insecure_remote));
+    Throw(ValidateListen("--listen", address, allows_remote));
+  }
+  for (const std::string& address : options.admin_listen) {
+    Throw(ValidateListen("--admin-listen", address, allows_remote));
   }
   Check(options.monitoring, options.allow_insecure_remote);
+}
+
+/// Whether what says who asks can be read.
+void CheckFiles(const Options& options) {
+  if (!options.tls.certificate.empty()) {
+    Throw(Certificates::Load(options.tls).status());
+  }
+  Throw(Authenticator::Create(options.identity).status());
 }
 
 }  // namespace
@@ -353,8 +445,8 @@ absl::Status ValidateListen(absl::string_view flag, absl::string_view address,
   if (is_loopback || allow_remote) return absl::OkStatus();
   return core::InvalidArgument(
       "LISTEN_NEEDS_TLS", flag, "=", address,
-      " would serve other machines without TLS; listen on localhost or "
-      "unix:PATH, or say --insecure to allow it");
+      " would serve other machines without TLS; give it --tls-certificate and "
+      "--tls-key, listen on localhost or unix:PATH, or say --insecure");
 }
 
 std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
@@ -370,6 +462,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
   Verbs verbs;
   AddVerbs(app, verbs);
   AddListenFlags(app, options);
+  AddIdentityFlags(app, options);
   AddDeviceFlags(app, options.engine);
   AddSessionFlags(app, options);
   AddPlanFlags(app, options);
@@ -381,6 +474,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
     configuration.ReadEnvironment(environment);
     if (!verbs.file.empty()) configuration.ReadFile(verbs.file);
     Finish(options);
+    if (verbs.checks) CheckFiles(options);
     if (verbs.prints) std::cout << configuration.ToToml();
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;

@@ -10,6 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/engine/engine.h"
+#include "server/identity/authenticator.h"
+#include "server/identity/certificates.h"
 #include "server/session/session_manager.h"
 #include "server/telemetry/log.h"
 
@@ -26,6 +28,11 @@ struct MonitoringOptions {
 
 struct Options {
   std::vector<std::string> listen = {"localhost:8470"};
+  /// For operators; none: `listen` takes what they ask.
+  std::vector<std::string> admin_listen;
+  int socket_mode = 0;   // permissions of Unix sockets; 0: as the umask says
+  CertificateFiles tls;  // no certificate: no TLS
+  Authenticator::Options identity;
   bool allow_insecure_remote = false;
   int loop_count = 2;
   absl::Duration drain_timeout = absl::Seconds(10);

@@ -63,6 +63,7 @@ absl::string_view NameOf(HostUse use) {
     case HostUse::kPrograms: return "programs";
     case HostUse::kRequests: return "requests";
     case HostUse::kSnapshots: return "snapshots";
+    case HostUse::kAnswers: return "answers";
   }
   __builtin_unreachable();
 }

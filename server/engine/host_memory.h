@@ -31,8 +31,9 @@ enum class HostUse {
   kPrograms,   // prepared ones
   kRequests,   // of calls and streams, until they are answered
   kSnapshots,  // of the plan cache, on their way in or out
+  kAnswers,    // of calls that are carried out at most once
 };
-inline constexpr int kHostUseCount = 5;
+inline constexpr int kHostUseCount = 6;
 
 /// "tensors".
 absl::string_view NameOf(HostUse use);

@@ -56,7 +56,8 @@ Task<absl::StatusOr<Response>> ComputeService::Compute(Call& call,
   call.record().kernel = (*run)->runner().kernel();
   Response response;
   *response.mutable_result() = ToProto(**run);
-  if (call.cancelled()) (*run)->DropUnnamed();
+  // Who repeats the call will learn them.
+  if (call.cancelled() && !call.record().is_once) (*run)->DropUnnamed();
   co_return response;
 }
 

@@ -98,7 +98,7 @@ Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::ExecuteOne(
         "', earlier ones of the stream '", *stream.session,
         "', wanted one a stream");
   }
-  const auto session = context_.door.FindSession(name);
+  const auto session = context_.door.FindSession(call, name);
   if (!session.ok()) co_return session.status();
   stream.session = std::string(name);
   call.record().session = *session;

@@ -176,8 +176,9 @@ Task<absl::StatusOr<v1::ListPlanCacheEntriesResponse>> PlanCacheService::List(
 
 template <typename Response>
 Task<absl::StatusOr<Response>> PlanCacheService::Change(
-    Call&, const std::string& id,
+    Call& call, const std::string& id,
     absl::Status (core::PlanCache::*change)(uint64_t id)) {
+  call.record().subject = id.substr(0, 100);
   const std::optional<uint64_t> number = core::PlanIdFromText(id);
   if (!number) {
     co_return core::InvalidArgument("PLAN_ID_MALFORMED", "id '",
@@ -254,7 +255,8 @@ Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::Load(
             .status();
     if (absl::IsInvalidArgument(begun)) co_return begun;
   }
-  if (reader.has_stalled()) co_return reader.Stalled();
+  const absl::Status failure = reader.failure();
+  if (!failure.ok()) co_return failure;
   const absl::Status known = CheckLoad(load);
   if (!known.ok()) co_return known;
   if (is_loading_.exchange(true)) {

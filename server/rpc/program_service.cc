@@ -131,7 +131,7 @@ Task<absl::StatusOr<v1::ExecuteProgramResponse>> ProgramService::Execute(
     *result.mutable_tensor() = ToProto(*output.tensor());
     if (output.is_inline()) result.set_data(output.Bytes());
   }
-  if (call.cancelled()) (*run)->DropUnnamed();
+  if (call.cancelled() && !call.record().is_once) (*run)->DropUnnamed();
   *response.mutable_report() = ReportOf(**run, *preparation);
   co_return response;
 }

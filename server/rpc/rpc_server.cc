@@ -4,10 +4,12 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <optional>
 
@@ -25,6 +27,7 @@
 #include "server/rpc/program_service.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/tensor_service.h"
+#include "server/rpc/tls_credentials.h"
 #include "server/rpc/view_service.h"
 
 namespace tensord::rpc {
@@ -54,6 +57,27 @@ absl::Status CheckUnused(absl::string_view address) {
   if (!answers) return absl::OkStatus();
   return core::Error(absl::StatusCode::kUnavailable, "CANNOT_LISTEN",
                      absl::StrCat("another server listens on unix:", address));
+}
+
+/// Lets in whom the permissions of a Unix socket say.
+absl::Status SetMode(absl::string_view address, int mode) {
+  if (mode == 0 || !absl::ConsumePrefix(&address, "unix:")) {
+    return absl::OkStatus();
+  }
+  if (chmod(std::string(address).c_str(), static_cast<mode_t>(mode)) == 0) {
+    return absl::OkStatus();
+  }
+  return core::Error(absl::StatusCode::kUnavailable, "CANNOT_LISTEN",
+                     absl::StrCat("cannot set the permissions of ", address,
+                                  ": ", std::strerror(errno)));
+}
+
+std::shared_ptr<grpc::ServerCredentials> CredentialsOf(
+    const RpcServerOptions& options, absl::string_view address) {
+  if (options.certificates == nullptr || absl::StartsWith(address, "unix:")) {
+    return grpc::InsecureServerCredentials();
+  }
+  return TlsCredentials(*options.certificates, options.must_have_certificate);
 }
 
 using MakeService = std::unique_ptr<Service> (*)(ServiceContext&);
@@ -121,7 +145,9 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     }
   }
   grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  if (options.takes_admin) {  // for all servers that are built from now on
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  }
   grpc::ServerBuilder builder;
   grpc::ResourceQuota quota("tensord");
   quota.Resize(kConnectionMemoryBytes);
@@ -134,12 +160,14 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
     builder.AddListeningPort(options.listen[i],
-                             grpc::InsecureServerCredentials(), &ports[i]);
+                             CredentialsOf(options, options.listen[i]),
+                             &ports[i]);
   }
   for (const auto& service : services.all) {
     builder.RegisterService(&service->service());
   }
-  services.loops.emplace(builder, options.loop_count, context.door);
+  services.loops.emplace(builder, options.loop_count, context.door,
+                         options.takes_admin);
   services.server = builder.BuildAndStart();
   if (services.server == nullptr) {
     services.is_drained = true;
@@ -158,6 +186,9 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   }
   for (const auto& service : services.all) service->ServeOn(*services.loops);
   services.loops->Start();
+  for (const std::string& address : options.listen) {
+    TENSORD_RETURN_IF_ERROR(SetMode(address, options.socket_mode));
+  }
   context.health.Enter(server::Health::Phase::kServing);
   result->TellHealth();
   return result;

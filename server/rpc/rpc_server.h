@@ -7,12 +7,20 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/identity/certificates.h"
 #include "server/rpc/service_context.h"
 
 namespace tensord::rpc {
 
 struct RpcServerOptions {
   std::vector<std::string> listen;  // "HOST:PORT" or "unix:PATH"
+  /// With which TCP addresses speak TLS; null: plaintext.
+  const server::Certificates* certificates = nullptr;
+  bool must_have_certificate = false;  // clients, if theirs are asked for
+  /// Whether it takes what is for operators, and has reflection. One that does
+  /// not is started before one that does.
+  bool takes_admin = true;
+  int socket_mode = 0;  // permissions of Unix sockets; 0: as the umask says
   int loop_count = 2;
   /// Connections whose client does not answer pings are closed. Clients that
   /// are idle look at theirs every 5 s, so the timeout has to be longer.
@@ -31,6 +39,7 @@ class RpcServer {
   /// Listens and serves. `context` must outlive the server.
   ///
   /// Errors  UNAVAILABLE: an address cannot be listened on.
+  /// Lifetime  the certificates outlive the server.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
       const RpcServerOptions& options, ServiceContext& context);
 

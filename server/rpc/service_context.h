@@ -35,13 +35,15 @@ struct ServiceContext {
   server::Health& health;
   server::PlanStore* plan_store = nullptr;  // null: there is none; so here
   server::PlanExchange* plan_exchange = nullptr;
+  server::Authenticator* authenticator = nullptr;
   int64_t queue_limit = 0;
   MessageLimits limits;
   /// How long a client may neither send nor take anything.
   absl::Duration transfer_idle = absl::Seconds(30);
   absl::Time start = absl::Now();
   std::vector<Middleware*> middleware = {};  // the door's besides its own
-  const Door door{sessions, metrics, log, transfer_idle, middleware};
+  const Door door{sessions,      metrics,       log,
+                  authenticator, transfer_idle, middleware};
   server::Preparer preparer{engine};
 
   /// Most operations of one ExecuteStream without a response: enough to keep a

@@ -2,22 +2,10 @@
 
 #include <string>
 
-#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "server/rpc/convert.h"
 
 namespace tensord::rpc {
-namespace {
-
-/// The machine that calls, or "unix".
-std::string PeerOf(const grpc::ServerContext& context) {
-  const std::string peer = context.peer();  // e.g. "ipv4:127.0.0.1:43210"
-  if (absl::StartsWith(peer, "unix")) return "unix";
-  return peer.substr(0, peer.rfind(':'));
-}
-
-}  // namespace
-
 void SessionService::ServeOn(LoopGroup& loops) {
   using S = v1::SessionService::AsyncService;
   loops.Serve("OpenSession", service_, &S::RequestOpenSession,
@@ -40,11 +28,13 @@ Task<absl::StatusOr<v1::OpenSessionResponse>> SessionService::Open(
        .memory_quota_bytes = request.memory_quota_bytes(),
        .device = request.device(),
        .priority = request.priority(),
+       .tenant = call.record().identity->tenant(),
        .peer = PeerOf(call.context())});
   if (!session.ok()) co_return session.status();
   const server::SessionOptions& options = (*session)->options();
   context_.log.Info("session_opened",
                     {{"session", (*session)->number()},
+                     {"tenant", options.tenant},
                      {"job", options.job},
                      {"peer", call.context().peer()},
                      {"lease_seconds", absl::ToInt64Seconds(options.lease)},

@@ -94,7 +94,8 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
     Call& call, Reader<grpc::ByteBuffer> in) {
   PatientReader reader(in, call, context_.transfer_idle);
   grpc::ByteBuffer* message = co_await reader.Read();
-  if (reader.has_stalled()) co_return reader.Stalled();
+  const absl::Status heard = reader.failure();
+  if (!heard.ok()) co_return heard;
   if (message == nullptr) {
     co_return core::InvalidArgument("CHUNK_MALFORMED",
                                     "the stream has no message");
@@ -144,7 +145,8 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
         static_cast<double>(header->data_bytes));
     if (header->data_bytes > 0) reader.Progress();
   }
-  if (reader.has_stalled()) co_return reader.Stalled();
+  const absl::Status failure = reader.failure();
+  if (!failure.ok()) co_return failure;
   v1::UploadTensorResponse response;
   *response.mutable_tensor() = ToProto(tensor);
   co_return response;

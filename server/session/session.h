@@ -22,6 +22,7 @@
 #include "core/tensor/tensor.h"
 #include "server/engine/engine.h"
 #include "server/engine/host_memory.h"
+#include "server/session/answers.h"
 #include "server/session/collection.h"
 #include "server/session/stored_tensor.h"
 #include "server/session/stream_scratch.h"
@@ -38,12 +39,17 @@ inline constexpr HostLimits kSessionHostLimits = {{
     {10'000, int64_t{256} << 20},   // programs
     {4'096, int64_t{256} << 20},    // requests
     {0, 0},                         // snapshots are no session's
+    {1'000, int64_t{4} << 20},      // answers
 }};
 
+/// Whose everything is where nobody is asked who they are.
+inline constexpr absl::string_view kDefaultTenant = "default";
+
 struct SessionOptions {
+  std::string tenant = std::string(kDefaultTenant);  // whose it is
   std::string job;
-  /// With whom it shares the device's time as one: the job or, without one, the
-  /// peer. "": with nobody.
+  /// With whom it shares the device's time as one: the tenant, or the job or,
+  /// without one, the peer. "": with nobody.
   std::string owner;
   int priority = 0;  // among the owner's sessions, higher first
   absl::Duration lease;
@@ -84,6 +90,9 @@ class Session {
   const std::shared_ptr<HostLedger>& host_memory() const {
     return host_memory_;
   }
+
+  /// Of calls that are to be carried out at most once.
+  Answers& answers() { return answers_; }
 
   /// For what runs on the session's stream of its device.
   StreamScratch& scratch() { return scratch_; }
@@ -171,6 +180,7 @@ class Session {
   const std::shared_ptr<core::LimitingResource> staging_memory_;
   const std::shared_ptr<HostLedger> host_memory_;
 
+  Answers answers_{host_memory_};
   Collection<PreparedPlan> plans_;
   const std::shared_ptr<std::atomic<int64_t>> prepared_bytes_ =
       std::make_shared<std::atomic<int64_t>>(0);

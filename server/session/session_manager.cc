@@ -27,6 +27,16 @@ absl::StatusOr<std::string> RandomName() {
                                        bytes.data(), bytes.size())));
 }
 
+/// With whom a session shares the device's time as one: a tenant is one, and
+/// where there are none, a job or a peer.
+std::string OwnerOf(const OpenRequest& request) {
+  if (request.tenant != kDefaultTenant) {
+    return absl::StrCat("tenant ", request.tenant);
+  }
+  return request.job.empty() ? absl::StrCat("peer ", request.peer)
+                             : request.job;
+}
+
 absl::Status NoSuchSession(absl::string_view name) {
   return core::NotFound("SESSION_NOT_FOUND", "session '", name,
                         "' does not exist or its lease ran out");
@@ -107,10 +117,9 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
   ++peer->second;
   auto session = std::make_shared<Session>(
       name, next_number_++, *device,
-      SessionOptions{.job = request.job,
-                     .owner = request.job.empty()
-                                  ? absl::StrCat("peer ", request.peer)
-                                  : request.job,
+      SessionOptions{.tenant = request.tenant,
+                     .job = request.job,
+                     .owner = OwnerOf(request),
                      .priority = request.priority,
                      .lease = lease,
                      .memory_quota_bytes = quota,
@@ -122,12 +131,14 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
 }
 
 absl::StatusOr<std::shared_ptr<Session>> SessionManager::Find(
-    absl::string_view name) {
+    absl::string_view name, absl::string_view tenant) {
   std::shared_ptr<Session> session;
   {
     absl::MutexLock lock(&mutex_);
     const auto found = sessions_.find(std::string(name));
-    if (found == sessions_.end()) return NoSuchSession(name);
+    if (found == sessions_.end() || found->second->options().tenant != tenant) {
+      return NoSuchSession(name);
+    }
     session = found->second;
   }
   session->Touch();

@@ -31,6 +31,7 @@ inline constexpr HostLimits kServerHostLimits = {{
     {100'000, int64_t{1} << 40},    // programs
     {65'536, int64_t{1} << 40},     // requests
     {16, int64_t{1} << 40},         // snapshots
+    {100'000, int64_t{1} << 40},    // answers
 }};
 
 struct SessionLimits {
@@ -56,6 +57,7 @@ struct OpenRequest {
   int64_t memory_quota_bytes = 0;
   std::string device;
   int priority = 0;
+  std::string tenant = std::string(kDefaultTenant);
   std::string peer;  // who asks, as SessionOptions has it
 };
 
@@ -73,9 +75,10 @@ class SessionManager {
   /// Errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED as OpenSession in the proto.
   absl::StatusOr<std::shared_ptr<Session>> Open(const OpenRequest& request);
 
-  /// The session of that name; its lease starts anew.
-  /// Errors  NOT_FOUND, reason SESSION_NOT_FOUND.
-  absl::StatusOr<std::shared_ptr<Session>> Find(absl::string_view name);
+  /// The session of that name, a tenant's; its lease starts anew.
+  /// Errors  NOT_FOUND, reason SESSION_NOT_FOUND: also another tenant's.
+  absl::StatusOr<std::shared_ptr<Session>> Find(
+      absl::string_view name, absl::string_view tenant = kDefaultTenant);
 
   /// Errors  as Find.
   absl::Status Close(absl::string_view name);

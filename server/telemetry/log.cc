@@ -38,10 +38,14 @@ void AppendValue(std::string* line, absl::string_view value) {
 
 Log::Log(LogLevel least)
     : logger_(std::make_shared<spdlog::logger>(
-          "tensord", std::make_shared<spdlog::sinks::stderr_sink_mt>())) {
-  logger_->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+          "tensord", std::make_shared<spdlog::sinks::stderr_sink_mt>())),
+      audit_(
+          std::make_shared<spdlog::logger>("audit", logger_->sinks().front())) {
+  for (spdlog::logger* const logger : {logger_.get(), audit_.get()}) {
+    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+    logger->flush_on(spdlog::level::debug);
+  }
   logger_->set_level(ToSpdlog(least));
-  logger_->flush_on(spdlog::level::debug);
 }
 
 Log::~Log() = default;
@@ -53,12 +57,21 @@ bool Log::Shows(LogLevel level) const {
 void Log::Event(LogLevel level, absl::string_view event,
                 std::initializer_list<LogField> fields) {
   if (!Shows(level)) return;
+  logger_->log(ToSpdlog(level), "{}", Line(event, fields));
+}
+
+void Log::Audit(std::initializer_list<LogField> fields) {
+  audit_->info("{}", Line("audit", fields));
+}
+
+std::string Log::Line(absl::string_view event,
+                      std::initializer_list<LogField> fields) {
   std::string line(event);
   for (const LogField& field : fields) {
     absl::StrAppend(&line, " ", field.key(), "=");
     AppendValue(&line, field.value());
   }
-  logger_->log(ToSpdlog(level), "{}", line);
+  return line;
 }
 
 absl::StatusOr<LogLevel> LogLevelFromName(absl::string_view name) {

@@ -51,12 +51,18 @@ class Log {
 
   void Event(LogLevel level, absl::string_view event,
              std::initializer_list<LogField> fields);
+  /// Whatever the least level is: who has done what.
+  void Audit(std::initializer_list<LogField> fields);
   void Info(absl::string_view event, std::initializer_list<LogField> fields) {
     Event(LogLevel::kInfo, event, fields);
   }
 
  private:
+  static std::string Line(absl::string_view event,
+                          std::initializer_list<LogField> fields);
+
   const std::shared_ptr<spdlog::logger> logger_;
+  const std::shared_ptr<spdlog::logger> audit_;
 };
 
 /// "debug", "info", "warning" or "error".

@@ -17,6 +17,7 @@ from tensord import _chunks as chunks
 from tensord.v1 import compute_pb2, program_pb2, tensor_pb2
 
 MEBIBYTE = 1 << 20
+LEASE_SECONDS = 1
 
 
 def opened(session: tensord.Session) -> None:
@@ -141,4 +142,4 @@ STATES = {
 }
 
 if __name__ == "__main__":
-    STATES[sys.argv[2]](tensord.connect(sys.argv[1], lease=1))
+    STATES[sys.argv[2]](tensord.connect(sys.argv[1], lease=LEASE_SECONDS))

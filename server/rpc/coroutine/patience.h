@@ -24,22 +24,26 @@ class PatientReader {
         watch_(call, limit, [coming = coming_] { coming->came.Notify(); }) {}
 
   /// The next message, which lasts until the next Read(). Null: none comes any
-  /// more, or none has come in time, as has_stalled() says then; not to be
-  /// called again.
+  /// more, or failure() says why; not to be called again.
   Task<M*> Read() {
     coming_->is_awaited = true;
     Receive(Call::Hold(call_), in_, coming_);
     watch_.set_waits(true);
     if (coming_->is_awaited) co_await coming_->came;
     watch_.set_waits(false);
-    co_return coming_->has_message && !has_stalled() ? &coming_->message
-                                                     : nullptr;
+    co_return coming_->has_message&& failure().ok() ? &coming_->message
+                                                    : nullptr;
   }
 
   /// What came has brought the transfer on.
   void Progress() { watch_.Progress(); }
-  bool has_stalled() const { return watch_.has_stalled(); }
-  absl::Status Stalled() const { return watch_.Stalled("sent no data"); }
+  /// What ended it before the client did; OK: nothing.
+  /// Errors  ABORTED: it stalled. UNAUTHENTICATED: who sends is not let in any
+  ///         more.
+  absl::Status failure() const {
+    if (watch_.has_stalled()) return watch_.Stalled("sent no data");
+    return Door::CheckIdentity(call_.record());
+  }
 
  private:
   /// Outlives a call's handler, as a read that has begun does.
@@ -73,13 +77,17 @@ class PatientWriter {
  public:
   PatientWriter(Writer<M> out, Call& call, absl::Duration limit)
       : out_(out),
+        call_(call),
         watch_(call, limit, [this, &call] { EndUnread(call, Stalled()); }) {
     watch_.set_waits(false);
   }
 
   /// OK as Writer::Write() is true.
   /// Errors  CANCELLED: the client is gone. ABORTED: it took nothing.
+  ///         UNAUTHENTICATED: who reads is not let in any more.
   Task<absl::Status> Write(const M& message) {
+    const absl::Status known = Door::CheckIdentity(call_.record());
+    if (!known.ok()) co_return known;
     watch_.Progress();
     watch_.set_waits(true);
     const bool sent = co_await out_.Write(message);
@@ -93,6 +101,7 @@ class PatientWriter {
   absl::Status Stalled() const { return watch_.Stalled("taken no data"); }
 
   const Writer<M> out_;
+  Call& call_;
   IdleWatch watch_;
 };
 

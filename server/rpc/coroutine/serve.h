@@ -22,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
 #include "server/rpc/coroutine/idle_watch.h"
@@ -29,6 +30,7 @@
 #include "server/rpc/coroutine/task.h"
 #include "server/rpc/door/door.h"
 #include "server/rpc/status.h"
+#include "server/session/answers.h"
 
 namespace tensord::rpc {
 
@@ -89,11 +91,35 @@ class Writer {
 /// The request of a method whose requests are a stream.
 struct NoRequest {};
 
+/// Carries out a call, or answers it as one of the same id was before. Errors
+/// are not kept: what failed may be tried again.
+template <typename R, typename H, typename Q>
+Task<absl::StatusOr<R>> InvokeOnce(H& handler, Call& call, const Q& request) {
+  const CallRecord& record = call.record();
+  if (record.session == nullptr) co_return co_await handler(call, request);
+  server::Answers& answers = record.session->answers();
+  auto earlier = answers.Begin(
+      record.request_id,
+      absl::StrCat(record.rpc->name, " ", request.SerializeAsString()));
+  if (!earlier.ok()) co_return earlier.status();
+  if (*earlier) {
+    R response;
+    response.ParseFromString(**earlier);
+    co_return response;
+  }
+  auto result = co_await handler(call, request);
+  answers.End(
+      record.request_id,
+      result.ok() ? std::optional(result->SerializeAsString()) : std::nullopt);
+  co_return result;
+}
+
 // Calls the handler of each kind of method.
 template <typename H, typename Q, typename R>
 auto Invoke(H& handler, Call& call, const Q& request,
             grpc::ServerAsyncResponseWriter<R>&) {
-  return handler(call, request);
+  return call.record().is_once ? InvokeOnce<R>(handler, call, request)
+                               : handler(call, request);
 }
 template <typename H, typename Q, typename R>
 auto Invoke(H& handler, Call& call, NoRequest,
@@ -212,9 +238,11 @@ class LoopGroup {
   using ServerQueue = grpc::ServerCompletionQueue;
 
  public:
+  /// Unless `takes_admin`, what is for operators is refused.
   /// Lifetime  `door`, which every call passes, outlives it.
-  LoopGroup(grpc::ServerBuilder& builder, int loop_count, const Door& door)
-      : door_(door) {
+  LoopGroup(grpc::ServerBuilder& builder, int loop_count, const Door& door,
+            bool takes_admin)
+      : door_(door), takes_admin_(takes_admin) {
     for (int i = 0; i < loop_count; ++i) {
       loops_.push_back(std::make_unique<Loop>(builder.AddCompletionQueue()));
     }
@@ -232,7 +260,7 @@ class LoopGroup {
                                            ServerQueue* queue, void* tag) {
       (service.*method)(context, request, io, queue, queue, tag);
     };
-    Accept<Io, Q>(door_.RpcOf(rpc), accept, handler, traffic);
+    Accept<Io, Q>(RpcOf(rpc), accept, handler, traffic);
   }
   /// The same for a method with a stream of requests.
   template <typename S, typename B, typename Io, typename H>
@@ -243,7 +271,7 @@ class LoopGroup {
                                            ServerQueue* queue, void* tag) {
       (service.*method)(context, io, queue, queue, tag);
     };
-    Accept<Io, NoRequest>(door_.RpcOf(rpc), accept, handler, traffic);
+    Accept<Io, NoRequest>(RpcOf(rpc), accept, handler, traffic);
   }
 
   void Start() {
@@ -268,6 +296,12 @@ class LoopGroup {
   static constexpr int kCallAccepts = 64;
   static constexpr int kTransferAccepts = 16;
 
+  Rpc RpcOf(absl::string_view name) const {
+    Rpc rpc = door_.RpcOf(name);
+    rpc.is_elsewhere = rpc.is_operators && !takes_admin_;
+    return rpc;
+  }
+
   template <typename Io, typename Q, typename A, typename H>
   void Accept(const Rpc& rpc, const A& accept, const H& handler,
               Traffic traffic) {
@@ -283,6 +317,7 @@ class LoopGroup {
   }
 
   const Door& door_;
+  const bool takes_admin_;
   std::vector<std::unique_ptr<Loop>> loops_;
   std::vector<std::thread> threads_;
 };

@@ -14,15 +14,11 @@
 #include "absl/time/time.h"
 #include "server/engine/host_memory.h"
 #include "server/execution/run.h"
+#include "server/identity/identity.h"
 #include "server/session/session.h"
 #include "server/telemetry/metrics.h"
 
 namespace tensord::rpc {
-
-/// Who asks: "default" until clients can authenticate.
-struct Identity {
-  std::string tenant = "default";
-};
 
 /// One of the contract's methods.
 struct Rpc {
@@ -30,8 +26,11 @@ struct Rpc {
   server::Metrics::Rpc* metrics;
   /// That a call is; null: none, or several.
   server::Metrics::Operation* operation;
-  server::Phases* transfer;  // null: it is none
-  bool is_counted;           // as a request of its session
+  server::Phases* transfer;   // null: it is none
+  bool is_counted;            // as a request of its session
+  bool is_operators;          // nobody else may call it
+  bool is_audited;            // it changes what all share, or gives it away
+  bool is_elsewhere = false;  // this address does not take it
 };
 
 /// What is known of one call, from its beginning to its end.
@@ -40,7 +39,10 @@ struct Rpc {
 struct CallRecord {
   const Rpc* rpc = nullptr;
   std::string request_id;
-  Identity identity;
+  /// Null until it is known.
+  std::shared_ptr<const server::Identity> identity;
+  /// To be carried out at most once in its session, whoever repeats it.
+  bool is_once = false;
   std::chrono::steady_clock::time_point begun;
   /// The call, or the operation of a stream, when it has ended.
   absl::Duration took;
@@ -62,6 +64,7 @@ struct CallRecord {
   absl::string_view kernel;  // that computed it; the handler fills it in
   /// Nothing: it has never been in the device's queue.
   std::optional<server::RunTimes> times;
+  std::string subject;  // what an operator's call is about; so is this
 };
 
 }  // namespace tensord::rpc

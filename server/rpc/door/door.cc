@@ -1,5 +1,6 @@
 #include "server/rpc/door/door.h"
 
+#include <grpc/grpc_security_constants.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@ namespace tensord::rpc {
 namespace {
 
 constexpr char kRequestIdKey[] = "x-request-id";
+constexpr char kOnceKey[] = "x-request-once";
 constexpr size_t kMaxRequestIdBytes = 128;
 
 /// No other server or call has it.
@@ -63,6 +65,40 @@ absl::string_view OperationNameOf(absl::string_view rpc) {
   return "";
 }
 
+/// Whether it is for those who run the server, and concerns all tenants.
+bool IsOperators(absl::string_view rpc) {
+  return rpc == "GetServerStats" || absl::StrContains(rpc, "PlanCache");
+}
+
+/// Behind "Bearer" in the call's metadata; "": nothing is.
+absl::string_view BearerOf(const grpc::ServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto given = metadata.find("authorization");
+  if (given == metadata.end()) return "";
+  absl::string_view text(given->second.data(), given->second.size());
+  constexpr absl::string_view kScheme = "Bearer ";
+  if (!absl::StartsWithIgnoreCase(text, kScheme)) return "";
+  return text.substr(kScheme.size());
+}
+
+/// The names of the client's certificate; none: it has none.
+std::vector<absl::string_view> CertificateOf(const grpc::AuthContext& known) {
+  std::vector<absl::string_view> names;
+  if (!known.IsPeerAuthenticated()) return names;
+  for (const char* const property :
+       {GRPC_X509_CN_PROPERTY_NAME, GRPC_PEER_URI_PROPERTY_NAME}) {
+    for (const grpc::string_ref& name : known.FindPropertyValues(property)) {
+      names.emplace_back(name.data(), name.size());
+    }
+  }
+  return names;
+}
+
+absl::string_view TenantOf(const CallRecord& record) {
+  if (record.identity == nullptr) return "";
+  return record.identity->tenant();
+}
+
 /// Where the time went of an operation that ends now.
 server::PhaseTimes PhasesOf(const CallRecord& record) {
   if (!record.times) return {record.took};
@@ -88,7 +124,7 @@ class Counting final : public Middleware {
   void CallCompleted(const grpc::ServerContext&, const CallRecord& record,
                      const absl::Status& status) override {
     record.rpc->metrics->Complete(status.code(), record.took);
-    metrics_.OfTenant(record.identity.tenant).requests.Increment();
+    metrics_.OfTenant(TenantOf(record)).requests.Increment();
     if (record.rpc->transfer != nullptr) {
       record.rpc->transfer->Observe(
           {std::nullopt, std::nullopt, std::nullopt, record.took});
@@ -104,7 +140,7 @@ class Counting final : public Middleware {
     const server::PhaseTimes phases = PhasesOf(record);
     record.operation->Complete(status.code(), phases);
     if (const auto kernel = phases[static_cast<int>(server::Phase::kKernel)]) {
-      metrics_.OfTenant(record.identity.tenant)
+      metrics_.OfTenant(TenantOf(record))
           .device_seconds.Increment(absl::ToDoubleSeconds(*kernel));
     }
     CountReason(status);
@@ -148,13 +184,16 @@ class Logging final : public Middleware {
   void CallCompleted(const grpc::ServerContext& context,
                      const CallRecord& record,
                      const absl::Status& status) override {
+    if (record.rpc->is_audited || absl::IsPermissionDenied(status)) {
+      Audit(context, record, status);
+    }
     const server::LogLevel level = LevelOf(status);
     if (!log_.Shows(level)) return;
     log_.Event(level, "call",
                {{"rpc", record.rpc->name},
                 {"code", absl::StatusCodeToString(status.code())},
                 {"request_id", record.request_id},
-                {"tenant", record.identity.tenant},
+                {"tenant", TenantOf(record)},
                 {"peer", context.peer()},
                 {"session", NumberOf(record)},
                 {"kernel", record.kernel},
@@ -177,6 +216,18 @@ class Logging final : public Middleware {
   }
 
  private:
+  /// Whatever the level: who has done what to what all share.
+  void Audit(const grpc::ServerContext& context, const CallRecord& record,
+             const absl::Status& status) {
+    const bool is_known = record.identity != nullptr;
+    log_.Audit({{"who", is_known ? record.identity->name() : "unknown"},
+                {"tenant", TenantOf(record)},
+                {"peer", context.peer()},
+                {"rpc", record.rpc->name},
+                {"subject", record.subject},
+                {"code", absl::StatusCodeToString(status.code())},
+                {"request_id", record.request_id}});
+  }
   static server::LogLevel LevelOf(const absl::Status& status) {
     return absl::IsInternal(status) ? server::LogLevel::kError
                                     : server::LogLevel::kDebug;
@@ -191,10 +242,11 @@ class Logging final : public Middleware {
 }  // namespace
 
 Door::Door(server::SessionManager& sessions, server::Metrics& metrics,
-           server::Log& log, absl::Duration transfer_idle,
-           std::vector<Middleware*> more)
+           server::Log& log, server::Authenticator* authenticator,
+           absl::Duration transfer_idle, std::vector<Middleware*> more)
     : sessions_(sessions),
       metrics_(metrics),
+      authenticator_(authenticator),
       transfer_idle_(transfer_idle),
       unknown_plan_(&metrics.OfOperation("execute_plan")) {
   for (int i = 0; i < server::kOperationCount; ++i) {
@@ -209,13 +261,17 @@ Door::Door(server::SessionManager& sessions, server::Metrics& metrics,
 
 Rpc Door::RpcOf(absl::string_view name) const {
   const absl::string_view operation = OperationNameOf(name);
-  return {name, &metrics_.OfRpc(name),
+  return {name,
+          &metrics_.OfRpc(name),
           operation.empty() ? nullptr : &metrics_.OfOperation(operation),
           name == "UploadTensor"     ? &metrics_.uploads()
           : name == "DownloadTensor" ? &metrics_.downloads()
                                      : nullptr,
           !absl::StartsWith(name, "Delete") && name != "CloseSession" &&
-              name != "KeepSessionAlive"};
+              name != "KeepSessionAlive",
+          IsOperators(name),
+          IsOperators(name) && !absl::StartsWith(name, "Get") &&
+              !absl::StartsWith(name, "List")};
 }
 
 absl::Status Door::Start(Call& call, const Rpc& rpc) const {
@@ -224,18 +280,56 @@ absl::Status Door::Start(Call& call, const Rpc& rpc) const {
   record.begun = std::chrono::steady_clock::now();
   record.request_id = RequestIdOf(call.context());
   call.context().AddInitialMetadata(kRequestIdKey, record.request_id);
+  record.is_once = call.context().client_metadata().contains(kOnceKey);
   for (Middleware* const middleware : middleware_) {
     TENSORD_RETURN_IF_ERROR(middleware->StartCall(call.context(), record));
     ++record.started_count;
   }
+  TENSORD_RETURN_IF_ERROR(Identify(call));
   if (call.loop().refuses()) return Draining();
   record.operation = rpc.operation;
   return absl::OkStatus();
 }
 
+absl::Status Door::Identify(Call& call) const {
+  CallRecord& record = call.record();
+  const grpc::ServerContext& context = call.context();
+  if (authenticator_ == nullptr || !authenticator_->asks()) {
+    record.identity = anybody_;
+  } else {
+    const std::string peer = PeerOf(context);
+    const std::shared_ptr<const grpc::AuthContext> known =
+        context.auth_context();
+    TENSORD_ASSIGN_OR_RETURN(
+        record.identity,
+        authenticator_->Identify({.peer = peer,
+                                  .certificate = CertificateOf(*known),
+                                  .bearer = BearerOf(context)}));
+  }
+  if (record.rpc->is_elsewhere) {
+    return core::Unimplemented("ADMIN_ELSEWHERE", record.rpc->name,
+                               " is served at the server's admin address");
+  }
+  if (!record.rpc->is_operators) return absl::OkStatus();
+  if (record.identity->role() != server::Role::kOperator) {
+    return core::Error(
+        absl::StatusCode::kPermissionDenied, "OPERATORS_ONLY",
+        absl::StrCat(record.rpc->name, " is for operators, ",
+                     record.identity->name(), " is a user of tenant ",
+                     record.identity->tenant()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Door::CheckIdentity(const CallRecord& record) {
+  return record.identity->IsValid() ? absl::OkStatus() : server::TokenInvalid();
+}
+
 absl::StatusOr<std::shared_ptr<server::Session>> Door::FindSession(
-    absl::string_view name) const {
-  if (!name.empty()) return sessions_.Find(name);
+    Call& call, absl::string_view name) const {
+  const CallRecord& record = call.record();
+  TENSORD_RETURN_IF_ERROR(CheckIdentity(record));
+  if (!name.empty()) return sessions_.Find(name, record.identity->tenant());
   return core::InvalidArgument(
       "SESSION_MISSING",
       "the request names no session, wanted sessions/{session}");
@@ -243,7 +337,7 @@ absl::StatusOr<std::shared_ptr<server::Session>> Door::FindSession(
 
 absl::Status Door::Enter(Call& call, absl::string_view session) const {
   CallRecord& record = call.record();
-  TENSORD_ASSIGN_OR_RETURN(record.session, FindSession(session));
+  TENSORD_ASSIGN_OR_RETURN(record.session, FindSession(call, session));
   record.session_use.emplace(record.session);
   if (!record.rpc->is_counted) return absl::OkStatus();
   // The message, and copies of what is inline in it.
@@ -278,6 +372,12 @@ void Door::EndOperation(Call& call, const EndedOperation& ended,
   record.operation = nullptr;
   record.kernel = {};
   record.times.reset();
+}
+
+std::string PeerOf(const grpc::ServerContext& context) {
+  const std::string peer = context.peer();  // e.g. "ipv4:127.0.0.1:43210"
+  if (absl::StartsWith(peer, "unix")) return "unix";
+  return peer.substr(0, peer.rfind(':'));
 }
 
 absl::Status Draining() {

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "core/base/status.h"
 #include "server/execution/operation_request.h"
+#include "server/identity/authenticator.h"
 #include "server/rpc/coroutine/loop.h"
 #include "server/rpc/door/session_names.h"
 #include "server/session/session.h"
@@ -55,11 +56,12 @@ struct EndedOperation {
 /// Threads  safe for concurrent use.
 class Door {
  public:
-  /// Counts and logs, and has `more` look at calls behind that.
+  /// Counts and logs, and has `more` look at calls behind that. Without an
+  /// `authenticator` everybody may do everything.
   /// Lifetime  all that it refers to outlives it.
   Door(server::SessionManager& sessions, server::Metrics& metrics,
-       server::Log& log, absl::Duration transfer_idle,
-       std::vector<Middleware*> more = {});
+       server::Log& log, server::Authenticator* authenticator,
+       absl::Duration transfer_idle, std::vector<Middleware*> more = {});
 
   /// How long a client may neither send nor take anything.
   absl::Duration transfer_idle() const { return transfer_idle_; }
@@ -74,8 +76,13 @@ class Door {
   /// The same of one whose plan is not there to say its kind.
   server::Metrics::Operation* unknown_plan() const { return unknown_plan_; }
 
-  /// Begins a call: gives it an id and finds its session. On error, answer the
-  /// call with it; End() is due either way.
+  /// Begins a call: gives it an id, finds out who asks, and finds its session.
+  /// On error, answer the call with it; End() is due either way.
+  ///
+  /// Errors  UNAUTHENTICATED, as Authenticator::Identify(). PERMISSION_DENIED,
+  ///         reason OPERATORS_ONLY. UNIMPLEMENTED, reason ADMIN_ELSEWHERE: the
+  ///         server takes such calls at another address. UNAVAILABLE, reason
+  ///         DRAINING. Those of Enter().
   template <typename Request>
   absl::Status Begin(Call& call, const Rpc& rpc, const Request& request) const {
     TENSORD_RETURN_IF_ERROR(Start(call, rpc));
@@ -84,12 +91,18 @@ class Door {
     return session ? Enter(call, *session) : absl::OkStatus();
   }
 
-  /// The session that a request names.
+  /// The session that a request of `call` names.
   ///
   /// Errors  INVALID_ARGUMENT, reason SESSION_MISSING: the name is empty.
-  ///         NOT_FOUND, reason SESSION_NOT_FOUND.
+  ///         NOT_FOUND, reason SESSION_NOT_FOUND: also another tenant's.
+  ///         UNAUTHENTICATED, as CheckIdentity().
   absl::StatusOr<std::shared_ptr<server::Session>> FindSession(
-      absl::string_view name) const;
+      Call& call, absl::string_view name) const;
+
+  /// Whether who asked is still who they were when the call began; one that
+  /// lasts is to look at that now and then.
+  /// Errors  UNAUTHENTICATED, reason TOKEN_INVALID.
+  static absl::Status CheckIdentity(const CallRecord& record);
 
   /// Makes the session of that name the call's, and holds its lease until
   /// End(). Begin() does it where the request names one.
@@ -108,15 +121,22 @@ class Door {
 
  private:
   absl::Status Start(Call& call, const Rpc& rpc) const;
+  absl::Status Identify(Call& call) const;
 
   server::SessionManager& sessions_;
   server::Metrics& metrics_;
+  server::Authenticator* const authenticator_;  // null: nobody is asked
+  const std::shared_ptr<const server::Identity> anybody_ =
+      std::make_shared<const server::Identity>();
   const absl::Duration transfer_idle_;
   std::vector<server::Metrics::Operation*> operations_;  // (kind)
   server::Metrics::Operation* unknown_plan_;
   std::vector<std::unique_ptr<Middleware>> own_;
   std::vector<Middleware*> middleware_;  // in order
 };
+
+/// The machine that calls, e.g. "ipv4:10.0.0.2", or "unix".
+std::string PeerOf(const grpc::ServerContext& context);
 
 /// What calls end with that a draining server does not serve.
 absl::Status Draining();

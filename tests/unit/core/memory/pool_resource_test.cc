@@ -68,6 +68,30 @@ TEST_F(PoolResourceTest, SmallRequestDoesNotKeepALargeSlabFromOthers) {
   EXPECT_TRUE(Buffer::Allocate(pool_, 11 * kMiB).ok());
 }
 
+TEST_F(PoolResourceTest, SmallRequestsUseLargeSlabsWhenThereIsNothingElse) {
+  std::vector<Buffer> large;
+  for (int i = 0; i < 4; ++i) large.push_back(Take(3 * kMiB));
+  std::vector<Buffer> small;
+  for (int i = 0; i < 4; ++i) small.push_back(Take(kMiB));
+  EXPECT_FALSE(Buffer::Allocate(pool_, kKiB).ok());
+  large.clear();
+  small.clear();
+  EXPECT_TRUE(Buffer::Allocate(pool_, 16 * kMiB).ok());
+}
+
+TEST_F(PoolResourceTest, LargeRequestsUseSmallSlabsWhenThereIsNothingElse) {
+  std::vector<Buffer> small;
+  for (int i = 0; i < 16; ++i) small.push_back(Take(kMiB));
+  EXPECT_FALSE(Buffer::Allocate(pool_, 3 * kMiB).ok());
+  // Three neighbours in one slab, the rest of which stays in use.
+  const auto begin = std::ranges::min_element(small, {}, &Buffer::data);
+  const std::byte* const slab = begin->data();
+  std::erase_if(small, [&](const Buffer& buffer) {
+    return buffer.data() >= slab && buffer.data() < slab + 3 * kMiB;
+  });
+  EXPECT_TRUE(Buffer::Allocate(pool_, 3 * kMiB).ok());
+}
+
 TEST(PoolResourceLimitTest, AllOfALimitCanBeUsed) {
   constexpr int64_t kLimit = 27344 * kBufferAlignment;  // no whole huge pages
   HostResource host;

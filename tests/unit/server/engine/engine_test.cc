@@ -8,6 +8,7 @@
 #include "core/memory/limiting_resource.h"
 #include "server/engine/host_memory.h"
 #include "server/engine/module_loader.h"
+#include "tests/testing/stand_in_backend.h"
 
 namespace tensord::server {
 namespace {
@@ -39,45 +40,16 @@ constexpr core::BackendModule kNoDevices{core::kBackendBuild, &CountNone,
                                          &CreateCpu};
 
 /// A device with memory of its own, of which it has `bytes` bytes.
-class RemoteBackend final : public core::Backend {
+class RemoteBackend final : public testing::StandInBackend {
  public:
   explicit RemoteBackend(int64_t bytes)
       : memory_(cpu_->memory(), bytes, "memory of the device") {
     info_.name = "cuda:0";
     info_.uses_host_memory = false;
   }
-
-  const core::DeviceInfo& info() const override { return info_; }
-  const core::KernelLists& kernels() const override { return cpu_->kernels(); }
   core::MemoryResource& memory() override { return memory_; }
-  core::MemoryResource& staging_memory() override { return cpu_->memory(); }
-  absl::Status health() const override { return absl::OkStatus(); }
-  absl::StatusOr<std::unique_ptr<core::Stream>> CreateStream() override {
-    return cpu_->CreateStream();
-  }
-  absl::Status Gather(const core::GatherSteps& steps,
-                      const core::GatherOperands& operands,
-                      core::Stream& stream) override {
-    return cpu_->Gather(steps, operands, stream);
-  }
-  absl::Status Scatter(const core::GatherSteps& steps,
-                       const core::ScatterOperands& operands,
-                       core::Stream& stream) override {
-    return cpu_->Scatter(steps, operands, stream);
-  }
-  absl::Status Fill(const core::FillOperands& operands,
-                    core::Stream& stream) override {
-    return cpu_->Fill(operands, stream);
-  }
-  absl::Status Copy(const core::CopyOperands& operands,
-                    core::Stream& stream) override {
-    return cpu_->Copy(operands, stream);
-  }
 
  private:
-  const std::unique_ptr<core::Backend> cpu_ =
-      core::CreateCpuBackend({.thread_count = 1});
-  core::DeviceInfo info_ = cpu_->info();
   core::LimitingResource memory_;
 };
 

@@ -1,0 +1,124 @@
+// Finds out who asks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/identity/identity.h"
+#include "server/identity/jwt.h"
+#include "server/identity/token_file.h"
+
+namespace tensord::server {
+
+/// Whom a certificate stands for: by its common name, or a URI in its subject
+/// alternative names.
+using CertificateTenants = std::map<std::string, std::string, std::less<>>;
+
+/// Says who somebody is by a client's certificate, a bearer token of a file, a
+/// JWT, or, where nothing of that is configured, that everybody may do
+/// everything.
+///
+/// Threads  safe for concurrent use.
+class Authenticator {
+ public:
+  struct Options {
+    bool takes_certificates = false;
+    std::string tokens;    // a file, as token_file.h has it; "": none
+    std::string jwt_keys;  // a JWKS file; "": no JWTs
+    JwtRules jwt_rules;
+  };
+
+  /// What a call brings.
+  struct Credentials {
+    absl::string_view peer;  // without a port
+    /// Common name and URIs of a certificate that an authority of the server's
+    /// has signed; empty: there is none.
+    std::vector<absl::string_view> certificate;
+    /// Behind `Bearer` in the metadata `authorization`; "": nothing.
+    absl::string_view bearer;
+  };
+
+  /// Errors  as Reload().
+  static absl::StatusOr<std::unique_ptr<Authenticator>> Create(Options options);
+
+  /// Reads the files again; keeps what it has if one is not good. What tokens
+  /// are gone proved holds no longer.
+  ///
+  /// Errors  NOT_FOUND, reason FILE_UNREADABLE. INVALID_ARGUMENT, reason
+  ///         TOKEN_FILE_MALFORMED or JWKS_MALFORMED.
+  absl::Status Reload();
+
+  /// Which tenants certificates stand for. Without this, all that an authority
+  /// has signed stand for the tenant `default`, as operators.
+  void SetCertificateTenants(CertificateTenants users,
+                             CertificateTenants operators);
+
+  /// Whether anything at all says who somebody is.
+  bool asks() const { return options_.takes_certificates || asks_for_bearer(); }
+  bool asks_for_bearer() const {
+    return !options_.tokens.empty() || !options_.jwt_keys.empty();
+  }
+  /// The files that Reload() reads.
+  std::vector<std::string> paths() const;
+
+  /// Errors  UNAUTHENTICATED, reason CREDENTIALS_MISSING, CERTIFICATE_UNKNOWN,
+  ///         IDENTITIES_DIFFER, TOKEN_INVALID, TOKEN_EXPIRED, or
+  ///         TOO_MANY_GUESSES: the peer has brought so many bad tokens that
+  ///         others are not looked at for a while.
+  absl::StatusOr<std::shared_ptr<const Identity>> Identify(
+      const Credentials& credentials);
+
+ private:
+  using Shared = std::shared_ptr<const Identity>;
+  /// What a token has proved.
+  struct Proved {
+    Shared identity;
+    std::optional<Token> token;  // none: it is a JWT
+  };
+  struct Guesses {
+    int64_t count = 0;
+    absl::Time until;  // not looked at before
+  };
+
+  explicit Authenticator(Options options) : options_(std::move(options)) {}
+
+  absl::StatusOr<Shared> OfCertificate(
+      const std::vector<absl::string_view>& names)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Shared> OfBearer(absl::string_view peer,
+                                  absl::string_view bearer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Proved> Verify(absl::string_view bearer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// OK unless the peer has to wait.
+  absl::Status CheckGuesses(absl::string_view peer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountGuess(absl::string_view peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  const Shared anybody_ = std::make_shared<const Identity>();
+  absl::Mutex mutex_;
+  std::map<std::string, Token, std::less<>> tokens_ ABSL_GUARDED_BY(mutex_);
+  std::optional<JwtKeys> jwt_keys_ ABSL_GUARDED_BY(mutex_);
+  // By certificate's name; none: they are all of one.
+  std::optional<std::map<std::string, Shared, std::less<>>> certificates_
+      ABSL_GUARDED_BY(mutex_);
+  // What tokens have proved, by the SHA-256 of the whole token: where one is
+  // found says nothing about others.
+  absl::flat_hash_map<std::string, Proved> proved_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Guesses, std::less<>> guesses_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tensord::server

@@ -1,0 +1,52 @@
+// Sees that files have changed.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace tensord::server {
+
+/// What is in a file.
+/// Errors  NOT_FOUND, reason FILE_UNREADABLE: path and why, as the system says.
+///         INVALID_ARGUMENT, reason FILE_TOO_LARGE: more than 16 MiB.
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+/// Looks at files a few times a second, and also at what symbolic links on
+/// their way point to.
+///
+/// Threads  one of its own, which looks and calls back; Add() before Start().
+class FileWatch {
+ public:
+  FileWatch() = default;
+  FileWatch(const FileWatch&) = delete;
+  /// Calls back no more.
+  ~FileWatch();
+
+  /// Has `changed` called after any of `paths` has changed.
+  void Add(std::vector<std::string> paths, std::function<void()> changed);
+  void Start();
+
+ private:
+  struct Watched {
+    std::vector<std::string> paths;
+    std::vector<std::string> seen;  // what stat() said of each
+    std::function<void()> changed;
+  };
+
+  void Look();
+
+  std::vector<Watched> watched_;
+  std::mutex mutex_;
+  std::condition_variable ends_;
+  bool is_ending_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace tensord::server

@@ -1,0 +1,647 @@
+// Whatever clients send, in whatever order, and whenever they leave: each call
+// ends with a documented code and a reason, and when their sessions are closed
+// nothing is left of them.
+//
+// An input is a list of calls. Of each the first byte says which of kCalls it
+// is, the second how it goes, the others what is changed in its messages.
+#include <google/protobuf/stubs/logging.h>
+#include <grpc/grpc.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "core/base/crc32c.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/text_format.h"
+#include "tensord/v1/admin.pb.h"
+#include "tensord/v1/compute.pb.h"
+#include "tensord/v1/error.pb.h"
+#include "tensord/v1/plan.pb.h"
+#include "tensord/v1/plan_cache.pb.h"
+#include "tensord/v1/program.pb.h"
+#include "tensord/v1/session.pb.h"
+#include "tensord/v1/tensor.pb.h"
+#include "tensord/v1/view.pb.h"
+#include "tests/fuzz/check.h"
+#include "tests/testing/in_process_server.h"
+
+namespace tensord {
+namespace {
+
+using fuzz::Check;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::MessageFactory;
+using google::protobuf::MethodDescriptor;
+using google::protobuf::TextFormat;
+
+// What it logs of malformed names would be all that one sees.
+[[maybe_unused]] const auto kLogged = google::protobuf::SetLogHandler(nullptr);
+
+/// A call as a sensible client makes it, in sessions $A and $B.
+struct SampleCall {
+  const char* method;
+  std::vector<const char*> messages;
+};
+
+const std::vector<SampleCall>& SampleCalls() {
+  static const std::vector<SampleCall> all = {
+      {"TensorService.CreateTensor",
+       {R"(session: "$A" tensor_id: "a" element_type: ELEMENT_TYPE_FLOAT32
+           layout { extents: [2, 3] })"}},
+      {"TensorService.CreateTensor",
+       {R"(session: "$A" tensor_id: "b" element_type: ELEMENT_TYPE_FLOAT32
+           layout { extents: [3, 2] })"}},
+      {"TensorService.UploadTensor",
+       {R"(tensor: "$A/tensors/a" data: "abcdefghijklmnopqrstuvwx")"}},
+      {"TensorService.UploadTensor",
+       {R"(tensor: "$A/tensors/b" data: "abcdefghijkl")",
+        R"(offset_bytes: 12 data: "mnopqrstuvwx")"}},
+      {"ComputeService.Contract",
+       {R"(session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
+           b { tensor: "$A/tensors/b" modes: [2, 3] }
+           d { tensor_id: "d" modes: [1, 3] })"}},
+      {"TensorService.DownloadTensor", {R"(tensor: "$A/tensors/d")"}},
+      {"ComputeService.Contract",
+       {R"(session: "$A" d { inline: true modes: [1, 2] }
+           a { inline { element_type: ELEMENT_TYPE_INT32 data: "abcdefgh"
+                        layout { extents: 2 } } modes: 1 }
+           b { inline { element_type: ELEMENT_TYPE_INT32 data: "abcdefgh"
+                        layout { extents: 2 } } modes: 2 })"}},
+      {"ComputeService.Permute",
+       {R"(session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
+           d { tensor_id: "p" modes: [2, 1] } alpha { real: 2 }
+           padding { before: [1, 0] after: [0, 2] })"}},
+      {"ComputeService.Elementwise",
+       {R"(session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
+           b { tensor: "$A/tensors/b" modes: [2, 1] }
+           c { tensor: "$A/tensors/a" modes: [1, 2] }
+           d { tensor: "$A/tensors/a" modes: [1, 2] }
+           op_ab: BINARY_OPERATOR_MUL op_abc: BINARY_OPERATOR_ADD)"}},
+      {"ComputeService.Reduce",
+       {R"(session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
+           d { tensor_id: "s" modes: 1 } op: BINARY_OPERATOR_MAX)"}},
+      {"ComputeService.Factorize",
+       {R"(session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
+           q { tensor_id: "q" modes: [1, 3] } r { inline: true modes: [3, 2] }
+           method: FACTORIZATION_METHOD_QR)"}},
+      // Tensors large enough to be at work for a while.
+      {"TensorService.CreateTensor",
+       {R"(session: "$A" tensor_id: "x" element_type: ELEMENT_TYPE_FLOAT64
+           layout { extents: [160, 160] })"}},
+      {"ComputeService.Permute",
+       {R"(session: "$A" d { tensor: "$A/tensors/x" modes: [1, 2] }
+           alpha { real: 0 })"}},
+      {"ComputeService.Contract",
+       {R"(session: "$A" a { tensor: "$A/tensors/x" modes: [1, 2] }
+           b { tensor: "$A/tensors/x" modes: [2, 3] } d { modes: [1, 3] })"}},
+      {"TensorService.DownloadTensor", {R"(tensor: "$A/tensors/x")"}},
+      {"ComputeService.ExecuteStream",
+       {R"(permute { session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
+                     d { tensor_id: "t" modes: [2, 1] } })",
+        R"(contract { session: "$A" d { tensor_id: "u" modes: [1, 3] }
+                      a { tensor: "$A/tensors/a" modes: [1, 2] }
+                      b { tensor: "$A/tensors/t" modes: [2, 3] } })",
+        R"(execute_plan { plan: "$A/plans/k" a { tensor: "$A/tensors/a" }
+                          b { tensor: "$A/tensors/b" } inline: true })"}},
+      {"ViewService.CreateView", {R"(tensor: "$A/tensors/a" tensor_id: "v"
+           stages { index { items { slice { step: -1 } } items { index: 1 } } }
+           stages { transform { transforms { lower: 0 upper: 0
+                                             pad { before: 1 } } } })"}},
+      {"ViewService.CreateView", {R"(tensor: "$A/tensors/a" tensor_id: "w"
+           stages { transform { transforms { lower: [0, 1] upper: 0
+                                             merge {} } } })"}},
+      {"ComputeService.Permute",
+       {R"(session: "$A" a { tensor: "$A/tensors/v" modes: 1 }
+           d { modes: 1 })"}},
+      {"TensorService.CopyTensor", {R"(source: "$A/tensors/a" tensor_id: "c"
+           layout { extents: [2, 3] strides: [1, 4] })"}},
+      {"TensorService.CopyTensor",
+       {R"(source: "$A/tensors/a" session: "$B" tensor_id: "a")"}},
+      {"TensorService.DescribeTensor", {R"(tensor: "$A/tensors/a")"}},
+      {"TensorService.ListTensors", {R"(session: "$A" page_size: 2)"}},
+      {"TensorService.DeleteTensor", {R"(tensor: "$A/tensors/a")"}},
+      {"TensorService.DeleteTensors",
+       {R"(session: "$A" tensors: ["$A/tensors/a", "$A/tensors/b"])"}},
+      {"PlanService.CreatePlan",
+       {R"(plan_id: "k" contract { session: "$A" d { modes: [1, 3] }
+             a { tensor: "$A/tensors/a" modes: [1, 2] }
+             b { tensor: "$A/tensors/b" modes: [2, 3] } })"}},
+      {"ComputeService.ExecutePlan",
+       {R"(plan: "$A/plans/k" a { tensor: "$A/tensors/a" }
+           b { tensor: "$A/tensors/b" } tensor_id: "e")"}},
+      {"PlanService.ExplainPlan",
+       {R"(reduce { session: "$A" op: BINARY_OPERATOR_ADD d {}
+             a { tensor: "$A/tensors/a" modes: [1, 2] } })"}},
+      {"PlanService.DescribePlan", {R"(plan: "$A/plans/k")"}},
+      {"PlanService.ListPlans", {R"(session: "$A")"}},
+      {"PlanService.DeletePlan", {R"(plan: "$A/plans/k")"}},
+      {"PlanService.ListKernels", {""}},
+      {"ProgramService.ExecuteProgram", {R"(session: "$A" spec {
+             source { statements: "T[i,j] := A[i,k]*B[k,j]; s := T[i,i]" }
+             operands { name: "A" tensor: "$A/tensors/a" }
+             operands { name: "B" tensor: "$A/tensors/b" }
+             outputs { name: "s" inline: true } outputs { name: "T" } })"}},
+      {"ProgramService.ExecuteProgram",
+       {R"(session: "$A" spec { source { einsum: "ij,jk,kl->il" }
+             operands { tensor: "$A/tensors/a" }
+             operands { tensor: "$A/tensors/b" }
+             operands { tensor: "$A/tensors/a" }
+             path { memory_limit_bytes: 512 } })"}},
+      {"ProgramService.CreateProgram", {R"(session: "$A" program_id: "g" spec {
+             source { statements: "T[i,j] := f*A[i,k]*B[k,j]; A[i,k] += f*A[i,k]" }
+             operands { name: "A" tensor: "$A/tensors/a" }
+             operands { name: "B" tensor: "$A/tensors/b" constant: true }
+             operands { name: "f" scalar { real: 2 } } })"}},
+      {"ProgramService.ExecuteProgram", {R"(session: "$A" name: "$A/programs/g"
+           operands { name: "A" tensor: "$A/tensors/a" })"}},
+      {"ProgramService.ExplainProgram", {R"(session: "$A" spec {
+             source { ncon { operands { labels: [-1, 1] }
+                             operands { labels: [1, -2] } } }
+             operands { tensor: "$A/tensors/a" }
+             operands { tensor: "$A/tensors/b" } path { costs: "" } })"}},
+      {"ProgramService.DescribeProgram", {R"(program: "$A/programs/g")"}},
+      {"ProgramService.ListPrograms", {R"(session: "$A")"}},
+      {"ProgramService.DeleteProgram", {R"(program: "$A/programs/g")"}},
+      {"SessionService.OpenSession",
+       {R"(job: "fuzz" lease { seconds: 60 } memory_quota_bytes: 65536)"}},
+      {"SessionService.KeepSessionAlive", {R"(session: "$A")"}},
+      {"SessionService.DescribeSession", {R"(session: "$A")"}},
+      {"SessionService.CloseSession", {R"(session: "$A")"}},
+      {"AdminService.GetServerInfo", {""}},
+      {"AdminService.GetServerStats", {""}},
+      {"PlanCacheService.GetPlanCacheStats", {""}},
+      {"PlanCacheService.ListPlanCacheEntries", {"page_size: 2"}},
+      {"PlanCacheService.PinPlanCacheEntry", {R"(id: "0123456789abcdef")"}},
+      {"PlanCacheService.UnpinPlanCacheEntry", {R"(id: "0123456789abcdef")"}},
+      {"PlanCacheService.RemovePlanCacheEntry", {R"(id: "0123456789abcdef")"}},
+      {"PlanCacheService.ClearPlanCache", {""}},
+      {"PlanCacheService.DumpPlanCache", {""}},
+      {"PlanCacheService.LoadPlanCache", {R"(data: "tensord")", ""}},
+  };
+  return all;
+}
+
+/// Values of fields, as text, to take in place of sensible ones.
+std::span<const char* const> ValuesFor(const FieldDescriptor& field) {
+  static constexpr const char* kIntegers[] = {
+      "0",    "1",          "2",
+      "3",    "4",          "6",
+      "12",   "-1",         "-2",
+      "1000", "2147483647", "-2147483648",
+      "64",   "4294967296", "9223372036854775807",
+      "24",   "1048576",    "-9223372036854775808"};
+  static constexpr const char* kNumbers[] = {"0",   "1",   "-1",   "0.5",
+                                             "inf", "nan", "1e39", "1e-320"};
+  static constexpr const char* kBooleans[] = {"true", "false"};
+  static constexpr const char* kBytes[] = {
+      R"("")", R"("abcdefgh")", R"("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0")",
+      R"("\377\377\377\377\377\377\377\377")"};
+  static constexpr const char* kTexts[] = {
+      R"("")",
+      R"("a")",
+      R"("b")",
+      R"("c")",
+      R"("v")",
+      R"("k")",
+      R"("A")",
+      R"("$A")",
+      R"("$B")",
+      R"("$A/tensors/a")",
+      R"("$A/tensors/b")",
+      R"("$A/tensors/c")",
+      R"("$A/tensors/d")",
+      R"("$A/tensors/v")",
+      R"("$A/tensors/w")",
+      R"("$A/tensors/x")",
+      R"("$B/tensors/a")",
+      R"("$A/plans/k")",
+      R"("$A/programs/g")",
+      R"("\377/tensors/\303")",
+      R"("cpu:0")",
+      R"("cpu.contract.reference")",
+      R"("ij,jk->ik")",
+      R"("ii->i")",
+      R"("D[i] := A[i,j]*B[j,i]; A[i,j] = D[i]")",
+      R"('D := A[i,j]*(A[i,k]*(B[k,l]*A[l,m]*B[m,j]))')",
+      R"("a=>x,b=>x^2")"};
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_FLOAT:
+    case FieldDescriptor::CPPTYPE_DOUBLE: return kNumbers;
+    case FieldDescriptor::CPPTYPE_BOOL: return kBooleans;
+    case FieldDescriptor::CPPTYPE_STRING:
+      if (field.type() == FieldDescriptor::TYPE_BYTES) return kBytes;
+      return kTexts;
+    default: return kIntegers;  // enumerations, too
+  }
+}
+
+/// What is left of the input; zeros behind its end.
+class Input {
+ public:
+  explicit Input(std::span<const uint8_t> bytes) : bytes_(bytes) {}
+
+  bool is_empty() const { return bytes_.empty(); }
+  size_t Below(size_t bound) { return Next() % bound; }
+  uint8_t Next() {
+    if (bytes_.empty()) return 0;
+    const uint8_t byte = bytes_.front();
+    bytes_ = bytes_.subspan(1);
+    return byte;
+  }
+
+ private:
+  std::span<const uint8_t> bytes_;
+};
+
+using Names = std::vector<std::pair<absl::string_view, std::string>>;
+
+/// Sets, adds or removes something somewhere in `message`.
+void Change(Message& message, Input& input, const Names& names) {
+  const auto& type = *message.GetDescriptor();
+  const auto& reflection = *message.GetReflection();
+  if (type.field_count() == 0) return;
+  const FieldDescriptor& field =
+      *type.field(static_cast<int>(input.Below(type.field_count())));
+  const uint8_t what = input.Next();
+  const int size =
+      field.is_repeated() ? reflection.FieldSize(message, &field) : 0;
+  if (what == 0) {
+    if (!field.is_repeated()) {
+      reflection.ClearField(&message, &field);
+    } else if (size > 0) {
+      reflection.RemoveLast(&message, &field);
+    }
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    if (!field.is_repeated()) {
+      Change(*reflection.MutableMessage(&message, &field), input, names);
+    } else if (what % 4 == 1 || size == 0) {
+      Change(*reflection.AddMessage(&message, &field), input, names);
+    } else {
+      Change(*reflection.MutableRepeatedMessage(&message, &field, what % size),
+             input, names);
+    }
+  } else {
+    const auto values = ValuesFor(field);
+    if (size > 0 && what % 2 == 0) reflection.RemoveLast(&message, &field);
+    TextFormat::ParseFieldValueFromString(
+        absl::StrReplaceAll(values[input.Below(values.size())], names), &field,
+        &message);
+  }
+}
+
+const MethodDescriptor& MethodOf(const std::string& name) {
+  const MethodDescriptor* const method =
+      google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(
+          "tensord.v1." + name);
+  Check(method != nullptr, "it is a method", name);
+  return *method;
+}
+
+std::unique_ptr<Message> NewMessage(
+    const google::protobuf::Descriptor& descriptor) {
+  return std::unique_ptr<Message>(
+      MessageFactory::generated_factory()->GetPrototype(&descriptor)->New());
+}
+
+std::string TextOf(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  buffer.Dump(&slices);
+  std::string text;
+  for (const grpc::Slice& slice : slices) {
+    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return text;
+}
+
+/// How a call goes.
+struct Manner {
+  bool is_left = false;       // nobody waits for it
+  bool is_open = false;       // and not all of its messages are sent
+  bool is_cancelled = false;  // if it is left
+  bool is_hurried = false;    // has a deadline that it may miss
+  bool is_once = false;       // is repeated, with the same id
+};
+
+/// One call. Its events, one at a time, come to OnEvent().
+class Call {
+ public:
+  Call(const MethodDescriptor& method, std::vector<std::string> messages,
+       const Manner& manner)
+      : method_(method), messages_(std::move(messages)), manner_(manner) {
+    context_.set_deadline(
+        std::chrono::system_clock::now() +
+        std::chrono::milliseconds(manner.is_hurried ? 1 : 30'000));
+    if (manner.is_once) {
+      context_.AddMetadata("x-request-id", method.name());
+      context_.AddMetadata("x-request-once", "1");
+    }
+  }
+
+  void Begin(grpc::GenericStub& stub, grpc::CompletionQueue& queue) {
+    const std::string path =
+        absl::StrCat("/", method_.service()->full_name(), "/", method_.name());
+    is_waiting_ = true;
+    if (method_.client_streaming() || method_.server_streaming()) {
+      stream_ = stub.PrepareCall(&context_, path, &queue);
+      next_ = [this](bool ok) { ok ? Write() : Read(); };
+      stream_->StartCall(this);
+      return;
+    }
+    unary_ = stub.PrepareUnaryCall(&context_, path, NextMessage(), &queue);
+    unary_->StartCall();
+    next_ = [this](bool) {
+      if (status_.ok()) answers_.push_back(TextOf(answer_));
+      is_waiting_ = false;
+    };
+    unary_->Finish(&answer_, &status_, this);
+  }
+
+  void OnEvent(bool ok) { std::exchange(next_, nullptr)(ok); }
+  bool is_waiting() const { return is_waiting_; }  // for an event
+  const Manner& manner() const { return manner_; }
+
+  /// Has a call end that was left.
+  void End() {
+    if (manner_.is_cancelled || manner_.is_open) context_.TryCancel();
+    if (!is_held_) return;
+    is_held_ = false;
+    is_waiting_ = true;
+    Read();
+  }
+
+  /// Its answers if it ended well. Requires that it has ended.
+  std::vector<std::unique_ptr<Message>> CheckEnd(bool may_be_stopped) const {
+    std::vector<std::unique_ptr<Message>> answers;
+    for (const std::string& bytes : answers_) {
+      answers.push_back(NewMessage(*method_.output_type()));
+      Check(answers.back()->ParseFromString(bytes), "an answer is a message",
+            method_.full_name());
+    }
+    if (!status_.ok()) CheckError(may_be_stopped);
+    return answers;
+  }
+
+ private:
+  grpc::ByteBuffer NextMessage() {
+    const grpc::Slice slice(messages_[sent_count_++]);
+    return {&slice, 1};
+  }
+  void Write() {
+    const bool is_all = sent_count_ == messages_.size();
+    if (manner_.is_open && sent_count_ + 1 >= messages_.size()) {
+      is_waiting_ = false;
+      is_held_ = true;
+    } else if (is_all) {
+      next_ = [this](bool) { Read(); };
+      stream_->WritesDone(this);
+    } else {
+      next_ = [this](bool ok) { ok ? Write() : Read(); };
+      stream_->Write(NextMessage(), this);
+    }
+  }
+  void Read() {
+    next_ = [this](bool ok) {
+      if (ok) {
+        answers_.push_back(TextOf(answer_));
+        return Read();
+      }
+      next_ = [this](bool) { is_waiting_ = false; };
+      stream_->Finish(&status_, this);
+    };
+    stream_->Read(&answer_, this);
+  }
+
+  void CheckError(bool may_be_stopped) const {
+    v1::ErrorDetail detail;
+    const auto& trailers = context_.GetServerTrailingMetadata();
+    const auto found = trailers.find("tensord-error-bin");
+    const bool has_detail = found != trailers.end();
+    if (has_detail) {
+      Check(detail.ParseFromArray(found->second.data(),
+                                  static_cast<int>(found->second.size())),
+            "the detail is a message");
+    }
+    const std::string seen =
+        absl::StrCat(method_.full_name(), ": ", status_.error_code(), " ",
+                     detail.reason(), " ", status_.error_message());
+    const bool is_left = manner_.is_cancelled || manner_.is_open;
+    switch (status_.error_code()) {
+      case grpc::CANCELLED:
+        Check(is_left || manner_.is_hurried || may_be_stopped,
+              "somebody cancels a call that is cancelled", seen);
+        return;
+      case grpc::DEADLINE_EXCEEDED:
+        Check(manner_.is_hurried, "every call ends soon", seen);
+        return;
+      case grpc::INTERNAL:
+        Check(!has_detail && !AreMessages(), "the server has no bugs", seen);
+        return;
+      case grpc::INVALID_ARGUMENT:
+      case grpc::NOT_FOUND:
+      case grpc::ALREADY_EXISTS:
+      case grpc::FAILED_PRECONDITION:
+      case grpc::RESOURCE_EXHAUSTED:
+      case grpc::UNIMPLEMENTED:
+      case grpc::ABORTED:
+      case grpc::DATA_LOSS: break;
+      default: Check(false, "the code is documented", seen);
+    }
+    Check(!detail.reason().empty(), "a refusal has a reason", seen);
+    Check(!status_.error_message().empty(), "a refusal has a message", seen);
+  }
+  /// What was sent are messages to protobuf.
+  bool AreMessages() const {
+    const auto message = NewMessage(*method_.input_type());
+    return std::ranges::all_of(messages_, [&](const std::string& bytes) {
+      return message->ParseFromString(bytes);
+    });
+  }
+
+  const MethodDescriptor& method_;
+  const std::vector<std::string> messages_;
+  const Manner manner_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  std::unique_ptr<grpc::GenericClientAsyncResponseReader> unary_;
+  std::function<void(bool ok)> next_;  // null: no event is due
+  bool is_waiting_ = false;
+  bool is_held_ = false;  // until End(), with a message unsent
+  size_t sent_count_ = 0;
+  grpc::ByteBuffer answer_;
+  std::vector<std::string> answers_;
+  grpc::Status status_;
+};
+
+/// Clients of one server, an input at a time.
+class Clients {
+ public:
+  void Try(Input input) {
+    const std::vector<std::string> sessions = {Open(), Open()};
+    opened_ = sessions;
+    has_closed_ = false;
+    for (int i = 0; i < kMostCalls && !input.is_empty(); ++i) {
+      MakeCall(input, sessions);
+    }
+    for (const auto& call : left_) {
+      call->End();
+      Await(*call);
+      CheckEnd(*call);
+    }
+    left_.clear();
+    for (const std::string& session : opened_) {
+      // A client may have closed it.
+      server_.sessions().Close(session).IgnoreError();
+    }
+    server_.engine().plans().Clear(true);
+    CheckNothingIsLeft();
+  }
+
+ private:
+  static constexpr int kMostCalls = 64;
+
+  std::string Open() {
+    const auto session = server_.sessions().Open({.peer = "fuzz"});
+    Check(session.ok(), "a session is opened", session.status().ToString());
+    return (*session)->name();
+  }
+
+  void MakeCall(Input& input, const std::vector<std::string>& sessions) {
+    const SampleCall& sample = SampleCalls()[input.Below(SampleCalls().size())];
+    const MethodDescriptor& method = MethodOf(sample.method);
+    const uint8_t how = input.Next();
+    const size_t first = how >> 2 & 1;
+    const Names names = {{"$A", sessions[first]}, {"$B", sessions[1 - first]}};
+    std::vector<std::unique_ptr<Message>> messages;
+    for (const char* const text : sample.messages) {
+      messages.push_back(NewMessage(*method.input_type()));
+      Check(TextFormat::ParseFromString(absl::StrReplaceAll(text, names),
+                                        messages.back().get()),
+            "a sample is a message", text);
+    }
+    for (int i = how & 3; i > 0; --i) {
+      Change(*messages[input.Below(messages.size())], input, names);
+    }
+    std::vector<std::string> bytes;
+    for (const auto& message : messages) {
+      auto* const chunk = dynamic_cast<v1::UploadTensorRequest*>(message.get());
+      if (chunk != nullptr && (how & 0x80) == 0) {
+        chunk->set_crc32c(core::Crc32c(chunk->data()));
+      }
+      bytes.push_back(message->SerializeAsString());
+    }
+    if ((how & 0x40) != 0 && !bytes[0].empty()) {
+      bytes[0][input.Below(bytes[0].size())] = static_cast<char>(input.Next());
+    }
+    const bool is_unary =
+        !method.client_streaming() && !method.server_streaming();
+    Manner manner{.is_left = (how & 0x18) != 0,
+                  .is_open = (how & 0x20) != 0 && method.client_streaming(),
+                  .is_cancelled = (how & 0x18) == 0x10,
+                  .is_hurried = (how & 0x18) == 0x18,
+                  .is_once = (how & 0x20) != 0 && is_unary};
+    manner.is_left |= manner.is_open;
+    // A session whose name is not known could not be closed.
+    if (method.name() == "OpenSession") manner = {};
+    has_closed_ |= method.name() == "CloseSession";
+    auto call = std::make_unique<Call>(method, std::move(bytes), manner);
+    call->Begin(stub_, queue_);
+    if (manner.is_left) {
+      left_.push_back(std::move(call));
+    } else {
+      Await(*call);
+      CheckEnd(*call);
+    }
+  }
+
+  void Await(const Call& call) {
+    while (call.is_waiting()) {
+      void* tag = nullptr;
+      bool ok = false;
+      Check(queue_.Next(&tag, &ok), "the queue goes on");
+      static_cast<Call*>(tag)->OnEvent(ok);
+    }
+  }
+
+  void CheckEnd(const Call& call) {
+    for (const auto& answer : call.CheckEnd(has_closed_)) {
+      if (const auto* const opened =
+              dynamic_cast<const v1::OpenSessionResponse*>(answer.get())) {
+        opened_.push_back(opened->session().name());
+      } else if (const auto* const chunk =
+                     dynamic_cast<const v1::DownloadTensorResponse*>(
+                         answer.get())) {
+        Check(chunk->crc32c() == core::Crc32c(chunk->data()),
+              "the checksum is the data's");
+      }
+    }
+  }
+
+  std::string Left() {
+    std::string left;
+    const auto add = [&](absl::string_view what, int64_t count) {
+      if (count != 0) absl::StrAppend(&left, count, " ", what, " ");
+    };
+    add("sessions", server_.sessions().session_count());
+    add("tensors", server_.sessions().tensor_count());
+    add("bytes on the device", server_.used_bytes());
+    for (int i = 0; i < server::kHostUseCount; ++i) {
+      const auto use = static_cast<server::HostUse>(i);
+      const server::HostAmount used =
+          server_.sessions().host_memory()->used(use);
+      add(absl::StrCat(server::NameOf(use), " in the ledger"), used.count);
+      add(absl::StrCat("bytes of ", server::NameOf(use)), used.bytes);
+    }
+    return left;
+  }
+
+  /// The server may still be about to hear that calls were left.
+  void CheckNothingIsLeft() {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    std::string left = Left();
+    while (!left.empty() && absl::Now() < deadline) {
+      absl::SleepFor(absl::Microseconds(100));
+      left = Left();
+    }
+    Check(left.empty(), "nothing is left", left);
+  }
+
+  testing::InProcessServer server_{
+      {.engine = {.cpu_threads = 1,
+                  .memory_limit_bytes = int64_t{8} << 20,
+                  .queue_limit = 8,
+                  .longest_operation = absl::Milliseconds(100)},
+       .sessions = {.max_sessions = 6, .quota_bytes = int64_t{2} << 20}}};
+  grpc::GenericStub stub_{server_.NewChannel()};
+  grpc::CompletionQueue queue_;
+  // Of this input.
+  std::vector<std::string> opened_;
+  bool has_closed_ = false;  // a session, which stops its calls
+  std::vector<std::unique_ptr<Call>> left_;
+};
+
+}  // namespace
+}  // namespace tensord
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  // As long as the process: gRPC's threads are.
+  static tensord::Clients& clients = *new tensord::Clients;
+  clients.Try(tensord::Input({data, size}));
+  return 0;
+}

@@ -1,0 +1,43 @@
+// A module whose one device is lost, for good, once the file exists that
+// $TENSORD_TEST_LOSS names: a stand-in for a GPU after an illegal address.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/backend/backend_module.h"
+#include "core/base/status.h"
+#include "tests/testing/stand_in_backend.h"
+
+namespace tensord::testing {
+namespace {
+
+class LosableBackend final : public StandInBackend {
+ public:
+  LosableBackend() { info_.name = "cuda:0"; }
+  absl::Status health() const override {
+    const char* const file = std::getenv("TENSORD_TEST_LOSS");
+    if (file == nullptr || access(file, F_OK) != 0) return absl::OkStatus();
+    return core::Error(absl::StatusCode::kUnavailable, "DEVICE_LOST",
+                       "cuda:0 is lost");
+  }
+};
+
+absl::StatusOr<int> CountOne() { return 1; }
+absl::StatusOr<std::unique_ptr<core::Backend>> Create(int) {
+  return std::make_unique<LosableBackend>();
+}
+
+}  // namespace
+}  // namespace tensord::testing
+
+extern "C" __attribute__((visibility("default")))
+const tensord::core::BackendModule*
+tensord_backend_module() {
+  static constexpr tensord::core::BackendModule kModule{
+      tensord::core::kBackendBuild, &tensord::testing::CountOne,
+      &tensord::testing::Create};
+  return &kModule;
+}
