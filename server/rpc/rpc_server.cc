@@ -72,14 +72,6 @@ absl::Status SetMode(absl::string_view address, int mode) {
                                   ": ", std::strerror(errno)));
 }
 
-std::shared_ptr<grpc::ServerCredentials> CredentialsOf(
-    const RpcServerOptions& options, absl::string_view address) {
-  if (options.certificates == nullptr || absl::StartsWith(address, "unix:")) {
-    return grpc::InsecureServerCredentials();
-  }
-  return TlsCredentials(*options.certificates, options.must_have_certificate);
-}
-
 using MakeService = std::unique_ptr<Service> (*)(ServiceContext&);
 
 template <typename S>
@@ -123,6 +115,7 @@ struct RpcServer::Services {
 
   ServiceContext& context;
   std::vector<std::unique_ptr<Service>> all;
+  std::shared_ptr<grpc::ServerCredentials> tls;  // null: plaintext
   std::optional<LoopGroup> loops;
   std::unique_ptr<grpc::Server> server;
   bool is_healthy = true;
@@ -157,10 +150,17 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   // A second server on the same port must fail, not share it.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   LimitConnections(options, builder);
+  if (options.certificates != nullptr) {
+    services.tls =
+        TlsCredentials(*options.certificates, options.must_have_certificate);
+  }
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
+    const bool is_local = absl::StartsWith(options.listen[i], "unix:");
     builder.AddListeningPort(options.listen[i],
-                             CredentialsOf(options, options.listen[i]),
+                             services.tls == nullptr || is_local
+                                 ? grpc::InsecureServerCredentials()
+                                 : services.tls,
                              &ports[i]);
   }
   for (const auto& service : services.all) {

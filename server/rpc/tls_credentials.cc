@@ -50,9 +50,12 @@ class ReloadingCredentials final : public grpc::ServerCredentials {
     const grpc_ssl_pem_key_cert_pair pair = {
         .private_key = contents->key.c_str(),
         .cert_chain = contents->certificate.c_str()};
-    *config = grpc_ssl_server_certificate_config_create(
-        contents->client_ca.empty() ? nullptr : contents->client_ca.c_str(),
-        &pair, 1);
+    // gRPC wants authorities also where it asks no client for a certificate.
+    const std::string& authorities = contents->client_ca.empty()
+                                         ? contents->certificate
+                                         : contents->client_ca;
+    *config = grpc_ssl_server_certificate_config_create(authorities.c_str(),
+                                                        &pair, 1);
     version_ = contents->version;
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }

@@ -14,7 +14,7 @@ namespace tensord::rpc {
 /// signed by one of its authorities, if it has any; without a certificate
 /// clients are let in unless `must_have_certificate`.
 ///
-/// Lifetime  `certificates` outlives the server.
+/// Lifetime  `certificates` and the result outlive the server.
 std::shared_ptr<grpc::ServerCredentials> TlsCredentials(
     const server::Certificates& certificates, bool must_have_certificate);
 

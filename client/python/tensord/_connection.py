@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 import grpc
 
 from tensord._arguments import timeout_seconds
+from tensord._credentials import Credentials, Metadata
 from tensord.errors import DeadlineExceeded, FailedPrecondition, from_rpc_error
 from tensord.v1 import (
     admin_pb2_grpc,
@@ -28,10 +29,6 @@ from tensord.v1 import (
 
 Response = TypeVar("Response", covariant=True)
 
-# Channels to one address would share a connection otherwise.
-CHANNEL_OPTIONS = (("grpc.use_local_subchannel_pool", 1),)
-
-
 # Of what sessions have, by its kind.
 _MESSAGES = {"tensor": tensor_pb2, "plan": plan_pb2, "program": program_pb2}
 
@@ -44,7 +41,9 @@ def kind_of(full_name: str) -> str:
 class Method(Protocol[Response]):
     """A unary method of a stub."""
 
-    def __call__(self, request: Any, *, timeout: float | None) -> Response: ...
+    def __call__(
+        self, request: Any, *, timeout: float | None, metadata: Metadata | None
+    ) -> Response: ...
 
 
 class ResponseStream:
@@ -128,20 +127,25 @@ class Connection(Stubs):
     Attributes:
         address: Where the server is.
         timeout: Default deadline of a call, in seconds.
+        credentials: TLS, and the token that each call brings along.
     """
 
-    def __init__(self, address: str, timeout: float) -> None:
+    def __init__(
+        self, address: str, timeout: float, credentials: Credentials
+    ) -> None:
         """Connects when the first call is made.
 
         Args:
             address: `host:port` or `unix:/path`.
             timeout: Default deadline of a call, in seconds; `math.inf` for none.
+            credentials: TLS, and the token that each call brings along.
         """
         self.address = address
         self.timeout = timeout
+        self.credentials = credentials
         self._closed = False
-        self._calls = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
-        self._bulk = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._calls = credentials.channel(grpc, address)
+        self._bulk = credentials.channel(grpc, address)
         super().__init__(self._calls)
         self._snapshots = plan_cache_pb2_grpc.PlanCacheServiceStub(self._bulk)
         # Chunks pass as bytes, see chunks.py.
@@ -170,7 +174,9 @@ class Connection(Stubs):
         self.check_open()
         deadline = self.deadline(timeout)
         try:
-            return method(request, timeout=deadline)
+            return method(
+                request, timeout=deadline, metadata=self.credentials.metadata()
+            )
         except (grpc.RpcError, ValueError) as error:
             what = request.DESCRIPTOR.name.removesuffix("Request")
             raise self.translated(error, what, deadline) from None
@@ -204,7 +210,9 @@ class Connection(Stubs):
         self.check_open()
         deadline = self.deadline(timeout)
         return ResponseStream(
-            self.compute.ExecuteStream(requests, timeout=deadline),
+            self.compute.ExecuteStream(
+                requests, timeout=deadline, metadata=self.credentials.metadata()
+            ),
             lambda error: self.translated(error, "ExecuteStream", deadline),
         )
 
@@ -270,7 +278,11 @@ class Connection(Stubs):
         self.check_open()
         deadline = self.deadline(timeout)
         try:
-            return method(iter(messages), timeout=deadline)
+            return method(
+                iter(messages),
+                timeout=deadline,
+                metadata=self.credentials.metadata(),
+            )
         except (grpc.RpcError, ValueError) as error:
             raise self.translated(error, what, deadline) from None
 
@@ -282,7 +294,9 @@ class Connection(Stubs):
         deadline = self.deadline(timeout)
         stream = None
         try:
-            stream = method(request, timeout=deadline)
+            stream = method(
+                request, timeout=deadline, metadata=self.credentials.metadata()
+            )
             yield from stream
         except (grpc.RpcError, ValueError) as error:
             raise self.translated(error, what, deadline) from None

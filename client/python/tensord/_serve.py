@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Union
 
 from tensord._connection import Connection
-from tensord.errors import DeadlineExceeded, Unavailable
+from tensord._credentials import Credentials
+from tensord.errors import DeadlineExceeded, Unauthenticated, Unavailable
 from tensord.v1 import admin_pb2
 
 FlagValue = Union[str, int, float, bool, Sequence[str]]
@@ -108,13 +109,15 @@ def _wait_until_up(
 
 
 def _answers(address: str) -> bool:
-    connection = Connection(address, timeout=1.0)
+    connection = Connection(address, 1.0, Credentials())
     try:
         connection.call(
             connection.admin.GetServerInfo, admin_pb2.GetServerInfoRequest()
         )
     except (Unavailable, DeadlineExceeded):
         return False
+    except Unauthenticated:
+        pass  # With a token it does.
     finally:
         connection.close()
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import datetime
+import os
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from tensord._arguments import check_timeout
 from tensord._arrays import array_of
 from tensord._blocking_link import BlockingLink
+from tensord._credentials import Given
 from tensord._execution import FactorExecutor
 from tensord._handle import Held
 from tensord._messages import from_message
@@ -42,6 +44,11 @@ def connect(
     quota_bytes: int = 0,
     device: str = "",
     priority: int = 0,
+    ca: str | os.PathLike[str] | bool | None = None,
+    cert: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
+    token: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
 ) -> Session:
     """Opens a session.
 
@@ -61,15 +68,29 @@ def connect(
         device: E.g. `cpu:0`; by default the server's first.
         priority: 0 to 9. Of the sessions of a job, or of this machine's without one,
             those of higher priority have the device first.
+        ca: PEM file of the authorities that may have signed the server's certificate;
+            True, or "system", for those of this machine. The connection has TLS if it
+            or `cert` is given; by default $TENSORD_CA. Unix sockets have none.
+        cert: PEM file of the client's certificate; by default $TENSORD_CERT.
+        key: PEM file of its key; by default $TENSORD_KEY, or else it is in `cert`, too.
+        token: Says who asks, with each call; by default $TENSORD_TOKEN. It never goes
+            to another machine without TLS.
+        token_file: File that holds the token instead, and may be replaced: it is looked
+            at about once a second; by default $TENSORD_TOKEN_FILE.
 
     Raises:
-        Unavailable: There is no server, or it is shutting down.
+        Unavailable: There is no server, it is shutting down, or TLS does not come about
+            (`TLS_HANDSHAKE_FAILED`).
+        Unauthenticated: The server does not know the token or wants one.
         ResourceExhausted: The server has as many sessions as it takes.
         InvalidArgument: It knows no such device, the lease is out of bounds, the
-            address is malformed (`ADDRESS_MALFORMED`) or `timeout` is not positive.
+            address is malformed (`ADDRESS_MALFORMED`), `timeout` is not positive, a
+            file is missing or something else (`CREDENTIALS_UNREADABLE`), or the token
+            would leave this machine without TLS (`TOKEN_WITHOUT_TLS`).
     """
+    given = Given(ca, cert, key, token, token_file)
     opened = open_session(
-        address, timeout, job, lease, quota_bytes, device, priority
+        address, timeout, job, lease, quota_bytes, device, priority, given
     )
     return Session(BlockingLink(*opened))
 

@@ -15,6 +15,7 @@ import numpy as np
 from tensord import _dtypes as dtypes
 from tensord._arguments import check_address, check_timeout, lease_value
 from tensord._connection import Connection, Stubs
+from tensord._credentials import Given, resolve
 from tensord._handle import Handle, Held
 from tensord._keeper import NAMES_PER_CALL, Keeper
 from tensord._messages import from_message
@@ -158,6 +159,7 @@ def open_session(
     quota_bytes: int,
     device: str,
     priority: int,
+    given: Given,
 ) -> tuple[Connection, ServerInfo, session_pb2.Session]:
     """Does what `connect` says, and returns what a link is made of."""
     address = address or os.environ.get("TENSORD_ADDRESS") or DEFAULT_ADDRESS
@@ -171,7 +173,8 @@ def open_session(
     )
     if lease is not None:
         request.lease.FromTimedelta(lease_value(lease))
-    connection = Connection(address, _DEFAULT_SECONDS if timeout is None else timeout)
+    seconds = _DEFAULT_SECONDS if timeout is None else timeout
+    connection = Connection(address, seconds, resolve(address, given))
     try:
         info = from_message(ServerInfo, _greet(connection))
         opened = connection.call(connection.session.OpenSession, request)
@@ -191,6 +194,11 @@ def _greet(connection: Connection) -> admin_pb2.GetServerInfoResponse:
         if error.reason != UNREACHABLE:
             raise
         address = connection.address
+        if complaint := connection.credentials.complaint(address):
+            raise Unavailable(
+                f"cannot connect to {address}: {complaint}",
+                reason="TLS_HANDSHAKE_FAILED",
+            ) from None
         raise Unavailable(
             f"no tensord server answers at {address} ({error}). Start one with "
             f"`tensord --listen={address}`, name another as the address or in "

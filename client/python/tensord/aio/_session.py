@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import os
 from collections.abc import Awaitable, Generator, Iterable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from tensord._arguments import check_timeout
 from tensord._arrays import array_of
+from tensord._credentials import Given
 from tensord._handle import Held
 from tensord._messages import from_message
 from tensord._operations import Settings
@@ -36,6 +38,11 @@ def connect(
     quota_bytes: int = 0,
     device: str = "",
     priority: int = 0,
+    ca: str | os.PathLike[str] | bool | None = None,
+    cert: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
+    token: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
 ) -> Connecting:
     """Opens a session; arguments are those of `tensord.connect`.
 
@@ -45,7 +52,10 @@ def connect(
     Returns:
         What `async with` or `await` makes a Session of.
     """
-    return Connecting((address, timeout, job, lease, quota_bytes, device, priority))
+    given = Given(ca, cert, key, token, token_file)
+    return Connecting(
+        (address, timeout, job, lease, quota_bytes, device, priority, given)
+    )
 
 
 class Connecting:

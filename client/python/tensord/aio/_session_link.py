@@ -13,7 +13,7 @@ import grpc.aio
 import numpy as np
 
 from tensord._arguments import check_timeout
-from tensord._connection import CHANNEL_OPTIONS, Connection, Stubs, kind_of
+from tensord._connection import Connection, Stubs, kind_of
 from tensord._handle import Handle, Held
 from tensord._session_link import Answer, Question, SessionLink
 from tensord._specs import TensorSpec
@@ -36,9 +36,7 @@ class AwaitedLink(SessionLink):
         self, connection: Connection, info: ServerInfo, opened: session_pb2.Session
     ) -> None:
         super().__init__(connection, info, opened)
-        self._channel = grpc.aio.insecure_channel(
-            connection.address, options=CHANNEL_OPTIONS
-        )
+        self._channel = connection.credentials.channel(grpc.aio, connection.address)
         self.stubs = Stubs(self._channel)
 
     async def call(
@@ -61,7 +59,8 @@ class AwaitedLink(SessionLink):
         self.connection.check_open()
         deadline = self.connection.deadline(timeout)
         try:
-            return await method(request, timeout=deadline)
+            metadata = self.connection.credentials.metadata()
+            return await method(request, timeout=deadline, metadata=metadata)
         except grpc.RpcError as error:
             what = request.DESCRIPTOR.name.removesuffix("Request")
             raise self.connection.translated(error, what, deadline) from None
