@@ -10,23 +10,30 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <thread>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "core/base/status.h"
 #include "server/config/options.h"
 #include "server/config/version.h"
 #include "server/engine/engine.h"
 #include "server/engine/plan_exchange.h"
 #include "server/engine/plan_store.h"
+#include "server/http/http_listener.h"
+#include "server/http/monitoring.h"
+#include "server/http/server_gauges.h"
+#include "server/http/status.h"
 #include "server/identity/authenticator.h"
 #include "server/identity/certificates.h"
 #include "server/identity/file_watch.h"
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/service_context.h"
 #include "server/session/session_manager.h"
+#include "server/telemetry/health.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 
@@ -146,6 +153,45 @@ std::unique_ptr<PlanExchange> OpenPlanExchange(const Options& options,
       });
 }
 
+/// Null when no address is given.
+absl::StatusOr<std::unique_ptr<http::HttpListener>> ListenHttp(
+    const http::HttpOptions& options, const http::Routes& routes,
+    absl::string_view what, Log& log) {
+  if (options.address.empty()) return nullptr;
+  auto listener = http::HttpListener::Start(options, routes);
+  if (listener.ok()) {
+    log.Info("listening", {{"address", (*listener)->address()}, {"for", what}});
+  }
+  return listener;
+}
+
+/// What shows the server over HTTP, from its start to its end.
+struct Observers {
+  explicit Observers(const Health& health) : monitoring(health) {}
+
+  absl::Status Listen(const MonitoringOptions& options, Log& log) {
+    TENSORD_ASSIGN_OR_RETURN(
+        metrics, ListenHttp({.address = options.metrics,
+                             .tls_certificate = options.tls_certificate,
+                             .tls_key = options.tls_key,
+                             .token_file = options.token_file,
+                             .refused =
+                                 [&log](const absl::Status& status) {
+                                   log.Event(LogLevel::kWarning, "tls_files",
+                                             {{"message", status.message()}});
+                                 }},
+                            monitoring.MetricsRoutes(), "metrics", log));
+    TENSORD_ASSIGN_OR_RETURN(
+        probes, ListenHttp({.address = options.probes},
+                           monitoring.ProbeRoutes(), "probes", log));
+    return absl::OkStatus();
+  }
+
+  http::Monitoring monitoring;
+  std::unique_ptr<http::HttpListener> metrics;
+  std::unique_ptr<http::HttpListener> probes;
+};
+
 /// Null without TLS.
 absl::StatusOr<std::unique_ptr<Certificates>> LoadCertificates(
     const Options& options) {
@@ -194,6 +240,14 @@ int Serve(const Options& options, const sigset_t& signals) {
   // More than caches hold, and a fraction of a second on any device.
   constexpr int64_t kBandwidthBytes = int64_t{256} << 20;
   Log log(options.log_level);
+  Health health;
+  Metrics metrics;
+  const http::ProcessGauges process_gauges{std::string(kVersion)};
+  Observers observers(health);
+  observers.monitoring.Add(metrics.registry());
+  observers.monitoring.Add(process_gauges);
+  const absl::Status observed = observers.Listen(options.monitoring, log);
+  if (!observed.ok()) return Fail(log, "cannot_listen", observed);
   EngineOptions engine_options = options.engine;
   engine_options.bandwidth_bytes = kBandwidthBytes;
   const auto certificates = LoadCertificates(options);
@@ -210,9 +264,9 @@ int Serve(const Options& options, const sigset_t& signals) {
   LogDevices(**engine, log);
   const auto plan_store = OpenPlanStore(options, (*engine)->plans(), log);
   const auto plan_exchange = OpenPlanExchange(options, (*engine)->plans(), log);
-  Metrics metrics;
   SessionManager sessions(
-      **engine, options.sessions, [&log](const auto& session) {
+      **engine, options.sessions, [&log, &metrics](const auto& session) {
+        metrics.expired_sessions().Increment();
         log.Info("session_expired", {{"session", session.number()},
                                      {"job", session.options().job}});
       });
@@ -220,6 +274,7 @@ int Serve(const Options& options, const sigset_t& signals) {
                               .sessions = sessions,
                               .log = log,
                               .metrics = metrics,
+                              .health = health,
                               .plan_store = plan_store.get(),
                               .plan_exchange = plan_exchange.get(),
                               .authenticator = authenticator->get(),
@@ -246,6 +301,16 @@ int Serve(const Options& options, const sigset_t& signals) {
     if (!started.ok()) return Fail(log, "cannot_listen", started.status());
     admin = *std::move(started);
   }
+  // Nothing of this ends before the process does.
+  const http::ServerGauges server_gauges(**engine, sessions,
+                                         plan_exchange.get());
+  observers.monitoring.Add(server_gauges);
+  const http::StatusSource status{.engine = **engine,
+                                  .sessions = sessions,
+                                  .metrics = metrics,
+                                  .health = health,
+                                  .version = std::string(kVersion)};
+  observers.monitoring.Show(status);
   for (const auto& address : (*server)->addresses()) {
     log.Info("listening", {{"address", address}, {"version", kVersion}});
   }
@@ -254,6 +319,7 @@ int Serve(const Options& options, const sigset_t& signals) {
       log.Info("listening_for_operators", {{"address", address}});
     }
   }
+  NotifyServiceManager("READY=1");
 
   const int signal = AwaitEnd(
       signals, **engine,
@@ -262,6 +328,7 @@ int Serve(const Options& options, const sigset_t& signals) {
   log.Info("draining",
            {{"reason", signal > 0 ? strsignal(signal) : "device lost"},
             {"timeout_seconds", absl::ToInt64Seconds(options.drain_timeout)}});
+  NotifyServiceManager("STOPPING=1");
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends it now
   EndAfter(options.drain_timeout + absl::Seconds(1), log);
   // What goes wrong is in the log. Before what may take long, and again for the

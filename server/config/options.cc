@@ -14,7 +14,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/nearest.h"
 #include "core/base/status.h"
@@ -143,10 +142,10 @@ CLI::Option* AddSeconds(CLI::App& app, const std::string& name,
 void AddListenFlags(CLI::App& app, Options& options) {
   app.add_option("--listen", options.listen,
                  "Where to listen: HOST:PORT (port 0: any) or unix:PATH; may "
-                 "be repeated")
-      ->default_str(absl::StrJoin(options.listen, ","));
+                 "be repeated");
   app.add_flag("--insecure", options.allow_insecure_remote,
-               "Allow --listen beyond loopback, without TLS");
+               "Allow --listen and --metrics-listen beyond loopback, without "
+               "TLS");
 }
 
 void AddIdentityFlags(CLI::App& app, Options& options) {
@@ -321,6 +320,24 @@ void AddServingFlags(CLI::App& app, Options& options) {
       ->default_str("info");
 }
 
+void AddMonitoringFlags(CLI::App& app, MonitoringOptions& monitoring) {
+  app.add_option("--metrics-listen", monitoring.metrics,
+                 "Where to serve metrics and probes over HTTP: HOST:PORT (port "
+                 "0: any); without it nowhere");
+  app.add_option("--metrics-tls-certificate", monitoring.tls_certificate,
+                 "Certificate of that address, with its chain, in PEM")
+      ->check(ReadableFile());
+  app.add_option("--metrics-tls-key", monitoring.tls_key, "Its key, in PEM")
+      ->check(ReadableFile());
+  app.add_option("--metrics-token-file", monitoring.token_file,
+                 "File whose first line metrics are shown for, as a bearer "
+                 "token; without it they are for everybody")
+      ->check(ReadableFile());
+  app.add_option("--probe-listen", monitoring.probes,
+                 "Where to serve probes alone, without TLS and token: "
+                 "HOST:PORT");
+}
+
 /// What is no key of a file.
 struct Verbs {
   std::string file;
@@ -361,6 +378,27 @@ void Throw(const absl::Status& status) {
   if (!status.ok()) throw CLI::ValidationError(std::string(status.message()));
 }
 
+/// The same for HTTP, which knows no Unix sockets.
+void CheckHttp(absl::string_view flag, const std::string& address,
+               bool allow_remote) {
+  if (address.empty()) return;
+  if (absl::StartsWith(address, "unix:")) {
+    throw CLI::ValidationError(
+        absl::StrCat(flag, " is '", address, "', wanted HOST:PORT"));
+  }
+  Throw(ValidateListen(flag, address, allow_remote));
+}
+
+void Check(const MonitoringOptions& monitoring, bool allow_remote) {
+  if (monitoring.tls_certificate.empty() != monitoring.tls_key.empty()) {
+    throw CLI::ValidationError(
+        "--metrics-tls-certificate and --metrics-tls-key are wanted together");
+  }
+  const bool has_tls = !monitoring.tls_certificate.empty();
+  CheckHttp("--metrics-listen", monitoring.metrics, allow_remote || has_tls);
+  CheckHttp("--probe-listen", monitoring.probes, /*allow_remote=*/true);
+}
+
 /// What follows from several options.
 void Finish(Options& options) {
   // More than may be queued: that many say QUEUE_FULL.
@@ -377,6 +415,7 @@ void Finish(Options& options) {
   for (const std::string& address : options.admin_listen) {
     Throw(ValidateListen("--admin-listen", address, allows_remote));
   }
+  Check(options.monitoring, options.allow_insecure_remote);
 }
 
 /// Whether what says who asks can be read.
@@ -428,6 +467,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
   AddSessionFlags(app, options);
   AddPlanFlags(app, options);
   AddServingFlags(app, options);
+  AddMonitoringFlags(app, options.monitoring);
   try {
     Parse(app, argc, argv);
     Configuration configuration(app);

@@ -17,6 +17,15 @@
 
 namespace tensord::server {
 
+/// Where and to whom metrics and probes are shown.
+struct MonitoringOptions {
+  std::string metrics;          // "HOST:PORT"; empty: nowhere
+  std::string probes;           // the same
+  std::string tls_certificate;  // files, for metrics; empty: no TLS
+  std::string tls_key;
+  std::string token_file;  // empty: for everybody
+};
+
 struct Options {
   std::vector<std::string> listen = {"localhost:8470"};
   /// For operators; none: `listen` takes what they ask.
@@ -37,6 +46,7 @@ struct Options {
   std::string plan_exchange;  // a Redis; empty: none
   std::string plan_exchange_password;
   absl::Duration plan_exchange_interval = absl::Seconds(10);
+  MonitoringOptions monitoring;
 };
 
 /// What a command line sets, or else the environment, or else the file that

@@ -200,10 +200,11 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   }
   for (const auto& service : services.all) service->ServeOn(*services.loops);
   services.loops->Start();
-  services.server->GetHealthCheckService()->SetServingStatus(true);
   for (const std::string& address : options.listen) {
     TENSORD_RETURN_IF_ERROR(SetMode(address, options.socket_mode));
   }
+  context.health.Enter(server::Health::Phase::kServing);
+  result->TellHealth();
   return result;
 }
 
@@ -216,17 +217,25 @@ void RpcServer::UpdateHealth() {
   services_->is_healthy = false;
   services_->context.log.Event(server::LogLevel::kError, "device_lost",
                                {{"message", health.message()}});
-  SetServing(false);
+  services_->context.health.LoseDevice(health);
+  TellHealth();
 }
 
-void RpcServer::SetServing(bool is_serving) {
-  services_->server->GetHealthCheckService()->SetServingStatus(is_serving);
+void RpcServer::TellHealth() {
+  const server::Health& health = services_->context.health;
+  grpc::HealthCheckServiceInterface& checks =
+      *services_->server->GetHealthCheckService();
+  for (const char* service : {"", "readiness"}) {
+    checks.SetServingStatus(service, health.readiness().ok());
+  }
+  checks.SetServingStatus("liveness", health.liveness().ok());
 }
 
 void RpcServer::Drain(absl::Duration timeout) {
   if (services_->is_drained) return;
   services_->is_drained = true;
-  SetServing(false);
+  services_->context.health.Enter(server::Health::Phase::kDraining);
+  TellHealth();
   // gRPC ends calls that arrive during its shutdown as CANCELLED, which says
   // nothing to clients. Those that come now hear UNAVAILABLE and go elsewhere.
   services_->loops->Refuse();

@@ -29,6 +29,8 @@ struct RpcServerOptions {
 };
 
 /// Serves all of tensord's services, standard health checks and reflection.
+/// Health checks of the services "" and "readiness" say whether new calls
+/// should come here, those of "liveness" whether the process is of any use.
 ///
 /// Threads  its methods are called by one thread.
 class RpcServer {
@@ -47,11 +49,12 @@ class RpcServer {
   const std::vector<std::string>& addresses() const { return addresses_; }
 
   /// Looks whether a device is lost. If so, logs that and says NOT_SERVING to
-  /// health checks from then on. Call it now and then.
+  /// all health checks from then on. Call it now and then.
   void UpdateHealth();
 
-  /// Says NOT_SERVING, takes no new calls, gives those that run `timeout`,
-  /// cancels the rest and returns when all have ended. Later calls do nothing.
+  /// Says that it is not ready, takes no new calls, gives those that run
+  /// `timeout`, cancels the rest and returns when all have ended. Later calls
+  /// do nothing.
   void Drain(absl::Duration timeout);
 
  private:
@@ -59,7 +62,8 @@ class RpcServer {
 
   RpcServer();
 
-  void SetServing(bool is_serving);
+  /// Has health checks answered as the context's health is.
+  void TellHealth();
 
   std::vector<std::string> addresses_;
   std::unique_ptr<Services> services_;

@@ -159,6 +159,13 @@ absl::Status SessionManager::Close(absl::string_view name) {
   return absl::OkStatus();
 }
 
+std::vector<std::shared_ptr<Session>> SessionManager::List() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::shared_ptr<Session>> sessions;
+  for (const auto& [name, session] : sessions_) sessions.push_back(session);
+  return sessions;
+}
+
 int64_t SessionManager::session_count() const {
   absl::MutexLock lock(&mutex_);
   return std::ssize(sessions_);

@@ -88,6 +88,8 @@ class SessionManager {
   const std::shared_ptr<HostLedger>& host_memory() const {
     return host_memory_;
   }
+  /// All of them; their leases do not start anew.
+  std::vector<std::shared_ptr<Session>> List() const;
   int64_t session_count() const;
   int64_t tensor_count() const;
 
