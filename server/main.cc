@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -30,6 +31,7 @@
 #include "server/identity/authenticator.h"
 #include "server/identity/certificates.h"
 #include "server/identity/file_watch.h"
+#include "server/identity/tenants.h"
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/service_context.h"
 #include "server/session/session_manager.h"
@@ -64,16 +66,20 @@ int Fail(Log& log, absl::string_view event, const absl::Status& status) {
 }
 
 /// Waits for one of `signals`, or until a device is lost if that `ends_it`: 0.
-/// Meanwhile, health checks hear of a lost device, and the system gets pages of
-/// the heap back that are free: every arena would keep its peak, and a server
-/// would grow for hours.
+/// Meanwhile, health checks hear of a lost device, SIGHUP has `files` read
+/// again, and the system gets pages of the heap back that are free: every arena
+/// would keep its peak, and a server would grow for hours.
 int AwaitEnd(const sigset_t& signals, const Engine& engine, bool ends_it,
-             rpc::RpcServer& server) {
+             rpc::RpcServer& server, FileWatch& files) {
   constexpr timespec kInterval = {.tv_sec = 0, .tv_nsec = 200'000'000};
   constexpr std::chrono::seconds kTrimInterval{10};
   auto trimmed = std::chrono::steady_clock::now();
   while (true) {
     const int signal = sigtimedwait(&signals, nullptr, &kInterval);
+    if (signal == SIGHUP) {
+      files.ReadAll();
+      continue;
+    }
     if (signal > 0) return signal;
     server.UpdateHealth();
     if (ends_it && !engine.health().ok()) return 0;
@@ -210,9 +216,31 @@ void LogCertificate(const Certificates& certificates, Log& log) {
        {"expires", absl::FormatTime(expires, absl::UTCTimeZone())}});
 }
 
-/// Reads what says who is who again when it changes.
-void Watch(FileWatch& files, Authenticator& authenticator,
-           Certificates* certificates, Log& log) {
+/// Has the server do as the file of tenants says.
+absl::Status ApplyTenants(const Options& options, Authenticator& authenticator,
+                          SessionManager& sessions, Engine& engine) {
+  if (options.tenants.empty()) return absl::OkStatus();
+  TENSORD_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.tenants));
+  TENSORD_ASSIGN_OR_RETURN(const Tenants tenants,
+                           ParseTenants(options.tenants, text));
+  std::map<std::string, TenantLimits, std::less<>> limits;
+  std::map<std::string, double> weights = options.engine.weights;  // of jobs
+  for (const auto& [name, shares] : tenants) {
+    limits[name] = {.priority = shares.priority, .sessions = shares.sessions};
+    weights[OwnerOfTenant(name)] = shares.weight;
+  }
+  authenticator.SetTenants(tenants);
+  sessions.SetTenants(std::move(limits));
+  for (const auto& device : engine.devices()) {
+    device->worker().SetWeights(weights);
+  }
+  return absl::OkStatus();
+}
+
+/// Reads what says who is who, and what they may, again when it changes.
+void Watch(FileWatch& files, const Options& options,
+           Authenticator& authenticator, Certificates* certificates,
+           SessionManager& sessions, Engine& engine, Log& log) {
   const auto tell = [&log](absl::string_view what, const absl::Status& status) {
     if (status.ok()) {
       log.Info("reloaded", {{"what", what}});
@@ -231,6 +259,12 @@ void Watch(FileWatch& files, Authenticator& authenticator,
   if (!authenticator.paths().empty()) {
     files.Add(authenticator.paths(), [&authenticator, tell] {
       tell("tokens", authenticator.Reload());
+    });
+  }
+  if (!options.tenants.empty()) {
+    files.Add({options.tenants}, [&options, &authenticator, &sessions, &engine,
+                                  tell] {
+      tell("tenants", ApplyTenants(options, authenticator, sessions, engine));
     });
   }
   files.Start();
@@ -282,7 +316,11 @@ int Serve(const Options& options, const sigset_t& signals) {
                               .limits = {},
                               .transfer_idle = options.transfer_idle};
   FileWatch files;
-  Watch(files, **authenticator, certificates->get(), log);
+  const absl::Status shared =
+      ApplyTenants(options, **authenticator, sessions, **engine);
+  if (!shared.ok()) return Fail(log, "bad_tenants", shared);
+  Watch(files, options, **authenticator, certificates->get(), sessions,
+        **engine, log);
   rpc::RpcServerOptions serving = {
       .listen = options.listen,
       .certificates = certificates->get(),
@@ -324,7 +362,7 @@ int Serve(const Options& options, const sigset_t& signals) {
   const int signal = AwaitEnd(
       signals, **engine,
       options.exit_on_device_loss.value_or((*engine)->devices().size() == 1),
-      **server);
+      **server, files);
   log.Info("draining",
            {{"reason", signal > 0 ? strsignal(signal) : "device lost"},
             {"timeout_seconds", absl::ToInt64Seconds(options.drain_timeout)}});
@@ -361,6 +399,7 @@ int main(int argc, char** argv) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const auto parsed = tensord::server::ParseOptions(argc, argv, environ);
   if (const int* status = std::get_if<int>(&parsed)) return *status;

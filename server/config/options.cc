@@ -19,6 +19,8 @@
 #include "core/base/status.h"
 #include "server/config/configuration.h"
 #include "server/config/version.h"
+#include "server/identity/file_watch.h"
+#include "server/identity/tenants.h"
 
 namespace tensord::server {
 namespace {
@@ -166,6 +168,9 @@ void AddIdentityFlags(CLI::App& app, Options& options) {
                  "Their iss");
   app.add_option("--jwt-audience", options.identity.jwt_rules.audience,
                  "Their aud");
+  app.add_option("--tenants", options.tenants,
+                 "TOML file with [tenant.NAME]: certificates, operators, "
+                 "weight, priority, sessions; read again when it changes");
   app.add_option("--admin-listen", options.admin_listen,
                  "Where to serve operators, as --listen, which serves what "
                  "they ask no more, nor reflection; may be repeated");
@@ -424,6 +429,10 @@ void CheckFiles(const Options& options) {
     Throw(Certificates::Load(options.tls).status());
   }
   Throw(Authenticator::Create(options.identity).status());
+  if (options.tenants.empty()) return;
+  const absl::StatusOr<std::string> text = ReadFile(options.tenants);
+  Throw(text.status());
+  Throw(ParseTenants(options.tenants, *text).status());
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ struct Options {
   int socket_mode = 0;   // permissions of Unix sockets; 0: as the umask says
   CertificateFiles tls;  // no certificate: no TLS
   Authenticator::Options identity;
+  std::string tenants;  // a file; empty: none
   bool allow_insecure_remote = false;
   int loop_count = 2;
   absl::Duration drain_timeout = absl::Seconds(10);

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import ssl
 import stat
@@ -443,3 +444,50 @@ def test_mistaken_tokens_are_not_made(arguments: list[str], problem: str, tokens
     assert ran.returncode != 0
     assert problem in ran.stderr
     assert not tokens.exists()
+
+
+def test_the_file_of_tenants_says_whose_certificates_are_whose(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    file = tmp_path / "tenants.toml"
+    file.write_text('[tenant.chemistry]\ncertificates = ["client"]\nsessions = 1\npriority = 2\n')
+    asking = {"tls_client_ca": str(certificates.ca), **certificates.of_server()}
+    arguments: dict[str, Any] = {"ca": certificates.ca, **certificates.of("client")}
+    with running(listen="localhost:0", tenants=str(file), **asking) as server:
+        with pytest.raises(tensord.InvalidArgument, match="priority is 3, wanted 0 to 2"):
+            tensord.connect(server.address(), priority=3, **arguments)
+        with tensord.connect(server.address(), **arguments) as session:
+            with pytest.raises(tensord.PermissionDenied, match="certificate client is a user"):
+                session.stats()
+            with pytest.raises(tensord.ResourceExhausted) as failure:
+                tensord.connect(server.address(), **arguments)
+            assert failure.value.reason == "TOO_MANY_SESSIONS_OF_TENANT"
+            file.write_text('[tenant.chemistry]\noperators = ["client"]\nweight = 2\n')
+            assert eventually(lambda: "reloaded what=tenants" in server.log.read_text())
+            assert session.stats().devices
+            file.write_text("[tenant.chemistry]\nweigth = 2\n")
+            assert eventually(lambda: "kept what=tenants" in server.log.read_text())
+            assert "did you mean 'weight'?" in server.log.read_text().replace("\\'", "'")
+            assert session.stats().devices
+            file.write_text('[tenant.chemistry]\ncertificates = ["other"]\n')
+
+            def is_unknown() -> bool:
+                try:
+                    session.stats()
+                except tensord.Unauthenticated as error:
+                    return error.reason == "CERTIFICATE_UNKNOWN"
+                return False
+
+            assert eventually(is_unknown)
+            file.write_text('[tenant.chemistry]\noperators = ["client"]\n')
+            assert eventually(lambda: not is_unknown())
+
+
+def test_sighup_has_files_read_again(tokens: Path) -> None:
+    new_token(tokens, "chemistry")
+    with running(tokens=str(tokens)) as server:
+        holders = subprocess.run(
+            ["pgrep", "-f", f"listen={server.unix}"], capture_output=True, text=True
+        ).stdout.split()
+        os.kill(int(holders[0]), signal.SIGHUP)
+        assert eventually(lambda: "reloaded what=tokens" in server.log.read_text())

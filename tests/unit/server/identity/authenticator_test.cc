@@ -106,8 +106,11 @@ TEST_F(AuthenticatorTest, CertificatesStandForTenants) {
   const auto all = file->Identify({.peer = "p", .certificate = {"w1"}});
   ASSERT_TRUE(all.ok());
   EXPECT_EQ((*all)->role(), Role::kOperator);
-  file->SetCertificateTenants({{"w1", "chem"}, {"spiffe://x/w2", "bio"}},
-                              {{"boss", "ops"}});
+  Tenants tenants;
+  tenants["chem"].certificates = {"w1"};
+  tenants["bio"].certificates = {"spiffe://x/w2"};
+  tenants["ops"].operators = {"boss"};
+  file->SetTenants(tenants);
   const auto who = [&](std::vector<absl::string_view> names) {
     return file->Identify({.peer = "p", .certificate = std::move(names)});
   };
@@ -119,14 +122,19 @@ TEST_F(AuthenticatorTest, CertificatesStandForTenants) {
   EXPECT_EQ(Reason(who({"w3"})), "CERTIFICATE_UNKNOWN");
   EXPECT_EQ(Reason(who({"w1", "spiffe://x/w2"})), "IDENTITIES_DIFFER");
   EXPECT_EQ(Reason(who({})), "CREDENTIALS_MISSING");
-  file->SetCertificateTenants({{"w2", "chem"}}, {});
+  const auto boss = *who({"boss"});
+  tenants["chem"].certificates = {"w2"};
+  file->SetTenants(tenants);
   EXPECT_FALSE(w1->IsValid());
+  EXPECT_TRUE(boss->IsValid());
 }
 
 TEST_F(AuthenticatorTest, CertificateAndTokenAreOfOneTenant) {
   Write(lines_);
   const auto file = Open(/*takes_certificates=*/true);
-  file->SetCertificateTenants({{"w1", "chem"}}, {});
+  Tenants tenants;
+  tenants["chem"].certificates = {"w1"};
+  file->SetTenants(tenants);
   EXPECT_EQ((*file->Identify(
                  {.peer = "p", .certificate = {"w1"}, .bearer = user_.secret}))
                 ->name(),
