@@ -265,6 +265,20 @@ std::vector<MetricFamily> ServerGauges::Collect() const {
   return families.Take();
 }
 
+std::vector<MetricFamily> CertificateGauges::Collect() const {
+  Families families;
+  families.Begin("tensord_tls_certificate_expiry_timestamp_seconds",
+                 "When the first certificate of a chain ends, in seconds since "
+                 "1970, by what serves it.");
+  for (const auto& [use, certificates] : certificates_) {
+    if (certificates == nullptr) continue;
+    families.Add(absl::ToDoubleSeconds(certificates->contents()->expires -
+                                       absl::UnixEpoch()),
+                 {{"listener", use}});
+  }
+  return families.Take();
+}
+
 std::vector<MetricFamily> ProcessGauges::Collect() const {
   constexpr int kThreadCount = 20;
   constexpr int kStartTicks = 22;

@@ -1,13 +1,16 @@
 // What the server is and has, looked at when it is scraped.
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "prometheus/collectable.h"
 #include "prometheus/metric_family.h"
 #include "server/engine/engine.h"
 #include "server/engine/plan_exchange.h"
+#include "server/identity/certificates.h"
 #include "server/session/session_manager.h"
 
 namespace tensord::http {
@@ -29,6 +32,23 @@ class ServerGauges final : public prometheus::Collectable {
   server::Engine& engine_;
   const server::SessionManager& sessions_;
   const server::PlanExchange* const exchange_;
+};
+
+/// When certificates end.
+///
+/// Threads   safe for concurrent use.
+/// Lifetime  they outlive it.
+class CertificateGauges final : public prometheus::Collectable {
+ public:
+  /// By what they are for; null: there are none.
+  using ByUse = std::map<std::string, const server::Certificates*>;
+  explicit CertificateGauges(ByUse certificates)
+      : certificates_(std::move(certificates)) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  const ByUse certificates_;
 };
 
 /// The process, under the names that are customary, and which version it is.

@@ -7,6 +7,8 @@ import re
 import socket
 import subprocess
 import threading
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import pytest
 
 import tensord
 from observed_server import ObservedServer
+from secure_server import make_certificates
 from tensord.v1 import tensor_pb2, tensor_pb2_grpc
 from waiting import eventually
 
@@ -180,6 +183,33 @@ def test_numbers_want_the_token_and_probes_do_not(tmp_path: Path):
         for path in ("/livez", "/readyz", "/"):
             assert server.get(path).status == 200
         assert "sesame" not in server.log()
+
+
+def test_metrics_speak_tls_and_tell_when_it_ends(tmp_path: Path):
+    make_certificates(tmp_path)
+    flags = [
+        f"--metrics-tls-certificate={tmp_path}/server.pem",
+        f"--metrics-tls-key={tmp_path}/server-key.pem",
+    ]
+    with ObservedServer(tmp_path, *flags, ca=tmp_path / "ca.pem") as server:
+        expiry = "tensord_tls_certificate_expiry_timestamp_seconds"
+        first = server.metrics().sum(expiry, listener="http")
+        assert 300 * 86400 < first - time.time() < 400 * 86400
+        assert server.get("/readyz", "probes").status == 200  # never with TLS
+        with pytest.raises(OSError):
+            plain = server.url("metrics").replace("https", "http")
+            urllib.request.urlopen(f"{plain}/metrics", timeout=20)
+        make_certificates(tmp_path, "--renew")
+        taken = {"what": "certificates", "result": "taken"}
+        assert eventually(
+            lambda: server.metrics().sum("tensord_reloads_total", **taken) >= 1
+        )
+        (tmp_path / "server.pem").write_text("none\n")
+        kept = {"what": "certificates", "result": "kept"}
+        assert eventually(
+            lambda: server.metrics().sum("tensord_reloads_total", **kept) == 1
+        )
+        assert server.metrics().sum(expiry, listener="http") >= first
 
 
 def test_the_page_shows_sessions_and_never_their_names(server: ObservedServer):
