@@ -2,6 +2,8 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/server_builder_option.h>
+#include <grpcpp/impl/server_builder_plugin.h>
 #include <grpcpp/resource_quota.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -72,6 +74,17 @@ absl::Status SetMode(absl::string_view address, int mode) {
                                   ": ", std::strerror(errno)));
 }
 
+class WithoutReflection final : public grpc::ServerBuilderOption {
+  void UpdateArguments(grpc::ChannelArguments*) override {}
+  void UpdatePlugins(
+      std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins)
+      override {
+    std::erase_if(*plugins, [](const auto& plugin) {
+      return plugin->name() == "proto_server_reflection";
+    });
+  }
+};
+
 using MakeService = std::unique_ptr<Service> (*)(ServiceContext&);
 
 template <typename S>
@@ -138,10 +151,11 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     }
   }
   grpc::EnableDefaultHealthCheckService(true);
-  if (options.takes_admin) {  // for all servers that are built from now on
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  }
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
+  if (!options.takes_admin) {
+    builder.SetOption(std::make_unique<WithoutReflection>());
+  }
   grpc::ResourceQuota quota("tensord");
   quota.Resize(kConnectionMemoryBytes);
   builder.SetResourceQuota(quota);

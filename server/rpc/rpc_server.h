@@ -17,8 +17,7 @@ struct RpcServerOptions {
   /// With which TCP addresses speak TLS; null: plaintext.
   const server::Certificates* certificates = nullptr;
   bool must_have_certificate = false;  // clients, if theirs are asked for
-  /// Whether it takes what is for operators, and has reflection. One that does
-  /// not is started before one that does.
+  /// Whether it takes what is for operators, and has reflection.
   bool takes_admin = true;
   int socket_mode = 0;  // permissions of Unix sockets; 0: as the umask says
   int loop_count = 2;
