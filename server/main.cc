@@ -312,7 +312,7 @@ int Serve(const Options& options, const sigset_t& signals) {
     admin = *std::move(started);
   }
   // Nothing of this ends before the process does.
-  const http::ServerGauges server_gauges(**engine, sessions,
+  const http::ServerGauges server_gauges(**engine, sessions, metrics,
                                          plan_exchange.get());
   observers.monitoring.Add(server_gauges);
   const http::StatusSource status{.engine = **engine,

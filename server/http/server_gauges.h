@@ -12,10 +12,11 @@
 #include "server/engine/plan_exchange.h"
 #include "server/identity/certificates.h"
 #include "server/session/session_manager.h"
+#include "server/telemetry/metrics.h"
 
 namespace tensord::http {
 
-/// Devices, queues, memory, sessions and plans.
+/// Devices, queues, memory, sessions, tenants and plans.
 ///
 /// Threads   safe for concurrent use.
 /// Lifetime  all that it refers to outlives it.
@@ -23,14 +24,19 @@ class ServerGauges final : public prometheus::Collectable {
  public:
   /// `exchange` may be null.
   ServerGauges(server::Engine& engine, const server::SessionManager& sessions,
+               const server::Metrics& metrics,
                const server::PlanExchange* exchange)
-      : engine_(engine), sessions_(sessions), exchange_(exchange) {}
+      : engine_(engine),
+        sessions_(sessions),
+        metrics_(metrics),
+        exchange_(exchange) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
   server::Engine& engine_;
   const server::SessionManager& sessions_;
+  const server::Metrics& metrics_;
   const server::PlanExchange* const exchange_;
 };
 

@@ -60,6 +60,8 @@ def test_metrics_are_described_and_count_what_is_done(server: ObservedServer):
     assert during.sum("tensord_tensors") >= 1
     assert during.sum("tensord_device_memory_bytes", kind="used") >= 30 * 400 * 8
     assert during.sum("tensord_tenant_requests_total", tenant="default") >= 5
+    assert during.sum("tensord_tenant_sessions", tenant="default") == 1
+    assert during.sum("tensord_tenant_memory_bytes") >= 30 * 400 * 8
     assert during.sum("tensord_plan_cache_entries") == 1
     assert during.sum("tensord_requests_in_flight") == 0
     assert during.sum("process_resident_memory_bytes") > 1 << 20
@@ -224,6 +226,7 @@ def test_the_page_shows_sessions_and_never_their_names(server: ObservedServer):
     assert status["sessions"] == [
         {
             "number": 1,
+            "tenant": "default",
             "job": "<i>shown</i>",
             "priority": 0,
             "device": "cpu:0",
@@ -234,7 +237,8 @@ def test_the_page_shows_sessions_and_never_their_names(server: ObservedServer):
     ]
     assert status["devices"][0]["up"]
     assert status["operations"] == 1
-    assert status["tenants"][0]["name"] == "default"
+    tenant = status["tenants"][0]
+    assert (tenant["name"], tenant["sessions"]) == ("default", 1)
     page = server.get("/")
     assert page.status == 200
     assert "<title>tensord</title>" in page.text
