@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -175,17 +176,12 @@ absl::StatusOr<std::unique_ptr<http::HttpListener>> ListenHttp(
 struct Observers {
   explicit Observers(const Health& health) : monitoring(health) {}
 
-  absl::Status Listen(const MonitoringOptions& options, Log& log) {
+  absl::Status Listen(const MonitoringOptions& options,
+                      const Certificates* certificates, Log& log) {
     TENSORD_ASSIGN_OR_RETURN(
         metrics, ListenHttp({.address = options.metrics,
-                             .tls_certificate = options.tls_certificate,
-                             .tls_key = options.tls_key,
-                             .token_file = options.token_file,
-                             .refused =
-                                 [&log](const absl::Status& status) {
-                                   log.Event(LogLevel::kWarning, "tls_files",
-                                             {{"message", status.message()}});
-                                 }},
+                             .certificates = certificates,
+                             .token_file = options.token_file},
                             monitoring.MetricsRoutes(), "metrics", log));
     TENSORD_ASSIGN_OR_RETURN(
         probes, ListenHttp({.address = options.probes},
@@ -198,14 +194,7 @@ struct Observers {
   std::unique_ptr<http::HttpListener> probes;
 };
 
-/// Null without TLS.
-absl::StatusOr<std::unique_ptr<Certificates>> LoadCertificates(
-    const Options& options) {
-  if (options.tls.certificate.empty()) return nullptr;
-  return Certificates::Load(options.tls);
-}
-
-/// Says when the server's certificate ends, aloud when that is soon.
+/// Says when a certificate ends, aloud when that is soon.
 void LogCertificate(const Certificates& certificates, Log& log) {
   constexpr absl::Duration kSoon = absl::Hours(24 * 14);
   const absl::Time expires = certificates.contents()->expires;
@@ -214,6 +203,15 @@ void LogCertificate(const Certificates& certificates, Log& log) {
       "certificate",
       {{"file", certificates.files().certificate},
        {"expires", absl::FormatTime(expires, absl::UTCTimeZone())}});
+}
+
+/// Null without TLS.
+absl::StatusOr<std::unique_ptr<Certificates>> LoadCertificates(
+    const CertificateFiles& files, Log& log) {
+  if (files.certificate.empty()) return nullptr;
+  auto certificates = Certificates::Load(files);
+  if (certificates.ok()) LogCertificate(**certificates, log);
+  return certificates;
 }
 
 /// Has the server do as the file of tenants says.
@@ -237,11 +235,14 @@ absl::Status ApplyTenants(const Options& options, Authenticator& authenticator,
   return absl::OkStatus();
 }
 
-/// Reads what says who is who, and what they may, again when it changes.
+/// Reads what says who is who, and what they may, again when it changes. Null
+/// certificates do not.
 void Watch(FileWatch& files, const Options& options,
-           Authenticator& authenticator, Certificates* certificates,
-           SessionManager& sessions, Engine& engine, Log& log) {
-  const auto tell = [&log](absl::string_view what, const absl::Status& status) {
+           Authenticator& authenticator,
+           std::initializer_list<Certificates*> all, SessionManager& sessions,
+           Engine& engine, Metrics& metrics, Log& log) {
+  const auto tell = [&](absl::string_view what, const absl::Status& status) {
+    metrics.CountReload(what, status.ok());
     if (status.ok()) {
       log.Info("reloaded", {{"what", what}});
     } else {
@@ -249,7 +250,8 @@ void Watch(FileWatch& files, const Options& options,
                 {{"what", what}, {"message", status.message()}});
     }
   };
-  if (certificates != nullptr) {
+  for (Certificates* const certificates : all) {
+    if (certificates == nullptr) continue;
     files.Add(certificates->files().paths(), [certificates, tell, &log] {
       const absl::Status reloaded = certificates->Reload();
       tell("certificates", reloaded);
@@ -276,23 +278,31 @@ int Serve(const Options& options, const sigset_t& signals) {
   Log log(options.log_level);
   Health health;
   Metrics metrics;
-  const http::ProcessGauges process_gauges{std::string(kVersion)};
-  Observers observers(health);
-  observers.monitoring.Add(metrics.registry());
-  observers.monitoring.Add(process_gauges);
-  const absl::Status observed = observers.Listen(options.monitoring, log);
-  if (!observed.ok()) return Fail(log, "cannot_listen", observed);
-  EngineOptions engine_options = options.engine;
-  engine_options.bandwidth_bytes = kBandwidthBytes;
-  const auto certificates = LoadCertificates(options);
+  const auto certificates = LoadCertificates(options.tls, log);
   if (!certificates.ok()) {
     return Fail(log, "bad_certificate", certificates.status());
   }
+  const auto metrics_certificates =
+      LoadCertificates(options.monitoring.tls, log);
+  if (!metrics_certificates.ok()) {
+    return Fail(log, "bad_certificate", metrics_certificates.status());
+  }
+  const http::ProcessGauges process_gauges{std::string(kVersion)};
+  const http::CertificateGauges certificate_gauges(
+      {{"grpc", certificates->get()}, {"http", metrics_certificates->get()}});
+  Observers observers(health);
+  observers.monitoring.Add(metrics.registry());
+  observers.monitoring.Add(process_gauges);
+  observers.monitoring.Add(certificate_gauges);
+  const absl::Status observed =
+      observers.Listen(options.monitoring, metrics_certificates->get(), log);
+  if (!observed.ok()) return Fail(log, "cannot_listen", observed);
+  EngineOptions engine_options = options.engine;
+  engine_options.bandwidth_bytes = kBandwidthBytes;
   const auto authenticator = Authenticator::Create(options.identity);
   if (!authenticator.ok()) {
     return Fail(log, "bad_tokens", authenticator.status());
   }
-  if (*certificates != nullptr) LogCertificate(**certificates, log);
   const auto engine = Engine::Create(engine_options);
   if (!engine.ok()) return Fail(log, "no_device", engine.status());
   LogDevices(**engine, log);
@@ -319,8 +329,9 @@ int Serve(const Options& options, const sigset_t& signals) {
   const absl::Status shared =
       ApplyTenants(options, **authenticator, sessions, **engine);
   if (!shared.ok()) return Fail(log, "bad_tenants", shared);
-  Watch(files, options, **authenticator, certificates->get(), sessions,
-        **engine, log);
+  Watch(files, options, **authenticator,
+        {certificates->get(), metrics_certificates->get()}, sessions, **engine,
+        metrics, log);
   rpc::RpcServerOptions serving = {
       .listen = options.listen,
       .certificates = certificates->get(),
@@ -340,7 +351,7 @@ int Serve(const Options& options, const sigset_t& signals) {
     admin = *std::move(started);
   }
   // Nothing of this ends before the process does.
-  const http::ServerGauges server_gauges(**engine, sessions,
+  const http::ServerGauges server_gauges(**engine, sessions, metrics,
                                          plan_exchange.get());
   observers.monitoring.Add(server_gauges);
   const http::StatusSource status{.engine = **engine,

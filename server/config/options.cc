@@ -329,10 +329,10 @@ void AddMonitoringFlags(CLI::App& app, MonitoringOptions& monitoring) {
   app.add_option("--metrics-listen", monitoring.metrics,
                  "Where to serve metrics and probes over HTTP: HOST:PORT (port "
                  "0: any); without it nowhere");
-  app.add_option("--metrics-tls-certificate", monitoring.tls_certificate,
+  app.add_option("--metrics-tls-certificate", monitoring.tls.certificate,
                  "Certificate of that address, with its chain, in PEM")
       ->check(ReadableFile());
-  app.add_option("--metrics-tls-key", monitoring.tls_key, "Its key, in PEM")
+  app.add_option("--metrics-tls-key", monitoring.tls.key, "Its key, in PEM")
       ->check(ReadableFile());
   app.add_option("--metrics-token-file", monitoring.token_file,
                  "File whose first line metrics are shown for, as a bearer "
@@ -395,11 +395,11 @@ void CheckHttp(absl::string_view flag, const std::string& address,
 }
 
 void Check(const MonitoringOptions& monitoring, bool allow_remote) {
-  if (monitoring.tls_certificate.empty() != monitoring.tls_key.empty()) {
+  if (monitoring.tls.certificate.empty() != monitoring.tls.key.empty()) {
     throw CLI::ValidationError(
         "--metrics-tls-certificate and --metrics-tls-key are wanted together");
   }
-  const bool has_tls = !monitoring.tls_certificate.empty();
+  const bool has_tls = !monitoring.tls.certificate.empty();
   CheckHttp("--metrics-listen", monitoring.metrics, allow_remote || has_tls);
   CheckHttp("--probe-listen", monitoring.probes, /*allow_remote=*/true);
 }
@@ -425,8 +425,8 @@ void Finish(Options& options) {
 
 /// Whether what says who asks can be read.
 void CheckFiles(const Options& options) {
-  if (!options.tls.certificate.empty()) {
-    Throw(Certificates::Load(options.tls).status());
+  for (const CertificateFiles& files : {options.tls, options.monitoring.tls}) {
+    if (!files.certificate.empty()) Throw(Certificates::Load(files).status());
   }
   Throw(Authenticator::Create(options.identity).status());
   if (options.tenants.empty()) return;

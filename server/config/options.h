@@ -19,11 +19,10 @@ namespace tensord::server {
 
 /// Where and to whom metrics and probes are shown.
 struct MonitoringOptions {
-  std::string metrics;          // "HOST:PORT"; empty: nowhere
-  std::string probes;           // the same
-  std::string tls_certificate;  // files, for metrics; empty: no TLS
-  std::string tls_key;
-  std::string token_file;  // empty: for everybody
+  std::string metrics;     // "HOST:PORT"; empty: nowhere
+  std::string probes;      // the same
+  CertificateFiles tls;    // for metrics; no certificate: no TLS
+  std::string token_file;  // for metrics; empty: they are for everybody
 };
 
 struct Options {

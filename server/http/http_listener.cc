@@ -89,7 +89,8 @@ httplib::Server::Handler HandlerOf(const Route& route,
 
 class HttpListener::Server final : public httplib::Server {
  public:
-  Server(TlsFiles* tls, absl::Duration longest) : tls_(tls), longest_(longest) {
+  Server(TlsSessions* tls, absl::Duration longest)
+      : tls_(tls), longest_(longest) {
     new_task_queue = [this] { return new Workers(*this); };
     set_tcp_nodelay(true);
     set_socket_options([](socket_t socket) {
@@ -169,7 +170,7 @@ class HttpListener::Server final : public httplib::Server {
     }
     bool is_answered = false;
     {
-      TimedStream stream(socket, tls_ == nullptr ? nullptr : tls_->NewSession(),
+      TimedStream stream(socket, tls_ == nullptr ? nullptr : tls_->New(),
                          absl::Now() + longest_, kMostBytes);
       bool is_closed = false;
       is_answered = process_request(stream, /*close_connection=*/true,
@@ -195,7 +196,7 @@ class HttpListener::Server final : public httplib::Server {
     }
   }
 
-  TlsFiles* const tls_;  // null: none
+  TlsSessions* const tls_;  // null: none
   const absl::Duration longest_;
   std::thread thread_;
   absl::Mutex mutex_;
@@ -211,10 +212,8 @@ HttpListener::~HttpListener() = default;
 absl::StatusOr<std::unique_ptr<HttpListener>> HttpListener::Start(
     const HttpOptions& options, const Routes& routes) {
   std::unique_ptr<HttpListener> listener(new HttpListener);
-  if (!options.tls_certificate.empty()) {
-    TENSORD_ASSIGN_OR_RETURN(
-        listener->tls_, TlsFiles::Read(options.tls_certificate, options.tls_key,
-                                       options.refused));
+  if (options.certificates != nullptr) {
+    listener->tls_ = std::make_unique<TlsSessions>(*options.certificates);
   }
   if (!options.token_file.empty() && !TokenIn(options.token_file)) {
     return core::InvalidArgument("TOKEN_FILE_WRONG", "the file '",

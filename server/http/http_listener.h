@@ -8,7 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/http/tls_files.h"
+#include "server/http/tls_sessions.h"
+#include "server/identity/certificates.h"
 
 namespace tensord::http {
 
@@ -26,13 +27,12 @@ struct Route {
 using Routes = std::map<std::string, Route>;
 
 struct HttpOptions {
-  std::string address;          // "HOST:PORT"
-  std::string tls_certificate;  // a file; empty: no TLS
-  std::string tls_key;
+  std::string address;  // "HOST:PORT"
+  /// Null: no TLS. They outlive the listener.
+  const server::Certificates* certificates = nullptr;
   /// A file whose first line is what clients have to send as
   /// `Authorization: Bearer ...`; empty: nothing. It may change.
   std::string token_file;
-  TlsFiles::Refused refused;                  // changed TLS files
   absl::Duration longest = absl::Seconds(5);  // of a connection
 };
 
@@ -44,8 +44,8 @@ struct HttpOptions {
 class HttpListener {
  public:
   /// Listens and serves.
-  /// Errors  UNAVAILABLE, reason CANNOT_LISTEN. INVALID_ARGUMENT: of
-  ///         TlsFiles::Read(); reason TOKEN_FILE_WRONG.
+  /// Errors  UNAVAILABLE, reason CANNOT_LISTEN. INVALID_ARGUMENT, reason
+  ///         TOKEN_FILE_WRONG.
   static absl::StatusOr<std::unique_ptr<HttpListener>> Start(
       const HttpOptions& options, const Routes& routes);
   ~HttpListener();
@@ -58,7 +58,7 @@ class HttpListener {
 
   HttpListener();
 
-  std::unique_ptr<TlsFiles> tls_;  // null: none
+  std::unique_ptr<TlsSessions> tls_;  // null: none
   std::unique_ptr<Server> server_;
   std::string address_;
 };

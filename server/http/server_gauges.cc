@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/engine/host_memory.h"
+#include "server/http/tenant_use.h"
 
 namespace tensord::http {
 namespace {
@@ -180,6 +181,23 @@ void AddSessions(const server::SessionManager& sessions, Families& families) {
                "Most bytes of all uses together.", host.byte_limit());
 }
 
+void AddTenants(const std::map<std::string, TenantUse>& uses,
+                Families& families) {
+  const auto add = [&](const char* name, const char* help,
+                       int64_t TenantUse::*value) {
+    families.Begin(name, help);
+    for (const auto& [tenant, use] : uses) {
+      families.Add(use.*value, {{"tenant", tenant}});
+    }
+  };
+  add("tensord_tenant_sessions", "Sessions that are open, by tenant.",
+      &TenantUse::sessions);
+  add("tensord_tenant_tensors", "Tensors, views too, by tenant.",
+      &TenantUse::tensors);
+  add("tensord_tenant_memory_bytes", "Bytes of devices' memory, by tenant.",
+      &TenantUse::used_bytes);
+}
+
 double Seconds(int64_t nanoseconds) {
   return absl::ToDoubleSeconds(absl::Nanoseconds(nanoseconds));
 }
@@ -260,8 +278,23 @@ std::vector<MetricFamily> ServerGauges::Collect() const {
   Families families;
   AddDevices(engine_, families);
   AddSessions(sessions_, families);
+  AddTenants(UseByTenant(sessions_, metrics_), families);
   AddPlans(engine_.plans(), families);
   if (exchange_ != nullptr) AddExchange(*exchange_, families);
+  return families.Take();
+}
+
+std::vector<MetricFamily> CertificateGauges::Collect() const {
+  Families families;
+  families.Begin("tensord_tls_certificate_expiry_timestamp_seconds",
+                 "When the first certificate of a chain ends, in seconds since "
+                 "1970, by what serves it.");
+  for (const auto& [use, certificates] : certificates_) {
+    if (certificates == nullptr) continue;
+    families.Add(absl::ToDoubleSeconds(certificates->contents()->expires -
+                                       absl::UnixEpoch()),
+                 {{"listener", use}});
+  }
   return families.Take();
 }
 

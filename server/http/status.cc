@@ -9,6 +9,7 @@
 
 #include "server/engine/host_memory.h"
 #include "server/http/status_page.h"
+#include "server/http/tenant_use.h"
 
 namespace tensord::http {
 namespace {
@@ -50,6 +51,7 @@ Json SessionsJson(const server::SessionManager& manager) {
   for (const auto& [session, used_bytes] : seen) {
     // Never the name: who knows it has the session.
     list.push_back({{"number", session->number()},
+                    {"tenant", session->options().tenant},
                     {"job", session->options().job},
                     {"priority", session->options().priority},
                     {"device", session->device().info().name},
@@ -74,8 +76,12 @@ std::string StatusJson(const StatusSource& source) {
   status["session_count"] = source.sessions.session_count();
   status["tensor_count"] = source.sessions.tensor_count();
   status["sessions"] = SessionsJson(source.sessions);
+  auto uses = UseByTenant(source.sessions, source.metrics);
   for (const server::Metrics::TenantTotals& tenant : source.metrics.tenants()) {
+    const TenantUse& use = uses[tenant.name];
     status["tenants"].push_back({{"name", tenant.name},
+                                 {"sessions", use.sessions},
+                                 {"used_bytes", use.used_bytes},
                                  {"requests", tenant.requests},
                                  {"device_seconds", tenant.device_seconds}});
   }

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "server/http/tls_files.h"
+#include "server/http/tls_sessions.h"
 
 namespace tensord::http {
 

@@ -24,12 +24,12 @@
 #include "server/rpc/admin_service.h"
 #include "server/rpc/compute_service.h"
 #include "server/rpc/coroutine/serve.h"
+#include "server/rpc/door/tls_credentials.h"
 #include "server/rpc/plan_cache_service.h"
 #include "server/rpc/plan_service.h"
 #include "server/rpc/program_service.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/tensor_service.h"
-#include "server/rpc/tls_credentials.h"
 #include "server/rpc/view_service.h"
 
 namespace tensord::rpc {

@@ -91,6 +91,10 @@ Metrics::Metrics()
                       "Calls, and operations of streams, that ended with an "
                       "error, by its reason.",
                       registry_)),
+      reloads_(Named(prometheus::BuildCounter(), "tensord_reloads_total",
+                     "Times that changed files were read again, by what they "
+                     "hold and whether that was taken or the old one kept.",
+                     registry_)),
       tenant_requests_(Named(prometheus::BuildCounter(),
                              "tensord_tenant_requests_total",
                              "Calls that have ended, by tenant.", registry_)),
@@ -117,6 +121,13 @@ Metrics::Metrics()
       other_tenants_{tenant_requests_.Add({{"tenant", "other"}}),
                      tenant_device_seconds_.Add({{"tenant", "other"}})} {
   SetTenants({"default"});
+}
+
+void Metrics::CountReload(absl::string_view what, bool is_taken) {
+  reloads_
+      .Add({{"what", std::string(what)},
+            {"result", is_taken ? "taken" : "kept"}})
+      .Increment();
 }
 
 void Metrics::Reject(absl::string_view reason) {

@@ -84,6 +84,8 @@ class Metrics {
 
   /// A call has begun; Rpc::Complete() follows.
   void BeginCall() { in_flight_.Increment(); }
+  /// Files that say who asks, of kind `what`, were read again.
+  void CountReload(absl::string_view what, bool is_taken);
   /// A call or operation ends with an error of that reason.
   void Reject(absl::string_view reason);
 
@@ -164,6 +166,7 @@ class Metrics {
   prometheus::Family<prometheus::Counter>& operations_;
   prometheus::Family<prometheus::Histogram>& operation_seconds_;
   prometheus::Family<prometheus::Counter>& rejected_;
+  prometheus::Family<prometheus::Counter>& reloads_;
   prometheus::Family<prometheus::Counter>& tenant_requests_;
   prometheus::Family<prometheus::Counter>& tenant_device_seconds_;
   prometheus::Gauge& in_flight_;

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import subprocess
 import urllib.error
 import urllib.request
@@ -36,9 +37,15 @@ class Metrics(dict[str, float]):
 
 
 class ObservedServer:
-    """Runs from construction to the end of the with block."""
+    """Runs from construction to the end of the with block.
 
-    def __init__(self, folder: Path, *flags: str, **variables: str) -> None:
+    With `ca`, the authority of its certificate, metrics are asked for with TLS.
+    """
+
+    def __init__(
+        self, folder: Path, *flags: str, ca: Path | None = None, **variables: str
+    ) -> None:
+        self._tls = None if ca is None else ssl.create_default_context(cafile=ca)
         self.address = f"unix:{folder}/socket"
         self._log = folder / "log"
         command = [os.environ["TENSORD_SERVER"], f"--listen={self.address}"]
@@ -72,13 +79,14 @@ class ObservedServer:
         """Where it listens for "metrics" or "probes"."""
         found = re.search(rf"listening address=(\S+) for={purpose}", self.log())
         assert found is not None, self.log()
-        return f"http://{found[1]}"
+        scheme = "https" if self._tls and purpose == "metrics" else "http"
+        return f"{scheme}://{found[1]}"
 
     def get(self, path: str, purpose: str = "metrics", token: str = "") -> Answer:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         request = urllib.request.Request(self.url(purpose) + path, headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=20, context=self._tls) as answer:
                 return Answer(answer.status, answer.read().decode())
         except urllib.error.HTTPError as error:
             with error:

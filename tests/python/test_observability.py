@@ -7,6 +7,8 @@ import re
 import socket
 import subprocess
 import threading
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import pytest
 
 import tensord
 from observed_server import ObservedServer
+from secure_server import make_certificates
 from tensord.v1 import tensor_pb2, tensor_pb2_grpc
 from waiting import eventually
 
@@ -57,6 +60,8 @@ def test_metrics_are_described_and_count_what_is_done(server: ObservedServer):
     assert during.sum("tensord_tensors") >= 1
     assert during.sum("tensord_device_memory_bytes", kind="used") >= 30 * 400 * 8
     assert during.sum("tensord_tenant_requests_total", tenant="default") >= 5
+    assert during.sum("tensord_tenant_sessions", tenant="default") == 1
+    assert during.sum("tensord_tenant_memory_bytes") >= 30 * 400 * 8
     assert during.sum("tensord_plan_cache_entries") == 1
     assert during.sum("tensord_requests_in_flight") == 0
     assert during.sum("process_resident_memory_bytes") > 1 << 20
@@ -182,6 +187,33 @@ def test_numbers_want_the_token_and_probes_do_not(tmp_path: Path):
         assert "sesame" not in server.log()
 
 
+def test_metrics_speak_tls_and_tell_when_it_ends(tmp_path: Path):
+    make_certificates(tmp_path)
+    flags = [
+        f"--metrics-tls-certificate={tmp_path}/server.pem",
+        f"--metrics-tls-key={tmp_path}/server-key.pem",
+    ]
+    with ObservedServer(tmp_path, *flags, ca=tmp_path / "ca.pem") as server:
+        expiry = "tensord_tls_certificate_expiry_timestamp_seconds"
+        first = server.metrics().sum(expiry, listener="http")
+        assert 300 * 86400 < first - time.time() < 400 * 86400
+        assert server.get("/readyz", "probes").status == 200  # never with TLS
+        with pytest.raises(OSError):
+            plain = server.url("metrics").replace("https", "http")
+            urllib.request.urlopen(f"{plain}/metrics", timeout=20)
+        make_certificates(tmp_path, "--renew")
+        taken = {"what": "certificates", "result": "taken"}
+        assert eventually(
+            lambda: server.metrics().sum("tensord_reloads_total", **taken) >= 1
+        )
+        (tmp_path / "server.pem").write_text("none\n")
+        kept = {"what": "certificates", "result": "kept"}
+        assert eventually(
+            lambda: server.metrics().sum("tensord_reloads_total", **kept) == 1
+        )
+        assert server.metrics().sum(expiry, listener="http") >= first
+
+
 def test_the_page_shows_sessions_and_never_their_names(server: ObservedServer):
     with tensord.connect(server.address, job="<i>shown</i>") as session:
         session.upload(np.ones((100, 100)))
@@ -194,6 +226,7 @@ def test_the_page_shows_sessions_and_never_their_names(server: ObservedServer):
     assert status["sessions"] == [
         {
             "number": 1,
+            "tenant": "default",
             "job": "<i>shown</i>",
             "priority": 0,
             "device": "cpu:0",
@@ -204,7 +237,8 @@ def test_the_page_shows_sessions_and_never_their_names(server: ObservedServer):
     ]
     assert status["devices"][0]["up"]
     assert status["operations"] == 1
-    assert status["tenants"][0]["name"] == "default"
+    tenant = status["tenants"][0]
+    assert (tenant["name"], tenant["sessions"]) == ("default", 1)
     page = server.get("/")
     assert page.status == 200
     assert "<title>tensord</title>" in page.text

@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -24,6 +23,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/base/status.h"
+#include "server/identity/certificates.h"
 #include "tests/testing/temporary_folder.h"
 #include "tests/unit/server/http/self_signed.h"
 
@@ -134,6 +134,16 @@ TEST(HttpListenerTest, TokensAreWantedWhereTheyAre) {
   EXPECT_EQ(status("Bearer another"), 401);
 }
 
+TEST(HttpListenerTest, AFileWithoutATokenIsRefused) {
+  const std::string file = tensord::testing::TemporaryFolder() + "/empty";
+  std::ofstream(file) << "\n";
+  EXPECT_EQ(core::ReasonOf(
+                HttpListener::Start(
+                    {.address = "127.0.0.1:0", .token_file = file}, TwoRoutes())
+                    .status()),
+            "TOKEN_FILE_WRONG");
+}
+
 TEST(HttpListenerTest, SlowClientsHarmNobody) {
   const auto listener = Listen();
   std::vector<RawClient> slow;
@@ -195,9 +205,11 @@ class HttpListenerTlsTest : public ::testing::Test {
   HttpListenerTlsTest() { WriteSelfSigned("first", certificate_, key_); }
 
   std::unique_ptr<HttpListener> Secure() {
-    return Listen({.tls_certificate = certificate_,
-                   .tls_key = key_,
-                   .refused = [this](const absl::Status&) { ++refused_; }});
+    certificates_ =
+        server::Certificates::Load(
+            {.certificate = certificate_, .key = key_, .client_ca = ""})
+            .value();
+    return Listen({.certificates = certificates_.get()});
   }
   /// What a client sees: the name of the certificate and the answer.
   static std::string Ask(const HttpListener& listener, int max_version = 0) {
@@ -228,7 +240,7 @@ class HttpListenerTlsTest : public ::testing::Test {
   const std::string certificate_ =
       tensord::testing::TemporaryFolder() + "/certificate.pem";
   const std::string key_ = tensord::testing::TemporaryFolder() + "/key.pem";
-  std::atomic<int> refused_ = 0;
+  std::unique_ptr<server::Certificates> certificates_;
 };
 
 TEST_F(HttpListenerTlsTest, SpeaksTls) {
@@ -241,52 +253,15 @@ TEST_F(HttpListenerTlsTest, SpeaksTls) {
   EXPECT_THAT(plain.Receive(), ::testing::Not(HasSubstr("hello")));
 }
 
-TEST_F(HttpListenerTlsTest, TakesNewFilesAndKeepsTheOldOnesWhereTheyAreWrong) {
+TEST_F(HttpListenerTlsTest, TakesNewCertificatesAndKeepsWhatIsGood) {
   const auto listener = Secure();
   EXPECT_EQ(Ask(*listener), "first answers");
   std::ofstream(certificate_) << "no certificate\n";
+  EXPECT_FALSE(certificates_->Reload().ok());
   EXPECT_EQ(Ask(*listener), "first answers");
-  EXPECT_EQ(Ask(*listener), "first answers");
-  EXPECT_EQ(refused_, 1);
   WriteSelfSigned("second", certificate_, key_);
+  EXPECT_TRUE(certificates_->Reload().ok());
   EXPECT_EQ(Ask(*listener), "second answers");
-}
-
-TEST_F(HttpListenerTlsTest, TakesFilesBehindALinkThatIsSwapped) {
-  const std::string folder = tensord::testing::TemporaryFolder();
-  for (const char* name : {"one", "two"}) {
-    std::filesystem::create_directory(absl::StrCat(folder, "/", name));
-    WriteSelfSigned(name, absl::StrCat(folder, "/", name, "/certificate"),
-                    absl::StrCat(folder, "/", name, "/key"));
-  }
-  const std::string link = folder + "/link";
-  std::filesystem::create_directory_symlink("one", link);
-  const auto listener = Listen(
-      {.tls_certificate = link + "/certificate", .tls_key = link + "/key"});
-  EXPECT_EQ(Ask(*listener), "one answers");
-  std::filesystem::create_directory_symlink("two", link + ".new");
-  std::filesystem::rename(link + ".new", link);
-  EXPECT_EQ(Ask(*listener), "two answers");
-}
-
-TEST_F(HttpListenerTlsTest, WrongFilesAreToldBeforeItListens) {
-  const auto failure = [&](HttpOptions options) {
-    options.address = "127.0.0.1:0";
-    return std::string(
-        HttpListener::Start(options, TwoRoutes()).status().message());
-  };
-  EXPECT_THAT(failure({.tls_certificate = "/nowhere/c", .tls_key = key_}),
-              HasSubstr("certificate '/nowhere/c'"));
-  EXPECT_THAT(
-      failure({.tls_certificate = certificate_, .tls_key = certificate_}),
-      HasSubstr("key '" + certificate_ + "'"));
-  const std::string other = tensord::testing::TemporaryFolder() + "/other";
-  WriteSelfSigned("other", other, other + ".key");
-  EXPECT_THAT(
-      failure({.tls_certificate = certificate_, .tls_key = other + ".key"}),
-      HasSubstr("key values mismatch"));
-  std::ofstream(other) << "\n";
-  EXPECT_THAT(failure({.token_file = other}), HasSubstr("has no token"));
 }
 
 }  // namespace
