@@ -1,0 +1,66 @@
+"""The documents name what the server has."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensord
+from conftest import REPOSITORY
+from waiting import eventually
+
+OPERATING = (REPOSITORY / "deploy/docs/operating.md").read_text()
+SECURITY = (REPOSITORY / "deploy/docs/security.md").read_text()
+
+
+def flags() -> list[str]:
+    text = subprocess.run(
+        [os.environ["TENSORD_SERVER"], "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    found = re.findall(r"^ +(?:-\w,)?(--[a-z-]+)", text, re.MULTILINE)
+    assert len(found) > 40
+    return [flag for flag in found if flag not in ("--help", "--version")]
+
+
+@pytest.mark.parametrize("flag", flags())
+def test_every_flag_is_described(flag: str) -> None:
+    assert f"`{flag}" in OPERATING or f"{flag}`" in OPERATING
+
+
+def test_every_metric_is_described() -> None:
+    with tensord.serve(threads=1, metrics_listen="localhost:0") as address:
+        log = Path(address.removeprefix("unix:")).with_name("log")
+        pattern = re.compile(r"listening address=(\S+) for=metrics")
+        assert eventually(lambda: pattern.search(log.read_text()) is not None)
+        http = pattern.findall(log.read_text())[0]
+        with tensord.connect(address) as session:
+            session.einsum("ij,jk", np.eye(2), np.eye(2))
+            with urllib.request.urlopen(f"http://{http}/metrics") as response:
+                names = re.findall(r"^# HELP (\S+)", response.read().decode(), re.MULTILINE)
+    assert len(names) > 40
+    assert [name for name in names if f"`{name}`" not in OPERATING] == []
+
+
+def test_every_key_of_a_tenant_is_described() -> None:
+    source = (REPOSITORY / "server/identity/tenants.cc").read_text()
+    keys = re.findall(r'key == "(\w+)"', source)
+    assert len(keys) >= 5
+    assert [key for key in keys if not re.search(rf"^{key} = ", OPERATING, re.MULTILINE)] == []
+
+
+def test_tests_that_the_threats_name_exist() -> None:
+    python = "".join(file.read_text() for file in Path(__file__).parent.glob("test_*.py"))
+    units = "".join(
+        file.read_text() for file in (REPOSITORY / "tests/unit/server/identity").glob("*_test.cc")
+    )
+    tests = re.findall(r"`(test_[a-z0-9_]+)`", SECURITY)
+    assert len(tests) > 10
+    assert [test for test in tests if f"def {test}(" not in python] == []
+    for suite, test in re.findall(r"`(\w+Test)\.(\w+)`", SECURITY):
+        assert re.search(rf"TEST_F?\({suite}, {test}\)", units)
