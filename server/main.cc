@@ -9,12 +9,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -214,60 +214,68 @@ absl::StatusOr<std::unique_ptr<Certificates>> LoadCertificates(
   return certificates;
 }
 
+/// What files that may change have a say in.
+///
+/// Lifetime  outlives those who look at the files; it refers to all else.
+struct Reloading {
+  const Options& options;
+  Authenticator& authenticator;
+  std::vector<Certificates*> certificates;  // some may be null
+  SessionManager& sessions;
+  Engine& engine;
+  Metrics& metrics;
+  Log& log;
+};
+
 /// Has the server do as the file of tenants says.
-absl::Status ApplyTenants(const Options& options, Authenticator& authenticator,
-                          SessionManager& sessions, Engine& engine) {
-  if (options.tenants.empty()) return absl::OkStatus();
-  TENSORD_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.tenants));
-  TENSORD_ASSIGN_OR_RETURN(const Tenants tenants,
-                           ParseTenants(options.tenants, text));
+absl::Status ApplyTenants(const Reloading& to) {
+  const std::string& file = to.options.tenants;
+  if (file.empty()) return absl::OkStatus();
+  TENSORD_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+  TENSORD_ASSIGN_OR_RETURN(const Tenants tenants, ParseTenants(file, text));
   std::map<std::string, TenantLimits, std::less<>> limits;
-  std::map<std::string, double> weights = options.engine.weights;  // of jobs
+  std::map<std::string, double> weights = to.options.engine.weights;  // of jobs
+  std::vector<std::string> names;
   for (const auto& [name, shares] : tenants) {
     limits[name] = {.priority = shares.priority, .sessions = shares.sessions};
     weights[OwnerOfTenant(name)] = shares.weight;
+    names.push_back(name);
   }
-  authenticator.SetTenants(tenants);
-  sessions.SetTenants(std::move(limits));
-  for (const auto& device : engine.devices()) {
+  to.authenticator.SetTenants(tenants);
+  to.sessions.SetTenants(std::move(limits));
+  to.metrics.SetTenants(names);
+  for (const auto& device : to.engine.devices()) {
     device->worker().SetWeights(weights);
   }
   return absl::OkStatus();
 }
 
-/// Reads what says who is who, and what they may, again when it changes. Null
-/// certificates do not.
-void Watch(FileWatch& files, const Options& options,
-           Authenticator& authenticator,
-           std::initializer_list<Certificates*> all, SessionManager& sessions,
-           Engine& engine, Metrics& metrics, Log& log) {
-  const auto tell = [&](absl::string_view what, const absl::Status& status) {
-    metrics.CountReload(what, status.ok());
+/// Reads what says who is who, and what they may, again when it changes.
+void Watch(FileWatch& files, const Reloading& to) {
+  const auto tell = [&to](absl::string_view what, const absl::Status& status) {
+    to.metrics.CountReload(what, status.ok());
     if (status.ok()) {
-      log.Info("reloaded", {{"what", what}});
+      to.log.Info("reloaded", {{"what", what}});
     } else {
-      log.Event(LogLevel::kError, "kept",
-                {{"what", what}, {"message", status.message()}});
+      to.log.Event(LogLevel::kError, "kept",
+                   {{"what", what}, {"message", status.message()}});
     }
   };
-  for (Certificates* const certificates : all) {
+  for (Certificates* const certificates : to.certificates) {
     if (certificates == nullptr) continue;
-    files.Add(certificates->files().paths(), [certificates, tell, &log] {
+    files.Add(certificates->files().paths(), [certificates, tell, &to] {
       const absl::Status reloaded = certificates->Reload();
       tell("certificates", reloaded);
-      if (reloaded.ok()) LogCertificate(*certificates, log);
+      if (reloaded.ok()) LogCertificate(*certificates, to.log);
     });
   }
-  if (!authenticator.paths().empty()) {
-    files.Add(authenticator.paths(), [&authenticator, tell] {
-      tell("tokens", authenticator.Reload());
-    });
+  if (!to.authenticator.paths().empty()) {
+    files.Add(to.authenticator.paths(),
+              [tell, &to] { tell("tokens", to.authenticator.Reload()); });
   }
-  if (!options.tenants.empty()) {
-    files.Add({options.tenants}, [&options, &authenticator, &sessions, &engine,
-                                  tell] {
-      tell("tenants", ApplyTenants(options, authenticator, sessions, engine));
-    });
+  if (!to.options.tenants.empty()) {
+    files.Add({to.options.tenants},
+              [tell, &to] { tell("tenants", ApplyTenants(to)); });
   }
   files.Start();
 }
@@ -325,13 +333,18 @@ int Serve(const Options& options, const sigset_t& signals) {
                               .queue_limit = options.engine.queue_limit,
                               .limits = {},
                               .transfer_idle = options.transfer_idle};
-  FileWatch files;
-  const absl::Status shared =
-      ApplyTenants(options, **authenticator, sessions, **engine);
+  const Reloading reloading{
+      .options = options,
+      .authenticator = **authenticator,
+      .certificates = {certificates->get(), metrics_certificates->get()},
+      .sessions = sessions,
+      .engine = **engine,
+      .metrics = metrics,
+      .log = log};
+  const absl::Status shared = ApplyTenants(reloading);
   if (!shared.ok()) return Fail(log, "bad_tenants", shared);
-  Watch(files, options, **authenticator,
-        {certificates->get(), metrics_certificates->get()}, sessions, **engine,
-        metrics, log);
+  FileWatch files;
+  Watch(files, reloading);
   rpc::RpcServerOptions serving = {
       .listen = options.listen,
       .certificates = certificates->get(),

@@ -18,7 +18,7 @@ import pytest
 
 import tensord
 from observed_server import ObservedServer
-from secure_server import make_certificates
+from secure_server import make_certificates, new_token
 from tensord.v1 import tensor_pb2, tensor_pb2_grpc
 from waiting import eventually
 
@@ -212,6 +212,28 @@ def test_metrics_speak_tls_and_tell_when_it_ends(tmp_path: Path):
             lambda: server.metrics().sum("tensord_reloads_total", **kept) == 1
         )
         assert server.metrics().sum(expiry, listener="http") >= first
+
+
+def test_tenants_that_are_configured_are_counted_by_themselves(tmp_path: Path):
+    tokens, tenants = tmp_path / "tokens", tmp_path / "tenants.toml"
+    secrets = {name: new_token(tokens, name) for name in ("chemistry", "physics")}
+    tenants.write_text("[tenant.chemistry]\nweight = 2\n")
+    flags = [f"--tokens={tokens}", f"--tenants={tenants}"]
+    with ObservedServer(tmp_path, *flags) as server:
+        for secret in secrets.values():
+            with tensord.connect(server.address, token=secret) as session:
+                kept = session.upload(np.ones(1000))
+                assert float(session.einsum("i->", kept)) == 1000
+                metrics = server.metrics()
+        assert metrics.sum("tensord_tenant_sessions", tenant="other") == 1
+        for tenant in ("chemistry", "other"):
+            assert metrics.sum("tensord_tenant_requests_total", tenant=tenant) >= 3
+            assert metrics.sum("tensord_tenant_device_seconds_total", tenant=tenant) > 0
+        assert "physics" not in "".join(metrics)
+        tenants.write_text("[tenant.chemistry]\n[tenant.physics]\n")
+        assert eventually(
+            lambda: 'tensord_tenant_sessions{tenant="physics"}' in server.metrics()
+        )
 
 
 def test_the_page_shows_sessions_and_never_their_names(server: ObservedServer):

@@ -124,29 +124,31 @@ class Counting final : public Middleware {
   void CallCompleted(const grpc::ServerContext&, const CallRecord& record,
                      const absl::Status& status) override {
     record.rpc->metrics->Complete(status.code(), record.took);
-    metrics_.OfTenant(TenantOf(record)).requests.Increment();
+    server::Metrics::Tenant& tenant = metrics_.OfTenant(TenantOf(record));
+    tenant.requests.Increment();
     if (record.rpc->transfer != nullptr) {
       record.rpc->transfer->Observe(
           {std::nullopt, std::nullopt, std::nullopt, record.took});
     }
-    if (record.operation != nullptr) {
-      OperationCompleted(record, status);
-    } else {
-      CountReason(status);
-    }
+    if (record.operation != nullptr) CountOperation(record, status, tenant);
+    CountReason(status);
   }
   void OperationCompleted(const CallRecord& record,
                           const absl::Status& status) override {
-    const server::PhaseTimes phases = PhasesOf(record);
-    record.operation->Complete(status.code(), phases);
-    if (const auto kernel = phases[static_cast<int>(server::Phase::kKernel)]) {
-      metrics_.OfTenant(TenantOf(record))
-          .device_seconds.Increment(absl::ToDoubleSeconds(*kernel));
-    }
+    CountOperation(record, status, metrics_.OfTenant(TenantOf(record)));
     CountReason(status);
   }
 
  private:
+  static void CountOperation(const CallRecord& record,
+                             const absl::Status& status,
+                             server::Metrics::Tenant& tenant) {
+    const server::PhaseTimes phases = PhasesOf(record);
+    record.operation->Complete(status.code(), phases);
+    if (const auto kernel = phases[static_cast<int>(server::Phase::kKernel)]) {
+      tenant.device_seconds.Increment(absl::ToDoubleSeconds(*kernel));
+    }
+  }
   void CountReason(const absl::Status& status) {
     if (status.ok()) return;
     const std::string reason = core::ReasonOf(status);
