@@ -4,28 +4,39 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
+#include <map>
 #include <memory>
+#include <string>
 #include <thread>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "core/base/status.h"
 #include "server/config/options.h"
 #include "server/config/version.h"
 #include "server/engine/engine.h"
 #include "server/engine/plan_exchange.h"
 #include "server/engine/plan_store.h"
+#include "server/http/http_listener.h"
+#include "server/http/monitoring.h"
+#include "server/http/server_gauges.h"
+#include "server/http/status.h"
 #include "server/identity/authenticator.h"
 #include "server/identity/certificates.h"
 #include "server/identity/file_watch.h"
+#include "server/identity/tenants.h"
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/service_context.h"
 #include "server/session/session_manager.h"
+#include "server/telemetry/health.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 
@@ -33,7 +44,7 @@ namespace tensord::server {
 namespace {
 
 /// Keeps the heap from returning pages between messages: receivers would fault
-/// them in again, which costs a third of the transfer rate.
+/// them in again, which costs a third of the transfer rate. AwaitEnd() does it.
 void TuneHeap() {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
@@ -56,15 +67,27 @@ int Fail(Log& log, absl::string_view event, const absl::Status& status) {
 }
 
 /// Waits for one of `signals`, or until a device is lost if that `ends_it`: 0.
-/// Meanwhile, health checks hear of a lost device.
+/// Meanwhile, health checks hear of a lost device, SIGHUP has `files` read
+/// again, and the system gets pages of the heap back that are free: every arena
+/// would keep its peak, and a server would grow for hours.
 int AwaitEnd(const sigset_t& signals, const Engine& engine, bool ends_it,
-             rpc::RpcServer& server) {
+             rpc::RpcServer& server, FileWatch& files) {
   constexpr timespec kInterval = {.tv_sec = 0, .tv_nsec = 200'000'000};
+  constexpr std::chrono::seconds kTrimInterval{10};
+  auto trimmed = std::chrono::steady_clock::now();
   while (true) {
     const int signal = sigtimedwait(&signals, nullptr, &kInterval);
+    if (signal == SIGHUP) {
+      files.ReadAll();
+      continue;
+    }
     if (signal > 0) return signal;
     server.UpdateHealth();
     if (ends_it && !engine.health().ok()) return 0;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - trimmed < kTrimInterval) continue;
+    trimmed = now;
+    malloc_trim(0);
   }
 }
 
@@ -137,14 +160,41 @@ std::unique_ptr<PlanExchange> OpenPlanExchange(const Options& options,
       });
 }
 
-/// Null without TLS.
-absl::StatusOr<std::unique_ptr<Certificates>> LoadCertificates(
-    const Options& options) {
-  if (options.tls.certificate.empty()) return nullptr;
-  return Certificates::Load(options.tls);
+/// Null when no address is given.
+absl::StatusOr<std::unique_ptr<http::HttpListener>> ListenHttp(
+    const http::HttpOptions& options, const http::Routes& routes,
+    absl::string_view what, Log& log) {
+  if (options.address.empty()) return nullptr;
+  auto listener = http::HttpListener::Start(options, routes);
+  if (listener.ok()) {
+    log.Info("listening", {{"address", (*listener)->address()}, {"for", what}});
+  }
+  return listener;
 }
 
-/// Says when the server's certificate ends, aloud when that is soon.
+/// What shows the server over HTTP, from its start to its end.
+struct Observers {
+  explicit Observers(const Health& health) : monitoring(health) {}
+
+  absl::Status Listen(const MonitoringOptions& options,
+                      const Certificates* certificates, Log& log) {
+    TENSORD_ASSIGN_OR_RETURN(
+        metrics, ListenHttp({.address = options.metrics,
+                             .certificates = certificates,
+                             .token_file = options.token_file},
+                            monitoring.MetricsRoutes(), "metrics", log));
+    TENSORD_ASSIGN_OR_RETURN(
+        probes, ListenHttp({.address = options.probes},
+                           monitoring.ProbeRoutes(), "probes", log));
+    return absl::OkStatus();
+  }
+
+  http::Monitoring monitoring;
+  std::unique_ptr<http::HttpListener> metrics;
+  std::unique_ptr<http::HttpListener> probes;
+};
+
+/// Says when a certificate ends, aloud when that is soon.
 void LogCertificate(const Certificates& certificates, Log& log) {
   constexpr absl::Duration kSoon = absl::Hours(24 * 14);
   const absl::Time expires = certificates.contents()->expires;
@@ -155,10 +205,44 @@ void LogCertificate(const Certificates& certificates, Log& log) {
        {"expires", absl::FormatTime(expires, absl::UTCTimeZone())}});
 }
 
-/// Reads what says who is who again when it changes.
-void Watch(FileWatch& files, Authenticator& authenticator,
-           Certificates* certificates, Log& log) {
-  const auto tell = [&log](absl::string_view what, const absl::Status& status) {
+/// Null without TLS.
+absl::StatusOr<std::unique_ptr<Certificates>> LoadCertificates(
+    const CertificateFiles& files, Log& log) {
+  if (files.certificate.empty()) return nullptr;
+  auto certificates = Certificates::Load(files);
+  if (certificates.ok()) LogCertificate(**certificates, log);
+  return certificates;
+}
+
+/// Has the server do as the file of tenants says.
+absl::Status ApplyTenants(const Options& options, Authenticator& authenticator,
+                          SessionManager& sessions, Engine& engine) {
+  if (options.tenants.empty()) return absl::OkStatus();
+  TENSORD_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.tenants));
+  TENSORD_ASSIGN_OR_RETURN(const Tenants tenants,
+                           ParseTenants(options.tenants, text));
+  std::map<std::string, TenantLimits, std::less<>> limits;
+  std::map<std::string, double> weights = options.engine.weights;  // of jobs
+  for (const auto& [name, shares] : tenants) {
+    limits[name] = {.priority = shares.priority, .sessions = shares.sessions};
+    weights[OwnerOfTenant(name)] = shares.weight;
+  }
+  authenticator.SetTenants(tenants);
+  sessions.SetTenants(std::move(limits));
+  for (const auto& device : engine.devices()) {
+    device->worker().SetWeights(weights);
+  }
+  return absl::OkStatus();
+}
+
+/// Reads what says who is who, and what they may, again when it changes. Null
+/// certificates do not.
+void Watch(FileWatch& files, const Options& options,
+           Authenticator& authenticator,
+           std::initializer_list<Certificates*> all, SessionManager& sessions,
+           Engine& engine, Metrics& metrics, Log& log) {
+  const auto tell = [&](absl::string_view what, const absl::Status& status) {
+    metrics.CountReload(what, status.ok());
     if (status.ok()) {
       log.Info("reloaded", {{"what", what}});
     } else {
@@ -166,7 +250,8 @@ void Watch(FileWatch& files, Authenticator& authenticator,
                 {{"what", what}, {"message", status.message()}});
     }
   };
-  if (certificates != nullptr) {
+  for (Certificates* const certificates : all) {
+    if (certificates == nullptr) continue;
     files.Add(certificates->files().paths(), [certificates, tell, &log] {
       const absl::Status reloaded = certificates->Reload();
       tell("certificates", reloaded);
@@ -178,6 +263,12 @@ void Watch(FileWatch& files, Authenticator& authenticator,
       tell("tokens", authenticator.Reload());
     });
   }
+  if (!options.tenants.empty()) {
+    files.Add({options.tenants}, [&options, &authenticator, &sessions, &engine,
+                                  tell] {
+      tell("tenants", ApplyTenants(options, authenticator, sessions, engine));
+    });
+  }
   files.Start();
 }
 
@@ -185,25 +276,41 @@ int Serve(const Options& options, const sigset_t& signals) {
   // More than caches hold, and a fraction of a second on any device.
   constexpr int64_t kBandwidthBytes = int64_t{256} << 20;
   Log log(options.log_level);
-  EngineOptions engine_options = options.engine;
-  engine_options.bandwidth_bytes = kBandwidthBytes;
-  const auto certificates = LoadCertificates(options);
+  Health health;
+  Metrics metrics;
+  const auto certificates = LoadCertificates(options.tls, log);
   if (!certificates.ok()) {
     return Fail(log, "bad_certificate", certificates.status());
   }
+  const auto metrics_certificates =
+      LoadCertificates(options.monitoring.tls, log);
+  if (!metrics_certificates.ok()) {
+    return Fail(log, "bad_certificate", metrics_certificates.status());
+  }
+  const http::ProcessGauges process_gauges{std::string(kVersion)};
+  const http::CertificateGauges certificate_gauges(
+      {{"grpc", certificates->get()}, {"http", metrics_certificates->get()}});
+  Observers observers(health);
+  observers.monitoring.Add(metrics.registry());
+  observers.monitoring.Add(process_gauges);
+  observers.monitoring.Add(certificate_gauges);
+  const absl::Status observed =
+      observers.Listen(options.monitoring, metrics_certificates->get(), log);
+  if (!observed.ok()) return Fail(log, "cannot_listen", observed);
+  EngineOptions engine_options = options.engine;
+  engine_options.bandwidth_bytes = kBandwidthBytes;
   const auto authenticator = Authenticator::Create(options.identity);
   if (!authenticator.ok()) {
     return Fail(log, "bad_tokens", authenticator.status());
   }
-  if (*certificates != nullptr) LogCertificate(**certificates, log);
   const auto engine = Engine::Create(engine_options);
   if (!engine.ok()) return Fail(log, "no_device", engine.status());
   LogDevices(**engine, log);
   const auto plan_store = OpenPlanStore(options, (*engine)->plans(), log);
   const auto plan_exchange = OpenPlanExchange(options, (*engine)->plans(), log);
-  Metrics metrics;
   SessionManager sessions(
-      **engine, options.sessions, [&log](const auto& session) {
+      **engine, options.sessions, [&log, &metrics](const auto& session) {
+        metrics.expired_sessions().Increment();
         log.Info("session_expired", {{"session", session.number()},
                                      {"job", session.options().job}});
       });
@@ -211,6 +318,7 @@ int Serve(const Options& options, const sigset_t& signals) {
                               .sessions = sessions,
                               .log = log,
                               .metrics = metrics,
+                              .health = health,
                               .plan_store = plan_store.get(),
                               .plan_exchange = plan_exchange.get(),
                               .authenticator = authenticator->get(),
@@ -218,7 +326,12 @@ int Serve(const Options& options, const sigset_t& signals) {
                               .limits = {},
                               .transfer_idle = options.transfer_idle};
   FileWatch files;
-  Watch(files, **authenticator, certificates->get(), log);
+  const absl::Status shared =
+      ApplyTenants(options, **authenticator, sessions, **engine);
+  if (!shared.ok()) return Fail(log, "bad_tenants", shared);
+  Watch(files, options, **authenticator,
+        {certificates->get(), metrics_certificates->get()}, sessions, **engine,
+        metrics, log);
   rpc::RpcServerOptions serving = {
       .listen = options.listen,
       .certificates = certificates->get(),
@@ -237,6 +350,16 @@ int Serve(const Options& options, const sigset_t& signals) {
     if (!started.ok()) return Fail(log, "cannot_listen", started.status());
     admin = *std::move(started);
   }
+  // Nothing of this ends before the process does.
+  const http::ServerGauges server_gauges(**engine, sessions, metrics,
+                                         plan_exchange.get());
+  observers.monitoring.Add(server_gauges);
+  const http::StatusSource status{.engine = **engine,
+                                  .sessions = sessions,
+                                  .metrics = metrics,
+                                  .health = health,
+                                  .version = std::string(kVersion)};
+  observers.monitoring.Show(status);
   for (const auto& address : (*server)->addresses()) {
     log.Info("listening", {{"address", address}, {"version", kVersion}});
   }
@@ -245,14 +368,16 @@ int Serve(const Options& options, const sigset_t& signals) {
       log.Info("listening_for_operators", {{"address", address}});
     }
   }
+  NotifyServiceManager("READY=1");
 
   const int signal = AwaitEnd(
       signals, **engine,
       options.exit_on_device_loss.value_or((*engine)->devices().size() == 1),
-      **server);
+      **server, files);
   log.Info("draining",
            {{"reason", signal > 0 ? strsignal(signal) : "device lost"},
             {"timeout_seconds", absl::ToInt64Seconds(options.drain_timeout)}});
+  NotifyServiceManager("STOPPING=1");
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends it now
   EndAfter(options.drain_timeout + absl::Seconds(1), log);
   // What goes wrong is in the log. Before what may take long, and again for the
@@ -285,6 +410,7 @@ int main(int argc, char** argv) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   const auto parsed = tensord::server::ParseOptions(argc, argv, environ);
   if (const int* status = std::get_if<int>(&parsed)) return *status;

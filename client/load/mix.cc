@@ -168,8 +168,9 @@ void ReadOperands(TomlTable& table, const Kind& kind,
       }
       tensor.extents.push_back(extents.Extent(key));
     }
-    if (!strides.empty()) tensor.strides = strides[i];
-    if (!strides.empty() && strides[i].size() != tensor.extents.size()) {
+    if (!strides.empty() && strides[i].size() == tensor.extents.size()) {
+      tensor.strides = strides[i];
+    } else if (!strides.empty()) {
       table.Refuse(
           "strides",
           absl::StrCat("has ", strides[i].size(), " numbers for '",

@@ -35,9 +35,15 @@ bool IsFlag(const CLI::Option& option) {
 }
 
 std::vector<std::string> DefaultOf(const CLI::Option& option) {
-  if (!option.get_default_str().empty()) return {option.get_default_str()};
   if (IsFlag(option)) return {"false"};
-  return {};
+  const std::string text = option.get_default_str();
+  absl::string_view values = text;
+  if (TakesSeveral(option) && absl::ConsumePrefix(&values, "[")) {
+    absl::ConsumeSuffix(&values, "]");
+  }
+  if (values.empty()) return {};
+  if (!TakesSeveral(option)) return {text};
+  return absl::StrSplit(values, ',');
 }
 
 }  // namespace

@@ -14,12 +14,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/nearest.h"
 #include "core/base/status.h"
 #include "server/config/configuration.h"
 #include "server/config/version.h"
+#include "server/identity/file_watch.h"
+#include "server/identity/tenants.h"
 
 namespace tensord::server {
 namespace {
@@ -143,10 +144,10 @@ CLI::Option* AddSeconds(CLI::App& app, const std::string& name,
 void AddListenFlags(CLI::App& app, Options& options) {
   app.add_option("--listen", options.listen,
                  "Where to listen: HOST:PORT (port 0: any) or unix:PATH; may "
-                 "be repeated")
-      ->default_str(absl::StrJoin(options.listen, ","));
+                 "be repeated");
   app.add_flag("--insecure", options.allow_insecure_remote,
-               "Allow --listen beyond loopback, without TLS");
+               "Allow --listen and --metrics-listen beyond loopback, without "
+               "TLS");
 }
 
 void AddIdentityFlags(CLI::App& app, Options& options) {
@@ -167,6 +168,9 @@ void AddIdentityFlags(CLI::App& app, Options& options) {
                  "Their iss");
   app.add_option("--jwt-audience", options.identity.jwt_rules.audience,
                  "Their aud");
+  app.add_option("--tenants", options.tenants,
+                 "TOML file with [tenant.NAME]: certificates, operators, "
+                 "weight, priority, sessions; read again when it changes");
   app.add_option("--admin-listen", options.admin_listen,
                  "Where to serve operators, as --listen, which serves what "
                  "they ask no more, nor reflection; may be repeated");
@@ -321,6 +325,24 @@ void AddServingFlags(CLI::App& app, Options& options) {
       ->default_str("info");
 }
 
+void AddMonitoringFlags(CLI::App& app, MonitoringOptions& monitoring) {
+  app.add_option("--metrics-listen", monitoring.metrics,
+                 "Where to serve metrics and probes over HTTP: HOST:PORT (port "
+                 "0: any); without it nowhere");
+  app.add_option("--metrics-tls-certificate", monitoring.tls.certificate,
+                 "Certificate of that address, with its chain, in PEM")
+      ->check(ReadableFile());
+  app.add_option("--metrics-tls-key", monitoring.tls.key, "Its key, in PEM")
+      ->check(ReadableFile());
+  app.add_option("--metrics-token-file", monitoring.token_file,
+                 "File whose first line metrics are shown for, as a bearer "
+                 "token; without it they are for everybody")
+      ->check(ReadableFile());
+  app.add_option("--probe-listen", monitoring.probes,
+                 "Where to serve probes alone, without TLS and token: "
+                 "HOST:PORT");
+}
+
 /// What is no key of a file.
 struct Verbs {
   std::string file;
@@ -361,6 +383,27 @@ void Throw(const absl::Status& status) {
   if (!status.ok()) throw CLI::ValidationError(std::string(status.message()));
 }
 
+/// The same for HTTP, which knows no Unix sockets.
+void CheckHttp(absl::string_view flag, const std::string& address,
+               bool allow_remote) {
+  if (address.empty()) return;
+  if (absl::StartsWith(address, "unix:")) {
+    throw CLI::ValidationError(
+        absl::StrCat(flag, " is '", address, "', wanted HOST:PORT"));
+  }
+  Throw(ValidateListen(flag, address, allow_remote));
+}
+
+void Check(const MonitoringOptions& monitoring, bool allow_remote) {
+  if (monitoring.tls.certificate.empty() != monitoring.tls.key.empty()) {
+    throw CLI::ValidationError(
+        "--metrics-tls-certificate and --metrics-tls-key are wanted together");
+  }
+  const bool has_tls = !monitoring.tls.certificate.empty();
+  CheckHttp("--metrics-listen", monitoring.metrics, allow_remote || has_tls);
+  CheckHttp("--probe-listen", monitoring.probes, /*allow_remote=*/true);
+}
+
 /// What follows from several options.
 void Finish(Options& options) {
   // More than may be queued: that many say QUEUE_FULL.
@@ -377,14 +420,19 @@ void Finish(Options& options) {
   for (const std::string& address : options.admin_listen) {
     Throw(ValidateListen("--admin-listen", address, allows_remote));
   }
+  Check(options.monitoring, options.allow_insecure_remote);
 }
 
 /// Whether what says who asks can be read.
 void CheckFiles(const Options& options) {
-  if (!options.tls.certificate.empty()) {
-    Throw(Certificates::Load(options.tls).status());
+  for (const CertificateFiles& files : {options.tls, options.monitoring.tls}) {
+    if (!files.certificate.empty()) Throw(Certificates::Load(files).status());
   }
   Throw(Authenticator::Create(options.identity).status());
+  if (options.tenants.empty()) return;
+  const absl::StatusOr<std::string> text = ReadFile(options.tenants);
+  Throw(text.status());
+  Throw(ParseTenants(options.tenants, *text).status());
 }
 
 }  // namespace
@@ -428,6 +476,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
   AddSessionFlags(app, options);
   AddPlanFlags(app, options);
   AddServingFlags(app, options);
+  AddMonitoringFlags(app, options.monitoring);
   try {
     Parse(app, argc, argv);
     Configuration configuration(app);

@@ -17,6 +17,14 @@
 
 namespace tensord::server {
 
+/// Where and to whom metrics and probes are shown.
+struct MonitoringOptions {
+  std::string metrics;     // "HOST:PORT"; empty: nowhere
+  std::string probes;      // the same
+  CertificateFiles tls;    // for metrics; no certificate: no TLS
+  std::string token_file;  // for metrics; empty: they are for everybody
+};
+
 struct Options {
   std::vector<std::string> listen = {"localhost:8470"};
   /// For operators; none: `listen` takes what they ask.
@@ -24,6 +32,7 @@ struct Options {
   int socket_mode = 0;   // permissions of Unix sockets; 0: as the umask says
   CertificateFiles tls;  // no certificate: no TLS
   Authenticator::Options identity;
+  std::string tenants;  // a file; empty: none
   bool allow_insecure_remote = false;
   int loop_count = 2;
   absl::Duration drain_timeout = absl::Seconds(10);
@@ -37,6 +46,7 @@ struct Options {
   std::string plan_exchange;  // a Redis; empty: none
   std::string plan_exchange_password;
   absl::Duration plan_exchange_interval = absl::Seconds(10);
+  MonitoringOptions monitoring;
 };
 
 /// What a command line sets, or else the environment, or else the file that

@@ -162,6 +162,11 @@ void DeviceWorker::StopAll(std::optional<uint64_t> only) {
   }
 }
 
+void DeviceWorker::SetWeights(std::map<std::string, double> weights) {
+  absl::MutexLock lock(&mutex_);
+  turns_.SetWeights(std::move(weights));
+}
+
 DeviceWorker::Statistics DeviceWorker::statistics() const {
   absl::MutexLock lock(&mutex_);
   Statistics statistics = statistics_;

@@ -162,6 +162,9 @@ class DeviceWorker {
   /// Stops all jobs, or those of one client.
   void StopAll(std::optional<uint64_t> client = std::nullopt);
 
+  /// Of owners, instead of those in the options.
+  void SetWeights(std::map<std::string, double> weights);
+
   const Options& options() const { return options_; }
   Statistics statistics() const;
 

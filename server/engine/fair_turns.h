@@ -46,6 +46,12 @@ class FairTurns {
   explicit FairTurns(std::map<std::string, double> weights)
       : weights_(std::move(weights)) {}
 
+  /// From now on.
+  void SetWeights(std::map<std::string, double> weights) {
+    weights_ = std::move(weights);
+    for (auto& [name, owner] : owners_) owner.weight = WeightOf(name);
+  }
+
   class Member {
    private:
     friend class FairTurns;
@@ -61,8 +67,7 @@ class FairTurns {
     const auto [entry, is_new] = owners_.try_emplace(
         client.owner.empty() ? absl::StrCat("#", client.number) : client.owner);
     if (is_new) {
-      const auto named = weights_.find(client.owner);
-      if (named != weights_.end()) entry->second.weight = named->second;
+      entry->second.weight = WeightOf(client.owner);
     }
     ++entry->second.member_count;
     ++member_count_;
@@ -141,7 +146,12 @@ class FairTurns {
   }
 
  private:
-  const std::map<std::string, double> weights_;
+  double WeightOf(const std::string& owner) const {
+    const auto named = weights_.find(owner);
+    return named == weights_.end() ? 1 : named->second;
+  }
+
+  std::map<std::string, double> weights_;
   // Those who have members, and others: all, until there are twice as many as
   // had to be kept when they were last looked through.
   std::map<std::string, Owner> owners_;

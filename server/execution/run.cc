@@ -1,5 +1,6 @@
 #include "server/execution/run.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -17,7 +18,9 @@ Run::Run(std::unique_ptr<RunState> state, std::unique_ptr<Steps> steps)
     : Job(state->runner.takes_times()),
       state_(std::move(state)),
       steps_(std::move(steps)),
-      made_(absl::Now()) {
+      times_{.made = absl::Now(),
+             .begun = absl::InfiniteFuture(),
+             .ended = absl::InfiniteFuture()} {
   set_predicted(absl::Nanoseconds(state_->predicted_nanoseconds));
 }
 
@@ -76,8 +79,22 @@ absl::Status Run::Prepare() {
   return state_->runner.Allocate();
 }
 
+bool Run::CopiesItself() const {
+  return state_->session->device().info().uses_host_memory &&
+         std::ranges::any_of(state_->uses, &OperandUse::is_copied);
+}
+
+RunTimes Run::times() const {
+  RunTimes times = times_;
+  if (times.ended == absl::InfiniteFuture()) {
+    times.begun = times.ended = absl::Now();
+  }
+  return times;
+}
+
 absl::Status Run::Begin(core::Stream& stream) {
   Device& device = state_->session->device();
+  const absl::Time begun = CopiesItself() ? absl::Now() : absl::InfinitePast();
   TENSORD_RETURN_IF_ERROR(state_->inline_inputs.Queue(stream));
   for (size_t i = 0; i < state_->uses.size(); ++i) {
     const OperandUse& use = state_->uses[i];
@@ -85,6 +102,7 @@ absl::Status Run::Begin(core::Stream& stream) {
     state_->report.gathered_bytes += use.copied_bytes(reads);
     if (reads) TENSORD_RETURN_IF_ERROR(use.QueueIn(device, stream));
   }
+  if (CopiesItself()) times_.copying += absl::Now() - begun;
   for (OperandUse& use : state_->uses) use.StartWrite();
   state_->result = WriteResult::kFailed;
   return steps_->Begin(*state_, stream);
@@ -99,9 +117,11 @@ absl::StatusOr<bool> Run::LaunchPart(core::Stream& stream) {
   }
   TENSORD_ASSIGN_OR_RETURN(const bool is_all, steps_->Queue(*state_, stream));
   if (!is_all) return false;
+  const absl::Time begun = CopiesItself() ? absl::Now() : absl::InfinitePast();
   for (OperandUse& use : state_->uses) {
     TENSORD_RETURN_IF_ERROR(use.QueueOut(state_->session->device(), stream));
   }
+  if (CopiesItself()) times_.copying += absl::Now() - begun;
   if (is_cut()) return absl::CancelledError("the operation was stopped");
   state_->result = WriteResult::kDone;
   for (OperandUse& use : state_->uses) use.Written();
@@ -119,7 +139,8 @@ DeviceWorker::Job::Outcome Run::Launch(core::Stream& stream) {
 
 void Run::Complete(const absl::Status& status,
                    const DeviceWorker::Times& times) {
-  times_ = times;
+  times_.begun = times.begun;
+  times_.ended = times.ended;
   if (!status.ok() && state_->result == WriteResult::kDone) {
     state_->result = WriteResult::kFailed;
   }

@@ -54,6 +54,16 @@ struct RunState {
   RunReport report;
 };
 
+/// When a run was made, and begun and ended on its device.
+struct RunTimes {
+  absl::Time made;
+  absl::Time begun;
+  absl::Time ended;
+  /// Of the time between: copying views in and out, as far as the thread that
+  /// launches does that itself.
+  absl::Duration copying;
+};
+
 /// What a run computes when its operands are in place. Methods are called in
 /// this order. Destroyed when nothing is under way.
 class Steps {
@@ -124,9 +134,8 @@ class Run final : public DeviceWorker::Job {
   absl::Span<const OperandUse> results() const {
     return absl::MakeConstSpan(state_->uses).subspan(state_->first_result);
   }
-  /// Since the run was made.
-  absl::Duration queued() const { return times_.begun - made_; }
-  absl::Duration executed() const { return times_.ended - times_.begun; }
+  /// Of a run that never began: both now.
+  RunTimes times() const;
 
  private:
   using WriteResult = StoredTensor::WriteResult;
@@ -138,12 +147,13 @@ class Run final : public DeviceWorker::Job {
   /// Queues what comes before the first step.
   absl::Status Begin(core::Stream& stream);
   absl::StatusOr<bool> LaunchPart(core::Stream& stream);
+  /// Whether what queues copies makes them.
+  bool CopiesItself() const;
 
   const std::unique_ptr<RunState> state_;
   std::unique_ptr<Steps> steps_;  // null when completed
-  const absl::Time made_;
+  RunTimes times_;
   bool has_queued_ = false;
-  DeviceWorker::Times times_;
 };
 
 }  // namespace tensord::server

@@ -70,28 +70,35 @@ absl::Status Authenticator::Reload() {
   return absl::OkStatus();
 }
 
-void Authenticator::SetCertificateTenants(CertificateTenants users,
-                                          CertificateTenants operators) {
+void Authenticator::SetTenants(const Tenants& tenants) {
   absl::MutexLock lock(&mutex_);
   std::map<std::string, Shared, std::less<>> known;
-  const auto add = [&](const CertificateTenants& tenants, Role role) {
-    for (const auto& [name, tenant] : tenants) {
-      const auto before =
-          certificates_ ? certificates_->find(name) : known.end();
-      const bool is_same = certificates_ && before != certificates_->end() &&
-                           before->second->tenant() == tenant &&
-                           before->second->role() == role;
-      known.emplace(name, is_same ? before->second
-                                  : std::make_shared<const Identity>(
-                                        tenant, role,
-                                        absl::StrCat("certificate ", name)));
+  const auto add = [&](const std::string& certificate,
+                       const std::string& tenant, Role role) {
+    Shared& identity = known[certificate];
+    if (certificates_) {
+      const auto before = certificates_->find(certificate);
+      if (before != certificates_->end() &&
+          before->second->tenant() == tenant &&
+          before->second->role() == role) {
+        identity = before->second;
+        return;
+      }
     }
+    identity = std::make_shared<const Identity>(
+        tenant, role, absl::StrCat("certificate ", certificate));
   };
-  add(operators, Role::kOperator);
-  add(users, Role::kUser);
+  for (const auto& [name, shares] : tenants) {
+    for (const std::string& each : shares.certificates) {
+      add(each, name, Role::kUser);
+    }
+    for (const std::string& each : shares.operators) {
+      add(each, name, Role::kOperator);
+    }
+  }
   if (certificates_) {
-    for (const auto& [name, identity] : *certificates_) {
-      const auto now = known.find(name);
+    for (const auto& [certificate, identity] : *certificates_) {
+      const auto now = known.find(certificate);
       if (now == known.end() || now->second != identity) identity->Revoke();
     }
   }

@@ -18,13 +18,10 @@
 #include "absl/time/time.h"
 #include "server/identity/identity.h"
 #include "server/identity/jwt.h"
+#include "server/identity/tenants.h"
 #include "server/identity/token_file.h"
 
 namespace tensord::server {
-
-/// Whom a certificate stands for: by its common name, or a URI in its subject
-/// alternative names.
-using CertificateTenants = std::map<std::string, std::string, std::less<>>;
 
 /// Says who somebody is by a client's certificate, a bearer token of a file, a
 /// JWT, or, where nothing of that is configured, that everybody may do
@@ -62,8 +59,7 @@ class Authenticator {
 
   /// Which tenants certificates stand for. Without this, all that an authority
   /// has signed stand for the tenant `default`, as operators.
-  void SetCertificateTenants(CertificateTenants users,
-                             CertificateTenants operators);
+  void SetTenants(const Tenants& tenants);
 
   /// Whether anything at all says who somebody is.
   bool asks() const { return options_.takes_certificates || asks_for_bearer(); }

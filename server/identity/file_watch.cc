@@ -76,9 +76,10 @@ void FileWatch::Start() {
 }
 
 void FileWatch::Look() {
+  const bool reads_all = reads_all_.exchange(false);
   for (Watched& watched : watched_) {
     std::vector<std::string> seen = FingerprintsOf(watched.paths);
-    if (seen == watched.seen) continue;
+    if (seen == watched.seen && !reads_all) continue;
     watched.seen = std::move(seen);
     watched.changed();
   }

@@ -1,6 +1,7 @@
 // Sees that files have changed.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -21,7 +22,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 /// Looks at files a few times a second, and also at what symbolic links on
 /// their way point to.
 ///
-/// Threads  one of its own, which looks and calls back; Add() before Start().
+/// Threads  one of its own, which looks and calls back; Add() before Start(),
+///          ReadAll() from any.
 class FileWatch {
  public:
   FileWatch() = default;
@@ -32,6 +34,8 @@ class FileWatch {
   /// Has `changed` called after any of `paths` has changed.
   void Add(std::vector<std::string> paths, std::function<void()> changed);
   void Start();
+  /// Has all callbacks called soon, as if all files had changed.
+  void ReadAll() { reads_all_.store(true); }
 
  private:
   struct Watched {
@@ -43,6 +47,7 @@ class FileWatch {
   void Look();
 
   std::vector<Watched> watched_;
+  std::atomic<bool> reads_all_ = false;
   std::mutex mutex_;
   std::condition_variable ends_;
   bool is_ending_ = false;  // guarded by mutex_

@@ -401,8 +401,9 @@ v1::Result ToProto(const server::Run& run) {
   report.set_plan_cache_hit(run.runner().hit_count() > 0);
   report.set_workspace_bytes(run.runner().workspace_bytes());
   report.set_gathered_bytes(run.report().gathered_bytes);
-  *report.mutable_queued() = ToProto(run.queued());
-  *report.mutable_executed() = ToProto(run.executed());
+  const server::RunTimes times = run.times();
+  *report.mutable_queued() = ToProto(times.begun - times.made);
+  *report.mutable_executed() = ToProto(times.ended - times.begun);
   return result;
 }
 

@@ -3,6 +3,7 @@
 // Two coroutines share a stream: one reads requests and has their operations
 // queued, the other awaits the operations and writes responses. Both, and the
 // operations, live on the call's Loop.
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -68,10 +69,10 @@ Detached ComputeService::Receive(Call::Hold, Call& call,
 
 Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::ExecuteNext(
     Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream) {
-  server::Metrics::Operation* operation = nullptr;
-  auto run = co_await ExecuteOne(call, request, stream, operation);
-  context_.door.EndOperation(
-      call, operation, run.ok() ? (*run)->runner().kernel() : "", run.status());
+  EndedOperation ended{.begun = std::chrono::steady_clock::now()};
+  auto run = co_await ExecuteOne(call, request, stream, ended.operation);
+  if (run.ok()) ended.kernel = (*run)->runner().kernel();
+  context_.door.EndOperation(call, ended, run.status());
   co_return run;
 }
 

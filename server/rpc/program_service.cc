@@ -55,8 +55,9 @@ v1::ProgramReport ReportOf(const server::Run& run,
   report.set_replayed(done.is_replayed);
   report.set_program_cache_hit(preparation.is_known());
   *report.mutable_prepared() = rpc::ToProto(preparation.time());
-  *report.mutable_queued() = rpc::ToProto(run.queued());
-  *report.mutable_executed() = rpc::ToProto(run.executed());
+  const server::RunTimes times = run.times();
+  *report.mutable_queued() = rpc::ToProto(times.begun - times.made);
+  *report.mutable_executed() = rpc::ToProto(times.ended - times.begun);
   return report;
 }
 

@@ -2,6 +2,8 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/server_builder_option.h>
+#include <grpcpp/impl/server_builder_plugin.h>
 #include <grpcpp/resource_quota.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,12 +24,12 @@
 #include "server/rpc/admin_service.h"
 #include "server/rpc/compute_service.h"
 #include "server/rpc/coroutine/serve.h"
+#include "server/rpc/door/tls_credentials.h"
 #include "server/rpc/plan_cache_service.h"
 #include "server/rpc/plan_service.h"
 #include "server/rpc/program_service.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/tensor_service.h"
-#include "server/rpc/tls_credentials.h"
 #include "server/rpc/view_service.h"
 
 namespace tensord::rpc {
@@ -71,6 +73,17 @@ absl::Status SetMode(absl::string_view address, int mode) {
                      absl::StrCat("cannot set the permissions of ", address,
                                   ": ", std::strerror(errno)));
 }
+
+class WithoutReflection final : public grpc::ServerBuilderOption {
+  void UpdateArguments(grpc::ChannelArguments*) override {}
+  void UpdatePlugins(
+      std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins)
+      override {
+    std::erase_if(*plugins, [](const auto& plugin) {
+      return plugin->name() == "proto_server_reflection";
+    });
+  }
+};
 
 using MakeService = std::unique_ptr<Service> (*)(ServiceContext&);
 
@@ -138,10 +151,11 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     }
   }
   grpc::EnableDefaultHealthCheckService(true);
-  if (options.takes_admin) {  // for all servers that are built from now on
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  }
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
+  if (!options.takes_admin) {
+    builder.SetOption(std::make_unique<WithoutReflection>());
+  }
   grpc::ResourceQuota quota("tensord");
   quota.Resize(kConnectionMemoryBytes);
   builder.SetResourceQuota(quota);
@@ -186,10 +200,11 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   }
   for (const auto& service : services.all) service->ServeOn(*services.loops);
   services.loops->Start();
-  services.server->GetHealthCheckService()->SetServingStatus(true);
   for (const std::string& address : options.listen) {
     TENSORD_RETURN_IF_ERROR(SetMode(address, options.socket_mode));
   }
+  context.health.Enter(server::Health::Phase::kServing);
+  result->TellHealth();
   return result;
 }
 
@@ -202,17 +217,25 @@ void RpcServer::UpdateHealth() {
   services_->is_healthy = false;
   services_->context.log.Event(server::LogLevel::kError, "device_lost",
                                {{"message", health.message()}});
-  SetServing(false);
+  services_->context.health.LoseDevice(health);
+  TellHealth();
 }
 
-void RpcServer::SetServing(bool is_serving) {
-  services_->server->GetHealthCheckService()->SetServingStatus(is_serving);
+void RpcServer::TellHealth() {
+  const server::Health& health = services_->context.health;
+  grpc::HealthCheckServiceInterface& checks =
+      *services_->server->GetHealthCheckService();
+  for (const char* service : {"", "readiness"}) {
+    checks.SetServingStatus(service, health.readiness().ok());
+  }
+  checks.SetServingStatus("liveness", health.liveness().ok());
 }
 
 void RpcServer::Drain(absl::Duration timeout) {
   if (services_->is_drained) return;
   services_->is_drained = true;
-  SetServing(false);
+  services_->context.health.Enter(server::Health::Phase::kDraining);
+  TellHealth();
   // gRPC ends calls that arrive during its shutdown as CANCELLED, which says
   // nothing to clients. Those that come now hear UNAVAILABLE and go elsewhere.
   services_->loops->Refuse();

@@ -17,8 +17,7 @@ struct RpcServerOptions {
   /// With which TCP addresses speak TLS; null: plaintext.
   const server::Certificates* certificates = nullptr;
   bool must_have_certificate = false;  // clients, if theirs are asked for
-  /// Whether it takes what is for operators, and has reflection. One that does
-  /// not is started before one that does.
+  /// Whether it takes what is for operators, and has reflection.
   bool takes_admin = true;
   int socket_mode = 0;  // permissions of Unix sockets; 0: as the umask says
   int loop_count = 2;
@@ -30,6 +29,8 @@ struct RpcServerOptions {
 };
 
 /// Serves all of tensord's services, standard health checks and reflection.
+/// Health checks of the services "" and "readiness" say whether new calls
+/// should come here, those of "liveness" whether the process is of any use.
 ///
 /// Threads  its methods are called by one thread.
 class RpcServer {
@@ -48,11 +49,12 @@ class RpcServer {
   const std::vector<std::string>& addresses() const { return addresses_; }
 
   /// Looks whether a device is lost. If so, logs that and says NOT_SERVING to
-  /// health checks from then on. Call it now and then.
+  /// all health checks from then on. Call it now and then.
   void UpdateHealth();
 
-  /// Says NOT_SERVING, takes no new calls, gives those that run `timeout`,
-  /// cancels the rest and returns when all have ended. Later calls do nothing.
+  /// Says that it is not ready, takes no new calls, gives those that run
+  /// `timeout`, cancels the rest and returns when all have ended. Later calls
+  /// do nothing.
   void Drain(absl::Duration timeout);
 
  private:
@@ -60,7 +62,8 @@ class RpcServer {
 
   RpcServer();
 
-  void SetServing(bool is_serving);
+  /// Has health checks answered as the context's health is.
+  void TellHealth();
 
   std::vector<std::string> addresses_;
   std::unique_ptr<Services> services_;

@@ -13,6 +13,7 @@
 #include "server/execution/program/preparation.h"
 #include "server/rpc/door/door.h"
 #include "server/session/session_manager.h"
+#include "server/telemetry/health.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 
@@ -31,6 +32,7 @@ struct ServiceContext {
   server::SessionManager& sessions;
   server::Log& log;
   server::Metrics& metrics;
+  server::Health& health;
   server::PlanStore* plan_store = nullptr;  // null: there is none; so here
   server::PlanExchange* plan_exchange = nullptr;
   server::Authenticator* authenticator = nullptr;

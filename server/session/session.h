@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -44,6 +45,11 @@ inline constexpr HostLimits kSessionHostLimits = {{
 
 /// Whose everything is where nobody is asked who they are.
 inline constexpr absl::string_view kDefaultTenant = "default";
+
+/// The owner, in the device's queue, of a tenant's sessions.
+inline std::string OwnerOfTenant(absl::string_view tenant) {
+  return absl::StrCat("tenant ", tenant);
+}
 
 struct SessionOptions {
   std::string tenant = std::string(kDefaultTenant);  // whose it is

@@ -31,7 +31,7 @@ absl::StatusOr<std::string> RandomName() {
 /// where there are none, a job or a peer.
 std::string OwnerOf(const OpenRequest& request) {
   if (request.tenant != kDefaultTenant) {
-    return absl::StrCat("tenant ", request.tenant);
+    return OwnerOfTenant(request.tenant);
   }
   return request.job.empty() ? absl::StrCat("peer ", request.peer)
                              : request.job;
@@ -86,10 +86,14 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
                                  kMaxJobLength, " printable characters, got ",
                                  request.job.size());
   }
-  if (request.priority < 0 || request.priority > limits_.max_priority) {
+  const TenantLimits tenant_limits = LimitsOf(request.tenant);
+  const int max_priority =
+      std::min(limits_.max_priority,
+               tenant_limits.priority.value_or(limits_.max_priority));
+  if (request.priority < 0 || request.priority > max_priority) {
     return core::InvalidArgument("PRIORITY_OUT_OF_BOUNDS", "priority is ",
                                  request.priority, ", wanted 0 to ",
-                                 limits_.max_priority);
+                                 max_priority);
   }
   TENSORD_ASSIGN_OR_RETURN(Device * device, engine_.FindDevice(request.device));
   TENSORD_RETURN_IF_ERROR(device->health());
@@ -107,6 +111,13 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
                                    sessions_.size(), " sessions, its limit is ",
                                    limits_.max_sessions, "; retry later");
   }
+  const auto tenant = tenants_.try_emplace(request.tenant, 0).first;
+  if (tenant_limits.sessions && tenant->second >= *tenant_limits.sessions) {
+    return core::ResourceExhausted(
+        "TOO_MANY_SESSIONS_OF_TENANT", "tenant ", request.tenant, " has ",
+        tenant->second, " sessions, its limit is ", *tenant_limits.sessions,
+        "; close some, or retry when their leases have run out");
+  }
   const auto peer = peers_.try_emplace(request.peer, 0).first;
   if (peer->second >= limits_.max_sessions_per_peer) {
     return core::ResourceExhausted(
@@ -115,6 +126,7 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
         "; close some, or retry when their leases have run out");
   }
   ++peer->second;
+  ++tenant->second;
   auto session = std::make_shared<Session>(
       name, next_number_++, *device,
       SessionOptions{.tenant = request.tenant,
@@ -128,6 +140,18 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
       host_memory_);
   sessions_.emplace(std::move(name), session);
   return session;
+}
+
+void SessionManager::SetTenants(
+    std::map<std::string, TenantLimits, std::less<>> tenants) {
+  absl::MutexLock lock(&mutex_);
+  tenant_limits_ = std::move(tenants);
+}
+
+TenantLimits SessionManager::LimitsOf(absl::string_view tenant) const {
+  absl::MutexLock lock(&mutex_);
+  const auto known = tenant_limits_.find(tenant);
+  return known == tenant_limits_.end() ? TenantLimits() : known->second;
 }
 
 absl::StatusOr<std::shared_ptr<Session>> SessionManager::Find(
@@ -159,6 +183,13 @@ absl::Status SessionManager::Close(absl::string_view name) {
   return absl::OkStatus();
 }
 
+std::vector<std::shared_ptr<Session>> SessionManager::List() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::shared_ptr<Session>> sessions;
+  for (const auto& [name, session] : sessions_) sessions.push_back(session);
+  return sessions;
+}
+
 int64_t SessionManager::session_count() const {
   absl::MutexLock lock(&mutex_);
   return std::ssize(sessions_);
@@ -176,6 +207,8 @@ int64_t SessionManager::tensor_count() const {
 void SessionManager::Forget(const Session& session) {
   const auto peer = peers_.find(session.options().peer);
   if (--peer->second == 0) peers_.erase(peer);
+  const auto tenant = tenants_.find(session.options().tenant);
+  if (--tenant->second == 0) tenants_.erase(tenant);
 }
 
 bool SessionManager::AwaitClosing() {

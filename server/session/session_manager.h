@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,6 +51,12 @@ struct SessionLimits {
   int max_priority = 9;
 };
 
+/// What one tenant may have; none: as all may.
+struct TenantLimits {
+  std::optional<int> priority;
+  std::optional<int64_t> sessions;
+};
+
 /// What OpenSession asks for; zero and empty mean the default.
 struct OpenRequest {
   std::string job;
@@ -75,6 +82,9 @@ class SessionManager {
   /// Errors  INVALID_ARGUMENT, RESOURCE_EXHAUSTED as OpenSession in the proto.
   absl::StatusOr<std::shared_ptr<Session>> Open(const OpenRequest& request);
 
+  /// What tenants may have; those that are there stay, whatever they have.
+  void SetTenants(std::map<std::string, TenantLimits, std::less<>> tenants);
+
   /// The session of that name, a tenant's; its lease starts anew.
   /// Errors  NOT_FOUND, reason SESSION_NOT_FOUND: also another tenant's.
   absl::StatusOr<std::shared_ptr<Session>> Find(
@@ -88,6 +98,8 @@ class SessionManager {
   const std::shared_ptr<HostLedger>& host_memory() const {
     return host_memory_;
   }
+  /// All of them; their leases do not start anew.
+  std::vector<std::shared_ptr<Session>> List() const;
   int64_t session_count() const;
   int64_t tensor_count() const;
 
@@ -96,7 +108,8 @@ class SessionManager {
   /// Waits for the next look at leases, by the monotonic clock; true when the
   /// manager is closing.
   bool AwaitClosing();
-  /// The session is no longer one of its peer's.
+  TenantLimits LimitsOf(absl::string_view tenant) const;
+  /// The session is no longer one of its peer's and its tenant's.
   void Forget(const Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Engine& engine_;
@@ -105,8 +118,11 @@ class SessionManager {
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<Session>> sessions_
       ABSL_GUARDED_BY(mutex_);
-  // How many sessions there are of each peer that has any.
+  // How many sessions there are of each peer that has any, and each tenant.
   std::map<std::string, int64_t> peers_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int64_t> tenants_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, TenantLimits, std::less<>> tenant_limits_
+      ABSL_GUARDED_BY(mutex_);
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
   const std::shared_ptr<HostLedger> host_memory_;
   // Not Abseil's, which wait by the wall clock.

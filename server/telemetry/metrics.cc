@@ -1,5 +1,6 @@
 #include "server/telemetry/metrics.h"
 
+#include <algorithm>
 #include <functional>
 
 namespace tensord::server {
@@ -9,6 +10,25 @@ namespace {
 prometheus::Histogram::BucketBoundaries SecondsBuckets() {
   return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
           0.25,   0.5,     1,      2.5,   5,      10,    30,   60,    300};
+}
+
+/// From a small operation's least phase to a long one.
+prometheus::Histogram::BucketBoundaries PhaseBuckets() {
+  return {0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01,
+          0.03,    0.1,     0.3,    1,      3,     10,    60};
+}
+
+constexpr const char* kPhaseNames[kPhaseCount] = {"plan", "queue", "kernel",
+                                                  "transfer"};
+
+// Reasons are words of the code, and not many; should one ever have something
+// else in it, it is not counted by itself.
+constexpr size_t kMostReasons = 300;
+
+template <typename Build>
+auto& Named(Build build, const char* name, const char* help,
+            prometheus::Registry& registry) {
+  return build.Name(name).Help(help).Register(registry);
 }
 
 /// What `map` has of `key`, or what `make` makes.
@@ -36,37 +56,128 @@ void Outcomes::Count(absl::StatusCode code) {
   known->Increment();
 }
 
+void Phases::Observe(const PhaseTimes& times) {
+  for (int i = 0; i < kPhaseCount; ++i) {
+    if (!times[i]) continue;
+    prometheus::Histogram* known = phases_[i].load(std::memory_order_acquire);
+    if (known == nullptr) {
+      known =
+          &family_.Add({{"operation", operation_}, {"phase", kPhaseNames[i]}},
+                       PhaseBuckets());  // the same one for the same labels
+      phases_[i].store(known, std::memory_order_release);
+    }
+    known->Observe(absl::ToDoubleSeconds(*times[i]));
+  }
+}
+
 Metrics::Metrics()
-    : requests_(prometheus::BuildCounter()
-                    .Name("tensord_requests_total")
-                    .Help("Calls that have ended, by rpc and status code.")
-                    .Register(registry_)),
-      request_seconds_(prometheus::BuildHistogram()
-                           .Name("tensord_request_seconds")
-                           .Help("How long calls took, by rpc.")
-                           .Register(registry_)),
-      operations_(prometheus::BuildCounter()
-                      .Name("tensord_operations_total")
-                      .Help("Operations that have ended, those of streams "
-                            "included, by operation and status code.")
-                      .Register(registry_)),
-      uploaded_bytes_(prometheus::BuildCounter()
-                          .Name("tensord_upload_bytes_total")
-                          .Help("Bytes of tensors received by uploads.")
-                          .Register(registry_)
+    : requests_(Named(prometheus::BuildCounter(), "tensord_requests_total",
+                      "Calls that have ended, by rpc and status code.",
+                      registry_)),
+      request_seconds_(
+          Named(prometheus::BuildHistogram(), "tensord_request_seconds",
+                "How long calls took, in seconds, by rpc.", registry_)),
+      operations_(Named(prometheus::BuildCounter(), "tensord_operations_total",
+                        "Operations that have ended, those of streams "
+                        "included, by operation and status code.",
+                        registry_)),
+      operation_seconds_(
+          Named(prometheus::BuildHistogram(), "tensord_operation_seconds",
+                "Where the time of operations, uploads and downloads went, in "
+                "seconds, by operation and phase; the phases together are all "
+                "of it.",
+                registry_)),
+      rejected_(Named(prometheus::BuildCounter(), "tensord_rejected_total",
+                      "Calls, and operations of streams, that ended with an "
+                      "error, by its reason.",
+                      registry_)),
+      reloads_(Named(prometheus::BuildCounter(), "tensord_reloads_total",
+                     "Times that changed files were read again, by what they "
+                     "hold and whether that was taken or the old one kept.",
+                     registry_)),
+      tenant_requests_(Named(prometheus::BuildCounter(),
+                             "tensord_tenant_requests_total",
+                             "Calls that have ended, by tenant.", registry_)),
+      tenant_device_seconds_(Named(
+          prometheus::BuildCounter(), "tensord_tenant_device_seconds_total",
+          "Seconds of devices that operations took, by tenant.", registry_)),
+      in_flight_(Named(prometheus::BuildGauge(), "tensord_requests_in_flight",
+                       "Calls that have begun and not ended.", registry_)
+                     .Add({})),
+      expired_sessions_(Named(prometheus::BuildCounter(),
+                              "tensord_sessions_expired_total",
+                              "Sessions whose lease has run out.", registry_)
+                            .Add({})),
+      uploaded_bytes_(Named(prometheus::BuildCounter(),
+                            "tensord_upload_bytes_total",
+                            "Bytes of tensors received by uploads.", registry_)
                           .Add({})),
-      downloaded_bytes_(prometheus::BuildCounter()
-                            .Name("tensord_download_bytes_total")
-                            .Help("Bytes of tensors sent by downloads.")
-                            .Register(registry_)
-                            .Add({})) {}
+      downloaded_bytes_(Named(prometheus::BuildCounter(),
+                              "tensord_download_bytes_total",
+                              "Bytes of tensors sent by downloads.", registry_)
+                            .Add({})),
+      uploads_(operation_seconds_, "upload"),
+      downloads_(operation_seconds_, "download"),
+      other_tenants_{tenant_requests_.Add({{"tenant", "other"}}),
+                     tenant_device_seconds_.Add({{"tenant", "other"}})} {
+  SetTenants({"default"});
+}
+
+void Metrics::CountReload(absl::string_view what, bool is_taken) {
+  reloads_
+      .Add({{"what", std::string(what)},
+            {"result", is_taken ? "taken" : "kept"}})
+      .Increment();
+}
+
+void Metrics::Reject(absl::string_view reason) {
+  absl::MutexLock lock(&mutex_);
+  auto found = reasons_.find(reason);
+  if (found == reasons_.end()) {
+    const std::string name(reasons_.size() < kMostReasons ? reason : "OTHER");
+    found = reasons_.emplace(name, &rejected_.Add({{"reason", name}})).first;
+  }
+  found->second->Increment();
+}
+
+void Metrics::SetTenants(const std::vector<std::string>& names) {
+  absl::MutexLock lock(&tenants_mutex_);
+  for (const std::string& name : names) {
+    tenants_.try_emplace(
+        name, Tenant{tenant_requests_.Add({{"tenant", name}}),
+                     tenant_device_seconds_.Add({{"tenant", name}})});
+  }
+}
+
+Metrics::Tenant& Metrics::OfTenant(absl::string_view name) {
+  absl::ReaderMutexLock lock(&tenants_mutex_);
+  const auto found = tenants_.find(name);
+  return found == tenants_.end() ? other_tenants_ : found->second;
+}
+
+std::vector<Metrics::TenantTotals> Metrics::tenants() const {
+  std::vector<TenantTotals> totals;
+  const auto add = [&](const std::string& name, const Tenant& tenant) {
+    totals.push_back({name, static_cast<int64_t>(tenant.requests.Value()),
+                      tenant.device_seconds.Value()});
+  };
+  {
+    absl::ReaderMutexLock lock(&tenants_mutex_);
+    for (const auto& [name, tenant] : tenants_) add(name, tenant);
+  }
+  std::ranges::sort(totals, {}, &TenantTotals::name);
+  add("other", other_tenants_);
+  return totals;
+}
 
 Metrics::Rpc::Rpc(Metrics& metrics, const std::string& name)
-    : outcomes_(metrics.requests_, {{"rpc", name}}),
+    : in_flight_(metrics.in_flight_),
+      outcomes_(metrics.requests_, {{"rpc", name}}),
       seconds_(
           metrics.request_seconds_.Add({{"rpc", name}}, SecondsBuckets())) {}
 
 void Metrics::Rpc::Complete(absl::StatusCode code, absl::Duration took) {
+  in_flight_.Decrement();
   outcomes_.Count(code);
   seconds_.Observe(absl::ToDoubleSeconds(took));
 }
@@ -80,7 +191,8 @@ Metrics::Rpc& Metrics::OfRpc(absl::string_view name) {
 
 Metrics::Operation::Operation(Metrics& metrics, std::string name)
     : name_(std::move(name)),
-      outcomes_(metrics.operations_, {{"operation", name_}}) {}
+      outcomes_(metrics.operations_, {{"operation", name_}}),
+      phases_(metrics.operation_seconds_, name_) {}
 
 Metrics::Operation& Metrics::OfOperation(absl::string_view name) {
   absl::MutexLock lock(&mutex_);

@@ -7,16 +7,20 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/node_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
+#include "prometheus/gauge.h"
 #include "prometheus/histogram.h"
 #include "prometheus/registry.h"
 
@@ -42,11 +46,48 @@ class Outcomes {
   std::array<std::atomic<prometheus::Counter*>, kCodes> counters_ = {};
 };
 
+/// Where an operation's time goes. Together they are all of it.
+enum class Phase {
+  kPlan,      // until it is in the device's queue: read, checked, planned
+  kQueue,     // until the device begins with it
+  kKernel,    // of the device
+  kTransfer,  // copies in and out, and the response; all of an upload
+};
+inline constexpr int kPhaseCount = 4;
+
+/// (Phase); nothing: it was not reached.
+using PhaseTimes = std::array<std::optional<absl::Duration>, kPhaseCount>;
+
+/// How long the phases of operations of one kind took.
+///
+/// Threads  safe for concurrent use.
+class Phases {
+ public:
+  /// Counts in `family`, under the labels `operation` and `phase`.
+  Phases(prometheus::Family<prometheus::Histogram>& family,
+         std::string operation)
+      : family_(family), operation_(std::move(operation)) {}
+
+  void Observe(const PhaseTimes& times);
+
+ private:
+  prometheus::Family<prometheus::Histogram>& family_;
+  const std::string operation_;
+  std::array<std::atomic<prometheus::Histogram*>, kPhaseCount> phases_ = {};
+};
+
 /// Threads  safe for concurrent use.
 class Metrics {
  public:
   Metrics();
   Metrics(const Metrics&) = delete;
+
+  /// A call has begun; Rpc::Complete() follows.
+  void BeginCall() { in_flight_.Increment(); }
+  /// Files that say who asks, of kind `what`, were read again.
+  void CountReload(absl::string_view what, bool is_taken);
+  /// A call or operation ends with an error of that reason.
+  void Reject(absl::string_view reason);
 
   /// The calls of one rpc.
   ///
@@ -57,6 +98,7 @@ class Metrics {
     void Complete(absl::StatusCode code, absl::Duration took);
 
    private:
+    prometheus::Gauge& in_flight_;
     Outcomes outcomes_;
     prometheus::Histogram& seconds_;
   };
@@ -70,14 +112,44 @@ class Metrics {
    public:
     Operation(Metrics& metrics, std::string name);
     const std::string& name() const { return name_; }
-    void Complete(absl::StatusCode code) { outcomes_.Count(code); }
+    void Complete(absl::StatusCode code, const PhaseTimes& times) {
+      outcomes_.Count(code);
+      phases_.Observe(times);
+    }
 
    private:
     const std::string name_;
     Outcomes outcomes_;
+    Phases phases_;
   };
   /// E.g. of "contract".
   Operation& OfOperation(absl::string_view name);
+
+  Phases& uploads() { return uploads_; }
+  Phases& downloads() { return downloads_; }
+
+  /// What calls of one tenant took.
+  struct Tenant {
+    prometheus::Counter& requests;
+    prometheus::Counter& device_seconds;
+  };
+  /// Which tenants are counted by themselves; "default" is until then. One that
+  /// was known before stays.
+  void SetTenants(const std::vector<std::string>& names);
+  /// That of all others together where `name` is not among those.
+  ///
+  /// Lifetime  that of the Metrics.
+  Tenant& OfTenant(absl::string_view name);
+
+  struct TenantTotals {
+    std::string name;
+    int64_t requests;
+    double device_seconds;
+  };
+  /// By name, "other" last.
+  std::vector<TenantTotals> tenants() const;
+
+  prometheus::Counter& expired_sessions() { return expired_sessions_; }
 
   prometheus::Counter& uploaded_bytes() { return uploaded_bytes_; }
   prometheus::Counter& downloaded_bytes() { return downloaded_bytes_; }
@@ -92,13 +164,28 @@ class Metrics {
   prometheus::Family<prometheus::Counter>& requests_;
   prometheus::Family<prometheus::Histogram>& request_seconds_;
   prometheus::Family<prometheus::Counter>& operations_;
+  prometheus::Family<prometheus::Histogram>& operation_seconds_;
+  prometheus::Family<prometheus::Counter>& rejected_;
+  prometheus::Family<prometheus::Counter>& reloads_;
+  prometheus::Family<prometheus::Counter>& tenant_requests_;
+  prometheus::Family<prometheus::Counter>& tenant_device_seconds_;
+  prometheus::Gauge& in_flight_;
+  prometheus::Counter& expired_sessions_;
   prometheus::Counter& uploaded_bytes_;
   prometheus::Counter& downloaded_bytes_;
+  Phases uploads_;
+  Phases downloads_;
+  Tenant other_tenants_;
   absl::Mutex mutex_;
   std::map<std::string, std::unique_ptr<Rpc>, std::less<>> rpcs_
       ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::unique_ptr<Operation>, std::less<>>
       known_operations_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, prometheus::Counter*, std::less<>> reasons_
+      ABSL_GUARDED_BY(mutex_);
+  mutable absl::Mutex tenants_mutex_;
+  absl::node_hash_map<std::string, Tenant> tenants_
+      ABSL_GUARDED_BY(tenants_mutex_);
 };
 
 }  // namespace tensord::server

@@ -104,10 +104,12 @@ TEST_F(RpcConformance, GetServerStatsCountsWhatHappened) {
 TEST_F(RpcConformance, SecondServerOnASocketIsRefusedAndTheFirstLives) {
   server::Log log(server::LogLevel::kError);
   server::Metrics metrics;
+  server::Health health;
   rpc::ServiceContext context{.engine = server_.engine(),
                               .sessions = server_.sessions(),
                               .log = log,
                               .metrics = metrics,
+                              .health = health,
                               .limits = {}};
   const auto second =
       rpc::RpcServer::Start({.listen = {server_.address()}}, context);

@@ -38,6 +38,7 @@ InProcessServer::InProcessServer(const InProcessOptions& options)
                .sessions = sessions_,
                .log = log_,
                .metrics = metrics_,
+               .health = health_,
                .queue_limit = options.engine.queue_limit,
                .limits = {},
                .transfer_idle = options.transfer_idle,

@@ -12,6 +12,7 @@
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/service_context.h"
 #include "server/session/session_manager.h"
+#include "server/telemetry/health.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 
@@ -47,6 +48,7 @@ class InProcessServer {
   server::Device& device() { return *engine_->devices().front(); }
   server::SessionManager& sessions() { return sessions_; }
   server::Metrics& metrics() { return metrics_; }
+  server::Health& health() { return health_; }
   rpc::RpcServer& rpc() { return *rpc_; }
 
   /// Bytes that tensors and operations hold on the device.
@@ -57,6 +59,7 @@ class InProcessServer {
   std::string address_;
   server::Log log_;
   server::Metrics metrics_;
+  server::Health health_;
   std::unique_ptr<server::Engine> engine_;
   server::SessionManager sessions_;
   rpc::ServiceContext context_;

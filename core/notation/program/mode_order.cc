@@ -37,7 +37,9 @@ struct Contracted {
 /// node has all of a group: the fastest modes had better come from one.
 template <typename ComesWhole>
 Indices OrderOf(const Contracted& step, ComesWhole comes_whole) {
-  const auto& [node, partner, result] = step;
+  const Indices& node = step.node;
+  const Indices& partner = step.partner;
+  const Indices& result = step.result;
   const Indices kept = Filter(
       result, [&](int32_t i) { return Has(node, i) && !Has(partner, i); });
   const Indices batch = Filter(

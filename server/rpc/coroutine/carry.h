@@ -16,7 +16,8 @@
 namespace tensord::rpc {
 
 /// Carries out the run that `start()` makes. Before its first wait, the run
-/// takes its place in the session's order.
+/// takes its place in the session's order. Its times are in the call's record
+/// then, until the handler waits again.
 ///
 /// Errors  those of start(), Run::Admit(), the run and OnDevice.
 template <typename Start>
@@ -38,6 +39,7 @@ Task<absl::StatusOr<std::unique_ptr<server::Run>>> Carry(
     queued.Queue(*run);
   }
   const absl::Status ran = co_await queued;
+  call.record().times = run->times();
   if (!ran.ok()) co_return ran;
   co_return run;
 }

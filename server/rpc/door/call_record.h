@@ -11,7 +11,9 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "server/engine/host_memory.h"
+#include "server/execution/run.h"
 #include "server/identity/identity.h"
 #include "server/session/session.h"
 #include "server/telemetry/metrics.h"
@@ -24,6 +26,7 @@ struct Rpc {
   server::Metrics::Rpc* metrics;
   /// That a call is; null: none, or several.
   server::Metrics::Operation* operation;
+  server::Phases* transfer;   // null: it is none
   bool is_counted;            // as a request of its session
   bool is_operators;          // nobody else may call it
   bool is_audited;            // it changes what all share, or gives it away
@@ -41,7 +44,8 @@ struct CallRecord {
   /// To be carried out at most once in its session, whoever repeats it.
   bool is_once = false;
   std::chrono::steady_clock::time_point begun;
-  std::chrono::steady_clock::time_point ended;
+  /// The call, or the operation of a stream, when it has ended.
+  absl::Duration took;
   int64_t received_bytes = 0;  // of messages
   int64_t sent_bytes = 0;
 
@@ -58,7 +62,9 @@ struct CallRecord {
   /// The rpc's, unless the handler knows better.
   server::Metrics::Operation* operation = nullptr;
   absl::string_view kernel;  // that computed it; the handler fills it in
-  std::string subject;       // what an operator's call is about; so is this
+  /// Nothing: it has never been in the device's queue.
+  std::optional<server::RunTimes> times;
+  std::string subject;  // what an operator's call is about; so is this
 };
 
 }  // namespace tensord::rpc

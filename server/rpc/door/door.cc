@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -93,28 +95,66 @@ std::vector<absl::string_view> CertificateOf(const grpc::AuthContext& known) {
 }
 
 absl::string_view TenantOf(const CallRecord& record) {
-  return record.identity == nullptr ? "" : record.identity->tenant();
+  if (record.identity == nullptr) return "";
+  return record.identity->tenant();
 }
 
-absl::Duration TimeOf(const CallRecord& record) {
-  return absl::FromChrono(record.ended - record.begun);
+/// Where the time went of an operation that ends now.
+server::PhaseTimes PhasesOf(const CallRecord& record) {
+  if (!record.times) return {record.took};
+  const server::RunTimes& run = *record.times;
+  const absl::Duration queue = run.begun - run.made;
+  const absl::Duration kernel = run.ended - run.begun - run.copying;
+  const absl::Duration transfer = run.copying + (absl::Now() - run.ended);
+  // By a clock that may be set meanwhile.
+  const absl::Duration plan =
+      std::max(absl::ZeroDuration(), record.took - queue - kernel - transfer);
+  return {plan, queue, kernel, transfer};
 }
 
 /// Counts and times in the server's metrics.
 class Counting final : public Middleware {
  public:
+  explicit Counting(server::Metrics& metrics) : metrics_(metrics) {}
+
   absl::Status StartCall(const grpc::ServerContext&, CallRecord&) override {
+    metrics_.BeginCall();
     return absl::OkStatus();
   }
   void CallCompleted(const grpc::ServerContext&, const CallRecord& record,
                      const absl::Status& status) override {
-    record.rpc->metrics->Complete(status.code(), TimeOf(record));
-    if (record.operation != nullptr) OperationCompleted(record, status);
+    record.rpc->metrics->Complete(status.code(), record.took);
+    metrics_.OfTenant(TenantOf(record)).requests.Increment();
+    if (record.rpc->transfer != nullptr) {
+      record.rpc->transfer->Observe(
+          {std::nullopt, std::nullopt, std::nullopt, record.took});
+    }
+    if (record.operation != nullptr) {
+      OperationCompleted(record, status);
+    } else {
+      CountReason(status);
+    }
   }
   void OperationCompleted(const CallRecord& record,
                           const absl::Status& status) override {
-    record.operation->Complete(status.code());
+    const server::PhaseTimes phases = PhasesOf(record);
+    record.operation->Complete(status.code(), phases);
+    if (const auto kernel = phases[static_cast<int>(server::Phase::kKernel)]) {
+      metrics_.OfTenant(TenantOf(record))
+          .device_seconds.Increment(absl::ToDoubleSeconds(*kernel));
+    }
+    CountReason(status);
   }
+
+ private:
+  void CountReason(const absl::Status& status) {
+    if (status.ok()) return;
+    const std::string reason = core::ReasonOf(status);
+    metrics_.Reject(reason.empty() ? absl::StatusCodeToString(status.code())
+                                   : reason);
+  }
+
+  server::Metrics& metrics_;
 };
 
 constexpr size_t kSecretDigits = 32;
@@ -159,7 +199,7 @@ class Logging final : public Middleware {
                 {"kernel", record.kernel},
                 {"received_bytes", record.received_bytes},
                 {"sent_bytes", record.sent_bytes},
-                {"microseconds", absl::ToInt64Microseconds(TimeOf(record))},
+                {"microseconds", absl::ToInt64Microseconds(record.took)},
                 {"message", WithoutSecrets(status.message())}});
   }
   void OperationCompleted(const CallRecord& record,
@@ -213,7 +253,7 @@ Door::Door(server::SessionManager& sessions, server::Metrics& metrics,
     operations_.push_back(&metrics.OfOperation(
         server::NameOf(static_cast<server::OperationKind>(i))));
   }
-  own_.push_back(std::make_unique<Counting>());
+  own_.push_back(std::make_unique<Counting>(metrics));
   own_.push_back(std::make_unique<Logging>(log));
   for (const auto& middleware : own_) middleware_.push_back(middleware.get());
   middleware_.insert(middleware_.end(), more.begin(), more.end());
@@ -224,6 +264,9 @@ Rpc Door::RpcOf(absl::string_view name) const {
   return {name,
           &metrics_.OfRpc(name),
           operation.empty() ? nullptr : &metrics_.OfOperation(operation),
+          name == "UploadTensor"     ? &metrics_.uploads()
+          : name == "DownloadTensor" ? &metrics_.downloads()
+                                     : nullptr,
           !absl::StartsWith(name, "Delete") && name != "CloseSession" &&
               name != "KeepSessionAlive",
           IsOperators(name),
@@ -305,7 +348,8 @@ absl::Status Door::Enter(Call& call, absl::string_view session) const {
 
 void Door::End(Call& call, const absl::Status& status) const {
   CallRecord& record = call.record();
-  record.ended = std::chrono::steady_clock::now();
+  record.took =
+      absl::FromChrono(std::chrono::steady_clock::now() - record.begun);
   for (size_t i = 0; i < record.started_count; ++i) {
     middleware_[i]->CallCompleted(call.context(), record, status);
   }
@@ -313,18 +357,21 @@ void Door::End(Call& call, const absl::Status& status) const {
   record.session.reset();
 }
 
-void Door::EndOperation(Call& call, server::Metrics::Operation* operation,
-                        absl::string_view kernel,
+void Door::EndOperation(Call& call, const EndedOperation& ended,
                         const absl::Status& status) const {
-  if (operation == nullptr) return;
   CallRecord& record = call.record();
-  record.operation = operation;
-  record.kernel = kernel;
-  for (Middleware* const middleware : middleware_) {
-    middleware->OperationCompleted(record, status);
+  if (ended.operation != nullptr) {
+    record.operation = ended.operation;
+    record.kernel = ended.kernel;
+    record.took =
+        absl::FromChrono(std::chrono::steady_clock::now() - ended.begun);
+    for (Middleware* const middleware : middleware_) {
+      middleware->OperationCompleted(record, status);
+    }
   }
   record.operation = nullptr;
   record.kernel = {};
+  record.times.reset();
 }
 
 std::string PeerOf(const grpc::ServerContext& context) {

@@ -1,6 +1,7 @@
 // What every call passes on its way to its handler and back.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -41,6 +42,13 @@ class Middleware {
   /// The operation that the record names has ended; its call goes on.
   virtual void OperationCompleted(const CallRecord& record,
                                   const absl::Status& status) = 0;
+};
+
+/// An operation of a stream.
+struct EndedOperation {
+  server::Metrics::Operation* operation = nullptr;  // null: nothing to report
+  absl::string_view kernel;                         // "": none ran
+  std::chrono::steady_clock::time_point begun;
 };
 
 /// Has every call looked at by the same middleware, in order.
@@ -107,10 +115,9 @@ class Door {
   /// Ends a call, before the client hears of it.
   void End(Call& call, const absl::Status& status) const;
 
-  /// Reports the end of one operation of a stream. `operation` null: nothing
-  /// to report. `kernel` "": none ran.
-  void EndOperation(Call& call, server::Metrics::Operation* operation,
-                    absl::string_view kernel, const absl::Status& status) const;
+  /// Reports the end of one operation of a stream.
+  void EndOperation(Call& call, const EndedOperation& ended,
+                    const absl::Status& status) const;
 
  private:
   absl::Status Start(Call& call, const Rpc& rpc) const;

@@ -128,7 +128,8 @@ class Execution {
   void MultiplyRows(const TileSpace<4>::Offsets& batch, const Offsets& column,
                     const Sizes& column_sizes, int64_t range,
                     Bench<T>& bench) const {
-    const auto [batch_x, batch_y, batch_c, batch_d] = batch;
+    const int64_t batch_x = batch[0], batch_y = batch[1];
+    const int64_t batch_c = batch[2], batch_d = batch[3];
     const int64_t first = range * way_.row_blocks_per_task;
     const int64_t last =
         std::min(first + way_.row_blocks_per_task, rows_.count());

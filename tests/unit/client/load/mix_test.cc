@@ -195,6 +195,16 @@ TEST(MixTest, TextThatIsNotTomlIsToldWithItsLine) {
   EXPECT_THAT(Mistake("name = 'x'\njob = \n"), HasSubstr("mix.toml:2: "));
 }
 
+TEST(MixTest, LettersAreToldWhereTheyCannotBe) {
+  for (const char* const letter : {"\u00e9", "\u3042", "\ufefd"}) {
+    const std::string key =
+        std::string("name = \"a\"\nextents") + letter + " = 1";
+    EXPECT_THAT(Mistake(key), HasSubstr("mix.toml:2"));
+    EXPECT_THAT(Mistake(std::string("name = ") + letter),
+                HasSubstr("mix.toml:1"));
+  }
+}
+
 TEST(MixTest, FilesThatCannotBeReadAreTold) {
   const auto mix = ReadMix("/nowhere/mix.toml");
   EXPECT_EQ(mix.status().code(), absl::StatusCode::kNotFound);

@@ -274,5 +274,25 @@ TEST_F(OptionsFileTest, CheckingEndsWithAStatus) {
       ::testing::HasSubstr("'/nowhere' is no file"));
 }
 
+TEST(OptionsTest, MetricsBeyondLoopbackNeedTlsAndProbesDoNot) {
+  using ::testing::HasSubstr;
+  EXPECT_THAT(ErrorOf({"--metrics-listen=0.0.0.0:9090"}),
+              HasSubstr("--metrics-listen=0.0.0.0:9090 would serve other"));
+  EXPECT_THAT(ErrorOf({"--metrics-listen=9090"}),
+              HasSubstr("--metrics-listen is '9090', wanted HOST:PORT"));
+  EXPECT_THAT(ErrorOf({"--probe-listen=unix:x"}),
+              HasSubstr("--probe-listen is 'unix:x', wanted HOST:PORT"));
+  const std::string key = tensord::testing::TemporaryFolder() + "/key";
+  std::ofstream(key) << "key\n";
+  const std::string flag = "--metrics-tls-key=" + key;
+  EXPECT_THAT(ErrorOf({flag.c_str()}), HasSubstr("wanted together"));
+  const auto parsed =
+      Parse({"--metrics-listen=127.0.0.1:0", "--probe-listen=0.0.0.0:8080"});
+  const Options* const options = std::get_if<Options>(&parsed);
+  ASSERT_NE(options, nullptr);
+  EXPECT_EQ(options->monitoring.metrics, "127.0.0.1:0");
+  EXPECT_EQ(options->monitoring.probes, "0.0.0.0:8080");
+}
+
 }  // namespace
 }  // namespace tensord::server

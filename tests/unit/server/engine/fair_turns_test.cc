@@ -41,6 +41,17 @@ TEST(FairTurnsTest, OwnersShareByWeightWhateverTheirNumberOfClients) {
   }
 }
 
+TEST(FairTurnsTest, WeightsMayChange) {
+  FairTurns turns({{"a", 3}});
+  Client a, b;
+  turns.Join(a.member, {.owner = "a", .priority = 0});
+  turns.Join(b.member, {.owner = "b", .priority = 0});
+  turns.SetWeights({{"b", 4}});
+  Share(turns, {&a, &b}, 1000);
+  EXPECT_NEAR(a.seconds, 1, 0.02);
+  EXPECT_NEAR(b.seconds, 4, 0.02);
+}
+
 TEST(FairTurnsTest, NobodySavesUpTime) {
   FairTurns turns({});
   Client busy, late;

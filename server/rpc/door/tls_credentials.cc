@@ -1,4 +1,4 @@
-#include "server/rpc/tls_credentials.h"
+#include "server/rpc/door/tls_credentials.h"
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>

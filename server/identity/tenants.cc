@@ -1,0 +1,144 @@
+#include "server/identity/tenants.h"
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/nearest.h"
+#include "core/base/status.h"
+#include "server/identity/token_file.h"
+
+namespace tensord::server {
+namespace {
+
+/// Reads one file; only the first mistake is kept.
+class Reader {
+ public:
+  explicit Reader(const std::string& path) : path_(path) {}
+
+  absl::StatusOr<Tenants> Read(absl::string_view text) {
+    const toml::parse_result parsed =
+        toml::parse(std::string_view(text.data(), text.size()), path_);
+    if (!parsed) {
+      Refuse(parsed.error().source().begin.line, parsed.error().description());
+      return status_;
+    }
+    Tenants tenants;
+    for (const auto& [key, node] : parsed.table()) {
+      const toml::table* const named = node.as_table();
+      if (key.str() != "tenant" || named == nullptr) {
+        Refuse(node,
+               absl::StrCat("'", Text(key.str()), "', wanted [tenant.NAME]"));
+        continue;
+      }
+      for (const auto& [name, tenant] : *named)
+        ReadTenant(name.str(), tenant, tenants);
+    }
+    if (!status_.ok()) return status_;
+    return tenants;
+  }
+
+ private:
+  static absl::string_view Text(std::string_view text) {
+    return {text.data(), text.size()};
+  }
+
+  void Refuse(toml::source_index line, std::string_view problem) {
+    status_.Update(core::InvalidArgument("TENANTS_MALFORMED", path_, ":", line,
+                                         ": ", Text(problem)));
+  }
+  void Refuse(const toml::node& node, const std::string& problem) {
+    Refuse(node.source().begin.line, problem);
+  }
+
+  void ReadTenant(std::string_view name, const toml::node& node,
+                  Tenants& tenants) {
+    const toml::table* const table = node.as_table();
+    if (table == nullptr || !IsTenantName(Text(name))) {
+      Refuse(node, absl::StrCat("'", Text(name), "' is no name of a tenant"));
+      return;
+    }
+    TenantShares& shares = tenants[std::string(name)];
+    for (const auto& [key, value] : *table) {
+      if (key == "certificates") {
+        shares.certificates = Names(value);
+      } else if (key == "operators") {
+        shares.operators = Names(value);
+      } else if (key == "weight") {
+        shares.weight = Number(value, 0.001, 1000);
+      } else if (key == "priority") {
+        shares.priority = static_cast<int>(Whole(value, 0, 9));
+      } else if (key == "sessions") {
+        shares.sessions = Whole(value, 0, 1'000'000);
+      } else {
+        const std::string nearest = core::Nearest(
+            Text(key.str()),
+            {"certificates", "operators", "weight", "priority", "sessions"});
+        Refuse(value,
+               absl::StrCat("unknown key '", Text(key.str()), "'",
+                            nearest.empty() ? ""
+                                            : absl::StrCat(", did you mean '",
+                                                           nearest, "'?")));
+      }
+    }
+  }
+
+  /// Each stands for one tenant, once.
+  std::vector<std::string> Names(const toml::node& node) {
+    std::vector<std::string> names;
+    const toml::array* const list = node.as_array();
+    if (list == nullptr) {
+      Refuse(node, "wanted a list of names of certificates");
+      return names;
+    }
+    for (const toml::node& each : *list) {
+      const auto name = each.value_exact<std::string>();
+      if (!name || name->empty()) {
+        Refuse(each, "wanted the name of a certificate");
+      } else if (!certificates_.insert(*name).second) {
+        Refuse(each,
+               absl::StrCat("certificate '", *name, "' stands here twice"));
+      } else {
+        names.push_back(*name);
+      }
+    }
+    return names;
+  }
+
+  double Number(const toml::node& node, double least, double most) {
+    const auto number = node.value<double>();
+    if (!node.is_number() || !(*number >= least && *number <= most)) {
+      Refuse(node, absl::StrCat("wanted a number, ", least, " to ", most));
+      return least;
+    }
+    return *number;
+  }
+  int64_t Whole(const toml::node& node, int64_t least, int64_t most) {
+    const auto number = node.value_exact<int64_t>();
+    if (!number || *number < least || *number > most) {
+      Refuse(node,
+             absl::StrCat("wanted a whole number, ", least, " to ", most));
+      return least;
+    }
+    return *number;
+  }
+
+  const std::string path_;
+  absl::Status status_;
+  std::set<std::string> certificates_;
+};
+
+}  // namespace
+
+absl::StatusOr<Tenants> ParseTenants(const std::string& path,
+                                     absl::string_view text) {
+  return Reader(path).Read(text);
+}
+
+}  // namespace tensord::server

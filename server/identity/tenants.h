@@ -1,0 +1,43 @@
+// The file of tenants: whose certificates are whose, and who has how much.
+//
+//   [tenant.chemistry]
+//   certificates = ["worker-1", "spiffe://cluster/chemistry"]
+//   operators = ["chief"]
+//   weight = 3
+//   priority = 5
+//   sessions = 100
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace tensord::server {
+
+/// What is one tenant's.
+struct TenantShares {
+  /// Names of certificates, common names or URIs: of users, and of operators.
+  std::vector<std::string> certificates;
+  std::vector<std::string> operators;
+  double weight = 1;  // of its share of a device's time
+  /// Highest priority of its sessions, and most of them at a time; none: as the
+  /// server has it for all.
+  std::optional<int> priority;
+  std::optional<int64_t> sessions;
+};
+
+/// By name.
+using Tenants = std::map<std::string, TenantShares, std::less<>>;
+
+/// The tenants of a file's text. `path` is for messages.
+/// Errors  INVALID_ARGUMENT, reason TENANTS_MALFORMED: path, line, what was
+///         wanted.
+absl::StatusOr<Tenants> ParseTenants(const std::string& path,
+                                     absl::string_view text);
+
+}  // namespace tensord::server
