@@ -255,7 +255,9 @@ void AddCacheCommands(CLI::App& app, CommandLine& line) {
   const auto add = [&](const char* name, const char* help, auto run) {
     CLI::App* command = cache->add_subcommand(name, help);
     command->callback([&line, arguments, run] {
-      line.exit_code = run(PlanCache(line.address, line.timeout()), *arguments);
+      line.exit_code =
+          run(PlanCache(line.address, line.timeout(), line.credentials),
+              *arguments);
     });
     return command;
   };

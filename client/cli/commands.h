@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "client/cli/text.h"
+#include "tensord/credentials.h"
 #include "tensord/session.h"
 
 namespace tensord::cli {
@@ -16,6 +17,7 @@ struct CommandLine {
   double timeout_seconds = 60;
   std::string job = "tensorctl";
   std::string device;  // "" is the server's first
+  Credentials credentials;
   int exit_code = kOk;
 
   absl::Duration timeout() const { return absl::Seconds(timeout_seconds); }

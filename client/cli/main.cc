@@ -9,6 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "client/cli/commands.h"
+#include "client/cli/credential_options.h"
 #include "client/cli/text.h"
 
 namespace tensord::cli {
@@ -18,6 +19,7 @@ SessionOptions CommandLine::session_options() const {
   options.job = job;
   options.device = device;
   options.deadline = timeout();
+  options.credentials = credentials;
   return options;
 }
 
@@ -44,6 +46,7 @@ void AddGlobalOptions(CLI::App& app, CommandLine& line) {
   app.add_option("--device", line.device,
                  "Device to compute on, e.g. cpu:0; the server's first unless "
                  "given");
+  AddCredentialOptions(app, line.credentials);
 }
 
 void AddCommands(CLI::App& app, CommandLine& line) {

@@ -340,7 +340,8 @@ void AddServerCommands(CLI::App& app, CommandLine& line) {
     CLI::App* command = app.add_subcommand(name, help);
     command->callback([&line, question, print] {
       question->device = line.device;
-      line.exit_code = print(Server(line.address, line.timeout()), *question);
+      line.exit_code = print(
+          Server(line.address, line.timeout(), line.credentials), *question);
     });
     return command;
   };

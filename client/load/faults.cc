@@ -32,14 +32,14 @@ constexpr absl::Duration kGrace = absl::Seconds(5);
 /// Exit codes of UploadAndDie(): this and the number of a status code.
 constexpr int kExitCodes = 64;
 
-absl::StatusOr<Session> Connect(const std::string& address,
-                                const std::string& device) {
+absl::StatusOr<Session> Connect(const FaultTarget& target) {
   SessionOptions options;
   options.job = "tensord-load-faults";
-  options.device = device;
+  options.device = target.device;
   options.lease = absl::Seconds(10);
   options.deadline = absl::Seconds(10);
-  return Session::Connect(address, options);
+  options.credentials = target.credentials;
+  return Session::Connect(target.address, options);
 }
 
 absl::StatusOr<RemoteTensor> Upload(Session& session, Progress progress) {
@@ -56,18 +56,24 @@ constexpr std::pair<std::string_view, FaultKind> kNames[] = {
     {"slow-reader", FaultKind::kSlowReader}};
 
 /// Runs this program as a client that dies. OK: it did.
-absl::Status RunDyingUpload(const std::string& address,
-                            const std::string& device) {
-  std::string program = "/proc/self/exe";
-  std::string option = "--die-in-upload";
-  std::string address_option = absl::StrCat("--address=", address);
-  std::string device_option = absl::StrCat("--device=", device);
-  char* const arguments[] = {
-      program.data(), option.data(), address_option.data(),
-      device.empty() ? nullptr : device_option.data(), nullptr};
+absl::Status RunDyingUpload(const FaultTarget& target) {
+  std::vector<std::string> words = {"/proc/self/exe", "--die-in-upload"};
+  const std::pair<const char*, const std::string&> options[] = {
+      {"--address=", target.address},
+      {"--device=", target.device},
+      {"--ca=", target.credentials.ca},
+      {"--cert=", target.credentials.cert},
+      {"--key=", target.credentials.key},
+      {"--token-file=", target.credentials.token_file}};
+  for (const auto& [name, value] : options) {
+    if (!value.empty()) words.push_back(absl::StrCat(name, value));
+  }
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   pid_t child = 0;
-  const int error = posix_spawn(&child, program.c_str(), nullptr, nullptr,
-                                arguments, environ);
+  const int error = posix_spawn(&child, words[0].c_str(), nullptr, nullptr,
+                                arguments.data(), environ);
   if (error != 0) {
     return absl::ErrnoToStatus(error, "cannot start a client to kill");
   }
@@ -113,10 +119,8 @@ absl::StatusOr<std::vector<FaultSpec>> ParseFaults(const std::string& text) {
   return specs;
 }
 
-Faults::Faults(const std::vector<FaultSpec>& specs, std::string address,
-               std::string device)
-    : address_(std::move(address)),
-      device_(std::move(device)),
+Faults::Faults(const std::vector<FaultSpec>& specs, FaultTarget target)
+    : target_(std::move(target)),
       workers_(static_cast<int>(std::size(kNames)) * kMostClients) {
   for (const FaultSpec& spec : specs) {
     counts_[spec.kind];
@@ -140,7 +144,7 @@ std::map<FaultKind, FaultCounts> Faults::counts() const {
 
 void Faults::KillUploads() {
   while (!stopping_.WaitForNotificationWithTimeout(kPause)) {
-    const absl::Status status = RunDyingUpload(address_, device_);
+    const absl::Status status = RunDyingUpload(target_);
     Note(FaultKind::kKillUpload, status,
          status.ok() ? &FaultCounts::begun : &FaultCounts::refused);
   }
@@ -148,7 +152,7 @@ void Faults::KillUploads() {
 
 void Faults::StopReading() {
   while (!stopping_.WaitForNotificationWithTimeout(kPause)) {
-    absl::StatusOr<Session> session = Connect(address_, device_);
+    absl::StatusOr<Session> session = Connect(target_);
     absl::StatusOr<RemoteTensor> tensor =
         session.ok() ? Upload(*session, nullptr) : session.status();
     if (!tensor.ok()) {
@@ -185,8 +189,8 @@ void Faults::Note(FaultKind kind, const absl::Status& status,
   if (error.count++ == 0) error.example = std::string(status.message());
 }
 
-int UploadAndDie(const std::string& address, const std::string& device) {
-  absl::StatusOr<Session> session = Connect(address, device);
+int UploadAndDie(const FaultTarget& target) {
+  absl::StatusOr<Session> session = Connect(target);
   const absl::Status status = session.ok()
                                   ? Upload(*session,
                                            [](int64_t done, int64_t total) {

@@ -14,6 +14,7 @@
 #include "absl/synchronization/notification.h"
 #include "client/load/statistics.h"
 #include "client/load/workers.h"
+#include "tensord/credentials.h"
 
 namespace tensord::load {
 
@@ -40,11 +41,17 @@ struct FaultCounts {
   std::map<ErrorKey, ErrorCount> errors;  // of those refused or ended
 };
 
+/// What they connect to.
+struct FaultTarget {
+  std::string address;
+  std::string device;  // empty: the server's first
+  Credentials credentials;
+};
+
 /// Threads of their own, each with one client after the other.
 class Faults {
  public:
-  Faults(const std::vector<FaultSpec>& specs, std::string address,
-         std::string device);
+  Faults(const std::vector<FaultSpec>& specs, FaultTarget target);
 
   /// No new ones begin. False: some do not end; this must not be destroyed
   /// then.
@@ -58,8 +65,7 @@ class Faults {
   void Note(FaultKind kind, const absl::Status& status,
             int64_t FaultCounts::*which);
 
-  const std::string address_;
-  const std::string device_;
+  const FaultTarget target_;
   absl::Notification stopping_;
   mutable absl::Mutex mutex_;
   std::map<FaultKind, FaultCounts> counts_ ABSL_GUARDED_BY(mutex_);
@@ -68,7 +74,7 @@ class Faults {
 
 /// Uploads and kills this process in the middle. Returns an exit code if it
 /// does not come to that. `Faults` runs the program for this.
-int UploadAndDie(const std::string& address, const std::string& device);
+int UploadAndDie(const FaultTarget& target);
 
 /// "kill_upload" and so on.
 std::string ToString(FaultKind kind);

@@ -70,6 +70,7 @@ absl::Status Load::Open() {
   SessionOptions session_options;
   session_options.job = options_.job;
   session_options.device = options_.device;
+  session_options.credentials = options_.credentials;
   session_options.deadline = options_.timeout;
   session_options.lease = kLease;
   for (int i = 0; i < options_.sessions; ++i) {

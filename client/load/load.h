@@ -15,6 +15,7 @@
 #include "client/load/operation.h"
 #include "client/load/statistics.h"
 #include "client/load/workers.h"
+#include "tensord/credentials.h"
 #include "tensord/server.h"
 #include "tensord/session.h"
 
@@ -23,7 +24,8 @@ namespace tensord::load {
 struct LoadOptions {
   std::string address;
   std::string job;
-  std::string device;     // empty: the server's first
+  std::string device;  // empty: the server's first
+  Credentials credentials;
   double rate_per_s = 0;  // open loop; 0: closed loop
   int closed = 0;         // callers of a closed loop
   int sessions = 1;       // each with connections of its own

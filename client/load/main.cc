@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/credential_options.h"
 #include "client/load/faults.h"
 #include "client/load/load.h"
 #include "client/load/mix.h"
@@ -126,6 +127,7 @@ void AddOptions(CLI::App& app, CommandLine& line) {
   app.add_option("--device", line.load.device,
                  "Device to compute on, e.g. cpu:0; the server's first unless "
                  "given");
+  cli::AddCredentialOptions(app, line.load.credentials);
   app.add_option("--seed", line.load.seed,
                  "The same one gives the same calls at the same times")
       ->capture_default_str();
@@ -214,8 +216,9 @@ int Run(CommandLine& line) {
 
   std::signal(SIGINT, Interrupt);
   std::signal(SIGTERM, Interrupt);
-  auto faults =
-      std::make_unique<Faults>(fault_specs, options.address, options.device);
+  auto faults = std::make_unique<Faults>(
+      fault_specs,
+      FaultTarget{options.address, options.device, options.credentials});
   csv << CsvHeader();
   Report report{.options = options,
                 .mix = *mix,
@@ -268,7 +271,8 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? kOk : kCouldNotRun;
   }
   if (line.dies_in_upload) {
-    return UploadAndDie(line.load.address, line.load.device);
+    return UploadAndDie(
+        {line.load.address, line.load.device, line.load.credentials});
   }
   return Run(line);
 }

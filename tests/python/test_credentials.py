@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import stat
 import subprocess
@@ -199,6 +200,29 @@ def test_every_call_says_who_asks(certificates, tokens):
         stranger = refusal(address, ca=certificates.ca, token=SECRET)
         assert isinstance(stranger, tensord.Unauthenticated)
         assert SECRET not in str(stranger)
+
+
+def test_tensord_load_and_the_clients_it_kills_say_who_asks(
+    certificates, tokens, tmp_path
+):
+    token = tmp_path / "token"
+    token.write_text(new_token(tokens, "chemistry"))
+    program = Path(os.environ["TENSORD_SERVER"]).with_name("tensord-load")
+    report = tmp_path / "report.json"
+    flags = {"tokens": str(tokens), **certificates.of_server()}
+    with serve_tcp("localhost", **flags) as address:
+        loaded = subprocess.run(
+            [program, "--address", address, "--closed=1", "--seconds=1", "--quiet"]
+            + ["--mix", REPOSITORY / "client/load/examples/mixed.toml"]
+            + ["--faults=kill-upload=1", "--objective=errors<=0", "--json", report]
+            + ["--ca", certificates.ca, "--token-file", token],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+    assert loaded.returncode == 0, loaded.stdout
+    faults = json.loads(report.read_text())["faults"]["kill_upload"]
+    assert faults["begun"] > 0 and faults["refused"] == 0
 
 
 def test_tokens_come_from_the_environment(tokens, tmp_path, monkeypatch):

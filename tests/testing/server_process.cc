@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <thread>
 #include <utility>
 
@@ -89,6 +90,18 @@ ServerProcess::~ServerProcess() {
   }
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
+}
+
+std::string ServerProcess::TcpAddress() const {
+  const std::regex pattern(" listening address=([^ ]+:[0-9]+) ");
+  for (int i = 0; i < kTries; ++i) {
+    std::ifstream log(folder_ + "/log");
+    const std::string text{std::istreambuf_iterator<char>(log), {}};
+    std::smatch found;
+    if (std::regex_search(text, found, pattern)) return found[1];
+    std::this_thread::sleep_for(kPause);
+  }
+  Die("the server listens on no TCP address");
 }
 
 void ServerProcess::Signal(int signal) {

@@ -22,6 +22,9 @@ class ServerProcess {
 
   /// `unix:/path`.
   const std::string& address() const { return address_; }
+  /// The first TCP address of --listen, with the port that it got; as soon as
+  /// the log has it.
+  std::string TcpAddress() const;
   pid_t pid() const { return pid_; }
 
   /// Sends it `signal`; returns when SIGSTOP has stopped it or SIGKILL ended

@@ -1,18 +1,21 @@
 #include "client/cpp/src/channels.h"
 
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
+#include "tensord/status.h"
 
 namespace tensord::internal {
 namespace {
 
-std::shared_ptr<grpc::Channel> Connect(std::string_view address) {
+/// One whose calls all fail if there is no access.
+std::shared_ptr<grpc::Channel> Connect(
+    const std::string& address,
+    const absl::StatusOr<std::unique_ptr<Access>>& access) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
@@ -20,16 +23,21 @@ std::shared_ptr<grpc::Channel> Connect(std::string_view address) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000);
   // Else channels to one address share a connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // A proxy would take what stays on this machine elsewhere.
+  if (IsLocal(address)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return grpc::CreateCustomChannel(
-      std::string(address), grpc::InsecureChannelCredentials(), arguments);
+      address, access.ok() ? (*access)->channel_credentials() : nullptr,
+      arguments);
 }
 
 }  // namespace
 
-Channels::Channels(std::string_view address, absl::Duration deadline)
+Channels::Channels(std::string_view address, absl::Duration deadline,
+                   const Credentials& credentials)
     : default_deadline_(deadline),
-      calls_(Connect(address)),
-      bulk_(Connect(address)),
+      access_(Access::Resolve(std::string(address), credentials)),
+      calls_(Connect(std::string(address), access_)),
+      bulk_(Connect(std::string(address), access_)),
       admin(v1::AdminService::NewStub(calls_)),
       session(v1::SessionService::NewStub(calls_)),
       tensor(v1::TensorService::NewStub(calls_)),
@@ -80,14 +88,27 @@ absl::StatusOr<int64_t> Channels::DeleteTensors(
   return deleted_count;
 }
 
-void Channels::SetDeadline(grpc::ClientContext& context,
-                           absl::Time deadline) const {
+void Channels::Prepare(grpc::ClientContext& context,
+                       absl::Time deadline) const {
+  if (access_.ok()) {
+    const std::string authorization = (*access_)->authorization();
+    if (!authorization.empty()) {
+      context.AddMetadata("authorization", authorization);
+    }
+  }
   if (deadline == absl::InfinitePast()) {
     deadline = absl::Now() + default_deadline_;
   }
   if (deadline != absl::InfiniteFuture()) {
     context.set_deadline(absl::ToChronoTime(deadline));
   }
+}
+
+absl::Status Channels::Outcome(const grpc::Status& status,
+                               const grpc::ClientContext& context) const {
+  if (!access_.ok()) return access_.status();
+  const absl::Status outcome = FromGrpc(status, context);
+  return ReasonOf(outcome).empty() ? (*access_)->Explain(outcome) : outcome;
 }
 
 }  // namespace tensord::internal

@@ -14,7 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/cpp/src/access.h"
 #include "client/cpp/src/errors.h"
+#include "tensord/credentials.h"
 #include "tensord/v1/admin.grpc.pb.h"
 #include "tensord/v1/compute.grpc.pb.h"
 #include "tensord/v1/plan.grpc.pb.h"
@@ -32,7 +34,9 @@ namespace tensord::internal {
 /// Threads  safe for concurrent use.
 class Channels {
  public:
-  Channels(std::string_view address, absl::Duration deadline);
+  /// Errors  of credentials, by all calls.
+  Channels(std::string_view address, absl::Duration deadline,
+           const Credentials& credentials);
 
   /// Calls `method`, e.g. `&v1::TensorService::Stub::CreateTensor`, of `stub`.
   /// An infinite past `deadline` means the default one.
@@ -45,10 +49,10 @@ class Channels {
       bool wait_for_ready = false) const {
     grpc::ClientContext context;
     context.set_wait_for_ready(wait_for_ready);
-    SetDeadline(context, deadline);
+    Prepare(context, deadline);
     Response response;
     const grpc::Status status = ((*stub).*method)(&context, request, &response);
-    if (!status.ok()) return FromGrpc(status, context);
+    if (!status.ok()) return Outcome(status, context);
     return response;
   }
 
@@ -63,7 +67,12 @@ class Channels {
       std::span<const std::string> names,
       absl::Time deadline = absl::InfinitePast()) const;
 
-  void SetDeadline(grpc::ClientContext& context, absl::Time deadline) const;
+  /// Before a call: sets its deadline, as Call() has it, and says who asks.
+  void Prepare(grpc::ClientContext& context, absl::Time deadline) const;
+
+  /// What came of a call, with the server's detail.
+  absl::Status Outcome(const grpc::Status& status,
+                       const grpc::ClientContext& context) const;
 
   absl::Duration default_deadline() const { return default_deadline_; }
   const std::shared_ptr<grpc::Channel>& calls() const { return calls_; }
@@ -72,6 +81,7 @@ class Channels {
 
  private:
   const absl::Duration default_deadline_;
+  const absl::StatusOr<std::unique_ptr<Access>> access_;
   const std::shared_ptr<grpc::Channel> calls_;
   const std::shared_ptr<grpc::Channel> bulk_;
 

@@ -45,7 +45,7 @@ void LeaseKeeper::Run() {
       if (mutex_.AwaitWithTimeout(absl::Condition(&stopping), interval_)) {
         return;
       }
-      channels_.SetDeadline(context, absl::Now() + interval_);
+      channels_.Prepare(context, absl::Now() + interval_);
       running_ = &context;
     }
     v1::KeepSessionAliveResponse response;
@@ -58,7 +58,8 @@ void LeaseKeeper::Run() {
 }
 
 Connection::Connection(std::string_view address, const SessionOptions& options)
-    : channels_(address, options.deadline), order_(options.order) {}
+    : channels_(address, options.deadline, options.credentials),
+      order_(options.order) {}
 
 absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(
     std::string_view address, const SessionOptions& options) {

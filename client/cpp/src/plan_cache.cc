@@ -52,8 +52,9 @@ std::string_view ToString(PlanSource source) {
   return kNames[index < kNames.size() ? index : 0];
 }
 
-PlanCache::PlanCache(std::string_view address, absl::Duration deadline)
-    : channels_(std::make_shared<Channels>(address, deadline)) {}
+PlanCache::PlanCache(std::string_view address, absl::Duration deadline,
+                     const Credentials& credentials)
+    : channels_(std::make_shared<Channels>(address, deadline, credentials)) {}
 
 absl::StatusOr<PlanCacheState> PlanCache::State() const {
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
@@ -154,7 +155,7 @@ absl::StatusOr<int64_t> PlanCache::Clear(bool pinned_too) const {
 absl::Status PlanCache::Dump(
     const std::function<absl::Status(std::string_view bytes)>& write) const {
   grpc::ClientContext context;
-  channels_->SetDeadline(context, absl::InfinitePast());
+  channels_->Prepare(context, absl::InfinitePast());
   const auto reader = channels_->plan_cache->DumpPlanCache(
       &context, v1::DumpPlanCacheRequest());
   v1::DumpPlanCacheResponse part;
@@ -166,13 +167,13 @@ absl::Status PlanCache::Dump(
       return written;
     }
   }
-  return internal::FromGrpc(reader->Finish(), context);
+  return channels_->Outcome(reader->Finish(), context);
 }
 
 absl::StatusOr<LoadedPlans> PlanCache::Load(std::string_view snapshot,
                                             bool problems_only) const {
   grpc::ClientContext context;
-  channels_->SetDeadline(context, absl::InfinitePast());
+  channels_->Prepare(context, absl::InfinitePast());
   v1::LoadPlanCacheResponse response;
   const auto writer = channels_->plan_cache->LoadPlanCache(&context, &response);
   v1::LoadPlanCacheRequest part;
@@ -184,7 +185,7 @@ absl::StatusOr<LoadedPlans> PlanCache::Load(std::string_view snapshot,
     snapshot.remove_prefix(size);
   } while (writer->Write(part) && !snapshot.empty());
   writer->WritesDone();
-  const absl::Status status = internal::FromGrpc(writer->Finish(), context);
+  const absl::Status status = channels_->Outcome(writer->Finish(), context);
   if (!status.ok()) return status;
   return LoadedPlans{.writer = response.writer(),
                      .entry_count = response.entry_count(),

@@ -36,8 +36,8 @@ struct RawCall::State {
 RawCall::RawCall(const Channels& channels,
                  const std::shared_ptr<grpc::Channel>& channel,
                  const char* method, absl::Time deadline)
-    : state_(std::make_unique<State>(channel)) {
-  channels.SetDeadline(state_->context, deadline);
+    : channels_(channels), state_(std::make_unique<State>(channel)) {
+  channels.Prepare(state_->context, deadline);
   state_->stream =
       state_->stub.PrepareCall(&state_->context, method, &state_->queue);
   Begin(kStart);
@@ -110,7 +110,7 @@ absl::Status RawCall::Finish() {
   Begin(kFinish);
   state_->stream->Finish(&state_->status, ToTag(kFinish));
   while (pending_[kFinish]) TakeEvent();
-  return FromGrpc(state_->status, state_->context);
+  return channels_.Outcome(state_->status, state_->context);
 }
 
 void RawCall::TakeEvent() {

@@ -18,7 +18,7 @@ namespace tensord::internal {
 /// Threads  one at a time.
 class RawCall {
  public:
-  /// `channel` is one of `channels`.
+  /// `channel` is one of `channels`, which outlives this.
   RawCall(const Channels& channels,
           const std::shared_ptr<grpc::Channel>& channel, const char* method,
           absl::Time deadline);
@@ -64,6 +64,7 @@ class RawCall {
   /// first.
   bool AwaitStart();
 
+  const Channels& channels_;
   std::unique_ptr<State> state_;
   bool pending_[kOperationCount] = {};
   bool succeeded_[kOperationCount] = {};

@@ -16,8 +16,9 @@ namespace tensord {
 using internal::Channels;
 using internal::FromProto;
 
-Server::Server(std::string_view address, absl::Duration deadline)
-    : channels_(std::make_shared<Channels>(address, deadline)) {}
+Server::Server(std::string_view address, absl::Duration deadline,
+               const Credentials& credentials)
+    : channels_(std::make_shared<Channels>(address, deadline, credentials)) {}
 
 absl::StatusOr<ServerInfo> Server::Info() const {
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
@@ -39,7 +40,7 @@ absl::StatusOr<Health> Server::CheckHealth() const {
   // An empty HealthCheckRequest asks for the server as a whole; the response
   // is one enum, field 1.
   grpc::ClientContext context;
-  channels_->SetDeadline(context, absl::InfinitePast());
+  channels_->Prepare(context, absl::InfinitePast());
   grpc::CompletionQueue queue;
   grpc::GenericStub stub(channels_->calls());
   const grpc::Slice nothing;
@@ -56,7 +57,7 @@ absl::StatusOr<Health> Server::CheckHealth() const {
   queue.Shutdown();
   while (queue.Next(&tag, &ok)) {
   }
-  if (!status.ok()) return internal::FromGrpc(status, context);
+  if (!status.ok()) return channels_->Outcome(status, context);
   if (response.Length() == 0) return Health::kUnknown;
   grpc::ProtoBufferReader slices(&response);
   google::protobuf::io::CodedInputStream in(&slices);

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <complex>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "tensord/session.h"
+#include "tests/testing/credentials.h"
 #include "tests/testing/server_process.h"
+#include "tests/testing/temporary_folder.h"
 #include "tests/unit/client/tensorctl_run.h"
 
 namespace tensord::cli {
@@ -46,6 +49,36 @@ TEST(TensorctlTest, ValuesOutOfRangeSayWhatIsWanted) {
   const Ended ended = Tensorctl("permute i-\\>i a.npy --workspace-limit=5XiB");
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.output, HasSubstr("'5XiB' is not a size"));
+}
+
+TEST(TensorctlTest, CredentialsComeFromFiles) {
+  const std::string folder = testing::TemporaryFolder() + "/certificates";
+  testing::MakeCertificates(folder);
+  testing::MakeTokens(folder + "/tokens");
+  std::ofstream(folder + "/token") << testing::kTokenSecret << "\n";
+  const testing::ServerProcess server(
+      TENSORD_SERVER_BINARY,
+      {"--listen=localhost:0", "--tls-certificate=" + folder + "/server.pem",
+       "--tls-key=" + folder + "/server-key.pem",
+       "--tokens=" + folder + "/tokens"});
+  const std::string info = "info --address=" + server.TcpAddress();
+  const std::string ca = " --ca " + folder + "/ca.pem";
+
+  Ended ended = Tensorctl(info + ca + " --token-file " + folder + "/token");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  ended = Tensorctl(info, "TENSORD_CA=" + folder +
+                              "/ca.pem TENSORD_TOKEN=" + testing::kTokenSecret);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  ended = Tensorctl(info + ca);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("UNAUTHENTICATED"));
+  ended = Tensorctl(info);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("[TLS_HANDSHAKE_FAILED]"));
+  // Others would see it in the list of processes.
+  ended = Tensorctl(info + ca + " --token=" + testing::kTokenSecret);
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, Not(HasSubstr("tensord 0")));
 }
 
 TEST(TensorctlTest, ComputesOnScalarsAndComplexNumbers) {

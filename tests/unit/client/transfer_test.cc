@@ -40,7 +40,7 @@ class TransferTest : public ::testing::Test {
   FakeTensorService& service() { return server_.service; }
 
   FakeServer server_;
-  Channels channels_{server_.address(), absl::Seconds(20)};
+  Channels channels_{server_.address(), absl::Seconds(20), {}};
 };
 
 TEST_F(TransferTest, EveryByteArrivesInChunksOfTheRightSize) {
@@ -136,7 +136,7 @@ TEST_F(TransferTest, DownloadResumesAfterACorruptChunk) {
 }
 
 TEST_F(TransferTest, NobodyAtTheAddressIsUnavailable) {
-  Channels nobody("unix:/tmp/tensord_nobody", absl::Seconds(5));
+  Channels nobody("unix:/tmp/tensord_nobody", absl::Seconds(5), {});
   const std::string bytes = Pattern(10);
   const auto sent =
       Upload(nobody, "t", std::as_bytes(std::span(bytes)),

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "tensord/credentials.h"
 #include "tensord/operations.h"
 
 namespace tensord {
@@ -117,7 +118,8 @@ class PlanCache {
  public:
   /// `address` is `host:port` or `unix:/path`. Does not connect yet.
   explicit PlanCache(std::string_view address,
-                     absl::Duration deadline = absl::Seconds(60));
+                     absl::Duration deadline = absl::Seconds(60),
+                     const Credentials& credentials = {});
 
   absl::StatusOr<PlanCacheState> State() const;
   /// All entries, by id or, with `by_hits`, those with most hits first.

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "tensord/credentials.h"
 #include "tensord/plan.h"
 #include "tensord/remote_tensor.h"
 
@@ -124,7 +125,8 @@ class Server {
   /// `address` is `host:port` or `unix:/path`. Does not connect yet: the first
   /// call does. Each call takes `deadline` at most.
   explicit Server(std::string_view address,
-                  absl::Duration deadline = absl::Seconds(60));
+                  absl::Duration deadline = absl::Seconds(60),
+                  const Credentials& credentials = {});
 
   absl::StatusOr<ServerInfo> Info() const;
   absl::StatusOr<ServerStats> Stats() const;

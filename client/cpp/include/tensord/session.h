@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "tensord/credentials.h"
 #include "tensord/element_type.h"
 #include "tensord/layout.h"
 #include "tensord/operations.h"
@@ -36,6 +37,7 @@ struct SessionOptions {
   int priority = 0;
   absl::Duration deadline = absl::Seconds(60);  // of each call
   Order order = Order::kLastModeFastest;        // of results and of downloads
+  Credentials credentials;
 };
 
 struct SessionInfo {
