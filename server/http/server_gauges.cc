@@ -110,7 +110,7 @@ const std::vector<DeviceFamily>& DeviceFamilies() {
         {"limit", [](Seen x) -> double { return x.memory_limit_bytes; }}}},
       {"tensord_staging_bytes",
        "Bytes of pinned host memory for copies to and from a device, by the "
-       "same kinds.",
+       "kinds of tensord_device_memory_bytes.",
        MetricType::Gauge,
        {{"used", [](Seen x) -> double { return x.staging.used_bytes; }},
         {"peak", [](Seen x) -> double { return x.staging.peak_bytes; }},
@@ -121,7 +121,7 @@ const std::vector<DeviceFamily>& DeviceFamilies() {
        MetricType::Counter,
        {{nullptr, [](Seen x) -> double { return x.memory.allocation_count; }}}},
       {"tensord_allocation_failures_total",
-       "Times that there was none.",
+       "Times that it was asked for and there was none.",
        MetricType::Counter,
        {{nullptr, [](Seen x) -> double { return x.memory.failure_count; }}}},
       {"tensord_queued_jobs",
@@ -171,14 +171,15 @@ void AddSessions(const server::SessionManager& sessions, Families& families) {
                  {{"use", std::string(server::NameOf(use))}});
   }
   families.Begin("tensord_host_memory_objects",
-                 "Things that this memory is for, by use.");
+                 "Things that host memory is counted for, by use.");
   for (int i = 0; i < server::kHostUseCount; ++i) {
     const auto use = static_cast<server::HostUse>(i);
     families.Add(host.used(use).count,
                  {{"use", std::string(server::NameOf(use))}});
   }
   families.One("tensord_host_memory_limit_bytes",
-               "Most bytes of all uses together.", host.byte_limit());
+               "Most bytes of host memory of all uses together.",
+               host.byte_limit());
 }
 
 void AddTenants(const std::map<std::string, TenantUse>& uses,
@@ -206,8 +207,8 @@ void AddPlans(const core::PlanCache& cache, Families& families) {
   const core::PlanCacheStatistics plans = cache.statistics();
   families.One("tensord_plan_cache_entries", "Plans that are kept.",
                plans.entry_count);
-  families.One("tensord_plan_cache_pinned", "Those that stay until unpinned.",
-               plans.pinned_count);
+  families.One("tensord_plan_cache_pinned",
+               "Plans that stay until they are unpinned.", plans.pinned_count);
   families.One("tensord_plan_cache_records",
                "Plans of other runs or servers that nobody has asked for yet.",
                plans.record_count);
@@ -225,7 +226,7 @@ void AddPlans(const core::PlanCache& cache, Families& families) {
                "Seconds spent on making plans.",
                Seconds(plans.planning_nanoseconds), MetricType::Counter);
   families.One("tensord_plan_cache_saved_seconds_total",
-               "Seconds of that which were saved by plans found.",
+               "Seconds of making plans that were saved by plans found.",
                Seconds(plans.saved_nanoseconds), MetricType::Counter);
   families.Begin("tensord_plan_cache_load_errors_total",
                  "Records that did not hold here, by reason.",
@@ -331,7 +332,7 @@ std::vector<MetricFamily> ProcessGauges::Collect() const {
                StatField(kVirtualBytes));
   families.One("process_threads", "Threads.", StatField(kThreadCount));
   families.One("process_open_fds", "Open files and connections.", open_files);
-  families.One("process_max_fds", "Most of them.",
+  families.One("process_max_fds", "Most open files and connections.",
                static_cast<double>(files.rlim_cur));
   return families.Take();
 }
