@@ -107,17 +107,9 @@ absl::Duration DeviceWorker::PredictEnd(const ClientId& id,
   if (const auto entry = clients_.find(id.number); entry == clients_.end()) {
     ++sharing;
   } else {
-    own += entry->second.queued_time + entry->second.launched_time;
-    const Client& client = entry->second;
-    if (client.launching != nullptr) {
-      absl::Duration ran = client.ran;
-      if (!client.is_parked) ran += absl::Now() - client.turn_begun;
-      own +=
-          std::max(client.launching->predicted() - ran, absl::ZeroDuration());
-    }
+    own += entry->second.queued_time;
   }
-  return slowness_ *
-         std::min(own * sharing, std::max(own, queued_time_ + predicted));
+  return slowness_ * std::min(own * sharing, queued_time_ + predicted);
 }
 
 bool DeviceWorker::Remove(uint64_t id, Job* job) {

@@ -146,10 +146,10 @@ class DeviceWorker {
   absl::Status Add(const ClientId& client, Job* job);
 
   /// How long it should take until a job of `client` with that prediction has
-  /// ended, if it were added now: as long as what waits, or, where that is
-  /// less, as what waits of the client's for each of those that share the
-  /// device. As measured work has differed from its predictions, so this is
-  /// expected to.
+  /// ended, if it were added now: as long as what waits, or, where that is less,
+  /// as what waits of the client's for each of those that share the device.
+  /// What runs does not count, as it may be stopped any time. As measured work
+  /// has differed from its predictions, so this is expected to.
   absl::Duration PredictEnd(const ClientId& client,
                             absl::Duration predicted) const;
 
