@@ -227,6 +227,18 @@ struct Reloading {
   Log& log;
 };
 
+/// What is read again when it changes.
+std::vector<std::string> WatchedFiles(const Options& options) {
+  std::vector<std::string> paths = {options.identity.tokens,
+                                    options.identity.jwt_keys, options.tenants};
+  for (const CertificateFiles* const tls :
+       {&options.tls, &options.monitoring.tls}) {
+    const std::vector<std::string> more = tls->paths();
+    paths.insert(paths.end(), more.begin(), more.end());
+  }
+  return paths;
+}
+
 /// Has the server do as the file of tenants says.
 absl::Status ApplyTenants(const Reloading& to) {
   const std::string& file = to.options.tenants;
@@ -284,6 +296,7 @@ int Serve(const Options& options, const sigset_t& signals) {
   // More than caches hold, and a fraction of a second on any device.
   constexpr int64_t kBandwidthBytes = int64_t{256} << 20;
   Log log(options.log_level);
+  FileWatch files(WatchedFiles(options));  // before they are read
   Health health;
   Metrics metrics;
   const auto certificates = LoadCertificates(options.tls, log);
@@ -343,7 +356,6 @@ int Serve(const Options& options, const sigset_t& signals) {
       .log = log};
   const absl::Status shared = ApplyTenants(reloading);
   if (!shared.ok()) return Fail(log, "bad_tenants", shared);
-  FileWatch files;
   Watch(files, reloading);
   rpc::RpcServerOptions serving = {
       .listen = options.listen,
@@ -391,13 +403,15 @@ int Serve(const Options& options, const sigset_t& signals) {
            {{"reason", signal > 0 ? strsignal(signal) : "device lost"},
             {"timeout_seconds", absl::ToInt64Seconds(options.drain_timeout)}});
   NotifyServiceManager("STOPPING=1");
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // a second one ends it now
+  sigset_t ends = signals;
+  sigdelset(&ends, SIGHUP);
+  pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);  // a second one ends it now
   EndAfter(options.drain_timeout + absl::Seconds(1), log);
   // What goes wrong is in the log. Before what may take long, and again for the
   // plans of what ends now.
   if (plan_store) plan_store->Save().IgnoreError();
+  if (admin) admin->Drain(absl::ZeroDuration());  // which takes work, too
   (*server)->Drain(options.drain_timeout);
-  if (admin) admin->Drain(absl::ZeroDuration());
   if (plan_store) plan_store->Save().IgnoreError();
   if (plan_exchange) plan_exchange->Exchange().IgnoreError();
   log.Info("stopped", {{"sessions", sessions.session_count()}});

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -49,9 +50,13 @@ class TokenFile {
   /// The file must be there unless `creates`.
   static absl::StatusOr<std::unique_ptr<TokenFile>> Open(
       const std::string& path, bool creates) {
-    std::unique_ptr<TokenFile> file(new TokenFile(path));
+    // A link stays one: what it leads to is replaced.
+    const std::unique_ptr<char, decltype(&free)> target(
+        realpath(path.c_str(), nullptr), &free);
+    std::unique_ptr<TokenFile> file(
+        new TokenFile(target == nullptr ? path : target.get()));
     // The file itself is replaced, so its lock is another one.
-    const std::string lock = path + ".lock";
+    const std::string lock = file->path_ + ".lock";
     file->lock_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (file->lock_ < 0 || flock(file->lock_, LOCK_EX) != 0) {
       return FileError(lock, "lock");

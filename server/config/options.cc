@@ -98,6 +98,14 @@ std::optional<int> ParseMode(const std::string& text) {
   return mode;
 }
 
+/// An empty value would leave something unguarded that was to be guarded.
+CLI::Validator Named() {
+  return {[](std::string& text) -> std::string {
+            return text.empty() ? "no file is named" : "";
+          },
+          "FILE"};
+}
+
 /// What is wrong with flags that belong together; OK: nothing.
 absl::Status CheckIdentity(const Options& options) {
   const auto together = [](absl::string_view flag, bool is_given,
@@ -153,24 +161,30 @@ void AddListenFlags(CLI::App& app, Options& options) {
 void AddIdentityFlags(CLI::App& app, Options& options) {
   app.add_option("--tls-certificate", options.tls.certificate,
                  "PEM file with the server's certificate and those that lead "
-                 "to its authority; TCP addresses speak TLS then");
-  app.add_option("--tls-key", options.tls.key, "PEM file with its key");
+                 "to its authority; TCP addresses speak TLS then")
+      ->check(Named());
+  app.add_option("--tls-key", options.tls.key, "PEM file with its key")
+      ->check(Named());
   app.add_option("--tls-client-ca", options.tls.client_ca,
                  "PEM file with authorities whose clients are let in; without "
-                 "tokens or JWTs, a certificate is required");
+                 "tokens or JWTs, a certificate is required")
+      ->check(Named());
   app.add_option("--tokens", options.identity.tokens,
                  "File of the tokens that clients may bring, made by tensorctl "
-                 "token");
+                 "token")
+      ->check(Named());
   app.add_option("--jwt-keys", options.identity.jwt_keys,
                  "JWKS file with the keys that sign JSON Web Tokens, RS256 or "
-                 "ES256, with the claims tenant and role");
+                 "ES256, with the claims tenant and role")
+      ->check(Named());
   app.add_option("--jwt-issuer", options.identity.jwt_rules.issuer,
                  "Their iss");
   app.add_option("--jwt-audience", options.identity.jwt_rules.audience,
                  "Their aud");
   app.add_option("--tenants", options.tenants,
                  "TOML file with [tenant.NAME]: certificates, operators, "
-                 "weight, priority, sessions; read again when it changes");
+                 "weight, priority, sessions; read again when it changes")
+      ->check(Named());
   app.add_option("--admin-listen", options.admin_listen,
                  "Where to serve operators, as --listen, which serves what "
                  "they ask no more, nor reflection; may be repeated");
@@ -412,8 +426,11 @@ void Finish(Options& options) {
   requests = std::max(requests, 2 * options.engine.queue_limit);
   options.identity.takes_certificates = !options.tls.client_ca.empty();
   Throw(CheckIdentity(options));
-  const bool allows_remote =
-      options.allow_insecure_remote || !options.tls.certificate.empty();
+  const Authenticator::Options& identity = options.identity;
+  const bool asks = identity.takes_certificates || !identity.tokens.empty() ||
+                    !identity.jwt_keys.empty();
+  const bool allows_remote = options.allow_insecure_remote ||
+                             (!options.tls.certificate.empty() && asks);
   for (const std::string& address : options.listen) {
     Throw(ValidateListen("--listen", address, allows_remote));
   }
@@ -454,8 +471,9 @@ absl::Status ValidateListen(absl::string_view flag, absl::string_view address,
   if (is_loopback || allow_remote) return absl::OkStatus();
   return core::InvalidArgument(
       "LISTEN_NEEDS_TLS", flag, "=", address,
-      " would serve other machines without TLS; give it --tls-certificate and "
-      "--tls-key, listen on localhost or unix:PATH, or say --insecure");
+      " would serve other machines without TLS, or strangers; give it "
+      "--tls-certificate and --tls-key, and --tls-client-ca, --tokens or "
+      "--jwt-keys; listen on localhost or unix:PATH; or say --insecure");
 }
 
 std::variant<Options, int> ParseOptions(int argc, const char* const* argv,

@@ -127,7 +127,7 @@ class FairTurns {
   /// Whether `waiting` should have the turn of `member`, which has had `time`
   /// that is not counted yet.
   bool IsDue(const Member& waiting, Member member, absl::Duration time) const {
-    Owner owner = *member.owner;
+    const Owner& owner = *member.owner;
     const double seconds = absl::ToDoubleSeconds(time);
     if (waiting.owner != member.owner) {
       return std::max(now_, waiting.owner->used) <

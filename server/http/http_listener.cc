@@ -32,6 +32,7 @@ namespace {
 // That one connection may send.
 constexpr int64_t kMostBytes = 16 << 10;
 constexpr int kThreads = 4;
+constexpr int kMostWaiting = 64;  // connections that none of them has taken
 
 /// The first line of a file; nothing: it has none.
 std::optional<std::string> TokenIn(const std::string& path) {
@@ -144,8 +145,16 @@ class HttpListener::Server final : public httplib::Server {
         mutex_.Await(absl::Condition(&has_news));
         --idle_count_;
         if (waiting_.empty()) return;
-        const std::function<void()> task = std::move(waiting_.front());
-        waiting_.pop_front();
+        // Whoever came last waits least: a crowd that says nothing is in
+        // nobody's way. Of a large one, the oldest are sent away.
+        drops_ = std::ssize(waiting_) > kMostWaiting;
+        const std::function<void()> task =
+            std::move(drops_ ? waiting_.front() : waiting_.back());
+        if (drops_) {
+          waiting_.pop_front();
+        } else {
+          waiting_.pop_back();
+        }
         mutex_.Unlock();
         task();
         mutex_.Lock();
@@ -161,6 +170,12 @@ class HttpListener::Server final : public httplib::Server {
   };
 
   bool process_and_close_socket(socket_t socket) override {
+    SslSession session;
+    if (!drops_ && tls_ != nullptr) session = tls_->New();
+    if (drops_ || (tls_ != nullptr && session == nullptr)) {
+      close(socket);
+      return false;
+    }
     uint64_t number = 0;
     {
       absl::MutexLock lock(&mutex_);
@@ -170,8 +185,8 @@ class HttpListener::Server final : public httplib::Server {
     }
     bool is_answered = false;
     {
-      TimedStream stream(socket, tls_ == nullptr ? nullptr : tls_->New(),
-                         absl::Now() + longest_, kMostBytes);
+      TimedStream stream(socket, std::move(session), absl::Now() + longest_,
+                         kMostBytes);
       bool is_closed = false;
       is_answered = process_request(stream, /*close_connection=*/true,
                                     is_closed, nullptr);
@@ -195,6 +210,9 @@ class HttpListener::Server final : public httplib::Server {
       ::shutdown(socket, SHUT_RDWR);
     }
   }
+
+  // What the thread has taken is closed at once.
+  static inline thread_local bool drops_ = false;
 
   TlsSessions* const tls_;  // null: none
   const absl::Duration longest_;

@@ -50,8 +50,8 @@ class Authenticator {
   /// Errors  as Reload().
   static absl::StatusOr<std::unique_ptr<Authenticator>> Create(Options options);
 
-  /// Reads the files again; keeps what it has if one is not good. What tokens
-  /// are gone proved holds no longer.
+  /// Reads the files again; of one that is not good it keeps what it has. What
+  /// tokens that are gone proved holds no longer.
   ///
   /// Errors  NOT_FOUND, reason FILE_UNREADABLE. INVALID_ARGUMENT, reason
   ///         TOKEN_FILE_MALFORMED or JWKS_MALFORMED.
@@ -89,6 +89,9 @@ class Authenticator {
   };
 
   explicit Authenticator(Options options) : options_(std::move(options)) {}
+
+  absl::Status ReloadTokens();
+  absl::Status ReloadKeys();
 
   absl::StatusOr<Shared> OfCertificate(
       const std::vector<absl::string_view>& names)

@@ -49,6 +49,12 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
+FileWatch::FileWatch(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    first_seen_.emplace(path, FingerprintOf(path));
+  }
+}
+
 FileWatch::~FileWatch() {
   {
     const std::lock_guard lock(mutex_);
@@ -60,7 +66,12 @@ FileWatch::~FileWatch() {
 
 void FileWatch::Add(std::vector<std::string> paths,
                     std::function<void()> changed) {
-  std::vector<std::string> seen = FingerprintsOf(paths);
+  std::vector<std::string> seen;
+  for (const std::string& path : paths) {
+    const auto first = first_seen_.find(path);
+    seen.push_back(first == first_seen_.end() ? FingerprintOf(path)
+                                              : first->second);
+  }
   watched_.push_back({std::move(paths), std::move(seen), std::move(changed)});
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -26,7 +27,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 ///          ReadAll() from any.
 class FileWatch {
  public:
-  FileWatch() = default;
+  /// What changes from now on is seen, if it is added later.
+  explicit FileWatch(const std::vector<std::string>& paths = {});
   FileWatch(const FileWatch&) = delete;
   /// Calls back no more.
   ~FileWatch();
@@ -46,6 +48,7 @@ class FileWatch {
 
   void Look();
 
+  std::map<std::string, std::string> first_seen_;  // by path
   std::vector<Watched> watched_;
   std::atomic<bool> reads_all_ = false;
   std::mutex mutex_;

@@ -60,7 +60,8 @@ class Reader {
   void ReadTenant(std::string_view name, const toml::node& node,
                   Tenants& tenants) {
     const toml::table* const table = node.as_table();
-    if (table == nullptr || !IsTenantName(Text(name))) {
+    // Metrics call those `other` that the file does not name.
+    if (table == nullptr || !IsTenantName(Text(name)) || name == "other") {
       Refuse(node, absl::StrCat("'", Text(name), "' is no name of a tenant"));
       return;
     }

@@ -76,9 +76,8 @@ absl::Status SetMode(absl::string_view address, int mode) {
 
 class WithoutReflection final : public grpc::ServerBuilderOption {
   void UpdateArguments(grpc::ChannelArguments*) override {}
-  void UpdatePlugins(
-      std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins)
-      override {
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*
+                         plugins) override {
     std::erase_if(*plugins, [](const auto& plugin) {
       return plugin->name() == "proto_server_reflection";
     });
@@ -128,7 +127,8 @@ struct RpcServer::Services {
 
   ServiceContext& context;
   std::vector<std::unique_ptr<Service>> all;
-  std::shared_ptr<grpc::ServerCredentials> tls;  // null: plaintext
+  // Of the addresses, in order.
+  std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials;
   std::optional<LoopGroup> loops;
   std::unique_ptr<grpc::Server> server;
   bool is_healthy = true;
@@ -164,17 +164,16 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   // A second server on the same port must fail, not share it.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   LimitConnections(options, builder);
-  if (options.certificates != nullptr) {
-    services.tls =
-        TlsCredentials(*options.certificates, options.must_have_certificate);
-  }
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
     const bool is_local = absl::StartsWith(options.listen[i], "unix:");
-    builder.AddListeningPort(options.listen[i],
-                             services.tls == nullptr || is_local
-                                 ? grpc::InsecureServerCredentials()
-                                 : services.tls,
+    const bool is_tls = options.certificates != nullptr && !is_local;
+    // Each address has its own: each is told once of new certificates.
+    services.credentials.push_back(
+        is_tls ? TlsCredentials(*options.certificates,
+                                options.must_have_certificate)
+               : grpc::InsecureServerCredentials());
+    builder.AddListeningPort(options.listen[i], services.credentials.back(),
                              &ports[i]);
   }
   for (const auto& service : services.all) {

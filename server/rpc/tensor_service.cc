@@ -216,7 +216,7 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::CopyAcross(
         "LAYOUT_DIFFERS", "the copy of ", source->name(),
         " in another session has another layout, wanted the source's own");
   }
-  const auto target = context_.sessions.Find(request.session());
+  const auto target = context_.door.FindSession(call, request.session());
   if (!target.ok()) co_return target.status();
   const server::SessionUse use(*target);
   const absl::Status healthy = (*target)->device().health();

@@ -46,9 +46,10 @@ inline constexpr HostLimits kSessionHostLimits = {{
 /// Whose everything is where nobody is asked who they are.
 inline constexpr absl::string_view kDefaultTenant = "default";
 
-/// The owner, in the device's queue, of a tenant's sessions.
+/// The owner, in the device's queue, of a tenant's sessions. No job has such a
+/// name, as theirs are printable.
 inline std::string OwnerOfTenant(absl::string_view tenant) {
-  return absl::StrCat("tenant ", tenant);
+  return absl::StrCat("\ntenant ", tenant);
 }
 
 struct SessionOptions {

@@ -33,7 +33,7 @@ std::string OwnerOf(const OpenRequest& request) {
   if (request.tenant != kDefaultTenant) {
     return OwnerOfTenant(request.tenant);
   }
-  return request.job.empty() ? absl::StrCat("peer ", request.peer)
+  return request.job.empty() ? absl::StrCat("\npeer ", request.peer)
                              : request.job;
 }
 

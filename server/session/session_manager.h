@@ -87,8 +87,8 @@ class SessionManager {
 
   /// The session of that name, a tenant's; its lease starts anew.
   /// Errors  NOT_FOUND, reason SESSION_NOT_FOUND: also another tenant's.
-  absl::StatusOr<std::shared_ptr<Session>> Find(
-      absl::string_view name, absl::string_view tenant = kDefaultTenant);
+  absl::StatusOr<std::shared_ptr<Session>> Find(absl::string_view name,
+                                                absl::string_view tenant);
 
   /// Errors  as Find.
   absl::Status Close(absl::string_view name);

@@ -342,7 +342,7 @@ TEST_F(RpcHostMemoryTest, WhatIsKnownOfTensorsIsBounded) {
   EXPECT_THAT(make_plan(),
               FailsWith(grpc::RESOURCE_EXHAUSTED, "HOST_MEMORY_LIMIT"));
   for (const auto& tensor :
-       server_.sessions().Find(session_).value()->List("", count / 2)) {
+       server_.sessions().Find(session_, server::kDefaultTenant).value()->List("", count / 2)) {
     EXPECT_THAT(Delete(tensor->name()), IsOk());
   }
   EXPECT_THAT(make_plan(), IsOk());

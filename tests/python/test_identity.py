@@ -32,6 +32,8 @@ from tensord.v1 import (
     plan_cache_pb2_grpc,
     session_pb2,
     session_pb2_grpc,
+    tensor_pb2,
+    tensor_pb2_grpc,
 )
 from waiting import eventually
 
@@ -127,6 +129,30 @@ def test_tenants_do_not_see_each_other(tokens: Path) -> None:
         assert ours.describe(session).session.name == session
 
 
+def test_nothing_is_copied_to_another_tenant(tokens: Path) -> None:
+    chemistry, biology = new_token(tokens, "chemistry"), new_token(tokens, "biology")
+    with running(tokens=str(tokens)) as server:
+        with (
+            tensord.connect(server.unix, token=chemistry) as ours,
+            tensord.connect(server.unix, token=chemistry) as ours_too,
+            tensord.connect(server.unix, token=biology) as theirs,
+        ):
+            tensor = ours.upload(np.arange(3.0))
+            stub = tensor_pb2_grpc.TensorServiceStub(grpc.insecure_channel(server.unix))
+
+            def copy(session: str) -> Any:
+                request = tensor_pb2.CopyTensorRequest(source=tensor.full_name, session=session)
+                metadata = [("authorization", f"Bearer {chemistry}")]
+                return stub.CopyTensor(request, metadata=metadata, timeout=30)
+
+            def session_of(session: tensord.Session) -> str:
+                return session.upload(np.ones(1)).full_name.partition("/tensors/")[0]
+
+            assert copy(session_of(ours_too)).tensor.name.startswith(session_of(ours_too))
+            other = session_of(theirs)
+            assert refused(lambda: copy(other)) == ("NOT_FOUND", "SESSION_NOT_FOUND")
+
+
 def test_calls_without_a_good_token_are_refused(tokens: Path) -> None:
     good = new_token(tokens, "chemistry")
     with running(tokens=str(tokens)) as server:
@@ -136,7 +162,7 @@ def test_calls_without_a_good_token_are_refused(tokens: Path) -> None:
             caller = Caller(server.unix, token)
             assert refused(caller.open) == ("UNAUTHENTICATED", "TOKEN_INVALID")
         assert Caller(server.unix, good).open()
-        assert good.split("_")[2] not in server.log.read_text()
+        assert good.split("_", 2)[2] not in server.log.read_text()
 
 
 def test_loopback_addresses_demand_tokens_too(tokens: Path) -> None:
@@ -323,6 +349,19 @@ def test_old_versions_of_tls_are_refused(certificates: Certificates) -> None:
                 context.wrap_socket(plain, server_hostname="localhost")
 
 
+def test_several_addresses_speak_tls(certificates: Certificates) -> None:
+    listen = ["localhost:0", "127.0.0.2:0"]
+    with running(listen=listen, **certificates.of_server()) as server:
+        with tensord.connect(server.address(), ca=certificates.ca) as session:
+            assert float(session.einsum("i->", np.ones(3))) == 3
+
+
+def test_beyond_loopback_strangers_are_not_let_in(certificates: Certificates) -> None:
+    with pytest.raises(tensord.Unavailable, match="--tls-client-ca, --tokens or --jwt-keys"):
+        with running(listen="0.0.0.0:0", **certificates.of_server()):
+            pass
+
+
 def test_certificates_that_are_swapped_serve_new_connections(tmp_path: Path) -> None:
     # As Kubernetes does: a link to a folder that is another one from then on.
     make_certificates(tmp_path / "one")
@@ -388,6 +427,7 @@ def test_clients_need_a_certificate_unless_they_may_bring_a_token(
         ({"jwt_issuer": "us"}, "--jwt-issuer needs --jwt-keys"),
         ({"tls_certificate": "/x", "tls_key": "/x"}, "/x: No such file"),
         ({"tokens": "/x"}, "/x: No such file"),
+        ({"tokens": ""}, "--tokens: 1 required"),
         ({"listen": "0.0.0.0:0"}, "--tls-certificate and --tls-key"),
         ({"admin_listen": "0.0.0.0:0"}, "--admin-listen=0.0.0.0:0 would serve"),
         ({"socket_mode": "0999"}, "'0999' is no mode"),

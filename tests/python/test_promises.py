@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import signal
 import socket
@@ -394,7 +395,7 @@ def test_promise_8_a_repeated_call_is_carried_out_once(address: str) -> None:
         first = compute.Contract(adding, metadata=once("add"))
         assert compute.Contract(adding, metadata=once("add")) == first
         assert np.array_equal(d.numpy(), np.full((2, 2), 9.0))
-        compute.Contract(adding, metadata=once("add again"))
+        compute.Contract(adding, metadata=once("add-again"))
         assert np.array_equal(d.numpy(), np.full((2, 2), 17.0))
 
         making = contraction(session, a)
@@ -407,6 +408,9 @@ def test_promise_8_a_repeated_call_is_carried_out_once(address: str) -> None:
             return compute.Contract(making, metadata=once("add"))
 
         assert reason_of(other_request) == "REQUEST_ID_REUSED"
+        for bad in ("two words", "x" * 129):
+            malformed = functools.partial(compute.Contract, making, metadata=once(bad))
+            assert reason_of(malformed) == "REQUEST_ID_MALFORMED"
         theirs = contraction(other, other.upload(np.ones((2, 2))))
         assert compute.Contract(theirs, metadata=once("add"))
 

@@ -38,18 +38,22 @@ std::string MakeRequestId() {
                       absl::Hex(count.fetch_add(1)));
 }
 
-/// The client's own if it is printable and short, or a new one.
+/// Whether the client gave an id that is printable and short.
+bool IsGoodRequestId(const grpc::ServerContext& context) {
+  const auto given = context.client_metadata().find(kRequestIdKey);
+  return given != context.client_metadata().end() && !given->second.empty() &&
+         given->second.size() <= kMaxRequestIdBytes &&
+         std::all_of(given->second.begin(), given->second.end(), [](char c) {
+           return absl::ascii_isgraph(static_cast<unsigned char>(c));
+         });
+}
+
+/// The client's own if it is good, or a new one.
 std::string RequestIdOf(const grpc::ServerContext& context) {
-  const auto& metadata = context.client_metadata();
-  const auto given = metadata.find(kRequestIdKey);
-  if (given != metadata.end() && !given->second.empty() &&
-      given->second.size() <= kMaxRequestIdBytes &&
-      std::all_of(given->second.begin(), given->second.end(), [](char c) {
-        return absl::ascii_isgraph(static_cast<unsigned char>(c));
-      })) {
-    return {given->second.data(), given->second.size()};
-  }
-  return MakeRequestId();
+  if (!IsGoodRequestId(context)) return MakeRequestId();
+  const grpc::string_ref given =
+      context.client_metadata().find(kRequestIdKey)->second;
+  return {given.data(), given.size()};
 }
 
 /// The operation that a call of `rpc` is; "": it is none, or several.
@@ -186,7 +190,9 @@ class Logging final : public Middleware {
   void CallCompleted(const grpc::ServerContext& context,
                      const CallRecord& record,
                      const absl::Status& status) override {
-    if (record.rpc->is_audited || absl::IsPermissionDenied(status)) {
+    // Strangers, who do nothing, are counted and not written down.
+    if (record.identity != nullptr &&
+        (record.rpc->is_audited || absl::IsPermissionDenied(status))) {
       Audit(context, record, status);
     }
     const server::LogLevel level = LevelOf(status);
@@ -221,8 +227,7 @@ class Logging final : public Middleware {
   /// Whatever the level: who has done what to what all share.
   void Audit(const grpc::ServerContext& context, const CallRecord& record,
              const absl::Status& status) {
-    const bool is_known = record.identity != nullptr;
-    log_.Audit({{"who", is_known ? record.identity->name() : "unknown"},
+    log_.Audit({{"who", record.identity->name()},
                 {"tenant", TenantOf(record)},
                 {"peer", context.peer()},
                 {"rpc", record.rpc->name},
@@ -286,6 +291,13 @@ absl::Status Door::Start(Call& call, const Rpc& rpc) const {
   for (Middleware* const middleware : middleware_) {
     TENSORD_RETURN_IF_ERROR(middleware->StartCall(call.context(), record));
     ++record.started_count;
+  }
+  if (record.is_once && !IsGoodRequestId(call.context())) {
+    return core::InvalidArgument(
+        "REQUEST_ID_MALFORMED",
+        "the call is to be carried out at most once, and its x-request-id is "
+        "none of 1 to ",
+        kMaxRequestIdBytes, " printable characters");
   }
   TENSORD_RETURN_IF_ERROR(Identify(call));
   if (call.loop().refuses()) return Draining();
