@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -155,6 +156,17 @@ TEST(HttpListenerTest, SlowClientsHarmNobody) {
     ASSERT_TRUE(answer) << i;
     EXPECT_EQ(answer->status, 200);
   }
+}
+
+TEST(HttpListenerTest, ACrowdThatSaysNothingHarmsNobody) {
+  const auto listener = Listen({.longest = absl::Minutes(10)});
+  std::vector<RawClient> crowd;
+  for (int i = 0; i < 200; ++i) crowd.emplace_back(*listener);
+  httplib::Client client("127.0.0.1", PortOf(*listener));
+  client.set_read_timeout(std::chrono::seconds(60));
+  const auto answer = client.Get("/open");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
 }
 
 TEST(HttpListenerTest, OneConnectionHasSomeSeconds) {
