@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -32,6 +33,7 @@ namespace {
 // That one connection may send.
 constexpr int64_t kMostBytes = 16 << 10;
 constexpr int kThreads = 4;
+constexpr absl::Duration kHurry = absl::Seconds(1);  // of who has others wait
 constexpr int kMostWaiting = 64;  // connections that none of them has taken
 
 /// The first line of a file; nothing: it has none.
@@ -155,6 +157,7 @@ class HttpListener::Server final : public httplib::Server {
         } else {
           waiting_.pop_back();
         }
+        hurries_ = !waiting_.empty();
         mutex_.Unlock();
         task();
         mutex_.Lock();
@@ -185,8 +188,10 @@ class HttpListener::Server final : public httplib::Server {
     }
     bool is_answered = false;
     {
-      TimedStream stream(socket, std::move(session), absl::Now() + longest_,
-                         kMostBytes);
+      TimedStream stream(
+          socket, std::move(session),
+          absl::Now() + (hurries_ ? std::min(longest_, kHurry) : longest_),
+          kMostBytes);
       bool is_closed = false;
       is_answered = process_request(stream, /*close_connection=*/true,
                                     is_closed, nullptr);
@@ -213,6 +218,7 @@ class HttpListener::Server final : public httplib::Server {
 
   // What the thread has taken is closed at once.
   static inline thread_local bool drops_ = false;
+  static inline thread_local bool hurries_ = false;  // as others wait
 
   TlsSessions* const tls_;  // null: none
   const absl::Duration longest_;
