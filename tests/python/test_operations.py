@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ml_dtypes
 import numpy as np
 import pytest
@@ -425,6 +426,7 @@ def test_kernels_can_be_measured(session, rng):
 
 def test_explain_says_what_would_run(session, rng):
     a, b = rng.random((20, 30)), rng.random((30, 10))
+    gc.collect()  # results that other tests have left in circles
     session.link.keeper.flush()
     before = session.describe().tensor_count
     explanation = session.explain.contract(a, "ik", b, "kj", "ij")
