@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+
 import ml_dtypes
 import numpy as np
 import pytest
