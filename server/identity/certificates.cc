@@ -14,17 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "server/identity/file_watch.h"
+#include "server/identity/openssl_owned.h"
 
 namespace tensord::server {
 namespace {
 
-template <auto free>
-struct Freed {
-  template <typename T>
-  void operator()(T* x) const {
-    free(x);
-  }
-};
 using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
 using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;

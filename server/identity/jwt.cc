@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/status.h"
+#include "server/identity/openssl_owned.h"
 #include "server/identity/token_file.h"
 
 namespace tensord::server {
@@ -26,13 +27,6 @@ constexpr absl::Duration kClockSkew = absl::Minutes(1);
 constexpr int kLeastRsaBits = 2048;
 constexpr size_t kP256Bytes = 32;
 
-template <auto free>
-struct Freed {
-  template <typename T>
-  void operator()(T* x) const {
-    free(x);
-  }
-};
 using Number = std::unique_ptr<BIGNUM, Freed<BN_free>>;
 using Builder = std::unique_ptr<OSSL_PARAM_BLD, Freed<OSSL_PARAM_BLD_free>>;
 using Params = std::unique_ptr<OSSL_PARAM, Freed<OSSL_PARAM_free>>;
