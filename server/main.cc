@@ -39,6 +39,7 @@
 #include "server/telemetry/health.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
+#include "server/telemetry/otlp_exporter.h"
 
 namespace tensord::server {
 namespace {
@@ -155,6 +156,23 @@ std::unique_ptr<PlanExchange> OpenPlanExchange(const Options& options,
           log.Info("plan_exchange_works", {});
         } else {
           log.Event(LogLevel::kWarning, "plan_exchange_failed",
+                    {{"message", status.message()}});
+        }
+      });
+}
+
+/// Null when no collector is named.
+std::unique_ptr<OtlpExporter> OpenTraceExport(const TraceOptions& traces,
+                                              Metrics& metrics, Log& log) {
+  if (traces.collector.empty()) return nullptr;
+  return std::make_unique<OtlpExporter>(
+      OtlpExporter::Options{.address = traces.collector,
+                            .version = std::string(kVersion)},
+      metrics, [&log](const absl::Status& status) {
+        if (status.ok()) {
+          log.Info("trace_export_works", {});
+        } else {
+          log.Event(LogLevel::kWarning, "trace_export_failed",
                     {{"message", status.message()}});
         }
       });
@@ -335,17 +353,21 @@ int Serve(const Options& options, const sigset_t& signals) {
         log.Info("session_expired", {{"session", session.number()},
                                      {"job", session.options().job}});
       });
-  rpc::ServiceContext context{.engine = **engine,
-                              .sessions = sessions,
-                              .log = log,
-                              .metrics = metrics,
-                              .health = health,
-                              .plan_store = plan_store.get(),
-                              .plan_exchange = plan_exchange.get(),
-                              .authenticator = authenticator->get(),
-                              .queue_limit = options.engine.queue_limit,
-                              .limits = {},
-                              .transfer_idle = options.transfer_idle};
+  const auto traces = OpenTraceExport(options.traces, metrics, log);
+  rpc::ServiceContext context{
+      .engine = **engine,
+      .sessions = sessions,
+      .log = log,
+      .metrics = metrics,
+      .health = health,
+      .plan_store = plan_store.get(),
+      .plan_exchange = plan_exchange.get(),
+      .authenticator = authenticator->get(),
+      .queue_limit = options.engine.queue_limit,
+      .limits = {},
+      .transfer_idle = options.transfer_idle,
+      .trace_export = {.queue = traces ? &traces->queue() : nullptr,
+                       .ratio = options.traces.ratio}};
   const Reloading reloading{
       .options = options,
       .authenticator = **authenticator,
@@ -414,6 +436,7 @@ int Serve(const Options& options, const sigset_t& signals) {
   (*server)->Drain(options.drain_timeout);
   if (plan_store) plan_store->Save().IgnoreError();
   if (plan_exchange) plan_exchange->Exchange().IgnoreError();
+  if (traces) traces->Flush(absl::Milliseconds(500));
   log.Info("stopped", {{"sessions", sessions.session_count()}});
   // Not through destructors: gRPC's own end can go on polling, for up to 10 s,
   // a connection that a client has left open.

@@ -43,6 +43,10 @@ Value& FindOrMake(
 
 }  // namespace
 
+absl::string_view NameOf(Phase phase) {
+  return kPhaseNames[static_cast<int>(phase)];
+}
+
 void Outcomes::Count(absl::StatusCode code) {
   std::atomic<prometheus::Counter*>& counter =
       counters_[static_cast<size_t>(code)];
@@ -95,6 +99,10 @@ Metrics::Metrics()
                      "Times that changed files were read again, by what they "
                      "hold and whether that was taken or the old one kept.",
                      registry_)),
+      spans_(Named(prometheus::BuildCounter(), "tensord_trace_spans_total",
+                   "Spans of traces that were sent to the collector, refused "
+                   "by it, or dropped, as too many waited.",
+                   registry_)),
       tenant_requests_(Named(prometheus::BuildCounter(),
                              "tensord_tenant_requests_total",
                              "Calls that have ended, by tenant.", registry_)),
@@ -128,6 +136,11 @@ void Metrics::CountReload(absl::string_view what, bool is_taken) {
       .Add({{"what", std::string(what)},
             {"result", is_taken ? "taken" : "kept"}})
       .Increment();
+}
+
+void Metrics::CountSpans(absl::string_view result, int64_t count) {
+  spans_.Add({{"result", std::string(result)}})
+      .Increment(static_cast<double>(count));
 }
 
 void Metrics::Reject(absl::string_view reason) {
