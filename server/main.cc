@@ -295,7 +295,7 @@ void Watch(FileWatch& files, const Reloading& to) {
 int Serve(const Options& options, const sigset_t& signals) {
   // More than caches hold, and a fraction of a second on any device.
   constexpr int64_t kBandwidthBytes = int64_t{256} << 20;
-  Log log(options.log_level);
+  Log log(options.log_level, options.log_format);
   FileWatch files(WatchedFiles(options));  // before they are read
   Health health;
   Metrics metrics;
