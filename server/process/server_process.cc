@@ -174,9 +174,8 @@ std::unique_ptr<PlanExchange> ServerProcess::OpenPlanExchange() {
 std::unique_ptr<OtlpExporter> ServerProcess::OpenTraceExporter() {
   if (options_.traces.collector.empty()) return nullptr;
   return std::make_unique<OtlpExporter>(
-      OtlpExporter::Options{.address = options_.traces.collector,
-                            .version = std::string(kVersion)},
-      metrics_, [this](const absl::Status& status) {
+      options_.traces.collector, std::string(kVersion), metrics_,
+      [this](const absl::Status& status) {
         if (status.ok()) {
           log_.Info("trace_export_works", {});
         } else {

@@ -14,9 +14,10 @@
 namespace tensord::server {
 namespace {
 
-namespace otlp = opentelemetry::proto::collector::trace::v1;
-
 constexpr size_t kBatch = 512;
+constexpr absl::Duration kInterval = absl::Seconds(1);  // of smaller ones
+constexpr absl::Duration kTimeout = absl::Seconds(10);  // of a call
+constexpr absl::Duration kPause = absl::Seconds(1);     // after one that failed
 // So that a collector which comes back is found soon.
 constexpr int kReconnectMilliseconds = 1000;
 // Of a span's flags.
@@ -147,8 +148,8 @@ bool IsForNowOnly(const absl::Status& status) {
   }
 }
 
-}  // namespace
-
+/// Spans of `activities`: one of each, and one of each of its phases.
+/// `version` is the server's, `instance` names this process.
 otlp::ExportTraceServiceRequest ToExportRequest(
     const std::vector<Activity>& activities, const std::string& version,
     const std::string& instance) {
@@ -165,13 +166,16 @@ otlp::ExportTraceServiceRequest ToExportRequest(
   return request;
 }
 
-OtlpExporter::OtlpExporter(Options options, Metrics& metrics,
+}  // namespace
+
+OtlpExporter::OtlpExporter(const std::string& address, std::string version,
+                           Metrics& metrics,
                            std::function<void(const absl::Status&)> tell)
-    : options_(std::move(options)),
+    : version_(std::move(version)),
       instance_(absl::StrCat(absl::Hex(NewSpanId(), absl::kZeroPad16))),
       metrics_(metrics),
       tell_(std::move(tell)),
-      collector_(Connect(options_.address)),
+      collector_(Connect(address)),
       thread_([this] { Run(); }) {}
 
 OtlpExporter::~OtlpExporter() {
@@ -193,12 +197,12 @@ void OtlpExporter::Flush(absl::Duration most) {
 void OtlpExporter::Run() {
   while (true) {
     const bool is_last = queue_.is_closed();
-    const auto batch = queue_.Take(kBatch, options_.interval);
+    const auto batch = queue_.Take(kBatch, kInterval);
     if (batch.empty()) {
       if (is_last) break;
       continue;
     }
-    const Request request = ToExportRequest(batch, options_.version, instance_);
+    const Request request = ToExportRequest(batch, version_, instance_);
     Send(request, request.resource_spans(0).scope_spans(0).spans_size());
   }
   absl::MutexLock lock(&mutex_);
@@ -220,8 +224,7 @@ void OtlpExporter::Send(const Request& request, int64_t spans) {
       return;
     }
     absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&is_stopping),
-                                options_.pause)) {
+    if (mutex_.AwaitWithTimeout(absl::Condition(&is_stopping), kPause)) {
       metrics_.CountSpans("dropped", spans);
       return;
     }
@@ -230,7 +233,7 @@ void OtlpExporter::Send(const Request& request, int64_t spans) {
 
 absl::Status OtlpExporter::Try(const Request& request, int64_t* refused) {
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kTimeout));
   {
     absl::MutexLock lock(&mutex_);
     if (is_stopping_) return absl::CancelledError("the server stops");

@@ -16,11 +16,7 @@
 
 namespace tensord::server {
 
-/// Spans of `activities`: one of each, and one of each of its phases.
-/// `version` is the server's, `instance` names this process.
-opentelemetry::proto::collector::trace::v1::ExportTraceServiceRequest
-ToExportRequest(const std::vector<Activity>& activities,
-                const std::string& version, const std::string& instance);
+namespace otlp = opentelemetry::proto::collector::trace::v1;
 
 /// Sends what is in its queue by OTLP over gRPC, in batches, on a thread of its
 /// own. A batch that a collector cannot take now is sent again until it can;
@@ -29,19 +25,11 @@ ToExportRequest(const std::vector<Activity>& activities,
 /// Threads  safe for concurrent use.
 class OtlpExporter {
  public:
-  struct Options {
-    std::string address;  // "HOST:PORT" or "unix:PATH"
-    std::string version;  // the server's
-    absl::Duration interval =
-        absl::Seconds(1);  // between batches that are small
-    absl::Duration timeout = absl::Seconds(10);  // of a call
-    absl::Duration pause = absl::Seconds(1);     // after one that failed
-  };
-
-  /// `tell` hears what went wrong, or OK, whenever that changes; on the
-  /// exporter's thread.
-  OtlpExporter(Options options, Metrics& metrics,
-               std::function<void(const absl::Status&)> tell);
+  /// `address` is "HOST:PORT" or "unix:PATH", `version` the server's. `tell`
+  /// hears what went wrong, or OK, whenever that changes; on the exporter's
+  /// thread.
+  OtlpExporter(const std::string& address, std::string version,
+               Metrics& metrics, std::function<void(const absl::Status&)> tell);
   /// Breaks off.
   ~OtlpExporter();
 
@@ -52,24 +40,21 @@ class OtlpExporter {
   void Flush(absl::Duration most);
 
  private:
-  using Request =
-      opentelemetry::proto::collector::trace::v1::ExportTraceServiceRequest;
+  using Request = otlp::ExportTraceServiceRequest;
 
   void Run();
-  /// Until the collector has answered, or Stop().
+  /// Until the collector has answered for good, or Flush() gives up.
   void Send(const Request& request, int64_t spans);
   absl::Status Try(const Request& request, int64_t* refused);
   void Tell(const absl::Status& status);
 
   static constexpr size_t kQueueLimit = 4096;
 
-  const Options options_;
-  const std::string instance_;
+  const std::string version_;
+  const std::string instance_;  // names this process
   Metrics& metrics_;
   const std::function<void(const absl::Status&)> tell_;
-  const std::unique_ptr<
-      opentelemetry::proto::collector::trace::v1::TraceService::Stub>
-      collector_;
+  const std::unique_ptr<otlp::TraceService::Stub> collector_;
   ActivityQueue queue_{kQueueLimit};
   absl::Status told_;  // of Run() alone
   absl::Mutex mutex_;
