@@ -61,7 +61,7 @@ def draw(name: str, shown: list[Panel], prometheus: Prometheus, start: float, en
         else:
             draw_panel(axes, panel, prometheus, start, end)
     figure.suptitle(name, fontsize=12, x=0.01, ha="left")
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, 0, 1, 0.98))
     file = DEPLOY / "docs/dashboards" / f"{name.removeprefix('tensord: ').replace(' ', '-')}.png"
     file.parent.mkdir(exist_ok=True)
     figure.savefig(file, dpi=75)
