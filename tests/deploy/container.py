@@ -14,6 +14,7 @@ USER = 65532
 # Namespace of its own; devices, /proc and folders that volumes would be. The root is read-only from then on.
 START = """
 mount --bind "$root" "$root"
+mount --make-rprivate "$root"
 mount -t proc proc "$root/proc"
 for device in null zero urandom; do touch "$root/dev/$device"; mount --bind /dev/$device "$root/dev/$device"; done
 for volume in run/tensord var/lib/tensord tmp; do mount --bind "$volumes/$volume" "$root/$volume"; done
@@ -21,6 +22,12 @@ mount -o remount,ro,bind "$root"
 [ -z "$group" ] || echo $$ >"$group/cgroup.procs"
 exec setpriv --no-new-privs chroot --userspec=65532:65532 "$root" /usr/bin/tensord "$@"
 """
+
+
+def is_mounted(folder: str) -> bool:
+    """Whether something is mounted right there, as this process sees it."""
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    return any(line.split()[4] == folder for line in mounts)
 
 
 class Container:
@@ -41,10 +48,14 @@ class Container:
             "TENSORD_ADDRESS": "unix:/run/tensord/socket",
         }
         variables = {"root": str(root), "volumes": str(volumes), "group": group}
+        # Where / is no mount, in a chroot, nothing can be said of it; then the first bind may show outside.
+        propagation = "private" if is_mounted("/") else "unchanged"
+        self._root = root
         start = time.monotonic()
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
-                ["unshare", "--mount", "bash", "-euc", START, "start", *flags],
+                ["unshare", "--mount", f"--propagation={propagation}"]
+                + ["bash", "-euc", START, "start", *flags],
                 env=environment | variables,
                 stderr=log,
             )
@@ -58,6 +69,8 @@ class Container:
     def __exit__(self, *unused: object) -> None:
         self.process.kill()
         self.process.wait()
+        if is_mounted(str(self._root)):
+            subprocess.run(["umount", "--lazy", self._root], check=True)
 
     def runs(self) -> bool:
         return self.process.poll() is None
