@@ -337,6 +337,15 @@ void AddServingFlags(CLI::App& app, Options& options) {
          "Least level of the log")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->default_str("info");
+  app.add_option_function<std::string>(
+         "--log-format",
+         [&options](const std::string& name) {
+           options.log_format =
+               name == "json" ? LogFormat::kJson : LogFormat::kText;
+         },
+         "How its lines are written: text, or json, an object a line")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->default_str("text");
 }
 
 void AddMonitoringFlags(CLI::App& app, MonitoringOptions& monitoring) {

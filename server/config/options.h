@@ -39,6 +39,7 @@ struct Options {
   absl::Duration transfer_idle = absl::Seconds(30);
   std::optional<bool> exit_on_device_loss;  // null: where there is one device
   LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kText;
   EngineOptions engine;
   SessionLimits sessions;
   std::string plan_store;  // a file; empty: none

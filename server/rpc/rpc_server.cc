@@ -15,6 +15,7 @@
 #include <cstring>
 #include <optional>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -61,6 +62,11 @@ absl::Status CheckUnused(absl::string_view address) {
                      absl::StrCat("another server listens on unix:", address));
 }
 
+/// Whether it is a Unix socket.
+bool IsLocal(absl::string_view address) {
+  return absl::StartsWith(address, "unix:");
+}
+
 /// Lets in whom the permissions of a Unix socket say.
 absl::Status SetMode(absl::string_view address, int mode) {
   if (mode == 0 || !absl::ConsumePrefix(&address, "unix:")) {
@@ -93,6 +99,11 @@ std::unique_ptr<Service> Make(ServiceContext& context) {
 
 void LimitConnections(const RpcServerOptions& options,
                       grpc::ServerBuilder& builder) {
+  grpc::ResourceQuota quota("tensord");
+  quota.Resize(kConnectionMemoryBytes);
+  builder.SetResourceQuota(quota);
+  // A second server on the same port must fail, not share it.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // A connection's own beginning takes milliseconds; gRPC would wait 120 s.
   constexpr absl::Duration kHandshake = absl::Seconds(20);
   // More often clients may not ping; gRPC's own bound is 5 minutes.
@@ -132,42 +143,46 @@ struct RpcServer::Services {
   std::optional<LoopGroup> loops;
   std::unique_ptr<grpc::Server> server;
   bool is_healthy = true;
-  bool is_drained = false;
+  bool is_drained = true;  // until it serves
 };
 
 RpcServer::RpcServer() = default;
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     const RpcServerOptions& options, ServiceContext& context) {
+  for (const std::string& address : options.listen) {
+    TENSORD_RETURN_IF_ERROR(CheckUnused(address));
+  }
   std::unique_ptr<RpcServer> result(new RpcServer);
   result->services_ = std::make_unique<Services>(context);
   Services& services = *result->services_;
-
+  TENSORD_RETURN_IF_ERROR(result->Listen(options));
+  for (const auto& service : services.all) service->ServeOn(*services.loops);
+  services.loops->Start();
+  services.is_drained = false;
   for (const std::string& address : options.listen) {
-    const absl::Status unused = CheckUnused(address);
-    if (!unused.ok()) {
-      services.is_drained = true;
-      return unused;
-    }
+    TENSORD_RETURN_IF_ERROR(SetMode(address, options.socket_mode));
   }
+  context.health.Enter(server::Health::Phase::kServing);
+  result->TellHealth();
+  return result;
+}
+
+absl::Status RpcServer::Listen(const RpcServerOptions& options) {
+  Services& services = *services_;
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   if (!options.takes_admin) {
     builder.SetOption(std::make_unique<WithoutReflection>());
   }
-  grpc::ResourceQuota quota("tensord");
-  quota.Resize(kConnectionMemoryBytes);
-  builder.SetResourceQuota(quota);
   builder.SetMaxReceiveMessageSize(
-      static_cast<int>(context.limits.max_message_bytes));
-  // A second server on the same port must fail, not share it.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+      static_cast<int>(services.context.limits.max_message_bytes));
   LimitConnections(options, builder);
   std::vector<int> ports(options.listen.size(), 0);
   for (size_t i = 0; i < options.listen.size(); ++i) {
-    const bool is_local = absl::StartsWith(options.listen[i], "unix:");
-    const bool is_tls = options.certificates != nullptr && !is_local;
+    const bool is_tls =
+        options.certificates != nullptr && !IsLocal(options.listen[i]);
     // Each address has its own: each is told once of new certificates.
     services.credentials.push_back(
         is_tls ? TlsCredentials(*options.certificates,
@@ -179,11 +194,17 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   for (const auto& service : services.all) {
     builder.RegisterService(&service->service());
   }
-  services.loops.emplace(builder, options.loop_count, context.door,
+  services.loops.emplace(builder, options.loop_count, services.context.door,
                          options.takes_admin);
-  services.server = builder.BuildAndStart();
+  {
+    // Until SetMode() nobody else may connect.
+    const mode_t usual = options.socket_mode != 0 ? umask(0177) : 0;
+    const absl::Cleanup restore = [&] {
+      if (options.socket_mode != 0) umask(usual);
+    };
+    services.server = builder.BuildAndStart();
+  }
   if (services.server == nullptr) {
-    services.is_drained = true;
     return core::Error(
         absl::StatusCode::kUnavailable, "CANNOT_LISTEN",
         absl::StrCat("cannot listen on ", absl::StrJoin(options.listen, ", "),
@@ -191,20 +212,13 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   }
   for (size_t i = 0; i < options.listen.size(); ++i) {
     const std::string& address = options.listen[i];
-    result->addresses_.push_back(
-        absl::StartsWith(address, "unix:")
+    addresses_.push_back(
+        IsLocal(address)
             ? address
             : absl::StrCat(address.substr(0, address.rfind(':') + 1),
                            ports[i]));
   }
-  for (const auto& service : services.all) service->ServeOn(*services.loops);
-  services.loops->Start();
-  for (const std::string& address : options.listen) {
-    TENSORD_RETURN_IF_ERROR(SetMode(address, options.socket_mode));
-  }
-  context.health.Enter(server::Health::Phase::kServing);
-  result->TellHealth();
-  return result;
+  return absl::OkStatus();
 }
 
 RpcServer::~RpcServer() { Drain(absl::ZeroDuration()); }

@@ -62,6 +62,9 @@ class RpcServer {
 
   RpcServer();
 
+  /// Has gRPC serve the addresses. Errors  as Start().
+  absl::Status Listen(const RpcServerOptions& options);
+
   /// Has health checks answered as the context's health is.
   void TellHealth();
 

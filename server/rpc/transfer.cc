@@ -21,6 +21,12 @@ absl::Status Malformed(const absl::Status& why) {
                                "malformed chunk: ", why.message());
 }
 
+absl::Status NamedAgain(absl::string_view tensor) {
+  return core::InvalidArgument("CHUNK_MALFORMED",
+                               "a chunk after the first names tensor '", tensor,
+                               "', wanted no name");
+}
+
 /// Puts one chunk in its place and commits it.
 absl::Status Place(wire::ChunkReader& chunk, const wire::ChunkHeader& header,
                    int64_t max_chunk_bytes, const server::StoredTensor& tensor,
@@ -121,29 +127,26 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
   auto writer = server::ContentsWriter::Open(tensor, call.session().device(),
                                              call.session().staging_memory());
   if (!writer.ok()) co_return writer.status();
-  const int64_t max_chunk_bytes = context_.limits.max_chunk_bytes;
-  absl::Status placed =
-      Place(first, *first_header, max_chunk_bytes, tensor, *writer);
+  const auto place = [&](wire::ChunkReader& chunk,
+                         const wire::ChunkHeader& header) -> absl::Status {
+    TENSORD_RETURN_IF_ERROR(
+        Place(chunk, header, context_.limits.max_chunk_bytes, tensor, *writer));
+    context_.metrics.uploaded_bytes().Increment(
+        static_cast<double>(header.data_bytes));
+    if (header.data_bytes > 0) reader.Progress();
+    return absl::OkStatus();
+  };
+  absl::Status placed = place(first, *first_header);
   if (!placed.ok()) co_return placed;
-  context_.metrics.uploaded_bytes().Increment(
-      static_cast<double>(first_header->data_bytes));
-  reader.Progress();
   while (true) {
     message = co_await reader.Read();
     if (message == nullptr) break;
     wire::ChunkReader chunk(*message);
     const absl::StatusOr<wire::ChunkHeader> header = chunk.Header();
     if (!header.ok()) co_return Malformed(header.status());
-    if (!header->tensor.empty()) {
-      co_return core::InvalidArgument("CHUNK_MALFORMED",
-                                      "a chunk after the first names tensor '",
-                                      header->tensor, "', wanted no name");
-    }
-    placed = Place(chunk, *header, max_chunk_bytes, tensor, *writer);
+    if (!header->tensor.empty()) co_return NamedAgain(header->tensor);
+    placed = place(chunk, *header);
     if (!placed.ok()) co_return placed;
-    context_.metrics.uploaded_bytes().Increment(
-        static_cast<double>(header->data_bytes));
-    if (header->data_bytes > 0) reader.Progress();
   }
   const absl::Status failure = reader.failure();
   if (!failure.ok()) co_return failure;

@@ -4,25 +4,32 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "core/base/status.h"
 
 namespace tensord::server {
 namespace {
 
+constexpr std::pair<LogLevel, spdlog::level::level_enum> kLevels[] = {
+    {LogLevel::kDebug, spdlog::level::debug},
+    {LogLevel::kInfo, spdlog::level::info},
+    {LogLevel::kWarning, spdlog::level::warn},
+    {LogLevel::kError, spdlog::level::err},
+};
+
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarning: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
-  }
-  __builtin_unreachable();
+  return kLevels[static_cast<int>(level)].second;
 }
 
-void AppendValue(std::string* line, absl::string_view value) {
+constexpr char kTextPattern[] = "%Y-%m-%dT%H:%M:%S.%e%z %l %v";
+// What is logged ends the object.
+constexpr char kJsonPattern[] =
+    R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)";
+
+void AppendText(std::string* line, absl::string_view value) {
   const bool plain =
       !value.empty() && std::all_of(value.begin(), value.end(), [](char c) {
         return c > ' ' && c <= '~' && c != '"' && c != '\\' && c != '=';
@@ -34,21 +41,40 @@ void AppendValue(std::string* line, absl::string_view value) {
   }
 }
 
+nlohmann::ordered_json JsonOf(const LogField& field) {
+  if (field.is_number()) {
+    auto number = nlohmann::ordered_json::parse(field.value(), nullptr,
+                                                /*allow_exceptions=*/false);
+    if (number.is_number()) return number;  // not "inf"
+  }
+  return std::string(field.value());
+}
+
 }  // namespace
 
-Log::Log(LogLevel least)
-    : logger_(std::make_shared<spdlog::logger>(
+Log::Log(LogLevel least, LogFormat format)
+    : format_(format),
+      logger_(std::make_shared<spdlog::logger>(
           "tensord", std::make_shared<spdlog::sinks::stderr_sink_mt>())),
       audit_(
           std::make_shared<spdlog::logger>("audit", logger_->sinks().front())) {
   for (spdlog::logger* const logger : {logger_.get(), audit_.get()}) {
-    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+    logger->set_pattern(format == LogFormat::kText ? kTextPattern
+                                                   : kJsonPattern);
     logger->flush_on(spdlog::level::debug);
   }
-  logger_->set_level(ToSpdlog(least));
+  SetLevel(least);
 }
 
 Log::~Log() = default;
+
+void Log::SetLevel(LogLevel least) { logger_->set_level(ToSpdlog(least)); }
+
+LogLevel Log::level() const {
+  return std::ranges::find(kLevels, logger_->level(),
+                           [](const auto& entry) { return entry.second; })
+      ->first;
+}
 
 bool Log::Shows(LogLevel level) const {
   return logger_->should_log(ToSpdlog(level));
@@ -65,22 +91,35 @@ void Log::Audit(std::initializer_list<LogField> fields) {
 }
 
 std::string Log::Line(absl::string_view event,
-                      std::initializer_list<LogField> fields) {
+                      std::initializer_list<LogField> fields) const {
+  if (format_ == LogFormat::kJson) {
+    nlohmann::ordered_json object = {{"event", event}};
+    for (const LogField& field : fields) {
+      object[std::string(field.key())] = JsonOf(field);
+    }
+    using Json = nlohmann::ordered_json;
+    return object.dump(-1, ' ', false, Json::error_handler_t::replace)
+        .substr(1);
+  }
   std::string line(event);
   for (const LogField& field : fields) {
     absl::StrAppend(&line, " ", field.key(), "=");
-    AppendValue(&line, field.value());
+    AppendText(&line, field.value());
   }
   return line;
 }
 
 absl::StatusOr<LogLevel> LogLevelFromName(absl::string_view name) {
-  if (name == "debug") return LogLevel::kDebug;
-  if (name == "info") return LogLevel::kInfo;
-  if (name == "warning") return LogLevel::kWarning;
-  if (name == "error") return LogLevel::kError;
+  for (const auto& [level, unused] : kLevels) {
+    if (name == NameOf(level)) return level;
+  }
   return core::InvalidArgument("LOG_LEVEL_UNKNOWN", "log level is '", name,
                                "', wanted debug, info, warning or error");
+}
+
+absl::string_view NameOf(LogLevel level) {
+  constexpr absl::string_view kNames[] = {"debug", "info", "warning", "error"};
+  return kNames[static_cast<int>(level)];
 }
 
 }  // namespace tensord::server

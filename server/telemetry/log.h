@@ -18,6 +18,14 @@ namespace tensord::server {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
+enum class LogFormat {
+  /// `time level event key=value ...`. Values with spaces, quotes or control
+  /// characters are quoted and escaped.
+  kText,
+  /// An object with `time`, `level`, `event` and the keys; numbers are numbers.
+  kJson,
+};
+
 /// A key and its value, e.g. {"bytes", 1024}.
 class LogField {
  public:
@@ -27,24 +35,29 @@ class LogField {
       : key_(key), value_(value) {}
   template <typename Number>
   LogField(absl::string_view key, Number value)
-      : key_(key), value_(absl::StrCat(value)) {}
+      : key_(key), value_(absl::StrCat(value)), is_number_(true) {}
 
   absl::string_view key() const { return key_; }
   absl::string_view value() const { return value_; }
+  bool is_number() const { return is_number_; }
 
  private:
   absl::string_view key_;
   std::string value_;
+  bool is_number_ = false;
 };
 
-/// Writes lines of `time level event key=value ...` to standard error. Values
-/// with spaces, quotes or control characters are quoted and escaped.
+/// Writes a line an event to standard error.
 ///
 /// Threads  safe for concurrent use; a line is never mixed with another.
 class Log {
  public:
-  explicit Log(LogLevel least);
+  explicit Log(LogLevel least, LogFormat format = LogFormat::kText);
   ~Log();
+
+  /// Events below `least` are not written from now on.
+  void SetLevel(LogLevel least);
+  LogLevel level() const;
 
   /// Whether events of `level` are written at all.
   bool Shows(LogLevel level) const;
@@ -58,9 +71,10 @@ class Log {
   }
 
  private:
-  static std::string Line(absl::string_view event,
-                          std::initializer_list<LogField> fields);
+  std::string Line(absl::string_view event,
+                   std::initializer_list<LogField> fields) const;
 
+  const LogFormat format_;
   const std::shared_ptr<spdlog::logger> logger_;
   const std::shared_ptr<spdlog::logger> audit_;
 };
@@ -68,5 +82,7 @@ class Log {
 /// "debug", "info", "warning" or "error".
 /// Errors  INVALID_ARGUMENT.
 absl::StatusOr<LogLevel> LogLevelFromName(absl::string_view name);
+/// The reverse.
+absl::string_view NameOf(LogLevel level);
 
 }  // namespace tensord::server

@@ -292,8 +292,10 @@ TEST_F(ExecuteStream, ResultThatNobodyHearsOfGoes) {
     context.TryCancel();
     if (caller.joinable()) caller.join();
     stream.Finish();
-    EXPECT_TRUE(Soon([&] { return server_.used_bytes() == before; }));
-    EXPECT_EQ(server_.sessions().tensor_count(), 3);
+    EXPECT_TRUE(Soon([&] {
+      return server_.used_bytes() == before &&
+             server_.sessions().tensor_count() == 3;
+    }));
   }
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -142,13 +143,12 @@ def test_waiting_for_a_result_can_end(session, large):
         assert last.result(timeout=60).shape == (LARGE, LARGE)
 
 
-def test_a_pipeline_has_a_deadline(session, x, large):
+def test_a_pipeline_has_a_deadline(session, x):
+    # Not by work: what is predicted to end behind the deadline is refused.
     with pytest.raises(tensord.DeadlineExceeded, match="ExecuteStream"):
         with session.pipeline(timeout=0.1) as pipeline:
-            keep_busy(pipeline, large)
-            never = add(pipeline, x, np.ones(2))
-    with pytest.raises(tensord.DeadlineExceeded):
-        never.result()
+            time.sleep(0.2)
+            add(pipeline, x, np.ones(2))
     np.testing.assert_array_equal(x.numpy(), [0, 1])
 
 

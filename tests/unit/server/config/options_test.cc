@@ -39,7 +39,7 @@ TEST(OptionsTest, FlagsReachTheirPlace) {
        "--memory-limit-bytes=1000", "--session-quota-bytes=500",
        "--staging-limit-bytes=3MiB", "--max-sessions=7", "--lease-seconds=5",
        "--queue-limit=9", "--rpc-threads=4", "--drain-timeout-seconds=1.5",
-       "--log-level=error", "--plan-cache-entries=11",
+       "--log-level=error", "--log-format=json", "--plan-cache-entries=11",
        "--max-sessions-per-peer=6", "--max-tensors-per-session=55",
        "--host-limit-bytes=2MiB", "--transfer-idle-seconds=2.5"});
   const Options* const options = std::get_if<Options>(&parsed);
@@ -61,6 +61,7 @@ TEST(OptionsTest, FlagsReachTheirPlace) {
   EXPECT_EQ(options->loop_count, 4);
   EXPECT_EQ(options->drain_timeout, absl::Milliseconds(1500));
   EXPECT_EQ(options->log_level, LogLevel::kError);
+  EXPECT_EQ(options->log_format, LogFormat::kJson);
 }
 
 std::string ErrorOf(std::vector<const char*> flags,

@@ -1,0 +1,261 @@
+#include "server/process/server_process.h"
+
+#include <malloc.h>
+#include <pthread.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/status.h"
+#include "server/config/version.h"
+
+namespace tensord::server {
+
+ServerProcess::ServerProcess(const Options& options)
+    : options_(options),
+      log_(options.log_level, options.log_format),
+      files_(options, metrics_, log_),
+      process_gauges_(std::string(kVersion)),
+      monitoring_(health_) {}
+
+bool ServerProcess::Start() {
+  if (!Succeeds("bad_certificate", files_.ReadCertificates()) ||
+      !Succeeds("cannot_listen", ListenForMonitoring()) ||
+      !Succeeds("bad_tokens", files_.ReadIdentities()) ||
+      !Succeeds("no_device", StartEngine()) ||
+      !Succeeds("bad_tenants", files_.Follow(*sessions_, *engine_)) ||
+      !Succeeds("cannot_listen", ServeRpc())) {
+    return false;
+  }
+  files_.Start();
+  server_gauges_.emplace(*engine_, *sessions_, metrics_, plan_exchange_.get());
+  monitoring_.Add(*server_gauges_);
+  status_.emplace(http::StatusSource{.engine = *engine_,
+                                     .sessions = *sessions_,
+                                     .metrics = metrics_,
+                                     .health = health_,
+                                     .version = std::string(kVersion)});
+  monitoring_.Show(*status_);
+  for (const auto& address : server_->addresses()) {
+    log_.Info("listening", {{"address", address}, {"version", kVersion}});
+  }
+  if (admin_) {
+    for (const auto& address : admin_->addresses()) {
+      log_.Info("listening_for_operators", {{"address", address}});
+    }
+  }
+  NotifyServiceManager("READY=1");
+  return true;
+}
+
+bool ServerProcess::Succeeds(absl::string_view event,
+                             const absl::Status& status) {
+  if (!status.ok()) {
+    log_.Event(LogLevel::kError, event, {{"message", status.message()}});
+  }
+  return status.ok();
+}
+
+absl::Status ServerProcess::ListenForMonitoring() {
+  certificate_gauges_.emplace(
+      http::CertificateGauges::ByUse{{"grpc", files_.certificates()},
+                                     {"http", files_.metrics_certificates()}});
+  monitoring_.Add(metrics_.registry());
+  monitoring_.Add(process_gauges_);
+  monitoring_.Add(*certificate_gauges_);
+  const MonitoringOptions& options = options_.monitoring;
+  TENSORD_ASSIGN_OR_RETURN(
+      metrics_listener_,
+      ListenHttp({.address = options.metrics,
+                  .certificates = files_.metrics_certificates(),
+                  .token_file = options.token_file},
+                 monitoring_.MetricsRoutes(), "metrics"));
+  TENSORD_ASSIGN_OR_RETURN(probe_listener_,
+                           ListenHttp({.address = options.probes},
+                                      monitoring_.ProbeRoutes(), "probes"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<http::HttpListener>> ServerProcess::ListenHttp(
+    const http::HttpOptions& options, const http::Routes& routes,
+    absl::string_view what) {
+  if (options.address.empty()) return nullptr;
+  auto listener = http::HttpListener::Start(options, routes);
+  if (listener.ok()) {
+    log_.Info("listening",
+              {{"address", (*listener)->address()}, {"for", what}});
+  }
+  return listener;
+}
+
+absl::Status ServerProcess::StartEngine() {
+  // More than caches hold, and a fraction of a second on any device.
+  constexpr int64_t kBandwidthBytes = int64_t{256} << 20;
+  EngineOptions options = options_.engine;
+  options.bandwidth_bytes = kBandwidthBytes;
+  TENSORD_ASSIGN_OR_RETURN(engine_, Engine::Create(options));
+  LogDevices();
+  plan_store_ = OpenPlanStore();
+  plan_exchange_ = OpenPlanExchange();
+  sessions_.emplace(*engine_, options_.sessions, [this](const auto& session) {
+    metrics_.expired_sessions().Increment();
+    log_.Info("session_expired",
+              {{"session", session.number()}, {"job", session.options().job}});
+  });
+  return absl::OkStatus();
+}
+
+void ServerProcess::LogDevices() {
+  for (const auto& device : engine_->devices()) {
+    const core::DeviceInfo& info = device->info();
+    log_.Info("device",
+              {{"name", info.name},
+               {"model", info.model},
+               {"architecture", info.architecture},
+               {"threads", info.thread_count},
+               {"memory_limit_bytes", device->memory_limit_bytes()},
+               {"staging_limit_bytes", device->staging_limit_bytes()}});
+    for (const auto& [key, value] : info.properties) {
+      log_.Info("device_property",
+                {{"name", info.name}, {"key", key}, {"value", value}});
+    }
+  }
+  for (const std::string& omission : engine_->omissions()) {
+    log_.Info("omitted", {{"message", omission}});
+  }
+}
+
+std::unique_ptr<PlanStore> ServerProcess::OpenPlanStore() {
+  if (options_.plan_store.empty()) return nullptr;
+  return std::make_unique<PlanStore>(
+      PlanStore::Options{.path = options_.plan_store,
+                         .interval = options_.plan_store_interval,
+                         .writer = absl::StrCat("tensord ", kVersion)},
+      engine_->plans(),
+      [this](absl::string_view event, int64_t entries,
+             const absl::Status& status) {
+        if (status.ok()) {
+          log_.Info(event, {{"entries", entries}});
+        } else {
+          log_.Event(LogLevel::kWarning, event,
+                     {{"message", status.message()}});
+        }
+      });
+}
+
+std::unique_ptr<PlanExchange> ServerProcess::OpenPlanExchange() {
+  if (options_.plan_exchange.empty()) return nullptr;
+  return std::make_unique<PlanExchange>(
+      PlanExchange::Options{.address = options_.plan_exchange,
+                            .password = options_.plan_exchange_password,
+                            .interval = options_.plan_exchange_interval},
+      engine_->plans(), [this](const absl::Status& status) {
+        if (status.ok()) {
+          log_.Info("plan_exchange_works", {});
+        } else {
+          log_.Event(LogLevel::kWarning, "plan_exchange_failed",
+                     {{"message", status.message()}});
+        }
+      });
+}
+
+absl::Status ServerProcess::ServeRpc() {
+  context_.reset(
+      new rpc::ServiceContext{.engine = *engine_,
+                              .sessions = *sessions_,
+                              .log = log_,
+                              .metrics = metrics_,
+                              .health = health_,
+                              .plan_store = plan_store_.get(),
+                              .plan_exchange = plan_exchange_.get(),
+                              .authenticator = &files_.authenticator(),
+                              .queue_limit = options_.engine.queue_limit,
+                              .limits = {},
+                              .transfer_idle = options_.transfer_idle});
+  rpc::RpcServerOptions options = {
+      .listen = options_.listen,
+      .certificates = files_.certificates(),
+      .must_have_certificate = !files_.authenticator().asks_for_bearer(),
+      .takes_admin = options_.admin_listen.empty(),
+      .socket_mode = options_.socket_mode,
+      .loop_count = options_.loop_count};
+  TENSORD_ASSIGN_OR_RETURN(server_, rpc::RpcServer::Start(options, *context_));
+  if (options_.admin_listen.empty()) return absl::OkStatus();
+  options.listen = options_.admin_listen;
+  options.takes_admin = true;
+  options.loop_count = 1;
+  TENSORD_ASSIGN_OR_RETURN(admin_, rpc::RpcServer::Start(options, *context_));
+  return absl::OkStatus();
+}
+
+int ServerProcess::AwaitEnd(const sigset_t& signals) {
+  constexpr timespec kInterval = {.tv_sec = 0, .tv_nsec = 200'000'000};
+  constexpr std::chrono::seconds kTrimInterval{10};
+  const bool loss_ends_it =
+      options_.exit_on_device_loss.value_or(engine_->devices().size() == 1);
+  auto trimmed = std::chrono::steady_clock::now();
+  while (true) {
+    const int signal = sigtimedwait(&signals, nullptr, &kInterval);
+    if (signal == SIGHUP) {
+      files_.ReadAll();
+      continue;
+    }
+    if (signal > 0) return signal;
+    UpdateHealth();
+    if (loss_ends_it && !engine_->health().ok()) return 0;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - trimmed < kTrimInterval) continue;
+    trimmed = now;
+    malloc_trim(0);
+    files_.WarnOfExpiry();
+  }
+}
+
+void ServerProcess::UpdateHealth() {
+  server_->UpdateHealth();
+  if (admin_) admin_->UpdateHealth();
+}
+
+void ServerProcess::EndAfter(absl::Duration most) {
+  std::thread([this, most] {
+    absl::SleepFor(most);
+    log_.Event(LogLevel::kError, "stopped_with_work_left",
+               {{"seconds", absl::ToInt64Seconds(most)}});
+    std::fflush(nullptr);
+    std::_Exit(kWorkLeft);
+  }).detach();
+}
+
+void ServerProcess::End(int signal) {
+  log_.Info(
+      "draining",
+      {{"reason", signal > 0 ? strsignal(signal) : "device lost"},
+       {"timeout_seconds", absl::ToInt64Seconds(options_.drain_timeout)}});
+  NotifyServiceManager("STOPPING=1");
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);  // a second one ends it now
+  EndAfter(options_.drain_timeout + absl::Seconds(1));
+  // What goes wrong is in the log. Before what may take long, and again for the
+  // plans of what ends now.
+  if (plan_store_) plan_store_->Save().IgnoreError();
+  if (admin_) admin_->Drain(absl::ZeroDuration());  // which takes work, too
+  server_->Drain(options_.drain_timeout);
+  if (plan_store_) plan_store_->Save().IgnoreError();
+  if (plan_exchange_) plan_exchange_->Exchange().IgnoreError();
+  log_.Info("stopped", {{"sessions", sessions_->session_count()}});
+  // Not through destructors: gRPC's own end can go on polling, for up to 10 s,
+  // a connection that a client has left open.
+  std::fflush(nullptr);
+  std::_Exit(signal > 0 ? kStopped : kDeviceLost);
+}
+
+}  // namespace tensord::server

@@ -1,0 +1,100 @@
+// A server process, from its options to its end.
+#pragma once
+
+#include <signal.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/config/options.h"
+#include "server/engine/engine.h"
+#include "server/engine/plan_exchange.h"
+#include "server/engine/plan_store.h"
+#include "server/http/http_listener.h"
+#include "server/http/monitoring.h"
+#include "server/http/server_gauges.h"
+#include "server/http/status.h"
+#include "server/process/live_files.h"
+#include "server/rpc/rpc_server.h"
+#include "server/rpc/service_context.h"
+#include "server/session/session_manager.h"
+#include "server/telemetry/health.h"
+#include "server/telemetry/log.h"
+#include "server/telemetry/metrics.h"
+
+namespace tensord::server {
+
+/// Exit statuses; 2 is that of ParseOptions(), for mistakes in options. A
+/// process that a second signal ends has none.
+enum ExitStatus {
+  kStopped = 0,
+  kCannotServe = 1,
+  kDeviceLost = 3,
+  kWorkLeft = 4,  // that did not end in time
+};
+
+/// All parts of a server, in the order in which they need each other.
+///
+/// Threads   its methods are called by one thread.
+/// Lifetime  `options` outlives it. It is never destroyed once it has started:
+///           the process ends first.
+class ServerProcess {
+ public:
+  explicit ServerProcess(const Options& options);
+
+  /// Serves, until End(). False: it cannot, and the log says why.
+  bool Start();
+
+  /// Waits for one of `signals`, or until a device is lost if that is an end:
+  /// 0. Meanwhile, health checks hear of lost devices, SIGHUP has files read
+  /// again, and the system gets pages of the heap back that are free: every
+  /// arena would keep its peak, and a server would grow for hours.
+  int AwaitEnd(const sigset_t& signals);
+
+  /// Saves plans, lets work end for the time that is given to it, and ends the
+  /// process. `signal` is what AwaitEnd() returned.
+  [[noreturn]] void End(int signal);
+
+ private:
+  /// Each starts what later ones need. Errors  what cannot be had.
+  absl::Status ListenForMonitoring();
+  absl::Status StartEngine();
+  absl::Status ServeRpc();
+
+  /// Logs what went wrong, if anything did, as `event`.
+  bool Succeeds(absl::string_view event, const absl::Status& status);
+  void LogDevices();
+  /// Null when there is none.
+  std::unique_ptr<PlanStore> OpenPlanStore();
+  std::unique_ptr<PlanExchange> OpenPlanExchange();
+  absl::StatusOr<std::unique_ptr<http::HttpListener>> ListenHttp(
+      const http::HttpOptions& options, const http::Routes& routes,
+      absl::string_view what);
+  void UpdateHealth();
+  /// Ends the process when that takes longer than `most`.
+  void EndAfter(absl::Duration most);
+
+  const Options& options_;
+  Log log_;
+  Health health_;
+  Metrics metrics_;
+  LiveFiles files_;
+  const http::ProcessGauges process_gauges_;
+  std::optional<http::CertificateGauges> certificate_gauges_;
+  http::Monitoring monitoring_;
+  std::unique_ptr<http::HttpListener> metrics_listener_;
+  std::unique_ptr<http::HttpListener> probe_listener_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<PlanStore> plan_store_;
+  std::unique_ptr<PlanExchange> plan_exchange_;
+  std::optional<SessionManager> sessions_;
+  std::unique_ptr<rpc::ServiceContext> context_;
+  std::unique_ptr<rpc::RpcServer> server_;
+  std::unique_ptr<rpc::RpcServer> admin_;  // null: `server_` takes its calls
+  std::optional<http::ServerGauges> server_gauges_;
+  std::optional<http::StatusSource> status_;
+};
+
+}  // namespace tensord::server
