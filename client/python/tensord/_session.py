@@ -57,7 +57,8 @@ def connect(
 
     Args:
         address: `host:port` or `unix:/path`; by default $TENSORD_ADDRESS, or else
-            localhost:8470.
+            localhost:8470. `dns:///host:port`: the session is opened on the least
+            loaded of the servers that the name has addresses of, and stays there.
         timeout: Default deadline of every call, in seconds; None for 60, `math.inf`
             for none.
         job: Who asks, for the server's logs and statistics.
