@@ -374,6 +374,16 @@ void AddMonitoringFlags(CLI::App& app, MonitoringOptions& monitoring) {
                  "HOST:PORT");
 }
 
+void AddTraceFlags(CLI::App& app, TraceOptions& traces) {
+  app.add_option("--otlp", traces.collector,
+                 "Where to send traces: an OpenTelemetry collector that takes "
+                 "OTLP over gRPC, HOST:PORT or unix:PATH; without it nowhere");
+  app.add_option("--trace-sample", traces.ratio,
+                 "Share of the calls to trace whose caller does not say "
+                 "whether to, by traceparent")
+      ->check(CLI::Range(0.0, 1.0));
+}
+
 /// What is no key of a file.
 struct Verbs {
   std::string file;
@@ -455,6 +465,10 @@ void Finish(Options& options) {
     Throw(ValidateListen("--admin-listen", address, allows_remote));
   }
   Check(options.monitoring, options.allow_insecure_remote);
+  if (!options.traces.collector.empty()) {
+    Throw(ValidateListen("--otlp", options.traces.collector,
+                         /*allow_remote=*/true));
+  }
 }
 
 /// Whether what says who asks can be read.
@@ -512,6 +526,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
   AddPlanFlags(app, options);
   AddServingFlags(app, options);
   AddMonitoringFlags(app, options.monitoring);
+  AddTraceFlags(app, options.traces);
   try {
     Parse(app, argc, argv);
     Configuration configuration(app);

@@ -25,6 +25,12 @@ struct MonitoringOptions {
   std::string token_file;  // for metrics; empty: they are for everybody
 };
 
+/// Which calls' traces are sent where.
+struct TraceOptions {
+  std::string collector;  // "HOST:PORT" or "unix:PATH"; empty: nowhere
+  double ratio = 0.01;    // of calls whose caller does not say it
+};
+
 struct Options {
   std::vector<std::string> listen = {"localhost:8470"};
   /// For operators; none: `listen` takes what they ask.
@@ -50,6 +56,7 @@ struct Options {
   std::string plan_exchange_password;
   absl::Duration plan_exchange_interval = absl::Seconds(10);
   MonitoringOptions monitoring;
+  TraceOptions traces;
 };
 
 /// What a command line sets, or else the environment, or else the file that

@@ -16,6 +16,12 @@
 #include "server/config/version.h"
 
 namespace tensord::server {
+namespace {
+
+// Of what is not waited for.
+constexpr absl::Duration kFarewell = absl::Milliseconds(500);
+
+}  // namespace
 
 ServerProcess::ServerProcess(const Options& options)
     : options_(options),
@@ -165,19 +171,37 @@ std::unique_ptr<PlanExchange> ServerProcess::OpenPlanExchange() {
       });
 }
 
+std::unique_ptr<OtlpExporter> ServerProcess::OpenTraceExporter() {
+  if (options_.traces.collector.empty()) return nullptr;
+  return std::make_unique<OtlpExporter>(
+      options_.traces.collector, std::string(kVersion), metrics_,
+      [this](const absl::Status& status) {
+        if (status.ok()) {
+          log_.Info("trace_export_works", {});
+        } else {
+          log_.Event(LogLevel::kWarning, "trace_export_failed",
+                     {{"message", status.message()}});
+        }
+      });
+}
+
 absl::Status ServerProcess::ServeRpc() {
-  context_.reset(
-      new rpc::ServiceContext{.engine = *engine_,
-                              .sessions = *sessions_,
-                              .log = log_,
-                              .metrics = metrics_,
-                              .health = health_,
-                              .plan_store = plan_store_.get(),
-                              .plan_exchange = plan_exchange_.get(),
-                              .authenticator = &files_.authenticator(),
-                              .queue_limit = options_.engine.queue_limit,
-                              .limits = {},
-                              .transfer_idle = options_.transfer_idle});
+  trace_exporter_ = OpenTraceExporter();
+  context_.reset(new rpc::ServiceContext{
+      .engine = *engine_,
+      .sessions = *sessions_,
+      .log = log_,
+      .metrics = metrics_,
+      .health = health_,
+      .plan_store = plan_store_.get(),
+      .plan_exchange = plan_exchange_.get(),
+      .authenticator = &files_.authenticator(),
+      .queue_limit = options_.engine.queue_limit,
+      .limits = {},
+      .transfer_idle = options_.transfer_idle,
+      .trace_export = {
+          .queue = trace_exporter_ ? &trace_exporter_->queue() : nullptr,
+          .ratio = options_.traces.ratio}});
   rpc::RpcServerOptions options = {
       .listen = options_.listen,
       .certificates = files_.certificates(),
@@ -256,6 +280,7 @@ void ServerProcess::End(int signal) {
   server_->Drain(options_.drain_timeout);
   if (plan_store_) plan_store_->Save().IgnoreError();
   if (plan_exchange_) plan_exchange_->Exchange().IgnoreError();
+  if (trace_exporter_) trace_exporter_->Flush(kFarewell);
   log_.Info("stopped", {{"sessions", sessions_->session_count()}});
   // Not through destructors: gRPC's own end can go on polling, for up to 10 s,
   // a connection that a client has left open.

@@ -23,6 +23,7 @@
 #include "server/telemetry/health.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
+#include "server/telemetry/otlp_exporter.h"
 
 namespace tensord::server {
 
@@ -69,6 +70,7 @@ class ServerProcess {
   /// Null when there is none.
   std::unique_ptr<PlanStore> OpenPlanStore();
   std::unique_ptr<PlanExchange> OpenPlanExchange();
+  std::unique_ptr<OtlpExporter> OpenTraceExporter();
   absl::StatusOr<std::unique_ptr<http::HttpListener>> ListenHttp(
       const http::HttpOptions& options, const http::Routes& routes,
       absl::string_view what);
@@ -89,6 +91,7 @@ class ServerProcess {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<PlanStore> plan_store_;
   std::unique_ptr<PlanExchange> plan_exchange_;
+  std::unique_ptr<OtlpExporter> trace_exporter_;
   std::optional<SessionManager> sessions_;
   std::unique_ptr<rpc::ServiceContext> context_;
   std::unique_ptr<rpc::RpcServer> server_;

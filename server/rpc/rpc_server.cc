@@ -21,6 +21,7 @@
 #include "server/rpc/program_service.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/tensor_service.h"
+#include "server/rpc/tracing/trace_service.h"
 #include "server/rpc/view_service.h"
 
 namespace tensord::rpc {
@@ -77,7 +78,7 @@ void LimitConnections(const RpcServerOptions& options,
 constexpr MakeService kServices[] = {
     Make<AdminService>,     Make<ComputeService>, Make<PlanService>,
     Make<PlanCacheService>, Make<ProgramService>, Make<SessionService>,
-    Make<TensorService>,    Make<ViewService>};
+    Make<TensorService>,    Make<TraceService>,   Make<ViewService>};
 
 }  // namespace
 

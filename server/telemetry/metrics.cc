@@ -43,6 +43,10 @@ Value& FindOrMake(
 
 }  // namespace
 
+absl::string_view NameOf(Phase phase) {
+  return kPhaseNames[static_cast<int>(phase)];
+}
+
 void Outcomes::Count(absl::StatusCode code) {
   std::atomic<prometheus::Counter*>& counter =
       counters_[static_cast<size_t>(code)];
@@ -100,6 +104,10 @@ Metrics::Metrics()
                 "Connections that were closed at once as there were too many, "
                 "in total or of their peer.",
                 registry_)),
+      spans_(Named(prometheus::BuildCounter(), "tensord_trace_spans_total",
+                   "Spans of traces that were sent to the collector, refused "
+                   "by it, or dropped, as too many waited.",
+                   registry_)),
       tenant_requests_(Named(prometheus::BuildCounter(),
                              "tensord_tenant_requests_total",
                              "Calls that have ended, by tenant.", registry_)),
@@ -141,6 +149,11 @@ void Metrics::CountReload(absl::string_view what, bool is_taken) {
 
 void Metrics::RefuseConnection(absl::string_view limit) {
   refused_connections_.Add({{"limit", std::string(limit)}}).Increment();
+}
+
+void Metrics::CountSpans(absl::string_view result, int64_t count) {
+  spans_.Add({{"result", std::string(result)}})
+      .Increment(static_cast<double>(count));
 }
 
 void Metrics::Reject(absl::string_view reason) {

@@ -96,6 +96,11 @@ absl::Duration FromProto(const google::protobuf::Duration& duration) {
          absl::Nanoseconds(duration.nanos());
 }
 
+absl::Time FromProto(const google::protobuf::Timestamp& time) {
+  return absl::FromUnixSeconds(time.seconds()) +
+         absl::Nanoseconds(time.nanos());
+}
+
 TensorInfo FromProto(const v1::Tensor& tensor) {
   TensorInfo info;
   info.name = tensor.name();

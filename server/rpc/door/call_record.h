@@ -17,6 +17,7 @@
 #include "server/identity/identity.h"
 #include "server/session/session.h"
 #include "server/telemetry/metrics.h"
+#include "server/telemetry/trace_context.h"
 
 namespace tensord::rpc {
 
@@ -39,6 +40,8 @@ struct Rpc {
 struct CallRecord {
   const Rpc* rpc = nullptr;
   std::string request_id;
+  /// As the caller says, and whether it is traced.
+  server::TraceContext trace;
   /// Null until it is known.
   std::shared_ptr<const server::Identity> identity;
   /// To be carried out at most once in its session, whoever repeats it.
@@ -46,6 +49,8 @@ struct CallRecord {
   std::chrono::steady_clock::time_point begun;
   /// The call, or the operation of a stream, when it has ended.
   absl::Duration took;
+  /// Where that went; nothing for what neither computes nor transfers.
+  server::PhaseTimes phases;
   int64_t received_bytes = 0;  // of messages
   int64_t sent_bytes = 0;
 
@@ -55,6 +60,8 @@ struct CallRecord {
   std::optional<server::SessionUse> session_use;
   /// Counts request and response until the client has taken that.
   server::HostHold hold;
+
+  int64_t ended_operations = 0;  // of a stream
 
   /// How many of the door's middleware have started the call.
   size_t started_count = 0;

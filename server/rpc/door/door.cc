@@ -71,7 +71,8 @@ absl::string_view OperationNameOf(absl::string_view rpc) {
 
 /// Whether it is for those who run the server, and concerns all tenants.
 bool IsOperators(absl::string_view rpc) {
-  return rpc == "GetServerStats" || absl::StrContains(rpc, "PlanCache");
+  return rpc == "GetServerStats" || rpc == "RecordTimeline" ||
+         absl::StrContains(rpc, "PlanCache");
 }
 
 /// Behind "Bearer" in the call's metadata; "": nothing is.
@@ -103,8 +104,12 @@ absl::string_view TenantOf(const CallRecord& record) {
   return record.identity->tenant();
 }
 
-/// Where the time went of an operation that ends now.
+/// Where the time went of what ends now.
 server::PhaseTimes PhasesOf(const CallRecord& record) {
+  if (record.rpc->transfer != nullptr) {
+    return {std::nullopt, std::nullopt, std::nullopt, record.took};
+  }
+  if (record.operation == nullptr) return {};
   if (!record.times) return {record.took};
   const server::RunTimes& run = *record.times;
   const absl::Duration queue = run.begun - run.made;
@@ -131,8 +136,7 @@ class Counting final : public Middleware {
     server::Metrics::Tenant& tenant = metrics_.OfTenant(TenantOf(record));
     tenant.requests.Increment();
     if (record.rpc->transfer != nullptr) {
-      record.rpc->transfer->Observe(
-          {std::nullopt, std::nullopt, std::nullopt, record.took});
+      record.rpc->transfer->Observe(record.phases);
     }
     if (record.operation != nullptr) CountOperation(record, status, tenant);
     CountReason(status);
@@ -147,11 +151,9 @@ class Counting final : public Middleware {
   static void CountOperation(const CallRecord& record,
                              const absl::Status& status,
                              server::Metrics::Tenant& tenant) {
-    const server::PhaseTimes phases = PhasesOf(record);
-    record.operation->Complete(status.code(), phases);
-    if (const auto kernel = phases[static_cast<int>(server::Phase::kKernel)]) {
-      tenant.device_seconds.Increment(absl::ToDoubleSeconds(*kernel));
-    }
+    record.operation->Complete(status.code(), record.phases);
+    const auto kernel = record.phases[static_cast<int>(server::Phase::kKernel)];
+    if (kernel) tenant.device_seconds.Increment(absl::ToDoubleSeconds(*kernel));
   }
   void CountReason(const absl::Status& status) {
     if (status.ok()) return;
@@ -204,6 +206,7 @@ class Logging final : public Middleware {
                 {"tenant", TenantOf(record)},
                 {"peer", context.peer()},
                 {"session", NumberOf(record)},
+                {"trace_id", record.trace.trace_id_text()},
                 {"kernel", record.kernel},
                 {"received_bytes", record.received_bytes},
                 {"sent_bytes", record.sent_bytes},
@@ -218,7 +221,9 @@ class Logging final : public Middleware {
                {{"operation", record.operation->name()},
                 {"code", absl::StatusCodeToString(status.code())},
                 {"request_id", record.request_id},
+                {"tenant", TenantOf(record)},
                 {"session", NumberOf(record)},
+                {"trace_id", record.trace.trace_id_text()},
                 {"kernel", record.kernel},
                 {"message", WithoutSecrets(status.message())}});
   }
@@ -233,7 +238,8 @@ class Logging final : public Middleware {
                 {"rpc", record.rpc->name},
                 {"subject", record.subject},
                 {"code", absl::StatusCodeToString(status.code())},
-                {"request_id", record.request_id}});
+                {"request_id", record.request_id},
+                {"trace_id", record.trace.trace_id_text()}});
   }
   static server::LogLevel LevelOf(const absl::Status& status) {
     return absl::IsInternal(status) ? server::LogLevel::kError
@@ -364,6 +370,7 @@ void Door::End(Call& call, const absl::Status& status) const {
   CallRecord& record = call.record();
   record.took =
       absl::FromChrono(std::chrono::steady_clock::now() - record.begun);
+  record.phases = PhasesOf(record);
   for (size_t i = 0; i < record.started_count; ++i) {
     middleware_[i]->CallCompleted(call.context(), record, status);
   }
@@ -379,6 +386,8 @@ void Door::EndOperation(Call& call, const EndedOperation& ended,
     record.kernel = ended.kernel;
     record.took =
         absl::FromChrono(std::chrono::steady_clock::now() - ended.begun);
+    record.phases = PhasesOf(record);
+    ++record.ended_operations;
     for (Middleware* const middleware : middleware_) {
       middleware->OperationCompleted(record, status);
     }
