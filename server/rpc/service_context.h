@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/config/process_control.h"
 #include "server/engine/engine.h"
 #include "server/engine/plan_exchange.h"
 #include "server/engine/plan_store.h"
@@ -42,6 +43,7 @@ struct ServiceContext {
   absl::Duration transfer_idle = absl::Seconds(30);
   absl::Time start = absl::Now();
   std::vector<Middleware*> middleware = {};  // the door's besides its own
+  server::ProcessControl process = {};
   const Door door{sessions,      metrics,       log,
                   authenticator, transfer_idle, middleware};
   server::Preparer preparer{engine};
