@@ -51,8 +51,8 @@ int64_t TrimHeap() {
   return std::max<int64_t>(0, before - ResidentBytes());
 }
 
-std::string NumberText(const server::Session& session) {
-  return absl::StrCat("session ", session.number());
+std::string NumberText(int64_t session) {
+  return absl::StrCat("session ", session);
 }
 
 /// Errors  as the rpc has them.
@@ -114,10 +114,10 @@ Task<absl::StatusOr<v1::CancelOperationsResponse>> AdminService::Cancel(
     response.set_cancelled_count(count);
     co_return response;
   }
+  call.record().subject = NumberText(request.session_number());
   const auto session = context_.sessions.FindNumber(
       static_cast<uint64_t>(request.session_number()));
   if (!session.ok()) co_return session.status();
-  call.record().subject = NumberText(**session);
   response.set_cancelled_count(running.StopSession((*session)->number(), why));
   co_return response;
 }
@@ -136,11 +136,11 @@ Task<absl::StatusOr<v1::EvictSessionsResponse>> AdminService::Evict(
   }
   std::vector<SessionRef> sessions;
   if (has_session) {
+    call.record().subject = NumberText(request.session_number());
     auto found = context_.sessions.FindNumber(
         static_cast<uint64_t>(request.session_number()));
     if (!found.ok()) co_return found.status();
     sessions.push_back(*std::move(found));
-    call.record().subject = NumberText(*sessions.front());
   } else {
     call.record().subject =
         absl::StrCat("tenant ", request.tenant().substr(0, kSubjectBytes),
