@@ -166,6 +166,7 @@ def test_all_calls_of_a_session_are_cancelled(server: Running, session: tensord.
         with pytest.raises(tensord.Cancelled):
             future.result(timeout=30)
     assert "SESSION_NOT_FOUND" in server.refused("cancel", "--session=999999")
+    assert "session 999999" in server.audit("CancelOperations")[-1]
     assert "is no number" in server.refused("cancel", "--session=x", status=2)
 
 
