@@ -535,6 +535,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
     Finish(options);
     if (verbs.checks) CheckFiles(options);
     if (verbs.prints) std::cout << configuration.ToToml();
+    options.settings = configuration.Settings();
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

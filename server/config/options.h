@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/config/config_file.h"
 #include "server/engine/engine.h"
 #include "server/identity/authenticator.h"
 #include "server/identity/certificates.h"
@@ -57,6 +58,7 @@ struct Options {
   absl::Duration plan_exchange_interval = absl::Seconds(10);
   MonitoringOptions monitoring;
   TraceOptions traces;
+  std::vector<Setting> settings;  // all of these, as `--print-config` has them
 };
 
 /// What a command line sets, or else the environment, or else the file that
