@@ -53,6 +53,7 @@ void AddCommands(CLI::App& app, CommandLine& line) {
   AddServerCommands(app, line);
   AddCacheCommands(app, line);
   AddTraceCommand(app, line);
+  AddOperatorCommands(app, line);
   AddTokenCommands(app, line);
   AddProgramCommands(app, /*explain=*/false, line);
   AddOperationCommands(app, /*explain=*/false, line);

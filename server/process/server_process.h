@@ -3,11 +3,14 @@
 
 #include <signal.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "server/config/options.h"
 #include "server/engine/engine.h"
 #include "server/engine/plan_exchange.h"
@@ -75,6 +78,8 @@ class ServerProcess {
       const http::HttpOptions& options, const http::Routes& routes,
       absl::string_view what);
   void UpdateHealth();
+  /// Has AwaitEnd() end as if SIGTERM had come. From any thread.
+  void Drain(std::optional<absl::Duration> timeout);
   /// Ends the process when that takes longer than `most`.
   void EndAfter(absl::Duration most);
 
@@ -93,6 +98,8 @@ class ServerProcess {
   std::unique_ptr<PlanExchange> plan_exchange_;
   std::unique_ptr<OtlpExporter> trace_exporter_;
   std::optional<SessionManager> sessions_;
+  std::atomic<bool> is_draining_ = false;  // an operator wants it
+  std::atomic<int64_t> drain_nanoseconds_;
   std::unique_ptr<rpc::ServiceContext> context_;
   std::unique_ptr<rpc::RpcServer> server_;
   std::unique_ptr<rpc::RpcServer> admin_;  // null: `server_` takes its calls

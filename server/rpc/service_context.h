@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/config/process_control.h"
 #include "server/engine/engine.h"
 #include "server/engine/plan_exchange.h"
 #include "server/engine/plan_store.h"
@@ -47,6 +48,7 @@ struct ServiceContext {
   std::vector<Middleware*> middleware = {};  // the door's besides its own
   server::Timelines timelines = {};
   Tracing tracing{metrics, timelines, trace_export};
+  server::ProcessControl process = {};
   const Door door{sessions,      metrics,       log,
                   authenticator, transfer_idle, WithTracing()};
   server::Preparer preparer{engine};

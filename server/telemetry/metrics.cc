@@ -99,6 +99,11 @@ Metrics::Metrics()
                      "Times that changed files were read again, by what they "
                      "hold and whether that was taken or the old one kept.",
                      registry_)),
+      refused_connections_(
+          Named(prometheus::BuildCounter(), "tensord_connections_refused_total",
+                "Connections that were closed at once as there were too many, "
+                "in total or of their peer.",
+                registry_)),
       spans_(Named(prometheus::BuildCounter(), "tensord_trace_spans_total",
                    "Spans of traces that were sent to the collector, refused "
                    "by it, or dropped, as too many waited.",
@@ -112,6 +117,10 @@ Metrics::Metrics()
       in_flight_(Named(prometheus::BuildGauge(), "tensord_requests_in_flight",
                        "Calls that have begun and not ended.", registry_)
                      .Add({})),
+      connections_(Named(prometheus::BuildGauge(), "tensord_connections",
+                         "Connections to gRPC, as of some seconds ago.",
+                         registry_)
+                       .Add({})),
       expired_sessions_(Named(prometheus::BuildCounter(),
                               "tensord_sessions_expired_total",
                               "Sessions whose lease has run out.", registry_)
@@ -136,6 +145,10 @@ void Metrics::CountReload(absl::string_view what, bool is_taken) {
       .Add({{"what", std::string(what)},
             {"result", is_taken ? "taken" : "kept"}})
       .Increment();
+}
+
+void Metrics::RefuseConnection(absl::string_view limit) {
+  refused_connections_.Add({{"limit", std::string(limit)}}).Increment();
 }
 
 void Metrics::CountSpans(absl::string_view result, int64_t count) {

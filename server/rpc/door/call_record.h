@@ -32,6 +32,7 @@ struct Rpc {
   bool is_operators;          // nobody else may call it
   bool is_audited;            // it changes what all share, or gives it away
   bool is_elsewhere = false;  // this address does not take it
+  bool is_stream = false;     // of requests, responses or both
 };
 
 /// What is known of one call, from its beginning to its end.

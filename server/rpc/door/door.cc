@@ -38,7 +38,7 @@ std::string MakeRequestId() {
                       absl::Hex(count.fetch_add(1)));
 }
 
-/// Whether the client gave an id that is printable and short.
+/// Whether the client gave an id that is printable, without spaces, and short.
 bool IsGoodRequestId(const grpc::ServerContext& context) {
   const auto given = context.client_metadata().find(kRequestIdKey);
   return given != context.client_metadata().end() && !given->second.empty() &&
@@ -71,8 +71,14 @@ absl::string_view OperationNameOf(absl::string_view rpc) {
 
 /// Whether it is for those who run the server, and concerns all tenants.
 bool IsOperators(absl::string_view rpc) {
-  return rpc == "GetServerStats" || rpc == "RecordTimeline" ||
-         absl::StrContains(rpc, "PlanCache");
+  constexpr absl::string_view kAdmin[] = {
+      "GetServerStats",     "ListSessions",     "ListOperations",
+      "ListLargestTensors", "CancelOperations", "EvictSessions",
+      "TrimMemory",         "DrainServer",      "GetServerConfig",
+      "ReloadServerConfig", "GetLogLevel",      "SetLogLevel",
+      "RecordTimeline"};
+  return absl::StrContains(rpc, "PlanCache") ||
+         std::ranges::find(kAdmin, rpc) != std::end(kAdmin);
 }
 
 /// Behind "Bearer" in the call's metadata; "": nothing is.
@@ -261,7 +267,8 @@ Door::Door(server::SessionManager& sessions, server::Metrics& metrics,
       metrics_(metrics),
       authenticator_(authenticator),
       transfer_idle_(transfer_idle),
-      unknown_plan_(&metrics.OfOperation("execute_plan")) {
+      unknown_plan_(&metrics.OfOperation("execute_plan")),
+      running_(std::make_unique<RunningCalls>()) {
   for (int i = 0; i < server::kOperationCount; ++i) {
     operations_.push_back(&metrics.OfOperation(
         server::NameOf(static_cast<server::OperationKind>(i))));
@@ -303,7 +310,7 @@ absl::Status Door::Start(Call& call, const Rpc& rpc) const {
         "REQUEST_ID_MALFORMED",
         "the call is to be carried out at most once, and its x-request-id is "
         "none of 1 to ",
-        kMaxRequestIdBytes, " printable characters");
+        kMaxRequestIdBytes, " printable characters, without spaces");
   }
   TENSORD_RETURN_IF_ERROR(Identify(call));
   if (call.loop().refuses()) return Draining();
@@ -357,8 +364,9 @@ absl::StatusOr<std::shared_ptr<server::Session>> Door::FindSession(
 
 absl::Status Door::Enter(Call& call, absl::string_view session) const {
   CallRecord& record = call.record();
-  TENSORD_ASSIGN_OR_RETURN(record.session, FindSession(call, session));
-  record.session_use.emplace(record.session);
+  TENSORD_ASSIGN_OR_RETURN(auto found, FindSession(call, session));
+  Join(call, std::move(found));
+  record.session_use.emplace(record.session, record.rpc->is_counted);
   if (!record.rpc->is_counted) return absl::OkStatus();
   // The message, and copies of what is inline in it.
   return record.hold.Take(record.session->host_memory(),
@@ -366,8 +374,14 @@ absl::Status Door::Enter(Call& call, absl::string_view session) const {
                           2 * record.received_bytes);
 }
 
+void Door::Join(Call& call, std::shared_ptr<server::Session> session) const {
+  call.record().session = std::move(session);
+  running_->Add(call, call.record().session);
+}
+
 void Door::End(Call& call, const absl::Status& status) const {
   CallRecord& record = call.record();
+  running_->Remove(call);
   record.took =
       absl::FromChrono(std::chrono::steady_clock::now() - record.begun);
   record.phases = PhasesOf(record);
