@@ -74,6 +74,20 @@ std::string ErrorOf(std::vector<const char*> flags,
   return error;
 }
 
+TEST(OptionsTest, TracesGoToACollectorAndInShares) {
+  const auto parsed = Parse({"--otlp=collector:4317", "--trace-sample=0.25"});
+  const Options* const options = std::get_if<Options>(&parsed);
+  ASSERT_NE(options, nullptr);
+  EXPECT_EQ(options->traces.collector, "collector:4317");
+  EXPECT_EQ(options->traces.ratio, 0.25);
+  EXPECT_EQ(TraceOptions().ratio, 0.01);
+  EXPECT_THAT(ErrorOf({"--otlp=collector"}),
+              ::testing::HasSubstr("--otlp is 'collector', wanted HOST:PORT or "
+                                   "unix:PATH"));
+  EXPECT_THAT(ErrorOf({"--trace-sample=1.5"}),
+              ::testing::HasSubstr("--trace-sample"));
+}
+
 TEST(OptionsTest, SizesMayHaveUnits) {
   const auto parsed =
       Parse({"--memory-limit-bytes=3GiB", "--session-quota-bytes", "512 MiB"});
