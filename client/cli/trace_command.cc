@@ -21,7 +21,7 @@
 #include "client/cli/json.h"
 #include "client/cli/options.h"
 #include "client/cli/text.h"
-#include "tensord/timeline.h"
+#include "tensord/operator.h"
 
 namespace tensord::cli {
 namespace {

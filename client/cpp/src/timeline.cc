@@ -1,10 +1,9 @@
-#include "tensord/timeline.h"
-
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "client/cpp/src/channels.h"
 #include "client/cpp/src/convert.h"
+#include "tensord/operator.h"
 #include "tensord/v1/trace.grpc.pb.h"
 
 namespace tensord {
