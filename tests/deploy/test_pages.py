@@ -27,3 +27,17 @@ def test_the_page_on_kubernetes_has_every_overlay() -> None:
     assert sorted(named) == sorted(
         folder.name for folder in (DEPLOY / "kubernetes/overlays").iterdir()
     )
+
+
+def test_all_that_has_a_version_has_the_same() -> None:
+    (version,) = re.findall(
+        r"project\(tensord VERSION ([0-9.]+)", (REPOSITORY / "CMakeLists.txt").read_text()
+    )
+    places = {
+        "client/python/pyproject.toml": r'^version = "(.+)"$',
+        "client/python/tensord/__init__.py": r'^__version__ = "(.+)"$',
+        "deploy/helm/tensord/Chart.yaml": r'^appVersion: "(.+)"$',
+    }
+    for name, pattern in places.items():
+        text = (REPOSITORY / name).read_text()
+        assert re.findall(pattern, text, re.MULTILINE) == [version], name
