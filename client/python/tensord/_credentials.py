@@ -16,6 +16,7 @@ from typing import Any, Union
 import grpc
 
 from tensord._arguments import check_type
+from tensord._tracing import current_trace
 from tensord.errors import InvalidArgument
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -226,8 +227,9 @@ class Credentials:
     name: str = ""
 
     def metadata(self) -> Metadata | None:
-        """Returns what each call is sent with."""
-        return self.token.metadata() if self.token else None
+        """Returns what a call that is made now is sent with."""
+        token = self.token.metadata() if self.token else ()
+        return token + current_trace() or None
 
     def channel(self, package: Any, address: str) -> Any:
         """Returns a new channel to an address, of `grpc` or `grpc.aio`."""

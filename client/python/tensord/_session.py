@@ -19,6 +19,7 @@ from tensord._execution import FactorExecutor
 from tensord._handle import Held
 from tensord._messages import from_message
 from tensord._pipeline import Pipeline
+from tensord._operator import Operator
 from tensord._plan_cache import PlanCache
 from tensord._planning import Explainer, Planner
 from tensord._plans import Plan
@@ -231,6 +232,14 @@ class Session(
         >>> session.plan_cache.stats().hit_count
         """
         return PlanCache(self, self.link)
+
+    @property
+    def operator(self) -> Operator:
+        """What operators see of all sessions, and have the server do.
+
+        >>> session.operator.trim().heap_bytes
+        """
+        return Operator(self, self.link)
 
     def get_plan(self, name: str) -> Plan:
         """Returns the plan of a name.
