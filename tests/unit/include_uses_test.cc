@@ -228,7 +228,10 @@ class Uses {
     }
     return std::ranges::any_of(included, [&](const std::string& one) {
       return absl::StartsWith(one, header) ||
-             (header == "grpc" && absl::StrContains(one, ".grpc.pb.h"));
+             (header == "grpc" && absl::StrContains(one, ".grpc.pb.h")) ||
+             // The name of their package ends like that of the contract.
+             (header == "tensord/v1/" &&
+              absl::StartsWith(one, "opentelemetry/"));
     });
   }
 
