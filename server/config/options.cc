@@ -234,6 +234,14 @@ void AddSessionFlags(CLI::App& app, Options& options) {
   app.add_option("--session-quota-bytes", options.sessions.quota_bytes,
                  "Most memory of one session, e.g. 4GiB; 0: all there is")
       ->transform(ByteSize());
+  app.add_option("--max-connections", options.max_connections,
+                 "Most connections at a time; fewer where the system lets the "
+                 "process have fewer files")
+      ->check(PositiveNumber());
+  app.add_option("--max-connections-per-peer", options.max_connections_per_peer,
+                 "Most connections of one address, network of IPv6, or user of "
+                 "Unix sockets")
+      ->check(PositiveNumber());
   app.add_option("--max-sessions", options.sessions.max_sessions,
                  "Most sessions at a time")
       ->check(PositiveNumber());

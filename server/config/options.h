@@ -30,6 +30,8 @@ struct Options {
   std::vector<std::string> listen = {"localhost:8470"};
   /// For operators; none: `listen` takes what they ask.
   std::vector<std::string> admin_listen;
+  int64_t max_connections = 16'384;
+  int64_t max_connections_per_peer = 4'096;
   int socket_mode = 0;   // permissions of Unix sockets; 0: as the umask says
   CertificateFiles tls;  // no certificate: no TLS
   Authenticator::Options identity;

@@ -10,6 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/config/options.h"
 #include "server/config/process_control.h"
 #include "server/engine/engine.h"
@@ -43,6 +45,8 @@ class LiveFiles {
   absl::Status Follow(SessionManager& sessions, Engine& engine);
   /// Reads files again that have changed since this was made, or change.
   void Start() { watch_.Start(); }
+  /// Says again, once a day, which certificates end soon.
+  void WarnOfExpiry();
   /// Has all of them read again soon.
   void ReadAll() { watch_.ReadAll(); }
   /// Reads all of them again now. From any thread, once Follow() has returned.
@@ -78,6 +82,7 @@ class LiveFiles {
   std::unique_ptr<Authenticator> authenticator_;
   absl::Mutex reloading_;  // held while anything is read again
   std::deque<Followed> followed_;
+  absl::Time warned_ = absl::Now();
   FileWatch watch_;  // ends before what it calls
 };
 

@@ -187,6 +187,8 @@ absl::Status ServerProcess::ServeRpc() {
       .certificates = files_.certificates(),
       .must_have_certificate = !files_.authenticator().asks_for_bearer(),
       .takes_admin = options_.admin_listen.empty(),
+      .connections = {.total = options_.max_connections,
+                      .per_peer = options_.max_connections_per_peer},
       .socket_mode = options_.socket_mode,
       .loop_count = options_.loop_count};
   TENSORD_ASSIGN_OR_RETURN(server_, rpc::RpcServer::Start(options, *context_));
@@ -222,6 +224,10 @@ int ServerProcess::AwaitEnd(const sigset_t& signals) {
     if (now - trimmed < kTrimInterval) continue;
     trimmed = now;
     malloc_trim(0);
+    metrics_.connections().Set(
+        static_cast<double>(server_->connection_count() +
+                            (admin_ ? admin_->connection_count() : 0)));
+    files_.WarnOfExpiry();
   }
 }
 
