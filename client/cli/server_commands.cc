@@ -6,8 +6,8 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/cli/json.h"
+#include "client/cli/operator/server_json.h"
 #include "client/cli/options.h"
-#include "client/cli/server_json.h"
 #include "client/cli/text.h"
 #include "tensord/server.h"
 

@@ -13,10 +13,10 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/commands.h"
 #include "client/cli/json.h"
+#include "client/cli/operator/server_json.h"
+#include "client/cli/operator/top.h"
 #include "client/cli/options.h"
-#include "client/cli/server_json.h"
 #include "client/cli/text.h"
-#include "client/cli/top.h"
 #include "tensord/operator.h"
 
 namespace tensord::cli {
