@@ -15,6 +15,8 @@
 namespace tensord::rpc {
 namespace {
 
+constexpr int64_t kSoonClearedBytes = int64_t{1} << 20;
+
 /// Copies a tensor to another, perhaps on another device, in its turn on the
 /// source's.
 class Copying final : public server::DeviceWorker::Job {
@@ -93,7 +95,10 @@ Task<absl::StatusOr<v1::CreateTensorResponse>> TensorService::Create(
   if (!tensor.ok()) co_return tensor.status();
   server::StoredTensor& created = **tensor;
   absl::Status allocated;
-  if (core::IsDense(created.desc().layout)) {
+  // Memory that was another tenant's is cleared.
+  const bool may_clear = session.device().shared_memory().clears() &&
+                         created.desc().span_bytes() > kSoonClearedBytes;
+  if (core::IsDense(created.desc().layout) && !may_clear) {
     allocated = created.Allocate();
   } else {  // Zeroes its memory: too slow for a Loop.
     FunctionJob allocate([&](core::Stream&) {

@@ -19,24 +19,41 @@ int64_t RecordBytes(const core::TensorDesc& desc) {
   return kTensorBytes + kModeBytes * desc.layout.mode_count();
 }
 
+/// A session's part of its tenant's `share`, which lives as long as this.
+std::shared_ptr<core::LimitingResource> QuotaOn(
+    std::shared_ptr<TenantAccount> account, SharedMemory::Share& share,
+    int64_t bytes, std::string what) {
+  struct Part {
+    std::shared_ptr<TenantAccount> account;
+    core::LimitingResource memory;
+  };
+  const std::shared_ptr<Part> part(
+      new Part{std::move(account), {share, bytes, std::move(what)}});
+  return std::shared_ptr<core::LimitingResource>(part, &part->memory);
+}
+
 }  // namespace
 
 Session::Session(std::string name, uint64_t number, Device& device,
-                 SessionOptions options, std::shared_ptr<HostLedger> server)
+                 SessionOptions options, std::shared_ptr<TenantAccount> account)
     : name_(std::move(name)),
-      client_{.number = number,
-              .owner = options.owner,
-              .priority = options.priority},
       device_(device),
       options_(std::move(options)),
-      memory_(std::make_shared<core::LimitingResource>(
-          device.memory(), options_.memory_quota_bytes, "session quota")),
-      staging_memory_(std::make_shared<core::LimitingResource>(
-          device.staging_memory(), device.staging_limit_bytes() / 2,
-          "the session's staging memory")),
+      account_(account != nullptr
+                   ? std::move(account)
+                   : std::make_shared<TenantAccount>(options_.tenant, nullptr)),
+      client_{.number = number,
+              .owner = options_.owner,
+              .priority = options_.priority,
+              .share = account_->On(device).queue},
+      memory_(QuotaOn(account_, account_->On(device).memory,
+                      options_.memory_quota_bytes, "session quota")),
+      staging_memory_(QuotaOn(account_, account_->On(device).staging,
+                              device.staging_limit_bytes() / 2,
+                              "the session's staging memory")),
       host_memory_(std::make_shared<HostLedger>(
           "session", options_.host_limits, std::numeric_limits<int64_t>::max(),
-          std::move(server))),
+          account_->host_memory())),
       plans_(name_, kPlans, host_memory_),
       programs_(name_, kPrograms, host_memory_),
       touched_(Clock::now()) {}

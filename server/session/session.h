@@ -23,6 +23,7 @@
 #include "core/tensor/tensor.h"
 #include "server/engine/engine.h"
 #include "server/engine/host_memory.h"
+#include "server/engine/tenant_account.h"
 #include "server/session/answers.h"
 #include "server/session/collection.h"
 #include "server/session/stored_tensor.h"
@@ -72,10 +73,12 @@ class Session {
  public:
   using Clock = std::chrono::steady_clock;  // no change of the time moves it
 
-  /// What it keeps counts as the `server`'s, too, if that is not null.
+  /// What it has counts as its tenant's, in `account`; null: it is all that the
+  /// tenant has.
   /// Requires  `device` outlives it. `number` is unique in the server.
   Session(std::string name, uint64_t number, Device& device,
-          SessionOptions options, std::shared_ptr<HostLedger> server = nullptr);
+          SessionOptions options,
+          std::shared_ptr<TenantAccount> account = nullptr);
 
   const std::string& name() const { return name_; }
   uint64_t number() const { return client_.number; }
@@ -86,6 +89,8 @@ class Session {
   const std::shared_ptr<core::LimitingResource>& memory() const {
     return memory_;
   }
+
+  TenantAccount& account() const { return *account_; }
 
   /// Host memory for copies of its contents to and from its device: at most
   /// half of the device's, so that one session leaves others some.
@@ -180,9 +185,10 @@ class Session {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string name_;
-  const ClientId client_;
   Device& device_;
   const SessionOptions options_;
+  const std::shared_ptr<TenantAccount> account_;
+  const ClientId client_;
   const std::shared_ptr<core::LimitingResource> memory_;
   const std::shared_ptr<core::LimitingResource> staging_memory_;
   const std::shared_ptr<HostLedger> host_memory_;

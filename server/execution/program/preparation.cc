@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "server/execution/program/program_steps.h"
@@ -103,8 +104,17 @@ bool Preparation::is_short() const {
   return like_ != nullptr ? IsShort(*like_) : IsShort(request_);
 }
 
+absl::Status Preparation::CheckBudget() const {
+  const auto& options = like_ != nullptr ? like_->options() : request_.options;
+  return session_->account().searches().Check(absl::Now(), options.time_budget);
+}
+
 absl::Status Preparation::Make(const std::atomic<bool>& stop) {
   const absl::Time start = absl::Now();
+  const absl::Duration used = ThreadTime();
+  const absl::Cleanup count = [&] {
+    session_->account().searches().Count(absl::Now(), ThreadTime() - used);
+  };
   const Device& device = session_->device();
   auto made = like_ != nullptr
                   ? like_->WithOperands(found_.described, device, &stop)
