@@ -11,7 +11,7 @@ namespace {
 
 // What a tensor's name, description and state take, by and large; of a view,
 // also how it is read.
-constexpr int64_t kTensorBytes = 1024;
+constexpr int64_t kTensorBytes = 1152;
 constexpr int64_t kViewBytes = 4096;
 constexpr int64_t kModeBytes = 64;  // extents and strides, twice
 
@@ -76,10 +76,38 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddView(
       TensorView::Create(below != nullptr ? below->viewed() : viewed.name(),
                          viewed.storage().desc(), below, stages, padding));
   const int64_t bytes = RecordBytes(view.desc()) + kViewBytes;
-  return AddNamed(tensor_id, bytes, [&](std::string name) {
-    return std::make_shared<StoredTensor>(std::move(name), viewed,
-                                          std::move(view));
-  });
+  TENSORD_ASSIGN_OR_RETURN(auto added,
+                           AddNamed(tensor_id, bytes, [&](std::string name) {
+                             return std::make_shared<StoredTensor>(
+                                 std::move(name), viewed, std::move(view));
+                           }));
+  return KeepWithOrigin(std::move(added));
+}
+
+absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddShared(
+    absl::string_view tensor_id, const StoredTensor& shared,
+    const std::shared_ptr<TensorShare>& share) {
+  TENSORD_ASSIGN_OR_RETURN(
+      TensorView view,
+      TensorView::Create(share->name(), shared.storage().desc(), nullptr, {},
+                         std::nullopt));
+  const int64_t bytes = RecordBytes(view.desc()) + kViewBytes;
+  TENSORD_ASSIGN_OR_RETURN(
+      auto added, AddNamed(tensor_id, bytes, [&](std::string name) {
+        return std::make_shared<StoredTensor>(std::move(name), shared,
+                                              std::move(view), share);
+      }));
+  return KeepWithOrigin(std::move(added));
+}
+
+absl::StatusOr<std::shared_ptr<StoredTensor>> Session::KeepWithOrigin(
+    std::shared_ptr<StoredTensor> added) {
+  const std::shared_ptr<TensorShare>& origin = added->origin();
+  if (origin == nullptr || origin->Keep(shared_from_this(), added)) {
+    return added;
+  }
+  Remove(*added);
+  return NoSuchShare(origin->name());
 }
 
 absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddNamed(
@@ -130,19 +158,27 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Find(
 
 absl::Status Session::Remove(absl::string_view tensor_name) {
   std::shared_ptr<StoredTensor> removed;
-  absl::MutexLock lock(&mutex_);
-  const auto found = tensors_.find(std::string(tensor_name));
-  if (found == tensors_.end()) return NoSuch(tensor_name, kTensors);
-  removed = Take(found);
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = tensors_.find(std::string(tensor_name));
+    if (found == tensors_.end()) return NoSuch(tensor_name, kTensors);
+    removed = Take(found);
+  }
+  removed->Forget();
   return absl::OkStatus();
 }
 
 void Session::Remove(const StoredTensor& tensor) {
   std::shared_ptr<StoredTensor> removed;
-  absl::MutexLock lock(&mutex_);
-  const auto found = tensors_.find(tensor.name());
-  if (found == tensors_.end() || found->second.tensor.get() != &tensor) return;
-  removed = Take(found);
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = tensors_.find(tensor.name());
+    if (found == tensors_.end() || found->second.tensor.get() != &tensor) {
+      return;
+    }
+    removed = Take(found);
+  }
+  removed->Forget();
 }
 
 std::vector<std::shared_ptr<StoredTensor>> Session::List(
@@ -185,11 +221,14 @@ bool Session::IsExpired(Clock::time_point now) const {
 void Session::Close() {
   device_.worker().StopAll(number());
   Tensors closing;
-  absl::MutexLock lock(&mutex_);
-  closed_ = true;
-  closing.swap(tensors_);
-  plans_.Close();
-  programs_.Close();
+  {
+    absl::MutexLock lock(&mutex_);
+    closed_ = true;
+    closing.swap(tensors_);
+    plans_.Close();
+    programs_.Close();
+  }
+  for (const auto& [name, kept] : closing) kept.tensor->Forget();
 }
 
 }  // namespace tensord::server

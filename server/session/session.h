@@ -69,7 +69,7 @@ struct SessionOptions {
 /// Threads   safe for concurrent use.
 /// Lifetime  shared by the manager and by requests under way. Tensors keep the
 ///           quota alive on their own.
-class Session {
+class Session : public std::enable_shared_from_this<Session> {
  public:
   using Clock = std::chrono::steady_clock;  // no change of the time moves it
 
@@ -130,6 +130,15 @@ class Session {
       absl::string_view tensor_id, const StoredTensor& viewed,
       absl::Span<const ViewStage> stages, std::optional<core::Scalar> padding);
 
+  /// Adds a view of `shared`, a tensor that another session shares by `share`.
+  ///
+  /// Requires  the session is shared.
+  /// Errors    those of AddView(). NOT_FOUND, reason SHARE_NOT_FOUND: the
+  ///           session's tenant may not read it.
+  absl::StatusOr<std::shared_ptr<StoredTensor>> AddShared(
+      absl::string_view tensor_id, const StoredTensor& shared,
+      const std::shared_ptr<TensorShare>& share);
+
   /// Errors  NOT_FOUND, also for tensors of other sessions; INVALID_ARGUMENT:
   ///         not a tensor name.
   absl::StatusOr<std::shared_ptr<StoredTensor>> Find(
@@ -180,7 +189,11 @@ class Session {
   absl::StatusOr<std::shared_ptr<StoredTensor>> AddNamed(
       absl::string_view tensor_id, int64_t host_bytes,
       absl::FunctionRef<std::shared_ptr<StoredTensor>(std::string name)> make);
-  /// Forgets a tensor. Its last reference must not go under the lock.
+  /// Has `added`, if it is another session's, go with the right to read it.
+  absl::StatusOr<std::shared_ptr<StoredTensor>> KeepWithOrigin(
+      std::shared_ptr<StoredTensor> added);
+  /// Takes a tensor out. Its Forget() is due, and its last reference must not
+  /// go under the lock.
   std::shared_ptr<StoredTensor> Take(Tensors::iterator at)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -1,32 +1,19 @@
 #include "server/session/session_manager.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "server/engine/quota.h"
+#include "server/session/random_name.h"
 
 namespace tensord::server {
 namespace {
 
 constexpr auto kReapInterval = std::chrono::milliseconds(200);
 constexpr size_t kMaxJobLength = 128;
-
-/// 128 random bits: who does not know a session's name cannot guess it.
-absl::StatusOr<std::string> RandomName() {
-  std::array<char, 16> bytes;
-  if (getrandom(bytes.data(), bytes.size(), 0) != std::ssize(bytes)) {
-    return core::Internal("NO_RANDOMNESS", "getrandom() failed");
-  }
-  return absl::StrCat("sessions/", absl::BytesToHexString(absl::string_view(
-                                       bytes.data(), bytes.size())));
-}
 
 /// With whom a session shares the device's time as one: a tenant is one, and
 /// where there are none, a job or a peer.
@@ -105,7 +92,7 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
   const int64_t quota = request.memory_quota_bytes > 0
                             ? std::min(request.memory_quota_bytes, most)
                             : most;
-  TENSORD_ASSIGN_OR_RETURN(std::string name, RandomName());
+  TENSORD_ASSIGN_OR_RETURN(std::string name, RandomName("sessions/"));
   absl::MutexLock lock(&mutex_);
   if (std::ssize(sessions_) >= limits_.max_sessions) {
     return core::ResourceExhausted("TOO_MANY_SESSIONS", "the server has ",

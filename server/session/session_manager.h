@@ -23,6 +23,7 @@
 #include "server/engine/host_memory.h"
 #include "server/engine/tenant_account.h"
 #include "server/session/session.h"
+#include "server/session/tensor_share.h"
 
 namespace tensord::server {
 
@@ -108,6 +109,7 @@ class SessionManager {
   std::vector<std::shared_ptr<Session>> List() const;
   int64_t session_count() const;
   int64_t tensor_count() const;
+  TensorShares& shares() { return shares_; }
   /// Of tenants that have limits, or have had sessions.
   std::vector<std::shared_ptr<TenantAccount>> Accounts() const;
 
@@ -126,6 +128,7 @@ class SessionManager {
   Engine& engine_;
   const SessionLimits limits_;
   const std::function<void(const Session&)> on_expired_;
+  TensorShares shares_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<Session>> sessions_
       ABSL_GUARDED_BY(mutex_);

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import re
+import subprocess
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -211,3 +214,157 @@ def test_metrics_tell_use_and_limit_of_each_quota(tmp_path: Path) -> None:
         f"tensord_tenant_quota_used{tensors_of_red}": 1,
         f"tensord_tenant_quota_limit{tensors_of_red}": 3,
     }
+
+
+def message_of(call: Callable[[], Any], error: type[tensord.Error]) -> str:
+    with pytest.raises(error) as failure:
+        call()
+    return failure.value.message
+
+
+def test_a_shared_tensor_is_read_by_those_it_is_shared_with(tmp_path: Path) -> None:
+    with house(tmp_path, "") as server:
+        red, blue = server.connect("red"), server.connect("blue")
+        with red, blue:
+            array = np.arange(12.0).reshape(3, 4)
+            tensor = red.upload(array)
+            share = tensor.share("green")
+            unknown = f"shares/{'0' * 32}"
+            # What is not shared with a tenant is to it as what is not there.
+            texts = {
+                message_of(lambda: blue.open_shared(name), tensord.NotFound).replace(name, "?")
+                for name in (share, unknown)
+            }
+            assert len(texts) == 1
+            assert tensor.share("blue") == share
+            theirs = blue.open_shared(share)
+            np.testing.assert_array_equal(theirs.numpy(), array)
+            np.testing.assert_array_equal(theirs[1:, ::2].numpy(), array[1:, ::2])
+            product = blue.einsum("ij,kj->ik", theirs, theirs)
+            np.testing.assert_allclose(product.numpy(), array @ array.T)
+            np.testing.assert_array_equal(theirs.copy().numpy(), array)
+            # Nothing tells the name of the owner's session.
+            assert theirs.viewed == share.partition("/")[2]
+            assert red.name not in repr(theirs)
+
+
+def test_what_is_shared_is_written_by_nobody(tmp_path: Path) -> None:
+    with house(tmp_path, "") as server:
+        red, blue = server.connect("red"), server.connect("blue")
+        with red, blue:
+            tensor = red.upload(np.arange(4.0))
+            theirs = blue.open_shared(tensor.share("blue"))
+            assert not theirs.is_writable
+            for write in (
+                lambda: blue.permute(np.ones(4), "i", "i", out=theirs),
+                lambda: blue.permute(np.ones(2), "i", "i", out=theirs[::2]),
+                lambda: theirs.write(np.ones(4)),
+            ):
+                with pytest.raises(tensord.PermissionDenied) as failure:
+                    write()
+                assert failure.value.reason == "TENSOR_READ_ONLY"
+            for own in (tensor, tensor[::2]):
+                with pytest.raises(tensord.FailedPrecondition) as busy:
+                    red.permute(np.ones(own.shape), "i", "i", out=own)
+                assert busy.value.reason == "TENSOR_SHARED"
+            with pytest.raises(tensord.FailedPrecondition, match="unshare it"):
+                tensor.write(np.ones(4))
+            with pytest.raises(tensord.InvalidArgument) as constant:
+                blue.program("i,i->", theirs, theirs, constants=[0])
+            assert constant.value.reason == "TENSOR_NOT_OWN"
+            np.testing.assert_array_equal(theirs.numpy(), np.arange(4.0))
+            assert tensor.unshare() == ()
+            tensor.write(np.ones(4))
+            np.testing.assert_array_equal(tensor.numpy(), np.ones(4))
+
+
+def test_what_cannot_be_shared_is_said(tmp_path: Path) -> None:
+    with house(tmp_path, "") as server, server.connect("red") as red:
+        tensor = red.upload(np.arange(4.0))
+        for share, error, reason in (
+            (lambda: tensor[::2].share("blue"), tensord.InvalidArgument, "TENSOR_IS_VIEW"),
+            (lambda: tensor.share("no tenant"), tensord.InvalidArgument, "TENANT_MALFORMED"),
+            (lambda: tensor.share(), tensord.InvalidArgument, "TENANT_MISSING"),
+            (
+                lambda: tensor.share(*(f"t{i}" for i in range(101))),
+                tensord.InvalidArgument,
+                "TOO_MANY_TENANTS",
+            ),
+            (
+                lambda: red.create(4, "f8").share("blue"),
+                tensord.FailedPrecondition,
+                "TENSOR_NOT_READY",
+            ),
+            (lambda: red.open_shared("x"), tensord.NotFound, "SHARE_NOT_FOUND"),
+        ):
+            with pytest.raises(error) as failure:
+                share()
+            assert failure.value.reason == reason
+
+
+@pytest.mark.parametrize("end", ["unshare", "unshare all", "delete", "close"])
+def test_what_was_opened_goes_with_the_right_to_read_it(tmp_path: Path, end: str) -> None:
+    with house(tmp_path, "") as server:
+        red, blue = server.connect("red"), server.connect("blue")
+        with red, blue:
+            tensor = red.upload(np.arange(4.0), name="x")
+            share = tensor.share("blue", "green")
+            theirs = blue.open_shared(share)
+            part = theirs[1:]
+            copy = theirs.copy()
+            if end == "unshare":
+                assert tensor.unshare("blue") == ("green",)
+            elif end == "unshare all":
+                assert tensor.unshare() == ()
+            elif end == "delete":
+                red.delete([tensor])
+            else:
+                red.close()
+            for gone in (theirs, part):
+                with pytest.raises(tensord.NotFound) as failure:
+                    gone.numpy()
+                assert failure.value.reason == "TENSOR_NOT_FOUND"
+            with pytest.raises(tensord.NotFound) as failure:
+                blue.open_shared(share)
+            assert failure.value.reason == "SHARE_NOT_FOUND"
+            np.testing.assert_array_equal(copy.numpy(), np.arange(4.0))
+
+
+def test_memory_of_what_is_shared_is_the_owners_and_comes_back(tmp_path: Path) -> None:
+    shares = "[tenant.red]\ndevice_bytes = '1MiB'\n[tenant.blue]\ndevice_bytes = 1000\n"
+    with house(tmp_path, shares) as server:
+        red, blue = server.connect("red"), server.connect("blue")
+        with red, blue:
+            tensor = red.upload(np.ones(MIB, np.uint8), name="x")
+            theirs = blue.open_shared(tensor.share("blue"))
+            assert blue.reduce(theirs, "i", "", op="max").item() == 1
+            red.delete([tensor])
+            # Though the other still holds what it had opened.
+            red.upload(np.ones(MIB, np.uint8))
+            del theirs
+
+
+def test_tensorctl_shares(tmp_path: Path) -> None:
+    control = Path(os.environ["TENSORD_SERVER"]).with_name("tensorctl")
+    with house(tmp_path, "") as server:
+        red, blue = server.connect("red"), server.connect("blue")
+
+        def run(*arguments: str) -> str:
+            ran = subprocess.run(
+                [control, f"--address={server.address}", *arguments],
+                env={**os.environ, "TENSORD_TOKEN": server.secrets["red"]},
+                capture_output=True,
+                text=True,
+            )
+            assert ran.returncode == 0, ran.stderr
+            return ran.stdout
+
+        with red, blue:
+            tensor = red.upload(np.arange(4.0))
+            told = json.loads(run("share", "--json", tensor.full_name, "blue", "green"))
+            assert told["tenants"] == ["blue", "green"]
+            theirs = blue.open_shared(told["share"])
+            np.testing.assert_array_equal(theirs.numpy(), np.arange(4.0))
+            assert run("unshare", tensor.full_name, "blue") == "green\n"
+            with pytest.raises(tensord.NotFound):
+                theirs.numpy()

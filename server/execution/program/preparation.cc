@@ -21,6 +21,22 @@ constexpr int64_t kSearchQueueLimit = 1024;
 /// Products of so many factors are searched in no time.
 constexpr int kFewFactors = 10;
 
+/// What is another session's goes when that wants it to, and is nothing that a
+/// program can keep.
+absl::Status CheckConstantsAreOwn(const ProgramRequest& request,
+                                  const FoundOperands& found) {
+  for (size_t i = 0; i < request.operands.size(); ++i) {
+    const auto& tensor = found.tensors[i];
+    if (!request.operands[i].is_constant || tensor == nullptr) continue;
+    if (tensor->origin() == nullptr) continue;
+    return core::InvalidArgument(
+        "TENSOR_NOT_OWN", "tensor ", tensor->name(), " is shared by ",
+        tensor->origin()->name(),
+        " and cannot be constant in a program; copy it first");
+  }
+  return absl::OkStatus();
+}
+
 /// True when a program is prepared in less time than others would notice,
 /// however its products are written.
 bool IsShort(const ProgramRequest& request) {
@@ -69,6 +85,7 @@ absl::StatusOr<Preparation> Preparation::Of(Preparer& preparer,
   TENSORD_ASSIGN_OR_RETURN(made.found_,
                            FindOperands(*made.session_, made.request_.operands,
                                         purpose == Purpose::kExecute));
+  TENSORD_RETURN_IF_ERROR(CheckConstantsAreOwn(made.request_, made.found_));
   made.key_ = ProgramKeyOf(made.request_.source, made.found_.described,
                            made.request_.outputs, made.request_.options,
                            made.session_->device().plan_device());
