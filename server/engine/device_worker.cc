@@ -402,13 +402,24 @@ absl::Status DeviceWorker::ProvideStream(Client& client) {
 }
 
 void DeviceWorker::LaunchNext(Client& client) {
+  const std::optional<uint64_t> oldest = OldestUnderWay(&client);
+  Launched launched = BeginNext(client);
+  mutex_.Unlock();
+  Job::Outcome outcome;
+  if (client.stream != nullptr) {
+    outcome = LaunchOn(*client.stream->stream, launched);
+  }
+  mutex_.Lock();
+  AfterLaunch(client, std::move(launched), outcome, oldest);
+}
+
+DeviceWorker::Launched DeviceWorker::BeginNext(Client& client) {
   Job* const job = client.queued.front();
   client.queued.pop_front();
   client.alone_since.reset();
   CountQueued(client, *job, -1);
   ++statistics_.executed_count;
   CountRunning(client, +1);
-  const std::optional<uint64_t> oldest = OldestUnderWay(&client);
   Launched launched{.job = job,
                     .number = next_number_++,
                     .status = ProvideStream(client),
@@ -427,26 +438,33 @@ void DeviceWorker::LaunchNext(Client& client) {
   }
   job->worker_ = this;
   job->client_ = client.id;
-  mutex_.Unlock();
-  Job::Outcome outcome;
-  if (client.stream != nullptr) {
-    core::Stream& stream = *client.stream->stream;
-    // What is small is done before it could be stopped, and leaves its results
-    // whole.
-    stream.set_interruption(job->predicted() > kSmall ? job : nullptr);
-    outcome = job->Launch(stream);
-    stream.set_interruption(nullptr);
-    launched.status = outcome.status;
-    // Also after a failure: what was queued before it may use the same memory.
-    absl::StatusOr<std::unique_ptr<core::Event>> end = stream.Record();
-    if (end.ok()) {
-      launched.end = *std::move(end);
-    } else {
-      launched.status.Update(end.status());
-      stream.Synchronize().IgnoreError();
-    }
+  return launched;
+}
+
+DeviceWorker::Job::Outcome DeviceWorker::LaunchOn(core::Stream& stream,
+                                                  Launched& launched) {
+  Job* const job = launched.job;
+  // What is small is done before it could be stopped, and leaves its results
+  // whole.
+  stream.set_interruption(job->predicted() > kSmall ? job : nullptr);
+  Job::Outcome outcome = job->Launch(stream);
+  stream.set_interruption(nullptr);
+  launched.status = outcome.status;
+  // Also after a failure: what was queued before it may use the same memory.
+  absl::StatusOr<std::unique_ptr<core::Event>> end = stream.Record();
+  if (end.ok()) {
+    launched.end = *std::move(end);
+  } else {
+    launched.status.Update(end.status());
+    stream.Synchronize().IgnoreError();
   }
-  mutex_.Lock();
+  return outcome;
+}
+
+void DeviceWorker::AfterLaunch(Client& client, Launched launched,
+                               const Job::Outcome& outcome,
+                               std::optional<uint64_t> oldest) {
+  Job* const job = launched.job;
   job->worker_ = nullptr;
   job->AskToGiveWay(false);
   client.launching = nullptr;

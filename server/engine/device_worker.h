@@ -257,7 +257,16 @@ class DeviceWorker {
   /// one, or the one that fewest use.
   absl::Status ProvideStream(Client& client)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Launches the client's next job, without the lock.
   void LaunchNext(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Takes that job from the queue.
+  Launched BeginNext(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static Job::Outcome LaunchOn(core::Stream& stream, Launched& launched);
+  /// Puts a part's job, or one that lacked memory when the jobs from `oldest`
+  /// on were under way, back into the queue; others wait for their end.
+  void AfterLaunch(Client& client, Launched launched,
+                   const Job::Outcome& outcome, std::optional<uint64_t> oldest)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// `client` may have gone.
   void EndTurn(const Client* client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Puts a job back that lacked memory when the jobs from `oldest` to before

@@ -56,15 +56,11 @@ absl::Status Authenticator::ReloadTokens() {
   }
   absl::MutexLock lock(&mutex_);
   tokens_ = std::move(tokens);
-  absl::erase_if(
-      proved_, [this](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        const Proved& proved = entry.second;
-        if (!proved.token) return false;
-        const auto now = tokens_.find(proved.token->id);
-        if (now != tokens_.end() && now->second == *proved.token) return false;
-        proved.identity->Revoke();
-        return true;
-      });
+  Reprove([this](const Proved& proved) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!proved.token) return true;
+    const auto now = tokens_.find(proved.token->id);
+    return now != tokens_.end() && now->second == *proved.token;
+  });
   return absl::OkStatus();
 }
 
@@ -75,10 +71,19 @@ absl::Status Authenticator::ReloadKeys() {
                            JwtKeys::Parse(options_.jwt_keys, text));
   absl::MutexLock lock(&mutex_);
   jwt_keys_ = std::move(keys);
-  // They are proved anew; what is under way goes on until it expires.
-  absl::erase_if(proved_,
-                 [](const auto& entry) { return !entry.second.token; });
+  Reprove([this](const Proved& proved) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return proved.key == nullptr || jwt_keys_->Has(*proved.key);
+  });
   return absl::OkStatus();
+}
+
+template <typename IsGood>
+void Authenticator::Reprove(IsGood is_good) {
+  absl::erase_if(proved_, [&is_good](const auto& entry) {
+    if (is_good(entry.second)) return false;
+    entry.second.identity->Revoke();
+    return true;
+  });
 }
 
 void Authenticator::SetTenants(const Tenants& tenants) {
@@ -217,7 +222,7 @@ absl::StatusOr<Authenticator::Proved> Authenticator::Verify(
     return Proved{std::make_shared<const Identity>(
                       token.tenant, RoleOf(token.role),
                       absl::StrCat("token ", token.id), token.expires),
-                  token};
+                  token, nullptr};
   }
   if (!jwt_keys_) return TokenInvalid();
   TENSORD_ASSIGN_OR_RETURN(
@@ -226,7 +231,7 @@ absl::StatusOr<Authenticator::Proved> Authenticator::Verify(
   return Proved{std::make_shared<const Identity>(
                     claims.tenant, RoleOf(claims.role),
                     absl::StrCat("jwt ", claims.subject), claims.expires),
-                std::nullopt};
+                std::nullopt, claims.key};
 }
 
 absl::Status Authenticator::CheckGuesses(absl::string_view peer) {

@@ -51,7 +51,7 @@ class Authenticator {
   static absl::StatusOr<std::unique_ptr<Authenticator>> Create(Options options);
 
   /// Reads the files again; of one that is not good it keeps what it has. What
-  /// tokens that are gone proved holds no longer.
+  /// tokens and keys that are gone proved holds no longer.
   ///
   /// Errors  NOT_FOUND, reason FILE_UNREADABLE. INVALID_ARGUMENT, reason
   ///         TOKEN_FILE_MALFORMED or JWKS_MALFORMED.
@@ -81,7 +81,8 @@ class Authenticator {
   /// What a token has proved.
   struct Proved {
     Shared identity;
-    std::optional<Token> token;  // none: it is a JWT
+    std::optional<Token> token;        // none: it is a JWT
+    std::shared_ptr<evp_pkey_st> key;  // that has signed the JWT
   };
   struct Guesses {
     int64_t count = 0;
@@ -92,6 +93,9 @@ class Authenticator {
 
   absl::Status ReloadTokens();
   absl::Status ReloadKeys();
+  /// Forgets what was proved by what is no longer good, and revokes it.
+  template <typename IsGood>
+  void Reprove(IsGood is_good) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::StatusOr<Shared> OfCertificate(
       const std::vector<absl::string_view>& names)

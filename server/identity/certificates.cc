@@ -5,6 +5,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@ namespace {
 
 using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
 using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
+using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 
 Bio BioOf(const std::string& pem) {
@@ -65,12 +67,32 @@ Key ParseKey(const std::string& pem) {
                                      nullptr));
 }
 
+/// Whether TLS takes such a chain, as the system's OpenSSL is set up: weak keys
+/// and digests it does not.
+absl::Status CheckStrength(const std::string& path,
+                           const std::vector<Certificate>& chain) {
+  const Context context(SSL_CTX_new(TLS_server_method()));
+  for (size_t i = 0; i < chain.size(); ++i) {
+    X509* const certificate = chain[i].get();
+    if (i == 0 ? SSL_CTX_use_certificate(context.get(), certificate) == 1
+               : SSL_CTX_add1_chain_cert(context.get(), certificate) == 1) {
+      continue;
+    }
+    const char* const why = ERR_reason_error_string(ERR_peek_last_error());
+    return Invalid(
+        path, absl::StrCat("certificate ", i + 1, " is not taken by TLS: ",
+                           why == nullptr ? "OpenSSL does not say why" : why));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Certificates::Contents> Read(const CertificateFiles& files) {
   Certificates::Contents contents;
   TENSORD_ASSIGN_OR_RETURN(contents.certificate, ReadFile(files.certificate));
   TENSORD_ASSIGN_OR_RETURN(contents.key, ReadFile(files.key));
   TENSORD_ASSIGN_OR_RETURN(const auto chain,
                            Parse(files.certificate, contents.certificate));
+  TENSORD_RETURN_IF_ERROR(CheckStrength(files.certificate, chain));
   const Key key = ParseKey(contents.key);
   if (key == nullptr) {
     return Invalid(files.key,

@@ -6,6 +6,7 @@
 #include <openssl/evp.h>
 #include <openssl/param_build.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -213,13 +214,12 @@ absl::StatusOr<JwtClaims> JwtKeys::Verify(absl::string_view jwt,
   const absl::string_view text =
       jwt.substr(0, parts[0].size() + 1 + parts[1].size());
   const auto [first, last] = keys_.equal_range(Text(header, "kid"));
-  bool is_signed = false;
-  for (auto at = first; at != last && !is_signed; ++at) {
-    // The key says how it signs; a JWT that says otherwise is none of it.
-    is_signed = at->second.algorithm == algorithm &&
-                IsSigned(text, *signature, at->second.key.get());
-  }
-  if (!is_signed) return TokenInvalid();
+  // The key says how it signs; a JWT that says otherwise is none of it.
+  const auto signer = std::find_if(first, last, [&](const auto& entry) {
+    return entry.second.algorithm == algorithm &&
+           IsSigned(text, *signature, entry.second.key.get());
+  });
+  if (signer == last) return TokenInvalid();
 
   const Json claims = Json::parse(*body, nullptr, false);
   if (!claims.is_object() || Text(claims, "iss") != rules.issuer ||
@@ -233,13 +233,20 @@ absl::StatusOr<JwtClaims> JwtKeys::Verify(absl::string_view jwt,
       .tenant = Text(claims, "tenant"),
       .role = claims.contains("role") ? Text(claims, "role") : "user",
       .subject = Text(claims, "sub"),
-      .expires = *expires + kClockSkew};
+      .expires = *expires + kClockSkew,
+      .key = signer->second.key};
   if (!IsTenantName(result.tenant) ||
       (result.role != "user" && result.role != "operator")) {
     return TokenInvalid();
   }
   if (now >= result.expires) return TokenExpired();
   return result;
+}
+
+bool JwtKeys::Has(const EVP_PKEY& key) const {
+  return std::any_of(keys_.begin(), keys_.end(), [&key](const auto& entry) {
+    return EVP_PKEY_eq(entry.second.key.get(), &key) == 1;
+  });
 }
 
 }  // namespace tensord::server

@@ -23,9 +23,10 @@ struct JwtRules {
 /// What one says.
 struct JwtClaims {
   std::string tenant;
-  std::string role;     // "user" unless it says so
-  std::string subject;  // `sub`; may be ""
-  absl::Time expires;   // `exp`
+  std::string role;                  // "user" unless it says so
+  std::string subject;               // `sub`; may be ""
+  absl::Time expires;                // `exp`
+  std::shared_ptr<evp_pkey_st> key;  // that has signed it
 };
 
 /// Threads  safe for concurrent use.
@@ -45,6 +46,9 @@ class JwtKeys {
   ///         otherwise, or TOKEN_INVALID.
   absl::StatusOr<JwtClaims> Verify(absl::string_view jwt, const JwtRules& rules,
                                    absl::Time now) const;
+
+  /// Whether `key` is one of these, be it of another text.
+  bool Has(const evp_pkey_st& key) const;
 
  private:
   struct Key {

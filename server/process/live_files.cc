@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "core/base/status.h"
 #include "server/identity/tenants.h"
 
@@ -26,15 +24,19 @@ std::vector<std::string> WatchedFiles(const Options& options) {
   return paths;
 }
 
+constexpr absl::Duration kDay = absl::Hours(24);
+
+bool EndsSoon(const Certificates& certificates) {
+  return certificates.contents()->expires - absl::Now() < 14 * kDay;
+}
+
 /// Says when a certificate ends, aloud when that is soon.
 void LogCertificate(const Certificates& certificates, Log& log) {
-  constexpr absl::Duration kSoon = absl::Hours(24 * 14);
   const absl::Time expires = certificates.contents()->expires;
-  log.Event(
-      expires - absl::Now() < kSoon ? LogLevel::kWarning : LogLevel::kInfo,
-      "certificate",
-      {{"file", certificates.files().certificate},
-       {"expires", absl::FormatTime(expires, absl::UTCTimeZone())}});
+  log.Event(EndsSoon(certificates) ? LogLevel::kWarning : LogLevel::kInfo,
+            "certificate",
+            {{"file", certificates.files().certificate},
+             {"expires", absl::FormatTime(expires, absl::UTCTimeZone())}});
 }
 
 /// Null without TLS.
@@ -112,6 +114,14 @@ absl::Status LiveFiles::ApplyTenants(SessionManager& sessions, Engine& engine) {
     device->worker().SetWeights(weights);
   }
   return absl::OkStatus();
+}
+
+void LiveFiles::WarnOfExpiry() {
+  if (absl::Now() - warned_ < kDay) return;
+  warned_ = absl::Now();
+  for (const auto* each : {certificates(), metrics_certificates()}) {
+    if (each != nullptr && EndsSoon(*each)) LogCertificate(*each, log_);
+  }
 }
 
 void LiveFiles::FollowCertificates(Certificates* certificates) {

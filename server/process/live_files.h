@@ -4,6 +4,8 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/config/options.h"
 #include "server/engine/engine.h"
 #include "server/identity/authenticator.h"
@@ -36,6 +38,8 @@ class LiveFiles {
   absl::Status Follow(SessionManager& sessions, Engine& engine);
   /// Reads files again that have changed since this was made, or change.
   void Start() { watch_.Start(); }
+  /// Says again, once a day, which certificates end soon.
+  void WarnOfExpiry();
   /// Has all of them read again soon.
   void ReadAll() { watch_.ReadAll(); }
 
@@ -58,6 +62,7 @@ class LiveFiles {
   std::unique_ptr<Certificates> certificates_;
   std::unique_ptr<Certificates> metrics_certificates_;
   std::unique_ptr<Authenticator> authenticator_;
+  absl::Time warned_ = absl::Now();
   FileWatch watch_;  // ends before what it calls
 };
 

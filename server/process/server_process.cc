@@ -215,6 +215,7 @@ int ServerProcess::AwaitEnd(const sigset_t& signals) {
     if (now - trimmed < kTrimInterval) continue;
     trimmed = now;
     malloc_trim(0);
+    files_.WarnOfExpiry();
   }
 }
 

@@ -21,6 +21,12 @@ absl::Status Malformed(const absl::Status& why) {
                                "malformed chunk: ", why.message());
 }
 
+absl::Status NamedAgain(absl::string_view tensor) {
+  return core::InvalidArgument("CHUNK_MALFORMED",
+                               "a chunk after the first names tensor '", tensor,
+                               "', wanted no name");
+}
+
 /// Puts one chunk in its place and commits it.
 absl::Status Place(wire::ChunkReader& chunk, const wire::ChunkHeader& header,
                    int64_t max_chunk_bytes, const server::StoredTensor& tensor,
@@ -138,11 +144,7 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
     wire::ChunkReader chunk(*message);
     const absl::StatusOr<wire::ChunkHeader> header = chunk.Header();
     if (!header.ok()) co_return Malformed(header.status());
-    if (!header->tensor.empty()) {
-      co_return core::InvalidArgument("CHUNK_MALFORMED",
-                                      "a chunk after the first names tensor '",
-                                      header->tensor, "', wanted no name");
-    }
+    if (!header->tensor.empty()) co_return NamedAgain(header->tensor);
     placed = place(chunk, *header);
     if (!placed.ok()) co_return placed;
   }

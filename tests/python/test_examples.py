@@ -84,6 +84,15 @@ def test_mp2_is_short():
     assert len((EXAMPLES / "mp2.py").read_text().splitlines()) < 60
 
 
+def test_an_amplitude_by_opt_einsum_is_the_same(address):
+    small = "--rows", 4, "--columns", 4, "--cycles", 4
+    result = run("side_by_side.py", *small, "--address", address)
+    assert result.returncode == 0, result.stdout + result.stderr
+    ours, theirs = re.findall(r"^(?:tensord|opt_einsum) +(\S+j)", result.stdout, re.MULTILINE)
+    assert abs(complex(ours) - complex(theirs)) <= 1e-5 * 2**-8
+    assert re.search(r"tensord is [\d.]+ times as fast", result.stdout)
+
+
 class JobRow(NamedTuple):
     """What two_jobs.py tells about a job."""
 

@@ -447,6 +447,18 @@ def test_certificate_and_key_belong_together(certificates: Certificates) -> None
             pass
 
 
+def test_certificates_that_tls_would_not_take_are_refused_at_the_start(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "weak.pem", tmp_path / "weak-key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:1024", "-noenc", "-subj", "/CN=localhost",
+         "-days", "1", "-keyout", key, "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    with pytest.raises(tensord.Unavailable, match="certificate 1 is not taken by TLS: ee key too"):
+        with running(tls_certificate=str(certificate), tls_key=str(key)):
+            pass
+
+
 def test_unix_sockets_have_the_permissions_asked_for() -> None:
     with running(socket_mode="0660") as server:
         mode = Path(server.unix.removeprefix("unix:")).stat().st_mode

@@ -90,36 +90,41 @@ def amplitude(s: tensord.Session, gates: list[Gate], bits: str, mib: float) -> c
     return value
 
 
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--rows", type=int, default=6, help="of qubits")
-parser.add_argument("--columns", type=int, default=6)
-parser.add_argument("--cycles", type=int, default=8)
-parser.add_argument("--seed", type=int, default=2019)
-parser.add_argument("--memory-mib", type=float, default=8, help="for intermediates")
-parser.add_argument("--address", help="of a server; by default a private one is run")
-parser.add_argument("--numpy", action="store_true", help="no server: cotengra on NumPy")
-args = parser.parse_args()
-with contextlib.ExitStack() as stack:
-    if args.numpy:
-        import numpy_session
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=6, help="of qubits")
+    parser.add_argument("--columns", type=int, default=6)
+    parser.add_argument("--cycles", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=2019)
+    parser.add_argument("--memory-mib", type=float, default=8, help="for intermediates")
+    parser.add_argument("--address", help="of a server; by default a private one is run")
+    parser.add_argument("--numpy", action="store_true", help="no server: cotengra on NumPy")
+    args = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        if args.numpy:
+            import numpy_session
 
-        s = numpy_session.Session()
-    else:
-        at = args.address or stack.enter_context(tensord.serve())
-        s = stack.enter_context(tensord.connect(at, job="circuit", timeout=600))
-    # A circuit of few qubits, of which NumPy has the whole state.
-    small = list(random_circuit(4, 4, args.cycles, args.seed))
-    bits = random_bits(16, args.seed + 1)
-    value = amplitude(s, small, bits, args.memory_mib / 128)
-    expected = state_vector(small, 16)[tuple(map(int, bits))]
-    error = abs(value - expected) * 2**8  # to the root mean square of all amplitudes
-    print(f"state vector: {expected:.6e}, relative difference {error:.1e}")
-    # And one of which nobody has.
-    large = list(random_circuit(args.rows, args.columns, args.cycles, args.seed))
-    bits = random_bits(args.rows * args.columns, args.seed + 1)
-    value = amplitude(s, large, bits, args.memory_mib)
-    print(
-        f"probability of {bits}: {abs(value) ** 2 * 2**len(bits):.3f} / 2^{len(bits)}"
-    )
-# A rounding a gate.
-raise SystemExit(0 if error <= len(small) * np.finfo("float32").eps else 1)
+            s = numpy_session.Session()
+        else:
+            at = args.address or stack.enter_context(tensord.serve())
+            s = stack.enter_context(tensord.connect(at, job="circuit", timeout=600))
+        # A circuit of few qubits, of which NumPy has the whole state.
+        small = list(random_circuit(4, 4, args.cycles, args.seed))
+        bits = random_bits(16, args.seed + 1)
+        value = amplitude(s, small, bits, args.memory_mib / 128)
+        expected = state_vector(small, 16)[tuple(map(int, bits))]
+        error = abs(value - expected) * 2**8  # to the root mean square of all amplitudes
+        print(f"state vector: {expected:.6e}, relative difference {error:.1e}")
+        # And one of which nobody has.
+        large = list(random_circuit(args.rows, args.columns, args.cycles, args.seed))
+        bits = random_bits(args.rows * args.columns, args.seed + 1)
+        value = amplitude(s, large, bits, args.memory_mib)
+        print(
+            f"probability of {bits}: {abs(value) ** 2 * 2**len(bits):.3f} / 2^{len(bits)}"
+        )
+    # A rounding a gate.
+    return 0 if error <= len(small) * np.finfo("float32").eps else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -5,7 +5,10 @@
 #include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/rsa.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,7 +16,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/base/status.h"
+#include "server/identity/authenticator.h"
 
 namespace tensord::server {
 namespace {
@@ -224,6 +229,35 @@ TEST_F(JwtTest, KeySetsThatAreNoneSayWhatIsWanted) {
     EXPECT_EQ(core::ReasonOf(keys.status()), "JWKS_MALFORMED") << text;
     EXPECT_EQ(keys.status().message().substr(0, 15), "/etc/jwks.json:") << text;
   }
+}
+
+TEST_F(JwtTest, AKeyThatIsTakenOutTakesWhatItProvedWithIt) {
+  const std::string path =
+      absl::StrCat(::testing::TempDir(), "jwks-", getpid());
+  const auto write = [&path](const std::vector<Json>& keys) {
+    std::ofstream(path) << Jwks(keys);
+  };
+  write({RsaJwk(rsa_, "r"), EcJwk(ec_, "e")});
+  const auto authenticator = Authenticator::Create(
+      {.jwt_keys = path,
+       .jwt_rules = {.issuer = "https://issuer", .audience = "tensord"}});
+  ASSERT_TRUE(authenticator.ok()) << authenticator.status();
+  Json claims = Claims();
+  claims["exp"] = absl::ToUnixSeconds(absl::Now()) + 600;
+  const auto identify = [&](const std::string& jwt) {
+    return (*authenticator)->Identify({.peer = "p", .bearer = jwt});
+  };
+  const std::string by_rsa = Sign(rsa_, kRs256, claims);
+  const auto rsa = identify(by_rsa);
+  const auto ec = identify(Sign(ec_, kEs256, claims));
+  ASSERT_TRUE(rsa.ok() && ec.ok()) << rsa.status() << ec.status();
+
+  write({EcJwk(ec_, "of another name")});
+  EXPECT_TRUE((*authenticator)->Reload().ok());
+  EXPECT_FALSE((*rsa)->IsValid());
+  EXPECT_TRUE((*ec)->IsValid());
+  EXPECT_EQ(core::ReasonOf(identify(by_rsa).status()), "TOKEN_INVALID");
+  std::remove(path.c_str());
 }
 
 }  // namespace
