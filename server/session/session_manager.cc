@@ -136,7 +136,9 @@ absl::Status SessionManager::SetTenants(TenantsLimits tenants) {
   TENSORD_RETURN_IF_ERROR(CheckReservations(tenants));
   {
     absl::MutexLock lock(&mutex_);
-    for (const auto& [name, account] : accounts_) account->SetQuotas({});
+    for (const auto& [name, account] : accounts_) {
+      if (!tenants.contains(name)) account->SetQuotas({});
+    }
     for (const auto& [name, limits] : tenants) {
       TenantAccount& account = *AccountOf(name);
       account.SetQuotas(limits.quotas);
