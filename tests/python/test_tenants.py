@@ -139,16 +139,16 @@ def test_so_many_operations_of_a_tenant_wait_and_no_more(tmp_path: Path) -> None
         refused: list[tensord.Error] = []
         with pytest.raises(tensord.errors.ResourceExhausted), session.pipeline() as pipeline:
             pending = [pipeline.einsum("ij,jk", kept, kept) for _ in range(40)]
-        for each in pending:
+        for result in pending:
             try:
-                each.result()
+                result.result()
             except tensord.errors.ResourceExhausted as error:
                 refused.append(error)
         assert 0 < len(refused) < 40
-        for error in refused:
-            assert error.reason == "TENANT_QUOTA_EXCEEDED"
-            assert error.quota is not None and error.quota[:2] == ("queued", 2)
-            assert error.retry_after is not None and 0 < error.retry_after <= 30
+        for each in refused:
+            assert each.reason == "TENANT_QUOTA_EXCEEDED"
+            assert each.quota is not None and each.quota[:2] == ("queued", 2)
+            assert each.retry_after is not None and 0 < each.retry_after <= 30
         session.einsum("ij,jk", kept, kept)
 
 
