@@ -3,11 +3,11 @@
 say() { printf '\n== %s (%ds)\n' "$1" "$SECONDS"; }
 fail() { printf '\nerror: %s\n' "$1" >&2; exit 1; }
 
-# Installs the packages of deploy/packages.txt that are missing.
+# Installs the packages of the files $@ that are missing; of deploy/packages.txt unless given.
 install_packages() {
   local missing=()
   local package
-  for package in $(grep -v '^#' deploy/packages.txt); do
+  for package in $(grep -hv '^#' "${@:-deploy/packages.txt}"); do
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' ||
       missing+=("$package")
   done

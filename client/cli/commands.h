@@ -32,6 +32,11 @@ struct CommandLine {
 void AddServerCommands(CLI::App& app, CommandLine& line);
 /// cache: what the server has learned about kernels.
 void AddCacheCommands(CLI::App& app, CommandLine& line);
+/// trace: what the server does, as a timeline.
+void AddTraceCommand(CLI::App& app, CommandLine& line);
+/// sessions, operations, tensors, cancel, evict, trim, drain, config, log-level
+/// and top: a server in an operator's hands.
+void AddOperatorCommands(CLI::App& app, CommandLine& line);
 /// token: the file of tokens that a server takes.
 void AddTokenCommands(CLI::App& app, CommandLine& line);
 /// einsum and run: programs on .npy files. If `explain`, they run nothing.

@@ -52,6 +52,8 @@ void AddGlobalOptions(CLI::App& app, CommandLine& line) {
 void AddCommands(CLI::App& app, CommandLine& line) {
   AddServerCommands(app, line);
   AddCacheCommands(app, line);
+  AddTraceCommand(app, line);
+  AddOperatorCommands(app, line);
   AddTokenCommands(app, line);
   AddProgramCommands(app, /*explain=*/false, line);
   AddOperationCommands(app, /*explain=*/false, line);

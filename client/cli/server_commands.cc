@@ -7,6 +7,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/json.h"
 #include "client/cli/options.h"
+#include "client/cli/server_json.h"
 #include "client/cli/text.h"
 #include "tensord/server.h"
 
@@ -51,51 +52,6 @@ Json InfoJson(const ServerInfo& info) {
   return {{"version", info.version},
           {"devices", JsonList(info.devices, DeviceJson)},
           {"limits", LimitsJson(info.limits)}};
-}
-
-Json DeviceStatsJson(const DeviceStats& device) {
-  return {{"device", device.device},
-          {"memory_used_bytes", device.memory_used_bytes},
-          {"memory_peak_bytes", device.memory_peak_bytes},
-          {"memory_reserved_bytes", device.memory_reserved_bytes},
-          {"memory_limit_bytes", device.memory_limit_bytes},
-          {"staging_used_bytes", device.staging_used_bytes},
-          {"staging_peak_bytes", device.staging_peak_bytes},
-          {"staging_reserved_bytes", device.staging_reserved_bytes},
-          {"staging_limit_bytes", device.staging_limit_bytes},
-          {"queued_operations", device.queued_operations},
-          {"executed_operations", device.executed_operations},
-          {"busy_seconds", JsonSeconds(device.busy)}};
-}
-
-Json OperationJson(const OperationStats& operation) {
-  return {{"operation", operation.operation},
-          {"code", operation.code},
-          {"count", operation.count}};
-}
-
-Json HostMemoryJson(const HostMemoryStats& entry) {
-  return {{"use", entry.use},
-          {"count", entry.count},
-          {"count_limit", entry.count_limit},
-          {"used_bytes", entry.used_bytes}};
-}
-
-Json StatsJson(const ServerStats& stats) {
-  return {{"uptime_seconds", absl::ToInt64Seconds(stats.uptime)},
-          {"session_count", stats.session_count},
-          {"tensor_count", stats.tensor_count},
-          {"uploaded_bytes", stats.uploaded_bytes},
-          {"downloaded_bytes", stats.downloaded_bytes},
-          {"host_memory", JsonList(stats.host_memory, HostMemoryJson)},
-          {"host_memory_limit_bytes", stats.host_memory_limit_bytes},
-          {"devices", JsonList(stats.devices, DeviceStatsJson)},
-          {"operations", JsonList(stats.operations, OperationJson)},
-          {"plan_cache",
-           {{"entry_count", stats.plan_cache.entry_count},
-            {"hit_count", stats.plan_cache.hit_count},
-            {"miss_count", stats.plan_cache.miss_count},
-            {"eviction_count", stats.plan_cache.eviction_count}}}};
 }
 
 Json TensorJson(const TensorInfo& tensor) {

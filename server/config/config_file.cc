@@ -99,14 +99,18 @@ absl::StatusOr<std::vector<Setting>> ReadConfigFile(const std::string& path) {
   return settings;
 }
 
-std::string ToTomlLine(const Setting& setting) {
+std::string TomlValue(const Setting& setting) {
+  if (setting.values.empty()) return "";
   std::vector<std::string> literals;
   for (const std::string& value : setting.values) {
     literals.push_back(Literal(value));
   }
   const std::string values = absl::StrJoin(literals, ", ");
-  return setting.is_list ? absl::StrCat(setting.key, " = [", values, "]")
-                         : absl::StrCat(setting.key, " = ", values);
+  return setting.is_list ? absl::StrCat("[", values, "]") : values;
+}
+
+std::string ToTomlLine(const Setting& setting) {
+  return absl::StrCat(setting.key, " = ", TomlValue(setting));
 }
 
 }  // namespace tensord::server

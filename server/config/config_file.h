@@ -21,6 +21,8 @@ struct Setting {
 /// Errors  INVALID_ARGUMENT, reason CONFIG_UNREADABLE or CONFIG_MALFORMED.
 absl::StatusOr<std::vector<Setting>> ReadConfigFile(const std::string& path);
 
+/// What stands behind `key =`; "" of one that is not set.
+std::string TomlValue(const Setting& setting);
 /// The line `key = value`, in which numbers and booleans are not quoted.
 std::string ToTomlLine(const Setting& setting);
 

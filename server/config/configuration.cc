@@ -133,18 +133,25 @@ std::string Configuration::Suggest(absl::string_view key) const {
   return nearest.empty() ? "" : absl::StrCat(", did you mean '", nearest, "'?");
 }
 
-std::string Configuration::ToToml() const {
-  std::string text;
+std::vector<Setting> Configuration::Settings() const {
+  std::vector<Setting> settings;
   for (const std::string& key : keys_) {
     const CLI::Option& option = *options_.at(key);
     const auto origin = origins_.find(&option);
-    Setting setting{
-        .key = key,
-        .values = option.count() > 0 ? option.results() : DefaultOf(option),
-        .is_list = TakesSeveral(option),
-        .origin = origin == origins_.end() ? "default" : origin->second};
+    settings.push_back(
+        {.key = key,
+         .values = option.count() > 0 ? option.results() : DefaultOf(option),
+         .is_list = TakesSeveral(option),
+         .origin = origin == origins_.end() ? "default" : origin->second});
+  }
+  return settings;
+}
+
+std::string Configuration::ToToml() const {
+  std::string text;
+  for (const Setting& setting : Settings()) {
     if (setting.values.empty()) {
-      absl::StrAppend(&text, "# ", key, " is not set\n");
+      absl::StrAppend(&text, "# ", setting.key, " is not set\n");
     } else {
       absl::StrAppend(&text, ToTomlLine(setting), "  # ", setting.origin, "\n");
     }

@@ -27,7 +27,9 @@ class Configuration {
   void ReadEnvironment(const char* const* environment);
   void ReadFile(const std::string& path);
 
-  /// All options, in TOML, each with its origin.
+  /// All options; those that are not set have no values.
+  std::vector<Setting> Settings() const;
+  /// The same in TOML, each with its origin.
   std::string ToToml() const;
 
  private:

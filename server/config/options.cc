@@ -234,6 +234,14 @@ void AddSessionFlags(CLI::App& app, Options& options) {
   app.add_option("--session-quota-bytes", options.sessions.quota_bytes,
                  "Most memory of one session, e.g. 4GiB; 0: all there is")
       ->transform(ByteSize());
+  app.add_option("--max-connections", options.max_connections,
+                 "Most connections at a time; fewer where the system lets the "
+                 "process have fewer files")
+      ->check(PositiveNumber());
+  app.add_option("--max-connections-per-peer", options.max_connections_per_peer,
+                 "Most connections of one address, network of IPv6, or user of "
+                 "Unix sockets")
+      ->check(PositiveNumber());
   app.add_option("--max-sessions", options.sessions.max_sessions,
                  "Most sessions at a time")
       ->check(PositiveNumber());
@@ -366,6 +374,16 @@ void AddMonitoringFlags(CLI::App& app, MonitoringOptions& monitoring) {
                  "HOST:PORT");
 }
 
+void AddTraceFlags(CLI::App& app, TraceOptions& traces) {
+  app.add_option("--otlp", traces.collector,
+                 "Where to send traces: an OpenTelemetry collector that takes "
+                 "OTLP over gRPC, HOST:PORT or unix:PATH; without it nowhere");
+  app.add_option("--trace-sample", traces.ratio,
+                 "Share of the calls to trace whose caller does not say "
+                 "whether to, by traceparent")
+      ->check(CLI::Range(0.0, 1.0));
+}
+
 /// What is no key of a file.
 struct Verbs {
   std::string file;
@@ -447,6 +465,10 @@ void Finish(Options& options) {
     Throw(ValidateListen("--admin-listen", address, allows_remote));
   }
   Check(options.monitoring, options.allow_insecure_remote);
+  if (!options.traces.collector.empty()) {
+    Throw(ValidateListen("--otlp", options.traces.collector,
+                         /*allow_remote=*/true));
+  }
 }
 
 /// Whether what says who asks can be read.
@@ -504,6 +526,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
   AddPlanFlags(app, options);
   AddServingFlags(app, options);
   AddMonitoringFlags(app, options.monitoring);
+  AddTraceFlags(app, options.traces);
   try {
     Parse(app, argc, argv);
     Configuration configuration(app);
@@ -512,6 +535,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
     Finish(options);
     if (verbs.checks) CheckFiles(options);
     if (verbs.prints) std::cout << configuration.ToToml();
+    options.settings = configuration.Settings();
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

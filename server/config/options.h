@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/config/config_file.h"
 #include "server/engine/engine.h"
 #include "server/identity/authenticator.h"
 #include "server/identity/certificates.h"
@@ -25,10 +26,18 @@ struct MonitoringOptions {
   std::string token_file;  // for metrics; empty: they are for everybody
 };
 
+/// Which calls' traces are sent where.
+struct TraceOptions {
+  std::string collector;  // "HOST:PORT" or "unix:PATH"; empty: nowhere
+  double ratio = 0.01;    // of calls whose caller does not say it
+};
+
 struct Options {
   std::vector<std::string> listen = {"localhost:8470"};
   /// For operators; none: `listen` takes what they ask.
   std::vector<std::string> admin_listen;
+  int64_t max_connections = 16'384;
+  int64_t max_connections_per_peer = 4'096;
   int socket_mode = 0;   // permissions of Unix sockets; 0: as the umask says
   CertificateFiles tls;  // no certificate: no TLS
   Authenticator::Options identity;
@@ -48,6 +57,8 @@ struct Options {
   std::string plan_exchange_password;
   absl::Duration plan_exchange_interval = absl::Seconds(10);
   MonitoringOptions monitoring;
+  TraceOptions traces;
+  std::vector<Setting> settings;  // all of these, as `--print-config` has them
 };
 
 /// What a command line sets, or else the environment, or else the file that

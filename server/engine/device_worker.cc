@@ -200,6 +200,21 @@ void DeviceWorker::CountRunning(const Client& client, int change) {
   if (client.share != nullptr) client.share->running += change;
 }
 
+std::map<uint64_t, DeviceWorker::Load> DeviceWorker::loads() const {
+  absl::MutexLock lock(&mutex_);
+  std::map<uint64_t, Load> loads;
+  for (const auto& [id, client] : clients_) {
+    // What is unfinished is in front of the queue, and its parts are launched.
+    const int64_t unfinished = client.has_unfinished ? 1 : 0;
+    const int64_t launched =
+        std::ranges::count(client.launched, false, &Launched::is_part);
+    loads[id] = {.queued_count = std::ssize(client.queued) - unfinished,
+                 .running_count = launched + unfinished +
+                                  (client.launching != nullptr ? 1 : 0)};
+  }
+  return loads;
+}
+
 void DeviceWorker::CountQueued(Client& client, const Job& job, int change) {
   if (client.share != nullptr) client.share->queued += change;
   statistics_.queued_count += change;

@@ -172,6 +172,13 @@ class DeviceWorker {
 
   const Options& options() const { return options_; }
   Statistics statistics() const;
+  /// The jobs of one client.
+  struct Load {
+    int64_t queued_count = 0;
+    int64_t running_count = 0;  // launched, perhaps in part
+  };
+  /// Of those that have any, by number.
+  std::map<uint64_t, Load> loads() const;
 
  private:
   struct Launched {

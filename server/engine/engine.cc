@@ -176,6 +176,16 @@ absl::Status Engine::Add(std::unique_ptr<core::Backend> backend,
   return absl::OkStatus();
 }
 
+Device::Trimmed Device::Trim() {
+  const auto trim = [](core::PoolResource& pool) {
+    const int64_t before = pool.reserved_bytes();
+    pool.Trim();
+    return std::max<int64_t>(0, before - pool.reserved_bytes());
+  };
+  return {.memory_bytes = trim(memory_.pool),
+          .staging_bytes = trim(staging_.pool)};
+}
+
 absl::Status Engine::health() const {
   for (const auto& device : devices_) {
     TENSORD_RETURN_IF_ERROR(device->health());

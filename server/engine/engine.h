@@ -113,6 +113,14 @@ class Device {
     return memory_.tracking.statistics();
   }
 
+  /// What was given back, in bytes.
+  struct Trimmed {
+    int64_t memory_bytes = 0;
+    int64_t staging_bytes = 0;
+  };
+  /// Gives back what is kept for reuse and nobody uses.
+  Trimmed Trim();
+
   int64_t staging_limit_bytes() const { return staging_.limit.limit_bytes(); }
   int64_t staging_reserved_bytes() const {
     return staging_.pool.reserved_bytes();

@@ -16,7 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/engine/host_memory.h"
-#include "server/http/tenant_use.h"
+#include "server/session/tenant_use.h"
 
 namespace tensord::http {
 namespace {
@@ -183,21 +183,21 @@ void AddSessions(const server::SessionManager& sessions, Families& families) {
                host.byte_limit());
 }
 
-void AddTenants(const std::map<std::string, TenantUse>& uses,
+void AddTenants(const std::map<std::string, server::TenantUse>& uses,
                 Families& families) {
   const auto add = [&](const char* name, const char* help,
-                       int64_t TenantUse::*value) {
+                       int64_t server::TenantUse::*value) {
     families.Begin(name, help);
     for (const auto& [tenant, use] : uses) {
       families.Add(use.*value, {{"tenant", tenant}});
     }
   };
   add("tensord_tenant_sessions", "Sessions that are open, by tenant.",
-      &TenantUse::sessions);
+      &server::TenantUse::sessions);
   add("tensord_tenant_tensors", "Tensors, views too, by tenant.",
-      &TenantUse::tensors);
+      &server::TenantUse::tensors);
   add("tensord_tenant_memory_bytes", "Bytes of devices' memory, by tenant.",
-      &TenantUse::used_bytes);
+      &server::TenantUse::used_bytes);
 }
 
 void AddQuotas(const server::SessionManager& sessions, Families& families) {
@@ -303,7 +303,7 @@ std::vector<MetricFamily> ServerGauges::Collect() const {
   Families families;
   AddDevices(engine_, families);
   AddSessions(sessions_, families);
-  AddTenants(UseByTenant(sessions_, metrics_), families);
+  AddTenants(server::UseByTenant(sessions_, metrics_), families);
   AddQuotas(sessions_, families);
   AddPlans(engine_.plans(), families);
   if (exchange_ != nullptr) AddExchange(*exchange_, families);

@@ -1,15 +1,12 @@
 #include "server/http/status.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "server/engine/host_memory.h"
 #include "server/http/status_page.h"
-#include "server/http/tenant_use.h"
+#include "server/session/tenant_use.h"
 
 namespace tensord::http {
 namespace {
@@ -34,21 +31,8 @@ Json DeviceJson(server::Device& device) {
 }
 
 Json SessionsJson(const server::SessionManager& manager) {
-  struct Seen {
-    std::shared_ptr<server::Session> session;
-    int64_t used_bytes;
-  };
-  std::vector<Seen> seen;
-  for (auto& session : manager.List()) {
-    const int64_t used = session->memory()->used_bytes();
-    seen.push_back({std::move(session), used});
-  }
-  const size_t shown = std::min(seen.size(), kMostSessions);
-  std::ranges::partial_sort(seen, seen.begin() + shown, std::ranges::greater(),
-                            &Seen::used_bytes);
-  seen.resize(shown);
   Json list = Json::array();
-  for (const auto& [session, used_bytes] : seen) {
+  for (const auto& session : manager.Largest(kMostSessions)) {
     // Never the name: who knows it has the session.
     list.push_back({{"number", session->number()},
                     {"tenant", session->options().tenant},
@@ -56,7 +40,7 @@ Json SessionsJson(const server::SessionManager& manager) {
                     {"priority", session->options().priority},
                     {"device", session->device().info().name},
                     {"tensors", session->tensor_count()},
-                    {"used_bytes", used_bytes},
+                    {"used_bytes", session->memory()->used_bytes()},
                     {"quota_bytes", session->memory()->limit_bytes()}});
   }
   return list;
@@ -76,9 +60,9 @@ std::string StatusJson(const StatusSource& source) {
   status["session_count"] = source.sessions.session_count();
   status["tensor_count"] = source.sessions.tensor_count();
   status["sessions"] = SessionsJson(source.sessions);
-  auto uses = UseByTenant(source.sessions, source.metrics);
+  auto uses = server::UseByTenant(source.sessions, source.metrics);
   for (const server::Metrics::TenantTotals& tenant : source.metrics.tenants()) {
-    const TenantUse& use = uses[tenant.name];
+    const server::TenantUse& use = uses[tenant.name];
     status["tenants"].push_back({{"name", tenant.name},
                                  {"sessions", use.sessions},
                                  {"used_bytes", use.used_bytes},

@@ -71,18 +71,41 @@ absl::Status LiveFiles::ReadIdentities() {
 
 absl::Status LiveFiles::Follow(SessionManager& sessions, Engine& engine) {
   TENSORD_RETURN_IF_ERROR(ApplyTenants(sessions, engine));
-  FollowCertificates(certificates_.get());
-  FollowCertificates(metrics_certificates_.get());
-  if (!authenticator_->paths().empty()) {
-    watch_.Add(authenticator_->paths(),
-               [this] { Tell("tokens", authenticator_->Reload()); });
+  for (Certificates* const certificates :
+       {certificates_.get(), metrics_certificates_.get()}) {
+    if (certificates == nullptr) continue;
+    Follow("certificates", certificates->files().paths(),
+           [this, certificates] { return ReloadCertificates(*certificates); });
   }
+  Follow("tokens", authenticator_->paths(),
+         [this] { return authenticator_->Reload(); });
   if (!options_.tenants.empty()) {
-    watch_.Add({options_.tenants}, [this, &sessions, &engine] {
-      Tell("tenants", ApplyTenants(sessions, engine));
+    Follow("tenants", {options_.tenants}, [this, &sessions, &engine] {
+      return ApplyTenants(sessions, engine);
     });
   }
   return absl::OkStatus();
+}
+
+void LiveFiles::Follow(std::string what, std::vector<std::string> paths,
+                       std::function<absl::Status()> reload) {
+  if (paths.empty()) return;
+  const Followed& followed = followed_.emplace_back(
+      Followed{std::move(what), paths, std::move(reload)});
+  watch_.Add(std::move(paths), [this, &followed] {
+    absl::MutexLock lock(&reloading_);
+    Tell(followed.what, followed.reload());
+  });
+}
+
+std::vector<ReloadedFiles> LiveFiles::Reload() {
+  std::vector<ReloadedFiles> reloaded;
+  absl::MutexLock lock(&reloading_);
+  for (const Followed& followed : followed_) {
+    reloaded.push_back({followed.what, followed.paths, followed.reload()});
+    Tell(followed.what, reloaded.back().status);
+  }
+  return reloaded;
 }
 
 absl::Status LiveFiles::ApplyTenants(SessionManager& sessions, Engine& engine) {
@@ -124,13 +147,10 @@ void LiveFiles::WarnOfExpiry() {
   }
 }
 
-void LiveFiles::FollowCertificates(Certificates* certificates) {
-  if (certificates == nullptr) return;
-  watch_.Add(certificates->files().paths(), [this, certificates] {
-    const absl::Status reloaded = certificates->Reload();
-    Tell("certificates", reloaded);
-    if (reloaded.ok()) LogCertificate(*certificates, log_);
-  });
+absl::Status LiveFiles::ReloadCertificates(Certificates& certificates) {
+  TENSORD_RETURN_IF_ERROR(certificates.Reload());
+  LogCertificate(certificates, log_);
+  return absl::OkStatus();
 }
 
 void LiveFiles::Tell(absl::string_view what, const absl::Status& status) {

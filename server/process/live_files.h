@@ -1,12 +1,19 @@
 // The files that may change while the server runs.
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/config/options.h"
+#include "server/config/process_control.h"
 #include "server/engine/engine.h"
 #include "server/identity/authenticator.h"
 #include "server/identity/certificates.h"
@@ -20,7 +27,7 @@ namespace tensord::server {
 /// Certificates, tokens with the keys of JWTs, and tenants. What is read again
 /// is logged and counted; of a file that is not good the last contents stay.
 ///
-/// Threads   its methods are called by one thread.
+/// Threads   its methods are called by one thread, but for Reload().
 /// Lifetime  all that it refers to outlives it.
 class LiveFiles {
  public:
@@ -42,6 +49,8 @@ class LiveFiles {
   void WarnOfExpiry();
   /// Has all of them read again soon.
   void ReadAll() { watch_.ReadAll(); }
+  /// Reads all of them again now. From any thread, once Follow() has returned.
+  std::vector<ReloadedFiles> Reload();
 
   /// Null without TLS: of gRPC, and of metrics.
   const Certificates* certificates() const { return certificates_.get(); }
@@ -52,8 +61,17 @@ class LiveFiles {
   Authenticator& authenticator() const { return *authenticator_; }
 
  private:
+  struct Followed {
+    std::string what;
+    std::vector<std::string> paths;
+    std::function<absl::Status()> reload;
+  };
+
   absl::Status ApplyTenants(SessionManager& sessions, Engine& engine);
-  void FollowCertificates(Certificates* certificates);
+  absl::Status ReloadCertificates(Certificates& certificates);
+  /// Has `reload` called when `paths` have changed, and by Reload().
+  void Follow(std::string what, std::vector<std::string> paths,
+              std::function<absl::Status()> reload);
   void Tell(absl::string_view what, const absl::Status& status);
 
   const Options& options_;
@@ -63,6 +81,8 @@ class LiveFiles {
   std::unique_ptr<Certificates> metrics_certificates_;
   std::unique_ptr<Authenticator> authenticator_;
   absl::Time warned_ = absl::Now();
+  absl::Mutex reloading_;  // held while anything is read again
+  std::deque<Followed> followed_;
   FileWatch watch_;  // ends before what it calls
 };
 

@@ -16,13 +16,20 @@
 #include "server/config/version.h"
 
 namespace tensord::server {
+namespace {
+
+// Of what is not waited for.
+constexpr absl::Duration kFarewell = absl::Milliseconds(500);
+
+}  // namespace
 
 ServerProcess::ServerProcess(const Options& options)
     : options_(options),
       log_(options.log_level, options.log_format),
       files_(options, metrics_, log_),
       process_gauges_(std::string(kVersion)),
-      monitoring_(health_) {}
+      monitoring_(health_),
+      drain_nanoseconds_(absl::ToInt64Nanoseconds(options.drain_timeout)) {}
 
 bool ServerProcess::Start() {
   if (!Succeeds("bad_certificate", files_.ReadCertificates()) ||
@@ -167,24 +174,47 @@ std::unique_ptr<PlanExchange> ServerProcess::OpenPlanExchange() {
       });
 }
 
+std::unique_ptr<OtlpExporter> ServerProcess::OpenTraceExporter() {
+  if (options_.traces.collector.empty()) return nullptr;
+  return std::make_unique<OtlpExporter>(
+      options_.traces.collector, std::string(kVersion), metrics_,
+      [this](const absl::Status& status) {
+        if (status.ok()) {
+          log_.Info("trace_export_works", {});
+        } else {
+          log_.Event(LogLevel::kWarning, "trace_export_failed",
+                     {{"message", status.message()}});
+        }
+      });
+}
+
 absl::Status ServerProcess::ServeRpc() {
-  context_.reset(
-      new rpc::ServiceContext{.engine = *engine_,
-                              .sessions = *sessions_,
-                              .log = log_,
-                              .metrics = metrics_,
-                              .health = health_,
-                              .plan_store = plan_store_.get(),
-                              .plan_exchange = plan_exchange_.get(),
-                              .authenticator = &files_.authenticator(),
-                              .queue_limit = options_.engine.queue_limit,
-                              .limits = {},
-                              .transfer_idle = options_.transfer_idle});
+  trace_exporter_ = OpenTraceExporter();
+  context_.reset(new rpc::ServiceContext{
+      .engine = *engine_,
+      .sessions = *sessions_,
+      .log = log_,
+      .metrics = metrics_,
+      .health = health_,
+      .plan_store = plan_store_.get(),
+      .plan_exchange = plan_exchange_.get(),
+      .authenticator = &files_.authenticator(),
+      .queue_limit = options_.engine.queue_limit,
+      .limits = {},
+      .transfer_idle = options_.transfer_idle,
+      .trace_export = {.queue = trace_exporter_ ? &trace_exporter_->queue()
+                                                : nullptr,
+                       .ratio = options_.traces.ratio},
+      .process = {.settings = options_.settings,
+                  .drain = [this](auto timeout) { Drain(timeout); },
+                  .reload = [this] { return files_.Reload(); }}});
   rpc::RpcServerOptions options = {
       .listen = options_.listen,
       .certificates = files_.certificates(),
       .must_have_certificate = !files_.authenticator().asks_for_bearer(),
       .takes_admin = options_.admin_listen.empty(),
+      .connections = {.total = options_.max_connections,
+                      .per_peer = options_.max_connections_per_peer},
       .socket_mode = options_.socket_mode,
       .loop_count = options_.loop_count};
   TENSORD_ASSIGN_OR_RETURN(server_, rpc::RpcServer::Start(options, *context_));
@@ -199,6 +229,7 @@ absl::Status ServerProcess::ServeRpc() {
 int ServerProcess::AwaitEnd(const sigset_t& signals) {
   constexpr timespec kInterval = {.tv_sec = 0, .tv_nsec = 200'000'000};
   constexpr std::chrono::seconds kTrimInterval{10};
+  constexpr absl::Duration kAnswer = absl::Milliseconds(50);  // to who drains
   const bool loss_ends_it =
       options_.exit_on_device_loss.value_or(engine_->devices().size() == 1);
   auto trimmed = std::chrono::steady_clock::now();
@@ -209,14 +240,26 @@ int ServerProcess::AwaitEnd(const sigset_t& signals) {
       continue;
     }
     if (signal > 0) return signal;
+    if (is_draining_) {
+      absl::SleepFor(kAnswer);
+      return SIGTERM;
+    }
     UpdateHealth();
     if (loss_ends_it && !engine_->health().ok()) return 0;
     const auto now = std::chrono::steady_clock::now();
     if (now - trimmed < kTrimInterval) continue;
     trimmed = now;
     malloc_trim(0);
+    metrics_.connections().Set(
+        static_cast<double>(server_->connection_count() +
+                            (admin_ ? admin_->connection_count() : 0)));
     files_.WarnOfExpiry();
   }
+}
+
+void ServerProcess::Drain(std::optional<absl::Duration> timeout) {
+  if (timeout) drain_nanoseconds_ = absl::ToInt64Nanoseconds(*timeout);
+  is_draining_ = true;
 }
 
 void ServerProcess::UpdateHealth() {
@@ -235,24 +278,26 @@ void ServerProcess::EndAfter(absl::Duration most) {
 }
 
 void ServerProcess::End(int signal) {
-  log_.Info(
-      "draining",
-      {{"reason", signal > 0 ? strsignal(signal) : "device lost"},
-       {"timeout_seconds", absl::ToInt64Seconds(options_.drain_timeout)}});
+  const absl::Duration timeout = absl::Nanoseconds(drain_nanoseconds_.load());
+  log_.Info("draining", {{"reason", is_draining_ ? "operator"
+                                    : signal > 0 ? strsignal(signal)
+                                                 : "device lost"},
+                         {"timeout_seconds", absl::ToInt64Seconds(timeout)}});
   NotifyServiceManager("STOPPING=1");
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);
   sigaddset(&ends, SIGINT);
   pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);  // a second one ends it now
-  EndAfter(options_.drain_timeout + absl::Seconds(1));
+  EndAfter(timeout + absl::Seconds(1));
   // What goes wrong is in the log. Before what may take long, and again for the
   // plans of what ends now.
   if (plan_store_) plan_store_->Save().IgnoreError();
   if (admin_) admin_->Drain(absl::ZeroDuration());  // which takes work, too
-  server_->Drain(options_.drain_timeout);
+  server_->Drain(timeout);
   if (plan_store_) plan_store_->Save().IgnoreError();
   if (plan_exchange_) plan_exchange_->Exchange().IgnoreError();
+  if (trace_exporter_) trace_exporter_->Flush(kFarewell);
   log_.Info("stopped", {{"sessions", sessions_->session_count()}});
   // Not through destructors: gRPC's own end can go on polling, for up to 10 s,
   // a connection that a client has left open.

@@ -3,11 +3,14 @@
 
 #include <signal.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "server/config/options.h"
 #include "server/engine/engine.h"
 #include "server/engine/plan_exchange.h"
@@ -23,6 +26,7 @@
 #include "server/telemetry/health.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
+#include "server/telemetry/otlp_exporter.h"
 
 namespace tensord::server {
 
@@ -69,10 +73,13 @@ class ServerProcess {
   /// Null when there is none.
   std::unique_ptr<PlanStore> OpenPlanStore();
   std::unique_ptr<PlanExchange> OpenPlanExchange();
+  std::unique_ptr<OtlpExporter> OpenTraceExporter();
   absl::StatusOr<std::unique_ptr<http::HttpListener>> ListenHttp(
       const http::HttpOptions& options, const http::Routes& routes,
       absl::string_view what);
   void UpdateHealth();
+  /// Has AwaitEnd() end as if SIGTERM had come. From any thread.
+  void Drain(std::optional<absl::Duration> timeout);
   /// Ends the process when that takes longer than `most`.
   void EndAfter(absl::Duration most);
 
@@ -89,7 +96,10 @@ class ServerProcess {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<PlanStore> plan_store_;
   std::unique_ptr<PlanExchange> plan_exchange_;
+  std::unique_ptr<OtlpExporter> trace_exporter_;
   std::optional<SessionManager> sessions_;
+  std::atomic<bool> is_draining_ = false;  // an operator wants it
+  std::atomic<int64_t> drain_nanoseconds_;
   std::unique_ptr<rpc::ServiceContext> context_;
   std::unique_ptr<rpc::RpcServer> server_;
   std::unique_ptr<rpc::RpcServer> admin_;  // null: `server_` takes its calls

@@ -11,6 +11,7 @@
 #include "server/config/version.h"
 #include "server/engine/host_memory.h"
 #include "server/execution/program/program_request.h"
+#include "server/session/tenant_use.h"
 
 namespace tensord::rpc {
 namespace {
@@ -41,6 +42,8 @@ v1::DeviceStats StatsOf(server::Device& device) {
   const server::DeviceWorker::Statistics work = device.worker().statistics();
   v1::DeviceStats message;
   message.set_device(device.info().name);
+  message.set_model(device.info().model);
+  message.set_is_up(device.health().ok());
   message.set_memory_used_bytes(memory.used_bytes);
   message.set_memory_peak_bytes(memory.peak_bytes);
   message.set_memory_reserved_bytes(device.memory_reserved_bytes());
@@ -71,6 +74,21 @@ int64_t CountLimit(const server::HostLimits& limits, server::HostUse use) {
   return limits[static_cast<int>(use)].count;
 }
 
+void FillTenants(const ServiceContext& context,
+                 v1::GetServerStatsResponse& response) {
+  auto uses = server::UseByTenant(context.sessions, context.metrics);
+  for (const auto& tenant : context.metrics.tenants()) {
+    const server::TenantUse& use = uses[tenant.name];
+    v1::TenantStats& entry = *response.add_tenants();
+    entry.set_tenant(tenant.name);
+    entry.set_session_count(use.sessions);
+    entry.set_tensor_count(use.tensors);
+    entry.set_memory_used_bytes(use.used_bytes);
+    entry.set_request_count(tenant.requests);
+    entry.set_device_seconds(tenant.device_seconds);
+  }
+}
+
 void FillHostMemory(const server::HostLedger& ledger,
                     v1::GetServerStatsResponse& response) {
   for (int i = 0; i < server::kHostUseCount; ++i) {
@@ -93,6 +111,13 @@ void AdminService::ServeOn(LoopGroup& loops) {
               [this](auto& call, auto& q) { return GetInfo(call, q); });
   loops.Serve("GetServerStats", service_, &S::RequestGetServerStats,
               [this](auto& call, auto& q) { return GetStats(call, q); });
+  loops.Serve("ListSessions", service_, &S::RequestListSessions,
+              [this](auto& call, auto& q) { return ListSessions(call, q); });
+  loops.Serve("ListOperations", service_, &S::RequestListOperations,
+              [this](auto& call, auto& q) { return ListOperations(call, q); });
+  loops.Serve("ListLargestTensors", service_, &S::RequestListLargestTensors,
+              [this](auto& call, auto& q) { return ListTensors(call, q); });
+  ServeVerbsOn(loops);
 }
 
 Task<absl::StatusOr<v1::GetServerInfoResponse>> AdminService::GetInfo(
@@ -130,6 +155,10 @@ Task<absl::StatusOr<v1::GetServerInfoResponse>> AdminService::GetInfo(
 Task<absl::StatusOr<v1::GetServerStatsResponse>> AdminService::GetStats(
     Call&, const v1::GetServerStatsRequest&) {
   v1::GetServerStatsResponse response;
+  const absl::Status readiness = context_.health.readiness();
+  response.set_version(server::kVersion);
+  response.set_state(readiness.ok() ? "ready"
+                                    : std::string(readiness.message()));
   response.set_uptime_seconds(
       absl::ToInt64Seconds(absl::Now() - context_.start));
   response.set_session_count(context_.sessions.session_count());
@@ -154,6 +183,7 @@ Task<absl::StatusOr<v1::GetServerStatsResponse>> AdminService::GetStats(
   response.set_downloaded_bytes(
       static_cast<int64_t>(context_.metrics.downloaded_bytes().Value()));
   FillHostMemory(*context_.sessions.host_memory(), response);
+  FillTenants(context_, response);
   co_return response;
 }
 

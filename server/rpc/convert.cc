@@ -167,17 +167,6 @@ void SetLayout(const core::ModeVector& extents, const core::ModeVector& strides,
   layout.set_offset(offset);
 }
 
-v1::TensorState ToProto(server::TensorState state) {
-  switch (state) {
-    case server::TensorState::kEmpty: return v1::TENSOR_STATE_EMPTY;
-    case server::TensorState::kPartial: return v1::TENSOR_STATE_PARTIAL;
-    case server::TensorState::kPending: return v1::TENSOR_STATE_PENDING;
-    case server::TensorState::kReady: return v1::TENSOR_STATE_READY;
-    case server::TensorState::kInvalid: return v1::TENSOR_STATE_INVALID;
-  }
-  __builtin_unreachable();
-}
-
 }  // namespace
 
 absl::Status UnknownEnum(absl::string_view what, int value,
@@ -405,6 +394,17 @@ v1::Result ToProto(const server::Run& run) {
   *report.mutable_queued() = ToProto(times.begun - times.made);
   *report.mutable_executed() = ToProto(times.ended - times.begun);
   return result;
+}
+
+v1::TensorState ToProto(server::TensorState state) {
+  switch (state) {
+    case server::TensorState::kEmpty: return v1::TENSOR_STATE_EMPTY;
+    case server::TensorState::kPartial: return v1::TENSOR_STATE_PARTIAL;
+    case server::TensorState::kPending: return v1::TENSOR_STATE_PENDING;
+    case server::TensorState::kReady: return v1::TENSOR_STATE_READY;
+    case server::TensorState::kInvalid: return v1::TENSOR_STATE_INVALID;
+  }
+  __builtin_unreachable();
 }
 
 v1::Tensor ToProto(const server::StoredTensor& tensor) {

@@ -123,6 +123,7 @@ absl::StatusOr<server::PlanExecution> FromProto(
 /// Requires  it is done.
 v1::Result ToProto(const server::Run& run);
 
+v1::TensorState ToProto(server::TensorState state);
 v1::Tensor ToProto(const server::StoredTensor& tensor);
 v1::PlanOperand ToProto(const core::TensorDesc& desc, const core::Modes& modes);
 v1::ElementType ToProto(core::ElementType type);

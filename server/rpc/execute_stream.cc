@@ -101,7 +101,7 @@ Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::ExecuteOne(
   const auto session = context_.door.FindSession(call, name);
   if (!session.ok()) co_return session.status();
   stream.session = std::string(name);
-  call.record().session = *session;
+  context_.door.Join(call, *session);
   const server::SessionUse use(*session);
   server::HostHold hold;
   const absl::Status held = hold.Take(

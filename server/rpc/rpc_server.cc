@@ -5,32 +5,23 @@
 #include <grpcpp/impl/server_builder_option.h>
 #include <grpcpp/impl/server_builder_plugin.h>
 #include <grpcpp/resource_quota.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 
-#include "absl/cleanup/cleanup.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/compute_service.h"
 #include "server/rpc/coroutine/serve.h"
 #include "server/rpc/door/tls_credentials.h"
+#include "server/rpc/listening/listener.h"
 #include "server/rpc/plan_cache_service.h"
 #include "server/rpc/plan_service.h"
 #include "server/rpc/program_service.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/tensor_service.h"
+#include "server/rpc/tracing/trace_service.h"
 #include "server/rpc/view_service.h"
 
 namespace tensord::rpc {
@@ -41,44 +32,6 @@ constexpr size_t kConnectionMemoryBytes = size_t{256} << 20;
 
 // How long new calls are refused before gRPC shuts down.
 constexpr absl::Duration kRefusal = absl::Milliseconds(300);
-
-/// OK when nobody answers at a Unix socket. gRPC itself would take the path
-/// away from a server that is there.
-absl::Status CheckUnused(absl::string_view address) {
-  if (!absl::ConsumePrefix(&address, "unix:")) return absl::OkStatus();
-  sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
-  if (address.empty() || address.size() >= sizeof(name.sun_path)) {
-    return core::InvalidArgument(
-        "ADDRESS_MALFORMED", "the path of unix:", address, " has ",
-        address.size(), " characters, wanted 1 to ", sizeof(name.sun_path) - 1);
-  }
-  std::memcpy(name.sun_path, address.data(), address.size());
-  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool answers = connect(probe, reinterpret_cast<const sockaddr*>(&name),
-                               sizeof(name)) == 0;
-  close(probe);
-  if (!answers) return absl::OkStatus();
-  return core::Error(absl::StatusCode::kUnavailable, "CANNOT_LISTEN",
-                     absl::StrCat("another server listens on unix:", address));
-}
-
-/// Whether it is a Unix socket.
-bool IsLocal(absl::string_view address) {
-  return absl::StartsWith(address, "unix:");
-}
-
-/// Lets in whom the permissions of a Unix socket say.
-absl::Status SetMode(absl::string_view address, int mode) {
-  if (mode == 0 || !absl::ConsumePrefix(&address, "unix:")) {
-    return absl::OkStatus();
-  }
-  if (chmod(std::string(address).c_str(), static_cast<mode_t>(mode)) == 0) {
-    return absl::OkStatus();
-  }
-  return core::Error(absl::StatusCode::kUnavailable, "CANNOT_LISTEN",
-                     absl::StrCat("cannot set the permissions of ", address,
-                                  ": ", std::strerror(errno)));
-}
 
 class WithoutReflection final : public grpc::ServerBuilderOption {
   void UpdateArguments(grpc::ChannelArguments*) override {}
@@ -102,8 +55,6 @@ void LimitConnections(const RpcServerOptions& options,
   grpc::ResourceQuota quota("tensord");
   quota.Resize(kConnectionMemoryBytes);
   builder.SetResourceQuota(quota);
-  // A second server on the same port must fail, not share it.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // A connection's own beginning takes milliseconds; gRPC would wait 120 s.
   constexpr absl::Duration kHandshake = absl::Seconds(20);
   // More often clients may not ping; gRPC's own bound is 5 minutes.
@@ -127,12 +78,13 @@ void LimitConnections(const RpcServerOptions& options,
 constexpr MakeService kServices[] = {
     Make<AdminService>,     Make<ComputeService>, Make<PlanService>,
     Make<PlanCacheService>, Make<ProgramService>, Make<SessionService>,
-    Make<TensorService>,    Make<ViewService>};
+    Make<TensorService>,    Make<TraceService>,   Make<ViewService>};
 
 }  // namespace
 
 struct RpcServer::Services {
-  explicit Services(ServiceContext& context) : context(context) {
+  Services(ServiceContext& context, const ConnectionLimits& limits)
+      : context(context), connections(limits) {
     for (const MakeService make : kServices) all.push_back(make(context));
   }
 
@@ -142,27 +94,40 @@ struct RpcServer::Services {
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials;
   std::optional<LoopGroup> loops;
   std::unique_ptr<grpc::Server> server;
+  Connections connections;
+  Listener listener{connections,
+                    [this](Connections::Answer answer, absl::string_view peer) {
+                      CountRefused(answer, peer);
+                    }};
+  absl::Time said_refused = absl::InfinitePast();  // on the listener's thread
   bool is_healthy = true;
   bool is_drained = true;  // until it serves
+
+  void CountRefused(Connections::Answer answer, absl::string_view peer) {
+    constexpr absl::Duration kSilence = absl::Minutes(1);
+    const absl::string_view reason =
+        answer == Connections::Answer::kTooManyOfPeer ? "peer" : "total";
+    context.metrics.RefuseConnection(reason);
+    const absl::Time now = absl::Now();
+    if (now - said_refused < kSilence) return;
+    said_refused = now;
+    context.log.Event(server::LogLevel::kWarning, "connection_refused",
+                      {{"peer", peer}, {"limit", reason}});
+  }
 };
 
 RpcServer::RpcServer() = default;
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     const RpcServerOptions& options, ServiceContext& context) {
-  for (const std::string& address : options.listen) {
-    TENSORD_RETURN_IF_ERROR(CheckUnused(address));
-  }
   std::unique_ptr<RpcServer> result(new RpcServer);
-  result->services_ = std::make_unique<Services>(context);
+  result->services_ = std::make_unique<Services>(context, options.connections);
   Services& services = *result->services_;
   TENSORD_RETURN_IF_ERROR(result->Listen(options));
   for (const auto& service : services.all) service->ServeOn(*services.loops);
   services.loops->Start();
+  services.listener.Start();
   services.is_drained = false;
-  for (const std::string& address : options.listen) {
-    TENSORD_RETURN_IF_ERROR(SetMode(address, options.socket_mode));
-  }
   context.health.Enter(server::Health::Phase::kServing);
   result->TellHealth();
   return result;
@@ -179,44 +144,31 @@ absl::Status RpcServer::Listen(const RpcServerOptions& options) {
   builder.SetMaxReceiveMessageSize(
       static_cast<int>(services.context.limits.max_message_bytes));
   LimitConnections(options, builder);
-  std::vector<int> ports(options.listen.size(), 0);
-  for (size_t i = 0; i < options.listen.size(); ++i) {
-    const bool is_tls =
-        options.certificates != nullptr && !IsLocal(options.listen[i]);
+  for (const std::string& wanted : options.listen) {
+    TENSORD_ASSIGN_OR_RETURN(BoundAddress bound,
+                             BoundAddress::Bind(wanted, options.socket_mode));
+    addresses_.push_back(bound.address());
     // Each address has its own: each is told once of new certificates.
     services.credentials.push_back(
-        is_tls ? TlsCredentials(*options.certificates,
-                                options.must_have_certificate)
-               : grpc::InsecureServerCredentials());
-    builder.AddListeningPort(options.listen[i], services.credentials.back(),
-                             &ports[i]);
+        options.certificates != nullptr && !IsLocal(wanted)
+            ? TlsCredentials(*options.certificates,
+                             options.must_have_certificate)
+            : grpc::InsecureServerCredentials());
+    services.listener.Add(std::move(bound),
+                          builder.experimental().AddExternalConnectionAcceptor(
+                              grpc::ServerBuilder::experimental_type::
+                                  ExternalConnectionType::FROM_FD,
+                              services.credentials.back()));
   }
   for (const auto& service : services.all) {
     builder.RegisterService(&service->service());
   }
   services.loops.emplace(builder, options.loop_count, services.context.door,
                          options.takes_admin);
-  {
-    // Until SetMode() nobody else may connect.
-    const mode_t usual = options.socket_mode != 0 ? umask(0177) : 0;
-    const absl::Cleanup restore = [&] {
-      if (options.socket_mode != 0) umask(usual);
-    };
-    services.server = builder.BuildAndStart();
-  }
+  services.server = builder.BuildAndStart();
   if (services.server == nullptr) {
-    return core::Error(
-        absl::StatusCode::kUnavailable, "CANNOT_LISTEN",
-        absl::StrCat("cannot listen on ", absl::StrJoin(options.listen, ", "),
-                     "; is another server there?"));
-  }
-  for (size_t i = 0; i < options.listen.size(); ++i) {
-    const std::string& address = options.listen[i];
-    addresses_.push_back(
-        IsLocal(address)
-            ? address
-            : absl::StrCat(address.substr(0, address.rfind(':') + 1),
-                           ports[i]));
+    return core::Error(absl::StatusCode::kUnavailable, "CANNOT_LISTEN",
+                       "gRPC does not start its server");
   }
   return absl::OkStatus();
 }
@@ -232,6 +184,10 @@ void RpcServer::UpdateHealth() {
                                {{"message", health.message()}});
   services_->context.health.LoseDevice(health);
   TellHealth();
+}
+
+int64_t RpcServer::connection_count() const {
+  return services_->connections.count();
 }
 
 void RpcServer::TellHealth() {
@@ -253,6 +209,7 @@ void RpcServer::Drain(absl::Duration timeout) {
   // nothing to clients. Those that come now hear UNAVAILABLE and go elsewhere.
   services_->loops->Refuse();
   absl::SleepFor(std::min(timeout, kRefusal));
+  services_->listener.Stop();
   services_->loops->Shutdown(*services_->server,
                              absl::ToChronoMilliseconds(timeout));
 }

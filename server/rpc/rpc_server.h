@@ -1,6 +1,7 @@
 // The gRPC server: listeners, loops and services.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/identity/certificates.h"
+#include "server/rpc/listening/connections.h"
 #include "server/rpc/service_context.h"
 
 namespace tensord::rpc {
@@ -19,6 +21,7 @@ struct RpcServerOptions {
   bool must_have_certificate = false;  // clients, if theirs are asked for
   /// Whether it takes what is for operators, and has reflection.
   bool takes_admin = true;
+  ConnectionLimits connections;
   int socket_mode = 0;  // permissions of Unix sockets; 0: as the umask says
   int loop_count = 2;
   /// Connections whose client does not answer pings are closed. Clients that
@@ -47,6 +50,9 @@ class RpcServer {
 
   /// Where it listens, with the ports that were chosen for 0.
   const std::vector<std::string>& addresses() const { return addresses_; }
+
+  /// Connections that live.
+  int64_t connection_count() const;
 
   /// Looks whether a device is lost. If so, logs that and says NOT_SERVING to
   /// all health checks from then on. Call it now and then.

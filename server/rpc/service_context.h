@@ -7,15 +7,18 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/config/process_control.h"
 #include "server/engine/engine.h"
 #include "server/engine/plan_exchange.h"
 #include "server/engine/plan_store.h"
 #include "server/execution/program/preparation.h"
 #include "server/rpc/door/door.h"
+#include "server/rpc/tracing/tracing.h"
 #include "server/session/session_manager.h"
 #include "server/telemetry/health.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
+#include "server/telemetry/timelines.h"
 
 namespace tensord::rpc {
 
@@ -41,15 +44,26 @@ struct ServiceContext {
   /// How long a client may neither send nor take anything.
   absl::Duration transfer_idle = absl::Seconds(30);
   absl::Time start = absl::Now();
+  TraceExport trace_export = {};
   std::vector<Middleware*> middleware = {};  // the door's besides its own
+  server::Timelines timelines = {};
+  Tracing tracing{metrics, timelines, trace_export};
+  server::ProcessControl process = {};
   const Door door{sessions,      metrics,       log,
-                  authenticator, transfer_idle, middleware};
+                  authenticator, transfer_idle, WithTracing()};
   server::Preparer preparer{engine};
 
   /// Most operations of one ExecuteStream without a response: enough to keep a
   /// device busy, and never so many that one stream alone fills its queue.
   int64_t max_stream_operations() const {
     return std::min<int64_t>(64, queue_limit);
+  }
+
+ private:
+  std::vector<Middleware*> WithTracing() {
+    std::vector<Middleware*> all = middleware;
+    all.insert(all.begin(), &tracing);
+    return all;
   }
 };
 

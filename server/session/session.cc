@@ -1,5 +1,6 @@
 #include "server/session/session.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -202,20 +203,38 @@ void Session::Touch() {
   touched_ = Clock::now();
 }
 
-void Session::BeginUse() {
+void Session::BeginUse(bool is_work) {
   absl::MutexLock lock(&mutex_);
   ++uses_;
+  works_ += is_work ? 1 : 0;
 }
 
-void Session::EndUse() {
+void Session::EndUse(bool is_work) {
   absl::MutexLock lock(&mutex_);
   --uses_;
   touched_ = Clock::now();
+  if (!is_work) return;
+  --works_;
+  worked_ = touched_;
 }
 
 bool Session::IsExpired(Clock::time_point now) const {
   absl::MutexLock lock(&mutex_);
   return uses_ == 0 && absl::FromChrono(now - touched_) > options_.lease;
+}
+
+Session::Ages Session::ages() const {
+  absl::MutexLock lock(&mutex_);
+  const Clock::time_point now = Clock::now();
+  const auto since = [now](Clock::time_point then) {
+    return absl::FromChrono(now - then);
+  };
+  return {
+      .age = since(opened_),
+      .idle = works_ > 0 ? absl::ZeroDuration() : since(worked_),
+      .lease_left = std::max(absl::ZeroDuration(),
+                             options_.lease - (uses_ > 0 ? absl::ZeroDuration()
+                                                         : since(touched_)))};
 }
 
 void Session::Close() {

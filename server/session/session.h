@@ -168,10 +168,18 @@ class Session : public std::enable_shared_from_this<Session> {
 
   /// Starts the lease anew.
   void Touch();
-  /// Keeps the lease from running out until as many calls of EndUse().
-  void BeginUse();
-  void EndUse();
+  /// Keeps the lease from running out until as many calls of EndUse(). What is
+  /// no work does not make the session less idle.
+  void BeginUse(bool is_work = true);
+  void EndUse(bool is_work = true);
   bool IsExpired(Clock::time_point now) const;
+
+  struct Ages {
+    absl::Duration age;
+    absl::Duration idle;        // since the last work; 0: there is some
+    absl::Duration lease_left;  // if nobody uses it
+  };
+  Ages ages() const;
 
   /// Stops what is under way, forgets all tensors, plans and programs, and
   /// takes no new ones.
@@ -217,22 +225,25 @@ class Session : public std::enable_shared_from_this<Session> {
   Tensors tensors_ ABSL_GUARDED_BY(mutex_);
   int64_t view_count_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  const Clock::time_point opened_ = Clock::now();
   Clock::time_point touched_ ABSL_GUARDED_BY(mutex_);
+  Clock::time_point worked_ ABSL_GUARDED_BY(mutex_) = opened_;
   int uses_ ABSL_GUARDED_BY(mutex_) = 0;
+  int works_ ABSL_GUARDED_BY(mutex_) = 0;  // of those uses
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 /// Keeps a session's lease while it lives, and starts it anew at the end.
 class SessionUse {
  public:
-  explicit SessionUse(std::shared_ptr<Session> session)
-      : session_(std::move(session)) {
-    session_->BeginUse();
+  explicit SessionUse(std::shared_ptr<Session> session, bool is_work = true)
+      : session_(std::move(session)), is_work_(is_work) {
+    session_->BeginUse(is_work_);
   }
   SessionUse(SessionUse&&) = default;
   SessionUse& operator=(SessionUse&&) = delete;
   ~SessionUse() {
-    if (session_ != nullptr) session_->EndUse();
+    if (session_ != nullptr) session_->EndUse(is_work_);
   }
 
   Session& operator*() const { return *session_; }
@@ -240,6 +251,7 @@ class SessionUse {
 
  private:
   std::shared_ptr<Session> session_;
+  bool is_work_;
 };
 
 }  // namespace tensord::server

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -216,6 +217,15 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Find(
   return session;
 }
 
+absl::StatusOr<std::shared_ptr<Session>> SessionManager::FindNumber(
+    uint64_t number) const {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [name, session] : sessions_) {
+    if (session->number() == number) return session;
+  }
+  return NoSuchSession(absl::StrCat("number ", number));
+}
+
 absl::Status SessionManager::Close(absl::string_view name) {
   std::shared_ptr<Session> session;
   {
@@ -235,6 +245,22 @@ std::vector<std::shared_ptr<Session>> SessionManager::List() const {
   std::vector<std::shared_ptr<Session>> sessions;
   for (const auto& [name, session] : sessions_) sessions.push_back(session);
   return sessions;
+}
+
+std::vector<std::shared_ptr<Session>> SessionManager::Largest(
+    size_t most) const {
+  using Held = std::pair<int64_t, std::shared_ptr<Session>>;
+  std::vector<Held> held;  // as of now: it may change while they are compared
+  for (auto& session : List()) {
+    const int64_t bytes = session->memory()->used_bytes();
+    held.emplace_back(bytes, std::move(session));
+  }
+  const size_t count = std::min(held.size(), most);
+  std::ranges::partial_sort(held, held.begin() + count, std::ranges::greater(),
+                            &Held::first);
+  std::vector<std::shared_ptr<Session>> largest;
+  for (size_t i = 0; i < count; ++i) largest.push_back(held[i].second);
+  return largest;
 }
 
 int64_t SessionManager::session_count() const {

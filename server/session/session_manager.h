@@ -97,6 +97,10 @@ class SessionManager {
   absl::StatusOr<std::shared_ptr<Session>> Find(absl::string_view name,
                                                 absl::string_view tenant);
 
+  /// The session of that number, whosever it is; its lease goes on.
+  /// Errors  as Find.
+  absl::StatusOr<std::shared_ptr<Session>> FindNumber(uint64_t number) const;
+
   /// Errors  as Find.
   absl::Status Close(absl::string_view name);
 
@@ -107,6 +111,8 @@ class SessionManager {
   }
   /// All of them; their leases do not start anew.
   std::vector<std::shared_ptr<Session>> List() const;
+  /// Up to `most` of them, those first that hold most memory.
+  std::vector<std::shared_ptr<Session>> Largest(size_t most) const;
   int64_t session_count() const;
   int64_t tensor_count() const;
   TensorShares& shares() { return shares_; }

@@ -43,6 +43,10 @@ Value& FindOrMake(
 
 }  // namespace
 
+absl::string_view NameOf(Phase phase) {
+  return kPhaseNames[static_cast<int>(phase)];
+}
+
 void Outcomes::Count(absl::StatusCode code) {
   std::atomic<prometheus::Counter*>& counter =
       counters_[static_cast<size_t>(code)];
@@ -95,6 +99,15 @@ Metrics::Metrics()
                      "Times that changed files were read again, by what they "
                      "hold and whether that was taken or the old one kept.",
                      registry_)),
+      refused_connections_(
+          Named(prometheus::BuildCounter(), "tensord_connections_refused_total",
+                "Connections that were closed at once as there were too many, "
+                "in total or of their peer.",
+                registry_)),
+      spans_(Named(prometheus::BuildCounter(), "tensord_trace_spans_total",
+                   "Spans of traces that were sent to the collector, refused "
+                   "by it, or dropped, as too many waited.",
+                   registry_)),
       tenant_requests_(Named(prometheus::BuildCounter(),
                              "tensord_tenant_requests_total",
                              "Calls that have ended, by tenant.", registry_)),
@@ -104,6 +117,10 @@ Metrics::Metrics()
       in_flight_(Named(prometheus::BuildGauge(), "tensord_requests_in_flight",
                        "Calls that have begun and not ended.", registry_)
                      .Add({})),
+      connections_(Named(prometheus::BuildGauge(), "tensord_connections",
+                         "Connections to gRPC, as of some seconds ago.",
+                         registry_)
+                       .Add({})),
       expired_sessions_(Named(prometheus::BuildCounter(),
                               "tensord_sessions_expired_total",
                               "Sessions whose lease has run out.", registry_)
@@ -128,6 +145,15 @@ void Metrics::CountReload(absl::string_view what, bool is_taken) {
       .Add({{"what", std::string(what)},
             {"result", is_taken ? "taken" : "kept"}})
       .Increment();
+}
+
+void Metrics::RefuseConnection(absl::string_view limit) {
+  refused_connections_.Add({{"limit", std::string(limit)}}).Increment();
+}
+
+void Metrics::CountSpans(absl::string_view result, int64_t count) {
+  spans_.Add({{"result", std::string(result)}})
+      .Increment(static_cast<double>(count));
 }
 
 void Metrics::Reject(absl::string_view reason) {

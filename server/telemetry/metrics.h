@@ -54,6 +54,8 @@ enum class Phase {
   kTransfer,  // copies in and out, and the response; all of an upload
 };
 inline constexpr int kPhaseCount = 4;
+/// "plan", "queue", "kernel" or "transfer".
+absl::string_view NameOf(Phase phase);
 
 /// (Phase); nothing: it was not reached.
 using PhaseTimes = std::array<std::optional<absl::Duration>, kPhaseCount>;
@@ -86,6 +88,13 @@ class Metrics {
   void BeginCall() { in_flight_.Increment(); }
   /// Files that say who asks, of kind `what`, were read again.
   void CountReload(absl::string_view what, bool is_taken);
+  /// A connection was not taken: the limit in `total`, or of its `peer`.
+  void RefuseConnection(absl::string_view limit);
+  /// Connections to gRPC that live.
+  prometheus::Gauge& connections() { return connections_; }
+  /// Spans of traces came to an end: "sent" to the collector, "refused" by it,
+  /// or "dropped", as too many waited for it.
+  void CountSpans(absl::string_view result, int64_t count);
   /// A call or operation ends with an error of that reason.
   void Reject(absl::string_view reason);
 
@@ -167,9 +176,12 @@ class Metrics {
   prometheus::Family<prometheus::Histogram>& operation_seconds_;
   prometheus::Family<prometheus::Counter>& rejected_;
   prometheus::Family<prometheus::Counter>& reloads_;
+  prometheus::Family<prometheus::Counter>& refused_connections_;
+  prometheus::Family<prometheus::Counter>& spans_;
   prometheus::Family<prometheus::Counter>& tenant_requests_;
   prometheus::Family<prometheus::Counter>& tenant_device_seconds_;
   prometheus::Gauge& in_flight_;
+  prometheus::Gauge& connections_;
   prometheus::Counter& expired_sessions_;
   prometheus::Counter& uploaded_bytes_;
   prometheus::Counter& downloaded_bytes_;

@@ -186,6 +186,17 @@ const std::vector<SampleCall>& SampleCalls() {
       {"SessionService.CloseSession", {R"(session: "$A")"}},
       {"AdminService.GetServerInfo", {""}},
       {"AdminService.GetServerStats", {""}},
+      {"AdminService.ListSessions", {R"(page_size: 1 page_token: "1")"}},
+      {"AdminService.ListOperations", {"page_size: 1"}},
+      {"AdminService.ListLargestTensors",
+       {R"(page_size: 1 page_token: "24/1/a")"}},
+      {"AdminService.CancelOperations", {"session_number: 1"}},
+      {"AdminService.EvictSessions", {R"(tenant: "default")"}},
+      {"AdminService.TrimMemory", {""}},
+      {"AdminService.DrainServer", {"timeout { seconds: 1 }"}},
+      {"AdminService.GetServerConfig", {""}},
+      {"AdminService.ReloadServerConfig", {""}},
+      {"AdminService.SetLogLevel", {R"(level: "error")"}},
       {"PlanCacheService.GetPlanCacheStats", {""}},
       {"PlanCacheService.ListPlanCacheEntries", {"page_size: 2"}},
       {"PlanCacheService.PinPlanCacheEntry", {R"(id: "0123456789abcdef")"}},
@@ -559,7 +570,9 @@ class Clients {
     manner.is_left |= manner.is_open;
     // A session whose name is not known could not be closed.
     if (method.name() == "OpenSession") manner = {};
-    has_closed_ |= method.name() == "CloseSession";
+    has_closed_ |= method.name() == "CloseSession" ||
+                   method.name() == "EvictSessions" ||
+                   method.name() == "CancelOperations";
     auto call = std::make_unique<Call>(method, std::move(bytes), manner);
     call->Begin(stub_, queue_);
     if (manner.is_left) {
@@ -632,7 +645,7 @@ class Clients {
   grpc::CompletionQueue queue_;
   // Of this input.
   std::vector<std::string> opened_;
-  bool has_closed_ = false;  // a session, which stops its calls
+  bool has_closed_ = false;  // a session or its calls, which stops them
   std::vector<std::unique_ptr<Call>> left_;
 };
 

@@ -58,7 +58,8 @@ class ObservedServer:
             )
 
     def __enter__(self) -> ObservedServer:
-        assert eventually(lambda: "address=unix:" in self.log() or not self.runs())
+        listens = re.compile(r"address\W+unix:")  # in text and in JSON
+        assert eventually(lambda: bool(listens.search(self.log())) or not self.runs())
         assert self.runs(), self.log()
         return self
 

@@ -16,7 +16,13 @@ from conftest import REPOSITORY
 from waiting import eventually
 
 OPERATING = (REPOSITORY / "deploy/docs/operating.md").read_text()
+REASONS = (REPOSITORY / "deploy/docs/reasons.md").read_text()
 SECURITY = (REPOSITORY / "deploy/docs/security.md").read_text()
+
+
+def describes(document: str, word: str) -> bool:
+    """Whether the document has the whole word in code, alone or with a value."""
+    return re.search(rf"`{re.escape(word)}(?![\w-])[^`]*`", document) is not None
 
 
 def flags() -> list[str]:
@@ -30,7 +36,7 @@ def flags() -> list[str]:
 
 @pytest.mark.parametrize("flag", flags())
 def test_every_flag_is_described(flag: str) -> None:
-    assert f"`{flag}" in OPERATING or f"{flag}`" in OPERATING
+    assert describes(OPERATING, flag)
 
 
 def test_every_metric_is_described() -> None:
@@ -44,7 +50,51 @@ def test_every_metric_is_described() -> None:
             with urllib.request.urlopen(f"http://{http}/metrics") as response:
                 names = re.findall(r"^# HELP (\S+)", response.read().decode(), re.MULTILINE)
     assert len(names) > 40
-    assert [name for name in names if f"`{name}`" not in OPERATING] == []
+    assert [name for name in names if not describes(OPERATING, name)] == []
+
+
+def reasons() -> set[str]:
+    """The reasons of errors as the code spells them, whole or in two parts."""
+    no_reasons = {
+        "AVX3_ZEN4",  # OpenBLAS's and processors' names, variables, an operator
+        "OPENBLAS_CORETYPE",
+        "NOTIFY_SOCKET",
+        "TENSORD_",
+        "TENSORD_CONFIG",
+        "SOFT_PLUS",
+        "SOFT_SIGN",
+    }
+    found = set()
+    for folder in ("core", "server"):
+        for file in (REPOSITORY / folder).rglob("*"):
+            # status.cc has cuTENSOR's names of statuses.
+            if file.suffix not in (".cc", ".h", ".cu", ".cuh") or file.stem == "status":
+                continue
+            code = re.sub(r"//.*", "", file.read_text())
+            found |= set(re.findall(r'"([A-Z][A-Z0-9]*_[A-Z0-9_]*|_[A-Z_]+|DRAINING)"', code))
+    return found - no_reasons
+
+
+def test_every_reason_is_described() -> None:
+    code, described = reasons(), set(re.findall(r"`([A-Z][A-Z0-9_]+)`", OPERATING + REASONS))
+    whole = {reason for reason in code if not reason.startswith("_") and not reason.endswith("_")}
+    assert len(whole) > 200
+    assert sorted(whole - described) == []
+    parts = code - whole  # of those that are put together
+    assert parts
+    kinds = ("TENSOR", "PLAN", "PROGRAM"), ("TENSORS", "PLANS", "PROGRAMS", "REQUESTS", "ANSWERS")
+    made = {kind + part for part in parts if part.startswith("_") for kind in kinds[0]}
+    made |= {part + kind for part in parts if part.endswith("_") for kind in kinds[1]}
+    assert sorted(made - described) == []
+
+
+def test_reasons_that_are_described_exist() -> None:
+    code = reasons()
+    for reason in re.findall(r"^\| (`[A-Z0-9_`, ]+`) \|", REASONS, re.MULTILINE):
+        for word in re.findall(r"\w+", reason):
+            assert word in code or any(
+                part in word for part in code if part[0] == "_" or part[-1] == "_"
+            ), word
 
 
 def test_every_key_of_a_tenant_is_described() -> None:

@@ -238,12 +238,12 @@ def test_tenants_that_are_configured_are_counted_by_themselves(tmp_path: Path):
 
 def test_the_page_shows_sessions_and_never_their_names(server: ObservedServer):
     with tensord.connect(server.address, job="<i>shown</i>") as session:
-        session.upload(np.ones((100, 100)))
+        tensor = session.upload(np.ones((100, 100)))
         kept = session.einsum("i->", np.ones(3))
         text = server.get("/status.json").text
         status = server.status()
         assert session.name.removeprefix("sessions/") not in text
-        assert kept.shape == ()
+        assert kept.shape == () and tensor.shape == (100, 100)
     assert status["state"] == "ready"
     assert status["sessions"] == [
         {

@@ -4,6 +4,7 @@
 #include <grpcpp/support/channel_arguments.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
@@ -33,9 +34,11 @@ std::shared_ptr<grpc::Channel> Connect(
 }  // namespace
 
 Channels::Channels(std::string_view address, absl::Duration deadline,
-                   const Credentials& credentials)
+                   const Credentials& credentials,
+                   std::function<Headers()> headers)
     : default_deadline_(deadline),
       access_(Access::Resolve(std::string(address), credentials)),
+      headers_(std::move(headers)),
       calls_(Connect(std::string(address), access_)),
       bulk_(Connect(std::string(address), access_)),
       admin(v1::AdminService::NewStub(calls_)),
@@ -111,6 +114,9 @@ void Channels::Prepare(grpc::ClientContext& context,
     if (!authorization.empty()) {
       context.AddMetadata("authorization", authorization);
     }
+  }
+  if (headers_ != nullptr) {
+    for (const auto& [key, value] : headers_()) context.AddMetadata(key, value);
   }
   if (deadline == absl::InfinitePast()) {
     deadline = absl::Now() + default_deadline_;

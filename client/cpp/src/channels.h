@@ -5,11 +5,13 @@
 #include <grpcpp/client_context.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,9 +36,13 @@ namespace tensord::internal {
 /// Threads  safe for concurrent use.
 class Channels {
  public:
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+
+  /// `headers` says what else each call sends along; null: nothing.
   /// Errors  of credentials, by all calls.
   Channels(std::string_view address, absl::Duration deadline,
-           const Credentials& credentials);
+           const Credentials& credentials,
+           std::function<Headers()> headers = nullptr);
 
   /// Calls `method`, e.g. `&v1::TensorService::Stub::CreateTensor`, of `stub`.
   /// An infinite past `deadline` means the default one.
@@ -89,6 +95,7 @@ class Channels {
  private:
   const absl::Duration default_deadline_;
   const absl::StatusOr<std::unique_ptr<Access>> access_;
+  const std::function<Headers()> headers_;
   const std::shared_ptr<grpc::Channel> calls_;
   const std::shared_ptr<grpc::Channel> bulk_;
 

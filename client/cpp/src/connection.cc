@@ -58,7 +58,8 @@ void LeaseKeeper::Run() {
 }
 
 Connection::Connection(std::string_view address, const SessionOptions& options)
-    : channels_(address, options.deadline, options.credentials),
+    : channels_(address, options.deadline, options.credentials,
+                options.headers),
       order_(options.order) {}
 
 absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(

@@ -96,6 +96,11 @@ absl::Duration FromProto(const google::protobuf::Duration& duration) {
          absl::Nanoseconds(duration.nanos());
 }
 
+absl::Time FromProto(const google::protobuf::Timestamp& time) {
+  return absl::FromUnixSeconds(time.seconds()) +
+         absl::Nanoseconds(time.nanos());
+}
+
 TensorInfo FromProto(const v1::Tensor& tensor) {
   TensorInfo info;
   info.name = tensor.name();
@@ -234,7 +239,9 @@ ServerStats FromProto(const v1::GetServerStatsResponse& response) {
          .staging_limit_bytes = device.staging_limit_bytes(),
          .queued_operations = device.queued_operations(),
          .executed_operations = device.executed_operations(),
-         .busy = absl::Seconds(device.busy_seconds())});
+         .busy = absl::Seconds(device.busy_seconds()),
+         .model = device.model(),
+         .is_up = device.is_up()});
   }
   for (const v1::OperationStats& operation : response.operations()) {
     stats.operations.push_back({.operation = operation.operation(),
@@ -254,6 +261,17 @@ ServerStats FromProto(const v1::GetServerStatsResponse& response) {
                                  .used_bytes = entry.used_bytes()});
   }
   stats.host_memory_limit_bytes = response.host_memory_limit_bytes();
+  stats.version = response.version();
+  stats.state = response.state();
+  for (const v1::TenantStats& tenant : response.tenants()) {
+    stats.tenants.push_back(
+        {.tenant = tenant.tenant(),
+         .session_count = tenant.session_count(),
+         .tensor_count = tenant.tensor_count(),
+         .memory_used_bytes = tenant.memory_used_bytes(),
+         .request_count = tenant.request_count(),
+         .device_time = absl::Seconds(tenant.device_seconds())});
+  }
   return stats;
 }
 

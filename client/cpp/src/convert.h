@@ -2,6 +2,7 @@
 #pragma once
 
 #include <google/protobuf/duration.pb.h>
+#include <google/protobuf/timestamp.pb.h>
 
 #include <cstddef>
 #include <span>
@@ -34,6 +35,7 @@ v1::Output OutputToProto(const Modes& modes, const ExecutionOptions& options,
 v1::ExecutionOptions ToProto(const ExecutionOptions& options);
 
 absl::Duration FromProto(const google::protobuf::Duration& duration);
+absl::Time FromProto(const google::protobuf::Timestamp& time);
 TensorInfo FromProto(const v1::Tensor& tensor);
 ExecutionReport FromProto(const v1::ExecutionReport& report);
 Explanation FromProto(const v1::ExplainPlanResponse& response);

@@ -18,11 +18,6 @@ namespace {
 // Of one message of a snapshot.
 constexpr size_t kPartBytes = size_t{1} << 20;
 
-absl::Time FromProto(const google::protobuf::Timestamp& time) {
-  return absl::FromUnixSeconds(time.seconds()) +
-         absl::Nanoseconds(time.nanos());
-}
-
 PlanCacheEntry FromProto(const v1::PlanCacheEntry& entry) {
   return {.id = entry.id(),
           .problem = entry.problem(),
@@ -35,7 +30,7 @@ PlanCacheEntry FromProto(const v1::PlanCacheEntry& entry) {
           .hit_count = entry.hit_count(),
           .planning = internal::FromProto(entry.planning()),
           .saved = internal::FromProto(entry.saved()),
-          .last_used = FromProto(entry.last_used()),
+          .last_used = internal::FromProto(entry.last_used()),
           .bytes = entry.bytes(),
           .predicted_nanoseconds = entry.predicted_nanoseconds(),
           .measured_nanoseconds = entry.measured_nanoseconds(),
@@ -89,10 +84,11 @@ absl::StatusOr<PlanCacheState> PlanCache::State() const {
                    .error_count = response.exchange().error_count(),
                    .error = response.exchange().error()}};
   if (response.exchange().has_exchanged_at()) {
-    state.exchange.exchanged_at = FromProto(response.exchange().exchanged_at());
+    state.exchange.exchanged_at =
+        internal::FromProto(response.exchange().exchanged_at());
   }
   if (response.store().has_saved_at()) {
-    state.store.saved_at = FromProto(response.store().saved_at());
+    state.store.saved_at = internal::FromProto(response.store().saved_at());
   }
   for (const v1::PlanCacheJobStats& job : response.jobs()) {
     state.jobs.push_back({.job = job.job(),

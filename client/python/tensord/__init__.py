@@ -18,6 +18,7 @@ from tensord import aio, errors, reports, transforms, v1
 from tensord._array_functions import einsum, tensordot, transpose
 from tensord._dtypes import bfloat16
 from tensord._operations import Options
+from tensord._operator import Operator
 from tensord._pipeline import PendingTensor, Pipeline
 from tensord._plan_cache import PlanCache
 from tensord._plans import Plan
@@ -88,6 +89,7 @@ __all__ = [
     "Limits",
     "LoadedPlans",
     "NotFound",
+    "Operator",
     "Options",
     "OutOfRange",
     "PendingTensor",

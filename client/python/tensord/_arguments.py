@@ -14,7 +14,9 @@ import numpy as np
 
 from tensord.errors import InvalidArgument
 
-_ADDRESS = re.compile(r"unix:.+|(?:\[[^][]+\]|[^][:/\s]+):(\d{1,5})", re.DOTALL)
+_ADDRESS = re.compile(
+    r"unix:.+|(?:dns:///)?(?:\[[^][]+\]|[^][:/\s]+):(\d{1,5})", re.DOTALL
+)
 _LARGEST_PORT = 65535
 _LONGEST_TIMEOUT_SECONDS = 1e9
 
@@ -167,17 +169,17 @@ def integer_of(argument: str, value: int) -> int:
 
 
 def check_address(address: str) -> None:
-    """Refuses what the server's `--listen` would not take.
+    """Refuses what no server can be at.
 
     Raises:
-        InvalidArgument: It is neither `HOST:PORT` nor `unix:PATH`.
+        InvalidArgument: It is neither `HOST:PORT`, `dns:///HOST:PORT` nor `unix:PATH`.
         TypeError: It is no string.
     """
-    check_type("address", address, str, "HOST:PORT or unix:PATH")
+    check_type("address", address, str, "HOST:PORT, dns:///HOST:PORT or unix:PATH")
     match = _ADDRESS.fullmatch(address)
     if match is None or match[1] and not 1 <= int(match[1]) <= _LARGEST_PORT:
         raise InvalidArgument(
-            f"address is {address!r}, wanted HOST:PORT or unix:PATH",
+            f"address is {address!r}, wanted HOST:PORT, dns:///HOST:PORT or unix:PATH",
             reason="ADDRESS_MALFORMED",
         )
 

@@ -16,6 +16,7 @@ from typing import Any, Union
 import grpc
 
 from tensord._arguments import check_type
+from tensord._tracing import current_trace
 from tensord.errors import InvalidArgument
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -129,10 +130,10 @@ class Tls:
                 f"its PEM, or that of {cert.path}, is damaged ({error.reason})"
             ) from None
 
-    def complaint(self, host: str, port: int) -> str:
+    def complaint(self, host: str, port: int, name: str) -> str:
         """Returns why no connection comes about, as a handshake shows it; or ""."""
         try:
-            with _handshake(self._context, host, port) as stream:
+            with _handshake(self._context, host, port, name) as stream:
                 # With TLS 1.3, certificates are refused after the handshake.
                 if stream.recv(1):
                     return ""
@@ -218,18 +219,25 @@ class Credentials:
     Attributes:
         tls: None for plaintext.
         token: What each call brings along, if any.
+        name: Whom the server's certificate is to name, where not the address's host.
     """
 
     tls: Tls | None = None
     token: Token | None = None
+    name: str = ""
 
     def metadata(self) -> Metadata | None:
-        """Returns what each call is sent with."""
-        return self.token.metadata() if self.token else None
+        """Returns what a call that is made now is sent with."""
+        token = self.token.metadata() if self.token else ()
+        return token + current_trace() or None
 
     def channel(self, package: Any, address: str) -> Any:
         """Returns a new channel to an address, of `grpc` or `grpc.aio`."""
+        options: tuple[tuple[str, str | int], ...]
         options = _LOCAL_CHANNEL_OPTIONS if is_local(address) else _CHANNEL_OPTIONS
+        if self.name:
+            names = "grpc.ssl_target_name_override", "grpc.default_authority"
+            options += tuple((option, self.name) for option in names)
         if self.tls is None:
             return package.insecure_channel(address, options=options)
         credentials = self.tls.channel_credentials
@@ -242,7 +250,7 @@ class Credentials:
         host, _, port = address.rpartition(":")
         host = host.strip("[]")
         if self.tls:
-            return self.tls.complaint(host, int(port))
+            return self.tls.complaint(host, int(port), self.name or host)
         if _speaks_tls(host, int(port)):
             return "the server there speaks TLS; connect with ca=, or set $TENSORD_CA"
         return ""
@@ -333,10 +341,12 @@ def _is_unix(address: str) -> bool:
     return address.startswith("unix:")
 
 
-def _handshake(context: ssl.SSLContext, host: str, port: int) -> ssl.SSLSocket:
+def _handshake(
+    context: ssl.SSLContext, host: str, port: int, name: str
+) -> ssl.SSLSocket:
     connection = socket.create_connection((host, port), _PROBE_SECONDS)
     try:
-        return context.wrap_socket(connection, server_hostname=host)
+        return context.wrap_socket(connection, server_hostname=name)
     except BaseException:
         connection.close()
         raise
@@ -348,7 +358,7 @@ def _speaks_tls(host: str, port: int) -> bool:
     context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])
     try:
-        _handshake(context, host, port).close()
+        _handshake(context, host, port, host).close()
     except ssl.SSLError as error:
         return "ALERT" in (error.reason or "")
     except OSError:

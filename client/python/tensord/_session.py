@@ -19,6 +19,7 @@ from tensord._execution import FactorExecutor
 from tensord._handle import Held
 from tensord._messages import from_message
 from tensord._pipeline import Pipeline
+from tensord._operator import Operator
 from tensord._plan_cache import PlanCache
 from tensord._planning import Explainer, Planner
 from tensord._plans import Plan
@@ -57,7 +58,8 @@ def connect(
 
     Args:
         address: `host:port` or `unix:/path`; by default $TENSORD_ADDRESS, or else
-            localhost:8470.
+            localhost:8470. `dns:///host:port`: the session is opened on the least
+            loaded of the servers that the name has addresses of, and stays there.
         timeout: Default deadline of every call, in seconds; None for 60, `math.inf`
             for none.
         job: Who asks, for the server's logs and statistics.
@@ -252,6 +254,14 @@ class Session(
         >>> session.plan_cache.stats().hit_count
         """
         return PlanCache(self, self.link)
+
+    @property
+    def operator(self) -> Operator:
+        """What operators see of all sessions, and have the server do.
+
+        >>> session.operator.trim().heap_bytes
+        """
+        return Operator(self, self.link)
 
     def get_plan(self, name: str) -> Plan:
         """Returns the plan of a name.

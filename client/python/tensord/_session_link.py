@@ -15,13 +15,20 @@ import numpy as np
 from tensord import _dtypes as dtypes
 from tensord._arguments import check_address, check_timeout, lease_value
 from tensord._connection import Connection, Stubs
-from tensord._credentials import Given, resolve
+from tensord._credentials import Given
 from tensord._handle import Handle, Held
 from tensord._keeper import NAMES_PER_CALL, Keeper
 from tensord._messages import from_message
+from tensord._servers import connections_to
 from tensord._specs import TensorSpec
 from tensord._transfer import Transfers
-from tensord.errors import UNREACHABLE, NotFound, Unavailable
+from tensord.errors import (
+    UNREACHABLE,
+    Error,
+    NotFound,
+    ResourceExhausted,
+    Unavailable,
+)
 from tensord.reports import ServerInfo
 from tensord.v1 import admin_pb2, session_pb2, tensor_pb2
 
@@ -174,14 +181,23 @@ def open_session(
     if lease is not None:
         request.lease.FromTimedelta(lease_value(lease))
     seconds = _DEFAULT_SECONDS if timeout is None else timeout
-    connection = Connection(address, seconds, resolve(address, given))
+    connections = connections_to(address, seconds, given)
+    failure: Error | None = None
     try:
-        info = from_message(ServerInfo, _greet(connection))
-        opened = connection.call(connection.session.OpenSession, request)
-    except BaseException:
-        connection.close()
-        raise
-    return connection, info, opened.session
+        for connection in connections:
+            try:
+                info = from_message(ServerInfo, _greet(connection))
+                opened = connection.call(connection.session.OpenSession, request)
+            except (Unavailable, ResourceExhausted) as error:
+                failure = failure or error
+            else:
+                connections.remove(connection)
+                return connection, info, opened.session
+        assert failure is not None, "a name has an address"
+        raise failure
+    finally:
+        for connection in connections:
+            connection.close()
 
 
 def _greet(connection: Connection) -> admin_pb2.GetServerInfoResponse:

@@ -10,7 +10,15 @@ from tensord import _trees as trees
 from tensord._messages import explained, known_here, name_in, nested, seconds
 from tensord._operators import SELECTIONS
 from tensord._products import Explained, ProgramProduct
-from tensord.v1 import plan_cache_pb2
+from tensord.v1 import plan_cache_pb2, tensor_pb2
+
+_ELEMENT_TYPES = {
+    name.removeprefix("ELEMENT_TYPE_").lower(): value
+    for name, value in tensor_pb2.ElementType.items()
+}
+_TENSOR_STATES = {
+    name.removeprefix("TENSOR_STATE_"): value for name, value in tensor_pb2.TensorState.items()
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +86,8 @@ class DeviceStats:
     queued_operations: int
     executed_operations: int
     busy_seconds: float
+    model: str
+    is_up: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +120,18 @@ class HostMemoryStats:
 
 
 @dataclasses.dataclass(frozen=True)
+class TenantStats:
+    """What a tenant has and did; see `TenantStats` in admin.proto."""
+
+    tenant: str
+    session_count: int
+    tensor_count: int
+    memory_used_bytes: int
+    request_count: int
+    device_seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
 class ServerStats:
     """Counters of a server since its start, and its memory and queues as of now."""
 
@@ -119,10 +141,104 @@ class ServerStats:
     uploaded_bytes: int
     downloaded_bytes: int
     host_memory_limit_bytes: int
+    version: str
+    state: str
+    tenants: tuple[TenantStats, ...] = nested(TenantStats)
     host_memory: tuple[HostMemoryStats, ...] = nested(HostMemoryStats)
     devices: tuple[DeviceStats, ...] = nested(DeviceStats)
     operations: tuple[OperationStats, ...] = nested(OperationStats)
     plan_cache: PlanCacheCounts = nested(PlanCacheCounts)
+
+
+@dataclasses.dataclass(frozen=True)
+class SessionState:
+    """A session as operators know it; see `SessionState` in admin.proto."""
+
+    number: int
+    tenant: str
+    job: str
+    peer: str
+    device: str
+    priority: int
+    tensor_count: int
+    memory_used_bytes: int
+    memory_quota_bytes: int
+    queued_operations: int
+    running_operations: int
+    age_seconds: float = seconds("age")
+    idle_seconds: float = seconds("idle")
+    lease_seconds: float = seconds("lease")
+    lease_left_seconds: float = seconds("lease_left")
+
+
+@dataclasses.dataclass(frozen=True)
+class RunningCall:
+    """A call of a session that has not ended."""
+
+    request_id: str
+    rpc: str
+    session_number: int
+    tenant: str
+    elapsed_seconds: float = seconds("elapsed")
+
+
+@dataclasses.dataclass(frozen=True)
+class LargeTensor:
+    """A tensor of any session; `bytes` is the memory that it has or will have."""
+
+    id: str
+    session_number: int
+    tenant: str
+    device: str
+    extents: tuple[int, ...]
+    bytes: int
+    is_view: bool
+    element_type: str = name_in(_ELEMENT_TYPES)
+    state: str = name_in(_TENSOR_STATES)
+
+
+@dataclasses.dataclass(frozen=True)
+class Evicted:
+    """The sessions that were ended, and what memory their tensors held."""
+
+    session_numbers: tuple[int, ...]
+    memory_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class TrimmedDevice:
+    """What a device got back, in bytes."""
+
+    device: str
+    memory_bytes: int
+    staging_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Trimmed:
+    """What the system got back, in bytes: of devices and of the process's heap."""
+
+    heap_bytes: int
+    devices: tuple[TrimmedDevice, ...] = nested(TrimmedDevice)
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerSetting:
+    """An option of a server: its value in TOML, "" if it is not set, and by itself."""
+
+    key: str
+    value: str
+    origin: str
+    values: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReloadedFiles:
+    """Files that were read again; `error` says why what was there before is kept."""
+
+    what: str
+    paths: tuple[str, ...]
+    error: str
 
 
 @dataclasses.dataclass(frozen=True)

@@ -187,8 +187,18 @@ class Call final : Tag {
   }
 
   /// True once nobody waits for the answer: the client cancelled or vanished,
-  /// the deadline passed, or the server shuts down. From any thread.
+  /// the deadline passed, the server shuts down, or an operator stopped it.
+  /// From any thread.
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+  /// Has the call's work end as if nobody waited for it, and the call, unless
+  /// it is answered all the same, with `why`.
+  void Stop(const absl::Status& why) {
+    stopped_ = why;
+    StopWork();
+  }
+  /// OK unless it was stopped.
+  const absl::Status& stopped() const { return stopped_; }
 
   /// What cancelled() looks at.
   const std::atomic<bool>& cancelled_flag() const { return cancelled_; }
@@ -258,15 +268,16 @@ class Call final : Tag {
  private:
   void Fire(bool) override {
     ended_ = true;
-    if (context_.IsCancelled()) {
-      cancelled_.store(true, std::memory_order_relaxed);
-      // Newest first, so that a job leaves a queue before those that it waits
-      // behind.
-      for (Wait* wait = newest_wait_; wait != nullptr;) {
-        std::exchange(wait, wait->older_)->Cancel();
-      }
-    }
+    if (context_.IsCancelled()) StopWork();
     ResumeOwner();
+  }
+  void StopWork() {
+    cancelled_.store(true, std::memory_order_relaxed);
+    // Newest first, so that a job leaves a queue before those that it waits
+    // behind.
+    for (Wait* wait = newest_wait_; wait != nullptr;) {
+      std::exchange(wait, wait->older_)->Cancel();
+    }
   }
   bool over() const { return ended_ && holds_ == 0; }
   void ResumeOwner() {
@@ -277,6 +288,7 @@ class Call final : Tag {
   CallRecord record_;
   grpc::ServerContext context_;
   std::atomic<bool> cancelled_ = false;
+  absl::Status stopped_;
   bool ended_ = false;
   int holds_ = 0;
   Wait* newest_wait_ = nullptr;

@@ -91,6 +91,11 @@ class Writer {
 /// The request of a method whose requests are a stream.
 struct NoRequest {};
 
+template <typename Io>
+inline constexpr bool kIsUnary = false;
+template <typename R>
+inline constexpr bool kIsUnary<grpc::ServerAsyncResponseWriter<R>> = true;
+
 /// Carries out a call, or answers it as one of the same id was before. Errors
 /// are not kept: what failed may be tried again.
 template <typename R, typename H, typename Q>
@@ -198,7 +203,8 @@ Detached ServeCall(Loop& loop, const Door& door, Rpc rpc, Accept accept,
     door.End(call, let_in);
     co_await Operation([&](void* tag) { Finish(call, io, let_in, tag); });
   } else {
-    const auto result = co_await Invoke(handler, call, request, io);
+    auto result = co_await Invoke(handler, call, request, io);
+    if (!call.stopped().ok() && !StatusOf(result).ok()) result = call.stopped();
     if constexpr (requires { BytesOf(*result); }) {
       if (result.ok()) {
         call.record().sent_bytes = BytesOf(*result);
@@ -303,8 +309,10 @@ class LoopGroup {
   }
 
   template <typename Io, typename Q, typename A, typename H>
-  void Accept(const Rpc& rpc, const A& accept, const H& handler,
+  void Accept(const Rpc& method, const A& accept, const H& handler,
               Traffic traffic) {
+    Rpc rpc = method;
+    rpc.is_stream = !kIsUnary<Io>;
     const bool is_call = traffic == Traffic::kCalls;
     const bool is_on_first = is_call || loops_.size() == 1;
     const size_t begin = is_on_first ? 0 : 1;

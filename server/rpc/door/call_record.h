@@ -17,6 +17,7 @@
 #include "server/identity/identity.h"
 #include "server/session/session.h"
 #include "server/telemetry/metrics.h"
+#include "server/telemetry/trace_context.h"
 
 namespace tensord::rpc {
 
@@ -31,6 +32,7 @@ struct Rpc {
   bool is_operators;          // nobody else may call it
   bool is_audited;            // it changes what all share, or gives it away
   bool is_elsewhere = false;  // this address does not take it
+  bool is_stream = false;     // of requests, responses or both
 };
 
 /// What is known of one call, from its beginning to its end.
@@ -39,6 +41,8 @@ struct Rpc {
 struct CallRecord {
   const Rpc* rpc = nullptr;
   std::string request_id;
+  /// As the caller says, and whether it is traced.
+  server::TraceContext trace;
   /// Null until it is known.
   std::shared_ptr<const server::Identity> identity;
   /// To be carried out at most once in its session, whoever repeats it.
@@ -46,6 +50,8 @@ struct CallRecord {
   std::chrono::steady_clock::time_point begun;
   /// The call, or the operation of a stream, when it has ended.
   absl::Duration took;
+  /// Where that went; nothing for what neither computes nor transfers.
+  server::PhaseTimes phases;
   int64_t received_bytes = 0;  // of messages
   int64_t sent_bytes = 0;
 
@@ -55,6 +61,8 @@ struct CallRecord {
   std::optional<server::SessionUse> session_use;
   /// Counts request and response until the client has taken that.
   server::HostHold hold;
+
+  int64_t ended_operations = 0;  // of a stream
 
   /// How many of the door's middleware have started the call.
   size_t started_count = 0;

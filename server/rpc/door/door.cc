@@ -38,7 +38,7 @@ std::string MakeRequestId() {
                       absl::Hex(count.fetch_add(1)));
 }
 
-/// Whether the client gave an id that is printable and short.
+/// Whether the client gave an id that is printable, without spaces, and short.
 bool IsGoodRequestId(const grpc::ServerContext& context) {
   const auto given = context.client_metadata().find(kRequestIdKey);
   return given != context.client_metadata().end() && !given->second.empty() &&
@@ -71,7 +71,14 @@ absl::string_view OperationNameOf(absl::string_view rpc) {
 
 /// Whether it is for those who run the server, and concerns all tenants.
 bool IsOperators(absl::string_view rpc) {
-  return rpc == "GetServerStats" || absl::StrContains(rpc, "PlanCache");
+  constexpr absl::string_view kAdmin[] = {
+      "GetServerStats",     "ListSessions",     "ListOperations",
+      "ListLargestTensors", "CancelOperations", "EvictSessions",
+      "TrimMemory",         "DrainServer",      "GetServerConfig",
+      "ReloadServerConfig", "GetLogLevel",      "SetLogLevel",
+      "RecordTimeline"};
+  return absl::StrContains(rpc, "PlanCache") ||
+         std::ranges::find(kAdmin, rpc) != std::end(kAdmin);
 }
 
 /// Behind "Bearer" in the call's metadata; "": nothing is.
@@ -103,8 +110,12 @@ absl::string_view TenantOf(const CallRecord& record) {
   return record.identity->tenant();
 }
 
-/// Where the time went of an operation that ends now.
+/// Where the time went of what ends now.
 server::PhaseTimes PhasesOf(const CallRecord& record) {
+  if (record.rpc->transfer != nullptr) {
+    return {std::nullopt, std::nullopt, std::nullopt, record.took};
+  }
+  if (record.operation == nullptr) return {};
   if (!record.times) return {record.took};
   const server::RunTimes& run = *record.times;
   const absl::Duration queue = run.begun - run.made;
@@ -131,8 +142,7 @@ class Counting final : public Middleware {
     server::Metrics::Tenant& tenant = metrics_.OfTenant(TenantOf(record));
     tenant.requests.Increment();
     if (record.rpc->transfer != nullptr) {
-      record.rpc->transfer->Observe(
-          {std::nullopt, std::nullopt, std::nullopt, record.took});
+      record.rpc->transfer->Observe(record.phases);
     }
     if (record.operation != nullptr) CountOperation(record, status, tenant);
     CountReason(status);
@@ -147,11 +157,9 @@ class Counting final : public Middleware {
   static void CountOperation(const CallRecord& record,
                              const absl::Status& status,
                              server::Metrics::Tenant& tenant) {
-    const server::PhaseTimes phases = PhasesOf(record);
-    record.operation->Complete(status.code(), phases);
-    if (const auto kernel = phases[static_cast<int>(server::Phase::kKernel)]) {
-      tenant.device_seconds.Increment(absl::ToDoubleSeconds(*kernel));
-    }
+    record.operation->Complete(status.code(), record.phases);
+    const auto kernel = record.phases[static_cast<int>(server::Phase::kKernel)];
+    if (kernel) tenant.device_seconds.Increment(absl::ToDoubleSeconds(*kernel));
   }
   void CountReason(const absl::Status& status) {
     if (status.ok()) return;
@@ -204,6 +212,7 @@ class Logging final : public Middleware {
                 {"tenant", TenantOf(record)},
                 {"peer", context.peer()},
                 {"session", NumberOf(record)},
+                {"trace_id", record.trace.trace_id_text()},
                 {"kernel", record.kernel},
                 {"received_bytes", record.received_bytes},
                 {"sent_bytes", record.sent_bytes},
@@ -218,7 +227,9 @@ class Logging final : public Middleware {
                {{"operation", record.operation->name()},
                 {"code", absl::StatusCodeToString(status.code())},
                 {"request_id", record.request_id},
+                {"tenant", TenantOf(record)},
                 {"session", NumberOf(record)},
+                {"trace_id", record.trace.trace_id_text()},
                 {"kernel", record.kernel},
                 {"message", WithoutSecrets(status.message())}});
   }
@@ -233,7 +244,8 @@ class Logging final : public Middleware {
                 {"rpc", record.rpc->name},
                 {"subject", record.subject},
                 {"code", absl::StatusCodeToString(status.code())},
-                {"request_id", record.request_id}});
+                {"request_id", record.request_id},
+                {"trace_id", record.trace.trace_id_text()}});
   }
   static server::LogLevel LevelOf(const absl::Status& status) {
     return absl::IsInternal(status) ? server::LogLevel::kError
@@ -255,7 +267,8 @@ Door::Door(server::SessionManager& sessions, server::Metrics& metrics,
       metrics_(metrics),
       authenticator_(authenticator),
       transfer_idle_(transfer_idle),
-      unknown_plan_(&metrics.OfOperation("execute_plan")) {
+      unknown_plan_(&metrics.OfOperation("execute_plan")),
+      running_(std::make_unique<RunningCalls>()) {
   for (int i = 0; i < server::kOperationCount; ++i) {
     operations_.push_back(&metrics.OfOperation(
         server::NameOf(static_cast<server::OperationKind>(i))));
@@ -297,7 +310,7 @@ absl::Status Door::Start(Call& call, const Rpc& rpc) const {
         "REQUEST_ID_MALFORMED",
         "the call is to be carried out at most once, and its x-request-id is "
         "none of 1 to ",
-        kMaxRequestIdBytes, " printable characters");
+        kMaxRequestIdBytes, " printable characters, without spaces");
   }
   TENSORD_RETURN_IF_ERROR(Identify(call));
   if (call.loop().refuses()) return Draining();
@@ -351,8 +364,9 @@ absl::StatusOr<std::shared_ptr<server::Session>> Door::FindSession(
 
 absl::Status Door::Enter(Call& call, absl::string_view session) const {
   CallRecord& record = call.record();
-  TENSORD_ASSIGN_OR_RETURN(record.session, FindSession(call, session));
-  record.session_use.emplace(record.session);
+  TENSORD_ASSIGN_OR_RETURN(auto found, FindSession(call, session));
+  Join(call, std::move(found));
+  record.session_use.emplace(record.session, record.rpc->is_counted);
   if (!record.rpc->is_counted) return absl::OkStatus();
   // The message, and copies of what is inline in it.
   return record.hold.Take(record.session->host_memory(),
@@ -360,10 +374,17 @@ absl::Status Door::Enter(Call& call, absl::string_view session) const {
                           2 * record.received_bytes);
 }
 
+void Door::Join(Call& call, std::shared_ptr<server::Session> session) const {
+  call.record().session = std::move(session);
+  running_->Add(call, call.record().session);
+}
+
 void Door::End(Call& call, const absl::Status& status) const {
   CallRecord& record = call.record();
+  running_->Remove(call);
   record.took =
       absl::FromChrono(std::chrono::steady_clock::now() - record.begun);
+  record.phases = PhasesOf(record);
   for (size_t i = 0; i < record.started_count; ++i) {
     middleware_[i]->CallCompleted(call.context(), record, status);
   }
@@ -379,6 +400,8 @@ void Door::EndOperation(Call& call, const EndedOperation& ended,
     record.kernel = ended.kernel;
     record.took =
         absl::FromChrono(std::chrono::steady_clock::now() - ended.begun);
+    record.phases = PhasesOf(record);
+    ++record.ended_operations;
     for (Middleware* const middleware : middleware_) {
       middleware->OperationCompleted(record, status);
     }

@@ -16,6 +16,7 @@
 #include "server/execution/operation_request.h"
 #include "server/identity/authenticator.h"
 #include "server/rpc/coroutine/loop.h"
+#include "server/rpc/door/running_calls.h"
 #include "server/rpc/door/session_names.h"
 #include "server/session/session.h"
 #include "server/session/session_manager.h"
@@ -112,6 +113,12 @@ class Door {
   ///         back.
   absl::Status Enter(Call& call, absl::string_view session) const;
 
+  /// The call is one of that session.
+  void Join(Call& call, std::shared_ptr<server::Session> session) const;
+
+  /// Calls that are of a session and have not ended.
+  RunningCalls& running() const { return *running_; }
+
   /// Ends a call, before the client hears of it.
   void End(Call& call, const absl::Status& status) const;
 
@@ -131,6 +138,7 @@ class Door {
   const absl::Duration transfer_idle_;
   std::vector<server::Metrics::Operation*> operations_;  // (kind)
   server::Metrics::Operation* unknown_plan_;
+  const std::unique_ptr<RunningCalls> running_;
   std::vector<std::unique_ptr<Middleware>> own_;
   std::vector<Middleware*> middleware_;  // in order
 };

@@ -187,6 +187,25 @@ TEST_F(SessionTest, ErrorsHaveReasons) {
   EXPECT_EQ(ReasonOf(a.Download<float>().status()), "ELEMENT_TYPE_MISMATCH");
 }
 
+TEST_F(SessionTest, HeadersGoWithEachCall) {
+  // A call that is to be carried out once needs an id, which this has not.
+  std::atomic<bool> is_once = false;
+  SessionOptions options;
+  options.headers = [&] {
+    return is_once ? Headers{{"x-request-once", "1"}} : Headers{};
+  };
+  auto session = Open(options);
+  EXPECT_TRUE(session.List().ok());
+  is_once = true;
+  EXPECT_EQ(ReasonOf(session.List().status()), "REQUEST_ID_MALFORMED");
+  EXPECT_EQ(
+      ReasonOf(
+          session.Upload(HostView<double>{Counting(2).data(), {2}}).status()),
+      "REQUEST_ID_MALFORMED");
+  is_once = false;
+  EXPECT_TRUE(session.List().ok());
+}
+
 TEST_F(SessionTest, ExplainRunsNothing) {
   auto session = Open();
   const auto a = session.Create(ElementType::kFloat32, {{30, 40}}).value();

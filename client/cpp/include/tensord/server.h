@@ -78,6 +78,8 @@ struct DeviceStats {
   int64_t queued_operations = 0;
   int64_t executed_operations = 0;
   absl::Duration busy;
+  std::string model;
+  bool is_up = true;
 };
 
 struct OperationStats {
@@ -101,6 +103,16 @@ struct HostMemoryStats {
   int64_t used_bytes = 0;
 };
 
+/// Of one tenant, or of `other`: all that have no place of their own.
+struct TenantStats {
+  std::string tenant;
+  int64_t session_count = 0;
+  int64_t tensor_count = 0;
+  int64_t memory_used_bytes = 0;
+  int64_t request_count = 0;
+  absl::Duration device_time;
+};
+
 struct ServerStats {
   absl::Duration uptime;
   int64_t session_count = 0;
@@ -112,6 +124,9 @@ struct ServerStats {
   int64_t downloaded_bytes = 0;
   std::vector<HostMemoryStats> host_memory;
   int64_t host_memory_limit_bytes = 0;  // of all of it together
+  std::string version;
+  std::string state;  // `ready`, or why new calls should go elsewhere
+  std::vector<TenantStats> tenants;
 };
 
 /// As the standard health service says. Numbered as there.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,6 +28,9 @@
 
 namespace tensord {
 
+/// Keys and values.
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
 struct SessionOptions {
   std::string job;     // who asks, for the server's logs and statistics
   std::string device;  // e.g. `cpu:0`; empty: the server's first
@@ -38,6 +42,9 @@ struct SessionOptions {
   absl::Duration deadline = absl::Seconds(60);  // of each call
   Order order = Order::kLastModeFastest;        // of results and of downloads
   Credentials credentials;
+  /// Asked before each call, on the thread that makes it, for metadata to send
+  /// along, e.g. {"traceparent", ...}; keys in small letters. Null: none.
+  std::function<Headers()> headers;
 };
 
 struct SessionInfo {

@@ -24,10 +24,9 @@ std::map<std::string, double> Counted(Metrics& metrics,
       for (const auto& label : metric.label) {
         absl::StrAppend(&labels, labels.empty() ? "" : " ", label.value);
       }
-      counts[labels] =
-          family.type == prometheus::MetricType::Histogram
-              ? static_cast<double>(metric.histogram.sample_count)
-              : metric.counter.value;
+      counts[labels] = family.type == prometheus::MetricType::Histogram
+                           ? static_cast<double>(metric.histogram.sample_count)
+                           : metric.counter.value;
     }
   }
   return counts;

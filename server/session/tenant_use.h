@@ -8,7 +8,7 @@
 #include "server/session/session_manager.h"
 #include "server/telemetry/metrics.h"
 
-namespace tensord::http {
+namespace tensord::server {
 
 struct TenantUse {
   int64_t sessions = 0;
@@ -17,7 +17,7 @@ struct TenantUse {
 };
 
 /// By tenant, those that metrics count by themselves; "other" is all others.
-std::map<std::string, TenantUse> UseByTenant(
-    const server::SessionManager& sessions, const server::Metrics& metrics);
+std::map<std::string, TenantUse> UseByTenant(const SessionManager& sessions,
+                                             const Metrics& metrics);
 
-}  // namespace tensord::http
+}  // namespace tensord::server

@@ -1,9 +1,9 @@
-#include "server/http/tenant_use.h"
+#include "server/session/tenant_use.h"
 
-namespace tensord::http {
+namespace tensord::server {
 
-std::map<std::string, TenantUse> UseByTenant(
-    const server::SessionManager& sessions, const server::Metrics& metrics) {
+std::map<std::string, TenantUse> UseByTenant(const SessionManager& sessions,
+                                             const Metrics& metrics) {
   std::map<std::string, TenantUse> uses;
   for (const auto& tenant : metrics.tenants()) uses[tenant.name];
   for (const auto& session : sessions.List()) {
@@ -16,4 +16,4 @@ std::map<std::string, TenantUse> UseByTenant(
   return uses;
 }
 
-}  // namespace tensord::http
+}  // namespace tensord::server

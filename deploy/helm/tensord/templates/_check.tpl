@@ -1,0 +1,49 @@
+{{- /* Pairs of neighbouring letters, by which names are compared. */}}
+{{- define "tensord.pairs" -}}
+{{- $name := lower . -}}
+{{- $pairs := dict -}}
+{{- range $i := until (int (sub (len $name) 1)) -}}
+{{- $_ := set $pairs (substr $i (int (add $i 2)) $name) true -}}
+{{- end -}}
+{{- toJson $pairs -}}
+{{- end }}
+
+{{- /* The name of .known that shares most with .name. */}}
+{{- define "tensord.nearest" -}}
+{{- $pairs := include "tensord.pairs" .name | fromJson -}}
+{{- $best := dict "share" -1 "name" "" -}}
+{{- range $known, $_ := .known -}}
+{{- $others := include "tensord.pairs" $known | fromJson -}}
+{{- $common := 0 -}}
+{{- range $pair, $_ := $others -}}
+{{- if hasKey $pairs $pair }}{{ $common = add $common 1 }}{{ end -}}
+{{- end -}}
+{{- $share := int (div (mul 2000 $common) (add 1 (len $pairs) (len $others))) -}}
+{{- if gt $share (int $best.share) }}{{ $_ := set $best "share" $share }}{{ $_ := set $best "name" $known }}{{ end -}}
+{{- end -}}
+{{- $best.name -}}
+{{- end }}
+
+{{- /* Fails for a name in .values that .known lacks. .path is where they are; what is below .open may have any name. */}}
+{{- define "tensord.check" -}}
+{{- $at := . -}}
+{{- range $name, $value := .values -}}
+{{- $path := printf "%s%s" $at.path $name -}}
+{{- if not (hasKey $at.known $name) -}}
+{{- $nearest := include "tensord.nearest" (dict "name" $name "known" $at.known) -}}
+{{- fail (printf "there is no value '%s'; the nearest is '%s%s'" $path $at.path $nearest) -}}
+{{- end -}}
+{{- if and (kindIs "map" $value) (not (has $path $at.open)) -}}
+{{- include "tensord.check" (dict "values" $value "known" (get $at.known $name) "path" (printf "%s." $path) "open" $at.open) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{- define "tensord.checkValues" -}}
+{{- $open := list "global" "options" "resources" "gpu.nodeSelector" "nodeSelector" "affinity" "podAnnotations" -}}
+{{- $known := .Files.Get "files/values.yaml" | fromYaml -}}
+{{- include "tensord.check" (dict "values" (omit .Values "global") "known" $known "path" "" "open" $open) -}}
+{{- if and .Values.tls.enabled (not .Values.tls.clientCertificates) (not .Values.tenants.enabled) -}}
+{{- fail "tls.enabled wants tls.clientCertificates or tenants.enabled: somebody has to say who asks" -}}
+{{- end -}}
+{{- end }}

@@ -1,0 +1,60 @@
+// How many connections there are, and whose.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace tensord::rpc {
+
+struct ConnectionLimits {
+  int64_t total = 16'384;
+  int64_t per_peer = 4'096;
+};
+
+/// Counts connections that others close: a file descriptor whose socket is no
+/// more the one that was counted stands for a connection that has ended.
+///
+/// Threads  safe for concurrent use.
+class Connections {
+ public:
+  explicit Connections(const ConnectionLimits& limits);
+
+  enum class Answer { kTaken, kTooMany, kTooManyOfPeer };
+  /// Counts the socket `fd` of `peer` if that fits. What has ended meanwhile is
+  /// seen now, a few times a second at most.
+  Answer Take(int fd, absl::string_view peer);
+
+  /// Those that live.
+  int64_t count() const;
+
+ private:
+  struct Connection {
+    uint64_t socket = 0;  // its number in the system; 0: none
+    std::string peer;
+  };
+
+  void Drop(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Forgets those that have ended.
+  void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Answer Fits(absl::string_view peer) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  const ConnectionLimits limits_;
+  mutable absl::Mutex mutex_;
+  std::vector<Connection> connections_ ABSL_GUARDED_BY(mutex_);  // (fd)
+  std::map<std::string, int64_t, std::less<>> by_peer_ ABSL_GUARDED_BY(mutex_);
+  int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time swept_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+};
+
+/// Lets the process open as many files as the system allows it. Connections
+/// beyond that, less some for all else, do not fit.
+int64_t RaiseFileLimit();
+
+}  // namespace tensord::rpc

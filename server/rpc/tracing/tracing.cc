@@ -1,0 +1,108 @@
+#include "server/rpc/tracing/tracing.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/status.h"
+
+namespace tensord::rpc {
+namespace {
+
+constexpr char kParentKey[] = "traceparent";
+constexpr char kStateKey[] = "tracestate";
+// Of one stream; more of them would leave no room for other calls.
+constexpr int64_t kMostOperations = 128;
+
+/// What the caller says the call is part of.
+server::TraceContext ContextOf(const grpc::ServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto parent = metadata.find(kParentKey);
+  if (parent == metadata.end() || metadata.count(kParentKey) > 1) return {};
+  std::string state;
+  const auto [begin, end] = metadata.equal_range(kStateKey);
+  for (auto at = begin; at != end; ++at) {
+    absl::StrAppend(&state, state.empty() ? "" : ",",
+                    absl::string_view(at->second.data(), at->second.size()));
+  }
+  return server::ParseTraceContext(
+             {parent->second.data(), parent->second.size()}, state)
+      .value_or(server::TraceContext());
+}
+
+server::Activity ActivityOf(const CallRecord& record,
+                            const absl::Status& status) {
+  server::Activity activity;
+  activity.trace = record.trace;
+  activity.rpc = std::string(record.rpc->name);
+  if (record.operation != nullptr) {
+    activity.operation = record.operation->name();
+  } else if (record.rpc->transfer != nullptr) {
+    activity.operation =
+        record.rpc->name == "UploadTensor" ? "upload" : "download";
+  }
+  activity.kernel = std::string(record.kernel);
+  if (record.session != nullptr) {
+    activity.device = record.session->device().info().name;
+    activity.session = record.session->number();
+  }
+  if (record.identity != nullptr) activity.tenant = record.identity->tenant();
+  activity.request_id = record.request_id;
+  activity.code = status.code();
+  activity.reason = core::ReasonOf(status);
+  activity.begun = absl::Now() - record.took;
+  activity.took = record.took;
+  activity.phases = record.phases;
+  return activity;
+}
+
+}  // namespace
+
+absl::Status Tracing::StartCall(const grpc::ServerContext& context,
+                                CallRecord& record) {
+  server::TraceContext& trace = record.trace;
+  trace = ContextOf(context);
+  if (export_.queue == nullptr) return absl::OkStatus();
+  if (!trace.has_trace() && server::IsChosen(export_.ratio)) {
+    trace.trace_id = {server::NewSpanId(), server::NewSpanId()};
+    trace.is_sampled = true;
+  }
+  if (trace.is_sampled) trace.span = server::NewSpanId();
+  return absl::OkStatus();
+}
+
+void Tracing::CallCompleted(const grpc::ServerContext&,
+                            const CallRecord& record,
+                            const absl::Status& status) {
+  Take(record, status, /*is_of_stream=*/false);
+}
+
+void Tracing::OperationCompleted(const CallRecord& record,
+                                 const absl::Status& status) {
+  Take(record, status, /*is_of_stream=*/true);
+}
+
+void Tracing::Take(const CallRecord& record, const absl::Status& status,
+                   bool is_of_stream) {
+  const bool is_too_many =
+      is_of_stream && record.ended_operations > kMostOperations;
+  const bool is_exported = record.trace.span != 0 && !is_too_many;
+  const bool is_recorded = timelines_.is_recording();
+  if (!is_exported && !is_recorded) return;
+  server::Activity activity = ActivityOf(record, status);
+  activity.is_of_stream = is_of_stream;
+  if (is_of_stream) {
+    activity.trace.parent_span = activity.trace.span;
+    activity.trace.span = server::NewSpanId();
+  }
+  if (is_recorded) timelines_.Add(activity);
+  if (!is_exported) return;
+  const int64_t spans = server::SpanCount(activity);
+  if (!export_.queue->Add(std::move(activity))) {
+    metrics_.CountSpans("dropped", spans);
+  }
+}
+
+}  // namespace tensord::rpc

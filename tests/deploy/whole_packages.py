@@ -1,0 +1,138 @@
+"""Debian packages, the archive and the CMake package, made, installed and used.
+
+Not among the tests of tests/run: tests/deploy/run names this file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from container import is_mounted
+from places import REPOSITORY, program
+from waiting import eventually
+
+BUILD = Path(program("tensord")).parents[1]
+MAIN_JOB = (
+    REPOSITORY / "client/python/examples/mp2.py",
+    REPOSITORY / "client/data/water-ccpvdz",
+)
+
+
+def run(*command: str | Path, **variables: str) -> str:
+    done = subprocess.run(
+        command,
+        env=os.environ | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what cpack makes of what is compiled."""
+    folder = tmp_path_factory.mktemp("packages")
+    for generator in ("DEB", "TGZ"):
+        run("cpack", "-G", generator, "--config", BUILD / "CPackConfig.cmake", "-B", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def debian(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A minimal Debian 12 in which the server's and the programs' packages are installed."""
+    root = tmp_path_factory.mktemp("debian") / "root"
+    install = " && ".join(
+        (
+            f'cp {packages}/tensord_*.deb {packages}/tensord-cli_*.deb "$1/root"',
+            'chroot "$1" sh -c "apt-get install -y -qq --no-install-recommends systemd /root/*.deb"',
+        )
+    )
+    sources = run(
+        *["apt-get", "indextargets", "--format", "deb $(SITE) $(RELEASE) $(COMPONENT)"],
+        *["Created-By: Packages", "Origin: Debian"],
+    )
+    debian = sorted(line for line in set(sources.splitlines()) if line.endswith(" main"))
+    run(
+        *["mmdebstrap", "--quiet", "--variant=minbase", f"--customize-hook={install}"],
+        *["bookworm", str(root), *debian],
+    )
+    yield root
+    for place in ("proc", "dev"):
+        if is_mounted(str(root / place)):
+            run("umount", "--lazy", root / place)
+
+
+def test_packages_install_in_a_minimal_debian_and_the_unit_serves(debian: Path) -> None:
+    unit = (debian / "usr/lib/systemd/system/tensord.service").read_text()
+    found = re.search(r"^ExecStart=(.+)$", unit, re.MULTILINE)
+    assert found is not None
+    owner = run("chroot", debian, "getent", "passwd", "tensord").split(":")
+    assert owner[5] == "/var/lib/tensord"
+    for folder in ("run/tensord", "var/lib/tensord"):  # RuntimeDirectory, StateDirectory
+        (debian / folder).mkdir()
+        os.chown(debian / folder, int(owner[2]), int(owner[3]))
+    (debian / "etc/hosts").write_text("127.0.0.1 localhost\n")
+    run("mount", "--bind", "/dev", debian / "dev")
+    run("mount", "-t", "proc", "proc", debian / "proc")
+    command = ["chroot", "--userspec=tensord:tensord", debian, *found[1].split()]
+    with (debian / "tmp/log").open("wb") as log:
+        server = subprocess.Popen(
+            [*command, "--listen=unix:/run/tensord/socket"],
+            env={"PATH": os.environ["PATH"], "TENSORD_METRICS_LISTEN": "localhost:0"},
+            stderr=log,
+        )
+    try:
+        said = (debian / "tmp/log").read_text
+        assert eventually(lambda: "version=" in said() or server.poll() is not None)
+        assert server.poll() is None, said()
+        run("chroot", debian, "tensorctl", "--address=unix:/run/tensord/socket", "health")
+        run(sys.executable, *MAIN_JOB, "--address", f"unix:{debian}/run/tensord/socket")
+        server.terminate()
+        assert server.wait(timeout=20) == 0
+        assert (debian / "var/lib/tensord/plans").stat().st_size > 0
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_options_that_were_changed_stay_when_the_package_is_installed_again(debian: Path) -> None:
+    options = debian / "etc/tensord/tensord.toml"
+    options.write_text(options.read_text() + "\nmax-sessions = 7\n")
+    run("chroot", debian, "sh", "-c", "dpkg -i /root/tensord_*.deb")
+    assert "max-sessions = 7" in options.read_text()
+    run("chroot", debian, "dpkg", "--remove", "tensord")
+    assert not (debian / "usr/bin/tensord").exists() and options.exists()
+
+
+def test_the_archive_runs_from_where_it_is_unpacked(packages: Path, tmp_path: Path) -> None:
+    (archive,) = packages.glob("tensord-*.tar.gz")
+    run("tar", "--extract", "--file", archive, "--directory", tmp_path)
+    server = tmp_path / "bin/tensord"
+    assert run(server, "--version") == run(program("tensord"), "--version")
+    run(sys.executable, *MAIN_JOB, TENSORD_SERVER=str(server))
+
+
+def test_a_program_of_others_finds_the_client(tmp_path: Path) -> None:
+    run("cmake", "--install", BUILD, "--prefix", tmp_path / "prefix", "--component", "dev")
+    source = REPOSITORY / "tests/deploy/consumer"
+    prefix = f"-DCMAKE_PREFIX_PATH={tmp_path}/prefix"
+    run("cmake", "-S", source, "-B", tmp_path / "build", "-G", "Ninja", prefix)
+    run("cmake", "--build", tmp_path / "build")
+    address = f"unix:{tmp_path}/socket"
+    with subprocess.Popen(
+        [program("tensord"), f"--listen={address}"], stderr=subprocess.DEVNULL
+    ) as server:
+        try:
+            assert eventually(lambda: (tmp_path / "socket").exists())
+            assert run(tmp_path / "build/consumer", address) == "12\n"
+        finally:
+            server.kill()

@@ -1,0 +1,93 @@
+"""Whoever opens many connections keeps nobody else from the server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tensord
+from observed_server import ObservedServer
+from secure_server import serve_tcp
+from waiting import eventually
+
+
+@contextlib.contextmanager
+def flood(address: str, count: int) -> Iterator[list[socket.socket]]:
+    """That many connections that say nothing."""
+    host, _, port = address.rpartition(":")
+    with contextlib.ExitStack() as stack:
+        yield [
+            stack.enter_context(socket.create_connection((host, int(port)), timeout=5))
+            for _ in range(count)
+        ]
+
+
+def is_open(connection: socket.socket) -> bool:
+    """Whether the server has taken it: then gRPC's settings come unasked."""
+    try:
+        return connection.recv(1) != b""
+    except ConnectionResetError:
+        return False
+
+
+def works(address: str) -> bool:
+    try:
+        with tensord.connect(address, timeout=2) as session:
+            return bool(session.upload(np.ones(2)).numpy().sum() == 2)
+    except (tensord.Unavailable, tensord.DeadlineExceeded):
+        return False
+
+
+def test_connections_of_one_peer_are_limited():
+    with serve_tcp("127.0.0.1", max_connections_per_peer=20) as address:
+        with tensord.connect(address) as session:
+            session.upload(np.ones(2))  # by a connection of its own
+            with flood(address, 30) as connections:
+                assert sum(map(is_open, connections)) == 18
+                assert not works(address)
+                # Who is there stays.
+                np.testing.assert_array_equal(session.upload(np.ones(2)).numpy(), 1)
+        assert eventually(lambda: works(address))
+
+
+def test_a_peer_at_its_limit_leaves_others_room():
+    flags = {"max_connections_per_peer": 5}
+    with serve_tcp("127.0.0.1", **flags) as address:
+        with flood(address, 10) as connections:
+            assert sum(map(is_open, connections)) == 5
+            host, port = address.split(":")
+            with socket.create_connection((host, int(port)), 5, ("127.0.0.2", 0)) as other:
+                assert is_open(other)
+
+
+def test_a_server_without_files_serves_again_when_it_has_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    few = tmp_path / "few-files"
+    few.write_text(f'#!/bin/sh\nulimit -n 120\nexec {os.environ["TENSORD_SERVER"]} "$@"\n')
+    few.chmod(few.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("TENSORD_SERVER", str(few))
+    with serve_tcp("127.0.0.1") as address:
+        with flood(address, 300):
+            assert not works(address)
+        assert eventually(lambda: works(address))
+
+
+def test_refused_connections_are_counted(tmp_path: Path):
+    flags = "--listen=127.0.0.1:0", "--max-connections=3"
+    with ObservedServer(tmp_path, *flags) as server:
+        assert eventually(lambda: "address=127.0.0.1:" in server.log())
+        addresses = [word for word in server.log().split() if "address=127" in word]
+        assert addresses, server.log()
+        with flood(addresses[-1].removeprefix("address="), 8) as connections:
+            assert sum(map(is_open, connections)) == 3
+        refused = server.metrics().sum("tensord_connections_refused_total", limit="total")
+        assert refused == 5
+        assert "connection_refused" in server.log()
