@@ -6,8 +6,8 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/cli/json.h"
+#include "client/cli/operator/server_json.h"
 #include "client/cli/options.h"
-#include "client/cli/server_json.h"
 #include "client/cli/text.h"
 #include "tensord/server.h"
 
@@ -288,6 +288,45 @@ int DeleteTensors(const Server& server, const Question& question) {
   return kOk;
 }
 
+int ShareTensor(const Server& server, const Question& question) {
+  const auto to_json = [](const SharedTensor& shared) {
+    return Json{{"share", shared.share}, {"tenants", shared.tenants}};
+  };
+  const auto print = [](const SharedTensor& shared) {
+    absl::PrintF("%s\n", shared.share);
+  };
+  return PrintAs(server.Share(question.name, question.names), question.json,
+                 to_json, print);
+}
+
+int UnshareTensor(const Server& server, const Question& question) {
+  const auto to_json = [](const std::vector<std::string>& tenants) {
+    return Json{{"tenants", tenants}};
+  };
+  const auto print = [](const std::vector<std::string>& tenants) {
+    for (const std::string& tenant : tenants) absl::PrintF("%s\n", tenant);
+  };
+  return PrintAs(server.Unshare(question.name, question.names), question.json,
+                 to_json, print);
+}
+
+/// `add(name, help, print)` adds a command and returns it.
+template <typename Add>
+void AddSharingCommands(const Add& add, Question& question) {
+  const char* const tensor = "Name of the tensor, sessions/.../tensors/...";
+  CLI::App* const share =
+      add("share", "Let tenants read a tensor; prints the name to open it by",
+          ShareTensor);
+  share->add_option("tensor", question.name, tensor)->required();
+  share->add_option("tenants", question.names, "Names of tenants")->required();
+  CLI::App* const unshare = add(
+      "unshare", "Let tenants read a tensor no longer; prints who still may",
+      UnshareTensor);
+  unshare->add_option("tensor", question.name, tensor)->required();
+  unshare->add_option("tenants", question.names,
+                      "Names of tenants; without any, nobody may");
+}
+
 }  // namespace
 
 void AddServerCommands(CLI::App& app, CommandLine& line) {
@@ -325,6 +364,7 @@ void AddServerCommands(CLI::App& app, CommandLine& line) {
       ->add_option("tensors", question->names,
                    "Names of the tensors, sessions/.../tensors/...")
       ->required();
+  AddSharingCommands(add_json, *question);
   add_json("plans", "List the plans of a session", PrintPlans)
       ->add_option("session", question->name, "sessions/...")
       ->required();

@@ -4,14 +4,18 @@
 #include <array>
 #include <cassert>
 #include <iterator>
+#include <utility>
 
 #include "core/base/checked_math.h"
 #include "core/base/status.h"
 
 namespace tensord::core {
 
-PoolResource::PoolResource(MemoryResource& upstream, const PoolOptions& options)
-    : upstream_(upstream), options_(options) {}
+PoolResource::PoolResource(MemoryResource& upstream, const PoolOptions& options,
+                           OnRelease on_release)
+    : upstream_(upstream),
+      options_(options),
+      on_release_(std::move(on_release)) {}
 
 PoolResource::~PoolResource() {
   Trim();
@@ -174,7 +178,10 @@ void PoolResource::ReleaseUnused() {
     large_.TakeUnused(unused);
     small_.TakeUnused(unused);
   }
-  for (const auto& [slab, bytes] : unused) upstream_.Deallocate(slab, bytes);
+  for (const auto& [slab, bytes] : unused) {
+    if (on_release_) on_release_(slab, bytes);
+    upstream_.Deallocate(slab, bytes);
+  }
 }
 
 void PoolResource::Trim() {

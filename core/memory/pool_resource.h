@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -35,7 +36,11 @@ struct PoolOptions {
 ///          blocks), and for upstream only when they find no room.
 class PoolResource final : public MemoryResource {
  public:
-  PoolResource(MemoryResource& upstream, const PoolOptions& options);
+  /// Is told of slabs that are about to return to upstream.
+  using OnRelease = std::function<void(void* slab, int64_t bytes)>;
+
+  PoolResource(MemoryResource& upstream, const PoolOptions& options,
+               OnRelease on_release = nullptr);
   /// Requires that everything was given back.
   ~PoolResource() override;
 
@@ -89,6 +94,7 @@ class PoolResource final : public MemoryResource {
 
   MemoryResource& upstream_;
   const PoolOptions options_;
+  const OnRelease on_release_;  // or null
   // Held over calls of upstream, which may take long; before mutex_.
   absl::Mutex growth_mutex_;
   mutable absl::Mutex mutex_;

@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "core/base/status.h"
+#include "server/engine/quota.h"
 
 namespace tensord::server {
 namespace {
@@ -31,6 +32,10 @@ constexpr double kMostSlowness = 10;
 constexpr absl::Duration kLeast = absl::Microseconds(10);
 // Turns that are interrupted, each of which keeps a thread.
 constexpr int kMostParked = 64;
+
+// When it is worth asking again whether there is room in the queue.
+constexpr absl::Duration kSoonest = absl::Milliseconds(10);
+constexpr absl::Duration kLatest = absl::Seconds(30);
 
 // How long the completer asks without a pause before it takes naps.
 constexpr absl::Duration kEager = absl::Microseconds(50);
@@ -80,7 +85,13 @@ absl::Status DeviceWorker::Add(const ClientId& id, Job* job) {
   Client& client = entry->second;
   if (is_new) {
     client.id = id.number;
+    client.share = id.share;
     turns_.Join(client.turns, id);
+  }
+  const absl::Status may_wait = CheckShare(id);
+  if (!may_wait.ok()) {
+    ReleaseIfIdle(client);
+    return may_wait;
   }
   if (std::ssize(client.queued) >= options_.queue_limit) {
     return core::ResourceExhausted(
@@ -181,7 +192,31 @@ std::map<uint64_t, DeviceWorker::Load> DeviceWorker::loads() const {
   return loads;
 }
 
+void DeviceWorker::LimitsChanged() {
+  absl::MutexLock lock(&mutex_);
+  can_launch_.SignalAll();
+}
+
+absl::Status DeviceWorker::CheckShare(const ClientId& id) const {
+  if (id.share == nullptr || id.share->queued < id.share->queued_limit) {
+    return absl::OkStatus();
+  }
+  return QuotaExceeded(
+      {.tenant = id.share->tenant,
+       .quota = "queued",
+       .limit = id.share->queued_limit,
+       .used = id.share->queued,
+       .retry_after = std::clamp(slowness_ * queued_time_, kSoonest, kLatest)},
+      1);
+}
+
+void DeviceWorker::CountRunning(const Client& client, int change) {
+  CountBusy(change);
+  if (client.share != nullptr) client.share->running += change;
+}
+
 void DeviceWorker::CountQueued(Client& client, const Job& job, int change) {
+  if (client.share != nullptr) client.share->queued += change;
   statistics_.queued_count += change;
   client.queued_time += change * job.predicted();
   queued_time_ += change * job.predicted();
@@ -247,6 +282,10 @@ void DeviceWorker::Launch() {
 
 bool DeviceWorker::MayLaunch(Client& client) {
   if (client.is_parked) return true;
+  if (client.share != nullptr &&
+      client.share->running >= client.share->running_limit) {
+    return false;
+  }
   if (!client.launched.empty() &&
       (std::ssize(client.launched) >= kLaunchAhead ||
        client.launched_time >= kTimeAhead)) {
@@ -395,7 +434,7 @@ DeviceWorker::Launched DeviceWorker::BeginNext(Client& client) {
   client.alone_since.reset();
   CountQueued(client, *job, -1);
   ++statistics_.executed_count;
-  CountBusy(+1);
+  CountRunning(client, +1);
   Launched launched{.job = job,
                     .number = next_number_++,
                     .status = ProvideStream(client),
@@ -452,7 +491,7 @@ void DeviceWorker::AfterLaunch(Client& client, Launched launched,
   launched.counted = client.counted;
   if (absl::IsResourceExhausted(launched.status) && outcome.may_be_repeated &&
       Stall(client, job, oldest)) {
-    CountBusy(-1);
+    CountRunning(client, -1);
     --statistics_.executed_count;
     EndTurn(&client);
     return;
@@ -602,7 +641,7 @@ void DeviceWorker::CompleteFirst(Client& client) {
   }
   client.launched_time -= first.ahead;
   client.launched.pop_front();
-  CountBusy(-1);
+  CountRunning(client, -1);
   EndStalls();
   ReleaseIfIdle(client);
 }

@@ -39,6 +39,8 @@ namespace tensord::server {
 /// client and a bounded time, and a thread completes jobs when the device is
 /// done with them, those of a client in order.
 ///
+/// A tenant that has as many jobs launched as it may waits for one to end.
+///
 /// A job that finds no memory is launched again, if it can be, once the jobs
 /// that were under way have ended; it fails when that did not help.
 ///
@@ -142,7 +144,8 @@ class DeviceWorker {
 
   /// Queues `job` behind the others of `client`.
   /// Errors  RESOURCE_EXHAUSTED, reason QUEUE_FULL: queue_limit jobs of this
-  ///         client wait already; those of others do not count.
+  ///         client wait already; those of others do not count. Reason
+  ///         TENANT_QUOTA_EXCEEDED: as many of its tenant's wait as may.
   absl::Status Add(const ClientId& client, Job* job);
 
   /// How long it should take until a job of `client` with that prediction has
@@ -164,6 +167,8 @@ class DeviceWorker {
 
   /// Of owners, instead of those in the options.
   void SetWeights(std::map<std::string, double> weights);
+  /// Limits of tenants' shares have changed.
+  void LimitsChanged();
 
   const Options& options() const { return options_; }
   Statistics statistics() const;
@@ -195,6 +200,7 @@ class DeviceWorker {
   struct Client {
     uint64_t id = 0;
     FairTurns::Member turns;
+    std::shared_ptr<QueueShare> share;  // or null
     std::deque<Job*> queued;
     absl::Duration queued_time;  // that those should take
     std::deque<Launched> launched;
@@ -242,6 +248,12 @@ class DeviceWorker {
   void StartLauncher() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountQueued(Client& client, const Job& job, int change)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Counts what is launched and not completed.
+  void CountRunning(const Client& client, int change)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// OK when one more of the client's tenant may wait.
+  absl::Status CheckShare(const ClientId& client) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   /// Learns how good predictions are.
   void Learn(absl::Duration predicted, absl::Duration took)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -22,6 +22,9 @@ namespace {
 
 constexpr char kCudaModule[] = "libtensord_cuda.so";
 
+/// Transfers give staging memory back after each chunk or so.
+constexpr absl::Duration kStagingReturns = absl::Milliseconds(100);
+
 int64_t MemoryLimit(const core::Backend& backend,
                     const EngineOptions& options) {
   if (options.memory_limit_bytes > 0) return options.memory_limit_bytes;
@@ -70,10 +73,21 @@ Device::Device(std::unique_ptr<core::Backend> backend, core::DeviceInfo info,
     : backend_(std::move(backend)),
       info_(std::move(info)),
       plan_device_(PlanDeviceOf(info_)),
-      memory_(backend_->memory(), MemoryLimit(*backend_, options),
-              absl::StrCat("memory of ", info_.name), options),
-      staging_(backend_->staging_memory(), StagingLimit(*backend_, options),
-               absl::StrCat("staging memory of ", info_.name), options),
+      memory_(backend_->memory(),
+              {.what = absl::StrCat("memory of ", info_.name),
+               .limit_bytes = MemoryLimit(*backend_, options),
+               .clears = options.clears_memory,
+               .new_is_clean = info_.uses_host_memory,
+               .quota = "device_bytes",
+               .retry_after = {}},
+              options),
+      // Of staging memory nobody reads what they have not written.
+      staging_(backend_->staging_memory(),
+               {.what = absl::StrCat("staging memory of ", info_.name),
+                .limit_bytes = StagingLimit(*backend_, options),
+                .quota = "staging_bytes",
+                .retry_after = kStagingReturns},
+               options),
       longest_operation_(options.longest_operation),
       worker_(std::move(stream), [this] { return backend_->CreateStream(); },
               {.queue_limit = options.queue_limit,

@@ -22,6 +22,7 @@
 #include "core/plan/plan_cache.h"
 #include "server/engine/device_selection.h"
 #include "server/engine/device_worker.h"
+#include "server/engine/shared_memory.h"
 
 namespace tensord::server {
 
@@ -45,6 +46,8 @@ struct EngineOptions {
   /// What is predicted to take longer is refused.
   absl::Duration longest_operation = absl::Hours(1);
   std::map<std::string, double> weights;  // of jobs that share a device
+  /// Clears memory that goes from one tenant to another.
+  bool clears_memory = false;
   int64_t plan_cache_entries = 65536;
   int64_t plan_cache_bytes = int64_t{256} << 20;
   /// Makes what stands between the memory of a device and all that takes some;
@@ -56,9 +59,9 @@ struct EngineOptions {
 /// A device with its memory and its queue.
 ///
 /// Memory comes from the backend, through a limit, a pool that keeps it for
-/// reuse, and a counter: memory(). So does host memory for copies to and from
-/// the device: staging_memory(), of which there is none where the device's
-/// memory is the host's.
+/// reuse, and a counter: memory(). Tenants have shares of that. So does host
+/// memory for copies to and from the device: staging_memory(), of which there
+/// is none where the device's memory is the host's.
 ///
 /// Threads  safe for concurrent use.
 /// Owner    the Engine.
@@ -74,6 +77,8 @@ class Device {
   const std::string& plan_device() const { return plan_device_; }
   core::MemoryResource& memory() { return memory_.tracking; }
   core::MemoryResource& staging_memory() { return staging_.tracking; }
+  SharedMemory& shared_memory() { return memory_.shared; }
+  SharedMemory& shared_staging() { return staging_.shared; }
   /// As core::Backend::health.
   absl::Status health() const { return backend_->health(); }
   /// A stream for transfers, beside the worker's.
@@ -126,18 +131,25 @@ class Device {
 
  private:
   struct MeteredMemory {
-    MeteredMemory(core::MemoryResource& upstream, int64_t limit_bytes,
-                  std::string what, const EngineOptions& options)
-        : limit(upstream, limit_bytes, std::move(what)),
-          pool(limit, core::PoolOptions{}),
+    MeteredMemory(core::MemoryResource& upstream,
+                  const SharedMemory::Options& sharing,
+                  const EngineOptions& options)
+        : limit(upstream, sharing.limit_bytes, sharing.what),
+          pool(limit, core::PoolOptions{},
+               [this](void* slab, int64_t bytes) {
+                 shared.Forget(slab, bytes);
+               }),
           filter(options.memory_filter ? options.memory_filter(pool) : nullptr),
           tracking(filter == nullptr ? static_cast<core::MemoryResource&>(pool)
-                                     : *filter) {}
+                                     : *filter),
+          shared(tracking, sharing) {}
+    ~MeteredMemory() { pool.Trim(); }  // before `shared` goes
 
     core::LimitingResource limit;
     core::PoolResource pool;
     std::unique_ptr<core::MemoryResource> filter;  // often null
     core::TrackingResource tracking;
+    SharedMemory shared;
   };
 
   const std::unique_ptr<core::Backend> backend_;

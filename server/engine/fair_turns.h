@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -13,11 +16,26 @@
 
 namespace tensord::server {
 
+/// How much of a device's queue one tenant has, all its clients together, and
+/// may have.
+///
+/// Threads  counts are written by the queue alone.
+struct QueueShare {
+  explicit QueueShare(std::string name) : tenant(std::move(name)) {}
+
+  const std::string tenant;
+  std::atomic<int64_t> queued_limit = std::numeric_limits<int64_t>::max();
+  std::atomic<int64_t> running_limit = std::numeric_limits<int64_t>::max();
+  std::atomic<int64_t> queued = 0;
+  std::atomic<int64_t> running = 0;  // launched and not completed
+};
+
 /// In whose name work comes.
 struct ClientId {
   uint64_t number = 0;
   std::string owner;  // "": it is its own
   int priority = 0;   // higher ones of an owner go first
+  std::shared_ptr<QueueShare> share = nullptr;  // null: it is no tenant's
 };
 
 /// Start-time fair queueing on two levels: owners share time by their weights,

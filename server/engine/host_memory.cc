@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -10,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/status.h"
 #include "core/memory/host_resource.h"
+#include "server/engine/quota.h"
 
 namespace tensord::server {
 namespace {
@@ -68,6 +70,17 @@ absl::string_view NameOf(HostUse use) {
   __builtin_unreachable();
 }
 
+std::shared_ptr<HostLedger> HostLedger::OfTenant(
+    const std::string& name, std::shared_ptr<HostLedger> server) {
+  constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+  HostLimits limits;
+  limits.fill({kUnlimited, kUnlimited});
+  auto made = std::make_shared<HostLedger>("tenant", limits, kUnlimited,
+                                           std::move(server));
+  made->tenant_ = name;
+  return made;
+}
+
 absl::Status HostLedger::Take(HostUse use, int64_t bytes, int64_t count) {
   Add(use, {count, bytes});
   absl::Status taken = Check(use, bytes, count);
@@ -85,6 +98,7 @@ void HostLedger::Add(HostUse use, HostAmount amount) {
 
 absl::Status HostLedger::Check(HostUse use, int64_t bytes,
                                int64_t count) const {
+  if (!tenant_.empty()) return CheckQuotas(use, bytes, count);
   const HostAmount now = used(use);
   const HostAmount& limit = limits_[static_cast<int>(use)];
   if (now.count > limit.count) {
@@ -94,14 +108,38 @@ absl::Status HostLedger::Check(HostUse use, int64_t bytes,
         limit.count, "; end some, or retry later");
   }
   const int64_t all_bytes = all_bytes_;
-  if (now.bytes > limit.bytes || all_bytes > byte_limit_) {
+  if (now.bytes > limit.bytes || all_bytes > byte_limit()) {
     const bool is_own = now.bytes > limit.bytes;
     return core::ResourceExhausted(
         "HOST_MEMORY_LIMIT", NameOf(use), " need ", bytes,
         " bytes of host memory, ", is_own ? NameOf(use) : "all", " of the ",
         owner_, " have ", (is_own ? now.bytes : all_bytes) - bytes,
-        ", the limit is ", is_own ? limit.bytes : byte_limit_,
+        ", the limit is ", is_own ? limit.bytes : byte_limit(),
         "; end some, or retry later");
+  }
+  return server_ == nullptr ? absl::OkStatus()
+                            : server_->Check(use, bytes, count);
+}
+
+absl::Status HostLedger::CheckQuotas(HostUse use, int64_t bytes,
+                                     int64_t count) const {
+  const bool adds_tensors = use == HostUse::kTensors && count > 0;
+  const int64_t tensors = used(HostUse::kTensors).count;
+  if (adds_tensors && tensors > tensor_limit_) {
+    return QuotaExceeded({.tenant = tenant_,
+                          .quota = "tensors",
+                          .limit = tensor_limit_,
+                          .used = tensors - count,
+                          .retry_after = {}},
+                         count);
+  }
+  if (bytes > 0 && all_bytes_ > byte_limit_) {
+    return QuotaExceeded({.tenant = tenant_,
+                          .quota = "host_bytes",
+                          .limit = byte_limit_,
+                          .used = all_bytes_ - bytes,
+                          .retry_after = {}},
+                         bytes);
   }
   return server_ == nullptr ? absl::OkStatus()
                             : server_->Check(use, bytes, count);

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,8 +46,9 @@ struct HostAmount {
 /// (HostUse).
 using HostLimits = std::array<HostAmount, kHostUseCount>;
 
-/// Counts what a session, or the server, keeps in the host's memory, and
-/// refuses what goes beyond a limit. What a session takes is its server's, too.
+/// Counts what a session, a tenant or the server keeps in the host's memory,
+/// and refuses what goes beyond a limit. What a session takes is its tenant's,
+/// and its server's, too.
 ///
 /// Threads  safe for concurrent use.
 class HostLedger {
@@ -59,16 +61,27 @@ class HostLedger {
         limits_(limits),
         byte_limit_(byte_limit),
         server_(std::move(server)) {}
+  /// What the sessions of a tenant have together; without limits yet.
+  static std::shared_ptr<HostLedger> OfTenant(
+      const std::string& name, std::shared_ptr<HostLedger> server);
+
+  /// Most tensors, and bytes of all uses together, from now on.
+  void SetQuotas(int64_t tensors, int64_t bytes) {
+    tensor_limit_ = tensors;
+    byte_limit_ = bytes;
+  }
 
   /// Counts one more, or, with a `count` of 0, more bytes of one.
   /// Errors  RESOURCE_EXHAUSTED, reason TOO_MANY_{USE} or HOST_MEMORY_LIMIT:
-  ///         limit and use. Nothing is counted then.
+  ///         limit and use; reason TENANT_QUOTA_EXCEEDED of a tenant's.
+  ///         Nothing is counted then.
   absl::Status Take(HostUse use, int64_t bytes, int64_t count = 1);
   /// Counts what is there already, whatever the limits.
   void Add(HostUse use, HostAmount amount);
   void Return(HostUse use, HostAmount amount);
 
   HostAmount used(HostUse use) const;
+  int64_t used_bytes() const { return all_bytes_; }
   const HostLimits& limits() const { return limits_; }
   int64_t byte_limit() const { return byte_limit_; }
 
@@ -81,9 +94,14 @@ class HostLedger {
   /// OK when no limit is passed, the last `bytes` and `count` included.
   absl::Status Check(HostUse use, int64_t bytes, int64_t count) const;
 
+  /// The same of a tenant.
+  absl::Status CheckQuotas(HostUse use, int64_t bytes, int64_t count) const;
+
   const absl::string_view owner_;
   const HostLimits limits_;
-  const int64_t byte_limit_;
+  std::string tenant_;  // "": it is no tenant's
+  std::atomic<int64_t> tensor_limit_ = std::numeric_limits<int64_t>::max();
+  std::atomic<int64_t> byte_limit_;
   const std::shared_ptr<HostLedger> server_;  // null: it is the server's
   std::array<Used, kHostUseCount> used_;
   std::atomic<int64_t> all_bytes_ = 0;

@@ -9,16 +9,12 @@
 #include "core/base/status.h"
 
 namespace tensord::server {
-namespace {
 
-/// Of the processor, that this thread has used.
 absl::Duration ThreadTime() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return absl::DurationFromTimespec(time);
 }
-
-}  // namespace
 
 Background::Background(int thread_count, int64_t queue_limit)
     : queue_limit_(queue_limit), free_threads_(thread_count) {

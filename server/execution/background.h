@@ -10,9 +10,13 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/engine/fair_turns.h"
 
 namespace tensord::server {
+
+/// Of the processor, that this thread has used.
+absl::Duration ThreadTime();
 
 /// A few threads that work off queues, one of each client, which has one thread
 /// at a time. Owners share them by the processor's time, and none takes the

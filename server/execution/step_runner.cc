@@ -36,6 +36,9 @@ absl::Status StepRunner::Add(const core::PlanKey& key,
   kernel_ = plan.kernel_name();
   const bool is_timed =
       is_whole && plan.selection != key.selection && !kernel_.empty();
+  if (is_timed && key.selection == core::Selection::kMeasure) {
+    TENSORD_RETURN_IF_ERROR(session_.account().searches().Check(absl::Now()));
+  }
   timed_count_ += is_timed;
   timed_.emplace_back();
   if (is_timed) {
@@ -100,9 +103,11 @@ absl::Status StepRunner::Measure(size_t i, core::AnyOperands operands,
   const bool was_hit = timed_[i]->was_hit;
   EndTiming(i);
   core::RedirectOutputs(results, operands);
+  const absl::Time begun = absl::Now();
   auto measured =
       engine_.MeasuredPlanFor(session_.device(), key, session_.options().job,
                               operands, *session_.memory(), stream);
+  session_.account().searches().Count(absl::Now(), absl::Now() - begun);
   // What the prediction took has its memory.
   if (absl::IsResourceExhausted(measured.status())) return absl::OkStatus();
   TENSORD_RETURN_IF_ERROR(measured.status());

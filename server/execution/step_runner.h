@@ -34,7 +34,8 @@ class StepRunner {
   /// result of its steps takes. With `is_whole` false a factor of 0 spares
   /// kernels some of the work that plans are kept for: they are not timed.
   ///
-  /// Errors  as Engine::PlanFor().
+  /// Errors  as Engine::PlanFor(), and, of what is to be measured, as
+  ///         SearchBudget::Check().
   absl::Status Add(const core::PlanKey& key,
                    const std::array<int64_t, 2>& result_bytes, bool is_whole);
 

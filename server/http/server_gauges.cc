@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/engine/host_memory.h"
 #include "server/session/tenant_use.h"
@@ -199,6 +200,29 @@ void AddTenants(const std::map<std::string, server::TenantUse>& uses,
       &server::TenantUse::used_bytes);
 }
 
+void AddQuotas(const server::SessionManager& sessions, Families& families) {
+  struct Labelled {
+    Families::Labels labels;
+    double used, limit;
+  };
+  std::vector<Labelled> quotas;
+  for (const auto& account : sessions.Accounts()) {
+    for (const auto& use : account->uses(absl::Now())) {
+      quotas.push_back({{{"tenant", account->name()},
+                         {"quota", std::string(use.quota)},
+                         {"device", use.device}},
+                        use.used,
+                        static_cast<double>(use.limit)});
+    }
+  }
+  families.Begin("tensord_tenant_quota_used",
+                 "What tenants use of the quotas that the file of tenants "
+                 "gives them, by tenant, quota and, if it has one, device.");
+  for (const Labelled& each : quotas) families.Add(each.used, each.labels);
+  families.Begin("tensord_tenant_quota_limit", "Those quotas, by the same.");
+  for (const Labelled& each : quotas) families.Add(each.limit, each.labels);
+}
+
 double Seconds(int64_t nanoseconds) {
   return absl::ToDoubleSeconds(absl::Nanoseconds(nanoseconds));
 }
@@ -280,6 +304,7 @@ std::vector<MetricFamily> ServerGauges::Collect() const {
   AddDevices(engine_, families);
   AddSessions(sessions_, families);
   AddTenants(server::UseByTenant(sessions_, metrics_), families);
+  AddQuotas(sessions_, families);
   AddPlans(engine_.plans(), families);
   if (exchange_ != nullptr) AddExchange(*exchange_, families);
   return families.Take();

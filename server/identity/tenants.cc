@@ -3,11 +3,14 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/nearest.h"
@@ -67,6 +70,7 @@ class Reader {
     }
     TenantShares& shares = tenants[std::string(name)];
     for (const auto& [key, value] : *table) {
+      if (ReadQuota(key.str(), value, shares)) continue;
       if (key == "certificates") {
         shares.certificates = Names(value);
       } else if (key == "operators") {
@@ -78,9 +82,7 @@ class Reader {
       } else if (key == "sessions") {
         shares.sessions = Whole(value, 0, 1'000'000);
       } else {
-        const std::string nearest = core::Nearest(
-            Text(key.str()),
-            {"certificates", "operators", "weight", "priority", "sessions"});
+        const std::string nearest = core::Nearest(Text(key.str()), Keys());
         Refuse(value,
                absl::StrCat("unknown key '", Text(key.str()), "'",
                             nearest.empty() ? ""
@@ -88,6 +90,64 @@ class Reader {
                                                            nearest, "'?")));
       }
     }
+  }
+
+  struct QuotaKey {
+    const char* name;
+    std::optional<int64_t> TenantShares::*value;
+    bool is_bytes;
+    int64_t least;
+  };
+  static constexpr int64_t kMostBytes = int64_t{1} << 60;
+  static constexpr int64_t kMostCount = 1'000'000'000;
+  static constexpr QuotaKey kQuotas[] = {
+      {"device_bytes", &TenantShares::device_bytes, true, 0},
+      {"reserved_bytes", &TenantShares::reserved_bytes, true, 0},
+      {"host_bytes", &TenantShares::host_bytes, true, 0},
+      {"staging_bytes", &TenantShares::staging_bytes, true, 0},
+      {"tensors", &TenantShares::tensors, false, 0},
+      {"queued", &TenantShares::queued, false, 1},
+      {"running", &TenantShares::running, false, 1},
+      {"search_seconds", &TenantShares::search_seconds, false, 1}};
+
+  static std::vector<std::string> Keys() {
+    std::vector<std::string> keys = {"certificates", "operators", "weight",
+                                     "priority", "sessions"};
+    for (const QuotaKey& quota : kQuotas) keys.emplace_back(quota.name);
+    return keys;
+  }
+
+  /// False: the key is none of those.
+  bool ReadQuota(std::string_view key, const toml::node& node,
+                 TenantShares& shares) {
+    for (const QuotaKey& quota : kQuotas) {
+      if (key != quota.name) continue;
+      shares.*quota.value =
+          quota.is_bytes ? Bytes(node) : Whole(node, quota.least, kMostCount);
+      const int64_t most = shares.device_bytes.value_or(kMostBytes);
+      if (shares.reserved_bytes.value_or(0) > most) {
+        Refuse(node, absl::StrCat("reserved_bytes of ", *shares.reserved_bytes,
+                                  " are more than device_bytes, ", most));
+      }
+      return true;
+    }
+    return false;
+  }
+
+  /// A number, or text such as "512MiB".
+  int64_t Bytes(const toml::node& node) {
+    if (node.is_integer()) return Whole(node, 0, kMostBytes);
+    const std::string text = node.value_or(std::string());
+    const size_t digits = text.find_first_not_of("0123456789");
+    const auto unit = kUnits.find(text.substr(std::min(digits, text.size())));
+    int64_t count = 0;
+    if (!node.is_string() || unit == kUnits.end() ||
+        !absl::SimpleAtoi(text.substr(0, digits), &count) ||
+        count > kMostBytes / unit->second) {
+      Refuse(node, "wanted bytes, or e.g. \"512MiB\"");
+      return 0;
+    }
+    return count * unit->second;
   }
 
   /// Each stands for one tenant, once.
@@ -129,6 +189,16 @@ class Reader {
     }
     return *number;
   }
+
+  inline static const std::map<std::string, int64_t> kUnits = {
+      {"KB", 1000},
+      {"MB", 1000 * 1000},
+      {"GB", 1000 * 1000 * 1000},
+      {"TB", int64_t{1000} * 1000 * 1000 * 1000},
+      {"KiB", int64_t{1} << 10},
+      {"MiB", int64_t{1} << 20},
+      {"GiB", int64_t{1} << 30},
+      {"TiB", int64_t{1} << 40}};
 
   const std::string path_;
   absl::Status status_;

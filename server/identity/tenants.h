@@ -6,6 +6,7 @@
 //   weight = 3
 //   priority = 5
 //   sessions = 100
+//   device_bytes = "40GiB"
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,16 @@ struct TenantShares {
   /// server has it for all.
   std::optional<int> priority;
   std::optional<int64_t> sessions;
+  /// The same of memory, of objects and of time; how each is meant says
+  /// server/engine/tenant_account.h, under the same name.
+  std::optional<int64_t> device_bytes;
+  std::optional<int64_t> reserved_bytes;
+  std::optional<int64_t> host_bytes;
+  std::optional<int64_t> tensors;
+  std::optional<int64_t> queued;
+  std::optional<int64_t> running;
+  std::optional<int64_t> staging_bytes;
+  std::optional<int64_t> search_seconds;
 };
 
 /// By name.

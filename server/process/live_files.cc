@@ -113,16 +113,25 @@ absl::Status LiveFiles::ApplyTenants(SessionManager& sessions, Engine& engine) {
   if (file.empty()) return absl::OkStatus();
   TENSORD_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
   TENSORD_ASSIGN_OR_RETURN(const Tenants tenants, ParseTenants(file, text));
-  std::map<std::string, TenantLimits, std::less<>> limits;
+  TenantsLimits limits;
   std::map<std::string, double> weights = options_.engine.weights;  // of jobs
   std::vector<std::string> names;
   for (const auto& [name, shares] : tenants) {
-    limits[name] = {.priority = shares.priority, .sessions = shares.sessions};
+    limits[name] = {.priority = shares.priority,
+                    .sessions = shares.sessions,
+                    .quotas = {.device_bytes = shares.device_bytes,
+                               .reserved_bytes = shares.reserved_bytes,
+                               .host_bytes = shares.host_bytes,
+                               .tensors = shares.tensors,
+                               .queued = shares.queued,
+                               .running = shares.running,
+                               .staging_bytes = shares.staging_bytes,
+                               .search_seconds = shares.search_seconds}};
     weights[OwnerOfTenant(name)] = shares.weight;
     names.push_back(name);
   }
+  TENSORD_RETURN_IF_ERROR(sessions.SetTenants(std::move(limits)));
   authenticator_->SetTenants(tenants);
-  sessions.SetTenants(std::move(limits));
   metrics_.SetTenants(names);
   for (const auto& device : engine.devices()) {
     device->worker().SetWeights(weights);

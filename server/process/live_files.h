@@ -80,9 +80,9 @@ class LiveFiles {
   std::unique_ptr<Certificates> certificates_;
   std::unique_ptr<Certificates> metrics_certificates_;
   std::unique_ptr<Authenticator> authenticator_;
-  absl::Time warned_ = absl::Now();
   absl::Mutex reloading_;  // held while anything is read again
   std::deque<Followed> followed_;
+  absl::Time warned_ = absl::Now();
   FileWatch watch_;  // ends before what it calls
 };
 

@@ -106,6 +106,8 @@ absl::Status ServerProcess::StartEngine() {
   constexpr int64_t kBandwidthBytes = int64_t{256} << 20;
   EngineOptions options = options_.engine;
   options.bandwidth_bytes = kBandwidthBytes;
+  // Where nobody is asked who they are, there is one tenant.
+  options.clears_memory = files_.authenticator().asks();
   TENSORD_ASSIGN_OR_RETURN(engine_, Engine::Create(options));
   LogDevices();
   plan_store_ = OpenPlanStore();

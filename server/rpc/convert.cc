@@ -432,7 +432,7 @@ v1::Tensor ToProto(const server::StoredTensor& tensor) {
   v1::View& info = *message.mutable_view();
   info.set_viewed(seen.viewed());
   info.set_is_gathered(!seen.is_in_place() && !seen.repeats());
-  info.set_is_writable(view.IsInjective());
+  info.set_is_writable(view.IsInjective() && tensor.origin() == nullptr);
   info.set_may_pad(view.may_pad());
   info.set_span_elements(view.span_elements());
   info.set_allocation_elements(view.allocation_elements());

@@ -104,6 +104,8 @@ Task<absl::Status> ProgramService::Prepare(Call& call,
   if (preparation.is_short()) {
     make();
   } else {
+    const absl::Status has_time = preparation.CheckBudget();
+    if (!has_time.ok()) co_return has_time;
     const absl::Status waited = co_await InBackground(
         call, context_.preparer.background(), call.session().client(), make);
     if (!waited.ok()) co_return waited;

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "server/engine/quota.h"
+#include "server/rpc/convert.h"
 
 namespace tensord::rpc {
 namespace {
@@ -53,6 +55,14 @@ v1::ErrorDetail DetailOf(const absl::Status& status,
                                  ? "INSUFFICIENT_WORKSPACE"
                                  : std::string(CutensorStatus(status.code())));
   detail.set_request_id(std::string(request_id));
+  if (const auto quota = server::QuotaOf(status)) {
+    detail.mutable_quota()->set_name(quota->quota);
+    detail.mutable_quota()->set_limit(quota->limit);
+    detail.mutable_quota()->set_used(quota->used);
+    if (quota->retry_after) {
+      *detail.mutable_retry_after() = ToProto(*quota->retry_after);
+    }
+  }
   return detail;
 }
 

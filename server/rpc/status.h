@@ -12,8 +12,8 @@ namespace tensord::rpc {
 
 /// The code and message of `status`, the message as valid UTF-8 and short
 /// enough for every peer. When it is not OK, adds the reason, the
-/// cuTENSOR-like status and the request's id to the call's trailing metadata,
-/// see error.proto.
+/// cuTENSOR-like status, a quota that is used up and the request's id to the
+/// call's trailing metadata, see error.proto.
 grpc::Status ToGrpc(const absl::Status& status, grpc::ServerContext& context,
                     absl::string_view request_id);
 

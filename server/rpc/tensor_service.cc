@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "server/execution/operation.h"
+#include "server/identity/token_file.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/coroutine/carry.h"
 #include "server/rpc/coroutine/on_device.h"
@@ -14,6 +16,27 @@
 
 namespace tensord::rpc {
 namespace {
+
+constexpr int64_t kSoonClearedBytes = int64_t{1} << 20;
+
+/// The tenants that a request names.
+template <typename Request>
+absl::StatusOr<std::vector<std::string>> TenantsOf(const Request& request) {
+  constexpr int kMaxTenants = 100;
+  if (request.tenants_size() > kMaxTenants) {
+    return core::InvalidArgument("TOO_MANY_TENANTS", "the request names ",
+                                 request.tenants_size(),
+                                 " tenants, wanted at most ", kMaxTenants);
+  }
+  std::vector<std::string> tenants(request.tenants().begin(),
+                                   request.tenants().end());
+  for (const std::string& tenant : tenants) {
+    if (server::IsTenantName(tenant)) continue;
+    return core::InvalidArgument("TENANT_MALFORMED", "'", tenant.substr(0, 100),
+                                 "' is no name of a tenant");
+  }
+  return tenants;
+}
 
 /// Copies a tensor to another, perhaps on another device, in its turn on the
 /// source's.
@@ -67,6 +90,13 @@ void TensorService::ServeOn(LoopGroup& loops) {
               [this](auto& call, auto& q) { return DeleteAll(call, q); });
   loops.Serve("CopyTensor", service_, &AsyncService::RequestCopyTensor,
               [this](auto& call, auto& q) { return Copy(call, q); });
+  loops.Serve("ShareTensor", service_, &AsyncService::RequestShareTensor,
+              [this](auto& call, auto& q) { return Share(call, q); });
+  loops.Serve("UnshareTensor", service_, &AsyncService::RequestUnshareTensor,
+              [this](auto& call, auto& q) { return Unshare(call, q); });
+  loops.Serve("OpenSharedTensor", service_,
+              &AsyncService::RequestOpenSharedTensor,
+              [this](auto& call, auto& q) { return OpenShared(call, q); });
 }
 
 Task<absl::Status> TensorService::AwaitQueued(Call& call) {
@@ -93,7 +123,10 @@ Task<absl::StatusOr<v1::CreateTensorResponse>> TensorService::Create(
   if (!tensor.ok()) co_return tensor.status();
   server::StoredTensor& created = **tensor;
   absl::Status allocated;
-  if (core::IsDense(created.desc().layout)) {
+  // Memory that was another tenant's is cleared.
+  const bool may_clear = session.device().shared_memory().clears() &&
+                         created.desc().span_bytes() > kSoonClearedBytes;
+  if (core::IsDense(created.desc().layout) && !may_clear) {
     allocated = created.Allocate();
   } else {  // Zeroes its memory: too slow for a Loop.
     FunctionJob allocate([&](core::Stream&) {
@@ -204,6 +237,51 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
   }
   v1::CopyTensorResponse response;
   *response.mutable_tensor() = ToProto(**copy);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::ShareTensorResponse>> TensorService::Share(
+    Call& call, const v1::ShareTensorRequest& request) {
+  const auto tenants = TenantsOf(request);
+  if (!tenants.ok()) co_return tenants.status();
+  if (tenants->empty()) {
+    co_return core::InvalidArgument("TENANT_MISSING",
+                                    "the request names no tenant");
+  }
+  const auto tensor = call.session().Find(request.tensor());
+  if (!tensor.ok()) co_return tensor.status();
+  const auto share = context_.sessions.shares().Add(*tensor, *tenants);
+  if (!share.ok()) co_return share.status();
+  v1::ShareTensorResponse response;
+  response.set_share((*share)->name());
+  for (const std::string& tenant : (*share)->tenants()) {
+    response.add_tenants(tenant);
+  }
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::UnshareTensorResponse>> TensorService::Unshare(
+    Call& call, const v1::UnshareTensorRequest& request) {
+  const auto tenants = TenantsOf(request);
+  if (!tenants.ok()) co_return tenants.status();
+  const auto tensor = call.session().Find(request.tensor());
+  if (!tensor.ok()) co_return tensor.status();
+  v1::UnshareTensorResponse response;
+  for (const std::string& tenant : (*tensor)->Unshare(*tenants)) {
+    response.add_tenants(tenant);
+  }
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::OpenSharedTensorResponse>> TensorService::OpenShared(
+    Call& call, const v1::OpenSharedTensorRequest& request) {
+  const auto share = context_.sessions.shares().Find(request.share());
+  if (!share.ok()) co_return share.status();
+  const auto opened =
+      (*share)->Open(call.shared_session(), request.tensor_id());
+  if (!opened.ok()) co_return opened.status();
+  v1::OpenSharedTensorResponse response;
+  *response.mutable_tensor() = ToProto(**opened);
   co_return response;
 }
 

@@ -28,7 +28,12 @@ class TensorService final : public Service {
                       v1::TensorService::WithAsyncMethod_DeleteTensor<
                           v1::TensorService::WithAsyncMethod_DeleteTensors<
                               v1::TensorService::WithAsyncMethod_CopyTensor<
-                                  Base>>>>>>>>;
+                                  v1::TensorService::WithAsyncMethod_ShareTensor<
+                                      v1::TensorService::
+                                          WithAsyncMethod_UnshareTensor<
+                                              v1::TensorService::
+                                                  WithAsyncMethod_OpenSharedTensor<
+                                                      Base>>>>>>>>>>>;
 
   Task<absl::StatusOr<v1::CreateTensorResponse>> Create(
       Call& call, const v1::CreateTensorRequest& request);
@@ -50,6 +55,13 @@ class TensorService final : public Service {
   Task<absl::StatusOr<v1::CopyTensorResponse>> CopyAcross(
       Call& call, const v1::CopyTensorRequest& request,
       std::shared_ptr<server::StoredTensor> source, core::TensorDesc desc);
+
+  Task<absl::StatusOr<v1::ShareTensorResponse>> Share(
+      Call& call, const v1::ShareTensorRequest& request);
+  Task<absl::StatusOr<v1::UnshareTensorResponse>> Unshare(
+      Call& call, const v1::UnshareTensorRequest& request);
+  Task<absl::StatusOr<v1::OpenSharedTensorResponse>> OpenShared(
+      Call& call, const v1::OpenSharedTensorRequest& request);
 
   /// Waits for what the session had queued when the call came.
   Task<absl::Status> AwaitQueued(Call& call);

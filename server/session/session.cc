@@ -12,7 +12,7 @@ namespace {
 
 // What a tensor's name, description and state take, by and large; of a view,
 // also how it is read.
-constexpr int64_t kTensorBytes = 1024;
+constexpr int64_t kTensorBytes = 1152;
 constexpr int64_t kViewBytes = 4096;
 constexpr int64_t kModeBytes = 64;  // extents and strides, twice
 
@@ -20,24 +20,41 @@ int64_t RecordBytes(const core::TensorDesc& desc) {
   return kTensorBytes + kModeBytes * desc.layout.mode_count();
 }
 
+/// A session's part of its tenant's `share`, which lives as long as this.
+std::shared_ptr<core::LimitingResource> QuotaOn(
+    std::shared_ptr<TenantAccount> account, SharedMemory::Share& share,
+    int64_t bytes, std::string what) {
+  struct Part {
+    std::shared_ptr<TenantAccount> account;
+    core::LimitingResource memory;
+  };
+  const std::shared_ptr<Part> part(
+      new Part{std::move(account), {share, bytes, std::move(what)}});
+  return std::shared_ptr<core::LimitingResource>(part, &part->memory);
+}
+
 }  // namespace
 
 Session::Session(std::string name, uint64_t number, Device& device,
-                 SessionOptions options, std::shared_ptr<HostLedger> server)
+                 SessionOptions options, std::shared_ptr<TenantAccount> account)
     : name_(std::move(name)),
-      client_{.number = number,
-              .owner = options.owner,
-              .priority = options.priority},
       device_(device),
       options_(std::move(options)),
-      memory_(std::make_shared<core::LimitingResource>(
-          device.memory(), options_.memory_quota_bytes, "session quota")),
-      staging_memory_(std::make_shared<core::LimitingResource>(
-          device.staging_memory(), device.staging_limit_bytes() / 2,
-          "the session's staging memory")),
+      account_(account != nullptr
+                   ? std::move(account)
+                   : std::make_shared<TenantAccount>(options_.tenant, nullptr)),
+      client_{.number = number,
+              .owner = options_.owner,
+              .priority = options_.priority,
+              .share = account_->On(device).queue},
+      memory_(QuotaOn(account_, account_->On(device).memory,
+                      options_.memory_quota_bytes, "session quota")),
+      staging_memory_(QuotaOn(account_, account_->On(device).staging,
+                              device.staging_limit_bytes() / 2,
+                              "the session's staging memory")),
       host_memory_(std::make_shared<HostLedger>(
           "session", options_.host_limits, std::numeric_limits<int64_t>::max(),
-          std::move(server))),
+          account_->host_memory())),
       plans_(name_, kPlans, host_memory_),
       programs_(name_, kPrograms, host_memory_),
       touched_(Clock::now()) {}
@@ -60,10 +77,38 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddView(
       TensorView::Create(below != nullptr ? below->viewed() : viewed.name(),
                          viewed.storage().desc(), below, stages, padding));
   const int64_t bytes = RecordBytes(view.desc()) + kViewBytes;
-  return AddNamed(tensor_id, bytes, [&](std::string name) {
-    return std::make_shared<StoredTensor>(std::move(name), viewed,
-                                          std::move(view));
-  });
+  TENSORD_ASSIGN_OR_RETURN(auto added,
+                           AddNamed(tensor_id, bytes, [&](std::string name) {
+                             return std::make_shared<StoredTensor>(
+                                 std::move(name), viewed, std::move(view));
+                           }));
+  return KeepWithOrigin(std::move(added));
+}
+
+absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddShared(
+    absl::string_view tensor_id, const StoredTensor& shared,
+    const std::shared_ptr<TensorShare>& share) {
+  TENSORD_ASSIGN_OR_RETURN(
+      TensorView view,
+      TensorView::Create(share->name(), shared.storage().desc(), nullptr, {},
+                         std::nullopt));
+  const int64_t bytes = RecordBytes(view.desc()) + kViewBytes;
+  TENSORD_ASSIGN_OR_RETURN(
+      auto added, AddNamed(tensor_id, bytes, [&](std::string name) {
+        return std::make_shared<StoredTensor>(std::move(name), shared,
+                                              std::move(view), share);
+      }));
+  return KeepWithOrigin(std::move(added));
+}
+
+absl::StatusOr<std::shared_ptr<StoredTensor>> Session::KeepWithOrigin(
+    std::shared_ptr<StoredTensor> added) {
+  const std::shared_ptr<TensorShare>& origin = added->origin();
+  if (origin == nullptr || origin->Keep(shared_from_this(), added)) {
+    return added;
+  }
+  Remove(*added);
+  return NoSuchShare(origin->name());
 }
 
 absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddNamed(
@@ -114,19 +159,27 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Find(
 
 absl::Status Session::Remove(absl::string_view tensor_name) {
   std::shared_ptr<StoredTensor> removed;
-  absl::MutexLock lock(&mutex_);
-  const auto found = tensors_.find(std::string(tensor_name));
-  if (found == tensors_.end()) return NoSuch(tensor_name, kTensors);
-  removed = Take(found);
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = tensors_.find(std::string(tensor_name));
+    if (found == tensors_.end()) return NoSuch(tensor_name, kTensors);
+    removed = Take(found);
+  }
+  removed->Forget();
   return absl::OkStatus();
 }
 
 void Session::Remove(const StoredTensor& tensor) {
   std::shared_ptr<StoredTensor> removed;
-  absl::MutexLock lock(&mutex_);
-  const auto found = tensors_.find(tensor.name());
-  if (found == tensors_.end() || found->second.tensor.get() != &tensor) return;
-  removed = Take(found);
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = tensors_.find(tensor.name());
+    if (found == tensors_.end() || found->second.tensor.get() != &tensor) {
+      return;
+    }
+    removed = Take(found);
+  }
+  removed->Forget();
 }
 
 std::vector<std::shared_ptr<StoredTensor>> Session::List(
@@ -187,11 +240,14 @@ Session::Ages Session::ages() const {
 void Session::Close() {
   device_.worker().StopAll(number());
   Tensors closing;
-  absl::MutexLock lock(&mutex_);
-  closed_ = true;
-  closing.swap(tensors_);
-  plans_.Close();
-  programs_.Close();
+  {
+    absl::MutexLock lock(&mutex_);
+    closed_ = true;
+    closing.swap(tensors_);
+    plans_.Close();
+    programs_.Close();
+  }
+  for (const auto& [name, kept] : closing) kept.tensor->Forget();
 }
 
 }  // namespace tensord::server

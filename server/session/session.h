@@ -23,6 +23,7 @@
 #include "core/tensor/tensor.h"
 #include "server/engine/engine.h"
 #include "server/engine/host_memory.h"
+#include "server/engine/tenant_account.h"
 #include "server/session/answers.h"
 #include "server/session/collection.h"
 #include "server/session/stored_tensor.h"
@@ -68,14 +69,16 @@ struct SessionOptions {
 /// Threads   safe for concurrent use.
 /// Lifetime  shared by the manager and by requests under way. Tensors keep the
 ///           quota alive on their own.
-class Session {
+class Session : public std::enable_shared_from_this<Session> {
  public:
   using Clock = std::chrono::steady_clock;  // no change of the time moves it
 
-  /// What it keeps counts as the `server`'s, too, if that is not null.
+  /// What it has counts as its tenant's, in `account`; null: it is all that the
+  /// tenant has.
   /// Requires  `device` outlives it. `number` is unique in the server.
   Session(std::string name, uint64_t number, Device& device,
-          SessionOptions options, std::shared_ptr<HostLedger> server = nullptr);
+          SessionOptions options,
+          std::shared_ptr<TenantAccount> account = nullptr);
 
   const std::string& name() const { return name_; }
   uint64_t number() const { return client_.number; }
@@ -86,6 +89,8 @@ class Session {
   const std::shared_ptr<core::LimitingResource>& memory() const {
     return memory_;
   }
+
+  TenantAccount& account() const { return *account_; }
 
   /// Host memory for copies of its contents to and from its device: at most
   /// half of the device's, so that one session leaves others some.
@@ -124,6 +129,15 @@ class Session {
   absl::StatusOr<std::shared_ptr<StoredTensor>> AddView(
       absl::string_view tensor_id, const StoredTensor& viewed,
       absl::Span<const ViewStage> stages, std::optional<core::Scalar> padding);
+
+  /// Adds a view of `shared`, a tensor that another session shares by `share`.
+  ///
+  /// Requires  the session is shared.
+  /// Errors    those of AddView(). NOT_FOUND, reason SHARE_NOT_FOUND: the
+  ///           session's tenant may not read it.
+  absl::StatusOr<std::shared_ptr<StoredTensor>> AddShared(
+      absl::string_view tensor_id, const StoredTensor& shared,
+      const std::shared_ptr<TensorShare>& share);
 
   /// Errors  NOT_FOUND, also for tensors of other sessions; INVALID_ARGUMENT:
   ///         not a tensor name.
@@ -183,14 +197,19 @@ class Session {
   absl::StatusOr<std::shared_ptr<StoredTensor>> AddNamed(
       absl::string_view tensor_id, int64_t host_bytes,
       absl::FunctionRef<std::shared_ptr<StoredTensor>(std::string name)> make);
-  /// Forgets a tensor. Its last reference must not go under the lock.
+  /// Has `added`, if it is another session's, go with the right to read it.
+  absl::StatusOr<std::shared_ptr<StoredTensor>> KeepWithOrigin(
+      std::shared_ptr<StoredTensor> added);
+  /// Takes a tensor out. Its Forget() is due, and its last reference must not
+  /// go under the lock.
   std::shared_ptr<StoredTensor> Take(Tensors::iterator at)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string name_;
-  const ClientId client_;
   Device& device_;
   const SessionOptions options_;
+  const std::shared_ptr<TenantAccount> account_;
+  const ClientId client_;
   const std::shared_ptr<core::LimitingResource> memory_;
   const std::shared_ptr<core::LimitingResource> staging_memory_;
   const std::shared_ptr<HostLedger> host_memory_;

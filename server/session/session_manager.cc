@@ -1,32 +1,20 @@
 #include "server/session/session_manager.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <functional>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "server/engine/quota.h"
+#include "server/session/random_name.h"
 
 namespace tensord::server {
 namespace {
 
 constexpr auto kReapInterval = std::chrono::milliseconds(200);
 constexpr size_t kMaxJobLength = 128;
-
-/// 128 random bits: who does not know a session's name cannot guess it.
-absl::StatusOr<std::string> RandomName() {
-  std::array<char, 16> bytes;
-  if (getrandom(bytes.data(), bytes.size(), 0) != std::ssize(bytes)) {
-    return core::Internal("NO_RANDOMNESS", "getrandom() failed");
-  }
-  return absl::StrCat("sessions/", absl::BytesToHexString(absl::string_view(
-                                       bytes.data(), bytes.size())));
-}
 
 /// With whom a session shares the device's time as one: a tenant is one, and
 /// where there are none, a job or a peer.
@@ -105,7 +93,7 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
   const int64_t quota = request.memory_quota_bytes > 0
                             ? std::min(request.memory_quota_bytes, most)
                             : most;
-  TENSORD_ASSIGN_OR_RETURN(std::string name, RandomName());
+  TENSORD_ASSIGN_OR_RETURN(std::string name, RandomName("sessions/"));
   absl::MutexLock lock(&mutex_);
   if (std::ssize(sessions_) >= limits_.max_sessions) {
     return core::ResourceExhausted("TOO_MANY_SESSIONS", "the server has ",
@@ -114,10 +102,12 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
   }
   const auto tenant = tenants_.try_emplace(request.tenant, 0).first;
   if (tenant_limits.sessions && tenant->second >= *tenant_limits.sessions) {
-    return core::ResourceExhausted(
-        "TOO_MANY_SESSIONS_OF_TENANT", "tenant ", request.tenant, " has ",
-        tenant->second, " sessions, its limit is ", *tenant_limits.sessions,
-        "; close some, or retry when their leases have run out");
+    return QuotaExceeded({.tenant = request.tenant,
+                          .quota = "sessions",
+                          .limit = *tenant_limits.sessions,
+                          .used = tenant->second,
+                          .retry_after = {}},
+                         1, "TOO_MANY_SESSIONS_OF_TENANT");
   }
   const auto peer = peers_.try_emplace(request.peer, 0).first;
   if (peer->second >= limits_.max_sessions_per_peer) {
@@ -138,15 +128,72 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
                      .memory_quota_bytes = quota,
                      .peer = request.peer,
                      .host_limits = limits_.session_host},
-      host_memory_);
+      AccountOf(request.tenant));
   sessions_.emplace(std::move(name), session);
   return session;
 }
 
-void SessionManager::SetTenants(
-    std::map<std::string, TenantLimits, std::less<>> tenants) {
+absl::Status SessionManager::SetTenants(TenantsLimits tenants) {
+  TENSORD_RETURN_IF_ERROR(CheckReservations(tenants));
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [name, account] : accounts_) {
+      if (!tenants.contains(name)) account->SetQuotas({});
+    }
+    for (const auto& [name, limits] : tenants) {
+      TenantAccount& account = *AccountOf(name);
+      account.SetQuotas(limits.quotas);
+      if (!limits.quotas.reserved_bytes) continue;
+      for (const auto& device : engine_.devices()) account.On(*device);
+    }
+    tenant_limits_ = std::move(tenants);
+  }
+  for (const auto& device : engine_.devices()) {
+    device->worker().LimitsChanged();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SessionManager::CheckReservations(
+    const TenantsLimits& tenants) const {
+  for (const auto& device : engine_.devices()) {
+    int64_t left = device->memory_limit_bytes();
+    for (const auto& [name, limits] : tenants) {
+      const int64_t reserved = limits.quotas.reserved_bytes.value_or(0);
+      if (reserved > left) {
+        return core::InvalidArgument("RESERVATIONS_TOO_LARGE", "tenant ", name,
+                                     " has reserved_bytes of ", reserved,
+                                     ", of ", device->memory_limit_bytes(),
+                                     " bytes of ", device->info().name,
+                                     " others leave ", left);
+      }
+      left -= reserved;
+    }
+  }
+  return absl::OkStatus();
+}
+
+const std::shared_ptr<TenantAccount>& SessionManager::AccountOf(
+    const std::string& tenant) {
+  if (accounts_.size() > 2 * kept_accounts_ + 16) {
+    std::erase_if(accounts_, [this](const auto& entry) {
+      return entry.second.use_count() == 1 &&
+             !tenant_limits_.contains(entry.first);
+    });
+    kept_accounts_ = accounts_.size();
+  }
+  std::shared_ptr<TenantAccount>& account = accounts_[tenant];
+  if (account == nullptr) {
+    account = std::make_shared<TenantAccount>(tenant, host_memory_);
+  }
+  return account;
+}
+
+std::vector<std::shared_ptr<TenantAccount>> SessionManager::Accounts() const {
   absl::MutexLock lock(&mutex_);
-  tenant_limits_ = std::move(tenants);
+  std::vector<std::shared_ptr<TenantAccount>> accounts;
+  for (const auto& [name, account] : accounts_) accounts.push_back(account);
+  return accounts;
 }
 
 TenantLimits SessionManager::LimitsOf(absl::string_view tenant) const {

@@ -21,7 +21,9 @@
 #include "absl/time/time.h"
 #include "server/engine/engine.h"
 #include "server/engine/host_memory.h"
+#include "server/engine/tenant_account.h"
 #include "server/session/session.h"
+#include "server/session/tensor_share.h"
 
 namespace tensord::server {
 
@@ -56,7 +58,9 @@ struct SessionLimits {
 struct TenantLimits {
   std::optional<int> priority;
   std::optional<int64_t> sessions;
+  TenantQuotas quotas;
 };
+using TenantsLimits = std::map<std::string, TenantLimits, std::less<>>;
 
 /// What OpenSession asks for; zero and empty mean the default.
 struct OpenRequest {
@@ -84,7 +88,9 @@ class SessionManager {
   absl::StatusOr<std::shared_ptr<Session>> Open(const OpenRequest& request);
 
   /// What tenants may have; those that are there stay, whatever they have.
-  void SetTenants(std::map<std::string, TenantLimits, std::less<>> tenants);
+  /// Errors  INVALID_ARGUMENT, reason RESERVATIONS_TOO_LARGE: together they
+  ///         reserve more than a device has. Nothing has changed then.
+  absl::Status SetTenants(TenantsLimits tenants);
 
   /// The session of that name, a tenant's; its lease starts anew.
   /// Errors  NOT_FOUND, reason SESSION_NOT_FOUND: also another tenant's.
@@ -109,6 +115,9 @@ class SessionManager {
   std::vector<std::shared_ptr<Session>> Largest(size_t most) const;
   int64_t session_count() const;
   int64_t tensor_count() const;
+  TensorShares& shares() { return shares_; }
+  /// Of tenants that have limits, or have had sessions.
+  std::vector<std::shared_ptr<TenantAccount>> Accounts() const;
 
  private:
   void CloseExpired();
@@ -116,20 +125,28 @@ class SessionManager {
   /// manager is closing.
   bool AwaitClosing();
   TenantLimits LimitsOf(absl::string_view tenant) const;
+  absl::Status CheckReservations(const TenantsLimits& tenants) const;
+  const std::shared_ptr<TenantAccount>& AccountOf(const std::string& tenant)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// The session is no longer one of its peer's and its tenant's.
   void Forget(const Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Engine& engine_;
   const SessionLimits limits_;
   const std::function<void(const Session&)> on_expired_;
+  TensorShares shares_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<Session>> sessions_
       ABSL_GUARDED_BY(mutex_);
   // How many sessions there are of each peer that has any, and each tenant.
   std::map<std::string, int64_t> peers_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int64_t> tenants_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, TenantLimits, std::less<>> tenant_limits_
+  TenantsLimits tenant_limits_ ABSL_GUARDED_BY(mutex_);
+  // Of those with limits, and of others: all, until there are twice as many as
+  // had to be kept when they were last looked through.
+  std::map<std::string, std::shared_ptr<TenantAccount>> accounts_
       ABSL_GUARDED_BY(mutex_);
+  size_t kept_accounts_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
   const std::shared_ptr<HostLedger> host_memory_;
   // Not Abseil's, which wait by the wall clock.

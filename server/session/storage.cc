@@ -74,6 +74,49 @@ void Storage::EndRead() {
   --reads_;
 }
 
+absl::Status Storage::BeginForeignRead() {
+  absl::MutexLock lock(&mutex_);
+  // What its own session has queued is on another stream.
+  if (writes_ > 0 || uploading_) return NotReady(TensorState::kPending);
+  if (contents_ != TensorState::kReady) return NotReady(contents_);
+  ++reads_;
+  ++foreign_reads_;
+  return absl::OkStatus();
+}
+
+void Storage::EndForeignRead() {
+  absl::MutexLock lock(&mutex_);
+  --reads_;
+  --foreign_reads_;
+}
+
+absl::Status Storage::Freeze() {
+  absl::MutexLock lock(&mutex_);
+  if (writes_ > 0 || uploading_) return NotReady(TensorState::kPending);
+  if (contents_ != TensorState::kReady) return NotReady(contents_);
+  is_frozen_ = true;
+  return absl::OkStatus();
+}
+
+void Storage::Thaw() {
+  absl::MutexLock lock(&mutex_);
+  is_frozen_ = false;
+}
+
+absl::Status Storage::CheckUnshared() const {
+  if (is_frozen_) {
+    return core::FailedPrecondition("TENSOR_SHARED", "tensor ", name_,
+                                    " cannot be written while it is shared; "
+                                    "unshare it, or write a copy");
+  }
+  if (foreign_reads_ > 0) {
+    return core::FailedPrecondition(
+        "TENSOR_BUSY", "tensor ", name_,
+        " was shared, and is still being read; retry soon");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Storage::CheckReady() const {
   absl::MutexLock lock(&mutex_);
   return contents_ == TensorState::kReady ? absl::OkStatus()
@@ -89,6 +132,7 @@ absl::Status Storage::CheckSettled() const {
 
 absl::Status Storage::BeginWrite(bool is_part) {
   absl::MutexLock lock(&mutex_);
+  TENSORD_RETURN_IF_ERROR(CheckUnshared());
   if (uploading_) {
     return core::FailedPrecondition("TENSOR_BUSY", "tensor ", name_,
                                     " is being uploaded");
@@ -147,6 +191,7 @@ bool Storage::in_use() const {
 
 absl::Status Storage::BeginUpload(int64_t offset_bytes) {
   absl::MutexLock lock(&mutex_);
+  TENSORD_RETURN_IF_ERROR(CheckUnshared());
   if (uploading_ || reads_ > 0 || writes_ > 0) {
     return core::FailedPrecondition(
         "TENSOR_BUSY", "tensor ", name_,

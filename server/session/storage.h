@@ -39,6 +39,7 @@ class Storage {
   Storage(std::string name, core::TensorDesc desc,
           std::shared_ptr<core::MemoryResource> memory);
 
+  const std::string& name() const { return name_; }
   /// What the memory is laid out for.
   const core::TensorDesc& desc() const { return desc_; }
 
@@ -64,6 +65,10 @@ class Storage {
   ///         none are to come.
   absl::Status BeginRead();
   void EndRead();
+  /// The same of an operation of another session, whose order is another: while
+  /// there is one, no write begins.
+  absl::Status BeginForeignRead();
+  void EndForeignRead();
   /// OK when an operation that is launched now finds contents.
   /// Errors  FAILED_PRECONDITION, reason TENSOR_NOT_READY.
   absl::Status CheckReady() const;
@@ -72,9 +77,11 @@ class Storage {
   absl::Status CheckSettled() const;
 
   /// Announces an operation that writes the contents: all of them, or a part.
-  /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: an upload is under way;
-  ///         reason TENSOR_NOT_READY: of what is written in part there are none
-  ///         and none are to come.
+  /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: an upload is under way,
+  /// or
+  ///         others read; reason TENSOR_NOT_READY: of what is written in part
+  ///         there are none and none are to come; reason TENSOR_SHARED: it is
+  ///         frozen.
   absl::Status BeginWrite(bool is_part = false);
   /// The write, of all or a part, is being launched: the contents are undefined
   /// until Written().
@@ -94,10 +101,17 @@ class Storage {
   /// True when an operation has announced a read or a write.
   bool in_use() const;
 
+  /// Nothing writes the contents until Thaw().
+  /// Errors  FAILED_PRECONDITION, reason TENSOR_NOT_READY: there are none, or
+  ///         something is to write them.
+  absl::Status Freeze();
+  void Thaw();
+
   /// Starts an upload at `offset_bytes` of the first element.
   /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: operations or another
-  ///         upload use the tensor. INVALID_ARGUMENT, reason
-  ///         CHUNK_OUT_OF_ORDER: the offset is neither 0 nor committed_bytes().
+  ///         upload use the tensor; reason TENSOR_SHARED. INVALID_ARGUMENT,
+  ///         reason CHUNK_OUT_OF_ORDER: the offset is neither 0 nor
+  ///         committed_bytes().
   absl::Status BeginUpload(int64_t offset_bytes);
   /// The next `bytes` bytes are in place and verified.
   void Commit(int64_t bytes);
@@ -105,6 +119,8 @@ class Storage {
 
  private:
   absl::Status NotReady(TensorState state) const;
+  /// OK when others than its own session leave it alone.
+  absl::Status CheckUnshared() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const std::string name_;
   const core::TensorDesc desc_;
@@ -117,6 +133,8 @@ class Storage {
   int64_t committed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   int reads_ ABSL_GUARDED_BY(mutex_) = 0;
+  int foreign_reads_ ABSL_GUARDED_BY(mutex_) = 0;  // of those
+  bool is_frozen_ ABSL_GUARDED_BY(mutex_) = false;
   int writes_ ABSL_GUARDED_BY(mutex_) = 0;             // announced
   int launched_writes_ ABSL_GUARDED_BY(mutex_) = 0;    // of those
   int launched_rewrites_ ABSL_GUARDED_BY(mutex_) = 0;  // of all of it

@@ -91,6 +91,22 @@ absl::StatusOr<int64_t> Channels::DeleteTensors(
   return deleted_count;
 }
 
+absl::StatusOr<v1::ShareTensorResponse> Channels::Share(
+    const std::string& name, std::span<const std::string> tenants) const {
+  v1::ShareTensorRequest request;
+  request.set_tensor(name);
+  request.mutable_tenants()->Add(tenants.begin(), tenants.end());
+  return Call(tensor, &v1::TensorService::Stub::ShareTensor, request);
+}
+
+absl::StatusOr<v1::UnshareTensorResponse> Channels::Unshare(
+    const std::string& name, std::span<const std::string> tenants) const {
+  v1::UnshareTensorRequest request;
+  request.set_tensor(name);
+  request.mutable_tenants()->Add(tenants.begin(), tenants.end());
+  return Call(tensor, &v1::TensorService::Stub::UnshareTensor, request);
+}
+
 void Channels::Prepare(grpc::ClientContext& context,
                        absl::Time deadline) const {
   if (access_.ok()) {

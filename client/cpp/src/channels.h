@@ -73,6 +73,13 @@ class Channels {
       std::span<const std::string> names,
       absl::Time deadline = absl::InfinitePast()) const;
 
+  /// Lets tenants read the tensor of that name; and no longer, all of them if
+  /// none is named.
+  absl::StatusOr<v1::ShareTensorResponse> Share(
+      const std::string& name, std::span<const std::string> tenants) const;
+  absl::StatusOr<v1::UnshareTensorResponse> Unshare(
+      const std::string& name, std::span<const std::string> tenants) const;
+
   /// Before a call: sets its deadline, as Call() has it, and says who asks.
   void Prepare(grpc::ClientContext& context, absl::Time deadline) const;
 

@@ -36,6 +36,13 @@ std::string RequestIdOf(const absl::Status& status) {
   return DetailOf(status).request_id();
 }
 
+std::optional<absl::Duration> RetryAfterOf(const absl::Status& status) {
+  const v1::ErrorDetail detail = DetailOf(status);
+  if (!detail.has_retry_after()) return std::nullopt;
+  return absl::Seconds(detail.retry_after().seconds()) +
+         absl::Nanoseconds(detail.retry_after().nanos());
+}
+
 namespace internal {
 
 absl::Status Error(absl::StatusCode code, std::string_view reason,

@@ -79,6 +79,19 @@ absl::StatusOr<RemoteTensor> RemoteTensor::ViewOf(
                       /*owns=*/true);
 }
 
+absl::StatusOr<std::string> RemoteTensor::Share(
+    const std::vector<std::string>& tenants) const {
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      v1::ShareTensorResponse response,
+      handle_.connection()->channels().Share(info_.name, tenants));
+  return std::move(*response.mutable_share());
+}
+
+absl::Status RemoteTensor::Unshare(
+    const std::vector<std::string>& tenants) const {
+  return handle_.connection()->channels().Unshare(info_.name, tenants).status();
+}
+
 absl::StatusOr<RemoteTensor> RemoteTensor::Index(
     const std::vector<IndexItem>& items, const ViewOptions& options) const {
   return ViewOf(absl::StatusOr<std::vector<IndexItem>>(items), options);

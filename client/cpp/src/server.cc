@@ -106,4 +106,20 @@ absl::StatusOr<int64_t> Server::Delete(
   return channels_->DeleteTensors(tensors);
 }
 
+absl::StatusOr<SharedTensor> Server::Share(
+    const std::string& tensor, std::span<const std::string> tenants) const {
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(const v1::ShareTensorResponse response,
+                                  channels_->Share(tensor, tenants));
+  return SharedTensor{response.share(),
+                      {response.tenants().begin(), response.tenants().end()}};
+}
+
+absl::StatusOr<std::vector<std::string>> Server::Unshare(
+    const std::string& tensor, std::span<const std::string> tenants) const {
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(const v1::UnshareTensorResponse response,
+                                  channels_->Unshare(tensor, tenants));
+  return std::vector<std::string>(response.tenants().begin(),
+                                  response.tenants().end());
+}
+
 }  // namespace tensord

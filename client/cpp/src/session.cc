@@ -217,6 +217,21 @@ absl::Status Session::Delete(std::vector<RemoteTensor> tensors) {
   return connection_->channels().DeleteTensors(names).status();
 }
 
+absl::StatusOr<RemoteTensor> Session::OpenShared(std::string_view share,
+                                                 std::string_view name) const {
+  Channels& channels = connection_->channels();
+  v1::OpenSharedTensorRequest request;
+  request.set_session(this->name());
+  request.set_share(std::string(share));
+  request.set_tensor_id(std::string(name));
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      const v1::OpenSharedTensorResponse response,
+      channels.Call(channels.tensor, &Tensors::OpenSharedTensor, request,
+                    connection_->Deadline(std::nullopt)));
+  return RemoteTensor(connection_, FromProto(response.tensor()),
+                      /*owns=*/true);
+}
+
 absl::StatusOr<RemoteTensor> Session::Copy(const RemoteTensor& source,
                                            const CopyOptions& options) {
   Channels& channels = connection_->channels();

@@ -31,7 +31,7 @@ from tensord._session_link import open_session
 from tensord._specs import TensorSpec
 from tensord._tensor import RemoteTensor
 from tensord.reports import Explanation, Kernel, ServerStats, SessionInfo
-from tensord.v1 import admin_pb2, plan_pb2, program_pb2, session_pb2
+from tensord.v1 import admin_pb2, plan_pb2, program_pb2, session_pb2, tensor_pb2
 
 _open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 
@@ -180,6 +180,28 @@ class Session(
         """
         message = self.link.describe(self.link.full_name("tensor", name))
         return RemoteTensor(self, message, owned=False)
+
+    def open_shared(
+        self, share: str, name: str | None = None, timeout: float | None = None
+    ) -> RemoteTensor:
+        """Returns a tensor that another session shares, to be read like a view.
+
+        Args:
+            share: What `RemoteTensor.share` returned.
+            name: As for `upload`.
+            timeout: Deadline in seconds; None for the default.
+
+        Raises:
+            NotFound: There is no such share, or not for this tenant
+                (`SHARE_NOT_FOUND`).
+            InvalidArgument: It is on another device (`DEVICE_DIFFERS`).
+        """
+        request = tensor_pb2.OpenSharedTensorRequest(
+            session=self.name, share=share, tensor_id=name or ""
+        )
+        method = self.link.connection.tensor.OpenSharedTensor
+        response = self.link.call(method, request, timeout)
+        return RemoteTensor(self, response.tensor, owned=not name)
 
     def list(self) -> tuple[RemoteTensor, ...]:
         """Returns all tensors of the session in the order of their names."""

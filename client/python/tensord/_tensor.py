@@ -161,6 +161,43 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
         response = session.link.call_allocating(copy, request, timeout)
         return RemoteTensor(session, response.tensor, owned=name is None)
 
+    def share(self, *tenants: str, timeout: float | None = None) -> str:
+        """Lets tenants read the tensor; those that may already go on doing so.
+
+        While it is shared nobody writes it. What others open is gone when it is
+        unshared, deleted, or its session ends; what they had asked for is still done.
+
+        >>> share = tensor.share("biology")
+        >>> theirs = session_of_biology.open_shared(share)
+
+        Args:
+            *tenants: Names of tenants, one or more.
+            timeout: Deadline in seconds; None for the default.
+
+        Returns:
+            The name by which they open it, `shares/{share}`.
+
+        Raises:
+            FailedPrecondition: It has no contents, or is being written
+                (`TENSOR_NOT_READY`).
+            InvalidArgument: It is a view (`TENSOR_IS_VIEW`), or a name is malformed.
+        """
+        request = tensor_pb2.ShareTensorRequest(tensor=self.full_name, tenants=tenants)
+        method = self.link.connection.tensor.ShareTensor
+        return str(self.link.call(method, request, timeout).share)
+
+    def unshare(
+        self, *tenants: str, timeout: float | None = None
+    ) -> tuple[str, ...]:
+        """Tenants may no longer read the tensor; none named: nobody may.
+
+        Returns:
+            Who may still.
+        """
+        request = tensor_pb2.UnshareTensorRequest(tensor=self.full_name, tenants=tenants)
+        method = self.link.connection.tensor.UnshareTensor
+        return tuple(self.link.call(method, request, timeout).tenants)
+
     def view(
         self,
         stages: Sequence[Stage] = (),

@@ -6,7 +6,7 @@ also that: `InvalidArgument` is a `ValueError`, `NotFound` a `KeyError`, and so 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -14,6 +14,14 @@ from google.protobuf.message import DecodeError
 from tensord.v1 import error_pb2
 
 _DETAIL_KEY = "tensord-error-bin"
+
+
+class Quota(NamedTuple):
+    """A quota of the caller's tenant that does not hold what a call needs."""
+
+    name: str
+    limit: int
+    used: int
 
 
 class Error(Exception):
@@ -26,6 +34,9 @@ class Error(Exception):
         cutensor_status: What cuTENSOR would have returned, e.g. `INVALID_VALUE`;
             empty when the server did not say.
         request_id: The call's id in the server's log; empty when no server answered.
+        quota: The tenant's quota that was used up; `None` when it was not that.
+        retry_after: Seconds after which the same call may do better; `None` when
+            waiting does not help, or nobody knows.
     """
 
     code: grpc.StatusCode = grpc.StatusCode.UNKNOWN
@@ -37,12 +48,16 @@ class Error(Exception):
         reason: str = "",
         cutensor_status: str = "",
         request_id: str = "",
+        quota: Quota | None = None,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.reason = reason
         self.cutensor_status = cutensor_status
         self.request_id = request_id
+        self.quota = quota
+        self.retry_after = retry_after
 
     def __str__(self) -> str:
         return self.message
@@ -167,12 +182,7 @@ _REASONS_OF_TRANSPORT: dict[grpc.StatusCode, str] = {
 def from_error(error: error_pb2.Error) -> Error:
     """Returns the exception that says what `error` says."""
     cls = _class_for(_BY_NUMBER.get(error.code, Error), error.detail.reason)
-    return cls(
-        error.message,
-        reason=error.detail.reason,
-        cutensor_status=error.detail.cutensor_status,
-        request_id=error.detail.request_id,
-    )
+    return cls(error.message, reason=error.detail.reason, **_told_by(error.detail))
 
 
 def to_error(exception: Exception) -> error_pb2.Error:
@@ -208,9 +218,23 @@ def from_rpc_error(error: Any) -> Error:
     return cls(
         error.details() or code.name,
         reason=detail.reason or _REASONS_OF_TRANSPORT.get(code, ""),
-        cutensor_status=detail.cutensor_status,
-        request_id=detail.request_id,
+        **_told_by(detail),
     )
+
+
+def _told_by(detail: error_pb2.ErrorDetail) -> dict[str, Any]:
+    """What an exception has of the details, but for the reason."""
+    quota, retry_after = None, None
+    if detail.HasField("quota"):
+        quota = Quota(detail.quota.name, detail.quota.limit, detail.quota.used)
+    if detail.HasField("retry_after"):
+        retry_after = detail.retry_after.ToTimedelta().total_seconds()
+    return {
+        "cutensor_status": detail.cutensor_status,
+        "request_id": detail.request_id,
+        "quota": quota,
+        "retry_after": retry_after,
+    }
 
 
 def _class_for(cls: type[Error], reason: str) -> type[Error]:

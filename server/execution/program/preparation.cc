@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "server/execution/program/program_steps.h"
@@ -19,6 +20,22 @@ constexpr int64_t kSearchQueueLimit = 1024;
 
 /// Products of so many factors are searched in no time.
 constexpr int kFewFactors = 10;
+
+/// What is another session's goes when that wants it to, and is nothing that a
+/// program can keep.
+absl::Status CheckConstantsAreOwn(const ProgramRequest& request,
+                                  const FoundOperands& found) {
+  for (size_t i = 0; i < request.operands.size(); ++i) {
+    const auto& tensor = found.tensors[i];
+    if (!request.operands[i].is_constant || tensor == nullptr) continue;
+    if (tensor->origin() == nullptr) continue;
+    return core::InvalidArgument(
+        "TENSOR_NOT_OWN", "tensor ", tensor->name(), " is shared by ",
+        tensor->origin()->name(),
+        " and cannot be constant in a program; copy it first");
+  }
+  return absl::OkStatus();
+}
 
 /// True when a program is prepared in less time than others would notice,
 /// however its products are written.
@@ -68,6 +85,7 @@ absl::StatusOr<Preparation> Preparation::Of(Preparer& preparer,
   TENSORD_ASSIGN_OR_RETURN(made.found_,
                            FindOperands(*made.session_, made.request_.operands,
                                         purpose == Purpose::kExecute));
+  TENSORD_RETURN_IF_ERROR(CheckConstantsAreOwn(made.request_, made.found_));
   made.key_ = ProgramKeyOf(made.request_.source, made.found_.described,
                            made.request_.outputs, made.request_.options,
                            made.session_->device().plan_device());
@@ -103,8 +121,17 @@ bool Preparation::is_short() const {
   return like_ != nullptr ? IsShort(*like_) : IsShort(request_);
 }
 
+absl::Status Preparation::CheckBudget() const {
+  const auto& options = like_ != nullptr ? like_->options() : request_.options;
+  return session_->account().searches().Check(absl::Now(), options.time_budget);
+}
+
 absl::Status Preparation::Make(const std::atomic<bool>& stop) {
   const absl::Time start = absl::Now();
+  const absl::Duration used = ThreadTime();
+  const absl::Cleanup count = [&] {
+    session_->account().searches().Count(absl::Now(), ThreadTime() - used);
+  };
   const Device& device = session_->device();
   auto made = like_ != nullptr
                   ? like_->WithOperands(found_.described, device, &stop)

@@ -65,6 +65,9 @@ class Preparation {
   bool is_ready() const { return program_ != nullptr; }
   /// Whether Make() takes less time than others would notice.
   bool is_short() const;
+  /// Whether the tenant has time left for Make(), if that is not short.
+  /// Errors  as SearchBudget::Check().
+  absl::Status CheckBudget() const;
   /// Finds paths, on any thread, until `stop` is set.
   /// Errors  CANCELLED: it was set. Those of PreparedProgram::Make().
   absl::Status Make(const std::atomic<bool>& stop);

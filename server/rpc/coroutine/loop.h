@@ -118,6 +118,9 @@ class Loop final : Tag {
   }
   bool refuses() const { return refuses_.load(std::memory_order_relaxed); }
 
+  /// Whether a call has begun that has not ended.
+  bool is_busy() const { return begun_.load() > 0; }
+
   /// Waits for the last call to end, then has Run() return. gRPC's own shutdown
   /// does not wait for handlers that are busy elsewhere.
   /// Requires  no call can begin any more.
@@ -160,6 +163,7 @@ class Loop final : Tag {
   Refusal refusal_{*this};
   std::vector<Watcher*> watchers_;
   std::atomic<int> calls_ = 0;  // those still waited for included
+  std::atomic<int> begun_ = 0;
 };
 
 /// One call, from the wait for it to its end.
@@ -172,9 +176,16 @@ class Call final : Tag {
     context_.AsyncNotifyWhenDone(AsTag());
   }
   ~Call() {
+    if (has_begun_) --loop_.begun_;
     if (--loop_.calls_ == 0) loop_.calls_.notify_all();
   }
   Call(const Call&) = delete;
+
+  /// The client has made it.
+  void Begin() {
+    has_begun_ = true;
+    ++loop_.begun_;
+  }
 
   grpc::ServerContext& context() { return context_; }
   Loop& loop() { return loop_; }
@@ -289,6 +300,7 @@ class Call final : Tag {
   grpc::ServerContext context_;
   std::atomic<bool> cancelled_ = false;
   absl::Status stopped_;
+  bool has_begun_ = false;
   bool ended_ = false;
   int holds_ = 0;
   Wait* newest_wait_ = nullptr;

@@ -12,6 +12,7 @@
 #include <grpcpp/support/async_stream.h>
 #include <grpcpp/support/async_unary_call.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -194,6 +195,7 @@ Detached ServeCall(Loop& loop, const Door& door, Rpc rpc, Accept accept,
   });
   if (!began)
     co_return;  // Shutdown. A call that never began has no end notice.
+  call.Begin();
   ServeCall<Io, Request>(loop, door, rpc, accept, handler);  // the next one
   if constexpr (!std::is_same_v<Request, NoRequest>) {
     call.record().received_bytes = BytesOf(request);
@@ -289,15 +291,27 @@ class LoopGroup {
     for (auto& loop : loops_) loop->Refuse();
   }
 
-  /// Takes no new calls, gives the running ones `grace`, cancels the rest and
-  /// returns when every handler has returned and every Loop is drained.
+  /// Gives the running calls `grace`, cancels the rest and returns when every
+  /// handler has returned and every Loop is drained. Refuse() came before.
   void Shutdown(grpc::Server& server, std::chrono::milliseconds grace) {
-    server.Shutdown(std::chrono::system_clock::now() + grace);
+    // gRPC would wait for its own calls, too: who watches the server's health
+    // does so for as long as it lives.
+    constexpr std::chrono::milliseconds kLook{5};
+    const auto end = std::chrono::steady_clock::now() + grace;
+    while (is_busy() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(kLook);
+    }
+    server.Shutdown(std::chrono::system_clock::now());
     for (auto& loop : loops_) loop->Drain();
     for (std::thread& thread : threads_) thread.join();
   }
 
  private:
+  bool is_busy() const {
+    return std::any_of(loops_.begin(), loops_.end(),
+                       [](const auto& loop) { return loop->is_busy(); });
+  }
+
   // Calls of one method that a Loop takes in between two turns.
   static constexpr int kCallAccepts = 64;
   static constexpr int kTransferAccepts = 16;

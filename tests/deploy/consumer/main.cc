@@ -1,4 +1,5 @@
-// Multiplies two matrices of ones on a server and prints the sum of the product.
+// Multiplies two matrices of ones on a server and prints the sum of the
+// product.
 //
 //   consumer ADDRESS
 

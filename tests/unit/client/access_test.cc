@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/time/clock.h"
+#include "client/cpp/src/errors.h"
 #include "tensord/status.h"
 #include "tests/testing/temporary_folder.h"
 
@@ -111,6 +112,16 @@ TEST(TokenTest, AFileThatIsReplacedIsReadAgain) {
     absl::SleepFor(absl::Milliseconds(10));
   }
   EXPECT_EQ((*token)->authorization(), "Bearer second");
+}
+
+TEST(StatusTest, TellsWhenToRetry) {
+  v1::Error error;
+  error.set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
+  EXPECT_FALSE(RetryAfterOf(FromProto(error)).has_value());
+  error.mutable_detail()->mutable_retry_after()->set_seconds(2);
+  error.mutable_detail()->mutable_retry_after()->set_nanos(500'000'000);
+  EXPECT_EQ(RetryAfterOf(FromProto(error)), absl::Milliseconds(2500));
+  EXPECT_FALSE(RetryAfterOf(absl::OkStatus()).has_value());
 }
 
 }  // namespace

@@ -53,6 +53,23 @@ TEST_F(ViewTest, IndexesAsNumPyDoes) {
   EXPECT_EQ(ReasonOf(t.Index({2}).status()), "INDEX_OUT_OF_RANGE");
 }
 
+TEST_F(ViewTest, SharedTensorsAreReadInOtherSessions) {
+  RemoteTensor t = Counting({4});
+  const std::string share = t.Share({"default"}).value();
+  Session other = Session::Connect(server_->address()).value();
+  const RemoteTensor theirs = other.OpenShared(share, "x").value();
+  EXPECT_EQ(Of(theirs.Index({Range{.step = -1}})), (Values{3, 2, 1, 0}));
+  EXPECT_EQ(theirs.info().view->viewed, share);
+  EXPECT_FALSE(theirs.info().view->is_writable);
+  PermuteOptions onto;
+  onto.execution.output = &theirs;
+  EXPECT_EQ(ReasonOf(other.Permute({theirs, "i"}, "i", onto).status()),
+            "TENSOR_READ_ONLY");
+  ASSERT_TRUE(t.Unshare().ok());
+  EXPECT_EQ(ReasonOf(theirs.Download<float>().status()), "TENSOR_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(other.OpenShared(share).status()), "SHARE_NOT_FOUND");
+}
+
 TEST_F(ViewTest, WritesGoToWhatItSees) {
   const RemoteTensor t = Counting({2, 3});
   const RemoteTensor row = t.Index({1}).value();

@@ -117,6 +117,14 @@ class RemoteTensor {
   absl::Status DownloadTo(ElementType element_type, std::span<std::byte> bytes,
                           const DownloadOptions& options = {}) const;
 
+  /// Lets tenants read it, and returns the name by which Session::OpenShared()
+  /// finds it. While it is shared nobody writes it.
+  /// Errors  those of ShareTensor.
+  absl::StatusOr<std::string> Share(
+      const std::vector<std::string>& tenants) const;
+  /// They may not any more; none named: nobody may.
+  absl::Status Unshare(const std::vector<std::string>& tenants = {}) const;
+
   // Views see this tensor's memory differently. A view takes no memory of its
   // own: what is written to it is written to this tensor. The memory stays as
   // long as there is a view, also when this tensor is deleted.

@@ -132,6 +132,12 @@ struct ServerStats {
 /// As the standard health service says. Numbered as there.
 enum class Health { kUnknown = 0, kServing = 1, kNotServing = 2 };
 
+/// A tensor that tenants may read.
+struct SharedTensor {
+  std::string share;  // what Session::OpenShared() takes
+  std::vector<std::string> tenants;
+};
+
 /// A server that is asked without a session.
 ///
 /// Threads  safe for concurrent use.
@@ -165,6 +171,13 @@ class Server {
   /// Deletes tensors of one session, by such names. Returns how many.
   /// Errors  that of the first that could not be deleted; the others are gone.
   absl::StatusOr<int64_t> Delete(std::span<const std::string> tensors) const;
+
+  /// As RemoteTensor::Share() and Unshare(), by the tensor's name.
+  absl::StatusOr<SharedTensor> Share(
+      const std::string& tensor, std::span<const std::string> tenants) const;
+  /// Returns who may still read it.
+  absl::StatusOr<std::vector<std::string>> Unshare(
+      const std::string& tensor, std::span<const std::string> tenants) const;
 
  private:
   std::shared_ptr<internal::Channels> channels_;

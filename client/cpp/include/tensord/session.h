@@ -162,6 +162,13 @@ class Session {
   /// Deletes all of them, in one call unless they are thousands.
   /// Errors  that of the first that could not be deleted; the others are gone.
   absl::Status Delete(std::vector<RemoteTensor> tensors);
+  /// A tensor that another session shares, by what RemoteTensor::Share() has
+  /// returned: a view that can be read only. `name` is its name in this
+  /// session;
+  /// "": the server chooses.
+  /// Errors  those of OpenSharedTensor.
+  absl::StatusOr<RemoteTensor> OpenShared(std::string_view share,
+                                          std::string_view name = "") const;
   /// Copies a tensor into this session. It may be of another session with the
   /// same server, and on another device.
   absl::StatusOr<RemoteTensor> Copy(const RemoteTensor& source,

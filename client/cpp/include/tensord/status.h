@@ -1,9 +1,11 @@
 // What a failed call says to programs.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace tensord {
 
@@ -16,5 +18,9 @@ std::string CutensorStatusOf(const absl::Status& status);
 
 /// The id of the call in the server's log, or "" when no server answered.
 std::string RequestIdOf(const absl::Status& status);
+
+/// After how long the same call may do better, where the server knows: a quota
+/// of the tenant is used up that comes back by itself.
+std::optional<absl::Duration> RetryAfterOf(const absl::Status& status);
 
 }  // namespace tensord

@@ -26,7 +26,7 @@ from tensord.aio._program import Program
 from tensord.aio._session_link import AwaitedLink
 from tensord.aio._tensor import RemoteTensor
 from tensord.reports import Explanation, SessionInfo
-from tensord.v1 import program_pb2, session_pb2
+from tensord.v1 import program_pb2, session_pb2, tensor_pb2
 
 
 def connect(
@@ -138,6 +138,17 @@ class Session(
         full_name = self.link.full_name("tensor", name)
         message = await self.link.describe(full_name)
         return RemoteTensor(self, message, owned=False)
+
+    async def open_shared(
+        self, share: str, name: str | None = None, timeout: float | None = None
+    ) -> RemoteTensor:
+        """Returns a tensor that is shared, as `tensord.Session.open_shared`."""
+        request = tensor_pb2.OpenSharedTensorRequest(
+            session=self.name, share=share, tensor_id=name or ""
+        )
+        method = self.link.stubs.tensor.OpenSharedTensor
+        response = await self.link.call(method, request, timeout)
+        return RemoteTensor(self, response.tensor, owned=not name)
 
     async def delete(
         self, tensors: Iterable[RemoteTensor | str], timeout: float | None = None

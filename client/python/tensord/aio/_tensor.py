@@ -15,6 +15,7 @@ from tensord._arrays import array_of, flat_bytes
 from tensord._tensor_handle import TensorHandle, TensorSession, state_of
 from tensord.aio._session_link import AwaitedHandle, AwaitedLink
 from tensord.errors import InvalidArgument
+from tensord.v1 import tensor_pb2
 
 
 class RemoteTensor(TensorHandle, AwaitedHandle):
@@ -56,6 +57,20 @@ class RemoteTensor(TensorHandle, AwaitedHandle):
     async def state(self) -> str:
         """State on the server as of now, as `tensord.RemoteTensor.state`."""
         return state_of(await self.link.describe(self.full_name))
+
+    async def share(self, *tenants: str, timeout: float | None = None) -> str:
+        """Lets tenants read the tensor, as `tensord.RemoteTensor.share`."""
+        request = tensor_pb2.ShareTensorRequest(tensor=self.full_name, tenants=tenants)
+        method = self.link.stubs.tensor.ShareTensor
+        return str((await self.link.call(method, request, timeout)).share)
+
+    async def unshare(
+        self, *tenants: str, timeout: float | None = None
+    ) -> tuple[str, ...]:
+        """Tenants may no longer read it, as `tensord.RemoteTensor.unshare`."""
+        request = tensor_pb2.UnshareTensorRequest(tensor=self.full_name, tenants=tenants)
+        method = self.link.stubs.tensor.UnshareTensor
+        return tuple((await self.link.call(method, request, timeout)).tenants)
 
     async def item(self) -> Any:
         """Downloads the only element.

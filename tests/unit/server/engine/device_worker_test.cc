@@ -21,6 +21,7 @@
 #include "core/base/status.h"
 #include "core/device/host_stream.h"
 #include "core/device/interruption.h"
+#include "server/engine/quota.h"
 #include "tests/unit/server/engine/work_stream.h"
 
 namespace tensord::server {
@@ -106,6 +107,62 @@ class DeviceWorkerTest : public ::testing::Test {
 TEST_F(DeviceWorkerTest, JobsOfOneClientRunInOrder) {
   for (const char* name : {"1", "2", "3"}) ASSERT_TRUE(Add(7, name).ok());
   EXPECT_THAT(RunAll(), ElementsAre("1", "2", "3"));
+}
+
+class DeviceWorkerSharesTest : public DeviceWorkerTest {
+ protected:
+  absl::Status AddOfTenant(uint64_t client, DeviceWorker::Job* job) {
+    return worker_->Add({.number = client, .owner = "tenant", .share = share_},
+                        job);
+  }
+
+  std::shared_ptr<QueueShare> share_ = std::make_shared<QueueShare>("red");
+};
+
+TEST_F(DeviceWorkerSharesTest, SoManyOfATenantMayWait) {
+  share_->queued_limit = 2;
+  FunctionJob jobs[] = {FunctionJob([] {}), FunctionJob([] {}),
+                        FunctionJob([] {})};
+  ASSERT_TRUE(AddOfTenant(1, &jobs[0]).ok());
+  ASSERT_TRUE(AddOfTenant(2, &jobs[1]).ok());
+  for (const uint64_t client : {1, 2, 3}) {
+    const absl::Status refused = AddOfTenant(client, &jobs[2]);
+    EXPECT_EQ(core::ReasonOf(refused), "TENANT_QUOTA_EXCEEDED");
+    const auto quota = QuotaOf(refused);
+    ASSERT_TRUE(quota.has_value());
+    EXPECT_EQ(quota->quota, "queued");
+    EXPECT_EQ(quota->limit, 2);
+    EXPECT_EQ(quota->used, 2);
+    EXPECT_TRUE(quota->retry_after.has_value());
+  }
+  ASSERT_TRUE(Add(4, "another's").ok());
+  share_->queued_limit = 1;  // keeps those that wait
+  EXPECT_TRUE(worker_->Remove(2, &jobs[1]));
+  EXPECT_FALSE(AddOfTenant(2, &jobs[1]).ok());
+  EXPECT_TRUE(worker_->Remove(1, &jobs[0]));
+  EXPECT_TRUE(AddOfTenant(2, &jobs[1]).ok());
+  RunAll();
+  EXPECT_EQ(share_->queued, 0);
+  EXPECT_EQ(share_->running, 0);
+}
+
+/// Runs small jobs beside large ones, as many as there are threads.
+TEST_F(DeviceWorkerSharesTest, ATenantRunsNoMoreAtATimeThanItMay) {
+  share_->running_limit = 1;
+  std::atomic<int> running = 0, most = 0;
+  const auto run = [&] {
+    most = std::max<int>(most, ++running);
+    absl::SleepFor(absl::Milliseconds(1));
+    --running;
+  };
+  std::vector<std::unique_ptr<FunctionJob>> jobs;
+  for (int i = 0; i < 12; ++i) {
+    jobs.push_back(std::make_unique<FunctionJob>(run));
+    ASSERT_TRUE(AddOfTenant(1 + i % 4, jobs.back().get()).ok());
+  }
+  RunAll();  // all of them, though only one at a time
+  EXPECT_EQ(most, 1);
+  EXPECT_EQ(share_->running, 0);
 }
 
 /// Those of `entries` that begin with `prefix`.

@@ -3,11 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "core/backend/cpu/cpu_backend.h"
 #include "core/base/status.h"
 #include "core/memory/limiting_resource.h"
 #include "server/engine/host_memory.h"
 #include "server/engine/module_loader.h"
+#include "server/engine/quota.h"
+#include "server/engine/tenant_account.h"
 #include "tests/testing/stand_in_backend.h"
 
 namespace tensord::server {
@@ -141,6 +148,84 @@ TEST(EngineTest, StagingMemoryIsLimitedAndCounted) {
   EXPECT_EQ(device.staging_statistics().peak_bytes, kMiB);
   EXPECT_EQ(device.staging_reserved_bytes(), kMiB);
   EXPECT_EQ(device.memory_statistics().peak_bytes, 0);
+}
+
+TEST(EngineTest, ATenantsStagingMemoryIsLimitedForAWhile) {
+  const auto engine = Engine::Create({.devices = *ParseDevices("cuda"),
+                                      .linked_cuda = &kRemote,
+                                      .staging_limit_bytes = kMiB});
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  TenantAccount red("red", nullptr);
+  red.SetQuotas({.staging_bytes = kMiB / 4});
+  core::MemoryResource& staging = red.On(*(*engine)->devices().front()).staging;
+  const auto held = core::Buffer::Allocate(staging, kMiB / 4);
+  ASSERT_TRUE(held.ok()) << held.status();
+  const auto quota = QuotaOf(core::Buffer::Allocate(staging, 1).status());
+  ASSERT_TRUE(quota.has_value());
+  EXPECT_EQ(quota->quota, "staging_bytes");
+  EXPECT_TRUE(quota->retry_after.has_value());
+}
+
+/// Counts what is cleared.
+class ClearCounter final : public core::MemoryResource {
+ public:
+  ClearCounter(core::MemoryResource& upstream, int64_t& cleared_bytes)
+      : upstream_(upstream), cleared_bytes_(cleared_bytes) {}
+
+  absl::StatusOr<void*> Allocate(int64_t bytes) override {
+    return upstream_.Allocate(bytes);
+  }
+  void Deallocate(void* pointer, int64_t bytes) override {
+    upstream_.Deallocate(pointer, bytes);
+  }
+  absl::Status Clear(void* pointer, int64_t bytes) override {
+    cleared_bytes_ += bytes;
+    return upstream_.Clear(pointer, bytes);
+  }
+
+ private:
+  core::MemoryResource& upstream_;
+  int64_t& cleared_bytes_;
+};
+
+/// Bytes that are cleared when `tenants` have 1 MiB, one after the other.
+int64_t ClearedFor(absl::string_view device, bool clears,
+                   const std::vector<std::string>& tenants) {
+  int64_t cleared_bytes = 0;
+  const auto engine = Engine::Create(
+      {.devices = *ParseDevices(device),
+       .linked_cuda = &kRemote,
+       .memory_limit_bytes = 2 * kMiB,
+       .clears_memory = clears,
+       .memory_filter = [&](core::MemoryResource& upstream) {
+         return std::make_unique<ClearCounter>(upstream, cleared_bytes);
+       }});
+  if (!engine.ok()) {
+    ADD_FAILURE() << engine.status();
+    return -1;
+  }
+  std::map<std::string, std::unique_ptr<TenantAccount>> accounts;
+  for (const std::string& tenant : tenants) {
+    auto& account = accounts[tenant];
+    if (account == nullptr) {
+      account = std::make_unique<TenantAccount>(tenant, nullptr);
+    }
+    core::MemoryResource& memory =
+        account->On(*(*engine)->devices().front()).memory;
+    EXPECT_TRUE(core::Buffer::Allocate(memory, kMiB).ok());
+  }
+  return cleared_bytes;
+}
+
+TEST(EngineTest, MemoryIsClearedWhenItChangesTenantAlone) {
+  // The host's is clear when it is new; what a GPU gives may be anybody's.
+  EXPECT_EQ(ClearedFor("cpu", true, {"red", "red", "red"}), 0);
+  EXPECT_EQ(ClearedFor("cpu", true, {"red", "blue", "blue", "red"}), 2 * kMiB);
+  EXPECT_EQ(ClearedFor("cuda", true, {"red", "red", "red"}), kMiB);
+  EXPECT_EQ(ClearedFor("cuda", true, {"red", "blue", "blue", "red"}), 3 * kMiB);
+  for (const char* device : {"cpu", "cuda"}) {
+    EXPECT_EQ(ClearedFor(device, false, {"red", "blue", "red"}), 0);
+  }
 }
 
 TEST(EngineTest, StagingMemoryIsAnEighthOfTheHostsUnlessTold) {

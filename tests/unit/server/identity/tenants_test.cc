@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 
 namespace tensord::server {
@@ -18,6 +19,14 @@ operators = ["chief"]
 weight = 2.5
 priority = 0
 sessions = 100
+device_bytes = "40GiB"
+reserved_bytes = 1000
+host_bytes = "2GB"
+staging_bytes = "1MiB"
+tensors = 5
+queued = 6
+running = 1
+search_seconds = 30
 [tenant.biology]
 )");
   ASSERT_TRUE(tenants.ok()) << tenants.status();
@@ -30,7 +39,28 @@ sessions = 100
   EXPECT_EQ(shares.weight, 2.5);
   EXPECT_EQ(shares.priority, 0);
   EXPECT_EQ(shares.sessions, 100);
+  EXPECT_EQ(shares.device_bytes, int64_t{40} << 30);
+  EXPECT_EQ(shares.reserved_bytes, 1000);
+  EXPECT_EQ(shares.host_bytes, 2'000'000'000);
+  EXPECT_EQ(shares.staging_bytes, 1 << 20);
+  EXPECT_EQ(shares.tensors, 5);
+  EXPECT_EQ(shares.queued, 6);
+  EXPECT_EQ(shares.running, 1);
+  EXPECT_EQ(shares.search_seconds, 30);
+  EXPECT_FALSE(tenants->at("biology").device_bytes.has_value());
   EXPECT_FALSE(tenants->at("biology").sessions.has_value());
+}
+
+TEST(TenantsTest, NobodyReservesMoreThanTheyMayHave) {
+  for (const char* text : {"device_bytes = 1\nreserved_bytes = 2",
+                           "reserved_bytes = 2\ndevice_bytes = 1"}) {
+    const auto tenants = ParseTenants("t", absl::StrCat("[tenant.a]\n", text));
+    EXPECT_EQ(core::ReasonOf(tenants.status()), "TENANTS_MALFORMED");
+    EXPECT_NE(tenants.status().message().find(
+                  "reserved_bytes of 2 are more than device_bytes, 1"),
+              std::string::npos)
+        << tenants.status();
+  }
 }
 
 TEST(TenantsTest, MistakesAreNamedWithTheirLine) {
@@ -48,6 +78,16 @@ TEST(TenantsTest, MistakesAreNamedWithTheirLine) {
       {"certificates = [\"\"]", "wanted the name of a certificate"},
       {"certificates = [1]", "wanted the name of a certificate"},
       {"operators = [\"x\", \"x\"]", "'x' stands here twice"},
+      {"device_bytes = \"40 GiB\"", "wanted bytes, or e.g. \"512MiB\""},
+      {"device_bytes = \"GiB\"", "wanted bytes"},
+      {"device_bytes = \"99999999999TiB\"", "wanted bytes"},
+      {"device_bytes = 1.5", "wanted bytes"},
+      {"host_bytes = -1", "wanted a whole number"},
+      {"reserved_bytes = [1]", "wanted bytes"},
+      {"running = 0", "wanted a whole number, 1 to"},
+      {"queued = 0", "wanted a whole number, 1 to"},
+      {"search_seconds = \"3s\"", "wanted a whole number"},
+      {"device_byte = 3", "did you mean 'device_bytes'?"},
       {"session = 3", "did you mean 'sessions'?"},
       {"weight 3", ""},
   };

@@ -5,6 +5,7 @@
 #include <malloc.h>
 
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,6 +82,73 @@ TEST_F(SessionTest, QuotaBoundsItsTensorsAndComesBack) {
   EXPECT_THAT(std::string(full.message()),
               ::testing::HasSubstr("session quota"));
   EXPECT_EQ(session_.memory()->used_bytes(), 4096);
+}
+
+TEST_F(SessionTest, SessionsOfATenantHaveOneShare) {
+  const auto account = std::make_shared<TenantAccount>("red", nullptr);
+  account->SetQuotas({.device_bytes = 4096, .tensors = 2});
+  const auto session_of_red = [&](std::string name, uint64_t number) {
+    return std::make_unique<Session>(
+        std::move(name), number, *engine_->devices().front(),
+        SessionOptions{.tenant = "red", .memory_quota_bytes = 1 << 20},
+        account);
+  };
+  const auto one = session_of_red("sessions/one", 2);
+  auto other = session_of_red("sessions/other", 3);
+  ASSERT_TRUE((*one->Add("x", Vector(512)))->Allocate().ok());
+  auto large = other->Add("x", Vector(1024));
+  EXPECT_EQ(core::ReasonOf((*large)->Allocate()), "TENANT_QUOTA_EXCEEDED");
+  EXPECT_EQ(core::ReasonOf(one->Add("y", Vector(1)).status()),
+            "TENANT_QUOTA_EXCEEDED");
+  ASSERT_TRUE(one->Remove("sessions/one/tensors/x").ok());
+  EXPECT_TRUE((*large)->Allocate().ok());
+  // A tensor that outlives its session still counts.
+  other.reset();
+  EXPECT_EQ(account->On(*engine_->devices().front()).memory.used_bytes(), 4096);
+}
+
+TEST(TenantMemoryTest, NoTenantFindsWhatAnotherLeft) {
+  const auto engine = Engine::Create({.cpu_threads = 1,
+                                      .memory_limit_bytes = 1 << 20,
+                                      .clears_memory = true})
+                          .value();
+  SessionManager sessions(*engine, {}, [](const Session&) {});
+  const auto fill = [&](const std::string& tenant, int value) {
+    const auto session = sessions.Open({.tenant = tenant}).value();
+    const auto tensor = session->Add("x", Vector(100'000)).value();
+    EXPECT_TRUE(tensor->Allocate().ok());
+    std::byte* const first = tensor->first();
+    std::vector<std::byte> found(first, first + tensor->desc().span_bytes());
+    std::memset(first, value, found.size());
+    EXPECT_TRUE(sessions.Close(session->name()).ok());
+    return found;
+  };
+  const std::vector<std::byte> zeros(400'000);
+  EXPECT_EQ(fill("red", 0x5a), zeros);
+  EXPECT_EQ(fill("blue", 0x5b), zeros);
+  EXPECT_EQ(fill("red", 0x5c), zeros);
+}
+
+TEST_F(SessionTest, TenantsCannotReserveMoreThanThereIs) {
+  SessionManager sessions(*engine_, {}, [](const Session&) {});
+  const auto reserving = [](int64_t bytes) {
+    return TenantLimits{
+        .priority = {}, .sessions = {}, .quotas = {.reserved_bytes = bytes}};
+  };
+  ASSERT_TRUE(
+      sessions
+          .SetTenants({{"a", reserving(600'000)}, {"b", reserving(400'000)}})
+          .ok());
+  const absl::Status refused = sessions.SetTenants(
+      {{"a", reserving(600'000)}, {"b", reserving(500'000)}});
+  EXPECT_EQ(core::ReasonOf(refused), "RESERVATIONS_TOO_LARGE");
+  EXPECT_THAT(std::string(refused.message()),
+              ::testing::HasSubstr("tenant b has reserved_bytes of 500000"));
+  // What was good stays.
+  const auto session = sessions.Open({.tenant = "c"});
+  ASSERT_TRUE(session.ok());
+  const auto tensor = (*session)->Add("x", Vector(20'000));
+  EXPECT_EQ(core::ReasonOf((*tensor)->Allocate()), "MEMORY_LIMIT");
 }
 
 TEST_F(SessionTest, ClosedSessionTakesNoTensors) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,45 @@ TEST(StoredTensorTest, StartsEmptyAndCannotBeRead) {
   EXPECT_EQ(tensor->state(), TensorState::kEmpty);
   EXPECT_EQ(core::ReasonOf(tensor->BeginRead()), "TENSOR_NOT_READY");
   EXPECT_EQ(core::ReasonOf(tensor->CheckReady()), "TENSOR_NOT_READY");
+}
+
+TEST(StoredTensorTest, WhatIsSharedIsWrittenWhenNobodyElseReads) {
+  const auto tensor = NewTensor();
+  const std::vector<std::string> blue = {"blue"}, green = {"green"};
+  const auto share = [&](absl::Span<const std::string> tenants) {
+    return tensor->Share(std::make_shared<TensorShare>(
+                             "shares/1", std::weak_ptr<StoredTensor>()),
+                         tenants);
+  };
+  EXPECT_EQ(core::ReasonOf(share(blue).status()), "TENSOR_NOT_READY");
+  Fill(*tensor);
+  ASSERT_TRUE(tensor->BeginWrite().ok());
+  EXPECT_EQ(core::ReasonOf(share(blue).status()), "TENSOR_NOT_READY");
+  tensor->EndWrite(WriteResult::kUntouched);
+  const auto first = share(blue);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(share(green), first);
+  EXPECT_EQ(core::ReasonOf(tensor->BeginWrite()), "TENSOR_SHARED");
+  EXPECT_EQ(core::ReasonOf(tensor->BeginUpload(0)), "TENSOR_SHARED");
+
+  StoredTensor theirs(
+      "sessions/o/tensors/x", *tensor,
+      *TensorView::Create("shares/1", tensor->desc(), nullptr, {}, {}), *first);
+  ASSERT_TRUE(theirs.BeginRead().ok());
+  EXPECT_EQ(core::ReasonOf(theirs.BeginWrite()), "TENSOR_READ_ONLY");
+  EXPECT_EQ(tensor->Unshare(blue), green);
+  EXPECT_TRUE(tensor->Unshare({}).empty());
+  EXPECT_EQ(core::ReasonOf(tensor->BeginWrite()), "TENSOR_BUSY");
+  theirs.EndRead();
+  ASSERT_TRUE(tensor->BeginWrite().ok());
+  // Nothing says what the owner calls it.
+  const absl::Status pending = theirs.BeginRead();
+  EXPECT_EQ(pending.message(),
+            "tensor sessions/o/tensors/x cannot be read: an operation is "
+            "writing it");
+  tensor->EndWrite(WriteResult::kUntouched);
+  tensor->Forget();
+  EXPECT_EQ(core::ReasonOf(share(blue).status()), "TENSOR_NOT_FOUND");
 }
 
 TEST(StoredTensorTest, IsReadyWhenTheLastByteHasCome) {

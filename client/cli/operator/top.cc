@@ -1,4 +1,4 @@
-#include "client/cli/top.h"
+#include "client/cli/operator/top.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,8 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "client/cli/json.h"
-#include "client/cli/server_json.h"
-#include "client/cli/terminal.h"
+#include "client/cli/operator/server_json.h"
+#include "client/cli/operator/terminal.h"
 #include "client/cli/text.h"
 
 namespace tensord::cli {

@@ -1,4 +1,4 @@
-#include "client/cli/server_json.h"
+#include "client/cli/operator/server_json.h"
 
 namespace tensord::cli {
 namespace {

@@ -13,10 +13,10 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/commands.h"
 #include "client/cli/json.h"
+#include "client/cli/operator/server_json.h"
+#include "client/cli/operator/top.h"
 #include "client/cli/options.h"
-#include "client/cli/server_json.h"
 #include "client/cli/text.h"
-#include "client/cli/top.h"
 #include "tensord/operator.h"
 
 namespace tensord::cli {
@@ -330,7 +330,8 @@ void AddLists(CLI::App& app, Adder& adder) {
 void AddVerbs(CLI::App& app, Adder& adder) {
   Wish& wish = adder.wish();
   CLI::App& cancel = adder.Add(
-      app, "cancel", "End calls that run or wait; their clients hear who did",
+      app, "cancel",
+      "End calls that run or wait; their clients hear that an operator did",
       Cancel);
   cancel.add_option("request-id", wish.request_id,
                     "Of a call, as `operations` and the server's log have it");

@@ -1,4 +1,4 @@
-#include "client/cli/terminal.h"
+#include "client/cli/operator/terminal.h"
 
 #include <poll.h>
 #include <signal.h>
