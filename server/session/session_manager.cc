@@ -26,6 +26,37 @@ std::string OwnerOf(const OpenRequest& request) {
                              : request.job;
 }
 
+/// Whether a session may be as it is asked for.
+absl::Status CheckRequest(const OpenRequest& request, absl::Duration lease,
+                          const TenantLimits& tenant_limits,
+                          const SessionLimits& limits) {
+  if (lease < absl::Seconds(1) || lease > limits.max_lease) {
+    return core::InvalidArgument("LEASE_OUT_OF_RANGE", "lease is ",
+                                 absl::FormatDuration(lease), ", wanted 1s to ",
+                                 absl::FormatDuration(limits.max_lease));
+  }
+  if (request.memory_quota_bytes < 0) {
+    return core::InvalidArgument("QUOTA_NEGATIVE", "memory_quota_bytes is ",
+                                 request.memory_quota_bytes, ", wanted >= 0");
+  }
+  const auto is_printable = [](char c) { return c >= ' ' && c <= '~'; };
+  if (request.job.size() > kMaxJobLength ||
+      !std::all_of(request.job.begin(), request.job.end(), is_printable)) {
+    return core::InvalidArgument("JOB_MALFORMED", "job label wanted as up to ",
+                                 kMaxJobLength, " printable characters, got ",
+                                 request.job.size());
+  }
+  const int max_priority =
+      std::min(limits.max_priority,
+               tenant_limits.priority.value_or(limits.max_priority));
+  if (request.priority < 0 || request.priority > max_priority) {
+    return core::InvalidArgument("PRIORITY_OUT_OF_BOUNDS", "priority is ",
+                                 request.priority, ", wanted 0 to ",
+                                 max_priority);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status NoSuchSession(absl::string_view name) {
   return core::NotFound("SESSION_NOT_FOUND", "session '", name,
                         "' does not exist or its lease ran out");
@@ -59,31 +90,8 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
   const absl::Duration lease = request.lease == absl::ZeroDuration()
                                    ? limits_.default_lease
                                    : request.lease;
-  if (lease < absl::Seconds(1) || lease > limits_.max_lease) {
-    return core::InvalidArgument("LEASE_OUT_OF_RANGE", "lease is ",
-                                 absl::FormatDuration(lease), ", wanted 1s to ",
-                                 absl::FormatDuration(limits_.max_lease));
-  }
-  if (request.memory_quota_bytes < 0) {
-    return core::InvalidArgument("QUOTA_NEGATIVE", "memory_quota_bytes is ",
-                                 request.memory_quota_bytes, ", wanted >= 0");
-  }
-  const auto is_printable = [](char c) { return c >= ' ' && c <= '~'; };
-  if (request.job.size() > kMaxJobLength ||
-      !std::all_of(request.job.begin(), request.job.end(), is_printable)) {
-    return core::InvalidArgument("JOB_MALFORMED", "job label wanted as up to ",
-                                 kMaxJobLength, " printable characters, got ",
-                                 request.job.size());
-  }
   const TenantLimits tenant_limits = LimitsOf(request.tenant);
-  const int max_priority =
-      std::min(limits_.max_priority,
-               tenant_limits.priority.value_or(limits_.max_priority));
-  if (request.priority < 0 || request.priority > max_priority) {
-    return core::InvalidArgument("PRIORITY_OUT_OF_BOUNDS", "priority is ",
-                                 request.priority, ", wanted 0 to ",
-                                 max_priority);
-  }
+  TENSORD_RETURN_IF_ERROR(CheckRequest(request, lease, tenant_limits, limits_));
   TENSORD_ASSIGN_OR_RETURN(Device * device, engine_.FindDevice(request.device));
   TENSORD_RETURN_IF_ERROR(device->health());
   const int64_t most =
@@ -95,6 +103,24 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
                             : most;
   TENSORD_ASSIGN_OR_RETURN(std::string name, RandomName("sessions/"));
   absl::MutexLock lock(&mutex_);
+  TENSORD_RETURN_IF_ERROR(CountIn(request, tenant_limits));
+  auto session = std::make_shared<Session>(
+      name, next_number_++, *device,
+      SessionOptions{.tenant = request.tenant,
+                     .job = request.job,
+                     .owner = OwnerOf(request),
+                     .priority = request.priority,
+                     .lease = lease,
+                     .memory_quota_bytes = quota,
+                     .peer = request.peer,
+                     .host_limits = limits_.session_host},
+      AccountOf(request.tenant));
+  sessions_.emplace(std::move(name), session);
+  return session;
+}
+
+absl::Status SessionManager::CountIn(const OpenRequest& request,
+                                     const TenantLimits& tenant_limits) {
   if (std::ssize(sessions_) >= limits_.max_sessions) {
     return core::ResourceExhausted("TOO_MANY_SESSIONS", "the server has ",
                                    sessions_.size(), " sessions, its limit is ",
@@ -118,19 +144,7 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
   }
   ++peer->second;
   ++tenant->second;
-  auto session = std::make_shared<Session>(
-      name, next_number_++, *device,
-      SessionOptions{.tenant = request.tenant,
-                     .job = request.job,
-                     .owner = OwnerOf(request),
-                     .priority = request.priority,
-                     .lease = lease,
-                     .memory_quota_bytes = quota,
-                     .peer = request.peer,
-                     .host_limits = limits_.session_host},
-      AccountOf(request.tenant));
-  sessions_.emplace(std::move(name), session);
-  return session;
+  return absl::OkStatus();
 }
 
 absl::Status SessionManager::SetTenants(TenantsLimits tenants) {

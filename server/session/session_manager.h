@@ -120,6 +120,11 @@ class SessionManager {
   std::vector<std::shared_ptr<TenantAccount>> Accounts() const;
 
  private:
+  /// Counts a session for its tenant and peer. Errors  RESOURCE_EXHAUSTED, as
+  /// Open().
+  absl::Status CountIn(const OpenRequest& request,
+                       const TenantLimits& tenant_limits)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseExpired();
   /// Waits for the next look at leases, by the monotonic clock; true when the
   /// manager is closing.
