@@ -216,6 +216,8 @@ void AddDeviceFlags(CLI::App& app, EngineOptions& engine) {
   app.add_option("--cuda-module", engine.cuda_module,
                  "The CUDA backend's library; default: the one installed with "
                  "the server");
+  app.add_flag("--require-gpu", engine.requires_gpu,
+               "Do not start without a GPU");
   app.add_option("--threads", engine.cpu_threads,
                  "Threads for CPU kernels; 0: one a core")
       ->check(CLI::Range(0, 4096));

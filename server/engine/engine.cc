@@ -98,22 +98,36 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(
     const EngineOptions& options) {
   std::unique_ptr<Engine> engine(new Engine(options));
   if (options.devices.is_automatic) {
-    const absl::Status added = engine->AddCuda(options, DeviceSelection::kAll);
-    // A library that was named is wanted.
-    if (!options.cuda_module.empty() &&
-        core::ReasonOf(added) == kModuleNotLoaded) {
-      return added;
-    }
-    if (!added.ok()) engine->omissions_.emplace_back(added.message());
-    TENSORD_RETURN_IF_ERROR(engine->AddCpu(options));
-    return engine;
+    TENSORD_RETURN_IF_ERROR(engine->AddAll(options));
   }
   for (const DeviceSelection::Item& item : options.devices.items) {
     TENSORD_RETURN_IF_ERROR(item.kind == "cuda"
                                 ? engine->AddCuda(options, item.ordinal)
                                 : engine->AddCpu(options));
   }
+  const bool has_gpu = std::any_of(
+      engine->devices_.begin(), engine->devices_.end(),
+      [](const auto& device) { return !device->info().uses_host_memory; });
+  if (options.requires_gpu && !has_gpu) {
+    return core::Error(absl::StatusCode::kUnavailable, "GPU_REQUIRED",
+                       absl::StrCat("a GPU is required, and there is none: ",
+                                    engine->omissions_.empty()
+                                        ? "only other devices were named"
+                                        : engine->omissions_.front()));
+  }
   return engine;
+}
+
+absl::Status Engine::AddAll(const EngineOptions& options) {
+  const absl::Status added = AddCuda(options, DeviceSelection::kAll);
+  const bool has_library = core::ReasonOf(added) != kModuleNotLoaded;
+  // A library that was named is wanted.
+  if (!options.cuda_module.empty() && !has_library) return added;
+  if (!added.ok()) omissions_.emplace_back(added.message());
+  if (has_library && devices_.empty()) {
+    missing_gpu_ = omissions_.empty() ? "no GPU is there" : omissions_.front();
+  }
+  return AddCpu(options);
 }
 
 absl::Status Engine::AddCpu(const EngineOptions& options) {

@@ -30,6 +30,8 @@ struct EngineOptions {
   DeviceSelection devices;
   /// The shared library that makes "cuda" devices; "": where it is installed.
   std::string cuda_module;
+  /// A server without a GPU is of no use.
+  bool requires_gpu = false;
   /// What makes them instead of a library. Must outlive the Engine.
   const core::BackendModule* linked_cuda = nullptr;
   /// Threads for CPU kernels; 0: one a core.
@@ -166,7 +168,7 @@ class Device {
 class Engine {
  public:
   /// Errors  UNAVAILABLE: a device or a library that was named could not be
-  ///         opened.
+  ///         opened. UNAVAILABLE, reason GPU_REQUIRED: there is none, and why.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(
       const EngineOptions& options);
 
@@ -176,6 +178,10 @@ class Engine {
   /// Why devices that nobody named are not there, or were not measured; a
   /// sentence each.
   std::span<const std::string> omissions() const { return omissions_; }
+
+  /// Why a server that was built for GPUs has none; "" where it has one, was
+  /// built for none, or was told which devices to use.
+  const std::string& missing_gpu() const { return missing_gpu_; }
 
   /// OK, or the error with which the first lost device was lost.
   absl::Status health() const;
@@ -212,6 +218,8 @@ class Engine {
       : plans_({.entry_limit = options.plan_cache_entries,
                 .byte_limit = options.plan_cache_bytes}) {}
 
+  /// Adds what `--devices=auto` stands for.
+  absl::Status AddAll(const EngineOptions& options);
   absl::Status AddCpu(const EngineOptions& options);
   /// Adds GPU `ordinal`, or all.
   absl::Status AddCuda(const EngineOptions& options, int ordinal);
@@ -220,6 +228,7 @@ class Engine {
 
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::string> omissions_;
+  std::string missing_gpu_;
   core::PlanCache plans_;
 };
 

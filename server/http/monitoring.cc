@@ -29,9 +29,13 @@ void Monitoring::Show(const StatusSource& source) {
 }
 
 Routes Monitoring::ProbeRoutes() const {
-  return {
-      {"/livez", {[this] { return AnswerOf(health_.liveness(), "live"); }}},
-      {"/readyz", {[this] { return AnswerOf(health_.readiness(), "ready"); }}}};
+  return {{"/livez", {[this] { return AnswerOf(health_.liveness(), "live"); }}},
+          {"/readyz", {[this] {
+             const std::string remark = health_.remark();
+             return AnswerOf(
+                 health_.readiness(),
+                 absl::StrCat("ready", remark.empty() ? "" : ": ", remark));
+           }}}};
 }
 
 Routes Monitoring::MetricsRoutes() const {

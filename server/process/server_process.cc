@@ -110,6 +110,12 @@ absl::Status ServerProcess::StartEngine() {
   options.clears_memory = files_.authenticator().asks();
   TENSORD_ASSIGN_OR_RETURN(engine_, Engine::Create(options));
   LogDevices();
+  if (!engine_->missing_gpu().empty()) {
+    const std::string remark =
+        absl::StrCat("computing on the CPU, ", engine_->missing_gpu());
+    log_.Event(LogLevel::kWarning, "no_gpu", {{"message", remark}});
+    health_.Note(remark);
+  }
   plan_store_ = OpenPlanStore();
   plan_exchange_ = OpenPlanExchange();
   sessions_.emplace(*engine_, options_.sessions, [this](const auto& session) {

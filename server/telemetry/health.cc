@@ -6,12 +6,23 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <utility>
 
 namespace tensord::server {
 
 void Health::Enter(Phase phase) {
   absl::MutexLock lock(&mutex_);
   phase_ = phase;
+}
+
+void Health::Note(std::string remark) {
+  absl::MutexLock lock(&mutex_);
+  remark_ = std::move(remark);
+}
+
+std::string Health::remark() const {
+  absl::MutexLock lock(&mutex_);
+  return remark_;
 }
 
 void Health::LoseDevice(const absl::Status& why) {

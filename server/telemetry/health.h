@@ -16,11 +16,15 @@ class Health {
   enum class Phase { kStarting, kServing, kDraining };
 
   void Enter(Phase phase);
+  /// What who watches should know although the server can be used, in a line.
+  void Note(std::string remark);
   /// A device is lost, for good.
   void LoseDevice(const absl::Status& why);
 
   /// OK, or why new calls should go elsewhere, in a line.
   absl::Status readiness() const;
+  /// What Note() was told; "" by itself.
+  std::string remark() const;
   /// OK, or why the process should be started anew.
   absl::Status liveness() const;
 
@@ -28,6 +32,7 @@ class Health {
   mutable absl::Mutex mutex_;
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kStarting;
   absl::Status device_ ABSL_GUARDED_BY(mutex_);
+  std::string remark_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// Tells systemd, or whoever else set $NOTIFY_SOCKET, a state such as "READY=1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -404,6 +405,18 @@ def test_the_plan_store_outlives_the_server(tmp_path):
         stats = session.plan_cache.stats().store
         assert stats.loaded_count == 4 and stats.error == ""
         assert work_misses(session) == 0
+
+
+def test_the_plan_store_of_an_older_server_is_read(tmp_path):
+    # v1.plans: contractions, a permutation, a reduction, a product and a QR of 0.1.0.
+    store = shutil.copy(Path(__file__).with_name("v1.plans"), tmp_path / "store")
+    with (
+        tensord.serve(threads=1, plan_store=str(store)) as address,
+        tensord.connect(address) as session,
+    ):
+        stats = session.plan_cache.stats()
+        assert stats.store.error == ""
+        assert stats.store.loaded_count == stats.record_count == 6
 
 
 # The Redis of several servers.

@@ -98,6 +98,23 @@ TEST(EngineTest, AutoSaysWhyThereIsNoGpu) {
   ASSERT_TRUE(engine.ok()) << engine.status();
   EXPECT_EQ((*engine)->devices().size(), 1u);
   EXPECT_THAT((*engine)->omissions(), ElementsAre("there is no driver"));
+  EXPECT_EQ((*engine)->missing_gpu(), "there is no driver");
+  EXPECT_EQ((*Create("auto", kRemote))->missing_gpu(), "");
+}
+
+TEST(EngineTest, AGpuThatIsRequiredMustBeThere) {
+  const auto create = [](absl::string_view devices,
+                         const core::BackendModule& cuda) {
+    return Engine::Create({.devices = *ParseDevices(devices),
+                           .requires_gpu = true,
+                           .linked_cuda = &cuda});
+  };
+  EXPECT_TRUE(create("auto", kRemote).ok());
+  EXPECT_TRUE(create("cpu,cuda", kRemote).ok());
+  const absl::Status refused = create("auto", kNoDevices).status();
+  EXPECT_EQ(core::ReasonOf(refused), "GPU_REQUIRED");
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("there is no driver"));
+  EXPECT_EQ(core::ReasonOf(create("cpu", kRemote).status()), "GPU_REQUIRED");
 }
 
 TEST(EngineTest, AutoGoesOnBehindAGpuThatCannotBeUsed) {

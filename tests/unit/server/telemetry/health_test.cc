@@ -19,6 +19,10 @@ TEST(HealthTest, FollowsTheServersLife) {
   EXPECT_EQ(health.readiness().message(), "starting");
   health.Enter(Health::Phase::kServing);
   EXPECT_TRUE(health.readiness().ok());
+  EXPECT_EQ(health.remark(), "");
+  health.Note("computing on the CPU");
+  EXPECT_TRUE(health.readiness().ok());
+  EXPECT_EQ(health.remark(), "computing on the CPU");
   health.Enter(Health::Phase::kDraining);
   EXPECT_EQ(health.readiness().message(), "draining");
   EXPECT_TRUE(health.liveness().ok());
