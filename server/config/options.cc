@@ -150,9 +150,10 @@ CLI::Option* AddSeconds(CLI::App& app, const std::string& name,
 
 /// The flags of one topic each, which set what they are given.
 void AddListenFlags(CLI::App& app, Options& options) {
-  app.add_option("--listen", options.listen,
-                 "Where to listen: HOST:PORT (port 0: any) or unix:PATH; may "
-                 "be repeated");
+  app.add_option(
+      "--listen", options.listen,
+      "Where to listen: HOST:PORT (port 0: any), unix:PATH, or "
+      "systemd, for the sockets that it has passed; may be repeated");
   app.add_flag("--insecure", options.allow_insecure_remote,
                "Allow --listen and --metrics-listen beyond loopback, without "
                "TLS");
@@ -458,13 +459,15 @@ void Finish(Options& options) {
   const Authenticator::Options& identity = options.identity;
   const bool asks = identity.takes_certificates || !identity.tokens.empty() ||
                     !identity.jwt_keys.empty();
-  const bool allows_remote = options.allow_insecure_remote ||
-                             (!options.tls.certificate.empty() && asks);
+  options.allows_remote = options.allow_insecure_remote ||
+                          (!options.tls.certificate.empty() && asks);
   for (const std::string& address : options.listen) {
-    Throw(ValidateListen("--listen", address, allows_remote));
+    // What is passed is looked at when it is there.
+    if (address == kListenSystemd) continue;
+    Throw(ValidateListen("--listen", address, options.allows_remote));
   }
   for (const std::string& address : options.admin_listen) {
-    Throw(ValidateListen("--admin-listen", address, allows_remote));
+    Throw(ValidateListen("--admin-listen", address, options.allows_remote));
   }
   Check(options.monitoring, options.allow_insecure_remote);
   if (!options.traces.collector.empty()) {

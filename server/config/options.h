@@ -43,6 +43,7 @@ struct Options {
   Authenticator::Options identity;
   std::string tenants;  // a file; empty: none
   bool allow_insecure_remote = false;
+  bool allows_remote = false;  // that, or TLS and whoever asks is known
   int loop_count = 2;
   absl::Duration drain_timeout = absl::Seconds(10);
   absl::Duration transfer_idle = absl::Seconds(30);
@@ -66,6 +67,9 @@ struct Options {
 /// version, configuration or a usage error.
 std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
                                         const char* const* environment);
+
+/// As an address to listen on: the sockets that systemd has passed.
+inline constexpr absl::string_view kListenSystemd = "systemd";
 
 /// OK when a server may listen there without TLS: a Unix socket or a loopback
 /// address, or anything with `allow_remote`. `flag` is where it stands:

@@ -216,6 +216,7 @@ absl::Status ServerProcess::ServeRpc() {
                   .reload = [this] { return files_.Reload(); }}});
   rpc::RpcServerOptions options = {
       .listen = options_.listen,
+      .allows_remote = options_.allows_remote,
       .certificates = files_.certificates(),
       .must_have_certificate = !files_.authenticator().asks_for_bearer(),
       .takes_admin = options_.admin_listen.empty(),

@@ -11,6 +11,7 @@
 
 #include "absl/time/clock.h"
 #include "core/base/status.h"
+#include "server/config/options.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/compute_service.h"
 #include "server/rpc/coroutine/serve.h"
@@ -73,6 +74,28 @@ void LimitConnections(const RpcServerOptions& options,
   set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
       absl::ToInt64Milliseconds(kHandshake));
   set(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_streams);
+}
+
+/// Listens, or takes over what listens, on all addresses.
+absl::StatusOr<std::vector<BoundAddress>> Bind(
+    const RpcServerOptions& options) {
+  std::vector<BoundAddress> addresses;
+  for (const std::string& wanted : options.listen) {
+    if (wanted != server::kListenSystemd) {
+      TENSORD_ASSIGN_OR_RETURN(BoundAddress bound,
+                               BoundAddress::Bind(wanted, options.socket_mode));
+      addresses.push_back(std::move(bound));
+      continue;
+    }
+    TENSORD_ASSIGN_OR_RETURN(std::vector<BoundAddress> adopted,
+                             BoundAddress::Adopt());
+    for (BoundAddress& bound : adopted) {
+      TENSORD_RETURN_IF_ERROR(server::ValidateListen(
+          "--listen=systemd", bound.address(), options.allows_remote));
+      addresses.push_back(std::move(bound));
+    }
+  }
+  return addresses;
 }
 
 constexpr MakeService kServices[] = {
@@ -144,13 +167,12 @@ absl::Status RpcServer::Listen(const RpcServerOptions& options) {
   builder.SetMaxReceiveMessageSize(
       static_cast<int>(services.context.limits.max_message_bytes));
   LimitConnections(options, builder);
-  for (const std::string& wanted : options.listen) {
-    TENSORD_ASSIGN_OR_RETURN(BoundAddress bound,
-                             BoundAddress::Bind(wanted, options.socket_mode));
+  TENSORD_ASSIGN_OR_RETURN(std::vector<BoundAddress> addresses, Bind(options));
+  for (BoundAddress& bound : addresses) {
     addresses_.push_back(bound.address());
     // Each address has its own: each is told once of new certificates.
     services.credentials.push_back(
-        options.certificates != nullptr && !IsLocal(wanted)
+        options.certificates != nullptr && !IsLocal(bound.address())
             ? TlsCredentials(*options.certificates,
                              options.must_have_certificate)
             : grpc::InsecureServerCredentials());

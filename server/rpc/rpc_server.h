@@ -15,7 +15,9 @@
 namespace tensord::rpc {
 
 struct RpcServerOptions {
-  std::vector<std::string> listen;  // "HOST:PORT" or "unix:PATH"
+  /// "HOST:PORT", "unix:PATH", or "systemd": what that has passed.
+  std::vector<std::string> listen;
+  bool allows_remote = true;  // of those that were passed
   /// With which TCP addresses speak TLS; null: plaintext.
   const server::Certificates* certificates = nullptr;
   bool must_have_certificate = false;  // clients, if theirs are asked for

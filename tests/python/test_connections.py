@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +36,17 @@ def is_open(connection: socket.socket) -> bool:
         return connection.recv(1) != b""
     except ConnectionResetError:
         return False
+
+
+def served_from(passed: socket.socket, log: Path) -> subprocess.Popen[bytes]:
+    """A server that was passed a socket, as file 3."""
+    command = 'exec 3<&"$1" && LISTEN_FDS=1 LISTEN_PID=$$ exec "$2" --listen=systemd --threads=1'
+    with log.open("wb") as sink:
+        return subprocess.Popen(
+            ["bash", "-c", command, "bash", str(passed.fileno()), os.environ["TENSORD_SERVER"]],
+            pass_fds=[passed.fileno()],
+            stderr=sink,
+        )
 
 
 def works(address: str) -> bool:
@@ -91,3 +103,24 @@ def test_refused_connections_are_counted(tmp_path: Path):
         refused = server.metrics().sum("tensord_connections_refused_total", limit="total")
         assert refused == 5
         assert "connection_refused" in server.log()
+
+
+def test_sockets_that_systemd_has_passed_are_served(tmp_path: Path):
+    path = tmp_path / "passed"
+    with socket.socket(socket.AF_UNIX) as passed:
+        passed.bind(str(path))
+        passed.listen()
+        process = served_from(passed, tmp_path / "log")
+        try:
+            assert works(f"unix:{path}")  # which waits until it is served
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+    assert path.exists()  # as systemd made it
+
+
+def test_passed_sockets_beyond_loopback_need_tls(tmp_path: Path):
+    with socket.create_server(("0.0.0.0", 0)) as passed:
+        assert served_from(passed, tmp_path / "log").wait(30) == 1
+    assert "--listen=systemd" in (tmp_path / "log").read_text()
+    assert "--tls-certificate" in (tmp_path / "log").read_text()

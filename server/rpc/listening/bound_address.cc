@@ -1,5 +1,7 @@
 #include "server/rpc/listening/bound_address.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -8,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -63,6 +66,35 @@ void SetPort(sockaddr& name, int port) {
   }
 }
 
+/// Where a socket listens, as Bind() takes it.
+absl::StatusOr<std::string> AddressOf(int socket) {
+  int listens = 0;
+  socklen_t size = sizeof(listens);
+  sockaddr_storage name = {};
+  socklen_t length = sizeof(name);
+  if (getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 ||
+      listens == 0 ||
+      getsockname(socket, reinterpret_cast<sockaddr*>(&name), &length) != 0) {
+    return core::Error(
+        absl::StatusCode::kUnavailable, "CANNOT_LISTEN",
+        absl::StrCat("cannot listen on systemd: file ", socket,
+                     " is no socket that listens, wanted ListenStream="));
+  }
+  char host[INET6_ADDRSTRLEN] = {};
+  if (name.ss_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(name).sin_addr,
+              host, sizeof(host));
+    return absl::StrCat(host, ":", PortOf(socket));
+  }
+  if (name.ss_family == AF_INET6) {
+    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(name).sin6_addr,
+              host, sizeof(host));
+    return absl::StrCat("[", host, "]:", PortOf(socket));
+  }
+  return absl::StrCat("unix:",
+                      reinterpret_cast<const sockaddr_un&>(name).sun_path);
+}
+
 using Names = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 absl::StatusOr<Names> Resolve(const std::string& host) {
@@ -109,6 +141,31 @@ absl::StatusOr<BoundAddress> BoundAddress::Bind(absl::string_view address,
     bound.Close();
   }
   return status;
+}
+
+absl::StatusOr<std::vector<BoundAddress>> BoundAddress::Adopt() {
+  constexpr int kFirst = 3;
+  const auto number = [](const char* variable) {
+    const char* const text = std::getenv(variable);
+    int value = 0;
+    return text != nullptr && absl::SimpleAtoi(text, &value) ? value : 0;
+  };
+  const int count = number("LISTEN_PID") == getpid() ? number("LISTEN_FDS") : 0;
+  if (count < 1) {
+    return core::Error(absl::StatusCode::kUnavailable, "CANNOT_LISTEN",
+                       "cannot listen on systemd: it has passed no socket "
+                       "(LISTEN_PID, LISTEN_FDS)");
+  }
+  std::vector<BoundAddress> adopted;
+  for (int socket = kFirst; socket < kFirst + count; ++socket) {
+    BoundAddress bound;
+    bound.sockets_.push_back(socket);
+    TENSORD_ASSIGN_OR_RETURN(bound.address_, AddressOf(socket));
+    fcntl(socket, F_SETFD, FD_CLOEXEC);
+    fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
+    adopted.push_back(std::move(bound));
+  }
+  return adopted;
 }
 
 absl::Status BoundAddress::BindUnix(const std::string& path, int mode) {

@@ -23,6 +23,13 @@ class BoundAddress {
   ///         CANNOT_LISTEN: why, as the system says.
   static absl::StatusOr<BoundAddress> Bind(absl::string_view address, int mode);
 
+  /// The sockets that systemd, or another as sd_listen_fds(3) has it, opened
+  /// for this process: one address each. Their files stay.
+  ///
+  /// Errors  UNAVAILABLE, reason CANNOT_LISTEN: there are none, or one does not
+  ///         listen.
+  static absl::StatusOr<std::vector<BoundAddress>> Adopt();
+
   BoundAddress(BoundAddress&& other) noexcept;
   BoundAddress& operator=(BoundAddress&&) = delete;
   ~BoundAddress();
