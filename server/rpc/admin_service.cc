@@ -1,5 +1,6 @@
 #include "server/rpc/admin_service.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -34,6 +35,20 @@ v1::Device ToProto(const server::Device& device) {
                        }
                      });
   return message;
+}
+
+v1::Load LoadOf(const ServiceContext& context) {
+  v1::Load load;
+  load.set_session_count(context.sessions.session_count());
+  for (const auto& device : context.engine.devices()) {
+    load.set_queued_operations(load.queued_operations() +
+                               device->worker().statistics().queued_count);
+    const double share =
+        static_cast<double>(device->memory_statistics().used_bytes) /
+        static_cast<double>(device->memory_limit_bytes());
+    load.set_memory_share(std::max(load.memory_share(), share));
+  }
+  return load;
 }
 
 v1::DeviceStats StatsOf(server::Device& device) {
@@ -149,6 +164,7 @@ Task<absl::StatusOr<v1::GetServerInfoResponse>> AdminService::GetInfo(
   limits.set_transfer_idle_seconds(
       absl::ToDoubleSeconds(context_.transfer_idle));
   FillProgramLimits(limits);
+  *response.mutable_load() = LoadOf(context_);
   co_return response;
 }
 

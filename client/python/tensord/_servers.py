@@ -10,7 +10,7 @@ import socket
 
 from tensord._connection import Connection
 from tensord._credentials import Given, resolve
-from tensord.errors import Error, PermissionDenied, Unavailable, Unimplemented
+from tensord.errors import Error, Unavailable
 from tensord.v1 import admin_pb2
 
 NAMED = "dns:///"
@@ -61,21 +61,15 @@ def _addresses_of(host: str, port: int) -> list[str]:
 def _load_of(connection: Connection) -> tuple[float, float, float]:
     """Returns what orders servers: sessions and what waits, use of memory, chance.
 
-    A server that does not answer comes last. Where only operators may ask, all are alike.
+    A server that does not answer comes last.
     """
     try:
-        stats: admin_pb2.GetServerStatsResponse = connection.call(
-            connection.admin.GetServerStats,
-            admin_pb2.GetServerStatsRequest(),
+        info: admin_pb2.GetServerInfoResponse = connection.call(
+            connection.admin.GetServerInfo,
+            admin_pb2.GetServerInfoRequest(),
             min(_ASK_SECONDS, connection.timeout),
         )
-    except (PermissionDenied, Unimplemented):
-        return 0, 0, random.random()
     except Error:
         return math.inf, 0, random.random()
-    waiting = sum(device.queued_operations for device in stats.devices)
-    used = max(
-        device.memory_used_bytes / max(device.memory_limit_bytes, 1)
-        for device in stats.devices
-    )
-    return stats.session_count + waiting, used, random.random()
+    load = info.load
+    return load.session_count + load.queued_operations, load.memory_share, random.random()
