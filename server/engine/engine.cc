@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,11 +15,25 @@
 #include "core/executor/measure.h"
 #include "core/plan/plan_key_codec.h"
 #include "core/plan/planner.h"
+#include "server/engine/control_groups.h"
 #include "server/engine/host_memory.h"
 #include "server/engine/module_loader.h"
 
 namespace tensord::server {
 namespace {
+
+// What the process itself takes, and a little to work with.
+constexpr int64_t kLeastHostBytes = int64_t{128} << 20;
+
+/// As given, or one a core, of those that a control group pays for.
+int ThreadCount(const EngineOptions& options) {
+  const std::optional<double> quota = CoreQuota();
+  const auto cores = static_cast<double>(std::thread::hardware_concurrency());
+  if (options.cpu_threads > 0 || !quota || *quota >= cores) {
+    return options.cpu_threads;
+  }
+  return static_cast<int>(std::ceil(*quota));
+}
 
 constexpr char kCudaModule[] = "libtensord_cuda.so";
 
@@ -96,6 +111,13 @@ Device::Device(std::unique_ptr<core::Backend> backend, core::DeviceInfo info,
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(
     const EngineOptions& options) {
+  if (HostMemoryBytes() < kLeastHostBytes) {
+    return core::Error(
+        absl::StatusCode::kUnavailable, "HOST_MEMORY_TOO_SMALL",
+        absl::StrCat("the machine or the control group gives the process ",
+                     HostMemoryBytes(), " bytes of memory, wanted at least ",
+                     kLeastHostBytes));
+  }
   std::unique_ptr<Engine> engine(new Engine(options));
   if (options.devices.is_automatic) {
     TENSORD_RETURN_IF_ERROR(engine->AddAll(options));
@@ -131,7 +153,7 @@ absl::Status Engine::AddAll(const EngineOptions& options) {
 }
 
 absl::Status Engine::AddCpu(const EngineOptions& options) {
-  return Add(core::CreateCpuBackend({.thread_count = options.cpu_threads,
+  return Add(core::CreateCpuBackend({.thread_count = ThreadCount(options),
                                      .memory_bytes = HostMemoryBytes()}),
              options);
 }

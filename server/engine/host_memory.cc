@@ -3,53 +3,30 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
-#include <vector>
+#include <optional>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "core/base/status.h"
 #include "core/memory/host_resource.h"
+#include "server/engine/control_groups.h"
 #include "server/engine/quota.h"
 
 namespace tensord::server {
-namespace {
-
-/// The least limit of the files called `name` in `folder`/`group` and all
-/// groups around it, or `bytes`. "max", or no file, is no limit.
-int64_t LeastLimit(const std::string& folder, absl::string_view group,
-                   absl::string_view name, int64_t bytes) {
-  for (std::string path(group);; path.erase(path.rfind('/'))) {
-    std::ifstream file(absl::StrCat(folder, path, "/", name));
-    std::string text;
-    int64_t limit = 0;
-    if (file >> text && absl::SimpleAtoi(text, &limit) && limit > 0) {
-      bytes = std::min(bytes, limit);
-    }
-    if (path.rfind('/') == std::string::npos) return bytes;
-  }
-}
-
-}  // namespace
-
 int64_t HostMemoryBytes(const std::string& root) {
-  int64_t bytes = core::HostMemoryBytes();
-  std::ifstream groups(absl::StrCat(root, "/proc/self/cgroup"));
-  for (std::string line; std::getline(groups, line);) {
-    // "0::/group" of version 2, "4:memory:/group" of version 1.
-    const std::vector<std::string> parts =
-        absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (parts.size() != 3) continue;
-    if (parts[1].empty()) {
-      bytes = LeastLimit(absl::StrCat(root, "/sys/fs/cgroup"), parts[2],
-                         "memory.max", bytes);
-    } else if (parts[1] == "memory") {
-      bytes = LeastLimit(absl::StrCat(root, "/sys/fs/cgroup/memory"), parts[2],
-                         "memory.limit_in_bytes", bytes);
-    }
-  }
-  return bytes;
+  const int64_t bytes = core::HostMemoryBytes();
+  const auto limit = LeastLimit(
+      root, "memory",
+      [](const std::string& folder, int version) -> std::optional<double> {
+        std::ifstream file(
+            folder + (version == 2 ? "/memory.max" : "/memory.limit_in_bytes"));
+        double limit = 0;  // "max" is none
+        if (!(file >> limit) || limit <= 0) return std::nullopt;
+        return limit;
+      });
+  return limit && *limit < static_cast<double>(bytes)
+             ? static_cast<int64_t>(*limit)
+             : bytes;
 }
 
 int64_t DefaultMemoryLimit(int64_t memory_bytes, bool is_host_memory) {

@@ -90,6 +90,7 @@ absl::Status LiveFiles::Follow(SessionManager& sessions, Engine& engine) {
 void LiveFiles::Follow(std::string what, std::vector<std::string> paths,
                        std::function<absl::Status()> reload) {
   if (paths.empty()) return;
+  metrics_.ExpectReloads(what);
   const Followed& followed = followed_.emplace_back(
       Followed{std::move(what), paths, std::move(reload)});
   watch_.Add(std::move(paths), [this, &followed] {

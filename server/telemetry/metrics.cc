@@ -141,10 +141,16 @@ Metrics::Metrics()
 }
 
 void Metrics::CountReload(absl::string_view what, bool is_taken) {
-  reloads_
-      .Add({{"what", std::string(what)},
-            {"result", is_taken ? "taken" : "kept"}})
-      .Increment();
+  ReloadsOf(what, is_taken).Increment();
+}
+
+void Metrics::ExpectReloads(absl::string_view what) {
+  for (const bool is_taken : {true, false}) ReloadsOf(what, is_taken);
+}
+
+prometheus::Counter& Metrics::ReloadsOf(absl::string_view what, bool is_taken) {
+  return reloads_.Add(
+      {{"what", std::string(what)}, {"result", is_taken ? "taken" : "kept"}});
 }
 
 void Metrics::RefuseConnection(absl::string_view limit) {

@@ -88,6 +88,9 @@ class Metrics {
   void BeginCall() { in_flight_.Increment(); }
   /// Files that say who asks, of kind `what`, were read again.
   void CountReload(absl::string_view what, bool is_taken);
+  /// Such files will be read again: their counts are there, at 0, so that the
+  /// first change of one is seen as such.
+  void ExpectReloads(absl::string_view what);
   /// A connection was not taken: the limit in `total`, or of its `peer`.
   void RefuseConnection(absl::string_view limit);
   /// Connections to gRPC that live.
@@ -169,6 +172,8 @@ class Metrics {
   prometheus::Registry& registry() { return registry_; }
 
  private:
+  prometheus::Counter& ReloadsOf(absl::string_view what, bool is_taken);
+
   prometheus::Registry registry_;
   prometheus::Family<prometheus::Counter>& requests_;
   prometheus::Family<prometheus::Histogram>& request_seconds_;

@@ -4,12 +4,14 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "core/base/status.h"
 #include "core/memory/host_resource.h"
 #include "gtest/gtest.h"
+#include "server/engine/control_groups.h"
 #include "tests/testing/temporary_folder.h"
 
 namespace tensord::server {
@@ -51,6 +53,21 @@ TEST_F(HostMemoryTest, GroupsOfVersion1Count) {
   Write("/proc/self/cgroup", "5:cpu,cpuacct:/a\n4:memory:/a\n0::/\n");
   Write("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "262144\n");
   EXPECT_EQ(HostMemoryBytes(root()), 262144);
+}
+
+TEST_F(HostMemoryTest, CoresAreThoseThatGroupsPayFor) {
+  EXPECT_EQ(CoreQuota(root()), std::nullopt);
+  Write("/proc/self/cgroup", "0::/pod/container\n");
+  Write("/sys/fs/cgroup/pod/container/cpu.max", "max 100000\n");
+  EXPECT_EQ(CoreQuota(root()), std::nullopt);
+  Write("/sys/fs/cgroup/pod/cpu.max", "250000 100000\n");
+  EXPECT_EQ(CoreQuota(root()), 2.5);
+  Write("/proc/self/cgroup", "5:cpu,cpuacct:/a\n");
+  Write("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "-1\n");
+  Write("/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(CoreQuota(root()), std::nullopt);
+  Write("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "50000\n");
+  EXPECT_EQ(CoreQuota(root()), 0.5);
 }
 
 TEST_F(HostMemoryTest, LimitsLeaveRoom) {
