@@ -6,6 +6,7 @@ namespace tensord::core {
 
 std::vector<LastOwners::Range> LastOwners::Take(std::byte* start, int64_t bytes,
                                                 uint64_t owner) {
+  if (bytes == 0) return {};
   std::byte* const end = start + bytes;
   std::vector<Range> unclean;
   const auto after = pieces_.upper_bound(start);

@@ -131,7 +131,11 @@ absl::Status LiveFiles::ApplyTenants(SessionManager& sessions, Engine& engine) {
     weights[OwnerOfTenant(name)] = shares.weight;
     names.push_back(name);
   }
-  TENSORD_RETURN_IF_ERROR(sessions.SetTenants(std::move(limits)));
+  const absl::Status set = sessions.SetTenants(std::move(limits));
+  if (!set.ok()) {
+    return core::InvalidArgument(core::ReasonOf(set), file, ": ",
+                                 set.message());
+  }
   authenticator_->SetTenants(tenants);
   metrics_.SetTenants(names);
   for (const auto& device : engine.devices()) {

@@ -286,22 +286,24 @@ void ServerProcess::EndAfter(absl::Duration most) {
 
 void ServerProcess::End(int signal) {
   const absl::Duration timeout = absl::Nanoseconds(drain_nanoseconds_.load());
-  log_.Info("draining", {{"reason", is_draining_ ? "operator"
-                                    : signal > 0 ? strsignal(signal)
-                                                 : "device lost"},
-                         {"timeout_seconds", absl::ToInt64Seconds(timeout)}});
-  NotifyServiceManager("STOPPING=1");
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);
   sigaddset(&ends, SIGINT);
   pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);  // a second one ends it now
   EndAfter(timeout + absl::Seconds(1));
+  log_.Info("draining", {{"reason", is_draining_ ? "operator"
+                                    : signal > 0 ? strsignal(signal)
+                                                 : "device lost"},
+                         {"timeout_seconds", absl::ToInt64Seconds(timeout)}});
+  NotifyServiceManager("STOPPING=1");
   // What goes wrong is in the log. Before what may take long, and again for the
   // plans of what ends now.
   if (plan_store_) plan_store_->Save().IgnoreError();
-  if (admin_) admin_->Drain(absl::ZeroDuration());  // which takes work, too
+  std::thread other;  // which takes work, too
+  if (admin_) other = std::thread([this, timeout] { admin_->Drain(timeout); });
   server_->Drain(timeout);
+  if (admin_) other.join();
   if (plan_store_) plan_store_->Save().IgnoreError();
   if (plan_exchange_) plan_exchange_->Exchange().IgnoreError();
   if (trace_exporter_) trace_exporter_->Flush(kFarewell);

@@ -86,7 +86,7 @@ absl::StatusOr<std::optional<Ranked>> RankedFrom(absl::string_view token) {
       absl::StrSplit(token, absl::MaxSplits('/', 2));
   Ranked last{};
   if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &last.bytes) ||
-      !absl::SimpleAtoi(parts[1], &last.number)) {
+      last.bytes < 0 || !absl::SimpleAtoi(parts[1], &last.number)) {
     return TokenMalformed(token);
   }
   last.id = std::string(parts[2]);

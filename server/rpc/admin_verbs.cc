@@ -6,11 +6,13 @@
 #include <fstream>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/nearest.h"
 #include "core/base/status.h"
 #include "server/rpc/admin_service.h"
@@ -104,6 +106,14 @@ Task<absl::StatusOr<v1::CancelOperationsResponse>> AdminService::Cancel(
   if (has_id) {
     call.record().subject =
         absl::StrCat("request ", request.request_id().substr(0, kSubjectBytes));
+    const std::set<uint64_t> sessions =
+        running.SessionsOf(request.request_id());
+    if (sessions.size() > 1) {
+      co_return core::FailedPrecondition(
+          "REQUEST_ID_AMBIGUOUS", "sessions ", absl::StrJoin(sessions, ", "),
+          " have calls of that request id, which clients choose; cancel all of "
+          "a session by its number");
+    }
     const int64_t count = running.StopRequest(request.request_id(), why);
     if (count == 0) {
       co_return core::NotFound("REQUEST_NOT_FOUND",

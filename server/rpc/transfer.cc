@@ -188,6 +188,12 @@ Task<absl::Status> TensorService::Download(Call& call,
   if (!held.ok()) co_return held;
   PatientWriter writer(out, call, context_.transfer_idle);
   for (int64_t at = range->begin; at < range->end;) {
+    // What is shared may be taken back any time.
+    const absl::Status still_shared =
+        tensor.origin() == nullptr
+            ? absl::OkStatus()
+            : call.session().Find(tensor.name()).status();
+    if (!still_shared.ok()) co_return still_shared;
     const auto piece = reader->Next();
     if (!piece.ok()) co_return piece.status();
     const std::span data = piece->bytes;

@@ -126,24 +126,28 @@ absl::Status SessionManager::CountIn(const OpenRequest& request,
                                    sessions_.size(), " sessions, its limit is ",
                                    limits_.max_sessions, "; retry later");
   }
-  const auto tenant = tenants_.try_emplace(request.tenant, 0).first;
-  if (tenant_limits.sessions && tenant->second >= *tenant_limits.sessions) {
+  const auto count = [](const auto& counts, const std::string& of) {
+    const auto known = counts.find(of);
+    return known == counts.end() ? int64_t{0} : known->second;
+  };
+  const int64_t of_tenant = count(tenants_, request.tenant);
+  if (tenant_limits.sessions && of_tenant >= *tenant_limits.sessions) {
     return QuotaExceeded({.tenant = request.tenant,
                           .quota = "sessions",
                           .limit = *tenant_limits.sessions,
-                          .used = tenant->second,
+                          .used = of_tenant,
                           .retry_after = {}},
                          1, "TOO_MANY_SESSIONS_OF_TENANT");
   }
-  const auto peer = peers_.try_emplace(request.peer, 0).first;
-  if (peer->second >= limits_.max_sessions_per_peer) {
+  const int64_t of_peer = count(peers_, request.peer);
+  if (of_peer >= limits_.max_sessions_per_peer) {
     return core::ResourceExhausted(
-        "TOO_MANY_SESSIONS_OF_PEER", "peer ", request.peer, " has ",
-        peer->second, " sessions, its limit is ", limits_.max_sessions_per_peer,
+        "TOO_MANY_SESSIONS_OF_PEER", "peer ", request.peer, " has ", of_peer,
+        " sessions, its limit is ", limits_.max_sessions_per_peer,
         "; close some, or retry when their leases have run out");
   }
-  ++peer->second;
-  ++tenant->second;
+  ++peers_[request.peer];
+  ++tenants_[request.tenant];
   return absl::OkStatus();
 }
 
@@ -154,13 +158,13 @@ absl::Status SessionManager::SetTenants(TenantsLimits tenants) {
     for (const auto& [name, account] : accounts_) {
       if (!tenants.contains(name)) account->SetQuotas({});
     }
-    for (const auto& [name, limits] : tenants) {
+    tenant_limits_ = std::move(tenants);  // whose accounts stay
+    for (const auto& [name, limits] : tenant_limits_) {
       TenantAccount& account = *AccountOf(name);
       account.SetQuotas(limits.quotas);
       if (!limits.quotas.reserved_bytes) continue;
       for (const auto& device : engine_.devices()) account.On(*device);
     }
-    tenant_limits_ = std::move(tenants);
   }
   for (const auto& device : engine_.devices()) {
     device->worker().LimitsChanged();

@@ -18,7 +18,7 @@ absl::StatusOr<std::shared_ptr<TensorShare>> StoredTensor::Share(
     TENSORD_RETURN_IF_ERROR(storage_->Freeze());
     share_ = std::move(share);
   }
-  share_->Allow(tenants);
+  TENSORD_RETURN_IF_ERROR(share_->Allow(tenants));
   return share_;
 }
 

@@ -14,6 +14,7 @@ namespace tensord::server {
 namespace {
 
 constexpr size_t kMaxShownName = 100;
+constexpr size_t kMaxTenants = 100;
 
 }  // namespace
 
@@ -22,9 +23,20 @@ absl::Status NoSuchShare(absl::string_view name) {
                         name.substr(0, kMaxShownName), "' does not exist");
 }
 
-void TensorShare::Allow(absl::Span<const std::string> tenants) {
+absl::Status TensorShare::Allow(absl::Span<const std::string> tenants) {
   absl::MutexLock lock(&mutex_);
+  size_t count = tenants_.size();
+  for (const std::string& tenant : tenants) {
+    count += tenants_.contains(tenant) ? 0 : 1;
+  }
+  if (count > kMaxTenants) {
+    return core::ResourceExhausted("TOO_MANY_TENANTS_OF_SHARE", "the share of ",
+                                   tenants_.size(), " tenants would be one of ",
+                                   count, ", its limit is ", kMaxTenants,
+                                   "; end some of them");
+  }
   for (const std::string& tenant : tenants) tenants_.try_emplace(tenant);
+  return absl::OkStatus();
 }
 
 bool TensorShare::Forbid(absl::Span<const std::string> tenants) {

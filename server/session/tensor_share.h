@@ -39,7 +39,10 @@ class TensorShare : public std::enable_shared_from_this<TensorShare> {
   const std::string& name() const { return name_; }
 
   /// They may read it, too.
-  void Allow(absl::Span<const std::string> tenants);
+  /// Errors  RESOURCE_EXHAUSTED, reason TOO_MANY_TENANTS_OF_SHARE: more than
+  /// 100
+  ///         might then.
+  absl::Status Allow(absl::Span<const std::string> tenants);
   /// They may not any more; none: nobody. Returns whether anybody is left.
   bool Forbid(absl::Span<const std::string> tenants);
   /// By name.

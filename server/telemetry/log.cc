@@ -1,13 +1,19 @@
 #include "server/telemetry/log.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <limits.h>
+#include <poll.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 
 namespace tensord::server {
@@ -28,6 +34,54 @@ constexpr char kTextPattern[] = "%Y-%m-%dT%H:%M:%S.%e%z %l %v";
 // What is logged ends the object.
 constexpr char kJsonPattern[] =
     R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)";
+
+constexpr char kDropped[] = "log_dropped";
+
+/// Standard error, for as long as somebody reads it: a pipe that is full holds
+/// nobody up. Lines that it does not take are counted, and that is told later.
+class StandardError final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit StandardError(LogFormat format) : format_(format) {}
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (dropped_ > 0 && CanWrite()) {
+      const std::string note =
+          format_ == LogFormat::kJson
+              ? absl::StrCat(R"("event":")", kDropped, R"(","lines":)",
+                             dropped_, "}")
+              : absl::StrCat(kDropped, " lines=", dropped_);
+      dropped_ = 0;
+      Write({"tensord", spdlog::level::warn, note});
+    }
+    Write(message);
+  }
+  void flush_() override {}
+
+  void Write(const spdlog::details::log_msg& message) {
+    // What a pipe takes at once when it takes anything.
+    constexpr size_t kPiece = PIPE_BUF;
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    for (size_t at = 0; at < line.size();) {
+      if (!CanWrite()) {
+        ++dropped_;
+        return;
+      }
+      const ssize_t written = write(STDERR_FILENO, line.data() + at,
+                                    std::min(kPiece, line.size() - at));
+      if (written < 0 && errno != EINTR) return;
+      at += static_cast<size_t>(std::max<ssize_t>(0, written));
+    }
+  }
+  static bool CanWrite() {
+    pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    return poll(&file, 1, /*timeout=*/0) > 0;
+  }
+
+  const LogFormat format_;
+  int64_t dropped_ = 0;
+};
 
 void AppendText(std::string* line, absl::string_view value) {
   const bool plain =
@@ -55,7 +109,7 @@ nlohmann::ordered_json JsonOf(const LogField& field) {
 Log::Log(LogLevel least, LogFormat format)
     : format_(format),
       logger_(std::make_shared<spdlog::logger>(
-          "tensord", std::make_shared<spdlog::sinks::stderr_sink_mt>())),
+          "tensord", std::make_shared<StandardError>(format))),
       audit_(
           std::make_shared<spdlog::logger>("audit", logger_->sinks().front())) {
   for (spdlog::logger* const logger : {logger_.get(), audit_.get()}) {

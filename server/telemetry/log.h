@@ -47,7 +47,8 @@ class LogField {
   bool is_number_ = false;
 };
 
-/// Writes a line an event to standard error.
+/// Writes a line an event to standard error, unless nobody reads that: then
+/// lines are dropped, and `log_dropped` says later how many.
 ///
 /// Threads  safe for concurrent use; a line is never mixed with another.
 class Log {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,24 @@ def test_json_has_the_ids_of_calls_and_no_secret(tmp_path: Path) -> None:
     assert isinstance(mine["microseconds"], int)
     failed = [line for line in calls if line["code"] == "NOT_FOUND"]
     assert len(failed) == 1 and "***" in failed[0]["message"]
+
+
+def test_a_log_that_nobody_reads_holds_nobody_up(tmp_path: Path) -> None:
+    address = f"unix:{tmp_path}/socket"
+    command = [os.environ["TENSORD_SERVER"], f"--listen={address}", "--threads=1"]
+    with subprocess.Popen([*command, "--log-level=debug"], stderr=subprocess.PIPE) as server:
+        assert server.stderr is not None
+        try:
+            assert eventually((tmp_path / "socket").exists)
+            with tensord.connect(address, timeout=20) as session:
+                for _ in range(1000):  # calls of which each has a line
+                    session.describe()
+                server.terminate()
+                assert server.wait(20) == 0
+        finally:
+            server.kill()
+        # A pipe's worth, in lines that are whole.
+        assert 100 < server.stderr.read().count(b" rpc=DescribeSession ") < 1000
 
 
 def test_text_says_the_same_in_a_line_each(tmp_path: Path) -> None:

@@ -65,6 +65,26 @@ def exceeded(call: Callable[[], Any]) -> tensord.errors.ResourceExhausted:
     return failure.value
 
 
+def test_each_of_many_tenants_has_its_share_from_the_start(tmp_path: Path) -> None:
+    others = "".join(f"[tenant.t{i:03}]\ntensors = 1\n" for i in range(100))
+    shares = f"[tenant.blue]\ntensors = 2\n{others}[tenant.red]\ntensors = 1\n"
+    with house(tmp_path, shares) as server:
+        for tenant, limit in (("blue", 2), ("red", 1)):
+            with server.connect(tenant) as session:
+                kept = [session.create(3, np.float64) for _ in range(limit)]
+                assert exceeded(lambda: session.create(3, np.float64)).quota.limit == limit
+                del kept
+
+
+def test_a_tensor_is_shared_with_so_many_tenants(tmp_path: Path) -> None:
+    with house(tmp_path, "[tenant.red]\n") as server, server.connect("red") as session:
+        tensor = session.upload(np.ones(3))
+        tensor.share(*(f"t{i}" for i in range(100)))
+        with pytest.raises(tensord.errors.ResourceExhausted) as failure:
+            tensor.share("one-more")
+        assert failure.value.reason == "TOO_MANY_TENANTS_OF_SHARE"
+
+
 def test_all_sessions_of_a_tenant_have_its_share_of_memory(tmp_path: Path) -> None:
     shares = "[tenant.red]\ndevice_bytes = '1MiB'\ntensors = 3\n"
     with house(tmp_path, shares) as server:

@@ -288,7 +288,7 @@ Rpc Door::RpcOf(absl::string_view name) const {
           : name == "DownloadTensor" ? &metrics_.downloads()
                                      : nullptr,
           !absl::StartsWith(name, "Delete") && name != "CloseSession" &&
-              name != "KeepSessionAlive",
+              name != "UnshareTensor" && name != "KeepSessionAlive",
           IsOperators(name),
           IsOperators(name) && !absl::StartsWith(name, "Get") &&
               !absl::StartsWith(name, "List")};

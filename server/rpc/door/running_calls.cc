@@ -78,6 +78,18 @@ std::vector<RunningCalls::Shown> RunningCalls::List(
   return shown;
 }
 
+std::set<uint64_t> RunningCalls::SessionsOf(
+    absl::string_view request_id) const {
+  std::set<uint64_t> sessions;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [call, running] : calls_) {
+    if (call->record().request_id == request_id) {
+      sessions.insert(running.session->number());
+    }
+  }
+  return sessions;
+}
+
 int64_t RunningCalls::StopRequest(absl::string_view request_id,
                                   const absl::Status& why) {
   return Stop(

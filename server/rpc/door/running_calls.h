@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,9 @@ class RunningCalls {
 
   /// Those of one session, or all; the oldest first.
   std::vector<Shown> List(std::optional<uint64_t> session) const;
+
+  /// Those that have calls of a request id.
+  std::set<uint64_t> SessionsOf(absl::string_view request_id) const;
 
   /// Has calls end with `why`: those of a request id, or of a session. Returns
   /// how many.

@@ -78,9 +78,9 @@ void Listener::Run() {
       acceptors.push_back(address.acceptor.get());
     }
   }
-  while (poll(ready.data(), ready.size(), -1) >= 0 || errno == EINTR) {
+  while (true) {
+    bool has_room = poll(ready.data(), ready.size(), -1) >= 0 || errno == EINTR;
     if (ready[0].revents != 0) return;
-    bool has_room = true;
     for (size_t i = 1; i < ready.size(); ++i) {
       if (ready[i].revents == 0) continue;
       has_room = Accept(ready[i].fd, *acceptors[i]) && has_room;

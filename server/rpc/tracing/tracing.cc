@@ -86,6 +86,8 @@ void Tracing::OperationCompleted(const CallRecord& record,
 
 void Tracing::Take(const CallRecord& record, const absl::Status& status,
                    bool is_of_stream) {
+  // Strangers, who do nothing, are counted, and neither traced nor recorded.
+  if (record.identity == nullptr) return;
   const bool is_too_many =
       is_of_stream && record.ended_operations > kMostOperations;
   const bool is_exported = record.trace.span != 0 && !is_too_many;
