@@ -20,6 +20,7 @@ Object = dict[str, Any]
 # Objects of the Prometheus operator have no typed models: what these have, by its path.
 OPERATOR = {
     "ServiceMonitor": {
+        "jobLabel": str,
         "selector.matchLabels": dict,
         "endpoints.port": str,
         "endpoints.interval": str,

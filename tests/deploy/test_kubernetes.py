@@ -185,7 +185,8 @@ def test_selectors_find_pods_and_services(everything: list[list[Object]]) -> Non
                     assert any(wanted.items() <= each.items() for each in labels), object_
             if object_["kind"] == "ServiceMonitor":
                 (wanted,) = selectors(object_)
-                assert any(wanted.items() <= each.items() for each in services)
+                found = [each for each in services if wanted.items() <= each.items()]
+                assert [each[object_["spec"]["jobLabel"]] for each in found] == ["tensord"]
 
 
 def test_pods_are_what_restricted_namespaces_admit(everything: list[list[Object]]) -> None:
