@@ -6,6 +6,7 @@ import datetime
 import json
 import re
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import kubernetes.client  # type: ignore[import-untyped]
@@ -42,7 +43,7 @@ PRIMITIVES = {"str": str, "int": int, "bool": bool, "float": float, "datetime": 
 QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?([numkMGTPE]|[KMGTPE]i)?")
 
 
-def kustomize(overlay: str) -> list[Object]:
+def kustomize(overlay: str | Path) -> list[Object]:
     """What Debian's kubectl makes of an overlay."""
     done = subprocess.run(
         [TOOLS / "kubectl", "kustomize", DEPLOY / "kubernetes" / overlay],

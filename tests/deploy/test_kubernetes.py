@@ -242,6 +242,23 @@ def ordered(value: Any) -> Any:
     return value
 
 
+def test_the_overlay_that_the_page_shows_combines_two(tmp_path: Path) -> None:
+    page = (DEPLOY / "docs/kubernetes.md").read_text()
+    head = r"^```yaml\n# deploy/kubernetes/overlays/ours/kustomization.yaml\n"
+    example = re.search(rf"{head}(.+?)^```", page, re.MULTILINE | re.DOTALL)
+    assert example is not None
+    shutil.copytree(DEPLOY / "kubernetes", tmp_path / "kubernetes")
+    ours = tmp_path / "kubernetes/overlays/ours"
+    ours.mkdir()
+    (ours / "kustomization.yaml").write_text(example[1])
+    shutil.copy(ours.parent / "tls/statefulset.yaml", ours / "tls.yaml")
+    stateful = the(kustomize(ours), "StatefulSet")
+    (container,) = stateful["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example:5000/tensord:cuda"
+    variables = {each["name"]: each["value"] for each in container["env"]}
+    assert variables["TENSORD_INSECURE"] == "false" and "TENSORD_REQUIRE_GPU" in variables
+
+
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_chart_and_overlay_agree(overlays: dict[str, list[Object]], overlay: str) -> None:
     (chart,) = render(OVERLAYS[overlay])
