@@ -114,6 +114,13 @@ def test_options_that_the_runbook_names_exist() -> None:
     assert [option for option in options if f"`--{option}`" not in operating] == []
 
 
+def test_reasons_that_the_runbook_names_exist() -> None:
+    described = (DEPLOY / "docs/reasons.md").read_text()
+    reasons = re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", (DEPLOY / "docs/runbook.md").read_text())
+    assert len(reasons) > 8
+    assert [reason for reason in reasons if f"`{reason}`" not in described] == []
+
+
 def test_dashboards_are_told_apart() -> None:
     boards = dashboards()
     assert len(boards) == len({board["uid"] for board in boards}) == 4

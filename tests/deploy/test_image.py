@@ -51,7 +51,7 @@ def test_a_library_that_is_nowhere_is_told(tmp_path: Path) -> None:
     library = tmp_path / "libgone.so"
     subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-o", library], check=True)
     for name in ("tensord", "tensorctl"):
-        link = ["-Wl,--no-as-needed", library, "-o", tmp_path / name]
+        link = ["-Wl,--no-as-needed", str(library), "-o", str(tmp_path / name)]
         source = b"int main(void) { return 0; }\n"
         subprocess.run(["cc", "-x", "c", "-", "-x", "none", *link], input=source, check=True)
     library.unlink()
