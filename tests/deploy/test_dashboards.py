@@ -42,7 +42,7 @@ class Watched(NamedTuple):
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    """A Prometheus that has seen a server under load, a reload and a refused call."""
+    """A Prometheus that has seen a server under load, a reload, and what it refuses."""
     folder = tmp_path_factory.mktemp("watched")
     with (
         MonitoredServer(folder) as server,
@@ -51,6 +51,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         assert eventually(lambda: prometheus.query("up == 1", time.time()) != [])
         with server.load(seconds=4) as load:
             server.change_a_file()
+            server.refuse_a_connection()
             for _ in range(4):
                 server.fail_a_call()
                 time.sleep(1)
