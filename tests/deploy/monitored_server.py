@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -19,6 +20,7 @@ from redis_server import RedisServer
 from waiting import eventually
 
 SCRAPE_SECONDS = 1
+MOST_CONNECTIONS = 64  # of one peer
 
 
 class Panel(NamedTuple):
@@ -131,10 +133,11 @@ class MonitoredServer:
         )
         self._redis.start()
         self._tenants = self._folder / "tenants.toml"
-        self._tenants.write_text("[tenant.physics]\nweight = 2\n")
+        self._tenants.write_text("[tenant.physics]\nweight = 2\ntensors = 1000\n")
         command = [program("tensord"), f"--listen={self.address}", "--listen=localhost:0"]
         command += [f"--tls-certificate={self._folder}/server.pem"]
         command += [f"--tls-key={self._folder}/server-key.pem", "--insecure"]
+        command += [f"--max-connections-per-peer={MOST_CONNECTIONS}"]
         command += ["--metrics-listen=127.0.0.1:0", f"--tenants={self._tenants}"]
         command += [f"--plan-exchange={self._redis.address}"]
         command += ["--plan-exchange-interval-seconds=0.2"]
@@ -171,6 +174,17 @@ class MonitoredServer:
             capture_output=True,
         )
         assert done.returncode == 1
+
+    def refuse_a_connection(self) -> None:
+        """Opens one more than a peer may have."""
+        found = re.search(r"listening address=localhost:(\d+) version", self._log.read_text())
+        assert found is not None
+        with contextlib.ExitStack() as open_ones:
+            for _ in range(MOST_CONNECTIONS + 1):
+                connection = socket.create_connection(("localhost", int(found[1])))
+                open_ones.enter_context(connection)
+            counted = "tensord_connections_refused_total{"
+            assert eventually(lambda: counted in self.metrics())
 
     def load(self, seconds: float, rate: float = 40) -> subprocess.Popen[bytes]:
         """Starts tensord-load with its example of a mix."""

@@ -6,6 +6,7 @@ import datetime
 import json
 import re
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import kubernetes.client  # type: ignore[import-untyped]
@@ -20,6 +21,7 @@ Object = dict[str, Any]
 # Objects of the Prometheus operator have no typed models: what these have, by its path.
 OPERATOR = {
     "ServiceMonitor": {
+        "jobLabel": str,
         "selector.matchLabels": dict,
         "endpoints.port": str,
         "endpoints.interval": str,
@@ -41,7 +43,7 @@ PRIMITIVES = {"str": str, "int": int, "bool": bool, "float": float, "datetime": 
 QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?([numkMGTPE]|[KMGTPE]i)?")
 
 
-def kustomize(overlay: str) -> list[Object]:
+def kustomize(overlay: str | Path) -> list[Object]:
     """What Debian's kubectl makes of an overlay."""
     done = subprocess.run(
         [TOOLS / "kubectl", "kustomize", DEPLOY / "kubernetes" / overlay],

@@ -41,6 +41,28 @@ def test_a_wrong_kind_or_option_is_refused() -> None:
         assert done.returncode != 0 and done.stderr
 
 
+def test_a_tag_may_name_a_registry_with_a_port(tmp_path: Path) -> None:
+    options = ["--tag", "registry:5000/team/tensord:cpu", "--cublas", str(tmp_path)]
+    done = subprocess.run([DEPLOY / "image/build", "cpu", *options], capture_output=True, text=True)
+    assert f"there is no libcublasLt.so.* in {tmp_path}" in done.stderr  # what is looked at next
+
+
+def test_a_library_that_is_nowhere_is_told(tmp_path: Path) -> None:
+    library = tmp_path / "libgone.so"
+    subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-o", library], check=True)
+    for name in ("tensord", "tensorctl"):
+        link = ["-Wl,--no-as-needed", str(library), "-o", str(tmp_path / name)]
+        source = b"int main(void) { return 0; }\n"
+        subprocess.run(["cc", "-x", "c", "-", "-x", "none", *link], input=source, check=True)
+    library.unlink()
+    done = subprocess.run(
+        [DEPLOY / "image/rootfs", "cpu", tmp_path, tmp_path / "root"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and "libgone.so => not found" in done.stderr
+
+
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The root file system of a CPU image, of what was compiled."""

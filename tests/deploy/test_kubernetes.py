@@ -168,7 +168,7 @@ def selectors(object_: Object) -> list[Object]:
     if object_["kind"] == "Service":
         return [spec["selector"]]
     if object_["kind"] == "NetworkPolicy":
-        peers = [peer for rule in spec.get("egress", ()) for peer in rule["to"]]
+        peers = [peer for rule in spec.get("egress", ()) for peer in rule.get("to", ())]
         inner = [each["podSelector"]["matchLabels"] for each in peers if "podSelector" in each]
         return [spec["podSelector"]["matchLabels"], *inner]
     return [spec["selector"]["matchLabels"]]
@@ -185,7 +185,8 @@ def test_selectors_find_pods_and_services(everything: list[list[Object]]) -> Non
                     assert any(wanted.items() <= each.items() for each in labels), object_
             if object_["kind"] == "ServiceMonitor":
                 (wanted,) = selectors(object_)
-                assert any(wanted.items() <= each.items() for each in services)
+                found = [each for each in services if wanted.items() <= each.items()]
+                assert [each[object_["spec"]["jobLabel"]] for each in found] == ["tensord"]
 
 
 def test_pods_are_what_restricted_namespaces_admit(everything: list[list[Object]]) -> None:
@@ -239,6 +240,23 @@ def ordered(value: Any) -> Any:
         by_name = items and all(isinstance(item, dict) and "name" in item for item in items)
         return sorted(items, key=lambda item: str(item["name"])) if by_name else items
     return value
+
+
+def test_the_overlay_that_the_page_shows_combines_two(tmp_path: Path) -> None:
+    page = (DEPLOY / "docs/kubernetes.md").read_text()
+    head = r"^```yaml\n# deploy/kubernetes/overlays/ours/kustomization.yaml\n"
+    example = re.search(rf"{head}(.+?)^```", page, re.MULTILINE | re.DOTALL)
+    assert example is not None
+    shutil.copytree(DEPLOY / "kubernetes", tmp_path / "kubernetes")
+    ours = tmp_path / "kubernetes/overlays/ours"
+    ours.mkdir()
+    (ours / "kustomization.yaml").write_text(example[1])
+    shutil.copy(ours.parent / "tls/statefulset.yaml", ours / "tls.yaml")
+    stateful = the(kustomize(ours), "StatefulSet")
+    (container,) = stateful["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example:5000/tensord:cuda"
+    variables = {each["name"]: each["value"] for each in container["env"]}
+    assert variables["TENSORD_INSECURE"] == "false" and "TENSORD_REQUIRE_GPU" in variables
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -303,7 +321,7 @@ def test_the_server_takes_the_options_of_every_combination(
     seen = set()
     for objects in [*overlays.values(), *charts]:
         arguments, variables = stand_in(objects, tmp_path)
-        key = json.dumps([arguments, variables])
+        key = json.dumps([arguments, variables], sort_keys=True)
         if key in seen:
             continue
         seen.add(key)
@@ -314,7 +332,7 @@ def test_the_server_takes_the_options_of_every_combination(
             text=True,
         )
         assert done.returncode == 0, (done.stderr, arguments, variables)
-    assert len(seen) == 12
+    assert len(seen) == 20
 
 
 @pytest.mark.parametrize(
@@ -326,6 +344,7 @@ def test_the_server_takes_the_options_of_every_combination(
         ({"image": {"pullpolicy": "Always"}}, "image.pullpolicy", "image.pullPolicy"),
         ({"tenant": {"enabled": True}}, "tenant", "tenants"),
         ({"drainSeconds": 3}, "drainSeconds", "preStopSeconds"),
+        ({"monitoring": {"label": {}}}, "monitoring.label", "monitoring.labels"),
     ],
 )
 def test_an_unknown_value_is_refused_with_the_nearest(
@@ -333,6 +352,45 @@ def test_an_unknown_value_is_refused_with_the_nearest(
 ) -> None:
     (error,) = render(values)
     assert error.endswith(f"there is no value '{unknown}'; the nearest is '{nearest}'")
+
+
+def test_a_value_that_is_null_is_refused() -> None:
+    names = list(yaml.safe_load((DEPLOY / "helm/tensord/values.yaml").read_text()))
+    nulls: list[Object] = [{name: None} for name in names]
+    for name, error in zip([*names, "gpu.count"], render(*nulls, {"gpu": {"count": None}})):
+        assert f"value '{name}' is null, wanted what values.yaml has" in error
+
+
+@pytest.mark.parametrize(
+    ("name", "got", "port"),
+    [
+        ("listen", ["0.0.0.0:18470", "unix:/run/tensord/socket"], 8470),
+        ("listen", "0.0.0.0:9999", 8470),
+        ("metrics-listen", "0.0.0.0:8470", 9470),
+        ("probe-listen", None, 9471),
+    ],
+)
+def test_an_address_whose_port_is_not_the_charts_is_refused(
+    name: str, got: object, port: int
+) -> None:
+    (error,) = render({"options": {name: got}})
+    told = json.dumps(got, separators=(",", ":"))
+    assert f"options.{name} is {told}, wanted an address with port {port}" in error
+
+
+def test_rules_and_labels_of_a_cluster_reach_the_objects() -> None:
+    collector = {"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}], "ports": [{"port": 4317}]}
+    values = {
+        "networkPolicy": {"egress": [collector]},
+        "monitoring": {"enabled": True, "labels": {"release": "prometheus"}},
+    }
+    (objects,) = render(values)
+    assert [each for object_ in objects for each in mistakes(object_)] == []
+    names, added = the(objects, "NetworkPolicy")["spec"]["egress"]
+    assert added == collector
+    assert set(names) == {"ports"} and {each["port"] for each in names["ports"]} == {53}
+    for kind in ("ServiceMonitor", "PrometheusRule"):
+        assert the(objects, kind)["metadata"]["labels"]["release"] == "prometheus"
 
 
 def test_tls_without_anybody_who_says_who_asks_is_refused() -> None:

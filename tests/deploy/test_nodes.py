@@ -32,9 +32,9 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def analyze(root: Path, *arguments: str) -> str:
+def analyze(root: Path, *arguments: str, unit: str = "tensord.service") -> str:
     done = subprocess.run(
-        ["systemd-analyze", f"--root={root}", *arguments, "tensord.service"],
+        ["systemd-analyze", f"--root={root}", *arguments, unit],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -50,8 +50,9 @@ def exposure(root: Path) -> float:
     return float(found[1])
 
 
-def test_systemd_finds_nothing_wrong_with_the_unit(root: Path) -> None:
-    assert analyze(root, "verify", "--man=no", "--recursive-errors=no") == ""
+def test_systemd_finds_nothing_wrong_with_the_units(root: Path) -> None:
+    for unit in ("tensord.service", "tensord.socket"):
+        assert analyze(root, "verify", "--man=no", "--recursive-errors=no", unit=unit) == ""
     assert "tensord:x:" in (root / "etc/passwd").read_text()
 
 

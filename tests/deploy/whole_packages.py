@@ -72,7 +72,9 @@ def debian(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def test_packages_install_in_a_minimal_debian_and_the_unit_serves(debian: Path) -> None:
-    unit = (debian / "usr/lib/systemd/system/tensord.service").read_text()
+    units = debian / "usr/lib/systemd/system"
+    assert (units / "tensord.socket").exists()
+    unit = (units / "tensord.service").read_text()
     found = re.search(r"^ExecStart=(.+)$", unit, re.MULTILINE)
     assert found is not None
     owner = run("chroot", debian, "getent", "passwd", "tensord").split(":")
@@ -111,6 +113,8 @@ def test_options_that_were_changed_stay_when_the_package_is_installed_again(debi
     assert "max-sessions = 7" in options.read_text()
     run("chroot", debian, "dpkg", "--remove", "tensord")
     assert not (debian / "usr/bin/tensord").exists() and options.exists()
+    run("chroot", debian, "dpkg", "--purge", "tensord")
+    assert not options.exists() and not (debian / "var/lib/tensord").exists()
 
 
 def test_the_archive_runs_from_where_it_is_unpacked(packages: Path, tmp_path: Path) -> None:

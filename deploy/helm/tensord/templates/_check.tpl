@@ -24,9 +24,15 @@
 {{- $best.name -}}
 {{- end }}
 
-{{- /* Fails for a name in .values that .known lacks. .path is where they are; what is below .open may have any name. */}}
+{{- /* Fails for a name in .values that .known lacks, and for one that is null. .path is where they are; what is below .open may
+have any name. */}}
 {{- define "tensord.check" -}}
 {{- $at := . -}}
+{{- range $name, $_ := .known -}}
+{{- if kindIs "invalid" (index $at.values $name) -}}
+{{- fail (printf "value '%s%s' is null, wanted what values.yaml has there, or another" $at.path $name) -}}
+{{- end -}}
+{{- end -}}
 {{- range $name, $value := .values -}}
 {{- $path := printf "%s%s" $at.path $name -}}
 {{- if not (hasKey $at.known $name) -}}
@@ -39,10 +45,26 @@
 {{- end -}}
 {{- end }}
 
+{{- /* Fails where no address of option .name has .port, which Service, probes and network policy name. */}}
+{{- define "tensord.checkPort" -}}
+{{- $got := index .options .name -}}
+{{- $suffix := printf ":%d" .port -}}
+{{- $has := false -}}
+{{- range (kindIs "slice" $got | ternary $got (list $got)) -}}
+{{- if hasSuffix $suffix (toString .) }}{{ $has = true }}{{ end -}}
+{{- end -}}
+{{- if not $has -}}
+{{- fail (printf "options.%s is %s, wanted an address with port %d, which the Service and probes name" .name (toJson $got) .port) -}}
+{{- end -}}
+{{- end }}
+
 {{- define "tensord.checkValues" -}}
-{{- $open := list "global" "options" "resources" "gpu.nodeSelector" "nodeSelector" "affinity" "podAnnotations" -}}
+{{- $open := list "global" "options" "resources" "gpu.nodeSelector" "nodeSelector" "affinity" "podAnnotations" "monitoring.labels" -}}
 {{- $known := .Files.Get "files/values.yaml" | fromYaml -}}
 {{- include "tensord.check" (dict "values" (omit .Values "global") "known" $known "path" "" "open" $open) -}}
+{{- range $name, $port := dict "listen" 8470 "metrics-listen" 9470 "probe-listen" 9471 -}}
+{{- include "tensord.checkPort" (dict "options" $.Values.options "name" $name "port" $port) -}}
+{{- end -}}
 {{- if and .Values.tls.enabled (not .Values.tls.clientCertificates) (not .Values.tenants.enabled) -}}
 {{- fail "tls.enabled wants tls.clientCertificates or tenants.enabled: somebody has to say who asks" -}}
 {{- end -}}
