@@ -59,6 +59,8 @@ def reasons() -> set[str]:
         "AVX3_ZEN4",  # OpenBLAS's and processors' names, variables, an operator
         "OPENBLAS_CORETYPE",
         "NOTIFY_SOCKET",
+        "LISTEN_FDS",
+        "LISTEN_PID",
         "TENSORD_",
         "TENSORD_CONFIG",
         "SOFT_PLUS",
