@@ -64,6 +64,15 @@ absl::Status Place(wire::ChunkReader& chunk, const wire::ChunkHeader& header,
   return writer.Commit();
 }
 
+/// Whether the session still has it: what another shares may be taken back any
+/// time.
+absl::Status CheckReadable(const Call& call,
+                           const server::StoredTensor& tensor) {
+  return tensor.origin() == nullptr
+             ? absl::OkStatus()
+             : call.session().Find(tensor.name()).status();
+}
+
 absl::StatusOr<v1::DownloadTensorRequest> DownloadRequestOf(
     grpc::ByteBuffer raw) {  // refers to the same slices
   v1::DownloadTensorRequest request;
@@ -188,12 +197,8 @@ Task<absl::Status> TensorService::Download(Call& call,
   if (!held.ok()) co_return held;
   PatientWriter writer(out, call, context_.transfer_idle);
   for (int64_t at = range->begin; at < range->end;) {
-    // What is shared may be taken back any time.
-    const absl::Status still_shared =
-        tensor.origin() == nullptr
-            ? absl::OkStatus()
-            : call.session().Find(tensor.name()).status();
-    if (!still_shared.ok()) co_return still_shared;
+    const absl::Status readable = CheckReadable(call, tensor);
+    if (!readable.ok()) co_return readable;
     const auto piece = reader->Next();
     if (!piece.ok()) co_return piece.status();
     const std::span data = piece->bytes;
