@@ -14,12 +14,14 @@ from pathlib import Path
 from string import ascii_letters
 from typing import Any
 
+import grpc
 import numpy as np
 import pytest
 
 import tensord
 from secure_server import new_token
 from tensord.errors import Quota
+from tensord.v1 import tensor_pb2
 from waiting import eventually
 
 MIB = 1 << 20
@@ -320,6 +322,27 @@ def test_what_cannot_be_shared_is_said(tmp_path: Path) -> None:
             with pytest.raises(error) as failure:
                 share()
             assert failure.value.reason == reason
+
+
+def test_who_reads_slowly_does_not_keep_what_was_shared(tmp_path: Path) -> None:
+    with house(tmp_path, "") as server:
+        red, blue = server.connect("red"), server.connect("blue")
+        with red, blue:
+            tensor = red.upload(np.ones(1 << 22, np.uint8))
+            theirs = blue.open_shared(tensor.share("blue"))
+            request = tensor_pb2.DownloadTensorRequest(
+                tensor=theirs.full_name, chunk_bytes=1 << 12
+            )
+            connection = blue.link.connection
+            chunks = connection.tensor.DownloadTensor(
+                request, metadata=connection.credentials.metadata()
+            )
+            next(chunks)
+            tensor.unshare()
+            with pytest.raises(grpc.RpcError) as failure:
+                for _ in chunks:
+                    pass
+            assert failure.value.code() == grpc.StatusCode.NOT_FOUND
 
 
 @pytest.mark.parametrize("end", ["unshare", "unshare all", "delete", "close"])
