@@ -344,6 +344,8 @@ std::vector<MetricFamily> ProcessGauges::Collect() const {
   Families families;
   families.Begin("tensord_build_info", "1, with the version as a label.");
   families.Add(1, {{"version", version_}});
+  families.One("tensord_ready", "1 where readiness is told, else 0.",
+               health_.readiness().ok());
   families.One("process_start_time_seconds",
                "When the process started, in seconds since 1970.",
                boot_time + static_cast<double>(StatField(kStartTicks)) /

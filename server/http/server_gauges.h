@@ -12,6 +12,7 @@
 #include "server/engine/plan_exchange.h"
 #include "server/identity/certificates.h"
 #include "server/session/session_manager.h"
+#include "server/telemetry/health.h"
 #include "server/telemetry/metrics.h"
 
 namespace tensord::http {
@@ -57,17 +58,21 @@ class CertificateGauges final : public prometheus::Collectable {
   const ByUse certificates_;
 };
 
-/// The process, under the names that are customary, and which version it is.
+/// The process, under the names that are customary, which version it is, and
+/// whether it is ready.
 ///
-/// Threads  safe for concurrent use.
+/// Threads   safe for concurrent use.
+/// Lifetime  `health` outlives it.
 class ProcessGauges final : public prometheus::Collectable {
  public:
-  explicit ProcessGauges(std::string version) : version_(std::move(version)) {}
+  ProcessGauges(std::string version, const server::Health& health)
+      : version_(std::move(version)), health_(health) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
  private:
   const std::string version_;
+  const server::Health& health_;
 };
 
 }  // namespace tensord::http

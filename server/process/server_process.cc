@@ -27,7 +27,7 @@ ServerProcess::ServerProcess(const Options& options)
     : options_(options),
       log_(options.log_level, options.log_format),
       files_(options, metrics_, log_),
-      process_gauges_(std::string(kVersion)),
+      process_gauges_(std::string(kVersion), health_),
       monitoring_(health_),
       drain_nanoseconds_(absl::ToInt64Nanoseconds(options.drain_timeout)) {}
 

@@ -402,6 +402,26 @@ def test_tls_without_anybody_who_says_who_asks_is_refused() -> None:
         )
 
 
+def test_keys_of_jwts_come_from_a_secret() -> None:
+    folder = "/etc/tensord-secrets/keys"
+    jwt = {"jwt-keys": f"{folder}/jwks.json", "jwt-issuer": "https://a", "jwt-audience": "tensord"}
+    values = {
+        "options": jwt,
+        "tls": {"enabled": True, "clientCertificates": False},
+        "secrets": [{"name": "keys", "secret": "issuer-keys"}],
+    }
+    jsonschema.validate(values, schema())
+    (objects,) = render(values)
+    assert [each for object_ in objects for each in mistakes(object_)] == []
+    spec = the(objects, "StatefulSet")["spec"]["template"]["spec"]
+    (mount,) = (
+        each for each in spec["containers"][0]["volumeMounts"] if each["mountPath"] == folder
+    )
+    assert mount["readOnly"] is True
+    (volume,) = (each for each in spec["volumes"] if each["name"] == mount["name"])
+    assert volume["secret"] == {"secretName": "issuer-keys", "defaultMode": 0o440}
+
+
 def schema() -> Any:
     return json.loads((DEPLOY / "helm/tensord/values.schema.json").read_text())
 
@@ -416,6 +436,8 @@ def schema() -> Any:
         {"image": {"pullPolicy": "Sometimes"}},
         {"plans": {"size": "much"}},
         {"monitoring": {"interval": 15}},
+        {"secrets": [{"name": "keys"}]},
+        {"secrets": [{"name": "../keys", "secret": "issuer-keys"}]},
     ],
 )
 def test_the_schema_refuses_a_wrong_value(values: Object) -> None:

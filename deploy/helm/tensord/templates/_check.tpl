@@ -65,7 +65,8 @@ have any name. */}}
 {{- range $name, $port := dict "listen" 8470 "metrics-listen" 9470 "probe-listen" 9471 -}}
 {{- include "tensord.checkPort" (dict "options" $.Values.options "name" $name "port" $port) -}}
 {{- end -}}
-{{- if and .Values.tls.enabled (not .Values.tls.clientCertificates) (not .Values.tenants.enabled) -}}
-{{- fail "tls.enabled wants tls.clientCertificates or tenants.enabled: somebody has to say who asks" -}}
+{{- $asks := or .Values.tls.clientCertificates .Values.tenants.enabled (hasKey .Values.options "jwt-keys") -}}
+{{- if and .Values.tls.enabled (not $asks) -}}
+{{- fail "tls.enabled wants options.jwt-keys, tls.clientCertificates or tenants.enabled: somebody has to say who asks" -}}
 {{- end -}}
 {{- end }}
