@@ -27,7 +27,8 @@ install_packages() {
 # Configures and builds into $1: options of cmake up to --, then targets. Debug information is lines only: a third of
 # the compilers' time goes into the rest.
 build() {
-  local folder=$1 options=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG")
+  local folder=$1 options=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG"
+                           -DTENSORD_UNITY=ON)
   shift
   if command -v ccache >/dev/null; then
     options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)

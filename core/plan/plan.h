@@ -31,6 +31,7 @@ enum class Selection {
   /// By running one more that could at each of the next executions.
   kIncremental,
 };
+inline constexpr int kSelectionCount = 3;
 
 /// All that a decision depends on. Labels, addresses and factors are not in it,
 /// except for what problems know of alignment, and permutations of alpha.

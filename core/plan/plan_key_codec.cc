@@ -15,10 +15,9 @@ namespace {
 
 // version | problem's index | problem | device | flags | limit? | kernel |
 // selection
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kKeyVersion = 1;
 constexpr uint8_t kDeterministic = 1;
 constexpr uint8_t kHasLimit = 2;
-constexpr int kSelectionCount = 3;
 
 /// Most bytes of a field.
 struct SizeBound {
@@ -119,7 +118,7 @@ constexpr absl::string_view kMalformedReason = "PLAN_KEY_MALFORMED";
 
 EncodedPlanKey::EncodedPlanKey(const PlanKey& key) : memory_(BytesBound(key)) {
   ByteWriter to(memory_.data());
-  to.Byte(kVersion);
+  to.Byte(kKeyVersion);
   to.Byte(static_cast<uint8_t>(key.problem.index()));
   std::visit(
       [&]<typename Problem>(const Problem& problem) {
@@ -144,9 +143,9 @@ std::string EncodePlanKey(const PlanKey& key) {
 absl::StatusOr<PlanKey> DecodePlanKey(absl::string_view bytes) {
   ByteReader from(bytes);
   const uint8_t version = from.Byte();
-  if (version != kVersion) {
+  if (version != kKeyVersion) {
     return InvalidArgument(kMalformedReason, "encoded key has version ",
-                           version, ", wanted ", kVersion);
+                           version, ", wanted ", kKeyVersion);
   }
   PlanKey key;
   key.problem = ReadAnyProblem(from);

@@ -13,8 +13,7 @@ namespace {
 
 // version | key | kernel | its version | selection | predicted | measured |
 // planning | count of times { kernel | version | count of samples { sample } }
-constexpr uint8_t kVersion = 1;
-constexpr int kSelectionCount = 3;
+constexpr uint8_t kRecordVersion = 1;
 constexpr uint64_t kMaxKeyBytes = 32 << 10;
 constexpr uint64_t kMaxTimes = 64;
 constexpr uint64_t kMaxSamples = 16;
@@ -85,7 +84,7 @@ std::string EncodePlanRecord(const PlanRecord& record) {
   }
   std::string bytes(bound, '\0');
   ByteWriter to(bytes.data());
-  to.Byte(kVersion);
+  to.Byte(kRecordVersion);
   to.Text(record.key);
   to.Text(record.kernel);
   to.Varint(static_cast<uint64_t>(record.kernel_version));
@@ -107,7 +106,7 @@ std::string EncodePlanRecord(const PlanRecord& record) {
 absl::StatusOr<PlanRecord> DecodePlanRecord(absl::string_view bytes) {
   if (bytes.size() > kMaxRecordBytes) return Malformed("it is too long");
   ByteReader from(bytes);
-  if (from.Byte() != kVersion) return Malformed("its version is unknown");
+  if (from.Byte() != kRecordVersion) return Malformed("its version is unknown");
   PlanRecord record;
   record.key = std::string(from.Text(kMaxKeyBytes));
   record.kernel = std::string(from.Text(kMaxKeyNameBytes));
@@ -134,7 +133,7 @@ absl::StatusOr<PlanRecord> DecodePlanRecord(absl::string_view bytes) {
 
 absl::string_view KeyOfRecord(absl::string_view bytes) {
   ByteReader from(bytes);
-  if (from.Byte() != kVersion) return {};
+  if (from.Byte() != kRecordVersion) return {};
   return from.Text(kMaxKeyBytes);
 }
 

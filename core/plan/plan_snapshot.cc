@@ -15,7 +15,7 @@ namespace {
 // checksum of all that: 4 | { length: 4 | checksum: 4 | record } |
 // end mark: 4 | checksum of all before the mark: 4
 constexpr absl::string_view kMagic = "tnsrplan";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kSnapshotVersion = 1;
 constexpr size_t kCountAt = kMagic.size() + 4;
 constexpr uint32_t kEndMark = 0xffffffff;
 constexpr size_t kMaxWriterBytes = 256;
@@ -37,7 +37,7 @@ absl::Status Corrupt(const Parts&... parts) {
 SnapshotWriter::SnapshotWriter(absl::string_view writer) {
   writer = writer.substr(0, kMaxWriterBytes);
   bytes_ = std::string(kMagic);
-  AppendFixed(bytes_, kVersion, 4);
+  AppendFixed(bytes_, kSnapshotVersion, 4);
   AppendFixed(bytes_, 0, 8);  // written by Finish()
   AppendFixed(bytes_, writer.size(), 4);
   absl::StrAppend(&bytes_, writer);
@@ -72,15 +72,16 @@ absl::StatusOr<SnapshotInfo> ReadSnapshot(
   }
   ByteReader from(bytes.substr(kMagic.size()));
   const uint64_t version = from.Fixed(4);
-  if (from.ok() && version > kVersion) {
+  if (from.ok() && version > kSnapshotVersion) {
     return InvalidArgument("SNAPSHOT_NEWER", "snapshot has format version ",
-                           version, ", known is ", kVersion);
+                           version, ", known is ", kSnapshotVersion);
   }
   const uint64_t count = from.Fixed(8);
   const absl::string_view writer = from.Raw(from.Fixed(4));
   const absl::string_view header =
       bytes.substr(0, bytes.size() - from.left_bytes());
-  if (Crc32c(header) != from.Fixed(4) || !from.ok() || version != kVersion) {
+  if (Crc32c(header) != from.Fixed(4) || !from.ok() ||
+      version != kSnapshotVersion) {
     return Corrupt("its beginning is cut off or changed");
   }
   uint64_t read = 0;

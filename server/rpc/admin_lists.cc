@@ -24,8 +24,8 @@ using SessionRef = std::shared_ptr<server::Session>;
 using Loads = std::map<uint64_t, server::DeviceWorker::Load>;
 
 // In the queue of the background.
-const server::ClientId kOperators{.number =
-                                      std::numeric_limits<uint64_t>::max() - 2};
+const server::ClientId kLists{.number =
+                                  std::numeric_limits<uint64_t>::max() - 2};
 
 absl::Status TokenMalformed(absl::string_view token) {
   return core::InvalidArgument("PAGE_TOKEN_MALFORMED", "page_token is '",
@@ -229,8 +229,8 @@ Task<absl::StatusOr<v1::ListLargestTensorsResponse>> AdminService::ListTensors(
   auto look = [&] {
     largest = LargestOf(sessions, *after, static_cast<size_t>(*size) + 1);
   };
-  const absl::Status looked = co_await InBackground(
-      call, context_.preparer.background(), kOperators, look);
+  const absl::Status looked =
+      co_await InBackground(call, context_.preparer.background(), kLists, look);
   if (!looked.ok()) co_return looked;
   v1::ListLargestTensorsResponse response;
   const size_t shown = std::min(largest.size(), static_cast<size_t>(*size));

@@ -17,7 +17,7 @@
 namespace tensord::rpc {
 namespace {
 
-v1::Device ToProto(const server::Device& device) {
+v1::Device DeviceToProto(const server::Device& device) {
   const core::DeviceInfo& info = device.info();
   v1::Device message;
   message.set_name(info.name);
@@ -140,7 +140,7 @@ Task<absl::StatusOr<v1::GetServerInfoResponse>> AdminService::GetInfo(
   v1::GetServerInfoResponse response;
   response.set_version(server::kVersion);
   for (const auto& device : context_.engine.devices()) {
-    *response.add_devices() = ToProto(*device);
+    *response.add_devices() = DeviceToProto(*device);
   }
   const server::SessionLimits& sessions = context_.sessions.limits();
   v1::Limits& limits = *response.mutable_limits();

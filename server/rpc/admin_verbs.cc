@@ -28,8 +28,8 @@ constexpr absl::Duration kLongestDrain = absl::Hours(1);
 constexpr size_t kSubjectBytes = 128;  // of what an audit line quotes
 
 // In the queue of the background.
-const server::ClientId kOperators{.number =
-                                      std::numeric_limits<uint64_t>::max() - 3};
+const server::ClientId kVerbs{.number =
+                                  std::numeric_limits<uint64_t>::max() - 3};
 
 absl::Status SubjectMissing(absl::string_view one, absl::string_view other,
                             bool has_both) {
@@ -200,8 +200,8 @@ Task<absl::StatusOr<v1::TrimMemoryResponse>> AdminService::Trim(
     }
     response.set_heap_bytes(TrimHeap());
   };
-  const absl::Status trimmed = co_await InBackground(
-      call, context_.preparer.background(), kOperators, trim);
+  const absl::Status trimmed =
+      co_await InBackground(call, context_.preparer.background(), kVerbs, trim);
   if (!trimmed.ok()) co_return trimmed;
   co_return response;
 }
@@ -244,7 +244,7 @@ Task<absl::StatusOr<v1::ReloadServerConfigResponse>> AdminService::Reload(
   std::vector<server::ReloadedFiles> reloaded;
   auto reload = [&] { reloaded = context_.process.reload(); };
   const absl::Status done = co_await InBackground(
-      call, context_.preparer.background(), kOperators, reload);
+      call, context_.preparer.background(), kVerbs, reload);
   if (!done.ok()) co_return done;
   v1::ReloadServerConfigResponse response;
   for (const server::ReloadedFiles& files : reloaded) {

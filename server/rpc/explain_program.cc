@@ -155,7 +155,7 @@ void AddSteps(const core::ProgramProduct& product,
   }
 }
 
-v1::ProgramProduct ToProto(const core::ProgramProduct& product) {
+v1::ProgramProduct ProductToProto(const core::ProgramProduct& product) {
   v1::ProgramProduct message;
   message.set_statement(product.statement);
   double slices = 1;
@@ -272,7 +272,7 @@ v1::ProgramExplanation Explain(
   }
   for (const core::ProgramProduct& product : program.products) {
     if (!product.is_computed) continue;
-    *explanation.add_products() = ToProto(product);
+    *explanation.add_products() = ProductToProto(product);
   }
   explanation.set_flops(program.flops);
   explanation.set_peak_bytes(program.arena_bytes);

@@ -13,11 +13,11 @@
 namespace tensord::rpc {
 namespace {
 
-v1::ProgramTensor ToProto(const std::string& name, core::ElementType type,
-                          const core::Layout& layout) {
+v1::ProgramTensor TensorToProto(const std::string& name, core::ElementType type,
+                                const core::Layout& layout) {
   v1::ProgramTensor message;
   message.set_name(name);
-  message.set_element_type(rpc::ToProto(type));
+  message.set_element_type(ToProto(type));
   message.mutable_layout()->mutable_extents()->Add(layout.extents.begin(),
                                                    layout.extents.end());
   message.mutable_layout()->mutable_strides()->Add(layout.strides.begin(),
@@ -54,10 +54,10 @@ v1::ProgramReport ReportOf(const server::Run& run,
   report.set_kept_bytes(done.kept_bytes);
   report.set_replayed(done.is_replayed);
   report.set_program_cache_hit(preparation.is_known());
-  *report.mutable_prepared() = rpc::ToProto(preparation.time());
+  *report.mutable_prepared() = ToProto(preparation.time());
   const server::RunTimes times = run.times();
-  *report.mutable_queued() = rpc::ToProto(times.begun - times.made);
-  *report.mutable_executed() = rpc::ToProto(times.ended - times.begun);
+  *report.mutable_queued() = ToProto(times.begun - times.made);
+  *report.mutable_executed() = ToProto(times.ended - times.begun);
   return report;
 }
 
@@ -164,7 +164,7 @@ absl::StatusOr<v1::Program> ProgramService::Describe(
     bool explains) {
   v1::Program message;
   message.set_name(program.name());
-  *message.mutable_source() = rpc::ToProto(program.source());
+  *message.mutable_source() = ToProto(program.source());
   message.set_device(session.device().info().name);
   const core::Program& lowered = program.program();
   for (size_t i = 0; i < program.operands().size(); ++i) {
@@ -172,16 +172,17 @@ absl::StatusOr<v1::Program> ProgramService::Describe(
     v1::ProgramTensor& shown = *message.add_operands();
     if (operand.scalar) {
       shown.set_name(operand.name);
-      *shown.mutable_scalar() = rpc::ToProto(*operand.scalar);
+      *shown.mutable_scalar() = ToProto(*operand.scalar);
       continue;
     }
-    shown = ToProto(operand.name, operand.element_type, operand.layout);
+    shown = TensorToProto(operand.name, operand.element_type, operand.layout);
     shown.set_is_written(lowered.operand_written[i]);
     shown.set_is_constant(operand.is_constant);
   }
   for (const int32_t output : lowered.outputs) {
     const core::ProgramTensor& made = lowered.tensors[output];
-    *message.add_outputs() = ToProto(made.name, made.element_type, made.layout);
+    *message.add_outputs() =
+        TensorToProto(made.name, made.element_type, made.layout);
   }
   message.set_execution_count(program.execution_count());
   if (!explains) return message;

@@ -20,7 +20,7 @@ Json DeviceStatsJson(const DeviceStats& device) {
           {"is_up", device.is_up}};
 }
 
-Json OperationJson(const OperationStats& operation) {
+Json OperationStatsJson(const OperationStats& operation) {
   return {{"operation", operation.operation},
           {"code", operation.code},
           {"count", operation.count}};
@@ -55,7 +55,7 @@ Json StatsJson(const ServerStats& stats) {
           {"host_memory", JsonList(stats.host_memory, HostMemoryJson)},
           {"host_memory_limit_bytes", stats.host_memory_limit_bytes},
           {"devices", JsonList(stats.devices, DeviceStatsJson)},
-          {"operations", JsonList(stats.operations, OperationJson)},
+          {"operations", JsonList(stats.operations, OperationStatsJson)},
           {"tenants", JsonList(stats.tenants, TenantJson)},
           {"plan_cache",
            {{"entry_count", stats.plan_cache.entry_count},

@@ -20,7 +20,7 @@ constexpr absl::Duration kLongest = absl::Minutes(10);
 constexpr absl::Duration kInterval = absl::Milliseconds(100);
 constexpr size_t kMostAtATime = 1000;
 
-v1::Activity ToProto(const server::Activity& activity) {
+v1::Activity ActivityToProto(const server::Activity& activity) {
   v1::Activity message;
   message.set_rpc(activity.rpc);
   message.set_operation(activity.operation);
@@ -32,11 +32,11 @@ v1::Activity ToProto(const server::Activity& activity) {
   message.set_request_id(activity.request_id);
   message.set_trace_id(activity.trace.trace_id_text());
   message.set_code(absl::StatusCodeToString(activity.code));
-  *message.mutable_begun() = rpc::ToProto(activity.begun);
-  *message.mutable_took() = rpc::ToProto(activity.took);
+  *message.mutable_begun() = ToProto(activity.begun);
+  *message.mutable_took() = ToProto(activity.took);
   const auto set = [&](server::Phase phase, auto field) {
     const auto& time = activity.phases[static_cast<int>(phase)];
-    if (time) *(message.*field)() = rpc::ToProto(*time);
+    if (time) *(message.*field)() = ToProto(*time);
   };
   set(server::Phase::kPlan, &v1::Activity::mutable_plan);
   set(server::Phase::kQueue, &v1::Activity::mutable_queue);
@@ -87,7 +87,7 @@ Task<absl::Status> TraceService::Record(
       some = activities.Take(kMostAtATime, absl::ZeroDuration());
       response.clear_activities();
       for (const server::Activity& activity : some) {
-        *response.add_activities() = ToProto(activity);
+        *response.add_activities() = ActivityToProto(activity);
       }
       response.set_dropped_count(activities.dropped_count());
       if (!some.empty() || is_over) sent = co_await writer.Write(response);
