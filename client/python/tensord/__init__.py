@@ -16,6 +16,8 @@ modules are private.
 
 from tensord import aio, errors, reports, transforms, v1
 from tensord._array_functions import einsum, tensordot, transpose
+from tensord._connect import connect
+from tensord._deferred import DeferredSession, DeferredTensor
 from tensord._dtypes import bfloat16
 from tensord._operations import Options
 from tensord._operator import Operator
@@ -30,7 +32,7 @@ from tensord._program_reports import (
 )
 from tensord._programs import Program
 from tensord._serve import serve
-from tensord._session import Session, connect
+from tensord._session import Session
 from tensord._specs import TensorSpec
 from tensord._tensor import RemoteTensor
 from tensord.errors import (
@@ -76,6 +78,8 @@ __all__ = [
     "Cancelled",
     "DataLoss",
     "DeadlineExceeded",
+    "DeferredSession",
+    "DeferredTensor",
     "Device",
     "Error",
     "ExecutionReport",

@@ -12,7 +12,6 @@ class Handle:
     """A tensor, plan or program on the server.
 
     Attributes:
-        full_name: Its name on the wire, e.g. `sessions/{session}/tensors/{tensor}`.
         name: Its name within the session.
     """
 
@@ -23,14 +22,19 @@ class Handle:
             keeper: Deletes it after the last reference to this object; None when it
                 is to stay.
         """
-        self.full_name = full_name
+        self._full_name = full_name
         self.name = full_name.rpartition("/")[2]
         self._finalizer: weakref.finalize[..., Handle] | None = None
         if keeper is not None:
             self._leave_with_object(keeper)
 
+    @property
+    def full_name(self) -> str:
+        """Its name on the wire, e.g. `sessions/{session}/tensors/{tensor}`."""
+        return self._full_name
+
     def _leave_with_object(self, keeper: Keeper) -> None:
-        self._finalizer = weakref.finalize(self, keeper.discard, self.full_name)
+        self._finalizer = weakref.finalize(self, keeper.discard, self._full_name)
         self._finalizer.atexit = False
 
     def forget(self) -> None:

@@ -137,6 +137,8 @@ class Pipeline(Executor[PendingTensor]):
     """
 
     link: BlockingLink
+    changed: threading.Condition
+    """Guards and announces what becomes of its operations."""
 
     def __init__(
         self,
@@ -152,7 +154,7 @@ class Pipeline(Executor[PendingTensor]):
         self._limit = 2 * self._window
         self._requests: queue.SimpleQueue[compute_pb2.ExecuteStreamRequest | None]
         self._requests = queue.SimpleQueue()
-        self._changed = threading.Condition()
+        self.changed = threading.Condition()
         self._waiting: collections.deque[PendingTensor] = collections.deque()
         self._open = False
         self._ended = False
@@ -181,14 +183,29 @@ class Pipeline(Executor[PendingTensor]):
     def __exit__(
         self, raised: type[BaseException] | None, _: object, __: object
     ) -> None:
-        with self._changed:
-            self._open = False
         if raised is not None:
-            self._responses.cancel()
+            self.cancel()
+            return
+        self.finish()
+        if self._first_error is not None:
+            raise from_error(self._first_error)
+
+    def finish(self) -> None:
+        """Waits for all operations; no other is taken."""
+        with self.changed:
+            self._open = False
         self._requests.put(None)
         self._reader.join()
-        if raised is None and self._first_error is not None:
-            raise from_error(self._first_error)
+
+    def cancel(self) -> None:
+        """Ends it without the operations that have not begun."""
+        self._responses.cancel()
+        self.finish()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server takes no more operations."""
+        return self._ended
 
     def _perform(
         self, operation: str, request: Any, settings: Settings, held: Held
@@ -202,18 +219,32 @@ class Pipeline(Executor[PendingTensor]):
         unclaimed = None
         if settings.out is None and not settings.name:
             # Named here, so that it can be deleted also when its response is lost.
-            tensor_id = f"pipeline-{uuid.uuid4().hex}"
-            output = request if operation == "execute_plan" else request.d
-            output.tensor_id = tensor_id
-            unclaimed = f"{self.link.name}/tensors/{tensor_id}"
+            unclaimed = self.name_result(operation, request)
+        pending = PendingTensor(self.changed, settings.out, unclaimed, held)
+        self.add(operation, request, pending)
+        return pending
+
+    def name_result(self, operation: str, request: Any) -> str:
+        """Gives a new result a name of its own; returns that in full."""
+        tensor_id = f"pipeline-{uuid.uuid4().hex}"
+        output = request if operation == "execute_plan" else request.d
+        output.tensor_id = tensor_id
+        return f"{self.link.name}/tensors/{tensor_id}"
+
+    def add(self, operation: str, request: Any, pending: PendingTensor) -> None:
+        """Sends a request whose response settles `pending`; waits while there are many.
+
+        Raises:
+            FailedPrecondition: The pipeline is not open.
+            Error: It has ended with this one.
+        """
         # Unary calls delete what nobody holds once memory lacks. Here that response
         # would come too late, so it is done before.
         if self.link.keeper.backlog() > self._window:
             self.link.keeper.flush()
         message = compute_pb2.ExecuteStreamRequest(**{operation: request})
-        pending = PendingTensor(self._changed, settings.out, unclaimed, held)
-        with self._changed:
-            self._changed.wait_for(
+        with self.changed:
+            self.changed.wait_for(
                 lambda: len(self._waiting) < self._limit or self._ended
             )
             if self._ended and self._first_error is not None:
@@ -225,24 +256,33 @@ class Pipeline(Executor[PendingTensor]):
                 )
             self._waiting.append(pending)
             self._requests.put(message)
-        return pending
+
+    def wait(self, timeout: float) -> bool:
+        """Waits at most `timeout` seconds until all that was added is done.
+
+        Returns:
+            Whether it is.
+        """
+        with self.changed:
+            seconds = None if math.isinf(timeout) else timeout
+            return self.changed.wait_for(lambda: not self._waiting, seconds)
 
     def _read(self) -> None:
         """Takes responses until the call ends, on a thread of its own."""
         error = None
         try:
             for index, response in enumerate(self._responses):
-                with self._changed:
+                with self.changed:
                     self._check(index, response)
                     self._waiting[0]._settle(self._session, response)
                     self._waiting.popleft()
                     if response.HasField("error"):
                         self._first_error = self._first_error or response.error
-                    self._changed.notify_all()
+                    self.changed.notify_all()
         except Exception as failure:
             self._responses.cancel()
             error = to_error(failure)
-        with self._changed:
+        with self.changed:
             self._ended = True
             if self._waiting and error is None:
                 error = to_error(Internal("the pipeline ended without a response"))
@@ -253,7 +293,7 @@ class Pipeline(Executor[PendingTensor]):
                 # It may have been computed, without anyone hearing of it.
                 if pending._unclaimed is not None:
                     self.link.keeper.discard(pending._unclaimed)
-            self._changed.notify_all()
+            self.changed.notify_all()
         self._requests.put(None)
 
     def _check(self, index: int, response: Any) -> None:

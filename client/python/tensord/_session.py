@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import datetime
-import os
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,7 +12,6 @@ import numpy.typing as npt
 from tensord._arguments import check_timeout
 from tensord._arrays import array_of
 from tensord._blocking_link import BlockingLink
-from tensord._credentials import Given
 from tensord._execution import FactorExecutor
 from tensord._handle import Held
 from tensord._messages import from_message
@@ -27,74 +24,12 @@ from tensord._program_operations import After, ProgramCall
 from tensord._program_reports import ProgramExplanation
 from tensord._programs import Program, Results
 from tensord._session_base import SessionBase
-from tensord._session_link import open_session
 from tensord._specs import TensorSpec
 from tensord._tensor import RemoteTensor
 from tensord.reports import Explanation, Kernel, ServerStats, SessionInfo
 from tensord.v1 import admin_pb2, plan_pb2, program_pb2, session_pb2, tensor_pb2
 
 _open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
-
-
-def connect(
-    address: str | None = None,
-    *,
-    timeout: float | None = None,
-    job: str = "",
-    lease: float | datetime.timedelta | None = None,
-    quota_bytes: int = 0,
-    device: str = "",
-    priority: int = 0,
-    ca: str | os.PathLike[str] | bool | None = None,
-    cert: str | os.PathLike[str] | None = None,
-    key: str | os.PathLike[str] | None = None,
-    token: str | None = None,
-    token_file: str | os.PathLike[str] | None = None,
-) -> Session:
-    """Opens a session.
-
-    >>> with tensord.connect("localhost:8470") as session:
-    ...     a = session.upload(np.random.rand(500, 40, 60))
-
-    Args:
-        address: `host:port` or `unix:/path`; by default $TENSORD_ADDRESS, or else
-            localhost:8470. `dns:///host:port`: the session is opened on the least
-            loaded of the servers that the name has addresses of, and stays there.
-        timeout: Default deadline of every call, in seconds; None for 60, `math.inf`
-            for none.
-        job: Who asks, for the server's logs and statistics.
-        lease: Seconds that the session outlives this program, should it be killed;
-            by default the server's choice. A thread renews it meanwhile.
-        quota_bytes: Most device memory that the session may hold; 0 for the server's
-            default.
-        device: E.g. `cpu:0`; by default the server's first.
-        priority: 0 to 9. Of the sessions of a job, or of this machine's without one,
-            those of higher priority have the device first.
-        ca: PEM file of the authorities that may have signed the server's certificate;
-            True, or "system", for those of this machine. The connection has TLS if it
-            or `cert` is given; by default $TENSORD_CA. Unix sockets have none.
-        cert: PEM file of the client's certificate; by default $TENSORD_CERT.
-        key: PEM file of its key; by default $TENSORD_KEY, or else it is in `cert`, too.
-        token: Says who asks, with each call; by default $TENSORD_TOKEN. It never goes
-            to another machine without TLS.
-        token_file: File that holds the token instead, and may be replaced: it is looked
-            at about once a second; by default $TENSORD_TOKEN_FILE.
-
-    Raises:
-        Unavailable: There is no server, it is shutting down, or TLS does not come about
-            (`TLS_HANDSHAKE_FAILED`).
-        Unauthenticated: The server does not know the token or wants one.
-        ResourceExhausted: The server has as many sessions as it takes.
-        InvalidArgument: It knows no such device, the lease is out of bounds, the
-            address is malformed (`ADDRESS_MALFORMED`), `timeout` is not positive, a
-            file is missing or something else (`CREDENTIALS_UNREADABLE`), or the token
-            would leave this machine without TLS (`TOKEN_WITHOUT_TLS`).
-    """
-    given = Given(ca, cert, key, token, token_file)
-    opened = open_session(
-        address, timeout, job, lease, quota_bytes, device, priority, given
-    )
-    return Session(BlockingLink(*opened))
 
 
 class Session(
@@ -145,7 +80,7 @@ class Session(
         source = array_of(array)
         spec = TensorSpec(source.shape, source.dtype)
         message = self.link.upload(source, spec, name, timeout)
-        return RemoteTensor(self, message, owned=not name)
+        return self._told(message, owned=not name)
 
     def create(
         self,
@@ -167,7 +102,7 @@ class Session(
             ResourceExhausted: It does not fit the quota or the device.
         """
         message = self.link.create(TensorSpec(shape, dtype), name, timeout)
-        return RemoteTensor(self, message, owned=not name)
+        return self._told(message, owned=not name)
 
     def tensor(self, name: str) -> RemoteTensor:
         """Returns the tensor of a name.
@@ -179,7 +114,7 @@ class Session(
             NotFound: The session has none of that name.
         """
         message = self.link.describe(self.link.full_name("tensor", name))
-        return RemoteTensor(self, message, owned=False)
+        return self._told(message, owned=False)
 
     def open_shared(
         self, share: str, name: str | None = None, timeout: float | None = None
@@ -201,12 +136,12 @@ class Session(
         )
         method = self.link.connection.tensor.OpenSharedTensor
         response = self.link.call(method, request, timeout)
-        return RemoteTensor(self, response.tensor, owned=not name)
+        return self._told(response.tensor, owned=not name)
 
     def list(self) -> tuple[RemoteTensor, ...]:
         """Returns all tensors of the session in the order of their names."""
         messages = self.link.list("tensor")
-        return tuple(RemoteTensor(self, message, owned=False) for message in messages)
+        return tuple(self._told(message, owned=False) for message in messages)
 
     def delete(
         self, tensors: Iterable[RemoteTensor | str], timeout: float | None = None
@@ -399,6 +334,12 @@ class Session(
 
     def __repr__(self) -> str:
         return f"Session({self.link.connection.address!r}, device={self.device!r})"
+
+    def _told(self, message: tensor_pb2.Tensor, *, owned: bool) -> RemoteTensor:
+        """Returns the tensor that a message tells of."""
+        tensor_class: Any = self._tensor_class
+        tensor: RemoteTensor = tensor_class(self, message, owned=owned)
+        return tensor
 
     def _perform_after(
         self,

@@ -66,7 +66,7 @@ class TensorSpec:
         """Bytes of memory from the first to the last element."""
         if 0 in self.shape:
             return 0
-        strides = self.strides or _packed_strides(self.shape, self.dtype)
+        strides = self.strides or packed_strides(self.shape, self.dtype)
         last = sum((extent - 1) * stride for extent, stride in zip(self.shape, strides))
         return last + self.dtype.itemsize
 
@@ -134,7 +134,7 @@ def spec_of_message(
     return TensorSpec(extents, dtype, strides)
 
 
-def _packed_strides(shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, ...]:
+def packed_strides(shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, ...]:
     return tuple(
         dtype.itemsize * math.prod(shape[position + 1 :])
         for position in range(len(shape))
@@ -162,6 +162,6 @@ def _own_strides(
                 f"{dtype.itemsize} bytes of {dtype}",
                 reason="STRIDE_NOT_MULTIPLE",
             )
-    if 0 in shape or strides == _packed_strides(shape, dtype):
+    if 0 in shape or strides == packed_strides(shape, dtype):
         return None
     return strides

@@ -1,0 +1,455 @@
+"""Sessions whose operations return before they are done."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import math
+import threading
+import types
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tensord import _dtypes as dtypes
+from tensord._blocking_link import BlockingLink
+from tensord._connection import Method
+from tensord._handle import Held
+from tensord._operations import Input, Options, Settings
+from tensord._pipeline import PendingTensor, Pipeline
+from tensord._plans import Plan, PlanOptions
+from tensord._session import Session
+from tensord._specs import TensorSpec, packed_strides
+from tensord._subscripts import Modes, mode_labels
+from tensord._tensor import RemoteTensor
+from tensord._tensor_handle import Factor, TensorHandle, TensorLike
+from tensord._transfer import Transfers
+from tensord.errors import (
+    DeadlineExceeded,
+    Error,
+    Internal,
+    NotFound,
+    from_error,
+    to_error,
+)
+from tensord.v1 import error_pb2, tensor_pb2
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+class DeferredTensor(RemoteTensor):
+    """A tensor of a `DeferredSession`, which an operation may yet have to write.
+
+    `shape` and `dtype` are known at once. Whatever needs the contents, or asks the
+    server, waits until the operations before it are done, and raises what the one that
+    should have written the tensor failed with. `report` is there once it is done.
+    """
+
+    writers = 0
+    """How many operations have yet to write it."""
+    failure: error_pb2.Error | None = None
+    """What the last of those that were to write it failed with."""
+
+    @property
+    def full_name(self) -> str:
+        """Its name on the wire; waits unless it is for an operation that is deferred."""
+        session: Any = self.session
+        deferral: DeferredLink = session.deferral
+        if deferral.expected is None:
+            if self.writers:
+                deferral.settle()
+            deferral.check(self)
+        return self._full_name
+
+    def write(self, array: npt.ArrayLike, timeout: float | None = None) -> None:
+        """As `RemoteTensor.write`; what was to have written it before does not matter."""
+        session: Any = self.session
+        deferral: DeferredLink = session.deferral
+        deferral.settle()
+        failure, self.failure = self.failure, None
+        try:
+            super().write(array, timeout)
+        except Error as error:
+            self.failure = failure
+            if isinstance(error, NotFound):
+                deferral.check(self)
+            raise
+
+
+class _Deferred(PendingTensor):
+    """An operation that is on its way, and the tensor that it writes."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        link: DeferredLink,
+        target: RemoteTensor,
+        held: Held,
+        call: str,
+    ) -> None:
+        super().__init__(pipeline.changed, target, None, held)
+        self._link = link
+        self._target = target
+        self._call = call
+        if isinstance(target, DeferredTensor):
+            target.writers += 1
+
+    def withdraw(self) -> None:
+        """Says that it was not sent."""
+        if isinstance(self._target, DeferredTensor):
+            self._target.writers -= 1
+
+    def _settle(self, session: Any, response: Any) -> None:
+        if response.HasField("error"):
+            self._fail(response.error)
+            return
+        written, wanted = response.result.tensor, self._target
+        dtype = dtypes.dtype_of(written.element_type)
+        extents = tuple(written.layout.extents)
+        cause = _failure_of(self._held)
+        if cause is not None:  # What it read is not what it should have been.
+            self._fail(cause)
+        elif (extents, dtype) != (wanted.shape, wanted.dtype):
+            what = f"got a result of {dtype} {extents}, wanted {wanted!r}"
+            self._fail(to_error(Internal(what, reason="RESPONSE_MALFORMED")))
+        else:
+            super()._settle(session, response)
+            self._end(None)
+
+    def _fail(self, error: error_pb2.Error) -> None:
+        cause = _failure_of(self._held)
+        if cause is None:
+            cause = error_pb2.Error()
+            cause.CopyFrom(error)
+            cause.message += f"; the call was {self._call}"
+            self._link.miss(cause)
+        super()._fail(cause)
+        self._end(cause)
+
+    def _end(self, failure: error_pb2.Error | None) -> None:
+        if isinstance(self._target, DeferredTensor):
+            self._target.failure = failure
+            self._target.writers -= 1
+
+
+def _failure_of(operands: Held) -> error_pb2.Error | None:
+    """Returns what one of them is missing for."""
+    failures = (getattr(operand, "failure", None) for operand in operands)
+    return next((failure for failure in failures if failure is not None), None)
+
+
+class DeferredLink(BlockingLink):
+    """A link with operations that are on their way; other calls wait for them."""
+
+    def __init__(self, *opened: Any) -> None:
+        """Takes what `open_session` returns."""
+        super().__init__(*opened)
+        self.transfers = _OrderedTransfers(self)
+        self._lock = threading.RLock()
+        # Of its own: who settles waits, with the other one, for who finds errors.
+        self._unseen_lock = threading.Lock()
+        self._unseen: list[error_pb2.Error] = []
+        self._pipeline: Pipeline | None = None
+        self._local = threading.local()
+
+    @property
+    def expected(self) -> TensorSpec | None:
+        """What the operation makes that this thread is about to defer, if it is."""
+        expected: TensorSpec | None = getattr(self._local, "expected", None)
+        return expected
+
+    @contextlib.contextmanager
+    def deferring(self, expected: TensorSpec | None) -> Generator[None, None, None]:
+        """Defers the operation that is called meanwhile; None: it does not."""
+        before = self.expected
+        self._local.expected = expected
+        try:
+            yield
+        finally:
+            self._local.expected = before
+
+    def check(self, *operands: Any) -> None:
+        """Raises what one of them is missing for.
+
+        Raises:
+            Error: That; `wait` does not raise it any more.
+        """
+        failure = _failure_of([*operands])
+        if failure is not None:
+            with self._unseen_lock:
+                self._unseen = [each for each in self._unseen if each is not failure]
+            raise from_error(failure)
+
+    def miss(self, error: error_pb2.Error) -> None:
+        """Takes note of an error that nobody has met."""
+        with self._unseen_lock:
+            self._unseen.append(error)
+
+    def take_unseen(self) -> error_pb2.Error | None:
+        """Returns the first error that nobody has met, and forgets all."""
+        with self._unseen_lock:
+            unseen, self._unseen = self._unseen, []
+        return unseen[0] if unseen else None
+
+    def defer(
+        self,
+        session: Session,
+        operation: str,
+        request: Any,
+        settings: Settings,
+        spec: TensorSpec,
+        held: Held,
+    ) -> RemoteTensor:
+        """Sends a request, and returns the tensor that it will have written.
+
+        Args:
+            session: The session of the link.
+            operation, request, settings, held: As `Operations._perform` takes them.
+            spec: What a new tensor is like.
+        """
+        self.check(*held)
+        with self._lock:
+            pipeline = self._opened()
+            target: Any = settings.out
+            if target is None:
+                full_name = f"{self.name}/tensors/{settings.name}"
+                if not settings.name:
+                    full_name = pipeline.name_result(operation, request)
+                message = tensor_pb2.Tensor(
+                    name=full_name,
+                    device=self.device,
+                    element_type=dtypes.element_type_of(spec.dtype),
+                    layout=spec.layout_message(),
+                    span_bytes=spec.span_bytes,
+                )
+                if not message.layout.strides:
+                    size = spec.dtype.itemsize
+                    strides = packed_strides(spec.shape, spec.dtype)
+                    message.layout.strides.extend(each // size for each in strides)
+                target = DeferredTensor(session, message, owned=not settings.name)
+            call = f"{operation} in {_place_of_caller()}"
+            pending = _Deferred(pipeline, self, target, held, call)
+            try:
+                pipeline.add(operation, request, pending)
+            except BaseException:
+                pending.withdraw()
+                raise
+            deferred: RemoteTensor = target
+            return deferred
+
+    def _opened(self) -> Pipeline:
+        """Returns a pipeline that takes operations."""
+        if self._pipeline is not None and self._pipeline.has_ended:
+            self._pipeline.finish()
+            self._pipeline = None
+        if self._pipeline is None:
+            # It does not refer to the session, which can be garbage collected.
+            stand_in: Any = types.SimpleNamespace(link=self)
+            self._pipeline = Pipeline(stand_in, math.inf).__enter__()
+        return self._pipeline
+
+    def settle(self, timeout: float | None = None) -> None:
+        """Waits until all operations that were deferred are done.
+
+        Args:
+            timeout: Most seconds to wait; None for the default deadline.
+
+        Raises:
+            DeadlineExceeded: They are not (`DEADLINE_EXCEEDED`); they go on.
+        """
+        with self._lock:
+            if self._pipeline is None:
+                return
+            seconds = self.connection.timeout if timeout is None else timeout
+            if not self._pipeline.wait(seconds):
+                raise DeadlineExceeded(
+                    f"deferred operations were not done after {seconds:.3g} s",
+                    reason="DEADLINE_EXCEEDED",
+                )
+            self._pipeline.finish()
+            self._pipeline = None
+
+    def abandon(self) -> None:
+        """Cancels what has not begun."""
+        with self._lock:
+            if self._pipeline is not None:
+                self._pipeline.cancel()
+                self._pipeline = None
+
+    def call(
+        self, method: Method[Any], request: Any, timeout: float | None = None
+    ) -> Any:
+        if self.expected is None:  # What is staged meanwhile is new.
+            self.settle()
+        return super().call(method, request, timeout)
+
+    def list(self, kind: str) -> Iterator[Any]:
+        self.settle()
+        return super().list(kind)
+
+
+class _OrderedTransfers(Transfers):
+    """Transfers after what was deferred before."""
+
+    def __init__(self, link: DeferredLink) -> None:
+        super().__init__(link.connection, link.info.limits.max_chunk_bytes)
+        self._link = link
+
+    def upload(
+        self, tensor: str, data: np.ndarray, timeout: float | None, *, empty: bool
+    ) -> None:
+        if self._link.expected is None:
+            self._link.settle()
+        super().upload(tensor, data, timeout, empty=empty)
+
+    def download(self, tensor: str, data: np.ndarray, timeout: float | None) -> None:
+        self._link.settle()
+        super().download(tensor, data, timeout)
+
+
+class DeferredSession(Session):
+    """A session whose operations return at once, `connect(deferred=True)`.
+
+    They are sent over one stream without anyone waiting for responses, and take effect
+    in the order in which they were called. Deferred are contractions, permutations,
+    reductions and element-wise operations, by whatever name (`einsum` of up to two
+    operands, `a + b`, `a.sum()`), and plans of them, if shape and dtype of the result
+    are known here: operands of different dtypes want `dtype`. All else is done at once,
+    after what was deferred before: uploads and downloads, views, programs, and what has
+    a `timeout` of its own.
+
+    An operation that fails raises nothing where it is called, unless its arguments can
+    be seen here to be wrong. Its error is raised where its result is used, as often as
+    that is, and so is that of an operation whose operand it is. It names the call: what
+    it was, in which file and line. Errors that nobody has met are raised by `wait` or
+    at the end of `with`.
+
+    A tensor that is dropped stays on the server until the operations that use it are
+    done.
+    """
+
+    _tensor_class = DeferredTensor
+
+    def __init__(self, link: DeferredLink) -> None:
+        """Use `tensord.connect`."""
+        super().__init__(link)
+        self.deferral = link
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Waits until everything is done that was deferred.
+
+        Args:
+            timeout: Most seconds to wait; None for the default deadline.
+
+        Raises:
+            DeadlineExceeded: It is not; it goes on.
+            Error: The first that an operation failed with and nobody has met.
+        """
+        self.deferral.settle(timeout)
+        error = self.deferral.take_unseen()
+        if error is not None:
+            raise from_error(error)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Closes the session; what is not done yet need not be done any more."""
+        self.deferral.abandon()
+        super().close(timeout)
+
+    def __exit__(self, *raised: object) -> None:
+        try:
+            if raised[0] is None:
+                self.wait()
+        finally:
+            self.close()
+
+    def pipeline(self, timeout: float | None = None) -> Pipeline:
+        """As `Session.pipeline`, after what was deferred; nothing is meanwhile."""
+        self.deferral.settle()
+        return super().pipeline(timeout)
+
+    def execute(
+        self,
+        plan: Plan,
+        *operands: TensorLike | None,
+        **options: Unpack[PlanOptions],
+    ) -> RemoteTensor:
+        """As `Session.execute`; deferred."""
+        known = isinstance(plan, Plan) and "d" in plan.operands
+        with self.deferral.deferring(plan.operands["d"] if known else None):
+            return super().execute(plan, *operands, **options)
+
+    def _submit(
+        self,
+        operation: str,
+        inputs: Mapping[str, Input],
+        modes_d: Modes,
+        factors: Mapping[str, Factor],
+        options: Options,
+        fields: Mapping[str, Any] | None = None,
+    ) -> RemoteTensor:
+        expected = _expected(inputs, modes_d, options, fields or {})
+        with self.deferral.deferring(expected):
+            return super()._submit(
+                operation, inputs, modes_d, factors, options, fields
+            )
+
+    def _perform(
+        self, operation: str, request: Any, settings: Settings, held: Held
+    ) -> RemoteTensor:
+        spec = self.deferral.expected
+        if spec is not None and settings.timeout is None:
+            return self.deferral.defer(self, operation, request, settings, spec, held)
+        with self.deferral.deferring(None):
+            return super()._perform(operation, request, settings, held)
+
+
+def _expected(
+    inputs: Mapping[str, Input],
+    modes_d: Modes,
+    options: Options,
+    fields: Mapping[str, Any],
+) -> TensorSpec | None:
+    """Returns what the result will be like; None if only the server knows."""
+    out = options.get("out")
+    if isinstance(out, TensorHandle):
+        return TensorSpec(out.shape, out.dtype)
+    extents: dict[int, int] = {}
+    dtype_of: dict[str, np.dtype] = {}
+    for name, (tensor, modes, _) in inputs.items():
+        if tensor is None:
+            continue
+        if modes is None or not isinstance(tensor, (TensorHandle, np.ndarray)):
+            return None
+        labels = mode_labels(modes, f"modes_{name}")
+        if len(labels) != len(tensor.shape):
+            return None
+        extents.update(zip(labels, tensor.shape))
+        dtype_of[name] = tensor.dtype
+    dtype = options.get("dtype") or dtype_of.get("c")
+    if dtype is None and len(set(dtype_of.values())) == 1:
+        dtype = next(iter(dtype_of.values()))
+    labels = mode_labels(modes_d, "modes_d")
+    if dtype is None or any(label not in extents for label in labels):
+        return None
+    shape = [extents[label] for label in labels]
+    padding = fields.get("padding")
+    if padding is not None:
+        margins = zip(shape, padding.before, padding.after, strict=True)
+        shape = [extent + before + after for extent, before, after in margins]
+    return TensorSpec(tuple(shape), dtype)
+
+
+def _place_of_caller() -> str:
+    """Returns the file and line outside of this package that called it."""
+    frame = inspect.currentframe()
+    while frame and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return "an unknown place"
+    return f"{frame.f_code.co_filename}, line {frame.f_lineno}"

@@ -1,0 +1,280 @@
+"""Deferred sessions compute what others do, in order, and lose no error."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import tensord
+from waiting import eventually
+
+
+@pytest.fixture
+def deferred(address: str) -> Iterator[tensord.DeferredSession]:
+    session = tensord.connect(address, deferred=True)
+    assert isinstance(session, tensord.DeferredSession)
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def x(deferred: tensord.DeferredSession) -> tensord.RemoteTensor:
+    return deferred.upload(np.array([0.0, 1.0]))
+
+
+def calls(session: tensord.Session, operation: str) -> int:
+    """How many operations of a kind the server has counted, of all its sessions."""
+    return sum(
+        each.count for each in session.stats().operations if each.operation == operation
+    )
+
+
+def keep_busy(session: tensord.Session) -> tensord.RemoteTensor:
+    """Has the device compute for a while."""
+    large = session.upload(np.full((1000, 1000), 1e-3))
+    product = large
+    for _ in range(8):
+        product = session.contract(product, "ik", large, "kj", "ij")
+    return product
+
+
+def refused(session: tensord.Session, x: tensord.RemoteTensor) -> tensord.RemoteTensor:
+    """Calls what the server alone finds wrong: there is no such kernel."""
+    return session.elementwise(x, "i", x, "i", algorithm="no.such.kernel")
+
+
+def test_operations_return_before_they_are_done(deferred, x):
+    product = keep_busy(deferred)
+    last = deferred.reduce(product, "ij", "")
+    assert last.report is None and last.shape == () and last.dtype == np.float64
+    np.testing.assert_allclose(last.numpy(), 1e6 * 1e-3)
+    assert last.report is not None
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda s, a, b: s.contract(a, "ik", b, "kj", "ij"),
+        lambda s, a, b: s.contract(a, "ik", b, "kj"),
+        lambda s, a, b: s.einsum("ik,kj->ji", a, b),
+        lambda s, a, b: s.permute(a, "ij", "ji", alpha=2),
+        lambda s, a, b: s.permute(a, "ij", "ji", pad_width=((1, 2), (0, 3)), pad_value=7),
+        lambda s, a, b: s.reduce(a, "ij", "j", op="max"),
+        lambda s, a, b: s.reduce(a, "ij", "j", c=np.ones(4), beta=3),
+        lambda s, a, b: s.elementwise(a, "ij", a, "ij", op="mul"),
+        lambda s, a, b: s.elementwise(a, "ij", a[0], "j", "ji"),
+        lambda s, a, b: s.permute(a, "ij", "ji", dtype=np.float32),
+        lambda s, a, b: a + 1,
+        lambda s, a, b: (a * a).sum(axis=0),
+        lambda s, a, b: np.einsum("ij->j", a),
+        lambda s, a, b: s.einsum("ik,kj,jl->il", a, b, np.ones((2, 2))),
+        lambda s, a, b: s.run("D[i,j] := 2*A[i,k]*B[k,j]", A=a, B=b),
+        lambda s, a, b: s.plan.contract(a, "ik", b, "kj", "ij")(a, b),
+        lambda s, a, b: s.factorize("ij->ik,kj", a, method="qr")[1],
+        lambda s, a, b: s.einsum("ik,kj->ij", a, np.ones((4, 3), np.float32)),
+    ],
+)
+def test_results_are_those_of_other_sessions(
+    address: str, deferred, rng, operation: Callable[..., tensord.RemoteTensor]
+) -> None:
+    a, b = rng.random((3, 4)), rng.random((4, 2))
+    with tensord.connect(address) as session:
+        wanted = operation(session, session.upload(a), session.upload(b))
+        got = operation(deferred, deferred.upload(a), deferred.upload(b))
+        assert (got.shape, got.dtype, got.strides) == (wanted.shape, wanted.dtype, wanted.strides)
+        np.testing.assert_array_equal(got.numpy(), wanted.numpy())
+
+
+def test_a_loop_goes_over_one_stream(private_address: str) -> None:
+    with tensord.connect(private_address, deferred=True) as session:
+        a = session.upload(np.eye(4))
+        product = a
+        for _ in range(100):
+            product = session.einsum("ij,jk->ik", product, a)
+        np.testing.assert_array_equal(product.numpy(), np.eye(4))
+        assert calls(session, "contract") == 100
+        assert calls(session, "execute_stream") in (0, 1)
+
+
+def test_operations_take_effect_in_the_order_of_calls(deferred, x):
+    one = deferred.upload(np.ones(2))
+    for _ in range(50):
+        x.write(np.array([0.0, 1.0]))
+        before = x.copy()
+        for i in range(20):
+            deferred.elementwise(x, "i", x if i % 2 == 0 else one, "i", "i", out=x)
+        np.testing.assert_array_equal(x.numpy(), [1023, 2047])
+        np.testing.assert_array_equal(before.numpy(), [0, 1])
+
+
+def test_what_is_not_deferred_comes_after_what_was(deferred, x):
+    busy = keep_busy(deferred)
+    y = x + 1
+    view = y[::-1]
+    doubled = deferred.run("D[i] := 2*Y[i]", Y=y)
+    y.write(np.array([5.0, 6.0]))
+    z = view + 0
+    np.testing.assert_array_equal(doubled.numpy(), [2, 4])
+    np.testing.assert_array_equal(z.numpy(), [6, 5])
+    assert busy.state == "ready"
+
+
+def test_an_error_comes_at_the_use_and_names_the_call(deferred, x):
+    line = inspect.currentframe().f_lineno + 1
+    bad = deferred.elementwise(x, "i", x, "i", algorithm="no.such.kernel")
+    good = x + 1
+    np.testing.assert_array_equal(good.numpy(), [1, 2])
+    for use in (bad.numpy, bad.copy, lambda: bad.state, lambda: bad[::-1], lambda: bad + 1):
+        with pytest.raises(tensord.NotFound) as raised:
+            use()
+        assert "no.such.kernel" in str(raised.value)
+        assert str(raised.value).endswith(
+            f"; the call was elementwise in {__file__}, line {line}"
+        )
+    deferred.wait()  # It has been met.
+
+
+def test_what_depends_on_it_fails_with_the_same_error(deferred, x):
+    keep_busy(deferred)  # so that it is not known yet
+    bad = refused(deferred, x)
+    dependent = (bad + 1).sum()
+    with pytest.raises(tensord.NotFound, match="no.such.kernel"):
+        dependent.numpy()
+    deferred.wait()
+
+
+def test_an_error_of_an_existing_output_goes_with_its_next_contents(deferred, x):
+    out = deferred.create(2, np.float64)
+    deferred.elementwise(x, "i", x, "i", out=out, algorithm="no.such.kernel")
+    with pytest.raises(tensord.NotFound, match="no.such.kernel"):
+        out.numpy()
+    deferred.wait()
+    keep_busy(deferred)
+    deferred.elementwise(x, "i", x, "i", out=out, algorithm="no.such.kernel")
+    deferred.elementwise(x, "i", x, "i", out=out)
+    np.testing.assert_array_equal(out.numpy(), [0, 2])
+    with pytest.raises(tensord.NotFound, match="no.such.kernel"):
+        deferred.wait()  # Nobody has met the second one.
+    deferred.wait()
+
+
+def test_what_is_written_anew_is_good_again(deferred, x):
+    out = deferred.create(2, np.float64)
+    deferred.elementwise(x, "i", x, "i", out=out, algorithm="no.such.kernel")
+    out.write(np.array([3.0, 4.0]))
+    np.testing.assert_array_equal((out + 0).numpy(), [3, 4])
+    missing = refused(deferred, x)
+    with pytest.raises(tensord.NotFound, match="no.such.kernel"):
+        missing.write(np.zeros(2))  # It was never there.
+    with pytest.raises(tensord.NotFound, match="no.such.kernel"):
+        deferred.wait()  # Nobody has met the one of out.
+
+
+def test_a_pipeline_comes_after_what_was_deferred(deferred, x):
+    y = keep_busy(deferred)[0, :2] + x
+    with deferred.pipeline() as pipeline:
+        pipeline.elementwise(x, "i", x, "i", out=x)
+    np.testing.assert_allclose(y.numpy() - x.numpy(), [1e-3, -1 + 1e-3], atol=1e-6)
+
+
+def test_an_error_that_nobody_met_ends_the_session(address: str) -> None:
+    with pytest.raises(tensord.NotFound, match="no.such.kernel"):
+        with tensord.connect(address, deferred=True) as session:
+            refused(session, session.upload(np.zeros(2)))
+    with pytest.raises(KeyError, match="of the user"):
+        with tensord.connect(address, deferred=True) as session:
+            refused(session, session.upload(np.zeros(2)))
+            raise KeyError("of the user")
+
+
+def test_what_can_be_seen_to_be_wrong_is_refused_at_once(deferred, x):
+    with pytest.raises(tensord.InvalidArgument, match="unary operator"):
+        deferred.permute(x, "i", op_a="no such")
+    with pytest.raises(TypeError):
+        deferred.permute(x, "i", colour="red")
+    with pytest.raises(tensord.InvalidArgument):
+        deferred.contract(x, "i", x, "j", "ik")  # The server is asked: k is in neither.
+    deferred.wait()
+
+
+def test_a_timeout_is_that_of_one_call(deferred, x):
+    np.testing.assert_array_equal(deferred.permute(x, "i", timeout=60).numpy(), [0, 1])
+    keep_busy(deferred)
+    with pytest.raises(tensord.DeadlineExceeded, match="not done after 0.001 s"):
+        deferred.wait(0.001)
+    deferred.wait()
+
+
+def test_dropped_results_leave_the_server(private_address: str) -> None:
+    with tensord.connect(private_address, deferred=True) as session:
+        a = session.upload(np.ones(10))
+        for _ in range(300):
+            a + 1
+        product = a
+        for _ in range(300):
+            product = product + 1  # Each is dropped while the next one needs it.
+        np.testing.assert_array_equal(product.numpy(), np.full(10, 301.0))
+        gc.collect()
+
+        def tensors() -> int:
+            session.link.keeper.flush()
+            return len(session.list())
+
+        assert eventually(lambda: tensors() == 2)
+
+
+def test_a_new_tensor_may_have_a_name(deferred, x):
+    named = deferred.permute(x, "i", name="deferred-result")
+    assert named.name == "deferred-result"
+    np.testing.assert_array_equal(deferred.tensor("deferred-result").numpy(), [0, 1])
+    again = deferred.permute(x, "i", name="deferred-result")
+    with pytest.raises(tensord.AlreadyExists):
+        again.numpy()
+
+
+def test_threads_share_a_session(deferred):
+    wrong = []
+
+    def compute(number: int) -> None:
+        value = deferred.upload(np.full(3, float(number)))
+        for _ in range(50):
+            value = value + 1
+        if not np.array_equal(value.numpy(), np.full(3, number + 50.0)):
+            wrong.append(number)
+
+    threads = [threading.Thread(target=compute, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_server_that_goes_is_told_at_the_use() -> None:
+    server = tensord.serve(threads=1)
+    address = server.__enter__()
+    session = tensord.connect(address, deferred=True)
+    x = session.upload(np.zeros(2))
+    keep_busy(session)
+    y = x + 1
+    server.__exit__(None, None, None)
+    with pytest.raises(tensord.Error):
+        y.numpy()
+    with pytest.raises(tensord.Error):
+        (x + 1).numpy()
+    session.close()
+
+
+def test_a_session_that_is_dropped_ends(address: str) -> None:
+    session = tensord.connect(address, deferred=True, job="dropped while deferred")
+    tensor = session.upload(np.zeros(2)) + 1
+    keeper = session.link.keeper
+    del tensor, session
+    gc.collect()
+    keeper.join(20)
+    assert not keeper._thread.is_alive()
