@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import math
 import queue
 import threading
@@ -149,6 +150,9 @@ class Pipeline(Executor[PendingTensor]):
         self.link = session.link
         self._session = session
         self._timeout = timeout
+        # Random once: the system's call would let other threads go first each time.
+        self._id = uuid.uuid4().hex
+        self._numbers = itertools.count()
         self._window = max(1, self.link.info.limits.max_stream_operations)
         # Twice what the server takes, so that it need not wait for requests.
         self._limit = 2 * self._window
@@ -226,7 +230,7 @@ class Pipeline(Executor[PendingTensor]):
 
     def name_result(self, operation: str, request: Any) -> str:
         """Gives a new result a name of its own; returns that in full."""
-        tensor_id = f"pipeline-{uuid.uuid4().hex}"
+        tensor_id = f"pipeline-{self._id}-{next(self._numbers)}"
         output = request if operation == "execute_plan" else request.d
         output.tensor_id = tensor_id
         return f"{self.link.name}/tensors/{tensor_id}"
