@@ -19,6 +19,7 @@ from tensord._blocking_link import BlockingLink
 from tensord._connection import ResponseStream
 from tensord._execution import Executor
 from tensord._handle import Held
+from tensord._keeper import NAMES_PER_CALL
 from tensord._operations import Settings
 from tensord._tensor import RemoteTensor
 from tensord._tensor_handle import TensorHandle, TensorSession
@@ -126,8 +127,8 @@ class Pipeline(Executor[PendingTensor]):
     reads is written to an `out` that was created before; a new tensor can be read once
     its `PendingTensor.result()` has returned it.
 
-    A new tensor that nobody holds is deleted when the response names it, so a few
-    hundred of them may be in memory at a time: write large results to an `out`.
+    A new tensor that nobody holds is deleted when the response names it, so a
+    thousand of them may be in memory at a time: write large results to an `out`.
 
     An operation that fails does not end the pipeline. Later ones that need what it
     should have written fail too, or find what was there before.
@@ -153,9 +154,9 @@ class Pipeline(Executor[PendingTensor]):
         # Random once: the system's call would let other threads go first each time.
         self._id = uuid.uuid4().hex
         self._numbers = itertools.count()
-        self._window = max(1, self.link.info.limits.max_stream_operations)
+        window = max(1, self.link.info.limits.max_stream_operations)
         # Twice what the server takes, so that it need not wait for requests.
-        self._limit = 2 * self._window
+        self._limit = 2 * window
         self._requests: queue.SimpleQueue[compute_pb2.ExecuteStreamRequest | None]
         self._requests = queue.SimpleQueue()
         self.changed = threading.Condition()
@@ -244,7 +245,7 @@ class Pipeline(Executor[PendingTensor]):
         """
         # Unary calls delete what nobody holds once memory lacks. Here that response
         # would come too late, so it is done before.
-        if self.link.keeper.backlog() > self._window:
+        if self.link.keeper.backlog() > NAMES_PER_CALL:
             self.link.keeper.flush()
         message = compute_pb2.ExecuteStreamRequest(**{operation: request})
         with self.changed:
