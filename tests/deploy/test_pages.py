@@ -1,14 +1,16 @@
-"""Pages name what is there, and pictures are as their scripts draw them."""
+"""Pages name what is there, pictures are as their scripts draw them, and versions are one."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from places import DEPLOY, REPOSITORY
+from places import DEPLOY, REPOSITORY, program
 from shown_code import pages
 
 PAGES = pages()
@@ -70,15 +72,37 @@ def test_figures_of_the_front_page_are_in_the_files_that_it_names() -> None:
             assert re.search(rf"(?<![\d.]){re.escape(figure)}(?!\.?\d)", results), figure
 
 
-def test_all_that_has_a_version_has_the_same() -> None:
-    (version,) = re.findall(
-        r"project\(tensord VERSION ([0-9.]+)", (REPOSITORY / "CMakeLists.txt").read_text()
-    )
-    places = {
-        "client/python/pyproject.toml": r'^version = "(.+)"$',
-        "client/python/tensord/__init__.py": r'^__version__ = "(.+)"$',
-        "deploy/helm/tensord/Chart.yaml": r'^appVersion: "(.+)"$',
-    }
-    for name, pattern in places.items():
-        text = (REPOSITORY / name).read_text()
-        assert re.findall(pattern, text, re.MULTILINE) == [version], name
+def test_what_has_a_version_has_that_of_the_checkout() -> None:
+    number = said("deploy/version").partition("+")[0]
+    assert re.fullmatch(r"\d+\.\d+\.\d+", number)
+    programs = [program(name) for name in ("tensord", "tensorctl", "tensord-load")]
+    versions = [said(each, "--version") for each in programs]
+    assert len(set(versions)) == 1
+    # The commit is that of the last time that CMake, or pip, ran.
+    for version in versions[0], importlib.metadata.version("tensord"):
+        assert re.fullmatch(rf"{re.escape(number)}(\+g[0-9a-f]{{10,}})?", version)
+
+
+def commit(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]
+    return said("git", "-C", str(folder), *identity, *arguments)
+
+
+def test_the_version_is_made_of_tag_commit_or_archive(tmp_path: Path) -> None:
+    for name in "version", ".gitattributes":
+        (tmp_path / "deploy").mkdir(exist_ok=True)
+        shutil.copy(DEPLOY / name, tmp_path / "deploy")
+    version = str(tmp_path / "deploy/version")
+    number = said(version)
+    assert "+" not in number
+    for arguments in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "one"]):
+        commit(tmp_path, *arguments)
+    assert said(version) == f"{number}+g{commit(tmp_path, 'rev-parse', '--short=10', 'HEAD')}"
+    archive = tmp_path / "archive.tar"
+    commit(tmp_path, "archive", "--output", str(archive), "HEAD")
+    (tmp_path / "unpacked").mkdir()
+    said("tar", "-C", str(tmp_path / "unpacked"), "-xf", str(archive))
+    of_archive = said(str(tmp_path / "unpacked/deploy/version"))
+    assert re.fullmatch(rf"{re.escape(number)}\+g[0-9a-f]{{7,}}", of_archive)
+    commit(tmp_path, "tag", f"v{number}")
+    assert said(version) == number
