@@ -53,7 +53,8 @@ def house() -> Drawing:
     picture.box(46, 194, 250, 60, "rpc", "one door for all calls, then handlers", "(coroutines over completion queues)")
     picture.box(326, 194, 230, 60, "execution", "a request becomes a run of steps", "prepared plans and programs")
     picture.box(586, 194, 248, 60, "session", "leases, quotas, tensors, views")
-    picture.box(46, 290, 250, 60, "http, telemetry, identity", "metrics, probes, page; logs, traces;", "certificates, tokens, tenants")
+    observed = "metrics, probes, page; logs, traces;", "certificates, tokens, tenants"
+    picture.box(46, 290, 250, 60, "http, telemetry, identity", *observed)
     picture.box(326, 290, 230, 60, "process, config", "options, files that change,", "start, drain")
     picture.box(586, 290, 248, 60, "engine", "devices: memory, queue, plan cache", "plan store and exchange")
     picture.arrow(171, 136, 171, 192)
@@ -65,7 +66,8 @@ def house() -> Drawing:
     picture.box(46, 428, 180, 60, "notation", "statements, einsum, NCON", "-> trees -> steps")
     picture.box(246, 428, 180, 60, "executor", "views against a plan,", "workspace, launch")
     picture.box(446, 428, 180, 60, "plan", "planner, cache, tuning,", "snapshots")
-    picture.box(646, 428, 188, 60, "backend", "cpu, cuda: lists of kernels,", "the reference kernel last", kind="device")
+    kernels = "cpu, cuda: lists of kernels,", "the reference kernel last"
+    picture.box(646, 428, 188, 60, "backend", *kernels, kind="device")
     picture.box(46, 510, 180, 50, "ops", "what was asked: Desc")
     picture.box(246, 510, 380, 50, "problem", "its canonical form: modes dropped, fused, sorted")
     picture.box(646, 510, 188, 50, "tensor, memory, device")

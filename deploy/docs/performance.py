@@ -35,7 +35,7 @@ def section(name: str, heading: str) -> str:
 
 def table(name: str, heading: str, number: int = 1) -> str:
     text = section(name, heading)
-    found = re.findall(r"(?:^\|.+\n?)+", text, re.MULTILINE) or re.findall(r"```\n.+?```", text, re.DOTALL)
+    found: list[str] = re.findall(r"(?:^\|.+\n?)+", text, re.MULTILINE) or re.findall(r"```\n.+?```", text, re.DOTALL)
     if len(found) < number:
         raise ValueError(f"{name} has no table {number} below '{heading}'")
     return found[number - 1].rstrip() + f"\n\nFrom [{name}](../../tests/benchmarks/results/{name}).\n"
