@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib.metadata
 import re
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import draw_tour
 from places import DEPLOY, REPOSITORY, program
 from shown_code import pages
 
@@ -56,6 +58,15 @@ def test_pictures_and_tables_are_what_their_scripts_make(tmp_path: Path) -> None
     assert len(made) > 8
     for file in made:
         assert file.read_text() == (docs / file.relative_to(tmp_path)).read_text(), file.name
+
+
+def test_terminals_of_the_tour_show_the_commands_of_the_page() -> None:
+    drawn = [(block, name) for block, name in draw_tour.pictures() if name]
+    assert len(drawn) > 5
+    for block, name in drawn:
+        picture = html.unescape((draw_tour.PICTURES / f"{name}.svg").read_text())
+        for line in block.text.splitlines():
+            assert f">$ {line}"[: draw_tour.MOST_COLUMNS] in picture, f"{name}: {line}"
 
 
 def test_figures_of_the_front_page_are_in_the_files_that_it_names() -> None:
