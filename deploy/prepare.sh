@@ -46,7 +46,7 @@ build() {
 # that has been done for the same sources.
 python_environment() {
   local stamp
-  stamp=$(cat client/python/pyproject.toml client/python/setup.py proto/tensord/v1/*.proto "$@" \
+  stamp=$(cat deploy/version client/python/pyproject.toml client/python/setup.py proto/tensord/v1/*.proto "$@" \
     $(find client/python/tensord -name '*.py' -not -path '*/_generated/*') | sha256sum)
   [ -f build/venv/stamp ] && [ "$(cat build/venv/stamp)" = "$stamp" ] && return
   say "installing the Python client"

@@ -11,6 +11,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/credential_options.h"
 #include "client/cli/text.h"
+#include "core/base/version.h"
 
 namespace tensord::cli {
 
@@ -106,6 +107,7 @@ int Main(int argc, char** argv) {
       "tensorctl");
   app.require_subcommand(1);
   app.fallthrough();
+  app.set_version_flag("--version", core::kVersion);
   AddGlobalOptions(app, line);
   AddCommands(app, line);
   try {

@@ -25,6 +25,7 @@
 #include "client/load/mix.h"
 #include "client/load/objective.h"
 #include "client/load/report.h"
+#include "core/base/version.h"
 #include "tensord/status.h"
 
 namespace tensord::load {
@@ -264,6 +265,7 @@ int Main(int argc, char** argv) {
       "with results.\n\nExit codes: 0 done, 1 an objective was missed, 2 it "
       "could not run (stderr says why).",
       "tensord-load");
+  app.set_version_flag("--version", core::kVersion);
   AddOptions(app, line);
   try {
     app.parse(argc, argv);

@@ -1,6 +1,7 @@
-"""Build step of the package: generates `tensord.v1` from the proto files."""
+"""Build steps of the package: its version, and `tensord.v1` from the proto files."""
 
 import shutil
+import subprocess
 from pathlib import Path
 
 from setuptools import setup
@@ -8,6 +9,7 @@ from setuptools.command.build_py import build_py
 
 _HERE = Path(__file__).resolve().parent
 _PROTO_ROOT = _HERE.parent.parent / "proto"
+_VERSION = _HERE.parent.parent / "deploy" / "version"
 
 
 def generate_stubs(destination: Path) -> None:
@@ -58,4 +60,16 @@ class BuildWithStubs(build_py):
         generate_stubs(_HERE if self.editable_mode else Path(self.build_lib))
 
 
-setup(cmdclass={"build_py": BuildWithStubs})
+def version() -> str:
+    """Returns the version of the checkout.
+
+    Raises:
+        RuntimeError: This is no checkout.
+    """
+    if not _VERSION.exists():
+        raise RuntimeError(f"there is no {_VERSION}; build from a checkout")
+    said = subprocess.run([_VERSION], capture_output=True, text=True, check=True)
+    return said.stdout.strip()
+
+
+setup(version=version(), cmdclass={"build_py": BuildWithStubs})

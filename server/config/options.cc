@@ -17,8 +17,8 @@
 #include "absl/strings/str_split.h"
 #include "core/base/nearest.h"
 #include "core/base/status.h"
+#include "core/base/version.h"
 #include "server/config/configuration.h"
-#include "server/config/version.h"
 #include "server/identity/file_watch.h"
 #include "server/identity/tenants.h"
 
@@ -520,7 +520,7 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
       "Each flag is a variable, too (--max-sessions: TENSORD_MAX_SESSIONS), "
       "and a key of\nthe TOML file (max-sessions); flags go before variables, "
       "those before the file.");
-  app.set_version_flag("--version", std::string(kVersion));
+  app.set_version_flag("--version", std::string(core::kVersion));
   app.option_defaults()->always_capture_default();
   Verbs verbs;
   AddVerbs(app, verbs);

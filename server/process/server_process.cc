@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
-#include "server/config/version.h"
+#include "core/base/version.h"
 
 namespace tensord::server {
 namespace {
@@ -27,7 +27,7 @@ ServerProcess::ServerProcess(const Options& options)
     : options_(options),
       log_(options.log_level, options.log_format),
       files_(options, metrics_, log_),
-      process_gauges_(std::string(kVersion), health_),
+      process_gauges_(std::string(core::kVersion), health_),
       monitoring_(health_),
       drain_nanoseconds_(absl::ToInt64Nanoseconds(options.drain_timeout)) {}
 
@@ -47,10 +47,10 @@ bool ServerProcess::Start() {
                                      .sessions = *sessions_,
                                      .metrics = metrics_,
                                      .health = health_,
-                                     .version = std::string(kVersion)});
+                                     .version = std::string(core::kVersion)});
   monitoring_.Show(*status_);
   for (const auto& address : server_->addresses()) {
-    log_.Info("listening", {{"address", address}, {"version", kVersion}});
+    log_.Info("listening", {{"address", address}, {"version", core::kVersion}});
   }
   if (admin_) {
     for (const auto& address : admin_->addresses()) {
@@ -151,7 +151,7 @@ std::unique_ptr<PlanStore> ServerProcess::OpenPlanStore() {
   return std::make_unique<PlanStore>(
       PlanStore::Options{.path = options_.plan_store,
                          .interval = options_.plan_store_interval,
-                         .writer = absl::StrCat("tensord ", kVersion)},
+                         .writer = absl::StrCat("tensord ", core::kVersion)},
       engine_->plans(),
       [this](absl::string_view event, int64_t entries,
              const absl::Status& status) {
@@ -183,7 +183,7 @@ std::unique_ptr<PlanExchange> ServerProcess::OpenPlanExchange() {
 std::unique_ptr<OtlpExporter> ServerProcess::OpenTraceExporter() {
   if (options_.traces.collector.empty()) return nullptr;
   return std::make_unique<OtlpExporter>(
-      options_.traces.collector, std::string(kVersion), metrics_,
+      options_.traces.collector, std::string(core::kVersion), metrics_,
       [this](const absl::Status& status) {
         if (status.ok()) {
           log_.Info("trace_export_works", {});

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "core/base/layout.h"
+#include "core/base/version.h"
 #include "core/notation/path/find_path.h"
 #include "core/notation/path/symbolic.h"
 #include "core/notation/syntax.h"
 #include "core/plan/planner.h"
-#include "server/config/version.h"
 #include "server/engine/host_memory.h"
 #include "server/execution/program/program_request.h"
 #include "server/session/tenant_use.h"
@@ -138,7 +138,7 @@ void AdminService::ServeOn(LoopGroup& loops) {
 Task<absl::StatusOr<v1::GetServerInfoResponse>> AdminService::GetInfo(
     Call&, const v1::GetServerInfoRequest&) {
   v1::GetServerInfoResponse response;
-  response.set_version(server::kVersion);
+  response.set_version(core::kVersion);
   for (const auto& device : context_.engine.devices()) {
     *response.add_devices() = DeviceToProto(*device);
   }
@@ -172,7 +172,7 @@ Task<absl::StatusOr<v1::GetServerStatsResponse>> AdminService::GetStats(
     Call&, const v1::GetServerStatsRequest&) {
   v1::GetServerStatsResponse response;
   const absl::Status readiness = context_.health.readiness();
-  response.set_version(server::kVersion);
+  response.set_version(core::kVersion);
   response.set_state(readiness.ok() ? "ready"
                                     : std::string(readiness.message()));
   response.set_uptime_seconds(

@@ -9,11 +9,11 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/status.h"
+#include "core/base/version.h"
 #include "core/plan/explain.h"
 #include "core/plan/plan_key_codec.h"
 #include "core/plan/plan_record.h"
 #include "core/plan/plan_snapshot.h"
-#include "server/config/version.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/coroutine/on_device.h"
 #include "server/rpc/coroutine/patience.h"
@@ -207,7 +207,7 @@ Task<absl::Status> PlanCacheService::Dump(
                 cache().statistics().bytes);
   if (!held.ok()) co_return held;
   const std::string snapshot =
-      server::MakeSnapshot(cache(), absl::StrCat("tensord ", server::kVersion))
+      server::MakeSnapshot(cache(), absl::StrCat("tensord ", core::kVersion))
           .bytes;
   PatientWriter writer(out, call, context_.transfer_idle);
   for (size_t at = 0; at < snapshot.size(); at += kDumpBytes) {

@@ -1,4 +1,4 @@
-"""Debian packages, the archive and the CMake package, made, installed and used.
+"""Debian packages, the archive, the CMake package and the wheel, made, installed and used.
 
 Not among the tests of tests/run: tests/deploy/run names this file.
 """
@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,3 +141,42 @@ def test_a_program_of_others_finds_the_client(tmp_path: Path) -> None:
             assert run(tmp_path / "build/consumer", address) == "12\n"
         finally:
             server.kill()
+
+
+USER = """
+import numpy as np
+import tensord
+
+
+def trace(session: tensord.Session, matrix: tensord.RemoteTensor) -> float:
+    return float(session.einsum("ii->", matrix))
+
+
+with tensord.serve(threads=1) as address, tensord.connect(address) as session:
+    print(tensord.__version__, trace(session, session.upload(np.eye(3))))
+"""
+
+
+def test_the_wheel_is_typed_and_works_where_nothing_else_is(tmp_path: Path) -> None:
+    source = REPOSITORY / "client/python"
+    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    run(*pip, "wheel", "--no-deps", "--wheel-dir", tmp_path, source)
+    (wheel,) = tmp_path.glob("tensord-*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    modules = {file.stem for file in (REPOSITORY / "proto/tensord/v1").glob("*.proto")}
+    stubs = {f"tensord/v1/{name}_pb2{end}" for name in modules for end in (".py", ".pyi", "_grpc.py")}
+    assert {"tensord/py.typed", "tensord/aio/__init__.py"} | stubs <= names
+    run("/usr/bin/python3", "-m", "venv", tmp_path / "venv")
+    python = tmp_path / "venv/bin/python"
+    run(python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", wheel, "mypy")
+    (tmp_path / "user.py").write_text(USER)
+    said = run(python, tmp_path / "user.py", TENSORD_SERVER=program("tensord"))
+    assert said.split() == [run(REPOSITORY / "deploy/version").strip(), "3.0"]
+    run(python, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", tmp_path / "user.py")
+    (tmp_path / "wrong.py").write_text(USER.replace("np.eye(3)", "trace"))
+    wrong = subprocess.run(
+        [python, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", tmp_path / "wrong.py"],
+        capture_output=True,
+        text=True,
+    )
+    assert wrong.returncode == 1 and '"upload"' in wrong.stdout

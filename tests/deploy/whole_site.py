@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from places import REPOSITORY
@@ -34,6 +36,23 @@ def test_nothing_is_loaded_from_elsewhere(pages: list[Path]) -> None:
         loaded += re.findall(r'<link[^>]* rel="stylesheet"[^>]* href="([^"]+)"', page.read_text())
         assert loaded
         assert not [each for each in loaded if "//" in each], page
+
+
+def test_links_and_pictures_lead_somewhere(pages: list[Path]) -> None:
+    count = 0
+    for page in pages:
+        if page.name == "404.html":  # served from anywhere, its links are those of the root
+            continue
+        for link in re.findall(r'(?:href|src)="([^":#?]+)(?:[#?][^"]*)?"', page.read_text()):
+            assert (page.parent / unquote(link)).exists(), f"{page}: {link}"
+            count += link.endswith(".svg")
+    assert count > 12
+
+
+def test_words_of_the_pages_are_found(pages: list[Path]) -> None:
+    index = json.loads((SITE / "search/search_index.json").read_text())
+    titles = {each["title"] for each in index["docs"]}
+    assert {"A tour in ten minutes", "Out of memory", "The life of a request"} <= titles
 
 
 def test_references_have_every_rpc_and_the_python_session(pages: list[Path]) -> None:

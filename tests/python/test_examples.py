@@ -18,11 +18,9 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-import tensord
 from conftest import REPOSITORY
 from waiting import eventually
 
-README = REPOSITORY / "client/python/README.md"
 EXAMPLES = REPOSITORY / "client/python/examples"
 WATER = REPOSITORY / "client/data/water-ccpvdz"
 
@@ -245,14 +243,3 @@ def test_two_jobs_says_what_is_missing(tmp_path: Path):
     (tmp_path / "matplotlib.py").write_text("raise ImportError")
     result = run("two_jobs.py", PYTHONPATH=tmp_path)
     assert result.returncode == 1 and "pip install" in result.stderr
-
-
-def test_what_the_readme_shows_runs(private_address, tmp_path: Path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(blocks) > 5
-    names = {"np": np, "tensord": tensord}
-    with tensord.connect(private_address) as session:
-        for block in blocks:
-            names["session"] = session
-            exec(block.replace("localhost:8470", private_address), names)

@@ -75,8 +75,11 @@ const std::vector<Layer>& Layers() {
       {"client/cpp", {"proto/wire"}},
       {"client/cli",
        {"client/cpp"},
-       {"core/base/status.h", "server/identity/token_file.h"}},
-      {"client/load", {"client/cli"}, {"core/base/nearest.h"}},
+       {"core/base/status.h", "core/base/version.h",
+        "server/identity/token_file.h"}},
+      {"client/load",
+       {"client/cli"},
+       {"core/base/nearest.h", "core/base/version.h"}},
       {"client/cpp/examples", {"client/cli"}},
   };
   return layers;

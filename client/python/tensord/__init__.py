@@ -14,6 +14,8 @@ generated messages and stubs of the server's contract are in `tensord.v1`. All o
 modules are private.
 """
 
+from importlib import metadata as _metadata
+
 from tensord import aio, errors, reports, transforms, v1
 from tensord._array_functions import einsum, tensordot, transpose
 from tensord._connect import connect
@@ -70,7 +72,7 @@ from tensord.reports import (
     SessionInfo,
 )
 
-__version__ = "0.1.0"
+__version__ = _metadata.version("tensord")
 
 __all__ = [
     "Aborted",
