@@ -75,6 +75,7 @@ absl::Status ServerProcess::ListenForMonitoring() {
                                      {"http", files_.metrics_certificates()}});
   monitoring_.Add(metrics_.registry());
   monitoring_.Add(process_gauges_);
+  monitoring_.Add(gpu_gauges_);
   monitoring_.Add(*certificate_gauges_);
   const MonitoringOptions& options = options_.monitoring;
   TENSORD_ASSIGN_OR_RETURN(

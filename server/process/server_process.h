@@ -15,6 +15,7 @@
 #include "server/engine/engine.h"
 #include "server/engine/plan_exchange.h"
 #include "server/engine/plan_store.h"
+#include "server/http/gpu_gauges.h"
 #include "server/http/http_listener.h"
 #include "server/http/monitoring.h"
 #include "server/http/server_gauges.h"
@@ -89,6 +90,7 @@ class ServerProcess {
   Metrics metrics_;
   LiveFiles files_;
   const http::ProcessGauges process_gauges_;
+  const http::GpuGauges gpu_gauges_;
   std::optional<http::CertificateGauges> certificate_gauges_;
   http::Monitoring monitoring_;
   std::unique_ptr<http::HttpListener> metrics_listener_;
