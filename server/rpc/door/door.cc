@@ -139,27 +139,25 @@ class Counting final : public Middleware {
   void CallCompleted(const grpc::ServerContext&, const CallRecord& record,
                      const absl::Status& status) override {
     record.rpc->metrics->Complete(status.code(), record.took);
-    server::Metrics::Tenant& tenant = metrics_.OfTenant(TenantOf(record));
-    tenant.requests.Increment();
+    metrics_.CountRequest(TenantOf(record));
     if (record.rpc->transfer != nullptr) {
       record.rpc->transfer->Observe(record.phases);
     }
-    if (record.operation != nullptr) CountOperation(record, status, tenant);
+    if (record.operation != nullptr) CountOperation(record, status);
     CountReason(status);
   }
   void OperationCompleted(const CallRecord& record,
                           const absl::Status& status) override {
-    CountOperation(record, status, metrics_.OfTenant(TenantOf(record)));
+    CountOperation(record, status);
     CountReason(status);
   }
 
  private:
-  static void CountOperation(const CallRecord& record,
-                             const absl::Status& status,
-                             server::Metrics::Tenant& tenant) {
+  void CountOperation(const CallRecord& record, const absl::Status& status) {
     record.operation->Complete(status.code(), record.phases);
     const auto kernel = record.phases[static_cast<int>(server::Phase::kKernel)];
-    if (kernel) tenant.device_seconds.Increment(absl::ToDoubleSeconds(*kernel));
+    if (!kernel) return;
+    metrics_.CountDeviceTime(TenantOf(record), *kernel, !status.ok());
   }
   void CountReason(const absl::Status& status) {
     if (status.ok()) return;
