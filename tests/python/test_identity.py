@@ -218,6 +218,17 @@ def test_a_revoked_token_ends_what_is_being_uploaded(tokens: Path) -> None:
         assert isinstance(failures[0], tensord.Unauthenticated)
 
 
+def test_who_is_refused_again_and_again_does_not_fill_the_log(tokens: Path) -> None:
+    user = new_token(tokens, "chemistry")
+    with running(tokens=str(tokens)) as server:
+        caller = Caller(server.unix, user)
+        for _ in range(30):
+            assert refused(caller.clear)[1] == "OPERATORS_ONLY"
+        lines = [line for line in server.log.read_text().splitlines() if " audit " in line]
+        assert len(lines) == 10
+        assert all("code=PERMISSION_DENIED" in line for line in lines)
+
+
 def test_a_bad_token_file_keeps_the_server_from_starting(tokens: Path) -> None:
     good = new_token(tokens, "chemistry")
     line = tokens.read_text()
