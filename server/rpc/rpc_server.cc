@@ -58,8 +58,6 @@ void LimitConnections(const RpcServerOptions& options,
   builder.SetResourceQuota(quota);
   // A connection's own beginning takes milliseconds; gRPC would wait 120 s.
   constexpr absl::Duration kHandshake = absl::Seconds(20);
-  // Clients connect again when they have something to ask.
-  constexpr absl::Duration kMostIdle = absl::Minutes(10);
   // More often clients may not ping; gRPC's own bound is 5 minutes.
   constexpr absl::Duration kLeastPingInterval = absl::Seconds(5);
   const auto set = [&](const char* name, int64_t value) {
@@ -69,7 +67,8 @@ void LimitConnections(const RpcServerOptions& options,
       absl::ToInt64Milliseconds(options.keepalive_interval));
   set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
       absl::ToInt64Milliseconds(options.keepalive_timeout));
-  set(GRPC_ARG_MAX_CONNECTION_IDLE_MS, absl::ToInt64Milliseconds(kMostIdle));
+  set(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+      absl::ToInt64Milliseconds(options.connection_idle));
   set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // as many as it takes
   set(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,

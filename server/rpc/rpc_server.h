@@ -30,6 +30,9 @@ struct RpcServerOptions {
   /// are idle look at theirs every 5 s, so the timeout has to be longer.
   absl::Duration keepalive_interval = absl::Seconds(20);
   absl::Duration keepalive_timeout = absl::Seconds(20);
+  /// Those without calls for so long are closed: clients connect again when
+  /// they have something to ask.
+  absl::Duration connection_idle = absl::Minutes(10);
   int max_streams = 1024;  // calls at a time of one connection; others wait
 };
 
