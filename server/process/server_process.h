@@ -102,6 +102,7 @@ class ServerProcess {
   std::optional<SessionManager> sessions_;
   std::atomic<bool> is_draining_ = false;  // an operator wants it
   std::atomic<int64_t> drain_nanoseconds_;
+  const std::shared_ptr<rpc::Connections> connections_;
   std::unique_ptr<rpc::ServiceContext> context_;
   std::unique_ptr<rpc::RpcServer> server_;
   std::unique_ptr<rpc::RpcServer> admin_;  // null: `server_` takes its calls

@@ -20,6 +20,8 @@
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "server/execution/operation_table.h"
+#include "server/rpc/listening/peer.h"
+#include "server/rpc/listening/peer_users.h"
 
 namespace tensord::rpc {
 namespace {
@@ -392,6 +394,7 @@ absl::Status Door::Identify(Call& call) const {
         record.identity,
         authenticator_->Identify({.peer = peer,
                                   .certificate = CertificateOf(*known),
+                                  .user = PeerUsers::UserOf(*known),
                                   .bearer = BearerOf(context)}));
   }
   if (record.rpc->is_elsewhere) {
@@ -473,9 +476,8 @@ void Door::EndOperation(Call& call, const EndedOperation& ended,
 }
 
 std::string PeerOf(const grpc::ServerContext& context) {
-  const std::string peer = context.peer();  // e.g. "ipv4:127.0.0.1:43210"
-  if (absl::StartsWith(peer, "unix")) return "unix";
-  return peer.substr(0, peer.rfind(':'));
+  const auto user = PeerUsers::UserOf(*context.auth_context());
+  return user ? UserPeer(*user) : HostPeer(context.peer());
 }
 
 absl::Status Draining() {
