@@ -257,6 +257,7 @@ int ServerProcess::AwaitEnd(const sigset_t& signals) {
       return SIGTERM;
     }
     UpdateHealth();
+    EndUnknown();
     if (loss_ends_it && !engine_->health().ok()) return 0;
     const auto now = std::chrono::steady_clock::now();
     if (now - trimmed < kTrimInterval) continue;
@@ -275,6 +276,19 @@ void ServerProcess::Drain(std::optional<absl::Duration> timeout) {
 void ServerProcess::UpdateHealth() {
   server_->UpdateHealth();
   if (admin_) admin_->UpdateHealth();
+}
+
+void ServerProcess::EndUnknown() {
+  if (files_.authenticator().asks()) {
+    context_->door.running().StopUnknown(TokenInvalid());
+  }
+  if (files_.certificates() == nullptr) return;
+  const uint64_t losses = files_.certificates()->contents()->loss_count;
+  if (losses == authority_losses_) return;
+  authority_losses_ = losses;
+  connections_->EndOfHosts();
+  log_.Info("connections_ended",
+            {{"reason", "an authority of clients is gone"}});
 }
 
 void ServerProcess::EndAfter(absl::Duration most) {

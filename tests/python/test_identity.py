@@ -30,6 +30,8 @@ from secure_server import Certificates, make_certificates
 from tensord.v1 import (
     admin_pb2,
     admin_pb2_grpc,
+    compute_pb2,
+    compute_pb2_grpc,
     plan_cache_pb2,
     plan_cache_pb2_grpc,
     session_pb2,
@@ -219,6 +221,35 @@ def test_a_revoked_token_ends_what_is_being_uploaded(tokens: Path) -> None:
             stop.set()
             thread.join()
         assert isinstance(failures[0], tensord.Unauthenticated)
+
+
+def test_a_revoked_token_ends_streams_that_are_idle(tokens: Path) -> None:
+    revoked, kept = new_token(tokens, "chemistry"), new_token(tokens, "chemistry")
+    with running(tokens=str(tokens)) as server:
+        hold = threading.Event()
+        streams = {}
+        for token in (revoked, kept):
+            caller = Caller(server.unix, token)
+            stub = compute_pb2_grpc.ComputeServiceStub(caller.channel)
+            request = compute_pb2.ExecuteStreamRequest()
+            request.reduce.session = caller.open()
+
+            def requests(
+                first: compute_pb2.ExecuteStreamRequest = request,
+            ) -> Iterator[compute_pb2.ExecuteStreamRequest]:
+                yield first
+                hold.wait(30)
+
+            streams[token] = stub.ExecuteStream(requests(), metadata=caller.metadata, timeout=30)
+            assert next(streams[token]).error.code == 3
+        control("token", "revoke", revoked.split("_")[1], f"--tokens={tokens}")
+        begun = time.monotonic()
+        with pytest.raises(grpc.RpcError) as failure:
+            next(streams[revoked])
+        assert time.monotonic() - begun < 5  # 1 on a machine that has time
+        assert failure.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        hold.set()
+        assert list(streams[kept]) == []
 
 
 def test_who_is_refused_again_and_again_does_not_fill_the_log(tokens: Path) -> None:
@@ -429,6 +460,40 @@ def test_clients_need_a_certificate_unless_they_may_bring_a_token(
             tensord.connect(server.address(), ca=certificates.ca, **credentials).close()
         with pytest.raises(tensord.Unauthenticated):
             tensord.connect(server.address(), ca=certificates.ca)
+
+
+def test_an_authority_that_is_taken_out_takes_its_connections_along(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    make_certificates(tmp_path / "other")
+    other, bundle = Certificates(tmp_path / "other"), tmp_path / "authorities.pem"
+    bundle.write_text(other.ca.read_text() + certificates.ca.read_text())
+    flags = {"tls_client_ca": str(bundle), **certificates.of_server()}
+    with running(listen="localhost:0", **flags) as server:
+
+        def connect(by: Certificates) -> tensord.Session:
+            return tensord.connect(
+                server.address(), ca=certificates.ca, timeout=5, **by.of("client")
+            )
+
+        kept, gone = connect(certificates), connect(other)
+        make_certificates(tmp_path / "more")
+        bundle.write_text((tmp_path / "more/ca.pem").read_text() + bundle.read_text())
+        assert eventually(lambda: "reloaded what=certificates" in server.log.read_text())
+        assert gone.describe().tensor_count == 0
+        bundle.write_text(certificates.ca.read_text())
+        assert eventually(lambda: "connections_ended" in server.log.read_text())
+
+        def is_let_in(session: tensord.Session) -> bool:
+            try:
+                return session.describe().tensor_count == 0
+            except (tensord.Unavailable, tensord.DeadlineExceeded):
+                return False
+
+        assert eventually(lambda: is_let_in(kept))
+        assert not is_let_in(gone)
+        assert server.log.read_text().count("connections_ended") == 1
+        kept.close()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 #include "server/rpc/listening/connections.h"
 
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -72,6 +73,21 @@ int64_t Connections::count() const {
     }
   }
   return count;
+}
+
+void Connections::EndOfHosts() {
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < connections_.size(); ++i) {
+    const int fd = static_cast<int>(i);
+    const uint64_t counted = connections_[i].socket;
+    sockaddr_storage name = {};
+    socklen_t size = sizeof(name);
+    if (counted != 0 && SocketOf(fd) == counted &&
+        getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) == 0 &&
+        name.ss_family != AF_UNIX) {
+      shutdown(fd, SHUT_RDWR);  // gRPC closes it then
+    }
+  }
 }
 
 Connections::Answer Connections::Fits(absl::string_view peer, Kind kind) const {

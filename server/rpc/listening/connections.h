@@ -47,6 +47,9 @@ class Connections {
   /// Those that live.
   int64_t count() const;
 
+  /// Breaks all off that have come by TCP.
+  void EndOfHosts();
+
  private:
   struct Connection {
     uint64_t socket = 0;  // its number in the system; 0: none
