@@ -29,6 +29,7 @@ namespace {
 struct TraceQuestion {
   double seconds = 5;
   std::string request_id;
+  std::string tenant;
   std::string output;
 };
 
@@ -167,7 +168,8 @@ int Trace(const Timeline& timeline, const TraceQuestion& question) {
   std::vector<Activity> activities;
   const auto dropped = timeline.Record(
       {.duration = absl::Seconds(question.seconds),
-       .request_id = question.request_id},
+       .request_id = question.request_id,
+       .tenant = question.tenant},
       [] { absl::FPrintF(stderr, "recording\n"); },
       [&](const Activity& activity) { activities.push_back(activity); });
   if (!dropped.ok()) return Fail(dropped.status());
@@ -202,6 +204,8 @@ void AddTraceCommand(CLI::App& app, CommandLine& line) {
   command->add_option("--request", question->request_id,
                       "Record the call that has this x-request-id, and stop "
                       "when it has ended");
+  command->add_option("--tenant", question->tenant,
+                      "Record only what this tenant does");
   AddOutput(*command, question->output, "File for the timeline, as JSON")
       ->required();
   command->callback([&line, question] {

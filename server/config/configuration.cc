@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <regex>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -18,12 +19,15 @@ namespace {
 constexpr absl::string_view kPrefix = "TENSORD_";
 
 /// Whether it is a variable, as a key, that clients read, or that Kubernetes
-/// sets for a service of that name.
-bool IsOfOthers(absl::string_view key) {
+/// sets for a service whose name is, or begins with, tensord.
+bool IsOfOthers(const std::string& key) {
   constexpr std::array<absl::string_view, 7> kOfClients = {
       "address", "ca", "cert", "key", "server", "token", "token-file"};
+  static const std::regex* const of_services = new std::regex(
+      "(.+-)?(service-host|service-port(-.+)?|"
+      "port(-[0-9]+-(tcp|udp|sctp)(-(proto|port|addr))?)?)");
   return std::ranges::count(kOfClients, key) > 0 ||
-         absl::StrContains(key, "service-") || absl::StrContains(key, "port");
+         std::regex_match(key, *of_services);
 }
 
 bool TakesSeveral(const CLI::Option& option) {
@@ -79,12 +83,13 @@ void Configuration::ReadEnvironment(const char* const* environment) {
       Set(setting);
     } else if (setting.key != "config" && !IsOfOthers(setting.key)) {
       const std::string nearest = core::Nearest(setting.key, keys_);
-      if (nearest.empty()) continue;
+      const std::string name =
+          absl::StrReplaceAll(absl::AsciiStrToUpper(nearest), {{"-", "_"}});
       throw CLI::ValidationError(absl::StrCat(
-          "unknown variable ", variable.first, " in the environment, did you ",
-          "mean ", kPrefix,
-          absl::StrReplaceAll(absl::AsciiStrToUpper(nearest), {{"-", "_"}}),
-          "?"));
+          "unknown variable ", variable.first, " in the environment",
+          nearest.empty()
+              ? ""
+              : absl::StrCat(", did you mean ", kPrefix, name, "?")));
     }
   }
 }

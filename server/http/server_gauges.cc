@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/engine/host_memory.h"
+#include "server/http/families.h"
 #include "server/session/tenant_use.h"
 
 namespace tensord::http {
@@ -23,39 +24,6 @@ namespace {
 
 using prometheus::MetricFamily;
 using prometheus::MetricType;
-
-/// Families as they are scraped, each with what it has of each set of labels.
-class Families {
- public:
-  using Labels = std::vector<prometheus::ClientMetric::Label>;
-
-  /// What follows is of this family.
-  void Begin(const char* name, const char* help,
-             MetricType type = MetricType::Gauge) {
-    families_.push_back({.name = name, .help = help, .type = type});
-  }
-  void Add(double value, Labels labels = {}) {
-    prometheus::ClientMetric metric;
-    metric.label = std::move(labels);
-    if (families_.back().type == MetricType::Counter) {
-      metric.counter.value = value;
-    } else {
-      metric.gauge.value = value;
-    }
-    families_.back().metric.push_back(std::move(metric));
-  }
-  /// A family with one value and no labels.
-  void One(const char* name, const char* help, double value,
-           MetricType type = MetricType::Gauge) {
-    Begin(name, help, type);
-    Add(value);
-  }
-
-  std::vector<MetricFamily> Take() { return std::move(families_); }
-
- private:
-  std::vector<MetricFamily> families_;
-};
 
 /// A device as it was when it was looked at.
 struct SeenDevice {

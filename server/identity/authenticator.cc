@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "server/identity/file_watch.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr size_t kMaxProved = 16'384;
 constexpr size_t kMaxPeers = 4'096;
+constexpr absl::Duration kSweepInterval = absl::Seconds(1);
 
 // A peer may be wrong so often; then it waits, twice as long each time.
 constexpr int64_t kFreeGuesses = 10;
@@ -27,6 +29,29 @@ absl::Status Unauthenticated(absl::string_view reason, const Parts&... parts) {
 
 Role RoleOf(absl::string_view name) {
   return name == "operator" ? Role::kOperator : Role::kUser;
+}
+
+/// What `known` has of `key`, if it is still so, or a new one.
+template <typename Map, typename Key>
+std::shared_ptr<const Identity> SameOrNew(const Map& known, const Key& key,
+                                          const std::string& tenant, Role role,
+                                          absl::string_view kind) {
+  const auto before = known.find(key);
+  if (before != known.end() && before->second->tenant() == tenant &&
+      before->second->role() == role) {
+    return before->second;
+  }
+  return std::make_shared<const Identity>(tenant, role,
+                                          absl::StrCat(kind, " ", key));
+}
+
+/// Revokes those of `before` that are not in `now`.
+template <typename Map>
+void RevokeOthers(const Map& before, const Map& now) {
+  for (const auto& [key, identity] : before) {
+    const auto found = now.find(key);
+    if (found == now.end() || found->second != identity) identity->Revoke();
+  }
 }
 
 }  // namespace
@@ -49,18 +74,13 @@ absl::Status Authenticator::ReloadTokens() {
   TENSORD_ASSIGN_OR_RETURN(const std::string text, ReadFile(options_.tokens));
   TENSORD_ASSIGN_OR_RETURN(std::vector<Token> list,
                            ParseTokens(options_.tokens, text));
-  std::map<std::string, Token, std::less<>> tokens;
+  absl::MutexLock lock(&mutex_);
+  Proofs proofs{.tokens = {}, .jwt_keys = proofs_->jwt_keys};
   for (Token& token : list) {
     std::string id = token.id;
-    tokens.emplace(std::move(id), std::move(token));
+    proofs.tokens.emplace(std::move(id), std::move(token));
   }
-  absl::MutexLock lock(&mutex_);
-  tokens_ = std::move(tokens);
-  Reprove([this](const Proved& proved) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!proved.token) return true;
-    const auto now = tokens_.find(proved.token->id);
-    return now != tokens_.end() && now->second == *proved.token;
-  });
+  SetProofs(std::move(proofs));
   return absl::OkStatus();
 }
 
@@ -70,55 +90,48 @@ absl::Status Authenticator::ReloadKeys() {
   TENSORD_ASSIGN_OR_RETURN(JwtKeys keys,
                            JwtKeys::Parse(options_.jwt_keys, text));
   absl::MutexLock lock(&mutex_);
-  jwt_keys_ = std::move(keys);
-  Reprove([this](const Proved& proved) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return proved.key == nullptr || jwt_keys_->Has(*proved.key);
-  });
+  SetProofs({.tokens = proofs_->tokens, .jwt_keys = std::move(keys)});
   return absl::OkStatus();
 }
 
-template <typename IsGood>
-void Authenticator::Reprove(IsGood is_good) {
-  absl::erase_if(proved_, [&is_good](const auto& entry) {
-    if (is_good(entry.second)) return false;
-    entry.second.identity->Revoke();
-    return true;
-  });
+void Authenticator::SetProofs(Proofs proofs) {
+  proofs_ = std::make_shared<const Proofs>(std::move(proofs));
+  absl::erase_if(proved_,
+                 [&](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                   const bool holds = entry.second.HoldsWith(*proofs_);
+                   if (!holds) entry.second.identity->Revoke();
+                   return !holds;
+                 });
+}
+
+bool Authenticator::Proved::HoldsWith(const Proofs& proofs) const {
+  if (!token) return proofs.jwt_keys && proofs.jwt_keys->Has(*key);
+  const auto now = proofs.tokens.find(token->id);
+  return now != proofs.tokens.end() && now->second == *token;
 }
 
 void Authenticator::SetTenants(const Tenants& tenants) {
   absl::MutexLock lock(&mutex_);
-  std::map<std::string, Shared, std::less<>> known;
-  const auto add = [&](const std::string& certificate,
-                       const std::string& tenant, Role role) {
-    Shared& identity = known[certificate];
-    if (certificates_) {
-      const auto before = certificates_->find(certificate);
-      if (before != certificates_->end() &&
-          before->second->tenant() == tenant &&
-          before->second->role() == role) {
-        identity = before->second;
-        return;
+  ByName certificates;
+  ByUser users;
+  const ByName none;
+  const ByName& known = certificates_ ? *certificates_ : none;
+  for (const auto& [name, shares] : tenants) {
+    for (const Role role : {Role::kUser, Role::kOperator}) {
+      const bool is_user = role == Role::kUser;
+      for (const std::string& each :
+           is_user ? shares.certificates : shares.operators) {
+        certificates[each] = SameOrNew(known, each, name, role, "certificate");
+      }
+      for (const uid_t each : is_user ? shares.users : shares.operator_users) {
+        users[each] = SameOrNew(users_, each, name, role, "user");
       }
     }
-    identity = std::make_shared<const Identity>(
-        tenant, role, absl::StrCat("certificate ", certificate));
-  };
-  for (const auto& [name, shares] : tenants) {
-    for (const std::string& each : shares.certificates) {
-      add(each, name, Role::kUser);
-    }
-    for (const std::string& each : shares.operators) {
-      add(each, name, Role::kOperator);
-    }
   }
-  if (certificates_) {
-    for (const auto& [certificate, identity] : *certificates_) {
-      const auto now = known.find(certificate);
-      if (now == known.end() || now->second != identity) identity->Revoke();
-    }
-  }
-  certificates_ = std::move(known);
+  RevokeOthers(known, certificates);
+  RevokeOthers(users_, users);
+  certificates_ = std::move(certificates);
+  users_ = std::move(users);
 }
 
 std::vector<std::string> Authenticator::paths() const {
@@ -134,30 +147,46 @@ absl::StatusOr<Authenticator::Shared> Authenticator::Identify(
   const bool has_certificate =
       options_.takes_certificates && !credentials.certificate.empty();
   const bool has_bearer = asks_for_bearer() && !credentials.bearer.empty();
-  if (!has_certificate && !has_bearer) {
-    return Unauthenticated(
-        "CREDENTIALS_MISSING", "the call says not who asks, wanted ",
-        options_.takes_certificates ? "a certificate" : "",
-        options_.takes_certificates && asks_for_bearer() ? " or " : "",
-        asks_for_bearer() ? "a token, as authorization: Bearer TOKEN" : "");
-  }
-  absl::MutexLock lock(&mutex_);
-  Shared certified;
+  const bool has_user = options_.takes_users && credentials.user.has_value();
+  if (!has_certificate && !has_bearer && !has_user) return Missing();
+  Shared known;  // without a token
   if (has_certificate) {
-    TENSORD_ASSIGN_OR_RETURN(certified, OfCertificate(credentials.certificate));
-    if (!has_bearer) return certified;
+    TENSORD_ASSIGN_OR_RETURN(known, OfCertificate(credentials.certificate));
+  } else if (has_user) {
+    absl::MutexLock lock(&mutex_);
+    const auto found = users_.find(*credentials.user);
+    if (found != users_.end()) known = found->second;
+  }
+  if (!has_bearer) {
+    if (known != nullptr) return known;
+    return Unauthenticated("USER_UNKNOWN", "user ", *credentials.user,
+                           " of this machine is of no tenant of this server");
   }
   TENSORD_ASSIGN_OR_RETURN(const Shared borne,
                            OfBearer(credentials.peer, credentials.bearer));
-  if (certified != nullptr && certified->tenant() != borne->tenant()) {
+  if (known != nullptr && known->tenant() != borne->tenant()) {
     return Unauthenticated("IDENTITIES_DIFFER",
-                           "certificate and token are of different tenants");
+                           has_certificate ? "certificate" : "user",
+                           " and token are of different tenants");
   }
   return borne;
 }
 
+absl::Status Authenticator::Missing() const {
+  std::vector<absl::string_view> wanted;
+  if (options_.takes_certificates) wanted.push_back("a certificate");
+  if (asks_for_bearer()) {
+    wanted.push_back("a token, as authorization: Bearer TOKEN");
+  }
+  if (takes_users()) wanted.push_back("a user of this machine, by unix:PATH");
+  return Unauthenticated("CREDENTIALS_MISSING",
+                         "the call says not who asks, wanted ",
+                         absl::StrJoin(wanted, " or "));
+}
+
 absl::StatusOr<Authenticator::Shared> Authenticator::OfCertificate(
     const std::vector<absl::string_view>& names) {
+  absl::MutexLock lock(&mutex_);
   if (!certificates_) {
     return std::make_shared<const Identity>(
         anybody_->tenant(), anybody_->role(),
@@ -181,42 +210,63 @@ absl::StatusOr<Authenticator::Shared> Authenticator::OfCertificate(
 
 absl::StatusOr<Authenticator::Shared> Authenticator::OfBearer(
     absl::string_view peer, absl::string_view bearer) {
-  std::string digest = Sha256(bearer);
-  const auto known = proved_.find(digest);
-  if (known != proved_.end()) {
-    if (known->second.identity->IsValid()) return known->second.identity;
-    proved_.erase(known);
+  const std::string digest = Sha256(bearer);
+  std::shared_ptr<const Proofs> proofs;
+  absl::Status may_guess;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (const Shared known = FindProved(digest)) return known;
+    proofs = proofs_;
+    may_guess = CheckGuesses(peer);
   }
   // A token of the file takes one hash to look at, so that a good one passes
   // also where others of its address, as that of all Unix sockets, guess.
-  const absl::Status may_guess = CheckGuesses(peer);
   if (!may_guess.ok() && !TokenIdOf(bearer)) return may_guess;
-  absl::StatusOr<Proved> verified = Verify(bearer);
+  absl::StatusOr<Proved> verified = Verify(*proofs, bearer);  // may take long
+  absl::MutexLock lock(&mutex_);
   if (!verified.ok()) {
     if (!may_guess.ok()) return may_guess;
     if (core::ReasonOf(verified.status()) != "TOKEN_EXPIRED") CountGuess(peer);
     return verified.status();
   }
-  Shared identity = verified->identity;
-  if (proved_.size() >= kMaxProved) {
-    absl::erase_if(proved_, [](const auto& proved) {
-      return !proved.second.identity->IsValid();
+  if (!verified->HoldsWith(*proofs_)) return TokenInvalid();  // from now on
+  return Remember(digest, *std::move(verified));
+}
+
+Authenticator::Shared Authenticator::FindProved(absl::string_view digest) {
+  const auto known = proved_.find(digest);
+  if (known == proved_.end()) return nullptr;
+  if (known->second.identity->IsValid()) return known->second.identity;
+  proved_.erase(known);
+  return nullptr;
+}
+
+Authenticator::Shared Authenticator::Remember(absl::string_view digest,
+                                              Proved proved) {
+  // Another call may have proved it meanwhile.
+  if (Shared known = FindProved(digest)) return known;
+  const absl::Time now = absl::Now();
+  if (proved_.size() >= kMaxProved && now - swept_ >= kSweepInterval) {
+    swept_ = now;
+    absl::erase_if(proved_, [](const auto& entry) {
+      return !entry.second.identity->IsValid();
     });
   }
+  Shared identity = proved.identity;
   // More than that many at a time are proved in each call.
   if (proved_.size() < kMaxProved) {
-    proved_.emplace(std::move(digest), *std::move(verified));
+    proved_.emplace(std::string(digest), std::move(proved));
   }
   return identity;
 }
 
 absl::StatusOr<Authenticator::Proved> Authenticator::Verify(
-    absl::string_view bearer) {
+    const Proofs& proofs, absl::string_view bearer) const {
   if (const auto id = TokenIdOf(bearer)) {
-    const auto found = tokens_.find(*id);
+    const auto found = proofs.tokens.find(*id);
     // One that is not known takes as long.
     static const Token* const nobody = new Token{.hash = std::string(64, '0')};
-    const Token& token = found == tokens_.end() ? *nobody : found->second;
+    const Token& token = found == proofs.tokens.end() ? *nobody : found->second;
     if (!IsSecretOf(token, bearer)) return TokenInvalid();
     if (absl::Now() >= token.expires) return TokenExpired();
     return Proved{std::make_shared<const Identity>(
@@ -224,10 +274,10 @@ absl::StatusOr<Authenticator::Proved> Authenticator::Verify(
                       absl::StrCat("token ", token.id), token.expires),
                   token, nullptr};
   }
-  if (!jwt_keys_) return TokenInvalid();
+  if (!proofs.jwt_keys) return TokenInvalid();
   TENSORD_ASSIGN_OR_RETURN(
       const JwtClaims claims,
-      jwt_keys_->Verify(bearer, options_.jwt_rules, absl::Now()));
+      proofs.jwt_keys->Verify(bearer, options_.jwt_rules, absl::Now()));
   return Proved{std::make_shared<const Identity>(
                     claims.tenant, RoleOf(claims.role),
                     absl::StrCat("jwt ", claims.subject), claims.expires),
@@ -235,8 +285,7 @@ absl::StatusOr<Authenticator::Proved> Authenticator::Verify(
 }
 
 absl::Status Authenticator::CheckGuesses(absl::string_view peer) {
-  auto known = guesses_.find(peer);
-  if (known == guesses_.end()) known = guesses_.find("");
+  const auto known = guesses_.find(peer);
   if (known == guesses_.end()) return absl::OkStatus();
   const absl::Duration left = known->second.until - absl::Now();
   if (left <= absl::ZeroDuration()) return absl::OkStatus();
@@ -247,14 +296,8 @@ absl::Status Authenticator::CheckGuesses(absl::string_view peer) {
 
 void Authenticator::CountGuess(absl::string_view peer) {
   const absl::Time now = absl::Now();
-  if (guesses_.size() >= kMaxPeers) {
-    std::erase_if(guesses_, [now](const auto& guess) {
-      return guess.second.until + kLongestWait < now;
-    });
-  }
-  // Where that many guess, all new ones share one account.
-  const bool is_full = guesses_.size() >= kMaxPeers;
-  Guesses& guesses = guesses_[is_full ? "" : std::string(peer)];
+  if (guesses_.size() >= kMaxPeers && !guesses_.contains(peer)) ForgetGuesses();
+  Guesses& guesses = guesses_[std::string(peer)];
   if (guesses.until + kLongestWait < now) guesses.count = 0;
   ++guesses.count;
   const int64_t over = guesses.count - kFreeGuesses;
@@ -265,6 +308,26 @@ void Authenticator::CountGuess(absl::string_view peer) {
         kFirstWait *
             static_cast<double>(int64_t{1} << std::min<int64_t>(over, 20)));
   }
+}
+
+void Authenticator::ForgetGuesses() {
+  const absl::Time now = absl::Now();
+  std::erase_if(guesses_, [now](const auto& guess) {
+    return guess.second.until + kLongestWait < now;
+  });
+  if (guesses_.size() < kMaxPeers) return;
+  // Those who were wrong least often, and longest ago, so that who guesses on
+  // waits whoever else does. Several, as looking at all takes long.
+  std::vector<std::map<std::string, Guesses>::const_iterator> all;
+  for (auto each = guesses_.begin(); each != guesses_.end(); ++each) {
+    all.push_back(each);
+  }
+  const auto end = all.begin() + kMaxPeers / 8;
+  std::ranges::nth_element(all, end, {}, [](const auto& each) {
+    return std::pair(each->second.count, each->second.until);
+  });
+  std::for_each(all.begin(), end,
+                [this](const auto& each) { guesses_.erase(each); });
 }
 
 }  // namespace tensord::server

@@ -1,6 +1,8 @@
 // Finds out who asks.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstdint>
 #include <map>
@@ -24,16 +26,17 @@
 namespace tensord::server {
 
 /// Says who somebody is by a client's certificate, a bearer token of a file, a
-/// JWT, or, where nothing of that is configured, that everybody may do
-/// everything.
+/// JWT, as a user of this machine, or, where nothing of that is configured,
+/// that everybody may do everything.
 ///
 /// Threads  safe for concurrent use.
 class Authenticator {
  public:
   struct Options {
     bool takes_certificates = false;
-    std::string tokens;    // a file, as token_file.h has it; "": none
-    std::string jwt_keys;  // a JWKS file; "": no JWTs
+    bool takes_users = false;  // of this machine
+    std::string tokens;        // a file, as token_file.h has it; "": none
+    std::string jwt_keys;      // a JWKS file; "": no JWTs
     JwtRules jwt_rules;
   };
 
@@ -43,6 +46,8 @@ class Authenticator {
     /// Common name and URIs of a certificate that an authority of the server's
     /// has signed; empty: there is none.
     std::vector<absl::string_view> certificate;
+    /// Of this machine, who calls over a Unix socket; nothing: it is not known.
+    std::optional<uid_t> user;
     /// Behind `Bearer` in the metadata `authorization`; "": nothing.
     absl::string_view bearer;
   };
@@ -57,12 +62,16 @@ class Authenticator {
   ///         TOKEN_FILE_MALFORMED or JWKS_MALFORMED.
   absl::Status Reload();
 
-  /// Which tenants certificates stand for. Without this, all that an authority
-  /// has signed stand for the tenant `default`, as operators.
+  /// Which tenants certificates and users stand for. Without this, all
+  /// certificates that an authority has signed stand for the tenant `default`,
+  /// as operators.
   void SetTenants(const Tenants& tenants);
 
   /// Whether anything at all says who somebody is.
-  bool asks() const { return options_.takes_certificates || asks_for_bearer(); }
+  bool asks() const {
+    return options_.takes_certificates || takes_users() || asks_for_bearer();
+  }
+  bool takes_users() const { return options_.takes_users; }
   bool asks_for_bearer() const {
     return !options_.tokens.empty() || !options_.jwt_keys.empty();
   }
@@ -70,7 +79,7 @@ class Authenticator {
   std::vector<std::string> paths() const;
 
   /// Errors  UNAUTHENTICATED, reason CREDENTIALS_MISSING, CERTIFICATE_UNKNOWN,
-  ///         IDENTITIES_DIFFER, TOKEN_INVALID, TOKEN_EXPIRED, or
+  ///         USER_UNKNOWN, IDENTITIES_DIFFER, TOKEN_INVALID, TOKEN_EXPIRED, or
   ///         TOO_MANY_GUESSES: the peer has brought so many bad tokens that
   ///         others are not looked at for a while.
   absl::StatusOr<std::shared_ptr<const Identity>> Identify(
@@ -78,11 +87,20 @@ class Authenticator {
 
  private:
   using Shared = std::shared_ptr<const Identity>;
+  using ByName = std::map<std::string, Shared, std::less<>>;
+  using ByUser = std::map<uid_t, Shared>;
+  /// What tokens and JWTs are looked at with.
+  struct Proofs {
+    std::map<std::string, Token, std::less<>> tokens;  // by id
+    std::optional<JwtKeys> jwt_keys;
+  };
   /// What a token has proved.
   struct Proved {
     Shared identity;
     std::optional<Token> token;        // none: it is a JWT
     std::shared_ptr<evp_pkey_st> key;  // that has signed the JWT
+
+    bool HoldsWith(const Proofs& proofs) const;
   };
   struct Guesses {
     int64_t count = 0;
@@ -93,34 +111,43 @@ class Authenticator {
 
   absl::Status ReloadTokens();
   absl::Status ReloadKeys();
-  /// Forgets what was proved by what is no longer good, and revokes it.
-  template <typename IsGood>
-  void Reprove(IsGood is_good) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Forgets what `proofs` do not prove, and revokes it.
+  void SetProofs(Proofs proofs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  absl::Status Missing() const;
   absl::StatusOr<Shared> OfCertificate(
       const std::vector<absl::string_view>& names)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Shared> OfBearer(absl::string_view peer,
                                   absl::string_view bearer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Null: the token of that digest has proved nothing.
+  Shared FindProved(absl::string_view digest)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<Proved> Verify(absl::string_view bearer)
+  Shared Remember(absl::string_view digest, Proved proved)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Proved> Verify(const Proofs& proofs,
+                                absl::string_view bearer) const;
   /// OK unless the peer has to wait.
   absl::Status CheckGuesses(absl::string_view peer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountGuess(absl::string_view peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Makes room in `guesses_`.
+  void ForgetGuesses() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const Shared anybody_ = std::make_shared<const Identity>();
   absl::Mutex mutex_;
-  std::map<std::string, Token, std::less<>> tokens_ ABSL_GUARDED_BY(mutex_);
-  std::optional<JwtKeys> jwt_keys_ ABSL_GUARDED_BY(mutex_);
+  // Looked at without the lock, which what is new replaces.
+  std::shared_ptr<const Proofs> proofs_ ABSL_GUARDED_BY(mutex_) =
+      std::make_shared<const Proofs>();
   // By certificate's name; none: they are all of one.
-  std::optional<std::map<std::string, Shared, std::less<>>> certificates_
-      ABSL_GUARDED_BY(mutex_);
+  std::optional<ByName> certificates_ ABSL_GUARDED_BY(mutex_);
+  ByUser users_ ABSL_GUARDED_BY(mutex_);
   // What tokens have proved, by the SHA-256 of the whole token: where one is
   // found says nothing about others.
   absl::flat_hash_map<std::string, Proved> proved_ ABSL_GUARDED_BY(mutex_);
+  absl::Time swept_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::map<std::string, Guesses, std::less<>> guesses_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -60,6 +60,13 @@ absl::Time ExpiryOf(const X509& certificate) {
   return absl::FromTM(when, absl::UTCTimeZone());
 }
 
+std::string DerOf(const X509& certificate) {
+  std::string der(static_cast<size_t>(i2d_X509(&certificate, nullptr)), '\0');
+  auto* end = reinterpret_cast<unsigned char*>(der.data());
+  i2d_X509(&certificate, &end);
+  return der;
+}
+
 /// A key without a passphrase: nobody is there to be asked for one.
 Key ParseKey(const std::string& pem) {
   const auto no_passphrase = [](char*, int, int, void*) { return -1; };
@@ -109,8 +116,11 @@ absl::StatusOr<Certificates::Contents> Read(const CertificateFiles& files) {
   }
   if (!files.client_ca.empty()) {
     TENSORD_ASSIGN_OR_RETURN(contents.client_ca, ReadFile(files.client_ca));
-    TENSORD_RETURN_IF_ERROR(
-        Parse(files.client_ca, contents.client_ca).status());
+    TENSORD_ASSIGN_OR_RETURN(const auto authorities,
+                             Parse(files.client_ca, contents.client_ca));
+    for (const Certificate& authority : authorities) {
+      contents.authorities.insert(DerOf(*authority));
+    }
   }
   return contents;
 }
@@ -134,7 +144,13 @@ absl::StatusOr<std::unique_ptr<Certificates>> Certificates::Load(
 absl::Status Certificates::Reload() {
   TENSORD_ASSIGN_OR_RETURN(Contents read, Read(files_));
   absl::MutexLock lock(&mutex_);
-  read.version = contents_ == nullptr ? 1 : contents_->version + 1;
+  read.version = 1;
+  if (contents_ != nullptr) {
+    read.version += contents_->version;
+    const bool has_all =
+        std::ranges::includes(read.authorities, contents_->authorities);
+    read.loss_count = contents_->loss_count + (has_all ? 0 : 1);
+  }
   contents_ = std::make_shared<const Contents>(std::move(read));
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,12 @@ class Certificates {
     std::string certificate;
     std::string key;
     std::string client_ca;
-    absl::Time expires;    // the first of the server's chain
-    uint64_t version = 0;  // more with each change
+    std::set<std::string> authorities;  // of clients, as DER
+    absl::Time expires;                 // the first of the server's chain
+    uint64_t version = 0;               // more with each change
+    /// More with each change that takes an authority out: whom it has signed
+    /// may still have connections.
+    uint64_t loss_count = 0;
   };
 
   /// Errors  NOT_FOUND, reason FILE_UNREADABLE. INVALID_ARGUMENT, reason

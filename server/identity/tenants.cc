@@ -1,5 +1,7 @@
 #include "server/identity/tenants.h"
 
+#include <pwd.h>
+
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
@@ -19,6 +21,9 @@
 
 namespace tensord::server {
 namespace {
+
+// As the kernel has it unless it was set.
+constexpr uid_t kOverflowUser = 65'534;
 
 /// Reads one file; only the first mistake is kept.
 class Reader {
@@ -75,6 +80,10 @@ class Reader {
         shares.certificates = Names(value);
       } else if (key == "operators") {
         shares.operators = Names(value);
+      } else if (key == "users") {
+        shares.users = Users(value);
+      } else if (key == "operator_users") {
+        shares.operator_users = Users(value);
       } else if (key == "weight") {
         shares.weight = Number(value, 0.001, 1000);
       } else if (key == "priority") {
@@ -111,8 +120,9 @@ class Reader {
       {"search_seconds", &TenantShares::search_seconds, false, 1}};
 
   static std::vector<std::string> Keys() {
-    std::vector<std::string> keys = {"certificates", "operators", "weight",
-                                     "priority", "sessions"};
+    std::vector<std::string> keys = {"certificates",   "operators", "users",
+                                     "operator_users", "weight",    "priority",
+                                     "sessions"};
     for (const QuotaKey& quota : kQuotas) keys.emplace_back(quota.name);
     return keys;
   }
@@ -172,6 +182,52 @@ class Reader {
     return names;
   }
 
+  /// By name, as the system knows them now, or number; each once.
+  std::vector<uid_t> Users(const toml::node& node) {
+    std::vector<uid_t> users;
+    const toml::array* const list = node.as_array();
+    if (list == nullptr) {
+      Refuse(node, "wanted a list of users, by name or number");
+      return users;
+    }
+    for (const toml::node& each : *list) {
+      const std::optional<uid_t> user = User(each);
+      if (!user) continue;
+      if (*user == kOverflowUser) {
+        Refuse(each, absl::StrCat("user ", *user,
+                                  " stands for all whom this machine, or its "
+                                  "container, does not know"));
+      } else if (!users_.insert(*user).second) {
+        Refuse(each, absl::StrCat("user ", *user, " stands here twice"));
+      } else {
+        users.push_back(*user);
+      }
+    }
+    return users;
+  }
+
+  std::optional<uid_t> User(const toml::node& node) {
+    constexpr int64_t kMostNumber = (int64_t{1} << 32) - 2;  // -1 is nobody
+    if (node.is_integer()) {
+      return static_cast<uid_t>(Whole(node, 0, kMostNumber));
+    }
+    const std::string name = node.value_or(std::string());
+    if (name.empty()) {
+      Refuse(node, "wanted the name or number of a user");
+      return std::nullopt;
+    }
+    passwd entry = {};
+    passwd* found = nullptr;
+    std::vector<char> text(size_t{1} << 16);
+    getpwnam_r(name.c_str(), &entry, text.data(), text.size(), &found);
+    if (found == nullptr) {
+      Refuse(node,
+             absl::StrCat("no user of this machine has the name '", name, "'"));
+      return std::nullopt;
+    }
+    return found->pw_uid;
+  }
+
   double Number(const toml::node& node, double least, double most) {
     const auto number = node.value<double>();
     if (!node.is_number() || !(*number >= least && *number <= most)) {
@@ -203,9 +259,17 @@ class Reader {
   const std::string path_;
   absl::Status status_;
   std::set<std::string> certificates_;
+  std::set<uid_t> users_;
 };
 
 }  // namespace
+
+bool NamesUsers(const Tenants& tenants) {
+  return std::ranges::any_of(tenants, [](const auto& tenant) {
+    return !tenant.second.users.empty() ||
+           !tenant.second.operator_users.empty();
+  });
+}
 
 absl::StatusOr<Tenants> ParseTenants(const std::string& path,
                                      absl::string_view text) {

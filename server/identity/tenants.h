@@ -3,11 +3,15 @@
 //   [tenant.chemistry]
 //   certificates = ["worker-1", "spiffe://cluster/chemistry"]
 //   operators = ["chief"]
+//   users = ["alice", 1001]
+//   operator_users = ["root"]
 //   weight = 3
 //   priority = 5
 //   sessions = 100
 //   device_bytes = "40GiB"
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <map>
@@ -25,6 +29,9 @@ struct TenantShares {
   /// Names of certificates, common names or URIs: of users, and of operators.
   std::vector<std::string> certificates;
   std::vector<std::string> operators;
+  /// Users of this machine, whose calls come over Unix sockets: the same.
+  std::vector<uid_t> users;
+  std::vector<uid_t> operator_users;
   double weight = 1;  // of its share of a device's time
   /// Highest priority of its sessions, and most of them at a time; none: as the
   /// server has it for all.
@@ -44,6 +51,9 @@ struct TenantShares {
 
 /// By name.
 using Tenants = std::map<std::string, TenantShares, std::less<>>;
+
+/// Whether any of them has users of this machine.
+bool NamesUsers(const Tenants& tenants);
 
 /// The tenants of a file's text. `path` is for messages.
 /// Errors  INVALID_ARGUMENT, reason TENANTS_MALFORMED: path, line, what was

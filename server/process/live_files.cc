@@ -39,6 +39,11 @@ void LogCertificate(const Certificates& certificates, Log& log) {
              {"expires", absl::FormatTime(expires, absl::UTCTimeZone())}});
 }
 
+absl::StatusOr<Tenants> ReadTenants(const std::string& path) {
+  TENSORD_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  return ParseTenants(path, text);
+}
+
 /// Null without TLS.
 absl::StatusOr<std::unique_ptr<Certificates>> LoadCertificates(
     const CertificateFiles& files, Log& log) {
@@ -64,8 +69,14 @@ absl::Status LiveFiles::ReadCertificates() {
 }
 
 absl::Status LiveFiles::ReadIdentities() {
+  Authenticator::Options identity = options_.identity;
+  if (!options_.tenants.empty()) {
+    const auto tenants = ReadTenants(options_.tenants);
+    // What is wrong with it, Follow() says.
+    identity.takes_users = tenants.ok() && NamesUsers(*tenants);
+  }
   TENSORD_ASSIGN_OR_RETURN(authenticator_,
-                           Authenticator::Create(options_.identity));
+                           Authenticator::Create(std::move(identity)));
   return absl::OkStatus();
 }
 
@@ -110,10 +121,15 @@ std::vector<ReloadedFiles> LiveFiles::Reload() {
 }
 
 absl::Status LiveFiles::ApplyTenants(SessionManager& sessions, Engine& engine) {
-  const std::string& file = options_.tenants;
-  if (file.empty()) return absl::OkStatus();
-  TENSORD_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
-  TENSORD_ASSIGN_OR_RETURN(const Tenants tenants, ParseTenants(file, text));
+  if (options_.tenants.empty()) return absl::OkStatus();
+  TENSORD_ASSIGN_OR_RETURN(const Tenants tenants,
+                           ReadTenants(options_.tenants));
+  if (NamesUsers(tenants) && !authenticator_->takes_users()) {
+    return core::InvalidArgument(
+        "TENANTS_MALFORMED", options_.tenants,
+        ": names users for the first time since the server's start, which "
+        "takes a start");
+  }
   TenantsLimits limits;
   std::map<std::string, double> weights = options_.engine.weights;  // of jobs
   std::vector<std::string> names;
@@ -133,7 +149,7 @@ absl::Status LiveFiles::ApplyTenants(SessionManager& sessions, Engine& engine) {
   }
   const absl::Status set = sessions.SetTenants(std::move(limits));
   if (!set.ok()) {
-    return core::InvalidArgument(core::ReasonOf(set), file, ": ",
+    return core::InvalidArgument(core::ReasonOf(set), options_.tenants, ": ",
                                  set.message());
   }
   authenticator_->SetTenants(tenants);

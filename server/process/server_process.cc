@@ -29,7 +29,10 @@ ServerProcess::ServerProcess(const Options& options)
       files_(options, metrics_, log_),
       process_gauges_(std::string(core::kVersion), health_),
       monitoring_(health_),
-      drain_nanoseconds_(absl::ToInt64Nanoseconds(options.drain_timeout)) {}
+      drain_nanoseconds_(absl::ToInt64Nanoseconds(options.drain_timeout)),
+      connections_(std::make_shared<rpc::Connections>(rpc::ConnectionLimits{
+          .total = options.max_connections,
+          .per_peer = options.max_connections_per_peer})) {}
 
 bool ServerProcess::Start() {
   if (!Succeeds("bad_certificate", files_.ReadCertificates()) ||
@@ -75,6 +78,7 @@ absl::Status ServerProcess::ListenForMonitoring() {
                                      {"http", files_.metrics_certificates()}});
   monitoring_.Add(metrics_.registry());
   monitoring_.Add(process_gauges_);
+  monitoring_.Add(gpu_gauges_);
   monitoring_.Add(*certificate_gauges_);
   const MonitoringOptions& options = options_.monitoring;
   TENSORD_ASSIGN_OR_RETURN(
@@ -219,15 +223,16 @@ absl::Status ServerProcess::ServeRpc() {
       .allows_remote = options_.allows_remote,
       .certificates = files_.certificates(),
       .must_have_certificate = !files_.authenticator().asks_for_bearer(),
+      .knows_users = files_.authenticator().takes_users(),
       .takes_admin = options_.admin_listen.empty(),
-      .connections = {.total = options_.max_connections,
-                      .per_peer = options_.max_connections_per_peer},
+      .connections = connections_,
       .socket_mode = options_.socket_mode,
       .loop_count = options_.loop_count};
   TENSORD_ASSIGN_OR_RETURN(server_, rpc::RpcServer::Start(options, *context_));
   if (options_.admin_listen.empty()) return absl::OkStatus();
   options.listen = options_.admin_listen;
   options.takes_admin = true;
+  options.is_operators = true;
   options.loop_count = 1;
   TENSORD_ASSIGN_OR_RETURN(admin_, rpc::RpcServer::Start(options, *context_));
   return absl::OkStatus();
@@ -252,14 +257,13 @@ int ServerProcess::AwaitEnd(const sigset_t& signals) {
       return SIGTERM;
     }
     UpdateHealth();
+    EndUnknown();
     if (loss_ends_it && !engine_->health().ok()) return 0;
     const auto now = std::chrono::steady_clock::now();
     if (now - trimmed < kTrimInterval) continue;
     trimmed = now;
     malloc_trim(0);
-    metrics_.connections().Set(
-        static_cast<double>(server_->connection_count() +
-                            (admin_ ? admin_->connection_count() : 0)));
+    metrics_.connections().Set(static_cast<double>(connections_->count()));
     files_.WarnOfExpiry();
   }
 }
@@ -272,6 +276,19 @@ void ServerProcess::Drain(std::optional<absl::Duration> timeout) {
 void ServerProcess::UpdateHealth() {
   server_->UpdateHealth();
   if (admin_) admin_->UpdateHealth();
+}
+
+void ServerProcess::EndUnknown() {
+  if (files_.authenticator().asks()) {
+    context_->door.running().StopUnknown(TokenInvalid());
+  }
+  if (files_.certificates() == nullptr) return;
+  const uint64_t losses = files_.certificates()->contents()->loss_count;
+  if (losses == authority_losses_) return;
+  authority_losses_ = losses;
+  connections_->EndOfHosts();
+  log_.Info("connections_ended",
+            {{"reason", "an authority of clients is gone"}});
 }
 
 void ServerProcess::EndAfter(absl::Duration most) {

@@ -15,6 +15,7 @@
 #include "server/engine/engine.h"
 #include "server/engine/plan_exchange.h"
 #include "server/engine/plan_store.h"
+#include "server/http/gpu_gauges.h"
 #include "server/http/http_listener.h"
 #include "server/http/monitoring.h"
 #include "server/http/server_gauges.h"
@@ -78,6 +79,9 @@ class ServerProcess {
       const http::HttpOptions& options, const http::Routes& routes,
       absl::string_view what);
   void UpdateHealth();
+  /// Ends what those do who are no longer known: calls, and, when an authority
+  /// of clients is taken out, connections over TLS, which begin anew.
+  void EndUnknown();
   /// Has AwaitEnd() end as if SIGTERM had come. From any thread.
   void Drain(std::optional<absl::Duration> timeout);
   /// Ends the process when that takes longer than `most`.
@@ -89,6 +93,7 @@ class ServerProcess {
   Metrics metrics_;
   LiveFiles files_;
   const http::ProcessGauges process_gauges_;
+  const http::GpuGauges gpu_gauges_;
   std::optional<http::CertificateGauges> certificate_gauges_;
   http::Monitoring monitoring_;
   std::unique_ptr<http::HttpListener> metrics_listener_;
@@ -100,6 +105,8 @@ class ServerProcess {
   std::optional<SessionManager> sessions_;
   std::atomic<bool> is_draining_ = false;  // an operator wants it
   std::atomic<int64_t> drain_nanoseconds_;
+  const std::shared_ptr<rpc::Connections> connections_;
+  uint64_t authority_losses_ = 0;  // that it has acted upon
   std::unique_ptr<rpc::ServiceContext> context_;
   std::unique_ptr<rpc::RpcServer> server_;
   std::unique_ptr<rpc::RpcServer> admin_;  // null: `server_` takes its calls

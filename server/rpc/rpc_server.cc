@@ -58,8 +58,6 @@ void LimitConnections(const RpcServerOptions& options,
   builder.SetResourceQuota(quota);
   // A connection's own beginning takes milliseconds; gRPC would wait 120 s.
   constexpr absl::Duration kHandshake = absl::Seconds(20);
-  // Clients connect again when they have something to ask.
-  constexpr absl::Duration kMostIdle = absl::Minutes(10);
   // More often clients may not ping; gRPC's own bound is 5 minutes.
   constexpr absl::Duration kLeastPingInterval = absl::Seconds(5);
   const auto set = [&](const char* name, int64_t value) {
@@ -69,7 +67,8 @@ void LimitConnections(const RpcServerOptions& options,
       absl::ToInt64Milliseconds(options.keepalive_interval));
   set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
       absl::ToInt64Milliseconds(options.keepalive_timeout));
-  set(GRPC_ARG_MAX_CONNECTION_IDLE_MS, absl::ToInt64Milliseconds(kMostIdle));
+  set(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+      absl::ToInt64Milliseconds(options.connection_idle));
   set(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // as many as it takes
   set(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
@@ -109,8 +108,13 @@ constexpr MakeService kServices[] = {
 }  // namespace
 
 struct RpcServer::Services {
-  Services(ServiceContext& context, const ConnectionLimits& limits)
-      : context(context), connections(limits) {
+  Services(ServiceContext& context, const RpcServerOptions& options)
+      : context(context),
+        connections(options.connections),
+        listener(*connections, options.is_operators,
+                 [this](Connections::Answer answer, absl::string_view peer) {
+                   CountRefused(answer, peer);
+                 }) {
     for (const MakeService make : kServices) all.push_back(make(context));
   }
 
@@ -119,12 +123,10 @@ struct RpcServer::Services {
   // Of the addresses, in order.
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials;
   std::optional<LoopGroup> loops;
+  std::optional<PeerUsers> users;  // who are known
   std::unique_ptr<grpc::Server> server;
-  Connections connections;
-  Listener listener{connections,
-                    [this](Connections::Answer answer, absl::string_view peer) {
-                      CountRefused(answer, peer);
-                    }};
+  const std::shared_ptr<Connections> connections;
+  Listener listener;
   absl::Time said_refused = absl::InfinitePast();  // on the listener's thread
   bool is_healthy = true;
   bool is_drained = true;  // until it serves
@@ -132,7 +134,9 @@ struct RpcServer::Services {
   void CountRefused(Connections::Answer answer, absl::string_view peer) {
     constexpr absl::Duration kSilence = absl::Minutes(1);
     const absl::string_view reason =
-        answer == Connections::Answer::kTooManyOfPeer ? "peer" : "total";
+        answer == Connections::Answer::kTooManyOfPeer  ? "peer"
+        : answer == Connections::Answer::kTooManyUsers ? "users"
+                                                       : "total";
     context.metrics.RefuseConnection(reason);
     const absl::Time now = absl::Now();
     if (now - said_refused < kSilence) return;
@@ -147,7 +151,7 @@ RpcServer::RpcServer() = default;
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     const RpcServerOptions& options, ServiceContext& context) {
   std::unique_ptr<RpcServer> result(new RpcServer);
-  result->services_ = std::make_unique<Services>(context, options.connections);
+  result->services_ = std::make_unique<Services>(context, options);
   Services& services = *result->services_;
   TENSORD_RETURN_IF_ERROR(result->Listen(options));
   for (const auto& service : services.all) service->ServeOn(*services.loops);
@@ -171,8 +175,13 @@ absl::Status RpcServer::Listen(const RpcServerOptions& options) {
       static_cast<int>(services.context.limits.max_message_bytes));
   LimitConnections(options, builder);
   TENSORD_ASSIGN_OR_RETURN(std::vector<BoundAddress> addresses, Bind(options));
+  if (options.knows_users) services.users.emplace(builder);
   for (BoundAddress& bound : addresses) {
     addresses_.push_back(bound.address());
+    if (services.users && IsLocal(bound.address())) {
+      services.listener.Add(std::move(bound), *services.users);
+      continue;
+    }
     // Each address has its own: each is told once of new certificates.
     services.credentials.push_back(
         options.certificates != nullptr && !IsLocal(bound.address())
@@ -209,10 +218,6 @@ void RpcServer::UpdateHealth() {
                                {{"message", health.message()}});
   services_->context.health.LoseDevice(health);
   TellHealth();
-}
-
-int64_t RpcServer::connection_count() const {
-  return services_->connections.count();
 }
 
 void RpcServer::TellHealth() {

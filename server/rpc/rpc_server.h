@@ -21,15 +21,24 @@ struct RpcServerOptions {
   /// With which TCP addresses speak TLS; null: plaintext.
   const server::Certificates* certificates = nullptr;
   bool must_have_certificate = false;  // clients, if theirs are asked for
+  /// Whether calls over Unix sockets are known by their users.
+  bool knows_users = false;
   /// Whether it takes what is for operators, and has reflection.
   bool takes_admin = true;
-  ConnectionLimits connections;
+  /// Of all servers that have the same.
+  std::shared_ptr<Connections> connections =
+      std::make_shared<Connections>(ConnectionLimits());
+  /// Whether strangers do not come here.
+  bool is_operators = false;
   int socket_mode = 0;  // permissions of Unix sockets; 0: as the umask says
   int loop_count = 2;
   /// Connections whose client does not answer pings are closed. Clients that
   /// are idle look at theirs every 5 s, so the timeout has to be longer.
   absl::Duration keepalive_interval = absl::Seconds(20);
   absl::Duration keepalive_timeout = absl::Seconds(20);
+  /// Those without calls for so long are closed: clients connect again when
+  /// they have something to ask.
+  absl::Duration connection_idle = absl::Minutes(10);
   int max_streams = 1024;  // calls at a time of one connection; others wait
 };
 
@@ -52,9 +61,6 @@ class RpcServer {
 
   /// Where it listens, with the ports that were chosen for 0.
   const std::vector<std::string>& addresses() const { return addresses_; }
-
-  /// Connections that live.
-  int64_t connection_count() const;
 
   /// Looks whether a device is lost. If so, logs that and says NOT_SERVING to
   /// all health checks from then on. Call it now and then.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "google_rpc/status.pb.h"
 #include "server/engine/quota.h"
 #include "server/rpc/convert.h"
 
@@ -66,6 +67,20 @@ v1::ErrorDetail DetailOf(const absl::Status& status,
   return detail;
 }
 
+/// The google.rpc.Status that says it, on the wire.
+std::string WhenToRetry(int32_t code, const std::string& message,
+                        const google::protobuf::Duration& retry_after) {
+  google_rpc::RetryInfo info;
+  *info.mutable_retry_delay() = retry_after;
+  google_rpc::Status status;
+  status.set_code(code);
+  status.set_message(message);
+  google::protobuf::Any& detail = *status.add_details();
+  detail.set_type_url("type.googleapis.com/google.rpc.RetryInfo");
+  detail.set_value(info.SerializeAsString());
+  return status.SerializeAsString();
+}
+
 }  // namespace
 
 absl::string_view CutensorStatus(absl::StatusCode code) {
@@ -92,10 +107,12 @@ absl::string_view CutensorStatus(absl::StatusCode code) {
 grpc::Status ToGrpc(const absl::Status& status, grpc::ServerContext& context,
                     absl::string_view request_id) {
   if (status.ok()) return grpc::Status::OK;
-  context.AddTrailingMetadata("tensord-error-bin",
-                              DetailOf(status, request_id).SerializeAsString());
-  return {static_cast<grpc::StatusCode>(status.code()),
-          Bounded(status.message())};
+  const v1::ErrorDetail detail = DetailOf(status, request_id);
+  context.AddTrailingMetadata("tensord-error-bin", detail.SerializeAsString());
+  const auto code = static_cast<grpc::StatusCode>(status.code());
+  const std::string message = Bounded(status.message());
+  if (!detail.has_retry_after()) return {code, message};
+  return {code, message, WhenToRetry(code, message, detail.retry_after())};
 }
 
 v1::Error ToProto(const absl::Status& status, absl::string_view request_id) {

@@ -13,7 +13,8 @@ namespace tensord::rpc {
 /// The code and message of `status`, the message as valid UTF-8 and short
 /// enough for every peer. When it is not OK, adds the reason, the
 /// cuTENSOR-like status, a quota that is used up and the request's id to the
-/// call's trailing metadata, see error.proto.
+/// call's trailing metadata, see error.proto. When to try again is there as
+/// google.rpc.RetryInfo, too.
 grpc::Status ToGrpc(const absl::Status& status, grpc::ServerContext& context,
                     absl::string_view request_id);
 

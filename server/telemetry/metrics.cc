@@ -125,6 +125,13 @@ Metrics::Metrics()
                               "tensord_sessions_expired_total",
                               "Sessions whose lease has run out.", registry_)
                             .Add({})),
+      wasted_device_seconds_(
+          Named(prometheus::BuildCounter(),
+                "tensord_wasted_device_seconds_total",
+                "Seconds of devices that went to operations which failed, or "
+                "were cancelled meanwhile.",
+                registry_)
+              .Add({})),
       uploaded_bytes_(Named(prometheus::BuildCounter(),
                             "tensord_upload_bytes_total",
                             "Bytes of tensors received by uploads.", registry_)
@@ -135,9 +142,8 @@ Metrics::Metrics()
                             .Add({})),
       uploads_(operation_seconds_, "upload"),
       downloads_(operation_seconds_, "download"),
-      other_tenants_{tenant_requests_.Add({{"tenant", "other"}}),
-                     tenant_device_seconds_.Add({{"tenant", "other"}})} {
-  SetTenants({"default"});
+      other_tenants_(NewTenant("other")) {
+  SetTenants({});
 }
 
 void Metrics::CountReload(absl::string_view what, bool is_taken) {
@@ -172,26 +178,52 @@ void Metrics::Reject(absl::string_view reason) {
   found->second->Increment();
 }
 
-void Metrics::SetTenants(const std::vector<std::string>& names) {
-  absl::MutexLock lock(&tenants_mutex_);
-  for (const std::string& name : names) {
-    tenants_.try_emplace(
-        name, Tenant{tenant_requests_.Add({{"tenant", name}}),
-                     tenant_device_seconds_.Add({{"tenant", name}})});
-  }
+Metrics::Tenant Metrics::NewTenant(const std::string& name) {
+  return {&tenant_requests_.Add({{"tenant", name}}),
+          &tenant_device_seconds_.Add({{"tenant", name}})};
 }
 
-Metrics::Tenant& Metrics::OfTenant(absl::string_view name) {
-  absl::ReaderMutexLock lock(&tenants_mutex_);
+void Metrics::SetTenants(const std::vector<std::string>& names) {
+  absl::flat_hash_map<std::string, Tenant> tenants;
+  absl::MutexLock lock(&tenants_mutex_);
+  const auto keep = [&](const std::string& name) {
+    const auto before = tenants_.find(name);
+    tenants.emplace(
+        name, before == tenants_.end() ? NewTenant(name) : before->second);
+  };
+  keep("default");
+  for (const std::string& name : names) keep(name);
+  for (const auto& [name, tenant] : tenants_) {
+    if (tenants.contains(name)) continue;
+    tenant_requests_.Remove(tenant.requests);
+    tenant_device_seconds_.Remove(tenant.device_seconds);
+  }
+  tenants_ = std::move(tenants);
+}
+
+const Metrics::Tenant& Metrics::OfTenant(absl::string_view name) const {
   const auto found = tenants_.find(name);
   return found == tenants_.end() ? other_tenants_ : found->second;
+}
+
+void Metrics::CountRequest(absl::string_view tenant) {
+  absl::ReaderMutexLock lock(&tenants_mutex_);
+  OfTenant(tenant).requests->Increment();
+}
+
+void Metrics::CountDeviceTime(absl::string_view tenant, absl::Duration time,
+                              bool is_wasted) {
+  const double seconds = absl::ToDoubleSeconds(time);
+  if (is_wasted) wasted_device_seconds_.Increment(seconds);
+  absl::ReaderMutexLock lock(&tenants_mutex_);
+  OfTenant(tenant).device_seconds->Increment(seconds);
 }
 
 std::vector<Metrics::TenantTotals> Metrics::tenants() const {
   std::vector<TenantTotals> totals;
   const auto add = [&](const std::string& name, const Tenant& tenant) {
-    totals.push_back({name, static_cast<int64_t>(tenant.requests.Value()),
-                      tenant.device_seconds.Value()});
+    totals.push_back({name, static_cast<int64_t>(tenant.requests->Value()),
+                      tenant.device_seconds->Value()});
   };
   {
     absl::ReaderMutexLock lock(&tenants_mutex_);

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/node_hash_map.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
@@ -140,18 +140,14 @@ class Metrics {
   Phases& uploads() { return uploads_; }
   Phases& downloads() { return downloads_; }
 
-  /// What calls of one tenant took.
-  struct Tenant {
-    prometheus::Counter& requests;
-    prometheus::Counter& device_seconds;
-  };
-  /// Which tenants are counted by themselves; "default" is until then. One that
-  /// was known before stays.
+  /// Which tenants are counted by themselves beside "default"; all others are
+  /// counted together. What was counted of one that is no more is forgotten.
   void SetTenants(const std::vector<std::string>& names);
-  /// That of all others together where `name` is not among those.
-  ///
-  /// Lifetime  that of the Metrics.
-  Tenant& OfTenant(absl::string_view name);
+  /// A call of that tenant has ended; an operation has used a device, for
+  /// nothing if it failed.
+  void CountRequest(absl::string_view tenant);
+  void CountDeviceTime(absl::string_view tenant, absl::Duration time,
+                       bool is_wasted);
 
   struct TenantTotals {
     std::string name;
@@ -172,7 +168,16 @@ class Metrics {
   prometheus::Registry& registry() { return registry_; }
 
  private:
+  struct Tenant {
+    prometheus::Counter* requests;
+    prometheus::Counter* device_seconds;
+  };
+
   prometheus::Counter& ReloadsOf(absl::string_view what, bool is_taken);
+  Tenant NewTenant(const std::string& name);
+  /// That of all others together where `name` is none.
+  const Tenant& OfTenant(absl::string_view name) const
+      ABSL_SHARED_LOCKS_REQUIRED(tenants_mutex_);
 
   prometheus::Registry registry_;
   prometheus::Family<prometheus::Counter>& requests_;
@@ -188,11 +193,12 @@ class Metrics {
   prometheus::Gauge& in_flight_;
   prometheus::Gauge& connections_;
   prometheus::Counter& expired_sessions_;
+  prometheus::Counter& wasted_device_seconds_;
   prometheus::Counter& uploaded_bytes_;
   prometheus::Counter& downloaded_bytes_;
   Phases uploads_;
   Phases downloads_;
-  Tenant other_tenants_;
+  const Tenant other_tenants_;
   absl::Mutex mutex_;
   std::map<std::string, std::unique_ptr<Rpc>, std::less<>> rpcs_
       ABSL_GUARDED_BY(mutex_);
@@ -201,7 +207,7 @@ class Metrics {
   std::map<std::string, prometheus::Counter*, std::less<>> reasons_
       ABSL_GUARDED_BY(mutex_);
   mutable absl::Mutex tenants_mutex_;
-  absl::node_hash_map<std::string, Tenant> tenants_
+  absl::flat_hash_map<std::string, Tenant> tenants_
       ABSL_GUARDED_BY(tenants_mutex_);
 };
 

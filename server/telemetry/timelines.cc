@@ -18,6 +18,7 @@ Timelines::Recording::~Recording() {
 }
 
 void Timelines::Recording::Add(const Activity& activity) {
+  if (!tenant_.empty() && activity.tenant != tenant_) return;
   if (request_id_.empty()) {
     activities_.Add(activity);
   } else if (activity.request_id == request_id_) {
@@ -27,8 +28,9 @@ void Timelines::Recording::Add(const Activity& activity) {
 }
 
 absl::StatusOr<std::unique_ptr<Timelines::Recording>> Timelines::Record(
-    std::string request_id) {
-  auto recording = std::make_unique<Recording>(*this, std::move(request_id));
+    std::string request_id, std::string tenant) {
+  auto recording = std::make_unique<Recording>(*this, std::move(request_id),
+                                               std::move(tenant));
   absl::MutexLock lock(&mutex_);
   if (std::ssize(recordings_) == kMostRecordings) {
     return core::ResourceExhausted("TOO_MANY_RECORDINGS", kMostRecordings,

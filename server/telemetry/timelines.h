@@ -17,13 +17,18 @@ namespace tensord::server {
 /// Threads  safe for concurrent use.
 class Timelines {
  public:
+  /// Of a recording, that are not taken yet.
+  static constexpr size_t kMostActivities = 1 << 14;
+
   /// What has ended since it was begun, and is not taken yet.
   ///
   /// Lifetime  the Timelines outlive it.
   class Recording {
    public:
-    Recording(Timelines& timelines, std::string request_id)
-        : timelines_(timelines), request_id_(std::move(request_id)) {}
+    Recording(Timelines& timelines, std::string request_id, std::string tenant)
+        : timelines_(timelines),
+          request_id_(std::move(request_id)),
+          tenant_(std::move(tenant)) {}
     ~Recording();
     Recording(const Recording&) = delete;
 
@@ -34,18 +39,19 @@ class Timelines {
    private:
     friend Timelines;
 
-    static constexpr size_t kLimit = 1 << 14;
-
     void Add(const Activity& activity);
 
     Timelines& timelines_;
     const std::string request_id_;  // "": all calls
-    ActivityQueue activities_{kLimit};
+    const std::string tenant_;      // "": of all
+    ActivityQueue activities_{kMostActivities};
   };
 
-  /// Of all calls, or of that with the id alone.
+  /// Of all calls, or of that with the id alone; of all tenants, or of that
+  /// alone: others may have calls of the same id.
   /// Errors  RESOURCE_EXHAUSTED, reason TOO_MANY_RECORDINGS.
-  absl::StatusOr<std::unique_ptr<Recording>> Record(std::string request_id);
+  absl::StatusOr<std::unique_ptr<Recording>> Record(std::string request_id,
+                                                    std::string tenant = "");
 
   /// Whether anybody wants Add().
   bool is_recording() const {

@@ -228,6 +228,22 @@ TEST(RpcConnectionTest, HalfOpenConnectionsAreFoundAndStreamsAreLimited) {
               HasSubstr(std::string("\0\3\0\0\0\x4d", 6)));
 }
 
+TEST(RpcConnectionTest, ConnectionsWithoutCallsEndAndClientsConnectAgain) {
+  testing::InProcessServer server(
+      {.rpc = {.connection_idle = absl::Milliseconds(200)}});
+  const auto channel = server.NewChannel();
+  const auto stub = v1::SessionService::NewStub(channel);
+  for (int i = 0; i < 2; ++i) {
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    v1::OpenSessionResponse response;
+    EXPECT_TRUE(stub->OpenSession(&context, {}, &response).ok());
+    EXPECT_TRUE(Eventually([&] {
+      return channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_IDLE;
+    }));
+  }
+}
+
 class RpcPeerTest : public RpcConformance {
  protected:
   RpcPeerTest()
@@ -341,8 +357,10 @@ TEST_F(RpcHostMemoryTest, WhatIsKnownOfTensorsIsBounded) {
   };
   EXPECT_THAT(make_plan(),
               FailsWith(grpc::RESOURCE_EXHAUSTED, "HOST_MEMORY_LIMIT"));
-  for (const auto& tensor :
-       server_.sessions().Find(session_, server::kDefaultTenant).value()->List("", count / 2)) {
+  for (const auto& tensor : server_.sessions()
+                                .Find(session_, server::kDefaultTenant)
+                                .value()
+                                ->List("", count / 2)) {
     EXPECT_THAT(Delete(tensor->name()), IsOk());
   }
   EXPECT_THAT(make_plan(), IsOk());

@@ -49,13 +49,13 @@ def make_certificates(folder: Path, *options: str) -> str:
     return made.stdout
 
 
-def new_token(tokens: Path, tenant: str) -> str:
+def new_token(tokens: Path, tenant: str, role: str = "user") -> str:
     """Adds a token to a server's file of them and returns its secret."""
     identifier, salt = secrets.token_hex(4), secrets.token_hex(16)
     secret = f"tensord_{identifier}_{secrets.token_urlsafe(32)}"
     digest = hashlib.sha256((salt + secret).encode()).hexdigest()
     with tokens.open("a") as file:
-        file.write(f"{identifier} {tenant} user never {salt} {digest}\n")
+        file.write(f"{identifier} {tenant} {role} never {salt} {digest}\n")
     return secret
 
 

@@ -200,6 +200,31 @@ async def test_errors_are_those_of_the_client(address):
 
 
 @in_a_loop
+async def test_operators_hands_are_those_of_the_client(address):
+    async with tensord.aio.connect(address, job="operated") as session:
+        await session.upload(np.ones(1000), name="large")
+        operator = session.operator
+        [shown] = [each for each in await operator.sessions() if each.job == "operated"]
+        [tensor] = await operator.tensors(count=1, session=shown.number)
+        assert (tensor.id, tensor.element_type) == ("large", "float64")
+        assert await operator.operations(session=shown.number) == ()
+        assert await operator.log_level() == "info"
+        assert await operator.log_level("info") == "info"
+        assert isinstance(await operator.reload(), tuple)
+        assert (await operator.trim()).devices
+        assert {"threads", "listen"} <= {setting.key for setting in await operator.config()}
+        with pytest.raises(tensord.NotFound) as failure:
+            await operator.cancel("nothing")
+        assert failure.value.reason == "REQUEST_NOT_FOUND"
+        with pytest.raises(tensord.InvalidArgument):
+            await operator.drain(seconds=1e6)
+        evicted = await operator.evict(session=shown.number)
+        assert evicted.session_numbers == (shown.number,)
+    methods = {name for name in dir(tensord.Session.operator.fget(session)) if name[0] != "_"}
+    assert methods == {name for name in dir(operator) if name[0] != "_"}
+
+
+@in_a_loop
 async def test_waiting_can_be_cancelled(address):
     async with tensord.aio.connect(address) as session:
         large = await session.upload(np.zeros((LARGE, LARGE)))

@@ -103,7 +103,7 @@ def test_every_key_of_a_tenant_is_described() -> None:
     source = (REPOSITORY / "server/identity/tenants.cc").read_text()
     keys = re.findall(r'key == "(\w+)"|\{"(\w+)", &TenantShares::', source)
     keys = [chosen or quota for chosen, quota in keys]
-    assert len(keys) == 13
+    assert len(keys) == 15
     assert [key for key in keys if not re.search(rf"^{key} = ", OPERATING, re.MULTILINE)] == []
 
 

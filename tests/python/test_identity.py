@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -13,6 +14,7 @@ import socket
 import ssl
 import stat
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +30,8 @@ from secure_server import Certificates, make_certificates
 from tensord.v1 import (
     admin_pb2,
     admin_pb2_grpc,
+    compute_pb2,
+    compute_pb2_grpc,
     plan_cache_pb2,
     plan_cache_pb2_grpc,
     session_pb2,
@@ -71,10 +75,11 @@ def new_token(tokens: Path, tenant: str, role: str = "user", *more: str) -> str:
 
 
 class Caller:
-    """Calls with a token, or without one."""
+    """Calls with a token, or without one, by a connection of its own."""
 
     def __init__(self, address: str, token: str = "") -> None:
-        self.channel = grpc.insecure_channel(address)
+        own = [("grpc.use_local_subchannel_pool", 1)]
+        self.channel = grpc.insecure_channel(address, options=own)
         self.metadata = [("authorization", f"Bearer {token}")] if token else []
         self.sessions = session_pb2_grpc.SessionServiceStub(self.channel)
         self.plan_cache = plan_cache_pb2_grpc.PlanCacheServiceStub(self.channel)
@@ -216,6 +221,46 @@ def test_a_revoked_token_ends_what_is_being_uploaded(tokens: Path) -> None:
             stop.set()
             thread.join()
         assert isinstance(failures[0], tensord.Unauthenticated)
+
+
+def test_a_revoked_token_ends_streams_that_are_idle(tokens: Path) -> None:
+    revoked, kept = new_token(tokens, "chemistry"), new_token(tokens, "chemistry")
+    with running(tokens=str(tokens)) as server:
+        hold = threading.Event()
+        streams = {}
+        for token in (revoked, kept):
+            caller = Caller(server.unix, token)
+            stub = compute_pb2_grpc.ComputeServiceStub(caller.channel)
+            request = compute_pb2.ExecuteStreamRequest()
+            request.reduce.session = caller.open()
+
+            def requests(
+                first: compute_pb2.ExecuteStreamRequest = request,
+            ) -> Iterator[compute_pb2.ExecuteStreamRequest]:
+                yield first
+                hold.wait(30)
+
+            streams[token] = stub.ExecuteStream(requests(), metadata=caller.metadata, timeout=30)
+            assert next(streams[token]).error.code == 3
+        control("token", "revoke", revoked.split("_")[1], f"--tokens={tokens}")
+        begun = time.monotonic()
+        with pytest.raises(grpc.RpcError) as failure:
+            next(streams[revoked])
+        assert time.monotonic() - begun < 5  # 1 on a machine that has time
+        assert failure.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        hold.set()
+        assert list(streams[kept]) == []
+
+
+def test_who_is_refused_again_and_again_does_not_fill_the_log(tokens: Path) -> None:
+    user = new_token(tokens, "chemistry")
+    with running(tokens=str(tokens)) as server:
+        caller = Caller(server.unix, user)
+        for _ in range(30):
+            assert refused(caller.clear)[1] == "OPERATORS_ONLY"
+        lines = [line for line in server.log.read_text().splitlines() if " audit " in line]
+        assert len(lines) == 10
+        assert all("code=PERMISSION_DENIED" in line for line in lines)
 
 
 def test_a_bad_token_file_keeps_the_server_from_starting(tokens: Path) -> None:
@@ -417,6 +462,40 @@ def test_clients_need_a_certificate_unless_they_may_bring_a_token(
             tensord.connect(server.address(), ca=certificates.ca)
 
 
+def test_an_authority_that_is_taken_out_takes_its_connections_along(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    make_certificates(tmp_path / "other")
+    other, bundle = Certificates(tmp_path / "other"), tmp_path / "authorities.pem"
+    bundle.write_text(other.ca.read_text() + certificates.ca.read_text())
+    flags = {"tls_client_ca": str(bundle), **certificates.of_server()}
+    with running(listen="localhost:0", **flags) as server:
+
+        def connect(by: Certificates) -> tensord.Session:
+            return tensord.connect(
+                server.address(), ca=certificates.ca, timeout=5, **by.of("client")
+            )
+
+        kept, gone = connect(certificates), connect(other)
+        make_certificates(tmp_path / "more")
+        bundle.write_text((tmp_path / "more/ca.pem").read_text() + bundle.read_text())
+        assert eventually(lambda: "reloaded what=certificates" in server.log.read_text())
+        assert gone.describe().tensor_count == 0
+        bundle.write_text(certificates.ca.read_text())
+        assert eventually(lambda: "connections_ended" in server.log.read_text())
+
+        def is_let_in(session: tensord.Session) -> bool:
+            try:
+                return session.describe().tensor_count == 0
+            except (tensord.Unavailable, tensord.DeadlineExceeded):
+                return False
+
+        assert eventually(lambda: is_let_in(kept))
+        assert not is_let_in(gone)
+        assert server.log.read_text().count("connections_ended") == 1
+        kept.close()
+
+
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [
@@ -463,6 +542,90 @@ def test_unix_sockets_have_the_permissions_asked_for() -> None:
     with running(socket_mode="0660") as server:
         mode = Path(server.unix.removeprefix("unix:")).stat().st_mode
         assert stat.S_IMODE(mode) == 0o660
+
+
+def test_users_of_the_machine_stand_for_tenants(tmp_path: Path) -> None:
+    user, file = pwd.getpwuid(os.getuid()), tmp_path / "tenants.toml"
+    file.write_text(f'[tenant.chemistry]\nusers = ["{user.pw_name}"]\n')
+    with running(tenants=str(file), listen="localhost:0") as server:
+        with tensord.connect(server.unix) as session:
+            with pytest.raises(tensord.PermissionDenied) as denied:
+                session.stats()
+            assert f"user {user.pw_uid} is a user of tenant chemistry" in str(denied.value)
+            # Over TCP nobody says who asks.
+            assert refused(Caller(server.address()).open)[1] == "CREDENTIALS_MISSING"
+            file.write_text(f"[tenant.chemistry]\noperator_users = [{user.pw_uid}]\n")
+            assert eventually(lambda: "reloaded what=tenants" in server.log.read_text())
+            assert [each.peer for each in session.operator.sessions()] == [f"user {user.pw_uid}"]
+            file.write_text(f"[tenant.chemistry]\nusers = [{user.pw_uid + 1}]\n")
+
+            def is_unknown() -> bool:
+                try:
+                    session.describe()
+                except tensord.Unauthenticated as error:
+                    return error.reason == "USER_UNKNOWN"
+                return False
+
+            assert eventually(is_unknown)
+        file.write_text("[tenant.chemistry]\n")
+        assert eventually(lambda: server.log.read_text().count("reloaded what=tenants") == 3)
+        # Not everybody's again, as it is of servers that ask nobody.
+        assert refused(Caller(server.unix).open)[1] == "USER_UNKNOWN"
+
+
+def test_users_are_named_from_the_start_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "tenants.toml"
+    file.write_text("[tenant.chemistry]\n")
+    with running(tenants=str(file)) as server:
+        file.write_text("[tenant.chemistry]\nusers = [0]\n")
+        assert eventually(lambda: "kept what=tenants" in server.log.read_text())
+        assert "names users for the first time since" in server.log.read_text()
+        assert Caller(server.unix).open()
+
+
+@contextlib.contextmanager
+def acting_as(user: int) -> Iterator[None]:
+    before = os.geteuid()
+    os.seteuid(user)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="root alone can act as others")
+def test_each_user_is_known_by_their_own_connections(tmp_path: Path) -> None:
+    file, path = tmp_path / "tenants.toml", Path(tempfile.mkdtemp(dir="/tmp")) / "socket"
+    file.write_text("[tenant.one]\nusers = [2001]\n[tenant.two]\nusers = [2002]\n")
+    path.parent.chmod(0o755)
+    with running(tenants=str(file), listen=f"unix:{path}", socket_mode="0666") as server:
+        assert eventually(path.exists)
+        callers = {}
+        for user in (2001, 2002, 2003):
+            with acting_as(user):
+                callers[user] = Caller(f"unix:{path}")
+                grpc.channel_ready_future(callers[user].channel).result(10)
+        session = callers[2001].open()
+        assert callers[2001].describe(session)
+        assert refused(lambda: callers[2002].describe(session))[1] == "SESSION_NOT_FOUND"
+        assert refused(callers[2003].open)[1] == "USER_UNKNOWN"
+        assert callers[2002].open()
+        with contextlib.ExitStack() as stack:
+
+            def is_taken(user: int) -> bool:
+                connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+                with acting_as(user):
+                    connection.connect(str(path))
+                try:
+                    return connection.recv(1) != b""
+                except ConnectionResetError:
+                    return False
+
+            # 64 users at a time, of whom 4 are there: root has seen that it serves.
+            assert [is_taken(3000 + i) for i in range(63)] == [True] * 60 + [False] * 3
+            assert is_taken(2001)
+        assert 'connection_refused peer="user 3060" limit=users' in server.log.read_text()
+    shutil.rmtree(path.parent)
 
 
 def test_tokens_are_made_listed_and_revoked(tokens: Path) -> None:

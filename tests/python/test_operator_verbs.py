@@ -18,10 +18,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import grpc
 import numpy as np
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 import tensord
+from tensord.v1 import compute_pb2, trace_pb2, trace_pb2_grpc
 from waiting import eventually
 
 SERVER = os.environ["TENSORD_SERVER"]
@@ -157,6 +160,36 @@ def test_a_running_operation_is_found_and_cancelled(
     message = server.refused("cancel", call["request_id"])
     assert "NOT_FOUND" in message and "[REQUEST_NOT_FOUND]" in message
     server.refused("cancel", status=2)
+
+
+def test_an_id_that_two_sessions_use_is_ambiguous(
+    server: Running, session: tensord.Session
+) -> None:
+    with tensord.connect(server.address) as other:
+        ends, streams = threading.Event(), []
+        for each in (session, other):
+
+            def requests(name: str = each.name) -> Iterator[compute_pb2.ExecuteStreamRequest]:
+                yield compute_pb2.ExecuteStreamRequest(
+                    reduce=compute_pb2.ReduceRequest(session=name)
+                )
+                ends.wait(30)
+
+            stub = each.link.connection.compute
+            streams.append(stub.ExecuteStream(requests(), metadata=(("x-request-id", "same"),)))
+            assert next(streams[-1]).error.message
+        numbers = sorted(call["session_number"] for call in server.json("operations"))
+        message = server.refused("cancel", "same")
+        assert "[REQUEST_ID_AMBIGUOUS]" in message
+        assert f"sessions {numbers[0]}, {numbers[1]} have calls" in message
+        assert server.json("cancel", f"--session={numbers[0]}") == {"cancelled_count": 1}
+        assert eventually(lambda: len(server.json("operations")) == 1)
+        assert server.json("cancel", "same") == {"cancelled_count": 1}
+        for stream in streams:
+            with pytest.raises(grpc.RpcError) as failure:
+                next(stream)
+            assert failure.value.code() is grpc.StatusCode.CANCELLED
+        ends.set()
 
 
 def test_all_calls_of_a_session_are_cancelled(server: Running, session: tensord.Session) -> None:
@@ -311,6 +344,19 @@ def test_operators_verbs_live_at_their_address_only(tmp_path: Path) -> None:
         assert server._replace(address=admin).json("sessions") == []
         server._replace(address=admin).control("drain")
         assert server.process.wait(10) == 0
+
+
+def test_the_operators_address_drains_too(tmp_path: Path) -> None:
+    admin = f"unix:{tmp_path}/admin"
+    with serving(tmp_path, f"--admin-listen={admin}", "--drain-timeout-seconds=30") as server:
+        with grpc.insecure_channel(admin) as channel:
+            record = trace_pb2_grpc.TraceServiceStub(channel).RecordTimeline
+            timeline = record(trace_pb2.RecordTimelineRequest(duration=Duration(seconds=60)))
+            assert next(timeline).activities == []  # it has begun
+            server.process.send_signal(signal.SIGTERM)
+            assert [each.dropped_count for each in timeline] == [0]
+            assert timeline.code() is grpc.StatusCode.OK
+            assert server.process.wait(10) == 0
 
 
 def test_the_logs_level_is_shown_and_set(server: Running, session: tensord.Session) -> None:

@@ -24,6 +24,7 @@ from google.protobuf import descriptor_pb2
 
 import dying_client
 import tensord
+from conftest import REPOSITORY
 from tensord.v1 import (
     admin_pb2,
     compute_pb2,
@@ -34,6 +35,7 @@ from tensord.v1 import (
     program_pb2,
     session_pb2,
     tensor_pb2,
+    trace_pb2,
     view_pb2,
 )
 from waiting import eventually
@@ -511,6 +513,7 @@ CONTRACT = [
     program_pb2,
     session_pb2,
     tensor_pb2,
+    trace_pb2,
     view_pb2,
 ]
 
@@ -560,4 +563,7 @@ def test_promise_9_version_1_goes_on_as_it_is() -> None:
         now |= set(declared(file))
     released = {line for file in golden.file for line in declared(file)}
     assert len(released) > 500
+    files = {f"tensord/v1/{each.name}" for each in (REPOSITORY / "proto/tensord/v1").iterdir()}
+    assert {module.DESCRIPTOR.name for module in CONTRACT} == files
+    assert {file.name for file in golden.file} == files
     assert sorted(released - now) == []

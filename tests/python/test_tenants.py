@@ -17,11 +17,18 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
+from google.protobuf import (
+    any_pb2,
+    descriptor_pb2,
+    descriptor_pool,
+    duration_pb2,
+    message_factory,
+)
 
 import tensord
 from secure_server import new_token
 from tensord.errors import Quota
-from tensord.v1 import tensor_pb2
+from tensord.v1 import compute_pb2, tensor_pb2
 from waiting import eventually
 
 MIB = 1 << 20
@@ -172,6 +179,62 @@ def test_so_many_operations_of_a_tenant_wait_and_no_more(tmp_path: Path) -> None
             assert each.quota is not None and each.quota[:2] == ("queued", 2)
             assert each.retry_after is not None and 0 < each.retry_after <= 30
         session.einsum("ij,jk", kept, kept)
+
+
+def google_rpc() -> tuple[type[Any], type[Any]]:
+    """Status and RetryInfo, as googleapis declares them."""
+    file = descriptor_pb2.FileDescriptorProto(
+        name="as_googleapis.proto",
+        package="as_googleapis",
+        syntax="proto3",
+        dependency=[any_pb2.DESCRIPTOR.name, duration_pb2.DESCRIPTOR.name],
+    )
+    of = descriptor_pb2.FieldDescriptorProto
+
+    def declare(name: str, *fields: tuple[str, int, int, int, str]) -> None:
+        message = file.message_type.add(name=name)
+        for field, number, label, kind, type_name in fields:
+            message.field.add(
+                name=field, number=number, label=label, type=kind, type_name=type_name or None
+            )
+
+    one, many = of.LABEL_OPTIONAL, of.LABEL_REPEATED
+    declare(
+        "Status",
+        ("code", 1, one, of.TYPE_INT32, ""),
+        ("message", 2, one, of.TYPE_STRING, ""),
+        ("details", 3, many, of.TYPE_MESSAGE, ".google.protobuf.Any"),
+    )
+    declare("RetryInfo", ("retry_delay", 1, one, of.TYPE_MESSAGE, ".google.protobuf.Duration"))
+    pool = descriptor_pool.Default()
+    pool.Add(file)
+    made = [pool.FindMessageTypeByName(f"as_googleapis.{name}") for name in ("Status", "RetryInfo")]
+    status, info = (message_factory.GetMessageClass(each) for each in made)
+    return status, info
+
+
+def test_clients_of_any_kind_hear_when_to_retry(tmp_path: Path) -> None:
+    status_class, info_class = google_rpc()
+    with house(tmp_path, "[tenant.red]\nqueued = 1\n") as server:
+        with server.connect("red") as session:
+            kept = session.upload(np.ones((300, 300)))
+            request = compute_pb2.ContractRequest(session=session.name)
+            request.a.tensor, request.b.tensor = kept.full_name, kept.full_name
+            request.a.modes[:], request.b.modes[:], request.d.modes[:] = [0, 1], [1, 2], [0, 2]
+            connection = session.link.connection
+            metadata = connection.credentials.metadata()
+            contract = connection.compute.Contract
+            calls = [contract.future(request, metadata=metadata) for _ in range(20)]
+            refused = [each for each in calls if each.exception() is not None]
+    assert refused
+    for each in refused:
+        trailers = dict(each.trailing_metadata())
+        status = status_class.FromString(trailers["grpc-status-details-bin"])
+        assert (status.code, status.message) == (each.code().value[0], each.details())
+        [detail] = status.details
+        assert detail.type_url == "type.googleapis.com/google.rpc.RetryInfo"
+        delay = info_class.FromString(detail.value).retry_delay.ToTimedelta()
+        assert 0 < delay.total_seconds() <= 30
 
 
 def grid(rows: int) -> tuple[str, list[np.ndarray]]:

@@ -24,6 +24,7 @@ import tensord
 import tensord.aio
 from collector import Collector, Span
 from observed_server import ObservedServer
+from secure_server import new_token
 from tensord.v1 import admin_pb2, compute_pb2, trace_pb2, trace_pb2_grpc
 from waiting import eventually
 
@@ -320,6 +321,33 @@ def test_one_request_is_recorded_until_it_ends(tmp_path: Path) -> None:
         assert "no call with the id no ended in 100.0 ms" in errors
 
 
+def test_what_strangers_do_and_other_tenants_is_not_recorded(tmp_path: Path) -> None:
+    tokens, file = tmp_path / "tokens", tmp_path / "trace.json"
+    one, two = new_token(tokens, "one"), new_token(tokens, "two")
+    boss = tmp_path / "boss"
+    boss.write_text(new_token(tokens, "ops", "operator"))
+    with ObservedServer(tmp_path, f"--tokens={tokens}") as server:
+        words = ["--request=it", "--tenant=one", "--seconds=60"]
+        words += [f"-o{file}", f"--token-file={boss}"]
+        with (
+            tensord.connect(server.address, token=one) as first,
+            tensord.connect(server.address, token=two) as second,
+            recording(server.address, *words) as process,
+        ):
+            for session, token in ((None, None), (second, two), (first, one)):
+                metadata = [("x-request-id", "it")]
+                if token is not None:
+                    metadata.append(("authorization", f"Bearer {token}"))
+                try:
+                    get_info(session or first, *metadata)
+                except grpc.RpcError as error:
+                    assert token is None and error.code() is grpc.StatusCode.UNAUTHENTICATED
+            output, errors = process.communicate(timeout=20)
+        assert (process.returncode, output[:2]) == (0, "1 "), errors
+        (event,) = [each for each in slices(file)["server calls"] if each["name"] == "GetServerInfo"]
+        assert event["args"]["tenant"] == "one"
+
+
 def test_recordings_are_bounded_and_end_with_the_server(tmp_path: Path) -> None:
     with (
         ObservedServer(tmp_path) as server,
@@ -351,6 +379,8 @@ def test_recordings_are_bounded_and_end_with_the_server(tmp_path: Path) -> None:
 
         assert eventually(has_room)
         assert server.metrics().sum("tensord_requests_in_flight") == 4
+        kept = server.metrics().sum("tensord_host_memory_bytes", use="requests")
+        assert kept >= 4 * 16384 * 100  # what clients do not take is counted
         server.terminate()
         assert server.process.wait(5) == 0
         assert sum(response.dropped_count for response in under_way[0]) == 0

@@ -50,6 +50,7 @@ absl::StatusOr<int64_t> Timeline::Record(
   v1::RecordTimelineRequest request;
   *request.mutable_duration() = internal::ToProto(options.duration);
   request.set_request_id(options.request_id);
+  request.set_tenant(options.tenant);
   grpc::ClientContext context;
   channels_->Prepare(context, absl::Now() + options.duration + kGrace);
   const auto stub = v1::TraceService::NewStub(channels_->bulk());

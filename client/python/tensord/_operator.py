@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf.duration_pb2 import Duration
-
-from tensord._arguments import check_timeout, check_type
+from tensord import _operator_calls as calls
 from tensord._blocking_link import BlockingLink
-from tensord._messages import from_message
+from tensord._operator_calls import Answer, Questions
 from tensord.reports import (
     Evicted,
     LargeTensor,
@@ -18,9 +16,6 @@ from tensord.reports import (
     SessionState,
     Trimmed,
 )
-from tensord.v1 import admin_pb2
-
-_MOST_OF_A_PAGE = 1000
 
 
 class Operator:
@@ -45,21 +40,13 @@ class Operator:
             link: What ties it to the server.
         """
         self._session = session
-        self._connection = link.connection
+        self._link = link
 
     def sessions(
         self, tenant: str = "", timeout: float | None = None
     ) -> tuple[SessionState, ...]:
         """Returns all sessions by number, or those of a tenant."""
-        check_timeout(timeout)
-        pages = self._connection.pages(
-            self._connection.admin.ListSessions,
-            admin_pb2.ListSessionsRequest(tenant=tenant),
-            timeout,
-        )
-        return tuple(
-            from_message(SessionState, session) for page in pages for session in page.sessions
-        )
+        return self._run(calls.sessions(tenant, timeout))
 
     def operations(
         self, session: int = 0, timeout: float | None = None
@@ -70,8 +57,7 @@ class Operator:
             session: Number of the only one to look at.
             timeout: Deadline of the call.
         """
-        response = self._call("ListOperations", timeout, session_number=session)
-        return tuple(from_message(RunningCall, call) for call in response.operations)
+        return self._link.ask(calls.operations(session, timeout))
 
     def tensors(
         self, count: int = 20, session: int = 0, timeout: float | None = None
@@ -83,22 +69,7 @@ class Operator:
             session: Number of the only one to look at.
             timeout: Deadline of each call.
         """
-        check_type("count", count, int, "a number of tensors")
-        tensors: list[LargeTensor] = []
-        token = ""
-        while len(tensors) < count:
-            page = self._call(
-                "ListLargestTensors",
-                timeout,
-                session_number=session,
-                page_size=min(_MOST_OF_A_PAGE, count - len(tensors)),
-                page_token=token,
-            )
-            tensors += [from_message(LargeTensor, tensor) for tensor in page.tensors]
-            token = page.next_page_token
-            if not token:
-                break
-        return tuple(tensors)
+        return self._run(calls.tensors(count, session, timeout))
 
     def cancel(
         self, request_id: str = "", session: int = 0, timeout: float | None = None
@@ -113,10 +84,7 @@ class Operator:
         Raises:
             NotFound: No such call runs, or there is no such session.
         """
-        response = self._call(
-            "CancelOperations", timeout, request_id=request_id, session_number=session
-        )
-        return int(response.cancelled_count)
+        return self._link.ask(calls.cancel(request_id, session, timeout))
 
     def evict(
         self,
@@ -136,15 +104,11 @@ class Operator:
         Raises:
             NotFound: There is no such session.
         """
-        wanted = _duration(idle) if tenant else None
-        response = self._call(
-            "EvictSessions", timeout, session_number=session, tenant=tenant, idle=wanted
-        )
-        return from_message(Evicted, response)
+        return self._link.ask(calls.evict(session, tenant, idle, timeout))
 
     def trim(self, timeout: float | None = None) -> Trimmed:
         """Has memory given back that is kept for reuse; returns how much was."""
-        return from_message(Trimmed, self._call("TrimMemory", timeout))
+        return self._link.ask(calls.trim(timeout))
 
     def drain(self, seconds: float | None = None, timeout: float | None = None) -> None:
         """Has the server end as SIGTERM does.
@@ -154,18 +118,15 @@ class Operator:
                 say.
             timeout: Deadline of the call.
         """
-        wanted = None if seconds is None else _duration(seconds)
-        self._call("DrainServer", timeout, timeout=wanted)
+        self._link.ask(calls.drain(seconds, timeout))
 
     def config(self, timeout: float | None = None) -> tuple[ServerSetting, ...]:
         """Returns the options of the server, each with its origin."""
-        response = self._call("GetServerConfig", timeout)
-        return tuple(from_message(ServerSetting, setting) for setting in response.settings)
+        return self._link.ask(calls.config(timeout))
 
     def reload(self, timeout: float | None = None) -> tuple[ReloadedFiles, ...]:
         """Has certificates, tokens, keys and tenants read again; says what came of it."""
-        response = self._call("ReloadServerConfig", timeout)
-        return tuple(from_message(ReloadedFiles, files) for files in response.files)
+        return self._link.ask(calls.reload(timeout))
 
     def log_level(self, level: str = "", timeout: float | None = None) -> str:
         """Returns the least level that is logged; sets it then if one is given.
@@ -173,19 +134,13 @@ class Operator:
         Raises:
             InvalidArgument: There is no such level (`LOG_LEVEL_UNKNOWN`).
         """
-        if not level:
-            return str(self._call("GetLogLevel", timeout).level)
-        return str(self._call("SetLogLevel", timeout, level=level).previous_level)
+        return self._link.ask(calls.log_level(level, timeout))
 
-    def _call(self, method: str, deadline: float | None, **fields: Any) -> Any:
-        check_timeout(deadline)
-        request = getattr(admin_pb2, f"{method}Request")(**fields)
-        return self._connection.call(
-            getattr(self._connection.admin, method), request, deadline
-        )
-
-
-def _duration(seconds: float) -> Duration:
-    duration = Duration()
-    duration.FromNanoseconds(round(seconds * 1e9))
-    return duration
+    def _run(self, questions: Questions[Answer]) -> Answer:
+        answer: Any = None
+        while True:
+            try:
+                question = questions.send(answer)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            answer = self._link.ask(question)

@@ -7,15 +7,21 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "server/execution/operation_table.h"
+#include "server/rpc/listening/peer.h"
+#include "server/rpc/listening/peer_users.h"
 
 namespace tensord::rpc {
 namespace {
@@ -139,27 +145,25 @@ class Counting final : public Middleware {
   void CallCompleted(const grpc::ServerContext&, const CallRecord& record,
                      const absl::Status& status) override {
     record.rpc->metrics->Complete(status.code(), record.took);
-    server::Metrics::Tenant& tenant = metrics_.OfTenant(TenantOf(record));
-    tenant.requests.Increment();
+    metrics_.CountRequest(TenantOf(record));
     if (record.rpc->transfer != nullptr) {
       record.rpc->transfer->Observe(record.phases);
     }
-    if (record.operation != nullptr) CountOperation(record, status, tenant);
+    if (record.operation != nullptr) CountOperation(record, status);
     CountReason(status);
   }
   void OperationCompleted(const CallRecord& record,
                           const absl::Status& status) override {
-    CountOperation(record, status, metrics_.OfTenant(TenantOf(record)));
+    CountOperation(record, status);
     CountReason(status);
   }
 
  private:
-  static void CountOperation(const CallRecord& record,
-                             const absl::Status& status,
-                             server::Metrics::Tenant& tenant) {
+  void CountOperation(const CallRecord& record, const absl::Status& status) {
     record.operation->Complete(status.code(), record.phases);
     const auto kernel = record.phases[static_cast<int>(server::Phase::kKernel)];
-    if (kernel) tenant.device_seconds.Increment(absl::ToDoubleSeconds(*kernel));
+    if (!kernel) return;
+    metrics_.CountDeviceTime(TenantOf(record), *kernel, !status.ok());
   }
   void CountReason(const absl::Status& status) {
     if (status.ok()) return;
@@ -169,6 +173,48 @@ class Counting final : public Middleware {
   }
 
   server::Metrics& metrics_;
+};
+
+/// So many refusals a minute of somebody are written down; who knocks again and
+/// again should not fill the log, nor hide in it what else happens.
+///
+/// Threads  safe for concurrent use.
+class RefusalLimit {
+ public:
+  /// How many were left out since the last that was not; nothing: so is this.
+  std::optional<int64_t> Take(const std::string& who) {
+    const absl::Time now = absl::Now();
+    absl::MutexLock lock(&mutex_);
+    if (refusals_.size() >= kMost) {
+      std::erase_if(refusals_, [now](const auto& entry) {
+        return now - entry.second.begun >= kMinute;
+      });
+    }
+    // Where that many are refused, all new ones share one account.
+    const bool has_room = refusals_.size() < kMost || refusals_.contains(who);
+    Refusals& of = refusals_[has_room ? who : ""];
+    if (now - of.begun >= kMinute) {
+      of.begun = now;
+      of.count = 0;
+    }
+    if (++of.count <= kMostAMinute) return std::exchange(of.left_out, 0);
+    ++of.left_out;
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr int64_t kMostAMinute = 10;
+  static constexpr absl::Duration kMinute = absl::Minutes(1);
+  static constexpr size_t kMost = 1024;
+
+  struct Refusals {
+    absl::Time begun = absl::InfinitePast();
+    int64_t count = 0;
+    int64_t left_out = 0;
+  };
+
+  absl::Mutex mutex_;
+  std::map<std::string, Refusals> refusals_ ABSL_GUARDED_BY(mutex_);
 };
 
 constexpr size_t kSecretDigits = 32;
@@ -199,9 +245,12 @@ class Logging final : public Middleware {
                      const CallRecord& record,
                      const absl::Status& status) override {
     // Strangers, who do nothing, are counted and not written down.
-    if (record.identity != nullptr &&
-        (record.rpc->is_audited || absl::IsPermissionDenied(status))) {
-      Audit(context, record, status);
+    if (record.identity != nullptr) {
+      if (absl::IsPermissionDenied(status)) {
+        AuditRefusal(context, record, status);
+      } else if (record.rpc->is_audited) {
+        Audit(context, record, status);
+      }
     }
     const server::LogLevel level = LevelOf(status);
     if (!log_.Shows(level)) return;
@@ -235,6 +284,19 @@ class Logging final : public Middleware {
   }
 
  private:
+  void AuditRefusal(const grpc::ServerContext& context,
+                    const CallRecord& record, const absl::Status& status) {
+    const std::string& who = record.identity->name();
+    const auto left_out =
+        refusals_.Take(absl::StrCat(TenantOf(record), " ", who));
+    if (!left_out) return;
+    if (*left_out > 0) {
+      log_.Audit({{"who", who},
+                  {"tenant", TenantOf(record)},
+                  {"left_out", *left_out}});
+    }
+    Audit(context, record, status);
+  }
   /// Whatever the level: who has done what to what all share.
   void Audit(const grpc::ServerContext& context, const CallRecord& record,
              const absl::Status& status) {
@@ -256,6 +318,7 @@ class Logging final : public Middleware {
   }
 
   server::Log& log_;
+  RefusalLimit refusals_;
 };
 
 }  // namespace
@@ -331,6 +394,7 @@ absl::Status Door::Identify(Call& call) const {
         record.identity,
         authenticator_->Identify({.peer = peer,
                                   .certificate = CertificateOf(*known),
+                                  .user = PeerUsers::UserOf(*known),
                                   .bearer = BearerOf(context)}));
   }
   if (record.rpc->is_elsewhere) {
@@ -412,9 +476,8 @@ void Door::EndOperation(Call& call, const EndedOperation& ended,
 }
 
 std::string PeerOf(const grpc::ServerContext& context) {
-  const std::string peer = context.peer();  // e.g. "ipv4:127.0.0.1:43210"
-  if (absl::StartsWith(peer, "unix")) return "unix";
-  return peer.substr(0, peer.rfind(':'));
+  const auto user = PeerUsers::UserOf(*context.auth_context());
+  return user ? UserPeer(*user) : HostPeer(context.peer());
 }
 
 absl::Status Draining() {

@@ -143,7 +143,8 @@ class Door {
   std::vector<Middleware*> middleware_;  // in order
 };
 
-/// The machine that calls, e.g. "ipv4:10.0.0.2", or "unix".
+/// Whose limits hold for a call: "ipv4:10.0.0.2", "ipv6:2001:db8:0:7::",
+/// "unix", or, where those are known, a user of this machine, "user 1000".
 std::string PeerOf(const grpc::ServerContext& context);
 
 /// What calls end with that a draining server does not serve.

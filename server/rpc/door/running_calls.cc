@@ -107,6 +107,12 @@ int64_t RunningCalls::StopSession(uint64_t session, const absl::Status& why) {
       why);
 }
 
+int64_t RunningCalls::StopUnknown(const absl::Status& why) {
+  return Stop([](const CallRecord& record,
+                 const Running&) { return !record.identity->IsValid(); },
+              why);
+}
+
 int64_t RunningCalls::Stop(
     absl::FunctionRef<bool(const CallRecord&, const Running&)> is_meant,
     const absl::Status& why) {

@@ -49,6 +49,8 @@ class RunningCalls {
   /// how many.
   int64_t StopRequest(absl::string_view request_id, const absl::Status& why);
   int64_t StopSession(uint64_t session, const absl::Status& why);
+  /// The same of who was known when the call began, and is no more.
+  int64_t StopUnknown(const absl::Status& why);
 
  private:
   struct Running {

@@ -1,6 +1,7 @@
 #include "server/rpc/listening/connections.h"
 
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -13,6 +14,11 @@ namespace {
 constexpr absl::Duration kSweepInterval = absl::Milliseconds(100);
 // Files, devices, listeners, HTTP.
 constexpr int64_t kOtherFiles = 64;
+// Of the total, one in so many is for who is close.
+constexpr int64_t kCloseShare = 16;
+// A peer may have so many times as many as are left: one alone four fifths of
+// all, and a hundred leave one in 400 to others.
+constexpr int64_t kTimesLeft = 4;
 
 /// The number of a socket in the system; 0: `fd` is none.
 uint64_t SocketOf(int fd) {
@@ -28,21 +34,32 @@ Connections::Connections(const ConnectionLimits& limits)
                    std::max<int64_t>(1, RaiseFileLimit() - kOtherFiles)),
                .per_peer = limits.per_peer}) {}
 
-Connections::Answer Connections::Take(int fd, absl::string_view peer) {
+Connections::Answer Connections::Take(int fd, absl::string_view peer,
+                                      Kind kind) {
   absl::MutexLock lock(&mutex_);
   const auto at = static_cast<size_t>(fd);
   if (connections_.size() <= at) connections_.resize(at + 1);
   Drop(connections_[at]);
-  Answer answer = Fits(peer);
-  if (answer != Answer::kTaken && absl::Now() - swept_ >= kSweepInterval) {
+  Answer answer = Fits(peer, kind);
+  if (answer != Answer::kTaken) {
     Sweep();
-    answer = Fits(peer);
+    answer = Fits(peer, kind);
   }
   if (answer != Answer::kTaken) return answer;
   connections_[at] = {.socket = SocketOf(fd), .peer = std::string(peer)};
   ++by_peer_[connections_[at].peer];
   ++count_;
   return answer;
+}
+
+void Connections::ForgetEnded() {
+  absl::MutexLock lock(&mutex_);
+  Sweep();
+}
+
+bool Connections::Has(absl::string_view peer) const {
+  absl::MutexLock lock(&mutex_);
+  return by_peer_.contains(peer);
 }
 
 int64_t Connections::count() const {
@@ -58,12 +75,31 @@ int64_t Connections::count() const {
   return count;
 }
 
-Connections::Answer Connections::Fits(absl::string_view peer) const {
-  if (count_ >= limits_.total) return Answer::kTooMany;
+void Connections::EndOfHosts() {
+  absl::MutexLock lock(&mutex_);
+  for (size_t i = 0; i < connections_.size(); ++i) {
+    const int fd = static_cast<int>(i);
+    const uint64_t counted = connections_[i].socket;
+    sockaddr_storage name = {};
+    socklen_t size = sizeof(name);
+    if (counted != 0 && SocketOf(fd) == counted &&
+        getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) == 0 &&
+        name.ss_family != AF_UNIX) {
+      shutdown(fd, SHUT_RDWR);  // gRPC closes it then
+    }
+  }
+}
+
+Connections::Answer Connections::Fits(absl::string_view peer, Kind kind) const {
+  const bool is_close = kind == Kind::kClose;
+  const int64_t left =
+      limits_.total - (is_close ? 0 : limits_.total / kCloseShare) - count_;
+  if (left <= 0) return Answer::kTooMany;
   const auto known = by_peer_.find(peer);
-  return known != by_peer_.end() && known->second >= limits_.per_peer
-             ? Answer::kTooManyOfPeer
-             : Answer::kTaken;
+  if (known == by_peer_.end()) return Answer::kTaken;
+  const int64_t most = is_close ? limits_.per_peer
+                                : std::min(limits_.per_peer, kTimesLeft * left);
+  return known->second >= most ? Answer::kTooManyOfPeer : Answer::kTaken;
 }
 
 void Connections::Drop(Connection& connection) {
@@ -75,7 +111,9 @@ void Connections::Drop(Connection& connection) {
 }
 
 void Connections::Sweep() {
-  swept_ = absl::Now();
+  const absl::Time now = absl::Now();
+  if (now - swept_ < kSweepInterval) return;
+  swept_ = now;
   for (size_t fd = 0; fd < connections_.size(); ++fd) {
     Connection& connection = connections_[fd];
     if (connection.socket != 0 &&

@@ -21,18 +21,34 @@ struct ConnectionLimits {
 /// Counts connections that others close: a file descriptor whose socket is no
 /// more the one that was counted stands for a connection that has ended.
 ///
+/// Some of the total are left for who is closer, and the fewer of the others
+/// are left, the fewer of them a peer may have: whoever takes all they get
+/// leaves some to who has none.
+///
 /// Threads  safe for concurrent use.
 class Connections {
  public:
   explicit Connections(const ConnectionLimits& limits);
 
-  enum class Answer { kTaken, kTooMany, kTooManyOfPeer };
+  enum class Kind {
+    kRemote,
+    kClose,  // by a Unix socket, or at the address for operators
+  };
+  enum class Answer { kTaken, kTooMany, kTooManyOfPeer, kTooManyUsers };
   /// Counts the socket `fd` of `peer` if that fits. What has ended meanwhile is
   /// seen now, a few times a second at most.
-  Answer Take(int fd, absl::string_view peer);
+  Answer Take(int fd, absl::string_view peer, Kind kind);
+
+  /// Looks which have ended, a few times a second at most.
+  void ForgetEnded();
+  /// Whether `peer` has any that is not known to have ended.
+  bool Has(absl::string_view peer) const;
 
   /// Those that live.
   int64_t count() const;
+
+  /// Breaks all off that have come by TCP.
+  void EndOfHosts();
 
  private:
   struct Connection {
@@ -41,9 +57,9 @@ class Connections {
   };
 
   void Drop(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// Forgets those that have ended.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Answer Fits(absl::string_view peer) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  Answer Fits(absl::string_view peer, Kind kind) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const ConnectionLimits limits_;
   mutable absl::Mutex mutex_;

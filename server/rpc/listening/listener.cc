@@ -1,6 +1,5 @@
 #include "server/rpc/listening/listener.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -10,12 +9,11 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/rpc/listening/peer.h"
 
 namespace tensord::rpc {
 namespace {
@@ -23,36 +21,27 @@ namespace {
 // How long the system is given to have files again.
 constexpr absl::Duration kRest = absl::Milliseconds(10);
 
-/// Who has connected: a host's address, of IPv6 the network's, which is one
-/// host's to choose from, or a user of this machine.
-std::string PeerOf(int fd, const sockaddr_storage& name) {
-  char text[INET6_ADDRSTRLEN] = {};
-  if (name.ss_family == AF_INET) {
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(name).sin_addr,
-              text, sizeof(text));
-    return text;
-  }
-  if (name.ss_family == AF_INET6) {
-    in6_addr address = reinterpret_cast<const sockaddr_in6&>(name).sin6_addr;
-    if (!IN6_IS_ADDR_V4MAPPED(&address) && !IN6_IS_ADDR_LOOPBACK(&address)) {
-      std::memset(&address.s6_addr[8], 0, 8);
-    }
-    inet_ntop(AF_INET6, &address, text, sizeof(text));
-    return text;
-  }
-  ucred user = {};
+/// Who is at the other end of a Unix socket.
+uid_t UserOf(int fd) {
+  ucred user = {.pid = 0, .uid = uid_t(-1), .gid = gid_t(-1)};  // nobody
   socklen_t size = sizeof(user);
   getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &size);
-  return absl::StrCat("user ", user.uid);
+  return user.uid;
 }
 
 }  // namespace
 
-Listener::Listener(Connections& connections, Refused refused)
-    : connections_(connections), refused_(std::move(refused)) {}
+Listener::Listener(Connections& connections, bool is_operators, Refused refused)
+    : connections_(connections),
+      is_operators_(is_operators),
+      refused_(std::move(refused)) {}
 
 void Listener::Add(BoundAddress address, std::unique_ptr<Acceptor> acceptor) {
   addresses_.push_back({std::move(address), std::move(acceptor)});
+}
+
+void Listener::Add(BoundAddress address, PeerUsers& users) {
+  addresses_.push_back({std::move(address), nullptr, &users});
 }
 
 void Listener::Start() {
@@ -71,11 +60,11 @@ void Listener::Stop() {
 
 void Listener::Run() {
   std::vector<pollfd> ready = {{.fd = ends_, .events = POLLIN, .revents = 0}};
-  std::vector<Acceptor*> acceptors = {nullptr};
+  std::vector<const Address*> addresses = {nullptr};
   for (const Address& address : addresses_) {
     for (const int socket : address.bound.sockets()) {
       ready.push_back({.fd = socket, .events = POLLIN, .revents = 0});
-      acceptors.push_back(address.acceptor.get());
+      addresses.push_back(&address);
     }
   }
   while (true) {
@@ -83,13 +72,13 @@ void Listener::Run() {
     if (ready[0].revents != 0) return;
     for (size_t i = 1; i < ready.size(); ++i) {
       if (ready[i].revents == 0) continue;
-      has_room = Accept(ready[i].fd, *acceptors[i]) && has_room;
+      has_room = Accept(ready[i].fd, *addresses[i]) && has_room;
     }
     if (!has_room) absl::SleepFor(kRest);
   }
 }
 
-bool Listener::Accept(int socket, Acceptor& acceptor) {
+bool Listener::Accept(int socket, const Address& address) {
   sockaddr_storage name = {};
   socklen_t size = sizeof(name);
   const int fd = accept4(socket, reinterpret_cast<sockaddr*>(&name), &size,
@@ -98,20 +87,35 @@ bool Listener::Accept(int socket, Acceptor& acceptor) {
     return errno != EMFILE && errno != ENFILE && errno != ENOBUFS &&
            errno != ENOMEM;
   }
-  const std::string peer = PeerOf(fd, name);
-  const Connections::Answer answer = connections_.Take(fd, peer);
-  if (answer != Connections::Answer::kTaken) {
-    close(fd);
-    refused_(answer, peer);
-    return true;
-  }
+  Acceptor* const acceptor = AcceptorOf(fd, name, address);
+  if (acceptor == nullptr) return true;
   const int one = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
   Acceptor::NewConnectionParameters connection;
   connection.listener_fd = socket;
   connection.fd = fd;
-  acceptor.HandleNewConnection(&connection);
+  acceptor->HandleNewConnection(&connection);
   return true;
+}
+
+Listener::Acceptor* Listener::AcceptorOf(int fd, const sockaddr_storage& name,
+                                         const Address& address) {
+  const bool is_local = name.ss_family == AF_UNIX;
+  const uid_t user = is_local ? UserOf(fd) : 0;
+  const std::string peer = is_local ? UserPeer(user) : HostPeer(name);
+  Connections::Answer answer =
+      connections_.Take(fd, peer,
+                        is_local || is_operators_ ? Connections::Kind::kClose
+                                                  : Connections::Kind::kRemote);
+  Acceptor* acceptor = address.acceptor.get();
+  if (answer == Connections::Answer::kTaken && address.users != nullptr) {
+    acceptor = address.users->Of(user, connections_);
+    if (acceptor == nullptr) answer = Connections::Answer::kTooManyUsers;
+  }
+  if (answer == Connections::Answer::kTaken) return acceptor;
+  close(fd);
+  refused_(answer, peer);
+  return nullptr;
 }
 
 }  // namespace tensord::rpc

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <grpcpp/server_builder.h>
+#include <sys/socket.h>
 
 #include <functional>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "server/rpc/listening/bound_address.h"
 #include "server/rpc/listening/connections.h"
+#include "server/rpc/listening/peer_users.h"
 
 namespace tensord::rpc {
 
@@ -26,13 +28,16 @@ class Listener {
   /// Hears of a connection that was not taken.
   using Refused = std::function<void(Connections::Answer, absl::string_view)>;
 
+  /// `is_operators`: strangers do not come to its addresses.
   /// Lifetime  `connections`, which several may share, outlives it.
-  Listener(Connections& connections, Refused refused);
+  Listener(Connections& connections, bool is_operators, Refused refused);
   Listener(const Listener&) = delete;
   ~Listener() { Stop(); }
 
   /// Has `acceptor` get the connections of `address`. Before Start().
   void Add(BoundAddress address, std::unique_ptr<Acceptor> acceptor);
+  /// Has each of `users` get theirs, of a Unix socket. They outlive it.
+  void Add(BoundAddress address, PeerUsers& users);
 
   /// Takes connections from now on. gRPC's server has started.
   void Start();
@@ -42,14 +47,19 @@ class Listener {
  private:
   struct Address {
     BoundAddress bound;
-    std::unique_ptr<Acceptor> acceptor;
+    std::unique_ptr<Acceptor> acceptor;  // null: there are `users`
+    PeerUsers* users = nullptr;
   };
 
   void Run();
   /// Takes one connection. False: the system has no room for any.
-  bool Accept(int socket, Acceptor& acceptor);
+  bool Accept(int socket, const Address& address);
+  /// Null: the connection of `fd` is closed, and refused.
+  Acceptor* AcceptorOf(int fd, const sockaddr_storage& name,
+                       const Address& address);
 
   Connections& connections_;
+  const bool is_operators_;
   const Refused refused_;
   std::vector<Address> addresses_;
   int ends_ = -1;  // an eventfd

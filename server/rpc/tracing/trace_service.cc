@@ -19,6 +19,9 @@ namespace {
 constexpr absl::Duration kLongest = absl::Minutes(10);
 constexpr absl::Duration kInterval = absl::Milliseconds(100);
 constexpr size_t kMostAtATime = 1000;
+// Of what is not taken yet, with names and ids of usual length.
+constexpr int64_t kMostBytes = server::Timelines::kMostActivities *
+                               static_cast<int64_t>(sizeof(server::Activity));
 
 v1::Activity ActivityToProto(const server::Activity& activity) {
   v1::Activity message;
@@ -67,8 +70,13 @@ Task<absl::Status> TraceService::Record(
                                     absl::FormatDuration(kLongest));
   }
   call.record().subject = request.request_id().substr(0, 100);
-  const auto recording = context_.timelines.Record(request.request_id());
+  const auto recording =
+      context_.timelines.Record(request.request_id(), request.tenant());
   if (!recording.ok()) co_return recording.status();
+  server::HostHold hold;
+  const absl::Status held = hold.Take(context_.sessions.host_memory(),
+                                      server::HostUse::kRequests, kMostBytes);
+  if (!held.ok()) co_return held;
   server::ActivityQueue& activities = (*recording)->activities();
   PatientWriter<v1::RecordTimelineResponse> writer(out, call,
                                                    context_.transfer_idle);
@@ -79,6 +87,8 @@ Task<absl::Status> TraceService::Record(
   while (sent.ok() && !is_over) {
     const absl::Duration left = end - absl::Now();
     co_await Pause(call, std::clamp(left, absl::ZeroDuration(), kInterval));
+    sent = Door::CheckIdentity(call.record());
+    if (!sent.ok()) break;
     // What ends from here on would be taken the next time.
     is_over = left <= kInterval || (*recording)->has_ended() ||
               call.cancelled() || call.loop().refuses();

@@ -164,6 +164,8 @@ struct TimelineOptions {
   /// Only the call with this `x-request-id`, and no longer than until it has
   /// ended; empty: all.
   std::string request_id;
+  /// Only what this tenant does; empty: all do.
+  std::string tenant;
 };
 
 /// The timeline of a server.

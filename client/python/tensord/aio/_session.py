@@ -22,6 +22,7 @@ from tensord._program_reports import ProgramExplanation
 from tensord._session_base import SessionBase
 from tensord._session_link import open_session
 from tensord._specs import TensorSpec
+from tensord.aio._operator import Operator
 from tensord.aio._program import Program
 from tensord.aio._session_link import AwaitedLink
 from tensord.aio._tensor import RemoteTensor
@@ -166,6 +167,14 @@ class Session(
     ) -> Explainer[Awaitable[Explanation], Awaitable[ProgramExplanation]]:
         """The same operations and programs, explained instead of executed."""
         return Explainer(self)
+
+    @property
+    def operator(self) -> Operator:
+        """What operators see of all sessions, and have the server do.
+
+        >>> (await session.operator.trim()).heap_bytes
+        """
+        return Operator(self, self.link)
 
     def program(
         self, notation: str | Sequence[Sequence[int]], *operands: Any, **named: Any

@@ -226,9 +226,28 @@ TEST_F(OptionsFileTest, MisspeltVariablesAreRefusedAndThoseOfOthersAreNot) {
       ::testing::HasSubstr("unknown variable TENSORD_MAX_SESION in the "
                            "environment, did you mean TENSORD_MAX_SESSIONS?"));
   const auto parsed =
-      Parse({}, {"TENSORD_SERVER=x", "TENSORD_TOKEN=x", "TENSORD_KEY=x",
-                 "TENSORD_SERVICE_HOST=10.0.0.1", "TENSORD_PORT=tcp://x:1",
-                 "TENSORD_LISTEN_SERVICE_PORT=1", "TENSORD_COLOUR=red"});
+      Parse({}, {"TENSORD_SERVER=x", "TENSORD_TOKEN=x", "TENSORD_KEY=x"});
+  EXPECT_NE(std::get_if<Options>(&parsed), nullptr);
+  for (const char* const unknown :
+       {"TENSORD_COLOUR", "TENSORD_PORTAL", "TENSORD_REPORT",
+        "TENSORD_PORT_TCP", "TENSORD_PORT_8470", "TENSORD_SERVICES"}) {
+    EXPECT_THAT(
+        ErrorOf({}, {absl::StrCat(unknown, "=red").c_str()}),
+        ::testing::HasSubstr(absl::StrCat("unknown variable ", unknown)));
+  }
+}
+
+// As of services `tensord`, with a port that has a name, and `tensord-listen`.
+TEST_F(OptionsFileTest, VariablesThatKubernetesSetsAreOfNoConcern) {
+  const auto parsed = Parse(
+      {}, {"TENSORD_SERVICE_HOST=10.0.0.1", "TENSORD_SERVICE_PORT=8470",
+           "TENSORD_SERVICE_PORT_GRPC=8470", "TENSORD_PORT=tcp://10.0.0.1:8470",
+           "TENSORD_PORT_8470_TCP=tcp://10.0.0.1:8470",
+           "TENSORD_PORT_8470_TCP_PROTO=tcp", "TENSORD_PORT_8470_TCP_PORT=8470",
+           "TENSORD_PORT_8470_TCP_ADDR=10.0.0.1",
+           "TENSORD_LISTEN_SERVICE_HOST=10.0.0.2",
+           "TENSORD_LISTEN_SERVICE_PORT=1", "TENSORD_LISTEN_PORT=tcp://x:1",
+           "TENSORD_LISTEN_PORT_1_UDP_ADDR=10.0.0.2"});
   EXPECT_NE(std::get_if<Options>(&parsed), nullptr);
 }
 

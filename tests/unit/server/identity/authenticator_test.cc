@@ -152,6 +152,49 @@ TEST_F(AuthenticatorTest, CertificateAndTokenAreOfOneTenant) {
   EXPECT_TRUE(file->Identify({.peer = "p", .bearer = operator_.secret}).ok());
 }
 
+TEST_F(AuthenticatorTest, UsersOfTheMachineStandForTenants) {
+  Write(lines_);
+  const auto file =
+      *Authenticator::Create({.takes_users = true, .tokens = path_});
+  EXPECT_TRUE(file->asks());
+  Tenants tenants;
+  tenants["chem"].users = {1001};
+  tenants["ops"].operator_users = {0};
+  file->SetTenants(tenants);
+  const auto who = [&](uid_t user, absl::string_view bearer = "") {
+    return file->Identify({.peer = "p", .user = user, .bearer = bearer});
+  };
+  const auto chemist = *who(1001);
+  EXPECT_EQ(chemist->tenant(), "chem");
+  EXPECT_EQ(chemist->role(), Role::kUser);
+  EXPECT_EQ(chemist->name(), "user 1001");
+  EXPECT_EQ((*who(0))->role(), Role::kOperator);
+  EXPECT_EQ(Reason(who(1002)), "USER_UNKNOWN");
+  EXPECT_EQ(Reason(file->Identify({.peer = "p"})), "CREDENTIALS_MISSING");
+  // Whoever brings a token may be any user but another tenant's.
+  EXPECT_EQ((*who(1001, user_.secret))->name(), "token " + user_.token.id);
+  EXPECT_EQ((*who(1002, user_.secret))->tenant(), "chem");
+  EXPECT_EQ(Reason(who(0, user_.secret)), "IDENTITIES_DIFFER");
+  tenants["chem"].users = {1002};
+  file->SetTenants(tenants);
+  EXPECT_FALSE(chemist->IsValid());
+  EXPECT_EQ((*who(1002))->tenant(), "chem");
+}
+
+TEST_F(AuthenticatorTest, ManyWhoGuessDoNotHideWhoGuessesOn) {
+  Write(lines_);
+  const auto file = Open();
+  const auto guess = [&](const std::string& peer) {
+    return Reason(file->Identify({.peer = peer, .bearer = "guess"}));
+  };
+  while (guess("bad") != "TOO_MANY_GUESSES") {
+  }
+  for (int i = 0; i < 10'000; ++i) {
+    EXPECT_EQ(guess(absl::StrCat("peer ", i)), "TOKEN_INVALID");
+  }
+  EXPECT_EQ(guess("bad"), "TOO_MANY_GUESSES");
+}
+
 TEST_F(AuthenticatorTest, WhoGuessesWaitsAndOthersDoNot) {
   Write(lines_);
   const auto file = Open();

@@ -16,6 +16,8 @@ TEST(TenantsTest, SharesAreRead) {
 [tenant.chemistry]
 certificates = ["worker-1", "spiffe://cluster/chemistry"]
 operators = ["chief"]
+users = ["root", 1001]
+operator_users = [1002]
 weight = 2.5
 priority = 0
 sessions = 100
@@ -36,6 +38,8 @@ search_seconds = 30
       shares.certificates,
       (std::vector<std::string>{"worker-1", "spiffe://cluster/chemistry"}));
   EXPECT_EQ(shares.operators, std::vector<std::string>{"chief"});
+  EXPECT_EQ(shares.users, (std::vector<uid_t>{0, 1001}));
+  EXPECT_EQ(shares.operator_users, std::vector<uid_t>{1002});
   EXPECT_EQ(shares.weight, 2.5);
   EXPECT_EQ(shares.priority, 0);
   EXPECT_EQ(shares.sessions, 100);
@@ -49,6 +53,8 @@ search_seconds = 30
   EXPECT_EQ(shares.search_seconds, 30);
   EXPECT_FALSE(tenants->at("biology").device_bytes.has_value());
   EXPECT_FALSE(tenants->at("biology").sessions.has_value());
+  EXPECT_TRUE(NamesUsers(*tenants));
+  EXPECT_FALSE(NamesUsers(*ParseTenants("t", "[tenant.biology]")));
 }
 
 TEST(TenantsTest, NobodyReservesMoreThanTheyMayHave) {
@@ -78,6 +84,14 @@ TEST(TenantsTest, MistakesAreNamedWithTheirLine) {
       {"certificates = [\"\"]", "wanted the name of a certificate"},
       {"certificates = [1]", "wanted the name of a certificate"},
       {"operators = [\"x\", \"x\"]", "'x' stands here twice"},
+      {"users = 1001", "wanted a list of users"},
+      {"users = [1.5]", "wanted the name or number of a user"},
+      {"users = [-1]", "wanted a whole number, 0 to"},
+      {"users = [4294967295]", "wanted a whole number, 0 to"},
+      {"users = [\"no-such-user\"]",
+       "no user of this machine has the name 'no-such-user'"},
+      {"users = [\"root\", 0]", "user 0 stands here twice"},
+      {"operator_users = [65534]", "stands for all whom this machine"},
       {"device_bytes = \"40 GiB\"", "wanted bytes, or e.g. \"512MiB\""},
       {"device_bytes = \"GiB\"", "wanted bytes"},
       {"device_bytes = \"99999999999TiB\"", "wanted bytes"},

@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 
+#include "google_rpc/status.pb.h"
+#include "server/engine/quota.h"
 namespace tensord::rpc {
 namespace {
 
@@ -26,6 +28,33 @@ TEST(StatusTest, CutensorStatusesAreThoseOfTheTable) {  // A6
   EXPECT_EQ(CutensorStatus(absl::StatusCode::kResourceExhausted),
             "ALLOC_FAILED");
   EXPECT_EQ(CutensorStatus(absl::StatusCode::kInternal), "INTERNAL_ERROR");
+}
+
+// As clients of any kind understand it: a google.rpc.Status with a RetryInfo.
+TEST(StatusTest, WhenToRetryIsToldToAllClients) {
+  const absl::Status quota =
+      server::QuotaExceeded({.tenant = "chemistry",
+                             .quota = "queued",
+                             .limit = 5,
+                             .used = 5,
+                             .retry_after = absl::Milliseconds(2500)},
+                            1);
+  grpc::ServerContext context;
+  const grpc::Status sent = ToGrpc(quota, context, "id");
+  google_rpc::Status status;
+  ASSERT_TRUE(status.ParseFromString(sent.error_details()));
+  EXPECT_EQ(status.code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(status.message(), sent.error_message());
+  ASSERT_EQ(status.details_size(), 1);
+  EXPECT_EQ(status.details(0).type_url(),
+            "type.googleapis.com/google.rpc.RetryInfo");
+  google_rpc::RetryInfo info;
+  ASSERT_TRUE(info.ParseFromString(status.details(0).value()));
+  EXPECT_EQ(info.retry_delay().seconds(), 2);
+  EXPECT_EQ(info.retry_delay().nanos(), 500'000'000);
+  grpc::ServerContext other;
+  EXPECT_EQ(ToGrpc(absl::NotFoundError("none"), other, "id").error_details(),
+            "");
 }
 
 std::string MessageOf(const std::string& message) {

@@ -36,17 +36,48 @@ TEST(MetricsTest, TenantsThatNobodyNamedAreCountedTogether) {
   using ::testing::Pair;
   using ::testing::UnorderedElementsAre;
   Metrics metrics;
-  metrics.OfTenant("default").requests.Increment();
-  metrics.OfTenant("chemistry").requests.Increment();
-  metrics.OfTenant("").requests.Increment();
+  metrics.CountRequest("default");
+  metrics.CountRequest("chemistry");
+  metrics.CountRequest("");
   metrics.SetTenants({"chemistry"});
-  metrics.OfTenant("chemistry").requests.Increment();
-  metrics.OfTenant("default").requests.Increment();
+  metrics.CountRequest("chemistry");
+  metrics.CountRequest("default");
   EXPECT_THAT(Counted(metrics, "tensord_tenant_requests_total"),
               UnorderedElementsAre(Pair("chemistry", 1), Pair("default", 2),
                                    Pair("other", 2)));
   EXPECT_EQ(metrics.tenants().back().name, "other");
   EXPECT_EQ(metrics.tenants().front().requests, 1);
+}
+
+TEST(MetricsTest, TenantsThatAreGoneLeaveNothing) {
+  using ::testing::Pair;
+  using ::testing::UnorderedElementsAre;
+  Metrics metrics;
+  metrics.SetTenants({"biology", "chemistry"});
+  for (const char* const tenant : {"biology", "chemistry", "chemistry"}) {
+    metrics.CountRequest(tenant);
+    metrics.CountDeviceTime(tenant, absl::Seconds(1), /*is_wasted=*/false);
+  }
+  metrics.SetTenants({"chemistry", "default"});
+  metrics.CountRequest("biology");
+  for (const char* const name : {"tensord_tenant_requests_total",
+                                 "tensord_tenant_device_seconds_total"}) {
+    const auto counts = Counted(metrics, name);
+    EXPECT_EQ(counts.size(), 3) << name;
+    EXPECT_EQ(counts.at("chemistry"), 2) << name;
+  }
+  EXPECT_THAT(Counted(metrics, "tensord_tenant_requests_total"),
+              UnorderedElementsAre(Pair("chemistry", 2), Pair("default", 0),
+                                   Pair("other", 1)));
+}
+
+TEST(MetricsTest, TimeOfWhatFailsIsWasted) {
+  Metrics metrics;
+  metrics.CountDeviceTime("default", absl::Seconds(2), /*is_wasted=*/false);
+  metrics.CountDeviceTime("default", absl::Seconds(3), /*is_wasted=*/true);
+  EXPECT_EQ(Counted(metrics, "tensord_wasted_device_seconds_total").at(""), 3);
+  EXPECT_EQ(
+      Counted(metrics, "tensord_tenant_device_seconds_total").at("default"), 5);
 }
 
 TEST(MetricsTest, ReasonsAreNotCountedWithoutBound) {

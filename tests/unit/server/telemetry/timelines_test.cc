@@ -93,6 +93,23 @@ TEST(TimelinesTest, OneCallIsRecordedUntilItEnds) {
               ::testing::ElementsAre("job", "job"));
 }
 
+TEST(TimelinesTest, AnotherTenantsCallOfTheSameIdIsNotMeant) {
+  Timelines timelines;
+  const auto recording = timelines.Record("job", "chemistry");
+  ASSERT_TRUE(recording.ok());
+  const auto all = timelines.Record("", "chemistry");
+  Activity others = Call("job");
+  others.tenant = "biology";
+  timelines.Add(others);
+  EXPECT_FALSE((*recording)->has_ended());
+  Activity own = Call("job");
+  own.tenant = "chemistry";
+  timelines.Add(own);
+  EXPECT_TRUE((*recording)->has_ended());
+  EXPECT_THAT(Ids((*recording)->activities()), ::testing::ElementsAre("job"));
+  EXPECT_THAT(Ids((*all)->activities()), ::testing::ElementsAre("job"));
+}
+
 TEST(TimelinesTest, SoManyAreRecordedAtATime) {
   Timelines timelines;
   std::vector<std::unique_ptr<Timelines::Recording>> recordings;

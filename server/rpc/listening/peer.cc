@@ -1,0 +1,53 @@
+#include "server/rpc/listening/peer.h"
+
+#include <arpa/inet.h>
+
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+
+namespace tensord::rpc {
+namespace {
+
+std::string TextOf(in6_addr address) {
+  if (!IN6_IS_ADDR_V4MAPPED(&address) && !IN6_IS_ADDR_LOOPBACK(&address)) {
+    std::memset(&address.s6_addr[8], 0, 8);
+  }
+  char text[INET6_ADDRSTRLEN] = {};
+  inet_ntop(AF_INET6, &address, text, sizeof(text));
+  return text;
+}
+
+}  // namespace
+
+std::string UserPeer(uid_t user) { return absl::StrCat("user ", user); }
+
+std::string HostPeer(const sockaddr_storage& name) {
+  if (name.ss_family == AF_INET6) {
+    return TextOf(reinterpret_cast<const sockaddr_in6&>(name).sin6_addr);
+  }
+  char text[INET_ADDRSTRLEN] = {};
+  inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(name).sin_addr, text,
+            sizeof(text));
+  return text;
+}
+
+std::string HostPeer(absl::string_view name) {
+  if (absl::StartsWith(name, "unix")) return "unix";
+  const absl::string_view host = name.substr(0, name.rfind(':'));
+  absl::string_view bare = host;
+  if (!absl::ConsumePrefix(&bare, "ipv6:")) return std::string(host);
+  const std::string text = absl::StrReplaceAll(
+      bare, {{"%5B", ""}, {"%5D", ""}, {"[", ""}, {"]", ""}});
+  in6_addr address = {};
+  // One of a link has its interface behind a '%'.
+  const bool is_one =
+      inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), &address) ==
+      1;
+  return is_one ? absl::StrCat("ipv6:", TextOf(address)) : std::string(host);
+}
+
+}  // namespace tensord::rpc
