@@ -181,6 +181,11 @@ class DeviceWorker {
   std::map<uint64_t, Load> loads() const;
 
  private:
+  // Small jobs run beside a turn.
+  static constexpr absl::Duration kSmall = absl::Microseconds(200);
+  // What any job counts at least.
+  static constexpr absl::Duration kLeast = absl::Microseconds(10);
+
   struct Launched {
     Job* job;
     uint64_t number;  // counted over all clients
