@@ -82,7 +82,7 @@ void DeviceWorker::CompleteFirst(Client& client) {
   if (!options_.is_synchronous) {
     const absl::Duration took = times.ended - times.begun;
     turns_.Count(client.turns, std::max(took, kLeast) - first.counted);
-    if (status.ok() && !is_part) Learn(first.ahead, took);
+    if (status.ok() && !is_part) Learn(client, first.ahead, took);
   }
   client.launched_time -= first.ahead;
   client.launched.pop_front();

@@ -145,8 +145,7 @@ void DeviceWorker::EndTurnIfDue() {
   const absl::Duration turn = absl::Now() - client.turn_begun;
   absl::Duration most = client.is_alone ? kTurnAlone : kTurn;
   // What is nearly done is sooner out of the way than taken up again.
-  const absl::Duration left =
-      slowness_ * client.launching->predicted() - client.ran;
+  const absl::Duration left = client.launching->expected_ - client.ran;
   if (left <= 2 * most) most *= 2;
   if (turn < most) return;
   const Client* const next = Next(/*is_small=*/false);
@@ -279,7 +278,8 @@ void DeviceWorker::AfterLaunch(Client& client, Launched launched,
   if (options_.is_synchronous) {
     const absl::Duration ran = client.ran + (absl::Now() - client.turn_begun);
     Count(client, ran);
-    if (launched.status.ok() && !outcome.is_part) Learn(job->predicted(), ran);
+    if (launched.status.ok() && !outcome.is_part)
+      Learn(client, job->predicted(), ran);
   }
   launched.counted = client.counted;
   if (absl::IsResourceExhausted(launched.status) && outcome.may_be_repeated &&

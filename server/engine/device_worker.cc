@@ -10,8 +10,6 @@
 namespace tensord::server {
 namespace {
 
-// Predictions that are further off than that say little of others.
-constexpr double kMostSlowness = 10;
 // When it is worth asking again whether there is room in the queue.
 constexpr absl::Duration kSoonest = absl::Milliseconds(10);
 constexpr absl::Duration kLatest = absl::Seconds(30);
@@ -60,6 +58,7 @@ absl::Status DeviceWorker::Add(const ClientId& id, Job* job) {
   Client& client = entry->second;
   if (is_new) {
     client.id = id.number;
+    client.owner = id.owner_name();
     client.share = id.share;
     turns_.Join(client.turns, id);
   }
@@ -76,6 +75,7 @@ absl::Status DeviceWorker::Add(const ClientId& id, Job* job) {
   }
   const bool is_ready = client.queued.empty() && client.launching == nullptr;
   client.queued.push_back(job);
+  job->expected_ = slowness_.Of(client.owner) * job->predicted();
   CountQueued(client, *job, +1);
   if (!is_ready) return absl::OkStatus();
   turns_.Wait(client.turns);
@@ -88,14 +88,15 @@ absl::Status DeviceWorker::Add(const ClientId& id, Job* job) {
 absl::Duration DeviceWorker::PredictEnd(const ClientId& id,
                                         absl::Duration predicted) const {
   absl::MutexLock lock(&mutex_);
-  absl::Duration own = predicted;
+  const absl::Duration expected = slowness_.Of(id.owner_name()) * predicted;
+  absl::Duration own = expected;
   auto sharing = static_cast<int64_t>(clients_.size());
   if (const auto entry = clients_.find(id.number); entry == clients_.end()) {
     ++sharing;
   } else {
     own += entry->second.queued_time;
   }
-  return slowness_ * std::min(own * sharing, queued_time_ + predicted);
+  return std::min(own * sharing, queued_time_ + expected);
 }
 
 bool DeviceWorker::Remove(uint64_t id, Job* job) {
@@ -181,7 +182,7 @@ absl::Status DeviceWorker::CheckShare(const ClientId& id) const {
        .quota = "queued",
        .limit = id.share->queued_limit,
        .used = id.share->queued,
-       .retry_after = std::clamp(slowness_ * queued_time_, kSoonest, kLatest)},
+       .retry_after = std::clamp(queued_time_, kSoonest, kLatest)},
       1);
 }
 
@@ -193,15 +194,14 @@ void DeviceWorker::CountRunning(const Client& client, int change) {
 void DeviceWorker::CountQueued(Client& client, const Job& job, int change) {
   if (client.share != nullptr) client.share->queued += change;
   statistics_.queued_count += change;
-  client.queued_time += change * job.predicted();
-  queued_time_ += change * job.predicted();
+  client.queued_time += change * job.expected_;
+  queued_time_ += change * job.expected_;
 }
 
-void DeviceWorker::Learn(absl::Duration predicted, absl::Duration took) {
+void DeviceWorker::Learn(const Client& client, absl::Duration predicted,
+                         absl::Duration took) {
   if (predicted <= kSmall) return;  // what that takes is launching
-  const double slowness = std::clamp(absl::FDivDuration(took, predicted),
-                                     1 / kMostSlowness, kMostSlowness);
-  slowness_ += (slowness - slowness_) / 16;
+  slowness_.Learn(client.owner, predicted, took);
 }
 
 void DeviceWorker::CountBusy(int change) {

@@ -21,6 +21,7 @@
 #include "core/device/device.h"
 #include "core/device/interruption.h"
 #include "server/engine/fair_turns.h"
+#include "server/engine/slowness.h"
 
 namespace tensord::server {
 
@@ -113,6 +114,7 @@ class DeviceWorker {
 
     bool wants_device_alone_;
     absl::Duration predicted_;
+    absl::Duration expected_;  // by what was known when it was added
     Listener* listener_ = nullptr;
     // While it is being launched:
     DeviceWorker* worker_ = nullptr;
@@ -152,7 +154,8 @@ class DeviceWorker {
   /// ended, if it were added now: as long as what waits, or, where that is
   /// less, as what waits of the client's for each of those that share the
   /// device. What runs does not count, as it may be stopped any time. As
-  /// measured work has differed from its predictions, so this is expected to.
+  /// measured work of an owner has differed from its predictions, so what is
+  /// added afterwards is expected to.
   absl::Duration PredictEnd(const ClientId& client,
                             absl::Duration predicted) const;
 
@@ -204,10 +207,11 @@ class DeviceWorker {
   };
   struct Client {
     uint64_t id = 0;
+    std::string owner;
     FairTurns::Member turns;
     std::shared_ptr<QueueShare> share;  // or null
     std::deque<Job*> queued;
-    absl::Duration queued_time;  // that those should take
+    absl::Duration queued_time;  // that those are expected to take
     std::deque<Launched> launched;
     absl::Duration launched_time;    // that those should take
     SharedStream* stream = nullptr;  // null while there is no need of one
@@ -259,9 +263,9 @@ class DeviceWorker {
   /// OK when one more of the client's tenant may wait.
   absl::Status CheckShare(const ClientId& client) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  /// Learns how good predictions are.
-  void Learn(absl::Duration predicted, absl::Duration took)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Learns how good predictions of the client's work are.
+  void Learn(const Client& client, absl::Duration predicted,
+             absl::Duration took) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Sets what the work being launched has taken so far.
   void Count(Client& client, absl::Duration ran)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -315,8 +319,7 @@ class DeviceWorker {
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t for_completer_ ABSL_GUARDED_BY(mutex_) = 0;   // launched jobs
   absl::Duration queued_time_ ABSL_GUARDED_BY(mutex_);  // of all clients
-  // What work took over what had been predicted, lately.
-  double slowness_ ABSL_GUARDED_BY(mutex_) = 1;
+  Slowness slowness_ ABSL_GUARDED_BY(mutex_);
   int busy_count_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time busy_since_ ABSL_GUARDED_BY(mutex_);
   Statistics statistics_ ABSL_GUARDED_BY(mutex_);

@@ -247,6 +247,21 @@ TEST_F(DeviceWorkerTest, WhatWaitsSaysWhenAnotherWouldEnd) {
   RunAll();
 }
 
+TEST_F(DeviceWorkerTest, WhatIsPredictedBadlyForOneSaysNothingOfOthers) {
+  release_.Notify();
+  constexpr int kJobs = 48;  // each predicted a second, and done at once
+  for (int i = 0; i < kJobs; ++i) {
+    ASSERT_TRUE(Add(1, "x").ok());
+    trace_.Await(i + 1);
+  }
+  const absl::Duration job = absl::Seconds(1);
+  // What the last one took is learned after it ran.
+  while (worker_->PredictEnd({.number = 1}, job) > job / 2) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(worker_->PredictEnd({.number = 2}, job), job);
+}
+
 /// Takes long, and hears what it is asked.
 class PatientJob final : public DeviceWorker::Job {
  public:
