@@ -98,27 +98,14 @@ absl::Status UseOperands(const PreparedProgram& prepared,
 /// OK when what is written shares no element with other operands.
 absl::Status CheckOverlaps(const PreparedProgram& prepared,
                            absl::Span<const OperandUse> operands) {
-  for (size_t w = 0; w < operands.size(); ++w) {
-    const OperandUse& written = operands[w];
-    if (!written.is_written()) continue;
-    for (size_t i = 0; i < operands.size(); ++i) {
-      const OperandUse& other = operands[i];
-      if (i == w || !other.is_used() ||
-          &other.tensor()->storage() != &written.tensor()->storage()) {
-        continue;
-      }
-      // Copies are made before anything is written, or written back behind all.
-      const bool is_apart =
-          !other.is_written() && (other.is_copied() || written.is_copied());
-      if (is_apart || AreDisjoint(written, other)) continue;
-      return core::InvalidArgument(
-          "OUTPUT_OVERLAPS_INPUT", "operand '", prepared.operands()[w].name,
-          "', ", written.tensor()->name(),
-          ", is written and shares elements with '",
-          prepared.operands()[i].name, "', ", other.tensor()->name());
-    }
-  }
-  return absl::OkStatus();
+  const auto overlap = FindOverlap(operands);
+  if (!overlap) return absl::OkStatus();
+  const auto [written, other] = *overlap;
+  return core::InvalidArgument(
+      "OUTPUT_OVERLAPS_INPUT", "operand '", prepared.operands()[written].name,
+      "', ", operands[written].tensor()->name(),
+      ", is written and shares elements with '",
+      prepared.operands()[other].name, "', ", operands[other].tensor()->name());
 }
 
 absl::Status UseOutputs(const core::Program& program,
