@@ -111,6 +111,7 @@ absl::Status StepRunner::Measure(size_t i, core::AnyOperands operands,
   // What the prediction took has its memory.
   if (absl::IsResourceExhausted(measured.status())) return absl::OkStatus();
   TENSORD_RETURN_IF_ERROR(measured.status());
+  if (measured->plan == nullptr) return absl::OkStatus();
   const int64_t bytes = measured->plan->workspace_bytes();
   const absl::Status lent = Lend(bytes);
   if (absl::IsResourceExhausted(lent)) return absl::OkStatus();

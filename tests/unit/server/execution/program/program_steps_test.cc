@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/status.h"
+#include "core/device/interruption.h"
 
 namespace tensord::server {
 namespace {
@@ -175,6 +177,49 @@ TEST_F(ProgramStepsTest, WantsTheDeviceAloneUntilKernelsAreMeasured) {
   EXPECT_FALSE(first->wants_device_alone());
   first->Complete(absl::OkStatus(), {});
   EXPECT_FALSE(Start(program, operands)->wants_device_alone());
+}
+
+// One of them gives way to the other in the middle of measuring, and would not
+// go on before that has ended.
+TEST_F(ProgramStepsTest, WhoComesWhileKernelsAreMeasuredDoesNotWait) {
+  class Meanwhile final : public core::Interruption {
+   public:
+    explicit Meanwhile(std::function<void()> work) : work_(std::move(work)) {
+      AskToGiveWay(true);
+    }
+    void GiveWay() override {
+      AskToGiveWay(false);
+      work_();
+    }
+
+   private:
+    const std::function<void()> work_;
+  };
+  Add("A", {8, 8}, {2});
+  const auto d = Add("D", {8, 8}), e = Add("E", {8, 8});
+  ProgramOptions options;
+  options.selection = core::Selection::kMeasure;
+  const Operands of_d = {Of("A"), Of("D")}, of_e = {Of("A"), Of("E")};
+  const auto first =
+      Start(Prepare("D[i,k] = A[i,j]*A[j,k]", of_d, options), of_d);
+  const auto second =
+      Start(Prepare("E[i,k] = A[i,j]*A[j,k]", of_e, options), of_e);
+  int count = 0;
+  Meanwhile meanwhile([&] {
+    ++count;
+    const auto stream = session_->device().CreateStream().value();
+    EXPECT_EQ(second->Launch(*stream).status, absl::OkStatus());
+    second->Complete(absl::OkStatus(), {});
+  });
+  stream_->set_interruption(&meanwhile);
+  Launch(*first);
+  stream_->set_interruption(nullptr);
+  first->Complete(absl::OkStatus(), {});
+  EXPECT_EQ(count, 1);
+  for (const auto& result : {d, e}) {
+    EXPECT_EQ(*reinterpret_cast<const float*>(result->first()), 4);
+  }
+  EXPECT_EQ(first->runner().plans()[0]->selection, core::Selection::kMeasure);
 }
 
 class KeptRunTest : public ProgramStepsTest {
