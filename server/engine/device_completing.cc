@@ -18,7 +18,6 @@ constexpr absl::Duration kNap = absl::Microseconds(20);
 }  // namespace
 
 void DeviceWorker::Complete() {
-  std::vector<std::pair<uint64_t, core::Event*>> firsts;
   absl::Time asked_in_vain = absl::InfiniteFuture();  // since then
   absl::MutexLock lock(&mutex_);
   while (true) {
@@ -27,19 +26,14 @@ void DeviceWorker::Complete() {
       has_launched_.Wait(&mutex_);
       continue;
     }
-    firsts.clear();
-    for (const auto& [id, client] : clients_) {
-      if (client.launched.empty()) continue;
-      const Launched& first = client.launched.front();
-      if (!first.is_completing) firsts.emplace_back(id, first.end.get());
-    }
+    std::vector<Awaited> awaited = AllAwaited();
     mutex_.Unlock();
     // Nobody else takes them away.
-    std::erase_if(firsts, [](const auto& first) {
-      return first.second != nullptr && !first.second->IsReached();
+    std::erase_if(awaited, [](const Awaited& one) {
+      return one.end != nullptr && !one.end->IsReached();
     });
     const absl::Time now = absl::Now();
-    if (firsts.empty()) {
+    if (awaited.empty()) {
       asked_in_vain = std::min(asked_in_vain, now);
       if (now - asked_in_vain < kEager) {
         std::this_thread::yield();
@@ -50,15 +44,44 @@ void DeviceWorker::Complete() {
       asked_in_vain = absl::InfiniteFuture();
     }
     mutex_.Lock();
-    for (const auto& [id, end] : firsts) {
-      CompleteFirst(clients_.at(id));
-      --for_completer_;
-    }
+    for (const Awaited& reached : awaited) Reached(reached);
     // Launchers look for themselves at what those that they complete leave.
-    if (!firsts.empty() && !waiting_.empty() && turn_ == nullptr) {
+    if (!awaited.empty() && !waiting_.empty() && turn_ == nullptr) {
       can_launch_.Signal();
     }
   }
+}
+
+std::vector<DeviceWorker::Awaited> DeviceWorker::AllAwaited() const {
+  std::vector<Awaited> all;
+  for (const auto& [id, client] : clients_) {
+    if (client.awaited != nullptr) {
+      all.push_back({id, client.awaited.get(), client.awaited});
+    }
+    if (client.launched.empty()) continue;
+    const Launched& first = client.launched.front();
+    if (!first.is_completing) all.push_back({id, first.end.get(), nullptr});
+  }
+  return all;
+}
+
+void DeviceWorker::Reached(const Awaited& reached) {
+  if (reached.event == nullptr) {
+    CompleteFirst(clients_.at(reached.client));
+    --for_completer_;
+    return;
+  }
+  // It may have been stopped meanwhile.
+  const auto client = clients_.find(reached.client);
+  if (client == clients_.end() || client->second.awaited != reached.event) {
+    return;
+  }
+  Client& goes_on = client->second;
+  goes_on.awaited = nullptr;
+  --for_completer_;
+  goes_on.ran += absl::Now() - goes_on.turn_begun;
+  Count(goes_on, goes_on.ran);
+  BeginWaiting(goes_on);
 }
 
 void DeviceWorker::CompleteFirst(Client& client) {

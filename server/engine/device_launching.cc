@@ -51,7 +51,8 @@ void DeviceWorker::Launch() {
         continue;
       }
     }
-    if (closing_ && turn_ == nullptr && waiting_.empty() && stalled_.empty()) {
+    if (closing_ && turn_ == nullptr && waiting_.empty() && stalled_.empty() &&
+        parked_count_ == 0) {
       break;
     }
     EndTurnIfDue();
@@ -161,12 +162,28 @@ void DeviceWorker::GiveWay(Job& job) {
   if (job.is_stopped()) return;
   Client& client = clients_.at(job.client_);
   if (turn_ != &client) return;
+  BeginWaiting(client);
+  Park(client);
+}
+
+bool DeviceWorker::Await(Job& job, const std::shared_ptr<core::Event>& event) {
+  absl::MutexLock lock(&mutex_);
+  if (job.is_stopped()) return true;
+  Client& client = clients_.at(job.client_);
+  if (turn_ != &client || parked_count_ >= kMostParked) return false;
+  client.awaited = event;
+  ++for_completer_;
+  has_launched_.Signal();
+  Park(client);
+  return true;
+}
+
+void DeviceWorker::Park(Client& client) {
   client.ran += absl::Now() - client.turn_begun;
   Count(client, client.ran);
   turn_ = nullptr;
   client.is_parked = true;
-  turns_.Wait(client.turns);
-  waiting_.push_back(&client);
+  client.turn_begun = absl::Now();
   // Some thread has to take the turn up, and one has to watch it.
   if (launcher_count_ < ++parked_count_ + 2) StartLauncher();
   can_launch_.Signal();
@@ -175,8 +192,14 @@ void DeviceWorker::GiveWay(Job& job) {
   client.turn_begun = absl::Now();
 }
 
+void DeviceWorker::BeginWaiting(Client& client) {
+  turns_.Wait(client.turns);
+  waiting_.push_back(&client);
+}
+
 void DeviceWorker::Resume(Client& client) {
   if (!std::exchange(client.is_parked, false)) return;
+  if (std::exchange(client.awaited, nullptr) != nullptr) --for_completer_;
   std::erase(waiting_, &client);
   client.resumes.Signal();
 }
@@ -252,8 +275,10 @@ DeviceWorker::Job::Outcome DeviceWorker::LaunchOn(core::Stream& stream,
                                                   Launched& launched) {
   Job* const job = launched.job;
   // What is small is done before it could be stopped, and leaves its results
-  // whole.
-  stream.set_interruption(job->predicted() > kSmall ? job : nullptr);
+  // whole. Taking times is not.
+  const bool is_small =
+      job->predicted() <= kSmall && !job->wants_device_alone();
+  stream.set_interruption(is_small ? nullptr : job);
   Job::Outcome outcome = job->Launch(stream);
   stream.set_interruption(nullptr);
   launched.status = outcome.status;
@@ -297,10 +322,7 @@ void DeviceWorker::AfterLaunch(Client& client, Launched launched,
     CountQueued(client, *job, +1);
     --statistics_.executed_count;
   }
-  if (!client.queued.empty()) {
-    turns_.Wait(client.turns);
-    waiting_.push_back(&client);
-  }
+  if (!client.queued.empty()) BeginWaiting(client);
   const bool is_over = launched.end == nullptr && client.launched.empty();
   // How much of the job a part is, nobody knows.
   launched.ahead = outcome.is_part ? std::min(job->predicted(), kTimeAhead / 4)
@@ -335,8 +357,7 @@ bool DeviceWorker::Stall(Client& client, Job* job,
     client.is_stalled = true;
     stalled_.push_back(&client);
   } else {  // Some have ended meanwhile.
-    turns_.Wait(client.turns);
-    waiting_.push_back(&client);
+    BeginWaiting(client);
   }
   return true;
 }
@@ -344,8 +365,7 @@ bool DeviceWorker::Stall(Client& client, Job* job,
 void DeviceWorker::EndStalls() {
   for (Client* const client : stalled_) {
     client->is_stalled = false;
-    turns_.Wait(client->turns);
-    waiting_.push_back(client);
+    BeginWaiting(*client);
   }
   stalled_.clear();
 }

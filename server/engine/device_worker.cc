@@ -78,8 +78,7 @@ absl::Status DeviceWorker::Add(const ClientId& id, Job* job) {
   job->expected_ = slowness_.Of(client.owner) * job->predicted();
   CountQueued(client, *job, +1);
   if (!is_ready) return absl::OkStatus();
-  turns_.Wait(client.turns);
-  waiting_.push_back(&client);
+  BeginWaiting(client);
   const bool may_run_beside = job->predicted() <= kSmall && HasRoomBeside();
   if (turn_ == nullptr || NeedsWatch() || may_run_beside) can_launch_.Signal();
   return absl::OkStatus();

@@ -175,6 +175,75 @@ TEST_F(DeviceAheadTest, LaunchingRunsAheadByABoundedNumber) {
   EXPECT_EQ(trace_.entries().size(), 82u);
 }
 
+/// Waits for some of its own work while it is being launched.
+class WaitingJob final : public DeviceWorker::Job {
+ public:
+  explicit WaitingJob(Trace& trace) : trace_(trace) {
+    set_predicted(absl::Seconds(1));
+  }
+  Outcome Launch(core::Stream& stream) override {
+    trace_.Add("waits");
+    stream.interruption()->Await(std::make_shared<WorkEnd>(work));
+    trace_.Add(is_stopped() ? "is stopped" : "goes on");
+    return {.status = is_stopped() ? absl::CancelledError("stopped")
+                                   : absl::OkStatus()};
+  }
+  void Complete(const absl::Status& status,
+                const DeviceWorker::Times&) override {
+    trace_.Add(status.ok() ? "ends" : "fails");
+  }
+
+  const std::shared_ptr<Work> work = std::make_shared<Work>();
+
+ private:
+  Trace& trace_;
+};
+
+TEST_F(DeviceAheadTest, OthersAreLaunchedWhileOneWaits) {
+  WaitingJob waiting(trace_);
+  ASSERT_TRUE(worker_->Add({.number = 1}, &waiting).ok());
+  trace_.Await(1);
+  for (const char* const name : {"a", "b"}) {
+    const int count = static_cast<int>(trace_.entries().size());
+    WorkJob& other = Add(2, name);
+    trace_.Await(count + 1);
+    End(other);
+    trace_.Await(count + 2);
+  }
+  waiting.work->End();
+  worker_.reset();  // after all that is queued
+  EXPECT_THAT(trace_.entries(),
+              ElementsAre("waits", "launch a", "end a", "launch b", "end b",
+                          "goes on", "ends"));
+}
+
+TEST_F(DeviceAheadTest, WhoWaitsForItsWorkCanBeStopped) {
+  WaitingJob waiting(trace_);
+  ASSERT_TRUE(worker_->Add({.number = 1}, &waiting).ok());
+  trace_.Await(1);
+  worker_->Stop(waiting);  // its work never ends
+  EXPECT_THAT(trace_.Await(3), ElementsAre("waits", "is stopped", "fails"));
+  WorkJob& next = Add(1, "next");
+  trace_.Await(4);
+  End(next);
+}
+
+TEST_F(DeviceAheadTest, WhatWaitsIsDoneBeforeTheWorkerEnds) {
+  std::vector<std::unique_ptr<WaitingJob>> jobs;
+  for (uint64_t client = 0; client < 20; ++client) {
+    jobs.push_back(std::make_unique<WaitingJob>(trace_));
+    ASSERT_TRUE(worker_->Add({.number = client}, jobs.back().get()).ok());
+  }
+  trace_.Await(20);
+  std::thread end([&] {
+    for (const auto& job : jobs) job->work->End();
+  });
+  worker_.reset();
+  end.join();
+  const std::vector<std::string> trace = trace_.entries();
+  EXPECT_EQ(std::count(trace.begin(), trace.end(), "ends"), 20);
+}
+
 TEST_F(DeviceAheadTest, ErrorOfTheWorkReachesItsJob) {
   WorkJob& job = Add(1, "1");
   job.work->status = absl::UnavailableError("lost");
