@@ -100,10 +100,14 @@ Task<absl::Status> ProgramService::Prepare(Call& call,
                                            server::Preparation& preparation) {
   if (preparation.is_ready()) co_return absl::OkStatus();
   absl::Status made;
-  auto make = [&] { made = preparation.Make(call.cancelled_flag()); };
   if (preparation.is_short()) {
-    make();
+    made = preparation.Make(call.cancelled_flag());
   } else {
+    auto make = [&] {
+      // Others of the tenant may have taken it meanwhile.
+      made = preparation.CheckBudget();
+      if (made.ok()) made = preparation.Make(call.cancelled_flag());
+    };
     const absl::Status has_time = preparation.CheckBudget();
     if (!has_time.ok()) co_return has_time;
     const absl::Status waited = co_await InBackground(
