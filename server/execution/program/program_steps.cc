@@ -136,15 +136,21 @@ absl::Status UseOutputs(const core::Program& program,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Run>> PrepareProgramRun(
+absl::StatusOr<std::unique_ptr<RunState>> PlanProgramRun(
     Engine& engine, std::shared_ptr<Session> session,
+    const PreparedProgram& program) {
+  TENSORD_RETURN_IF_ERROR(session->device().health());
+  auto state = std::make_unique<RunState>(engine, std::move(session));
+  TENSORD_RETURN_IF_ERROR(TakePlans(program, state->runner));
+  state->predicted_nanoseconds = Predict(program, state->runner.plans());
+  return state;
+}
+
+absl::StatusOr<std::unique_ptr<Run>> PrepareProgramRun(
+    std::unique_ptr<RunState> state,
     std::shared_ptr<const PreparedProgram> program,
     absl::Span<const ProgramOperandRequest> operands, FoundOperands found,
     absl::Span<const ProgramOutputRequest> outputs, int64_t max_inline_bytes) {
-  TENSORD_RETURN_IF_ERROR(session->device().health());
-  auto state = std::make_unique<RunState>(engine, std::move(session));
-  TENSORD_RETURN_IF_ERROR(TakePlans(*program, state->runner));
-  state->predicted_nanoseconds = Predict(*program, state->runner.plans());
   state->uses.reserve(operands.size() + program->program().outputs.size());
   TENSORD_RETURN_IF_ERROR(UseOperands(*program, operands, std::move(found),
                                       max_inline_bytes, *state));

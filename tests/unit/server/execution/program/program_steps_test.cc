@@ -5,10 +5,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/device/interruption.h"
 
@@ -65,13 +67,18 @@ class ProgramStepsTest : public ::testing::Test {
     program->SetConstants(std::move(constants), session_->memory());
     return program;
   }
+  absl::StatusOr<std::unique_ptr<server::Run>> Prepared(
+      std::shared_ptr<const PreparedProgram> program,
+      const Operands& operands) {
+    auto state = PlanProgramRun(*engine_, session_, *program).value();
+    return PrepareProgramRun(std::move(state), std::move(program), operands,
+                             FindOperands(*session_, operands, true).value(),
+                             {}, 1 << 20);
+  }
   std::unique_ptr<server::Run> Start(
       std::shared_ptr<const PreparedProgram> program,
       const Operands& operands) {
-    return PrepareProgramRun(*engine_, session_, std::move(program), operands,
-                             FindOperands(*session_, operands, true).value(),
-                             {}, 1 << 20)
-        .value();
+    return Prepared(std::move(program), operands).value();
   }
   void Launch(server::Run& run) {
     DeviceWorker::Job::Outcome outcome;
@@ -220,6 +227,36 @@ TEST_F(ProgramStepsTest, WhoComesWhileKernelsAreMeasuredDoesNotWait) {
     EXPECT_EQ(*reinterpret_cast<const float*>(result->first()), 4);
   }
   EXPECT_EQ(first->runner().plans()[0]->selection, core::Selection::kMeasure);
+}
+
+TEST_F(ProgramStepsTest, PartsOfATensorAreWrittenIfTheyAreApart) {
+  constexpr int64_t kRows = 300;
+  const auto matrix = Add("M", {kRows, 2});
+  Add("A", {2}, {1, 2});
+  Operands operands = {Of("A")};
+  std::string text;
+  for (int64_t i = 0; i < kRows; ++i) {
+    const std::string row = absl::StrCat("r", i);
+    const std::vector<ViewStage> stages = {
+        std::vector<core::IndexItem>{i, core::AllItem{}}};
+    ASSERT_TRUE(session_->AddView(row, *matrix, stages, std::nullopt).ok());
+    operands.push_back(Of(row));
+    absl::StrAppend(&text, row, "[i] = A[i]\n");
+  }
+  Run(Prepare(text, operands), operands);
+  const auto* const values = reinterpret_cast<const float*>(matrix->first());
+  for (int64_t i = 0; i < kRows; ++i) {
+    EXPECT_EQ(values[i], 1);
+    EXPECT_EQ(values[kRows + i], 2);
+  }
+  // All of it is read as the last row is written.
+  operands.push_back(Of("M"));
+  const auto program = Prepare(text + "A[i] = M[j,i]*M[j,i]", operands);
+  const absl::Status refused = Prepared(program, operands).status();
+  EXPECT_EQ(core::ReasonOf(refused), "OUTPUT_OVERLAPS_INPUT");
+  EXPECT_THAT(std::string(refused.message()),
+              ::testing::HasSubstr("'r0', sessions/s/tensors/r0, is written "
+                                   "and shares elements with 'M'"));
 }
 
 class KeptRunTest : public ProgramStepsTest {
