@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/device/event.h"
 #include "core/device/interruption.h"
 
 namespace tensord::core {
@@ -31,22 +32,6 @@ struct DeviceInfo {
   /// What else tells which code runs, e.g.
   /// {"blas", "OpenBLAS 0.3.21 SkylakeX"}.
   std::vector<std::pair<std::string, std::string>> properties;
-};
-
-/// A point in the order of a stream.
-///
-/// Threads   safe for concurrent use.
-/// Lifetime  may outlive the stream.
-class Event {
- public:
-  virtual ~Event() = default;
-
-  /// True when Wait() would return at once.
-  virtual bool IsReached() = 0;
-
-  /// Waits until the device is done with all that was queued before.
-  /// Errors  as Stream::Synchronize.
-  virtual absl::Status Wait() = 0;
 };
 
 class Stream;
@@ -104,6 +89,10 @@ class Stream {
   /// The point behind all that was queued; null when that is done already.
   /// Errors  INTERNAL; UNAVAILABLE: device lost.
   virtual absl::StatusOr<std::unique_ptr<Event>> Record() = 0;
+
+  /// The same with its time; never null.
+  /// Errors  INTERNAL; UNAVAILABLE: device lost.
+  virtual absl::StatusOr<std::unique_ptr<TimedPoint>> RecordTime() = 0;
 
   /// Waits until all that was queued is done.
   /// Errors  INTERNAL: work queued before failed; UNAVAILABLE: device lost.

@@ -4,12 +4,27 @@
 #include <cstring>
 #include <memory>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "core/device/device.h"
 
 namespace tensord::core {
 
+/// The time at which it was made.
+class HostTime final : public TimedPoint {
+ public:
+  absl::StatusOr<double> NanosecondsSince(
+      const TimedPoint& earlier) const override {
+    return absl::ToDoubleNanoseconds(
+        time_ - static_cast<const HostTime&>(earlier).time_);
+  }
+
+ private:
+  const absl::Time time_ = absl::Now();
+};
+
 /// Everything is done as soon as it is asked for.
-class HostStream final : public Stream {
+class HostStream : public Stream {
  public:
   absl::Status CopyToDevice(void* to, const void* from,
                             int64_t bytes) override {
@@ -28,6 +43,9 @@ class HostStream final : public Stream {
     return absl::OkStatus();
   }
   absl::StatusOr<std::unique_ptr<Event>> Record() override { return nullptr; }
+  absl::StatusOr<std::unique_ptr<TimedPoint>> RecordTime() override {
+    return std::make_unique<HostTime>();
+  }
   absl::Status Synchronize() override { return absl::OkStatus(); }
   absl::StatusOr<Stream*> Branch(int /*number*/) override { return nullptr; }
   absl::Status WaitFor(const Event* /*event*/) override {

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
+
+#include "core/device/event.h"
 
 namespace tensord::core {
 
@@ -30,6 +33,11 @@ class Interruption {
   /// Waits while other work should go first. On the thread that began the work,
   /// in any place where it holds no lock.
   virtual void GiveWay() {}
+  /// Waits until `event` is reached or the work is stopped; others may go first
+  /// meanwhile. Where GiveWay() may be called.
+  virtual void Await(const std::shared_ptr<Event>& event) {
+    event->Wait().IgnoreError();  // for the next to tell
+  }
 
  protected:
   /// Others should go first, or nobody wants to any more.

@@ -1,11 +1,11 @@
 #include "core/executor/measure.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/base/status.h"
 #include "core/plan/planner.h"
@@ -19,19 +19,30 @@ constexpr int kMostRuns = 50;
 // Of each kernel.
 constexpr absl::Duration kLeastSpan = absl::Microseconds(300);
 
-/// Time from here to the end of `runs` runs of `plan`.
+/// Waits until all that was queued is done; others may go first meanwhile.
+absl::Status Await(Stream& stream) {
+  TENSORD_ASSIGN_OR_RETURN(const std::shared_ptr<Event> event, stream.Record());
+  Interruption* const interruption = stream.interruption();
+  if (event != nullptr && interruption != nullptr) interruption->Await(event);
+  return stream.Synchronize();  // when stopped it may be under way
+}
+
+/// Time that `runs` runs of `plan` take together.
 absl::StatusOr<absl::Duration> TimeOf(int runs, const Plan& plan,
                                       const AnyOperands& operands,
                                       const Buffer& scratch, Stream& stream) {
-  const absl::Time start = absl::Now();
+  TENSORD_ASSIGN_OR_RETURN(const auto begin, stream.RecordTime());
   absl::Status status;
   for (int run = 0; run < runs && status.ok(); ++run) {
     status = Execute(plan, operands, scratch, stream);
   }
+  const auto end = stream.RecordTime();
   // Also after a failure: a part may have been queued, and uses the scratch.
-  status.Update(stream.Synchronize());
+  status.Update(Await(stream));
   TENSORD_RETURN_IF_ERROR(status);
-  return absl::Now() - start;
+  TENSORD_RETURN_IF_ERROR(end.status());
+  TENSORD_ASSIGN_OR_RETURN(const double time, (*end)->NanosecondsSince(*begin));
+  return absl::Nanoseconds(time);
 }
 
 }  // namespace

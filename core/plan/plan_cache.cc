@@ -192,17 +192,23 @@ PlanCache::Place PlanCache::PlaceOf(const EncodedPlanKey& key) const {
 absl::StatusOr<PlanCache::Lookup> PlanCache::GetOrMake(const PlanKey& key,
                                                        Make make,
                                                        const PlanAsker& asker) {
-  return Serve(key, &make, asker);
+  return Serve(key, &make, /*waits=*/true, asker);
+}
+
+absl::StatusOr<PlanCache::Lookup> PlanCache::GetOrTryToMake(
+    const PlanKey& key, Make make, const PlanAsker& asker) {
+  return Serve(key, &make, /*waits=*/false, asker);
 }
 
 std::shared_ptr<const Plan> PlanCache::Find(const PlanKey& key,
                                             const PlanAsker& asker) {
-  const absl::StatusOr<Lookup> found = Serve(key, nullptr, asker);
+  const absl::StatusOr<Lookup> found =
+      Serve(key, nullptr, /*waits=*/false, asker);
   return found.ok() ? found->plan : nullptr;
 }
 
 absl::StatusOr<PlanCache::Lookup> PlanCache::Serve(const PlanKey& key,
-                                                   const Make* make,
+                                                   const Make* make, bool waits,
                                                    const PlanAsker& asker) {
   const EncodedPlanKey encoded(key);
   const Place at = PlaceOf(encoded);
@@ -217,7 +223,7 @@ absl::StatusOr<PlanCache::Lookup> PlanCache::Serve(const PlanKey& key,
       if (at.shard.plans.Find(at.id, at.key) != nullptr) continue;
       const auto other = at.shard.flights.find(at.key);
       if (other != at.shard.flights.end()) {
-        if (make == nullptr) return Lookup{};
+        if (!waits) return Lookup{};
         flight = other->second;
       } else {
         if (asker.backend != nullptr) {

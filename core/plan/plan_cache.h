@@ -123,6 +123,10 @@ class PlanCache {
   absl::StatusOr<Lookup> GetOrMake(const PlanKey& key, Make make,
                                    const PlanAsker& asker = {});
 
+  /// The same, but null while another caller makes it.
+  absl::StatusOr<Lookup> GetOrTryToMake(const PlanKey& key, Make make,
+                                        const PlanAsker& asker = {});
+
   /// The plan of `key` if it has been made or there is a record of it, or null.
   /// Counts as a hit, or not.
   std::shared_ptr<const Plan> Find(const PlanKey& key,
@@ -219,8 +223,9 @@ class PlanCache {
   Shard& ShardOf(uint64_t id) const;
   Place PlaceOf(const EncodedPlanKey& key) const;
 
-  /// The plan, or null where `make` is.
-  absl::StatusOr<Lookup> Serve(const PlanKey& key, const Make* make,
+  /// The plan, or null where `make` is. Also null, unless it `waits`, while
+  /// another caller makes it.
+  absl::StatusOr<Lookup> Serve(const PlanKey& key, const Make* make, bool waits,
                                const PlanAsker& asker);
   /// What is there, counted as a hit of `job`.
   std::optional<Lookup> Hit(const Place& at, absl::string_view job);

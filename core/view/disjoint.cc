@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 #include <vector>
+
+#include "absl/types/span.h"
 
 namespace tensord::core {
 namespace {
@@ -80,22 +83,159 @@ bool AreDisjoint(const Range& x, const Range& y) {
   return step > 1 && (x.first - y.first) % step != 0;
 }
 
+bool AreDisjoint(const std::vector<Range>& x, const std::vector<Range>& y) {
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (AreDisjoint(x[i], y[i])) return true;
+  }
+  return false;
+}
+
+bool IsEmpty(const StridedView& view) {
+  return std::count(view.extents.begin(), view.extents.end(), 0) > 0;
+}
+
+/// A view with elements, and where it keeps to.
+struct Placed {
+  size_t number;
+  bool is_written;
+  std::vector<Range> modes;
+};
+
+using Pair = std::optional<std::pair<size_t, size_t>>;
+
+/// The first that is written and another, if there are such.
+Pair WrittenAndAnother(absl::Span<const Placed> placed) {
+  for (const Placed& one : placed) {
+    if (!one.is_written || placed.size() < 2) continue;
+    const Placed& other = &one == &placed[0] ? placed[1] : placed[0];
+    return std::pair(one.number, other.number);
+  }
+  return std::nullopt;
+}
+
+/// Looks for views that are not disjoint by dividing them, again and again,
+/// into groups that are.
+class Overlaps {
+ public:
+  explicit Overlaps(size_t count)
+      : work_left_(kLeastWork + kWorkOfAView * static_cast<int64_t>(count)) {}
+
+  Pair Find(absl::Span<Placed> placed) {
+    groups_.push_back(placed);
+    while (!groups_.empty()) {
+      const absl::Span<Placed> group = groups_.back();
+      groups_.pop_back();
+      if (!WrittenAndAnother(group)) continue;
+      work_left_ -= static_cast<int64_t>(group.size());
+      if (Divide(group)) continue;
+      if (const Pair found = Compare(group)) return found;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // In views looked at: divisions of a grid take a few for each.
+  static constexpr int64_t kLeastWork = 1'000'000;
+  static constexpr int64_t kWorkOfAView = 64;
+
+  /// Divides a group along some mode; false when it cannot.
+  bool Divide(absl::Span<Placed> group) {
+    for (size_t mode = 0; mode < group[0].modes.size(); ++mode) {
+      if (ByRange(group, mode) || ByStep(group, mode)) return true;
+    }
+    return false;
+  }
+
+  bool ByRange(absl::Span<Placed> group, size_t mode) {
+    std::ranges::sort(group, {}, [mode](const Placed& placed) {
+      return placed.modes[mode].first;
+    });
+    int64_t last = group[0].modes[mode].last;
+    size_t begin = 0;
+    for (size_t i = 1; i < group.size(); ++i) {
+      const Range& range = group[i].modes[mode];
+      if (range.first > last) Add(group, std::exchange(begin, i), i);
+      last = std::max(last, range.last);
+    }
+    if (begin == 0) return false;
+    Add(group, begin, group.size());
+    return true;
+  }
+
+  bool ByStep(absl::Span<Placed> group, size_t mode) {
+    int64_t step = 0;
+    for (const Placed& placed : group) {
+      step = std::gcd(step, placed.modes[mode].step);
+    }
+    if (step <= 1) return false;
+    const auto rest = [&](const Placed& placed) {
+      return placed.modes[mode].first % step;
+    };
+    std::ranges::sort(group, {}, rest);
+    size_t begin = 0;
+    for (size_t i = 1; i < group.size(); ++i) {
+      if (rest(group[i]) != rest(group[i - 1])) {
+        Add(group, std::exchange(begin, i), i);
+      }
+    }
+    if (begin == 0) return false;
+    Add(group, begin, group.size());
+    return true;
+  }
+
+  void Add(absl::Span<Placed> group, size_t begin, size_t end) {
+    groups_.push_back(group.subspan(begin, end - begin));
+  }
+
+  Pair Compare(absl::Span<Placed> group) {
+    for (const Placed& written : group) {
+      if (!written.is_written) continue;
+      work_left_ -= static_cast<int64_t>(group.size());
+      for (const Placed& other : group) {
+        if (&other == &written) continue;
+        if (work_left_ < 0 || !AreDisjoint(written.modes, other.modes)) {
+          return std::pair(written.number, other.number);
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::vector<absl::Span<Placed>> groups_;
+  int64_t work_left_;
+};
+
 }  // namespace
 
 bool AreDisjoint(const Layout& storage, int64_t offset, const StridedView& x,
                  const StridedView& y) {
-  const auto is_empty = [](const StridedView& view) {
-    return std::count(view.extents.begin(), view.extents.end(), 0) > 0;
-  };
-  if (is_empty(x) || is_empty(y)) return true;
+  if (IsEmpty(x) || IsEmpty(y)) return true;
   if (!IsInjective(storage)) return false;
   const auto x_ranges = RangesOf(storage, offset, x);
   const auto y_ranges = RangesOf(storage, offset, y);
-  if (!x_ranges || !y_ranges) return false;
-  for (size_t i = 0; i < x_ranges->size(); ++i) {
-    if (AreDisjoint((*x_ranges)[i], (*y_ranges)[i])) return true;
+  return x_ranges && y_ranges && AreDisjoint(*x_ranges, *y_ranges);
+}
+
+std::optional<std::pair<size_t, size_t>> FindOverlap(
+    const Layout& storage, int64_t offset, absl::Span<const UsedView> views) {
+  const bool is_injective = IsInjective(storage);
+  std::vector<Placed> placed;
+  std::optional<size_t> unknown;  // of `placed`: nobody knows where that is
+  for (size_t i = 0; i < views.size(); ++i) {
+    const auto& [view, is_written] = views[i];
+    if (IsEmpty(view)) continue;
+    Placed& one = placed.emplace_back(Placed{i, is_written, {}});
+    auto modes = is_injective ? RangesOf(storage, offset, view) : std::nullopt;
+    if (modes) {
+      one.modes = *std::move(modes);
+    } else if (!unknown || is_written) {
+      unknown = placed.size() - 1;
+    }
   }
-  return false;
+  if (!unknown) return Overlaps(placed.size()).Find(absl::MakeSpan(placed));
+  // With whatever else is written, or, if it is written, with anything else.
+  std::swap(placed[0], placed[*unknown]);
+  return WrittenAndAnother(placed);
 }
 
 }  // namespace tensord::core

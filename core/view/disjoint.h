@@ -1,6 +1,12 @@
 // Views of one storage that share no element.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/types/span.h"
 #include "core/base/layout.h"
 #include "core/view/view.h"
 
@@ -16,5 +22,20 @@ namespace tensord::core {
 /// Requires  strides >= 0.
 bool AreDisjoint(const Layout& storage, int64_t offset, const StridedView& x,
                  const StridedView& y);
+
+/// A view of a storage, and whether its elements are written.
+struct UsedView {
+  StridedView view;
+  bool is_written = false;
+};
+
+/// Two of `views`, of one storage as above, that are not AreDisjoint(), and of
+/// which the first is written; nothing when there are none.
+///
+/// Takes n log n time for n views that lie apart as the blocks of a grid do, or
+/// one in n steps as the other; may also find two of many thousand that are
+/// interleaved in other ways.
+std::optional<std::pair<size_t, size_t>> FindOverlap(
+    const Layout& storage, int64_t offset, absl::Span<const UsedView> views);
 
 }  // namespace tensord::core

@@ -21,6 +21,7 @@
 #include "core/device/device.h"
 #include "core/device/interruption.h"
 #include "server/engine/fair_turns.h"
+#include "server/engine/slowness.h"
 
 namespace tensord::server {
 
@@ -37,7 +38,8 @@ namespace tensord::server {
 /// that it should; and small jobs run beside it.
 /// Elsewhere launching runs ahead of the device, by a bounded number of jobs a
 /// client and a bounded time, and a thread completes jobs when the device is
-/// done with them, those of a client in order.
+/// done with them, those of a client in order. A job that waits for work of its
+/// own while it is being launched lets others launch theirs.
 ///
 /// A tenant that has as many jobs launched as it may waits for one to end.
 ///
@@ -110,9 +112,15 @@ class DeviceWorker {
     void GiveWay() final {
       if (worker_ != nullptr) worker_->GiveWay(*this);
     }
+    void Await(const std::shared_ptr<core::Event>& event) final {
+      if (worker_ == nullptr || !worker_->Await(*this, event)) {
+        Interruption::Await(event);
+      }
+    }
 
     bool wants_device_alone_;
     absl::Duration predicted_;
+    absl::Duration expected_;  // by what was known when it was added
     Listener* listener_ = nullptr;
     // While it is being launched:
     DeviceWorker* worker_ = nullptr;
@@ -152,7 +160,8 @@ class DeviceWorker {
   /// ended, if it were added now: as long as what waits, or, where that is
   /// less, as what waits of the client's for each of those that share the
   /// device. What runs does not count, as it may be stopped any time. As
-  /// measured work has differed from its predictions, so this is expected to.
+  /// measured work of an owner has differed from its predictions, so what is
+  /// added afterwards is expected to.
   absl::Duration PredictEnd(const ClientId& client,
                             absl::Duration predicted) const;
 
@@ -181,6 +190,11 @@ class DeviceWorker {
   std::map<uint64_t, Load> loads() const;
 
  private:
+  // Small jobs run beside a turn.
+  static constexpr absl::Duration kSmall = absl::Microseconds(200);
+  // What any job counts at least.
+  static constexpr absl::Duration kLeast = absl::Microseconds(10);
+
   struct Launched {
     Job* job;
     uint64_t number;  // counted over all clients
@@ -199,10 +213,11 @@ class DeviceWorker {
   };
   struct Client {
     uint64_t id = 0;
+    std::string owner;
     FairTurns::Member turns;
     std::shared_ptr<QueueShare> share;  // or null
     std::deque<Job*> queued;
-    absl::Duration queued_time;  // that those should take
+    absl::Duration queued_time;  // that those are expected to take
     std::deque<Launched> launched;
     absl::Duration launched_time;    // that those should take
     SharedStream* stream = nullptr;  // null while there is no need of one
@@ -223,6 +238,7 @@ class DeviceWorker {
     absl::Duration counted;  // of the owner's time
     bool is_alone = false;   // wanted the device alone when it was launched
     bool is_parked = false;  // its thread waits for another turn
+    std::shared_ptr<core::Event> awaited;  // before that; or null
     absl::CondVar resumes;
   };
   using Clients = absl::node_hash_map<uint64_t, Client>;
@@ -230,6 +246,12 @@ class DeviceWorker {
   void Launch();
   void Complete();
   void GiveWay(Job& job);
+  /// False when too many wait already.
+  bool Await(Job& job, const std::shared_ptr<core::Event>& event);
+  /// Ends the turn of `client`, and waits for the next one.
+  void Park(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// It may have a turn.
+  void BeginWaiting(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Who is next, if anybody: to have the turn, or of small jobs alone.
   Client* Next(bool is_small) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Whether the client's first job may be launched now.
@@ -254,9 +276,9 @@ class DeviceWorker {
   /// OK when one more of the client's tenant may wait.
   absl::Status CheckShare(const ClientId& client) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  /// Learns how good predictions are.
-  void Learn(absl::Duration predicted, absl::Duration took)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Learns how good predictions of the client's work are.
+  void Learn(const Client& client, absl::Duration predicted,
+             absl::Duration took) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Sets what the work being launched has taken so far.
   void Count(Client& client, absl::Duration ran)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -286,6 +308,16 @@ class DeviceWorker {
   /// others than `client`, if any.
   std::optional<uint64_t> OldestUnderWay(const Client* client) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  /// Those of the first jobs of clients, and of jobs being launched, that are
+  /// to be waited for.
+  struct Awaited {
+    uint64_t client;
+    core::Event* end;                    // null: reached
+    std::shared_ptr<core::Event> event;  // while it is being launched
+  };
+  std::vector<Awaited> AllAwaited() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  /// What `reached` says is done with, or goes on.
+  void Reached(const Awaited& reached) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Completes the first launched job of `client`, without the lock.
   void CompleteFirst(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseIfIdle(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -308,10 +340,10 @@ class DeviceWorker {
   bool is_watched_ ABSL_GUARDED_BY(mutex_) = false;  // a thread sees its end
   int parked_count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t for_completer_ ABSL_GUARDED_BY(mutex_) = 0;   // launched jobs
+  // Launched jobs, and those being launched that wait for an event.
+  int64_t for_completer_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration queued_time_ ABSL_GUARDED_BY(mutex_);  // of all clients
-  // What work took over what had been predicted, lately.
-  double slowness_ ABSL_GUARDED_BY(mutex_) = 1;
+  Slowness slowness_ ABSL_GUARDED_BY(mutex_);
   int busy_count_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time busy_since_ ABSL_GUARDED_BY(mutex_);
   Statistics statistics_ ABSL_GUARDED_BY(mutex_);

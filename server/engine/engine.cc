@@ -268,7 +268,7 @@ absl::StatusOr<core::PlanCache::Lookup> Engine::MeasuredPlanFor(
     own = std::move(measured.plan);
     return absl::CancelledError("not for everybody");
   };
-  auto lookup = plans_.GetOrMake(key, measure, {job, &device.backend()});
+  auto lookup = plans_.GetOrTryToMake(key, measure, {job, &device.backend()});
   if (!own) return lookup;
   return {{std::make_shared<const core::Plan>(*std::move(own)), false}};
 }

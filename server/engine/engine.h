@@ -199,6 +199,8 @@ class Engine {
 
   /// The plan of `key`, from the cache or measured now with `operands`, of
   /// which d is scratch memory. On the thread that launches the device's work.
+  /// Null while another caller measures it: that may have given way to this
+  /// one, and would wait for it.
   /// Errors  as core::MeasurePlan.
   absl::StatusOr<core::PlanCache::Lookup> MeasuredPlanFor(
       const Device& device, const core::PlanKey& key, absl::string_view job,

@@ -36,6 +36,11 @@ struct ClientId {
   std::string owner;  // "": it is its own
   int priority = 0;   // higher ones of an owner go first
   std::shared_ptr<QueueShare> share = nullptr;  // null: it is no tenant's
+
+  /// Also of one that is its own.
+  std::string owner_name() const {
+    return owner.empty() ? absl::StrCat("#", number) : owner;
+  }
 };
 
 /// Start-time fair queueing on two levels: owners share time by their weights,
@@ -82,8 +87,7 @@ class FairTurns {
   };
 
   void Join(Member& member, const ClientId& client) {
-    const auto [entry, is_new] = owners_.try_emplace(
-        client.owner.empty() ? absl::StrCat("#", client.number) : client.owner);
+    const auto [entry, is_new] = owners_.try_emplace(client.owner_name());
     if (is_new) {
       entry->second.weight = WeightOf(client.owner);
     }

@@ -1,5 +1,10 @@
 #include "server/execution/operand_use.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
 #include "core/base/status.h"
 #include "core/view/disjoint.h"
 
@@ -126,6 +131,68 @@ bool AreDisjoint(const OperandUse& x, const OperandUse& y) {
   const core::TensorDesc& storage = x.tensor()->storage().desc();
   return core::AreDisjoint(storage.layout, storage.offset, Strided(x.desc()),
                            Strided(y.desc()));
+}
+
+namespace {
+
+using Pair = std::optional<std::pair<size_t, size_t>>;
+
+/// The same of operands, by number, of one storage.
+Pair FindOverlapIn(absl::Span<const OperandUse> operands,
+                   absl::Span<const size_t> numbers) {
+  const auto written = std::ranges::find_if(
+      numbers, [&](size_t i) { return operands[i].is_written(); });
+  if (written == numbers.end() || numbers.size() == 1) return std::nullopt;
+  std::vector<core::UsedView> views;
+  std::vector<size_t> viewed;  // their numbers
+  absl::flat_hash_map<const StoredTensor*, size_t> tensors;
+  for (const size_t i : numbers) {
+    const OperandUse& operand = operands[i];
+    if (i == *written && operand.is_copied()) {
+      // It is written back behind all that is only read.
+      const auto other = std::ranges::find_if(numbers, [&](size_t j) {
+        return j != i && operands[j].is_written();
+      });
+      return other == numbers.end() ? Pair() : Pair({i, *other});
+    }
+    if (operand.is_copied()) {
+      // Made before anything is written.
+      if (!operand.is_written()) continue;
+      return Pair({i, *written});
+    }
+    const auto [known, is_new] = tensors.emplace(operand.tensor().get(), i);
+    if (!is_new) {
+      const size_t other = known->second;
+      if (operand.is_written()) return Pair({i, other});
+      if (operands[other].is_written()) return Pair({other, i});
+      continue;
+    }
+    views.push_back({Strided(operand.desc()), operand.is_written()});
+    viewed.push_back(i);
+  }
+  const core::TensorDesc& storage =
+      operands[*written].tensor()->storage().desc();
+  const Pair found = core::FindOverlap(storage.layout, storage.offset, views);
+  if (!found) return std::nullopt;
+  return Pair({viewed[found->first], viewed[found->second]});
+}
+
+}  // namespace
+
+std::optional<std::pair<size_t, size_t>> FindOverlap(
+    absl::Span<const OperandUse> operands) {
+  absl::flat_hash_map<const Storage*, std::vector<size_t>> storages;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].is_used()) continue;
+    storages[&operands[i].tensor()->storage()].push_back(i);
+  }
+  // The first that is written tells which.
+  Pair first;
+  for (const auto& [storage, numbers] : storages) {
+    const Pair found = FindOverlapIn(operands, numbers);
+    if (found && (!first || *found < *first)) first = found;
+  }
+  return first;
 }
 
 }  // namespace tensord::server

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "core/memory/memory_resource.h"
 #include "core/tensor/tensor.h"
 #include "server/engine/engine.h"
@@ -117,5 +119,11 @@ absl::Status CheckInjective(const StoredTensor& tensor, absl::string_view what);
 
 /// True when both are known to share no element.
 bool AreDisjoint(const OperandUse& x, const OperandUse& y);
+
+/// Two of the operands of a program of which the first is written, and may
+/// share an element with the other when it is used; nothing when there are
+/// none. As core::FindOverlap() has it, whatever the storage.
+std::optional<std::pair<size_t, size_t>> FindOverlap(
+    absl::Span<const OperandUse> operands);
 
 }  // namespace tensord::server

@@ -145,6 +145,7 @@ void Run::Complete(const absl::Status& status,
     state_->result = WriteResult::kFailed;
   }
   if (status.ok()) {
+    state_->runner.AddTimes();
     steps_->Complete();
   } else {
     steps_->Discard();

@@ -87,6 +87,7 @@ absl::Status StepRunner::Execute(size_t i, const core::AnyOperands& operands,
 void StepRunner::Release() {
   scratch_.clear();
   results_ = core::Buffer();
+  tried_.clear();
 }
 
 void StepRunner::EndTiming(size_t i) {
@@ -111,6 +112,7 @@ absl::Status StepRunner::Measure(size_t i, core::AnyOperands operands,
   // What the prediction took has its memory.
   if (absl::IsResourceExhausted(measured.status())) return absl::OkStatus();
   TENSORD_RETURN_IF_ERROR(measured.status());
+  if (measured->plan == nullptr) return absl::OkStatus();
   const int64_t bytes = measured->plan->workspace_bytes();
   const absl::Status lent = Lend(bytes);
   if (absl::IsResourceExhausted(lent)) return absl::OkStatus();
@@ -135,17 +137,24 @@ absl::Status StepRunner::Try(size_t i, const core::AnyOperands& operands,
   }
   kernel_ = plan->kernel_name();
   if (plans_.size() == 1) workspace_bytes_ = plan->workspace_bytes();
-  TENSORD_RETURN_IF_ERROR(stream.Synchronize());
-  const absl::Time start = absl::Now();
-  absl::Status status = core::Execute(*plan, operands, scratch(), stream);
-  status.Update(stream.Synchronize());
-  if (status.ok()) {
-    engine_.plans().AddSample(key, kernel_,
-                              absl::ToDoubleNanoseconds(absl::Now() - start));
-  } else {
-    engine_.plans().AddFailure(key, kernel_);
+  Tried tried{.key = &key, .kernel = kernel_};
+  TENSORD_ASSIGN_OR_RETURN(tried.begin, stream.RecordTime());
+  const absl::Status status = core::Execute(*plan, operands, scratch(), stream);
+  if (!status.ok()) {
+    if (!absl::IsCancelled(status)) engine_.plans().AddFailure(key, kernel_);
+    return status;
   }
-  return status;
+  TENSORD_ASSIGN_OR_RETURN(tried.end, stream.RecordTime());
+  tried_.push_back(std::move(tried));
+  return absl::OkStatus();
+}
+
+void StepRunner::AddTimes() {
+  for (const Tried& tried : tried_) {
+    const absl::StatusOr<double> time =
+        tried.end->NanosecondsSince(*tried.begin);
+    if (time.ok()) engine_.plans().AddSample(*tried.key, tried.kernel, *time);
+  }
 }
 
 }  // namespace tensord::server

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/device/device.h"
 #include "core/executor/executor.h"
 #include "core/memory/memory_resource.h"
 #include "core/plan/plan.h"
@@ -61,6 +63,8 @@ class StepRunner {
   absl::Status Execute(size_t i, const core::AnyOperands& operands,
                        core::Stream& stream);
 
+  /// Tells how long the kernels took that were tried. All has ended well.
+  void AddTimes();
   /// Returns the memory. Nothing may be under way.
   void Release();
 
@@ -72,13 +76,20 @@ class StepRunner {
     bool was_hit = false;                      // the plan to begin with
   };
 
+  /// A run of a kernel for its time.
+  struct Tried {
+    const core::PlanKey* key;
+    absl::string_view kernel;
+    std::unique_ptr<core::TimedPoint> begin = nullptr, end = nullptr;
+  };
+
   /// Scratch memory of so many bytes, when there is as much.
   absl::Status Lend(int64_t bytes);
   void EndTiming(size_t i);
   /// Replaces plan number `i` by one that has been measured.
   absl::Status Measure(size_t i, core::AnyOperands operands,
                        core::Stream& stream);
-  /// Runs a kernel that is to be tried, if there is one, and takes its time.
+  /// Runs a kernel that is to be tried, if there is one, for its time.
   absl::Status Try(size_t i, const core::AnyOperands& operands,
                    core::Stream& stream);
 
@@ -94,6 +105,7 @@ class StepRunner {
   // The last one is in use; what is queued may use those before.
   absl::InlinedVector<std::shared_ptr<const core::Buffer>, 1> scratch_;
   core::Buffer results_;  // of measurements
+  std::vector<Tried> tried_;
 };
 
 }  // namespace tensord::server

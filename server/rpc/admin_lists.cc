@@ -23,9 +23,8 @@ namespace {
 using SessionRef = std::shared_ptr<server::Session>;
 using Loads = std::map<uint64_t, server::DeviceWorker::Load>;
 
-// In the queue of the background.
-const server::ClientId kLists{.number =
-                                  std::numeric_limits<uint64_t>::max() - 2};
+// In their queue of lists.
+const server::ClientId kLists{.number = 2};
 
 absl::Status TokenMalformed(absl::string_view token) {
   return core::InvalidArgument("PAGE_TOKEN_MALFORMED", "page_token is '",
@@ -141,19 +140,12 @@ v1::LargeTensor Describe(const Ranked& ranked) {
 
 }  // namespace
 
-Task<absl::StatusOr<v1::ListSessionsResponse>> AdminService::ListSessions(
-    Call&, const v1::ListSessionsRequest& request) {
-  const absl::StatusOr<int> size = PageSize(request.page_size());
-  if (!size.ok()) co_return size.status();
-  uint64_t after = 0;
-  const std::string& token = request.page_token();
-  if (!token.empty() && !absl::SimpleAtoi(token, &after)) {
-    co_return TokenMalformed(token);
-  }
+v1::ListSessionsResponse AdminService::Sessions(
+    const v1::ListSessionsRequest& request, uint64_t after, int size) const {
   std::vector<SessionRef> sessions;
   if (request.largest_first()) {
     sessions = context_.sessions.Largest(static_cast<size_t>(
-        request.tenant().empty() ? *size : context_.sessions.session_count()));
+        request.tenant().empty() ? size : context_.sessions.session_count()));
   } else {
     sessions = context_.sessions.List();
     std::erase_if(sessions, [after](const SessionRef& session) {
@@ -172,7 +164,7 @@ Task<absl::StatusOr<v1::ListSessionsResponse>> AdminService::ListSessions(
   }
   v1::ListSessionsResponse response;
   for (const SessionRef& session : sessions) {
-    if (response.sessions_size() == *size) {
+    if (response.sessions_size() == size) {
       if (!request.largest_first()) {
         response.set_next_page_token(absl::StrCat(
             response.sessions(response.sessions_size() - 1).number()));
@@ -181,11 +173,28 @@ Task<absl::StatusOr<v1::ListSessionsResponse>> AdminService::ListSessions(
     }
     *response.add_sessions() = Describe(*session, loads);
   }
+  return response;
+}
+
+Task<absl::StatusOr<v1::ListSessionsResponse>> AdminService::ListSessions(
+    Call& call, const v1::ListSessionsRequest& request) {
+  const absl::StatusOr<int> size = PageSize(request.page_size());
+  if (!size.ok()) co_return size.status();
+  uint64_t after = 0;
+  const std::string& token = request.page_token();
+  if (!token.empty() && !absl::SimpleAtoi(token, &after)) {
+    co_return TokenMalformed(token);
+  }
+  v1::ListSessionsResponse response;
+  auto look = [&] { response = Sessions(request, after, *size); };
+  const absl::Status looked =
+      co_await InBackground(call, context_.operators, kLists, look);
+  if (!looked.ok()) co_return looked;
   co_return response;
 }
 
 Task<absl::StatusOr<v1::ListOperationsResponse>> AdminService::ListOperations(
-    Call&, const v1::ListOperationsRequest& request) {
+    Call& call, const v1::ListOperationsRequest& request) {
   const absl::StatusOr<int> size = PageSize(request.page_size());
   if (!size.ok()) co_return size.status();
   std::optional<uint64_t> session;
@@ -194,17 +203,21 @@ Task<absl::StatusOr<v1::ListOperationsResponse>> AdminService::ListOperations(
     const auto found = context_.sessions.FindNumber(*session);
     if (!found.ok()) co_return found.status();
   }
-  const auto running = context_.door.running().List(session);
+  std::vector<RunningCalls::Shown> running;
+  auto look = [&] { running = context_.door.running().List(session); };
+  const absl::Status looked =
+      co_await InBackground(call, context_.operators, kLists, look);
+  if (!looked.ok()) co_return looked;
   v1::ListOperationsResponse response;
   response.set_operation_count(std::ssize(running));
-  for (const RunningCalls::Shown& call : running) {
+  for (const RunningCalls::Shown& shown : running) {
     if (response.operations_size() == *size) break;
     v1::RunningCall& entry = *response.add_operations();
-    entry.set_request_id(call.request_id);
-    entry.set_rpc(std::string(call.rpc));
-    entry.set_session_number(static_cast<int64_t>(call.session));
-    entry.set_tenant(call.tenant);
-    *entry.mutable_elapsed() = ToProto(call.elapsed);
+    entry.set_request_id(shown.request_id);
+    entry.set_rpc(std::string(shown.rpc));
+    entry.set_session_number(static_cast<int64_t>(shown.session));
+    entry.set_tenant(shown.tenant);
+    *entry.mutable_elapsed() = ToProto(shown.elapsed);
   }
   co_return response;
 }
@@ -230,7 +243,7 @@ Task<absl::StatusOr<v1::ListLargestTensorsResponse>> AdminService::ListTensors(
     largest = LargestOf(sessions, *after, static_cast<size_t>(*size) + 1);
   };
   const absl::Status looked =
-      co_await InBackground(call, context_.preparer.background(), kLists, look);
+      co_await InBackground(call, context_.operators, kLists, look);
   if (!looked.ok()) co_return looked;
   v1::ListLargestTensorsResponse response;
   const size_t shown = std::min(largest.size(), static_cast<size_t>(*size));

@@ -1,6 +1,8 @@
 // Handlers of AdminService.
 #pragma once
 
+#include <cstdint>
+
 #include "server/rpc/service.h"
 #include "tensord/v1/admin.grpc.pb.h"
 
@@ -20,6 +22,9 @@ class AdminService final : public Service {
       Call& call, const v1::GetServerStatsRequest& request);
 
   // admin_lists.cc
+  /// The page of `size` sessions that follows number `after`.
+  v1::ListSessionsResponse Sessions(const v1::ListSessionsRequest& request,
+                                    uint64_t after, int size) const;
   Task<absl::StatusOr<v1::ListSessionsResponse>> ListSessions(
       Call& call, const v1::ListSessionsRequest& request);
   Task<absl::StatusOr<v1::ListOperationsResponse>> ListOperations(

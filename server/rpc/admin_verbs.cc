@@ -3,8 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
-#include <limits>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,6 +19,7 @@
 #include "server/rpc/admin_service.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/coroutine/in_background.h"
+#include "server/rpc/coroutine/until_called.h"
 
 namespace tensord::rpc {
 namespace {
@@ -27,9 +29,8 @@ using SessionRef = std::shared_ptr<server::Session>;
 constexpr absl::Duration kLongestDrain = absl::Hours(1);
 constexpr size_t kSubjectBytes = 128;  // of what an audit line quotes
 
-// In the queue of the background.
-const server::ClientId kVerbs{.number =
-                                  std::numeric_limits<uint64_t>::max() - 3};
+// In their queue of work.
+const server::ClientId kVerbs{.number = 1};
 
 absl::Status SubjectMissing(absl::string_view one, absl::string_view other,
                             bool has_both) {
@@ -167,19 +168,32 @@ Task<absl::StatusOr<v1::EvictSessionsResponse>> AdminService::Evict(
       core::Error(absl::StatusCode::kCancelled, "SESSION_EVICTED",
                   "an operator has ended the session");
   v1::EvictSessionsResponse response;
-  for (const SessionRef& session : sessions) {
-    const int64_t bytes = session->memory()->used_bytes();
-    // First, so that its calls hear why they end.
-    context_.door.running().StopSession(session->number(), why);
-    // Somebody else may have closed it.
-    if (!context_.sessions.Close(session->name()).ok()) continue;
-    context_.log.Info("session_evicted", {{"session", session->number()},
-                                          {"tenant", session->options().tenant},
-                                          {"job", session->options().job},
-                                          {"bytes", bytes}});
-    response.add_session_numbers(static_cast<int64_t>(session->number()));
-    response.set_memory_bytes(response.memory_bytes() + bytes);
-  }
+  std::atomic<int> left = 1;
+  auto close = [&](const std::function<void()>& done) {
+    const auto closed = [&left, done] {
+      if (--left == 0) done();
+    };
+    for (const SessionRef& session : sessions) {
+      const int64_t bytes = session->memory()->used_bytes();
+      // First, so that its calls hear why they end.
+      context_.door.running().StopSession(session->number(), why);
+      ++left;
+      // Somebody else may have closed it.
+      if (!context_.sessions.Close(session->name(), closed).ok()) {
+        --left;
+        continue;
+      }
+      context_.log.Info("session_evicted",
+                        {{"session", session->number()},
+                         {"tenant", session->options().tenant},
+                         {"job", session->options().job},
+                         {"bytes", bytes}});
+      response.add_session_numbers(static_cast<int64_t>(session->number()));
+      response.set_memory_bytes(response.memory_bytes() + bytes);
+    }
+    return --left != 0;
+  };
+  co_await UntilCalled(call, close);
   if (!has_session) {
     absl::StrAppend(&call.record().subject, ": ",
                     response.session_numbers_size(), " sessions");
@@ -201,7 +215,7 @@ Task<absl::StatusOr<v1::TrimMemoryResponse>> AdminService::Trim(
     response.set_heap_bytes(TrimHeap());
   };
   const absl::Status trimmed =
-      co_await InBackground(call, context_.preparer.background(), kVerbs, trim);
+      co_await InBackground(call, context_.operators, kVerbs, trim);
   if (!trimmed.ok()) co_return trimmed;
   co_return response;
 }
@@ -243,8 +257,8 @@ Task<absl::StatusOr<v1::ReloadServerConfigResponse>> AdminService::Reload(
     Call& call, const v1::ReloadServerConfigRequest&) {
   std::vector<server::ReloadedFiles> reloaded;
   auto reload = [&] { reloaded = context_.process.reload(); };
-  const absl::Status done = co_await InBackground(
-      call, context_.preparer.background(), kVerbs, reload);
+  const absl::Status done =
+      co_await InBackground(call, context_.operators, kVerbs, reload);
   if (!done.ok()) co_return done;
   v1::ReloadServerConfigResponse response;
   for (const server::ReloadedFiles& files : reloaded) {

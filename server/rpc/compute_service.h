@@ -1,7 +1,9 @@
 // Handlers of ComputeService.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -60,12 +62,23 @@ class ComputeService final : public Service {
   Detached Receive(Call::Hold hold, Call& call,
                    Reader<v1::ExecuteStreamRequest> in,
                    std::shared_ptr<OpenStream> stream);
-  Task<absl::StatusOr<RunRef>> ExecuteNext(
+  /// An operation of a stream that has ended well.
+  struct Done {
+    RunRef run;                        // null: it was carried out before
+    std::optional<v1::Result> answer;  // of one that may be repeated
+  };
+  Task<absl::StatusOr<Done>> ExecuteNext(
       Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream);
   /// ExecuteNext(), but for what the door is told. Says as what it counts in
   /// `operation`.
-  Task<absl::StatusOr<RunRef>> ExecuteOne(
-      Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream,
+  Task<absl::StatusOr<Done>> ExecuteOne(Call& call,
+                                        const v1::ExecuteStreamRequest& request,
+                                        OpenStream& stream,
+                                        server::Metrics::Operation*& operation);
+  /// ExecuteOne() of a stream whose operations are carried out at most once.
+  Task<absl::StatusOr<Done>> ExecuteOnce(
+      Call& call, const v1::ExecuteStreamRequest& request, int64_t index,
+      std::shared_ptr<server::Session> session,
       server::Metrics::Operation*& operation);
   static Task<absl::Status> Answer(Call& call, OpenStream& stream,
                                    Writer<v1::ExecuteStreamResponse> out);

@@ -7,8 +7,10 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "server/rpc/compute_service.h"
 #include "server/rpc/convert.h"
@@ -29,9 +31,10 @@ struct ComputeService::OpenStream final : Loop::Watcher {
     Complete();
   }
 
-  std::optional<std::string> session;             // the first that exists
-  std::deque<Task<absl::StatusOr<RunRef>>> runs;  // without response
-  bool complete = false;                          // no operation will follow
+  std::optional<std::string> session;           // the first that exists
+  std::deque<Task<absl::StatusOr<Done>>> runs;  // without response
+  int64_t received = 0;                         // operations
+  bool complete = false;                        // no operation will follow
   bool draining = false;
   Signal added;  // an operation, or completeness
   Signal answered;
@@ -67,18 +70,21 @@ Detached ComputeService::Receive(Call::Hold, Call& call,
   stream->Complete();
 }
 
-Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::ExecuteNext(
+Task<absl::StatusOr<ComputeService::Done>> ComputeService::ExecuteNext(
     Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream) {
   EndedOperation ended{.begun = std::chrono::steady_clock::now()};
-  auto run = co_await ExecuteOne(call, request, stream, ended.operation);
-  if (run.ok()) ended.kernel = (*run)->runner().kernel();
-  context_.door.EndOperation(call, ended, run.status());
-  co_return run;
+  auto done = co_await ExecuteOne(call, request, stream, ended.operation);
+  if (done.ok() && done->run != nullptr) {
+    ended.kernel = done->run->runner().kernel();
+  }
+  context_.door.EndOperation(call, ended, done.status());
+  co_return done;
 }
 
-Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::ExecuteOne(
+Task<absl::StatusOr<ComputeService::Done>> ComputeService::ExecuteOne(
     Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream,
     server::Metrics::Operation*& operation) {
+  const int64_t index = stream.received++;
   if (request.operation_case() == v1::ExecuteStreamRequest::OPERATION_NOT_SET) {
     co_return core::InvalidArgument("OPERATION_MISSING",
                                     "the request has no operation");
@@ -107,9 +113,40 @@ Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::ExecuteOne(
   const absl::Status held = hold.Take(
       (*session)->host_memory(), server::HostUse::kRequests, BytesOf(request));
   if (!held.ok()) co_return held;
+  if (call.record().is_once) {
+    co_return co_await ExecuteOnce(call, request, index, *session, operation);
+  }
   Asked asked = Ask(**session, request);
   operation = asked.counted;
-  co_return co_await Execute(call, *session, std::move(asked));
+  auto run = co_await Execute(call, *session, std::move(asked));
+  if (!run.ok()) co_return run.status();
+  co_return Done{*std::move(run), std::nullopt};
+}
+
+Task<absl::StatusOr<ComputeService::Done>> ComputeService::ExecuteOnce(
+    Call& call, const v1::ExecuteStreamRequest& request, int64_t index,
+    std::shared_ptr<server::Session> session,
+    server::Metrics::Operation*& operation) {
+  const std::string id = absl::StrCat(call.record().request_id, " ", index);
+  server::Answers& answers = session->answers();
+  auto earlier = answers.Begin(id, request.SerializeAsString());
+  if (!earlier.ok()) co_return earlier.status();
+  if (*earlier) {
+    Done done{nullptr, v1::Result()};
+    done.answer->ParseFromString(**earlier);
+    co_return done;
+  }
+  Asked asked = Ask(*session, request);
+  operation = asked.counted;
+  auto run = co_await Execute(call, session, std::move(asked));
+  if (!run.ok()) {
+    answers.End(id, std::nullopt);
+    co_return run.status();
+  }
+  Done done{*std::move(run), std::nullopt};
+  done.answer = ToProto(*done.run);
+  answers.End(id, done.answer->SerializeAsString());
+  co_return done;
 }
 
 Task<absl::Status> ComputeService::Answer(
@@ -120,21 +157,26 @@ Task<absl::Status> ComputeService::Answer(
       co_await stream.added;
     }
     if (stream.runs.empty()) break;
-    Task<absl::StatusOr<RunRef>>& first = stream.runs.front();
-    const auto run = co_await first;
+    Task<absl::StatusOr<Done>>& first = stream.runs.front();
+    auto done = co_await first;
     v1::ExecuteStreamResponse response;
     response.set_index(index);
-    if (run.ok()) {
-      *response.mutable_result() = ToProto(**run);
-    } else {
+    if (!done.ok()) {
       *response.mutable_error() =
-          ToProto(run.status(), call.record().request_id);
+          ToProto(done.status(), call.record().request_id);
+    } else if (done->answer) {
+      *response.mutable_result() = *std::move(done->answer);
+    } else {
+      *response.mutable_result() = ToProto(*done->run);
     }
     // Those that began are waited for also when the client is gone.
     const bool more =
         std::ssize(stream.runs) > 1 && stream.runs[1].await_ready();
     if (connected) connected = co_await out.Write(response, more);
-    if (!connected && run.ok()) (*run)->DropUnnamed();
+    // Who repeats the stream will learn them.
+    if (!connected && done.ok() && !call.record().is_once) {
+      done->run->DropUnnamed();
+    }
     stream.runs.pop_front();
     stream.answered.Notify();
   }

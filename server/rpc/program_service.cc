@@ -13,6 +13,9 @@
 namespace tensord::rpc {
 namespace {
 
+// Plans that are taken, or shown, in less time than others would notice.
+constexpr size_t kFewPlans = 64;
+
 v1::ProgramTensor TensorToProto(const std::string& name, core::ElementType type,
                                 const core::Layout& layout) {
   v1::ProgramTensor message;
@@ -61,6 +64,21 @@ v1::ProgramReport ReportOf(const server::Run& run,
   return report;
 }
 
+absl::StatusOr<v1::ExplainProgramResponse> ExplainPrepared(
+    const server::Preparation& preparation) {
+  TENSORD_ASSIGN_OR_RETURN(const auto plans, preparation.Plans());
+  v1::ExplainProgramResponse response;
+  *response.mutable_explanation() = Explain(preparation.program(), plans);
+  if (IsTooLarge(response.explanation())) {
+    return core::ResourceExhausted(
+        "EXPLANATION_TOO_LARGE", "the explanation of ",
+        response.explanation().operations_size(), " operations has ",
+        response.explanation().ByteSizeLong(),
+        " bytes, more than fit a response; explain a part of the program");
+  }
+  return response;
+}
+
 }  // namespace
 
 void ProgramService::ServeOn(LoopGroup& loops) {
@@ -100,10 +118,14 @@ Task<absl::Status> ProgramService::Prepare(Call& call,
                                            server::Preparation& preparation) {
   if (preparation.is_ready()) co_return absl::OkStatus();
   absl::Status made;
-  auto make = [&] { made = preparation.Make(call.cancelled_flag()); };
   if (preparation.is_short()) {
-    make();
+    made = preparation.Make(call.cancelled_flag());
   } else {
+    auto make = [&] {
+      // Others of the tenant may have taken it meanwhile.
+      made = preparation.CheckBudget();
+      if (made.ok()) made = preparation.Make(call.cancelled_flag());
+    };
     const absl::Status has_time = preparation.CheckBudget();
     if (!has_time.ok()) co_return has_time;
     const absl::Status waited = co_await InBackground(
@@ -113,12 +135,28 @@ Task<absl::Status> ProgramService::Prepare(Call& call,
   co_return made;
 }
 
+Task<absl::Status> ProgramService::Work(Call& call,
+                                        const server::PreparedProgram& program,
+                                        absl::FunctionRef<void()> work) {
+  if (program.keys().size() <= kFewPlans) {
+    work();
+    co_return absl::OkStatus();
+  }
+  co_return co_await InBackground(call, context_.preparer.background(),
+                                  call.session().client(), work);
+}
+
 Task<absl::StatusOr<v1::ExecuteProgramResponse>> ProgramService::Execute(
     Call& call, const v1::ExecuteProgramRequest& request) {
   absl::StatusOr<server::Preparation> preparation = Read(call, request);
   if (!preparation.ok()) co_return preparation.status();
   const absl::Status prepared = co_await Prepare(call, *preparation);
   if (!prepared.ok()) co_return prepared;
+  absl::Status planned;
+  auto plan = [&] { planned = preparation->PlanRun(); };
+  const absl::Status worked = co_await Work(call, preparation->program(), plan);
+  if (!worked.ok()) co_return worked;
+  if (!planned.ok()) co_return planned;
   const auto run = co_await Carry(call, call.shared_session(), [&] {
     return preparation->Start(context_.limits.max_inline_bytes);
   });
@@ -145,17 +183,11 @@ Task<absl::StatusOr<v1::ExplainProgramResponse>> ProgramService::ExplainSpec(
   if (!preparation.ok()) co_return preparation.status();
   const absl::Status prepared = co_await Prepare(call, *preparation);
   if (!prepared.ok()) co_return prepared;
-  const auto plans = preparation->Plans();
-  if (!plans.ok()) co_return plans.status();
-  v1::ExplainProgramResponse response;
-  *response.mutable_explanation() = Explain(preparation->program(), *plans);
-  if (IsTooLarge(response.explanation())) {
-    co_return core::ResourceExhausted(
-        "EXPLANATION_TOO_LARGE", "the explanation of ",
-        response.explanation().operations_size(), " operations has ",
-        response.explanation().ByteSizeLong(),
-        " bytes, more than fit a response; explain a part of the program");
-  }
+  absl::StatusOr<v1::ExplainProgramResponse> response;
+  auto explain = [&] { response = ExplainPrepared(*preparation); };
+  const absl::Status worked =
+      co_await Work(call, preparation->program(), explain);
+  if (!worked.ok()) co_return worked;
   co_return response;
 }
 
@@ -200,9 +232,14 @@ Task<absl::StatusOr<v1::CreateProgramResponse>> ProgramService::Create(
   if (!preparation.ok()) co_return preparation.status();
   const absl::Status prepared = co_await Prepare(call, *preparation);
   if (!prepared.ok()) co_return prepared;
-  const auto program = preparation->Keep(request.program_id());
-  if (!program.ok()) co_return program.status();
-  auto described = Describe(call.session(), **program, true);
+  absl::StatusOr<v1::Program> described;
+  auto keep = [&] {
+    const auto program = preparation->Keep(request.program_id());
+    described = program.ok() ? Describe(call.session(), **program, true)
+                             : program.status();
+  };
+  const absl::Status worked = co_await Work(call, preparation->program(), keep);
+  if (!worked.ok()) co_return worked;
   if (!described.ok()) co_return described.status();
   v1::CreateProgramResponse response;
   *response.mutable_program() = *std::move(described);
@@ -213,7 +250,12 @@ Task<absl::StatusOr<v1::DescribeProgramResponse>> ProgramService::DescribeOne(
     Call& call, const v1::DescribeProgramRequest& request) {
   const auto program = call.session().programs().Find(request.program());
   if (!program.ok()) co_return program.status();
-  auto described = Describe(call.session(), **program, true);
+  absl::StatusOr<v1::Program> described;
+  auto describe = [&] {
+    described = Describe(call.session(), **program, true);
+  };
+  const absl::Status worked = co_await Work(call, **program, describe);
+  if (!worked.ok()) co_return worked;
   if (!described.ok()) co_return described.status();
   v1::DescribeProgramResponse response;
   *response.mutable_program() = *std::move(described);

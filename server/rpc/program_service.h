@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -32,6 +33,11 @@ class ProgramService final : public Service {
       const Call& call, const v1::ExecuteProgramRequest& request);
   /// Has the program ready, and waits until it is.
   Task<absl::Status> Prepare(Call& call, server::Preparation& preparation);
+
+  /// Does what takes long if a program has many operations, elsewhere then.
+  /// Errors  as InBackground.
+  Task<absl::Status> Work(Call& call, const server::PreparedProgram& program,
+                          absl::FunctionRef<void()> work);
 
   absl::StatusOr<v1::Program> Describe(const server::Session& session,
                                        const server::PreparedProgram& program,

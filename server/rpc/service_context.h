@@ -11,6 +11,7 @@
 #include "server/engine/engine.h"
 #include "server/engine/plan_exchange.h"
 #include "server/engine/plan_store.h"
+#include "server/execution/background.h"
 #include "server/execution/program/preparation.h"
 #include "server/rpc/door/door.h"
 #include "server/rpc/tracing/tracing.h"
@@ -52,6 +53,9 @@ struct ServiceContext {
   const Door door{sessions,      metrics,       log,
                   authenticator, transfer_idle, WithTracing()};
   server::Preparer preparer{engine};
+  /// Where what operators ask for is done, as that of clients may take all the
+  /// preparer's threads.
+  server::Background operators{2, 1024};
 
   /// Most operations of one ExecuteStream without a response: enough to keep a
   /// device busy, and never so many that one stream alone fills its queue.

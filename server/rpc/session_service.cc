@@ -1,9 +1,12 @@
 #include "server/rpc/session_service.h"
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/coroutine/until_called.h"
 
 namespace tensord::rpc {
 void SessionService::ServeOn(LoopGroup& loops) {
@@ -60,7 +63,12 @@ Task<absl::StatusOr<v1::DescribeSessionResponse>> SessionService::Describe(
 
 Task<absl::StatusOr<v1::CloseSessionResponse>> SessionService::Close(
     Call& call, const v1::CloseSessionRequest& request) {
-  const absl::Status closed = context_.sessions.Close(request.session());
+  absl::Status closed;
+  auto close = [&](std::function<void()> done) {
+    closed = context_.sessions.Close(request.session(), std::move(done));
+    return closed.ok();
+  };
+  co_await UntilCalled(call, close);
   if (!closed.ok()) co_return closed;
   context_.log.Info("session_closed", {{"session", call.session().number()}});
   co_return v1::CloseSessionResponse();

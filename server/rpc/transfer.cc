@@ -7,6 +7,7 @@
 #include "core/base/status.h"
 #include "proto/wire/chunk.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/coroutine/in_background.h"
 #include "server/rpc/coroutine/patience.h"
 #include "server/rpc/tensor_service.h"
 #include "server/session/contents.h"
@@ -15,6 +16,8 @@ namespace tensord::rpc {
 namespace {
 
 constexpr int64_t kDefaultChunkBytes = int64_t{1} << 20;
+// What others would not notice, also if it is cleared.
+constexpr int64_t kSoonAllocatedBytes = int64_t{1} << 20;
 
 absl::Status Malformed(const absl::Status& why) {
   return core::InvalidArgument("CHUNK_MALFORMED",
@@ -125,10 +128,21 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
     const absl::Status waited = co_await AwaitQueued(call);
     if (!waited.ok()) co_return waited;
   }
-  // It has no memory yet when its creation still runs, or when the operation
-  // that should have written it failed.
-  const absl::Status allocated = tensor.Allocate();
-  if (!allocated.ok()) co_return allocated;
+  // When its creation still runs, or when the operation that should have
+  // written it failed.
+  if (!tensor.has_memory()) {
+    absl::Status allocated;
+    auto allocate = [&] { allocated = tensor.Allocate(); };
+    if (tensor.desc().span_bytes() <= kSoonAllocatedBytes) {
+      allocate();
+    } else {
+      const absl::Status waited =
+          co_await InBackground(call, context_.preparer.background(),
+                                call.session().client(), allocate);
+      if (!waited.ok()) co_return waited;
+    }
+    if (!allocated.ok()) co_return allocated;
+  }
   const absl::Status begun = tensor.BeginUpload(first_header->offset_bytes);
   if (!begun.ok()) co_return begun;
   const absl::Cleanup end = [&tensor] { tensor.EndUpload(); };

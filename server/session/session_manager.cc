@@ -72,7 +72,7 @@ SessionManager::SessionManager(Engine& engine, const SessionLimits& limits,
       host_memory_(std::make_shared<HostLedger>(
           "server", limits.server_host,
           limits.host_bytes > 0 ? limits.host_bytes : HostMemoryBytes() / 8)) {
-  reaper_ = std::thread([this] { CloseExpired(); });
+  reaper_ = std::thread([this] { CloseSessions(); });
 }
 
 SessionManager::~SessionManager() {
@@ -244,17 +244,31 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::FindNumber(
   return NoSuchSession(absl::StrCat("number ", number));
 }
 
+absl::StatusOr<std::shared_ptr<Session>> SessionManager::Take(
+    absl::string_view name) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = sessions_.find(std::string(name));
+  if (found == sessions_.end()) return NoSuchSession(name);
+  std::shared_ptr<Session> session = std::move(found->second);
+  sessions_.erase(found);
+  Forget(*session);
+  return session;
+}
+
 absl::Status SessionManager::Close(absl::string_view name) {
-  std::shared_ptr<Session> session;
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto found = sessions_.find(std::string(name));
-    if (found == sessions_.end()) return NoSuchSession(name);
-    session = std::move(found->second);
-    sessions_.erase(found);
-    Forget(*session);
-  }
+  TENSORD_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Take(name));
   session->Close();
+  return absl::OkStatus();
+}
+
+absl::Status SessionManager::Close(absl::string_view name,
+                                   std::function<void()> closed) {
+  TENSORD_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, Take(name));
+  {
+    const std::lock_guard lock(closing_mutex_);
+    leaving_.push_back({std::move(session), std::move(closed)});
+  }
+  closes_.notify_all();
   return absl::OkStatus();
 }
 
@@ -302,28 +316,44 @@ void SessionManager::Forget(const Session& session) {
   if (--tenant->second == 0) tenants_.erase(tenant);
 }
 
-bool SessionManager::AwaitClosing() {
-  std::unique_lock lock(closing_mutex_);
-  return closes_.wait_for(lock, kReapInterval, [this] { return closing_; });
+void SessionManager::CloseSessions() {
+  // By the monotonic clock, as leases are.
+  auto reaped = Session::Clock::now();
+  for (bool ends = false; !ends;) {
+    std::vector<Leaving> leaving;
+    {
+      std::unique_lock lock(closing_mutex_);
+      closes_.wait_until(lock, reaped + kReapInterval,
+                         [this] { return closing_ || !leaving_.empty(); });
+      leaving.swap(leaving_);
+      ends = closing_;
+    }
+    for (Leaving& one : leaving) {
+      one.session->Close();
+      one.session.reset();
+      one.closed();
+    }
+    if (Session::Clock::now() < reaped + kReapInterval) continue;
+    CloseExpired();
+    reaped = Session::Clock::now();
+  }
 }
 
 void SessionManager::CloseExpired() {
-  while (!AwaitClosing()) {
-    std::vector<std::shared_ptr<Session>> expired;
-    {
-      absl::MutexLock lock(&mutex_);
-      const auto now = Session::Clock::now();
-      std::erase_if(sessions_, [&](const auto& entry) {
-        if (!entry.second->IsExpired(now)) return false;
-        expired.push_back(entry.second);
-        return true;
-      });
-      for (const auto& session : expired) Forget(*session);
-    }
-    for (const auto& session : expired) {
-      session->Close();
-      on_expired_(*session);
-    }
+  std::vector<std::shared_ptr<Session>> expired;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto now = Session::Clock::now();
+    std::erase_if(sessions_, [&](const auto& entry) {
+      if (!entry.second->IsExpired(now)) return false;
+      expired.push_back(entry.second);
+      return true;
+    });
+    for (const auto& session : expired) Forget(*session);
+  }
+  for (const auto& session : expired) {
+    session->Close();
+    on_expired_(*session);
   }
 }
 

@@ -74,7 +74,7 @@ struct OpenRequest {
 };
 
 /// Threads   safe for concurrent use; a thread of its own closes sessions whose
-///           lease has run out.
+///           lease has run out, and others that nobody is to wait for.
 /// Lifetime  the engine must outlive it.
 class SessionManager {
  public:
@@ -103,6 +103,11 @@ class SessionManager {
 
   /// Errors  as Find.
   absl::Status Close(absl::string_view name);
+  /// The same on the manager's thread, as it takes long where there are many
+  /// tensors; nobody finds the session any more on return. `closed` is called
+  /// there, once it is.
+  /// Errors  as Find; `closed` is not called then.
+  absl::Status Close(absl::string_view name, std::function<void()> closed);
 
   const SessionLimits& limits() const { return limits_; }
   /// What sessions and the server itself keep in the host's memory.
@@ -125,10 +130,15 @@ class SessionManager {
   absl::Status CountIn(const OpenRequest& request,
                        const TenantLimits& tenant_limits)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  struct Leaving {
+    std::shared_ptr<Session> session;
+    std::function<void()> closed;
+  };
+  /// Nobody finds the session any more, which has to be closed.
+  absl::StatusOr<std::shared_ptr<Session>> Take(absl::string_view name);
+  /// What its thread does.
+  void CloseSessions();
   void CloseExpired();
-  /// Waits for the next look at leases, by the monotonic clock; true when the
-  /// manager is closing.
-  bool AwaitClosing();
   TenantLimits LimitsOf(absl::string_view tenant) const;
   absl::Status CheckReservations(const TenantsLimits& tenants) const;
   const std::shared_ptr<TenantAccount>& AccountOf(const std::string& tenant)
@@ -157,7 +167,8 @@ class SessionManager {
   // Not Abseil's, which wait by the wall clock.
   std::mutex closing_mutex_;
   std::condition_variable closes_;
-  bool closing_ = false;  // guarded by closing_mutex_
+  bool closing_ = false;          // guarded by closing_mutex_
+  std::vector<Leaving> leaving_;  // guarded by closing_mutex_
   std::thread reaper_;
 };
 

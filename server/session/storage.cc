@@ -25,7 +25,8 @@ Storage::Storage(std::string name, core::TensorDesc desc,
                  std::shared_ptr<core::MemoryResource> memory)
     : name_(std::move(name)),
       desc_(std::move(desc)),
-      memory_(std::move(memory)) {}
+      memory_(std::move(memory)),
+      has_memory_(desc_.offset_bytes() + desc_.span_bytes() == 0) {}
 
 absl::Status Storage::NotReady(TensorState state) const {
   return core::FailedPrecondition("TENSOR_NOT_READY", "tensor ", name_,
@@ -35,13 +36,14 @@ absl::Status Storage::NotReady(TensorState state) const {
 absl::Status Storage::Allocate() {
   const int64_t bytes = desc_.offset_bytes() + desc_.span_bytes();
   absl::MutexLock lock(&allocation_mutex_);
-  if (tensor_.buffer.bytes() == bytes) return absl::OkStatus();
+  if (has_memory()) return absl::OkStatus();
   TENSORD_ASSIGN_OR_RETURN(core::Buffer buffer,
                            core::Buffer::Allocate(*memory_, bytes));
   if (desc_.offset > 0 || !core::IsDense(desc_.layout)) {
     TENSORD_RETURN_IF_ERROR(buffer.Clear());
   }
   tensor_ = {desc_, std::move(buffer)};
+  has_memory_ = true;
   return absl::OkStatus();
 }
 

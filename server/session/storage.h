@@ -1,6 +1,7 @@
 // The contents of a tensor, and who is using them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -50,6 +51,9 @@ class Storage {
   /// called it before.
   /// Errors  RESOURCE_EXHAUSTED.
   absl::Status Allocate();
+
+  /// Whether Allocate() has nothing left to do; never waits.
+  bool has_memory() const { return has_memory_.load(); }
 
   /// Address of the memory.
   /// Requires  Allocate().ok() before.
@@ -127,6 +131,7 @@ class Storage {
   const std::shared_ptr<core::MemoryResource> memory_;
   absl::Mutex allocation_mutex_;
   core::Tensor tensor_;  // written once, under allocation_mutex_
+  std::atomic<bool> has_memory_;
 
   mutable absl::Mutex mutex_;
   TensorState contents_ ABSL_GUARDED_BY(mutex_) = TensorState::kEmpty;

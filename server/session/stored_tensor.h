@@ -111,6 +111,7 @@ class StoredTensor {
 
   // As Storage has them.
   absl::Status Allocate() { return storage_->Allocate(); }
+  bool has_memory() const { return storage_->has_memory(); }
   TensorState state() const { return storage_->state(); }
   uint64_t version() const { return storage_->version(); }
   absl::Status BeginRead() {

@@ -84,8 +84,9 @@ class ProgramSession {
                              FindOperands(*session_, Operands(), true));
     TENSORD_ASSIGN_OR_RETURN(
         const std::unique_ptr<server::Run> run,
-        PrepareProgramRun(engine_, session_, prepared_, Operands(),
-                          std::move(found), outputs_, 0));
+        PrepareProgramRun(PlanProgramRun(engine_, session_, *prepared_).value(),
+                          prepared_, Operands(), std::move(found), outputs_,
+                          0));
     DeviceWorker::Job::Outcome ran;
     do {
       ran = run->Launch(*stream_);

@@ -1,5 +1,9 @@
 // What is known of programs from one request to the next, and what searching
 // for it leaves to others.
+#include <atomic>
+#include <thread>
+
+#include "absl/time/clock.h"
 #include "tests/conformance/rpc_program.h"
 
 namespace tensord {
@@ -117,6 +121,91 @@ TEST_F(RpcProgramCacheTest, SearchesEndWithTheirCalls) {
   EXPECT_THAT(Unary(&v1::ProgramService::Stub::ExplainProgram, *programs_,
                     request, &response),
               IsOk());
+}
+
+/// A session has one thread for what no loop does: what goes on beside a search
+/// of its own is done by one.
+class RpcSearchingTest : public RpcProgramTest {
+ protected:
+  /// A call that searches until search_ is cancelled, and has begun.
+  std::thread Search() {
+    v1::ExplainProgramRequest request;
+    request.set_session(session_);
+    *request.mutable_spec() = Statements(Ring(400), {{"A", Filled({2, 2, 2})}});
+    request.mutable_spec()->mutable_path()->mutable_time_budget()->set_seconds(
+        60);
+    std::thread searching([this, request] {
+      v1::ExplainProgramResponse response;
+      EXPECT_EQ(
+          programs_->ExplainProgram(&search_, request, &response).error_code(),
+          grpc::StatusCode::CANCELLED);
+    });
+    v1::ListOperationsResponse running;
+    while (running.operations_size() == 0) {
+      EXPECT_THAT(Unary(&v1::AdminService::Stub::ListOperations, *admin_,
+                        v1::ListOperationsRequest(), &running),
+                  IsOk());
+    }
+    return searching;
+  }
+
+  grpc::ClientContext search_;
+};
+
+TEST_F(RpcSearchingTest, MemoryForLargeUploadsIsTakenByNoLoop) {
+  const auto session = server_.sessions()
+                           .Find(session_, std::string(server::kDefaultTenant))
+                           .value();
+  // As one is while its creation clears its memory.
+  const auto bare =
+      session
+          ->Add("bare",
+                {core::ElementType::kFloat32,
+                 core::PackedLayout({1 << 19}, core::Order::kFirstModeFastest)})
+          .value();
+  std::thread searching = Search();
+  const std::vector<float> ones(2, 1.0f);
+  std::atomic<bool> has_ended = false;
+  std::thread upload([&] {
+    EXPECT_THAT(Upload({Chunk(bare->name(), 0, ones)}), IsOk());
+    has_ended = true;
+  });
+  EXPECT_EQ(Values(Filled({2})), (std::vector<float>{0, 1}));
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_FALSE(has_ended);
+  EXPECT_FALSE(bare->has_memory());
+  search_.TryCancel();
+  searching.join();
+  upload.join();
+  EXPECT_EQ(bare->committed_bytes(), 8);
+}
+
+TEST_F(RpcSearchingTest, PlansOfManyOperationsAreTakenByNoLoop) {
+  std::string text;
+  Operands operands;
+  for (int i = 0; i < 80; ++i) {
+    const std::string name = absl::StrCat("A", i);
+    operands.emplace_back(name, Filled({i + 1, 2}));
+    absl::StrAppend(&text, "s", i, "[j] := ", name, "[i,j]*", name, "[i,j]\n");
+  }
+  const v1::ProgramSpec many = Statements(text, operands);
+  const v1::ProgramSpec few =
+      Statements("s[j] := A[i,j]*A[i,j]", {{"A", operands[0].second}});
+  ASSERT_THAT(Execute(many), IsOk());
+  ASSERT_THAT(Execute(few), IsOk());
+
+  std::thread searching = Search();
+  std::atomic<bool> has_ended = false;
+  std::thread executing([&] {
+    EXPECT_THAT(Execute(many), IsOk());
+    has_ended = true;
+  });
+  EXPECT_THAT(Execute(few), IsOk());
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_FALSE(has_ended);
+  search_.TryCancel();
+  searching.join();
+  executing.join();
 }
 
 TEST_F(RpcProgramCacheTest, DeepTreesAreExplained) {

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,307 +28,29 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
-#include "tensord/v1/admin.pb.h"
-#include "tensord/v1/compute.pb.h"
 #include "tensord/v1/error.pb.h"
-#include "tensord/v1/plan.pb.h"
-#include "tensord/v1/plan_cache.pb.h"
-#include "tensord/v1/program.pb.h"
 #include "tensord/v1/session.pb.h"
 #include "tensord/v1/tensor.pb.h"
-#include "tensord/v1/view.pb.h"
 #include "tests/fuzz/check.h"
+#include "tests/fuzz/service_calls.h"
 #include "tests/testing/in_process_server.h"
 
 namespace tensord {
 namespace {
 
 using fuzz::Check;
-using google::protobuf::FieldDescriptor;
+using fuzz::Input;
+using fuzz::MethodOf;
+using fuzz::Names;
+using fuzz::NewMessage;
+using fuzz::SampleCall;
+using fuzz::SampleCalls;
 using google::protobuf::Message;
-using google::protobuf::MessageFactory;
 using google::protobuf::MethodDescriptor;
 using google::protobuf::TextFormat;
 
 // What it logs of malformed names would be all that one sees.
 [[maybe_unused]] const auto kLogged = google::protobuf::SetLogHandler(nullptr);
-
-/// A call as a sensible client makes it, in sessions $A and $B.
-struct SampleCall {
-  const char* method;
-  std::vector<const char*> messages;
-};
-
-const std::vector<SampleCall>& SampleCalls() {
-  static const std::vector<SampleCall> all = {
-      {"TensorService.CreateTensor",
-       {R"(session: "$A" tensor_id: "a" element_type: ELEMENT_TYPE_FLOAT32
-           layout { extents: [2, 3] })"}},
-      {"TensorService.CreateTensor",
-       {R"(session: "$A" tensor_id: "b" element_type: ELEMENT_TYPE_FLOAT32
-           layout { extents: [3, 2] })"}},
-      {"TensorService.UploadTensor",
-       {R"(tensor: "$A/tensors/a" data: "abcdefghijklmnopqrstuvwx")"}},
-      {"TensorService.UploadTensor",
-       {R"(tensor: "$A/tensors/b" data: "abcdefghijkl")",
-        R"(offset_bytes: 12 data: "mnopqrstuvwx")"}},
-      {"ComputeService.Contract",
-       {R"(session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
-           b { tensor: "$A/tensors/b" modes: [2, 3] }
-           d { tensor_id: "d" modes: [1, 3] })"}},
-      {"TensorService.DownloadTensor", {R"(tensor: "$A/tensors/d")"}},
-      {"ComputeService.Contract",
-       {R"(session: "$A" d { inline: true modes: [1, 2] }
-           a { inline { element_type: ELEMENT_TYPE_INT32 data: "abcdefgh"
-                        layout { extents: 2 } } modes: 1 }
-           b { inline { element_type: ELEMENT_TYPE_INT32 data: "abcdefgh"
-                        layout { extents: 2 } } modes: 2 })"}},
-      {"ComputeService.Permute",
-       {R"(session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
-           d { tensor_id: "p" modes: [2, 1] } alpha { real: 2 }
-           padding { before: [1, 0] after: [0, 2] })"}},
-      {"ComputeService.Elementwise",
-       {R"(session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
-           b { tensor: "$A/tensors/b" modes: [2, 1] }
-           c { tensor: "$A/tensors/a" modes: [1, 2] }
-           d { tensor: "$A/tensors/a" modes: [1, 2] }
-           op_ab: BINARY_OPERATOR_MUL op_abc: BINARY_OPERATOR_ADD)"}},
-      {"ComputeService.Reduce",
-       {R"(session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
-           d { tensor_id: "s" modes: 1 } op: BINARY_OPERATOR_MAX)"}},
-      {"ComputeService.Factorize",
-       {R"(session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
-           q { tensor_id: "q" modes: [1, 3] } r { inline: true modes: [3, 2] }
-           method: FACTORIZATION_METHOD_QR)"}},
-      // Tensors large enough to be at work for a while.
-      {"TensorService.CreateTensor",
-       {R"(session: "$A" tensor_id: "x" element_type: ELEMENT_TYPE_FLOAT64
-           layout { extents: [160, 160] })"}},
-      {"ComputeService.Permute",
-       {R"(session: "$A" d { tensor: "$A/tensors/x" modes: [1, 2] }
-           alpha { real: 0 })"}},
-      {"ComputeService.Contract",
-       {R"(session: "$A" a { tensor: "$A/tensors/x" modes: [1, 2] }
-           b { tensor: "$A/tensors/x" modes: [2, 3] } d { modes: [1, 3] })"}},
-      {"TensorService.DownloadTensor", {R"(tensor: "$A/tensors/x")"}},
-      {"ComputeService.ExecuteStream",
-       {R"(permute { session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
-                     d { tensor_id: "t" modes: [2, 1] } })",
-        R"(contract { session: "$A" d { tensor_id: "u" modes: [1, 3] }
-                      a { tensor: "$A/tensors/a" modes: [1, 2] }
-                      b { tensor: "$A/tensors/t" modes: [2, 3] } })",
-        R"(execute_plan { plan: "$A/plans/k" a { tensor: "$A/tensors/a" }
-                          b { tensor: "$A/tensors/b" } inline: true })"}},
-      {"ViewService.CreateView", {R"(tensor: "$A/tensors/a" tensor_id: "v"
-           stages { index { items { slice { step: -1 } } items { index: 1 } } }
-           stages { transform { transforms { lower: 0 upper: 0
-                                             pad { before: 1 } } } })"}},
-      {"ViewService.CreateView", {R"(tensor: "$A/tensors/a" tensor_id: "w"
-           stages { transform { transforms { lower: [0, 1] upper: 0
-                                             merge {} } } })"}},
-      {"ComputeService.Permute",
-       {R"(session: "$A" a { tensor: "$A/tensors/v" modes: 1 }
-           d { modes: 1 })"}},
-      {"TensorService.CopyTensor", {R"(source: "$A/tensors/a" tensor_id: "c"
-           layout { extents: [2, 3] strides: [1, 4] })"}},
-      {"TensorService.CopyTensor",
-       {R"(source: "$A/tensors/a" session: "$B" tensor_id: "a")"}},
-      {"TensorService.DescribeTensor", {R"(tensor: "$A/tensors/a")"}},
-      {"TensorService.ListTensors", {R"(session: "$A" page_size: 2)"}},
-      {"TensorService.DeleteTensor", {R"(tensor: "$A/tensors/a")"}},
-      {"TensorService.DeleteTensors",
-       {R"(session: "$A" tensors: ["$A/tensors/a", "$A/tensors/b"])"}},
-      {"PlanService.CreatePlan",
-       {R"(plan_id: "k" contract { session: "$A" d { modes: [1, 3] }
-             a { tensor: "$A/tensors/a" modes: [1, 2] }
-             b { tensor: "$A/tensors/b" modes: [2, 3] } })"}},
-      {"ComputeService.ExecutePlan",
-       {R"(plan: "$A/plans/k" a { tensor: "$A/tensors/a" }
-           b { tensor: "$A/tensors/b" } tensor_id: "e")"}},
-      {"PlanService.ExplainPlan",
-       {R"(reduce { session: "$A" op: BINARY_OPERATOR_ADD d {}
-             a { tensor: "$A/tensors/a" modes: [1, 2] } })"}},
-      {"PlanService.DescribePlan", {R"(plan: "$A/plans/k")"}},
-      {"PlanService.ListPlans", {R"(session: "$A")"}},
-      {"PlanService.DeletePlan", {R"(plan: "$A/plans/k")"}},
-      {"PlanService.ListKernels", {""}},
-      {"ProgramService.ExecuteProgram", {R"(session: "$A" spec {
-             source { statements: "T[i,j] := A[i,k]*B[k,j]; s := T[i,i]" }
-             operands { name: "A" tensor: "$A/tensors/a" }
-             operands { name: "B" tensor: "$A/tensors/b" }
-             outputs { name: "s" inline: true } outputs { name: "T" } })"}},
-      {"ProgramService.ExecuteProgram",
-       {R"(session: "$A" spec { source { einsum: "ij,jk,kl->il" }
-             operands { tensor: "$A/tensors/a" }
-             operands { tensor: "$A/tensors/b" }
-             operands { tensor: "$A/tensors/a" }
-             path { memory_limit_bytes: 512 } })"}},
-      {"ProgramService.CreateProgram", {R"(session: "$A" program_id: "g" spec {
-             source { statements: "T[i,j] := f*A[i,k]*B[k,j]; A[i,k] += f*A[i,k]" }
-             operands { name: "A" tensor: "$A/tensors/a" }
-             operands { name: "B" tensor: "$A/tensors/b" constant: true }
-             operands { name: "f" scalar { real: 2 } } })"}},
-      {"ProgramService.ExecuteProgram", {R"(session: "$A" name: "$A/programs/g"
-           operands { name: "A" tensor: "$A/tensors/a" })"}},
-      {"ProgramService.ExplainProgram", {R"(session: "$A" spec {
-             source { ncon { operands { labels: [-1, 1] }
-                             operands { labels: [1, -2] } } }
-             operands { tensor: "$A/tensors/a" }
-             operands { tensor: "$A/tensors/b" } path { costs: "" } })"}},
-      {"ProgramService.DescribeProgram", {R"(program: "$A/programs/g")"}},
-      {"ProgramService.ListPrograms", {R"(session: "$A")"}},
-      {"ProgramService.DeleteProgram", {R"(program: "$A/programs/g")"}},
-      {"SessionService.OpenSession",
-       {R"(job: "fuzz" lease { seconds: 60 } memory_quota_bytes: 65536)"}},
-      {"SessionService.KeepSessionAlive", {R"(session: "$A")"}},
-      {"SessionService.DescribeSession", {R"(session: "$A")"}},
-      {"SessionService.CloseSession", {R"(session: "$A")"}},
-      {"AdminService.GetServerInfo", {""}},
-      {"AdminService.GetServerStats", {""}},
-      {"AdminService.ListSessions", {R"(page_size: 1 page_token: "1")"}},
-      {"AdminService.ListOperations", {"page_size: 1"}},
-      {"AdminService.ListLargestTensors",
-       {R"(page_size: 1 page_token: "24/1/a")"}},
-      {"AdminService.CancelOperations", {"session_number: 1"}},
-      {"AdminService.EvictSessions", {R"(tenant: "default")"}},
-      {"AdminService.TrimMemory", {""}},
-      {"AdminService.DrainServer", {"timeout { seconds: 1 }"}},
-      {"AdminService.GetServerConfig", {""}},
-      {"AdminService.ReloadServerConfig", {""}},
-      {"AdminService.SetLogLevel", {R"(level: "error")"}},
-      {"PlanCacheService.GetPlanCacheStats", {""}},
-      {"PlanCacheService.ListPlanCacheEntries", {"page_size: 2"}},
-      {"PlanCacheService.PinPlanCacheEntry", {R"(id: "0123456789abcdef")"}},
-      {"PlanCacheService.UnpinPlanCacheEntry", {R"(id: "0123456789abcdef")"}},
-      {"PlanCacheService.RemovePlanCacheEntry", {R"(id: "0123456789abcdef")"}},
-      {"PlanCacheService.ClearPlanCache", {""}},
-      {"PlanCacheService.DumpPlanCache", {""}},
-      {"PlanCacheService.LoadPlanCache", {R"(data: "tensord")", ""}},
-  };
-  return all;
-}
-
-/// Values of fields, as text, to take in place of sensible ones.
-std::span<const char* const> ValuesFor(const FieldDescriptor& field) {
-  static constexpr const char* kIntegers[] = {
-      "0",    "1",          "2",
-      "3",    "4",          "6",
-      "12",   "-1",         "-2",
-      "1000", "2147483647", "-2147483648",
-      "64",   "4294967296", "9223372036854775807",
-      "24",   "1048576",    "-9223372036854775808"};
-  static constexpr const char* kNumbers[] = {"0",   "1",   "-1",   "0.5",
-                                             "inf", "nan", "1e39", "1e-320"};
-  static constexpr const char* kBooleans[] = {"true", "false"};
-  static constexpr const char* kBytes[] = {
-      R"("")", R"("abcdefgh")", R"("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0")",
-      R"("\377\377\377\377\377\377\377\377")"};
-  static constexpr const char* kTexts[] = {
-      R"("")",
-      R"("a")",
-      R"("b")",
-      R"("c")",
-      R"("v")",
-      R"("k")",
-      R"("A")",
-      R"("$A")",
-      R"("$B")",
-      R"("$A/tensors/a")",
-      R"("$A/tensors/b")",
-      R"("$A/tensors/c")",
-      R"("$A/tensors/d")",
-      R"("$A/tensors/v")",
-      R"("$A/tensors/w")",
-      R"("$A/tensors/x")",
-      R"("$B/tensors/a")",
-      R"("$A/plans/k")",
-      R"("$A/programs/g")",
-      R"("\377/tensors/\303")",
-      R"("cpu:0")",
-      R"("cpu.contract.reference")",
-      R"("ij,jk->ik")",
-      R"("ii->i")",
-      R"("D[i] := A[i,j]*B[j,i]; A[i,j] = D[i]")",
-      R"('D := A[i,j]*(A[i,k]*(B[k,l]*A[l,m]*B[m,j]))')",
-      R"("a=>x,b=>x^2")"};
-  switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_FLOAT:
-    case FieldDescriptor::CPPTYPE_DOUBLE: return kNumbers;
-    case FieldDescriptor::CPPTYPE_BOOL: return kBooleans;
-    case FieldDescriptor::CPPTYPE_STRING:
-      if (field.type() == FieldDescriptor::TYPE_BYTES) return kBytes;
-      return kTexts;
-    default: return kIntegers;  // enumerations, too
-  }
-}
-
-/// What is left of the input; zeros behind its end.
-class Input {
- public:
-  explicit Input(std::span<const uint8_t> bytes) : bytes_(bytes) {}
-
-  bool is_empty() const { return bytes_.empty(); }
-  size_t Below(size_t bound) { return Next() % bound; }
-  uint8_t Next() {
-    if (bytes_.empty()) return 0;
-    const uint8_t byte = bytes_.front();
-    bytes_ = bytes_.subspan(1);
-    return byte;
-  }
-
- private:
-  std::span<const uint8_t> bytes_;
-};
-
-using Names = std::vector<std::pair<absl::string_view, std::string>>;
-
-/// Sets, adds or removes something somewhere in `message`.
-void Change(Message& message, Input& input, const Names& names) {
-  const auto& type = *message.GetDescriptor();
-  const auto& reflection = *message.GetReflection();
-  if (type.field_count() == 0) return;
-  const FieldDescriptor& field =
-      *type.field(static_cast<int>(input.Below(type.field_count())));
-  const uint8_t what = input.Next();
-  const int size =
-      field.is_repeated() ? reflection.FieldSize(message, &field) : 0;
-  if (what == 0) {
-    if (!field.is_repeated()) {
-      reflection.ClearField(&message, &field);
-    } else if (size > 0) {
-      reflection.RemoveLast(&message, &field);
-    }
-  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-    if (!field.is_repeated()) {
-      Change(*reflection.MutableMessage(&message, &field), input, names);
-    } else if (what % 4 == 1 || size == 0) {
-      Change(*reflection.AddMessage(&message, &field), input, names);
-    } else {
-      Change(*reflection.MutableRepeatedMessage(&message, &field, what % size),
-             input, names);
-    }
-  } else {
-    const auto values = ValuesFor(field);
-    if (size > 0 && what % 2 == 0) reflection.RemoveLast(&message, &field);
-    TextFormat::ParseFieldValueFromString(
-        absl::StrReplaceAll(values[input.Below(values.size())], names), &field,
-        &message);
-  }
-}
-
-const MethodDescriptor& MethodOf(const std::string& name) {
-  const MethodDescriptor* const method =
-      google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(
-          "tensord.v1." + name);
-  Check(method != nullptr, "it is a method", name);
-  return *method;
-}
-
-std::unique_ptr<Message> NewMessage(
-    const google::protobuf::Descriptor& descriptor) {
-  return std::unique_ptr<Message>(
-      MessageFactory::generated_factory()->GetPrototype(&descriptor)->New());
-}
 
 std::string TextOf(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
@@ -655,6 +376,6 @@ class Clients {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // As long as the process: gRPC's threads are.
   static tensord::Clients& clients = *new tensord::Clients;
-  clients.Try(tensord::Input({data, size}));
+  clients.Try(tensord::fuzz::Input({data, size}));
   return 0;
 }

@@ -417,6 +417,31 @@ def test_promise_8_a_repeated_call_is_carried_out_once(address: str) -> None:
         assert compute.Contract(theirs, metadata=once("add"))
 
 
+def test_promise_8_a_repeated_stream_is_carried_out_once(address: str) -> None:
+    with tensord.connect(address) as session:
+        compute = session.link.connection.compute
+        a = session.upload(np.full((2, 2), 2.0))
+        d = session.upload(np.ones((2, 2)))
+        adding = compute_pb2.ExecuteStreamRequest(contract=contraction(session, a, d))
+        making = compute_pb2.ExecuteStreamRequest(contract=contraction(session, a))
+
+        def run(
+            *requests: compute_pb2.ExecuteStreamRequest,
+        ) -> list[compute_pb2.ExecuteStreamResponse]:
+            return list(compute.ExecuteStream(iter(requests), metadata=once("stream")))
+
+        first = run(adding, making)
+        # An attempt whose connection broke goes on behind what it had done.
+        again = run(adding, making, adding)
+        assert again[:2] == first
+        assert run(adding, making, adding) == again
+        assert np.array_equal(d.numpy(), np.full((2, 2), 17.0))
+        other = run(making)[0]
+        assert other.error.detail.reason == "REQUEST_ID_REUSED"
+        without = list(compute.ExecuteStream(iter([making]), metadata=once("stream")[:1]))
+        assert without[0].result.tensor.name != first[1].result.tensor.name
+
+
 def test_promise_8_a_call_that_failed_is_tried_again(address: str) -> None:
     with tensord.connect(address) as session:
         compute = session.link.connection.compute

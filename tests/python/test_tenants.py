@@ -273,6 +273,33 @@ def test_searches_take_from_what_a_tenant_has_a_minute(tmp_path: Path) -> None:
         assert 0 < quotas_told(server)[used] < 1
 
 
+def test_searches_that_wait_find_what_others_have_left(tmp_path: Path) -> None:
+    # A ring whose tensors are linked across, too.
+    count = 300
+    factors = (f"A[x{i},x{(i + 1) % count},y{i % (count // 2)}]" for i in range(count))
+    ring = "D[] := " + "*".join(factors)
+    outcomes: list[str] = []
+    with house(tmp_path, "[tenant.red]\nsearch_seconds = 1\n") as server:
+        with server.connect("red") as session:
+            cube = session.upload(np.ones((2, 2, 2)))
+
+            def search(seed: int) -> None:
+                try:
+                    session.explain.run(ring, A=cube, optimize=0.3, seed=seed)
+                    outcomes.append("")
+                except tensord.errors.ResourceExhausted as error:
+                    outcomes.append(error.reason)
+
+            # All at once, when nothing is used yet; they are searched one by one.
+            threads = [threading.Thread(target=search, args=(seed,)) for seed in range(16)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    assert set(outcomes) == {"", "TENANT_QUOTA_EXCEEDED"}
+    assert outcomes.count("") >= 2
+
+
 def quotas_told(server: House) -> dict[str, float]:
     """Values of the metrics of quotas, by name and labels."""
     pattern = re.compile(r"listening address=(\S+) for=metrics")

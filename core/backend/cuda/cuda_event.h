@@ -32,4 +32,23 @@ class CudaEvent final : public Event {
   const cudaEvent_t event_;
 };
 
+/// An event with its time.
+class CudaTimedPoint final : public TimedPoint {
+ public:
+  /// As CudaEvent::Record().
+  static absl::StatusOr<std::unique_ptr<TimedPoint>> Record(
+      CudaDevice& device, cudaStream_t stream);
+  ~CudaTimedPoint() override;
+
+  absl::StatusOr<double> NanosecondsSince(
+      const TimedPoint& earlier) const override;
+
+ private:
+  CudaTimedPoint(CudaDevice& device, cudaEvent_t event)
+      : device_(device), event_(event) {}
+
+  CudaDevice& device_;
+  const cudaEvent_t event_;
+};
+
 }  // namespace tensord::core

@@ -103,6 +103,10 @@ absl::StatusOr<std::unique_ptr<Event>> CudaStream::Record() {
   return CudaEvent::Record(device_, stream_);
 }
 
+absl::StatusOr<std::unique_ptr<TimedPoint>> CudaStream::RecordTime() {
+  return CudaTimedPoint::Record(device_, stream_);
+}
+
 absl::Status CudaStream::Synchronize() {
   TENSORD_RETURN_IF_ERROR(device_.Select());
   return device_.Check(cudaStreamSynchronize(stream_), "work on a stream");

@@ -24,6 +24,7 @@ class CudaStream final : public Stream {
                                   int64_t bytes) override;
   absl::Status Call(void (*function)(void*), void* argument) override;
   absl::StatusOr<std::unique_ptr<Event>> Record() override;
+  absl::StatusOr<std::unique_ptr<TimedPoint>> RecordTime() override;
   absl::Status Synchronize() override;
   absl::StatusOr<Stream*> Branch(int number) override;
   absl::Status WaitFor(const Event* event) override;

@@ -160,11 +160,17 @@ Preparation::Plans() const {
   return PlansOf(preparer_->engine(), *session_, *program_);
 }
 
+absl::Status Preparation::PlanRun() {
+  TENSORD_ASSIGN_OR_RETURN(
+      run_state_, PlanProgramRun(preparer_->engine(), session_, *program_));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<Run>> Preparation::Start(
     int64_t max_inline_bytes) {
-  return PrepareProgramRun(preparer_->engine(), session_, program_,
-                           request_.operands, std::move(found_),
-                           request_.outputs, max_inline_bytes);
+  return PrepareProgramRun(std::move(run_state_), program_, request_.operands,
+                           std::move(found_), request_.outputs,
+                           max_inline_bytes);
 }
 
 absl::StatusOr<std::shared_ptr<const PreparedProgram>> Preparation::Keep(

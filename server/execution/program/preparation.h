@@ -86,7 +86,12 @@ class Preparation {
   /// The plans of program().keys().
   /// Errors  as Engine::PlanFor().
   absl::StatusOr<std::vector<std::shared_ptr<const core::Plan>>> Plans() const;
-  /// A run of the program, in the session's order. Called once.
+  /// Takes the plans of a run: on any thread, as those of a large program take
+  /// long. Called once.
+  /// Errors  as PlanProgramRun().
+  absl::Status PlanRun();
+  /// A run of the program, in the session's order, after PlanRun(). Called
+  /// once.
   /// Errors  as PrepareProgramRun().
   absl::StatusOr<std::unique_ptr<Run>> Start(int64_t max_inline_bytes);
   /// Has the session keep the program, with its constants, as `id` or by a
@@ -106,6 +111,7 @@ class Preparation {
   std::string key_;  // in the cache; "" of a kept program
   std::shared_ptr<const PreparedProgram> program_;
   std::shared_ptr<const PreparedProgram> like_;  // but for scalars; or null
+  std::unique_ptr<RunState> run_state_;          // or null
   bool is_known_ = false;
   absl::Duration time_;
 };

@@ -98,27 +98,14 @@ absl::Status UseOperands(const PreparedProgram& prepared,
 /// OK when what is written shares no element with other operands.
 absl::Status CheckOverlaps(const PreparedProgram& prepared,
                            absl::Span<const OperandUse> operands) {
-  for (size_t w = 0; w < operands.size(); ++w) {
-    const OperandUse& written = operands[w];
-    if (!written.is_written()) continue;
-    for (size_t i = 0; i < operands.size(); ++i) {
-      const OperandUse& other = operands[i];
-      if (i == w || !other.is_used() ||
-          &other.tensor()->storage() != &written.tensor()->storage()) {
-        continue;
-      }
-      // Copies are made before anything is written, or written back behind all.
-      const bool is_apart =
-          !other.is_written() && (other.is_copied() || written.is_copied());
-      if (is_apart || AreDisjoint(written, other)) continue;
-      return core::InvalidArgument(
-          "OUTPUT_OVERLAPS_INPUT", "operand '", prepared.operands()[w].name,
-          "', ", written.tensor()->name(),
-          ", is written and shares elements with '",
-          prepared.operands()[i].name, "', ", other.tensor()->name());
-    }
-  }
-  return absl::OkStatus();
+  const auto overlap = FindOverlap(operands);
+  if (!overlap) return absl::OkStatus();
+  const auto [written, other] = *overlap;
+  return core::InvalidArgument(
+      "OUTPUT_OVERLAPS_INPUT", "operand '", prepared.operands()[written].name,
+      "', ", operands[written].tensor()->name(),
+      ", is written and shares elements with '",
+      prepared.operands()[other].name, "', ", operands[other].tensor()->name());
 }
 
 absl::Status UseOutputs(const core::Program& program,
@@ -149,15 +136,21 @@ absl::Status UseOutputs(const core::Program& program,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Run>> PrepareProgramRun(
+absl::StatusOr<std::unique_ptr<RunState>> PlanProgramRun(
     Engine& engine, std::shared_ptr<Session> session,
+    const PreparedProgram& program) {
+  TENSORD_RETURN_IF_ERROR(session->device().health());
+  auto state = std::make_unique<RunState>(engine, std::move(session));
+  TENSORD_RETURN_IF_ERROR(TakePlans(program, state->runner));
+  state->predicted_nanoseconds = Predict(program, state->runner.plans());
+  return state;
+}
+
+absl::StatusOr<std::unique_ptr<Run>> PrepareProgramRun(
+    std::unique_ptr<RunState> state,
     std::shared_ptr<const PreparedProgram> program,
     absl::Span<const ProgramOperandRequest> operands, FoundOperands found,
     absl::Span<const ProgramOutputRequest> outputs, int64_t max_inline_bytes) {
-  TENSORD_RETURN_IF_ERROR(session->device().health());
-  auto state = std::make_unique<RunState>(engine, std::move(session));
-  TENSORD_RETURN_IF_ERROR(TakePlans(*program, state->runner));
-  state->predicted_nanoseconds = Predict(*program, state->runner.plans());
   state->uses.reserve(operands.size() + program->program().outputs.size());
   TENSORD_RETURN_IF_ERROR(UseOperands(*program, operands, std::move(found),
                                       max_inline_bytes, *state));

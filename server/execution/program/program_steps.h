@@ -21,16 +21,24 @@
 
 namespace tensord::server {
 
-/// A run of `program`. `operands` are like those it was made with, in the same
-/// order; `found` is FindOperands() of them. `outputs` say what new tensors are
-/// called and which are inline. Results are in the order of the program's
-/// outputs.
+/// What a run of `program` shares with its steps, with the plans that it needs.
+/// Plans of what was never planned take long; on any thread.
+///
+/// Errors  as StepRunner::Add().
+absl::StatusOr<std::unique_ptr<RunState>> PlanProgramRun(
+    Engine& engine, std::shared_ptr<Session> session,
+    const PreparedProgram& program);
+
+/// A run of `program`, of which `state` is. `operands` are like those it was
+/// made with, in the same order; `found` is FindOperands() of them. `outputs`
+/// say what new tensors are called and which are inline. Results are in the
+/// order of the program's outputs.
 ///
 /// Errors  NOT_FOUND, FAILED_PRECONDITION for tensors; INVALID_ARGUMENT:
-///         OUTPUT_OVERLAPS_INPUT, OUTPUT_NOT_INJECTIVE, INLINE_TOO_LARGE;
-///         those of planning. Nothing has changed then.
+///         OUTPUT_OVERLAPS_INPUT, OUTPUT_NOT_INJECTIVE, INLINE_TOO_LARGE.
+///         Nothing has changed then.
 absl::StatusOr<std::unique_ptr<Run>> PrepareProgramRun(
-    Engine& engine, std::shared_ptr<Session> session,
+    std::unique_ptr<RunState> state,
     std::shared_ptr<const PreparedProgram> program,
     absl::Span<const ProgramOperandRequest> operands, FoundOperands found,
     absl::Span<const ProgramOutputRequest> outputs, int64_t max_inline_bytes);

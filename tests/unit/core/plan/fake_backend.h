@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "core/backend/backend.h"
 #include "core/base/status.h"
+#include "core/device/host_stream.h"
 #include "core/memory/host_resource.h"
 
 namespace tensord::test {
@@ -85,6 +86,10 @@ class FakeStream final : public core::Stream {
   absl::StatusOr<std::unique_ptr<core::Event>> Record() override {
     if (!status.ok()) return status;
     return nullptr;
+  }
+  absl::StatusOr<std::unique_ptr<core::TimedPoint>> RecordTime() override {
+    if (!status.ok()) return status;
+    return std::make_unique<core::HostTime>();
   }
   absl::Status Synchronize() override { return status; }
   absl::StatusOr<core::Stream*> Branch(int) override { return nullptr; }

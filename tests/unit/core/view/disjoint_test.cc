@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "core/view/indexing.h"
@@ -103,6 +104,84 @@ TEST(DisjointTest, NeverSaidOfViewsThatShareAnElement) {
   }
   EXPECT_GT(disjoint_count, 200);
   EXPECT_GT(shared_count, 200);
+}
+
+/// Strided views of a storage, with elements or none.
+std::vector<UsedView> RandomViews(std::mt19937& rng, const Layout& storage,
+                                  size_t count) {
+  const View all = View::Create(storage, kOffset).value();
+  std::vector<UsedView> views;
+  while (views.size() < count) {
+    const auto view = all.Then(test::RandomStage(rng, all.extents(), 200));
+    if (!view.ok() || !view->strided()) continue;
+    const ModeVector& strides = view->strided()->strides;
+    if (std::ranges::any_of(strides, [](int64_t s) { return s < 0; })) continue;
+    views.push_back({*view->strided(), rng() % 4 == 0});
+  }
+  return views;
+}
+
+TEST(FindOverlapTest, FindsWhatComparingAllPairsFinds) {
+  int found_count = 0, disjoint_count = 0;
+  for (uint32_t seed = 0; seed < 4000; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 rng(seed);
+    const Layout storage = test::RandomStorage(rng, 5);
+    const auto views = RandomViews(rng, storage, 2 + rng() % 5);
+    const auto overlap = [&](size_t i, size_t j) {
+      return i != j && views[i].is_written &&
+             !AreDisjoint(storage, kOffset, views[i].view, views[j].view);
+    };
+    bool is_there = false;
+    for (size_t i = 0; i < views.size(); ++i) {
+      for (size_t j = 0; j < views.size(); ++j) is_there |= overlap(i, j);
+    }
+    const auto found = FindOverlap(storage, kOffset, views);
+    ASSERT_EQ(found.has_value(), is_there);
+    if (found) {
+      ASSERT_TRUE(overlap(found->first, found->second));
+      ++found_count;
+    } else {
+      ++disjoint_count;
+    }
+  }
+  EXPECT_GT(found_count, 200);
+  EXPECT_GT(disjoint_count, 200);
+}
+
+// Comparing all pairs would take minutes.
+TEST(FindOverlapTest, ManyViewsTakeNoLongerThanSortingThem) {
+  constexpr int64_t kSide = 400;
+  const Layout matrix =
+      PackedLayout({3 * kSide, 2 * kSide}, Order::kLastModeFastest);
+  std::vector<UsedView> blocks, columns;
+  for (int64_t i = 0; i < kSide; ++i) {
+    for (int64_t j = 0; j < kSide; ++j) {
+      blocks.push_back(
+          {{{3, 2}, {2 * kSide, 1}, (3 * i * kSide + j) * 2}, true});
+    }
+  }
+  for (int64_t j = 0; j < 2 * kSide; ++j) {
+    columns.push_back({{{3 * kSide}, {2 * kSide}, j}, true});
+  }
+  EXPECT_FALSE(FindOverlap(matrix, 0, blocks));
+  EXPECT_FALSE(FindOverlap(matrix, 0, columns));
+  blocks.push_back({{{1}, {1}, 5}, false});
+  const auto found = FindOverlap(matrix, 0, blocks);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(*found, std::pair(size_t{2}, blocks.size() - 1));
+}
+
+TEST(FindOverlapTest, OneInManyStepsIsToldFromOthers) {
+  constexpr int64_t kSteps = 50'000;
+  const Layout vector = PackedLayout({10 * kSteps}, Order::kLastModeFastest);
+  std::vector<UsedView> views;
+  for (int64_t i = 0; i < kSteps; ++i) {
+    views.push_back({{{10}, {kSteps}, i}, true});
+  }
+  EXPECT_FALSE(FindOverlap(vector, 0, views));
+  views.back().view.offset = 7;
+  EXPECT_TRUE(FindOverlap(vector, 0, views));
 }
 
 }  // namespace

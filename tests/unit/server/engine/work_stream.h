@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/device/device.h"
+#include "core/device/host_stream.h"
 
 namespace tensord::server {
 
@@ -68,6 +69,9 @@ class WorkStream final : public core::Stream {
     if (last == nullptr) return nullptr;
     if (!last->has_event) return absl::InternalError("no event");
     return std::make_unique<WorkEnd>(last);
+  }
+  absl::StatusOr<std::unique_ptr<core::TimedPoint>> RecordTime() override {
+    return std::make_unique<core::HostTime>();
   }
   absl::Status Synchronize() override {
     if (last != nullptr) last->AwaitEnd();

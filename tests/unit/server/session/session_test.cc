@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -261,6 +263,45 @@ TEST_F(SessionTest, APeerWhoseSessionsRanOutMayOpenOthers) {
   EXPECT_TRUE(manager.Open({.job = "", .peer = "ipv4:10.0.0.2"}).ok());
   ASSERT_TRUE(expired.WaitForNotificationWithTimeout(absl::Seconds(20)));
   EXPECT_TRUE(manager.Open(request).ok());
+}
+
+// Forgetting a million tensors takes a second.
+TEST_F(SessionTest, ASessionIsClosedWithoutItsClosersThread) {
+  SessionManager manager(*engine_, {}, [](const Session&) {});
+  const auto session = manager.Open({.job = ""}).value();
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(session->Add("", Vector(4)).value()->Allocate().ok());
+  }
+  absl::Notification closed;
+  std::thread::id closer;
+  const auto close = [&](const std::string& name) {
+    return manager.Close(name, [&] {
+      closer = std::this_thread::get_id();
+      closed.Notify();
+    });
+  };
+  ASSERT_EQ(close(session->name()), absl::OkStatus());
+  EXPECT_EQ(
+      core::ReasonOf(
+          manager.Find(session->name(), std::string(kDefaultTenant)).status()),
+      "SESSION_NOT_FOUND");
+  closed.WaitForNotification();
+  EXPECT_NE(closer, std::this_thread::get_id());
+  EXPECT_EQ(session->tensor_count(), 0);
+  EXPECT_EQ(session->memory()->used_bytes(), 0);
+  EXPECT_EQ(core::ReasonOf(close(session->name())), "SESSION_NOT_FOUND");
+}
+
+TEST_F(SessionTest, WhatIsToBeClosedIsWhenItsManagerEnds) {
+  std::atomic<int> closed = 0;
+  {
+    SessionManager manager(*engine_, {}, [](const Session&) {});
+    for (int i = 0; i < 20; ++i) {
+      const auto session = manager.Open({.job = ""}).value();
+      ASSERT_TRUE(manager.Close(session->name(), [&] { ++closed; }).ok());
+    }
+  }
+  EXPECT_EQ(closed, 20);
 }
 
 TEST_F(SessionTest, SessionOfTakesTheNameApart) {

@@ -196,6 +196,20 @@ TEST(StoredTensorTest, WriteThatFailedLeavesItInvalidUntilRewritten) {
   EXPECT_EQ(tensor->state(), TensorState::kReady);
 }
 
+TEST(StoredTensorTest, TellsWhetherItHasItsMemory) {
+  const auto memory = std::make_shared<core::HostResource>();
+  const auto packed = [](int64_t extent) {
+    return core::TensorDesc{
+        core::ElementType::kFloat32,
+        core::PackedLayout({extent}, core::Order::kFirstModeFastest)};
+  };
+  StoredTensor tensor("t", "cpu:0", packed(8), memory);
+  EXPECT_FALSE(tensor.has_memory());
+  ASSERT_TRUE(tensor.Allocate().ok());
+  EXPECT_TRUE(tensor.has_memory());
+  EXPECT_TRUE(StoredTensor("e", "cpu:0", packed(0), memory).has_memory());
+}
+
 TEST(StoredTensorTest, GapsAreZeroed) {
   const core::TensorDesc desc{core::ElementType::kFloat32,
                               core::Layout{{2, 2}, {1, 100}},

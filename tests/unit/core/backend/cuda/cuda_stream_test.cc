@@ -127,6 +127,19 @@ TEST_F(CudaStreamTest, BranchesWaitForEventsAlone) {
   simt::SetSchedule({});
 }
 
+TEST_F(CudaStreamTest, TimedPointsTellTheTimeBetweenThem) {
+  const auto begin = stream_->RecordTime().value();
+  ASSERT_TRUE(stream_
+                  ->Call([](void*) { absl::SleepFor(absl::Milliseconds(3)); },
+                         nullptr)
+                  .ok());
+  const auto end = stream_->RecordTime().value();
+  ASSERT_TRUE(stream_->Synchronize().ok());
+  const double time = end->NanosecondsSince(*begin).value();
+  EXPECT_GE(time, 2.9e6);
+  EXPECT_LT(time, 20e9);
+}
+
 TEST_F(CudaStreamTest, WhatIsRecordedIsDoneAtEachLaunch) {
   const Buffer from = Buffer::Allocate(backend_->memory(), 64).value();
   const Buffer to = Buffer::Allocate(backend_->memory(), 64).value();

@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/device/interruption.h"
 
 namespace tensord::server {
 namespace {
@@ -63,13 +67,18 @@ class ProgramStepsTest : public ::testing::Test {
     program->SetConstants(std::move(constants), session_->memory());
     return program;
   }
+  absl::StatusOr<std::unique_ptr<server::Run>> Prepared(
+      std::shared_ptr<const PreparedProgram> program,
+      const Operands& operands) {
+    auto state = PlanProgramRun(*engine_, session_, *program).value();
+    return PrepareProgramRun(std::move(state), std::move(program), operands,
+                             FindOperands(*session_, operands, true).value(),
+                             {}, 1 << 20);
+  }
   std::unique_ptr<server::Run> Start(
       std::shared_ptr<const PreparedProgram> program,
       const Operands& operands) {
-    return PrepareProgramRun(*engine_, session_, std::move(program), operands,
-                             FindOperands(*session_, operands, true).value(),
-                             {}, 1 << 20)
-        .value();
+    return Prepared(std::move(program), operands).value();
   }
   void Launch(server::Run& run) {
     DeviceWorker::Job::Outcome outcome;
@@ -175,6 +184,79 @@ TEST_F(ProgramStepsTest, WantsTheDeviceAloneUntilKernelsAreMeasured) {
   EXPECT_FALSE(first->wants_device_alone());
   first->Complete(absl::OkStatus(), {});
   EXPECT_FALSE(Start(program, operands)->wants_device_alone());
+}
+
+// One of them gives way to the other in the middle of measuring, and would not
+// go on before that has ended.
+TEST_F(ProgramStepsTest, WhoComesWhileKernelsAreMeasuredDoesNotWait) {
+  class Meanwhile final : public core::Interruption {
+   public:
+    explicit Meanwhile(std::function<void()> work) : work_(std::move(work)) {
+      AskToGiveWay(true);
+    }
+    void GiveWay() override {
+      AskToGiveWay(false);
+      work_();
+    }
+
+   private:
+    const std::function<void()> work_;
+  };
+  Add("A", {8, 8}, {2});
+  const auto d = Add("D", {8, 8}), e = Add("E", {8, 8});
+  ProgramOptions options;
+  options.selection = core::Selection::kMeasure;
+  const Operands of_d = {Of("A"), Of("D")}, of_e = {Of("A"), Of("E")};
+  const auto first =
+      Start(Prepare("D[i,k] = A[i,j]*A[j,k]", of_d, options), of_d);
+  const auto second =
+      Start(Prepare("E[i,k] = A[i,j]*A[j,k]", of_e, options), of_e);
+  int count = 0;
+  Meanwhile meanwhile([&] {
+    ++count;
+    const auto stream = session_->device().CreateStream().value();
+    EXPECT_EQ(second->Launch(*stream).status, absl::OkStatus());
+    second->Complete(absl::OkStatus(), {});
+  });
+  stream_->set_interruption(&meanwhile);
+  Launch(*first);
+  stream_->set_interruption(nullptr);
+  first->Complete(absl::OkStatus(), {});
+  EXPECT_EQ(count, 1);
+  for (const auto& result : {d, e}) {
+    EXPECT_EQ(*reinterpret_cast<const float*>(result->first()), 4);
+  }
+  EXPECT_EQ(first->runner().plans()[0]->selection, core::Selection::kMeasure);
+}
+
+TEST_F(ProgramStepsTest, PartsOfATensorAreWrittenIfTheyAreApart) {
+  constexpr int64_t kRows = 300;
+  const auto matrix = Add("M", {kRows, 2});
+  Add("A", {2}, {1, 2});
+  Operands operands = {Of("A")};
+  std::string text;
+  for (int64_t i = 0; i < kRows; ++i) {
+    const std::string row = absl::StrCat("r", i);
+    const std::vector<ViewStage> stages = {
+        std::vector<core::IndexItem>{i, core::AllItem{}}};
+    ASSERT_TRUE(session_->AddView(row, *matrix, stages, std::nullopt).ok());
+    operands.push_back(Of(row));
+    absl::StrAppend(&text, row, "[i] = A[i]\n");
+  }
+  Run(Prepare(text, operands), operands);
+  const auto* const values = reinterpret_cast<const float*>(matrix->first());
+  for (int64_t i = 0; i < kRows; ++i) {
+    EXPECT_EQ(values[i], 1);
+    EXPECT_EQ(values[kRows + i], 2);
+  }
+  // All of it is read as the last row is written.
+  operands.push_back(Of("M"));
+  const auto program = Prepare(text + "A[i] = M[j,i]*M[j,i]", operands);
+  const absl::Status refused = Prepared(program, operands).status();
+  EXPECT_EQ(core::ReasonOf(refused), "OUTPUT_OVERLAPS_INPUT");
+  EXPECT_THAT(std::string(refused.message()),
+              ::testing::HasSubstr("'r0', sessions/s/tensors/r0, is written "
+                                   "and shares elements with 'M'"));
 }
 
 class KeptRunTest : public ProgramStepsTest {
