@@ -116,8 +116,7 @@ class Authenticator {
 
   absl::Status Missing() const;
   absl::StatusOr<Shared> OfCertificate(
-      const std::vector<absl::string_view>& names)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+      const std::vector<absl::string_view>& names) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Shared> OfBearer(absl::string_view peer,
                                   absl::string_view bearer)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -359,7 +359,7 @@ def test_promise_7_a_lost_device_ends_the_server_within_a_second(
             "--devices=cuda",
             f"--cuda-module={module}",
             "--drain-timeout-seconds=0.1",
-            TENSORD_TEST_LOSS=str(loss),
+            TEST_DEVICE_LOSS=str(loss),
         ) as server,
         grpc.insecure_channel(server.address) as channel,
     ):

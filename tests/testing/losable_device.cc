@@ -1,5 +1,5 @@
 // A module whose one device is lost, for good, once the file exists that
-// $TENSORD_TEST_LOSS names: a stand-in for a GPU after an illegal address.
+// $TEST_DEVICE_LOSS names: a stand-in for a GPU after an illegal address.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ class LosableBackend final : public StandInBackend {
  public:
   LosableBackend() { info_.name = "cuda:0"; }
   absl::Status health() const override {
-    const char* const file = std::getenv("TENSORD_TEST_LOSS");
+    const char* const file = std::getenv("TEST_DEVICE_LOSS");
     if (file == nullptr || access(file, F_OK) != 0) return absl::OkStatus();
     return core::Error(absl::StatusCode::kUnavailable, "DEVICE_LOST",
                        "cuda:0 is lost");
