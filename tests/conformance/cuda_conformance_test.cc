@@ -16,36 +16,36 @@ namespace {
 ConformanceTarget Target(std::string name, simt::Order order,
                          uint32_t random_case_count,
                          int64_t case_stride = kCaseStride,
-                         int64_t element_limit = core::cuda::kMaxIndex,
+                         const core::cuda::PartLimits& limits = {},
                          simt::NodeDesc node = {}) {
   node.memory_bytes = int64_t{1} << 30;
-  return {.name = std::move(name),
-          .create =
-              [element_limit](int) {
-                return core::CreateCudaBackend(0, element_limit).value();
-              },
-          .set_up =
-              [order, node] {
-                simt::ResetNode(node);
-                simt::SetSchedule({.order = order, .worker_count = 2});
-              },
-          .random_case_count = random_case_count,
-          // Each runs over a dozen kernels.
-          .random_contraction_count = random_case_count / 5,
-          .case_stride = case_stride,
-          .copy =
-              [](void* to, const void* from, size_t bytes) {
-                ASSERT_EQ(cudaMemcpy(to, from, bytes, cudaMemcpyDefault),
-                          cudaSuccess);
-              }};
+  return {
+      .name = std::move(name),
+      .create =
+          [limits](int) { return core::CreateCudaBackend(0, limits).value(); },
+      .set_up =
+          [order, node] {
+            simt::ResetNode(node);
+            simt::SetSchedule({.order = order, .worker_count = 2});
+          },
+      .random_case_count = random_case_count,
+      // Each runs over a dozen kernels.
+      .random_contraction_count = random_case_count / 5,
+      .case_stride = case_stride,
+      .copy =
+          [](void* to, const void* from, size_t bytes) {
+            ASSERT_EQ(cudaMemcpy(to, from, bytes, cudaMemcpyDefault),
+                      cudaSuccess);
+          }};
 }
 
 /// Kernels that take all but the smallest problems in parts. Of the cases few:
 /// what they compute in a part is what they compute otherwise.
 [[maybe_unused]] ConformanceTarget InParts() {
   constexpr int64_t kElementLimit = 500;
-  ConformanceTarget target = Target("InParts", simt::Order::kInOrder, 1500,
-                                    40 * kCaseStride, kElementLimit);
+  ConformanceTarget target =
+      Target("InParts", simt::Order::kInOrder, 1500, 40 * kCaseStride,
+             {.elements = kElementLimit});
   // So few terms are not worth splitting.
   target.idle_kernels = {"cuda.contract.direct_4x4_split_k"};
   return target;
@@ -54,8 +54,8 @@ ConformanceTarget Target(std::string name, simt::Order order,
 /// On a GPU with so slow a memory that kernels choose what moves least: blocks
 /// of two orders in contractions, for one.
 ConformanceTarget WithSlowMemory(int64_t case_stride) {
-  return Target("Random", simt::Order::kRandom, 300, case_stride,
-                core::cuda::kMaxIndex, {.memory_clock_kilohertz = 10'000});
+  return Target("Random", simt::Order::kRandom, 300, case_stride, {},
+                {.memory_clock_kilohertz = 10'000});
 }
 
 std::vector<ConformanceTarget> Targets() {

@@ -438,7 +438,9 @@ def test_promise_8_a_repeated_stream_is_carried_out_once(address: str) -> None:
         assert np.array_equal(d.numpy(), np.full((2, 2), 17.0))
         other = run(making)[0]
         assert other.error.detail.reason == "REQUEST_ID_REUSED"
-        without = list(compute.ExecuteStream(iter([making]), metadata=once("stream")[:1]))
+        without = list(
+            compute.ExecuteStream(iter([making]), metadata=once("stream")[:1])
+        )
         assert without[0].result.tensor.name != first[1].result.tensor.name
 
 

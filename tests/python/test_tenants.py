@@ -291,7 +291,9 @@ def test_searches_that_wait_find_what_others_have_left(tmp_path: Path) -> None:
                     outcomes.append(error.reason)
 
             # All at once, when nothing is used yet; they are searched one by one.
-            threads = [threading.Thread(target=search, args=(seed,)) for seed in range(16)]
+            threads = [
+                threading.Thread(target=search, args=(seed,)) for seed in range(16)
+            ]
             for thread in threads:
                 thread.start()
             for thread in threads:

@@ -177,14 +177,14 @@ void AddKernels(const cuda::GpuModel& model, CudaDevice& device,
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int ordinal, int device_count, const cudaDeviceProp& properties,
-              int64_t element_limit)
+              const cuda::PartLimits& limits)
       : device_(ordinal),
         memory_(device_),
         staging_memory_(device_),
         gemm_(OpenGemmLibrary(device_)),
         info_(InfoOf(device_, device_count, properties, gemm_)) {
     AddKernels(ModelOf(ordinal, properties), device_, gemm_, kernels_);
-    kernels_ = cuda::InParts(std::move(kernels_), element_limit);
+    kernels_ = cuda::InParts(std::move(kernels_), limits);
   }
 
   const DeviceInfo& info() const override { return info_; }
@@ -276,11 +276,11 @@ absl::StatusOr<int> CountCudaDevices() {
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(int ordinal) {
-  return CreateCudaBackend(ordinal, cuda::kMaxPart);
+  return CreateCudaBackend(ordinal, cuda::PartLimits());
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(
-    int ordinal, int64_t element_limit) {
+    int ordinal, const cuda::PartLimits& limits) {
   TENSORD_ASSIGN_OR_RETURN(const int count, CountCudaDevices());
   if (ordinal < 0 || ordinal >= count) {
     return Unavailable(
@@ -303,8 +303,7 @@ absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(
                      properties.major, ".", properties.minor, ", wanted ",
                      kLeastMajor, ".0 or later"));
   }
-  return std::make_unique<CudaBackend>(ordinal, count, properties,
-                                       element_limit);
+  return std::make_unique<CudaBackend>(ordinal, count, properties, limits);
 }
 
 }  // namespace tensord::core

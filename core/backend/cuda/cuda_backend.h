@@ -1,11 +1,11 @@
 // A GPU as a device.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "core/backend/backend.h"
+#include "core/backend/cuda/parts/kernels_in_parts.h"
 
 namespace tensord::core {
 
@@ -20,9 +20,8 @@ absl::StatusOr<int> CountCudaDevices();
 ///         architecture are missing.
 absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(int ordinal);
 
-/// The same for tests: problems of more than `element_limit` elements run in
-/// parts (parts/kernels_in_parts.h), not only those from 2^31 on.
+/// The same for tests: smaller and shorter problems run in parts, too.
 absl::StatusOr<std::unique_ptr<Backend>> CreateCudaBackend(
-    int ordinal, int64_t element_limit);
+    int ordinal, const cuda::PartLimits& limits);
 
 }  // namespace tensord::core

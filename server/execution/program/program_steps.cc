@@ -17,8 +17,10 @@ namespace {
 using Place = core::ProgramTensor::Place;
 
 // How long a program may have the device while others wait, where work is done
-// as it is launched, and how many operations are launched ahead elsewhere.
+// as it is launched. Elsewhere, how much of it and how many operations go
+// together, and how long a program may be that is queued at once.
 constexpr absl::Duration kTurn = absl::Milliseconds(20);
+constexpr absl::Duration kAhead = absl::Milliseconds(5);
 constexpr int kMostStepsInATurn = 256;
 
 /// Most bytes of the result of a step, by the plan that it needs.
@@ -252,21 +254,29 @@ absl::Status ProgramSteps::Begin(RunState& state, core::Stream& stream) {
 absl::Status ProgramSteps::QueueSome(RunState& state, core::Stream& stream) {
   const PlacedProgram placed{*prepared_, addresses_, state.runner};
   RunReport& report = state.report;
-  // One operation alone gains nothing.
-  if (state.session->device().info().is_asynchronous &&
-      !state.runner.takes_times() && report.operation_count > 1 &&
-      report.operation_count <= Replays::kMostSteps) {
+  const bool is_asynchronous = state.session->device().info().is_asynchronous;
+  // One operation alone gains nothing, and what takes long is not queued at
+  // once: it could not be stopped.
+  if (is_asynchronous && !state.runner.takes_times() &&
+      report.operation_count > 1 &&
+      report.operation_count <= Replays::kMostSteps &&
+      state.predicted_nanoseconds <= absl::ToDoubleNanoseconds(kTurn)) {
     TENSORD_ASSIGN_OR_RETURN(
         report.is_replayed,
         prepared_->replays().Queue(placed, next_.block, stream));
     next_.block = program().blocks.size();
     return absl::OkStatus();
   }
-  const absl::Time turn_ends = absl::Now() + kTurn;
+  const absl::Time turn_ends = absl::Now() + (is_asynchronous ? kAhead : kTurn);
+  absl::Duration ahead;
   for (int count = 0; next_.block < program().blocks.size(); ++count) {
     if (count == kMostStepsInATurn) return absl::OkStatus();
-    if (count > 0 && absl::Now() > turn_ends) return absl::OkStatus();
+    if (count > 0 && absl::Now() + ahead > turn_ends) return absl::OkStatus();
     TENSORD_RETURN_IF_ERROR(QueueStep(placed, next_, stream));
+    if (is_asynchronous) {
+      ahead += absl::Nanoseconds(
+          placed.plan_of(next_.block, next_.step).predicted_nanoseconds());
+    }
     next_.Advance(program());
   }
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "core/base/status.h"
 
 namespace tensord::server {
@@ -26,6 +27,12 @@ bool AreEqual(const std::vector<T>& kept, absl::Span<const T> now) {
 absl::StatusOr<bool> Replays::Queue(const PlacedProgram& placed,
                                     size_t first_block, core::Stream& stream) {
   absl::MutexLock lock(&mutex_);
+  // No turn is left in here: others may wait for the lock in theirs.
+  core::Interruption* const interruption = stream.interruption();
+  stream.set_interruption(nullptr);
+  const absl::Cleanup set_again = [&] {
+    stream.set_interruption(interruption);
+  };
   std::vector<std::byte*> addresses(placed.addresses.begin(),
                                     placed.addresses.end());
   addresses.push_back(placed.runner.scratch().data());

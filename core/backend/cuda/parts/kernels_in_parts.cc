@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,12 +12,21 @@
 #include "absl/strings/str_cat.h"
 #include "core/backend/cuda/parts/problem_parts.h"
 #include "core/base/status.h"
+#include "core/device/event.h"
+#include "core/device/interruption.h"
 
 namespace tensord::core::cuda {
 namespace {
 
 // A launch a part: more of them would keep the caller too long.
 constexpr int64_t kMostParts = 4096;
+
+// What takes long is divided unless that costs more than so much of its time.
+constexpr double kMostLoss = 0.25;
+
+// How long the parts may take that are queued: more than it takes to queue
+// another one.
+constexpr double kAheadNanoseconds = 8e6;
 
 /// Null stays null. Others need not be read, and may then lead anywhere.
 template <typename Pointer>
@@ -24,6 +35,47 @@ void Advance(Pointer& pointer, int64_t bytes) {
   pointer = reinterpret_cast<Pointer>(reinterpret_cast<uintptr_t>(pointer) +
                                       static_cast<uintptr_t>(bytes));
 }
+
+/// How far launching is ahead of a stream.
+class Pace {
+ public:
+  /// Lifetime  the stream outlives it.
+  explicit Pace(Stream& stream) : stream_(stream) {}
+
+  /// Waits until another part may be queued.
+  /// Errors  CANCELLED: none is to be.
+  absl::Status Await() {
+    Interruption* const interruption = stream_.interruption();
+    if (interruption == nullptr) return absl::OkStatus();
+    while (ahead_ > kAheadNanoseconds && !interruption->is_stopped()) {
+      const auto [event, nanoseconds] = queued_.front();
+      if (event != nullptr) interruption->Await(event);
+      ahead_ -= nanoseconds;
+      queued_.pop_front();
+    }
+    if (!interruption->is_stopped()) return absl::OkStatus();
+    return absl::CancelledError("the operation was stopped");
+  }
+
+  /// A part is, that should take so long.
+  /// Errors  as Stream::Record().
+  absl::Status Queued(double nanoseconds) {
+    if (stream_.interruption() == nullptr) return absl::OkStatus();
+    unmarked_ += nanoseconds;
+    if (unmarked_ < kAheadNanoseconds / 4) return absl::OkStatus();
+    TENSORD_ASSIGN_OR_RETURN(std::shared_ptr<Event> event, stream_.Record());
+    ahead_ += unmarked_;
+    queued_.emplace_back(std::move(event), std::exchange(unmarked_, 0));
+    return absl::OkStatus();
+  }
+
+ private:
+  Stream& stream_;
+  // Points in its order, and what comes before each and behind the one before.
+  std::deque<std::pair<std::shared_ptr<Event>, double>> queued_;
+  double ahead_ = 0;     // of all of them
+  double unmarked_ = 0;  // behind the last one
+};
 
 /// Every part of a problem, solved.
 template <typename Problem, typename Operands>
@@ -75,13 +127,12 @@ class SolvedParts {
 
   /// Of `operands`, those of the whole, the part's are taken.
   absl::Status Launch(int64_t number, const Operands& operands,
-                      Workspace workspace, Stream& stream) const {
-    const Interruption* const interruption = stream.interruption();
-    if (interruption != nullptr && interruption->is_stopped()) {
-      return absl::CancelledError("the operation was stopped");
-    }
-    return solutions_[parts_.loops.shape(number)]->Launch(
-        OperandsOf(number, operands), workspace, stream);
+                      Workspace workspace, Stream& stream, Pace& pace) const {
+    const auto& solution = *solutions_[parts_.loops.shape(number)];
+    TENSORD_RETURN_IF_ERROR(pace.Await());
+    TENSORD_RETURN_IF_ERROR(
+        solution.Launch(OperandsOf(number, operands), workspace, stream));
+    return pace.Queued(solution.predicted_nanoseconds());
   }
 
  private:
@@ -124,9 +175,10 @@ class KeptSolution final : public Solution<Operands> {
 
   absl::Status Launch(const Operands& operands, Workspace& workspace,
                       Stream& stream) const override {
+    Pace pace(stream);
     for (int64_t number = 0; number < parts_.count(); ++number) {
       TENSORD_RETURN_IF_ERROR(
-          parts_.Launch(number, operands, workspace, stream));
+          parts_.Launch(number, operands, workspace, stream, pace));
     }
     return absl::OkStatus();
   }
@@ -134,6 +186,17 @@ class KeptSolution final : public Solution<Operands> {
  private:
   const SolvedParts<Problem, Operands> parts_;
 };
+
+/// The problem in parts of at most `limit` elements of d, that `kernel` takes.
+template <typename Problem, typename Operands>
+Kernel<Problem, Operands>::Solved SolveKept(
+    const Kernel<Problem, Operands>& kernel, const Problem& problem,
+    int64_t limit) {
+  using Parts = SolvedParts<Problem, Operands>;
+  TENSORD_ASSIGN_OR_RETURN(Parts parts,
+                           Parts::Of(kernel, DivideKept(problem, limit)));
+  return std::make_unique<KeptSolution<Problem, Operands>>(std::move(parts));
+}
 
 /// Divides the elements of d: each part is a problem of the kernel.
 template <typename Problem, typename Operands>
@@ -151,10 +214,7 @@ class KeptInParts final : public Kernel<Problem, Operands> {
   /// Nothing is divided that has no elements: limits are 1 or more.
   Solved Solve(const Problem& problem) const override {
     if (KeptCount(problem) <= limit_) return kernel_->Solve(problem);
-    using Parts = SolvedParts<Problem, Operands>;
-    TENSORD_ASSIGN_OR_RETURN(Parts parts,
-                             Parts::Of(*kernel_, DivideKept(problem, limit_)));
-    return std::make_unique<KeptSolution<Problem, Operands>>(std::move(parts));
+    return SolveKept(*kernel_, problem, limit_);
   }
 
  private:
@@ -212,10 +272,11 @@ class TermsSolution final : public Solution<Operands> {
     of_terms.beta = kZero;
     // Without alpha there are no terms.
     const int64_t count = operands.alpha.IsZero() ? 0 : parts_.count();
+    Pace pace(stream);
     for (int64_t number = 0; number < count; ++number) {
       of_terms.d = partial + number * partial_bytes_;
       TENSORD_RETURN_IF_ERROR(
-          parts_.Launch(number, of_terms, workspace, stream));
+          parts_.Launch(number, of_terms, workspace, stream, pace));
     }
     return join_->Launch({.a = partial,
                           .c = operands.c,
@@ -230,6 +291,23 @@ class TermsSolution final : public Solution<Operands> {
   const std::unique_ptr<const ReductionSolution> join_;
   const int64_t partial_bytes_;
 };
+
+/// The problem in parts of at most `limit` terms each, that `kernel` takes, and
+/// what `join` makes of them.
+template <typename Problem, typename Operands>
+Kernel<Problem, Operands>::Solved SolveTerms(
+    const Kernel<Problem, Operands>& kernel, const ReductionKernel& join,
+    const Problem& problem, int64_t limit) {
+  TENSORD_RETURN_IF_ERROR(CheckPartialSums(problem, limit));
+  using Parts = SolvedParts<Problem, Operands>;
+  TENSORD_ASSIGN_OR_RETURN(Parts parts,
+                           Parts::Of(kernel, DivideTerms(problem, limit)));
+  const ReductionProblem joined = JoinOf(problem, parts.count());
+  TENSORD_ASSIGN_OR_RETURN(auto join_solution, join.Solve(joined));
+  return std::make_unique<TermsSolution<Problem, Operands>>(
+      std::move(parts), std::move(join_solution),
+      joined.reduced[0].strides[0] * SizeOf(joined.type_a));
+}
 
 /// Divides the terms of d's elements: the kernel reduces each part of them to
 /// workspace, and another kernel makes d of that.
@@ -249,15 +327,7 @@ class TermsInParts final : public Kernel<Problem, Operands> {
 
   Solved Solve(const Problem& problem) const override {
     if (TermCount(problem) <= limit_) return kernel_->Solve(problem);
-    TENSORD_RETURN_IF_ERROR(CheckPartialSums(problem, limit_));
-    using Parts = SolvedParts<Problem, Operands>;
-    TENSORD_ASSIGN_OR_RETURN(Parts parts,
-                             Parts::Of(*kernel_, DivideTerms(problem, limit_)));
-    const ReductionProblem joined = JoinOf(problem, parts.count());
-    TENSORD_ASSIGN_OR_RETURN(auto join, join_.Solve(joined));
-    return std::make_unique<TermsSolution<Problem, Operands>>(
-        std::move(parts), std::move(join),
-        joined.reduced[0].strides[0] * SizeOf(joined.type_a));
+    return SolveTerms(*kernel_, join_, problem, limit_);
   }
 
  private:
@@ -265,6 +335,70 @@ class TermsInParts final : public Kernel<Problem, Operands> {
   const ReductionKernel& join_;
   const int64_t limit_;
 };
+
+/// Divides what takes long.
+template <typename Problem, typename Operands>
+class LongInParts final : public Kernel<Problem, Operands> {
+ public:
+  using Inner = Kernel<Problem, Operands>;
+  using typename Inner::Solved;
+
+  /// Without `join` no terms are divided. Lifetime  it outlives *this.
+  LongInParts(std::unique_ptr<const Inner> kernel, const ReductionKernel* join,
+              double limit)
+      : kernel_(std::move(kernel)), join_(join), limit_(limit) {}
+
+  absl::string_view name() const override { return kernel_->name(); }
+  int version() const override { return kernel_->version(); }
+
+  Solved Solve(const Problem& problem) const override {
+    Solved whole = kernel_->Solve(problem);
+    if (!whole.ok() || (*whole)->predicted_nanoseconds() <= limit_) {
+      return whole;
+    }
+    const double nanoseconds = (*whole)->predicted_nanoseconds();
+    // Parts may become a few more than are asked for.
+    const auto count = static_cast<int64_t>(
+        std::min(std::ceil(4 * nanoseconds / limit_), double{kMostParts} / 2));
+    const auto pays = [&](const Solved& parts) {
+      return parts.ok() &&
+             (*parts)->predicted_nanoseconds() <= (1 + kMostLoss) * nanoseconds;
+    };
+    if (const int64_t kept = KeptCount(problem); kept > 1) {
+      Solved parts = SolveKept(*kernel_, problem, PartOf(kept, count));
+      if (pays(parts)) return parts;
+    }
+    if constexpr (requires { TermCount(problem); }) {
+      if (const int64_t terms = TermCount(problem);
+          join_ != nullptr && terms > 1) {
+        Solved parts =
+            SolveTerms(*kernel_, *join_, problem, PartOf(terms, count));
+        if (pays(parts)) return parts;
+      }
+    }
+    return whole;
+  }
+
+ private:
+  static int64_t PartOf(int64_t elements, int64_t count) {
+    return std::max<int64_t>(1, elements / count);
+  }
+
+  const std::unique_ptr<const Inner> kernel_;
+  const ReductionKernel* const join_;
+  const double limit_;
+};
+
+template <typename Problem, typename Operands>
+void DivideLong(
+    std::vector<std::unique_ptr<const Kernel<Problem, Operands>>>& kernels,
+    const ReductionKernel& join, double limit) {
+  for (auto& kernel : kernels) {
+    const bool is_last = &kernel == &kernels.back();
+    kernel = std::make_unique<LongInParts<Problem, Operands>>(
+        std::move(kernel), is_last ? nullptr : &join, limit);
+  }
+}
 
 /// Replaces each kernel but the last by what `decorate` makes of it.
 template <typename Kernel, typename Decorate>
@@ -287,9 +421,10 @@ std::unique_ptr<const Kernel<Problem, Operands>> BothInParts(
 
 }  // namespace
 
-KernelLists InParts(KernelLists lists, int64_t limit) {
+KernelLists InParts(KernelLists lists, const PartLimits& limits) {
   using Permutation = KeptInParts<PermutationProblem, PermutationOperands>;
   using Elementwise = KeptInParts<ElementwiseProblem, ElementwiseOperands>;
+  const int64_t limit = limits.elements;
   // Stays where it is when its list gets what owns it from then on.
   const ReductionKernel& join = *lists.reduction.front();
   ReplaceAllButLast(lists.permutation, [&](auto kernel) {
@@ -304,6 +439,10 @@ KernelLists InParts(KernelLists lists, int64_t limit) {
   ReplaceAllButLast(lists.contraction, [&](auto kernel) {
     return BothInParts(std::move(kernel), join, limit);
   });
+  DivideLong(lists.permutation, join, limits.nanoseconds);
+  DivideLong(lists.elementwise, join, limits.nanoseconds);
+  DivideLong(lists.reduction, join, limits.nanoseconds);
+  DivideLong(lists.contraction, join, limits.nanoseconds);
   return lists;
 }
 

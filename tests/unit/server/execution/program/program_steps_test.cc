@@ -11,8 +11,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/status.h"
 #include "core/device/interruption.h"
+#include "server/engine/device_selection.h"
+#include "server/engine/module_loader.h"
+#include "tests/testing/stand_in_backend.h"
 
 namespace tensord::server {
 namespace {
@@ -22,6 +26,11 @@ using Operands = std::vector<ProgramOperandRequest>;
 
 class ProgramStepsTest : public ::testing::Test {
  protected:
+  explicit ProgramStepsTest(
+      const EngineOptions& options = {.cpu_threads = 1,
+                                      .memory_limit_bytes = 1 << 24})
+      : engine_(Engine::Create(options).value()) {}
+
   /// A tensor of float32, or of others, whose first elements are `values`.
   std::shared_ptr<StoredTensor> Add(
       const std::string& id, const core::ModeVector& extents,
@@ -100,8 +109,7 @@ class ProgramStepsTest : public ::testing::Test {
   }
 
   int64_t workspace_bytes_ = 0;  // of the last Run()
-  std::unique_ptr<Engine> engine_ =
-      Engine::Create({.cpu_threads = 1, .memory_limit_bytes = 1 << 24}).value();
+  std::unique_ptr<Engine> engine_;
   std::shared_ptr<Session> session_ =
       std::make_shared<Session>("sessions/s", 1, *engine_->devices().front(),
                                 SessionOptions{.job = "job",
@@ -257,6 +265,64 @@ TEST_F(ProgramStepsTest, PartsOfATensorAreWrittenIfTheyAreApart) {
   EXPECT_THAT(std::string(refused.message()),
               ::testing::HasSubstr("'r0', sessions/s/tensors/r0, is written "
                                    "and shares elements with 'M'"));
+}
+
+/// A device that work is launched ahead of.
+class AheadBackend final : public testing::StandInBackend {
+ public:
+  AheadBackend() {
+    info_.name = "cuda:0";
+    info_.is_asynchronous = true;
+  }
+};
+absl::StatusOr<int> CountOne() { return 1; }
+absl::StatusOr<std::unique_ptr<core::Backend>> CreateAhead(int) {
+  return std::make_unique<AheadBackend>();
+}
+constexpr core::BackendModule kAhead{core::kBackendBuild, &CountOne,
+                                     &CreateAhead};
+
+class AheadProgramTest : public ProgramStepsTest {
+ protected:
+  AheadProgramTest()
+      : ProgramStepsTest({.devices = *ParseDevices("cuda:0"),
+                          .linked_cuda = &kAhead,
+                          .memory_limit_bytes = 1 << 24}) {}
+
+  /// How often a chain of products of that extent is launched.
+  int LaunchesOf(int64_t extent) {
+    const std::string suffix = absl::StrCat(extent);
+    const std::string a = "A" + suffix, d = "D" + suffix;
+    Add(a, {extent, extent});
+    Add(d, {extent, extent});
+    const Operands operands = {Of(a), Of(d)};
+    const auto run =
+        Start(Prepare(absl::StrReplaceAll("R[i,k] := A[i,j]*A[k,j]\n"
+                                          "S[i,k] := R[i,j]*R[k,j]\n"
+                                          "T[i,k] := S[i,j]*S[k,j]\n"
+                                          "U[i,k] := T[i,j]*T[k,j]\n"
+                                          "V[i,k] := U[i,j]*U[k,j]\n"
+                                          "D[i,k] = V[i,j]*V[k,j]",
+                                          {{"A[", a + "["}, {"D[", d + "["}}),
+                      operands),
+              operands);
+    int count = 0;
+    DeviceWorker::Job::Outcome outcome{.is_part = true};
+    while (outcome.status.ok() && outcome.is_part) {
+      outcome = run->Launch(*stream_);
+      ++count;
+    }
+    EXPECT_EQ(outcome.status, absl::OkStatus());
+    run->Complete(absl::OkStatus(), {});
+    return count;
+  }
+};
+
+// What is launched cannot be stopped.
+TEST_F(AheadProgramTest, LongProgramsAreLaunchedInParts) {
+  EXPECT_EQ(LaunchesOf(8), 1);
+  EXPECT_THAT(LaunchesOf(700),
+              ::testing::AllOf(::testing::Ge(3), ::testing::Le(6)));
 }
 
 class KeptRunTest : public ProgramStepsTest {

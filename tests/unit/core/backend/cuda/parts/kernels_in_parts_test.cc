@@ -11,6 +11,7 @@
 #include "core/backend/cuda/cuda_backend.h"
 #include "core/base/status.h"
 #include "core/device/host_stream.h"
+#include "core/device/interruption.h"
 #include "core/plan/planner.h"
 #include "tests/simt/fake_runtime.h"
 
@@ -86,6 +87,9 @@ class KernelsInPartsTest : public ::testing::Test {
  protected:
   /// Lists of a noting kernel each, and of another that is the last.
   void Create(int64_t limit, int64_t refused = -1) {
+    Create({.elements = limit}, refused);
+  }
+  void Create(const PartLimits& limits, int64_t refused = -1) {
     KernelLists lists;
     for (int i = 0; i < 2; ++i) {
       lists.elementwise.push_back(
@@ -95,7 +99,7 @@ class KernelsInPartsTest : public ::testing::Test {
       lists.contraction.push_back(
           std::make_unique<NotingContraction>(contraction_, refused));
     }
-    lists_ = InParts(std::move(lists), limit);
+    lists_ = InParts(std::move(lists), limits);
   }
 
   /// Launches the first kernel of `list` with all the workspace that it wants.
@@ -287,6 +291,85 @@ TEST_F(KernelsInPartsTest, BothElementsAndTermsMayBeTooMany) {
     EXPECT_EQ(ElementCount(note.problem.m), 1000);
     EXPECT_EQ(ElementCount(note.problem.k), 1000);
   }
+}
+
+TEST_F(KernelsInPartsTest, WhatTakesLongIsDividedByAnyKernel) {
+  Create({.nanoseconds = 4000});
+  for (const auto* kernel :
+       {lists_.elementwise.front().get(), lists_.elementwise.back().get()}) {
+    const auto solution = kernel->Solve(Sum()).value();
+    EXPECT_EQ(solution->predicted_nanoseconds(), 7000);
+    EXPECT_EQ(solution->decision(), "in 7 parts, each: to note");
+  }
+  Create({.nanoseconds = 7000});
+  EXPECT_EQ(lists_.elementwise.front()->Solve(Sum()).value()->decision(),
+            "to note");
+}
+
+TEST_F(KernelsInPartsTest, LongSumsOfFewElementsAreDividedByTheirTerms) {
+  Create({.nanoseconds = 20'000});
+  const auto solution =
+      lists_.contraction.front()->Solve(Product(kF32, 1, 30'000)).value();
+  EXPECT_EQ(solution->decision(), "sums in 6 parts, each: to note");
+  // The last one needs no more workspace.
+  EXPECT_EQ(lists_.contraction.back()
+                ->Solve(Product(kF32, 1, 30'000))
+                .value()
+                ->decision(),
+            "to note");
+  // Which would lose bits here.
+  const auto whole = lists_.contraction.front()
+                         ->Solve(Product(ElementType::kFloat16, 1, 30'000))
+                         .value();
+  EXPECT_EQ(whole->decision(), "to note");
+}
+
+TEST_F(KernelsInPartsTest, WhatADivisionWouldMakeMuchLongerIsLeftWhole) {
+  Create({.nanoseconds = 4000}, 1000);  // a part of which is refused
+  EXPECT_EQ(lists_.elementwise.front()->Solve(Sum()).value()->decision(),
+            "to note");
+}
+
+/// A device that works on its own.
+class AheadStream final : public HostStream {
+ public:
+  absl::StatusOr<std::unique_ptr<Event>> Record() override {
+    return std::make_unique<Reached>();
+  }
+
+ private:
+  class Reached final : public Event {
+   public:
+    bool IsReached() override { return true; }
+    absl::Status Wait() override { return absl::OkStatus(); }
+  };
+};
+
+/// Stops at the third wait.
+class ThirdWaitStops final : public Interruption {
+ public:
+  void Await(const std::shared_ptr<Event>&) override {
+    if (++waits_ == 3) Stop();
+  }
+
+ private:
+  int waits_ = 0;
+};
+
+TEST_F(KernelsInPartsTest, LaunchingIsAheadByTwoPartsAndStops) {
+  Create(PartLimits{});
+  // 0.1 s, in 20 parts of 5 ms.
+  const auto solution =
+      lists_.contraction.front()->Solve(Product(kF32, 100'000'000, 1)).value();
+  EXPECT_EQ(solution->decision(), "in 20 parts, each: to note");
+  scratch_.resize(static_cast<size_t>(solution->workspace_bytes()));
+  Workspace workspace(scratch_);
+  ThirdWaitStops interruption;
+  AheadStream stream;
+  stream.set_interruption(&interruption);
+  EXPECT_EQ(solution->Launch({}, workspace, stream).code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_EQ(contraction_.size(), 4u);
 }
 
 /// Plans on an H200, of problems that no other machine has memory for.
