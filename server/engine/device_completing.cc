@@ -94,6 +94,7 @@ void DeviceWorker::CompleteFirst(Client& client) {
   if (first.end != nullptr) status.Update(first.end->Wait());
   const Times times{.begun = std::max(first.begun, client.last_ended),
                     .ended = absl::Now()};
+  const absl::Time since = std::max(first.since, client.last_reached);
   const bool is_part = first.is_part;
   if (!is_part) {
     Listener* const listener = first.job->listener();
@@ -102,10 +103,13 @@ void DeviceWorker::CompleteFirst(Client& client) {
   }
   mutex_.Lock();
   if (!is_part) client.last_ended = times.ended;
+  client.last_reached = times.ended;
   if (!options_.is_synchronous) {
-    const absl::Duration took = times.ended - times.begun;
+    const absl::Duration took = times.ended - since;
     turns_.Count(client.turns, std::max(took, kLeast) - first.counted);
-    if (status.ok() && !is_part) Learn(client, first.ahead, took);
+    if (status.ok() && !is_part) {
+      Learn(client, first.ahead, times.ended - times.begun);
+    }
   }
   client.launched_time -= first.ahead;
   client.launched.pop_front();

@@ -255,12 +255,13 @@ DeviceWorker::Launched DeviceWorker::BeginNext(Client& client) {
                     .status = ProvideStream(client),
                     .end = nullptr,
                     .begun = absl::Now(),
+                    .since = {},
                     .counted = absl::ZeroDuration(),
                     .ahead = absl::ZeroDuration()};
   client.launching = job;
   client.launching_number = launched.number;
   client.is_alone = job->wants_device_alone();  // Launch() may change it
-  client.turn_begun = launched.begun;
+  client.turn_begun = launched.since = launched.begun;
   client.ran = client.counted = absl::ZeroDuration();
   Count(client, std::min(job->predicted(), kTurn));
   if (std::exchange(client.has_unfinished, false)) {

@@ -200,7 +200,8 @@ class DeviceWorker {
     uint64_t number;  // counted over all clients
     absl::Status status;
     std::unique_ptr<core::Event> end;  // null: reached
-    absl::Time begun;
+    absl::Time begun;        // the job, of which this may be a later part
+    absl::Time since;        // this part
     absl::Duration counted;  // of the owner's time
     absl::Duration ahead;    // that it should take
     bool is_part = false;    // the job goes on
@@ -231,7 +232,8 @@ class DeviceWorker {
     std::optional<uint64_t> lacks_memory_until;
     // Since when the first job waits to have the device alone.
     std::optional<absl::Time> alone_since;
-    absl::Time last_ended = absl::InfinitePast();
+    absl::Time last_ended = absl::InfinitePast();    // of jobs
+    absl::Time last_reached = absl::InfinitePast();  // of their parts, too
     // Of what is being launched:
     absl::Time turn_begun;
     absl::Duration ran;      // in turns before
