@@ -7,6 +7,7 @@ import math
 import numbers
 import operator
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ _ADDRESS = re.compile(
 )
 _LARGEST_PORT = 65535
 _LONGEST_TIMEOUT_SECONDS = 1e9
+_SHORTEST_TIMEOUT_SECONDS = 1e-3
 
 Value = TypeVar("Value")
 
@@ -102,6 +104,14 @@ def timeout_seconds(timeout: float) -> float:
         `math.inf` for decades, which gRPC would take for a time in the past.
     """
     return float(timeout) if timeout < _LONGEST_TIMEOUT_SECONDS else math.inf
+
+
+def remaining_seconds(timeout: float | None, begun: float) -> float | None:
+    """What is left of a timeout that began to run at `begun` on the monotonic clock."""
+    if timeout is None:
+        return None
+    spent = time.monotonic() - begun
+    return max(timeout_seconds(timeout) - spent, _SHORTEST_TIMEOUT_SECONDS)
 
 
 def lease_value(lease: float | datetime.timedelta) -> datetime.timedelta:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 
+from tensord._arguments import check_type
 from tensord._blocking_link import BlockingLink
 from tensord._credentials import Given
 from tensord._deferred import DeferredLink, DeferredSession
@@ -70,6 +71,7 @@ def connect(
             would leave this machine without TLS (`TOKEN_WITHOUT_TLS`).
     """
     given = Given(ca, cert, key, token, token_file)
+    check_type("deferred", deferred, bool, "a bool")
     opened = open_session(
         address, timeout, job, lease, quota_bytes, device, priority, given
     )

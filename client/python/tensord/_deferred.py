@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import inspect
 import math
 import threading
+import time
 import types
+import weakref
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tensord import _dtypes as dtypes
+from tensord._arguments import check_timeout, remaining_seconds
 from tensord._blocking_link import BlockingLink
 from tensord._connection import Method
 from tensord._handle import Held
@@ -28,7 +32,6 @@ from tensord._tensor import RemoteTensor
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike
 from tensord._transfer import Transfers
 from tensord.errors import (
-    DeadlineExceeded,
     Error,
     Internal,
     NotFound,
@@ -51,35 +54,58 @@ class DeferredTensor(RemoteTensor):
     should have written the tensor failed with. `report` is there once it is done.
     """
 
-    writers = 0
-    """How many operations have yet to write it."""
-    failure: error_pb2.Error | None = None
-    """What the last of those that were to write it failed with."""
+    def __init__(
+        self, session: Any, message: tensor_pb2.Tensor, *, owned: bool
+    ) -> None:
+        """As `SessionHandle` says."""
+        super().__init__(session, message, owned=owned)
+        self._deferral: DeferredLink = session.deferral
+        self.contents = self._deferral.contents_of(self.viewed or self.name)
 
     @property
     def full_name(self) -> str:
         """Its name on the wire; waits unless it is for an operation that is deferred."""
-        session: Any = self.session
-        deferral: DeferredLink = session.deferral
-        if deferral.expected is None:
-            if self.writers:
-                deferral.settle()
-            deferral.check(self)
+        if self._deferral.expected is None:
+            if self.contents.writers:
+                self._deferral.settle()
+            self._deferral.check(self)
         return self._full_name
 
     def write(self, array: npt.ArrayLike, timeout: float | None = None) -> None:
         """As `RemoteTensor.write`; what was to have written it before does not matter."""
-        session: Any = self.session
-        deferral: DeferredLink = session.deferral
-        deferral.settle()
-        failure, self.failure = self.failure, None
+        check_timeout(timeout)
+        begun = time.monotonic()
+        self._deferral.settle(timeout)
+        before = dict(self.contents.failures)
+        self.contents.forgive(self)
         try:
-            super().write(array, timeout)
-        except Error as error:
-            self.failure = failure
+            super().write(array, remaining_seconds(timeout, begun))
+        except BaseException as error:
+            self.contents.failures = before
             if isinstance(error, NotFound):
-                deferral.check(self)
+                self._deferral.check(self)
             raise
+
+
+class _Contents:
+    """What is known of the contents of a tensor and of its views.
+
+    Attributes:
+        writers: How many operations have yet to write them.
+        failures: What those failed with that were to write them last, by the names that
+            they were to be written by.
+    """
+
+    def __init__(self) -> None:
+        self.writers = 0
+        self.failures: dict[str, error_pb2.Error] = {}
+
+    def forgive(self, target: RemoteTensor) -> None:
+        """Says that the tensor, or what a view sees of it, was written anew."""
+        if target.is_view:
+            self.failures.pop(target.name, None)
+        else:
+            self.failures.clear()
 
 
 class _Deferred(PendingTensor):
@@ -97,13 +123,12 @@ class _Deferred(PendingTensor):
         self._link = link
         self._target = target
         self._call = call
-        if isinstance(target, DeferredTensor):
-            target.writers += 1
+        self._contents = _contents_of(target)
+        self._contents.writers += 1
 
     def withdraw(self) -> None:
         """Says that it was not sent."""
-        if isinstance(self._target, DeferredTensor):
-            self._target.writers -= 1
+        self._contents.writers -= 1
 
     def _settle(self, session: Any, response: Any) -> None:
         if response.HasField("error"):
@@ -133,15 +158,24 @@ class _Deferred(PendingTensor):
         self._end(cause)
 
     def _end(self, failure: error_pb2.Error | None) -> None:
-        if isinstance(self._target, DeferredTensor):
-            self._target.failure = failure
-            self._target.writers -= 1
+        self._contents.writers -= 1
+        if failure is None:
+            self._contents.forgive(self._target)
+        else:
+            self._contents.failures[self._target.name] = failure
+
+
+def _contents_of(tensor: Any) -> _Contents:
+    contents = getattr(tensor, "contents", None)
+    return contents if isinstance(contents, _Contents) else _Contents()
 
 
 def _failure_of(operands: Held) -> error_pb2.Error | None:
     """Returns what one of them is missing for."""
-    failures = (getattr(operand, "failure", None) for operand in operands)
-    return next((failure for failure in failures if failure is not None), None)
+    for operand in operands:
+        for failure in _contents_of(operand).failures.values():
+            return failure
+    return None
 
 
 class DeferredLink(BlockingLink):
@@ -156,7 +190,17 @@ class DeferredLink(BlockingLink):
         self._unseen_lock = threading.Lock()
         self._unseen: list[error_pb2.Error] = []
         self._pipeline: Pipeline | None = None
+        self._contents: weakref.WeakValueDictionary[str, _Contents]
+        self._contents = weakref.WeakValueDictionary()
         self._local = threading.local()
+
+    def contents_of(self, name: str) -> _Contents:
+        """Returns what is known of the contents of the tensor of a name."""
+        with self._lock:
+            contents = self._contents.get(name)
+            if contents is None:
+                contents = self._contents[name] = _Contents()
+            return contents
 
     @property
     def expected(self) -> TensorSpec | None:
@@ -214,80 +258,89 @@ class DeferredLink(BlockingLink):
             spec: What a new tensor is like.
         """
         self.check(*held)
-        with self._lock:
-            pipeline = self._opened()
-            target: Any = settings.out
-            if target is None:
-                full_name = f"{self.name}/tensors/{settings.name}"
-                if not settings.name:
-                    full_name = pipeline.name_result(operation, request)
-                message = tensor_pb2.Tensor(
-                    name=full_name,
-                    device=self.device,
-                    element_type=dtypes.element_type_of(spec.dtype),
-                    layout=spec.layout_message(),
-                    span_bytes=spec.span_bytes,
-                )
-                if not message.layout.strides:
-                    size = spec.dtype.itemsize
-                    strides = packed_strides(spec.shape, spec.dtype)
-                    message.layout.strides.extend(each // size for each in strides)
-                target = DeferredTensor(session, message, owned=not settings.name)
-            call = f"{operation} in {_place_of_caller()}"
+        call = f"{operation} in {_place_of_caller()}"
+        target: Any = settings.out
+        pipeline = self._opened()
+        if target is None:
+            target = self._announce(session, operation, request, settings, spec)
+        while True:
             pending = _Deferred(pipeline, self, target, held, call)
             try:
-                pipeline.add(operation, request, pending)
-            except BaseException:
+                pipeline.add(operation, request, pending, self.connection.timeout)
+                break
+            except BaseException as error:
                 pending.withdraw()
-                raise
-            deferred: RemoteTensor = target
-            return deferred
+                # It ended between two operations.
+                before, pipeline = pipeline, self._opened()
+                if pipeline is before or not isinstance(error, Error):
+                    raise
+        deferred: RemoteTensor = target
+        return deferred
+
+    def _announce(
+        self,
+        session: Session,
+        operation: str,
+        request: Any,
+        settings: Settings,
+        spec: TensorSpec,
+    ) -> DeferredTensor:
+        """Returns the new tensor that an operation will make."""
+        full_name = f"{self.name}/tensors/{settings.name}"
+        if not settings.name:
+            full_name = self._opened().name_result(operation, request)
+        message = tensor_pb2.Tensor(
+            name=full_name,
+            device=self.device,
+            element_type=dtypes.element_type_of(spec.dtype),
+            layout=spec.layout_message(),
+            span_bytes=spec.span_bytes,
+        )
+        if not message.layout.strides:
+            size = spec.dtype.itemsize
+            strides = packed_strides(spec.shape, spec.dtype)
+            message.layout.strides.extend(each // size for each in strides)
+        return DeferredTensor(session, message, owned=not settings.name)
 
     def _opened(self) -> Pipeline:
         """Returns a pipeline that takes operations."""
-        if self._pipeline is not None and self._pipeline.has_ended:
-            self._pipeline.finish()
-            self._pipeline = None
-        if self._pipeline is None:
-            # It does not refer to the session, which can be garbage collected.
-            stand_in: Any = types.SimpleNamespace(link=self)
-            self._pipeline = Pipeline(stand_in, math.inf).__enter__()
-        return self._pipeline
+        with self._lock:
+            if self._pipeline is None or self._pipeline.has_ended:
+                # It does not refer to the session, which can be garbage collected.
+                stand_in: Any = types.SimpleNamespace(link=self)
+                self._pipeline = Pipeline(stand_in, math.inf).__enter__()
+            return self._pipeline
 
     def settle(self, timeout: float | None = None) -> None:
-        """Waits until all operations that were deferred are done.
+        """Waits until all operations that were deferred before are done.
 
         Args:
-            timeout: Most seconds to wait; None for the default deadline.
+            timeout: Most seconds to wait; None for as long as one after the other is
+                done, each within the default deadline.
 
         Raises:
             DeadlineExceeded: They are not (`DEADLINE_EXCEEDED`); they go on.
         """
         with self._lock:
-            if self._pipeline is None:
-                return
-            seconds = self.connection.timeout if timeout is None else timeout
-            if not self._pipeline.wait(seconds):
-                raise DeadlineExceeded(
-                    f"deferred operations were not done after {seconds:.3g} s",
-                    reason="DEADLINE_EXCEEDED",
-                )
-            self._pipeline.finish()
-            self._pipeline = None
+            pipeline = self._pipeline
+        if pipeline is not None:
+            pipeline.wait(self.connection.timeout, timeout)
 
     def abandon(self) -> None:
         """Cancels what has not begun."""
         with self._lock:
-            if self._pipeline is not None:
-                self._pipeline.cancel()
-                self._pipeline = None
+            pipeline, self._pipeline = self._pipeline, None
+        if pipeline is not None:
+            pipeline.cancel()
 
     def call(
         self, method: Method[Any], request: Any, timeout: float | None = None
     ) -> Any:
+        check_timeout(timeout)
+        begun = time.monotonic()
         if self.expected is None:  # What is staged meanwhile is new.
-            self.settle()
-        return super().call(method, request, timeout)
+            self.settle(timeout)
+        return super().call(method, request, remaining_seconds(timeout, begun))
 
     def list(self, kind: str) -> Iterator[Any]:
         self.settle()
@@ -304,13 +357,15 @@ class _OrderedTransfers(Transfers):
     def upload(
         self, tensor: str, data: np.ndarray, timeout: float | None, *, empty: bool
     ) -> None:
+        begun = time.monotonic()
         if self._link.expected is None:
-            self._link.settle()
-        super().upload(tensor, data, timeout, empty=empty)
+            self._link.settle(timeout)
+        super().upload(tensor, data, remaining_seconds(timeout, begun), empty=empty)
 
     def download(self, tensor: str, data: np.ndarray, timeout: float | None) -> None:
-        self._link.settle()
-        super().download(tensor, data, timeout)
+        begun = time.monotonic()
+        self._link.settle(timeout)
+        super().download(tensor, data, remaining_seconds(timeout, begun))
 
 
 class DeferredSession(Session):
@@ -345,12 +400,14 @@ class DeferredSession(Session):
         """Waits until everything is done that was deferred.
 
         Args:
-            timeout: Most seconds to wait; None for the default deadline.
+            timeout: Most seconds to wait; None for as long as one operation after the
+                other is done, each within the default deadline.
 
         Raises:
             DeadlineExceeded: It is not; it goes on.
             Error: The first that an operation failed with and nobody has met.
         """
+        check_timeout(timeout)
         self.deferral.settle(timeout)
         error = self.deferral.take_unseen()
         if error is not None:
@@ -405,8 +462,16 @@ class DeferredSession(Session):
         spec = self.deferral.expected
         if spec is not None and settings.timeout is None:
             return self.deferral.defer(self, operation, request, settings, spec, held)
+        begun = time.monotonic()
+        self.deferral.settle(settings.timeout)
+        self.deferral.check(*held)
+        left = remaining_seconds(settings.timeout, begun)
         with self.deferral.deferring(None):
-            return super()._perform(operation, request, settings, held)
+            made = super()._perform(
+                operation, request, dataclasses.replace(settings, timeout=left), held
+            )
+        _contents_of(made).forgive(made)
+        return made
 
 
 def _expected(

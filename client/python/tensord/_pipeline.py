@@ -7,14 +7,15 @@ import itertools
 import math
 import queue
 import threading
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tensord._arguments import check_timeout, timeout_seconds
+from tensord._arguments import check_timeout, remaining_seconds, timeout_seconds
 from tensord._blocking_link import BlockingLink
 from tensord._connection import ResponseStream
 from tensord._execution import Executor
@@ -164,7 +165,9 @@ class Pipeline(Executor[PendingTensor]):
         self._open = False
         self._ended = False
         self._first_error: error_pb2.Error | None = None
-        self._responses: ResponseStream
+        self._added = self._settled = 0
+        self._responses: ResponseStream | None = None
+        self._cancelled = False
         self._reader: threading.Thread
 
     def __enter__(self) -> Pipeline:
@@ -173,9 +176,6 @@ class Pipeline(Executor[PendingTensor]):
                 "a pipeline is entered once", reason="PIPELINE_FINISHED"
             )
         self.link.keeper.flush()
-        self._responses = self.link.connection.execute_stream(
-            _taken_from(self._requests), self._timeout
-        )
         self._open = True
         self._reader = threading.Thread(
             target=self._read,
@@ -204,7 +204,11 @@ class Pipeline(Executor[PendingTensor]):
 
     def cancel(self) -> None:
         """Ends it without the operations that have not begun."""
-        self._responses.cancel()
+        with self.changed:
+            self._cancelled = True
+            responses = self._responses
+        if responses is not None:
+            responses.cancel()
         self.finish()
 
     @property
@@ -236,10 +240,23 @@ class Pipeline(Executor[PendingTensor]):
         output.tensor_id = tensor_id
         return f"{self.link.name}/tensors/{tensor_id}"
 
-    def add(self, operation: str, request: Any, pending: PendingTensor) -> None:
+    def add(
+        self,
+        operation: str,
+        request: Any,
+        pending: PendingTensor,
+        patience: float | None = None,
+    ) -> None:
         """Sends a request whose response settles `pending`; waits while there are many.
 
+        Args:
+            operation, request: As `_perform` takes them.
+            pending: What becomes of it.
+            patience: Most seconds to wait for the next response; None for as long as
+                the pipeline takes.
+
         Raises:
+            DeadlineExceeded: None came.
             FailedPrecondition: The pipeline is not open.
             Error: It has ended with this one.
         """
@@ -249,8 +266,8 @@ class Pipeline(Executor[PendingTensor]):
             self.link.keeper.flush()
         message = compute_pb2.ExecuteStreamRequest(**{operation: request})
         with self.changed:
-            self.changed.wait_for(
-                lambda: len(self._waiting) < self._limit or self._ended
+            self._wait_for(
+                lambda: len(self._waiting) < self._limit or self._ended, patience
             )
             if self._ended and self._first_error is not None:
                 raise from_error(self._first_error)
@@ -260,32 +277,74 @@ class Pipeline(Executor[PendingTensor]):
                     reason="PIPELINE_NOT_OPEN",
                 )
             self._waiting.append(pending)
+            self._added += 1
             self._requests.put(message)
 
-    def wait(self, timeout: float) -> bool:
-        """Waits at most `timeout` seconds until all that was added is done.
+    def wait(self, patience: float, timeout: float | None = None) -> None:
+        """Waits until all that has been added is done.
 
-        Returns:
-            Whether it is.
+        Args:
+            patience: Most seconds to wait for the next response.
+            timeout: Most seconds to wait altogether; None for as long as that takes.
+
+        Raises:
+            DeadlineExceeded: It is not done; it goes on.
         """
         with self.changed:
-            seconds = None if math.isinf(timeout) else timeout
-            return self.changed.wait_for(lambda: not self._waiting, seconds)
+            target = self._added
+            self._wait_for(
+                lambda: self._settled >= target or self._ended, patience, timeout
+            )
+
+    def _wait_for(
+        self,
+        fact: Callable[[], bool],
+        patience: float | None,
+        timeout: float | None = None,
+    ) -> None:
+        begun = time.monotonic()
+        while not fact():
+            settled = self._settled
+            seconds = [
+                each
+                for each in (patience, remaining_seconds(timeout, begun))
+                if each is not None and not math.isinf(each)
+            ]
+            came = self.changed.wait_for(
+                lambda: fact() or self._settled != settled,
+                min(seconds, default=None),
+            )
+            late = timeout is not None and time.monotonic() - begun >= timeout
+            if not came or (late and not fact()):
+                raise DeadlineExceeded(
+                    f"operations were not done after {time.monotonic() - begun:.3g} s",
+                    reason="DEADLINE_EXCEEDED",
+                )
 
     def _read(self) -> None:
         """Takes responses until the call ends, on a thread of its own."""
         error = None
+        # Begun here, where no signal interrupts it.
+        responses = self.link.connection.execute_stream(
+            _taken_from(self._requests), self._timeout
+        )
+        with self.changed:
+            self._responses = responses
+            cancelled = self._cancelled
+        if cancelled:
+            responses.cancel()
         try:
-            for index, response in enumerate(self._responses):
+            for index, response in enumerate(responses):
                 with self.changed:
                     self._check(index, response)
                     self._waiting[0]._settle(self._session, response)
                     self._waiting.popleft()
+                    self._settled += 1
                     if response.HasField("error"):
                         self._first_error = self._first_error or response.error
                     self.changed.notify_all()
         except Exception as failure:
-            self._responses.cancel()
+            responses.cancel()
             error = to_error(failure)
         with self.changed:
             self._ended = True

@@ -17,7 +17,7 @@ from tensord._arguments import (
     check_timeout,
     check_type,
     factor_value,
-    timeout_seconds,
+    remaining_seconds,
 )
 from tensord._arithmetic import Arithmetic
 from tensord._array_functions import ArrayFunctions
@@ -35,8 +35,6 @@ from tensord._tensor_handle import Factor, TensorLike, TensorSession, state_of
 from tensord.errors import Aborted, FailedPrecondition, InvalidArgument
 from tensord.transforms import Stage, stage_message
 from tensord.v1 import compute_pb2, tensor_pb2, view_pb2
-
-_SHORTEST_TIMEOUT_SECONDS = 1e-3
 
 
 class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
@@ -86,8 +84,8 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
                 # Perhaps another part of the memory is being written: a copy waits.
                 if not self.is_view:
                     raise
-        with self._packed_copy(_remaining_seconds(timeout, begun)) as packed:
-            return packed.numpy(_remaining_seconds(timeout, begun))
+        with self._packed_copy(remaining_seconds(timeout, begun)) as packed:
+            return packed.numpy(remaining_seconds(timeout, begun))
 
     def write(self, array: npt.ArrayLike, timeout: float | None = None) -> None:
         """Overwrites the tensor's contents. `t[...] = array` broadcasts and converts.
@@ -148,7 +146,7 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
         if self.is_view and not within:
             begun = time.monotonic()
             with self._packed_copy(timeout) as packed:
-                return packed.copy(name, _remaining_seconds(timeout, begun), session)
+                return packed.copy(name, remaining_seconds(timeout, begun), session)
         request = tensor_pb2.CopyTensorRequest(
             source=self.full_name, tensor_id=name or ""
         )
@@ -159,7 +157,8 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
             request.session = session.name
         copy = session.link.connection.tensor.CopyTensor
         response = session.link.call_allocating(copy, request, timeout)
-        return RemoteTensor(session, response.tensor, owned=name is None)
+        kind = type(self) if within else RemoteTensor
+        return kind(session, response.tensor, owned=name is None)
 
     def share(self, *tenants: str, timeout: float | None = None) -> str:
         """Lets tenants read the tensor; those that may already go on doing so.
@@ -221,7 +220,7 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
             )
         method = self.link.connection.view.CreateView
         response = self.link.call(method, request, timeout)
-        return RemoteTensor(self.session, response.tensor, owned=not name)
+        return type(self)(self.session, response.tensor, owned=not name)
 
     def __setitem__(self, key: Any, value: TensorLike) -> None:
         """Overwrites a part: `t[1:5] = array`, `t[..., 0] = another_tensor`.
@@ -331,11 +330,3 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
             yield self.copy(name, timeout)
         finally:
             self.link.keeper.discard(f"{self.session.name}/tensors/{name}")
-
-
-def _remaining_seconds(timeout: float | None, begun: float) -> float | None:
-    """What is left of a timeout that began to run at `begun` on the monotonic clock."""
-    if timeout is None:
-        return None
-    spent = time.monotonic() - begun
-    return max(timeout_seconds(timeout) - spent, _SHORTEST_TIMEOUT_SECONDS)
