@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
@@ -173,8 +173,7 @@ struct Arguments {
 };
 
 absl::Status Failed(const char* what, const std::string& path) {
-  return absl::UnavailableError(
-      absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(errno)));
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot ", what, " ", path));
 }
 
 int PrintState(const PlanCache& cache, const Arguments& arguments) {

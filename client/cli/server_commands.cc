@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/json.h"
 #include "client/cli/operator/server_json.h"
@@ -192,6 +194,7 @@ struct Question {
   std::string name;                // of a session or a tensor
   std::vector<std::string> names;  // of tensors
   std::string device;
+  double wait_seconds = 0;
   bool json = false;
 };
 
@@ -209,6 +212,18 @@ int PrintHealth(const Server& server, const Question&) {
   constexpr const char* kNames[] = {"UNKNOWN", "SERVING", "NOT_SERVING"};
   absl::PrintF("%s\n", kNames[static_cast<int>(*health)]);
   return *health == Health::kServing ? kOk : kFailed;
+}
+
+/// Waits until the server serves, or so long. Each time with a connection of
+/// its own: one that has failed pauses before it tries again.
+void AwaitHealth(const CommandLine& line, absl::Duration longest) {
+  const absl::Time end = absl::Now() + longest;
+  while (absl::Now() < end) {
+    const Server server(line.address, line.timeout(), line.credentials);
+    const absl::StatusOr<Health> health = server.CheckHealth();
+    if (health.ok() && *health == Health::kServing) return;
+    absl::SleepFor(absl::Milliseconds(50));
+  }
 }
 
 int PrintTensors(const Server& server, const Question& question) {
@@ -335,6 +350,7 @@ void AddServerCommands(CLI::App& app, CommandLine& line) {
     CLI::App* command = app.add_subcommand(name, help);
     command->callback([&line, question, print] {
       question->device = line.device;
+      AwaitHealth(line, absl::Seconds(question->wait_seconds));
       line.exit_code = print(
           Server(line.address, line.timeout(), line.credentials), *question);
     });
@@ -350,7 +366,10 @@ void AddServerCommands(CLI::App& app, CommandLine& line) {
   add_json("stats", "Show what the server has done so far, and its memory",
            PrintStats);
   add("health", "Say whether the server serves; exit 1 when it does not",
-      PrintHealth);
+      PrintHealth)
+      ->add_option("--wait", question->wait_seconds,
+                   "Seconds to wait for a server that does")
+      ->check(CLI::Range(0.0, 1e6));
   add_json("list", "List the tensors of a session", PrintTensors)
       ->add_option("session", question->name,
                    "Name of the session, sessions/...; sessions are private, "

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -20,6 +22,20 @@ namespace {
 
 // Of what is not waited for.
 constexpr absl::Duration kFarewell = absl::Milliseconds(500);
+
+/// Refuses a plan store, if any, whose folder is not there: it would be missed
+/// only when the file is to be written.
+absl::Status CheckFolder(const std::string& plan_store) {
+  if (plan_store.empty()) return absl::OkStatus();
+  const std::filesystem::path folder =
+      std::filesystem::absolute(plan_store).parent_path();
+  std::error_code ignored;
+  if (std::filesystem::is_directory(folder, ignored)) return absl::OkStatus();
+  return core::Error(
+      absl::StatusCode::kUnavailable, "PLAN_STORE_FAILED",
+      absl::StrCat("plan-store is ", plan_store, ", but there is no folder ",
+                   folder.string()));
+}
 
 }  // namespace
 
@@ -38,6 +54,7 @@ bool ServerProcess::Start() {
   if (!Succeeds("bad_certificate", files_.ReadCertificates()) ||
       !Succeeds("cannot_listen", ListenForMonitoring()) ||
       !Succeeds("bad_tokens", files_.ReadIdentities()) ||
+      !Succeeds("bad_plan_store", CheckFolder(options_.plan_store)) ||
       !Succeeds("no_device", StartEngine()) ||
       !Succeeds("bad_tenants", files_.Follow(*sessions_, *engine_)) ||
       !Succeeds("cannot_listen", ServeRpc())) {

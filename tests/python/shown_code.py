@@ -22,13 +22,7 @@ from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-# A person waits until the server listens before typing the next command.
-SHELL = """set -euo pipefail
-tensorctl() {
-  for _ in $(seq 100); do command tensorctl health &>/dev/null && break; sleep 0.05; done
-  command tensorctl "$@"
-}
-"""
+SHELL = "set -euo pipefail\n"
 
 
 class Block(NamedTuple):

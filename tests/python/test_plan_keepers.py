@@ -50,6 +50,14 @@ def server(folder: Path, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
+def test_a_store_without_a_folder_is_missed_at_the_start(tmp_path: Path) -> None:
+    store = tmp_path / "missing/store"
+    command = [os.environ["TENSORD_SERVER"], f"--listen=unix:{tmp_path}/s", f"--plan-store={store}"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode != 0
+    assert f"plan-store is {store}, but there is no folder {store.parent}" in done.stderr
+
+
 def test_a_full_disk_leaves_the_store_as_it_was(tmp_path: Path) -> None:
     store = tmp_path / "store"
     flags = [f"--plan-store={store}", "--plan-store-interval-seconds=1"]

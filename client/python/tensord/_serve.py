@@ -69,8 +69,8 @@ def _find_server() -> str:
     if not program:
         raise Unavailable(
             "no tensord server on this machine: put `tensord` on the PATH or its "
-            "place into $TENSORD_SERVER. In a checkout, `cmake --workflow --preset "
-            "dev` builds build/dev/bin/tensord"
+            "place into $TENSORD_SERVER. In a checkout, `deploy/quickstart` builds "
+            "build/release/bin/tensord"
         )
     if not os.access(program, os.X_OK):
         raise Unavailable(f"$TENSORD_SERVER is {program}, which is no program")

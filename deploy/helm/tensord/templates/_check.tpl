@@ -51,10 +51,12 @@ have any name. */}}
 {{- $suffix := printf ":%d" .port -}}
 {{- $has := false -}}
 {{- range (kindIs "slice" $got | ternary $got (list $got)) -}}
-{{- if hasSuffix $suffix (toString .) }}{{ $has = true }}{{ end -}}
+{{- $host := trimSuffix $suffix (toString .) -}}
+{{- $reached := not (or (hasPrefix "127." $host) (has $host (list "localhost" "[::1]"))) -}}
+{{- if and (hasSuffix $suffix (toString .)) $reached }}{{ $has = true }}{{ end -}}
 {{- end -}}
 {{- if not $has -}}
-{{- fail (printf "options.%s is %s, wanted an address with port %d, which the Service and probes name" .name (toJson $got) .port) -}}
+{{- fail (printf "options.%s is %s, wanted an address with port %d that is not loopback: the Service and probes name it" .name (toJson $got) .port) -}}
 {{- end -}}
 {{- end }}
 
@@ -64,6 +66,16 @@ have any name. */}}
 {{- include "tensord.check" (dict "values" (omit .Values "global") "known" $known "path" "" "open" $open) -}}
 {{- range $name, $port := dict "listen" 8470 "metrics-listen" 9470 "probe-listen" 9471 -}}
 {{- include "tensord.checkPort" (dict "options" $.Values.options "name" $name "port" $port) -}}
+{{- end -}}
+{{- $names := dict -}}
+{{- range .Values.secrets -}}
+{{- if hasKey $names .name -}}
+{{- fail (printf "secrets has '%s' twice, wanted a name for each: it is a folder" .name) -}}
+{{- end -}}
+{{- $_ := set $names .name true -}}
+{{- end -}}
+{{- if and .Values.tenants.enabled (not .Values.tls.enabled) -}}
+{{- fail "tenants.enabled wants tls.enabled: clients send no token in plaintext" -}}
 {{- end -}}
 {{- $asks := or .Values.tls.clientCertificates .Values.tenants.enabled (hasKey .Values.options "jwt-keys") -}}
 {{- if and .Values.tls.enabled (not $asks) -}}
