@@ -21,9 +21,11 @@ constexpr absl::Duration kLeastSpan = absl::Microseconds(300);
 
 /// Waits until all that was queued is done; others may go first meanwhile.
 absl::Status Await(Stream& stream) {
-  TENSORD_ASSIGN_OR_RETURN(const std::shared_ptr<Event> event, stream.Record());
+  auto recorded = stream.Record();
   Interruption* const interruption = stream.interruption();
-  if (event != nullptr && interruption != nullptr) interruption->Await(event);
+  if (recorded.ok() && *recorded != nullptr && interruption != nullptr) {
+    interruption->Await(std::shared_ptr<Event>(*std::move(recorded)));
+  }
   return stream.Synchronize();  // when stopped it may be under way
 }
 

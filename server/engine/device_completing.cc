@@ -107,7 +107,7 @@ void DeviceWorker::CompleteFirst(Client& client) {
   if (!options_.is_synchronous) {
     const absl::Duration took = times.ended - since;
     turns_.Count(client.turns, std::max(took, kLeast) - first.counted);
-    if (status.ok() && !is_part) {
+    if (status.ok() && !is_part && !first.is_alone) {
       Learn(client, first.ahead, times.ended - times.begun);
     }
   }

@@ -161,7 +161,7 @@ void DeviceWorker::GiveWay(Job& job) {
   job.AskToGiveWay(false);
   if (job.is_stopped()) return;
   Client& client = clients_.at(job.client_);
-  if (turn_ != &client) return;
+  if (turn_ != &client || client.stream->client_count > 1) return;
   BeginWaiting(client);
   Park(client);
 }
@@ -170,7 +170,11 @@ bool DeviceWorker::Await(Job& job, const std::shared_ptr<core::Event>& event) {
   absl::MutexLock lock(&mutex_);
   if (job.is_stopped()) return true;
   Client& client = clients_.at(job.client_);
-  if (turn_ != &client || parked_count_ >= kMostParked) return false;
+  // What shares a stream does not launch in the middle of another's launch.
+  if (turn_ != &client || parked_count_ >= kMostParked ||
+      client.stream->client_count > 1) {
+    return false;
+  }
   client.awaited = event;
   ++for_completer_;
   has_launched_.Signal();
@@ -182,13 +186,14 @@ void DeviceWorker::Park(Client& client) {
   client.ran += absl::Now() - client.turn_begun;
   Count(client, client.ran);
   turn_ = nullptr;
-  client.is_parked = true;
+  client.is_parked = client.stream->is_parked = true;
   client.turn_begun = absl::Now();
   // Some thread has to take the turn up, and one has to watch it.
   if (launcher_count_ < ++parked_count_ + 2) StartLauncher();
   can_launch_.Signal();
   while (client.is_parked) client.resumes.Wait(&mutex_);
   --parked_count_;
+  client.stream->is_parked = false;
   client.turn_begun = absl::Now();
 }
 
@@ -214,12 +219,13 @@ absl::Status DeviceWorker::ProvideStream(Client& client) {
   if (client.stream != nullptr) return absl::OkStatus();
   const auto least = std::min_element(
       streams_.begin(), streams_.end(), [](const auto& x, const auto& y) {
-        return x->client_count < y->client_count;
+        return std::pair(x->is_parked, x->client_count) <
+               std::pair(y->is_parked, y->client_count);
       });
   // Work that is done at once is in nobody's way.
   const bool is_full =
-      !options_.is_synchronous && std::ssize(streams_) == kMaxStreams;
-  if ((*least)->client_count == 0 || is_full) {
+      !options_.is_synchronous && std::ssize(streams_) >= kMaxStreams;
+  if ((*least)->client_count == 0 || (is_full && !(*least)->is_parked)) {
     client.stream = least->get();
   } else {
     auto added = std::make_unique<SharedStream>();
@@ -261,6 +267,7 @@ DeviceWorker::Launched DeviceWorker::BeginNext(Client& client) {
   client.launching = job;
   client.launching_number = launched.number;
   client.is_alone = job->wants_device_alone();  // Launch() may change it
+  launched.is_alone = client.is_alone;
   client.turn_begun = launched.since = launched.begun;
   client.ran = client.counted = absl::ZeroDuration();
   Count(client, std::min(job->predicted(), kTurn));
@@ -304,8 +311,9 @@ void DeviceWorker::AfterLaunch(Client& client, Launched launched,
   if (options_.is_synchronous) {
     const absl::Duration ran = client.ran + (absl::Now() - client.turn_begun);
     Count(client, ran);
-    if (launched.status.ok() && !outcome.is_part)
+    if (launched.status.ok() && !outcome.is_part && !launched.is_alone) {
       Learn(client, job->predicted(), ran);
+    }
   }
   launched.counted = client.counted;
   if (absl::IsResourceExhausted(launched.status) && outcome.may_be_repeated &&
@@ -331,9 +339,13 @@ void DeviceWorker::AfterLaunch(Client& client, Launched launched,
   client.launched_time += launched.ahead;
   client.launched.push_back(std::move(launched));
   if (is_over) {
-    Client* const ended = &client;
+    // The client may have a turn of its own by then, or be gone.
+    const Client* const ended = &client;
+    const bool has_turn = turn_ == ended;
+    const bool is_beside = beside_ == ended;
     CompleteFirst(client);
-    EndTurn(ended);
+    if (has_turn && turn_ == ended) turn_ = nullptr;
+    if (is_beside && beside_ == ended) beside_ = nullptr;
   } else {
     ++for_completer_;
     has_launched_.Signal();

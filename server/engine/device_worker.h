@@ -205,12 +205,15 @@ class DeviceWorker {
     absl::Duration counted;  // of the owner's time
     absl::Duration ahead;    // that it should take
     bool is_part = false;    // the job goes on
+    bool is_alone = false;   // and may have measured: its time says little
     bool is_completing = false;
   };
   /// A stream and how many clients use it.
   struct SharedStream {
     std::unique_ptr<core::Stream> stream;
     int client_count = 0;
+    // Its one client is in the middle of a launch.
+    bool is_parked = false;
   };
   struct Client {
     uint64_t id = 0;

@@ -102,6 +102,14 @@ void Authenticator::SetProofs(Proofs proofs) {
                    if (!holds) entry.second.identity->Revoke();
                    return !holds;
                  });
+  std::erase_if(unremembered_,
+                [&](const Unremembered& entry)
+                    ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                      const Shared identity = entry.identity.lock();
+                      const bool holds = entry.proved.HoldsWith(*proofs_);
+                      if (identity != nullptr && !holds) identity->Revoke();
+                      return identity == nullptr || !holds;
+                    });
 }
 
 bool Authenticator::Proved::HoldsWith(const Proofs& proofs) const {
@@ -141,6 +149,11 @@ std::vector<std::string> Authenticator::paths() const {
   return paths;
 }
 
+bool Authenticator::Knows(uid_t user) {
+  absl::MutexLock lock(&mutex_);
+  return users_.contains(user);
+}
+
 absl::StatusOr<Authenticator::Shared> Authenticator::Identify(
     const Credentials& credentials) {
   if (!asks()) return anybody_;
@@ -159,8 +172,9 @@ absl::StatusOr<Authenticator::Shared> Authenticator::Identify(
   }
   if (!has_bearer) {
     if (known != nullptr) return known;
-    return Unauthenticated("USER_UNKNOWN", "user ", *credentials.user,
-                           " of this machine is of no tenant of this server");
+    return Unauthenticated(
+        "USER_UNKNOWN",
+        "the user of this machine is of no tenant of this server");
   }
   TENSORD_ASSIGN_OR_RETURN(const Shared borne,
                            OfBearer(credentials.peer, credentials.bearer));
@@ -169,7 +183,8 @@ absl::StatusOr<Authenticator::Shared> Authenticator::Identify(
                            has_certificate ? "certificate" : "user",
                            " and token are of different tenants");
   }
-  return borne;
+  return known == nullptr ? borne
+                          : std::make_shared<const Identity>(borne, known);
 }
 
 absl::Status Authenticator::Missing() const {
@@ -256,7 +271,15 @@ Authenticator::Shared Authenticator::Remember(absl::string_view digest,
   // More than that many at a time are proved in each call.
   if (proved_.size() < kMaxProved) {
     proved_.emplace(std::string(digest), std::move(proved));
+    return identity;
   }
+  if (unremembered_.size() == unremembered_.capacity()) {
+    std::erase_if(unremembered_, [](const Unremembered& entry) {
+      return entry.identity.expired();
+    });
+  }
+  proved.identity = nullptr;
+  unremembered_.push_back({identity, std::move(proved)});
   return identity;
 }
 

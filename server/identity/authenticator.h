@@ -72,6 +72,8 @@ class Authenticator {
     return options_.takes_certificates || takes_users() || asks_for_bearer();
   }
   bool takes_users() const { return options_.takes_users; }
+  /// Whether a user of this machine is of a tenant.
+  bool Knows(uid_t user);
   bool asks_for_bearer() const {
     return !options_.tokens.empty() || !options_.jwt_keys.empty();
   }
@@ -101,6 +103,11 @@ class Authenticator {
     std::shared_ptr<evp_pkey_st> key;  // that has signed the JWT
 
     bool HoldsWith(const Proofs& proofs) const;
+  };
+  /// The same, as long as a call has it.
+  struct Unremembered {
+    std::weak_ptr<const Identity> identity;
+    Proved proved;  // without identity
   };
   struct Guesses {
     int64_t count = 0;
@@ -146,6 +153,8 @@ class Authenticator {
   // What tokens have proved, by the SHA-256 of the whole token: where one is
   // found says nothing about others.
   absl::flat_hash_map<std::string, Proved> proved_ ABSL_GUARDED_BY(mutex_);
+  // Those for which there was no room.
+  std::vector<Unremembered> unremembered_ ABSL_GUARDED_BY(mutex_);
   absl::Time swept_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::map<std::string, Guesses, std::less<>> guesses_ ABSL_GUARDED_BY(mutex_);
 };

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -28,6 +30,14 @@ class Identity {
         role_(role),
         name_(std::move(name)),
         expires_(expires) {}
+  /// `first`, as long as `second` is valid, too.
+  Identity(const std::shared_ptr<const Identity>& first,
+           std::shared_ptr<const Identity> second)
+      : tenant_(first->tenant()),
+        role_(first->role()),
+        name_(first->name()),
+        first_(first),
+        second_(std::move(second)) {}
 
   const std::string& tenant() const { return tenant_; }
   Role role() const { return role_; }
@@ -38,7 +48,8 @@ class Identity {
   /// Whether what proved it still does.
   bool IsValid() const {
     return !is_revoked_.load(std::memory_order_relaxed) &&
-           (expires_ == absl::InfiniteFuture() || absl::Now() < expires_);
+           (expires_ == absl::InfiniteFuture() || absl::Now() < expires_) &&
+           (first_ == nullptr || (first_->IsValid() && second_->IsValid()));
   }
   void Revoke() const { is_revoked_.store(true, std::memory_order_relaxed); }
 
@@ -47,6 +58,7 @@ class Identity {
   const Role role_ = Role::kOperator;
   const std::string name_ = "anybody";
   const absl::Time expires_ = absl::InfiniteFuture();
+  const std::shared_ptr<const Identity> first_, second_;  // or both null
   mutable std::atomic<bool> is_revoked_ = false;
 };
 

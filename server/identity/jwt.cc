@@ -46,8 +46,9 @@ Number NumberOf(const std::string& bytes) {
 /// Base64url without padding; none where it is none.
 std::optional<std::string> Decode(absl::string_view text) {
   std::string bytes;
-  if (text.find('=') != absl::string_view::npos ||
-      !absl::WebSafeBase64Unescape(text, &bytes)) {
+  // In one way only: what is signed may not be written in several.
+  if (!absl::WebSafeBase64Unescape(text, &bytes) ||
+      absl::WebSafeBase64Escape(bytes) != text) {
     return std::nullopt;
   }
   return bytes;

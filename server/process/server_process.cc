@@ -240,11 +240,16 @@ absl::Status ServerProcess::ServeRpc() {
       .allows_remote = options_.allows_remote,
       .certificates = files_.certificates(),
       .must_have_certificate = !files_.authenticator().asks_for_bearer(),
-      .knows_users = files_.authenticator().takes_users(),
+      .knows_user = nullptr,
       .takes_admin = options_.admin_listen.empty(),
       .connections = connections_,
       .socket_mode = options_.socket_mode,
       .loop_count = options_.loop_count};
+  if (files_.authenticator().takes_users()) {
+    options.knows_user = [this](uid_t user) {
+      return files_.authenticator().Knows(user);
+    };
+  }
   TENSORD_ASSIGN_OR_RETURN(server_, rpc::RpcServer::Start(options, *context_));
   if (options_.admin_listen.empty()) return absl::OkStatus();
   options.listen = options_.admin_listen;

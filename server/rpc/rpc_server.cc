@@ -175,7 +175,7 @@ absl::Status RpcServer::Listen(const RpcServerOptions& options) {
       static_cast<int>(services.context.limits.max_message_bytes));
   LimitConnections(options, builder);
   TENSORD_ASSIGN_OR_RETURN(std::vector<BoundAddress> addresses, Bind(options));
-  if (options.knows_users) services.users.emplace(builder);
+  if (options.knows_user) services.users.emplace(builder, options.knows_user);
   for (BoundAddress& bound : addresses) {
     addresses_.push_back(bound.address());
     if (services.users && IsLocal(bound.address())) {

@@ -1,7 +1,10 @@
 // The gRPC server: listeners, loops and services.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,8 +24,9 @@ struct RpcServerOptions {
   /// With which TCP addresses speak TLS; null: plaintext.
   const server::Certificates* certificates = nullptr;
   bool must_have_certificate = false;  // clients, if theirs are asked for
-  /// Whether calls over Unix sockets are known by their users.
-  bool knows_users = false;
+  /// Whether calls over Unix sockets are of a user who is known; null: nobody
+  /// asks for users.
+  std::function<bool(uid_t)> knows_user;
   /// Whether it takes what is for operators, and has reflection.
   bool takes_admin = true;
   /// Of all servers that have the same.

@@ -143,6 +143,9 @@ Metrics::Metrics()
       uploads_(operation_seconds_, "upload"),
       downloads_(operation_seconds_, "download"),
       other_tenants_(NewTenant("other")) {
+  for (const char* result : {"sent", "refused", "dropped"}) {
+    CountSpans(result, 0);  // what is asked for is there from the start
+  }
   SetTenants({});
 }
 

@@ -315,6 +315,20 @@ def test_a_new_tensor_may_have_a_name(deferred, x):
         again.numpy()
 
 
+def test_a_name_that_is_taken_harms_nobody(deferred, x):
+    first = deferred.upload(np.ones(2), name="taken")
+    second = deferred.permute(x, "i", name="taken")
+    with pytest.raises(tensord.AlreadyExists):
+        second.numpy()
+    np.testing.assert_array_equal(first.numpy(), [1, 1])
+    np.testing.assert_array_equal(deferred.tensor("taken").numpy(), [1, 1])
+    failed = deferred.permute(x, "i", name="later", algorithm="no.such.kernel")
+    with pytest.raises(tensord.NotFound, match="no.such.kernel"):
+        failed.numpy()
+    uploaded = deferred.upload(np.ones(2), name="later")
+    np.testing.assert_array_equal((uploaded[::-1] + 0).numpy(), [1, 1])
+
+
 def test_threads_share_a_session(deferred):
     wrong = []
 

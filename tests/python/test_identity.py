@@ -596,7 +596,8 @@ def acting_as(user: int) -> Iterator[None]:
 @pytest.mark.skipif(os.getuid() != 0, reason="root alone can act as others")
 def test_each_user_is_known_by_their_own_connections(tmp_path: Path) -> None:
     file, path = tmp_path / "tenants.toml", Path(tempfile.mkdtemp(dir="/tmp")) / "socket"
-    file.write_text("[tenant.one]\nusers = [2001]\n[tenant.two]\nusers = [2002]\n")
+    others = [3000 + i for i in range(65)]
+    file.write_text(f"[tenant.one]\nusers = [2001]\n[tenant.two]\nusers = {[2002, *others]}\n")
     path.parent.chmod(0o755)
     with running(tenants=str(file), listen=f"unix:{path}", socket_mode="0666") as server:
         assert eventually(path.exists)
@@ -621,10 +622,12 @@ def test_each_user_is_known_by_their_own_connections(tmp_path: Path) -> None:
                 except ConnectionResetError:
                     return False
 
-            # 64 users at a time, of whom 4 are there: root has seen that it serves.
-            assert [is_taken(3000 + i) for i in range(63)] == [True] * 60 + [False] * 3
+            # Who is of no tenant takes no place from those who are.
+            assert all(is_taken(5000 + i) for i in range(70))
+            # 64 users at a time, of whom two are there.
+            assert [is_taken(user) for user in others] == [True] * 62 + [False] * 3
             assert is_taken(2001)
-        assert 'connection_refused peer="user 3060" limit=users' in server.log.read_text()
+        assert 'connection_refused peer="user 3062" limit=users' in server.log.read_text()
     shutil.rmtree(path.parent)
 
 

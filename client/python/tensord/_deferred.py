@@ -62,6 +62,15 @@ class DeferredTensor(RemoteTensor):
         self._deferral: DeferredLink = session.deferral
         self.contents = self._deferral.contents_of(self.viewed or self.name)
 
+    def begin(self, *, is_there: bool) -> None:
+        """Says that it is new, and whether the server has it already.
+
+        Another one of its name may be there instead, or have been before.
+        """
+        self.contents = _Contents()
+        if is_there:
+            self._deferral.made(self)
+
     @property
     def full_name(self) -> str:
         """Its name on the wire; waits unless it is for an operation that is deferred."""
@@ -102,10 +111,15 @@ class _Contents:
 
     def forgive(self, target: RemoteTensor) -> None:
         """Says that the tensor, or what a view sees of it, was written anew."""
-        if target.is_view:
-            self.failures.pop(target.name, None)
-        else:
-            self.failures.clear()
+        # Replaced, as others may be looking at them.
+        kept = self.failures if target.is_view else {}
+        self.failures = {
+            name: failure for name, failure in kept.items() if name != target.name
+        }
+
+    def miss(self, target: RemoteTensor, failure: error_pb2.Error) -> None:
+        """Says what the tensor, or what a view sees of it, is missing for."""
+        self.failures = {**self.failures, target.name: failure}
 
 
 class _Deferred(PendingTensor):
@@ -118,8 +132,10 @@ class _Deferred(PendingTensor):
         target: RemoteTensor,
         held: Held,
         call: str,
+        is_new: bool,
     ) -> None:
         super().__init__(pipeline.changed, target, None, held)
+        self._is_new = is_new
         self._link = link
         self._target = target
         self._call = call
@@ -161,8 +177,10 @@ class _Deferred(PendingTensor):
         self._contents.writers -= 1
         if failure is None:
             self._contents.forgive(self._target)
+            if self._is_new and isinstance(self._target, DeferredTensor):
+                self._link.made(self._target)
         else:
-            self._contents.failures[self._target.name] = failure
+            self._contents.miss(self._target, failure)
 
 
 def _contents_of(tensor: Any) -> _Contents:
@@ -186,8 +204,8 @@ class DeferredLink(BlockingLink):
         super().__init__(*opened)
         self.transfers = _OrderedTransfers(self)
         self._lock = threading.RLock()
-        # Of its own: who settles waits, with the other one, for who finds errors.
-        self._unseen_lock = threading.Lock()
+        # Of its own: who has the other one may wait for who finds errors.
+        self._notes = threading.Lock()
         self._unseen: list[error_pb2.Error] = []
         self._pipeline: Pipeline | None = None
         self._contents: weakref.WeakValueDictionary[str, _Contents]
@@ -196,11 +214,16 @@ class DeferredLink(BlockingLink):
 
     def contents_of(self, name: str) -> _Contents:
         """Returns what is known of the contents of the tensor of a name."""
-        with self._lock:
+        with self._notes:
             contents = self._contents.get(name)
             if contents is None:
                 contents = self._contents[name] = _Contents()
             return contents
+
+    def made(self, tensor: DeferredTensor) -> None:
+        """Says that a tensor of its name is there, and is this one."""
+        with self._notes:
+            self._contents[tensor.name] = tensor.contents
 
     @property
     def expected(self) -> TensorSpec | None:
@@ -226,18 +249,18 @@ class DeferredLink(BlockingLink):
         """
         failure = _failure_of([*operands])
         if failure is not None:
-            with self._unseen_lock:
+            with self._notes:
                 self._unseen = [each for each in self._unseen if each is not failure]
             raise from_error(failure)
 
     def miss(self, error: error_pb2.Error) -> None:
         """Takes note of an error that nobody has met."""
-        with self._unseen_lock:
+        with self._notes:
             self._unseen.append(error)
 
     def take_unseen(self) -> error_pb2.Error | None:
         """Returns the first error that nobody has met, and forgets all."""
-        with self._unseen_lock:
+        with self._notes:
             unseen, self._unseen = self._unseen, []
         return unseen[0] if unseen else None
 
@@ -264,7 +287,8 @@ class DeferredLink(BlockingLink):
         if target is None:
             target = self._announce(session, operation, request, settings, spec)
         while True:
-            pending = _Deferred(pipeline, self, target, held, call)
+            is_new = settings.out is None
+            pending = _Deferred(pipeline, self, target, held, call, is_new)
             try:
                 pipeline.add(operation, request, pending, self.connection.timeout)
                 break
@@ -300,7 +324,9 @@ class DeferredLink(BlockingLink):
             size = spec.dtype.itemsize
             strides = packed_strides(spec.shape, spec.dtype)
             message.layout.strides.extend(each // size for each in strides)
-        return DeferredTensor(session, message, owned=not settings.name)
+        made = DeferredTensor(session, message, owned=not settings.name)
+        made.begin(is_there=False)
+        return made
 
     def _opened(self) -> Pipeline:
         """Returns a pipeline that takes operations."""
@@ -425,6 +451,31 @@ class DeferredSession(Session):
         finally:
             self.close()
 
+    def upload(
+        self,
+        array: npt.ArrayLike,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> RemoteTensor:
+        """As `Session.upload`."""
+        return _begun(super().upload(array, name, timeout))
+
+    def create(
+        self,
+        shape: int | tuple[int, ...],
+        dtype: npt.DTypeLike,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> RemoteTensor:
+        """As `Session.create`."""
+        return _begun(super().create(shape, dtype, name, timeout))
+
+    def open_shared(
+        self, share: str, name: str | None = None, timeout: float | None = None
+    ) -> RemoteTensor:
+        """As `Session.open_shared`."""
+        return _begun(super().open_shared(share, name, timeout))
+
     def pipeline(self, timeout: float | None = None) -> Pipeline:
         """As `Session.pipeline`, after what was deferred; nothing is meanwhile."""
         self.deferral.settle()
@@ -472,6 +523,13 @@ class DeferredSession(Session):
             )
         _contents_of(made).forgive(made)
         return made
+
+
+def _begun(tensor: RemoteTensor) -> RemoteTensor:
+    """Returns a tensor that was made just now."""
+    if isinstance(tensor, DeferredTensor):
+        tensor.begin(is_there=True)
+    return tensor
 
 
 def _expected(

@@ -213,8 +213,9 @@ class Pipeline(Executor[PendingTensor]):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the server takes no more operations."""
-        return self._ended
+        """Whether the server takes no more operations; all that it took are settled."""
+        with self.changed:
+            return self._ended
 
     def _perform(
         self, operation: str, request: Any, settings: Settings, held: Held
@@ -276,9 +277,11 @@ class Pipeline(Executor[PendingTensor]):
                     "operations are added inside `with session.pipeline() as pipeline:`",
                     reason="PIPELINE_NOT_OPEN",
                 )
+            # In this order: an interrupt between them is found by the response that
+            # nobody waits for.
+            self._requests.put(message)
             self._waiting.append(pending)
             self._added += 1
-            self._requests.put(message)
 
     def wait(self, patience: float, timeout: float | None = None) -> None:
         """Waits until all that has been added is done.

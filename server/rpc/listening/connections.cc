@@ -1,8 +1,10 @@
 #include "server/rpc/listening/connections.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -78,15 +80,19 @@ int64_t Connections::count() const {
 void Connections::EndOfHosts() {
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < connections_.size(); ++i) {
-    const int fd = static_cast<int>(i);
     const uint64_t counted = connections_[i].socket;
+    if (counted == 0) continue;
+    // By a descriptor of its own, which nobody else closes meanwhile.
+    const int fd = fcntl(static_cast<int>(i), F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) continue;
     sockaddr_storage name = {};
     socklen_t size = sizeof(name);
-    if (counted != 0 && SocketOf(fd) == counted &&
+    if (SocketOf(fd) == counted &&
         getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) == 0 &&
         name.ss_family != AF_UNIX) {
       shutdown(fd, SHUT_RDWR);  // gRPC closes it then
     }
+    close(fd);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
@@ -71,18 +72,26 @@ class PeerUsers::Credentials final : public grpc::ServerCredentials {
   std::string user_ ABSL_GUARDED_BY(mutex_);
 };
 
-PeerUsers::PeerUsers(grpc::ServerBuilder& builder) {
-  for (Way& way : ways_) {
-    way.credentials = std::make_shared<Credentials>();
-    way.acceptor = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        way.credentials);
-  }
+PeerUsers::PeerUsers(grpc::ServerBuilder& builder,
+                     std::function<bool(uid_t)> knows)
+    : knows_(std::move(knows)), strangers_(Open(builder)) {
+  for (Way& way : ways_) way = Open(builder);
+  strangers_.credentials->SetUser(kStranger);
+}
+
+PeerUsers::Way PeerUsers::Open(grpc::ServerBuilder& builder) {
+  Way way;
+  way.credentials = std::make_shared<Credentials>();
+  way.acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      way.credentials);
+  return way;
 }
 
 PeerUsers::~PeerUsers() = default;
 
 PeerUsers::Acceptor* PeerUsers::Of(uid_t user, Connections& connections) {
+  if (!knows_(user)) return strangers_.acceptor.get();
   auto way = std::ranges::find(ways_, user, &Way::user);
   if (way == ways_.end()) {
     way = std::ranges::find_if(ways_, [](const Way& way) { return !way.user; });

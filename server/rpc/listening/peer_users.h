@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -16,7 +17,8 @@ namespace tensord::rpc {
 
 /// A call knows nothing of its connection but what the credentials say that let
 /// it in. So there are several ways in, each with credentials of its own, and
-/// each is one user's as long as they have connections.
+/// each is one user's as long as they have connections. Users whom nobody knows
+/// share one, so that they take none from others.
 ///
 /// Threads   Of() by one at a time.
 /// Lifetime  outlives the server.
@@ -24,21 +26,25 @@ class PeerUsers {
  public:
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
 
-  /// The most users who have connections at a time.
+  /// The most users who are known and have connections at a time.
   static constexpr size_t kWays = 64;
+  /// Stands for all who are not known.
+  static constexpr uid_t kStranger = static_cast<uid_t>(-1);
   /// How long a way that was seen without connections stays its last user's:
   /// longer than any call is between its connection and its handler.
   static constexpr absl::Duration kRest = absl::Minutes(1);
 
-  /// Before `builder` starts the server, whose ways in these are.
-  explicit PeerUsers(grpc::ServerBuilder& builder);
+  /// Before `builder` starts the server, whose ways in these are. `knows` says
+  /// whether a user is known.
+  PeerUsers(grpc::ServerBuilder& builder, std::function<bool(uid_t)> knows);
   ~PeerUsers();
 
   /// What takes connections of `user`; null: others have all ways. Who has any
   /// left, `connections` says.
   Acceptor* Of(uid_t user, Connections& connections);
 
-  /// Who is at the other end; nothing: it has come by no such way.
+  /// Who is at the other end, or kStranger; nothing: it has come by no such
+  /// way.
   static std::optional<uid_t> UserOf(const grpc::AuthContext& connection);
 
  private:
@@ -50,10 +56,13 @@ class PeerUsers {
     absl::Time idle_since = absl::InfiniteFuture();
   };
 
+  static Way Open(grpc::ServerBuilder& builder);
   /// One that nobody has any more, or null.
   Way* FindIdle(Connections& connections);
 
+  const std::function<bool(uid_t)> knows_;
   std::array<Way, kWays> ways_;
+  Way strangers_;
 };
 
 }  // namespace tensord::rpc

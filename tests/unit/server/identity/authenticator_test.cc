@@ -175,9 +175,15 @@ TEST_F(AuthenticatorTest, UsersOfTheMachineStandForTenants) {
   EXPECT_EQ((*who(1001, user_.secret))->name(), "token " + user_.token.id);
   EXPECT_EQ((*who(1002, user_.secret))->tenant(), "chem");
   EXPECT_EQ(Reason(who(0, user_.secret)), "IDENTITIES_DIFFER");
+  EXPECT_TRUE(file->Knows(1001));
+  EXPECT_FALSE(file->Knows(1002));
+  const auto both = *who(1001, user_.secret);
+  const auto by_token = *who(1002, user_.secret);
   tenants["chem"].users = {1002};
   file->SetTenants(tenants);
   EXPECT_FALSE(chemist->IsValid());
+  EXPECT_FALSE(both->IsValid());  // who was known by both
+  EXPECT_TRUE(by_token->IsValid());
   EXPECT_EQ((*who(1002))->tenant(), "chem");
 }
 

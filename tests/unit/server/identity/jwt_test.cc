@@ -138,6 +138,16 @@ TEST_F(JwtTest, BothKindsOfSignatureAreTaken) {
   }
 }
 
+TEST_F(JwtTest, ASignatureIsWrittenInOneWayOnly) {
+  const std::string token = Sign(rsa_, kRs256, Claims());
+  ASSERT_TRUE(Verify(token).ok());
+  EXPECT_EQ(Reason(token + " "), "TOKEN_INVALID");
+  EXPECT_EQ(Reason(token + "="), "TOKEN_INVALID");
+  std::string spaced = token;
+  spaced.insert(token.size() - 4, "\n");
+  EXPECT_EQ(Reason(spaced), "TOKEN_INVALID");
+}
+
 TEST_F(JwtTest, AudienceMayBeOneOfSeveralAndTheRoleIsThatOfUsers) {
   Json claims = Claims();
   claims["aud"] = {"other", "tensord"};
