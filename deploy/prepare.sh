@@ -46,8 +46,8 @@ build() {
 # that has been done for the same sources.
 python_environment() {
   local stamp
-  stamp=$(cat deploy/version client/python/pyproject.toml client/python/setup.py proto/tensord/v1/*.proto "$@" \
-    $(find client/python/tensord -name '*.py' -not -path '*/_generated/*') | sha256sum)
+  stamp=$({ deploy/version; cat client/python/pyproject.toml client/python/setup.py proto/tensord/v1/*.proto "$@" \
+    $(find client/python/tensord -name '*.py' -not -path '*/_generated/*'); } | sha256sum)
   [ -f build/venv/stamp ] && [ "$(cat build/venv/stamp)" = "$stamp" ] && return
   say "installing the Python client"
   [ -x build/venv/bin/pip ] || /usr/bin/python3 -m venv build/venv || fail "python3 -m venv failed"
@@ -56,5 +56,6 @@ python_environment() {
   for file in "$@"; do requirements+=(-r "$file"); done
   build/venv/bin/pip install -q --disable-pip-version-check ./client/python "${requirements[@]}" ||
     fail "pip could not install the Python client; is a package index reachable?"
+  build/venv/bin/pip uninstall -q -y tensord-native >/dev/null 2>&1 || true  # it would be of another version
   printf '%s' "$stamp" >build/venv/stamp
 }

@@ -16,7 +16,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-SUITES = ("dev", "asan", "tsan", "python", "deploy")
+SUITES = ("dev", "asan", "tsan", "python", "native", "deploy")
 LINES = 25  # of a failed test's output
 WIDTH = 300  # of a line
 

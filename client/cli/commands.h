@@ -34,6 +34,8 @@ void AddServerCommands(CLI::App& app, CommandLine& line);
 void AddCacheCommands(CLI::App& app, CommandLine& line);
 /// trace: what the server does, as a timeline.
 void AddTraceCommand(CLI::App& app, CommandLine& line);
+/// doctor: whether memory can be shared with the server.
+void AddDoctorCommand(CLI::App& app, CommandLine& line);
 /// sessions, operations, tensors, cancel, evict, trim, drain, config, log-level
 /// and top: a server in an operator's hands.
 void AddOperatorCommands(CLI::App& app, CommandLine& line);

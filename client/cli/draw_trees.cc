@@ -65,7 +65,7 @@ absl::Status DrawTrees(const ProgramExplanation& explanation,
   if (path.ends_with(".png")) return DrawPng(picture, path);
   return absl::InvalidArgumentError(
       absl::StrCat("cannot draw into ", path,
-                   ", wanted a name that ends with .svg, .png or .txt"));
+                   ", wanted a name that ends with .svg, .png, .txt or .json"));
 }
 
 }  // namespace tensord::cli

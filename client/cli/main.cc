@@ -54,6 +54,7 @@ void AddCommands(CLI::App& app, CommandLine& line) {
   AddServerCommands(app, line);
   AddCacheCommands(app, line);
   AddTraceCommand(app, line);
+  AddDoctorCommand(app, line);
   AddOperatorCommands(app, line);
   AddTokenCommands(app, line);
   AddProgramCommands(app, /*explain=*/false, line);

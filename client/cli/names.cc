@@ -32,16 +32,45 @@ const std::map<std::string, UnaryOperator>& UnaryOperatorNames() {
                                                 {"mish", Op::kMish},
                                                 {"swish", Op::kSwish},
                                                 {"soft_plus", Op::kSoftPlus},
-                                                {"soft_sign", Op::kSoftSign}};
+                                                {"soft_sign", Op::kSoftSign},
+                                                {"real", Op::kReal},
+                                                {"imag", Op::kImag}};
   return names;
 }
 
 const std::map<std::string, BinaryOperator>& BinaryOperatorNames() {
-  static const auto& names =
-      *new std::map<std::string, BinaryOperator>{{"add", BinaryOperator::kAdd},
-                                                 {"mul", BinaryOperator::kMul},
-                                                 {"max", BinaryOperator::kMax},
-                                                 {"min", BinaryOperator::kMin}};
+  using Op = BinaryOperator;
+  static const auto& names = *new std::map<std::string, BinaryOperator>{
+      {"add", Op::kAdd},         {"mul", Op::kMul},
+      {"max", Op::kMax},         {"min", Op::kMin},
+      {"div", Op::kDiv},         {"pow", Op::kPow},
+      {"equal", Op::kEqual},     {"not_equal", Op::kNotEqual},
+      {"less", Op::kLess},       {"less_equal", Op::kLessEqual},
+      {"greater", Op::kGreater}, {"greater_equal", Op::kGreaterEqual},
+      {"where", Op::kWhere}};
+  return names;
+}
+
+namespace {
+
+/// Those up to `last`.
+std::map<std::string, BinaryOperator> NamesUpTo(BinaryOperator last) {
+  std::map<std::string, BinaryOperator> names = BinaryOperatorNames();
+  std::erase_if(names, [last](const auto& name) { return name.second > last; });
+  return names;
+}
+
+}  // namespace
+
+const std::map<std::string, BinaryOperator>& ReducingOperatorNames() {
+  static const auto& names = *new std::map<std::string, BinaryOperator>(
+      NamesUpTo(BinaryOperator::kMin));
+  return names;
+}
+
+const std::map<std::string, BinaryOperator>& JoiningOperatorNames() {
+  static const auto& names = *new std::map<std::string, BinaryOperator>(
+      NamesUpTo(BinaryOperator::kPow));
   return names;
 }
 
@@ -74,7 +103,20 @@ const std::map<std::string, Selection>& SelectionNames() {
 
 const std::map<std::string, FactorizationMethod>& FactorizationMethodNames() {
   static const auto& names = *new std::map<std::string, FactorizationMethod>{
-      {"qr", FactorizationMethod::kQr}};
+      {"qr", FactorizationMethod::kQr},
+      {"lq", FactorizationMethod::kLq},
+      {"svd", FactorizationMethod::kSvd},
+      {"eigh", FactorizationMethod::kEigh},
+      {"cholesky", FactorizationMethod::kCholesky}};
+  return names;
+}
+
+const std::map<std::string, Absorb>& AbsorbNames() {
+  static const auto& names =
+      *new std::map<std::string, Absorb>{{"none", Absorb::kNone},
+                                         {"left", Absorb::kLeft},
+                                         {"right", Absorb::kRight},
+                                         {"both", Absorb::kBoth}};
   return names;
 }
 

@@ -12,10 +12,15 @@ namespace tensord::cli {
 
 const std::map<std::string, UnaryOperator>& UnaryOperatorNames();
 const std::map<std::string, BinaryOperator>& BinaryOperatorNames();
+/// Those that reductions take, and those that element-wise operations take
+/// between a and b.
+const std::map<std::string, BinaryOperator>& ReducingOperatorNames();
+const std::map<std::string, BinaryOperator>& JoiningOperatorNames();
 const std::map<std::string, ComputeType>& ComputeTypeNames();
 const std::map<std::string, PathMethod>& PathMethodNames();
 const std::map<std::string, Selection>& SelectionNames();
 const std::map<std::string, FactorizationMethod>& FactorizationMethodNames();
+const std::map<std::string, Absorb>& AbsorbNames();
 const std::map<std::string, ElementType>& ElementTypeNames();
 
 }  // namespace tensord::cli

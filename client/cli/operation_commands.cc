@@ -49,7 +49,7 @@ struct FactorizeArguments {
   bool explain = false;  // instead of running
   std::string subscripts;
   std::string input;                 // file, perhaps with an index
-  std::vector<std::string> outputs;  // files, of q and of r
+  std::vector<std::string> outputs;  // files, of the results in their order
   FactorizeOptions options;
 };
 
@@ -223,6 +223,9 @@ int Finish(const std::vector<Fetched>& all, absl::Duration uploading) {
   if (report.gathered_bytes > 0) {
     absl::PrintF(", %s of views gathered", BytesText(report.gathered_bytes));
   }
+  if (report.kept_extent > 0) {
+    absl::PrintF(", %d values kept, zeros beyond", report.kept_extent);
+  }
   absl::PrintF("\n");
   absl::PrintF("times     upload %s, queued %s, executed %s",
                DurationText(uploading), DurationText(report.queued),
@@ -277,17 +280,45 @@ int RunOperation(const CommandLine& line, const OperationArguments& arguments) {
   return Finish({{"result", &*result, arguments.output}}, uploading);
 }
 
+/// How many results subscripts have; 0: they are malformed.
+size_t ResultCount(const std::string& subscripts) {
+  const auto sides = internal::ParseSubscripts(subscripts);
+  return sides.ok() && sides->size() == 2 ? (*sides)[1].size() : 0;
+}
+
+/// What the results of a factorization are called, given how many there are.
+std::vector<std::string> ResultNames(FactorizationMethod method, size_t count) {
+  switch (method) {
+    case FactorizationMethod::kQr: return {"q", "r"};
+    case FactorizationMethod::kLq: return {"l", "q"};
+    case FactorizationMethod::kSvd:
+      if (count == 2) return {"u", "v"};
+      return {"u", "s", "v"};
+    case FactorizationMethod::kEigh: return {"w", "v"};
+    case FactorizationMethod::kCholesky: return {"l"};
+  }
+  return {};
+}
+
 int RunFactorize(const CommandLine& line, const FactorizeArguments& arguments) {
   const std::vector<std::string>& files = arguments.outputs;
+  const size_t result_count = ResultCount(arguments.subscripts);
+  const std::vector<std::string> names =
+      ResultNames(arguments.options.method, result_count);
   if (!arguments.explain) {
-    if (files.size() != 2) {
-      const std::string count =
-          files.size() == 1 ? "one" : absl::StrCat(files.size());
-      return FailUsage(
-          absl::StrCat("got ", count, " -o, wanted two: -o q.npy -o r.npy"));
+    if (result_count == names.size() && files.size() != names.size()) {
+      std::string wanted;
+      for (const std::string& name : names) {
+        absl::StrAppend(&wanted, " -o ", name, ".npy");
+      }
+      return FailUsage(absl::StrCat("got ", files.size(), " -o, wanted ",
+                                    names.size(), ":", wanted));
     }
-    const absl::Status differ =
-        CheckFilesDiffer({{"q", files[0]}, {"r", files[1]}});
+    std::vector<Binding> outputs;
+    for (size_t i = 0; i < std::min(names.size(), files.size()); ++i) {
+      outputs.push_back({names[i], files[i]});
+    }
+    const absl::Status differ = CheckFilesDiffer(outputs);
     if (!differ.ok()) return FailUsage(std::string(differ.message()));
   }
   std::optional<InputFile> input;
@@ -306,11 +337,14 @@ int RunFactorize(const CommandLine& line, const FactorizeArguments& arguments) {
     return PrintExplanation(
         session->ExplainFactorize(arguments.subscripts, a, arguments.options));
   }
-  const absl::StatusOr<Factors> made =
-      session->Factorize(arguments.subscripts, a, arguments.options);
+  const absl::StatusOr<std::vector<RemoteTensor>> made =
+      session->FactorizeAll(arguments.subscripts, a, arguments.options);
   if (!made.ok()) return Fail(made.status());
-  return Finish({{"q", &made->q, files[0]}, {"r", &made->r, files[1]}},
-                uploading);
+  std::vector<Fetched> fetched;
+  for (size_t i = 0; i < names.size(); ++i) {
+    fetched.push_back({names[i], &(*made)[i], files[i]});
+  }
+  return Finish(fetched, uploading);
 }
 
 struct OperationHelp {
@@ -360,7 +394,9 @@ void AddFactorsAndOperators(CLI::App& command, OperationKind kind,
   AddChoice(command, "--unary-c", operation.unary_c, UnaryOperatorNames(),
             "Applied to each element of c first");
   if (kind != OperationKind::kContract) {
-    AddChoice(command, "--op", operation.op, BinaryOperatorNames(),
+    AddChoice(command, "--op", operation.op,
+              kind == OperationKind::kReduce ? ReducingOperatorNames()
+                                             : BinaryOperatorNames(),
               kind == OperationKind::kReduce
                   ? "How elements are brought together, add unless given"
                   : "Last operator, add unless given");
@@ -371,7 +407,7 @@ void AddFactorsAndOperators(CLI::App& command, OperationKind kind,
   }
   if (kind == OperationKind::kElementwise) {
     AddScalar(command, "--gamma", operation.gamma, "Factor of c");
-    AddChoice(command, "--op-ab", operation.op_ab, BinaryOperatorNames(),
+    AddChoice(command, "--op-ab", operation.op_ab, JoiningOperatorNames(),
               "Operator between a and b, mul unless given");
   }
 }
@@ -391,15 +427,18 @@ void AddFactorize(CLI::App& app, bool explain, CommandLine& line) {
   factorize->explain = explain;
   CLI::App* command = app.add_subcommand(
       "factorize",
-      "a = q * r, summed over the one label that a lacks: tensorctl factorize "
-      "--method qr \"abcd->abk,kcd\" a.npy -o q.npy -o r.npy");
+      "Factors of a, summed over the one label that a lacks: tensorctl "
+      "factorize --method qr \"abcd->abk,kcd\" a.npy -o q.npy -o r.npy");
   AddChoice(*command, "--method", factorize->options.method,
-            FactorizationMethodNames(), "What the factors are like")
+            FactorizationMethodNames(),
+            "qr: q, r; lq: l, q; svd: u, s, v, or u, v with --absorb; eigh: "
+            "w, v; cholesky: l")
       ->required();
   command
       ->add_option("subscripts", factorize->subscripts,
-                   "Modes of a, of q and of r, e.g. \"abcd->abk,kcd\": those "
-                   "of q alone are rows of a matrix, those of r alone columns")
+                   "Modes of a and of the results, e.g. \"abcd->abk,kcd\" or "
+                   "\"abcd->abk,k,kcd\": those of the first factor alone are "
+                   "rows of a matrix, those of the last alone columns")
       ->required();
   command
       ->add_option("file", factorize->input,
@@ -407,10 +446,27 @@ void AddFactorize(CLI::App& app, bool explain, CommandLine& line) {
       ->required();
   if (!explain) {
     AddOutput(*command, factorize->outputs,
-              ".npy file to write; twice, for q and for r")
+              ".npy file to write; once for each result, in their order")
         ->required()
         ->allow_extra_args(false);
   }
+  Truncation& truncation = factorize->options.truncation;
+  command->add_option("--rank", truncation.rank,
+                      "Of svd: the most values that are kept");
+  command->add_option("--cutoff", truncation.cutoff,
+                      "Of svd: keep values above it");
+  command->add_option("--relative-cutoff", truncation.relative_cutoff,
+                      "Of svd: keep values above it times the largest");
+  command->add_option("--discarded-squares", truncation.discarded_squares,
+                      "Of svd: the most that the squares of the rest add up "
+                      "to");
+  command->add_option("--relative-discarded-squares",
+                      truncation.relative_discarded_squares,
+                      "Of svd: the same as a part of all squares");
+  AddChoice(*command, "--absorb", truncation.absorb, AbsorbNames(),
+            "Of svd: which factor is multiplied by the values");
+  command->add_flag("--renormalize", truncation.renormalizes,
+                    "Of svd: scale what is kept to the norm of all");
   AddCommonOptions(*command, factorize->options);
   command->callback(
       [&line, factorize] { line.exit_code = RunFactorize(line, *factorize); });

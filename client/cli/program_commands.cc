@@ -19,6 +19,7 @@
 #include "client/cli/program_text.h"
 #include "client/cli/scalar.h"
 #include "client/cli/text.h"
+#include "client/cli/tree_search.h"
 
 namespace tensord::cli {
 namespace {
@@ -31,8 +32,10 @@ struct ProgramArguments {
   bool only_explains = false;
   std::string explain_as;  // `text` or `json`; empty: results are wanted
   bool json = false;       // of what only explains
-  std::string tree;        // file to draw products into, too; empty: none
+  std::string tree;        // file for orders, or pictures of them; may be empty
   ProgramOptions options;
+
+  bool keeps_tree() const { return tree.ends_with(".json"); }
 
   ExplainAs explain() const {
     if (explain_as == "json" || json) return ExplainAs::kJson;
@@ -82,7 +85,7 @@ absl::StatusOr<ProgramOperand> Offer(Session& session, Operand& operand,
 int PrintExplanation(const absl::StatusOr<ProgramExplanation>& explained,
                      const ProgramArguments& arguments) {
   if (!explained.ok()) return Fail(explained.status());
-  if (!arguments.tree.empty()) {
+  if (!arguments.tree.empty() && !arguments.keeps_tree()) {
     const absl::Status drawn = DrawTrees(*explained, arguments.tree);
     if (!drawn.ok()) return Fail(drawn);
   }
@@ -146,8 +149,14 @@ int Compute(const CommandLine& line, const ProgramSource& source,
     offered.push_back(*std::move(offer));
   }
   if (explains) {
+    const auto explain = [&](const ProgramOptions& options) {
+      return session->ExplainProgram(source, offered, options);
+    };
     return PrintExplanation(
-        session->ExplainProgram(source, offered, arguments.options), arguments);
+        arguments.keeps_tree()
+            ? SearchTree(arguments.tree, arguments.options, explain)
+            : explain(arguments.options),
+        arguments);
   }
   const absl::Duration uploading = absl::Now() - start;
   absl::StatusOr<ProgramResults> ran =
@@ -266,7 +275,9 @@ void AddProgramOptions(CLI::App& command, bool explain,
   command
       .add_option("--tree", program.tree,
                   "Explain, and draw the order of contractions into this file, "
-                  "which ends with .svg, .txt or, by rsvg-convert, .png")
+                  "which ends with .svg, .txt or, by rsvg-convert, .png; or, "
+                  "with .json, keep it there, and go on from what is there: "
+                  "--time-budget then is as long as wanted")
       ->type_name("FILE");
 }
 

@@ -28,12 +28,13 @@ constexpr int kMostClients = 1000;
 constexpr int64_t kBytes = int64_t{32} << 20;
 constexpr absl::Duration kPause = absl::Milliseconds(250);
 constexpr absl::Duration kStill = absl::Seconds(40);
-constexpr absl::Duration kGrace = absl::Seconds(5);
+constexpr absl::Duration kGraceOfFaults = absl::Seconds(5);
 /// Exit codes of UploadAndDie(): this and the number of a status code.
 constexpr int kExitCodes = 64;
 
 absl::StatusOr<Session> Connect(const FaultTarget& target) {
   SessionOptions options;
+  options.transport = Transport::kGrpc;  // whose streams break off
   options.job = "tensord-load-faults";
   options.device = target.device;
   options.lease = absl::Seconds(10);
@@ -134,7 +135,7 @@ Faults::Faults(const std::vector<FaultSpec>& specs, FaultTarget target)
 
 bool Faults::Stop() {
   stopping_.Notify();
-  return workers_.AwaitIdle(kGrace);
+  return workers_.AwaitIdle(kGraceOfFaults);
 }
 
 std::map<FaultKind, FaultCounts> Faults::counts() const {

@@ -1,8 +1,10 @@
 #include "client/load/operation.h"
 
+#include <algorithm>
 #include <complex>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <span>
@@ -272,16 +274,16 @@ CallResult Operation::Call() {
       break;
     }
     case OperationKind::kFactorize: {
-      absl::StatusOr<Factors> made =
-          spec_.is_inline ? session_.Factorize(spec_.subscripts, HostViewOf(0),
-                                               factorize_options())
-                          : session_.Factorize(spec_.subscripts, residents_[0],
-                                               factorize_options());
+      absl::StatusOr<std::vector<RemoteTensor>> made =
+          spec_.is_inline
+              ? session_.FactorizeAll(spec_.subscripts, HostViewOf(0),
+                                      factorize_options())
+              : session_.FactorizeAll(spec_.subscripts, residents_[0],
+                                      factorize_options());
       outcome.status = made.status();
       if (!made.ok()) break;
-      Note(made->q.report(), outcome);
-      result.tensors.push_back(std::move(made->q));
-      result.tensors.push_back(std::move(made->r));
+      Note(made->front().report(), outcome);
+      std::ranges::move(*made, std::back_inserter(result.tensors));
       break;
     }
     default: {

@@ -20,7 +20,7 @@ template <typename Kernel>
 using KernelList = std::vector<std::unique_ptr<const Kernel>>;
 
 /// The kernels of a backend, each list from the most special to the reference
-/// kernel, which supports every problem.
+/// kernel, which supports every problem but decompositions of large matrices.
 struct KernelLists {
   KernelList<PermutationKernel> permutation;
   KernelList<ElementwiseKernel> elementwise;

@@ -56,11 +56,16 @@ struct ContractionOperands {
   Scalar beta = kZero;
 };
 
-/// Reads a once; q and r share no memory with it or each other.
+/// Results share no memory with a or each other; those that the problem lacks
+/// are null.
 struct FactorizationOperands {
   const void* a = nullptr;
-  void* q = nullptr;
-  void* r = nullptr;
+  void* left = nullptr;
+  void* right = nullptr;
+  void* values = nullptr;
+  Truncation truncation = {};
+  /// Of an SVD: how many values are kept, the most of any matrix. May be null.
+  int64_t* kept = nullptr;
 };
 
 using PermutationSolution = Solution<PermutationOperands>;

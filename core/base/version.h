@@ -4,7 +4,8 @@
 
 namespace tensord::core {
 
-/// E.g. "0.1.0+g8c03451af2": a number, and the commit where it is no release.
+/// E.g. "0.1.0.dev1764101533+g8c03451af2": a number, and time and commit where
+/// it is no release.
 extern const char kVersion[];
 
 }  // namespace tensord::core

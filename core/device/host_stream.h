@@ -4,8 +4,8 @@
 #include <cstring>
 #include <memory>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/base/steady_time.h"
 #include "core/device/device.h"
 
 namespace tensord::core {
@@ -20,7 +20,7 @@ class HostTime final : public TimedPoint {
   }
 
  private:
-  const absl::Time time_ = absl::Now();
+  const absl::Time time_ = SteadyNow();
 };
 
 /// Everything is done as soon as it is asked for.

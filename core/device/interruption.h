@@ -38,6 +38,11 @@ class Interruption {
   virtual void Await(const std::shared_ptr<Event>& event) {
     event->Wait().IgnoreError();  // for the next to tell
   }
+  /// Waits until `event` is reached, even if the work is stopped meanwhile;
+  /// others may go first. Where GiveWay() may be called.
+  virtual void Outlast(const std::shared_ptr<Event>& event) {
+    event->Wait().IgnoreError();
+  }
 
  protected:
   /// Others should go first, or nobody wants to any more.

@@ -1,5 +1,6 @@
 #include "core/executor/aliasing.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <variant>
@@ -46,7 +47,7 @@ absl::Status Check(const Placed& input, absl::string_view name, const Placed& d,
                : ", wanted disjoint memory");
 }
 
-/// The same of one of two results.
+/// The same of one of several results.
 absl::Status CheckFactor(const Placed& factor, absl::string_view factor_name,
                          const Placed& other, absl::string_view other_name,
                          absl::string_view reason, bool is_disjoint) {
@@ -110,13 +111,26 @@ absl::Status CheckAliasing(const ContractionDesc& desc,
 absl::Status CheckAliasing(const FactorizationDesc& desc,
                            const FactorizationOperands& operands,
                            const DisjointOperands& disjoint) {
-  const Placed a{desc.a, operands.a}, q{desc.q, operands.q},
-      r{desc.r, operands.r};
-  TENSORD_RETURN_IF_ERROR(CheckFactor(q, "q", a, "a", "OUTPUT_OVERLAPS_INPUT",
-                                      disjoint.inputs[0][0]));
-  TENSORD_RETURN_IF_ERROR(CheckFactor(r, "r", a, "a", "OUTPUT_OVERLAPS_INPUT",
-                                      disjoint.inputs[0][1]));
-  return CheckFactor(q, "q", r, "r", "OUTPUTS_OVERLAP", disjoint.results);
+  const auto factors = FactorsOf(desc);
+  const void* const places[] = {operands.left, operands.right, operands.values};
+  const auto placed = [&](const OperandDesc* result) {
+    const auto factor = std::ranges::find(factors, result);
+    return Placed{*result, places[factor - factors.begin()]};
+  };
+  const auto results = desc.results();
+  const auto names = ResultNamesOf(desc.method, desc.values.has_value());
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Placed factor = placed(results[i]);
+    TENSORD_RETURN_IF_ERROR(CheckFactor(factor, names[i], {desc.a, operands.a},
+                                        "a", "OUTPUT_OVERLAPS_INPUT",
+                                        disjoint.inputs[0][i]));
+    for (size_t j = i + 1; j < results.size(); ++j) {
+      TENSORD_RETURN_IF_ERROR(CheckFactor(factor, names[i], placed(results[j]),
+                                          names[j], "OUTPUTS_OVERLAP",
+                                          disjoint.results[i][j]));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckAnyAliasing(const AnyDesc& desc, const AnyOperands& operands,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 
 #include "absl/status/status.h"
 #include "core/backend/kernel.h"
@@ -12,8 +13,11 @@ namespace tensord::core {
 
 /// Operands of which it is known that they share no element.
 struct DisjointOperands {
-  std::array<std::array<bool, 2>, 3> inputs = {};  // (input)(result)
-  bool results = false;                            // q and r
+  template <size_t count>
+  using FromResults = std::array<std::array<bool, kMostResults>, count>;
+
+  FromResults<3> inputs = {};              // (input)(result)
+  FromResults<kMostResults> results = {};  // (result)(another)
 };
 
 /// OK when no input that is read overlaps d, or does so as allowed: c may be d
@@ -39,7 +43,7 @@ absl::Status CheckAliasing(const ContractionDesc& desc,
                            const ContractionOperands& operands,
                            const DisjointOperands& disjoint = {});
 
-/// Of a factorization q and r may overlap nothing.
+/// Results of a factorization may overlap nothing.
 /// Errors    INVALID_ARGUMENT, reason OUTPUT_OVERLAPS_INPUT; OUTPUTS_OVERLAP:
 ///           each other.
 absl::Status CheckAliasing(const FactorizationDesc& desc,

@@ -26,11 +26,16 @@ class LimitingResource final : public MemoryResource {
   absl::Status Clear(void* pointer, int64_t bytes) override {
     return upstream_.Clear(pointer, bytes);
   }
+  absl::Status Charge(int64_t bytes) override;
+  void Refund(int64_t bytes) override;
 
   int64_t limit_bytes() const { return limit_bytes_; }
   int64_t used_bytes() const;
 
  private:
+  absl::Status Count(int64_t bytes);
+  void Uncount(int64_t bytes);
+
   MemoryResource& upstream_;
   const int64_t limit_bytes_;
   const std::string what_;

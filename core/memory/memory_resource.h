@@ -34,6 +34,14 @@ class MemoryResource {
   ///
   /// Errors  INTERNAL, UNAVAILABLE: the device failed.
   virtual absl::Status Clear(void* pointer, int64_t bytes) = 0;
+
+  /// Counts memory that comes from elsewhere as if it had been allocated here,
+  /// where anything is counted.
+  ///
+  /// Errors  as Allocate(). Nothing has changed then.
+  virtual absl::Status Charge(int64_t /*bytes*/) { return absl::OkStatus(); }
+  /// Takes back what Charge(bytes) counted.
+  virtual void Refund(int64_t /*bytes*/) {}
 };
 
 /// Owned bytes. Move-only; gives its memory back when it goes.

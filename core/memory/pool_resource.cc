@@ -184,6 +184,13 @@ void PoolResource::ReleaseUnused() {
   }
 }
 
+absl::Status PoolResource::Charge(int64_t bytes) {
+  absl::MutexLock growing(&growth_mutex_);
+  if (upstream_.Charge(bytes).ok()) return absl::OkStatus();
+  ReleaseUnused();
+  return upstream_.Charge(bytes);
+}
+
 void PoolResource::Trim() {
   absl::MutexLock growing(&growth_mutex_);
   ReleaseUnused();

@@ -51,6 +51,8 @@ class PoolResource final : public MemoryResource {
   absl::Status Clear(void* pointer, int64_t bytes) override {
     return upstream_.Clear(pointer, bytes);
   }
+  absl::Status Charge(int64_t bytes) override;
+  void Refund(int64_t bytes) override { upstream_.Refund(bytes); }
 
   /// Returns every slab that nobody uses to upstream.
   void Trim();

@@ -29,6 +29,11 @@ class TrackingResource final : public MemoryResource {
   absl::Status Clear(void* pointer, int64_t bytes) override {
     return upstream_.Clear(pointer, bytes);
   }
+  /// Not among the statistics: it was lent by others.
+  absl::Status Charge(int64_t bytes) override {
+    return upstream_.Charge(bytes);
+  }
+  void Refund(int64_t bytes) override { upstream_.Refund(bytes); }
 
   MemoryStatistics statistics() const;
 

@@ -93,6 +93,7 @@ absl::StatusOr<Places> PlacesIn(const Term& term, int depth) {
       }
     } else if (const Sum* const group = factor.group()) {
       TENSORD_ASSIGN_OR_RETURN(Places inside, PlacesIn(*group, depth + 1));
+      if (factor.has_own_labels()) continue;
       if (inside.size() > places.size()) inside.swap(places);
       std::optional<Excess> earliest;
       for (const auto& [text, place] : inside) {
@@ -161,6 +162,17 @@ class OpenLabelFinder {
   absl::flat_hash_set<absl::string_view> output_;
 };
 
+/// OK when a group with labels of its own has no open ones.
+absl::Status CheckScalar(const Factor& group, const OpenLabels& open) {
+  if (open.empty()) return absl::OkStatus();
+  const Label& label = *open.front();
+  return ErrorAt(label.position, "LABEL_UNMATCHED", "label ",
+                 Quoted(label.text), " is not summed in ",
+                 group.is_scalar ? "tensorscalar()" : "the divisor", " at ",
+                 PlaceSeenFrom(label.position, group.position),
+                 ", wanted it twice there");
+}
+
 absl::StatusOr<OpenLabels> OpenLabelFinder::Find(Term& term) const {
   OpenLabels labels;  // distinct
   absl::flat_hash_map<absl::string_view, int> counts;
@@ -171,8 +183,13 @@ absl::StatusOr<OpenLabels> OpenLabelFinder::Find(Term& term) const {
     if (const auto* tensor = std::get_if<TensorReference>(&factor.value)) {
       for (const Label& label : tensor->labels) add(&label);
     } else if (auto* groups = std::get_if<std::vector<Sum>>(&factor.value)) {
-      TENSORD_ASSIGN_OR_RETURN(const OpenLabels inside,
-                               FindInGroup(groups->front(), factor.position));
+      const bool is_apart = factor.has_own_labels();
+      const OpenLabelFinder apart(Labels(), limits_);
+      TENSORD_ASSIGN_OR_RETURN(
+          const OpenLabels inside,
+          (is_apart ? apart : *this)
+              .FindInGroup(groups->front(), factor.position));
+      if (is_apart) TENSORD_RETURN_IF_ERROR(CheckScalar(factor, inside));
       for (const Label* label : inside) add(label);
     }
   }

@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "core/base/status.h"
 #include "core/notation/label_rules.h"
 #include "core/notation/scanner.h"
@@ -21,8 +22,55 @@ namespace tensord::core {
 namespace {
 
 constexpr absl::string_view kConjugate = "conj";
+constexpr absl::string_view kAdjoint = "adjoint";
+constexpr absl::string_view kTensorscalar = "tensorscalar";
+constexpr absl::string_view kScalar = "scalar";
+constexpr absl::string_view kDiagonal = "Diagonal";
 constexpr absl::string_view kFactorWanted =
     "a tensor, a scalar, a number, conj() or '('";
+constexpr absl::string_view kLabelWanted =
+    "a label: a name, an integer or a quoted character";
+
+/// Conjugates a factor. A group of one factor is as good as that.
+void Conjugate(Factor& factor) {
+  auto* const groups = std::get_if<std::vector<Sum>>(&factor.value);
+  if (groups != nullptr && !factor.is_scalar && !factor.is_conjugated) {
+    Term& term = groups->front().terms.front();
+    if (groups->front().terms.size() == 1 && term.factors.size() == 1 &&
+        !term.is_negated) {
+      Factor only = std::move(term.factors.front());
+      only.position = factor.position;
+      factor = std::move(only);
+    }
+  }
+  factor.is_conjugated = !factor.is_conjugated;
+}
+
+bool HasLabels(const Factor& factor) {
+  const auto* const tensor = std::get_if<TensorReference>(&factor.value);
+  return tensor != nullptr && !tensor->labels.empty();
+}
+
+/// The factors of `a*b \ c*d \ e*f`, which have come in this order and of
+/// which those at `starts` stand behind a `\`, as `e*f/c/d*a*b`.
+std::vector<Factor> LastPartsFirst(std::vector<Factor> factors,
+                                   const std::vector<size_t>& starts) {
+  if (starts.empty()) return factors;
+  std::vector<Factor> ordered;
+  ordered.reserve(factors.size());
+  size_t end = factors.size();
+  bool is_divided = false;  // by an odd number of `\`
+  for (size_t part = starts.size() + 1; part-- > 0;) {
+    const size_t start = part == 0 ? 0 : starts[part - 1];
+    for (size_t i = start; i < end; ++i) {
+      factors[i].is_divisor = factors[i].is_divisor != is_divided;
+      ordered.push_back(std::move(factors[i]));
+    }
+    end = start;
+    is_divided = !is_divided;
+  }
+  return ordered;
+}
 
 /// Reads by recursive descent, a function a rule; it descends where parentheses
 /// open.
@@ -39,20 +87,34 @@ class Parser {
   absl::StatusOr<Sum> ReadSum();
   absl::Status ReadTerm(Term& term);
   absl::StatusOr<Factor> ReadFactor();
-  absl::StatusOr<Factor> ReadConjugate();
+  /// What begins with a name: a tensor, or a function's value.
+  absl::StatusOr<Factor> ReadNamed();
+  absl::Status ReadDiagonal(TensorReference& tensor);
   absl::StatusOr<Sum> ReadGroup();
-  /// A name with its labels. `colon` is where they are `[:]`, which null
-  /// forbids.
-  absl::StatusOr<TensorReference> ReadTensor(
-      std::optional<TextPosition>* colon);
+  absl::Status ReadGroup(Factor& factor);
+  /// What is assigned to. `colon` is where its labels are `[:]`.
+  absl::StatusOr<TensorReference> ReadOutput(
+      std::optional<TextPosition>& colon);
+  /// Labels, if there are brackets. Null forbids `[:]`.
+  absl::Status ReadBrackets(TensorReference& tensor,
+                            std::optional<TextPosition>* colon);
   absl::Status ReadLabels(TensorReference& tensor);
+  /// Labels between parentheses.
+  absl::Status ReadTuple(TensorReference& tensor);
+  absl::Status AddLabel(TensorReference& tensor);
   absl::StatusOr<Label> ReadLabel();
+  /// Takes what is between two labels, which is as between those before.
+  absl::Status TakeSeparator(std::optional<bool>& is_comma);
 
   absl::Status Advance();
   absl::StatusOr<bool> TakeIf(absl::string_view symbol);
   absl::Status Take(absl::string_view symbol, absl::string_view wanted);
   /// Signs that change a term's, one after another.
   absl::Status TakeSigns(Term& term);
+  /// OK when these factors, which stand before a `\`, can divide.
+  absl::Status CheckDivides(absl::Span<const Factor> factors) const;
+  /// True when something is between the token and the one before it.
+  bool IsApart() const { return token_.text.data() != last_end_; }
   absl::Status CountFactor();
 
   template <typename... Wanted>
@@ -63,12 +125,14 @@ class Parser {
 
   const NotationLimits& limits_;
   Scanner scanner_;
-  Token token_;  // to be read next
+  Token token_;                     // to be read next
+  const char* last_end_ = nullptr;  // of the token before it
   int64_t depth_ = 0;
   int64_t factor_count_ = 0;  // of the outermost term
 };
 
 absl::Status Parser::Advance() {
+  last_end_ = token_.text.data() + token_.text.size();
   TENSORD_ASSIGN_OR_RETURN(token_, scanner_.Next());
   return absl::OkStatus();
 }
@@ -105,8 +169,9 @@ absl::StatusOr<ProgramSyntax> Parser::ReadProgram() {
 
 absl::StatusOr<Statement> Parser::ReadStatement() {
   if (token_.kind != Token::Kind::kName) {
-    const bool is_operator =
-        token_.Is("+") || token_.Is("-") || token_.Is("*") || token_.Is("/");
+    const bool is_operator = token_.Is("+") || token_.Is("-") ||
+                             token_.Is("*") || token_.Is("/") ||
+                             token_.Is("\\");
     return Unexpected("a statement such as D[i,j] = A[i,k]*B[k,j]",
                       is_operator ? "; a statement goes on in the next line "
                                     "when the line ends with the operator"
@@ -114,12 +179,15 @@ absl::StatusOr<Statement> Parser::ReadStatement() {
   }
   Statement statement;
   std::optional<TextPosition> colon;
-  TENSORD_ASSIGN_OR_RETURN(statement.output, ReadTensor(&colon));
+  TENSORD_ASSIGN_OR_RETURN(statement.output, ReadOutput(colon));
   TENSORD_ASSIGN_OR_RETURN(statement.assignment, ReadAssignment());
   TENSORD_ASSIGN_OR_RETURN(statement.value, ReadSum());
   if (!token_.IsEnd()) {
     return Unexpected("an operator or the end of the statement",
-                      token_.Is("(") ? "; the only function is conj()" : "");
+                      token_.Is("(") ? "; the functions are conj(), "
+                                       "adjoint(), tensorscalar(), scalar() "
+                                       "and Diagonal()"
+                                     : "");
   }
   TENSORD_RETURN_IF_ERROR(ApplyLabelRules(colon, limits_, statement));
   return statement;
@@ -129,6 +197,7 @@ absl::StatusOr<Assignment> Parser::ReadAssignment() {
   constexpr std::pair<absl::string_view, Assignment> kAssignments[] = {
       {"=", Assignment::kStore},
       {":=", Assignment::kCreate},
+      {"≔", Assignment::kCreate},
       {"+=", Assignment::kAdd},
       {"-=", Assignment::kSubtract}};
   for (const auto& [symbol, assignment] : kAssignments) {
@@ -163,21 +232,39 @@ absl::Status Parser::ReadTerm(Term& term) {
   term.position = token_.position;
   if (depth_ == 0) factor_count_ = 0;
   bool is_divisor = false;
+  std::vector<Factor> factors;
+  std::vector<size_t> starts;  // of `factors`, behind a `\`
   while (true) {
     TENSORD_RETURN_IF_ERROR(TakeSigns(term));
     TENSORD_ASSIGN_OR_RETURN(Factor factor, ReadFactor());
     factor.is_divisor = is_divisor;
-    const auto* const tensor = std::get_if<TensorReference>(&factor.value);
-    if (is_divisor && (factor.group() || (tensor && tensor->has_brackets))) {
-      return ErrorAt(factor.position, "SYNTAX_ERROR", "got ",
-                     tensor ? "a tensor with brackets" : "parentheses",
-                     " behind '/', wanted a number or a scalar's name");
+    if (is_divisor && HasLabels(factor)) {
+      return ErrorAt(factor.position, "SYNTAX_ERROR",
+                     "got a tensor with labels behind '/', wanted a number, a "
+                     "scalar's name or what has no labels");
     }
-    term.factors.push_back(std::move(factor));
-    if (!token_.Is("*") && !token_.Is("/")) return absl::OkStatus();
+    factors.push_back(std::move(factor));
+    if (token_.Is("\\")) {
+      const size_t checked = starts.empty() ? 0 : starts.back();
+      TENSORD_RETURN_IF_ERROR(
+          CheckDivides(absl::MakeConstSpan(factors).subspan(checked)));
+      starts.push_back(factors.size());
+    } else if (!token_.Is("*") && !token_.Is("/")) {
+      term.factors = LastPartsFirst(std::move(factors), starts);
+      return absl::OkStatus();
+    }
     is_divisor = token_.Is("/");
     TENSORD_RETURN_IF_ERROR(Advance());
   }
+}
+
+absl::Status Parser::CheckDivides(absl::Span<const Factor> factors) const {
+  const auto at = std::ranges::find_if(factors, HasLabels);
+  if (at == factors.end()) return absl::OkStatus();
+  return ErrorAt(at->position, "SYNTAX_ERROR",
+                 "got a tensor with labels before '\\' at ",
+                 PlaceSeenFrom(at->position, token_.position),
+                 ", wanted numbers, scalars' names or what has no labels");
 }
 
 absl::Status Parser::CountFactor() {
@@ -192,36 +279,74 @@ absl::StatusOr<Factor> Parser::ReadFactor() {
   Factor factor;
   factor.position = token_.position;
   if (token_.Is("(")) {
-    TENSORD_ASSIGN_OR_RETURN(Sum sum, ReadGroup());
-    factor.value.emplace<std::vector<Sum>>().push_back(std::move(sum));
+    TENSORD_RETURN_IF_ERROR(ReadGroup(factor));
   } else if (token_.kind == Token::Kind::kNumber) {
     factor.value = token_.number;
     TENSORD_RETURN_IF_ERROR(Advance());
-  } else if (token_.kind != Token::Kind::kName) {
-    return Unexpected(kFactorWanted);
-  } else if (token_.text == kConjugate) {
-    return ReadConjugate();
+  } else if (token_.kind == Token::Kind::kName) {
+    TENSORD_ASSIGN_OR_RETURN(factor, ReadNamed());
   } else {
-    TENSORD_ASSIGN_OR_RETURN(factor.value, ReadTensor(nullptr));
+    return Unexpected(kFactorWanted);
+  }
+  while (token_.Is("'")) {
+    Conjugate(factor);
+    TENSORD_RETURN_IF_ERROR(Advance());
   }
   return factor;
 }
 
-absl::StatusOr<Factor> Parser::ReadConjugate() {
+absl::StatusOr<Factor> Parser::ReadNamed() {
   Factor factor;
   factor.position = token_.position;
+  TensorReference tensor;
+  tensor.name = std::string(token_.text);
+  tensor.position = token_.position;
   TENSORD_RETURN_IF_ERROR(Advance());
-  if (!token_.Is("(")) return Unexpected("'(' behind conj");
-  TENSORD_ASSIGN_OR_RETURN(Sum sum, ReadGroup());
-  Term& term = sum.terms.front();
-  if (sum.terms.size() == 1 && term.factors.size() == 1 && !term.is_negated) {
-    factor.value = std::move(term.factors.front().value);
-    factor.is_conjugated = !term.factors.front().is_conjugated;
-  } else {
-    factor.value.emplace<std::vector<Sum>>().push_back(std::move(sum));
-    factor.is_conjugated = true;
+  const bool is_call = token_.Is("(");
+  if (tensor.name == kConjugate || (is_call && tensor.name == kAdjoint)) {
+    if (!is_call) return Unexpected("'(' behind conj");
+    TENSORD_RETURN_IF_ERROR(ReadGroup(factor));
+    Conjugate(factor);
+    return factor;
   }
+  if (is_call && (tensor.name == kTensorscalar || tensor.name == kScalar)) {
+    factor.is_scalar = true;
+    TENSORD_RETURN_IF_ERROR(ReadGroup(factor));
+    return factor;
+  }
+  if (is_call && tensor.name == kDiagonal) {
+    TENSORD_RETURN_IF_ERROR(ReadDiagonal(tensor));
+  } else {
+    TENSORD_RETURN_IF_ERROR(ReadBrackets(tensor, nullptr));
+  }
+  factor.value = std::move(tensor);
   return factor;
+}
+
+absl::Status Parser::ReadDiagonal(TensorReference& tensor) {
+  TENSORD_RETURN_IF_ERROR(Advance());
+  if (token_.kind != Token::Kind::kName || token_.text == kConjugate) {
+    return Unexpected("the name of a vector in Diagonal()");
+  }
+  tensor.name = std::string(token_.text);
+  tensor.is_diagonal = true;
+  TENSORD_RETURN_IF_ERROR(Advance());
+  TENSORD_RETURN_IF_ERROR(
+      Take(")", "')' behind the name of a vector in Diagonal()"));
+  if (!token_.Is("[")) {
+    return Unexpected("two labels behind Diagonal(), such as Diagonal(",
+                      tensor.name, ")[i,j]");
+  }
+  TENSORD_RETURN_IF_ERROR(ReadBrackets(tensor, nullptr));
+  if (tensor.labels.size() == 2) return absl::OkStatus();
+  return ErrorAt(tensor.position, "SYNTAX_ERROR", "got Diagonal() with ",
+                 tensor.labels.size(), " labels, wanted two");
+}
+
+absl::Status Parser::ReadGroup(Factor& factor) {
+  TENSORD_ASSIGN_OR_RETURN(Sum sum, ReadGroup());
+  factor.value.emplace<std::vector<Sum>>().push_back(std::move(sum));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Sum> Parser::ReadGroup() {
@@ -238,8 +363,8 @@ absl::StatusOr<Sum> Parser::ReadGroup() {
   return sum;
 }
 
-absl::StatusOr<TensorReference> Parser::ReadTensor(
-    std::optional<TextPosition>* colon) {
+absl::StatusOr<TensorReference> Parser::ReadOutput(
+    std::optional<TextPosition>& colon) {
   TensorReference tensor;
   tensor.name = std::string(token_.text);
   tensor.position = token_.position;
@@ -248,31 +373,90 @@ absl::StatusOr<TensorReference> Parser::ReadTensor(
                    "got 'conj', a function's name, wanted another");
   }
   TENSORD_RETURN_IF_ERROR(Advance());
-  TENSORD_ASSIGN_OR_RETURN(tensor.has_brackets, TakeIf("["));
-  if (!tensor.has_brackets) return tensor;
-  if (colon != nullptr && token_.Is(":")) {
-    *colon = token_.position;
-    TENSORD_RETURN_IF_ERROR(Advance());
-    TENSORD_RETURN_IF_ERROR(Take("]", "']' behind '[:'"));
-    return tensor;
-  }
-  TENSORD_ASSIGN_OR_RETURN(const bool is_empty, TakeIf("]"));
-  if (!is_empty) TENSORD_RETURN_IF_ERROR(ReadLabels(tensor));
+  TENSORD_RETURN_IF_ERROR(ReadBrackets(tensor, &colon));
   return tensor;
 }
 
-absl::Status Parser::ReadLabels(TensorReference& tensor) {
-  while (true) {
-    if (tensor.labels.size() == limits_.max_labels) {
-      return ErrorAt(token_.position, "PROGRAM_TOO_LONG",
-                     "a further label begins, the limit is ",
-                     limits_.max_labels, " labels in a tensor");
-    }
-    TENSORD_ASSIGN_OR_RETURN(tensor.labels.emplace_back(), ReadLabel());
-    TENSORD_ASSIGN_OR_RETURN(const bool is_end, TakeIf("]"));
-    if (is_end) return absl::OkStatus();
-    TENSORD_RETURN_IF_ERROR(Take(",", "',' or ']' behind a label"));
+absl::Status Parser::ReadBrackets(TensorReference& tensor,
+                                  std::optional<TextPosition>* colon) {
+  TENSORD_ASSIGN_OR_RETURN(tensor.has_brackets, TakeIf("["));
+  if (!tensor.has_brackets) return absl::OkStatus();
+  if (colon != nullptr && token_.Is(":")) {
+    *colon = token_.position;
+    TENSORD_RETURN_IF_ERROR(Advance());
+    return Take("]", "']' behind '[:'");
   }
+  TENSORD_ASSIGN_OR_RETURN(const bool is_empty, TakeIf("]"));
+  return is_empty ? absl::OkStatus() : ReadLabels(tensor);
+}
+
+absl::Status Parser::ReadLabels(TensorReference& tensor) {
+  std::optional<bool> is_comma;  // or a blank, between labels
+  bool has_two_groups = false;
+  while (true) {
+    const bool is_tuple = token_.Is("(");
+    TENSORD_RETURN_IF_ERROR(is_tuple ? ReadTuple(tensor) : AddLabel(tensor));
+    const bool begins_group =
+        token_.kind == Token::Kind::kEndOfStatement && token_.text == ";";
+    if (begins_group && !has_two_groups) {
+      has_two_groups = true;
+      TENSORD_RETURN_IF_ERROR(Advance());
+      continue;
+    }
+    if (token_.Is("]") && (has_two_groups || !is_tuple)) return Advance();
+    if (begins_group) return Unexpected("']', as two groups of labels are all");
+    if (is_tuple) {
+      return Unexpected(has_two_groups ? "']'" : "';'",
+                        " behind labels in parentheses");
+    }
+    TENSORD_RETURN_IF_ERROR(TakeSeparator(is_comma));
+    if (token_.Is("(")) return Unexpected(kLabelWanted);
+  }
+}
+
+absl::Status Parser::TakeSeparator(std::optional<bool>& is_comma) {
+  const bool begins_label = token_.kind == Token::Kind::kName ||
+                            token_.kind == Token::Kind::kNumber ||
+                            token_.kind == Token::Kind::kQuoted ||
+                            token_.Is("-");
+  if (!token_.Is(",") && (!begins_label || !IsApart())) {
+    return Unexpected("',', ';', a blank or ']' behind a label");
+  }
+  if (is_comma.value_or(token_.Is(",")) != token_.Is(",")) {
+    return Unexpected(*is_comma ? "','" : "a blank",
+                      " or ']', as between the labels before");
+  }
+  is_comma = token_.Is(",");
+  if (*is_comma) return Advance();
+  if (!token_.Is("-")) return absl::OkStatus();
+  // Of `[1 -2]` two labels, of `[1 - 2]` none.
+  const TextPosition sign = token_.position;
+  Scanner ahead = scanner_;
+  TENSORD_ASSIGN_OR_RETURN(const Token next, ahead.Next());
+  if (next.text.data() == token_.text.data() + 1) return absl::OkStatus();
+  return ErrorAt(sign, "SYNTAX_ERROR",
+                 "got '-' between blanks, wanted a label such as -1");
+}
+
+absl::Status Parser::ReadTuple(TensorReference& tensor) {
+  TENSORD_RETURN_IF_ERROR(Advance());
+  while (true) {
+    TENSORD_ASSIGN_OR_RETURN(const bool is_end, TakeIf(")"));
+    if (is_end) return absl::OkStatus();
+    TENSORD_RETURN_IF_ERROR(AddLabel(tensor));
+    if (token_.Is(")")) continue;
+    TENSORD_RETURN_IF_ERROR(Take(",", "',' or ')' behind a label"));
+  }
+}
+
+absl::Status Parser::AddLabel(TensorReference& tensor) {
+  if (tensor.labels.size() == limits_.max_labels) {
+    return ErrorAt(token_.position, "PROGRAM_TOO_LONG",
+                   "a further label begins, the limit is ", limits_.max_labels,
+                   " labels in a tensor");
+  }
+  TENSORD_ASSIGN_OR_RETURN(tensor.labels.emplace_back(), ReadLabel());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Label> Parser::ReadLabel() {
@@ -294,7 +478,7 @@ absl::StatusOr<Label> Parser::ReadLabel() {
              token_.kind == Token::Kind::kQuoted) {
     label.text = std::string(token_.text);
   } else {
-    return Unexpected("a label: a name, an integer or a quoted character");
+    return Unexpected(kLabelWanted);
   }
   TENSORD_RETURN_IF_ERROR(Advance());
   return label;

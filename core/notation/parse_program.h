@@ -18,14 +18,24 @@ namespace tensord::core {
 /// Numbers are decimal; `2.5im` and `2.5j` are imaginary. `conj` is no name.
 /// Signs before factors are the term's, and conjugates of conjugates cancel.
 ///
+/// Also what TensorOperations.jl takes: `≔` for `:=`. Blanks between labels in
+/// place of commas, and a `;` between two groups of them, with or without
+/// parentheses: `A[a b; c]`, `A[(a,b);(c,)]`, `A[();a b]`; `[1 -2]` are two. A
+/// prime right behind `]` or `)`, and `adjoint`, conjugate. `a*b \ c*d` is
+/// `c/a/b*d`. `tensorscalar(...)`, also `scalar(...)`, is a group that
+/// sums all its labels, which are other ones than outside, as a divisor is;
+/// `Diagonal(B)[i,j]` the matrix with the vector B on its diagonal. These four
+/// are functions in front of a `(` and names elsewhere.
+///
 /// Post    labels fit together as Sum says, an output's labels are distinct and
 ///         are those of the sum. A text without statements is a program.
 /// Errors  INVALID_ARGUMENT, message with line and column, the label and what
 ///         was wanted; reasons SYNTAX_ERROR; LABEL_UNMATCHED: once on one side
-///         only; LABEL_REPEATED: three times or more in a term, twice in the
-///         output, a negative one twice in a term for `[:]`; LABEL_REUSED:
-///         outside a group that has it twice; LABELS_DIFFER: of the terms of a
-///         group; PROGRAM_TOO_LONG; PROGRAM_TOO_DEEP.
+///         only, or open where a scalar is wanted; LABEL_REPEATED: three times
+///         or more in a term, twice in the output, a negative one twice in a
+///         term for `[:]`; LABEL_REUSED: outside a group that has it twice;
+///         LABELS_DIFFER: of the terms of a group; PROGRAM_TOO_LONG;
+///         PROGRAM_TOO_DEEP.
 absl::StatusOr<ProgramSyntax> ParseProgram(absl::string_view text,
                                            const NotationLimits& limits = {});
 

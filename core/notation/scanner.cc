@@ -16,8 +16,9 @@ namespace tensord::core {
 namespace {
 
 /// Longer ones first.
-constexpr absl::string_view kSymbols[] = {":=", "+=", "-=", "=", "+", "-", "*",
-                                          "/",  ",",  ":",  "(", ")", "[", "]"};
+constexpr absl::string_view kSymbols[] = {":=", "≔", "+=", "-=", "=", "+",
+                                          "-",  "*", "/",  "\\", ",", ":",
+                                          "(",  ")", "[",  "]"};
 
 bool IsDigit(char32_t c) { return c >= '0' && c <= '9'; }
 
@@ -34,12 +35,16 @@ std::string Shown(const Token& token) {
     case Token::Kind::kEndOfText: return "the end of the text";
     case Token::Kind::kEndOfStatement:
       return token.text == ";" ? "';'" : "the end of the line";
-    default: return Quoted(token.text);
+    default: return token.Is("'") ? "a prime" : Quoted(token.text);
   }
 }
 
 absl::StatusOr<Token> Scanner::Next() {
+  const size_t last_end = offset_;
   SkipBlanks();
+  const bool is_prime =
+      may_be_primed_ && offset_ == last_end && Current() == '\'';
+  may_be_primed_ = is_prime;
   Token token;
   token.position = position_;
   if (IsAtEnd()) return token;
@@ -58,6 +63,9 @@ absl::StatusOr<Token> Scanner::Next() {
   } else if (IsDigit(first) || (first == '.' && IsDigit(follows(1)))) {
     token.kind = Token::Kind::kNumber;
     TENSORD_RETURN_IF_ERROR(ReadNumber(token));
+  } else if (is_prime) {
+    token.kind = Token::Kind::kSymbol;
+    Skip();
   } else if (first == '\'') {
     token.kind = Token::Kind::kQuoted;
     TENSORD_RETURN_IF_ERROR(ReadQuoted(token.position));
@@ -71,7 +79,7 @@ absl::StatusOr<Token> Scanner::Next() {
   }
   token.text = text_.substr(start, offset_ - start);
   if (!token.IsEnd()) {
-    constexpr absl::string_view kNoOperators[] = {":", "(", ")", "[", "]"};
+    constexpr absl::string_view kNoOperators[] = {":", "(", ")", "[", "]", "'"};
     is_open_ = token.kind == Token::Kind::kSymbol &&
                !std::ranges::count(kNoOperators, token.text);
   }
@@ -178,10 +186,12 @@ void Scanner::ReadSymbol() {
   const absl::string_view rest = text_.substr(offset_);
   for (const absl::string_view symbol : kSymbols) {
     if (!absl::StartsWith(rest, symbol)) continue;
-    for (size_t i = 0; i < symbol.size(); ++i) Skip();
+    const size_t end = offset_ + symbol.size();
+    while (offset_ < end) Skip();
     if (symbol == "(" || symbol == "[") ++bracket_count_;
     if (symbol == ")" || symbol == "]") {
       bracket_count_ = std::max(bracket_count_ - 1, 0);
+      may_be_primed_ = true;
     }
     return;
   }

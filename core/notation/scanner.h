@@ -16,7 +16,7 @@ struct Token {
     kName,
     kNumber,
     kQuoted,  // one character with its quotes
-    kSymbol,  // operator, bracket, ',' or ':'
+    kSymbol,  // operator, bracket, ',' or ':', ' behind a bracket
     kEndOfStatement,
     kEndOfText,
   };
@@ -68,7 +68,8 @@ class Scanner {
   size_t offset_ = 0;
   TextPosition position_;
   int bracket_count_ = 0;
-  bool is_open_ = false;  // behind an operator or a comma
+  bool is_open_ = false;        // behind an operator or a comma
+  bool may_be_primed_ = false;  // right behind a closing bracket or its primes
 };
 
 }  // namespace tensord::core

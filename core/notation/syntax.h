@@ -32,6 +32,7 @@ struct TensorReference {
   std::string name;
   Labels labels;  // (mode)
   bool has_brackets = false;
+  bool is_diagonal = false;  // Diagonal(name)[i,j]: of a vector, a matrix
   TextPosition position;
 };
 
@@ -43,13 +44,17 @@ struct Factor {
   /// one element.
   std::variant<TensorReference, Scalar, std::vector<Sum>> value;
   bool is_conjugated = false;
-  bool is_divisor = false;  // numbers and names without brackets only
+  bool is_divisor = false;  // what has no labels only, never the first factor
+  bool is_scalar = false;   // a group that is written tensorscalar(...)
   TextPosition position;
 
   const Sum* group() const {
     const auto* const sums = std::get_if<std::vector<Sum>>(&value);
     return sums == nullptr ? nullptr : sums->data();
   }
+  /// True for a group that sums all its labels, whatever is called the same
+  /// around it.
+  bool has_own_labels() const { return is_scalar || is_divisor; }
 };
 
 /// A product with a sign.
@@ -68,16 +73,17 @@ struct Term {
 /// order in which they occur first; each term has all of them.
 ///
 /// In a term each label occurs in at most two places, counting what is in its
-/// groups (a group of several terms counts as the one of them that has the
-/// label most often): once, and then it is in `labels`; or twice, and then it
-/// is summed unless the statement's output has it. What occurs twice in a group
-/// does not occur around it.
+/// groups but for those that have labels of their own (a group of several terms
+/// counts as the one of them that has the label most often): once, and then it
+/// is in `labels`; or twice, and then it is summed unless the statement's
+/// output has it. What occurs twice in a group does not occur around it.
 struct Sum {
   std::vector<Term> terms;  // (term)
   std::vector<std::string> labels;
 };
 
-/// `=`: into a tensor that there is; `:=`: into a new one; `+=`, `-=`.
+/// `=`: into a tensor that there is, or when the output has no brackets and
+/// nothing has that name, a new one; `:=`: into a new one; `+=`, `-=`.
 enum class Assignment { kStore, kCreate, kAdd, kSubtract };
 
 /// `D[a,b] := ...`. With NCON's `D[:]` the labels are filled in: the negative

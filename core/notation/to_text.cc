@@ -25,7 +25,11 @@ void Append(const Scalar& scalar, std::string& text) {
 }
 
 void Append(const TensorReference& tensor, std::string& text) {
-  text += tensor.name;
+  if (tensor.is_diagonal) {
+    absl::StrAppend(&text, "Diagonal(", tensor.name, ")");
+  } else {
+    text += tensor.name;
+  }
   if (!tensor.has_brackets) return;
   const auto append_label = [](std::string* out, const Label& label) {
     *out += label.text;
@@ -39,6 +43,7 @@ void Append(const TensorReference& tensor, std::string& text) {
 bool NeedsParentheses(const Factor& factor) {
   const Sum* const group = factor.group();
   if (group == nullptr) return false;
+  if (factor.is_scalar) return true;
   const Term& first = group->terms.front();
   return !factor.is_conjugated ||
          (group->terms.size() == 1 && first.factors.size() == 1 &&
@@ -47,6 +52,7 @@ bool NeedsParentheses(const Factor& factor) {
 
 void Append(const Factor& factor, std::string& text) {
   if (factor.is_conjugated) text += "conj(";
+  if (factor.is_scalar) text += "tensorscalar";
   if (NeedsParentheses(factor)) text += "(";
   if (const Sum* const group = factor.group()) {
     Append(*group, text);

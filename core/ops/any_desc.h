@@ -1,6 +1,7 @@
 // An operation of any kind.
 #pragma once
 
+#include <cstddef>
 #include <variant>
 
 #include "core/ops/contraction.h"
@@ -14,12 +15,15 @@ namespace tensord::core {
 using AnyDesc = std::variant<PermutationDesc, ElementwiseDesc, ReductionDesc,
                              ContractionDesc, FactorizationDesc>;
 
+/// How many results an operation can have.
+inline constexpr size_t kMostResults = 3;
+
 /// What an operation writes; the first of several results.
 inline const OperandDesc& ResultOf(const AnyDesc& any) {
   return std::visit(
       [](const auto& desc) -> const OperandDesc& {
-        if constexpr (requires { desc.q; }) {
-          return desc.q;
+        if constexpr (requires { desc.results(); }) {
+          return *desc.results()[0];
         } else {
           return desc.d;
         }

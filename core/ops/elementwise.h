@@ -14,6 +14,10 @@ namespace tensord::core {
 /// Binary, without b:
 ///   d = op_abc(alpha * ua(a), gamma * uc(c))
 ///
+/// A comparison as op_abc gives d of bool. WHERE as op_abc wants b of bool and
+/// ignores op_ab:
+///   d = beta * ub(b) ? alpha * ua(a) : gamma * uc(c)
+///
 /// Operands have their modes in any order. A mode of d that an input lacks is
 /// broadcast. A term whose factor is zero is the number zero: its operand is
 /// not read and its operator is not applied.
@@ -22,7 +26,8 @@ struct ElementwiseDesc {
   std::optional<OperandDesc> b;
   OperandDesc c;
   OperandDesc d;
-  BinaryOperator op_ab = BinaryOperator::kAdd;  // ignored without b
+  /// Ignored without b, and by WHERE.
+  BinaryOperator op_ab = BinaryOperator::kAdd;
   BinaryOperator op_abc = BinaryOperator::kAdd;
   ComputeType compute_type = ComputeType::kFloat32;
 
@@ -30,8 +35,9 @@ struct ElementwiseDesc {
 };
 
 /// Errors  INVALID_ARGUMENT: modes, extents, strides or operators that do not
-///         fit; c and d of different types. UNIMPLEMENTED: a row that the type
-///         table lacks.
+///         fit; c and d of different types; comparisons and WHERE elsewhere
+///         than in op_abc, or without their bools. UNIMPLEMENTED: a row that
+///         the type table lacks.
 absl::Status Validate(const ElementwiseDesc& desc);
 
 }  // namespace tensord::core

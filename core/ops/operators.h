@@ -40,12 +40,43 @@ enum class UnaryOperator : uint8_t {
   kSwish,     // x * sigmoid(x)
   kSoftPlus,  // log(1 + exp(x))
   kSoftSign,  // x / (1 + |x|)
+  // This project's own.
+  kReal,  // imaginary part 0; identity on real types
+  kImag,  // the imaginary part as real one; 0 on real types
 };
-inline constexpr int kUnaryOperatorCount = 28;
+inline constexpr int kUnaryOperatorCount = 30;
 
 /// Combines two elements. MAX and MIN give NaN when either side is NaN.
-enum class BinaryOperator : uint8_t { kAdd, kMul, kMax, kMin };
-inline constexpr int kBinaryOperatorCount = 4;
+///
+/// The first four are cuTENSOR's and reduce, too; the others are for
+/// element-wise operations.
+enum class BinaryOperator : uint8_t {
+  kAdd,
+  kMul,
+  kMax,
+  kMin,
+  kDiv,  // x / y
+  kPow,  // x to the y; of integers, x to the -n is 1 / x^n without fraction
+         // and 0 where x is 0
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kWhere,  // of three: the first where the second is true, else the third
+};
+inline constexpr int kBinaryOperatorCount = 13;
+
+/// Whether results are of bool.
+inline constexpr bool IsComparison(BinaryOperator op) {
+  return op >= BinaryOperator::kEqual && op <= BinaryOperator::kGreaterEqual;
+}
+
+/// Whether `op` can combine all elements along a mode.
+inline constexpr bool Reduces(BinaryOperator op) {
+  return op <= BinaryOperator::kMin;
+}
 
 /// "SQRT", "SOFT_PLUS", ...
 absl::string_view NameOf(UnaryOperator op);
@@ -55,14 +86,16 @@ absl::string_view NameOf(BinaryOperator op);
 ///
 /// Errors  INVALID_ARGUMENT: RELU, CEIL, FLOOR, MISH, SWISH, SIGMOID,
 ///         SOFT_PLUS and SOFT_SIGN on complex types, which have no order;
-///         anything but IDENTITY, CONJ, ABS, NEG and RELU on integer types.
+///         anything but IDENTITY, CONJ, REAL, IMAG, ABS, NEG and RELU on
+///         integer types.
 ///         `what` names the operand in the message.
 absl::Status ValidateUnary(UnaryOperator op, ElementType type,
                            absl::string_view what);
 
 /// OK when `op` is defined on elements of `type`.
 ///
-/// Errors  INVALID_ARGUMENT: MAX and MIN on complex types.
+/// Errors  INVALID_ARGUMENT: MAX, MIN, LESS, LESS_EQUAL, GREATER and
+///         GREATER_EQUAL on complex types; DIV on integer types, POW on bool.
 absl::Status ValidateBinary(BinaryOperator op, ElementType type);
 
 }  // namespace tensord::core

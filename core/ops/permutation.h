@@ -7,7 +7,10 @@
 
 namespace tensord::core {
 
-/// d = alpha * unary(a), with d's modes in any order. A mode of d that a lacks
+/// d = alpha * unary(a), with d's modes in any order; of a complex a and a real
+/// d the real part. The
+/// operator sees what a becomes, but that of floating-point numbers is applied
+/// before they become integers. A mode of d that a lacks
 /// is broadcast. With alpha == 1, IDENTITY and equal types bits are moved, not
 /// numbers: NaN payloads and subnormals arrive unchanged.
 struct PermutationDesc {

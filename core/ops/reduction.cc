@@ -17,6 +17,10 @@ absl::Status Validate(const ReductionDesc& desc) {
     TENSORD_RETURN_IF_ERROR(ValidateOperand(*desc.c, "c"));
     TENSORD_RETURN_IF_ERROR(ValidateAddend(*desc.c, desc.d));
   }
+  if (!Reduces(desc.op)) {
+    return InvalidArgument("OPERATOR_DOES_NOT_REDUCE", "op is ",
+                           NameOf(desc.op), ", wanted ADD, MUL, MAX or MIN");
+  }
   TENSORD_RETURN_IF_ERROR(ValidateBinary(desc.op, desc.a.element_type));
   return ValidateReductionTypes(
       {desc.a.element_type, desc.d.element_type, desc.compute_type});

@@ -107,22 +107,18 @@ int DigitsOf(ElementType type) {
   }
 }
 
-/// Whether an integer type is converted to another type without loss.
-bool IsSafe(ElementType from, ElementType to) {
-  if (from == to || DigitsOf(from) > DigitsOf(to)) return false;
-  const bool has_no_sign =
-      to == ElementType::kUint8 || to == ElementType::kBool;
-  return !has_no_sign || from == ElementType::kBool;
-}
-
-std::vector<PermutationTypes> WithSafeConversions(
+std::vector<PermutationTypes> WithConversions(
     std::vector<PermutationTypes> table) {
   for (int i = 0; i < kElementTypeCount; ++i) {
     const auto from = static_cast<ElementType>(i);
-    if (!IsInteger(from)) continue;
     for (int j = 0; j < kElementTypeCount; ++j) {
       const auto to = static_cast<ElementType>(j);
-      if (IsSafe(from, to)) table.push_back({from, to, DefaultComputeType(to)});
+      const bool is_there =
+          std::ranges::any_of(table, [&](const PermutationTypes& row) {
+            return row.a == from && row.d == to;
+          });
+      if (is_there || (IsComplex(from) && IsInteger(to))) continue;
+      table.push_back({from, to, ConversionComputeType(from, to)});
     }
   }
   return table;
@@ -132,7 +128,7 @@ std::vector<PermutationTypes> WithSafeConversions(
 
 std::span<const PermutationTypes> PermutationTypeTable() {
   static const auto& table =
-      *new std::vector(WithSafeConversions(WithIntegers<PermutationTypes>({
+      *new std::vector(WithConversions(WithIntegers<PermutationTypes>({
           {kF16, kF16, kFloat16},
           {kF16, kF16, kFloat32},
           {kF16, kF32, kFloat32},
@@ -225,9 +221,14 @@ ComputeType DefaultComputeType(ElementType widest) {
   return real == kF64 ? kFloat64 : kFloat32;
 }
 
+ComputeType ConversionComputeType(ElementType from, ElementType to) {
+  return DefaultComputeType(ComputeElement(from, to, ComputeType::kFloat32));
+}
+
 ElementType ComputeElement(ElementType x, ElementType y, ComputeType compute) {
   if (IsInteger(x) && IsInteger(y)) return y;
   if (IsInteger(x)) x = y;
+  if (IsInteger(y)) y = x;
   const auto is_wide = [](ElementType type) {
     return RealPartOf(type) == ElementType::kFloat64;
   };

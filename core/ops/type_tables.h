@@ -34,8 +34,12 @@ struct ContractionTypes {
 };
 
 /// The rows, integers included, floating-point rows first. Permutations also
-/// convert integers to the types to which NumPy converts them unasked, except
-/// float16 and bfloat16.
+/// convert between any other two types, except from complex types to integers;
+/// from complex to real ones with the operators ABS, REAL and IMAG alone.
+///
+/// Conversions to integers: floating-point numbers lose their fraction, and
+/// become the nearest integer of the type where they are beyond it, NaN 0;
+/// integers wrap. Whatever is not 0 becomes true.
 std::span<const PermutationTypes> PermutationTypeTable();
 std::span<const ElementwiseTypes> ElementwiseTypeTable();
 std::span<const ReductionTypes> ReductionTypeTable();
@@ -54,9 +58,11 @@ absl::Status ValidateContractionTypes(const ContractionTypes& types);
 /// integers -> integer).
 ComputeType DefaultComputeType(ElementType widest);
 
+/// The compute type of the row by which a permutation converts.
+ComputeType ConversionComputeType(ElementType from, ElementType to);
+
 /// The type that arithmetic on elements stored as `x` and `y` runs in: float32
-/// or wider, complex when either is. An integer x goes to what y is.
-/// Requires  y is no integer unless x is.
+/// or wider, complex when either is; among integers y.
 ElementType ComputeElement(ElementType x, ElementType y, ComputeType compute);
 
 /// Of two element types the one that arithmetic must be able to hold.

@@ -1,8 +1,11 @@
 #include "core/plan/plan_key_codec.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <type_traits>
+#include <variant>
 
 #include "absl/strings/str_format.h"
 #include "core/base/layout.h"
@@ -92,6 +95,66 @@ struct Reader {
   ByteReader& from;
 };
 
+/// Before there were other methods than QR, a factorization had these fields,
+/// and QR keeps them: stored plans of it stay good.
+struct QrFields {
+  using P = FactorizationProblem;
+
+  static bool Suffice(const P& p) {
+    return p.method == FactorizationMethod::kQr;
+  }
+  template <typename Visit>
+  static void VisitFields(const P& p, const Visit& visit) {
+    const LoopModes<3> batch = Without<P::kBatchValues>(p.batch);
+    visit(p.method, p.type, batch, p.rows, p.columns, p.inner_extent,
+          p.inner_stride_left, p.inner_stride_right);
+  }
+  static AnyProblem Read(ByteReader& from) {
+    P p;
+    LoopModes<3> batch;
+    const auto read = [&](auto&... fields) { (Reader{from}(fields), ...); };
+    read(p.method, p.type, batch, p.rows, p.columns, p.inner_extent,
+         p.inner_stride_left, p.inner_stride_right);
+    if (!Suffice(p)) from.Fail();
+    p.batch = Spread<4, 3>(batch, {P::kBatchA, P::kBatchLeft, P::kBatchRight});
+    return p;
+  }
+
+ private:
+  template <size_t last>
+  static LoopModes<last> Without(const LoopModes<last + 1>& modes) {
+    LoopModes<last> fewer;
+    for (const auto& mode : modes) {
+      LoopMode<last>& to = fewer.emplace_back(LoopMode<last>{mode.extent, {}});
+      std::copy_n(mode.strides.begin(), last, to.strides.begin());
+    }
+    return fewer;
+  }
+};
+
+// Numbers of problems in encoded keys: their index, and one more.
+constexpr uint8_t kQrIndex = 4, kFactorizationIndex = 5;
+
+uint8_t EncodedIndexOf(const AnyProblem& problem) {
+  const auto* const factorization = std::get_if<FactorizationProblem>(&problem);
+  if (factorization == nullptr) return static_cast<uint8_t>(problem.index());
+  return QrFields::Suffice(*factorization) ? kQrIndex : kFactorizationIndex;
+}
+
+void WriteProblem(const AnyProblem& problem, ByteWriter& to) {
+  const uint8_t index = EncodedIndexOf(problem);
+  to.Byte(index);
+  const auto write = [&](const auto&... fields) { (Writer{to}(fields), ...); };
+  std::visit(
+      [&]<typename Problem>(const Problem& one) {
+        if constexpr (std::is_same_v<Problem, FactorizationProblem>) {
+          if (index == kQrIndex) return QrFields::VisitFields(one, write);
+        }
+        Problem::VisitFields(one, write);
+      },
+      problem);
+}
+
 template <typename Problem>
 AnyProblem ReadProblem(ByteReader& from) {
   Problem problem;
@@ -100,13 +163,21 @@ AnyProblem ReadProblem(ByteReader& from) {
   return problem;
 }
 
+/// Equal keys are equal bytes, so QR has but one form.
+AnyProblem ReadFactorization(ByteReader& from) {
+  AnyProblem read = ReadProblem<FactorizationProblem>(from);
+  if (EncodedIndexOf(read) != kFactorizationIndex) from.Fail();
+  return read;
+}
+
 AnyProblem ReadAnyProblem(ByteReader& from) {
   switch (from.Byte()) {
     case 0: return ReadProblem<PermutationProblem>(from);
     case 1: return ReadProblem<ElementwiseProblem>(from);
     case 2: return ReadProblem<ReductionProblem>(from);
     case 3: return ReadProblem<ContractionProblem>(from);
-    case 4: return ReadProblem<FactorizationProblem>(from);
+    case kQrIndex: return QrFields::Read(from);
+    case kFactorizationIndex: return ReadFactorization(from);
     default: from.Fail(); return {};
   }
 }
@@ -119,13 +190,7 @@ constexpr absl::string_view kMalformedReason = "PLAN_KEY_MALFORMED";
 EncodedPlanKey::EncodedPlanKey(const PlanKey& key) : memory_(BytesBound(key)) {
   ByteWriter to(memory_.data());
   to.Byte(kKeyVersion);
-  to.Byte(static_cast<uint8_t>(key.problem.index()));
-  std::visit(
-      [&]<typename Problem>(const Problem& problem) {
-        Problem::VisitFields(
-            problem, [&](const auto&... fields) { (Writer{to}(fields), ...); });
-      },
-      key.problem);
+  WriteProblem(key.problem, to);
   to.Text(key.device);
   const bool has_limit = key.workspace_limit_bytes != kNoWorkspaceLimit;
   to.Byte(static_cast<uint8_t>((key.deterministic ? kDeterministic : 0) |

@@ -18,9 +18,9 @@ bool Has(const OperandDesc& operand, Mode mode) {
 
 /// Operators that do nothing on `type` are written as IDENTITY.
 UnaryOperator CanonicalUnary(UnaryOperator op, ElementType type) {
-  return op == UnaryOperator::kConj && !IsComplex(type)
-             ? UnaryOperator::kIdentity
-             : op;
+  const bool keeps_reals =
+      op == UnaryOperator::kConj || op == UnaryOperator::kReal;
+  return keeps_reals && !IsComplex(type) ? UnaryOperator::kIdentity : op;
 }
 UnaryOperator CanonicalUnary(const OperandDesc& operand) {
   return CanonicalUnary(operand.unary, operand.element_type);
@@ -65,8 +65,10 @@ ElementwiseProblem Canonicalize(const ElementwiseDesc& desc) {
                    desc.b ? CanonicalUnary(*desc.b) : UnaryOperator::kIdentity,
                    CanonicalUnary(c)};
   problem.has_b = desc.b.has_value();
-  if (desc.b) problem.op_ab = desc.op_ab;
   problem.op_abc = desc.op_abc;
+  if (desc.b && desc.op_abc != BinaryOperator::kWhere) {
+    problem.op_ab = desc.op_ab;
+  }
   problem.compute_type = desc.compute_type;
   LoopModes<4> modes;
   for (size_t i = 0; i < desc.d.modes.size(); ++i) {

@@ -7,6 +7,7 @@
 
 #include "core/base/element_type.h"
 #include "core/ops/elementwise.h"
+#include "core/ops/type_tables.h"
 #include "core/problem/loop_modes.h"
 
 namespace tensord::core {
@@ -14,7 +15,8 @@ namespace tensord::core {
 /// ElementwiseDesc without labels.
 ///
 /// Invariant  modes are Canonical() led by d. Without b its strides are 0, its
-///            type is a's, its operator IDENTITY and op_ab ADD.
+///            type is a's, its operator IDENTITY and op_ab ADD; so is op_ab
+///            where op_abc is WHERE.
 struct ElementwiseProblem {
   static constexpr size_t kA = 0, kB = 1, kC = 2, kD = 3;  // strides, types
 
@@ -27,6 +29,11 @@ struct ElementwiseProblem {
   LoopModes<4> modes;
 
   bool operator==(const ElementwiseProblem&) const = default;
+
+  /// The type that terms are computed in.
+  ElementType compute_element() const {
+    return ComputeElement(types[kA], types[kC], compute_type);
+  }
 
   template <typename Self, typename Visit>
   static decltype(auto) VisitFields(Self& p, Visit&& visit) {

@@ -4,6 +4,27 @@
 #include <utility>
 
 namespace tensord::core {
+namespace {
+
+/// The stride along a mode; 0: there is no such operand.
+int64_t StrideOf(const OperandDesc* operand, Mode mode) {
+  if (operand == nullptr) return 0;
+  return operand->layout.strides[PositionOf(mode, operand->modes)];
+}
+
+/// Loops over a and a factor, in the order that numbers what they visit.
+LoopModes<2> InOrder(const OperandDesc& a, const OperandDesc* factor,
+                     const Modes& modes) {
+  LoopModes<2> loops;
+  for (size_t i = modes.size(); i-- > 0;) {  // the last one is fastest
+    loops.push_back({a.layout.extents[PositionOf(modes[i], a.modes)],
+                     {StrideOf(&a, modes[i]), StrideOf(factor, modes[i])}});
+  }
+  return loops;
+}
+
+}  // namespace
+
 LoopModes<2> MergedInOrder(const LoopModes<2>& loops) {
   LoopModes<2> merged;
   for (const LoopMode<2>& loop : loops) {
@@ -21,45 +42,61 @@ LoopModes<2> MergedInOrder(const LoopModes<2>& loops) {
   return merged;
 }
 
+std::array<const OperandDesc*, 3> FactorsOf(const FactorizationDesc& desc) {
+  const OperandDesc* left = &desc.left;
+  const OperandDesc* right = desc.right ? &*desc.right : nullptr;
+  if (desc.method == FactorizationMethod::kLq) std::swap(left, right);
+  return {left, right, desc.values ? &*desc.values : nullptr};
+}
+
 FactorizationProblem Canonicalize(const FactorizationDesc& desc) {
   using P = FactorizationProblem;
-  const OperandDesc &a = desc.a, &q = desc.q, &r = desc.r;
-  P problem{.method = desc.method, .type = a.element_type};
-  LoopModes<3> batch;
-  LoopModes<2> rows, columns;
-  for (size_t i = 0; i < q.modes.size(); ++i) {
-    const int in_a = PositionOf(q.modes[i], a.modes);
-    const int in_r = PositionOf(q.modes[i], r.modes);
-    const int64_t extent = q.layout.extents[i];
-    const int64_t stride = q.layout.strides[i];
-    if (in_a < 0) {
-      problem.inner_extent = extent;
-      problem.inner_stride_q = stride;
-      problem.inner_stride_r = r.layout.strides[in_r];
-    } else if (in_r < 0) {
-      rows.push_back({extent, {a.layout.strides[in_a], stride}});
-    } else {
-      batch.push_back(
-          {extent, {a.layout.strides[in_a], stride, r.layout.strides[in_r]}});
-    }
+  const OperandDesc& a = desc.a;
+  FactorizationModes modes =
+      *GroupModes(desc.method, a, desc.left.modes,
+                  desc.right ? &desc.right->modes : nullptr,
+                  desc.values ? &desc.values->modes : nullptr);
+  const auto [left, right, values] = FactorsOf(desc);
+  P problem{.method = desc.method,
+            .type = a.element_type,
+            .has_values = values != nullptr};
+  if (desc.method == FactorizationMethod::kLq) {
+    problem.method = FactorizationMethod::kQr;
+    std::swap(modes.rows, modes.columns);
   }
-  for (size_t i = r.modes.size(); i-- > 0;) {  // the last one is fastest
-    if (PositionOf(r.modes[i], q.modes) >= 0) continue;
-    const int in_a = PositionOf(r.modes[i], a.modes);
-    columns.push_back(
-        {r.layout.extents[i], {a.layout.strides[in_a], r.layout.strides[i]}});
+  LoopModes<4> batch;
+  for (const Mode mode : modes.batch) {
+    batch.push_back({a.layout.extents[PositionOf(mode, a.modes)],
+                     {StrideOf(&a, mode), StrideOf(left, mode),
+                      StrideOf(right, mode), StrideOf(values, mode)}});
   }
   problem.batch = Canonical(std::move(batch), P::kBatchA);
-  problem.rows = Canonical(std::move(rows), P::kA);
-  problem.columns = MergedInOrder(columns);
+  const LoopModes<2> rows = InOrder(a, left, modes.rows);
+  problem.rows =
+      PairsRows(desc.method) ? MergedInOrder(rows) : Canonical(rows, P::kA);
+  problem.columns = MergedInOrder(InOrder(a, right, modes.columns));
+  problem.inner_extent =
+      left->layout.extents[PositionOf(modes.inner, left->modes)];
+  problem.inner_stride_left = StrideOf(left, modes.inner);
+  problem.inner_stride_right = StrideOf(right, modes.inner);
+  problem.inner_stride_values = StrideOf(values, modes.inner);
   return problem;
 }
 
 double FlopCount(const FactorizationProblem& p) {
   const auto m = static_cast<double>(ElementCount(p.rows));
   const auto n = static_cast<double>(ElementCount(p.columns));
-  const auto k = static_cast<double>(p.inner_extent);
-  const double one = 2 * k * k * (std::max(m, n) + m) - 4 * k * k * k / 3;
+  const double k = std::min(m, n), l = std::max(m, n);
+  double one = 0;
+  switch (p.method) {
+    case FactorizationMethod::kQr:
+    case FactorizationMethod::kLq:
+      one = 2 * k * k * (l + m) - 4 * k * k * k / 3;
+      break;
+    case FactorizationMethod::kSvd: one = 6 * l * k * k + 20 * k * k * k; break;
+    case FactorizationMethod::kEigh: one = 9 * k * k * k; break;
+    case FactorizationMethod::kCholesky: one = k * k * k / 3; break;
+  }
   return one * static_cast<double>(ElementCount(p.batch)) *
          (IsComplex(p.type) ? 4 : 1);
 }

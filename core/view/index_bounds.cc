@@ -15,13 +15,9 @@ struct WideRange {
 constexpr int64_t kSmallest = std::numeric_limits<int64_t>::min();
 constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
 
-/// All numbers stay below, so that the sum of two of them fits.
-constexpr Wide kLimit = Wide{1} << 125;
-
-Wide Magnitude(Wide x) { return x < 0 ? -x : x; }
-
 bool IsModerate(const WideRange& range) {
-  return Magnitude(range.lowest) < kLimit && Magnitude(range.highest) < kLimit;
+  return Magnitude(range.lowest) < kWideLimit &&
+         Magnitude(range.highest) < kWideLimit;
 }
 
 /// Greatest common divisor of x and divisor.
@@ -86,7 +82,7 @@ class Fraction {
   };
 
   Wide Product(Wide x, Wide y) {
-    if (x != 0 && Magnitude(y) >= kLimit / Magnitude(x)) {
+    if (x != 0 && Magnitude(y) >= kWideLimit / Magnitude(x)) {
       fits_ = false;
       return 0;
     }
@@ -104,7 +100,7 @@ class Fraction {
 
   void Add(const IndexSum& sum, Wide factor) {
     constant_ += Product(sum.constant, factor);
-    fits_ = fits_ && Magnitude(constant_) < kLimit;
+    fits_ = fits_ && Magnitude(constant_) < kWideLimit;
     for (const IndexTerm& term : sum.terms) {
       Wide total = Product(term.factor, factor);
       const auto same = std::ranges::find_if(terms_, [&](const Term& x) {
@@ -114,7 +110,7 @@ class Fraction {
         total += same->factor;
         terms_.erase(same);
       }
-      fits_ = fits_ && Magnitude(total) < kLimit;
+      fits_ = fits_ && Magnitude(total) < kWideLimit;
       if (!fits_) return;
       if (total != 0) terms_.push_back({total, term.atom.get()});
     }

@@ -16,11 +16,6 @@ constexpr int64_t kLargestEffort = 5000;
 /// Most atoms in an atom.
 constexpr int64_t kMaxAtomCount = 1024;
 
-/// Constants and factors stay below, so that the sum of two of them fits.
-constexpr Wide kLimit = Wide{1} << 125;
-
-Wide Magnitude(Wide x) { return x < 0 ? -x : x; }
-
 /// The multiple of `divisor` nearest to x, halves down, as a quotient.
 Wide NearestQuotient(Wide x, Wide divisor) {
   const Wide quotient = FloorQuotient(x, divisor);
@@ -49,13 +44,13 @@ absl::Status IndexDomain::status(absl::string_view where) const {
 }
 
 Wide IndexDomain::Sum(Wide x, Wide y) {
-  const bool fits = Magnitude(x + y) < kLimit;
+  const bool fits = Magnitude(x + y) < kWideLimit;
   overflowed_ = overflowed_ || !fits;
   return fits ? x + y : 0;
 }
 
 Wide IndexDomain::Product(Wide x, Wide y) {
-  const bool fits = x == 0 || Magnitude(y) < kLimit / Magnitude(x);
+  const bool fits = x == 0 || Magnitude(y) < kWideLimit / Magnitude(x);
   overflowed_ = overflowed_ || !fits;
   return fits ? x * y : 0;
 }

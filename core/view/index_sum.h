@@ -17,6 +17,11 @@ struct IndexAtom;
 /// (i - 2^40 * floor(i / 2^40)) * 2^40 has a factor of -2^80.
 __extension__ using Wide = __int128;
 
+/// They stay below, so that the sum of two of them fits.
+inline constexpr Wide kWideLimit = Wide{1} << 125;
+
+inline Wide Magnitude(Wide x) { return x < 0 ? -x : x; }
+
 struct IndexTerm {
   Wide factor = 0;
   std::shared_ptr<const IndexAtom> atom;

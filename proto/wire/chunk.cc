@@ -32,7 +32,8 @@ constexpr uint32_t kCrc = WireFormatLite::MakeTag(
 constexpr uint32_t kData = WireFormatLite::MakeTag(
     Upload::kDataFieldNumber, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
 constexpr uint64_t kMaxNameBytes = 512;
-constexpr int kMaxGroupDepth = 100;  // protobuf's
+constexpr int64_t kCachedBytes = int64_t{8} << 20;  // by some cache, perhaps
+constexpr int kMaxGroupDepth = 100;                 // protobuf's
 
 absl::Status Malformed(absl::string_view what) {
   return absl::InvalidArgumentError(what);
@@ -146,7 +147,10 @@ absl::Status ChunkReader::Fields(ChunkHeader& header) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint32_t> ChunkReader::Payload(std::byte* to) {
+absl::StatusOr<uint32_t> ChunkReader::Payload(std::byte* to,
+                                              int64_t total_bytes) {
+  const core::CopyTo where =
+      total_bytes > kCachedBytes ? core::CopyTo::kMemory : core::CopyTo::kCache;
   uint32_t crc = 0;
   for (int64_t left = data_bytes_; left > 0;) {
     const void* data = nullptr;
@@ -157,7 +161,7 @@ absl::StatusOr<uint32_t> ChunkReader::Payload(std::byte* to) {
     const int taken = static_cast<int>(std::min<int64_t>(left, available));
     crc = core::CopyWithCrc32c(
         {static_cast<const std::byte*>(data), static_cast<size_t>(taken)}, to,
-        crc);
+        crc, where);
     in_.Skip(taken);
     left -= taken;
     to += taken;

@@ -39,11 +39,11 @@ class ChunkReader {
   absl::StatusOr<ChunkHeader> Header();
 
   /// Copies the payload, Header()->data_bytes long, to `to`: the one copy
-  /// between the socket and the tensor. Then skips what follows it. Returns the
-  /// payload's CRC-32C.
+  /// between the socket and the tensor, of `total_bytes`. Then skips what
+  /// follows it. Returns the payload's CRC-32C.
   ///
   /// Errors  as Header(); the payload has been copied then.
-  absl::StatusOr<uint32_t> Payload(std::byte* to);
+  absl::StatusOr<uint32_t> Payload(std::byte* to, int64_t total_bytes = 0);
 
  private:
   bool Tag(uint32_t* tag);

@@ -34,9 +34,8 @@ std::optional<std::string> TextOf(const toml::node& node) {
   return text.str();
 }
 
-absl::StatusOr<Setting> SettingOf(const std::string& key,
-                                  const toml::node& node,
-                                  const std::string& file) {
+Setting SettingOf(const std::string& key, const toml::node& node,
+                  const std::string& file) {
   Setting setting{.key = absl::StrReplaceAll(key, {{"_", "-"}}),
                   .values = {},
                   .is_list = node.is_array(),
@@ -46,13 +45,9 @@ absl::StatusOr<Setting> SettingOf(const std::string& key,
     if (text) setting.values.push_back(*text);
     return text.has_value();
   };
-  const bool is_ok =
+  setting.is_value =
       setting.is_list ? std::ranges::all_of(*node.as_array(), add) : add(node);
-  if (is_ok) return setting;
-  return Malformed(setting.origin,
-                   absl::StrCat(key,
-                                " is no value, wanted a string, number, "
-                                "boolean or a list of those"));
+  return setting;
 }
 
 /// As it stands in TOML.
@@ -87,8 +82,7 @@ absl::StatusOr<std::vector<Setting>> ReadConfigFile(const std::string& path) {
   }
   std::vector<Setting> settings;
   for (const auto& [key, node] : parsed.table()) {
-    TENSORD_ASSIGN_OR_RETURN(Setting setting,
-                             SettingOf(std::string(key.str()), node, path));
+    Setting setting = SettingOf(std::string(key.str()), node, path);
     for (const Setting& other : settings) {
       if (other.key != setting.key) continue;
       return Malformed(setting.origin, absl::StrCat(setting.key, " stands in ",

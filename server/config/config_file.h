@@ -13,6 +13,7 @@ struct Setting {
   std::string key;  // with '-' for '_': "max-sessions"
   std::vector<std::string> values;
   bool is_list = false;  // one value otherwise
+  bool is_value = true;  // false: a table, or a list of other things
   std::string origin;    // "FILE:LINE"
 };
 

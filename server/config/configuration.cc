@@ -21,8 +21,9 @@ constexpr absl::string_view kPrefix = "TENSORD_";
 /// Whether it is a variable, as a key, that clients read, or that Kubernetes
 /// sets for a service whose name is, or begins with, tensord.
 bool IsOfOthers(const std::string& key) {
-  constexpr std::array<absl::string_view, 7> kOfClients = {
-      "address", "ca", "cert", "key", "server", "token", "token-file"};
+  constexpr std::array<absl::string_view, 9> kOfClients = {
+      "address", "ca",    "cert",       "implementation", "key",
+      "server",  "token", "token-file", "transport"};
   static const std::regex* const of_services = new std::regex(
       "(.+-)?(service-host|service-port(-.+)?|"
       "port(-[0-9]+-(tcp|udp|sctp)(-(proto|port|addr))?)?)");
@@ -104,6 +105,11 @@ void Configuration::ReadFile(const std::string& path) {
       throw CLI::ValidationError(absl::StrCat(setting.origin, ": unknown key '",
                                               setting.key, "'",
                                               Suggest(setting.key)));
+    }
+    if (!setting.is_value) {
+      throw CLI::ValidationError(absl::StrCat(
+          setting.origin, ": ", setting.key,
+          " is no value, wanted a string, number, boolean or a list of those"));
     }
     Set(setting);
   }

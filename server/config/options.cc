@@ -25,6 +25,9 @@
 namespace tensord::server {
 namespace {
 
+/// Below it there is no room for one small operation and what it needs.
+constexpr int64_t kLeastMemoryBytes = int64_t{1} << 20;
+
 /// As CLI11's own, whose message has the largest double in it.
 CLI::Validator PositiveNumber() {
   return {[](std::string& text) -> std::string {
@@ -50,6 +53,18 @@ CLI::Validator ByteSize() {
             return "'" + got + "' is not a size, wanted bytes, or e.g. 512MiB";
           },
           "BYTES"};
+}
+
+/// Of a size in bytes: so much, or 0, which stands for something else.
+CLI::Validator AtLeast(int64_t least_bytes) {
+  return {[least_bytes](const std::string& text) -> std::string {
+            int64_t bytes = 0;
+            if (!absl::SimpleAtoi(text, &bytes)) return "";
+            if (bytes == 0 || bytes >= least_bytes) return "";
+            return absl::StrCat(bytes, " bytes are too few, wanted at least ",
+                                least_bytes, ", or 0");
+          },
+          ""};
 }
 
 CLI::Validator ReadableFile() {
@@ -154,6 +169,16 @@ void AddListenFlags(CLI::App& app, Options& options) {
       "--listen", options.listen,
       "Where to listen: HOST:PORT (port 0: any), unix:PATH, or "
       "systemd, for the sockets that it has passed; may be repeated");
+  app.add_option_function<std::string>(
+         "--shared-memory",
+         [&options](const std::string& text) {
+           options.takes_shared_memory = text == "auto";
+         },
+         "Whether clients on the same host may bring memory of theirs that the "
+         "server works on in place: auto, beside Unix sockets and loopback "
+         "addresses, or off")
+      ->check(CLI::IsMember({"auto", "off"}))
+      ->default_str("auto");
   app.add_flag("--insecure", options.allow_insecure_remote,
                "Allow --listen and --metrics-listen beyond loopback, without "
                "TLS");
@@ -226,7 +251,8 @@ void AddDeviceFlags(CLI::App& app, EngineOptions& engine) {
                  "Memory for tensors and workspace, e.g. 16GiB; 0: three "
                  "quarters of the device's, less where that leaves the host "
                  "no GiB")
-      ->transform(ByteSize());
+      ->transform(ByteSize())
+      ->check(AtLeast(kLeastMemoryBytes));
   app.add_option("--staging-limit-bytes", engine.staging_limit_bytes,
                  "Pinned host memory for transfers and copies of each GPU, "
                  "e.g. 2GiB; 0: together an eighth of the host's")
@@ -338,7 +364,7 @@ void AddServingFlags(CLI::App& app, Options& options) {
          "--exit-on-device-loss",
          [&options](bool exits) { options.exit_on_device_loss = exits; },
          "End, with status 3, when a device is lost, so that whoever watches "
-         "the process starts it anew; default: where there is one device")
+         "the process starts it anew; default: with one accelerator at most")
       ->default_str("");
   app.add_option_function<std::string>(
          "--log-level",

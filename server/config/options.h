@@ -42,12 +42,13 @@ struct Options {
   CertificateFiles tls;  // no certificate: no TLS
   Authenticator::Options identity;
   std::string tenants;  // a file; empty: none
+  bool takes_shared_memory = true;
   bool allow_insecure_remote = false;
   bool allows_remote = false;  // that, or TLS and whoever asks is known
   int loop_count = 2;
   absl::Duration drain_timeout = absl::Seconds(10);
   absl::Duration transfer_idle = absl::Seconds(30);
-  std::optional<bool> exit_on_device_loss;  // null: where there is one device
+  std::optional<bool> exit_on_device_loss;  // null: of one accelerator at most
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
   EngineOptions engine;

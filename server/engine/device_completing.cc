@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "core/base/steady_time.h"
 #include "server/engine/device_worker.h"
 
 namespace tensord::server {
@@ -14,6 +15,7 @@ namespace {
 // How long the completer asks without a pause before it takes naps.
 constexpr absl::Duration kEager = absl::Microseconds(50);
 constexpr absl::Duration kNap = absl::Microseconds(20);
+constexpr absl::Duration kLongestNap = absl::Milliseconds(1);
 
 }  // namespace
 
@@ -32,13 +34,14 @@ void DeviceWorker::Complete() {
     std::erase_if(awaited, [](const Awaited& one) {
       return one.end != nullptr && !one.end->IsReached();
     });
-    const absl::Time now = absl::Now();
+    const absl::Time now = core::SteadyNow();
     if (awaited.empty()) {
       asked_in_vain = std::min(asked_in_vain, now);
       if (now - asked_in_vain < kEager) {
         std::this_thread::yield();
       } else {
-        absl::SleepFor(kNap);
+        absl::SleepFor(
+            std::clamp((now - asked_in_vain) / 50, kNap, kLongestNap));
       }
     } else {
       asked_in_vain = absl::InfiniteFuture();
@@ -79,7 +82,7 @@ void DeviceWorker::Reached(const Awaited& reached) {
   Client& goes_on = client->second;
   goes_on.awaited = nullptr;
   --for_completer_;
-  goes_on.ran += absl::Now() - goes_on.turn_begun;
+  goes_on.ran += core::SteadyNow() - goes_on.turn_begun;
   Count(goes_on, goes_on.ran);
   BeginWaiting(goes_on);
 }
@@ -93,7 +96,7 @@ void DeviceWorker::CompleteFirst(Client& client) {
   absl::Status status = first.status;
   if (first.end != nullptr) status.Update(first.end->Wait());
   const Times times{.begun = std::max(first.begun, client.last_ended),
-                    .ended = absl::Now()};
+                    .ended = core::SteadyNow()};
   const absl::Time since = std::max(first.since, client.last_reached);
   const bool is_part = first.is_part;
   if (!is_part) {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "core/base/status.h"
+#include "core/base/steady_time.h"
 #include "server/engine/device_worker.h"
 
 namespace tensord::server {
@@ -33,9 +33,7 @@ void DeviceWorker::Launch() {
   while (true) {
     if (turn_ == nullptr) {
       if (Client* const next = Next(/*is_small=*/false)) {
-        turn_ = next;
-        turns_.Choose(next->turns);
-        std::erase(waiting_, next);
+        Choose(*next);
         if (next->is_parked) {
           Resume(*next);
         } else {
@@ -45,8 +43,7 @@ void DeviceWorker::Launch() {
       }
     } else if (HasRoomBeside()) {
       if (Client* const next = Next(/*is_small=*/true)) {
-        beside_ = next;
-        std::erase(waiting_, next);
+        Choose(*next);
         LaunchNext(*next);
         continue;
       }
@@ -74,6 +71,25 @@ void DeviceWorker::Launch() {
   can_launch_.SignalAll();
 }
 
+void DeviceWorker::Choose(Client& client) {
+  if (turn_ == nullptr) {
+    turn_ = &client;
+    turns_.Choose(client.turns);
+  } else {
+    beside_ = &client;
+  }
+  std::erase(waiting_, &client);
+}
+
+bool DeviceWorker::MayLaunchHere(const Client& client) {
+  const Job& job = *client.queued.front();
+  if (!options_.is_synchronous || !job.is_brief() || job.expected_ > kSmall) {
+    return false;
+  }
+  if (turn_ == nullptr) return Next(/*is_small=*/false) == &client;
+  return HasRoomBeside() && Next(/*is_small=*/true) == &client;
+}
+
 bool DeviceWorker::MayLaunch(Client& client) {
   if (client.is_parked) return true;
   if (client.share != nullptr &&
@@ -87,7 +103,7 @@ bool DeviceWorker::MayLaunch(Client& client) {
   }
   if (!client.queued.front()->wants_device_alone()) return true;
   if (!OldestUnderWay(nullptr)) return true;
-  const absl::Time now = absl::Now();
+  const absl::Time now = core::SteadyNow();
   if (!client.alone_since) client.alone_since = now;
   return now - *client.alone_since >= kPatience;
 }
@@ -112,8 +128,8 @@ bool DeviceWorker::HasRoomBeside() const {
     return false;
   }
   const Job* const job = turn_->launching;
-  return job != nullptr &&
-         (job->predicted() > kSmall || absl::Now() - turn_->turn_begun > kTurn);
+  return job != nullptr && (job->predicted() > kSmall ||
+                            core::SteadyNow() - turn_->turn_begun > kTurn);
 }
 
 bool DeviceWorker::NeedsWatch() const {
@@ -129,7 +145,8 @@ absl::Duration DeviceWorker::LongestWait() {
   absl::Duration wait = absl::InfiniteDuration();
   for (const Client* const client : waiting_) {
     if (client->alone_since) {
-      wait = std::min(wait, *client->alone_since + kPatience - absl::Now());
+      wait =
+          std::min(wait, *client->alone_since + kPatience - core::SteadyNow());
     }
   }
   return std::max(wait, absl::Microseconds(100));
@@ -143,7 +160,7 @@ void DeviceWorker::EndTurnIfDue() {
       parked_count_ >= kMostParked) {
     return;
   }
-  const absl::Duration turn = absl::Now() - client.turn_begun;
+  const absl::Duration turn = core::SteadyNow() - client.turn_begun;
   absl::Duration most = client.is_alone ? kTurnAlone : kTurn;
   // What is nearly done is sooner out of the way than taken up again.
   const absl::Duration left = client.launching->expected_ - client.ran;
@@ -169,8 +186,22 @@ void DeviceWorker::GiveWay(Job& job) {
 bool DeviceWorker::Await(Job& job, const std::shared_ptr<core::Event>& event) {
   absl::MutexLock lock(&mutex_);
   if (job.is_stopped()) return true;
+  return ParkUntil(clients_.at(job.client_), event);
+}
+
+bool DeviceWorker::Outlast(Job& job,
+                           const std::shared_ptr<core::Event>& event) {
+  absl::MutexLock lock(&mutex_);
+  job.AskToGiveWay(false);  // it does
   Client& client = clients_.at(job.client_);
-  // What shares a stream does not launch in the middle of another's launch.
+  client.outlasts = true;
+  const bool has_parked = ParkUntil(client, event);
+  client.outlasts = false;
+  return has_parked;
+}
+
+bool DeviceWorker::ParkUntil(Client& client,
+                             const std::shared_ptr<core::Event>& event) {
   if (turn_ != &client || parked_count_ >= kMostParked ||
       client.stream->client_count > 1) {
     return false;
@@ -183,18 +214,18 @@ bool DeviceWorker::Await(Job& job, const std::shared_ptr<core::Event>& event) {
 }
 
 void DeviceWorker::Park(Client& client) {
-  client.ran += absl::Now() - client.turn_begun;
+  client.ran += core::SteadyNow() - client.turn_begun;
   Count(client, client.ran);
   turn_ = nullptr;
   client.is_parked = client.stream->is_parked = true;
-  client.turn_begun = absl::Now();
+  client.turn_begun = core::SteadyNow();
   // Some thread has to take the turn up, and one has to watch it.
   if (launcher_count_ < ++parked_count_ + 2) StartLauncher();
   can_launch_.Signal();
   while (client.is_parked) client.resumes.Wait(&mutex_);
   --parked_count_;
   client.stream->is_parked = false;
-  client.turn_begun = absl::Now();
+  client.turn_begun = core::SteadyNow();
 }
 
 void DeviceWorker::BeginWaiting(Client& client) {
@@ -203,6 +234,7 @@ void DeviceWorker::BeginWaiting(Client& client) {
 }
 
 void DeviceWorker::Resume(Client& client) {
+  if (client.outlasts && client.awaited != nullptr) return;
   if (!std::exchange(client.is_parked, false)) return;
   if (std::exchange(client.awaited, nullptr) != nullptr) --for_completer_;
   std::erase(waiting_, &client);
@@ -260,7 +292,7 @@ DeviceWorker::Launched DeviceWorker::BeginNext(Client& client) {
                     .number = next_number_++,
                     .status = ProvideStream(client),
                     .end = nullptr,
-                    .begun = absl::Now(),
+                    .begun = core::SteadyNow(),
                     .since = {},
                     .counted = absl::ZeroDuration(),
                     .ahead = absl::ZeroDuration()};
@@ -309,7 +341,8 @@ void DeviceWorker::AfterLaunch(Client& client, Launched launched,
   job->AskToGiveWay(false);
   client.launching = nullptr;
   if (options_.is_synchronous) {
-    const absl::Duration ran = client.ran + (absl::Now() - client.turn_begun);
+    const absl::Duration ran =
+        client.ran + (core::SteadyNow() - client.turn_begun);
     Count(client, ran);
     if (launched.status.ok() && !outcome.is_part && !launched.is_alone) {
       Learn(client, job->predicted(), ran);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "core/base/status.h"
+#include "core/base/steady_time.h"
 #include "server/engine/quota.h"
 
 namespace tensord::server {
@@ -79,6 +79,12 @@ absl::Status DeviceWorker::Add(const ClientId& id, Job* job) {
   CountQueued(client, *job, +1);
   if (!is_ready) return absl::OkStatus();
   BeginWaiting(client);
+  if (MayLaunchHere(client)) {
+    Choose(client);
+    LaunchNext(client);  // which may be the client's end
+    if (!waiting_.empty()) can_launch_.Signal();
+    return absl::OkStatus();
+  }
   const bool may_run_beside = job->predicted() <= kSmall && HasRoomBeside();
   if (turn_ == nullptr || NeedsWatch() || may_run_beside) can_launch_.Signal();
   return absl::OkStatus();
@@ -148,7 +154,7 @@ void DeviceWorker::SetWeights(std::map<std::string, double> weights) {
 DeviceWorker::Statistics DeviceWorker::statistics() const {
   absl::MutexLock lock(&mutex_);
   Statistics statistics = statistics_;
-  if (busy_count_ > 0) statistics.busy += absl::Now() - busy_since_;
+  if (busy_count_ > 0) statistics.busy += core::SteadyNow() - busy_since_;
   return statistics;
 }
 
@@ -204,9 +210,9 @@ void DeviceWorker::Learn(const Client& client, absl::Duration predicted,
 }
 
 void DeviceWorker::CountBusy(int change) {
-  if (busy_count_ == 0) busy_since_ = absl::Now();
+  if (busy_count_ == 0) busy_since_ = core::SteadyNow();
   busy_count_ += change;
-  if (busy_count_ == 0) statistics_.busy += absl::Now() - busy_since_;
+  if (busy_count_ == 0) statistics_.busy += core::SteadyNow() - busy_since_;
 }
 
 }  // namespace tensord::server

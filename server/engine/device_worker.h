@@ -41,6 +41,9 @@ namespace tensord::server {
 /// done with them, those of a client in order. A job that waits for work of its
 /// own while it is being launched lets others launch theirs.
 ///
+/// Where work is done as soon as it is launched, a brief job is launched and
+/// completed by the thread that adds it, if it would be the next one.
+///
 /// A tenant that has as many jobs launched as it may waits for one to end.
 ///
 /// A job that finds no memory is launched again, if it can be, once the jobs
@@ -92,6 +95,9 @@ class DeviceWorker {
     bool wants_device_alone() const { return wants_device_alone_; }
     /// How long the device should take for all of it.
     absl::Duration predicted() const { return predicted_; }
+    /// Whether it takes less time than another thread to wake up for it, all
+    /// that Launch() and Complete() do included.
+    bool is_brief() const { return is_brief_; }
     /// Who is told after Complete(), and may end the job's life then.
     Listener* listener() const { return listener_; }
     void set_listener(Listener* listener) { listener_ = listener; }
@@ -103,6 +109,7 @@ class DeviceWorker {
 
     /// Before it is added.
     void set_predicted(absl::Duration predicted) { predicted_ = predicted; }
+    void set_is_brief(bool is_brief) { is_brief_ = is_brief; }
     /// From within Launch(): of the parts that follow.
     void set_wants_device_alone(bool wants) { wants_device_alone_ = wants; }
 
@@ -117,8 +124,14 @@ class DeviceWorker {
         Interruption::Await(event);
       }
     }
+    void Outlast(const std::shared_ptr<core::Event>& event) final {
+      if (worker_ == nullptr || !worker_->Outlast(*this, event)) {
+        Interruption::Outlast(event);
+      }
+    }
 
     bool wants_device_alone_;
+    bool is_brief_ = false;
     absl::Duration predicted_;
     absl::Duration expected_;  // by what was known when it was added
     Listener* listener_ = nullptr;
@@ -150,7 +163,8 @@ class DeviceWorker {
   /// Runs what is queued. Nothing may be added any more.
   ~DeviceWorker();
 
-  /// Queues `job` behind the others of `client`.
+  /// Queues `job` behind the others of `client`; a brief one may have ended
+  /// when this returns.
   /// Errors  RESOURCE_EXHAUSTED, reason QUEUE_FULL: queue_limit jobs of this
   ///         client wait already; those of others do not count. Reason
   ///         TENANT_QUOTA_EXCEEDED: as many of its tenant's wait as may.
@@ -244,6 +258,7 @@ class DeviceWorker {
     bool is_alone = false;   // wanted the device alone when it was launched
     bool is_parked = false;  // its thread waits for another turn
     std::shared_ptr<core::Event> awaited;  // before that; or null
+    bool outlasts = false;  // waits for `awaited` though it is stopped
     absl::CondVar resumes;
   };
   using Clients = absl::node_hash_map<uint64_t, Client>;
@@ -253,6 +268,12 @@ class DeviceWorker {
   void GiveWay(Job& job);
   /// False when too many wait already.
   bool Await(Job& job, const std::shared_ptr<core::Event>& event);
+  /// The same of work that goes on though it is stopped.
+  bool Outlast(Job& job, const std::shared_ptr<core::Event>& event);
+  /// False when too many wait already, or the client shares its stream: what
+  /// does, does not launch in the middle of another's launch.
+  bool ParkUntil(Client& client, const std::shared_ptr<core::Event>& event)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Ends the turn of `client`, and waits for the next one.
   void Park(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// It may have a turn.
@@ -290,6 +311,12 @@ class DeviceWorker {
   /// Gives the client a stream unless it has one: one that nobody uses, a new
   /// one, or the one that fewest use.
   absl::Status ProvideStream(Client& client)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Gives `client` the turn, or a place beside it.
+  void Choose(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Whether the first job of `client`, which has begun to wait, would be next
+  /// and is brief.
+  bool MayLaunchHere(const Client& client)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Launches the client's next job, without the lock.
   void LaunchNext(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -22,9 +22,6 @@
 namespace tensord::server {
 namespace {
 
-// What the process itself takes, and a little to work with.
-constexpr int64_t kLeastHostBytes = int64_t{128} << 20;
-
 /// As given, or one a core, of those that a control group pays for.
 int ThreadCount(const EngineOptions& options) {
   const std::optional<double> quota = CoreQuota();
@@ -111,13 +108,7 @@ Device::Device(std::unique_ptr<core::Backend> backend, core::DeviceInfo info,
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(
     const EngineOptions& options) {
-  if (HostMemoryBytes() < kLeastHostBytes) {
-    return core::Error(
-        absl::StatusCode::kUnavailable, "HOST_MEMORY_TOO_SMALL",
-        absl::StrCat("the machine or the control group gives the process ",
-                     HostMemoryBytes(), " bytes of memory, wanted at least ",
-                     kLeastHostBytes));
-  }
+  TENSORD_RETURN_IF_ERROR(CheckHostMemory());
   std::unique_ptr<Engine> engine(new Engine(options));
   if (options.devices.is_automatic) {
     TENSORD_RETURN_IF_ERROR(engine->AddAll(options));

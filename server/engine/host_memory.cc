@@ -13,6 +13,7 @@
 #include "server/engine/quota.h"
 
 namespace tensord::server {
+
 int64_t HostMemoryBytes(const std::string& root) {
   const int64_t bytes = core::HostMemoryBytes();
   const auto limit = LeastLimit(
@@ -27,6 +28,17 @@ int64_t HostMemoryBytes(const std::string& root) {
   return limit && *limit < static_cast<double>(bytes)
              ? static_cast<int64_t>(*limit)
              : bytes;
+}
+
+absl::Status CheckHostMemory(const std::string& root) {
+  // What the process itself takes, and a little to work with.
+  constexpr int64_t kLeast = int64_t{128} << 20;
+  const int64_t bytes = HostMemoryBytes(root);
+  if (bytes >= kLeast) return absl::OkStatus();
+  return core::Error(
+      absl::StatusCode::kUnavailable, "HOST_MEMORY_TOO_SMALL",
+      absl::StrCat("the machine or the control group gives the process ", bytes,
+                   " bytes of memory, wanted at least ", kLeast));
 }
 
 int64_t DefaultMemoryLimit(int64_t memory_bytes, bool is_host_memory) {

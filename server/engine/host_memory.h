@@ -20,6 +20,11 @@ namespace tensord::server {
 /// `root` is the root of the file system, another one in tests.
 int64_t HostMemoryBytes(const std::string& root = "");
 
+/// OK when that is enough for a server.
+/// Errors  UNAVAILABLE, reason HOST_MEMORY_TOO_SMALL: what there is, and the
+///         least that is wanted.
+absl::Status CheckHostMemory(const std::string& root = "");
+
 /// How much of `memory_bytes` goes to tensors and workspace unless the operator
 /// says otherwise: three quarters. Of host memory so much less that a gibibyte,
 /// or half of it, is left for all else that the process keeps there.

@@ -70,6 +70,24 @@ void SharedMemory::Share::Deallocate(void* pointer, int64_t bytes) {
   memory_.upstream_.Deallocate(pointer, bytes);
 }
 
+absl::Status SharedMemory::Share::Charge(int64_t bytes) {
+  TENSORD_RETURN_IF_ERROR(memory_.Reserve(*this, Rounded(bytes)));
+  absl::Status charged = memory_.upstream_.Charge(bytes);
+  if (!charged.ok()) {
+    absl::MutexLock lock(&memory_.mutex_);
+    memory_.Count(*this, -Rounded(bytes));
+  }
+  return charged;
+}
+
+void SharedMemory::Share::Refund(int64_t bytes) {
+  {
+    absl::MutexLock lock(&memory_.mutex_);
+    memory_.Count(*this, -Rounded(bytes));
+  }
+  memory_.upstream_.Refund(bytes);
+}
+
 void SharedMemory::Forget(void* pointer, int64_t bytes) {
   if (!options_.clears) return;
   absl::MutexLock lock(&mutex_);

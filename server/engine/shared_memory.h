@@ -66,6 +66,8 @@ class SharedMemory {
     absl::Status Clear(void* pointer, int64_t bytes) override {
       return memory_.upstream_.Clear(pointer, bytes);
     }
+    absl::Status Charge(int64_t bytes) override;
+    void Refund(int64_t bytes) override;
 
    private:
     friend class SharedMemory;

@@ -1,4 +1,7 @@
 // The part of operation_desc.h that is about factorizations.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -9,10 +12,33 @@
 namespace tensord::server {
 namespace {
 
+using core::FactorizationMethod;
+
+/// Numbers of results; nothing: it has none.
+struct Places {
+  size_t left = 0;
+  std::optional<size_t> right, values;
+};
+
+/// Of results that core::ResultNamesOf() names.
+Places PlacesOf(const OperationRequest& request) {
+  switch (request.method) {
+    case FactorizationMethod::kQr:
+    case FactorizationMethod::kLq: return {.right = 1};
+    case FactorizationMethod::kSvd:
+      if (request.results.size() == 2) return {.right = 1};
+      return {.right = 2, .values = 1};
+    case FactorizationMethod::kEigh: return {.left = 1, .values = 0};
+    case FactorizationMethod::kCholesky: return {};
+  }
+  __builtin_unreachable();
+}
+
 /// A factor of a, from the existing tensor or from what a is like.
 core::OperandDesc FactorOf(const OutputRequest& request,
                            const std::optional<core::TensorDesc>& there,
-                           const core::OperandDesc& a, int64_t inner_extent) {
+                           const core::OperandDesc& a, core::ElementType type,
+                           int64_t inner_extent) {
   core::OperandDesc factor{.modes = request.modes};
   if (there) {
     factor.element_type = there->element_type;
@@ -20,7 +46,7 @@ core::OperandDesc FactorOf(const OutputRequest& request,
     factor.alignment_bytes = core::AlignmentOf(*there);
     return factor;
   }
-  factor.element_type = request.element_type.value_or(a.element_type);
+  factor.element_type = request.element_type.value_or(type);
   core::ModeVector extents;
   for (const core::Mode mode : request.modes) {
     const int at = core::PositionOf(mode, a.modes);
@@ -28,6 +54,40 @@ core::OperandDesc FactorOf(const OutputRequest& request,
   }
   factor.layout = core::PackedLayout(extents, request.order);
   return factor;
+}
+
+/// OK when the truncation can be, and no value gets lost.
+absl::Status CheckTruncation(const OperationRequest& request,
+                             const Places& places) {
+  TENSORD_RETURN_IF_ERROR(core::Validate(request.truncation, request.method));
+  if (request.rank && request.method != FactorizationMethod::kSvd) {
+    return core::InvalidArgument("TRUNCATION_WITHOUT_SVD", "a rank is given, ",
+                                 core::NameOf(request.method), " has none");
+  }
+  if (request.rank && *request.rank < 1) {
+    return core::InvalidArgument("TRUNCATION_OUT_OF_RANGE", "rank is ",
+                                 *request.rank, ", wanted 1 or more");
+  }
+  const bool loses_values =
+      request.method == FactorizationMethod::kSvd && !places.values &&
+      request.truncation.absorb == core::Truncation::Absorb::kNone;
+  if (!loses_values) return absl::OkStatus();
+  return core::InvalidArgument("VALUES_LOST",
+                               "s is no result and neither u nor v absorbs it, "
+                               "wanted one of both");
+}
+
+/// OK when existing results have no room for more values than are to be kept.
+absl::Status CheckRank(const OperationRequest& request,
+                       const core::OperandDesc& left,
+                       const core::FactorizationModes& modes) {
+  const int64_t extent =
+      left.layout.extents[core::PositionOf(modes.inner, left.modes)];
+  if (!request.rank || extent <= *request.rank) return absl::OkStatus();
+  return core::InvalidArgument(
+      "MODE_EXTENT_MISMATCH", "inner mode ", core::ToString(modes.inner),
+      " of existing results has extent ", extent, ", the rank is ",
+      *request.rank, ", wanted results that are no longer");
 }
 
 }  // namespace
@@ -38,23 +98,40 @@ absl::StatusOr<OperationDesc> MakeFactorization(
   if (!t) {
     return core::InvalidArgument("INPUT_MISSING", "operand a is left out");
   }
+  const Places places = PlacesOf(request);
+  TENSORD_RETURN_IF_ERROR(CheckTruncation(request, places));
   const InputRequest& input = *request.inputs[0];
   core::FactorizationDesc desc{.method = request.method,
                                .a = {t->element_type, t->layout, input.modes,
                                      input.unary, core::AlignmentOf(*t)}};
   TENSORD_RETURN_IF_ERROR(core::ValidateOperand(desc.a, "a"));
-  TENSORD_ASSIGN_OR_RETURN(const int64_t inner_extent,
-                           core::InnerExtent(desc.a, request.results[0].modes,
-                                             request.results[1].modes));
-  OperationDesc made;
-  for (size_t i = 0; i < request.results.size(); ++i) {
-    core::OperandDesc& factor = i == 0 ? desc.q : desc.r;
-    const std::optional<core::TensorDesc>& there = tensors.results[i];
-    factor = FactorOf(request.results[i], there, desc.a, inner_extent);
-    made.results.push_back(
-        {factor.element_type, factor.layout, there ? there->offset : 0});
+  const auto modes_of = [&](const std::optional<size_t>& place) {
+    return place ? &request.results[*place].modes : nullptr;
+  };
+  TENSORD_ASSIGN_OR_RETURN(
+      const core::FactorizationModes modes,
+      core::GroupModes(request.method, desc.a, *modes_of(places.left),
+                       modes_of(places.right), modes_of(places.values)));
+  const int64_t inner_extent =
+      std::min(modes.inner_extent, request.rank.value_or(modes.inner_extent));
+  const auto factor_at = [&](size_t place, core::ElementType type) {
+    return FactorOf(request.results[place], tensors.results[place], desc.a,
+                    type, inner_extent);
+  };
+  const core::ElementType type = desc.a.element_type;
+  desc.left = factor_at(places.left, type);
+  if (places.right) desc.right = factor_at(*places.right, type);
+  if (places.values) {
+    desc.values = factor_at(*places.values, core::RealPartOf(type));
   }
   TENSORD_RETURN_IF_ERROR(core::Validate(desc));
+  TENSORD_RETURN_IF_ERROR(CheckRank(request, desc.left, modes));
+  OperationDesc made;
+  for (const core::OperandDesc* const result : desc.results()) {
+    const auto& there = tensors.results[made.results.size()];
+    made.results.push_back(
+        {result->element_type, result->layout, there ? there->offset : 0});
+  }
   made.desc = std::move(desc);
   return made;
 }

@@ -54,7 +54,7 @@ absl::Status OperandUse::CheckReady() const {
 
 absl::Status OperandUse::Allocate(Session& session, bool reads) {
   if (is_written()) TENSORD_RETURN_IF_ERROR(tensor_->Allocate());
-  if (is_inline()) {
+  if (is_inline() || is_sent()) {
     TENSORD_RETURN_IF_ERROR(contents_.Allocate(session, *tensor_));
   }
   if (!is_copied_ || !(reads || is_written()) ||
@@ -92,7 +92,8 @@ absl::Status OperandUse::QueueOut(Device& device, core::Stream& stream) {
     TENSORD_RETURN_IF_ERROR(tensor_->view()->Scatter(
         device, copy_.data(), tensor_->storage().data(), stream));
   }
-  return is_inline() ? contents_.Queue(*tensor_, stream) : absl::OkStatus();
+  return is_inline() || is_sent() ? contents_.Queue(*tensor_, stream)
+                                  : absl::OkStatus();
 }
 
 void OperandUse::Written() {
@@ -100,6 +101,8 @@ void OperandUse::Written() {
 }
 
 void OperandUse::End(Session& session, WriteResult result) {
+  // While nobody else may write it.
+  if (is_sent() && result == WriteResult::kDone) sent_ = Bytes();
   if (std::exchange(announced_.is_read, false)) tensor_->EndRead();
   if (std::exchange(announced_.is_written, false)) tensor_->EndWrite(result);
   copy_ = core::Buffer();

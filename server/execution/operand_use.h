@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -69,6 +70,11 @@ class OperandUse {
   bool is_copied() const { return is_copied_; }
   Made made() const { return made_; }
   bool is_inline() const { return made_ == Made::kInline; }
+  /// Whether the response brings the bytes of what is kept, too.
+  bool is_sent() const { return is_sent_; }
+
+  /// Says so, of a tensor that the run makes and nobody else knows.
+  void Send() { is_sent_ = true; }
 
   /// Announces what it is for, in the session's order.
   /// Errors  those of StoredTensor::BeginRead() and BeginWrite().
@@ -100,6 +106,8 @@ class OperandUse {
   /// The bytes of an inline one.
   /// Requires  it was written, and that is done.
   std::string Bytes() const { return contents_.Bytes(*tensor_); }
+  /// The bytes of one that is sent, as of its End().
+  const std::string& sent() const { return sent_; }
 
  private:
   std::shared_ptr<StoredTensor> tensor_;
@@ -107,6 +115,8 @@ class OperandUse {
   Access access_;
   bool is_copied_ = false;
   Made made_ = Made::kNot;
+  bool is_sent_ = false;
+  std::string sent_;
   Access announced_;
   core::Buffer copy_;
   InlineOutput contents_;

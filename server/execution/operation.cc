@@ -71,7 +71,7 @@ absl::StatusOr<Found> FindTensors(const Session& session,
     TENSORD_ASSIGN_OR_RETURN(found.results[i],
                              session.Find(request.results[i].tensor));
     const StoredTensor& tensor = *found.results[i];
-    TENSORD_RETURN_IF_ERROR(CheckInjective(tensor, row.results[i]));
+    TENSORD_RETURN_IF_ERROR(CheckInjective(tensor, ResultNameOf(request, i)));
     found.descs.results[i] = tensor.desc();
   }
   return found;
@@ -144,7 +144,11 @@ absl::Status OneStep::CheckAliasing(const RunState& state) const {
       disjoint.inputs[input][i] = AreDisjoint(state.uses[input], results[i]);
     }
   }
-  disjoint.results = results.size() == 2 && AreDisjoint(results[0], results[1]);
+  for (size_t i = 0; i < results.size(); ++i) {
+    for (size_t j = i + 1; j < results.size(); ++j) {
+      disjoint.results[i][j] = AreDisjoint(results[i], results[j]);
+    }
+  }
   if (frame.filling.is_empty()) {
     return core::CheckAnyAliasing(desc, core::OperandsAt(desc, placement),
                                   disjoint);
@@ -167,6 +171,21 @@ absl::StatusOr<bool> OneStep::Queue(RunState& state, core::Stream& stream) {
   TENSORD_RETURN_IF_ERROR(
       state.runner.Execute(0, core::OperandsAt(desc, placement), stream));
   return true;
+}
+
+/// Whether all that the run of one step does takes less time than another
+/// thread to wake up for it.
+bool IsBrief(const RunState& state) {
+  constexpr double kBriefNanoseconds = 20e3;
+  constexpr int64_t kBriefBytes = 128 << 10;
+  int64_t bytes = 0;
+  for (const OperandUse& use : state.uses) {
+    if (!use.is_used()) continue;
+    if (use.is_copied()) return false;
+    bytes += use.desc().span_bytes();
+  }
+  return state.predicted_nanoseconds <= kBriefNanoseconds &&
+         bytes <= kBriefBytes && !state.runner.takes_times();
 }
 
 /// Takes the inputs that are read into use.
@@ -212,6 +231,9 @@ absl::Status UseResults(const OperationRequest& request,
         OperandUse use,
         OperandUse::OfNew(*state.session, asked.tensor_id, std::move(descs[i]),
                           asked.is_inline));
+    if (asked.is_sent && use.desc().span_bytes() <= max_inline_bytes) {
+      use.Send();
+    }
     state.uses.push_back(std::move(use));
   }
   return absl::OkStatus();
@@ -257,11 +279,14 @@ absl::StatusOr<std::unique_ptr<Run>> PrepareOperation(
   TENSORD_RETURN_IF_ERROR(UseInputs(request, found, *state));
   TENSORD_RETURN_IF_ERROR(UseResults(request, std::move(made.results),
                                      max_inline_bytes, found, *state));
+  state->is_brief = made.frame.filling.is_empty() && IsBrief(*state);
   step->desc = std::move(made.desc);
   step->frame = std::move(made.frame);
   step->placement.alpha = request.alpha;
   step->placement.beta = request.beta;
   step->placement.gamma = request.gamma;
+  step->placement.truncation = request.truncation;
+  step->placement.kept = &state->report.kept_extent;
   step->prepared = request.plan;
   return Run::Make(std::move(state), std::move(step));
 }

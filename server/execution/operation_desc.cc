@@ -67,7 +67,7 @@ absl::StatusOr<Inputs> TakeInputs(const OperationRequest& request,
 absl::StatusOr<OperandDesc> Output(const OutputRequest& request,
                                    const core::Margins& margins,
                                    const std::optional<core::TensorDesc>& there,
-                                   const Inputs& inputs) {
+                                   const Inputs& inputs, bool is_bool) {
   const auto& [a, b, c] = inputs;
   if (there) {
     return OperandDesc{there->element_type, there->layout, request.modes,
@@ -77,6 +77,8 @@ absl::StatusOr<OperandDesc> Output(const OutputRequest& request,
   OperandDesc d{.modes = request.modes};
   if (request.element_type) {
     d.element_type = *request.element_type;
+  } else if (is_bool) {
+    d.element_type = ElementType::kBool;
   } else if (c) {
     d.element_type = c->element_type;
   } else if (a && b) {
@@ -209,8 +211,8 @@ absl::StatusOr<Operands> TakeOperands(const OperationRequest& request,
   const std::optional<core::TensorDesc>& there = tensors.results[0];
   TENSORD_ASSIGN_OR_RETURN(const core::Margins margins,
                            MarginsOf(request.padding, asked.modes.size()));
-  TENSORD_ASSIGN_OR_RETURN(taken.d,
-                           Output(asked, margins, there, taken.inputs));
+  TENSORD_ASSIGN_OR_RETURN(taken.d, Output(asked, margins, there, taken.inputs,
+                                           core::IsComparison(request.op)));
   const int64_t offset = there ? there->offset : 0;
   taken.made.results = {{taken.d.element_type, taken.d.layout, offset}};
   if (request.padding) {
@@ -219,14 +221,18 @@ absl::StatusOr<Operands> TakeOperands(const OperationRequest& request,
         TakeFrame(*request.padding, margins, offset, taken.inputs[0], taken.d));
   }
   ElementType widest = taken.d.element_type;
+  bool has_double = core::RealPartOf(widest) == ElementType::kFloat64;
   for (const std::optional<OperandDesc>& input : taken.inputs) {
-    if (input) widest = core::WidestOf(widest, input->element_type);
+    if (!input) continue;
+    widest = core::WidestOf(widest, input->element_type);
+    has_double |=
+        core::RealPartOf(input->element_type) == ElementType::kFloat64;
   }
   TENSORD_RETURN_IF_ERROR(core::ValidateScalar(request.alpha, widest, "alpha"));
   TENSORD_RETURN_IF_ERROR(core::ValidateScalar(request.beta, widest, "beta"));
   TENSORD_RETURN_IF_ERROR(core::ValidateScalar(request.gamma, widest, "gamma"));
-  taken.compute_type =
-      request.compute_type.value_or(core::DefaultComputeType(widest));
+  taken.compute_type = request.compute_type.value_or(
+      core::DefaultComputeType(has_double ? ElementType::kFloat64 : widest));
   return taken;
 }
 
@@ -248,8 +254,15 @@ absl::StatusOr<OperationDesc> MakeElementwise(const OperationRequest& request,
                                               const OperationTensors& tensors) {
   TENSORD_ASSIGN_OR_RETURN(Operands taken, TakeOperands(request, tensors));
   auto& [a, b, c] = taken.inputs;
-  if (!c) c = Like(taken.d, taken.d.element_type);
-  if (!a) a = ScalarOf(b ? b->element_type : c->element_type);
+  // Of a comparison d does not say what is compared.
+  const bool is_comparison = core::IsComparison(request.op);
+  if (!c) {
+    const auto& other = a ? a : b;
+    c = Like(taken.d, is_comparison && other ? other->element_type
+                                             : taken.d.element_type);
+  }
+  const bool is_where = request.op == core::BinaryOperator::kWhere;
+  if (!a) a = ScalarOf(b && !is_where ? b->element_type : c->element_type);
   core::ElementwiseDesc desc{
       *a, b, *c, taken.d, request.op_ab, request.op, taken.compute_type};
   TENSORD_RETURN_IF_ERROR(core::Validate(desc));

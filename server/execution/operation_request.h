@@ -54,6 +54,7 @@ struct OutputRequest {
   std::optional<core::ElementType> element_type;
   core::Order order = core::Order::kFirstModeFastest;
   bool is_inline = false;
+  bool is_sent = false;  // in the response, too, if it is small
 };
 
 /// Elements around a result.
@@ -75,6 +76,8 @@ struct OperationRequest {
   core::BinaryOperator op_ab = core::BinaryOperator::kAdd;
   core::BinaryOperator op = core::BinaryOperator::kAdd;  // or op_abc
   core::FactorizationMethod method = core::FactorizationMethod::kQr;
+  core::Truncation truncation = {};
+  std::optional<int64_t> rank = {};  // most inner extent of new results
   std::optional<core::ComputeType> compute_type = {};
   int64_t workspace_limit_bytes = core::kNoWorkspaceLimit;
   std::string kernel = {};

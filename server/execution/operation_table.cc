@@ -9,8 +9,6 @@
 namespace tensord::server {
 namespace {
 
-constexpr absl::string_view kOneResult[] = {"d"};
-constexpr absl::string_view kFactors[] = {"q", "r"};
 constexpr InputRow kNone;
 constexpr InputRow kAlone{.exists = true};
 constexpr InputRow kTimesAlpha{.exists = true, .factor = Factor::kAlpha};
@@ -24,25 +22,20 @@ constexpr InputRow kPerhapsTimesBeta{
 constexpr std::array<OperationRow, kOperationCount> kRows = {{
     {.name = "permute",
      .inputs = {kTimesAlpha, kNone, kNone},
-     .results = kOneResult,
      .broadcasts = true,
      .make_desc = MakePermutation},
     {.name = "elementwise",
      .inputs = {kTimesAlpha, kPerhapsTimesBeta, kTimesGamma},
-     .results = kOneResult,
      .broadcasts = true,
      .make_desc = MakeElementwise},
     {.name = "reduce",
      .inputs = {kTimesAlpha, kNone, kPlusTimesBeta},
-     .results = kOneResult,
      .make_desc = MakeReduction},
     {.name = "contract",
      .inputs = {kTimesAlpha, kTimesAlpha, kPlusTimesBeta},
-     .results = kOneResult,
      .make_desc = MakeContraction},
     {.name = "factorize",
      .inputs = {kAlone, kNone, kNone},
-     .results = kFactors,
      .make_desc = MakeFactorization},
 }};
 
@@ -70,6 +63,13 @@ absl::string_view NameOf(Factor factor) {
 
 const OperationRow& RowOf(OperationKind kind) {
   return kRows[static_cast<size_t>(kind)];
+}
+
+absl::string_view ResultNameOf(const OperationRequest& request, size_t i) {
+  if (request.kind != OperationKind::kFactorize) return "d";
+  constexpr size_t kWithValues = 3;
+  return core::ResultNamesOf(request.method,
+                             request.results.size() == kWithValues)[i];
 }
 
 bool HasInput(const OperationRequest& request, size_t i) {

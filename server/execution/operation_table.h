@@ -5,7 +5,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "server/execution/operation_desc.h"
 #include "server/execution/operation_request.h"
 
@@ -28,7 +27,6 @@ struct InputRow {
 struct OperationRow {
   absl::string_view name;  // "contract"
   PerInput<InputRow> inputs;
-  absl::Span<const absl::string_view> results;  // their names: "d"
   /// Takes inputs that repeat along a mode as they lie.
   bool broadcasts = false;
   /// As MakeDesc().
@@ -38,6 +36,9 @@ struct OperationRow {
 
 const OperationRow& RowOf(OperationKind kind);
 inline absl::string_view NameOf(OperationKind kind) { return RowOf(kind).name; }
+
+/// What result number `i` is called: "d", or a factor by its method.
+absl::string_view ResultNameOf(const OperationRequest& request, size_t i);
 
 /// "a", "b" and "c".
 inline constexpr PerInput<absl::string_view> kInputNames = {"a", "b", "c"};

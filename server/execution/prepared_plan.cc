@@ -122,8 +122,7 @@ absl::StatusOr<OperationRequest> PreparedPlan::RequestFor(
     const PlanExecution::Result& given = execution.results[i];
     if (!given.tensor.empty() + !given.tensor_id.empty() + given.is_inline >
         1) {
-      return core::InvalidArgument("OUTPUT_AMBIGUOUS",
-                                   RowOf(request.kind).results[i],
+      return core::InvalidArgument("OUTPUT_AMBIGUOUS", ResultNameOf(request, i),
                                    " is to be an existing tensor, a new one "
                                    "with a name, or inline, wanted one of "
                                    "them");
@@ -148,7 +147,7 @@ absl::Status PreparedPlan::CheckResults(
     const PerResult<std::optional<core::TensorDesc>>& results) const {
   for (size_t i = 0; i < results.size(); ++i) {
     TENSORD_RETURN_IF_ERROR(CheckLike(results[i], tensors_.results[i],
-                                      RowOf(request_.kind).results[i], name()));
+                                      ResultNameOf(request_, i), name()));
   }
   return absl::OkStatus();
 }

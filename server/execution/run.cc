@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
+#include "core/base/steady_time.h"
 
 namespace tensord::server {
 
@@ -18,10 +19,11 @@ Run::Run(std::unique_ptr<RunState> state, std::unique_ptr<Steps> steps)
     : Job(state->runner.takes_times()),
       state_(std::move(state)),
       steps_(std::move(steps)),
-      times_{.made = absl::Now(),
+      times_{.made = core::SteadyNow(),
              .begun = absl::InfiniteFuture(),
              .ended = absl::InfiniteFuture()} {
   set_predicted(absl::Nanoseconds(state_->predicted_nanoseconds));
+  set_is_brief(state_->is_brief);
 }
 
 absl::StatusOr<std::unique_ptr<Run>> Run::Make(std::unique_ptr<RunState> state,
@@ -87,14 +89,15 @@ bool Run::CopiesItself() const {
 RunTimes Run::times() const {
   RunTimes times = times_;
   if (times.ended == absl::InfiniteFuture()) {
-    times.begun = times.ended = absl::Now();
+    times.begun = times.ended = core::SteadyNow();
   }
   return times;
 }
 
 absl::Status Run::Begin(core::Stream& stream) {
   Device& device = state_->session->device();
-  const absl::Time begun = CopiesItself() ? absl::Now() : absl::InfinitePast();
+  const absl::Time begun =
+      CopiesItself() ? core::SteadyNow() : absl::InfinitePast();
   TENSORD_RETURN_IF_ERROR(state_->inline_inputs.Queue(stream));
   for (size_t i = 0; i < state_->uses.size(); ++i) {
     const OperandUse& use = state_->uses[i];
@@ -102,7 +105,7 @@ absl::Status Run::Begin(core::Stream& stream) {
     state_->report.gathered_bytes += use.copied_bytes(reads);
     if (reads) TENSORD_RETURN_IF_ERROR(use.QueueIn(device, stream));
   }
-  if (CopiesItself()) times_.copying += absl::Now() - begun;
+  if (CopiesItself()) times_.copying += core::SteadyNow() - begun;
   for (OperandUse& use : state_->uses) use.StartWrite();
   state_->result = WriteResult::kFailed;
   return steps_->Begin(*state_, stream);
@@ -117,11 +120,12 @@ absl::StatusOr<bool> Run::LaunchPart(core::Stream& stream) {
   }
   TENSORD_ASSIGN_OR_RETURN(const bool is_all, steps_->Queue(*state_, stream));
   if (!is_all) return false;
-  const absl::Time begun = CopiesItself() ? absl::Now() : absl::InfinitePast();
+  const absl::Time begun =
+      CopiesItself() ? core::SteadyNow() : absl::InfinitePast();
   for (OperandUse& use : state_->uses) {
     TENSORD_RETURN_IF_ERROR(use.QueueOut(state_->session->device(), stream));
   }
-  if (CopiesItself()) times_.copying += absl::Now() - begun;
+  if (CopiesItself()) times_.copying += core::SteadyNow() - begun;
   if (is_cut()) return absl::CancelledError("the operation was stopped");
   state_->result = WriteResult::kDone;
   for (OperandUse& use : state_->uses) use.Written();

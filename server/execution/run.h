@@ -30,6 +30,7 @@ struct RunReport {
   int64_t peak_bytes = 0;  // of intermediate results
   int64_t kept_bytes = 0;
   int64_t gathered_bytes = 0;  // of packed copies of views
+  int64_t kept_extent = 0;     // of an SVD, see core::Truncation
   bool is_replayed = false;    // queued at once, as it had been recorded
 };
 
@@ -50,6 +51,7 @@ struct RunState {
   InlineInputs inline_inputs;
   StepRunner runner;
   double predicted_nanoseconds = 0;  // for all steps
+  bool is_brief = false;             // with all that is around them
   StoredTensor::WriteResult result = StoredTensor::WriteResult::kUntouched;
   RunReport report;
 };

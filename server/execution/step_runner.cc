@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/base/checked_math.h"
 #include "core/base/status.h"
+#include "core/base/steady_time.h"
 #include "core/executor/operands.h"
 
 namespace tensord::server {
@@ -24,9 +24,10 @@ int64_t BytesTogether(absl::Span<const int64_t> result_bytes) {
 
 }  // namespace
 
-absl::Status StepRunner::Add(const core::PlanKey& key,
-                             const std::array<int64_t, 2>& result_bytes,
-                             bool is_whole) {
+absl::Status StepRunner::Add(
+    const core::PlanKey& key,
+    const std::array<int64_t, core::kMostResults>& result_bytes,
+    bool is_whole) {
   TENSORD_ASSIGN_OR_RETURN(
       core::PlanCache::Lookup lookup,
       engine_.PlanFor(session_.device(), key, session_.options().job));
@@ -37,7 +38,8 @@ absl::Status StepRunner::Add(const core::PlanKey& key,
   const bool is_timed =
       is_whole && plan.selection != key.selection && !kernel_.empty();
   if (is_timed && key.selection == core::Selection::kMeasure) {
-    TENSORD_RETURN_IF_ERROR(session_.account().searches().Check(absl::Now()));
+    TENSORD_RETURN_IF_ERROR(
+        session_.account().searches().Check(core::SteadyNow()));
   }
   timed_count_ += is_timed;
   timed_.emplace_back();
@@ -98,17 +100,21 @@ void StepRunner::EndTiming(size_t i) {
 absl::Status StepRunner::Measure(size_t i, core::AnyOperands operands,
                                  core::Stream& stream) {
   const core::PlanKey& key = *timed_[i]->key;
-  const int64_t first_bytes = timed_[i]->result_bytes[0];
-  void* const results[] = {results_.data(),
-                           results_.data() + BytesTogether({&first_bytes, 1})};
+  std::array<void*, core::kMostResults> results;
+  std::byte* place = results_.data();
+  for (size_t r = 0; r < results.size(); ++r) {
+    results[r] = place;
+    place += core::RoundUp(timed_[i]->result_bytes[r], core::kBufferAlignment);
+  }
   const bool was_hit = timed_[i]->was_hit;
   EndTiming(i);
   core::RedirectOutputs(results, operands);
-  const absl::Time begun = absl::Now();
+  const absl::Time begun = core::SteadyNow();
   auto measured =
       engine_.MeasuredPlanFor(session_.device(), key, session_.options().job,
                               operands, *session_.memory(), stream);
-  session_.account().searches().Count(absl::Now(), absl::Now() - begun);
+  session_.account().searches().Count(core::SteadyNow(),
+                                      core::SteadyNow() - begun);
   // What the prediction took has its memory.
   if (absl::IsResourceExhausted(measured.status())) return absl::OkStatus();
   TENSORD_RETURN_IF_ERROR(measured.status());
@@ -141,7 +147,10 @@ absl::Status StepRunner::Try(size_t i, const core::AnyOperands& operands,
   TENSORD_ASSIGN_OR_RETURN(tried.begin, stream.RecordTime());
   const absl::Status status = core::Execute(*plan, operands, scratch(), stream);
   if (!status.ok()) {
-    if (!absl::IsCancelled(status)) engine_.plans().AddFailure(key, kernel_);
+    // What is wrong with the operands says nothing about the kernel.
+    const bool is_kernels =
+        !absl::IsCancelled(status) && !absl::IsInvalidArgument(status);
+    if (is_kernels) engine_.plans().AddFailure(key, kernel_);
     return status;
   }
   TENSORD_ASSIGN_OR_RETURN(tried.end, stream.RecordTime());

@@ -15,6 +15,7 @@
 #include "core/device/device.h"
 #include "core/executor/executor.h"
 #include "core/memory/memory_resource.h"
+#include "core/ops/any_desc.h"
 #include "core/plan/plan.h"
 #include "server/engine/engine.h"
 #include "server/session/session.h"
@@ -39,7 +40,8 @@ class StepRunner {
   /// Errors  as Engine::PlanFor(), and, of what is to be measured, as
   ///         SearchBudget::Check().
   absl::Status Add(const core::PlanKey& key,
-                   const std::array<int64_t, 2>& result_bytes, bool is_whole);
+                   const std::array<int64_t, core::kMostResults>& result_bytes,
+                   bool is_whole);
 
   absl::Span<const std::shared_ptr<const core::Plan>> plans() const {
     return plans_;
@@ -72,8 +74,8 @@ class StepRunner {
   /// A plan whose kernel is chosen by time, until that is done.
   struct Timed {
     const core::PlanKey* key;
-    std::array<int64_t, 2> result_bytes = {};  // (result)
-    bool was_hit = false;                      // the plan to begin with
+    std::array<int64_t, core::kMostResults> result_bytes = {};  // (result)
+    bool was_hit = false;  // the plan to begin with
   };
 
   /// A run of a kernel for its time.

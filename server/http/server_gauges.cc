@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/base/steady_time.h"
 #include "server/engine/host_memory.h"
 #include "server/http/families.h"
 #include "server/session/tenant_use.h"
@@ -175,7 +175,7 @@ void AddQuotas(const server::SessionManager& sessions, Families& families) {
   };
   std::vector<Labelled> quotas;
   for (const auto& account : sessions.Accounts()) {
-    for (const auto& use : account->uses(absl::Now())) {
+    for (const auto& use : account->uses(core::SteadyNow())) {
       quotas.push_back({{{"tenant", account->name()},
                          {"quota", std::string(use.quota)},
                          {"device", use.device}},

@@ -67,6 +67,9 @@ std::string ParseLine(absl::string_view line, Token& token) {
     return absl::StrCat("expiry '", parts[3],
                         "', wanted e.g. 2027-02-22T10:00:00Z or ", kNever);
   }
+  if (parts[3] != kNever) {  // no file that is written has parts of a second
+    token.expires = absl::FromUnixSeconds(absl::ToUnixSeconds(token.expires));
+  }
   if (!IsHex(token.salt, 2 * kSaltBytes) || !IsHex(token.hash, kHashDigits)) {
     return "salt and hash are not 32 and 64 digits of 0-9a-f";
   }

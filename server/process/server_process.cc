@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -16,9 +17,18 @@
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "core/base/version.h"
+#include "server/engine/host_memory.h"
 
 namespace tensord::server {
 namespace {
+
+/// Whether nothing else computes as fast when a device is lost.
+bool IsOfOneAccelerator(const Engine& engine) {
+  const auto is_accelerator = [](const auto& device) {
+    return device->info().kind != "cpu";
+  };
+  return std::ranges::count_if(engine.devices(), is_accelerator) <= 1;
+}
 
 // Of what is not waited for.
 constexpr absl::Duration kFarewell = absl::Milliseconds(500);
@@ -161,6 +171,15 @@ void ServerProcess::LogDevices() {
       log_.Info("device_property",
                 {{"name", info.name}, {"key", key}, {"value", value}});
     }
+    if (info.uses_host_memory &&
+        device->memory_limit_bytes() > HostMemoryBytes()) {
+      log_.Event(
+          LogLevel::kWarning, "memory_limit_too_large",
+          {{"message",
+            absl::StrCat("--memory-limit-bytes is ",
+                         device->memory_limit_bytes(), ", but the process has ",
+                         HostMemoryBytes(), " bytes, and ends beyond")}});
+    }
   }
   for (const std::string& omission : engine_->omissions()) {
     log_.Info("omitted", {{"message", omission}});
@@ -244,6 +263,7 @@ absl::Status ServerProcess::ServeRpc() {
       .takes_admin = options_.admin_listen.empty(),
       .connections = connections_,
       .socket_mode = options_.socket_mode,
+      .takes_shared_memory = options_.takes_shared_memory,
       .loop_count = options_.loop_count};
   if (files_.authenticator().takes_users()) {
     options.knows_user = [this](uid_t user) {
@@ -265,7 +285,7 @@ int ServerProcess::AwaitEnd(const sigset_t& signals) {
   constexpr std::chrono::seconds kTrimInterval{10};
   constexpr absl::Duration kAnswer = absl::Milliseconds(50);  // to who drains
   const bool loss_ends_it =
-      options_.exit_on_device_loss.value_or(engine_->devices().size() == 1);
+      options_.exit_on_device_loss.value_or(IsOfOneAccelerator(*engine_));
   auto trimmed = std::chrono::steady_clock::now();
   while (true) {
     const int signal = sigtimedwait(&signals, nullptr, &kInterval);

@@ -80,6 +80,12 @@ class ComputeService final : public Service {
       Call& call, const v1::ExecuteStreamRequest& request, int64_t index,
       std::shared_ptr<server::Session> session,
       server::Metrics::Operation*& operation);
+  /// Whether as many of the stream's operations are without a response as may.
+  bool IsFull(const OpenStream& stream) const;
+  /// Makes the response to operation number `index` that has ended so.
+  static void Say(const absl::StatusOr<Done>& done, int64_t index,
+                  const std::string& request_id,
+                  v1::ExecuteStreamResponse& response);
   static Task<absl::Status> Answer(Call& call, OpenStream& stream,
                                    Writer<v1::ExecuteStreamResponse> out);
 

@@ -19,11 +19,11 @@ using server::OperationRequest;
 static_assert(v1::ELEMENT_TYPE_BOOL ==
               static_cast<int>(core::ElementType::kBool) + 1);
 static_assert(v1::ElementType_ARRAYSIZE == core::kElementTypeCount + 1);
-static_assert(v1::UNARY_OPERATOR_SOFT_SIGN ==
-              static_cast<int>(core::UnaryOperator::kSoftSign) + 1);
+static_assert(v1::UNARY_OPERATOR_IMAG ==
+              static_cast<int>(core::UnaryOperator::kImag) + 1);
 static_assert(v1::UnaryOperator_ARRAYSIZE == core::kUnaryOperatorCount + 1);
-static_assert(v1::BINARY_OPERATOR_MIN ==
-              static_cast<int>(core::BinaryOperator::kMin) + 1);
+static_assert(v1::BINARY_OPERATOR_WHERE ==
+              static_cast<int>(core::BinaryOperator::kWhere) + 1);
 static_assert(v1::BinaryOperator_ARRAYSIZE == core::kBinaryOperatorCount + 1);
 static_assert(v1::COMPUTE_TYPE_INTEGER ==
               static_cast<int>(core::ComputeType::kInteger) + 1);
@@ -42,8 +42,9 @@ absl::StatusOr<core::UnaryOperator> UnaryFrom(v1::UnaryOperator op) {
 absl::StatusOr<core::BinaryOperator> BinaryFrom(v1::BinaryOperator op,
                                                 absl::string_view field) {
   if (op == v1::BINARY_OPERATOR_UNSPECIFIED) {
-    return core::InvalidArgument("OPERATOR_MISSING", field,
-                                 " is not given, wanted ADD, MUL, MAX or MIN");
+    return core::InvalidArgument(
+        "OPERATOR_MISSING", field,
+        " is not given, wanted ADD, MUL, MAX, MIN, ...");
   }
   if (!v1::BinaryOperator_IsValid(op)) return UnknownEnum(field, op);
   return static_cast<core::BinaryOperator>(op - 1);
@@ -105,6 +106,8 @@ absl::StatusOr<server::OutputRequest> OutputFrom(const v1::Output& output,
   }
   TENSORD_ASSIGN_OR_RETURN(result.order, FromProto(output.order()));
   result.is_inline = output.inline_();
+  result.is_sent = output.with_data() && result.tensor.empty() &&
+                   result.tensor_id.empty() && !result.is_inline;
   return result;
 }
 
@@ -316,7 +319,7 @@ absl::StatusOr<OperationRequest> FromProto(
   if (!request.has_beta()) result.beta = core::kOne;
   if (request.has_gamma()) result.gamma = FromProto(request.gamma());
   TENSORD_ASSIGN_OR_RETURN(result.op, BinaryFrom(request.op_abc(), "op_abc"));
-  if (request.has_b()) {
+  if (request.has_b() && result.op != core::BinaryOperator::kWhere) {
     TENSORD_ASSIGN_OR_RETURN(result.op_ab,
                              BinaryFrom(request.op_ab(), "op_ab"));
   }
@@ -333,18 +336,58 @@ absl::StatusOr<OperationRequest> FromProto(const v1::ContractRequest& request) {
   return CommonFrom(request);
 }
 
+absl::StatusOr<core::FactorizationMethod> FromProto(
+    v1::FactorizationMethod method) {
+  switch (method) {
+    case v1::FACTORIZATION_METHOD_QR: return core::FactorizationMethod::kQr;
+    case v1::FACTORIZATION_METHOD_LQ: return core::FactorizationMethod::kLq;
+    case v1::FACTORIZATION_METHOD_SVD: return core::FactorizationMethod::kSvd;
+    case v1::FACTORIZATION_METHOD_EIGH: return core::FactorizationMethod::kEigh;
+    case v1::FACTORIZATION_METHOD_CHOLESKY:
+      return core::FactorizationMethod::kCholesky;
+    default: return UnknownEnum("method", method);
+  }
+}
+
+absl::StatusOr<core::Truncation> FromProto(const v1::Truncation& truncation) {
+  core::Truncation result{
+      .cutoff = truncation.cutoff(),
+      .relative_cutoff = truncation.relative_cutoff(),
+      .discarded_squares = truncation.discarded_squares(),
+      .relative_discarded_squares = truncation.relative_discarded_squares(),
+      .renormalizes = truncation.renormalize()};
+  if (!v1::Absorb_IsValid(truncation.absorb())) {
+    return UnknownEnum("absorb", truncation.absorb());
+  }
+  static_assert(v1::ABSORB_BOTH ==
+                static_cast<int>(core::Truncation::Absorb::kBoth));
+  result.absorb = static_cast<core::Truncation::Absorb>(truncation.absorb());
+  return result;
+}
+
 absl::StatusOr<OperationRequest> FromProto(
     const v1::FactorizeRequest& request) {
   OperationRequest result{.kind = KindOf(&request)};
   if (request.has_a()) {
     TENSORD_ASSIGN_OR_RETURN(result.inputs[0], InputFrom(request.a(), "a"));
   }
-  TENSORD_ASSIGN_OR_RETURN(result.results.emplace_back(),
-                           OutputFrom(request.q(), "q"));
-  TENSORD_ASSIGN_OR_RETURN(result.results.emplace_back(),
-                           OutputFrom(request.r(), "r"));
-  if (request.method() != v1::FACTORIZATION_METHOD_QR) {
-    return UnknownEnum("method", request.method());
+  TENSORD_ASSIGN_OR_RETURN(result.method, FromProto(request.method()));
+  TENSORD_ASSIGN_OR_RETURN(result.truncation, FromProto(request.truncation()));
+  if (request.truncation().has_rank()) {
+    result.rank = request.truncation().rank();
+  }
+  TENSORD_RETURN_IF_ERROR(core::ValidateResults(result.method, request.has_r(),
+                                                request.has_values()));
+  for (const absl::string_view name :
+       core::ResultNamesOf(result.method, request.has_values())) {
+    const bool is_value = name == "s" || name == "w";
+    const bool is_first = result.results.empty() ||
+                          result.method == core::FactorizationMethod::kEigh;
+    TENSORD_ASSIGN_OR_RETURN(result.results.emplace_back(),
+                             OutputFrom(is_value   ? request.values()
+                                        : is_first ? request.q()
+                                                   : request.r(),
+                                        name));
   }
   TENSORD_RETURN_IF_ERROR(TakeOptions(request.options(), result));
   return result;
@@ -383,6 +426,7 @@ v1::Result ToProto(const server::Run& run) {
     v1::Result& made = is_first ? result : *result.add_others();
     *made.mutable_tensor() = ToProto(*use.tensor());
     if (use.is_inline()) made.set_data(use.Bytes());
+    if (use.is_sent()) made.set_data(use.sent());
   }
   v1::ExecutionReport& report = *result.mutable_report();
   const absl::string_view kernel = run.runner().kernel();
@@ -390,6 +434,7 @@ v1::Result ToProto(const server::Run& run) {
   report.set_plan_cache_hit(run.runner().hit_count() > 0);
   report.set_workspace_bytes(run.runner().workspace_bytes());
   report.set_gathered_bytes(run.report().gathered_bytes);
+  report.set_kept_extent(run.report().kept_extent);
   const server::RunTimes times = run.times();
   *report.mutable_queued() = ToProto(times.begun - times.made);
   *report.mutable_executed() = ToProto(times.ended - times.begun);

@@ -45,6 +45,15 @@ absl::StatusOr<core::PathMethod> MethodFrom(v1::PathMethod method) {
   }
 }
 
+std::vector<std::vector<int64_t>> StepsFrom(
+    const google::protobuf::RepeatedPtrField<v1::PathStep>& steps) {
+  std::vector<std::vector<int64_t>> all;
+  for (const v1::PathStep& step : steps) {
+    all.emplace_back(step.positions().begin(), step.positions().end());
+  }
+  return all;
+}
+
 absl::Status TakePath(const v1::PathOptions& path,
                       server::ProgramOptions& options) {
   TENSORD_ASSIGN_OR_RETURN(options.method, MethodFrom(path.method()));
@@ -59,9 +68,14 @@ absl::Status TakePath(const v1::PathOptions& path,
           absl::FormatDuration(server::kMaxTimeBudget));
     }
   }
-  for (const v1::PathStep& step : path.steps()) {
-    options.given_path.emplace_back(step.positions().begin(),
-                                    step.positions().end());
+  options.given_path = StepsFrom(path.steps());
+  options.start.steps = StepsFrom(path.start().steps());
+  options.start.sliced.assign(path.start().sliced().begin(),
+                              path.start().sliced().end());
+  if (!options.given_path.empty() && path.has_start()) {
+    return core::InvalidArgument("PATH_MALFORMED",
+                                 "path has steps and a start, wanted one of "
+                                 "them: steps are not searched");
   }
   if (path.has_memory_limit_bytes()) {
     if (path.memory_limit_bytes() < 0) {

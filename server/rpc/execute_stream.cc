@@ -3,12 +3,14 @@
 // Two coroutines share a stream: one reads requests and has their operations
 // queued, the other awaits the operations and writes responses. Both, and the
 // operations, live on the call's Loop.
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
@@ -17,6 +19,13 @@
 #include "server/rpc/operations.h"
 
 namespace tensord::rpc {
+namespace {
+
+// A message holds a response more as long as it is smaller; one is at most as
+// large as what may be inline, and what is told of it.
+constexpr size_t kPackedBytes = size_t{1} << 20;
+
+}  // namespace
 
 /// What both coroutines of a stream see.
 struct ComputeService::OpenStream final : Loop::Watcher {
@@ -31,10 +40,16 @@ struct ComputeService::OpenStream final : Loop::Watcher {
     Complete();
   }
 
-  std::optional<std::string> session;           // the first that exists
-  std::deque<Task<absl::StatusOr<Done>>> runs;  // without response
-  int64_t received = 0;                         // operations
-  bool complete = false;                        // no operation will follow
+  bool NextHasEnded() const {
+    return !runs.empty() && runs.front().await_ready();
+  }
+
+  std::optional<std::string> session;  // the first that exists
+  std::deque<Task<absl::StatusOr<Done>>> runs;
+  int64_t unanswered = 0;  // without response
+  int64_t received = 0;    // operations
+  bool packs = false;      // takes responses in batches
+  bool complete = false;   // no operation will follow
   bool draining = false;
   Signal added;  // an operation, or completeness
   Signal answered;
@@ -54,20 +69,32 @@ Task<absl::Status> ComputeService::ExecuteStream(
 Detached ComputeService::Receive(Call::Hold, Call& call,
                                  Reader<v1::ExecuteStreamRequest> in,
                                  std::shared_ptr<OpenStream> stream) {
-  v1::ExecuteStreamRequest request;
+  v1::ExecuteStreamRequest message;
   while (!stream->complete) {
-    if (std::ssize(stream->runs) >= context_.max_stream_operations()) {
+    if (IsFull(*stream)) {
       co_await stream->answered;
       continue;
     }
-    const bool received = co_await in.Read(request);
+    const bool received = co_await in.Read(message);
     if (!received) break;
-    if (stream->complete) co_return;
-    stream->runs.push_back(ExecuteNext(call, request, *stream));
-    stream->runs.back().Start();
+    stream->packs = stream->packs || !message.batch().empty();
+    const int count = std::max(message.batch_size(), 1);
+    for (int i = 0; i < count; ++i) {
+      if (IsFull(*stream)) stream->added.Notify();
+      while (!stream->complete && IsFull(*stream)) co_await stream->answered;
+      if (stream->complete) co_return;
+      stream->runs.push_back(ExecuteNext(
+          call, message.batch().empty() ? message : message.batch(i), *stream));
+      ++stream->unanswered;
+      stream->runs.back().Start();
+    }
     stream->added.Notify();
   }
   stream->Complete();
+}
+
+bool ComputeService::IsFull(const OpenStream& stream) const {
+  return stream.unanswered >= context_.max_stream_operations();
 }
 
 Task<absl::StatusOr<ComputeService::Done>> ComputeService::ExecuteNext(
@@ -149,35 +176,54 @@ Task<absl::StatusOr<ComputeService::Done>> ComputeService::ExecuteOnce(
   co_return done;
 }
 
+void ComputeService::Say(const absl::StatusOr<Done>& done, int64_t index,
+                         const std::string& request_id,
+                         v1::ExecuteStreamResponse& response) {
+  response.set_index(index);
+  if (!done.ok()) {
+    *response.mutable_error() = ToProto(done.status(), request_id);
+  } else if (done->answer) {
+    *response.mutable_result() = *done->answer;
+  } else {
+    *response.mutable_result() = ToProto(*done->run);
+  }
+}
+
 Task<absl::Status> ComputeService::Answer(
     Call& call, OpenStream& stream, Writer<v1::ExecuteStreamResponse> out) {
+  const std::string& request_id = call.record().request_id;
   bool connected = true;
-  for (int64_t index = 0;; ++index) {
+  int64_t index = 0;
+  while (true) {
     while (stream.runs.empty() && !stream.complete) {
       co_await stream.added;
     }
     if (stream.runs.empty()) break;
-    Task<absl::StatusOr<Done>>& first = stream.runs.front();
-    auto done = co_await first;
-    v1::ExecuteStreamResponse response;
-    response.set_index(index);
-    if (!done.ok()) {
-      *response.mutable_error() =
-          ToProto(done.status(), call.record().request_id);
-    } else if (done->answer) {
-      *response.mutable_result() = *std::move(done->answer);
-    } else {
-      *response.mutable_result() = ToProto(*done->run);
-    }
+    std::vector<absl::StatusOr<Done>> done;
+    v1::ExecuteStreamResponse message;
+    size_t bytes = 0;
+    do {
+      Task<absl::StatusOr<Done>>& first = stream.runs.front();
+      auto next = co_await first;
+      stream.runs.pop_front();
+      v1::ExecuteStreamResponse& response =
+          stream.packs ? *message.add_batch() : message;
+      Say(next, index++, request_id, response);
+      bytes += response.ByteSizeLong();
+      done.push_back(std::move(next));
+    } while (stream.packs && bytes < kPackedBytes && stream.NextHasEnded());
     // Those that began are waited for also when the client is gone.
-    const bool more =
-        std::ssize(stream.runs) > 1 && stream.runs[1].await_ready();
-    if (connected) connected = co_await out.Write(response, more);
-    // Who repeats the stream will learn them.
-    if (!connected && done.ok() && !call.record().is_once) {
-      done->run->DropUnnamed();
+    if (connected) {
+      connected = co_await out.Write(message, stream.NextHasEnded());
     }
-    stream.runs.pop_front();
+    // Who repeats the stream will learn them.
+    if (!connected && !call.record().is_once) {
+      for (const absl::StatusOr<Done>& each : done) {
+        if (each.ok()) each->run->DropUnnamed();
+      }
+    }
+    stream.unanswered -= std::ssize(done);
+    done.clear();
     stream.answered.Notify();
   }
   if (!connected) co_return absl::CancelledError("the client is gone");

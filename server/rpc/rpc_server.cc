@@ -1,7 +1,6 @@
 #include "server/rpc/rpc_server.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/server_builder_option.h>
 #include <grpcpp/impl/server_builder_plugin.h>
 #include <grpcpp/resource_quota.h>
@@ -9,6 +8,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "server/config/options.h"
@@ -16,6 +18,7 @@
 #include "server/rpc/compute_service.h"
 #include "server/rpc/coroutine/serve.h"
 #include "server/rpc/door/tls_credentials.h"
+#include "server/rpc/health/health_service.h"
 #include "server/rpc/listening/listener.h"
 #include "server/rpc/plan_cache_service.h"
 #include "server/rpc/plan_service.h"
@@ -24,6 +27,8 @@
 #include "server/rpc/tensor_service.h"
 #include "server/rpc/tracing/trace_service.h"
 #include "server/rpc/view_service.h"
+#include "server/shared_memory/broker.h"
+#include "server/shared_memory/local_socket.h"
 
 namespace tensord::rpc {
 namespace {
@@ -43,6 +48,37 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
     });
   }
 };
+
+/// Where clients of a server with those addresses bring their memory: beside
+/// each Unix socket, and at one abstract name if TCP leads to this host's own.
+/// What cannot be had is logged: they do without.
+std::vector<shared_memory::LocalSocket> ListenForMemory(
+    const std::vector<std::string>& addresses, int mode, server::Log& log) {
+  std::vector<std::string> paths;
+  bool has_loopback = false;
+  for (const std::string& address : addresses) {
+    if (IsLocal(address)) {
+      paths.push_back(
+          absl::StrCat(absl::StripPrefix(address, "unix:"), ".shm"));
+    } else {
+      has_loopback = has_loopback || absl::StartsWith(address, "localhost:") ||
+                     absl::StartsWith(address, "127.") ||
+                     absl::StartsWith(address, "[::1]:");
+    }
+  }
+  if (has_loopback) paths.emplace_back();  // an abstract name
+  std::vector<shared_memory::LocalSocket> sockets;
+  for (const std::string& path : paths) {
+    auto socket = shared_memory::LocalSocket::Listen(path, mode);
+    if (socket.ok()) {
+      sockets.push_back(*std::move(socket));
+    } else {
+      log.Event(server::LogLevel::kWarning, "no_shared_memory",
+                {{"message", socket.status().message()}});
+    }
+  }
+  return sockets;
+}
 
 using MakeService = std::unique_ptr<Service> (*)(ServiceContext&);
 
@@ -120,10 +156,12 @@ struct RpcServer::Services {
 
   ServiceContext& context;
   std::vector<std::unique_ptr<Service>> all;
+  HealthService health{context.health};
   // Of the addresses, in order.
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials;
   std::optional<LoopGroup> loops;
-  std::optional<PeerUsers> users;  // who are known
+  std::optional<PeerUsers> users;                 // who are known
+  std::unique_ptr<shared_memory::Broker> broker;  // null: there is none
   std::unique_ptr<grpc::Server> server;
   const std::shared_ptr<Connections> connections;
   Listener listener;
@@ -154,18 +192,22 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   result->services_ = std::make_unique<Services>(context, options);
   Services& services = *result->services_;
   TENSORD_RETURN_IF_ERROR(result->Listen(options));
+  if (options.takes_shared_memory && !options.is_operators) {
+    result->TakeSharedMemory(options);
+  }
   for (const auto& service : services.all) service->ServeOn(*services.loops);
+  services.health.ServeOn(services.loops->calls());
   services.loops->Start();
+  // Before anybody can ask.
+  context.health.Enter(server::Health::Phase::kServing);
   services.listener.Start();
   services.is_drained = false;
-  context.health.Enter(server::Health::Phase::kServing);
-  result->TellHealth();
+  services.health.Changed();
   return result;
 }
 
 absl::Status RpcServer::Listen(const RpcServerOptions& options) {
   Services& services = *services_;
-  grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   if (!options.takes_admin) {
@@ -197,6 +239,7 @@ absl::Status RpcServer::Listen(const RpcServerOptions& options) {
   for (const auto& service : services.all) {
     builder.RegisterService(&service->service());
   }
+  builder.RegisterService(&services.health.service());
   services.loops.emplace(builder, options.loop_count, services.context.door,
                          options.takes_admin);
   services.server = builder.BuildAndStart();
@@ -205,6 +248,18 @@ absl::Status RpcServer::Listen(const RpcServerOptions& options) {
                        "gRPC does not start its server");
   }
   return absl::OkStatus();
+}
+
+void RpcServer::TakeSharedMemory(const RpcServerOptions& options) {
+  ServiceContext& context = services_->context;
+  std::vector<shared_memory::LocalSocket> sockets =
+      ListenForMemory(addresses_, options.socket_mode, context.log);
+  if (sockets.empty()) return;
+  services_->broker = std::make_unique<shared_memory::Broker>(
+      shared_memory::BrokerLimits(), context.log, context.metrics);
+  for (auto& socket : sockets) services_->broker->Add(std::move(socket));
+  services_->broker->Start();
+  context.shared_memory = services_->broker.get();
 }
 
 RpcServer::~RpcServer() { Drain(absl::ZeroDuration()); }
@@ -217,24 +272,14 @@ void RpcServer::UpdateHealth() {
   services_->context.log.Event(server::LogLevel::kError, "device_lost",
                                {{"message", health.message()}});
   services_->context.health.LoseDevice(health);
-  TellHealth();
-}
-
-void RpcServer::TellHealth() {
-  const server::Health& health = services_->context.health;
-  grpc::HealthCheckServiceInterface& checks =
-      *services_->server->GetHealthCheckService();
-  for (const char* service : {"", "readiness"}) {
-    checks.SetServingStatus(service, health.readiness().ok());
-  }
-  checks.SetServingStatus("liveness", health.liveness().ok());
+  services_->health.Changed();
 }
 
 void RpcServer::Drain(absl::Duration timeout) {
   if (services_->is_drained) return;
   services_->is_drained = true;
   services_->context.health.Enter(server::Health::Phase::kDraining);
-  TellHealth();
+  services_->health.Changed();
   // gRPC ends calls that arrive during its shutdown as CANCELLED, which says
   // nothing to clients. Those that come now hear UNAVAILABLE and go elsewhere.
   services_->loops->Refuse();
@@ -242,6 +287,9 @@ void RpcServer::Drain(absl::Duration timeout) {
   services_->listener.Stop();
   services_->loops->Shutdown(*services_->server,
                              absl::ToChronoMilliseconds(timeout));
+  // Nobody asks for it any more; the files of its sockets go with it.
+  services_->context.shared_memory = nullptr;
+  services_->broker.reset();
 }
 
 }  // namespace tensord::rpc

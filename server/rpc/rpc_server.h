@@ -35,6 +35,8 @@ struct RpcServerOptions {
   /// Whether strangers do not come here.
   bool is_operators = false;
   int socket_mode = 0;  // permissions of Unix sockets; 0: as the umask says
+  /// Takes memory of clients on the same host, beside its local addresses.
+  bool takes_shared_memory = true;
   int loop_count = 2;
   /// Connections whose client does not answer pings are closed. Clients that
   /// are idle look at theirs every 5 s, so the timeout has to be longer.
@@ -83,8 +85,8 @@ class RpcServer {
   /// Has gRPC serve the addresses. Errors  as Start().
   absl::Status Listen(const RpcServerOptions& options);
 
-  /// Has health checks answered as the context's health is.
-  void TellHealth();
+  /// Opens ways for clients' memory, where there is a local address.
+  void TakeSharedMemory(const RpcServerOptions& options);
 
   std::vector<std::string> addresses_;
   std::unique_ptr<Services> services_;

@@ -16,6 +16,7 @@
 #include "server/rpc/door/door.h"
 #include "server/rpc/tracing/tracing.h"
 #include "server/session/session_manager.h"
+#include "server/shared_memory/broker.h"
 #include "server/telemetry/health.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
@@ -50,6 +51,7 @@ struct ServiceContext {
   server::Timelines timelines = {};
   Tracing tracing{metrics, timelines, trace_export};
   server::ProcessControl process = {};
+  shared_memory::Broker* shared_memory = nullptr;  // null: there is none
   const Door door{sessions,      metrics,       log,
                   authenticator, transfer_idle, WithTracing()};
   server::Preparer preparer{engine};

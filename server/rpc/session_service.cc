@@ -19,6 +19,9 @@ void SessionService::ServeOn(LoopGroup& loops) {
               [this](auto& call, auto& q) { return Describe(call, q); });
   loops.Serve("CloseSession", service_, &S::RequestCloseSession,
               [this](auto& call, auto& q) { return Close(call, q); });
+  loops.Serve(
+      "OpenSharedMemory", service_, &S::RequestOpenSharedMemory,
+      [this](auto& call, auto& q) { return OpenSharedMemory(call, q); });
 }
 
 Task<absl::StatusOr<v1::OpenSessionResponse>> SessionService::Open(

@@ -23,6 +23,9 @@ class SessionService final : public Service {
   Task<absl::StatusOr<v1::CloseSessionResponse>> Close(
       Call& call, const v1::CloseSessionRequest& request);
 
+  Task<absl::StatusOr<v1::OpenSharedMemoryResponse>> OpenSharedMemory(
+      Call& call, const v1::OpenSharedMemoryRequest& request);
+
   ServiceContext& context_;
   v1::SessionService::AsyncService service_;
 };

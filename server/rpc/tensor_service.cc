@@ -97,6 +97,10 @@ void TensorService::ServeOn(LoopGroup& loops) {
   loops.Serve("OpenSharedTensor", service_,
               &AsyncService::RequestOpenSharedTensor,
               [this](auto& call, auto& q) { return OpenShared(call, q); });
+  loops.Serve("AdoptTensor", service_, &AsyncService::RequestAdoptTensor,
+              [this](auto& call, auto& q) { return Adopt(call, q); });
+  loops.Serve("StoreTensor", service_, &AsyncService::RequestStoreTensor,
+              [this](auto& call, auto& q) { return Store(call, q); });
 }
 
 Task<absl::Status> TensorService::AwaitQueued(Call& call) {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "server/rpc/service.h"
+#include "server/shared_memory/region.h"
 #include "tensord/v1/tensor.grpc.pb.h"
 
 namespace tensord::rpc {
@@ -29,11 +30,14 @@ class TensorService final : public Service {
                           v1::TensorService::WithAsyncMethod_DeleteTensors<
                               v1::TensorService::WithAsyncMethod_CopyTensor<
                                   v1::TensorService::WithAsyncMethod_ShareTensor<
-                                      v1::TensorService::
-                                          WithAsyncMethod_UnshareTensor<
-                                              v1::TensorService::
-                                                  WithAsyncMethod_OpenSharedTensor<
-                                                      Base>>>>>>>>>>>;
+                                      v1::TensorService::WithAsyncMethod_UnshareTensor<
+                                          v1::TensorService::
+                                              WithAsyncMethod_OpenSharedTensor<
+                                                  v1::TensorService::
+                                                      WithAsyncMethod_AdoptTensor<
+                                                          v1::TensorService::
+                                                              WithAsyncMethod_StoreTensor<
+                                                                  Base>>>>>>>>>>>>>;
 
   Task<absl::StatusOr<v1::CreateTensorResponse>> Create(
       Call& call, const v1::CreateTensorRequest& request);
@@ -62,6 +66,17 @@ class TensorService final : public Service {
       Call& call, const v1::UnshareTensorRequest& request);
   Task<absl::StatusOr<v1::OpenSharedTensorResponse>> OpenShared(
       Call& call, const v1::OpenSharedTensorRequest& request);
+
+  // In shared_memory_calls.cc.
+  Task<absl::StatusOr<v1::AdoptTensorResponse>> Adopt(
+      Call& call, const v1::AdoptTensorRequest& request);
+  Task<absl::StatusOr<v1::StoreTensorResponse>> Store(
+      Call& call, const v1::StoreTensorRequest& request);
+  /// A tensor in a region that the call's session has.
+  absl::StatusOr<std::shared_ptr<server::StoredTensor>> AddIn(
+      const Call& call, shared_memory::Region& region,
+      absl::string_view tensor_id, const core::TensorDesc& desc,
+      int64_t offset_bytes) const;
 
   /// Waits for what the session had queued when the call came.
   Task<absl::Status> AwaitQueued(Call& call);

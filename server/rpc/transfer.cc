@@ -55,7 +55,7 @@ absl::Status Place(wire::ChunkReader& chunk, const wire::ChunkHeader& header,
   if (header.data_bytes == 0) return absl::OkStatus();
   TENSORD_ASSIGN_OR_RETURN(const std::span<std::byte> place,
                            writer.Place(header.data_bytes));
-  const absl::StatusOr<uint32_t> crc = chunk.Payload(place.data());
+  const absl::StatusOr<uint32_t> crc = chunk.Payload(place.data(), span_bytes);
   if (!crc.ok()) return Malformed(crc.status());
   if (*crc != header.crc32c) {
     return core::Error(

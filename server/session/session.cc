@@ -68,6 +68,25 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Add(
   });
 }
 
+absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Adopt(
+    absl::string_view tensor_id, const core::TensorDesc& desc,
+    absl::FunctionRef<
+        absl::StatusOr<std::shared_ptr<Storage>>(std::string name)>
+        make) {
+  using Made = absl::StatusOr<std::shared_ptr<StoredTensor>>;
+  TENSORD_RETURN_IF_ERROR(core::ValidateTensor(desc));
+  return AddNamed(tensor_id, RecordBytes(desc), [&](std::string name) -> Made {
+    TENSORD_ASSIGN_OR_RETURN(std::shared_ptr<Storage> storage, make(name));
+    return std::make_shared<StoredTensor>(std::move(name), device_.info().name,
+                                          std::move(storage));
+  });
+}
+
+bool Session::is_closed() const {
+  absl::MutexLock lock(&mutex_);
+  return closed_;
+}
+
 absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddView(
     absl::string_view tensor_id, const StoredTensor& viewed,
     absl::Span<const ViewStage> stages, std::optional<core::Scalar> padding) {
@@ -113,7 +132,9 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::KeepWithOrigin(
 
 absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddNamed(
     absl::string_view tensor_id, int64_t host_bytes,
-    absl::FunctionRef<std::shared_ptr<StoredTensor>(std::string name)> make) {
+    absl::FunctionRef<
+        absl::StatusOr<std::shared_ptr<StoredTensor>>(std::string name)>
+        make) {
   TENSORD_RETURN_IF_ERROR(ValidateId(tensor_id, kTensors));
   absl::MutexLock lock(&mutex_);
   if (closed_) return SessionClosed(name_);
@@ -127,7 +148,7 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddNamed(
   HostHold hold;
   TENSORD_RETURN_IF_ERROR(
       hold.Take(host_memory_, HostUse::kTensors, host_bytes));
-  std::shared_ptr<StoredTensor> tensor = make(name);
+  TENSORD_ASSIGN_OR_RETURN(std::shared_ptr<StoredTensor> tensor, make(name));
   if (tensor->view() != nullptr && ++view_count_ > kMaxViews) {
     --view_count_;
     return core::Error(

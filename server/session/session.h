@@ -121,6 +121,15 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::StatusOr<std::shared_ptr<StoredTensor>> Add(absl::string_view tensor_id,
                                                     core::TensorDesc desc);
 
+  /// Adds a tensor whose storage `make` makes of its full name, named as in
+  /// Add(). It is of host memory, as the session's device has to be.
+  /// Errors  as Add(), and those of `make`.
+  absl::StatusOr<std::shared_ptr<StoredTensor>> Adopt(
+      absl::string_view tensor_id, const core::TensorDesc& desc,
+      absl::FunctionRef<
+          absl::StatusOr<std::shared_ptr<Storage>>(std::string name)>
+          make);
+
   /// Adds a view of `viewed`, a tensor of the session, named as in Add().
   /// `stages` and `padding` as TensorView::Create() has them.
   ///
@@ -181,6 +190,8 @@ class Session : public std::enable_shared_from_this<Session> {
   };
   Ages ages() const;
 
+  bool is_closed() const;
+
   /// Stops what is under way, forgets all tensors, plans and programs, and
   /// takes no new ones.
   void Close();
@@ -196,7 +207,9 @@ class Session : public std::enable_shared_from_this<Session> {
   /// `host_bytes` beside its contents.
   absl::StatusOr<std::shared_ptr<StoredTensor>> AddNamed(
       absl::string_view tensor_id, int64_t host_bytes,
-      absl::FunctionRef<std::shared_ptr<StoredTensor>(std::string name)> make);
+      absl::FunctionRef<
+          absl::StatusOr<std::shared_ptr<StoredTensor>>(std::string name)>
+          make);
   /// Has `added`, if it is another session's, go with the right to read it.
   absl::StatusOr<std::shared_ptr<StoredTensor>> KeepWithOrigin(
       std::shared_ptr<StoredTensor> added);

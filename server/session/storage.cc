@@ -28,6 +28,45 @@ Storage::Storage(std::string name, core::TensorDesc desc,
       memory_(std::move(memory)),
       has_memory_(desc_.offset_bytes() + desc_.span_bytes() == 0) {}
 
+std::shared_ptr<Storage> Storage::OfGiven(
+    std::string name, core::TensorDesc desc,
+    std::shared_ptr<core::MemoryResource> memory) {
+  auto storage = std::make_shared<Storage>(std::move(name), std::move(desc),
+                                           std::move(memory));
+  absl::MutexLock allocating(&storage->allocation_mutex_);
+  const int64_t bytes =
+      storage->desc_.offset_bytes() + storage->desc_.span_bytes();
+  absl::StatusOr<core::Buffer> given =
+      core::Buffer::Allocate(*storage->memory_, bytes);
+  if (given.ok()) storage->tensor_ = {storage->desc_, *std::move(given)};
+  storage->has_memory_ = true;
+  absl::MutexLock lock(&storage->mutex_);
+  storage->contents_ = TensorState::kReady;
+  storage->committed_bytes_ = storage->desc_.span_bytes();
+  return storage;
+}
+
+void Storage::Withdraw() {
+  absl::MutexLock lock(&mutex_);
+  is_withdrawn_ = true;
+  contents_ = TensorState::kInvalid;
+  committed_bytes_ = 0;
+  ++version_;
+}
+
+bool Storage::is_idle() const {
+  absl::MutexLock lock(&mutex_);
+  return reads_ == 0 && writes_ == 0 && !uploading_;
+}
+
+absl::Status Storage::CheckThere() const {
+  if (!is_withdrawn_) return absl::OkStatus();
+  return core::FailedPrecondition(
+      "SHARED_MEMORY_GONE", "tensor ", name_,
+      " was in shared memory, which its client has taken back, or which has "
+      "gone with its client's connection");
+}
+
 absl::Status Storage::NotReady(TensorState state) const {
   return core::FailedPrecondition("TENSOR_NOT_READY", "tensor ", name_,
                                   " cannot be read: ", Describe(state));
@@ -64,6 +103,7 @@ uint64_t Storage::version() const {
 
 absl::Status Storage::BeginRead() {
   absl::MutexLock lock(&mutex_);
+  TENSORD_RETURN_IF_ERROR(CheckThere());
   if (writes_ == 0 && contents_ != TensorState::kReady) {
     return NotReady(contents_);
   }
@@ -78,6 +118,7 @@ void Storage::EndRead() {
 
 absl::Status Storage::BeginForeignRead() {
   absl::MutexLock lock(&mutex_);
+  TENSORD_RETURN_IF_ERROR(CheckThere());
   // What its own session has queued is on another stream.
   if (writes_ > 0 || uploading_) return NotReady(TensorState::kPending);
   if (contents_ != TensorState::kReady) return NotReady(contents_);
@@ -94,6 +135,7 @@ void Storage::EndForeignRead() {
 
 absl::Status Storage::Freeze() {
   absl::MutexLock lock(&mutex_);
+  TENSORD_RETURN_IF_ERROR(CheckThere());
   if (writes_ > 0 || uploading_) return NotReady(TensorState::kPending);
   if (contents_ != TensorState::kReady) return NotReady(contents_);
   is_frozen_ = true;
@@ -121,12 +163,14 @@ absl::Status Storage::CheckUnshared() const {
 
 absl::Status Storage::CheckReady() const {
   absl::MutexLock lock(&mutex_);
+  TENSORD_RETURN_IF_ERROR(CheckThere());
   return contents_ == TensorState::kReady ? absl::OkStatus()
                                           : NotReady(contents_);
 }
 
 absl::Status Storage::CheckSettled() const {
   absl::MutexLock lock(&mutex_);
+  TENSORD_RETURN_IF_ERROR(CheckThere());
   if (launched_writes_ > 0) return NotReady(TensorState::kPending);
   return contents_ == TensorState::kReady ? absl::OkStatus()
                                           : NotReady(contents_);
@@ -134,6 +178,7 @@ absl::Status Storage::CheckSettled() const {
 
 absl::Status Storage::BeginWrite(bool is_part) {
   absl::MutexLock lock(&mutex_);
+  TENSORD_RETURN_IF_ERROR(CheckThere());
   TENSORD_RETURN_IF_ERROR(CheckUnshared());
   if (uploading_) {
     return core::FailedPrecondition("TENSOR_BUSY", "tensor ", name_,
@@ -162,7 +207,7 @@ void Storage::StartWrite(bool is_part) {
 
 void Storage::Written() {
   absl::MutexLock lock(&mutex_);
-  if (is_damaged_) return;
+  if (is_damaged_ || is_withdrawn_) return;
   contents_ = TensorState::kReady;
   committed_bytes_ = desc_.span_bytes();
 }
@@ -193,6 +238,7 @@ bool Storage::in_use() const {
 
 absl::Status Storage::BeginUpload(int64_t offset_bytes) {
   absl::MutexLock lock(&mutex_);
+  TENSORD_RETURN_IF_ERROR(CheckThere());
   TENSORD_RETURN_IF_ERROR(CheckUnshared());
   if (uploading_ || reads_ > 0 || writes_ > 0) {
     return core::FailedPrecondition(
@@ -220,6 +266,7 @@ absl::Status Storage::BeginUpload(int64_t offset_bytes) {
 
 void Storage::Commit(int64_t bytes) {
   absl::MutexLock lock(&mutex_);
+  if (is_withdrawn_) return;
   committed_bytes_ += bytes;
   if (committed_bytes_ == desc_.span_bytes()) contents_ = TensorState::kReady;
 }

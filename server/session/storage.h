@@ -40,6 +40,13 @@ class Storage {
   Storage(std::string name, core::TensorDesc desc,
           std::shared_ptr<core::MemoryResource> memory);
 
+  /// One whose memory has its contents already: `memory` gives it once, and
+  /// whoever owns it may withdraw it.
+  /// Requires  as above.
+  static std::shared_ptr<Storage> OfGiven(
+      std::string name, core::TensorDesc desc,
+      std::shared_ptr<core::MemoryResource> memory);
+
   const std::string& name() const { return name_; }
   /// What the memory is laid out for.
   const core::TensorDesc& desc() const { return desc_; }
@@ -111,6 +118,12 @@ class Storage {
   absl::Status Freeze();
   void Thaw();
 
+  /// The memory is about to go: nobody begins to use it any more. What has
+  /// begun goes on, but what is not launched yet fails.
+  void Withdraw();
+  /// Nobody uses the memory.
+  bool is_idle() const;
+
   /// Starts an upload at `offset_bytes` of the first element.
   /// Errors  FAILED_PRECONDITION, reason TENSOR_BUSY: operations or another
   ///         upload use the tensor; reason TENSOR_SHARED. INVALID_ARGUMENT,
@@ -123,6 +136,8 @@ class Storage {
 
  private:
   absl::Status NotReady(TensorState state) const;
+  /// OK unless it was withdrawn.
+  absl::Status CheckThere() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   /// OK when others than its own session leave it alone.
   absl::Status CheckUnshared() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
@@ -146,6 +161,7 @@ class Storage {
   // A write failed, and none of all of it was launched behind.
   bool is_damaged_ ABSL_GUARDED_BY(mutex_) = false;
   bool uploading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_withdrawn_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tensord::server

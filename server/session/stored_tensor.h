@@ -39,6 +39,14 @@ class StoredTensor {
         desc_(std::move(desc)),
         storage_(std::make_shared<Storage>(name_, desc_, std::move(memory))) {}
 
+  /// A tensor with that storage, which nobody else has.
+  StoredTensor(std::string name, std::string device,
+               std::shared_ptr<Storage> storage)
+      : name_(std::move(name)),
+        device_(std::move(device)),
+        desc_(storage->desc()),
+        storage_(std::move(storage)) {}
+
   /// A view of the storage of `viewed`.
   /// Requires  `view` was made of it.
   StoredTensor(std::string name, const StoredTensor& viewed, TensorView view)

@@ -13,14 +13,14 @@
 namespace tensord::server {
 namespace {
 
-constexpr size_t kMaxShownName = 100;
+constexpr size_t kMaxShownTenant = 100;
 constexpr size_t kMaxTenants = 100;
 
 }  // namespace
 
 absl::Status NoSuchShare(absl::string_view name) {
   return core::NotFound("SHARE_NOT_FOUND", "share '",
-                        name.substr(0, kMaxShownName), "' does not exist");
+                        name.substr(0, kMaxShownTenant), "' does not exist");
 }
 
 absl::Status TensorShare::Allow(absl::Span<const std::string> tenants) {

@@ -104,6 +104,11 @@ Metrics::Metrics()
                 "Connections that were closed at once as there were too many, "
                 "in total or of their peer.",
                 registry_)),
+      shared_memory_refusals_(Named(
+          prometheus::BuildCounter(), "tensord_shared_memory_refusals_total",
+          "What clients with shared memory asked for and were refused, by "
+          "reason.",
+          registry_)),
       spans_(Named(prometheus::BuildCounter(), "tensord_trace_spans_total",
                    "Spans of traces that were sent to the collector, refused "
                    "by it, or dropped, as too many waited.",
@@ -121,6 +126,18 @@ Metrics::Metrics()
                          "Connections to gRPC, as of some seconds ago.",
                          registry_)
                        .Add({})),
+      shared_memory_connections_(
+          Named(prometheus::BuildGauge(), "tensord_shared_memory_connections",
+                "Connections of clients that bring shared memory.", registry_)
+              .Add({})),
+      shared_memory_regions_(
+          Named(prometheus::BuildGauge(), "tensord_shared_memory_regions",
+                "Regions of clients that are mapped.", registry_)
+              .Add({})),
+      shared_memory_bytes_(Named(prometheus::BuildGauge(),
+                                 "tensord_shared_memory_bytes",
+                                 "Bytes of those regions.", registry_)
+                               .Add({})),
       expired_sessions_(Named(prometheus::BuildCounter(),
                               "tensord_sessions_expired_total",
                               "Sessions whose lease has run out.", registry_)
@@ -164,6 +181,17 @@ prometheus::Counter& Metrics::ReloadsOf(absl::string_view what, bool is_taken) {
 
 void Metrics::RefuseConnection(absl::string_view limit) {
   refused_connections_.Add({{"limit", std::string(limit)}}).Increment();
+}
+
+void Metrics::RefuseSharedMemory(absl::string_view reason) {
+  shared_memory_refusals_.Add({{"reason", std::string(reason)}}).Increment();
+}
+
+void Metrics::ShowSharedMemory(int64_t connections, int64_t regions,
+                               int64_t bytes) {
+  shared_memory_connections_.Set(static_cast<double>(connections));
+  shared_memory_regions_.Set(static_cast<double>(regions));
+  shared_memory_bytes_.Set(static_cast<double>(bytes));
 }
 
 void Metrics::CountSpans(absl::string_view result, int64_t count) {

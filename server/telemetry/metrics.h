@@ -93,6 +93,10 @@ class Metrics {
   void ExpectReloads(absl::string_view what);
   /// A connection was not taken: the limit in `total`, or of its `peer`.
   void RefuseConnection(absl::string_view limit);
+  /// What a client with shared memory asked for was refused.
+  void RefuseSharedMemory(absl::string_view reason);
+  /// What there is of it now.
+  void ShowSharedMemory(int64_t connections, int64_t regions, int64_t bytes);
   /// Connections to gRPC that live.
   prometheus::Gauge& connections() { return connections_; }
   /// Spans of traces came to an end: "sent" to the collector, "refused" by it,
@@ -187,11 +191,15 @@ class Metrics {
   prometheus::Family<prometheus::Counter>& rejected_;
   prometheus::Family<prometheus::Counter>& reloads_;
   prometheus::Family<prometheus::Counter>& refused_connections_;
+  prometheus::Family<prometheus::Counter>& shared_memory_refusals_;
   prometheus::Family<prometheus::Counter>& spans_;
   prometheus::Family<prometheus::Counter>& tenant_requests_;
   prometheus::Family<prometheus::Counter>& tenant_device_seconds_;
   prometheus::Gauge& in_flight_;
   prometheus::Gauge& connections_;
+  prometheus::Gauge& shared_memory_connections_;
+  prometheus::Gauge& shared_memory_regions_;
+  prometheus::Gauge& shared_memory_bytes_;
   prometheus::Counter& expired_sessions_;
   prometheus::Counter& wasted_device_seconds_;
   prometheus::Counter& uploaded_bytes_;

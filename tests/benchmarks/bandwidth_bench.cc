@@ -71,24 +71,27 @@ void Compare(benchmark::State& state, const char* counter, double bytes,
   state.counters[counter] = ratios[ratios.size() / 2];
 }
 
-/// d = a + c
-void Add(benchmark::State& state, Memory& memory, core::ThreadPool& threads,
-         core::ElementType type, const core::Modes& modes_a,
-         core::UnaryOperator unary) {
+/// d = op(unary(a), c)
+void Join(benchmark::State& state, Memory& memory, core::ThreadPool& threads,
+          core::ElementType type, const core::Modes& modes_a,
+          core::UnaryOperator unary, core::BinaryOperator op) {
   const int64_t side = 6144;  // 144 MiB of float32
   core::ElementwiseDesc desc{.a = Operand(type, modes_a, {side, side}),
                              .b = std::nullopt,
                              .c = Operand(type, {'i', 'j'}, {side, side}),
-                             .d = Operand(type, {'i', 'j'}, {side, side})};
+                             .d = Operand(type, {'i', 'j'}, {side, side}),
+                             .op_abc = op};
   desc.a.unary = unary;
+  if (core::IsComparison(op)) desc.d.element_type = core::ElementType::kBool;
   const core::ElementwiseProblem problem = core::Canonicalize(desc);
   const auto kernel = core::CreateFusedElementwise(threads);
   const auto solution = kernel->Solve(problem).value();
   core::HostStream stream;
   core::Workspace workspace({});
   const int64_t bytes = side * side * core::SizeOf(type);
+  const int64_t bytes_d = side * side * core::SizeOf(desc.d.element_type);
   Compare(
-      state, "of_copy", 3.0 * bytes,
+      state, "of_copy", 2.0 * bytes + bytes_d,
       [&] {
         return solution->Launch(
             {.a = memory.a.data(), .c = memory.c.data(), .d = memory.d.data()},
@@ -153,12 +156,16 @@ int main(int argc, char** argv) {
   core::ThreadPool threads(thread_count);
   test::Memory memory;
 
+  const auto join = [&](const std::string& name, ElementType type,
+                        Modes modes_a, UnaryOperator unary, BinaryOperator op) {
+    test::Register("Elementwise/" + name, [&, type, modes_a, unary,
+                                           op](benchmark::State& state) {
+      test::Join(state, memory, threads, type, modes_a, unary, op);
+    });
+  };
   const auto add = [&](const std::string& name, ElementType type, Modes modes_a,
                        UnaryOperator unary) {
-    test::Register("Elementwise/" + name,
-                   [&, type, modes_a, unary](benchmark::State& state) {
-                     test::Add(state, memory, threads, type, modes_a, unary);
-                   });
+    join(name, type, std::move(modes_a), unary, BinaryOperator::kAdd);
   };
   add("float32/same_order", ElementType::kFloat32, {'i', 'j'},
       UnaryOperator::kIdentity);
@@ -168,6 +175,12 @@ int main(int argc, char** argv) {
   add("float32/tanh", ElementType::kFloat32, {'i', 'j'}, UnaryOperator::kTanh);
   add("float16/same_order", ElementType::kFloat16, {'i', 'j'},
       UnaryOperator::kIdentity);
+  for (const auto op :
+       {BinaryOperator::kMul, BinaryOperator::kDiv, BinaryOperator::kPow,
+        BinaryOperator::kLess, BinaryOperator::kEqual}) {
+    join("float32/" + std::string(core::NameOf(op)), ElementType::kFloat32,
+         {'i', 'j'}, UnaryOperator::kIdentity, op);
+  }
 
   const auto sum = [&](const std::string& name, Modes kept, BinaryOperator op) {
     test::Register("Reduction/float32/" + name,

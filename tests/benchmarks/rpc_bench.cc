@@ -1,15 +1,23 @@
-// What calls and transfers cost: latency, calls a second, and bytes a second
-// beside a raw Unix-socket stream of the same bytes in the same run.
+// What calls and transfers cost: latency and calls a second, beside a bare
+// gRPC server that answers nothing, and bytes a second, beside a raw
+// Unix-socket stream of the same bytes, in the same run.
 //
 //   rpc_bench --server=PATH_OF_TENSORD [--rounds=5] [--mebibytes=256]
+//   rpc_bench --server=PATH_OF_TENSORD --only=KIND --seconds=10
+//
+// The second form makes calls of one kind, for a profiler to look at: single
+// (empty ones, one after the other), empty, inline, streamed, upload or
+// download.
 
 #include <grpcpp/grpcpp.h>
+#include <malloc.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -21,241 +29,19 @@
 
 #include "tensord/session.h"
 #include "tensord/v1/compute.grpc.pb.h"
-#include "tensord/v1/plan.grpc.pb.h"
 #include "tensord/v1/session.grpc.pb.h"
+#include "tests/benchmarks/echo_server.h"
+#include "tests/benchmarks/small_calls.h"
 #include "tests/testing/server_process.h"
 
 namespace {
 
+using namespace tensord::benchmarks;
 using tensord::testing::OwnCpuSeconds;
 using tensord::testing::ServerProcess;
 namespace v1 = tensord::v1;
 
-constexpr int kCalls = 3000;            // in a round, one in flight
-constexpr int kPipelinedCalls = 20000;  // in a round, also operations
-constexpr int kInFlight = 64;
 constexpr size_t kWriteBytes = size_t{1} << 20;
-
-double Now() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-double Quantile(std::vector<double> values, double part) {
-  const size_t at =
-      std::min(values.size() - 1, static_cast<size_t>(part * values.size()));
-  std::nth_element(values.begin(), values.begin() + at, values.end());
-  return values[at];
-}
-
-double Median(const std::vector<double>& values) {
-  return Quantile(values, 0.5);
-}
-
-[[noreturn]] void Die(const std::string& what) {
-  std::fprintf(stderr, "rpc_bench: %s\n", what.c_str());
-  std::exit(1);
-}
-
-void Check(const grpc::Status& status) {
-  if (!status.ok()) Die(status.error_message());
-}
-
-struct Stubs {
-  explicit Stubs(const std::string& address) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-    const auto channel = grpc::CreateCustomChannel(
-        address, grpc::InsecureChannelCredentials(), arguments);
-    session = v1::SessionService::NewStub(channel);
-    compute = v1::ComputeService::NewStub(channel);
-    plan = v1::PlanService::NewStub(channel);
-  }
-  std::unique_ptr<v1::SessionService::Stub> session;
-  std::unique_ptr<v1::ComputeService::Stub> compute;
-  std::unique_ptr<v1::PlanService::Stub> plan;
-};
-
-/// An 8 x 8 x 8 product of float64 that travels whole, there and back.
-v1::ContractRequest SmallContraction(const std::string& session) {
-  v1::ContractRequest request;
-  request.set_session(session);
-  const std::string data(8 * 8 * sizeof(double), '\0');
-  for (v1::Operand* operand : {request.mutable_a(), request.mutable_b()}) {
-    v1::InlineTensor& tensor = *operand->mutable_inline_();
-    tensor.set_element_type(v1::ELEMENT_TYPE_FLOAT64);
-    tensor.mutable_layout()->add_extents(8);
-    tensor.mutable_layout()->add_extents(8);
-    tensor.set_data(data);
-  }
-  for (const int32_t mode : {0, 1}) request.mutable_a()->add_modes(mode);
-  for (const int32_t mode : {1, 2}) request.mutable_b()->add_modes(mode);
-  for (const int32_t mode : {0, 2}) request.mutable_d()->add_modes(mode);
-  request.mutable_d()->set_inline_(true);
-  return request;
-}
-
-struct Planned {
-  tensord::RemoteTensor x, d;
-  v1::ExecutePlanRequest request;
-};
-
-/// A 16 x 16 x 16 product of resident float64, by a plan.
-Planned PlannedContraction(const Stubs& stubs, tensord::Session& session) {
-  const std::vector<double> ones(16 * 16, 1.0);
-  auto x = session.Upload(tensord::HostView<double>{ones.data(), {16, 16}});
-  auto d = session.Create(tensord::ElementType::kFloat64, {{16, 16}});
-  if (!x.ok() || !d.ok()) Die("no tensors for the plan");
-  v1::CreatePlanRequest request;
-  v1::ContractRequest& contract = *request.mutable_contract();
-  contract.set_session(session.name());
-  contract.mutable_a()->set_tensor(x->name());
-  contract.mutable_b()->set_tensor(x->name());
-  contract.mutable_d()->set_tensor(d->name());
-  for (const int32_t mode : {0, 1}) contract.mutable_a()->add_modes(mode);
-  for (const int32_t mode : {1, 2}) contract.mutable_b()->add_modes(mode);
-  for (const int32_t mode : {0, 2}) contract.mutable_d()->add_modes(mode);
-  grpc::ClientContext context;
-  v1::CreatePlanResponse made;
-  Check(stubs.plan->CreatePlan(&context, request, &made));
-  v1::ExecutePlanRequest execute;
-  execute.set_plan(made.plan().name());
-  execute.mutable_a()->set_tensor(x->name());
-  execute.mutable_b()->set_tensor(x->name());
-  execute.set_d(d->name());
-  return {*std::move(x), *std::move(d), std::move(execute)};
-}
-
-struct Latencies {
-  std::vector<double> empty;     // seconds
-  std::vector<double> contract;  // seconds
-  std::vector<double> planned;   // seconds
-};
-
-/// Empty calls, small contractions and executions of a plan by turns, one in
-/// flight.
-Latencies MeasureLatency(const Stubs& stubs, const std::string& session,
-                         const Planned& planned) {
-  v1::KeepSessionAliveRequest empty;
-  empty.set_session(session);
-  const v1::ContractRequest contract = SmallContraction(session);
-  Latencies latencies;
-  for (int i = 0; i < kCalls; ++i) {
-    {
-      grpc::ClientContext context;
-      v1::KeepSessionAliveResponse response;
-      const double start = Now();
-      Check(stubs.session->KeepSessionAlive(&context, empty, &response));
-      latencies.empty.push_back(Now() - start);
-    }
-    grpc::ClientContext context;
-    v1::ContractResponse response;
-    const double start = Now();
-    Check(stubs.compute->Contract(&context, contract, &response));
-    latencies.contract.push_back(Now() - start);
-    grpc::ClientContext planned_context;
-    v1::ExecutePlanResponse executed;
-    const double begun = Now();
-    Check(stubs.compute->ExecutePlan(&planned_context, planned.request,
-                                     &executed));
-    latencies.planned.push_back(Now() - begun);
-  }
-  return latencies;
-}
-
-/// Calls a second with kInFlight of them under way, on one connection and one
-/// thread. `start` is e.g. the stub's AsyncKeepSessionAlive.
-template <typename Response, typename Request, typename Start>
-double MeasureCallRate(const Request& request, const Start& start_call) {
-  struct Call {
-    std::unique_ptr<grpc::ClientContext> context;
-    std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> reader;
-    Response response;
-    grpc::Status status;
-  };
-  std::vector<Call> calls(kInFlight);
-  grpc::CompletionQueue queue;
-  int begun = 0;
-  const auto begin = [&](Call& call) {
-    call.context = std::make_unique<grpc::ClientContext>();
-    call.reader = start_call(call.context.get(), request, &queue);
-    call.reader->Finish(&call.response, &call.status, &call);
-    ++begun;
-  };
-  const double start = Now();
-  for (Call& call : calls) begin(call);
-  void* tag = nullptr;
-  bool ok = false;
-  for (int ended = 0; ended < kPipelinedCalls; ++ended) {
-    queue.Next(&tag, &ok);
-    Call& call = *static_cast<Call*>(tag);
-    Check(call.status);
-    if (begun < kPipelinedCalls) begin(call);
-  }
-  const double seconds = Now() - start;
-  queue.Shutdown();
-  while (queue.Next(&tag, &ok)) {
-  }
-  return kPipelinedCalls / seconds;
-}
-
-double MeasureEmptyCallRate(const Stubs& stubs, const std::string& session) {
-  v1::KeepSessionAliveRequest request;
-  request.set_session(session);
-  return MeasureCallRate<v1::KeepSessionAliveResponse>(
-      request, [&](auto* context, const auto& q, auto* queue) {
-        return stubs.session->AsyncKeepSessionAlive(context, q, queue);
-      });
-}
-
-/// Operations a second, x = x + x on 8 resident elements.
-struct OperationRates {
-  double waited = 0;     // each call for itself
-  double in_flight = 0;  // kInFlight calls
-  double streamed = 0;   // one pipeline
-};
-
-OperationRates MeasureOperationRates(const Stubs& stubs,
-                                     tensord::Session& session) {
-  const std::vector<double> zeros(8);
-  const auto x = session.Upload(tensord::HostView<double>{zeros.data(), {8}});
-  if (!x.ok()) Die(x.status().ToString());
-  OperationRates rates;
-
-  v1::ElementwiseRequest request;
-  request.set_session(session.name());
-  for (v1::Operand* operand : {request.mutable_a(), request.mutable_c()}) {
-    operand->set_tensor(x->name());
-    operand->add_modes(0);
-  }
-  request.mutable_d()->set_tensor(x->name());
-  request.mutable_d()->add_modes(0);
-  request.set_op_abc(v1::BINARY_OPERATOR_ADD);
-  double start = Now();
-  for (int i = 0; i < kCalls; ++i) {
-    grpc::ClientContext context;
-    v1::ElementwiseResponse response;
-    Check(stubs.compute->Elementwise(&context, request, &response));
-  }
-  rates.waited = kCalls / (Now() - start);
-
-  rates.in_flight = MeasureCallRate<v1::ElementwiseResponse>(
-      request, [&](auto* context, const auto& q, auto* queue) {
-        return stubs.compute->AsyncElementwise(context, q, queue);
-      });
-
-  start = Now();
-  auto pipeline = session.StartPipeline();
-  for (int i = 0; i < kPipelinedCalls; ++i) {
-    pipeline.Elementwise({*x, "i"}, tensord::BinaryOperator::kAdd, {*x, "i"},
-                         "i", {.execution = {.output = &*x}});
-  }
-  const absl::Status done = pipeline.Finish();
-  if (!done.ok()) Die(done.ToString());
-  rates.streamed = kPipelinedCalls / (Now() - start);
-  return rates;
-}
 
 struct Transfer {
   double bytes_per_second = 0;
@@ -328,39 +114,67 @@ Transfer Account(const ServerProcess& server, size_t bytes, Function transfer) {
 }
 
 /// What the rounds gave, one entry a round.
+struct LatencyResults {
+  std::vector<double> echo, empty, contract_echo, contract, planned;  // p50
+  std::vector<double> empty_p99, contract_p99;
+  std::vector<double> echo_ratio, contract_ratio, planned_ratio;
+
+  void Add(const Latencies& latencies) {
+    const double call = Median(latencies.empty);
+    echo.push_back(Median(latencies.echo));
+    empty.push_back(call);
+    contract_echo.push_back(Median(latencies.contract_echo));
+    contract.push_back(Median(latencies.contract));
+    planned.push_back(Median(latencies.planned));
+    empty_p99.push_back(Quantile(latencies.empty, 0.99));
+    contract_p99.push_back(Quantile(latencies.contract, 0.99));
+    echo_ratio.push_back(echo.back() / call);
+    contract_ratio.push_back(contract.back() / call);
+    planned_ratio.push_back(planned.back() / call);
+  }
+};
+
 struct Results {
-  std::vector<double> empty_p50, empty_p99, contract_p50, contract_p99;
-  std::vector<double> planned_p50, planned_ratio;
-  std::vector<double> contract_ratio, calls_per_second, call_cpu_us;
+  LatencyResults free, on_one;
+  std::vector<double> echoes_per_second, echo_cpu_us, rate_ratio;
+  std::vector<double> calls_per_second, call_cpu_us, streamed_ratio;
   std::vector<double> waited, in_flight, streamed;
   std::vector<double> raw, raw_cpu, up, up_cpu, up_ratio;
   std::vector<double> down, down_cpu, down_ratio;
 };
 
-void RunRound(const ServerProcess& server, const Stubs& stubs,
+void RunRound(const ServerProcess& echo, const Stubs& echo_stubs,
+              const ServerProcess& server, const Stubs& stubs,
               tensord::Session& session, const std::vector<char>& source,
               std::vector<char>& destination, Results& results) {
-  const Latencies latencies =
-      MeasureLatency(stubs, session.name(), PlannedContraction(stubs, session));
-  results.empty_p50.push_back(Quantile(latencies.empty, 0.5));
-  results.empty_p99.push_back(Quantile(latencies.empty, 0.99));
-  results.contract_p50.push_back(Quantile(latencies.contract, 0.5));
-  results.contract_p99.push_back(Quantile(latencies.contract, 0.99));
-  results.planned_p50.push_back(Quantile(latencies.planned, 0.5));
-  results.planned_ratio.push_back(results.planned_p50.back() /
-                                  results.empty_p50.back());
-  results.contract_ratio.push_back(results.contract_p50.back() /
-                                   results.empty_p50.back());
-  const double cpu_before = OwnCpuSeconds() + server.CpuSeconds();
-  results.calls_per_second.push_back(
-      MeasureEmptyCallRate(stubs, session.name()));
-  results.call_cpu_us.push_back(
-      1e6 * (OwnCpuSeconds() + server.CpuSeconds() - cpu_before) /
-      kPipelinedCalls);
+  const Planned planned = PlannedContraction(stubs, session);
+  const auto measure_latency = [&](LatencyResults& latency) {
+    latency.Add(MeasureLatency(echo_stubs, stubs, session.name(), planned));
+  };
+  measure_latency(results.free);
+  {
+    const OnOneProcessor pinned({getpid(), echo.pid(), server.pid()});
+    measure_latency(results.on_one);
+  }
+  const auto measure_rate = [&](const ServerProcess& asked, const Stubs& calls,
+                                std::vector<double>& rate,
+                                std::vector<double>& cpu_us) {
+    const double before = OwnCpuSeconds() + asked.CpuSeconds();
+    rate.push_back(MeasureEmptyCallRate(calls, session.name()));
+    cpu_us.push_back(1e6 * (OwnCpuSeconds() + asked.CpuSeconds() - before) /
+                     kPipelinedCalls);
+  };
+  measure_rate(echo, echo_stubs, results.echoes_per_second,
+               results.echo_cpu_us);
+  measure_rate(server, stubs, results.calls_per_second, results.call_cpu_us);
+  results.rate_ratio.push_back(results.calls_per_second.back() /
+                               results.echoes_per_second.back());
   const OperationRates rates = MeasureOperationRates(stubs, session);
   results.waited.push_back(rates.waited);
   results.in_flight.push_back(rates.in_flight);
   results.streamed.push_back(rates.streamed);
+  results.streamed_ratio.push_back(rates.streamed /
+                                   results.calls_per_second.back());
 
   const Transfer raw = MeasureRawStream(source);
   const auto tensor = session.Create(tensord::ElementType::kInt8,
@@ -391,6 +205,73 @@ void RunRound(const ServerProcess& server, const Stubs& stubs,
   results.down_ratio.push_back(down.bytes_per_second / raw.bytes_per_second);
 }
 
+/// Makes calls of one kind for so long.
+void Repeat(std::string_view kind, double seconds, const ServerProcess& server,
+            const Stubs& stubs, tensord::Session& session,
+            std::vector<char>& data) {
+  const std::string& name = session.name();
+  const v1::ContractRequest contract = SmallContraction(name);
+  const auto tensor = session.Create(tensord::ElementType::kInt8,
+                                     {{static_cast<int64_t>(data.size())}});
+  if (!tensor.ok()) Die(tensor.status().ToString());
+  const auto upload = [&] {
+    return session.Refill(*tensor, std::as_bytes(std::span(data)));
+  };
+  if (!upload().ok()) Die("no upload");
+  int64_t times = 0;
+  const double cpu_before = OwnCpuSeconds() + server.CpuSeconds();
+  const double start = Now();
+  for (; Now() - start < seconds; ++times) {
+    absl::Status status;
+    if (kind == "empty") {
+      MeasureEmptyCallRate(stubs, name);
+    } else if (kind == "single") {
+      v1::KeepSessionAliveRequest empty;
+      empty.set_session(name);
+      v1::KeepSessionAliveResponse none;
+      std::vector<double> ignored;
+      for (int i = 0; i < kPipelinedCalls / kCallsInARow; ++i) {
+        TimeCalls(ignored, [&](auto* context) {
+          return stubs.session->KeepSessionAlive(context, empty, &none);
+        });
+      }
+    } else if (kind == "waited") {
+      v1::ContractResponse product;
+      std::vector<double> ignored;
+      for (int i = 0; i < kPipelinedCalls / kCallsInARow; ++i) {
+        TimeCalls(ignored, [&](auto* context) {
+          return stubs.compute->Contract(context, contract, &product);
+        });
+      }
+    } else if (kind == "inline") {
+      MeasureCallRate<v1::ContractResponse>(
+          contract, [&](auto* context, const auto& q, auto* queue) {
+            return stubs.compute->AsyncContract(context, q, queue);
+          });
+    } else if (kind == "streamed") {
+      MeasureStreamed(session);
+    } else if (kind == "upload") {
+      status = upload();
+    } else if (kind == "download") {
+      status = tensor->DownloadTo(tensord::ElementType::kInt8,
+                                  std::as_writable_bytes(std::span(data)));
+    } else {
+      Die("--only is single, empty, inline, streamed, upload or download");
+    }
+    if (!status.ok()) Die(status.ToString());
+  }
+  const bool is_transfer = kind == "upload" || kind == "download";
+  const double each = is_transfer ? 1e-9 * static_cast<double>(data.size())
+                                  : 1e-3 * kPipelinedCalls;
+  const double count = each * static_cast<double>(times);
+  const double cpu = OwnCpuSeconds() + server.CpuSeconds() - cpu_before;
+  std::printf("%s: %.2f %s, processor time of both sides %.3f %s\n",
+              std::string(kind).c_str(), count / (Now() - start),
+              is_transfer ? "GB/s" : "thousand/s",
+              (is_transfer ? 1 : 1e3) * cpu / count,
+              is_transfer ? "s/GB" : "us");
+}
+
 void PrintRow(const char* what, const std::vector<double>& values, double scale,
               const char* unit) {
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
@@ -398,20 +279,34 @@ void PrintRow(const char* what, const std::vector<double>& values, double scale,
               *least * scale, *most * scale, unit);
 }
 
+void PrintLatency(const LatencyResults& results) {
+  PrintRow("  bare gRPC echo, p50", results.echo, 1e6, "us");
+  PrintRow("  empty call, p50", results.empty, 1e6, "us");
+  PrintRow("    echo / empty call", results.echo_ratio, 1, "");
+  PrintRow("  empty call, p99", results.empty_p99, 1e6, "us");
+  PrintRow("  echo of the next row's messages, p50", results.contract_echo, 1e6,
+           "us");
+  PrintRow("  inline 8x8x8 contraction, p50", results.contract, 1e6, "us");
+  PrintRow("    / empty call", results.contract_ratio, 1, "");
+  PrintRow("  inline 8x8x8 contraction, p99", results.contract_p99, 1e6, "us");
+  PrintRow("  ExecutePlan, 16x16x16 resident, p50", results.planned, 1e6, "us");
+  PrintRow("    / empty call", results.planned_ratio, 1, "");
+}
+
 void Print(const Results& results, int rounds, size_t bytes) {
   std::printf("medians [range] of %d rounds, transfers of %zu MiB\n\n", rounds,
               bytes >> 20);
-  PrintRow("empty call, 1 in flight, p50", results.empty_p50, 1e6, "us");
-  PrintRow("empty call, 1 in flight, p99", results.empty_p99, 1e6, "us");
-  PrintRow("inline 8x8x8 contraction, p50", results.contract_p50, 1e6, "us");
-  PrintRow("inline 8x8x8 contraction, p99", results.contract_p99, 1e6, "us");
-  PrintRow("inline contraction / empty call, p50", results.contract_ratio, 1,
-           "");
-  PrintRow("ExecutePlan, 16x16x16 resident, p50", results.planned_p50, 1e6,
-           "us");
-  PrintRow("ExecutePlan / empty call, p50", results.planned_ratio, 1, "");
+  std::printf("one in flight, where the system puts it:\n");
+  PrintLatency(results.free);
+  std::printf("one in flight, all on one processor:\n");
+  PrintLatency(results.on_one);
+  std::printf("many in flight:\n");
+  PrintRow("bare gRPC echoes, 64 in flight", results.echoes_per_second, 1e-3,
+           "thousand/s");
+  PrintRow("  processor time, both sides", results.echo_cpu_us, 1, "us/call");
   PrintRow("empty calls, 64 in flight", results.calls_per_second, 1e-3,
            "thousand/s");
+  PrintRow("  / echoes", results.rate_ratio, 1, "");
   PrintRow("  processor time, both sides", results.call_cpu_us, 1, "us/call");
   PrintRow("small operations, each waited for", results.waited, 1e-3,
            "thousand/s");
@@ -419,6 +314,7 @@ void Print(const Results& results, int rounds, size_t bytes) {
            "thousand/s");
   PrintRow("small operations, one ExecuteStream", results.streamed, 1e-3,
            "thousand/s");
+  PrintRow("  / empty calls", results.streamed_ratio, 1, "");
   PrintRow("raw Unix-socket stream", results.raw, 1e-9, "GB/s");
   PrintRow("  processor time, both sides", results.raw_cpu, 1, "s/GB");
   PrintRow("upload", results.up, 1e-9, "GB/s");
@@ -433,12 +329,24 @@ void Print(const Results& results, int rounds, size_t bytes) {
 
 int main(int argc, char** argv) {
   std::string binary;
+  std::string listen;
+  bool is_echo = false;
+  std::string only;
+  double seconds = 10;
   int rounds = 5;
   size_t bytes = size_t{256} << 20;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument.starts_with("--server=")) {
       binary = argument.substr(9);
+    } else if (argument.starts_with("--listen=")) {
+      listen = argument.substr(9);
+    } else if (argument == "--echo") {  // as this program starts itself
+      is_echo = true;
+    } else if (argument.starts_with("--only=")) {
+      only = argument.substr(7);
+    } else if (argument.starts_with("--seconds=")) {
+      seconds = std::atof(argv[i] + 10);
     } else if (argument.starts_with("--rounds=")) {
       rounds = std::max(1, std::atoi(argv[i] + 9));
     } else if (argument.starts_with("--mebibytes=")) {
@@ -447,8 +355,15 @@ int main(int argc, char** argv) {
       Die("unknown argument " + std::string(argument));
     }
   }
+  if (is_echo) {
+    tensord::benchmarks::ServeEchoes(listen);
+    return 0;
+  }
   if (binary.empty()) Die("--server=PATH_OF_TENSORD is missing");
 
+  // As programs that download much are told to.
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+  mallopt(M_TOP_PAD, 64 << 20);
   // Buffers first: the raw stream's child shares what is there when it begins.
   std::vector<char> source(bytes);
   for (size_t i = 0; i < bytes; ++i) source[i] = static_cast<char>(i * 37 >> 4);
@@ -456,11 +371,19 @@ int main(int argc, char** argv) {
 
   const ServerProcess server(binary, {"--log-level=error"});
   const Stubs stubs(server.address());
-  auto session = tensord::Session::Connect(server.address());
+  const ServerProcess echo("/proc/self/exe", {"--echo"});
+  const Stubs echo_stubs(echo.address());
+  auto session = tensord::Session::Connect(
+      server.address(), {.transport = tensord::Transport::kGrpc});
   if (!session.ok()) Die(session.status().ToString());
+  if (!only.empty()) {
+    Repeat(only, seconds, server, stubs, *session, source);
+    return 0;
+  }
   Results results;
   for (int round = 0; round < rounds; ++round) {
-    RunRound(server, stubs, *session, source, destination, results);
+    RunRound(echo, echo_stubs, server, stubs, *session, source, destination,
+             results);
   }
   Print(results, rounds, bytes);
   return 0;

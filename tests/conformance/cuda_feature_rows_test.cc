@@ -21,6 +21,7 @@
 #include "tests/conformance/kernel_runner.h"
 #include "tests/simt/fake_runtime.h"
 #include "tests/simt/simt.h"
+#include "tests/testing/element_types.h"
 #include "tests/testing/operands.h"
 
 namespace tensord::test {
@@ -29,12 +30,12 @@ namespace {
 using core::ElementType;
 using core::OperandDesc;
 
-constexpr auto kF16 = ElementType::kFloat16;
-constexpr auto kBf16 = ElementType::kBfloat16;
-constexpr auto kF32 = ElementType::kFloat32;
-constexpr auto kF64 = ElementType::kFloat64;
-constexpr auto kC64 = ElementType::kComplex64;
-constexpr auto kC128 = ElementType::kComplex128;
+using tensord::test::kBf16;
+using tensord::test::kC128;
+using tensord::test::kC64;
+using tensord::test::kF16;
+using tensord::test::kF32;
+using tensord::test::kF64;
 using enum core::ComputeType;
 
 ConformanceTarget Simulated() {

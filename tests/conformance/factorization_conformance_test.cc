@@ -2,7 +2,6 @@
 // orthonormal, r triangular with a diagonal that is real and not negative. Sums
 // run in long double, element by element, by the labels of modes.
 #include <complex>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
@@ -11,62 +10,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/backend/cpu/cpu_backend.h"
-#include "core/device/host_stream.h"
-#include "core/memory/workspace.h"
 #include "core/problem/factorization_problem.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/conformance/factorization_operands.h"
 
 namespace tensord::core {
 namespace {
-
-using Wide = std::complex<long double>;
-
-/// The extents of the modes of a matrix, by what they count. Labels are numbers
-/// in this order; the inner mode is the last.
-struct Shape {
-  std::vector<int64_t> batch, rows, columns;
-
-  static int64_t Product(const std::vector<int64_t>& extents) {
-    int64_t product = 1;
-    for (const int64_t extent : extents) product *= extent;
-    return product;
-  }
-  int64_t row_count() const { return Product(rows); }
-  int64_t column_count() const { return Product(columns); }
-  int64_t inner() const { return std::min(row_count(), column_count()); }
-};
-
-/// An operand of modes in a random order, with random gaps between elements.
-OperandDesc RandomOperand(ElementType type, Modes modes,
-                          const std::vector<int64_t>& extents, bool keeps_order,
-                          std::mt19937& rng) {
-  OperandDesc operand{.element_type = type, .modes = modes};
-  if (!keeps_order) std::ranges::shuffle(operand.modes, rng);
-  std::vector<size_t> by_stride(modes.size());
-  for (size_t i = 0; i < by_stride.size(); ++i) by_stride[i] = i;
-  std::ranges::shuffle(by_stride, rng);
-  operand.layout.strides.resize(modes.size());
-  for (const Mode mode : operand.modes) {
-    operand.layout.extents.push_back(extents[mode]);
-  }
-  int64_t stride = 1 + static_cast<int64_t>(rng() % 2);
-  for (const size_t i : by_stride) {
-    operand.layout.strides[i] = stride;
-    stride *= operand.layout.extents[i];
-    stride += static_cast<int64_t>(rng() % 3);
-  }
-  return operand;
-}
-
-/// Where the element with these values of all modes lies.
-int64_t OffsetIn(const OperandDesc& operand, const std::vector<int64_t>& at) {
-  int64_t offset = 0;
-  for (size_t i = 0; i < operand.modes.size(); ++i) {
-    offset += at[operand.modes[i]] * operand.layout.strides[i];
-  }
-  return offset;
-}
 
 template <typename T>
 struct Factorized {
@@ -97,25 +47,12 @@ struct Factorized {
     return Wide(a[OffsetIn(desc.a, At(b, i, j, 0))]);
   }
   Wide Q(int64_t b, int64_t i, int64_t k) const {
-    return Wide(q[OffsetIn(desc.q, At(b, i, 0, k))]);
+    return Wide(q[OffsetIn(desc.left, At(b, i, 0, k))]);
   }
   Wide R(int64_t b, int64_t k, int64_t j) const {
-    return Wide(r[OffsetIn(desc.r, At(b, 0, j, k))]);
+    return Wide(r[OffsetIn(*desc.right, At(b, 0, j, k))]);
   }
 };
-
-template <typename T>
-T Sentinel() {
-  T value;
-  std::memset(static_cast<void*>(&value), 0x7B, sizeof(value));
-  return value;
-}
-
-template <typename T>
-bool IsSentinel(const T& value) {
-  const T sentinel = Sentinel<T>();
-  return std::memcmp(&value, &sentinel, sizeof(value)) == 0;
-}
 
 /// Runs `kernel` on random modes, layouts and numbers; `repeats`: all columns
 /// of a matrix are the same.
@@ -144,15 +81,15 @@ Factorized<T> Factorize(const FactorizationKernel& kernel, ElementType type,
   };
   done.desc.a =
       RandomOperand(type, joined(batch, rows, columns), extents, false, rng);
-  done.desc.q =
+  done.desc.left =
       RandomOperand(type, joined(inner, rows, batch), extents, false, rng);
   // The order of r's modes numbers the columns.
-  done.desc.r =
+  done.desc.right =
       RandomOperand(type, joined(batch, inner, columns), extents, true, rng);
   EXPECT_EQ(Validate(done.desc), absl::OkStatus());
   done.a.assign(SpanElements(done.desc.a.layout), Sentinel<T>());
-  done.q.assign(SpanElements(done.desc.q.layout) + 1, Sentinel<T>());
-  done.r.assign(SpanElements(done.desc.r.layout) + 1, Sentinel<T>());
+  done.q.assign(SpanElements(done.desc.left.layout) + 1, Sentinel<T>());
+  done.r.assign(SpanElements(done.desc.right->layout) + 1, Sentinel<T>());
   std::uniform_real_distribution<double> number(-1, 1);
   for (int64_t b = 0; b < Shape::Product(shape.batch); ++b) {
     for (int64_t i = 0; i < shape.row_count(); ++i) {
@@ -169,20 +106,11 @@ Factorized<T> Factorize(const FactorizationKernel& kernel, ElementType type,
       }
     }
   }
-  const auto solution = kernel.Solve(Canonicalize(done.desc));
-  EXPECT_TRUE(solution.ok()) << solution.status();
-  if (!solution.ok()) return done;
-  std::vector<std::byte> scratch((*solution)->workspace_bytes() +
-                                 kBufferAlignment);
-  void* aligned = scratch.data();
-  size_t room = scratch.size();
-  std::align(kBufferAlignment, (*solution)->workspace_bytes(), aligned, room);
-  Workspace workspace({static_cast<std::byte*>(aligned),
-                       static_cast<size_t>((*solution)->workspace_bytes())});
-  HostStream stream;
-  EXPECT_EQ((*solution)->Launch({done.a.data(), done.q.data(), done.r.data()},
-                                workspace, stream),
-            absl::OkStatus());
+  EXPECT_EQ(
+      RunFactorization(
+          kernel, done.desc,
+          {.a = done.a.data(), .left = done.q.data(), .right = done.r.data()}),
+      absl::OkStatus());
   return done;
 }
 
@@ -253,9 +181,9 @@ void Check(const FactorizationKernel& kernel, ElementType type,
       ASSERT_NO_FATAL_FAILURE(Judge(done, b, typename T::value_type()));
     }
   }
-  ExpectGapsUntouched(done.desc.q, done.q,
+  ExpectGapsUntouched(done.desc.left, done.q,
                       batch * shape.row_count() * shape.inner());
-  ExpectGapsUntouched(done.desc.r, done.r,
+  ExpectGapsUntouched(*done.desc.right, done.r,
                       batch * shape.column_count() * shape.inner());
 }
 
@@ -273,11 +201,15 @@ class FactorizationConformance : public ::testing::Test {
  protected:
   template <typename Check>
   void ForEachKernel(const Check& check) {
-    ASSERT_THAT(backend_->kernels().factorization, ::testing::SizeIs(2));
+    std::vector<std::string> names;
     for (const auto& kernel : backend_->kernels().factorization) {
+      if (kernel->name() == "cpu.factorize.decomposition") continue;
       SCOPED_TRACE(kernel->name());
+      names.emplace_back(kernel->name());
       check(*kernel);
     }
+    EXPECT_THAT(names, ::testing::ElementsAre("cpu.factorize.lapack",
+                                              "cpu.factorize.reference"));
   }
 
   std::unique_ptr<Backend> backend_ = CreateCpuBackend({.thread_count = 2});
@@ -331,8 +263,8 @@ TEST_F(FactorizationConformance, ColumnsThatRepeatGiveZerosAndOrthonormalQ) {
 TEST_F(FactorizationConformance, WideMatricesTakeAFewTimesTheirOwnMemory) {
   const FactorizationDesc row{
       .a = {ElementType::kFloat64, {{1, 4096}, {1, 1}}, {0, 1}},
-      .q = {ElementType::kFloat64, {{1, 1}, {1, 1}}, {0, 2}},
-      .r = {ElementType::kFloat64, {{1, 4096}, {1, 1}}, {2, 1}}};
+      .left = {ElementType::kFloat64, {{1, 1}, {1, 1}}, {0, 2}},
+      .right = OperandDesc{ElementType::kFloat64, {{1, 4096}, {1, 1}}, {2, 1}}};
   ForEachKernel([&](const FactorizationKernel& kernel) {
     const auto solution = kernel.Solve(Canonicalize(row)).value();
     EXPECT_LE(solution->workspace_bytes(), 4 * 4096 * 8);
@@ -344,18 +276,15 @@ TEST_F(FactorizationConformance, HugeAndTinyNumbersStayFinite) {
     for (const double scale : {1e-300, 1e300}) {
       const FactorizationDesc desc{
           .a = {ElementType::kFloat64, {{2, 2}, {1, 2}}, {0, 1}},
-          .q = {ElementType::kFloat64, {{2, 2}, {1, 2}}, {0, 2}},
-          .r = {ElementType::kFloat64, {{2, 2}, {1, 2}}, {2, 1}}};
+          .left = {ElementType::kFloat64, {{2, 2}, {1, 2}}, {0, 2}},
+          .right =
+              OperandDesc{ElementType::kFloat64, {{2, 2}, {1, 2}}, {2, 1}}};
       const std::vector<double> a = {3 * scale, 4 * scale, 0, scale};
       std::vector<double> q(4), r(4);
-      const auto solution = kernel.Solve(Canonicalize(desc)).value();
-      alignas(kBufferAlignment) std::byte scratch[8192];
-      ASSERT_LE(solution->workspace_bytes(), std::ssize(scratch));
-      Workspace workspace(scratch);
-      HostStream stream;
-      ASSERT_TRUE(
-          solution->Launch({a.data(), q.data(), r.data()}, workspace, stream)
-              .ok());
+      ASSERT_EQ(RunFactorization(
+                    kernel, desc,
+                    {.a = a.data(), .left = q.data(), .right = r.data()}),
+                absl::OkStatus());
       constexpr double kBound =
           (8 * 2 * 2 + 13) * std::numeric_limits<double>::epsilon();
       EXPECT_NEAR(r[0] / scale, 5, 5 * kBound);

@@ -10,6 +10,7 @@
 
 #include "core/ops/type_tables.h"
 #include "tests/conformance/kernel_conformance.h"
+#include "tests/testing/element_types.h"
 #include "tests/testing/operands.h"
 
 namespace tensord::test {
@@ -20,9 +21,9 @@ using core::ComputeType;
 using core::ElementType;
 using core::UnaryOperator;
 
-constexpr auto kF16 = ElementType::kFloat16;
-constexpr auto kF32 = ElementType::kFloat32;
-constexpr auto kF64 = ElementType::kFloat64;
+using tensord::test::kF16;
+using tensord::test::kF32;
+using tensord::test::kF64;
 
 constexpr std::array<ElementType, 6> kFloatingTypes = {
     ElementType::kFloat16, ElementType::kBfloat16,  ElementType::kFloat32,
@@ -179,7 +180,10 @@ TEST_P(KernelConformance, ReductionOverNothingGivesTheIdentity) {
   for (const auto& types : core::ReductionTypeTable()) {
     for (int op = 0; op < core::kBinaryOperatorCount; ++op) {
       const auto binary = static_cast<BinaryOperator>(op);
-      if (!core::ValidateBinary(binary, types.a).ok()) continue;
+      if (!core::Reduces(binary) ||
+          !core::ValidateBinary(binary, types.a).ok()) {
+        continue;
+      }
       Case<core::ReductionDesc> rows{
           .desc = {.a = Packed(types.a, "ijk", {5, 0, 3}),
                    .c = std::nullopt,
@@ -257,6 +261,72 @@ TEST_P(KernelConformance, ContractsInfinitiesAndTheLargestNumbers) {
                  .compute_type = types.compute},
         .bits_of_a = ElementsOf(types.a, special),
         .unbounded = unbounded});
+  }
+}
+
+// Numbers without their fraction, the nearest ones beyond the range, 0 of NaN;
+// and what is rounded twice on its way to a half if it passes float32.
+TEST_P(KernelConformance, ConvertsNumbersAtTheEndsOfRanges) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> special = {std::numeric_limits<float>::quiet_NaN(),
+                                      kInfinity,
+                                      -kInfinity,
+                                      0.9f,
+                                      -0.9f,
+                                      1,
+                                      -1.5f,
+                                      126.9f,
+                                      127,
+                                      127.9f,
+                                      128,
+                                      -128,
+                                      -128.9f,
+                                      -129,
+                                      255,
+                                      255.9f,
+                                      256,
+                                      32767,
+                                      32768,
+                                      -32768,
+                                      -32769,
+                                      0x1p31f,
+                                      -0x1p31f,
+                                      0x1p62f,
+                                      0x1p63f,
+                                      -0x1p63f,
+                                      -0x1p64f,
+                                      0x1p100f,
+                                      -0x1p100f,
+                                      0x1p-20f,
+                                      -0.0f,
+                                      65504};
+  for (const auto& types : core::PermutationTypeTable()) {
+    if (core::IsInteger(types.a) || core::IsComplex(types.a) ||
+        !core::IsInteger(types.d)) {
+      continue;
+    }
+    runner_.Check(
+        Case<core::PermutationDesc>{.desc = {.a = Packed(types.a, "i", {32}),
+                                             .d = Packed(types.d, "i", {32}),
+                                             .compute_type = types.compute},
+                                    .bits_of_a = ElementsOf(types.a, special)});
+  }
+  // Half-way between two halves but for what float32 does not hold.
+  for (const double half_way : {1 + 0x1p-11, 1 + 0x3p-11, 1 + 0x1p-8}) {
+    std::vector<std::byte> bits;
+    for (const double x :
+         {half_way + 0x1p-40, half_way - 0x1p-40, -half_way - 0x1p-40, half_way,
+          -half_way + 0x1p-40, 0x1p-25 + 0x1p-60}) {
+      bits.resize(bits.size() + sizeof(x));
+      StoreNumber(kF64, Number(x), bits.data() + bits.size() - sizeof(x));
+    }
+    for (const ElementType type : {kF16, ElementType::kBfloat16}) {
+      runner_.Check(Case<core::PermutationDesc>{
+          .desc = {.a = Packed(kF64, "i", {6}),
+                   .d = Packed(type, "i", {6}),
+                   .compute_type = ComputeType::kFloat64},
+          .bits_of_a = bits});
+    }
   }
 }
 

@@ -24,11 +24,12 @@ constexpr std::array<int64_t, 30> kLengths = {
 // From which on lengths are tried on few runs only.
 constexpr int64_t kLong = 600;
 
-/// The operators in turn that elements of `type` may be joined by.
+/// The operators in turn that elements of `type` may be reduced by.
 BinaryOperator OperatorInTurn(ElementType type, uint32_t& turn) {
+  constexpr uint32_t kReducing =
+      static_cast<uint32_t>(BinaryOperator::kMin) + 1;
   while (true) {
-    const auto op =
-        static_cast<BinaryOperator>(turn++ % core::kBinaryOperatorCount);
+    const auto op = static_cast<BinaryOperator>(turn++ % kReducing);
     if (core::ValidateBinary(op, type).ok()) return op;
   }
 }
@@ -258,6 +259,57 @@ TEST_P(KernelConformance, ComputesRunsOfEveryLength) {
         if (number % 11 == 0) random.beta = core::kZero;
         if (number % 4 == 0) random.alias = Alias::kDIsC;
         runner_.Check(random);
+      }
+    }
+  }
+}
+
+/// `op`, which does not reduce, of rows of `length`, which lie in a as
+/// `modes_a` says.
+Case<core::ElementwiseDesc> RowsJoined(const core::ElementwiseTypes& types,
+                                       BinaryOperator op, int64_t length,
+                                       absl::string_view modes_a) {
+  constexpr int64_t kRows = 5;
+  const auto packed = [&](ElementType type, absl::string_view modes) {
+    core::ModeVector extents;
+    for (const char mode : modes)
+      extents.push_back(mode == 'i' ? length : kRows);
+    return Packed(type, modes, extents);
+  };
+  const bool is_steep =
+      op == BinaryOperator::kDiv || op == BinaryOperator::kPow;
+  const DataKind data = is_steep && !core::IsInteger(types.c)
+                            ? DataKind::kAboveOne
+                            : DataKind::kSmallIntegers;
+  Case<core::ElementwiseDesc> rows{
+      .desc = {.a = packed(types.a, modes_a),
+               .c = packed(types.c, length % 2 == 0 ? "ij" : "j"),
+               .d = packed(
+                   core::IsComparison(op) ? ElementType::kBool : types.c, "ij"),
+               .op_abc = op,
+               .compute_type = types.compute},
+      .beta = core::kOne,
+      .gamma = core::kOne,
+      .data_a = data,
+      .data_c = data,
+      .seed = static_cast<uint32_t>(length)};
+  if (op == BinaryOperator::kWhere) {
+    rows.desc.b = packed(ElementType::kBool, length % 3 == 0 ? "ji" : "i");
+  }
+  return rows;
+}
+
+TEST_P(KernelConformance, DividesComparesAndChooses) {
+  for (const auto& types : core::ElementwiseTypeTable()) {
+    for (int i = 0; i < core::kBinaryOperatorCount; ++i) {
+      const auto op = static_cast<BinaryOperator>(i);
+      if (core::Reduces(op) || !core::ValidateBinary(op, types.c).ok()) {
+        continue;
+      }
+      for (const int64_t length : {1, 17, 64, 129, 1026}) {
+        for (const char* modes_a : {"ij", "ji", "i", ""}) {
+          runner_.Check(RowsJoined(types, op, length, modes_a));
+        }
       }
     }
   }

@@ -75,6 +75,54 @@ TEST_F(RpcConformance, ElementwiseCombinesThreeOperands) {
               FailsWith(grpc::INVALID_ARGUMENT, "OPERATOR_MISSING"));
 }
 
+TEST_F(RpcConformance, ComparisonsGiveBoolsAndWhereTakesThem) {
+  v1::ElementwiseRequest request;
+  request.set_session(session_);
+  const std::string x = Filled({2, 2});  // 0, 1, 2, 3
+  *request.mutable_a() = Named(x, {1, 2});
+  *request.mutable_c() = Named(x, {2, 1});
+  *request.mutable_d() = New({1, 2});
+  request.set_op_abc(v1::BINARY_OPERATOR_LESS_EQUAL);
+  v1::ElementwiseResponse response;
+  const auto elementwise = [&] {
+    return Unary(&v1::ComputeService::Stub::Elementwise, *compute_, request,
+                 &response);
+  };
+  ASSERT_THAT(elementwise(), IsOk());
+  const v1::Tensor condition = response.result().tensor();
+  EXPECT_EQ(condition.element_type(), v1::ELEMENT_TYPE_BOOL);
+  v1::DownloadTensorRequest download;
+  download.set_tensor(condition.name());
+  std::string bytes;
+  ASSERT_THAT(Download(download, &bytes), IsOk());
+  EXPECT_EQ(bytes, std::string("\1\1\0\1", 4));
+
+  request.set_op_abc(v1::BINARY_OPERATOR_WHERE);
+  *request.mutable_b() = Named(condition.name(), {1, 2});
+  request.mutable_gamma()->set_real(-10);
+  ASSERT_THAT(elementwise(), IsOk());
+  EXPECT_EQ(Values(response.result().tensor().name()),
+            (std::vector<float>{0, 1, -10, 3}));
+  *request.mutable_b() = Named(x, {1, 2});
+  EXPECT_THAT(elementwise(),
+              FailsWith(grpc::INVALID_ARGUMENT, "CONDITION_NOT_BOOL"));
+  request.clear_b();
+  request.set_op_abc(v1::BINARY_OPERATOR_EQUAL);
+  request.mutable_d()->set_element_type(v1::ELEMENT_TYPE_FLOAT32);
+  EXPECT_THAT(elementwise(),
+              FailsWith(grpc::INVALID_ARGUMENT, "RESULT_NOT_BOOL"));
+
+  v1::ReduceRequest reduce;
+  reduce.set_session(session_);
+  *reduce.mutable_a() = Named(x, {1, 2});
+  *reduce.mutable_d() = New({});
+  reduce.set_op(v1::BINARY_OPERATOR_DIV);
+  v1::ReduceResponse reduced;
+  EXPECT_THAT(
+      Unary(&v1::ComputeService::Stub::Reduce, *compute_, reduce, &reduced),
+      FailsWith(grpc::INVALID_ARGUMENT, "OPERATOR_DOES_NOT_REDUCE"));
+}
+
 TEST_F(RpcConformance, OperationsRefuseWhatDoesNotFitTogether) {
   const std::string a = Filled({2, 3});
   const std::string b = Filled({3, 4});

@@ -1,4 +1,4 @@
-// Factorizations: the operation with two results.
+// Factorizations: the operation with several results.
 #include <cmath>
 
 #include "tests/conformance/rpc_stream.h"
@@ -116,6 +116,56 @@ TEST_F(RpcFactorizeTest, RunsAsAPlanAndInAStream) {
   EXPECT_TRUE(stream->Finish().ok());
 }
 
+TEST_F(RpcFactorizeTest, SvdsSayHowManyValuesTheyKeep) {
+  if (!HasKernels()) GTEST_SKIP() << "the device has no kernels for it";
+  // Rank 2: rows 0 to 3 and as many fours.
+  const std::string a = Filled({2, 2, 2});
+  v1::FactorizeRequest request = Qr(a);
+  request.set_method(v1::FACTORIZATION_METHOD_SVD);
+  *request.mutable_values() = New({'k'});
+  v1::Result result;
+  for (const auto selection :
+       {v1::SELECTION_HEURISTIC, v1::SELECTION_MEASURE}) {
+    request.mutable_options()->set_selection(selection);
+    ASSERT_THAT(Factorize(request, &result), IsOk());
+    ASSERT_EQ(result.others_size(), 2);
+    EXPECT_EQ(result.report().kept_extent(), 2);
+    const std::vector<float> s = Values(result.others(0).tensor().name());
+    ASSERT_EQ(s.size(), 2u);
+    // The squares of 0 to 7.
+    EXPECT_NEAR(s[0] * s[0] + s[1] * s[1], 140, 1e-3);
+    EXPECT_GT(s[0], s[1]);
+    EXPECT_EQ(result.others(1).tensor().layout().extents(0), 2);
+  }
+  request.mutable_truncation()->set_relative_cutoff(0.9);
+  ASSERT_THAT(Factorize(request, &result), IsOk());
+  EXPECT_EQ(result.report().kept_extent(), 1);
+  EXPECT_EQ(Values(result.others(0).tensor().name())[1], 0);
+  request.mutable_truncation()->set_rank(1);
+  ASSERT_THAT(Factorize(request, &result), IsOk());
+  EXPECT_EQ(Values(result.others(0).tensor().name()).size(), 1u);
+  EXPECT_EQ(result.tensor().layout().extents(2), 1);
+
+  request.clear_values();
+  EXPECT_THAT(Factorize(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "VALUES_LOST"));
+  request.mutable_truncation()->set_absorb(v1::ABSORB_BOTH);
+  ASSERT_THAT(Factorize(request, &result), IsOk());
+  EXPECT_EQ(result.others_size(), 1);
+  request.mutable_truncation()->set_absorb(static_cast<v1::Absorb>(9));
+  EXPECT_THAT(Factorize(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "ENUM_UNKNOWN"));
+  request.mutable_truncation()->clear_absorb();
+  request.mutable_truncation()->set_rank(0);
+  *request.mutable_values() = New({'k'});
+  EXPECT_THAT(Factorize(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "TRUNCATION_OUT_OF_RANGE"));
+  request.clear_truncation();
+  request.clear_r();
+  EXPECT_THAT(Factorize(request),
+              FailsWith(grpc::INVALID_ARGUMENT, "RESULT_COUNT_MISMATCH"));
+}
+
 TEST_F(RpcFactorizeTest, SaysWhatDoesNotFit) {
   const std::string a = Filled({2, 2, 2});
   v1::FactorizeRequest request = Qr(a);
@@ -130,12 +180,14 @@ TEST_F(RpcFactorizeTest, SaysWhatDoesNotFit) {
   request.clear_method();
   Outcome outcome = Factorize(request);
   EXPECT_THAT(outcome, FailsWith(grpc::INVALID_ARGUMENT, "ENUM_UNKNOWN"));
-  EXPECT_EQ(outcome.status.error_message(), "method is not given, wanted QR");
+  EXPECT_EQ(outcome.status.error_message(),
+            "method is not given, wanted one of QR, LQ, SVD, EIGH, CHOLESKY");
   request.set_method(static_cast<v1::FactorizationMethod>(7));
   outcome = Factorize(request);
   EXPECT_THAT(outcome, FailsWith(grpc::INVALID_ARGUMENT, "ENUM_UNKNOWN"));
   EXPECT_EQ(outcome.status.error_message(),
-            "method is 7, wanted one of 1 (QR)");
+            "method is 7, wanted one of 1 (QR), 2 (LQ), 3 (SVD), 4 (EIGH), 5 "
+            "(CHOLESKY)");
   request = Qr(a);
   request.mutable_q()->add_modes('z');
   request.mutable_r()->add_modes('z');

@@ -29,6 +29,8 @@ OPERATOR = {
         "endpoints.tlsConfig.ca.secret.name": str,
         "endpoints.tlsConfig.ca.secret.key": str,
         "endpoints.tlsConfig.serverName": str,
+        "endpoints.authorization.credentials.name": str,
+        "endpoints.authorization.credentials.key": str,
     },
     "PrometheusRule": {
         "groups.name": str,
@@ -54,10 +56,13 @@ def kustomize(overlay: str | Path) -> list[Object]:
     return list(yaml.load_all(done.stdout, yaml.CSafeLoader))
 
 
-def render(*values: Object) -> list[Any]:
-    """What the chart makes of each of the values: objects, or an error's text."""
+def render(*values: Object, numbers: str = "float64") -> list[Any]:
+    """What the chart makes of each of the values: objects, or an error's text.
+
+    Templates see numbers as that type of Go.
+    """
     done = subprocess.run(
-        [TOOLS / "render", DEPLOY / "helm/tensord", "tensord"],
+        [TOOLS / "render", DEPLOY / "helm/tensord", "tensord", numbers],
         input=json.dumps(values),
         capture_output=True,
         text=True,

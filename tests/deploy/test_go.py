@@ -12,7 +12,7 @@ import pytest
 
 from places import REPOSITORY, program
 from shown_code import blocks
-from waiting import eventually
+from waiting import listens
 
 GO = REPOSITORY / "client/go"
 
@@ -24,7 +24,7 @@ def address(tmp_path: Path) -> Iterator[str]:
         [program("tensord"), f"--listen=unix:{socket}", "--threads=1"], stderr=subprocess.DEVNULL
     ) as server:
         try:
-            assert eventually(socket.exists)
+            assert listens(socket)
             yield f"unix:{socket}"
         finally:
             server.kill()

@@ -35,10 +35,32 @@ def test_both_images_are_for_nobody_in_particular_and_checked_for_health() -> No
     assert cuda.replace("NVIDIA GPUs and CPUs", "CPUs") == last_stage("cpu")
 
 
+def test_both_images_are_compiled_where_their_libraries_are_from() -> None:
+    for kind in ("cpu", "cuda"):
+        text = (DEPLOY / f"image/Containerfile.{kind}").read_text()
+        assert re.findall(r"^FROM (\S+) AS build$", text, re.MULTILINE) == ["debian:12"]
+        (step,) = re.findall(r"^RUN apt-get (?:.+\\\n)+.+$", text, re.MULTILINE)
+        assert f"deploy/image/rootfs {kind} build/release/bin" in step
+
+
 def test_a_wrong_kind_or_option_is_refused() -> None:
-    for arguments in (["gpu"], ["cpu", "--tags", "a:b"], ["cpu", "--tag", "No Name"]):
+    for arguments, said in (
+        ([], "got '', wanted cpu or cuda"),
+        (["gpu"], "got 'gpu', wanted cpu or cuda"),
+        (["cpu", "--tags", "a:b"], "there is no option '--tags'"),
+        (["cpu", "--tag"], "--tag wants a value"),
+        (["cpu", "--tag", "No Name"], "--tag is 'No Name', wanted [HOST:PORT/]NAME:TAG"),
+        (["cpu", "--programs", "/nowhere"], "there is no program tensord in /nowhere"),
+    ):
         done = subprocess.run([DEPLOY / "image/build", *arguments], capture_output=True, text=True)
-        assert done.returncode != 0 and done.stderr
+        assert done.returncode != 0 and said in done.stderr
+
+
+def test_help_is_no_mistake() -> None:
+    for arguments in (["--help"], ["cpu", "--help"]):
+        done = subprocess.run([DEPLOY / "image/build", *arguments], capture_output=True, text=True)
+        assert done.returncode == 0 and done.stderr == ""
+        assert "deploy/image/build cpu|cuda" in done.stdout
 
 
 def test_a_tag_may_name_a_registry_with_a_port(tmp_path: Path) -> None:

@@ -259,6 +259,21 @@ def test_the_overlay_that_the_page_shows_combines_two(tmp_path: Path) -> None:
     assert variables["TENSORD_INSECURE"] == "false" and "TENSORD_REQUIRE_GPU" in variables
 
 
+def test_tls_and_monitoring_combine_as_in_the_chart(tmp_path: Path) -> None:
+    shutil.copytree(DEPLOY / "kubernetes", tmp_path / "kubernetes")
+    for folder in ("prometheus", "grafana"):
+        shutil.copytree(DEPLOY / folder, tmp_path / folder)
+    ours = tmp_path / "kubernetes/overlays/ours"
+    ours.mkdir()
+    patches = ["tls.yaml", "tls-servicemonitor.yaml"]
+    own = {"bases": ["../monitoring"], "patchesStrategicMerge": patches}
+    (ours / "kustomization.yaml").write_text(yaml.safe_dump(own))
+    shutil.copy(ours.parent / "tls/statefulset.yaml", ours / patches[0])
+    shutil.copy(ours.parent / "tls/servicemonitor.yaml", ours / patches[1])
+    (chart,) = render({"tls": {"enabled": True}, "monitoring": {"enabled": True}})
+    assert plain(kustomize(ours)) == plain(chart)
+
+
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_chart_and_overlay_agree(overlays: dict[str, list[Object]], overlay: str) -> None:
     (chart,) = render(OVERLAYS[overlay])
@@ -335,63 +350,24 @@ def test_the_server_takes_the_options_of_every_combination(
     assert len(seen) == 16
 
 
-@pytest.mark.parametrize(
-    ("values", "unknown", "nearest"),
-    [
-        ({"replica": 2}, "replica", "replicas"),
-        ({"gpu": {"enable": True}}, "gpu.enable", "gpu.enabled"),
-        ({"tls": {"secretName": "a"}}, "tls.secretName", "tls.secret"),
-        ({"image": {"pullpolicy": "Always"}}, "image.pullpolicy", "image.pullPolicy"),
-        ({"tenant": {"enabled": True}}, "tenant", "tenants"),
-        ({"drainSeconds": 3}, "drainSeconds", "preStopSeconds"),
-        ({"monitoring": {"label": {}}}, "monitoring.label", "monitoring.labels"),
-    ],
-)
-def test_an_unknown_value_is_refused_with_the_nearest(
-    values: Object, unknown: str, nearest: str
-) -> None:
-    (error,) = render(values)
-    assert error.endswith(f"there is no value '{unknown}'; the nearest is '{nearest}'")
+def test_numbers_may_be_texts_of_go() -> None:
+    """As Helm 3.18.0 has them."""
+    drains: list[Object] = [
+        {"options": {"drain-timeout-seconds": drain}} for drain in (0.5, 2, 90, 1e3, "30", True)
+    ]
+    rest: list[Object] = [
+        {"replicas": 3, "preStopSeconds": 9, "gpu": {"enabled": True, "count": 2}},
+        {"resources": {"limits": {"cpu": 2}}, "options": {"max-sessions": 64}},
+    ]
+    sets = [*COMBINATIONS, *drains, *rest]
+    assert [without_checksum(each) for each in render(*sets, numbers="json.Number")] == [
+        without_checksum(each) for each in render(*sets)
+    ]
 
 
-def test_a_value_that_is_null_is_refused() -> None:
-    names = list(yaml.safe_load((DEPLOY / "helm/tensord/values.yaml").read_text()))
-    nulls: list[Object] = [{name: None} for name in names]
-    for name, error in zip([*names, "gpu.count"], render(*nulls, {"gpu": {"count": None}})):
-        assert f"value '{name}' is null, wanted what values.yaml has" in error
-
-
-@pytest.mark.parametrize(
-    ("name", "got", "port"),
-    [
-        ("listen", ["0.0.0.0:18470", "unix:/run/tensord/socket"], 8470),
-        ("listen", "0.0.0.0:9999", 8470),
-        ("listen", ["127.0.0.1:8470", "localhost:8470", "[::1]:8470"], 8470),
-        ("metrics-listen", "0.0.0.0:8470", 9470),
-        ("probe-listen", None, 9471),
-    ],
-)
-def test_an_address_whose_port_is_not_the_charts_is_refused(
-    name: str, got: object, port: int
-) -> None:
-    (error,) = render({"options": {name: got}})
-    told = json.dumps(got, separators=(",", ":"))
-    assert f"options.{name} is {told}, wanted an address with port {port}" in error
-
-
-def test_rules_and_labels_of_a_cluster_reach_the_objects() -> None:
-    collector = {"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}], "ports": [{"port": 4317}]}
-    values = {
-        "networkPolicy": {"egress": [collector]},
-        "monitoring": {"enabled": True, "labels": {"release": "prometheus"}},
-    }
-    (objects,) = render(values)
-    assert [each for object_ in objects for each in mistakes(object_)] == []
-    names, added = the(objects, "NetworkPolicy")["spec"]["egress"]
-    assert added == collector
-    assert set(names) == {"ports"} and {each["port"] for each in names["ports"]} == {53}
-    for kind in ("ServiceMonitor", "PrometheusRule"):
-        assert the(objects, kind)["metadata"]["labels"]["release"] == "prometheus"
+def without_checksum(objects: list[Object] | str) -> Any:
+    """The text of 1e3 is another than that of 1000."""
+    return objects if isinstance(objects, str) else plain(objects)
 
 
 def test_tls_without_anybody_who_says_who_asks_is_refused() -> None:
@@ -410,9 +386,34 @@ def test_tenants_without_tls_are_refused() -> None:
         assert error.endswith("wants tls.enabled: clients send no token in plaintext")
 
 
-def test_a_secret_whose_name_is_there_twice_is_refused() -> None:
-    (error,) = render({"secrets": [{"name": "keys", "secret": each} for each in "ab"]})
-    assert "secrets has 'keys' twice, wanted a name for each" in error
+def test_variables_of_the_chart_are_options_that_it_refuses(charts: list[list[Object]]) -> None:
+    names = set()
+    for objects in charts:
+        spec = the(objects, "StatefulSet")["spec"]["template"]["spec"]
+        names |= {each["name"] for each in spec["containers"][0]["env"]}
+    on: Object = {group: {"enabled": True} for group in ("gpu", "tls", "tenants", "redis")}
+    for name in sorted(names):
+        option = name.removeprefix("TENSORD_").lower().replace("_", "-")
+        (error,) = render(on | {"options": {option: "x"}})
+        assert f"options.{option} is the chart's: " in error
+
+
+def test_metrics_want_the_token_that_prometheus_brings() -> None:
+    token = {"name": "tensord-metrics", "key": "bearer"}
+    monitoring = {"enabled": True, "tokenSecret": token}
+    values: Object = {"tls": {"enabled": True}, "monitoring": monitoring}
+    jsonschema.validate(values, schema())
+    (objects,) = render(values)
+    assert [each for object_ in objects for each in mistakes(object_)] == []
+    (endpoint,) = the(objects, "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint["authorization"] == {"credentials": token} and endpoint["scheme"] == "https"
+    spec = the(objects, "StatefulSet")["spec"]["template"]["spec"]
+    variables = {each["name"]: each["value"] for each in spec["containers"][0]["env"]}
+    place = Path(variables["TENSORD_METRICS_TOKEN_FILE"])
+    mounts = {each["mountPath"]: each["name"] for each in spec["containers"][0]["volumeMounts"]}
+    (volume,) = (each for each in spec["volumes"] if each["name"] == mounts[str(place.parent)])
+    assert volume["secret"] == {"secretName": token["name"], "defaultMode": 0o440}
+    assert place.name == token["key"]
 
 
 def test_keys_of_jwts_come_from_a_secret() -> None:
@@ -448,6 +449,9 @@ def schema() -> Any:
         {"gpu": {"resource": "gpu"}},
         {"image": {"pullPolicy": "Sometimes"}},
         {"plans": {"size": "much"}},
+        {"options": {"drain-timeout-seconds": "abc"}},
+        {"options": {"drain-timeout-seconds": -1}},
+        {"options": {"max-sessions": {"most": 64}}},
         {"monitoring": {"interval": 15}},
         {"secrets": [{"name": "keys"}]},
         {"resources": {"limit": {"memory": "4Gi"}}},
@@ -469,28 +473,5 @@ def test_the_schema_knows_all_values_and_takes_them() -> None:
     known = schema()["properties"]
     assert set(known) == set(values)
     for name, entry in known.items():
-        if "properties" in entry and name not in ("resources", "affinity"):  # of Kubernetes
+        if "properties" in entry and name not in ("resources", "affinity", "options"):
             assert set(entry["properties"]) == set(values[name])
-
-
-def test_values_that_may_have_any_name_reach_the_objects() -> None:
-    values = {
-        "options": {"max-sessions": 64, "devices": "cpu"},
-        "nodeSelector": {"zone": "a"},
-        "podAnnotations": {"note": "x"},
-        "preStopSeconds": 9,
-        "plans": {"storageClassName": "fast"},
-        "gpu": {"enabled": True, "resource": "nvidia.com/mig-3g.40gb", "count": 2},
-    }
-    (objects,) = render(values)
-    assert [each for object_ in objects for each in mistakes(object_)] == []
-    options = tomllib.loads(the(objects, "ConfigMap")["data"]["tensord.toml"])
-    assert options["max-sessions"] == 64 and options["devices"] == "cpu"
-    stateful = the(objects, "StatefulSet")["spec"]
-    template = stateful["template"]
-    assert template["metadata"]["annotations"]["note"] == "x"
-    assert template["spec"]["nodeSelector"] == {"zone": "a", "nvidia.com/gpu.present": "true"}
-    assert template["spec"]["terminationGracePeriodSeconds"] == 49
-    limits = template["spec"]["containers"][0]["resources"]["limits"]
-    assert limits == {"memory": "4Gi", "nvidia.com/mig-3g.40gb": "2"}
-    assert stateful["volumeClaimTemplates"][0]["spec"]["storageClassName"] == "fast"

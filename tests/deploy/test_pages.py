@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 import draw_tour
 from places import DEPLOY, REPOSITORY, program
@@ -84,14 +85,16 @@ def test_figures_of_the_front_page_are_in_the_files_that_it_names() -> None:
 
 
 def test_what_has_a_version_has_that_of_the_checkout() -> None:
-    number = said("deploy/version").partition("+")[0]
+    number = said("deploy/version").partition(".dev")[0].partition("+")[0]
     assert re.fullmatch(r"\d+\.\d+\.\d+", number)
     programs = [program(name) for name in ("tensord", "tensorctl", "tensord-load")]
     versions = [said(each, "--version") for each in programs]
     assert len(set(versions)) == 1
+    (chart,) = re.findall("^version: (.+)$", (DEPLOY / "helm/tensord/Chart.yaml").read_text(), re.M)
+    assert chart == number
     # The commit is that of the last time that CMake, or pip, ran.
     for version in versions[0], importlib.metadata.version("tensord"):
-        assert re.fullmatch(rf"{re.escape(number)}(\+g[0-9a-f]{{10,}})?", version)
+        assert re.fullmatch(rf"{re.escape(number)}(\.dev\d+\+g[0-9a-f]{{10,}})?", version)
 
 
 def commit(folder: Path, *arguments: str) -> str:
@@ -108,12 +111,20 @@ def test_the_version_is_made_of_tag_commit_or_archive(tmp_path: Path) -> None:
     assert "+" not in number
     for arguments in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "one"]):
         commit(tmp_path, *arguments)
-    assert said(version) == f"{number}+g{commit(tmp_path, 'rev-parse', '--short=10', 'HEAD')}"
+    revision, seconds = commit(tmp_path, "log", "-1", "--abbrev=10", "--format=%h %ct").split()
+    before = f"{number}.dev{seconds}+g{revision}"
+    assert said(version) == before
     archive = tmp_path / "archive.tar"
     commit(tmp_path, "archive", "--output", str(archive), "HEAD")
     (tmp_path / "unpacked").mkdir()
     said("tar", "-C", str(tmp_path / "unpacked"), "-xf", str(archive))
     of_archive = said(str(tmp_path / "unpacked/deploy/version"))
-    assert re.fullmatch(rf"{re.escape(number)}\+g[0-9a-f]{{7,}}", of_archive)
+    assert re.fullmatch(rf"{re.escape(number)}\.dev{seconds}\+g[0-9a-f]{{7,}}", of_archive)
     commit(tmp_path, "tag", f"v{number}")
     assert said(version) == number
+    # Of pip and of dpkg (deploy/packages) the release comes behind what came before it.
+    later = before.replace(seconds, str(int(seconds) + 1)).replace("+g", "+g0")
+    assert Version(before) < Version(later) < Version(number)
+    for first, second in ((before, later), (later, number)):
+        of_debian = (first.replace(".dev", "~dev"), "lt", second.replace(".dev", "~dev"))
+        subprocess.run(["dpkg", "--compare-versions", *of_debian], check=True)

@@ -5,8 +5,10 @@ Not among the tests of tests/run: tests/deploy/run names this file.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -17,7 +19,7 @@ import pytest
 
 from container import is_mounted
 from places import REPOSITORY, program
-from waiting import eventually
+from waiting import eventually, listens
 
 BUILD = Path(program("tensord")).parents[1]
 MAIN_JOB = (
@@ -49,12 +51,14 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def debian(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A minimal Debian 12 in which the server's and the programs' packages are installed."""
+    """A minimal Debian 12 in which all packages for CPUs are installed, and a compiler."""
     root = tmp_path_factory.mktemp("debian") / "root"
-    install = " && ".join(
+    install = "apt-get install -y -qq --no-install-recommends"
+    debs = (f"{packages}/{name}_*.deb" for name in ("tensord", "tensord-cli", "libtensord-dev"))
+    hook = " && ".join(
         (
-            f'cp {packages}/tensord_*.deb {packages}/tensord-cli_*.deb "$1/root"',
-            'chroot "$1" sh -c "apt-get install -y -qq --no-install-recommends systemd /root/*.deb"',
+            f'cp {" ".join(debs)} "$1/root"',
+            f'chroot "$1" sh -c "{install} systemd cmake g++ ninja-build /root/*.deb"',
         )
     )
     sources = run(
@@ -63,7 +67,7 @@ def debian(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     )
     debian = sorted(line for line in set(sources.splitlines()) if line.endswith(" main"))
     run(
-        *["mmdebstrap", "--quiet", "--variant=minbase", f"--customize-hook={install}"],
+        *["mmdebstrap", "--quiet", "--variant=minbase", f"--customize-hook={hook}"],
         *["bookworm", str(root), *debian],
     )
     yield root
@@ -126,21 +130,37 @@ def test_the_archive_runs_from_where_it_is_unpacked(packages: Path, tmp_path: Pa
     run(sys.executable, *MAIN_JOB, TENSORD_SERVER=str(server))
 
 
-def test_a_program_of_others_finds_the_client(tmp_path: Path) -> None:
-    run("cmake", "--install", BUILD, "--prefix", tmp_path / "prefix", "--component", "dev")
-    source = REPOSITORY / "tests/deploy/consumer"
-    prefix = f"-DCMAKE_PREFIX_PATH={tmp_path}/prefix"
-    run("cmake", "-S", source, "-B", tmp_path / "build", "-G", "Ninja", prefix)
-    run("cmake", "--build", tmp_path / "build")
-    address = f"unix:{tmp_path}/socket"
+CONSUMER = REPOSITORY / "tests/deploy/consumer"
+
+
+@contextlib.contextmanager
+def served(socket: Path) -> Iterator[None]:
+    """The server that was compiled, at a socket."""
     with subprocess.Popen(
-        [program("tensord"), f"--listen={address}"], stderr=subprocess.DEVNULL
+        [program("tensord"), f"--listen=unix:{socket}"], stderr=subprocess.DEVNULL
     ) as server:
         try:
-            assert eventually(lambda: (tmp_path / "socket").exists())
-            assert run(tmp_path / "build/consumer", address) == "12\n"
+            assert listens(socket)
+            yield
         finally:
             server.kill()
+
+
+def test_a_program_of_others_finds_the_client(tmp_path: Path) -> None:
+    run("cmake", "--install", BUILD, "--prefix", tmp_path / "prefix", "--component", "dev")
+    prefix = f"-DCMAKE_PREFIX_PATH={tmp_path}/prefix"
+    run("cmake", "-S", CONSUMER, "-B", tmp_path / "build", "-G", "Ninja", prefix)
+    run("cmake", "--build", tmp_path / "build")
+    with served(tmp_path / "socket"):
+        assert run(tmp_path / "build/consumer", f"unix:{tmp_path}/socket") == "12\n"
+
+
+def test_the_package_has_all_that_a_program_of_others_is_compiled_with(debian: Path) -> None:
+    shutil.copytree(CONSUMER, debian / "root/consumer")
+    run("chroot", debian, "cmake", "-S", "/root/consumer", "-B", "/root/build", "-G", "Ninja")
+    run("chroot", debian, "cmake", "--build", "/root/build")
+    with served(debian / "tmp/socket"):
+        assert run("chroot", debian, "/root/build/consumer", "unix:/tmp/socket") == "12\n"
 
 
 USER = """

@@ -223,6 +223,13 @@ const std::vector<SampleCall>& SampleCalls() {
       {"PlanCacheService.ClearPlanCache", {""}},
       {"PlanCacheService.DumpPlanCache", {""}},
       {"PlanCacheService.LoadPlanCache", {R"(data: "tensord")", ""}},
+      // Of regions that nobody has brought.
+      {"SessionService.OpenSharedMemory", {R"(session: "$A")"}},
+      {"TensorService.AdoptTensor",
+       {R"(session: "$A" tensor_id: "r" element_type: ELEMENT_TYPE_FLOAT32
+           layout { extents: [2, 3] } region: 1 offset_bytes: 256)"}},
+      {"TensorService.StoreTensor",
+       {R"(tensor: "$A/tensors/a" layout { extents: [2, 3] } region: 1)"}},
   };
   return all;
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Runs the GPU benchmarks on the simulated node, with tiny problems: what they print there they print on a GPU.
 
-    smoke_test.py GPU_BENCH GPU_MODEL_FIT [GPU_SERVER_BENCH TENSORD] [--record FILE]
+    smoke_test.py [--bench GPU_BENCH GPU_MODEL_FIT] [--server GPU_SERVER_BENCH TENSORD] [--record FILE]
 
 Times mean nothing here and are not looked at. --record keeps the rows, for report_test.py.
 """
 
+import argparse
 import json
 import pathlib
 import subprocess
@@ -22,7 +23,8 @@ DATA = HERE.parent / "benchmarks" / "data"
 PERMUTATION_KERNELS = {
     f"cuda.permute.{name}" for name in ("trivial", "tiled", "tiled_copy", "runs", "packed", "packed_split", "reference")
 }
-programs: list[str] = []
+bench_programs: list[str] = []
+server_programs: list[str] = []
 recorded: list[dict] = []
 
 
@@ -36,7 +38,7 @@ def rows_of(*command: str) -> list[dict]:
 
 
 def bench(part: str, *options: str) -> list[dict]:
-    return rows_of(programs[0], part, f"--data={DATA}", "--tiny", *options)
+    return rows_of(bench_programs[0], part, f"--data={DATA}", "--tiny", *options)
 
 
 class GpuBenchTest(unittest.TestCase):
@@ -138,56 +140,27 @@ class GpuBenchTest(unittest.TestCase):
     def test_nothing_starts_when_the_time_is_up(self) -> None:
         for part in ("reduction", "contraction"):
             with self.subTest(part=part):
-                rows = rows_of(programs[0], part, f"--data={DATA}", "--tiny", "--seconds=0")
+                rows = rows_of(bench_programs[0], part, f"--data={DATA}", "--tiny", "--seconds=0")
                 self.assertEqual(raw.cases(rows, part), [])
                 done, left_out = raw.counts(rows)
                 self.assertEqual(done, 0)
                 self.assertGreater(left_out, 0)
 
     def test_an_unknown_part_is_refused(self) -> None:
-        self.assertEqual(subprocess.run([programs[0], "nothing"], capture_output=True).returncode, 1)
+        self.assertEqual(subprocess.run([bench_programs[0], "nothing"], capture_output=True).returncode, 1)
 
     def test_a_fit_begins_with_the_planners_choices_and_loses_no_more(self) -> None:
         rows = bench("device") + bench("permutation")
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
             file.writelines(json.dumps(row) + "\n" for row in rows)
             file.flush()
-            before, after = rows_of(programs[1], file.name)
+            before, after = rows_of(bench_programs[1], file.name)
         cases = raw.cases(rows, "permutation")
         self.assertEqual(before["cases"], len(cases))
         self.assertEqual(before["missed"], sum(case.chosen["ns"] > 1.05 * case.best["ns"] for case in cases))
         self.assertGreaterEqual(after["lost"], 0)
         self.assertLessEqual(after["lost"], before["lost"])
         self.assertRegex(after["paste"], r"^\{[0-9.e+]+(, [0-9.e+]+){3}\}$")
-
-    def test_example_runs_through_a_server(self) -> None:
-        if len(programs) < 4:
-            self.skipTest("built without a server or a client")
-        pack = pathlib.Path(programs[3]).parent.parent
-        with tempfile.TemporaryDirectory() as out:
-            with parts.Bench(pack, HERE.parent.parent / "client" / "data", pathlib.Path(out)) as bench:
-                outcome = parts.example(bench, 60, device="cpu")
-                self.assertEqual(outcome.outcome, "passed", outcome.note)
-                self.assertRegex(outcome.note, r"^difference .* hartree$")
-                self.assertGreater(len(raw.of_part(bench.rows, "example")), 10)
-
-    def test_transfers_go_through_a_server(self) -> None:
-        if len(programs) < 4:
-            self.skipTest("built without a server or a client")
-        rows = rows_of(programs[2], "transfer", f"--server={programs[3]}", "--device=cpu:0", "--tiny")
-        paths = {(row["direction"], row["path"]) for row in rows if "direction" in row}
-        self.assertEqual(
-            paths, {(way, path) for way in ("upload", "download") for path in ("server", "pinned", "pageable")}
-        )
-
-    def test_programs_compute_what_calls_do(self) -> None:
-        if len(programs) < 4:
-            self.skipTest("built without a server or a client")
-        rows = rows_of(programs[2], "program", f"--server={programs[3]}", "--device=cpu:0", "--tiny")
-        ways = {(row["shape"], row["way"]) for row in rows if "way" in row}
-        wanted = {"one call", "calls", "pipeline", "program", "prepared"}
-        self.assertEqual(ways, {(shape, way) for shape in ("chain", "beside") for way in wanted})
-        self.assertEqual({row["way"] for row in rows if "replayed" in row}, {"program", "prepared"})
 
     def test_overheads_are_of_every_kernel_that_can(self) -> None:
         rows = bench("overhead")
@@ -201,18 +174,45 @@ class GpuBenchTest(unittest.TestCase):
         self.assertTrue(any("graph_ns" in row for row in rows))
 
 
+class ServerBenchTest(unittest.TestCase):
+    def test_example_runs_through_a_server(self) -> None:
+        pack = pathlib.Path(server_programs[1]).parent.parent
+        with tempfile.TemporaryDirectory() as out:
+            with parts.Bench(pack, HERE.parent.parent / "client" / "data", pathlib.Path(out)) as bench:
+                outcome = parts.example(bench, 60, device="cpu")
+                self.assertEqual(outcome.outcome, "passed", outcome.note)
+                self.assertRegex(outcome.note, r"^difference .* hartree$")
+                self.assertGreater(len(raw.of_part(bench.rows, "example")), 10)
+
+    def test_transfers_go_through_a_server(self) -> None:
+        rows = rows_of(server_programs[0], "transfer", f"--server={server_programs[1]}", "--device=cpu:0", "--tiny")
+        paths = {(row["direction"], row["path"]) for row in rows if "direction" in row}
+        self.assertEqual(
+            paths, {(way, path) for way in ("upload", "download") for path in ("server", "pinned", "pageable")}
+        )
+
+    def test_programs_compute_what_calls_do(self) -> None:
+        rows = rows_of(server_programs[0], "program", f"--server={server_programs[1]}", "--device=cpu:0", "--tiny")
+        ways = {(row["shape"], row["way"]) for row in rows if "way" in row}
+        wanted = {"one call", "calls", "pipeline", "program", "prepared"}
+        self.assertEqual(ways, {(shape, way) for shape in ("chain", "beside") for way in wanted})
+        self.assertEqual({row["way"] for row in rows if "replayed" in row}, {"program", "prepared"})
+
+
 def main() -> int:
-    arguments = sys.argv[1:]
-    record = None
-    if "--record" in arguments:
-        at = arguments.index("--record")
-        record = arguments[at + 1]
-        del arguments[at : at + 2]
-    programs.extend(arguments)
-    ok = unittest.main(argv=[sys.argv[0]], exit=False, verbosity=1).result.wasSuccessful()
-    if record:
-        pathlib.Path(record).write_text("".join(json.dumps(row) + "\n" for row in recorded))
-    return 0 if ok else 1
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bench", nargs=2, default=[])
+    parser.add_argument("--server", nargs=2, default=[])
+    parser.add_argument("--record", type=pathlib.Path)
+    arguments = parser.parse_args()
+    bench_programs.extend(arguments.bench)
+    server_programs.extend(arguments.server)
+    chosen = [case for case, given in ((GpuBenchTest, bench_programs), (ServerBenchTest, server_programs)) if given]
+    tests = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(case) for case in chosen)
+    result = unittest.TextTestRunner(verbosity=1).run(tests)
+    if arguments.record:
+        arguments.record.write_text("".join(json.dumps(row) + "\n" for row in recorded))
+    return 0 if result.testsRun and result.wasSuccessful() else 1
 
 
 if __name__ == "__main__":

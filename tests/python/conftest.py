@@ -6,9 +6,10 @@ The program is $TENSORD_SERVER, or else build/dev/bin/tensord of the checkout.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import grpc
 import hypothesis
@@ -19,6 +20,8 @@ import tensord
 from faulty_server import FaultyServer
 from redis_server import RedisServer
 from tensord import TensorSpec
+from tensord._connection import Stubs as Services
+from tensord._transport import grpcio_channel
 from tensord.v1 import compute_pb2_grpc, session_pb2_grpc, tensor_pb2_grpc
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -31,6 +34,47 @@ hypothesis.settings.load_profile("tests")
 os.environ.setdefault("TENSORD_SERVER", str(REPOSITORY / "build/dev/bin/tensord"))
 
 
+# What makes no calls through a session here, has other programs make them, or is made of
+# calls that others test. All else runs again with --again, once for each implementation
+# (tests/run).
+ONCE = {
+    "test_array.py",
+    "test_array_edges.py",
+    "test_array_scans.py",
+    "test_chunks.py",
+    "test_configuration.py",
+    "test_documents.py",
+    "test_load.py",
+    "test_modules.py",
+    "test_quimb.py",
+    "test_shown_code.py",
+    "test_stages.py",
+    "test_subscripts.py",
+    "test_sycamore.py",
+    "test_tensor_operations.py",
+    "test_types.py",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--again",
+        action="store_true",
+        help="leave out what does not depend on what carries calls",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    folder = Path(__file__).parent
+    if gone := [name for name in ONCE if not (folder / name).exists()]:
+        raise pytest.UsageError(f"conftest.ONCE names {gone}, which are not there")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    is_once = collection_path.name in ONCE and config.getoption("--again")
+    return True if is_once else None
+
+
 class Stubs(NamedTuple):
     """The generated stubs on a channel of their own."""
 
@@ -38,6 +82,22 @@ class Stubs(NamedTuple):
     sessions: session_pb2_grpc.SessionServiceStub
     tensors: tensor_pb2_grpc.TensorServiceStub
     compute: compute_pb2_grpc.ComputeServiceStub
+
+
+_raw_stubs: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def raw_stubs(session: tensord.Session) -> Any:
+    """grpcio's stubs, with all that they can do, for the server of a session."""
+    connection = session.link.connection
+    if tensord.implementation == "grpcio":
+        return connection
+    if connection not in _raw_stubs:
+        address, credentials = connection.address, connection.credentials
+        options = credentials.options(address)
+        channel = grpcio_channel(grpc, address, options, credentials.pem)
+        _raw_stubs[connection] = Services(channel)
+    return _raw_stubs[connection]
 
 
 @pytest.fixture(scope="session")

@@ -59,16 +59,13 @@ def streaming(session: tensord.Session) -> None:
     small = session.upload(np.ones((2, 2)), name="small")
     large = long_operand(session)
 
-    def requests() -> Iterator[compute_pb2.ExecuteStreamRequest]:
-        for tensor in [*[small] * 5, large, small]:
-            request = compute_pb2.ExecuteStreamRequest()
-            request.contract.CopyFrom(square(session, tensor))
-            yield request
-        threading.Event().wait()
-
     before = begun(session)
-    results = iter(session.link.connection.execute_stream(requests(), 600))
-    next(results)
+    exchange = session.link.connection.execute_stream(600)
+    for tensor in [*[small] * 5, large, small]:
+        request = compute_pb2.ExecuteStreamRequest()
+        request.contract.CopyFrom(square(session, tensor))
+        exchange.send(request)
+    next(exchange.batches())
     await_fact(lambda: begun(session) == before + 6)
     say_so()
 
@@ -78,10 +75,19 @@ def computing(session: tensord.Session) -> None:
     tensor = long_operand(session)
     before = begun(session)
     contract = session.link.connection.compute.Contract
-    calls = [contract.future(square(session, tensor)) for _ in range(2)]
+    calls = [
+        threading.Thread(
+            target=session.link.call,
+            args=(contract, square(session, tensor)),
+            daemon=True,
+        )
+        for _ in range(2)
+    ]
+    for call in calls:
+        call.start()
     await_fact(lambda: begun(session) > before)
     say_so()
-    calls[0].result()
+    calls[0].join()
 
 
 def planning(session: tensord.Session) -> None:
@@ -100,9 +106,14 @@ def planning(session: tensord.Session) -> None:
             ),
         ),
     )
-    call = session.link.connection.program.CreateProgram.future(request)
+    create = session.link.connection.program.CreateProgram
+    call = threading.Thread(
+        target=session.link.call, args=(create, request), daemon=True
+    )
+    call.start()
+    time.sleep(0.2)
     session.describe()  # comes after it
-    assert not call.done()
+    assert call.is_alive()
     say_so()
 
 
@@ -142,4 +153,4 @@ STATES = {
 }
 
 if __name__ == "__main__":
-    STATES[sys.argv[2]](tensord.connect(sys.argv[1], lease=LEASE_SECONDS))
+    STATES[sys.argv[2]](tensord.connect(sys.argv[1], lease=LEASE_SECONDS, transport="grpc"))

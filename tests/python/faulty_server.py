@@ -12,6 +12,7 @@ import grpc
 from tensord.v1 import (
     admin_pb2,
     admin_pb2_grpc,
+    error_pb2,
     session_pb2,
     session_pb2_grpc,
     tensor_pb2,
@@ -151,6 +152,10 @@ class FaultyServer(
         for message in self._messages(request):
             if count == 0:
                 if isinstance(fault, grpc.StatusCode):
+                    if fault == grpc.StatusCode.ABORTED:
+                        changed = error_pb2.ErrorDetail(reason="TENSOR_CHANGED")
+                        detail = "tensord-error-bin", changed.SerializeToString()
+                        context.set_trailing_metadata((detail,))
                     context.abort(fault, "told to fail")
                 elif fault == "end":
                     return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 import opt_einsum
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensord
+import tensord.array as xp
 from random_products import assert_product_agrees, products
 from tensord import RemoteTensor
 from test_einsum_programs import count_calls
@@ -81,20 +84,55 @@ def test_numpy_transpose_makes_a_view(session, rng):
         np.testing.assert_array_equal(view.numpy(), np.transpose(x, axes))
 
 
-def test_other_functions_compute_here(session, tensors, arrays):
+def test_functions_of_the_namespace_run_on_the_server(session, tensors, arrays):
     t, x = tensors[0], arrays[0]
-    for function in np.sum, np.max, np.mean, np.linalg.norm, np.exp, np.std, np.cumsum:
-        result = function(t)
-        assert not isinstance(result, RemoteTensor)
-        np.testing.assert_allclose(result, function(x))
-    np.testing.assert_array_equal(np.concatenate([t, x]), np.concatenate([x, x]))
-    assert np.sum(session.upload(np.full(200, 100, np.int8))) == 20_000
-    np.testing.assert_array_equal(np.add(x, t, out=np.zeros((4, 5))), x + x)
-    x = x.copy()
-    x += t
-    np.testing.assert_array_equal(x, 2 * arrays[0])
-    np.testing.assert_array_equal(np.add.reduce(t), np.add.reduce(arrays[0]))
-    np.testing.assert_array_equal(x == t, x == arrays[0])
+    before = xp.downloads()
+    results = [
+        (function(t), function(x))
+        for function in (
+            np.sum,
+            np.max,
+            np.mean,
+            np.linalg.norm,
+            np.exp,
+            np.std,
+            np.abs,
+        )
+    ]
+    results.append((np.concatenate([t, x]), np.concatenate([x, x])))
+    results.append((x == t, x == x))
+    assert xp.downloads() == before
+    for result, expected in results:
+        assert isinstance(result, RemoteTensor)
+        np.testing.assert_allclose(result.numpy(), expected, rtol=1e-14)
+    assert np.sum(session.upload(np.full(200, 100, np.int8))).item() == 20_000
+    assert np.allclose(t, x) is True and np.array_equal(t, x + 1) is False
+
+
+def test_other_functions_are_refused_and_download_nothing(tensors, arrays):
+    t, x = tensors[0], arrays[0].copy()
+    before = xp.downloads()
+    for refused in (
+        lambda: np.sort(t),
+        lambda: np.median(t),
+        lambda: np.fft.fft(t),
+        lambda: np.linalg.det(t),
+        lambda: np.arctan2(x, t),
+        lambda: np.add.reduce(t),
+        lambda: np.add(x, t, where=x > 0),
+    ):
+        with pytest.raises(
+            TypeError, match=r"is not computed.*tensord.array.*\.numpy\(\)"
+        ):
+            refused()
+    for refused in (
+        lambda: np.add(x, t, out=np.zeros((4, 5))),
+        lambda: operator.iadd(x, t),
+        lambda: np.sum(t, axis=0, out=np.zeros(5)),
+    ):
+        with pytest.raises(TypeError, match="wanted a RemoteTensor"):
+            refused()
+    assert xp.downloads() == before
 
 
 def test_shapes_are_known_here(session, tensors):
@@ -105,7 +143,7 @@ def test_shapes_are_known_here(session, tensors):
 
 def test_universal_functions_of_operators_run_on_the_server(session, tensors, arrays):
     t, x = tensors[0], arrays[0]
-    for function in np.add, np.subtract, np.multiply, np.true_divide:
+    for function in np.add, np.subtract, np.multiply, np.true_divide, np.power:
         result = function(x + 1, t)
         assert isinstance(result, RemoteTensor)
         np.testing.assert_allclose(result.numpy(), function(x + 1, x), rtol=1e-14)
@@ -140,17 +178,19 @@ def test_out_is_a_tensor_on_the_server(session, arrays, tensors):
 
 def test_out_is_not_lost(session, tensors, arrays):
     t, x = tensors[0], arrays[0]
+    assert np.exp(x, out=t) is t
+    np.testing.assert_allclose(t.numpy(), np.exp(x), rtol=1e-14)
+    most = session.create(5, "f8")
+    assert np.max(t, 0, most) is most and np.sum(t, axis=0, out=most) is most
+    np.testing.assert_allclose(most.numpy(), np.exp(x).sum(0), rtol=1e-14)
     for refused in (
-        lambda: np.exp(x, out=t),
         lambda: np.add(x, x, out=t, where=x > 0),
         lambda: np.add.accumulate(x, out=t),
-        lambda: np.sum(x[None], axis=0, out=t),
-        lambda: np.max(t[None], 0, t),
         lambda: np.divmod(x, x, out=(None, t)),
     ):
-        with pytest.raises(TypeError, match="cannot write into a tensor on the server"):
+        with pytest.raises(TypeError, match="is not computed on the server"):
             refused()
-    np.testing.assert_array_equal(t.numpy(), x)
+    np.testing.assert_allclose(t.numpy(), np.exp(x), rtol=1e-14)
 
 
 @given(products(most_operands=4, stretched=False), st.integers(0, 100))

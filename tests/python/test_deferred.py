@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import tensord
-from waiting import eventually
+from tensord.transforms import PassThrough, Slice, place
+from waiting import eventually, listens
 
 
 @pytest.fixture
@@ -68,7 +69,9 @@ def test_operations_return_before_they_are_done(deferred, x):
         lambda s, a, b: s.contract(a, "ik", b, "kj"),
         lambda s, a, b: s.einsum("ik,kj->ji", a, b),
         lambda s, a, b: s.permute(a, "ij", "ji", alpha=2),
-        lambda s, a, b: s.permute(a, "ij", "ji", pad_width=((1, 2), (0, 3)), pad_value=7),
+        lambda s, a, b: s.permute(
+            a, "ij", "ji", pad_width=((1, 2), (0, 3)), pad_value=7
+        ),
         lambda s, a, b: s.reduce(a, "ij", "j", op="max"),
         lambda s, a, b: s.reduce(a, "ij", "j", c=np.ones(4), beta=3),
         lambda s, a, b: s.elementwise(a, "ij", a, "ij", op="mul"),
@@ -91,7 +94,11 @@ def test_results_are_those_of_other_sessions(
     with tensord.connect(address) as session:
         wanted = operation(session, session.upload(a), session.upload(b))
         got = operation(deferred, deferred.upload(a), deferred.upload(b))
-        assert (got.shape, got.dtype, got.strides) == (wanted.shape, wanted.dtype, wanted.strides)
+        assert (got.shape, got.dtype, got.strides) == (
+            wanted.shape,
+            wanted.dtype,
+            wanted.strides,
+        )
         np.testing.assert_array_equal(got.numpy(), wanted.numpy())
 
 
@@ -134,7 +141,13 @@ def test_an_error_comes_at_the_use_and_names_the_call(deferred, x):
     bad = deferred.elementwise(x, "i", x, "i", algorithm="no.such.kernel")
     good = x + 1
     np.testing.assert_array_equal(good.numpy(), [1, 2])
-    for use in (bad.numpy, bad.copy, lambda: bad.state, lambda: bad[::-1], lambda: bad + 1):
+    for use in (
+        bad.numpy,
+        bad.copy,
+        lambda: bad.state,
+        lambda: bad[::-1],
+        lambda: bad + 1,
+    ):
         with pytest.raises(tensord.NotFound) as raised:
             use()
         assert "no.such.kernel" in str(raised.value)
@@ -183,9 +196,16 @@ def test_what_is_written_anew_is_good_again(deferred, x):
 def test_views_and_tensors_share_what_is_missing(deferred):
     t = deferred.upload(np.full((2, 2), 3.0))
     view, other = t[0], t[1]
+    assert view.name != other.name  # They are made.
     deferred.permute(t, "ij", "ji", out=t, algorithm="no.such.kernel")
     tripled = other * 3
-    for use in (view.numpy, tripled.numpy, t.copy, lambda: t[1], lambda: view * 3):
+    for use in (
+        view.numpy,
+        tripled.numpy,
+        t.copy,
+        lambda: t[1].state,
+        lambda: view * 3,
+    ):
         with pytest.raises(tensord.NotFound, match="no.such.kernel"):
             use()
     t.write(np.ones((2, 2)))
@@ -221,10 +241,14 @@ def test_much_may_be_deferred_as_long_as_it_goes_on(address: str) -> None:
 
 
 def test_a_server_that_is_silent_holds_nobody_for_ever(tmp_path: Path) -> None:
-    command = [os.environ["TENSORD_SERVER"], f"--listen=unix:{tmp_path}/s", "--devices=cpu"]
+    command = [
+        os.environ["TENSORD_SERVER"],
+        f"--listen=unix:{tmp_path}/s",
+        "--devices=cpu",
+    ]
     server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
-        assert eventually((tmp_path / "s").exists)
+        assert listens(tmp_path / "s")
         session = tensord.connect(f"unix:{tmp_path}/s", deferred=True, timeout=2)
         x = session.upload(np.zeros(2))
         (x + 1).numpy()
@@ -370,3 +394,176 @@ def test_a_session_that_is_dropped_ends(address: str) -> None:
     gc.collect()
     keeper.join(20)
     assert not keeper._thread.is_alive()
+
+
+def test_views_are_made_when_they_are_used(deferred, x):
+    count = calls_of_views(deferred)
+    product = keep_busy(deferred)
+    seen = product.T[:2, ::2].reshape(-1)
+    assert seen.shape == (1000,) and seen.is_view and product.report is None
+    total = deferred.reduce(seen, "i", "")
+    np.testing.assert_allclose(total.numpy(), 1000 * 1e-3)
+    assert calls_of_views(deferred) == count + 1
+    assert seen.viewed == product.name and seen.strides is None
+    for wrong in (
+        lambda: product[2000],
+        lambda: product.view([[place(PassThrough(), 0, 0)]]),
+        lambda: product.view(
+            [[place(Slice(0, 2000), 0, 0), place(PassThrough(), 1, 1)]]
+        ),
+    ):
+        with pytest.raises(tensord.InvalidArgument):
+            wrong()
+
+
+def calls_of_views(session: tensord.Session) -> int:
+    """How many views the server has made."""
+    return sum(each.is_view for each in session.list())
+
+
+@pytest.mark.parametrize(
+    "see",
+    [
+        lambda t: t[1:, ::-1, None],
+        lambda t: t.reshape(6, 4).T,
+        lambda t: t.reshape(2, 2, 6)[..., 1].swapaxes(0, 1),
+        lambda t: t.diagonal(1)[..., None].squeeze(),
+        lambda t: t.expand_dims(1).broadcast_to((4, 3, 6)),
+        lambda t: t.flip().moveaxis(0, 1).ravel(),
+    ],
+)
+def test_views_of_views_are_those_of_other_sessions(deferred, address, see):
+    array = np.arange(24.0).reshape(4, 6)
+    with tensord.connect(address) as other:
+        expected = see(other.upload(array))
+        seen = see(deferred.upload(array))
+        assert seen.shape == expected.shape
+        np.testing.assert_array_equal(seen.numpy(), expected.numpy())
+        assert seen.strides == expected.strides
+        assert seen.is_gathered == expected.is_gathered
+
+
+def test_views_are_written_and_outlive_what_they_see(deferred):
+    t = deferred.upload(np.zeros((4, 4)))
+    row = t[1][::-1]
+    row[...] = np.arange(4.0)
+    assert t.numpy()[1].tolist() == [3, 2, 1, 0]
+    part = (t + 1)[1, :2]
+    gc.collect()
+    assert part.numpy().tolist() == [4, 3]
+    named = deferred.upload(np.ones(3), name="named")
+    seen = deferred.tensor("named")[::2]
+    deferred.delete([named])
+    assert seen.numpy().tolist() == [1, 1]
+
+
+def test_views_of_what_failed_fail(deferred, x):
+    broken = refused(deferred, x)
+    for use in (
+        lambda: broken[None].numpy(),
+        lambda: (broken[::-1].reshape(2, 1) + 1).numpy(),
+        lambda: broken.reshape(1, 2),
+    ):
+        with pytest.raises(tensord.Error, match="the call was elementwise"):
+            use()
+    deferred.wait()
+
+
+def test_factorizations_are_deferred(deferred):
+    product = keep_busy(deferred)
+    array = np.random.default_rng(1).random((2, 4, 3))
+    q, r = deferred.factorize("bij->bik,bkj", array, method="qr")
+    u, s, v = deferred.factorize(
+        "ij->ik,k,kj", array[0] * (1 + 1j), method="svd", rank=2
+    )
+    w, vectors = deferred.factorize("ij->k,ik", np.diag([2.0, 1.0]), method="eigh")
+    (lower,) = deferred.factorize(
+        "ij->ik", deferred.upload(np.eye(2)) * 4, method="cholesky"
+    )
+    assert product.report is not None  # An upload waits.
+    again = deferred.factorize("ij->ik,kj", q[0], method="lq", name=("l", None))
+    assert [each.shape for each in (q, r, u, s, v, w, vectors, lower)] == [
+        (2, 4, 3), (2, 3, 3), (4, 2), (2,), (2, 3), (2,), (2, 2), (2, 2)
+    ]  # fmt: skip
+    assert u.dtype == np.complex128 and s.dtype == np.float64
+    np.testing.assert_allclose((q @ r).numpy(), array)
+    np.testing.assert_allclose(w.numpy(), [1, 2])
+    np.testing.assert_allclose(lower.numpy(), 2 * np.eye(2))
+    np.testing.assert_allclose((again[0] @ again[1]).numpy(), q[0].numpy(), atol=1e-15)
+    assert s.report is v.report or s.report == v.report
+    assert s.report.kept_extent == 2
+    assert deferred.tensor("l").shape == again[0].shape == (4, 3)
+
+
+def test_all_results_of_a_factorization_fail_together(deferred):
+    bad = deferred.upload(np.full((3, 3), np.nan))
+    u, s, v = deferred.factorize("ij->ik,k,kj", bad, method="svd")
+    line = inspect.currentframe().f_lineno - 1
+    for each in u, s, v, u @ v:
+        with pytest.raises(
+            tensord.InvalidArgument, match=rf"factorize in .*line {line}"
+        ):
+            each.numpy()
+    good = deferred.upload(np.eye(2))
+    (root,) = deferred.factorize("ij->ik", good, method="cholesky", timeout=30)
+    assert root.report is not None
+
+
+@pytest.mark.parametrize("begin", ["whole", "view"])
+def test_operands_may_overlap_the_output(deferred, begin: str) -> None:
+    array = np.arange(16.0).reshape(4, 4)
+    t = deferred.upload(array)
+    b = t if begin == "whole" else t[::-1]
+    x = array if begin == "whole" else array[::-1]
+    b -= b[0]
+    x -= x[0].copy()
+    b += b.T
+    x += x.T.copy()
+    b[1:] += b[:-1]
+    x[1:] += x[:-1].copy()
+    b[1:] = b[:-1]
+    x[1:] = x[:-1].copy()
+    b[0] = b[:, 1]
+    x[0] = x[:, 1].copy()
+    b[1:3] += 1
+    x[1:3] += 1
+    b *= b
+    x *= x
+    np.testing.assert_array_equal(t.numpy(), array)
+    deferred.wait()
+
+
+def test_a_view_that_repeats_is_refused_as_output_at_the_call(deferred) -> None:
+    t = deferred.upload(np.arange(3.0))
+    view = t.broadcast_to((2, 3))
+    with pytest.raises(tensord.InvalidArgument) as raised:
+        view += 1
+    assert raised.value.reason == "OUTPUT_NOT_INJECTIVE"
+    row = t.broadcast_to((2, 3))[0]
+    row += 1
+    np.testing.assert_array_equal(t.numpy(), [1, 2, 3])
+    deferred.wait()
+
+
+def test_what_is_refused_leaves_contents_as_they_were(deferred, x) -> None:
+    t = deferred.upload(np.arange(3.0))
+    for use in lambda: (t[1:] + 1).numpy(), t.numpy, deferred.wait:
+        deferred.permute(t[:2], "i", "i", out=t[1:])
+        with pytest.raises(tensord.InvalidArgument, match="d overlaps a.*permute"):
+            use()
+        np.testing.assert_array_equal(t.numpy(), [0, 1, 2])
+    deferred.wait()
+
+
+def test_views_keep_the_memory_of_what_is_deleted(deferred) -> None:
+    t = deferred.upload(np.arange(3.0))
+    v, w = t[1:], t[1:][::-1]
+    t.delete()
+    assert v.numpy().tolist() == [1, 2] and w.numpy().tolist() == [2, 1]
+    u = v + 1
+    row = u[0]
+    deferred.delete([u])
+    assert row.numpy() == 2
+    with v:
+        part = v[:1]
+    assert part.numpy().tolist() == [1]

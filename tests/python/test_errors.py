@@ -403,7 +403,9 @@ def test_short_deadlines_are_exceeded(session):
         session.contract(large, "ik", large, "kj", "ij", timeout=0.5, **slow)
     assert isinstance(failure.value, tensord.DeadlineExceeded)
     assert failure.value.reason == "DEADLINE_TOO_SHORT"
-    with pytest.raises(tensord.DeadlineExceeded, match="DownloadTensor took longer"):
+    with pytest.raises(  # admission meets the deadline first where the call arrives in time
+        tensord.DeadlineExceeded, match=r"^(Download|Store)Tensor( took longer|: .* s are predicted)"
+    ):
         large.numpy(timeout=1e-4)
 
 

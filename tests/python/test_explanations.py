@@ -175,3 +175,48 @@ def test_one_operation_is_drawn_as_many_are(session, tmp_path, suffix):
 def test_addends_are_not_explained_with_programs(session):
     with pytest.raises(tensord.Unimplemented, match="neither explained nor prepared"):
         session.explain.einsum(CHAIN, *SPECS, alpha=2)
+
+
+def ring(count: int, extent: int) -> tuple[str, list[TensorSpec]]:
+    """A ring whose neighbours but one are joined, too: no order is best by far."""
+    joins = [(i, (i + step) % count) for i in range(count) for step in (1, 2)]
+    labels = [
+        "".join(chr(0x4E00 + j) for j, join in enumerate(joins) if i in join)
+        for i in range(count)
+    ]
+    return ",".join(labels) + "->", [TensorSpec((extent,) * 4, "f8")] * count
+
+
+def test_searches_go_on_from_what_was_found(session):
+    subscripts, specs = ring(14, 4)
+    (poor,) = session.explain.einsum(subscripts, *specs, optimize=False).products
+    (found,) = session.explain.einsum(
+        subscripts, *specs, optimize=0.02, start=poor
+    ).products
+    assert found.flops <= poor.flops
+    (same,) = session.explain.einsum(
+        subscripts, *specs, optimize=0.02, start=poor.path
+    ).products
+    assert same.flops <= poor.flops
+    limit = 8 * int(found.largest) // 16
+    (sliced,) = session.explain.einsum(
+        subscripts, *specs, optimize=0.02, memory_limit=limit
+    ).products
+    assert sliced.sliced
+    (again,) = session.explain.einsum(
+        subscripts, *specs, optimize=0.02, memory_limit=limit, start=sliced
+    ).products
+    assert again.flops <= sliced.flops
+
+
+def test_searches_refuse_starts_that_are_none(session):
+    subscripts, specs = ring(6, 2)
+    with pytest.raises(TypeError, match="start is of type int, wanted a product"):
+        session.explain.einsum(subscripts, *specs, start=5)
+    path = [(0, 1)] * 5
+    with pytest.raises(tensord.InvalidArgument) as caught:
+        session.explain.einsum(subscripts, *specs, optimize=path, start=path)
+    assert caught.value.reason == "PATH_MALFORMED"
+    with pytest.raises(tensord.InvalidArgument) as caught:
+        session.explain.einsum(subscripts, *specs, start=[(0, 9)])
+    assert caught.value.reason == "PATH_MALFORMED"

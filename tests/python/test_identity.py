@@ -6,60 +6,35 @@ import base64
 import contextlib
 import json
 import os
-import pwd
-import re
 import shutil
 import signal
 import socket
 import ssl
 import stat
 import subprocess
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import grpc
 import numpy as np
 import pytest
+from callers import Caller, Running, refused, running
 
 import tensord
 from secure_server import Certificates, make_certificates
 from tensord.v1 import (
     admin_pb2,
-    admin_pb2_grpc,
     compute_pb2,
     compute_pb2_grpc,
-    plan_cache_pb2,
-    plan_cache_pb2_grpc,
-    session_pb2,
-    session_pb2_grpc,
     tensor_pb2,
     tensor_pb2_grpc,
 )
 from waiting import eventually
 
 CONTROL = Path(os.environ["TENSORD_SERVER"]).with_name("tensorctl")
-
-
-class Running(NamedTuple):
-    """A server: its Unix socket, its TCP addresses, and what it has logged."""
-
-    unix: str
-    log: Path
-
-    def address(self, event: str = "listening") -> str:
-        pattern = re.compile(rf"{event} address=(localhost:\d+)")
-        assert eventually(lambda: pattern.search(self.log.read_text()) is not None)
-        return pattern.findall(self.log.read_text())[0]
-
-
-@contextlib.contextmanager
-def running(**flags: Any) -> Iterator[Running]:
-    with tensord.serve(threads=1, **flags) as unix:
-        yield Running(unix, Path(unix.removeprefix("unix:")).with_name("log"))
 
 
 def control(*arguments: str, status: int = 0) -> str:
@@ -72,43 +47,6 @@ def control(*arguments: str, status: int = 0) -> str:
 def new_token(tokens: Path, tenant: str, role: str = "user", *more: str) -> str:
     made = control("token", "new", f"--tenant={tenant}", f"--role={role}", f"--tokens={tokens}", *more)
     return made.splitlines()[-1]
-
-
-class Caller:
-    """Calls with a token, or without one, by a connection of its own."""
-
-    def __init__(self, address: str, token: str = "") -> None:
-        own = [("grpc.use_local_subchannel_pool", 1)]
-        self.channel = grpc.insecure_channel(address, options=own)
-        self.metadata = [("authorization", f"Bearer {token}")] if token else []
-        self.sessions = session_pb2_grpc.SessionServiceStub(self.channel)
-        self.plan_cache = plan_cache_pb2_grpc.PlanCacheServiceStub(self.channel)
-        self.admin = admin_pb2_grpc.AdminServiceStub(self.channel)
-
-    def open(self) -> str:
-        return self(self.sessions.OpenSession, session_pb2.OpenSessionRequest()).session.name
-
-    def describe(self, session: str) -> Any:
-        return self(
-            self.sessions.DescribeSession, session_pb2.DescribeSessionRequest(session=session)
-        )
-
-    def clear(self) -> Any:
-        return self(self.plan_cache.ClearPlanCache, plan_cache_pb2.ClearPlanCacheRequest())
-
-    def __call__(self, method: Any, request: Any) -> Any:
-        return method(request, metadata=self.metadata, timeout=30, wait_for_ready=True)
-
-
-def refused(call: Callable[[], Any]) -> tuple[str, str]:
-    """Status code and reason of what a call fails with."""
-    with pytest.raises(grpc.RpcError) as failure:
-        call()
-    from tensord.v1 import error_pb2
-
-    trailers = dict(failure.value.trailing_metadata())
-    detail = error_pb2.ErrorDetail.FromString(trailers["tensord-error-bin"])
-    return failure.value.code().name, detail.reason
 
 
 @pytest.fixture
@@ -536,99 +474,6 @@ def test_certificates_that_tls_would_not_take_are_refused_at_the_start(tmp_path:
     with pytest.raises(tensord.Unavailable, match="certificate 1 is not taken by TLS: ee key too"):
         with running(tls_certificate=str(certificate), tls_key=str(key)):
             pass
-
-
-def test_unix_sockets_have_the_permissions_asked_for() -> None:
-    with running(socket_mode="0660") as server:
-        mode = Path(server.unix.removeprefix("unix:")).stat().st_mode
-        assert stat.S_IMODE(mode) == 0o660
-
-
-def test_users_of_the_machine_stand_for_tenants(tmp_path: Path) -> None:
-    user, file = pwd.getpwuid(os.getuid()), tmp_path / "tenants.toml"
-    file.write_text(f'[tenant.chemistry]\nusers = ["{user.pw_name}"]\n')
-    with running(tenants=str(file), listen="localhost:0") as server:
-        with tensord.connect(server.unix) as session:
-            with pytest.raises(tensord.PermissionDenied) as denied:
-                session.stats()
-            assert f"user {user.pw_uid} is a user of tenant chemistry" in str(denied.value)
-            # Over TCP nobody says who asks.
-            assert refused(Caller(server.address()).open)[1] == "CREDENTIALS_MISSING"
-            file.write_text(f"[tenant.chemistry]\noperator_users = [{user.pw_uid}]\n")
-            assert eventually(lambda: "reloaded what=tenants" in server.log.read_text())
-            assert [each.peer for each in session.operator.sessions()] == [f"user {user.pw_uid}"]
-            file.write_text(f"[tenant.chemistry]\nusers = [{user.pw_uid + 1}]\n")
-
-            def is_unknown() -> bool:
-                try:
-                    session.describe()
-                except tensord.Unauthenticated as error:
-                    return error.reason == "USER_UNKNOWN"
-                return False
-
-            assert eventually(is_unknown)
-        file.write_text("[tenant.chemistry]\n")
-        assert eventually(lambda: server.log.read_text().count("reloaded what=tenants") == 3)
-        # Not everybody's again, as it is of servers that ask nobody.
-        assert refused(Caller(server.unix).open)[1] == "USER_UNKNOWN"
-
-
-def test_users_are_named_from_the_start_or_not_at_all(tmp_path: Path) -> None:
-    file = tmp_path / "tenants.toml"
-    file.write_text("[tenant.chemistry]\n")
-    with running(tenants=str(file)) as server:
-        file.write_text("[tenant.chemistry]\nusers = [0]\n")
-        assert eventually(lambda: "kept what=tenants" in server.log.read_text())
-        assert "names users for the first time since" in server.log.read_text()
-        assert Caller(server.unix).open()
-
-
-@contextlib.contextmanager
-def acting_as(user: int) -> Iterator[None]:
-    before = os.geteuid()
-    os.seteuid(user)
-    try:
-        yield
-    finally:
-        os.seteuid(before)
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="root alone can act as others")
-def test_each_user_is_known_by_their_own_connections(tmp_path: Path) -> None:
-    file, path = tmp_path / "tenants.toml", Path(tempfile.mkdtemp(dir="/tmp")) / "socket"
-    others = [3000 + i for i in range(65)]
-    file.write_text(f"[tenant.one]\nusers = [2001]\n[tenant.two]\nusers = {[2002, *others]}\n")
-    path.parent.chmod(0o755)
-    with running(tenants=str(file), listen=f"unix:{path}", socket_mode="0666") as server:
-        assert eventually(path.exists)
-        callers = {}
-        for user in (2001, 2002, 2003):
-            with acting_as(user):
-                callers[user] = Caller(f"unix:{path}")
-                grpc.channel_ready_future(callers[user].channel).result(10)
-        session = callers[2001].open()
-        assert callers[2001].describe(session)
-        assert refused(lambda: callers[2002].describe(session))[1] == "SESSION_NOT_FOUND"
-        assert refused(callers[2003].open)[1] == "USER_UNKNOWN"
-        assert callers[2002].open()
-        with contextlib.ExitStack() as stack:
-
-            def is_taken(user: int) -> bool:
-                connection = stack.enter_context(socket.socket(socket.AF_UNIX))
-                with acting_as(user):
-                    connection.connect(str(path))
-                try:
-                    return connection.recv(1) != b""
-                except ConnectionResetError:
-                    return False
-
-            # Who is of no tenant takes no place from those who are.
-            assert all(is_taken(5000 + i) for i in range(70))
-            # 64 users at a time, of whom two are there.
-            assert [is_taken(user) for user in others] == [True] * 62 + [False] * 3
-            assert is_taken(2001)
-        assert 'connection_refused peer="user 3062" limit=users' in server.log.read_text()
-    shutil.rmtree(path.parent)
 
 
 def test_tokens_are_made_listed_and_revoked(tokens: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import tensord
 from conftest import REPOSITORY
-from waiting import eventually
+from waiting import eventually, listens
 
 PROGRAM = Path(os.environ["TENSORD_SERVER"]).with_name("tensord-load")
 EXAMPLE = REPOSITORY / "client/load/examples/mixed.toml"
@@ -94,7 +94,7 @@ def own_server(tmp_path: Path) -> Iterator[OwnServer]:
     address = f"unix:{tmp_path}/tensord"
     program = os.environ["TENSORD_SERVER"]
     with subprocess.Popen([program, f"--listen={address}", "--threads=1"]) as process:
-        assert eventually((tmp_path / "tensord").exists)
+        assert listens(tmp_path / "tensord")
         yield OwnServer(address, process)
         process.send_signal(signal.SIGCONT)
         process.terminate()

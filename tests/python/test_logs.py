@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tensord
+from conftest import raw_stubs
 from observed_server import ObservedServer
 from tensord.v1 import tensor_pb2
 from waiting import eventually
@@ -25,7 +26,7 @@ def run(address: str) -> str:
         a = session.upload(np.ones((2, 2)))
         with session.pipeline() as pipeline:
             pipeline.einsum("ij,jk", a, a)
-        session.link.connection.tensor.DescribeTensor(
+        raw_stubs(session).tensor.DescribeTensor(
             tensor_pb2.DescribeTensorRequest(tensor=a.full_name),
             metadata=(
                 ("x-request-id", "mine"),

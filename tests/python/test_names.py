@@ -115,12 +115,12 @@ def test_what_the_server_takes_is_read_as_it_reads_it(session):
     assert taken > 1000
 
 
-@given(st.text("DB'′″x̂²3_ \t\n\r#;:[]=+-*2.5ejim,()", max_size=30))
+@given(st.text("DB'′″x̂²3_ \t\n\r#;:[]=+-*2.5ejim,()\\≔", max_size=30))
 def test_both_read_any_statements_alike(session, text):
     text = f"B′[i] := B[i]; {text}"
     made = names_made(session, text)
     if made is not None:
-        assert read_statements(text).made == made
+        assert read_statements(text, "B").made == made
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,14 @@ def test_both_read_any_statements_alike(session, text):
         ("T[i] := A[i,']']*B['#', '[']; s := T[i]", ("s",), (), {"T", "A", "B"}),
         ("D := x # E := y\rF′ += D", (), ("F′",), set()),
         ("D [:] = A[-1]\nE -= x*D[1]; D += 1", (), ("D", "E"), {"D", "A"}),
+        ("s = A[i;i]'\nD[i] = s*B[i]'", (), ("D",), {"D", "A", "B"}),
+        ("s = A[(i,);i]; s = 2 \\ s; t ≔ x", ("t",), (), {"A"}),
+        ("x = A[i,i]; s += 1; t = tensorscalar(2)", ("t",), ("x", "s"), {"A"}),
+        ("conj' = 1; scalar := 2; t := scalar(3)", ("conj'", "scalar", "t"), (), set()),
     ],
 )
 def test_names_are_made_written_and_have_brackets(text, made, written, tensors):
-    statements = read_statements(text)
+    statements = read_statements(text, {"x", "A", "B"})
     assert statements.made == made and statements.written == written
     assert statements.tensors == tensors
 

@@ -43,7 +43,7 @@ def check(channel: grpc.Channel, service: str) -> bytes:
 def test_metrics_are_described_and_count_what_is_done(server: ObservedServer):
     before = server.metrics()
     a = np.ones((20, 30))
-    with tensord.connect(server.address, job="counted") as session:
+    with tensord.connect(server.address, job="counted", transport="grpc") as session:
         b = session.upload(np.ones((30, 400)))
         for _ in range(3):
             session.contract(a, "ik", b, "kj", "ij")
@@ -52,7 +52,9 @@ def test_metrics_are_described_and_count_what_is_done(server: ObservedServer):
         during = server.metrics()
     contract = {"operation": "contract"}
     assert during.sum("tensord_operations_total", **contract, code="OK") == 3
-    assert during.sum("tensord_operation_seconds_count", **contract, phase="kernel") == 3
+    assert (
+        during.sum("tensord_operation_seconds_count", **contract, phase="kernel") == 3
+    )
     assert during.sum("tensord_rejected_total", reason="MODE_EXTENT_MISMATCH") == 1
     assert during.sum("tensord_requests_total", rpc="UploadTensor", code="OK") == 1
     assert during.sum("tensord_upload_bytes_total") == 30 * 400 * 8
@@ -121,11 +123,49 @@ def test_phases_tell_where_all_the_time_goes(server: ObservedServer):
     assert parts["kernel"] > 0.1 * whole
 
 
+def without_gpu() -> str:
+    """The flag for a CUDA backend that finds no GPU where $TEST_NO_DEVICE is set."""
+    server = Path(os.environ["TENSORD_SERVER"])
+    return f"--cuda-module={server.with_name('liblosable_device.so')}"
+
+
+def test_without_its_gpu_the_server_computes_on_the_cpu_and_says_so(tmp_path: Path):
+    with ObservedServer(tmp_path, without_gpu(), TEST_NO_DEVICE="1") as server:
+        said = "computing on the CPU, there is no driver"
+        assert server.get("/readyz", "probes") == (200, f"ready: {said}\n")
+        (line,) = [line for line in server.log().splitlines() if "no_gpu" in line]
+        assert said in line
+        with tensord.connect(server.address) as session:
+            assert (session.upload(np.ones(3)) + 1).numpy().sum() == 6
+
+
+def test_a_memory_limit_beyond_the_machines_is_warned_of(tmp_path: Path):
+    with ObservedServer(tmp_path, "--memory-limit-bytes=1000TiB") as server:
+        log = server.log()
+    assert re.search(r"memory_limit_too_large.*--memory-limit-bytes is 1099511627776000,", log)
+
+
+def test_a_server_that_requires_its_gpu_does_not_start_without(tmp_path: Path):
+    command = [os.environ["TENSORD_SERVER"], f"--listen=unix:{tmp_path}/socket"]
+    done = subprocess.run(
+        [*command, without_gpu(), "--require-gpu"],
+        env=os.environ | {"TEST_NO_DEVICE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert done.returncode != 0
+    assert "a GPU is required" in done.stderr and "there is no driver" in done.stderr
+    assert not (tmp_path / "socket").exists()
+
+
 def test_probes_follow_the_servers_life(server: ObservedServer, tmp_path: Path):
     for purpose in ("metrics", "probes"):
         ready = server.get("/readyz", purpose)
         # Where the CUDA backend finds no GPU, that is said, too.
-        assert ready.status == 200 and re.fullmatch(r"ready(: computing.*)?\n", ready.text)
+        assert ready.status == 200 and re.fullmatch(
+            r"ready(: computing.*)?\n", ready.text
+        )
         assert server.get("/livez", purpose) == (200, "live\n")
     for path in ("/metrics", "/status.json", "/"):
         assert server.get(path, "probes").status == 404
@@ -240,7 +280,9 @@ def test_tenants_that_are_configured_are_counted_by_themselves(tmp_path: Path):
 
 
 def test_the_page_shows_sessions_and_never_their_names(server: ObservedServer):
-    with tensord.connect(server.address, job="<i>shown</i>") as session:
+    with tensord.connect(
+        server.address, job="<i>shown</i>", transport="grpc"
+    ) as session:
         tensor = session.upload(np.ones((100, 100)))
         kept = session.einsum("i->", np.ones(3))
         text = server.get("/status.json").text

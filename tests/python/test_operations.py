@@ -58,6 +58,8 @@ UNARY = {
     "swish": lambda x: x * sigmoid(x),
     "soft_plus": soft_plus,
     "soft_sign": lambda x: x / (1 + np.abs(x)),
+    "real": np.real,
+    "imag": np.imag,
 }
 NEEDS_ORDER = {
     "relu", "sigmoid", "ceil", "floor", "mish", "swish", "soft_plus", "soft_sign"
@@ -73,7 +75,7 @@ def domain(operator: str, rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 def test_every_unary_operator_has_a_formula():
-    assert UNARY.keys() == UNARY_OPERATORS.keys() and len(UNARY) == 28
+    assert UNARY.keys() == UNARY_OPERATORS.keys() and len(UNARY) == 30
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda d: d.__name__)
@@ -456,3 +458,31 @@ def test_scalars_are_tensors(session, dtype):
     assert complex(tensor) == 1 and tensor.numpy().shape == ()
     if np.dtype(dtype).kind != "c":
         assert float(tensor) == 1 and int(tensor) == 1
+
+
+@pytest.mark.parametrize(
+    "op, formula",
+    [
+        ("div", np.divide),
+        ("pow", np.power),
+        ("equal", np.equal),
+        ("not_equal", np.not_equal),
+        ("less", np.less),
+        ("less_equal", np.less_equal),
+        ("greater", np.greater),
+        ("greater_equal", np.greater_equal),
+    ],
+)
+def test_operators_of_element_wise_operations_alone(session, rng, op: str, formula):
+    a, c = rng.integers(1, 4, (3, 4)) / 2, rng.integers(1, 4, 4) / 2
+    result = session.elementwise(a, "ij", c, "j", "ij", op=op)
+    expected = formula(a, c)
+    assert result.dtype == expected.dtype
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-15)
+
+
+def test_where_chooses_by_b(session, rng):
+    a, b = rng.random((3, 4)), rng.random(4) > 0.5
+    zero = np.zeros(())
+    result = session.elementwise(a, "ij", zero, "", "ij", b=b, modes_b="j", op="where")
+    np.testing.assert_array_equal(result.numpy(), np.where(b, a, 0))

@@ -24,6 +24,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 import tensord
+from conftest import raw_stubs
 from tensord.v1 import compute_pb2, trace_pb2, trace_pb2_grpc
 from waiting import eventually
 
@@ -87,7 +88,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture
 def session(server: Running) -> Iterator[tensord.Session]:
-    with tensord.connect(server.address, job="verbs") as opened:
+    with tensord.connect(server.address, job="verbs", transport="grpc") as opened:
         yield opened
 
 
@@ -175,7 +176,7 @@ def test_an_id_that_two_sessions_use_is_ambiguous(
                 )
                 ends.wait(30)
 
-            stub = each.link.connection.compute
+            stub = raw_stubs(each).compute
             streams.append(stub.ExecuteStream(requests(), metadata=(("x-request-id", "same"),)))
             assert next(streams[-1]).error.message
         numbers = sorted(call["session_number"] for call in server.json("operations"))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tensord
+from tensord._keeper import NAMES_PER_CALL
 from waiting import eventually
 
 LARGE = 1200  # A product of such matrices takes a device some time.
@@ -37,6 +38,7 @@ def keep_busy(pipeline, large: tensord.RemoteTensor) -> list[tensord.PendingTens
 
 def used_bytes(session: tensord.Session) -> int:
     session.link.keeper.flush()
+    session.link.memory.trim()  # What the client keeps for reuse.
     return session.describe().memory_used_bytes
 
 
@@ -163,11 +165,15 @@ def test_a_closed_session_fails_its_pipeline(address):
     assert caught.value.reason == "SESSION_CLOSED"
 
 
-def test_results_that_nobody_holds_do_not_pile_up(address):
-    with tensord.connect(address, quota_bytes=400 * 8000) as session:
-        x = session.upload(np.zeros(1000))
-        with session.pipeline() as pipeline:
-            for _ in range(2000):
+def test_results_that_nobody_holds_do_not_pile_up(session, address):
+    # Deletions that are due, at most the names of a call when an operation is added;
+    # results on their way, at most the window; that operation's, and x.
+    window = 2 * session.link.info.limits.max_stream_operations
+    count = NAMES_PER_CALL + window + 2
+    with tensord.connect(address, quota_bytes=count * 8192) as bounded:
+        x = bounded.upload(np.zeros(1024))
+        with bounded.pipeline() as pipeline:
+            for _ in range(6000):
                 pipeline.permute(x, "i", "i")
 
 

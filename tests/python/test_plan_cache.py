@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import shutil
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+import google_crc32c
 import numpy as np
 import pytest
 
@@ -407,9 +408,45 @@ def test_the_plan_store_outlives_the_server(tmp_path):
         assert work_misses(session) == 0
 
 
-def test_the_plan_store_of_an_older_server_is_read(tmp_path):
+def varint(value: int) -> bytes:
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128, value >> 7])
+
+
+def device_of(store: bytes) -> bytes:
+    """The device that plans are for, as keys have it: behind its length, a zero behind it."""
+    begin = store.index(b"cpu:0 ")
+    device = store[begin : begin + store[begin - 1]]
+    assert device.isascii() and store[begin + len(device)] == 0
+    return device
+
+
+def on_device(store: bytes, device: bytes) -> bytes:
+    """The file as it were if its plans, with keys below 128 bytes, were for another device."""
+    old = device_of(store)
+    count, writer_bytes = struct.unpack_from("<QI", store, 12)
+    at = 24 + writer_bytes + 4
+    changed = store[:at]
+    for _ in range(count):
+        (size,) = struct.unpack_from("<I", store, at)
+        record = store[at + 8 : at + 8 + size]  # version, length of the key, key, ...
+        key_end = 2 + record[1]
+        key = record[2:key_end].replace(varint(len(old)) + old, varint(len(device)) + device)
+        record = record[:1] + varint(len(key)) + key + record[key_end:]
+        changed += struct.pack("<II", len(record), google_crc32c.value(record)) + record
+        at += 8 + size
+    return changed + struct.pack("<II", 0xFFFFFFFF, google_crc32c.value(changed))
+
+
+def test_the_plan_store_of_an_older_server_is_used(alone, tmp_path):
+    work(alone)
+    alone.plan_cache.dump(tmp_path / "here")
+    device = device_of((tmp_path / "here").read_bytes())
     # v1.plans: contractions, a permutation, a reduction, a product and a QR of 0.1.0.
-    store = shutil.copy(Path(__file__).with_name("v1.plans"), tmp_path / "store")
+    older = Path(__file__).with_name("v1.plans").read_bytes()
+    assert on_device(older, device_of(older)) == older
+    store = tmp_path / "store"
+    store.write_bytes(on_device(older, device))
+    a, b = np.ones((6, 5, 4)), np.ones((4, 5, 3))
     with (
         tensord.serve(threads=1, plan_store=str(store)) as address,
         tensord.connect(address) as session,
@@ -417,6 +454,16 @@ def test_the_plan_store_of_an_older_server_is_read(tmp_path):
         stats = session.plan_cache.stats()
         assert stats.store.error == ""
         assert stats.store.loaded_count == stats.record_count == 6
+        results = [
+            session.contract(a, "ijk", b, "kjl", "il"),
+            session.permute(a, "ijk", "kij"),
+            session.reduce(a, "ijk", "j", op="max"),
+            session.elementwise(a, "ijk", a, "ijk", "ijk", op="mul"),
+        ]
+        np.testing.assert_array_equal(results[0].numpy(), np.full((6, 3), 20.0))
+        assert [result.report.plan_cache_hit for result in results] == [True] * 4
+        stats = session.plan_cache.stats()
+        assert (stats.hit_count, stats.miss_count, stats.load_errors) == (4, 0, {})
 
 
 # The Redis of several servers.

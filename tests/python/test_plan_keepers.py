@@ -18,7 +18,7 @@ import pytest
 import tensord
 from redis_server import RedisServer
 from tensord import TensorSpec
-from waiting import eventually
+from waiting import eventually, listens
 
 A = np.arange(12.0).reshape(3, 4)
 
@@ -44,7 +44,7 @@ def server(folder: Path, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
         stderr=subprocess.DEVNULL,
     ) as process:
         try:
-            assert eventually((folder / "socket").exists)
+            assert listens(folder / "socket")
             yield process
         finally:
             process.kill()
@@ -83,7 +83,11 @@ def test_a_full_disk_leaves_the_store_as_it_was(tmp_path: Path) -> None:
         learn(session, 50)
         assert eventually(lambda: error() != "")
         assert store.read_bytes() == before
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["socket", "store"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            "socket",
+            "socket.shm",
+            "store",
+        ]
         check_that_it_works(session)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, unlimited)
         assert eventually(lambda: saved() >= 50 and error() == "")

@@ -12,6 +12,7 @@ import pytest
 
 import tensord
 from bounds import assert_product
+from conftest import raw_stubs
 from tensord import TensorSpec
 from tensord.v1 import compute_pb2, plan_pb2
 from waiting import eventually
@@ -99,7 +100,7 @@ def test_dropped_plans_make_room_for_others(session):
             d=compute_pb2.Output(modes=[0]),
         )
     )
-    create = session.link.connection.plan.CreatePlan
+    create = raw_stubs(session).plan.CreatePlan
     # Without waiting for each: there is room for 10 000.
     for call in [create.future(request) for _ in range(9_999)]:
         call.result()

@@ -24,7 +24,7 @@ from google.protobuf import descriptor_pb2
 
 import dying_client
 import tensord
-from conftest import REPOSITORY
+from conftest import REPOSITORY, raw_stubs
 from tensord.v1 import (
     admin_pb2,
     compute_pb2,
@@ -38,7 +38,7 @@ from tensord.v1 import (
     trace_pb2,
     view_pb2,
 )
-from waiting import eventually
+from waiting import eventually, listens
 
 MEBIBYTE = 1 << 20
 
@@ -61,7 +61,7 @@ def serve(folder: Path, *flags: str, **environment: str) -> Iterator[Server]:
         env=os.environ | environment,
     )
     try:
-        assert eventually(path.exists)
+        assert listens(path)
         yield Server(process, f"unix:{path}")
     finally:
         process.kill()
@@ -130,7 +130,7 @@ def test_promise_1_every_reply_is_right_or_an_error(address: str) -> None:
     with tensord.connect(address) as session:
         ones = session.upload(np.ones(MEBIBYTE))
         tensor = session.upload(np.ones(MEBIBYTE), name="rewritten")
-        stubs = session.link.connection
+        stubs = raw_stubs(session)
         request = tensor_pb2.DownloadTensorRequest(tensor=tensor.full_name)
         a = np.arange(90_000.0).reshape(300, 300) % 7
         outcomes = set()
@@ -243,7 +243,7 @@ def test_promise_4_memory_is_bounded_at_any_load(tmp_path: Path) -> None:
             f"--memory-limit-bytes={device_bytes}",
             f"--host-limit-bytes={host_bytes}",
         ) as server,
-        tensord.connect(server.address) as observer,
+        tensord.connect(server.address, transport="grpc") as observer,
     ):
 
         def resident_bytes() -> int:
@@ -253,7 +253,7 @@ def test_promise_4_memory_is_bounded_at_any_load(tmp_path: Path) -> None:
         def upload() -> None:
             with (
                 contextlib.suppress(tensord.ResourceExhausted),
-                tensord.connect(server.address) as session,
+                tensord.connect(server.address, transport="grpc") as session,
             ):
                 for _ in range(20):
                     session.upload(np.ones(MEBIBYTE // 2), name=f"{time.monotonic_ns()}")
@@ -261,7 +261,7 @@ def test_promise_4_memory_is_bounded_at_any_load(tmp_path: Path) -> None:
         def compute() -> None:
             with (
                 contextlib.suppress(tensord.ResourceExhausted),
-                tensord.connect(server.address) as session,
+                tensord.connect(server.address, transport="grpc") as session,
             ):
                 a = np.ones((300, 300))
                 for _ in range(20):
@@ -289,7 +289,7 @@ def test_promise_5_a_queued_operation_never_starts_after_its_cancel(
         a = long_operand(session)
         small = session.upload(np.ones((2, 2)))
         kept, late = session.upload(np.zeros((2, 2))), session.upload(np.zeros((2, 2)))
-        contract = session.link.connection.compute.Contract
+        contract = raw_stubs(session).compute.Contract
         before = begun(session)
         blocking = contract.future(contraction(session, a))
         assert eventually(lambda: begun(session) > before)
@@ -314,7 +314,7 @@ def test_promise_5_a_cancelled_program_stops_at_its_next_operation(
         for name, tensor in {"A": a, "B": one, "D": d}.items():
             request.spec.operands.add(name=name, tensor=tensor.full_name)
         before = begun(session)
-        call = session.link.connection.program.ExecuteProgram.future(request)
+        call = raw_stubs(session).program.ExecuteProgram.future(request)
         assert eventually(lambda: begun(session) > before)
         call.cancel()
         cancelled = time.monotonic()
@@ -333,7 +333,7 @@ def test_promise_6_sigterm_is_told_at_once_and_loses_no_reply(tmp_path: Path) ->
         assert next(states) == SERVING
         session = tensord.connect(server.address)
         a = session.upload(np.ones((900, 900), np.int64))
-        contract = session.link.connection.compute.Contract
+        contract = raw_stubs(session).compute.Contract
         before = begun(session)
         calls = [contract.future(contraction(session, a)) for _ in range(3)]
         assert eventually(lambda: begun(session) > before)
@@ -356,7 +356,6 @@ def test_promise_7_a_lost_device_ends_the_server_within_a_second(
     with (
         serve(
             tmp_path,
-            "--devices=cuda",
             f"--cuda-module={module}",
             "--drain-timeout-seconds=0.1",
             TEST_DEVICE_LOSS=str(loss),
@@ -390,7 +389,7 @@ def once(request_id: str) -> tuple[tuple[str, str], ...]:
 
 def test_promise_8_a_repeated_call_is_carried_out_once(address: str) -> None:
     with tensord.connect(address) as session, tensord.connect(address) as other:
-        compute = session.link.connection.compute
+        compute = raw_stubs(session).compute
         a = session.upload(np.full((2, 2), 2.0))
         d = session.upload(np.ones((2, 2)))
         adding = contraction(session, a, d)
@@ -419,7 +418,7 @@ def test_promise_8_a_repeated_call_is_carried_out_once(address: str) -> None:
 
 def test_promise_8_a_repeated_stream_is_carried_out_once(address: str) -> None:
     with tensord.connect(address) as session:
-        compute = session.link.connection.compute
+        compute = raw_stubs(session).compute
         a = session.upload(np.full((2, 2), 2.0))
         d = session.upload(np.ones((2, 2)))
         adding = compute_pb2.ExecuteStreamRequest(contract=contraction(session, a, d))
@@ -446,7 +445,7 @@ def test_promise_8_a_repeated_stream_is_carried_out_once(address: str) -> None:
 
 def test_promise_8_a_call_that_failed_is_tried_again(address: str) -> None:
     with tensord.connect(address) as session:
-        compute = session.link.connection.compute
+        compute = raw_stubs(session).compute
         a = session.create((2, 2), "float64")
         request = contraction(session, a)
 
@@ -475,7 +474,7 @@ def test_promise_8_a_reply_that_was_lost_is_given_again(
             assert d.numpy().sum() == 36  # comes after it
             wire.cut()
             assert lost.code() == grpc.StatusCode.UNAVAILABLE
-        compute = session.link.connection.compute
+        compute = raw_stubs(session).compute
         answer = compute.Contract(adding, metadata=once("add"))
         assert answer.result.tensor.name == d.full_name
         assert d.numpy().sum() == 36

@@ -59,7 +59,10 @@ def test_sessions_go_to_the_least_loaded_server_and_stay(name: str) -> None:
 
 def test_of_equally_many_sessions_the_emptier_server_is_next(name: str) -> None:
     with servers(name) as addresses, contextlib.ExitStack() as stack:
-        first = [stack.enter_context(tensord.connect(address)) for address in addresses]
+        first = [
+            stack.enter_context(tensord.connect(address, transport="grpc"))
+            for address in addresses
+        ]
         kept = [session.upload(np.ones(1 << 17)) for session in first[:2]]
         assert addresses[2] in repr(stack.enter_context(tensord.connect(name)))
         del kept

@@ -224,7 +224,7 @@ def test_describe_and_stats_count(private_address):
 def test_closing_a_session_frees_its_memory(private_address):
     with tensord.connect(private_address) as observer:
         before = memory_used(observer)
-        with tensord.connect(private_address) as session:
+        with tensord.connect(private_address, transport="grpc") as session:
             session.upload(np.ones(100_000), name="large")
             assert memory_used(observer) >= before + 800_000
         assert memory_used(observer) == before

@@ -23,6 +23,7 @@ from opentelemetry import trace
 import tensord
 import tensord.aio
 from collector import Collector, Span
+from conftest import raw_stubs
 from observed_server import ObservedServer
 from secure_server import new_token
 from tensord.v1 import admin_pb2, compute_pb2, trace_pb2, trace_pb2_grpc
@@ -67,7 +68,7 @@ def contraction(
 
 
 def get_info(session: tensord.Session, *metadata: tuple[str, str]) -> None:
-    admin = session.link.connection.admin
+    admin = raw_stubs(session).admin
     admin.GetServerInfo(admin_pb2.GetServerInfoRequest(), metadata=metadata)
 
 
@@ -79,7 +80,7 @@ def test_a_callers_trace_goes_on_in_the_server(tmp_path: Path, collector: Collec
     with traced(tmp_path, collector) as server, tensord.connect(server.address) as session:
         a = session.upload(np.ones((200, 200)))
         began = time.time_ns()
-        session.link.connection.compute.Contract(
+        raw_stubs(session).compute.Contract(
             contraction(session, a), metadata=(*SAMPLED, ("x-request-id", "job-7"))
         )
         ended = time.time_ns()
@@ -152,7 +153,7 @@ def test_operations_of_a_stream_are_spans_of_its_own(tmp_path: Path, collector: 
         request = compute_pb2.ExecuteStreamRequest(contract=contraction(session, a))
         failing = compute_pb2.ExecuteStreamRequest(contract=contraction(session, a))
         failing.contract.a.tensor += "none"
-        stream = session.link.connection.compute.ExecuteStream(
+        stream = raw_stubs(session).compute.ExecuteStream(
             iter([request, request, failing, *[request] * 200]), metadata=SAMPLED
         )
         assert len(list(stream)) == 203
@@ -203,7 +204,7 @@ def test_a_collector_that_comes_back_hears_what_it_missed(tmp_path: Path) -> Non
 def test_a_collector_that_sleeps_holds_nobody_up(tmp_path: Path, collector: Collector) -> None:
     collector.is_awake.clear()
     with traced(tmp_path, collector) as server, tensord.connect(server.address) as session:
-        call = session.link.connection.admin.GetServerInfo.future
+        call = raw_stubs(session).admin.GetServerInfo.future
         request = admin_pb2.GetServerInfoRequest()
         begun = time.monotonic()
         for _ in range(60):
@@ -274,7 +275,7 @@ def test_a_timeline_shows_what_ran_on_each_device(tmp_path: Path) -> None:
         b = other.upload(np.ones((300, 300)))
         with recording(server.address, "--seconds=0.8", f"-o{file}") as process:
             futures = [
-                each.link.connection.compute.Contract.future(
+                raw_stubs(each).compute.Contract.future(
                     contraction(each, tensor), metadata=(("x-request-id", f"{name}-{i}"),)
                 )
                 for i in range(10)
@@ -304,7 +305,7 @@ def test_one_request_is_recorded_until_it_ends(tmp_path: Path) -> None:
     with ObservedServer(tmp_path) as server, tensord.connect(server.address) as session:
         a = session.upload(np.ones((4, 4)))
         request = contraction(session, a)
-        contract = session.link.connection.compute.Contract
+        contract = raw_stubs(session).compute.Contract
         words = ("--request=it", "--seconds=60", f"-o{file}")
         with recording(server.address, *words) as process:
             for name in ("other", "it", "behind"):

@@ -1,5 +1,6 @@
 // A module whose one device is lost, for good, once the file exists that
-// $TEST_DEVICE_LOSS names: a stand-in for a GPU after an illegal address.
+// $TEST_DEVICE_LOSS names: a stand-in for a GPU after an illegal address, or
+// for none.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -25,7 +26,12 @@ class LosableBackend final : public StandInBackend {
   }
 };
 
-absl::StatusOr<int> CountOne() { return 1; }
+/// None where $TEST_NO_DEVICE is set, as on a machine without a driver.
+absl::StatusOr<int> Count() {
+  if (std::getenv("TEST_NO_DEVICE") == nullptr) return 1;
+  return core::Error(absl::StatusCode::kUnavailable, "CUDA_NOT_AVAILABLE",
+                     "there is no driver");
+}
 absl::StatusOr<std::unique_ptr<core::Backend>> Create(int) {
   return std::make_unique<LosableBackend>();
 }
@@ -37,7 +43,7 @@ extern "C" __attribute__((visibility("default")))
 const tensord::core::BackendModule*
 tensord_backend_module() {
   static constexpr tensord::core::BackendModule kModule{
-      tensord::core::kBackendBuild, &tensord::testing::CountOne,
+      tensord::core::kBackendBuild, &tensord::testing::Count,
       &tensord::testing::Create};
   return &kModule;
 }

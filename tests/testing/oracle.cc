@@ -128,9 +128,11 @@ class Floating {
 
   Floating(const Operands& operands, core::ComputeType compute_type,
            bool is_contraction, Adder adder = Adder::kNearest)
-      : rounding_(Rounding::Of(compute_type,
-                               HasParts(operands[kD]->element_type),
-                               is_contraction)) {
+      : type_(operands[kD]->element_type),
+        rounding_(Rounding::Of(
+            compute_type,
+            HasParts(type_) || HasParts(operands[kA]->element_type),
+            is_contraction)) {
     if (adder == Adder::kTensorCores) rounding_ = rounding_.OnTensorCores();
   }
 
@@ -195,11 +197,31 @@ class Floating {
     return Finish(sum, TreeDepth(sum.count));
   }
 
-  static Expected At(int64_t offset, const Value& value) {
-    return {offset, value, 0};
+  Expected At(int64_t offset, const Value& value) const {
+    if (!IsWhole(type_)) {
+      return {offset,
+              HasParts(type_) ? value : Value{value.value.real(), value.error},
+              0};
+    }
+    const Real x = value.value.real();
+    Expected expected{offset, {}, Truncate(x, type_)};
+    expected.also = Truncate(x < 0 ? x + value.error : x - value.error, type_);
+    if (expected.also == expected.integer) {
+      expected.also =
+          Truncate(x < 0 ? x - value.error : x + value.error, type_);
+    }
+    return expected;
+  }
+  Expected Compared(int64_t offset, BinaryOperator op, const Value& x,
+                    const Value& y) const {
+    const Verdict verdict = Compare(op, x, y);
+    Expected expected{offset, {}, verdict.holds};
+    if (verdict.may_hold_not) expected.also = !verdict.holds;
+    return expected;
   }
 
  private:
+  const ElementType type_;
   Rounding rounding_;
 };
 
@@ -212,10 +234,10 @@ class Integral {
 
   Integral(const Operands& operands, core::ComputeType, bool,
            Adder = Adder::kNearest)
-      : type_(operands[kD]->element_type) {}
+      : type_(operands[operands[kC] == nullptr ? kD : kC]->element_type) {}
 
   Value Apply(core::UnaryOperator op, Element x) const {
-    return ApplyUnary(op, x, type_);
+    return ApplyUnary(op, WrapInteger(type_, x), type_);
   }
   Value Combine(BinaryOperator op, Value x, Value y) const {
     return ApplyBinary(op, x, y, type_);
@@ -248,6 +270,10 @@ class Integral {
   static Expected At(int64_t offset, Value value) {
     return {offset, {}, value};
   }
+  static Expected Compared(int64_t offset, BinaryOperator op, Value x,
+                           Value y) {
+    return {offset, {}, Compare(op, x, y)};
+  }
 
  private:
   const ElementType type_;
@@ -272,16 +298,33 @@ std::vector<Expected> Elementwise(const core::ElementwiseDesc& desc,
         factor, arithmetic.Apply(operand.unary,
                                  elements.at(static_cast<size_t>(offset))));
   };
+  // Of WHERE b is no number.
+  const bool is_where = desc.op_abc == BinaryOperator::kWhere;
+  const auto chosen = is_where ? Decode(operands[kB], inputs.b, LoadInteger)
+                               : std::vector<int64_t>();
   std::vector<Expected> expected;
   ForEach(LabelsOf(operands), {}, [&](const Offsets& at) {
     auto value = term(inputs.alpha, desc.a, a, at[kA]);
+    if (is_where) {
+      const bool takes_a =
+          !IsZero(inputs.beta) &&
+          ApplyUnary(desc.b->unary, chosen.at(static_cast<size_t>(at[kB])),
+                     ElementType::kBool) != 0;
+      if (!takes_a) value = term(inputs.gamma, desc.c, c, at[kC]);
+      expected.push_back(arithmetic.At(at[kD], value));
+      return;
+    }
     if (desc.b) {
       value = arithmetic.Combine(desc.op_ab, value,
                                  term(inputs.beta, *desc.b, b, at[kB]));
     }
-    value = arithmetic.Combine(desc.op_abc, value,
-                               term(inputs.gamma, desc.c, c, at[kC]));
-    expected.push_back(Arithmetic::At(at[kD], value));
+    const auto last = term(inputs.gamma, desc.c, c, at[kC]);
+    if (core::IsComparison(desc.op_abc)) {
+      expected.push_back(arithmetic.Compared(at[kD], desc.op_abc, value, last));
+      return;
+    }
+    value = arithmetic.Combine(desc.op_abc, value, last);
+    expected.push_back(arithmetic.At(at[kD], value));
   });
   return expected;
 }
@@ -300,7 +343,7 @@ std::vector<Expected> Permutation(const core::PermutationDesc& desc,
           inputs.alpha,
           arithmetic.Apply(desc.a.unary, a.at(static_cast<size_t>(at[kA]))));
     }
-    expected.push_back(Arithmetic::At(at[kD], value));
+    expected.push_back(arithmetic.At(at[kD], value));
   });
   return expected;
 }
@@ -348,7 +391,7 @@ std::vector<Expected> Reduction(const core::ReductionDesc& desc,
       return desc.op == BinaryOperator::kAdd ? arithmetic.FinishTree(sum)
                                              : value;
     };
-    expected.push_back(Arithmetic::At(
+    expected.push_back(arithmetic.At(
         at[kD],
         WithAddend(arithmetic, inputs, operands[kC], c, at[kC], reduce)));
   });
@@ -384,7 +427,7 @@ std::vector<Expected> Contraction(const core::ContractionDesc& desc,
       });
       return arithmetic.FinishProducts(sum);
     };
-    expected.push_back(Arithmetic::At(
+    expected.push_back(arithmetic.At(
         at[kD],
         WithAddend(arithmetic, inputs, operands[kC], c, at[kC], contract)));
   });
@@ -395,13 +438,14 @@ std::vector<Expected> Contraction(const core::ContractionDesc& desc,
 
 std::vector<Expected> Evaluate(const core::PermutationDesc& desc,
                                const Inputs& inputs) {
-  return IsWhole(desc.d.element_type) ? Permutation<Integral>(desc, inputs)
-                                      : Permutation<Floating>(desc, inputs);
+  return IsWhole(desc.a.element_type) && IsWhole(desc.d.element_type)
+             ? Permutation<Integral>(desc, inputs)
+             : Permutation<Floating>(desc, inputs);
 }
 
 std::vector<Expected> Evaluate(const core::ElementwiseDesc& desc,
                                const Inputs& inputs) {
-  return IsWhole(desc.d.element_type) ? Elementwise<Integral>(desc, inputs)
+  return IsWhole(desc.c.element_type) ? Elementwise<Integral>(desc, inputs)
                                       : Elementwise<Floating>(desc, inputs);
 }
 

@@ -35,6 +35,9 @@ struct Expected {
   int64_t offset;     // in elements, from d's first
   Estimate estimate;  // of floating-point types
   int64_t integer;    // of integer types
+  /// Of integer types: another value that is as good, where an error of what
+  /// went before decides.
+  int64_t also = integer;
 };
 
 /// What adds up the products of a contraction.

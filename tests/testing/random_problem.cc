@@ -29,11 +29,11 @@ auto PickFrom(std::mt19937& rng, const Range& range) {
   return range[static_cast<size_t>(Pick(rng, static_cast<int>(range.size())))];
 }
 
-struct Label {
+struct RandomLabel {
   Mode mode;
   int64_t extent;
 };
-using Labels = std::vector<Label>;
+using Labels = std::vector<RandomLabel>;
 
 /// `count` labels whose extents multiply to at most `budget`.
 Labels RandomLabels(std::mt19937& rng, int count, int64_t budget) {
@@ -83,7 +83,7 @@ OperandDesc RandomOperand(std::mt19937& rng, ElementType type,
                           const Labels& labels) {
   OperandDesc operand;
   operand.element_type = type;
-  for (const Label& label : labels) {
+  for (const RandomLabel& label : labels) {
     operand.modes.push_back(label.mode);
     operand.layout.extents.push_back(label.extent);
   }
@@ -94,7 +94,7 @@ OperandDesc RandomOperand(std::mt19937& rng, ElementType type,
 /// `labels` in another order, some left out when `drops`.
 Labels Variant(std::mt19937& rng, const Labels& labels, bool drops) {
   Labels variant;
-  for (const Label& label : labels) {
+  for (const RandomLabel& label : labels) {
     if (!drops || !Chance(rng, 30)) variant.push_back(label);
   }
   if (Chance(rng, 70)) std::shuffle(variant.begin(), variant.end(), rng);
@@ -118,10 +118,38 @@ UnaryOperator RandomUnary(std::mt19937& rng, ElementType type) {
   }
 }
 
-BinaryOperator RandomBinary(std::mt19937& rng, ElementType type) {
-  const bool is_ordered = !HasParts(type);
-  return static_cast<BinaryOperator>(
-      Pick(rng, is_ordered ? core::kBinaryOperatorCount : 2));
+BinaryOperator RandomBinary(std::mt19937& rng, ElementType type,
+                            int operator_count) {
+  while (true) {
+    const auto op = static_cast<BinaryOperator>(Pick(rng, operator_count));
+    if (core::ValidateBinary(op, type).ok()) return op;
+  }
+}
+constexpr int kReducing = static_cast<int>(BinaryOperator::kMin) + 1;
+constexpr int kJoining = static_cast<int>(BinaryOperator::kPow) + 1;
+
+/// Operands of which quotients and powers are tame: positive, and no smaller
+/// than 1 on the right.
+void MakeTame(std::mt19937& rng, Case<core::ElementwiseDesc>& random) {
+  const auto tame = [&](OperandDesc& operand, DataKind& data, Scalar& factor,
+                        DataKind kind) {
+    operand.unary = UnaryOperator::kIdentity;
+    data = kind;
+    factor = {Chance(rng, 50) ? 1.0 : 0.7, 0};
+    if (IsWhole(operand.element_type)) {
+      factor = core::kOne;
+      data = DataKind::kSmallIntegers;
+    }
+  };
+  core::ElementwiseDesc& desc = random.desc;
+  tame(desc.a, random.data_a, random.alpha, DataKind::kPositive);
+  if (desc.b) {
+    tame(*desc.b, random.data_b, random.beta, DataKind::kAboveOne);
+  }
+  tame(desc.c, random.data_c, random.gamma, DataKind::kAboveOne);
+  if (desc.b && desc.op_abc == BinaryOperator::kPow) {
+    random.unbounded = "powers of what has an error are beyond float32";
+  }
 }
 
 Scalar RandomFactor(std::mt19937& rng, ElementType type) {
@@ -217,13 +245,21 @@ Case<core::PermutationDesc> RandomPermutation(std::mt19937& rng) {
   MaybeEmpty(rng, labels);
   Case<core::PermutationDesc> random;
   random.desc.compute_type = types.compute;
+  const bool drops_parts = HasParts(types.a) && !HasParts(types.d);
   random.desc.d = RandomOperand(rng, types.d, labels);
   random.desc.a =
       RandomOperand(rng, types.a, Variant(rng, labels, Chance(rng, 20)));
   MaybeOverlap(rng, random.desc.a);
+  const auto is_possible = [&](UnaryOperator op) {
+    const bool makes_real = op == UnaryOperator::kReal ||
+                            op == UnaryOperator::kImag ||
+                            op == UnaryOperator::kAbs;
+    return core::ValidateUnary(op, types.d, "x").ok() &&
+           (makes_real || !drops_parts);
+  };
   do {
     random.desc.a.unary = RandomUnary(rng, types.a);
-  } while (!core::ValidateUnary(random.desc.a.unary, types.d, "x").ok());
+  } while (!is_possible(random.desc.a.unary));
   random.data_a = DataFor(random.desc.a.unary);
   random.alpha = RandomFactor(rng, types.d);
   FinishCase(rng, random);
@@ -237,26 +273,41 @@ Case<core::ElementwiseDesc> RandomElementwise(std::mt19937& rng) {
   Case<core::ElementwiseDesc> random;
   core::ElementwiseDesc& desc = random.desc;
   desc.compute_type = types.compute;
-  desc.d = RandomOperand(rng, types.c, labels);
-  desc.op_ab = RandomBinary(rng, types.c);
-  desc.op_abc = RandomBinary(rng, types.c);
+  desc.op_ab = RandomBinary(rng, types.c, kJoining);
+  const bool has_b = Chance(rng, 70);
+  do {
+    desc.op_abc = RandomBinary(rng, types.c, core::kBinaryOperatorCount);
+  } while (desc.op_abc == BinaryOperator::kWhere && !has_b);
+  const bool is_where = desc.op_abc == BinaryOperator::kWhere;
+  desc.d = RandomOperand(
+      rng, core::IsComparison(desc.op_abc) ? ElementType::kBool : types.c,
+      labels);
   const auto input = [&](ElementType type) {
     OperandDesc operand =
         RandomOperand(rng, type, Variant(rng, labels, Chance(rng, 30)));
-    if (Chance(rng, 30) && type == types.c) operand = desc.d;
+    if (Chance(rng, 30) && type == desc.d.element_type) operand = desc.d;
     MaybeOverlap(rng, operand);
     operand.unary = RandomUnary(rng, type);
     return operand;
   };
   desc.a = input(types.a);
-  if (Chance(rng, 70)) desc.b = input(types.b);
+  if (has_b) desc.b = input(is_where ? ElementType::kBool : types.b);
   desc.c = input(types.c);
   random.data_a = DataFor(desc.a.unary);
   random.data_b = desc.b ? DataFor(desc.b->unary) : DataKind::kUniform;
   random.data_c = DataFor(desc.c.unary);
   random.alpha = RandomFactor(rng, types.c);
-  random.beta = RandomFactor(rng, types.c);
+  random.beta = RandomFactor(rng, is_where ? ElementType::kBool : types.c);
   random.gamma = RandomFactor(rng, types.c);
+  const auto is_steep = [](BinaryOperator op) {
+    return op == BinaryOperator::kDiv || op == BinaryOperator::kPow;
+  };
+  if (is_steep(desc.op_abc) || (has_b && !is_where && is_steep(desc.op_ab))) {
+    MakeTame(rng, random);
+  } else if (core::IsComparison(desc.op_abc) && Chance(rng, 50)) {
+    random.data_a = random.data_b = random.data_c = DataKind::kSmallIntegers;
+    desc.a.unary = desc.c.unary = UnaryOperator::kIdentity;
+  }
   const auto is_d = [&](const OperandDesc& x) {
     return x.element_type == desc.d.element_type && x.modes == desc.d.modes &&
            x.layout == desc.d.layout;
@@ -286,14 +337,14 @@ Case<core::ReductionDesc> RandomReduction(std::mt19937& rng) {
   Case<core::ReductionDesc> random;
   core::ReductionDesc& desc = random.desc;
   desc.compute_type = types.compute;
-  desc.op = RandomBinary(rng, types.a);
+  desc.op = RandomBinary(rng, types.a, kReducing);
   Labels kept;
-  for (const Label& label : labels) {
+  for (const RandomLabel& label : labels) {
     if (Chance(rng, 50)) kept.push_back(label);
   }
   MaybeEmpty(rng, labels);
-  for (Label& label : kept) {
-    for (const Label& of_a : labels) {
+  for (RandomLabel& label : kept) {
+    for (const RandomLabel& of_a : labels) {
       if (of_a.mode == label.mode) label.extent = of_a.extent;
     }
   }
@@ -328,7 +379,7 @@ Case<core::ContractionDesc> RandomContraction(std::mt19937& rng) {
     return some;
   }();
   Labels of_a, of_b, of_d;
-  for (const Label& label : labels) {
+  for (const RandomLabel& label : labels) {
     // Summed over, free in a, free in b most often; batch; in one input only.
     const int kind =
         PickFrom(rng, std::array{0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5});

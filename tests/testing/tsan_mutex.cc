@@ -1,4 +1,5 @@
-// Tells ThreadSanitizer what absl::Mutex and absl::CondVar do.
+// Tells ThreadSanitizer what absl::Mutex, absl::CondVar and absl::Notification
+// do.
 //
 // The system's Abseil is built without the sanitizer, so that every access it
 // orders would look like a race. The functions below stand in front of the
@@ -8,12 +9,15 @@
 // of builds with -fsanitize=thread only.
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "absl/base/config.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 
 extern "C" {
 void __tsan_acquire(void* address);
@@ -32,12 +36,11 @@ namespace {
 /// The library's own function by the part of its mangled name that follows the
 /// namespace.
 template <typename Function>
-Function* Real(const std::string& name) {
+Function* Real(const std::string& name, bool is_const = false) {
   const std::string space =
       TENSORD_STRING_OF(ABSL_OPTION_INLINE_NAMESPACE_NAME);
-  const std::string mangled =
-      (name.ends_with("EvalEv") ? "_ZNK4absl" : "_ZN4absl") +
-      std::to_string(space.size()) + space + name;
+  const std::string mangled = (is_const ? "_ZNK4absl" : "_ZN4absl") +
+                              std::to_string(space.size()) + space + name;
   void* const found = dlsym(RTLD_NEXT, mangled.c_str());
   if (found == nullptr) std::abort();
   return reinterpret_cast<Function*>(found);
@@ -149,8 +152,35 @@ void Mutex::LockWhen(const Condition& condition) {
 // Whoever unlocks evaluates the conditions of those who wait, after it has
 // reported its release: under the lock, but not so that the sanitizer can see.
 bool Condition::Eval() const {
-  static const auto real = Real<bool(const Condition*)>("9Condition4EvalEv");
+  static const auto real = Real<bool(const Condition*)>("9Condition4EvalEv",
+                                                        /*is_const=*/true);
   return CallUnseen(real, this);
+}
+
+// Waits for what has been notified take no lock. HasBeenNotified() is a load
+// that the sanitizer sees.
+void Notification::Notify() {
+  static const auto real = Real<void(Notification*)>("12Notification6NotifyEv");
+  __tsan_release(&notified_yet_);
+  CallUnseen(real, this);
+}
+
+void Notification::WaitForNotification() const {
+  static const auto real = Real<void(const Notification*)>(
+      "12Notification19WaitForNotificationEv", /*is_const=*/true);
+  CallUnseen(real, this);
+  __tsan_acquire(const_cast<std::atomic<bool>*>(&notified_yet_));
+}
+
+bool Notification::WaitForNotificationWithTimeout(Duration timeout) const {
+  static const auto real = Real<bool(const Notification*, Duration)>(
+      "12Notification30WaitForNotificationWithTimeoutENS0_8DurationE",
+      /*is_const=*/true);
+  const bool is_notified = CallUnseen(real, this, timeout);
+  if (is_notified) {
+    __tsan_acquire(const_cast<std::atomic<bool>*>(&notified_yet_));
+  }
+  return is_notified;
 }
 
 ABSL_NAMESPACE_END

@@ -67,7 +67,10 @@ const std::vector<Layer>& Layers() {
       {"server/config", {"server/session", "server/identity"}},
       {"server/execution", {"server/session"}},
       {"server/http", {"server/session", "server/identity"}},
-      {"server/rpc", {"server/execution", "server/config", "proto/wire"}},
+      {"server/shared_memory", {"server/session", "server/telemetry"}},
+      {"server/rpc",
+       {"server/execution", "server/config", "server/shared_memory",
+        "proto/wire"}},
       {"server/process", {"server/http", "server/rpc"}},
       {"server", {"server/process"}},
       {"proto", {}},
@@ -81,6 +84,7 @@ const std::vector<Layer>& Layers() {
        {"client/cli"},
        {"core/base/nearest.h", "core/base/version.h"}},
       {"client/cpp/examples", {"client/cli"}},
+      {"client/python/native", {"client/cpp"}},
   };
   return layers;
 }
@@ -175,7 +179,7 @@ std::vector<std::string> OwnHeaderViolations(const Tree& tree,
   return {absl::StrCat(path, " does not include ", header, " first")};
 }
 
-std::vector<std::string> Violations(const Tree& tree) {
+std::vector<std::string> RuleViolations(const Tree& tree) {
   std::vector<std::string> violations;
   std::map<std::string, int> header_counts;
   std::set<std::string> misnamed;
@@ -208,11 +212,11 @@ std::vector<std::string> Violations(const Tree& tree) {
 TEST(IncludeRulesTest, TheRepositoryKeepsThem) {
   const Tree tree = ReadRepository();
   ASSERT_TRUE(tree.contains("core/base/status.h"));
-  EXPECT_THAT(Violations(tree), IsEmpty());
+  EXPECT_THAT(RuleViolations(tree), IsEmpty());
 }
 
 TEST(IncludeRulesTest, DirectAndIndirectLayersBelowAreAllowed) {
-  EXPECT_THAT(Violations({
+  EXPECT_THAT(RuleViolations({
                   {"core/plan/plan.h",
                    "#include \"core/backend/kernel.h\"\n"
                    "#include \"core/base/status.h\"\n"
@@ -236,7 +240,8 @@ TEST(IncludeRulesTest, DirectAndIndirectLayersBelowAreAllowed) {
 TEST(IncludeRulesTest, LayersAboveOrBesideAreViolations) {
   const auto violation = [](const std::string& path,
                             const std::string& include) {
-    return Violations({{path, absl::StrCat("\n#include \"", include, "\"\n")}});
+    return RuleViolations(
+        {{path, absl::StrCat("\n#include \"", include, "\"\n")}});
   };
   EXPECT_THAT(violation("core/base/layout.h", "core/ops/operand.h"),
               ElementsAre("core/base/layout.h includes core/ops/operand.h, "
@@ -273,12 +278,12 @@ TEST(IncludeRulesTest, OwnHeaderComesFirst) {
   Tree tree = {{"core/ops/a.h", ""},
                {"core/ops/a.cc", "// A.\n#include \"core/ops/a.h\"\n"},
                {"core/ops/b.cc", "#include <vector>\n"}};
-  EXPECT_THAT(Violations(tree), IsEmpty());
+  EXPECT_THAT(RuleViolations(tree), IsEmpty());
   for (const char* text :
        {"", "#include <vector>\n#include \"core/ops/a.h\"\n"}) {
     tree["core/ops/a.cc"] = text;
     EXPECT_THAT(
-        Violations(tree),
+        RuleViolations(tree),
         ElementsAre("core/ops/a.cc does not include core/ops/a.h first"));
   }
 }
@@ -288,20 +293,20 @@ TEST(IncludeRulesTest, CoreThatSpeaksIsAViolation) {
        {"<grpcpp/grpcpp.h>", "\"google/protobuf/message.h\"",
         "<spdlog/spdlog.h>"}) {
     EXPECT_THAT(
-        Violations({{"core/ops/a.cc", absl::StrCat("#include ", include)}}),
+        RuleViolations({{"core/ops/a.cc", absl::StrCat("#include ", include)}}),
         ElementsAre(HasSubstr("core may not")));
   }
 }
 
 TEST(IncludeRulesTest, UnknownFolderIsAViolation) {
-  EXPECT_THAT(Violations({{"core/magic/a.h", ""}}),
+  EXPECT_THAT(RuleViolations({{"core/magic/a.h", ""}}),
               ElementsAre("core/magic/a.h is in no known layer"));
 }
 
 TEST(IncludeRulesTest, EmptyNamesAreViolations) {
   for (const char* path :
        {"core/ops/detail/a.h", "tests/common/b.py", "server/rpc/util/c.cc"}) {
-    EXPECT_THAT(Violations({{path, ""}}),
+    EXPECT_THAT(RuleViolations({{path, ""}}),
                 Contains(HasSubstr("says nothing by its name")));
   }
 }
@@ -309,9 +314,9 @@ TEST(IncludeRulesTest, EmptyNamesAreViolations) {
 TEST(IncludeRulesTest, CrowdedFolderIsAViolation) {
   Tree tree;
   for (int i = 0; i < 15; ++i) tree[absl::StrCat("core/ops/h", i, ".h")] = "";
-  EXPECT_THAT(Violations(tree), IsEmpty());
+  EXPECT_THAT(RuleViolations(tree), IsEmpty());
   tree["core/ops/one_more.h"] = "";
-  EXPECT_THAT(Violations(tree),
+  EXPECT_THAT(RuleViolations(tree),
               ElementsAre("core/ops holds 16 headers, wanted at most 15"));
 }
 

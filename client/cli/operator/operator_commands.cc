@@ -38,7 +38,7 @@ std::string SecondsText(absl::Duration duration) {
   return absl::StrFormat("%.1f s", absl::ToDoubleSeconds(duration));
 }
 
-Json OperationJson(const RunningCall& call) {
+Json CallJson(const RunningCall& call) {
   return {{"request_id", call.request_id},
           {"rpc", call.rpc},
           {"session_number", call.session_number},
@@ -106,8 +106,8 @@ int PrintOperations(const Operator& server, const Wish& wish) {
                    call.request_id);
     }
   };
-  return PrintAs(server.Operations(wish.session), wish.json,
-                 ListJson(OperationJson), print);
+  return PrintAs(server.Operations(wish.session), wish.json, ListJson(CallJson),
+                 print);
 }
 
 int PrintLargeTensors(const Operator& server, const Wish& wish) {
@@ -284,14 +284,14 @@ CLI::Option* AddSeconds(CLI::App& command, const std::string& name, Wish& wish,
       ->type_name("SECONDS");
 }
 
-using Run = int (*)(const Operator&, const Wish&);
+using Verb = int (*)(const Operator&, const Wish&);
 
 /// Adds commands that share what they are told.
 class Adder {
  public:
   explicit Adder(CommandLine& line) : line_(line) {}
 
-  CLI::App& Add(CLI::App& app, const char* name, const char* help, Run run) {
+  CLI::App& Add(CLI::App& app, const char* name, const char* help, Verb run) {
     CLI::App* const command = app.add_subcommand(name, help);
     command->callback([&line = line_, wish = wish_, command, run] {
       if (!command->get_subcommands().empty()) return;  // whose turn it was

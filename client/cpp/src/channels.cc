@@ -40,7 +40,25 @@ Channels::Channels(std::string_view address, absl::Duration deadline,
       access_(Access::Resolve(std::string(address), credentials)),
       headers_(std::move(headers)),
       calls_(Connect(std::string(address), access_)),
-      bulk_(Connect(std::string(address), access_)),
+      bulk_(address, Connect(std::string(address), access_)),
+      admin(v1::AdminService::NewStub(calls_)),
+      session(v1::SessionService::NewStub(calls_)),
+      tensor(v1::TensorService::NewStub(calls_)),
+      compute(v1::ComputeService::NewStub(calls_)),
+      plan(v1::PlanService::NewStub(calls_)),
+      plan_cache(v1::PlanCacheService::NewStub(calls_)),
+      program(v1::ProgramService::NewStub(calls_)),
+      view(v1::ViewService::NewStub(calls_)) {}
+
+Channels::Channels(std::string_view address,
+                   std::shared_ptr<grpc::Channel> channel,
+                   absl::Duration deadline,
+                   std::function<void(grpc::ClientContext&)> prepare)
+    : default_deadline_(deadline),
+      access_(nullptr),
+      prepare_(std::move(prepare)),
+      calls_(channel),
+      bulk_(address, std::move(channel)),
       admin(v1::AdminService::NewStub(calls_)),
       session(v1::SessionService::NewStub(calls_)),
       tensor(v1::TensorService::NewStub(calls_)),
@@ -109,7 +127,7 @@ absl::StatusOr<v1::UnshareTensorResponse> Channels::Unshare(
 
 void Channels::Prepare(grpc::ClientContext& context,
                        absl::Time deadline) const {
-  if (access_.ok()) {
+  if (access_.ok() && *access_ != nullptr) {
     const std::string authorization = (*access_)->authorization();
     if (!authorization.empty()) {
       context.AddMetadata("authorization", authorization);
@@ -118,6 +136,7 @@ void Channels::Prepare(grpc::ClientContext& context,
   if (headers_ != nullptr) {
     for (const auto& [key, value] : headers_()) context.AddMetadata(key, value);
   }
+  if (prepare_ != nullptr) prepare_(context);
   if (deadline == absl::InfinitePast()) {
     deadline = absl::Now() + default_deadline_;
   }
@@ -130,6 +149,7 @@ absl::Status Channels::Outcome(const grpc::Status& status,
                                const grpc::ClientContext& context) const {
   if (!access_.ok()) return access_.status();
   const absl::Status outcome = FromGrpc(status, context);
+  if (*access_ == nullptr) return outcome;
   return ReasonOf(outcome).empty() ? (*access_)->Explain(outcome) : outcome;
 }
 

@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "client/cpp/src/access.h"
 #include "client/cpp/src/errors.h"
+#include "client/cpp/src/transfer/bulk_channel.h"
 #include "tensord/credentials.h"
 #include "tensord/v1/admin.grpc.pb.h"
 #include "tensord/v1/compute.grpc.pb.h"
@@ -43,6 +44,12 @@ class Channels {
   Channels(std::string_view address, absl::Duration deadline,
            const Credentials& credentials,
            std::function<Headers()> headers = nullptr);
+
+  /// One channel to `address`, which is there already and lets its calls in.
+  /// `prepare` does to each call what else it needs.
+  Channels(std::string_view address, std::shared_ptr<grpc::Channel> channel,
+           absl::Duration deadline,
+           std::function<void(grpc::ClientContext&)> prepare);
 
   /// Calls `method`, e.g. `&v1::TensorService::Stub::CreateTensor`, of `stub`.
   /// An infinite past `deadline` means the default one.
@@ -90,14 +97,16 @@ class Channels {
   absl::Duration default_deadline() const { return default_deadline_; }
   const std::shared_ptr<grpc::Channel>& calls() const { return calls_; }
 
-  const std::shared_ptr<grpc::Channel>& bulk() const { return bulk_; }
+  std::shared_ptr<grpc::Channel> bulk() const { return bulk_.get(); }
 
  private:
   const absl::Duration default_deadline_;
+  // Null of a channel that lets its calls in.
   const absl::StatusOr<std::unique_ptr<Access>> access_;
   const std::function<Headers()> headers_;
+  const std::function<void(grpc::ClientContext&)> prepare_;
   const std::shared_ptr<grpc::Channel> calls_;
-  const std::shared_ptr<grpc::Channel> bulk_;
+  const BulkChannel bulk_;
 
  public:
   const std::unique_ptr<v1::AdminService::Stub> admin;

@@ -60,6 +60,8 @@ void LeaseKeeper::Run() {
 Connection::Connection(std::string_view address, const SessionOptions& options)
     : channels_(address, options.deadline, options.credentials,
                 options.headers),
+      address_(address),
+      transport_(options.transport),
       order_(options.order) {}
 
 absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(
@@ -86,7 +88,48 @@ absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(
   connection->closed_ = false;
   connection->lease_keeper_ = std::make_unique<LeaseKeeper>(
       channels, connection->session_.name, connection->session_.lease);
+  if (options.transport == Transport::kSharedMemory) {
+    TENSORD_CLIENT_RETURN_IF_ERROR(connection->memory().status());
+  }
   return connection;
+}
+
+absl::StatusOr<SharedMemory*> Connection::memory() {
+  absl::MutexLock lock(&memory_mutex_);
+  if (!memory_) memory_ = OpenMemory();
+  if (!memory_->ok()) return memory_->status();
+  return (*memory_)->get();
+}
+
+absl::StatusOr<std::unique_ptr<SharedMemory>> Connection::OpenMemory() const {
+  if (transport_ == Transport::kGrpc) {
+    return Error(absl::StatusCode::kFailedPrecondition,
+                 "SHARED_MEMORY_NOT_WANTED", "the session is to use gRPC");
+  }
+  TENSORD_CLIENT_RETURN_IF_ERROR(CheckSharedAddress(address_));
+  v1::OpenSharedMemoryRequest request;
+  request.set_session(session_.name);
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      const v1::OpenSharedMemoryResponse opened,
+      channels_.Call(channels_.session,
+                     &v1::SessionService::Stub::OpenSharedMemory, request));
+  const std::vector<std::string> told(opened.sockets().begin(),
+                                      opened.sockets().end());
+  absl::Status failure = absl::UnavailableError("the server names no socket");
+  for (const std::string& socket : SocketsFor(address_, told)) {
+    absl::StatusOr<OwnedDescriptor> connected = ConnectTo(socket);
+    if (connected.ok()) {
+      return SharedMemory::Open(*std::move(connected), opened.ticket(),
+                                session_.name);
+    }
+    failure = connected.status();
+  }
+  return failure;
+}
+
+SharedMemory* Connection::MemoryFor(int64_t bytes) {
+  if (bytes < SharedMemory::kLeastBytes) return nullptr;
+  return memory().value_or(nullptr);
 }
 
 Connection::~Connection() {

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/cpp/src/channels.h"
+#include "client/cpp/src/memory/shared_memory.h"
 #include "client/cpp/src/transfer.h"
 #include "tensord/session.h"
 
@@ -56,6 +57,15 @@ class Connection {
   const Limits& limits() const { return limits_; }
   Order order() const { return order_; }
 
+  const std::string& address() const { return address_; }
+
+  /// What the session shares with a server on this host, which is looked for at
+  /// the first question.
+  /// Errors  FAILED_PRECONDITION, UNAVAILABLE and others: why there is none.
+  absl::StatusOr<SharedMemory*> memory();
+  /// Whether so many bytes go by it.
+  SharedMemory* MemoryFor(int64_t bytes);
+
   /// When a call that begins now must have ended.
   absl::Time Deadline(std::optional<absl::Duration> asked) const;
 
@@ -70,13 +80,19 @@ class Connection {
 
  private:
   Connection(std::string_view address, const SessionOptions& options);
+  absl::StatusOr<std::unique_ptr<SharedMemory>> OpenMemory() const;
 
   Channels channels_;
+  const std::string address_;
+  const Transport transport_;
   const Order order_;
   SessionInfo session_;
   Limits limits_;
   std::atomic<bool> closed_{true};  // until opened
   std::unique_ptr<LeaseKeeper> lease_keeper_;
+  absl::Mutex memory_mutex_;
+  std::optional<absl::StatusOr<std::unique_ptr<SharedMemory>>> memory_
+      ABSL_GUARDED_BY(memory_mutex_);  // none: nobody has asked
 };
 
 }  // namespace tensord::internal

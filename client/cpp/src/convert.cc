@@ -10,10 +10,10 @@ namespace {
 static_assert(static_cast<int>(ElementType::kBool) == v1::ELEMENT_TYPE_BOOL);
 static_assert(static_cast<int>(Order::kLastModeFastest) ==
               v1::ORDER_LAST_MODE_FASTEST);
-static_assert(static_cast<int>(UnaryOperator::kSoftSign) ==
-              v1::UNARY_OPERATOR_SOFT_SIGN);
-static_assert(static_cast<int>(BinaryOperator::kMin) ==
-              v1::BINARY_OPERATOR_MIN);
+static_assert(static_cast<int>(UnaryOperator::kImag) ==
+              v1::UNARY_OPERATOR_IMAG);
+static_assert(static_cast<int>(BinaryOperator::kWhere) ==
+              v1::BINARY_OPERATOR_WHERE);
 static_assert(static_cast<int>(ComputeType::kInteger) ==
               v1::COMPUTE_TYPE_INTEGER);
 static_assert(static_cast<int>(TensorState::kInvalid) ==
@@ -132,7 +132,8 @@ ExecutionReport FromProto(const v1::ExecutionReport& report) {
           .workspace_bytes = report.workspace_bytes(),
           .queued = FromProto(report.queued()),
           .executed = FromProto(report.executed()),
-          .gathered_bytes = report.gathered_bytes()};
+          .gathered_bytes = report.gathered_bytes(),
+          .kept_extent = report.kept_extent()};
 }
 
 Explanation FromProto(const v1::ExplainPlanResponse& response) {
@@ -159,6 +160,7 @@ PlanInfo FromProto(const v1::Plan& plan) {
   return {.name = plan.name(),
           .operation = plan.operation(),
           .device = plan.device(),
+          .result_count = 1 + plan.others_size(),
           .selection = static_cast<Selection>(plan.selection()),
           .explanation = FromProto(plan.explanation()),
           .min_workspace_bytes = plan.min_workspace_bytes(),

@@ -3,6 +3,7 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 #include <grpcpp/support/slice.h>
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -22,6 +23,12 @@ std::string RandomPrefix() {
   }
   return prefix;
 }
+
+// Requests that go at once: their responses are soon there.
+constexpr int64_t kSoonAnswered = 8;
+// Those that wait to go together are no more than that.
+constexpr int kMostWaiting = 16;
+constexpr size_t kMostWaitingBytes = size_t{64} << 10;
 
 bool HasOutcome(const v1::ExecuteStreamResponse& response) {
   return response.has_result() ||
@@ -44,21 +51,40 @@ std::string OperationStream::NewTensorId() {
 }
 
 std::shared_ptr<PendingResult> OperationStream::Send(
-    const v1::ExecuteStreamRequest& request, std::string unclaimed) {
-  AwaitWrite();
+    v1::ExecuteStreamRequest request, std::string unclaimed) {
+  TakeWhatHasCome();
   if (outcome_.has_value()) {
     return Refuse(outcome_->ok()
                       ? Error(absl::StatusCode::kFailedPrecondition,
                               "PIPELINE_FINISHED", "the pipeline is finished")
                       : *outcome_);
   }
-  const grpc::Slice slice(request.SerializeAsString());
-  call_.BeginWrite(grpc::ByteBuffer(&slice, 1), /*last=*/false);
-  writing_ = true;
   auto result = std::make_shared<PendingResult>();
   result->unclaimed = std::move(unclaimed);
   results_.push_back(result);
+  const size_t bytes = request.ByteSizeLong();
+  if (bytes >= kMostWaitingBytes) Flush();  // a message has its limit
+  waiting_bytes_ += bytes;
+  *waiting_.add_batch() = std::move(request);
+  if (std::ssize(results_) <= kSoonAnswered ||
+      waiting_.batch_size() >= kMostWaiting ||
+      waiting_bytes_ >= kMostWaitingBytes) {
+    Flush();
+  }
   return result;
+}
+
+void OperationStream::Flush() {
+  if (waiting_.batch().empty()) return;
+  AwaitWrite();
+  if (outcome_.has_value()) return;
+  const grpc::Slice slice(
+      (waiting_.batch_size() == 1 ? waiting_.batch(0) : waiting_)
+          .SerializeAsString());
+  call_.BeginWrite(grpc::ByteBuffer(&slice, 1), /*last=*/false);
+  writing_ = true;
+  waiting_.Clear();
+  waiting_bytes_ = 0;
 }
 
 std::shared_ptr<PendingResult> OperationStream::Refuse(absl::Status status) {
@@ -70,19 +96,25 @@ std::shared_ptr<PendingResult> OperationStream::Refuse(absl::Status status) {
 }
 
 void OperationStream::Await(const PendingResult& result) {
-  while (!result.value.has_value()) TakeResponse();
+  Flush();
+  while (!result.value.has_value()) TakeResponses();
 }
 
 absl::Status OperationStream::Finish() {
+  Flush();
   AwaitWrite();
   if (!outcome_.has_value()) call_.BeginHalfClose();
-  while (!outcome_.has_value()) TakeResponse();
+  while (!outcome_.has_value()) TakeResponses();
   return first_error_.ok() ? *outcome_ : first_error_;
 }
 
 void OperationStream::Cancel() {
   if (!outcome_.has_value()) call_.Cancel();
-  while (!outcome_.has_value()) TakeResponse();
+  while (!outcome_.has_value()) TakeResponses();
+}
+
+void OperationStream::TakeWhatHasCome() {
+  while (!outcome_.has_value() && call_.HasRead()) TakeResponses();
 }
 
 void OperationStream::AwaitWrite() {
@@ -90,12 +122,12 @@ void OperationStream::AwaitWrite() {
     if (call_.AwaitWrite()) {
       writing_ = false;
     } else {  // A response came first, or the call is over.
-      TakeResponse();
+      TakeResponses();
     }
   }
 }
 
-void OperationStream::TakeResponse() {
+void OperationStream::TakeResponses() {
   grpc::ByteBuffer message;
   if (!call_.AwaitRead(message)) {
     End(call_.Finish());
@@ -104,8 +136,14 @@ void OperationStream::TakeResponse() {
   call_.BeginRead();
   v1::ExecuteStreamResponse response;
   grpc::ProtoBufferReader reader(&message);
-  if (!response.ParseFromZeroCopyStream(&reader) || !HasOutcome(response) ||
-      response.index() != response_count_ || results_.empty()) {
+  const bool is_understood =
+      response.ParseFromZeroCopyStream(&reader) &&
+      (response.batch().empty()
+           ? Take(response)
+           : std::ranges::all_of(response.batch(), [this](const auto& one) {
+               return Take(one);
+             }));
+  if (!is_understood) {
     call_.Cancel();
     while (call_.AwaitRead(message)) call_.BeginRead();
     (void)call_.Finish();  // CANCELLED; what was wrong says more.
@@ -113,6 +151,15 @@ void OperationStream::TakeResponse() {
               absl::StrCat("response ", response_count_,
                            " of the pipeline says nothing that was asked")));
     return;
+  }
+  Settle();
+}
+
+bool OperationStream::Take(const v1::ExecuteStreamResponse& response) {
+  Settle();
+  if (!HasOutcome(response) || response.index() != response_count_ ||
+      results_.empty()) {
+    return false;
   }
   ++response_count_;
   PendingResult& result = *results_.front();
@@ -124,11 +171,12 @@ void OperationStream::TakeResponse() {
                      /*owns=*/!result.unclaimed.empty(),
                      FromProto(response.result().report()));
   }
-  Settle();
+  return true;
 }
 
 void OperationStream::End(const absl::Status& outcome) {
   outcome_ = outcome;
+  waiting_.Clear();
   for (const auto& result : results_) {
     if (result->value.has_value()) continue;
     result->value = outcome.ok()

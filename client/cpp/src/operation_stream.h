@@ -25,7 +25,8 @@ struct PendingResult {
 };
 
 /// Takes in responses whenever it waits for anything, so that a full connection
-/// moves again.
+/// moves again. When many are to come, requests wait for others to go with
+/// them, until anything is awaited or Flush() is called.
 ///
 /// Threads  one at a time.
 class OperationStream {
@@ -40,10 +41,13 @@ class OperationStream {
   std::string NewTensorId();
 
   /// Sends a request. `unclaimed` is that of PendingResult.
-  std::shared_ptr<PendingResult> Send(const v1::ExecuteStreamRequest& request,
+  std::shared_ptr<PendingResult> Send(v1::ExecuteStreamRequest request,
                                       std::string unclaimed);
   /// Takes the place of a request that could not be made.
   std::shared_ptr<PendingResult> Refuse(absl::Status status);
+
+  /// Sends what waits.
+  void Flush();
 
   /// Post  `result` has a value.
   void Await(const PendingResult& result);
@@ -56,9 +60,13 @@ class OperationStream {
   void Cancel();
 
  private:
+  /// Takes the responses in that have come.
+  void TakeWhatHasCome();
   void AwaitWrite();
-  /// Waits for a response, or the end of the call.
-  void TakeResponse();
+  /// Waits for a message of responses, or the end of the call.
+  void TakeResponses();
+  /// False: it says nothing that was asked.
+  bool Take(const v1::ExecuteStreamResponse& response);
   void End(const absl::Status& outcome);
   /// Forgets results at the front that have a value, but for the first error.
   void Settle();
@@ -67,6 +75,8 @@ class OperationStream {
   RawCall call_;
   const std::string id_prefix_;
   int64_t id_count_ = 0;
+  v1::ExecuteStreamRequest waiting_;  // a batch
+  size_t waiting_bytes_ = 0;
   bool writing_ = false;
   int64_t response_count_ = 0;
   std::deque<std::shared_ptr<PendingResult>>

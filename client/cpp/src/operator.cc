@@ -9,7 +9,7 @@ namespace tensord {
 
 using internal::Channels;
 using internal::FromProto;
-using Stub = v1::AdminService::Stub;
+using Admin = v1::AdminService::Stub;
 
 namespace {
 
@@ -60,7 +60,7 @@ Operator::Operator(std::string_view address, absl::Duration deadline,
 absl::StatusOr<ServerStats> Operator::Stats() const {
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::GetServerStatsResponse response,
-      channels_->Call(channels_->admin, &Stub::GetServerStats,
+      channels_->Call(channels_->admin, &Admin::GetServerStats,
                       v1::GetServerStatsRequest()));
   return internal::FromProto(response);
 }
@@ -73,7 +73,7 @@ absl::StatusOr<std::vector<SessionState>> Operator::Sessions(
   do {
     TENSORD_CLIENT_ASSIGN_OR_RETURN(
         v1::ListSessionsResponse response,
-        channels_->Call(channels_->admin, &Stub::ListSessions, request));
+        channels_->Call(channels_->admin, &Admin::ListSessions, request));
     for (const auto& session : response.sessions()) {
       sessions.push_back(FromProto(session));
     }
@@ -89,7 +89,7 @@ absl::StatusOr<std::vector<SessionState>> Operator::LargestSessions(
   request.set_page_size(most);
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::ListSessionsResponse response,
-      channels_->Call(channels_->admin, &Stub::ListSessions, request));
+      channels_->Call(channels_->admin, &Admin::ListSessions, request));
   std::vector<SessionState> sessions;
   for (const auto& session : response.sessions()) {
     sessions.push_back(FromProto(session));
@@ -103,7 +103,7 @@ absl::StatusOr<std::vector<RunningCall>> Operator::Operations(
   request.set_session_number(session_number.value_or(0));
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::ListOperationsResponse response,
-      channels_->Call(channels_->admin, &Stub::ListOperations, request));
+      channels_->Call(channels_->admin, &Admin::ListOperations, request));
   std::vector<RunningCall> calls;
   for (const v1::RunningCall& call : response.operations()) {
     calls.push_back({.request_id = call.request_id(),
@@ -125,7 +125,7 @@ absl::StatusOr<std::vector<LargeTensor>> Operator::Tensors(
         std::min(kPage, most - static_cast<int64_t>(tensors.size()))));
     TENSORD_CLIENT_ASSIGN_OR_RETURN(
         const v1::ListLargestTensorsResponse response,
-        channels_->Call(channels_->admin, &Stub::ListLargestTensors, request));
+        channels_->Call(channels_->admin, &Admin::ListLargestTensors, request));
     for (const auto& tensor : response.tensors()) {
       tensors.push_back(FromProto(tensor));
     }
@@ -141,7 +141,7 @@ absl::StatusOr<int64_t> Operator::CancelRequest(
   request.set_request_id(std::string(request_id));
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::CancelOperationsResponse response,
-      channels_->Call(channels_->admin, &Stub::CancelOperations, request));
+      channels_->Call(channels_->admin, &Admin::CancelOperations, request));
   return response.cancelled_count();
 }
 
@@ -150,7 +150,7 @@ absl::StatusOr<int64_t> Operator::CancelSession(int64_t number) const {
   request.set_session_number(number);
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::CancelOperationsResponse response,
-      channels_->Call(channels_->admin, &Stub::CancelOperations, request));
+      channels_->Call(channels_->admin, &Admin::CancelOperations, request));
   return response.cancelled_count();
 }
 
@@ -159,7 +159,7 @@ absl::StatusOr<Evicted> Operator::EvictSession(int64_t number) const {
   request.set_session_number(number);
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::EvictSessionsResponse response,
-      channels_->Call(channels_->admin, &Stub::EvictSessions, request));
+      channels_->Call(channels_->admin, &Admin::EvictSessions, request));
   return FromProto(response);
 }
 
@@ -170,14 +170,14 @@ absl::StatusOr<Evicted> Operator::EvictIdle(std::string_view tenant,
   *request.mutable_idle() = internal::ToProto(idle);
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::EvictSessionsResponse response,
-      channels_->Call(channels_->admin, &Stub::EvictSessions, request));
+      channels_->Call(channels_->admin, &Admin::EvictSessions, request));
   return FromProto(response);
 }
 
 absl::StatusOr<Trimmed> Operator::Trim() const {
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::TrimMemoryResponse response,
-      channels_->Call(channels_->admin, &Stub::TrimMemory,
+      channels_->Call(channels_->admin, &Admin::TrimMemory,
                       v1::TrimMemoryRequest()));
   Trimmed trimmed{.devices = {}, .heap_bytes = response.heap_bytes()};
   for (const v1::TrimmedDevice& device : response.devices()) {
@@ -191,14 +191,14 @@ absl::StatusOr<Trimmed> Operator::Trim() const {
 absl::Status Operator::Drain(std::optional<absl::Duration> timeout) const {
   v1::DrainServerRequest request;
   if (timeout) *request.mutable_timeout() = internal::ToProto(*timeout);
-  return channels_->Call(channels_->admin, &Stub::DrainServer, request)
+  return channels_->Call(channels_->admin, &Admin::DrainServer, request)
       .status();
 }
 
 absl::StatusOr<std::vector<ServerSetting>> Operator::Config() const {
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::GetServerConfigResponse response,
-      channels_->Call(channels_->admin, &Stub::GetServerConfig,
+      channels_->Call(channels_->admin, &Admin::GetServerConfig,
                       v1::GetServerConfigRequest()));
   std::vector<ServerSetting> settings;
   for (const v1::ServerSetting& setting : response.settings()) {
@@ -214,7 +214,7 @@ absl::StatusOr<std::vector<ServerSetting>> Operator::Config() const {
 absl::StatusOr<std::vector<ReloadedFiles>> Operator::Reload() const {
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::ReloadServerConfigResponse response,
-      channels_->Call(channels_->admin, &Stub::ReloadServerConfig,
+      channels_->Call(channels_->admin, &Admin::ReloadServerConfig,
                       v1::ReloadServerConfigRequest()));
   std::vector<ReloadedFiles> reloaded;
   for (const v1::ReloadedFiles& files : response.files()) {
@@ -228,7 +228,7 @@ absl::StatusOr<std::vector<ReloadedFiles>> Operator::Reload() const {
 absl::StatusOr<std::string> Operator::LogLevel() const {
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::GetLogLevelResponse response,
-      channels_->Call(channels_->admin, &Stub::GetLogLevel,
+      channels_->Call(channels_->admin, &Admin::GetLogLevel,
                       v1::GetLogLevelRequest()));
   return response.level();
 }
@@ -239,7 +239,7 @@ absl::StatusOr<std::string> Operator::SetLogLevel(
   request.set_level(std::string(level));
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::SetLogLevelResponse response,
-      channels_->Call(channels_->admin, &Stub::SetLogLevel, request));
+      channels_->Call(channels_->admin, &Admin::SetLogLevel, request));
   return response.previous_level();
 }
 

@@ -110,6 +110,8 @@ PendingTensor Pipeline::Contract(const Operand& a, const Operand& b,
              options.execution);
 }
 
+void Pipeline::Flush() { stream_->Flush(); }
+
 absl::Status Pipeline::Finish() { return stream_->Finish(); }
 
 }  // namespace tensord

@@ -68,12 +68,15 @@ absl::StatusOr<Factors> Plan::ExecuteFactorize(
   const auto& connection = handle_.connection();
   TENSORD_CLIENT_ASSIGN_OR_RETURN(const v1::ExecutePlanResponse response,
                                   Send(*connection, request, options.deadline));
-  return Results::Two(connection, response.result(), options.q.output,
-                      options.r.output);
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(
+      std::vector<RemoteTensor> made,
+      Results::All(connection, response.result(),
+                   {options.q.output, options.r.output}));
+  return Factors{std::move(made[0]), std::move(made[1])};
 }
 
 absl::Status Plan::CheckResultCount(int count) const {
-  const int has = info_.operation == "factorize" ? 2 : 1;
+  const int has = info_.result_count;
   if (has == count) return absl::OkStatus();
   return internal::InvalidArgument(
       "PLAN_RESULT_COUNT", "plan ", info_.name, " of ", info_.operation,

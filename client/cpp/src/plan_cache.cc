@@ -11,7 +11,7 @@ namespace tensord {
 
 using internal::Channels;
 using internal::FromProto;
-using Stub = v1::PlanCacheService::Stub;
+using PlanCaches = v1::PlanCacheService::Stub;
 
 namespace {
 
@@ -54,7 +54,7 @@ PlanCache::PlanCache(std::string_view address, absl::Duration deadline,
 absl::StatusOr<PlanCacheState> PlanCache::State() const {
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::GetPlanCacheStatsResponse response,
-      channels_->Call(channels_->plan_cache, &Stub::GetPlanCacheStats,
+      channels_->Call(channels_->plan_cache, &PlanCaches::GetPlanCacheStats,
                       v1::GetPlanCacheStatsRequest()));
   PlanCacheState state{
       .entry_count = response.entry_count(),
@@ -106,8 +106,8 @@ absl::StatusOr<std::vector<PlanCacheEntry>> PlanCache::Entries(
   v1::ListPlanCacheEntriesRequest request;
   if (by_hits) request.set_order(v1::PLAN_CACHE_ORDER_HITS);
   TENSORD_CLIENT_RETURN_IF_ERROR(internal::ForEachPage(
-      *channels_, channels_->plan_cache, &Stub::ListPlanCacheEntries, request,
-      [&](const v1::ListPlanCacheEntriesResponse& page) {
+      *channels_, channels_->plan_cache, &PlanCaches::ListPlanCacheEntries,
+      request, [&](const v1::ListPlanCacheEntriesResponse& page) {
         for (const v1::PlanCacheEntry& entry : page.entries()) {
           entries.push_back(FromProto(entry));
         }
@@ -119,7 +119,7 @@ absl::Status PlanCache::Pin(std::string_view id) const {
   v1::PinPlanCacheEntryRequest request;
   request.set_id(std::string(id));
   return channels_
-      ->Call(channels_->plan_cache, &Stub::PinPlanCacheEntry, request)
+      ->Call(channels_->plan_cache, &PlanCaches::PinPlanCacheEntry, request)
       .status();
 }
 
@@ -127,7 +127,7 @@ absl::Status PlanCache::Unpin(std::string_view id) const {
   v1::UnpinPlanCacheEntryRequest request;
   request.set_id(std::string(id));
   return channels_
-      ->Call(channels_->plan_cache, &Stub::UnpinPlanCacheEntry, request)
+      ->Call(channels_->plan_cache, &PlanCaches::UnpinPlanCacheEntry, request)
       .status();
 }
 
@@ -135,7 +135,7 @@ absl::Status PlanCache::Remove(std::string_view id) const {
   v1::RemovePlanCacheEntryRequest request;
   request.set_id(std::string(id));
   return channels_
-      ->Call(channels_->plan_cache, &Stub::RemovePlanCacheEntry, request)
+      ->Call(channels_->plan_cache, &PlanCaches::RemovePlanCacheEntry, request)
       .status();
 }
 
@@ -144,7 +144,8 @@ absl::StatusOr<int64_t> PlanCache::Clear(bool pinned_too) const {
   request.set_pinned_too(pinned_too);
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::ClearPlanCacheResponse response,
-      channels_->Call(channels_->plan_cache, &Stub::ClearPlanCache, request));
+      channels_->Call(channels_->plan_cache, &PlanCaches::ClearPlanCache,
+                      request));
   return response.removed_count();
 }
 

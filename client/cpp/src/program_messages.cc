@@ -49,15 +49,25 @@ ProgramSource FromProto(const v1::ProgramSource& source) {
   return ncon;
 }
 
+void AddSteps(const std::vector<std::vector<int64_t>>& steps,
+              google::protobuf::RepeatedPtrField<v1::PathStep>& to) {
+  for (const std::vector<int64_t>& positions : steps) {
+    to.Add()->mutable_positions()->Add(positions.begin(), positions.end());
+  }
+}
+
 v1::PathOptions ToProto(const PathOptions& path) {
   v1::PathOptions message;
   message.set_method(static_cast<v1::PathMethod>(path.method));
   if (path.time_budget) {
     *message.mutable_time_budget() = ToProto(*path.time_budget);
   }
-  for (const std::vector<int64_t>& positions : path.steps) {
-    message.add_steps()->mutable_positions()->Add(positions.begin(),
-                                                  positions.end());
+  AddSteps(path.steps, *message.mutable_steps());
+  if (path.start) {
+    v1::PathStart& start = *message.mutable_start();
+    AddSteps(path.start->steps, *start.mutable_steps());
+    start.mutable_sliced()->Add(path.start->sliced.begin(),
+                                path.start->sliced.end());
   }
   if (path.memory_limit_bytes) {
     message.set_memory_limit_bytes(*path.memory_limit_bytes);

@@ -113,10 +113,33 @@ absl::Status RawCall::Finish() {
   return channels_.Outcome(state_->status, state_->context);
 }
 
+bool RawCall::HasWritten() {
+  TakeEvents();
+  return !pending_[kWrite];
+}
+
+bool RawCall::HasRead() {
+  TakeEvents();
+  return !pending_[kRead];
+}
+
 void RawCall::TakeEvent() {
   void* tag = nullptr;
   bool ok = false;
   state_->queue.Next(&tag, &ok);
+  Note(tag, ok);
+}
+
+void RawCall::TakeEvents() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (state_->queue.AsyncNext(&tag, &ok, gpr_time_0(GPR_CLOCK_REALTIME)) ==
+         grpc::CompletionQueue::GOT_EVENT) {
+    Note(tag, ok);
+  }
+}
+
+void RawCall::Note(void* tag, bool ok) {
   const auto operation = reinterpret_cast<intptr_t>(tag);
   pending_[operation] = false;
   succeeded_[operation] = ok;

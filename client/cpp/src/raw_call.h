@@ -45,6 +45,11 @@ class RawCall {
   /// Waits for the read and takes its message. False when none comes any more.
   bool AwaitRead(grpc::ByteBuffer& message);
 
+  /// Whether the write has ended; never waits.
+  bool HasWritten();
+  /// Whether the read has ended; never waits.
+  bool HasRead();
+
   void Cancel();
 
   /// Waits for the outcome of the call.
@@ -60,6 +65,9 @@ class RawCall {
     succeeded_[operation] = false;
   }
   void TakeEvent();
+  /// Takes the events that are there.
+  void TakeEvents();
+  void Note(void* tag, bool ok);
   /// Waits until the call has started, as writes must. False when it ended
   /// first.
   bool AwaitStart();

@@ -46,6 +46,16 @@ absl::Status RemoteTensor::DownloadTo(ElementType element_type,
   const internal::TransferOptions transfer =
       connection->Transfer(packed_bytes, options.deadline, options.progress);
   const Order order = options.order.value_or(connection->order());
+  v1::Layout wanted = internal::ToProto(Layout{extents(), {}, order});
+  if (internal::SharedMemory* const memory =
+          connection->MemoryFor(packed_bytes)) {
+    const absl::Status stored = memory->Download(channels, info_.name, wanted,
+                                                 bytes, transfer.deadline);
+    if (stored.ok() && options.progress) {
+      options.progress(packed_bytes, packed_bytes);
+    }
+    if (!internal::MayGoByGrpc(stored)) return stored;
+  }
   // A view that repeats or goes backwards is never packed; one that is read by
   // a packed copy shows the layout of that.
   const bool is_in_place = !info_.view || !info_.view->is_gathered;
@@ -54,7 +64,7 @@ absl::Status RemoteTensor::DownloadTo(ElementType element_type,
   }
   v1::CopyTensorRequest request;
   request.set_source(info_.name);
-  *request.mutable_layout() = internal::ToProto(Layout{extents(), {}, order});
+  *request.mutable_layout() = std::move(wanted);
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::CopyTensorResponse copied,
       channels.Call(channels.tensor, &v1::TensorService::Stub::CopyTensor,

@@ -86,25 +86,79 @@ absl::StatusOr<v1::ContractRequest> MakeRequest(
   return request;
 }
 
+namespace {
+
+v1::Truncation ToProto(const Truncation& truncation) {
+  v1::Truncation message;
+  if (truncation.rank) message.set_rank(*truncation.rank);
+  message.set_cutoff(truncation.cutoff);
+  message.set_relative_cutoff(truncation.relative_cutoff);
+  message.set_discarded_squares(truncation.discarded_squares);
+  message.set_relative_discarded_squares(truncation.relative_discarded_squares);
+  message.set_absorb(static_cast<v1::Absorb>(truncation.absorb));
+  message.set_renormalize(truncation.renormalizes);
+  return message;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<FactorPlace>> PlacesOf(
+    const FactorizeOptions& options, size_t count) {
+  using Request = v1::FactorizeRequest;
+  const FactorPlace q{&options.q, &Request::mutable_q};
+  const FactorPlace r{&options.r, &Request::mutable_r};
+  const FactorPlace values{&options.values, &Request::mutable_values};
+  std::vector<FactorPlace> places;
+  const char* wanted = "2, q and r";
+  switch (options.method) {
+    case FactorizationMethod::kQr: places = {q, r}; break;
+    case FactorizationMethod::kLq:
+      places = {q, r};
+      wanted = "2, l and q";
+      break;
+    case FactorizationMethod::kSvd:
+      places = {q, values, r};
+      if (count == 2) places = {q, r};
+      wanted = "3, u, s and v, or 2, u and v";
+      break;
+    case FactorizationMethod::kEigh:
+      places = {values, q};
+      wanted = "2, w and v";
+      break;
+    case FactorizationMethod::kCholesky:
+      places = {q};
+      wanted = "1, l";
+      break;
+  }
+  if (places.size() == count) return places;
+  return InvalidArgument("SUBSCRIPTS_MALFORMED", "subscripts have ", count,
+                         " results, wanted ", wanted);
+}
+
 absl::StatusOr<v1::FactorizeRequest> MakeRequest(
     const Connection& connection, std::string_view subscripts, Operand a,
     const FactorizeOptions& options) {
   TENSORD_CLIENT_ASSIGN_OR_RETURN(const FactorModes modes,
                                   ParseFactorModes(subscripts));
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(const std::vector<FactorPlace> places,
+                                  PlacesOf(options, modes.results.size()));
   a.modes = modes.a;
-  const auto output = [&](const Modes& of, const FactorOutput& to) {
-    return OutputToProto(of,
-                         {.output = to.output,
-                          .output_name = to.output_name,
-                          .output_order = to.output_order},
-                         connection.order());
-  };
   v1::FactorizeRequest request;
   request.set_session(connection.session().name);
   TENSORD_CLIENT_ASSIGN_OR_RETURN(*request.mutable_a(), ToProto(a));
-  *request.mutable_q() = output(modes.q, options.q);
-  *request.mutable_r() = output(modes.r, options.r);
+  for (size_t i = 0; i < places.size(); ++i) {
+    const FactorOutput& to = *places[i].output;
+    *(request.*places[i].field)() =
+        OutputToProto(modes.results[i],
+                      {.output = to.output,
+                       .output_name = to.output_name,
+                       .output_order = to.output_order},
+                      connection.order());
+  }
   request.set_method(static_cast<v1::FactorizationMethod>(options.method));
+  if (options.truncation != Truncation()) {
+    *request.mutable_truncation() = ToProto(options.truncation);
+  }
   *request.mutable_options() =
       ToProto({.kernel = options.kernel,
                .workspace_limit_bytes = options.workspace_limit_bytes,

@@ -35,6 +35,17 @@ absl::StatusOr<v1::ContractRequest> MakeRequest(const Connection& connection,
                                                 const Modes& d,
                                                 const ContractOptions& options);
 
+/// Where a result of a factorization goes, and its field in the request.
+struct FactorPlace {
+  const FactorOutput* output;
+  v1::Output* (v1::FactorizeRequest::*field)();
+};
+/// Of `count` results, in their order.
+/// Errors  INVALID_ARGUMENT, reason SUBSCRIPTS_MALFORMED: the method has not as
+///         many.
+absl::StatusOr<std::vector<FactorPlace>> PlacesOf(
+    const FactorizeOptions& options, size_t count);
+
 /// `a` has no modes yet.
 absl::StatusOr<v1::FactorizeRequest> MakeRequest(
     const Connection& connection, std::string_view subscripts, Operand a,

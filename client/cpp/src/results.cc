@@ -1,5 +1,8 @@
 #include "client/cpp/src/results.h"
 
+#include <iterator>
+#include <vector>
+
 #include "client/cpp/src/convert.h"
 #include "client/cpp/src/errors.h"
 
@@ -12,17 +15,23 @@ RemoteTensor Results::One(const std::shared_ptr<Connection>& connection,
                       /*owns=*/output == nullptr, FromProto(result.report()));
 }
 
-absl::StatusOr<Factors> Results::Two(
+absl::StatusOr<std::vector<RemoteTensor>> Results::All(
     const std::shared_ptr<Connection>& connection, const v1::Result& result,
-    const RemoteTensor* q, const RemoteTensor* r) {
-  if (result.others_size() != 1) {
+    const std::vector<const RemoteTensor*>& outputs) {
+  if (result.others_size() + 1 != std::ssize(outputs)) {
     return Error(absl::StatusCode::kInternal, "RESPONSE_MALFORMED",
-                 "the response to a factorization has not two results");
+                 "the response to a factorization has not as many results as "
+                 "were asked for");
   }
-  return Factors{
-      One(connection, result, q),
-      RemoteTensor(connection, FromProto(result.others(0).tensor()),
-                   /*owns=*/r == nullptr, FromProto(result.report()))};
+  std::vector<RemoteTensor> all;
+  for (int i = 0; i < std::ssize(outputs); ++i) {
+    const v1::Result& one = i == 0 ? result : result.others(i - 1);
+    all.push_back(
+        RemoteTensor(connection, FromProto(one.tensor()),
+                     /*owns=*/outputs[static_cast<size_t>(i)] == nullptr,
+                     FromProto(result.report())));
+  }
+  return all;
 }
 
 }  // namespace tensord::internal

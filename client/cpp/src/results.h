@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/cpp/src/connection.h"
@@ -17,10 +18,11 @@ class Results {
  public:
   static RemoteTensor One(const std::shared_ptr<Connection>& connection,
                           const v1::Result& result, const RemoteTensor* output);
-  /// Errors  INTERNAL, reason RESPONSE_MALFORMED: there are not two.
-  static absl::StatusOr<Factors> Two(
+  /// Of several, each with the operation's report; an output for each.
+  /// Errors  INTERNAL, reason RESPONSE_MALFORMED: there are not as many.
+  static absl::StatusOr<std::vector<RemoteTensor>> All(
       const std::shared_ptr<Connection>& connection, const v1::Result& result,
-      const RemoteTensor* q, const RemoteTensor* r);
+      const std::vector<const RemoteTensor*>& outputs);
 };
 
 }  // namespace tensord::internal

@@ -36,7 +36,7 @@ absl::StatusOr<Explanation> Explain(Connection& connection,
       channels.Call(channels.plan, &v1::PlanService::Stub::ExplainPlan,
                     Wrap<v1::ExplainPlanRequest>(*std::move(request)),
                     connection.Deadline(options.deadline)));
-  return FromProto(response);
+  return internal::FromProto(response);
 }
 
 }  // namespace
@@ -58,18 +58,23 @@ struct Session::Running {
     return Results::One(connection, response.result(), options.output);
   }
 
-  static absl::StatusOr<Factors> Run(
+  static absl::StatusOr<std::vector<RemoteTensor>> Run(
       const std::shared_ptr<Connection>& connection,
       const absl::StatusOr<v1::FactorizeRequest>& request,
       const FactorizeOptions& options) {
     if (!request.ok()) return request.status();
+    std::vector<const RemoteTensor*> outputs;
+    TENSORD_CLIENT_ASSIGN_OR_RETURN(
+        const auto places,
+        internal::PlacesOf(options, request->has_q() + request->has_r() +
+                                        request->has_values()));
+    for (const auto& place : places) outputs.push_back(place.output->output);
     Channels& channels = connection->channels();
     TENSORD_CLIENT_ASSIGN_OR_RETURN(
         const v1::FactorizeResponse response,
         channels.Call(channels.compute, &Compute::Factorize, *request,
                       connection->Deadline(options.deadline)));
-    return Results::Two(connection, response.result(), options.q.output,
-                        options.r.output);
+    return Results::All(connection, response.result(), outputs);
   }
 };
 
@@ -162,6 +167,26 @@ absl::StatusOr<RemoteTensor> Session::Upload(const UntypedHostView& view,
                                              const UploadOptions& options) {
   TENSORD_CLIENT_ASSIGN_OR_RETURN(const auto bytes,
                                   internal::BytesOf(view, "the view"));
+  const auto size = static_cast<int64_t>(bytes.size());
+  // The server reads no bools where other bytes may be written.
+  internal::SharedMemory* const memory = view.element_type == ElementType::kBool
+                                             ? nullptr
+                                             : connection_->MemoryFor(size);
+  if (memory != nullptr) {
+    v1::AdoptTensorRequest like;
+    like.set_tensor_id(options.name);
+    like.set_element_type(static_cast<v1::ElementType>(view.element_type));
+    *like.mutable_layout() = ToProto(view.layout);
+    const absl::StatusOr<v1::Tensor> adopted = memory->Upload(
+        connection_->channels(), like, bytes,
+        connection_->Transfer(size, options.deadline, options.progress)
+            .deadline);
+    if (adopted.ok()) {
+      if (options.progress) options.progress(size, size);
+      return RemoteTensor(connection_, FromProto(*adopted), /*owns=*/true);
+    }
+    if (!internal::MayGoByGrpc(adopted.status())) return adopted.status();
+  }
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       RemoteTensor tensor,
       Create(view.element_type, view.layout,
@@ -293,11 +318,22 @@ absl::StatusOr<RemoteTensor> Session::Contract(const Operand& a,
                       options.execution);
 }
 
-absl::StatusOr<Factors> Session::RunFactorization(
+absl::StatusOr<std::vector<RemoteTensor>> Session::RunFactorization(
     std::string_view subscripts, Operand a, const FactorizeOptions& options) {
   return Running::Run(
       connection_, MakeRequest(*connection_, subscripts, std::move(a), options),
       options);
+}
+
+absl::StatusOr<Factors> Session::PairOf(
+    absl::StatusOr<std::vector<RemoteTensor>> made) {
+  if (!made.ok()) return made.status();
+  if (made->size() != 2) {
+    return internal::InvalidArgument(
+        "RESULT_COUNT_MISMATCH", "the factorization has ", made->size(),
+        " results, wanted 2; FactorizeAll() gives any number");
+  }
+  return Factors{std::move((*made)[0]), std::move((*made)[1])};
 }
 
 Pipeline Session::StartPipeline(const PipelineOptions& options) {

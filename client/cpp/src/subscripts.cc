@@ -71,14 +71,13 @@ absl::StatusOr<std::vector<std::vector<Modes>>> ParseSubscripts(
 
 absl::StatusOr<FactorModes> ParseFactorModes(std::string_view subscripts) {
   TENSORD_CLIENT_ASSIGN_OR_RETURN(auto sides, ParseSubscripts(subscripts));
-  if (sides.size() != 2 || sides[0].size() != 1 || sides[1].size() != 2) {
+  if (sides.size() != 2 || sides[0].size() != 1) {
     return InvalidArgument("SUBSCRIPTS_MALFORMED", "subscripts are '",
                            std::string(subscripts),
-                           "', wanted one operand, '->' and two results, as in "
+                           "', wanted one operand, '->' and results, as in "
                            "'abcd->abk,kcd'");
   }
-  return FactorModes{std::move(sides[0][0]), std::move(sides[1][0]),
-                     std::move(sides[1][1])};
+  return FactorModes{std::move(sides[0][0]), std::move(sides[1])};
 }
 
 }  // namespace internal

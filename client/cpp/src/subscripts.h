@@ -19,13 +19,12 @@ absl::StatusOr<std::vector<std::vector<Modes>>> ParseSubscripts(
 
 struct FactorModes {
   Modes a;
-  Modes q;
-  Modes r;
+  std::vector<Modes> results;
 
   bool operator==(const FactorModes&) const = default;
 };
 
-/// Reads subscripts of one operand and two results, `abcd->abk,kcd`.
+/// Reads subscripts of one operand and any number of results, `abcd->abk,kcd`.
 ///
 /// Errors  as ParseSubscripts().
 absl::StatusOr<FactorModes> ParseFactorModes(std::string_view subscripts);

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "client/cpp/src/chunk_buffers.h"
 #include "client/cpp/src/errors.h"
 #include "client/cpp/src/raw_call.h"
+#include "client/cpp/src/transfer/chunk_buffers.h"
 #include "proto/wire/chunk.h"
 #include "tensord/status.h"
 
@@ -90,7 +90,8 @@ absl::StatusOr<int64_t> TakeData(grpc::ByteBuffer& message, int64_t offset,
     return corrupt(" has ", header->data_bytes, " bytes, but only ", to.size(),
                    " were left to come");
   }
-  const absl::StatusOr<uint32_t> crc32c = chunk.Payload(to.data());
+  const absl::StatusOr<uint32_t> crc32c =
+      chunk.Payload(to.data(), offset + std::ssize(to));
   if (!crc32c.ok()) return corrupt(": ", crc32c.status().message());
   if (*crc32c != header->crc32c) {
     return corrupt(" has another checksum than it was sent with");

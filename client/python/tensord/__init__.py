@@ -8,18 +8,23 @@
         c = session.einsum("ijk,kjl->il", a, b)
         print(c.numpy().sum())
 
-`tensord.aio` has the same for asyncio, `tensord.transforms` what views are made of,
+`tensord.array` is the Python array API on tensors of a server, and what array libraries
+find. `tensord.aio` has the same as here for asyncio, `tensord.transforms` what views are made of,
 `tensord.reports` what a server tells about itself, `tensord.errors` the exceptions. The
 generated messages and stubs of the server's contract are in `tensord.v1`. All other
 modules are private.
 """
 
+import importlib as _importlib
 from importlib import metadata as _metadata
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from tensord import aio, errors, reports, transforms, v1
 from tensord._array_functions import einsum, tensordot, transpose
+from tensord._array_names import missing as _missing
 from tensord._connect import connect
-from tensord._deferred import DeferredSession, DeferredTensor
+from tensord._deferred import DeferredSession
+from tensord._deferred_tensor import DeferredTensor
 from tensord._dtypes import bfloat16
 from tensord._operations import Options
 from tensord._operator import Operator
@@ -37,6 +42,7 @@ from tensord._serve import serve
 from tensord._session import Session
 from tensord._specs import TensorSpec
 from tensord._tensor import RemoteTensor
+from tensord._transport import implementation
 from tensord.errors import (
     Aborted,
     AlreadyExists,
@@ -71,6 +77,9 @@ from tensord.reports import (
     ServerStats,
     SessionInfo,
 )
+
+if _TYPE_CHECKING:
+    from tensord import array
 
 __version__ = _metadata.version("tensord")
 
@@ -122,10 +131,12 @@ __all__ = [
     "Unavailable",
     "Unimplemented",
     "aio",
+    "array",
     "bfloat16",
     "connect",
     "einsum",
     "errors",
+    "implementation",
     "reports",
     "serve",
     "tensordot",
@@ -133,3 +144,19 @@ __all__ = [
     "transpose",
     "v1",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Returns `tensord.array`, or what that has: array libraries look for it here."""
+    if name.startswith("_"):
+        raise AttributeError(f"tensord has no {name!r}", name=name)
+    array = _importlib.import_module("tensord.array")
+    if name == "array":
+        return array
+    if not hasattr(array, name):
+        raise _missing("tensord", name, __all__, array.__all__)
+    return getattr(array, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 import math
-import numbers
-from collections.abc import Callable
+import operator as python
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,8 @@ import numpy.typing as npt
 from tensord import _dtypes as dtypes
 from tensord._arrays import array_of
 from tensord._blocking_link import BlockingLink
-from tensord._conversions import Tensor, check_fits, converted, is_permuted, stored
+from tensord._conversions import check_output, converted, refuse_lists, stored
+from tensord._elementwise import binary, is_operand, real_dtype, session_of, unary
 from tensord._stages import IntOrInts, axes_of
 from tensord._subscripts import letters
 from tensord._tensor_handle import TensorHandle, TensorSession
@@ -32,25 +33,24 @@ class Arithmetic(Views, TensorHandle):
 
     Operands are tensors of its session, arrays and numbers; shapes are broadcast as in
     NumPy, and dtypes promoted: arrays are converted here, numbers take the tensor's
-    dtype where they can, tensors are converted on the server, integers among them. What
-    is computed in place, `t += x`, is rounded to the tensor's dtype within its kind.
+    dtype where they can, tensors are converted on the server. What is computed in place,
+    `t += x`, is rounded to the tensor's dtype within its kind.
 
-    Quotients are products with a reciprocal: their last bit may differ from NumPy's, and
-    divisors below 1e-308 (1e-38 in float32) give infinity. Among the elements of a
-    complex divisor, those and zeros may give nan instead.
+    `t == x`, `t < x` and so on are tensors of bools, also `t == t`; `t == None` is False,
+    like any `==` with what is no operand. Tensors are hashed as objects, and are told
+    apart by `is`. `x in tensors` and weak references compare, so that they want tensors
+    of one element, as `bool(t)` does.
 
-    The server compares no elements: `t == x`, `t < x` and so on raise TypeError where x
-    is a tensor, an array or a number. `numpy.equal(t, x)` compares here, and so does
-    `array == t`; `a is b` says whether two are one object. Only `t == t` is True, as `in`
-    and weak references want it, and `t == None` is False, like any `==` with what is no
-    operand. Tensors are hashed as objects.
+    `bool(t)`, `int(t)`, `float(t)`, `complex(t)` download the only element; `range(t)` and
+    `x[t]` that of an integer without modes.
 
     All of them raise:
         InvalidArgument: Shapes do not fit together (`MODE_EXTENT_MISMATCH`).
         OverflowError: One of Python's integers is beyond the dtype.
-        TypeError: What is computed in place is of another kind.
-        Unimplemented: The server does not convert or compute these dtypes, e.g.
-            bfloat16 to others and integers to narrower ones.
+        TypeError: What is computed in place is of another kind, or complex numbers are
+            to be ordered.
+        ValueError: An integer is raised to a negative integer. Of tensors of exponents,
+            the server computes the reciprocal without its fraction instead.
     """
 
     session: TensorSession[Self, BlockingLink]
@@ -94,72 +94,155 @@ class Arithmetic(Views, TensorHandle):
         return binary(self, other, "div", self)
 
     def __matmul__(self, other: Any) -> Any:
-        return matmul(self, other) if _is_operand(other) else NotImplemented
+        return matmul(self, other) if is_operand(other) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Any:
-        return matmul(other, self) if _is_operand(other) else NotImplemented
+        return matmul(other, self) if is_operand(other) else NotImplemented
 
     def __eq__(self, other: object) -> Any:
-        return True if other is self else _compared(other, "==")
+        return binary(self, other, "equal")
 
     def __ne__(self, other: object) -> Any:
-        return False if other is self else _compared(other, "!=")
+        return binary(self, other, "not_equal")
 
     def __lt__(self, other: Any) -> Any:
-        return _compared(other, "<")
+        return binary(self, other, "less")
 
     def __le__(self, other: Any) -> Any:
-        return _compared(other, "<=")
+        return binary(self, other, "less_equal")
 
     def __gt__(self, other: Any) -> Any:
-        return _compared(other, ">")
+        return binary(self, other, "greater")
 
     def __ge__(self, other: Any) -> Any:
-        return _compared(other, ">=")
+        return binary(self, other, "greater_equal")
 
     __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __format__(self, spec: str) -> str:
+        """Formats the only element; without a specification it says what this is."""
+        return super().__format__(spec) if self.shape or not spec else format(self.item(), spec)
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu" or self.shape:
+            raise TypeError(
+                f"a tensor of {self.dtype} and shape {self.shape} is no index, wanted an "
+                "integer without modes"
+            )
+        return python.index(self.item())
+
+    @abc.abstractmethod
+    def item(self) -> Any:
+        """Downloads the only element."""
+
+    def __copy__(self) -> Self:
+        """Copies it on the server, as NumPy's arrays are copied."""
+        return unary(self, None)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """The same."""
+        return unary(self, None)
+
+    def __invert__(self) -> Self:
+        """Computes what is not so; of bools alone."""
+        if self.dtype != np.bool_:
+            raise TypeError(f"bits of {self.dtype} are not computed on the server")
+        inverse: Self = binary(self, False, "equal")
+        return inverse
+
+    def __and__(self, other: Any) -> Any:
+        return _of_bools(self, other, "mul")
+
+    def __or__(self, other: Any) -> Any:
+        return _of_bools(self, other, "add")
+
+    def __xor__(self, other: Any) -> Any:
+        return _of_bools(self, other, "not_equal")
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __pos__(self) -> Self:
         if self.dtype == np.bool_:
             raise TypeError("bools have no sign")
-        return _mapped(self, None)
+        return unary(self, None)
 
     def __neg__(self) -> Self:
         if self.dtype == np.bool_:
             raise TypeError("bools have no negative")
-        return _mapped(self, "neg")
+        return unary(self, "neg")
 
     def __abs__(self) -> Self:
-        if self.dtype.kind == "c":
-            raise Unimplemented(
-                f"the absolute values of {self.dtype} are not computed on the server, "
-                "wanted a real dtype",
-                reason="TYPES_NOT_SUPPORTED",
-            )
-        return _mapped(self, "abs")
+        result: Self = absolute(self)
+        return result
 
     def __pow__(self, exponent: Any) -> Any:
-        """Computes squares, `t ** 2`; roots, `t ** 0.5`; and reciprocals, `t ** -1`."""
-        is_number = isinstance(exponent, numbers.Number)
-        if not is_number:
-            return NotImplemented
-        if self.dtype.kind in "iub" and not isinstance(exponent, numbers.Integral):
-            return converted(self, np.dtype(np.float64)) ** exponent
-        if exponent == 2:
-            return self * self
-        operators: dict[Any, str] = {0.5: "sqrt", -1: "rcp"}
-        operator = operators.get(exponent)
-        if operator is None or self.dtype not in _REAL_FLOATS:
-            raise Unimplemented(
-                f"{self.dtype} to the power of {exponent} is not computed on the server, "
-                "wanted 2, or 0.5 or -1 of real floating-point numbers",
-                reason="OPERATOR_UNKNOWN",
+        return power(self, exponent)
+
+    def __rpow__(self, base: Any) -> Any:
+        return power(base, self)
+
+    def __ipow__(self, exponent: Any) -> Any:
+        return power(self, exponent, self)
+
+    @property
+    def mT(self) -> Self:
+        """A view with the last two modes in the other order."""
+        return self.swapaxes(-2, -1)
+
+    @property
+    def real(self) -> Self:
+        """The real parts; a new tensor, unless all there is are real numbers."""
+        if self.dtype.kind != "c":
+            return self
+        return unary(self, "real", real_dtype(self.dtype))
+
+    @property
+    def imag(self) -> Self:
+        """The imaginary parts, in a new tensor; 0 of real numbers."""
+        return unary(self, "imag", real_dtype(self.dtype))
+
+    def astype(
+        self, dtype: npt.DTypeLike, *, casting: str = "unsafe", copy: bool = True
+    ) -> Self:
+        """Computes the same numbers in another dtype, as NumPy's `astype` does.
+
+        Floating-point numbers lose their fraction on the way to integers, and stay within
+        their range, NaN becoming 0; integers wrap; complex ones lose their imaginary part;
+        bools say what is not 0.
+
+        Args:
+            dtype: Which.
+            casting: What is allowed, as for `numpy.can_cast`.
+            copy: False returns the tensor itself if it is of this dtype.
+
+        Raises:
+            TypeError: `casting` does not allow it.
+        """
+        wanted = dtypes.wire_dtype(dtype)
+        if not dtypes.can_cast(self.dtype, wanted, casting):
+            raise TypeError(
+                f"a tensor of {self.dtype} does not become one of {wanted} by casting "
+                f"{casting!r}"
             )
-        return _mapped(self, operator)
+        if wanted == self.dtype and not copy:
+            return self
+        return converted(self, wanted)
 
     def conj(self) -> Self:
         """Computes the complex conjugate."""
-        return _mapped(self, "conj")
+        return unary(self, "conj")
 
     conjugate = conj
 
@@ -233,8 +316,30 @@ class Arithmetic(Views, TensorHandle):
         alpha = 1 / count if count else math.nan
         return self._reduced("add", axes, dtype, out, keepdims, alpha)
 
+    def all(self, axis: IntOrInts | None = None, keepdims: bool = False) -> Self:
+        """Says whether all elements over modes are not 0; arguments are those of `sum`."""
+        return self.astype(np.bool_, copy=False)._reduced(
+            "mul", axis, np.bool_, None, keepdims
+        )
+
+    def any(self, axis: IntOrInts | None = None, keepdims: bool = False) -> Self:
+        """Says whether elements over modes are not 0; arguments are those of `sum`."""
+        return self.astype(np.bool_, copy=False)._reduced(
+            "add", axis, np.bool_, None, keepdims
+        )
+
+    def clip(self, min: Any = None, max: Any = None) -> Any:
+        """Computes what is within bounds, which may be None."""
+        result: Any = self
+        if min is not None:
+            result = binary(result, min, "max")
+        if max is not None:
+            result = binary(result, max, "min")
+        return +self if result is self else result
+
     def dot(self, other: Any) -> Any:
         """Computes what `numpy.dot` does."""
+        refuse_lists(other)
         other = other if isinstance(other, TensorHandle) else array_of(other)
         if self.ndim == 0 or other.ndim == 0:
             return self * other
@@ -255,6 +360,8 @@ class Arithmetic(Views, TensorHandle):
         alpha: float = 1,
     ) -> Self:
         axes = self._axes(axis)
+        if out is not None:
+            check_output(out)
         if operator in ("max", "min") and 0 in (self.shape[i] for i in axes):
             raise InvalidArgument(
                 f"shape {self.shape} has nothing of which to take the {operator}imum "
@@ -268,6 +375,8 @@ class Arithmetic(Views, TensorHandle):
             wanted = out.dtype
         elif operator in ("add", "mul") and self.dtype.kind in "iub":
             wanted = np.dtype(np.int64)
+        if wanted == np.bool_:
+            operator = {"max": "add", "min": "mul"}.get(operator, operator)
         source: Any = self
         if wanted != self.dtype:
             source = converted(self, wanted)
@@ -291,6 +400,43 @@ class Arithmetic(Views, TensorHandle):
         return result.expand_dims(axes) if keepdims else result
 
 
+def absolute(a: Any) -> Any:
+    """Computes the absolute values, which are real."""
+    if a.dtype.kind in "ub":
+        return unary(a, None)
+    return unary(a, "abs", real_dtype(a.dtype))
+
+
+def power(a: Any, exponent: Any, out: Any = None) -> Any:
+    """Computes what `numpy.power` does; one of the operands is a RemoteTensor."""
+    if not is_operand(a) or not is_operand(exponent):
+        return NotImplemented
+    is_number = type(exponent) in (int, float)  # Not NumPy's, which have a dtype.
+    if isinstance(a, TensorHandle) and is_number and out is None:
+        if exponent == 2 and (a.dtype.kind != "b" and isinstance(exponent, int)):
+            return binary(a, a, "mul")
+        if exponent == 0.5 and a.dtype in _REAL_FLOATS:
+            return unary(a, "sqrt")
+    return binary(a, exponent, "pow", out)
+
+
+def _of_bools(a: Any, b: Any, operator: str) -> Any:
+    """Computes `a & b` and so on.
+
+    Raises:
+        TypeError: They are no bools.
+    """
+    if not is_operand(b):
+        return NotImplemented
+    refuse_lists(b)
+    dtype = b.dtype if hasattr(b, "dtype") else np.asarray(b).dtype
+    if a.dtype != np.bool_ or dtype != np.bool_:
+        raise TypeError(
+            f"bits of {a.dtype} and {dtype} are not computed on the server, wanted bools"
+        )
+    return binary(a, b, operator)
+
+
 def matmul(a: Any, b: Any, out: Any = None) -> Any:
     """Computes what `numpy.matmul` does; one of the operands, or `out`, is a
     RemoteTensor.
@@ -310,13 +456,6 @@ def matmul(a: Any, b: Any, out: Any = None) -> Any:
     left = [*batch[batch_count - max(0, len(x.shape) - 2) :], *rows, summed]
     right = [*batch[batch_count - max(0, len(y.shape) - 2) :], summed, *columns]
     result = _einsum(session, x, left, y, right, [*batch, *rows, *columns])
-    return result if out is None else stored(result, out)
-
-
-def mapped(a: Any, operator: Callable[[Any], Any], out: Any = None) -> Any:
-    """Computes `operator(a)`; `a` or `out` is a RemoteTensor."""
-    a = a if isinstance(a, TensorHandle) else out.session.upload(a)
-    result = operator(a)
     return result if out is None else stored(result, out)
 
 
@@ -345,17 +484,10 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return _einsum(session, x, left, y, right, result)
 
 
-def session_of(*operands: Any) -> TensorSession[Any, Any] | None:
-    """Returns the session of the first operand that is on a server; None without."""
-    for operand in operands:
-        if isinstance(operand, Arithmetic):
-            return operand.session
-    return None
-
-
 def _session_and_operands(
     *operands: Any, out: Any = None
 ) -> tuple[TensorSession[Any, Any], list[Any]]:
+    refuse_lists(*operands)
     session = session_of(*operands, out)
     assert session is not None
     return session, [
@@ -383,162 +515,3 @@ def _check_equal(function: str, x: Any, i: int, y: Any, j: int) -> None:
             "equal extents",
             reason="MODE_EXTENT_MISMATCH",
         )
-
-
-def _is_operand(value: Any) -> bool:
-    return isinstance(
-        value, (TensorHandle, np.ndarray, np.generic, numbers.Number, list, tuple)
-    ) or hasattr(value, "__dlpack__")
-
-
-def _compared(other: Any, operator: str) -> Any:
-    """Refuses to compare elements; everything else is left to Python."""
-    if not _is_operand(other):
-        return NotImplemented
-    raise TypeError(
-        f"elements of tensors are not compared on the server, so that `{operator}` has "
-        "no meaning: numpy.equal, less and so on compare here, and `is` tells whether "
-        "two names are one tensor"
-    )
-
-
-def binary(a: Any, b: Any, operator: str, out: Any = None) -> Any:
-    """Computes `a + b` and so on, where one of them, or `out`, is a RemoteTensor.
-
-    Args:
-        a, b: Tensors, arrays and numbers.
-        operator: "add", "sub", "mul" or "div".
-        out: A RemoteTensor that receives the result, perhaps `a`.
-
-    Returns:
-        NotImplemented when an operand is something else.
-    """
-    if not _is_operand(a) or not _is_operand(b):
-        return NotImplemented
-    session = session_of(a, b, out)
-    assert session is not None
-    if session_of(a, b) is None:
-        a = session.upload(a)
-    dtype = _promoted(a, b, operator)
-    if operator == "sub" and dtype == np.bool_:
-        raise TypeError("bools have no difference")
-    a, b = _as_known(a, dtype), _as_known(b, dtype)
-    shape = _broadcast_shape(a, b)
-    if out is not None:
-        check_fits(out, shape, dtype)
-        if dtype != out.dtype:
-            is_narrower = not is_permuted(dtype, out.dtype)
-            if not is_narrower or out.dtype.kind not in "iu":
-                return stored(binary(a, b, operator), out)
-            dtype = out.dtype  # Integers wrap, whether sooner or later.
-            a, b = _as_known(a, dtype), _as_known(b, dtype)
-    elif operator in ("mul", "div"):
-        if not a.shape and isinstance(a, np.ndarray):
-            op = "rcp" if operator == "div" else None
-            modes = range(b.ndim)
-            return session.permute(
-                _of_dtype(b, dtype), modes, modes, alpha=a.item(), op_a=op
-            )
-        if not b.shape and isinstance(b, np.ndarray):
-            modes = range(a.ndim)
-            factor = b.item() if operator == "mul" else _reciprocal(b)
-            return session.permute(_of_dtype(a, dtype), modes, modes, alpha=factor)
-    x, modes_x = _aligned(a, dtype, shape)
-    y, modes_y = _aligned(b, dtype, shape)
-    try:
-        return session.elementwise(
-            x,
-            modes_x,
-            y,
-            modes_y,
-            range(len(shape)),
-            op="mul" if operator in ("mul", "div") else "add",
-            gamma=-1 if operator == "sub" else 1,
-            op_c="rcp" if operator == "div" else None,
-            out=out,
-        )
-    except InvalidArgument as error:
-        if out is None or error.reason != "OUTPUT_OVERLAPS_INPUT":
-            raise
-    return stored(binary(a, b, operator), out)
-
-
-def _as_known(value: Any, dtype: np.dtype) -> Any:
-    """Returns a tensor as it is, and everything else as an array of `dtype`."""
-    if isinstance(value, TensorHandle):
-        return value
-    if isinstance(value, numbers.Number) and not isinstance(value, np.generic):
-        return np.asarray(value, dtype)  # Raises if an integer does not fit.
-    return array_of(value).astype(dtype, copy=False)
-
-
-def _broadcast_shape(a: Any, b: Any) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(a.shape, b.shape)
-    except ValueError:
-        raise InvalidArgument(
-            f"shapes {a.shape} and {b.shape} do not broadcast, wanted equal extents or "
-            "1, counted from the last mode",
-            reason="MODE_EXTENT_MISMATCH",
-        ) from None
-
-
-def _reciprocal(value: np.ndarray) -> Any:
-    """What to multiply by for dividing by a number."""
-    if value == 0 and value.dtype.kind == "c":
-        return np.inf
-    with np.errstate(divide="ignore"):
-        return np.reciprocal(value.astype(np.result_type(value, np.float64)))
-
-
-def _promoted(a: Any, b: Any, operator: str) -> np.dtype:
-    """Returns the dtype in which NumPy computes."""
-    if isinstance(b, numbers.Number) and not isinstance(b, np.generic):
-        dtype = _with_number(a.dtype, b)
-    elif isinstance(a, numbers.Number) and not isinstance(a, np.generic):
-        dtype = _with_number(b.dtype, a)
-    else:
-        dtype = np.result_type(_dtype_of(a), _dtype_of(b))
-    if operator == "div" and dtype.kind in "iub":
-        dtype = np.dtype(np.float64)
-    return dtypes.wire_dtype(dtype)
-
-
-def _dtype_of(value: Any) -> np.dtype:
-    return value.dtype if hasattr(value, "shape") else np.asarray(value).dtype
-
-
-def _with_number(dtype: np.dtype, number: Any) -> np.dtype:
-    """The dtype of a tensor's elements together with one of Python's numbers."""
-    if isinstance(number, bool):
-        return dtype
-    if isinstance(number, numbers.Integral):
-        return np.dtype(np.int64) if dtype == np.bool_ else dtype
-    if isinstance(number, numbers.Real):
-        return np.dtype(np.float64) if dtype.kind in "iub" else dtype
-    if dtype.kind == "c":
-        return dtype
-    is_double = dtype.kind in "iub" or dtype == np.float64
-    return np.dtype(np.complex128 if is_double else np.complex64)
-
-
-def _aligned(
-    value: Any, dtype: np.dtype, shape: tuple[int, ...]
-) -> tuple[Any, list[int]]:
-    """Returns an operand of a dtype and its modes, those that it does not repeat."""
-    first = len(shape) - len(value.shape)
-    kept = [i for i, extent in enumerate(value.shape) if extent == shape[first + i]]
-    if len(kept) < len(value.shape):
-        dropped = tuple(i for i in range(len(value.shape)) if i not in kept)
-        value = value.squeeze(dropped)
-    return _of_dtype(value, dtype), [first + i for i in kept]
-
-
-def _of_dtype(tensor: Any, dtype: np.dtype) -> Any:
-    return tensor if tensor.dtype == dtype else converted(tensor, dtype)
-
-
-def _mapped(tensor: Tensor, operator: str | None) -> Tensor:
-    modes = range(tensor.ndim)
-    result: Tensor = tensor.session.permute(tensor, modes, modes, op_a=operator)
-    return result

@@ -1,16 +1,25 @@
-"""NumPy's functions, and opt_einsum's, for tensors on a server."""
+"""What NumPy's functions, and opt_einsum, do with tensors on a server."""
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from tensord import _arithmetic as arithmetic
-from tensord._arithmetic import matmul, session_of
+from tensord import (
+    _array_creation,
+    _array_layout,
+    _array_linalg,
+    _array_numbers,
+    _array_products,
+    _array_scans,
+    _array_solving,
+    _array_statistics,
+)
+from tensord import _dtypes as dtypes
+from tensord._elementwise import session_of
 from tensord._tensor_handle import TensorHandle
 
 
@@ -24,17 +33,16 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Any:
     Args:
         subscripts, *operands, **options: As `Session.einsum` takes them.
     """
-    session = session_of(subscripts, *operands, options.get("out"))
-    if session is None:
+    if session_of(subscripts, *operands, options.get("out")) is None:
         return np.einsum(subscripts, *operands, **options)
-    return session.einsum(subscripts, *operands, **options)
+    return _array_products.einsum(subscripts, *operands, **options)
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Computes what `numpy.tensordot` does, see `einsum`."""
     if session_of(a, b) is None:
         return np.tensordot(a, b, axes)
-    return arithmetic.tensordot(a, b, axes)
+    return _array_products.tensordot(a, b, axes)
 
 
 def transpose(a: Any, axes: Any = None) -> Any:
@@ -45,10 +53,10 @@ def transpose(a: Any, axes: Any = None) -> Any:
 class ArrayFunctions:
     """What becomes of a RemoteTensor that is passed to NumPy's functions.
 
-    `numpy.einsum`, `tensordot` and `transpose` are computed on the server, and so is the
-    arithmetic of arrays with tensors: `array + t`, `numpy.matmul(array, t)`. All others
-    download the tensor and compute here. A tensor as `out=` is for what is computed on
-    the server, `numpy.add(a, b, out=t)`; others raise TypeError.
+    Those that `tensord.array` has are computed on the server, by its functions:
+    `numpy.einsum`, `numpy.exp(t)`, `numpy.add(array, t, out=u)`, `array + t`. Others raise
+    TypeError: nothing is downloaded that nobody asked for. `numpy.asarray(t)` and
+    `t.numpy()` ask for it.
     """
 
     def __array_function__(
@@ -59,88 +67,109 @@ class ArrayFunctions:
         kwargs: dict[str, Any],
     ) -> Any:
         here = _FUNCTIONS.get(function)
-        if here is not None:
-            return here(*args, **kwargs)
-        if function in _REDUCTIONS:
-            if _has_tensor([*args[1:], *kwargs.values()]):
-                raise _not_written(function.__name__)
-            return function(*_downloaded(args), **_downloaded(kwargs))
-        # As for arrays: it gets them where it asks for them.
-        return np.empty(0).__array_function__(function, (), args, kwargs)
+        if here is None:
+            module = function.__module__.removeprefix("numpy").lstrip(".")
+            raise _not_computed(f"{module}.{function.__name__}".lstrip("."))
+        _refuse_arrays(function.__name__, [kwargs.get("out")])
+        return here(*args, **kwargs)
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any
     ) -> Any:
-        options = dict(kwargs)
-        out, *more = options.pop("out", (None,))
-        is_written = _has_tensor([out, *more])
         here = _UFUNCS.get(ufunc)
-        if here is not None and method == "__call__" and not options:
-            if out is None or is_written:
-                return here(*inputs, out=out)
-        if is_written:
-            raise _not_written(ufunc.__name__)
-        return getattr(ufunc, method)(*_downloaded(inputs), **_downloaded(kwargs))
-
-
-def _einsum_path(*operands: Any, **kwargs: Any) -> Any:
-    """Finds NumPy's path, which depends on shapes alone."""
-    return np.einsum_path(
-        *(
-            (
-                np.broadcast_to(np.empty((), each.dtype), each.shape)
-                if isinstance(each, TensorHandle)
-                else each
+        if here is None or method != "__call__":
+            name = (
+                ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             )
-            for each in operands
-        ),
-        **kwargs,
-    )
+            raise _not_computed(name)
+        if kwargs.keys() - {"out", "axis"}:
+            raise _not_computed(f"{ufunc.__name__} with {', '.join(kwargs)}")
+        outs = kwargs.pop("out", ())
+        _refuse_arrays(ufunc.__name__, outs)
+        return here(*inputs, **kwargs, **({"out": outs[0]} if outs else {}))
 
 
-def _has_tensor(values: Iterable[Any]) -> bool:
-    return any(isinstance(value, TensorHandle) for value in values)
-
-
-def _not_written(function: str) -> TypeError:
-    names = ", ".join(ufunc.__name__ for ufunc in _UFUNCS)
+def _not_computed(name: str) -> TypeError:
     return TypeError(
-        f"numpy.{function} as it was called computes here, and cannot write into a "
-        f"tensor on the server; einsum, {names} can, with out= alone, and `t[...] = "
-        "result`"
+        f"numpy.{name} is not computed on the server, and would download the tensor: "
+        "`tensord.array` has what is computed there, and `.numpy()` downloads"
     )
 
 
-def _downloaded(value: Any) -> Any:
-    """Returns a value with its tensors, those in lists and mappings too, as arrays."""
-    if isinstance(value, TensorHandle):
-        return np.asarray(value)
-    if type(value) in (list, tuple):
-        return type(value)(map(_downloaded, value))
-    if isinstance(value, Mapping):
-        return {key: _downloaded(each) for key, each in value.items()}
-    return value
+def _refuse_arrays(name: str, outs: Iterable[Any]) -> None:
+    """Refuses arrays of this computer that are to receive results of the server."""
+    for out in outs:
+        if out is not None and not isinstance(out, TensorHandle):
+            raise TypeError(
+                f"numpy.{name} of a tensor on the server has out= of type "
+                f"{type(out).__name__}, wanted a RemoteTensor; `.numpy()` downloads"
+            )
 
 
-_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    np.einsum: einsum,
-    np.einsum_path: _einsum_path,
-    np.tensordot: tensordot,
-    np.transpose: transpose,
+def _of_module(prefix: str, module: ModuleType) -> dict[Any, Callable[..., Any]]:
+    """NumPy's functions and what computes them, by the names of a module."""
+    found = {}
+    for name in module.__all__:
+        owner: Any = getattr(np, prefix) if prefix else np
+        function = getattr(owner, name, None)
+        if function is not None:
+            found[function] = getattr(module, name)
+    return found
+
+
+def _shape(a: Any) -> tuple[int, ...]:
+    shape: tuple[int, ...] = a.shape
+    return shape
+
+
+def _ndim(a: Any) -> int:
+    return len(a.shape)
+
+
+def _size(a: Any, axis: int | None = None) -> int:
+    return int(a.size if axis is None else a.shape[axis])
+
+
+def _is_complex(x: Any) -> bool:
+    return bool(x.dtype.kind == "c")
+
+
+def _is_real(x: Any) -> bool:
+    return not _is_complex(x)
+
+
+def _result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    return np.result_type(
+        *(
+            each.dtype if isinstance(each, TensorHandle) else each
+            for each in arrays_and_dtypes
+        )
+    )
+
+
+def _can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    dtype = from_.dtype if isinstance(from_, TensorHandle) else from_
+    return dtypes.can_cast(np.dtype(dtype), np.dtype(to), casting)
+
+
+_ALL: dict[Any, Callable[..., Any]] = {
+    **_of_module("", _array_creation),
+    **_of_module("", _array_layout),
+    **_of_module("", _array_numbers),
+    **_of_module("", _array_products),
+    **_of_module("", _array_scans),
+    **_of_module("", _array_statistics),
+    **_of_module("linalg", _array_linalg),
+    **_of_module("linalg", _array_solving),
+    np.shape: _shape,
+    np.ndim: _ndim,
+    np.size: _size,
+    np.iscomplexobj: _is_complex,
+    np.isrealobj: _is_real,
+    np.can_cast: _can_cast,
+    np.result_type: _result_type,
 }
-
-# They would call the tensor's methods of the same names, which take fewer arguments.
-_REDUCTIONS = {np.sum, np.prod, np.max, np.min, np.amax, np.amin, np.mean}
-
-_UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
-    np.add: functools.partial(arithmetic.binary, operator="add"),
-    np.subtract: functools.partial(arithmetic.binary, operator="sub"),
-    np.multiply: functools.partial(arithmetic.binary, operator="mul"),
-    np.true_divide: functools.partial(arithmetic.binary, operator="div"),
-    np.matmul: matmul,
-    np.positive: functools.partial(arithmetic.mapped, operator=operator.pos),
-    np.negative: functools.partial(arithmetic.mapped, operator=operator.neg),
-    np.conjugate: functools.partial(
-        arithmetic.mapped, operator=operator.methodcaller("conj")
-    ),
+_FUNCTIONS = {
+    key: value for key, value in _ALL.items() if not isinstance(key, np.ufunc)
 }
+_UFUNCS = {key: value for key, value in _ALL.items() if isinstance(key, np.ufunc)}

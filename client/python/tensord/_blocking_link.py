@@ -39,6 +39,7 @@ class BlockingLink(SessionLink):
             Error: As the status says.
         """
         check_timeout(timeout)
+        self.last_request = request
         return self.connection.call(method, request, timeout)
 
     def call_allocating(
@@ -51,7 +52,8 @@ class BlockingLink(SessionLink):
         except ResourceExhausted:
             gc.collect()
             self.keeper.flush()
-            if self.keeper.deleted_count == deleted_before:
+            trimmed = self.memory.trim()
+            if self.keeper.deleted_count == deleted_before and not trimmed:
                 raise
         return self.call(method, request, timeout)
 
@@ -80,6 +82,10 @@ class BlockingLink(SessionLink):
         timeout: float | None,
     ) -> tensor_pb2.Tensor:
         """Creates a tensor with the contents of an array that `spec` fits."""
+        check_timeout(timeout)
+        shared = self.memory.upload(array, spec, name, timeout)
+        if shared is not None:
+            return shared
         data = spec.laid_out(array)
         tensor = self.create(spec, name, timeout)
         try:

@@ -12,6 +12,7 @@ import struct
 import google_crc32c
 import numpy as np
 
+from tensord._wire import read_varint, varint
 from tensord.errors import DataLoss
 
 _TENSOR = 1 << 3 | 2  # string
@@ -46,15 +47,15 @@ def encode(tensor: str, offset_bytes: int, data: np.ndarray) -> bytes:
     if tensor:
         name = tensor.encode()
         head.append(_TENSOR)
-        head += _varint(len(name))
+        head += varint(len(name))
         head += name
     head.append(_OFFSET_BYTES)
-    head += _varint(offset_bytes)
+    head += varint(offset_bytes)
     if data.size:
         head.append(_CRC32C)
         head += struct.pack("<I", google_crc32c.value(data))
         head.append(_DATA)
-        head += _varint(data.size)
+        head += varint(data.size)
     return b"".join((head, data.data))
 
 
@@ -68,14 +69,14 @@ def decode(message: bytes) -> Chunk:
     at = 0
     try:
         while at < len(message):
-            tag, at = _read_varint(message, at)
+            tag, at = read_varint(message, at)
             if tag == _OFFSET_BYTES:
-                offset_bytes, at = _read_varint(message, at)
+                offset_bytes, at = read_varint(message, at)
             elif tag == _CRC32C:
                 (crc32c,) = struct.unpack_from("<I", message, at)
                 at += 4
             elif tag == _DATA:
-                size, begin = _read_varint(message, at)
+                size, begin = read_varint(message, at)
                 at = end = begin + size
             else:
                 at = _skip(message, at, tag & 7)
@@ -93,34 +94,14 @@ def decode(message: bytes) -> Chunk:
     return Chunk(offset_bytes, data)
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _read_varint(message: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-
-
 def _skip(message: bytes, at: int, wire_type: int) -> int:
     if wire_type == _VARINT:
-        return _read_varint(message, at)[1]
+        return read_varint(message, at)[1]
     if wire_type == _FIXED64:
         return at + 8
     if wire_type == _FIXED32:
         return at + 4
     if wire_type == _LENGTH_DELIMITED:
-        size, at = _read_varint(message, at)
+        size, at = read_varint(message, at)
         return at + size
     raise IndexError(f"wire type {wire_type}")

@@ -8,9 +8,11 @@ import os
 from tensord._arguments import check_type
 from tensord._blocking_link import BlockingLink
 from tensord._credentials import Given
-from tensord._deferred import DeferredLink, DeferredSession
+from tensord._deferred import DeferredSession
+from tensord._deferred_link import DeferredLink
 from tensord._session import Session
 from tensord._session_link import open_session
+from tensord._shared_memory import transport_of
 
 
 def connect(
@@ -28,6 +30,7 @@ def connect(
     token: str | None = None,
     token_file: str | os.PathLike[str] | None = None,
     deferred: bool = False,
+    transport: str | None = None,
 ) -> Session:
     """Opens a session.
 
@@ -59,6 +62,9 @@ def connect(
             at about once a second; by default $TENSORD_TOKEN_FILE.
         deferred: Makes a `DeferredSession`: operations return at once, and what they
             fail with is raised where a value is used.
+        transport: How large arrays get to the server and back. "shm": by memory that it
+            shares with one on the same host. "grpc": over the connection. "auto": by
+            memory where that is possible. By default $TENSORD_TRANSPORT, or else "auto".
 
     Raises:
         Unavailable: There is no server, it is shutting down, or TLS does not come about
@@ -67,14 +73,27 @@ def connect(
         ResourceExhausted: The server has as many sessions as it takes.
         InvalidArgument: It knows no such device, the lease is out of bounds, the
             address is malformed (`ADDRESS_MALFORMED`), `timeout` is not positive, a
-            file is missing or something else (`CREDENTIALS_UNREADABLE`), or the token
+            `transport` is unknown (`TRANSPORT_UNKNOWN`), a file is missing or something
+            else (`CREDENTIALS_UNREADABLE`), or the token
             would leave this machine without TLS (`TOKEN_WITHOUT_TLS`).
+        FailedPrecondition: No memory can be shared, but `transport` is "shm"; says which
+            precondition fails.
     """
     given = Given(ca, cert, key, token, token_file)
     check_type("deferred", deferred, bool, "a bool")
+    transport = transport_of(transport)
     opened = open_session(
         address, timeout, job, lease, quota_bytes, device, priority, given
     )
+    session: Session
     if deferred:
-        return DeferredSession(DeferredLink(*opened))
-    return Session(BlockingLink(*opened))
+        session = DeferredSession(DeferredLink(*opened, transport))
+    else:
+        session = Session(BlockingLink(*opened, transport))
+    if transport == "shm":
+        try:
+            session.link.memory.check()
+        except BaseException:
+            session.close()
+            raise
+    return session

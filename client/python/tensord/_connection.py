@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Protocol, TypeVar
 
 import grpc
+import grpc.aio
 
 from tensord._arguments import timeout_seconds
 from tensord._credentials import Credentials, Metadata
-from tensord.errors import DeadlineExceeded, FailedPrecondition, from_rpc_error
+from tensord._exchange import Exchange, encoded
+from tensord._native_channel import AwaitedNativeChannel, NativeChannel
+from tensord._transport import CALL_ERRORS, FAILURES, core, grpcio_channel
+from tensord.errors import (
+    DeadlineExceeded,
+    FailedPrecondition,
+    from_outcome,
+    from_rpc_error,
+)
 from tensord.v1 import (
     admin_pb2_grpc,
     compute_pb2,
@@ -46,23 +57,39 @@ class Method(Protocol[Response]):
     ) -> Response: ...
 
 
-class ResponseStream:
-    """The responses of a call that has many, and its end."""
+class EncodedMethod:
+    """A unary method of the compute service, which takes its request as bytes.
 
-    def __init__(self, call: Any, translated: Callable[[Exception], Exception]) -> None:
-        self._call = call
-        self._translated = translated
+    Attributes:
+        name: The method's.
+    """
 
-    def __iter__(self) -> Iterator[compute_pb2.ExecuteStreamResponse]:
-        """Yields them; raises as the status says."""
-        try:
-            yield from self._call
-        except (grpc.RpcError, ValueError) as error:
-            raise self._translated(error) from None
+    def __init__(self, channel: Any, name: str) -> None:
+        """
+        Args:
+            channel: As `Stubs` takes it.
+            name: The method's.
+        """
+        self.name = name
+        response = getattr(compute_pb2, f"{name}Response")
+        self._call = channel.unary_unary(
+            f"/tensord.v1.ComputeService/{name}",
+            request_serializer=None,
+            response_deserializer=response.FromString,
+        )
 
-    def cancel(self) -> None:
-        """Ends the call soon; from any thread."""
-        self._call.cancel()
+    def __call__(
+        self, request: bytes, *, timeout: float | None, metadata: Metadata | None
+    ) -> Any:
+        return self._call(request, timeout=timeout, metadata=metadata)
+
+
+def name_of(method: Any, request: Any) -> str:
+    """Returns the name of a unary method, whose request may be bytes."""
+    if isinstance(method, EncodedMethod):
+        return method.name
+    name: str = request.DESCRIPTOR.name
+    return name.removesuffix("Request")
 
 
 class Stubs:
@@ -70,6 +97,7 @@ class Stubs:
 
     Attributes:
         admin, session, tensor, view, compute, plan, plan_cache, program: The services.
+        encoded: Methods that take bytes, by their operations.
     """
 
     def __init__(self, channel: Any) -> None:
@@ -85,6 +113,10 @@ class Stubs:
         self.plan = plan_pb2_grpc.PlanServiceStub(channel)
         self.plan_cache = plan_cache_pb2_grpc.PlanCacheServiceStub(channel)
         self.program = program_pb2_grpc.ProgramServiceStub(channel)
+        self.encoded = {
+            name.lower(): EncodedMethod(channel, name)
+            for name in ("Contract", "Permute", "Reduce")
+        }
 
     def deletion(self, full_name: str) -> tuple[Any, Any]:
         """Returns the method, and its request, that deletes what has this name.
@@ -130,9 +162,7 @@ class Connection(Stubs):
         credentials: TLS, and the token that each call brings along.
     """
 
-    def __init__(
-        self, address: str, timeout: float, credentials: Credentials
-    ) -> None:
+    def __init__(self, address: str, timeout: float, credentials: Credentials) -> None:
         """Connects when the first call is made.
 
         Args:
@@ -144,10 +174,16 @@ class Connection(Stubs):
         self.timeout = timeout
         self.credentials = credentials
         self._closed = False
-        self._calls = credentials.channel(grpc, address)
-        self._bulk = credentials.channel(grpc, address)
+        self._process = os.getpid()
+        self._calls = self._channel()
+        self._bulk = self._channel()
         super().__init__(self._calls)
         self._snapshots = plan_cache_pb2_grpc.PlanCacheServiceStub(self._bulk)
+        self._stream: Any = self._calls.stream_stream(
+            "/tensord.v1.ComputeService/ExecuteStream",
+            request_serializer=encoded,
+            response_deserializer=None,
+        )
         # Chunks pass as bytes, see chunks.py.
         self._upload: Any = self._bulk.stream_unary(
             "/tensord.v1.TensorService/UploadTensor",
@@ -177,9 +213,45 @@ class Connection(Stubs):
             return method(
                 request, timeout=deadline, metadata=self.credentials.metadata()
             )
-        except (grpc.RpcError, ValueError) as error:
-            what = request.DESCRIPTOR.name.removesuffix("Request")
+        except FAILURES as error:
+            what = name_of(method, request)
             raise self.translated(error, what, deadline) from None
+
+    def begin(
+        self, method: Method[Response], request: Any, timeout: float | None = None
+    ) -> Callable[[], Response]:
+        """Begins a unary call; returns what waits for its response, once.
+
+        grpcio makes it at once: there, to begin one takes longer.
+
+        Args:
+            method, request, timeout: As for `call`.
+
+        Raises:
+            Error: As the status says; what is returned raises it, too.
+        """
+        if core is None:
+            made = self.call(method, request, timeout)
+            return lambda: made
+        self.check_open()
+        deadline = self.deadline(timeout)
+        what = name_of(method, request)
+        native: Any = method
+        try:
+            wait = native.begin(
+                request, timeout=deadline, metadata=self.credentials.metadata()
+            )
+        except FAILURES as error:
+            raise self.translated(error, what, deadline) from None
+
+        def response() -> Response:
+            try:
+                awaited: Response = wait()
+                return awaited
+            except FAILURES as error:
+                raise self.translated(error, what, deadline) from None
+
+        return response
 
     def pages(
         self, method: Method[Response], request: Any, timeout: float | None = None
@@ -201,20 +273,54 @@ class Connection(Stubs):
                 return
             request.page_token = page.next_page_token
 
-    def execute_stream(
-        self,
-        requests: Iterator[compute_pb2.ExecuteStreamRequest],
-        timeout: float | None = None,
-    ) -> ResponseStream:
-        """Sends a stream of requests, which a thread of gRPC takes one by one."""
+    def execute_stream(self, timeout: float | None = None) -> Any:
+        """Begins a stream of operations; returns the `Exchange`.
+
+        What it raises is to pass `stream_errors`.
+        """
         self.check_open()
         deadline = self.deadline(timeout)
-        return ResponseStream(
-            self.compute.ExecuteStream(
-                requests, timeout=deadline, metadata=self.credentials.metadata()
-            ),
-            lambda error: self.translated(error, "ExecuteStream", deadline),
+        metadata = self.credentials.metadata()
+        method = self._stream
+        if core is not None:
+            return method(timeout=deadline, metadata=metadata)
+        return Exchange(
+            lambda requests: method(requests, timeout=deadline, metadata=metadata)
         )
+
+    @contextlib.contextmanager
+    def stream_errors(
+        self, timeout: float | None = None
+    ) -> Generator[None, None, None]:
+        """A context that turns the errors of a stream into this package's."""
+        try:
+            yield
+        except FAILURES as error:
+            deadline = self.deadline(timeout)
+            raise self.translated(error, "ExecuteStream", deadline) from None
+
+    @property
+    def bulk_core(self) -> Any:
+        """The channel for bulk transfers, for the native core; None without it."""
+        return None if core is None else self._bulk.core
+
+    def awaited_channel(self) -> Any:
+        """Returns a channel to the same server whose calls are awaited."""
+        options = self.credentials.options(self.address)
+        pem = self.credentials.pem
+        if core is not None:
+            return AwaitedNativeChannel(self.address, options, pem)
+        return grpcio_channel(grpc.aio, self.address, options, pem)
+
+    def _channel(self) -> Any:
+        options = self.credentials.options(self.address)
+        pem = self.credentials.pem
+        try:
+            if core is not None:
+                return NativeChannel(self.address, options, pem)
+        except CALL_ERRORS as error:
+            raise self.translated(error, "connect", None) from None
+        return grpcio_channel(grpc, self.address, options, pem)
 
     def upload(
         self, messages: Iterable[bytes], timeout: float
@@ -268,6 +374,8 @@ class Connection(Stubs):
     def close(self) -> None:
         """Ends every call and both channels."""
         self._closed = True
+        if self._process != os.getpid():
+            return  # They are the other process's.
         self._calls.close()
         self._bulk.close()
 
@@ -283,7 +391,7 @@ class Connection(Stubs):
                 timeout=deadline,
                 metadata=self.credentials.metadata(),
             )
-        except (grpc.RpcError, ValueError) as error:
+        except FAILURES as error:
             raise self.translated(error, what, deadline) from None
 
     def _receive(
@@ -298,7 +406,7 @@ class Connection(Stubs):
                 request, timeout=deadline, metadata=self.credentials.metadata()
             )
             yield from stream
-        except (grpc.RpcError, ValueError) as error:
+        except FAILURES as error:
             raise self.translated(error, what, deadline) from None
         finally:
             if stream is not None:
@@ -321,10 +429,10 @@ class Connection(Stubs):
         Callers raise it at once and keep no variable for it: a frame that refers to
         its own exception would keep tensors alive until the garbage collector runs.
         """
-        if not isinstance(error, grpc.RpcError):
-            # gRPC's word for a channel that another thread has closed meanwhile.
+        if not isinstance(error, CALL_ERRORS):
             return self._closed_error() if self._closed else error
-        known = from_rpc_error(error)
+        is_grpcio = isinstance(error, grpc.RpcError)
+        known = from_rpc_error(error) if is_grpcio else from_outcome(*error.args)
         if known.code == grpc.StatusCode.CANCELLED and self._closed:
             return self._closed_error()
         if known.code == grpc.StatusCode.DEADLINE_EXCEEDED and deadline is not None:
@@ -341,10 +449,16 @@ class Connection(Stubs):
         )
 
     def check_open(self) -> None:
-        """Refuses calls once it is closed.
+        """Refuses calls once it is closed, and in forks of this process.
 
         Raises:
-            FailedPrecondition: It is (`SESSION_CLOSED`).
+            FailedPrecondition: It is (`SESSION_CLOSED`), or this is one (`FORKED`).
         """
         if self._closed:
             raise self._closed_error()
+        if self._process != os.getpid():
+            raise FailedPrecondition(
+                f"the session with {self.address} was opened before this process was "
+                "forked, wanted one that this process opens itself",
+                reason="FORKED",
+            )

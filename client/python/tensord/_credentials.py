@@ -11,12 +11,11 @@ import socket
 import ssl
 import time
 from pathlib import Path
-from typing import Any, Union
-
-import grpc
+from typing import Union
 
 from tensord._arguments import check_type
 from tensord._tracing import current_trace
+from tensord._transport import Options, Pem
 from tensord.errors import InvalidArgument
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -113,9 +112,7 @@ class Tls:
             chain = cert.read_pem("CERTIFICATE", "the certificate of the client")
             private_key = key.read_pem("PRIVATE KEY", "the key of the certificate")
             self._load_chain(cert, key)
-        self.channel_credentials = grpc.ssl_channel_credentials(
-            roots, private_key, chain
-        )
+        self.pem: Pem = (roots, private_key, chain)
 
     def _load_chain(self, cert: _File, key: _File) -> None:
         def refuse_password() -> str:
@@ -231,17 +228,19 @@ class Credentials:
         token = self.token.metadata() if self.token else ()
         return token + current_trace() or None
 
-    def channel(self, package: Any, address: str) -> Any:
-        """Returns a new channel to an address, of `grpc` or `grpc.aio`."""
-        options: tuple[tuple[str, str | int], ...]
+    def options(self, address: str) -> Options:
+        """Returns what channels to an address are made with."""
+        options: Options
         options = _LOCAL_CHANNEL_OPTIONS if is_local(address) else _CHANNEL_OPTIONS
         if self.name:
             names = "grpc.ssl_target_name_override", "grpc.default_authority"
             options += tuple((option, self.name) for option in names)
-        if self.tls is None:
-            return package.insecure_channel(address, options=options)
-        credentials = self.tls.channel_credentials
-        return package.secure_channel(address, credentials, options=options)
+        return options
+
+    @property
+    def pem(self) -> Pem | None:
+        """What TLS needs; None for plaintext."""
+        return self.tls.pem if self.tls else None
 
     def complaint(self, address: str) -> str:
         """Returns why no server answers at an address if TLS is the cause, or ""."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, Union
 
@@ -13,10 +14,12 @@ from tensord._arguments import check_type
 from tensord._arrays import array_of_operand
 from tensord._notation import path_options
 from tensord._operations import Operations, Options, Outcome, Settings, addend_of
+from tensord._products import PathStart
 from tensord._specs import TensorSpec
 from tensord._subscripts import Einsum, Subscripts, read_einsum, single_operation
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike
 from tensord.errors import InvalidArgument, Unimplemented
+from tensord.v1 import program_pb2
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -25,6 +28,9 @@ Known = Union[TensorHandle, TensorSpec, np.ndarray]
 """An operand whose shape and dtype are known here."""
 
 _ORDERS = ("C", "F", "A", "K")
+# Of alpha, beta, optimize, memory_limit, seed, order, casting, inline: the very same
+# objects, as arrays do not compare.
+_DEFAULTS = (1, 0, "auto", None, 0, "K", None, False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +47,7 @@ class EinsumSettings:
     beta: Factor = 0
     c: TensorLike | None = None
     costs: str | None = None
+    start: PathStart | None = None
 
     def check(self, settings: Settings, operands: tuple[Known, ...]) -> None:
         """Refuses values that are wrong.
@@ -61,8 +68,7 @@ class EinsumSettings:
                 "out or name",
                 reason="OUTPUT_EXISTS",
             )
-        if self.optimize != "auto" or self.memory_limit is not None or self.seed != 0:
-            path_options(self.optimize, self.memory_limit, self.seed, len(operands))
+        self.path(len(operands))
         if settings.dtype is None:
             return
         rule = "same_kind" if self.casting is None else self.casting
@@ -74,6 +80,20 @@ class EinsumSettings:
                     f"the rule {rule!r}"
                 )
 
+    def path(
+        self, operand_count: int, element_bytes: int = 8
+    ) -> program_pb2.PathOptions:
+        """Returns how the order is found, as `path_options` does."""
+        return path_options(
+            self.optimize,
+            self.memory_limit,
+            self.seed,
+            operand_count,
+            element_bytes,
+            self.costs,
+            self.start,
+        )
+
     def needs_program(self) -> bool:
         """Whether an operation cannot do it, whatever the operands are."""
         is_path = not (
@@ -81,7 +101,8 @@ class EinsumSettings:
             or self.optimize is True
             or isinstance(self.optimize, (str, int, float, np.number))
         )
-        return self.order == "F" or self.inline or is_path or self.costs is not None
+        is_path = is_path or self.costs is not None or self.start is not None
+        return self.order == "F" or self.inline or is_path
 
 
 class EinsumOperations(Operations[Outcome]):
@@ -98,6 +119,7 @@ class EinsumOperations(Operations[Outcome]):
         memory_limit: int | None = None,
         seed: int = 0,
         costs: str | None = None,
+        start: PathStart | None = None,
         order: Literal["C", "F", "A", "K"] = "K",
         casting: str | None = None,
         inline: bool = False,
@@ -138,6 +160,11 @@ class EinsumOperations(Operations[Outcome]):
                 are. `"i=>χ, j=>2*χ^2, k=>5"` means 1 for other labels, `"(i,j)"` χ for
                 these, `"!(i,j)"` χ for others, `""` χ for all. Goes with `optimize`
                 "auto", "optimal" or an order, whose cost is told then.
+            start: What an earlier search found, from where this one goes on: a product
+                that `explain` told of, with the labels that it slices, or an order as
+                in `optimize`. What is found is no dearer, if that keeps to the memory
+                limit. Not with an order in `optimize`; "greedy", "optimal" and `costs`
+                make nothing of it.
             order: Of the result's modes in memory: "F" has the first one fastest.
             casting: With `dtype`, what conversions NumPy would allow, e.g. "safe".
                 None allows those within a kind, and to a wider kind: "same_kind".
@@ -153,9 +180,26 @@ class EinsumOperations(Operations[Outcome]):
             TypeError: `casting` forbids a conversion to `dtype`.
             Unimplemented: The element types do not go together.
         """
+        if not options:
+            given = alpha, beta, optimize, memory_limit, seed, order, casting, inline
+            has_more = c is not None or costs is not None or start is not None
+            if not has_more and all(map(operator.is_, given, _DEFAULTS)):
+                quick = self._einsum_again(subscripts, operands)
+                if quick is not None:
+                    return quick
         settings = Settings.of(options)
         how = EinsumSettings(
-            optimize, memory_limit, seed, order, casting, inline, alpha, beta, c, costs
+            optimize,
+            memory_limit,
+            seed,
+            order,
+            casting,
+            inline,
+            alpha,
+            beta,
+            c,
+            costs,
+            start,
         )
         einsum = self._read_einsum(subscripts, operands, how, settings)
         single = None if how.needs_program() else _single(einsum, settings)
@@ -164,6 +208,16 @@ class EinsumOperations(Operations[Outcome]):
         return self._einsum_operation(
             single, einsum.operands, c=c, alpha=alpha, beta=beta, **options
         )
+
+    def _einsum_again(
+        self, subscripts: Any, operands: tuple[Any, ...]
+    ) -> Outcome | None:
+        """Computes what is as it was before but for the names of operands.
+
+        Returns:
+            None where nobody remembers it.
+        """
+        return None
 
     def _read_einsum(
         self,

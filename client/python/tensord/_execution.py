@@ -11,7 +11,7 @@ from tensord import _dtypes as dtypes
 from tensord._arguments import check_options, check_type
 from tensord._arrays import array_of
 from tensord._einsum_operations import EinsumOperations
-from tensord._factorizations import Factorizations, Names, Pair
+from tensord._factorizations import Factorizations, Names, Results
 from tensord._handle import Handle, Held
 from tensord._operations import Outcome, Settings, scalar_message
 from tensord._plans import FactorOptions, Plan, PlanOptions
@@ -54,7 +54,7 @@ class Executor(EinsumOperations[Outcome]):
         out, name, timeout = (given.get(each) for each in ("out", "name", "timeout"))
         settings = Settings(out=out, name=name, timeout=timeout)
         settings.check_result()
-        self._check_runs(plan, result_count=1)
+        self._check_runs(plan, factorizes=False)
         request = compute_pb2.ExecutePlanRequest(
             plan=plan.full_name,
             d="" if out is None else out.full_name,
@@ -67,8 +67,8 @@ class Executor(EinsumOperations[Outcome]):
         held = self._add_planned(request, plan, inputs, timeout)
         return self._perform("execute_plan", request, settings, held)
 
-    def _check_runs(self, plan: Plan, result_count: int) -> None:
-        """Refuses a plan of another session or with another number of results.
+    def _check_runs(self, plan: Plan, *, factorizes: bool) -> None:
+        """Refuses a plan of another session or of another kind.
 
         Raises:
             InvalidArgument: It is one (`SESSION_DIFFERS`, `PLAN_RESULT_COUNT`).
@@ -78,12 +78,12 @@ class Executor(EinsumOperations[Outcome]):
                 f"plan {plan.name} is of another session, wanted one of this session",
                 reason="SESSION_DIFFERS",
             )
-        count = 1 + len(plan.others)
-        if count != result_count:
+        if (plan.operation == "factorize") != factorizes:
+            count = 1 + len(plan.others)
             raise InvalidArgument(
                 f"plan {plan.name} of {plan.operation} has {count} "
-                f"result{'s' * (count > 1)}, wanted {result_count}; Plan."
-                f"{'execute' if count == 1 else 'factorize'} runs it",
+                f"result{'s' * (count > 1)}; Plan."
+                f"{'execute' if factorizes else 'factorize'} runs it",
                 reason="PLAN_RESULT_COUNT",
             )
 
@@ -112,12 +112,12 @@ class Executor(EinsumOperations[Outcome]):
         return held
 
 
-class FactorExecutor(Executor[Outcome], Factorizations[Outcome, Pair, Names]):
-    """Carries plans with two results out, too."""
+class FactorExecutor(Executor[Outcome], Factorizations[Outcome, Results, Names]):
+    """Carries plans with several results out, too."""
 
     def execute_factorization(
         self, plan: Plan, a: TensorLike, **options: Unpack[FactorOptions]
-    ) -> Pair:
+    ) -> Results:
         """Runs a plan of the session that is a factorization.
 
         Args:
@@ -130,13 +130,14 @@ class FactorExecutor(Executor[Outcome], Factorizations[Outcome, Pair, Names]):
         check_type("plan", plan, Plan, "a Plan")
         check_options(options, FactorOptions.__annotations__)
         timeout = options.get("timeout")
+        self._check_runs(plan, factorizes=True)
+        results = [f"result {i}" for i in range(1 + len(plan.others))]
         places = self._places(
-            Settings(timeout=timeout), options.get("out"), options.get("name")
+            Settings(timeout=timeout), options.get("out"), options.get("name"), results
         )
         for place in places:
             place.check_result()
-        self._check_runs(plan, result_count=2)
-        q, r = (
+        first, *others = (
             {
                 "tensor": "" if place.out is None else place.out.full_name,
                 "tensor_id": place.name or "",
@@ -144,7 +145,10 @@ class FactorExecutor(Executor[Outcome], Factorizations[Outcome, Pair, Names]):
             for place in places
         )
         request = compute_pb2.ExecutePlanRequest(
-            plan=plan.full_name, d=q["tensor"], tensor_id=q["tensor_id"], others=[r]
+            plan=plan.full_name,
+            d=first["tensor"],
+            tensor_id=first["tensor_id"],
+            others=others,
         )
         held = self._add_planned(request, plan, _by_name(plan, (a,), {}), timeout)
         return self._perform_factorization(request, places, held)

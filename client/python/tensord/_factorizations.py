@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Optional, TypeVar
 
 from tensord import _operators as operators
@@ -22,15 +24,25 @@ from tensord._tensor_handle import TensorHandle, TensorLike
 from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2
 
-Pair = TypeVar("Pair")
+Results = TypeVar("Results")
 Name = TypeVar("Name")
 
-Names = tuple[Optional[str], Optional[str]]
-"""Of two results."""
+Names = tuple[Optional[str], ...]
+"""One for each result."""
+
+# What the results of a method are called, and their fields in the request.
+_RESULTS = {
+    "qr": {"q": "q", "r": "r"},
+    "lq": {"l": "q", "q": "r"},
+    "svd": {"u": "q", "s": "values", "v": "r"},
+    "eigh": {"w": "values", "v": "q"},
+    "cholesky": {"l": "q"},
+}
+_ABSORBED = {"u": "q", "v": "r"}
 
 
-class Factorizations(Operations[Outcome], Generic[Outcome, Pair, Name]):
-    """The operations, and those with two results."""
+class Factorizations(Operations[Outcome], Generic[Outcome, Results, Name]):
+    """The operations, and those with several results."""
 
     def factorize(
         self,
@@ -38,42 +50,86 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Pair, Name]):
         a: TensorLike,
         *,
         method: str,
-        out: tuple[TensorHandle | None, TensorHandle | None] | None = None,
+        rank: int | None = None,
+        cutoff: float = 0,
+        relative_cutoff: float = 0,
+        discarded_squares: float = 0,
+        relative_discarded_squares: float = 0,
+        absorb: str | None = None,
+        renormalize: bool = False,
+        out: tuple[TensorHandle | None, ...] | None = None,
         name: Name | None = None,
         algorithm: str | None = None,
         workspace_limit_bytes: int | None = None,
         deterministic: bool = False,
         selection: str | None = None,
         timeout: float | None = None,
-    ) -> Pair:
-        """Computes `q` and `r` of which `a` is the product.
+    ) -> Results:
+        """Computes factors of the matrices that `a` is.
 
         >>> q, r = session.factorize("abcd->abk,kcd", a, method="qr")
+        >>> u, s, v = session.factorize("ij->ik,k,kj", a, method="svd", cutoff=1e-10)
+        >>> u = u[:, :s.report.kept_extent]
 
-        The results share one label that `a` lacks, here `k`, over which their product is
-        summed. A label of `a` that both have is a batch mode. Those that `q` alone has
-        number the rows of a matrix, those of `r` alone its columns, the last one fastest.
+        All results share one label that `a` lacks, here `k`, the inner mode.
 
-        "qr" is thin: the shared mode has the extent of the matrix's shorter side. The
-        columns of `q` are orthonormal; `r` is zero below its diagonal, which is real and
-        not negative.
+        - "qr": `q` and `r`, `a = q @ r`. The columns of `q` are orthonormal; `r` is zero
+          below its diagonal, which is real and not negative.
+        - "lq": `l` and `q`, `a = l @ q`: QR of the transposed matrix, transposed.
+        - "svd": `u`, `s` and `v`, `a = u @ diag(s) @ v`. The columns of `u` and the rows of
+          `v` are orthonormal; `s` descends.
+        - "eigh": `w` and `v`, of a Hermitian `a = v @ diag(w) @ v.H`; `w` ascends.
+        - "cholesky": `l` alone, of a Hermitian, positive definite `a = l @ l.H`; `l` is zero
+          above its diagonal, which is positive.
+
+        The first three are thin: the inner mode has the extent of the matrix's shorter
+        side. A label of `a` that both factors have is a batch mode. Those that the first
+        factor alone has number the rows of a matrix, those of the last alone its columns,
+        the last one fastest. Of Hermitian matrices the lower triangle is read; columns are
+        numbered by the labels that the factor lacks, rows by as many, the last ones of the
+        factor that `a` has.
 
         Args:
-            subscripts: Those of `a`, `->`, and those of `q` and of `r`.
+            subscripts: Those of `a`, `->`, and those of the results. "svd" has two, `u`
+                and `v`, where `absorb` says what becomes of `s`.
             a: What is factorized: float32, float64, complex64 or complex128.
-            method: "qr".
-            out: Existing tensors that receive `q` and `r`, or None for new ones; those
-                that are there are returned.
+            method: One of the table.
+            rank: Of "svd": the most values that are kept, and the most that the inner mode
+                has.
+            cutoff, relative_cutoff: Of "svd": values are kept that are above `cutoff` and
+                above `relative_cutoff` times the largest; 0 cuts nothing.
+            discarded_squares, relative_discarded_squares: Of "svd": the most that the
+                squares of discarded values add up to, and the most as a part of the sum of
+                all; 0 cuts nothing.
+            absorb: Of "svd": "left", "right" or "both", for the factors that are
+                multiplied by the values, "both" by their roots.
+            renormalize: Of "svd": scale what is kept up to the norm of all values.
+            out: Existing tensors that receive the results, or None for new ones; those
+                that are there are returned. Their inner mode may be shorter than the
+                matrix's shorter side, as by `rank`, and may not be longer than `rank`.
             name: Names of new results, each as in `Options`.
             algorithm, workspace_limit_bytes, deterministic, selection, timeout: As in
                 `Options`.
 
+        Returns:
+            The results. Of "svd", `report.kept_extent` says how many values are kept, the
+            most of any matrix and at least one; elements beyond are zero.
+
         Raises:
             InvalidArgument: The subscripts are malformed (`SUBSCRIPTS_MALFORMED`), or the
-                results do not share one label that `a` lacks (`INNER_MODE_COUNT`).
+                results do not share one label that `a` lacks (`INNER_MODE_COUNT`); a
+                matrix holds NaN or is infinite (`MATRIX_NOT_FINITE`), is not square
+                (`MATRIX_NOT_SQUARE`) or not positive definite
+                (`MATRIX_NOT_POSITIVE_DEFINITE`); a limit is none
+                (`TRUNCATION_OUT_OF_RANGE`), or not of "svd" (`TRUNCATION_WITHOUT_SVD`).
             Unimplemented: The device has no kernel for it, as GPUs have not
                 (`NO_KERNEL`).
         """
+        wanted = operators.factorization_method(method)
+        results = _RESULTS[method.lower()]
+        if absorb is not None and subscripts.count(",") == 1:
+            results = _ABSORBED
+        names = tuple(results)
         settings = Settings(
             algorithm=algorithm,
             workspace_limit_bytes=workspace_limit_bytes,
@@ -81,34 +137,50 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Pair, Name]):
             selection=selection,
             timeout=timeout,
         )
-        places = self._places(settings, out, name)
+        places = self._places(settings, out, name, names)
         with PointingOut(subscripts):
-            modes = factor_subscripts(subscripts)
+            modes = factor_subscripts(subscripts, names)
         request = compute_pb2.FactorizeRequest(
-            session=self.link.name,
-            q=self._output(places[0], modes.q),
-            r=self._output(places[1], modes.r),
-            method=operators.factorization_method(method),
-            options=execution_options(settings),
+            session=self.link.name, method=wanted, options=execution_options(settings)
         )
+        for place, field, labels in zip(places, results.values(), modes.results):
+            getattr(request, field).CopyFrom(self._output(place, labels))
+        limits = {
+            "cutoff": cutoff,
+            "relative_cutoff": relative_cutoff,
+            "discarded_squares": discarded_squares,
+            "relative_discarded_squares": relative_discarded_squares,
+        }
+        _check_truncation(rank, limits)
+        truncation = compute_pb2.Truncation(
+            rank=rank,
+            absorb=operators.absorb(absorb),
+            renormalize=renormalize,
+            **limits,
+        )
+        if truncation.ByteSize():
+            request.truncation.CopyFrom(truncation)
         held = self._add_inputs(request, {"a": Input(a, modes.a)}, timeout)
         return self._perform_factorization(request, places, held)
 
     def _places(
-        self, settings: Settings, out: Any, name: Name | None
-    ) -> tuple[Settings, Settings]:
-        """Returns where `q` and `r` go, with what else is said of the operation."""
-        outs = _pair("out", out, "a pair of RemoteTensors")
-        names = self._names(name)
-        q, r = (
+        self,
+        settings: Settings,
+        out: Any,
+        name: Name | None,
+        results: Sequence[str],
+    ) -> tuple[Settings, ...]:
+        """Returns where each result goes, with what else is said of the operation."""
+        outs = _each("out", out, "RemoteTensors", results)
+        names = self._names(name, results)
+        return tuple(
             dataclasses.replace(settings, out=each, name=called)
             for each, called in zip(outs, names)
         )
-        return q, r
 
-    def _names(self, name: Name | None) -> Names:
+    def _names(self, name: Name | None, results: Sequence[str]) -> Names:
         """Returns what `name` calls the results."""
-        return _pair("name", name, "a pair of strings")
+        return _each("name", name, "strings", results)
 
     @abc.abstractmethod
     def _perform_factorization(
@@ -116,29 +188,51 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Pair, Name]):
         request: Any,
         places: tuple[Settings, ...],
         held: Held,
-    ) -> Pair:
+    ) -> Results:
         """Sends a request.
 
         Args:
             request: What is asked for.
-            places: What it was told besides: with where `q` goes, and with where `r`.
+            places: What it was told besides: with where each result goes.
             held: As for `_perform`.
         """
 
 
-def _pair(argument: str, values: Any, wanted: str) -> tuple[Any, Any]:
-    """Returns two values; None stands for two that are None.
+def _check_truncation(rank: int | None, limits: Mapping[str, float]) -> None:
+    """Refuses what says nothing of how much is kept.
 
     Raises:
-        InvalidArgument: They are not two (`OUTPUT_COUNT_MISMATCH`).
+        InvalidArgument: A number is below its least (`TRUNCATION_OUT_OF_RANGE`).
+    """
+    if rank is not None and rank < 1:
+        raise InvalidArgument(
+            f"rank is {rank}, wanted None or 1 and more",
+            reason="TRUNCATION_OUT_OF_RANGE",
+        )
+    for name, limit in limits.items():
+        if not 0 <= limit < math.inf:
+            raise InvalidArgument(
+                f"{name} is {limit}, wanted a finite number of 0 and more",
+                reason="TRUNCATION_OUT_OF_RANGE",
+            )
+
+
+def _each(
+    argument: str, values: Any, wanted: str, results: Sequence[str]
+) -> tuple[Any, ...]:
+    """Returns a value for each result; None stands for as many.
+
+    Raises:
+        InvalidArgument: They are not as many (`OUTPUT_COUNT_MISMATCH`).
         TypeError: They are of another type.
     """
     if values is None:
-        return None, None
-    check_type(argument, values, (tuple, list), wanted)
-    if len(values) != 2:
+        return (None,) * len(results)
+    check_type(argument, values, (tuple, list), f"a tuple of {wanted}")
+    if len(values) != len(results):
         raise InvalidArgument(
-            f"{argument} has {len(values)} items, wanted {wanted}, for q and r",
+            f"{argument} has {len(values)} items, wanted {len(results)} {wanted}, for "
+            + " and ".join(results),
             reason="OUTPUT_COUNT_MISMATCH",
         )
-    return values[0], values[1]
+    return tuple(values)

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-import weakref
-from typing import Any
+from typing import Any, NoReturn
 
 from tensord._keeper import Keeper
+from tensord._wire import length_delimited, varint
+
+
+class _Owner:
+    """What a handle alone refers to: its end is the handle's.
+
+    A finalizer of `weakref` would do the same, and take ten times as long to make.
+    """
+
+    __slots__ = ("full_name", "keeper")
+
+    def __init__(self, full_name: str, keeper: Keeper) -> None:
+        self.full_name = full_name
+        self.keeper: Keeper | None = keeper
+
+    def __del__(self) -> None:
+        keeper = getattr(self, "keeper", None)  # Not there if it was never filled.
+        if keeper is not None:
+            keeper.discard(self.full_name)
 
 
 class Handle:
@@ -24,23 +42,48 @@ class Handle:
         """
         self._full_name = full_name
         self.name = full_name.rpartition("/")[2]
-        self._finalizer: weakref.finalize[..., Handle] | None = None
+        self._operand: bytes | None = None
+        self._owner: _Owner | None = None
         if keeper is not None:
-            self._leave_with_object(keeper)
+            self._owner = _Owner(full_name, keeper)
 
     @property
     def full_name(self) -> str:
         """Its name on the wire, e.g. `sessions/{session}/tensors/{tensor}`."""
         return self._full_name
 
+    def operand(self) -> bytes:
+        """Returns the field `tensor` of an operand, as it travels, with its length."""
+        operand = self._operand
+        if operand is None:
+            name = self._full_name.encode()
+            operand = length_delimited(b"\x0a" + varint(len(name)) + name)
+            self._operand = operand
+        return operand
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        """Refuses copies and pickles of what is on a server.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(
+            f"a {type(self).__name__} is on a server, and neither copied by Python nor "
+            "pickled: pickle what `.numpy()` of a tensor downloads, or open a session "
+            "there and take a tensor with a name= by `session.tensor(name)`"
+        )
+
     def _leave_with_object(self, keeper: Keeper) -> None:
-        self._finalizer = weakref.finalize(self, keeper.discard, self._full_name)
-        self._finalizer.atexit = False
+        self._owner = _Owner(self._full_name, keeper)
+
+    def keep(self, *kept: Any) -> None:
+        """Has others live as long as this object."""
+        self._kept = kept
 
     def forget(self) -> None:
         """Leaves its end to somebody else."""
-        if self._finalizer is not None:
-            self._finalizer.detach()
+        if self._owner is not None:
+            self._owner.keeper = None
 
 
 class SessionHandle(Handle):

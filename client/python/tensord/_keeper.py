@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import queue
 import threading
 import time
+from collections.abc import Callable
 
 from tensord._arguments import timeout_seconds
 from tensord._connection import Connection, kind_of
@@ -14,7 +16,9 @@ from tensord.v1 import session_pb2
 _BEATS_PER_LEASE = 3
 # How long what is discarded waits for more, so that it goes in one call.
 _GATHER_SECONDS = 0.01
+_TICK_SECONDS = 1.0
 NAMES_PER_CALL = 1000
+_GATHER = "gather"
 
 
 class Keeper:
@@ -26,6 +30,7 @@ class Keeper:
 
     Attributes:
         deleted_count: How many discarded tensors, plans and programs have been deleted.
+        on_close: Is called before the session is closed; None: nothing.
     """
 
     def __init__(
@@ -34,14 +39,18 @@ class Keeper:
         self._connection = connection
         self._session = session
         self._beat_seconds = lease_seconds / _BEATS_PER_LEASE
-        # SimpleQueue.put() may be called in the middle of anything, as garbage
-        # collection requires. Names are to be deleted, events to be set, and None
-        # ends the thread.
-        self._queue: queue.SimpleQueue[str | threading.Event | None]
+        # Both may be added to in the middle of anything, as garbage collection
+        # requires. An event is to be set, _GATHER says that names are to be deleted,
+        # and None ends the thread.
+        self._discarded: collections.deque[str] = collections.deque()
+        self._queue: queue.SimpleQueue[threading.Event | str | None]
         self._queue = queue.SimpleQueue()
-        self._gathered: list[str] = []
+        self._gathering = False
+        self._deleting_count = 0
         self._stopping = False
         self.deleted_count = 0
+        self._on_tick: Callable[[], object] | None = None
+        self.on_close: Callable[[], object] | None = None
         self._thread = threading.Thread(
             target=self._run, name="tensord keeper", daemon=True
         )
@@ -49,11 +58,16 @@ class Keeper:
 
     def discard(self, full_name: str) -> None:
         """Deletes a tensor, plan or program soon; never waits and never fails."""
-        self._queue.put(full_name)
+        # In this order: who gathers looks at the names after it has said that it
+        # gathers no more. As a rule this wakes nobody.
+        self._discarded.append(full_name)
+        if not self._gathering or len(self._discarded) == NAMES_PER_CALL:
+            self._gathering = True
+            self._queue.put(_GATHER)
 
     def backlog(self) -> int:
         """Returns about how many deletions are due."""
-        return self._queue.qsize() + len(self._gathered)
+        return len(self._discarded) + self._deleting_count
 
     def flush(self) -> None:
         """Waits until earlier discards are done."""
@@ -61,6 +75,11 @@ class Keeper:
         self._queue.put(done)
         while self._thread.is_alive() and not done.wait(0.05):
             pass
+
+    def tick(self, on_tick: Callable[[], object]) -> None:
+        """Has a function called about once a second from now on."""
+        self._on_tick = on_tick
+        self._queue.put(threading.Event())  # It may be waiting for long.
 
     def stop(self) -> None:
         """Closes the session and its connection soon; never waits."""
@@ -78,14 +97,19 @@ class Keeper:
         leased = True
         while True:
             wait = max(0.0, next_beat - time.monotonic()) if leased else None
+            if self._on_tick is not None:
+                wait = min(_TICK_SECONDS, _TICK_SECONDS if wait is None else wait)
             try:
                 item = self._queue.get(timeout=wait)
             except queue.Empty:
-                leased = self._beat()
-                next_beat = time.monotonic() + self._beat_seconds
+                if leased and time.monotonic() >= next_beat:
+                    leased = self._beat()
+                    next_beat = time.monotonic() + self._beat_seconds
+                elif self._on_tick is not None:
+                    self._on_tick()
                 continue
             if isinstance(item, str):
-                item = self._gather(item)
+                item = self._gather()
             if item is None:
                 break
             item.set()
@@ -104,27 +128,28 @@ class Keeper:
             pass  # The next call or beat may fare better.
         return True
 
-    def _gather(self, first: str) -> threading.Event | None:
+    def _gather(self) -> threading.Event | None:
         """Deletes what is discarded together.
 
         Returns:
             What came behind it; an event of no interest when nothing did.
         """
         end = time.monotonic() + _GATHER_SECONDS
-        item: str | threading.Event | None = first
-        while isinstance(item, str):
-            self._gathered.append(item)
-            if len(self._gathered) == NAMES_PER_CALL:
-                item = threading.Event()
-                break
+        item: threading.Event | str | None = _GATHER
+        while isinstance(item, str) and len(self._discarded) < NAMES_PER_CALL:
             try:
                 item = self._queue.get(timeout=max(0.0, end - time.monotonic()))
             except queue.Empty:
-                item = threading.Event()
-        if not self._stopping:
-            self._delete(self._gathered)
-        self._gathered = []
-        return item
+                break
+        self._gathering = False
+        # Counted before they are taken, so that a backlog is never told too small.
+        self._deleting_count = len(self._discarded)
+        names = [self._discarded.popleft() for _ in range(self._deleting_count)]
+        for begin in range(0, len(names), NAMES_PER_CALL):
+            if not self._stopping:
+                self._delete(names[begin : begin + NAMES_PER_CALL])
+        self._deleting_count = 0
+        return threading.Event() if isinstance(item, str) else item
 
     def _delete(self, full_names: list[str]) -> None:
         tensors = [name for name in full_names if kind_of(name) == "tensor"]
@@ -143,6 +168,8 @@ class Keeper:
         self.deleted_count += len(full_names)
 
     def _close(self) -> None:
+        if self.on_close is not None:
+            self.on_close()
         request = session_pb2.CloseSessionRequest(session=self._session)
         try:
             self._connection.call(

@@ -12,12 +12,13 @@ from collections.abc import Iterator
 
 _BLANK = r"\t \xa0\u1680\u2000-\u200a\u202f\u205f\u3000\ufeff"
 _PRIME = r"'\u2032-\u2034\u2057"
-_LETTER = rf"[^\x00-@\[-^`{{-\x7f{_BLANK}{_PRIME}]"
+_DEFINITION = "\u2254"  # := as one character
+_LETTER = rf"[^\x00-@\[-^`{{-\x7f{_BLANK}{_PRIME}{_DEFINITION}]"
 _NAME = rf"{_LETTER}(?:{_LETTER}|[0-9])*[{_PRIME}]*"
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:im|j)?"
 _WORD = re.compile(
     rf"[\n\r{_BLANK}]+|#[^\n\r]*|(?P<name>{_NAME})"
-    rf"|(?P<other>{_NUMBER}|'[^']'|[:+-]=|.)",
+    rf"|(?P<other>{_NUMBER}|(?<=[)\]])'|'[^']'|[:+-]=|.)",
     re.DOTALL,
 )
 

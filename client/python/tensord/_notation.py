@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from tensord._arguments import check_type, integer_of
 from tensord._messages import enum_values
 from tensord._names import words
+from tensord._products import PathStart, ProgramProduct
 from tensord.errors import Error, InvalidArgument
 from tensord.v1 import program_pb2
 
@@ -21,7 +22,8 @@ METHODS: dict[str, program_pb2.PathMethod] = {
 }
 """How paths are found, by the names that `optimize=` takes: "auto", "greedy", ..."""
 
-_ASSIGNMENTS = frozenset({":=", "+=", "-=", "="})
+_DEFINITIONS = frozenset({":=", "≔"})
+_ASSIGNMENTS = _DEFINITIONS | {"+=", "-=", "="}
 _PLACE = re.compile(r"(?:line (\d+), )?column (\d+)[:,] ")
 _PLACE_IN_COSTS = re.compile(r"costs, column (\d+): ")
 _LONGEST_SECONDS = 1e9
@@ -33,7 +35,8 @@ class Statements:
     """What the statements of a program do to names, for all that this client can tell.
 
     Attributes:
-        made: Names that `:=` makes and no later statement reads.
+        made: Names that `:=` makes, or `=` without brackets, and no later statement
+            reads.
         written: Names that there are before and that are written.
         tensors: Names with brackets.
     """
@@ -43,32 +46,43 @@ class Statements:
     tensors: frozenset[str]
 
 
-def read_statements(text: str) -> Statements:
-    """Finds out which names a program makes and writes; the server reads the rest."""
+def read_statements(text: str, known: Container[str] = ()) -> Statements:
+    """Finds out which names a program makes and writes; the server reads the rest.
+
+    Args:
+        text: The program.
+        known: Names that stand for something before it.
+    """
     tensors: set[str] = set()
-    # (what is written, how, what is read)
-    statements: list[tuple[str, str, list[str]]] = []
+    # (what is written, whether it is made where there is none, how, what is read)
+    statements: list[tuple[str, bool, str, list[str]]] = []
     names: list[str] = []
-    depth, before = 0, ""
+    depth, before, has_brackets = 0, "", False
     for word, is_name in words(text):
         if word == "[" and before:
             tensors.add(before)
+            has_brackets = True
+        if word == "(" and before and depth == 0:  # A function.
+            names.pop()
         depth += (word == "[") - (word == "]")
         before = word if is_name else ""
         if depth > 0:  # Labels.
             continue
         if is_name:
             names.append(word)
+            has_brackets = False
         elif word in _ASSIGNMENTS and names:
             output, names = names.pop(), []
-            statements.append((output, word, names))
+            may_make = word in _DEFINITIONS or (word == "=" and not has_brackets)
+            statements.append((output, may_make, word, names))
     made: dict[str, None] = {}
     seen: set[str] = set()
     written: dict[str, None] = {}
-    for output, assignment, read in statements:
+    for output, may_make, assignment, read in statements:
         for name in read:
             made.pop(name, None)
-        if assignment == ":=":
+        is_new = output not in seen and output not in known
+        if may_make and (is_new or assignment in _DEFINITIONS):
             made.pop(output, None)
             made[output] = None
             seen.add(output)
@@ -119,6 +133,7 @@ def path_options(
     operand_count: int | None = None,
     element_bytes: int = 8,
     costs: str | None = None,
+    start: PathStart | None = None,
 ) -> program_pb2.PathOptions:
     """Returns how the order of contractions is found, as it travels.
 
@@ -130,6 +145,7 @@ def path_options(
         operand_count: Of a single product; None for statements.
         element_bytes: What an element of the memory limit in elements takes.
         costs: What labels cost, see `ProgramOperations.einsum`; None for their extents.
+        start: What an earlier search found; None where there was none.
 
     Raises:
         InvalidArgument: Values that are wrong (`PATH_MALFORMED`,
@@ -140,6 +156,13 @@ def path_options(
     if costs is not None:
         check_type("costs", costs, str, "what labels cost, e.g. 'a=>χ, b=>χ^2'")
         message.costs = costs
+    if start is not None:
+        wanted = "a product that explain told of, or a path"
+        check_type("start", start, (ProgramProduct, Sequence), wanted)
+        if isinstance(start, ProgramProduct):
+            message.start.sliced.extend(start.sliced)
+            start = start.path
+        message.start.steps.extend(_steps("start", start, operand_count))
     if memory_limit is not None:
         message.memory_limit_bytes = _in_int64("memory_limit", memory_limit, 0)
     if optimize is None or optimize is True:
@@ -159,7 +182,7 @@ def path_options(
         limit = integer_of("the memory limit of optimize", limit)
         message.memory_limit_bytes = min(limit * element_bytes, 2**63 - 1)
     else:
-        message.steps.extend(_steps(optimize, operand_count))
+        message.steps.extend(_steps("optimize", optimize, operand_count))
     return message
 
 
@@ -185,10 +208,12 @@ def _method(name: str) -> program_pb2.PathMethod:
         ) from None
 
 
-def _steps(path: Any, operand_count: int | None) -> list[program_pb2.PathStep]:
+def _steps(
+    name: str, path: Any, operand_count: int | None
+) -> list[program_pb2.PathStep]:
     if operand_count is None:
         raise InvalidArgument(
-            f"optimize is {path!r}, a path, but those are for a single product, wanted "
+            f"{name} is {path!r}, a path, but those are for a single product, wanted "
             f"one of {', '.join(map(repr, METHODS))}; parentheses order statements",
             reason="PATH_MALFORMED",
         )
@@ -196,11 +221,11 @@ def _steps(path: Any, operand_count: int | None) -> list[program_pb2.PathStep]:
         # The product is the last of those that are left.
         path = [(0, 1)] + [(0, left - 1) for left in range(operand_count - 1, 1, -1)]
         path = path[: max(0, operand_count - 1)]
-    check_type("optimize", path, Sequence, "a method, a path, seconds, True or False")
+    check_type(name, path, Sequence, "a method, a path, seconds, True or False")
     if len(path) > 0 and path[0] == "einsum_path":
         path = path[1:]
     return [
-        program_pb2.PathStep(positions=_integers(f"step {i} of optimize", step))
+        program_pb2.PathStep(positions=_integers(f"step {i} of {name}", step))
         for i, step in enumerate(path)
     ]
 

@@ -22,6 +22,7 @@ from tensord import _operators as operators
 from tensord._arguments import check_options, check_timeout, check_type, factor_value
 from tensord._handle import Handle, Held
 from tensord._sending import Key, sources
+from tensord._shared_memory import output_of
 from tensord._stages import pad_widths
 from tensord._subscripts import Modes, mode_labels, modes_in_one
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike
@@ -45,7 +46,8 @@ class Options(TypedDict, total=False):
     """What every operation can be told besides its operands.
 
     Attributes:
-        out: Existing tensor that receives the result; it is returned.
+        out: Existing tensor that receives the result; it is returned. Or an array of
+            `session.empty`, which has the result then.
         name: Name of a new result. Without one the server chooses, and the result
             leaves the server with its last reference.
         dtype: Element type of a new result; by default that of `c`, else the widest
@@ -63,7 +65,7 @@ class Options(TypedDict, total=False):
         timeout: Deadline in seconds.
     """
 
-    out: TensorHandle | None
+    out: TensorHandle | np.ndarray | None
     name: str | None
     dtype: npt.DTypeLike | None
     compute_type: str | npt.DTypeLike | None
@@ -97,12 +99,19 @@ class Settings:
             TypeError: Unknown options, or values of the wrong type.
         """
         check_options(options, [field.name for field in dataclasses.fields(cls)])
-        return cls(**options)
+        out: Any = options.get("out")
+        if isinstance(out, np.ndarray):
+            check_timeout(options.get("timeout"))
+            out = output_of(out, options.get("timeout"))
+            if out is not None:
+                options = {**options, "out": out}
+        return cls(**options)  # type: ignore[arg-type,unused-ignore] # pyright: ignore
 
     def __post_init__(self) -> None:
         if self.out is not None and not isinstance(self.out, TensorHandle):
             raise InvalidArgument(
-                f"out is of type {type(self.out).__name__}, wanted a RemoteTensor",
+                f"out is of type {type(self.out).__name__}, wanted a RemoteTensor, or a "
+                "writable array of `session.empty`",
                 reason="OUTPUT_NOT_REMOTE",
             )
         text = (str, type(None))
@@ -250,8 +259,11 @@ class Operations(abc.ABC, Generic[Outcome]):
             a, b, c: Inputs; a mode of the result that one lacks is broadcast.
             modes_a, modes_b, modes_c: Their modes.
             modes_d: Modes of the result; by default those of `a`, or else of `c`.
-            op: Binary operator that takes `c`: "add", "mul", "max" or "min".
-            op_ab: Binary operator between `a` and `b`.
+            op: Binary operator that takes `c`: "add", "mul", "max", "min", "div", "pow"; a
+                comparison, "equal", "not_equal", "less", "less_equal", "greater" or
+                "greater_equal", with results of bool; or "where": `a` where `b`, of bools,
+                is true, and `c` elsewhere.
+            op_ab: Binary operator between `a` and `b`: one of the first six.
             alpha, beta, gamma: Factors of `a`, `b` and `c`.
             op_a, op_b, op_c: Unary operators, e.g. "sqrt".
             **options: See `Options`.

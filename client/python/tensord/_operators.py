@@ -14,7 +14,7 @@ UNARY_OPERATORS: dict[str, compute_pb2.UnaryOperator] = enum_values(
 BINARY_OPERATORS: dict[str, compute_pb2.BinaryOperator] = enum_values(
     compute_pb2.BinaryOperator, "BINARY_OPERATOR_"
 )
-"""Operators that `op=` and `op_ab=` take: "add", "mul", "max", "min"."""
+"""Operators that `op=` and `op_ab=` take: "add", "div", "less", "where", ..."""
 
 SELECTIONS: dict[str, compute_pb2.Selection] = enum_values(
     compute_pb2.Selection, "SELECTION_"
@@ -24,6 +24,8 @@ SELECTIONS: dict[str, compute_pb2.Selection] = enum_values(
 _METHODS: dict[str, compute_pb2.FactorizationMethod] = enum_values(
     compute_pb2.FactorizationMethod, "FACTORIZATION_METHOD_"
 )
+
+_ABSORBING: dict[str, compute_pb2.Absorb] = enum_values(compute_pb2.Absorb, "ABSORB_")
 
 
 def unary_operator(name: str | None, argument: str) -> compute_pb2.UnaryOperator:
@@ -83,3 +85,16 @@ def factorization_method(name: str) -> compute_pb2.FactorizationMethod:
     """
     check_type("method", name, str, "the name of a factorization")
     return look_up("method", name, _METHODS, "METHOD_UNKNOWN")
+
+
+def absorb(name: str | None) -> compute_pb2.Absorb:
+    """Returns the `Absorb` of a name; None is none.
+
+    Raises:
+        InvalidArgument: There is no such way.
+        TypeError: It is no string.
+    """
+    if name is None:
+        return compute_pb2.ABSORB_UNSPECIFIED
+    check_type("absorb", name, str, "'left', 'right' or 'both'")
+    return look_up("absorb", name, _ABSORBING, "ABSORB_UNKNOWN")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import collections
 import itertools
 import math
-import queue
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,13 @@ import numpy.typing as npt
 
 from tensord._arguments import check_timeout, remaining_seconds, timeout_seconds
 from tensord._blocking_link import BlockingLink
-from tensord._connection import ResponseStream
 from tensord._execution import Executor
 from tensord._handle import Held
 from tensord._keeper import NAMES_PER_CALL
 from tensord._operations import Settings
 from tensord._tensor import RemoteTensor
 from tensord._tensor_handle import TensorHandle, TensorSession
+from tensord._wire import varint
 from tensord.errors import (
     DeadlineExceeded,
     FailedPrecondition,
@@ -40,7 +39,7 @@ class PendingTensor:
 
     def __init__(
         self,
-        changed: threading.Condition,
+        pipeline: Pipeline,
         out: TensorHandle | None,
         unclaimed: str | None,
         held: Held,
@@ -48,12 +47,12 @@ class PendingTensor:
         """Use the operations of a `Pipeline`.
 
         Args:
-            changed: Guards and announces what becomes of it.
+            pipeline: Sends it, and says what becomes of it.
             out: The tensor that is written, if it exists.
             unclaimed: Full name of the new tensor when nobody but this object knows it.
             held: Tensors and plans that must live until the operation is done.
         """
-        self._changed = changed
+        self._pipeline = pipeline
         self._tensor: Any = out
         self._unclaimed = unclaimed
         self._held = held
@@ -77,8 +76,7 @@ class PendingTensor:
         """
         check_timeout(timeout)
         seconds = math.inf if timeout is None else timeout_seconds(timeout)
-        with self._changed:
-            self._changed.wait_for(self.done, None if math.isinf(seconds) else seconds)
+        self._pipeline.await_fact(self.done, None if math.isinf(seconds) else seconds)
         if not self._done:
             raise DeadlineExceeded(
                 f"the result was not there after {seconds:.3g} s",
@@ -96,6 +94,10 @@ class PendingTensor:
             "got the pending result of an operation, wanted a RemoteTensor or an array: "
             "use its result(), or have it written to an out= that exists already"
         )
+
+    def _settle_unread(self, response: bytes) -> bool:
+        """Settles it by a result that need not be looked at; returns whether it did."""
+        return False
 
     def _settle(
         self, session: TensorSession[RemoteTensor, BlockingLink], response: Any
@@ -158,16 +160,13 @@ class Pipeline(Executor[PendingTensor]):
         window = max(1, self.link.info.limits.max_stream_operations)
         # Twice what the server takes, so that it need not wait for requests.
         self._limit = 2 * window
-        self._requests: queue.SimpleQueue[compute_pb2.ExecuteStreamRequest | None]
-        self._requests = queue.SimpleQueue()
         self.changed = threading.Condition()
         self._waiting: collections.deque[PendingTensor] = collections.deque()
         self._open = False
         self._ended = False
         self._first_error: error_pb2.Error | None = None
         self._added = self._settled = 0
-        self._responses: ResponseStream | None = None
-        self._cancelled = False
+        self._exchange: Any = None
         self._reader: threading.Thread
 
     def __enter__(self) -> Pipeline:
@@ -176,6 +175,7 @@ class Pipeline(Executor[PendingTensor]):
                 "a pipeline is entered once", reason="PIPELINE_FINISHED"
             )
         self.link.keeper.flush()
+        self._exchange = self.link.connection.execute_stream(self._timeout)
         self._open = True
         self._reader = threading.Thread(
             target=self._read,
@@ -199,23 +199,18 @@ class Pipeline(Executor[PendingTensor]):
         """Waits for all operations; no other is taken."""
         with self.changed:
             self._open = False
-        self._requests.put(None)
+        self._exchange.end()
         self._reader.join()
 
     def cancel(self) -> None:
         """Ends it without the operations that have not begun."""
-        with self.changed:
-            self._cancelled = True
-            responses = self._responses
-        if responses is not None:
-            responses.cancel()
+        self._exchange.cancel()
         self.finish()
 
     @property
     def has_ended(self) -> bool:
         """Whether the server takes no more operations; all that it took are settled."""
-        with self.changed:
-            return self._ended
+        return self._ended
 
     def _perform(
         self, operation: str, request: Any, settings: Settings, held: Held
@@ -230,16 +225,19 @@ class Pipeline(Executor[PendingTensor]):
         if settings.out is None and not settings.name:
             # Named here, so that it can be deleted also when its response is lost.
             unclaimed = self.name_result(operation, request)
-        pending = PendingTensor(self.changed, settings.out, unclaimed, held)
+        pending = PendingTensor(self, settings.out, unclaimed, held)
         self.add(operation, request, pending)
         return pending
 
     def name_result(self, operation: str, request: Any) -> str:
         """Gives a new result a name of its own; returns that in full."""
-        tensor_id = f"pipeline-{self._id}-{next(self._numbers)}"
         output = request if operation == "execute_plan" else request.d
-        output.tensor_id = tensor_id
-        return f"{self.link.name}/tensors/{tensor_id}"
+        output.tensor_id = self.new_id()
+        return f"{self.link.name}/tensors/{output.tensor_id}"
+
+    def new_id(self) -> str:
+        """Returns a tensor's id that no other has."""
+        return f"pipeline-{self._id}-{next(self._numbers)}"
 
     def add(
         self,
@@ -251,7 +249,8 @@ class Pipeline(Executor[PendingTensor]):
         """Sends a request whose response settles `pending`; waits while there are many.
 
         Args:
-            operation, request: As `_perform` takes them.
+            operation, request: As `_perform` takes them; the request may be encoded, as
+                one of the stream.
             pending: What becomes of it.
             patience: Most seconds to wait for the next response; None for as long as
                 the pipeline takes.
@@ -265,11 +264,16 @@ class Pipeline(Executor[PendingTensor]):
         # would come too late, so it is done before.
         if self.link.keeper.backlog() > NAMES_PER_CALL:
             self.link.keeper.flush()
-        message = compute_pb2.ExecuteStreamRequest(**{operation: request})
+        message = request
+        if not isinstance(request, bytes):
+            message = compute_pb2.ExecuteStreamRequest(**{operation: request})
         with self.changed:
-            self._wait_for(
-                lambda: len(self._waiting) < self._limit or self._ended, patience
-            )
+            if len(self._waiting) >= self._limit:
+                # Half of them, so that the two threads need not take turns.
+                self._wait_for(
+                    lambda: len(self._waiting) <= self._limit // 2 or self._ended,
+                    patience,
+                )
             if self._ended and self._first_error is not None:
                 raise from_error(self._first_error)
             if self._ended or not self._open:
@@ -279,7 +283,8 @@ class Pipeline(Executor[PendingTensor]):
                 )
             # In this order: an interrupt between them is found by the response that
             # nobody waits for.
-            self._requests.put(message)
+            self.link.last_request = message
+            self._exchange.send(message)
             self._waiting.append(pending)
             self._added += 1
 
@@ -295,9 +300,17 @@ class Pipeline(Executor[PendingTensor]):
         """
         with self.changed:
             target = self._added
+            self._exchange.flush()
             self._wait_for(
                 lambda: self._settled >= target or self._ended, patience, timeout
             )
+
+    def await_fact(self, fact: Callable[[], bool], timeout: float | None) -> None:
+        """Waits until a response makes something true, which is told at once."""
+        with self.changed:
+            if not fact():
+                with self._exchange.awaited():
+                    self.changed.wait_for(fact, timeout)
 
     def _wait_for(
         self,
@@ -327,27 +340,17 @@ class Pipeline(Executor[PendingTensor]):
     def _read(self) -> None:
         """Takes responses until the call ends, on a thread of its own."""
         error = None
-        # Begun here, where no signal interrupts it.
-        responses = self.link.connection.execute_stream(
-            _taken_from(self._requests), self._timeout
-        )
-        with self.changed:
-            self._responses = responses
-            cancelled = self._cancelled
-        if cancelled:
-            responses.cancel()
+        count = 0
         try:
-            for index, response in enumerate(responses):
-                with self.changed:
-                    self._check(index, response)
-                    self._waiting[0]._settle(self._session, response)
-                    self._waiting.popleft()
-                    self._settled += 1
-                    if response.HasField("error"):
-                        self._first_error = self._first_error or response.error
-                    self.changed.notify_all()
+            with self.link.connection.stream_errors(self._timeout):
+                for responses in self._exchange.batches():
+                    with self.changed:
+                        for response in responses:
+                            self._settle_next(count, response)
+                            count += 1
+                        self.changed.notify_all()
         except Exception as failure:
-            responses.cancel()
+            self._exchange.cancel()
             error = to_error(failure)
         with self.changed:
             self._ended = True
@@ -361,7 +364,18 @@ class Pipeline(Executor[PendingTensor]):
                 if pending._unclaimed is not None:
                     self.link.keeper.discard(pending._unclaimed)
             self.changed.notify_all()
-        self._requests.put(None)
+        self._exchange.end()
+
+    def _settle_next(self, index: int, encoded: bytes) -> None:
+        is_expected = self._waiting and encoded.startswith(_result_of(index))
+        if not (is_expected and self._waiting[0]._settle_unread(encoded)):
+            response = compute_pb2.ExecuteStreamResponse.FromString(encoded)
+            self._check(index, response)
+            self._waiting[0]._settle(self._session, response)
+            if response.HasField("error"):
+                self._first_error = self._first_error or response.error
+        self._waiting.popleft()
+        self._settled += 1
 
     def _check(self, index: int, response: Any) -> None:
         """Refuses a response that is not the next one."""
@@ -374,9 +388,6 @@ class Pipeline(Executor[PendingTensor]):
             )
 
 
-def _taken_from(
-    requests: queue.SimpleQueue[compute_pb2.ExecuteStreamRequest | None],
-) -> Iterator[compute_pb2.ExecuteStreamRequest]:
-    """Yields what is put there, up to None."""
-    while (request := requests.get()) is not None:
-        yield request
+def _result_of(index: int) -> bytes:
+    """Returns what the response with a result begins with."""
+    return (b"\x08" + varint(index) if index else b"") + b"\x12"

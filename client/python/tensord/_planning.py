@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -249,8 +249,9 @@ class Planner(Preparer[Plan, Program], Factorizations[Plan, Plan, str]):
         response = self.link.call_allocating(method, create, settings.timeout)
         return Plan(self._session, response.plan, owned=not settings.name)
 
-    def _names(self, name: str | None) -> Names:
-        return name, None  # It is that of the plan.
+    def _names(self, name: str | None, results: Sequence[str]) -> Names:
+        # It is that of the plan.
+        return (name, *(None for _ in results[1:]))
 
     def _perform_factorization(
         self,

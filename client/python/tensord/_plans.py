@@ -36,8 +36,8 @@ class PlanOptions(TypedDict, total=False):
 class FactorOptions(TypedDict, total=False):
     """What `Plan.factorize` takes by name."""
 
-    out: tuple[TensorHandle | None, TensorHandle | None] | None
-    name: tuple[str | None, str | None] | None
+    out: tuple[TensorHandle | None, ...] | None
+    name: tuple[str | None, ...] | None
     timeout: float | None
 
 
@@ -62,7 +62,7 @@ class PlanSession(Protocol):
         plan: Plan,
         a: TensorLike,
         **options: Unpack[FactorOptions],
-    ) -> tuple[RemoteTensor, RemoteTensor]: ...
+    ) -> tuple[RemoteTensor, ...]: ...
 
 
 class Plan(SessionHandle, BlockingHandle):
@@ -86,7 +86,7 @@ class Plan(SessionHandle, BlockingHandle):
         selection: How its kernel is chosen: "heuristic", "measure" or "incremental".
         operands: What its operands "a", "b", "c" and the result "d" are like, those
             that it has.
-        others: What results after "d" are like: of "factorize", whose "d" is `q`, `r`.
+        others: What results after "d" are like, those of "factorize", in their order.
         kernel: The kernel that runs it, as of the plan's creation; `describe` asks
             anew for it and all that follows.
         workspace_bytes: Scratch memory of that kernel.
@@ -170,7 +170,7 @@ class Plan(SessionHandle, BlockingHandle):
                 plan was made for (`PLAN_OPERAND_DIFFERS`), or is missing
                 (`INPUT_MISSING`); or the plan has no such operand
                 (`PLAN_HAS_NO_OPERAND`) or factor (`PLAN_HAS_NO_FACTOR`).
-                It has two results (`PLAN_RESULT_COUNT`): `factorize` has both.
+                It is a factorization (`PLAN_RESULT_COUNT`): `factorize` runs it.
             NotFound: The plan was deleted (`PLAN_NOT_FOUND`), or an operand was.
             Error: As the operation itself.
         """
@@ -180,7 +180,7 @@ class Plan(SessionHandle, BlockingHandle):
 
     def factorize(
         self, a: TensorLike, **options: Unpack[FactorOptions]
-    ) -> tuple[RemoteTensor, RemoteTensor]:
+    ) -> tuple[RemoteTensor, ...]:
         """Runs it, if it is a factorization.
 
         >>> plan = session.plan.factorize("ij->ik,kj", a, method="qr")
@@ -188,12 +188,12 @@ class Plan(SessionHandle, BlockingHandle):
 
         Args:
             a: What is factorized, as for `execute`.
-            out: Existing tensors that receive `q` and `r`, or None for new ones.
+            out: Existing tensors that receive the results, or None for new ones.
             name: Names of new results, as in `Session.factorize`.
             timeout: Deadline in seconds.
 
         Raises:
-            InvalidArgument: It has one result (`PLAN_RESULT_COUNT`).
+            InvalidArgument: It is none (`PLAN_RESULT_COUNT`).
             Error: As `execute`.
         """
         return self.session.execute_factorization(self, a, **options)

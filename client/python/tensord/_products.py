@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Sequence
+from typing import Union
 
 from tensord import _trees as trees
 from tensord._messages import nested
@@ -72,6 +74,10 @@ class ProgramProduct:
 
     def __str__(self) -> str:
         return trees.text(self)
+
+
+PathStart = Union[ProgramProduct, Sequence[Sequence[int]]]
+"""What a search for an order goes on from."""
 
 
 class Explained:

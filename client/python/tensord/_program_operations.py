@@ -135,7 +135,8 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         >>> session.run("D[a,b] += alpha*A[a,c]*B[c,b]", A=a, B=b, D=d, alpha=0.5)
 
         Each statement is on a line of its own or behind a `;`. `:=` makes a tensor, `=`
-        stores into an operand, `+=` and `-=` add to one. A label that occurs twice in a
+        stores into an operand, `+=` and `-=` add to one; `s = ...` without brackets
+        makes a scalar where nothing is called `s`. A label that occurs twice in a
         term is summed, unless the output has it. Parentheses order products. Labels are
         names, with primes, or integers: with those a term is in NCON's form, and its
         output may be `D[:]`.
@@ -195,7 +196,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         """Computes statements, as `run` says."""
         check_type("text", text, str, "statements, e.g. 'D[a,b] := A[a,c]*B[c,b]'")
         check_type("inline", inline, (bool, np.bool_), "a bool")
-        statements = read_statements(text)
+        statements = read_statements(text, values)
         kept = kept_names(outputs, settings, inline, statements.made, self._carries_out)
         is_told = outputs is not None or inline or settings.dtype is not None
         messages = [
@@ -321,13 +322,8 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         )
         if how.order == "F":
             output.order = tensor_pb2.ORDER_FIRST_MODE_FASTEST
-        path = path_options(
-            how.optimize,
-            how.memory_limit,
-            how.seed,
-            len(known),
-            max((operand.dtype.itemsize for operand in known), default=1),
-            how.costs,
+        path = how.path(
+            len(known), max((operand.dtype.itemsize for operand in known), default=1)
         )
         spec = self._spec(source, found, [output], path, settings)
         kept = {"": settings.name} if settings.name else {}

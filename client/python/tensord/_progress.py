@@ -14,6 +14,9 @@ class Progress:
     """Shows a transfer on stderr once it has taken over a second.
 
     Silent unless stdout and stderr are terminals.
+
+    Attributes:
+        is_shown: Whether they are.
     """
 
     def __init__(self, label: str, total_bytes: int) -> None:
@@ -22,12 +25,12 @@ class Progress:
         self._begun = time.monotonic()
         self._next_show = self._begun + _FIRST_SHOWN_AFTER_SECONDS
         self._shown = False
-        self._enabled = sys.stdout.isatty() and sys.stderr.isatty()
+        self.is_shown = sys.stdout.isatty() and sys.stderr.isatty()
 
     def update(self, done_bytes: int) -> None:
         """Notes that the first `done_bytes` have been transferred."""
         now = time.monotonic()
-        if not self._enabled or now < self._next_show:
+        if not self.is_shown or now < self._next_show:
             return
         self._next_show = now + _SECONDS_BETWEEN_SHOWS
         self._shown = True

@@ -34,7 +34,14 @@ def sources(
         arrays: By whatever tells them apart.
         timeout: Deadline in seconds; None for the default.
     """
-    packed = {name: _packed(array_of(array)) for name, array in arrays.items()}
+    packed = {}
+    for name, array in arrays.items():
+        known = array_of(array)
+        adopted = link.memory.handle_of(known, timeout)
+        if adopted is None:
+            packed[name] = _packed(known)
+        else:
+            yield name, adopted
     for name, source in sent(link, packed, timeout):
         if isinstance(source, Handle):
             yield name, source
@@ -49,11 +56,22 @@ def sent(
 ) -> Iterator[tuple[Key, bytes | Handle]]:
     """Yields the memory of arrays, or temporary tensors, by their names.
 
-    From small to large, arrays go inline as long as they fit in the message.
+    Those in shared memory stay where they are. From small to large, others go inline as
+    long as they fit in the message.
     """
+    rest: dict[Key, Array] = {}
+    for name, (array, spec) in arrays.items():
+        in_place = spec.strides in (None, array.strides) and (
+            spec.strides is not None or array.flags.c_contiguous
+        )
+        adopted = link.memory.handle_of(array, timeout) if in_place else None
+        if adopted is None:
+            rest[name] = Array(array, spec)
+        else:
+            yield name, adopted
     room = link.info.limits.max_inline_bytes
     for name, (array, spec) in sorted(
-        arrays.items(), key=lambda item: item[1].spec.span_bytes
+        rest.items(), key=lambda item: item[1].spec.span_bytes
     ):
         room -= spec.span_bytes
         if room >= 0:

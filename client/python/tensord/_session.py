@@ -24,7 +24,7 @@ from tensord._program_operations import After, ProgramCall
 from tensord._program_reports import ProgramExplanation
 from tensord._programs import Program, Results
 from tensord._session_base import SessionBase
-from tensord._specs import TensorSpec
+from tensord._specs import TensorSpec, packed_spec
 from tensord._tensor import RemoteTensor
 from tensord.reports import Explanation, Kernel, ServerStats, SessionInfo
 from tensord.v1 import admin_pb2, plan_pb2, program_pb2, session_pb2, tensor_pb2
@@ -33,7 +33,7 @@ _open_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 
 
 class Session(
-    FactorExecutor[RemoteTensor, tuple[RemoteTensor, RemoteTensor]],
+    FactorExecutor[RemoteTensor, tuple[RemoteTensor, ...]],
     SessionBase[RemoteTensor, Results, tuple[RemoteTensor, RemoteTensor]],
 ):
     """A session with a server: owns tensors, plans and programs, runs operations.
@@ -78,7 +78,7 @@ class Session(
             DataLoss: The data arrived damaged several times.
         """
         source = array_of(array)
-        spec = TensorSpec(source.shape, source.dtype)
+        spec = packed_spec(source)
         message = self.link.upload(source, spec, name, timeout)
         return self._told(message, owned=not name)
 
@@ -340,6 +340,17 @@ class Session(
         tensor_class: Any = self._tensor_class
         tensor: RemoteTensor = tensor_class(self, message, owned=owned)
         return tensor
+
+    def _einsum_again(
+        self, subscripts: Any, operands: tuple[Any, ...]
+    ) -> RemoteTensor | None:
+        request = self._shortcuts.find(subscripts, operands)
+        if request is None:
+            return None
+        method: Any = self.link.connection.encoded[request.operation]
+        message = request.message(operands)
+        response = self.link.call_allocating(method, message, None)
+        return request.result(self, RemoteTensor, response.result, message)
 
     def _perform_after(
         self,

@@ -20,6 +20,7 @@ from tensord._handle import Handle, Held
 from tensord._keeper import NAMES_PER_CALL, Keeper
 from tensord._messages import from_message
 from tensord._servers import connections_to
+from tensord._shared_memory import SharedMemory
 from tensord._specs import TensorSpec
 from tensord._transfer import Transfers
 from tensord.errors import (
@@ -79,13 +80,20 @@ class SessionLink(abc.ABC):
         info: What the server said of itself at the start.
         connection: To the server.
         keeper: Keeps the session alive, and deletes what nobody holds.
-        transfers: Move the bytes of tensors.
+        memory: What it shares with a server on the same host.
+        transfers: Move the bytes of tensors otherwise.
+        last_request: That of the call or operation that the session began last, but
+            for those of the keeper.
     """
 
     def __init__(
-        self, connection: Connection, info: ServerInfo, opened: session_pb2.Session
+        self,
+        connection: Connection,
+        info: ServerInfo,
+        opened: session_pb2.Session,
+        transport: str = "auto",
     ) -> None:
-        """Takes what `open_session` returns."""
+        """Takes what `open_session` returns, and how bytes are to be moved."""
         self.name: str = opened.name
         self.device: str = opened.device
         self.info = info
@@ -93,6 +101,8 @@ class SessionLink(abc.ABC):
         lease_seconds = opened.lease.seconds + opened.lease.nanos / 1e9
         self.keeper = Keeper(connection, self.name, lease_seconds)
         self.transfers = Transfers(connection, info.limits.max_chunk_bytes)
+        self.memory = SharedMemory(connection, self.name, self.keeper, transport)
+        self.last_request: Any = None
 
     def full_name(self, kind: str, name: str) -> str:
         """Returns the full name of what the session has.

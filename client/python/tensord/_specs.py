@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -66,8 +67,11 @@ class TensorSpec:
         """Bytes of memory from the first to the last element."""
         if 0 in self.shape:
             return 0
-        strides = self.strides or packed_strides(self.shape, self.dtype)
-        last = sum((extent - 1) * stride for extent, stride in zip(self.shape, strides))
+        if self.strides is None:
+            return math.prod(self.shape) * self.dtype.itemsize
+        last = sum(
+            (extent - 1) * stride for extent, stride in zip(self.shape, self.strides)
+        )
         return last + self.dtype.itemsize
 
     def laid_out(self, array: np.ndarray) -> np.ndarray:
@@ -120,8 +124,17 @@ def spec_of(value: Any) -> TensorSpec:
     """
     if isinstance(value, TensorSpec):
         return value
-    array = array_of(value)
-    return TensorSpec(array.shape, array.dtype)
+    return packed_spec(array_of(value))
+
+
+def packed_spec(array: np.ndarray) -> TensorSpec:
+    """Returns what a tensor is like that has an array's shape and dtype."""
+    return _packed_spec(array.shape, array.dtype)
+
+
+@functools.lru_cache(maxsize=4096)
+def _packed_spec(shape: tuple[int, ...], dtype: np.dtype) -> TensorSpec:
+    return TensorSpec(shape, dtype)
 
 
 def spec_of_message(

@@ -116,19 +116,19 @@ class Factors(NamedTuple):
     """Subscripts of a factorization, read.
 
     Attributes:
-        a, q, r: Labels of the operand and of the results.
+        a: Labels of the operand.
+        results: Those of the results.
     """
 
     a: str
-    q: str
-    r: str
+    results: tuple[str, ...]
 
 
-def factor_subscripts(subscripts: str) -> Factors:
-    """Reads subscripts of one operand and two results.
+def factor_subscripts(subscripts: str, names: Sequence[str]) -> Factors:
+    """Reads subscripts of one operand and of the results that `names` has.
 
-    >>> factor_subscripts("abcd->abk,kcd")
-    Factors(a='abcd', q='abk', r='kcd')
+    >>> factor_subscripts("abcd->abk,kcd", ("q", "r"))
+    Factors(a='abcd', results=('abk', 'kcd'))
 
     Raises:
         InvalidArgument: They are malformed (`SUBSCRIPTS_MALFORMED`).
@@ -141,13 +141,13 @@ def factor_subscripts(subscripts: str) -> Factors:
                 reason="SUBSCRIPTS_MALFORMED",
             )
     left, *right = (side.split(",") for side in subscripts.replace(" ", "").split("->"))
-    if len(left) != 1 or len(right) != 1 or len(right[0]) != 2:
+    if len(left) != 1 or len(right) != 1 or len(right[0]) != len(names):
         raise InvalidArgument(
-            f"subscripts are {subscripts!r}, wanted one operand, '->' and two results, "
-            "as in 'abcd->abk,kcd'",
+            f"subscripts are {subscripts!r}, wanted one operand, '->' and "
+            f"{len(names)} result{'s' * (len(names) > 1)}, {' and '.join(names)}",
             reason="SUBSCRIPTS_MALFORMED",
         )
-    return Factors(left[0], *right[0])
+    return Factors(left[0], tuple(right[0]))
 
 
 def _is_letter(character: str) -> bool:

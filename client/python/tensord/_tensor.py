@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import time
 import uuid
 from collections.abc import Generator, Sequence
@@ -29,7 +30,8 @@ from tensord._arrays import (
     packed_layout,
 )
 from tensord._blocking_link import BlockingHandle, BlockingLink
-from tensord._conversions import converted, is_permuted
+from tensord._array_session import DOWNLOADS
+from tensord._conversions import apart_from, converted, refuse_lists
 from tensord._indexing import takes_everything
 from tensord._tensor_handle import Factor, TensorLike, TensorSession, state_of
 from tensord.errors import Aborted, FailedPrecondition, InvalidArgument
@@ -74,7 +76,24 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
             DataLoss: The data arrived damaged several times.
         """
         check_timeout(timeout)
+        DOWNLOADS.count()
+        return self._downloaded(timeout)
+
+    def tolist(self) -> Any:
+        """Downloads the tensor; returns its elements as nested lists."""
+        return self.numpy().tolist()
+
+    def _downloaded(self, timeout: float | None) -> np.ndarray:
+        known = self.known_contents()
+        if known is not None:
+            return known
         begun = time.monotonic()
+        if self.is_view or self._is_dense():
+            shared = self.link.memory.download(
+                self.full_name, self._dense_spec(), timeout
+            )
+            if shared is not None:
+                return shared
         if not self.is_view or self._is_dense():
             array, data = self._allocate()
             try:
@@ -85,7 +104,7 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
                 if not self.is_view:
                     raise
         with self._packed_copy(remaining_seconds(timeout, begun)) as packed:
-            return packed.numpy(remaining_seconds(timeout, begun))
+            return packed._downloaded(remaining_seconds(timeout, begun))
 
     def write(self, array: npt.ArrayLike, timeout: float | None = None) -> None:
         """Overwrites the tensor's contents. `t[...] = array` broadcasts and converts.
@@ -185,15 +204,15 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
         method = self.link.connection.tensor.ShareTensor
         return str(self.link.call(method, request, timeout).share)
 
-    def unshare(
-        self, *tenants: str, timeout: float | None = None
-    ) -> tuple[str, ...]:
+    def unshare(self, *tenants: str, timeout: float | None = None) -> tuple[str, ...]:
         """Tenants may no longer read the tensor; none named: nobody may.
 
         Returns:
             Who may still.
         """
-        request = tensor_pb2.UnshareTensorRequest(tensor=self.full_name, tenants=tenants)
+        request = tensor_pb2.UnshareTensorRequest(
+            tensor=self.full_name, tenants=tenants
+        )
         method = self.link.connection.tensor.UnshareTensor
         return tuple(self.link.call(method, request, timeout).tenants)
 
@@ -228,21 +247,21 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
         Args:
             key: As for `__getitem__`.
             value: A number, an array or a tensor of the session. It is broadcast, and
-                converted to the dtype: arrays as NumPy does it, tensors on the server,
-                which converts integers to what holds them, and floating-point numbers to
-                more or less precise and to complex ones.
+                converted to the dtype: arrays here, tensors on the server, as `astype`.
 
         Raises:
             InvalidArgument: It does not broadcast to the part.
             InvalidIndex: As for `__getitem__`.
-            Unimplemented: Tensors are not converted between these dtypes.
             FailedPrecondition: The tensor has no contents in the rest, or `value` has
                 none (`TENSOR_NOT_READY`).
         """
         part = self if takes_everything(key, self.ndim) else self[key]
+        refuse_lists(value)
         if not isinstance(value, RemoteTensor):
             value = assigned_array(value, self.dtype)
-        elif not is_permuted(value.dtype, self.dtype):
+        elif value.coincides(part):
+            return  # Python ends `t[1:] += 1` so.
+        elif value.dtype.kind == "c" and self.dtype.kind != "c":
             value = converted(value, self.dtype)
         kept = stages.assigned_axes(value.shape, part.shape)
         modes = [axis - len(value.shape) + part.ndim for axis in kept]
@@ -250,6 +269,7 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
             value = value.squeeze(
                 tuple(i for i in range(len(value.shape)) if i not in kept)
             )
+        value = apart_from(part, value)
         try:
             self.session.permute(value, modes, range(part.ndim), out=part)
             return
@@ -275,6 +295,29 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
             raise ValueError("a tensor on the server becomes an array by copying only")
         array = self.numpy()
         return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """Returns `tensord.array`, which has most of the array API's functions.
+
+        Raises:
+            ValueError: A version is wanted: no version is there as a whole.
+        """
+        if api_version is not None:
+            raise ValueError(
+                f"api_version is {api_version!r}, wanted None: `tensord.array` has most "
+                "functions of the array API, but not all of any version"
+            )
+        # By name: it stands above this module.
+        return importlib.import_module("tensord.array")
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> RemoteTensor:
+        """Returns the tensor itself: a session has one device."""
+        if device != self.device or stream is not None:
+            raise ValueError(
+                f"device is {device!r}, wanted {self.device!r}, that of the session, and "
+                "no stream; `copy(session=...)` copies to another"
+            )
+        return self
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return DLPACK_CPU, 0
@@ -306,18 +349,6 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
             return array.__dlpack__(max_version=max_version)
         except TypeError:  # NumPy before 2.1.
             return array.__dlpack__()
-
-    def __bool__(self) -> bool:
-        return bool(self.item())
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __complex__(self) -> complex:
-        return complex(self.item())
 
     @contextlib.contextmanager
     def _packed_copy(

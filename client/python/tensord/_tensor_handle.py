@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from tensord import _dtypes as dtypes
 from tensord._arrays import flat_bytes
-from tensord._handle import SessionHandle
+from tensord._handle import Handle, SessionHandle
 from tensord._messages import from_message
 from tensord._program_reports import ProgramReport
+from tensord._specs import TensorSpec
 from tensord._subscripts import Modes
 from tensord.errors import InvalidArgument
 from tensord.reports import ExecutionReport
@@ -59,6 +60,7 @@ class TensorSession(Protocol[Outcome, Link]):
         alpha: Factor = 1,
         op_a: str | None = None,
         out: TensorHandle | None = None,
+        dtype: npt.DTypeLike | None = None,
         timeout: float | None = None,
     ) -> Outcome: ...
 
@@ -71,9 +73,12 @@ class TensorSession(Protocol[Outcome, Link]):
         modes_d: Modes,
         *,
         op: str = "add",
+        b: TensorLike | None = None,
+        modes_b: Modes | None = None,
         gamma: Factor = 1,
         op_c: str | None = None,
         out: TensorHandle | None = None,
+        dtype: npt.DTypeLike | None = None,
     ) -> Outcome: ...
 
     def reduce(
@@ -86,6 +91,21 @@ class TensorSession(Protocol[Outcome, Link]):
         alpha: Factor = 1,
         out: TensorHandle | None = None,
     ) -> Outcome: ...
+
+
+# What results of one operation on equal operands have in common.
+_LIKENESS = (
+    "shape",
+    "dtype",
+    "is_view",
+    "viewed",
+    "is_gathered",
+    "is_writable",
+    "may_pad",
+    "strides",
+    "device",
+    "_span_bytes",
+)
 
 
 class TensorHandle(SessionHandle):
@@ -122,18 +142,26 @@ class TensorHandle(SessionHandle):
         super().__init__(session, message, owned=owned)
         self.shape: tuple[int, ...] = tuple(message.layout.extents)
         self.dtype: np.dtype = dtypes.dtype_of(message.element_type)
-        self.report: ExecutionReport | ProgramReport | None = None
+        self._report: ExecutionReport | ProgramReport | Any = None
         self.is_view = message.HasField("view")
-        self.viewed: str | None = message.view.viewed.rpartition("/")[2] or None
-        self.is_gathered: bool = message.view.is_gathered
-        self.is_writable: bool = not self.is_view or message.view.is_writable
-        self.may_pad: bool = message.view.may_pad
-        strides = message.layout.strides
+        self.viewed: str | None = None
+        self.is_gathered = self.may_pad = False
+        self.is_writable = True
         # A view without strides is read by way of a copy; the layout is that copy's.
         self.strides: tuple[int, ...] | None = None
-        if not message.HasField("view") or message.view.has_strides:
-            self.strides = tuple(stride * self.dtype.itemsize for stride in strides)
+        if not self.is_view or message.view.has_strides:
+            size = self.dtype.itemsize
+            self.strides = tuple([size * stride for stride in message.layout.strides])
+        if self.is_view:
+            self._see_as(message.view)
         self._span_bytes: int = message.span_bytes
+
+    def _see_as(self, view: tensor_pb2.View) -> None:
+        """Takes note of what kind of view it is."""
+        self.viewed = view.viewed.rpartition("/")[2] or None
+        self.is_gathered = view.is_gathered
+        self.is_writable = view.is_writable
+        self.may_pad = view.may_pad
 
     @classmethod
     def of_result(
@@ -148,8 +176,72 @@ class TensorHandle(SessionHandle):
             owned: Whether a new one leaves the server with its object.
         """
         tensor: Self = cls(session, result.tensor, owned=owned) if out is None else out
-        tensor.report = from_message(ExecutionReport, result.report)
+        tensor._report = result.report
         return tensor
+
+    def likeness(self) -> dict[str, Any]:
+        """Returns what `of_likeness` makes others of; it refers to no session."""
+        return {name: vars(self)[name] for name in _LIKENESS}
+
+    @classmethod
+    def of_likeness(
+        cls, session: Any, likeness: dict[str, Any], full_name: str, report: Any
+    ) -> Self:
+        """Returns a new tensor, which leaves the server with its object.
+
+        Args:
+            session: The session that it belongs to.
+            likeness: That of a tensor that differs in name and report alone.
+            full_name: Its name on the wire.
+            report: What the server says of the operation that wrote it.
+        """
+        tensor = cls.__new__(cls)
+        vars(tensor).update(likeness)
+        Handle.__init__(tensor, full_name, session.link.keeper)
+        tensor.session = session
+        tensor.link = session.link
+        tensor._report = report
+        return tensor
+
+    # Small contents that came with the response, and the request of that.
+    _known: tuple[bytes, bytes] | None = None
+
+    def contents_as_of(self, request: bytes, data: bytes) -> None:
+        """Takes note of the contents, packed, as of the response to a request.
+
+        Until the session makes another one, nobody can have written it.
+        """
+        self._known = request, data
+
+    def known_contents(self) -> np.ndarray | None:
+        """Returns them as a new array, or None if they are not known any more."""
+        if self._known is None:
+            return None
+        request, data = self._known
+        if request is not self.link.last_request:
+            self._known = None
+            return None
+        self.link.connection.check_open()
+        return np.ndarray(self.shape, self.dtype, bytearray(data))
+
+    @property
+    def report(self) -> ExecutionReport | ProgramReport | None:
+        """What wrote it last did; read when it is asked for."""
+        report = self._report
+        if isinstance(report, bytes):
+            report = compute_pb2.ExecuteStreamResponse.FromString(report).result.report
+        if isinstance(report, compute_pb2.ExecutionReport):
+            self._report = from_message(ExecutionReport, report)
+        known: ExecutionReport | ProgramReport | None = self._report
+        return known
+
+    @report.setter
+    def report(self, report: ExecutionReport | ProgramReport | None) -> None:
+        self._report = report
+
+    def reported_in(self, response: bytes) -> None:
+        """Takes note of the response of a stream that has its report."""
+        self._report = response
 
     @property
     def ndim(self) -> int:
@@ -172,6 +264,15 @@ class TensorHandle(SessionHandle):
             f"{type(self).__name__}({self.name!r}, shape={self.shape}, dtype={self.dtype}, "
             f"device={self.device!r}{viewed})"
         )
+
+    def coincides(self, other: TensorHandle) -> bool:
+        """Whether it is known here to be the same elements in the same order."""
+        return self is other
+
+    def overlaps(self, out: TensorHandle) -> bool:
+        """Whether it is thought here to see part of the memory of an output, but not to
+        coincide. False where the server is asked first."""
+        return False
 
     def _check_single(self) -> None:
         """Refuses to be anything but one element."""
@@ -202,6 +303,12 @@ class TensorHandle(SessionHandle):
                 return self.size == 0
             wanted *= extent
         return True
+
+    def _dense_spec(self) -> TensorSpec:
+        """What a dense array of the elements is like, in the tensor's order if it is."""
+        return TensorSpec(
+            self.shape, self.dtype, self.strides if self._is_dense() else None
+        )
 
     def _allocate(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns an array for the elements and, over the same memory, its bytes."""

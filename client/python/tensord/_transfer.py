@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from tensord import _chunks as chunks
 from tensord._arguments import check_timeout, timeout_seconds
 from tensord._connection import Connection
 from tensord._progress import Progress
+from tensord._transport import FAILURES, core
 from tensord.errors import Aborted, DataLoss, Error, FailedPrecondition, Unavailable
 from tensord.v1 import tensor_pb2
 
@@ -34,6 +36,8 @@ class Transfers:
             max_chunk_bytes: Largest chunk that the server takes; 0 if unknown.
         """
         self._connection = connection
+        channel = connection.bulk_core
+        self._native: Any = None if channel is None else core.Transfers(channel)
         self._chunk_bytes = min(_CHUNK_BYTES, max_chunk_bytes or _CHUNK_BYTES)
 
     def upload(
@@ -53,7 +57,12 @@ class Transfers:
         Raises:
             Error: As the status says, after a few tries where they can help.
         """
-        retries = _Retries(self._deadline(data.size, timeout))
+        deadline = self._deadline(data.size, timeout)
+        if self._native is not None and empty:
+            # What resumes what another upload may have begun is written here.
+            self._move(self._native.upload, "UploadTensor", tensor, data, deadline)
+            return
+        retries = _Retries(deadline)
         progress = Progress("upload", data.size)
         offset = 0
         try:
@@ -83,7 +92,16 @@ class Transfers:
         Raises:
             Error: As the status says, after a few tries where they can help.
         """
-        retries = _Retries(self._deadline(data.size, timeout))
+        deadline = self._deadline(data.size, timeout)
+        retries = _Retries(deadline)
+        while self._native is not None:
+            try:
+                move = self._native.download
+                self._move(move, "DownloadTensor", tensor, data, deadline)
+                return
+            except Aborted as error:  # It has changed meanwhile.
+                if not retries.allow_another(error, 0):
+                    raise
         progress = Progress("download", data.size)
         offset = 0
         try:
@@ -113,6 +131,28 @@ class Transfers:
                         raise
                     if isinstance(error, Aborted):
                         offset = 0
+        finally:
+            progress.close()
+
+    def _move(
+        self, move: Any, what: str, tensor: str, data: np.ndarray, deadline: float
+    ) -> None:
+        """Has the native core do it."""
+        self._connection.check_open()
+        progress = Progress(move.__name__, data.size)
+        seconds = deadline - time.monotonic()
+        limit = self._connection.deadline(seconds)
+        try:
+            move(
+                tensor,
+                data,
+                self._chunk_bytes,
+                seconds,
+                self._connection.credentials.metadata(),
+                progress.update if progress.is_shown else None,
+            )
+        except FAILURES as error:
+            raise self._connection.translated(error, what, limit) from None
         finally:
             progress.close()
 

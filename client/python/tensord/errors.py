@@ -185,6 +185,11 @@ def from_error(error: error_pb2.Error) -> Error:
     return cls(error.message, reason=error.detail.reason, **_told_by(error.detail))
 
 
+def from_code(code: int, message: str, reason: str) -> Error:
+    """Returns the exception of a status code, by its number."""
+    return _class_for(_BY_NUMBER.get(code, Error), reason)(message, reason=reason)
+
+
 def to_error(exception: Exception) -> error_pb2.Error:
     """Returns the message of an exception; one that is no `Error` becomes `Internal`."""
     if not isinstance(exception, Error):
@@ -200,26 +205,37 @@ def to_error(exception: Exception) -> error_pb2.Error:
     )
 
 
+def from_outcome(number: int, details: str, trailing_metadata: Any) -> Error:
+    """Returns the exception that says how a call ended.
+
+    Args:
+        number: Its status.
+        details: What the server or gRPC said; may be empty.
+        trailing_metadata: Pairs; None for none.
+    """
+    detail = error_pb2.ErrorDetail()
+    for key, value in trailing_metadata or ():
+        if key == _DETAIL_KEY:
+            try:
+                detail.ParseFromString(value)
+            except DecodeError:
+                detail.Clear()
+    cls = _class_for(_BY_NUMBER.get(number, Error), detail.reason)
+    return cls(
+        details or cls.code.name,
+        reason=detail.reason or _REASONS_OF_TRANSPORT.get(cls.code, ""),
+        **_told_by(detail),
+    )
+
+
 def from_rpc_error(error: Any) -> Error:
     """Returns the exception that says what `error` says.
 
     Args:
         error: The `grpc.RpcError` that gRPC raised; it is the failed call as well.
     """
-    code = error.code()
-    detail = error_pb2.ErrorDetail()
-    for key, value in error.trailing_metadata() or ():
-        if key == _DETAIL_KEY:
-            try:
-                detail.ParseFromString(value)
-            except DecodeError:
-                detail.Clear()
-    cls = _class_for(_BY_CODE.get(code, Error), detail.reason)
-    return cls(
-        error.details() or code.name,
-        reason=detail.reason or _REASONS_OF_TRANSPORT.get(code, ""),
-        **_told_by(detail),
-    )
+    number = error.code().value[0]
+    return from_outcome(number, error.details() or "", error.trailing_metadata())
 
 
 def _told_by(detail: error_pb2.ErrorDetail) -> dict[str, Any]:

@@ -263,12 +263,14 @@ class ExecutionReport:
     Attributes:
         gathered_bytes: Scratch memory for views that had to be gathered before, and
             for a result that had to be scattered into a view.
+        kept_extent: Of an SVD, how many values were kept, the most of any matrix.
     """
 
     kernel: str
     plan_cache_hit: bool
     workspace_bytes: int
     gathered_bytes: int
+    kept_extent: int
     queued_seconds: float = seconds("queued")
     executed_seconds: float = seconds("executed")
 

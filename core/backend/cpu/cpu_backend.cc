@@ -10,8 +10,9 @@
 #include "core/backend/cpu/direct/contraction_direct.h"
 #include "core/backend/cpu/elementwise_fused.h"
 #include "core/backend/cpu/elementwise_reference.h"
+#include "core/backend/cpu/factorization/decomposition_lapack.h"
 #include "core/backend/cpu/factorization/qr_lapack.h"
-#include "core/backend/cpu/factorization/qr_reference.h"
+#include "core/backend/cpu/factorization/reference.h"
 #include "core/backend/cpu/gemm/blas.h"
 #include "core/backend/cpu/gemm/contraction_gemm.h"
 #include "core/backend/cpu/permutation_blocked.h"
@@ -53,7 +54,9 @@ class CpuBackend final : public Backend {
     kernels_.reduction.push_back(CreatePairwiseReduction(threads_));
     kernels_.reduction.push_back(CreateReferenceReduction());
     kernels_.factorization.push_back(CreateLapackQr(threads_, blas));
-    kernels_.factorization.push_back(CreateReferenceQr());
+    kernels_.factorization.push_back(
+        CreateLapackDecomposition(threads_, blas));
+    kernels_.factorization.push_back(CreateReferenceFactorization(threads_));
     kernels_.contraction.push_back(
         CreateGemmContraction(threads_, std::move(blas), rates));
     kernels_.contraction.push_back(CreateDirectContraction(threads_, rates));

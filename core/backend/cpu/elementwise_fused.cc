@@ -36,8 +36,9 @@ class Evaluation {
         b_(Input(problem, element, Problem::kB, operands.b, operands.beta)),
         c_(Input(problem, element, Problem::kC, operands.c, operands.gamma)),
         d_(operands.d, element, problem.types[Problem::kD], stores),
+        is_where_(problem.op_abc == BinaryOperator::kWhere),
         ab_(FindBinary<T>(problem.op_ab)),
-        abc_(FindBinary<T>(problem.op_abc)),
+        abc_(is_where_ ? nullptr : FindBinary<T>(problem.op_abc)),
         round_(FindRounding<T>(problem.compute_type)),
         uses_b_(problem.has_b && !(problem.op_ab == BinaryOperator::kAdd &&
                                    operands.beta.IsZero())),
@@ -62,7 +63,7 @@ class Evaluation {
   }
 
   void RunTiles(int64_t begin, int64_t end) const {
-    TileBuffer<T> x_buffer, y_buffer, scratch;
+    TileBuffer<T> x_buffer, y_buffer, z_buffer, scratch;
     T* const result = x_buffer.data();
     space_.ForEach(begin, end, [&](const auto& offsets, const auto& sizes) {
       const auto tile = [&](size_t operand) {
@@ -81,8 +82,15 @@ class Evaluation {
         if (round_ != nullptr) round_(result, count);
         x = result;
       };
-      if (uses_b_) combine(ab_, b_, Problem::kB);
-      if (uses_c_) combine(abc_, c_, Problem::kC);
+      if (is_where_) {
+        const T* const y = b_.Load(tile(Problem::kB), y_buffer.data(), scratch);
+        const T* const z = c_.Load(tile(Problem::kC), z_buffer.data(), scratch);
+        Choose(y, x, z, result, count);
+        x = result;
+      } else {
+        if (uses_b_) combine(ab_, b_, Problem::kB);
+        if (uses_c_) combine(abc_, c_, Problem::kC);
+      }
       d_.Store(x, tile(Problem::kD), scratch);
     });
     FlushStreamingStores();
@@ -90,6 +98,7 @@ class Evaluation {
 
   TileInput<T> a_, b_, c_;
   TileOutput<T> d_;
+  bool is_where_;
   BinaryBlock<T> ab_, abc_;
   UnaryBlock<T> round_;
   bool uses_b_, uses_c_;
@@ -105,9 +114,7 @@ class FusedElementwiseSolution final : public ElementwiseSolution {
                                          BytesPerElement(problem))),
         threads_(threads),
         problem_(problem),
-        element_(ComputeElement(problem.types[Problem::kA],
-                                problem.types[Problem::kD],
-                                problem.compute_type)),
+        element_(problem.compute_element()),
         streams_(ElementCount(problem.modes) *
                      SizeOf(problem.types[Problem::kD]) >=
                  kStreamingBytes),

@@ -48,12 +48,16 @@ void Combine(const Problem& problem, const ElementwiseOperands& operands) {
                   problem.unary[Problem::kC], operands.gamma, compute};
   ForEachElement(problem.modes, [&](const auto& at) {
     T x = a.At(at[Problem::kA]);
-    if (problem.has_b) {
-      const T y = b.At(at[Problem::kB]);
-      x = RoundTo(compute, ApplyBinary(problem.op_ab, x, y));
-    }
+    const T y = problem.has_b ? b.At(at[Problem::kB]) : T(0);
     const T z = c.At(at[Problem::kC]);
-    x = RoundTo(compute, ApplyBinary(problem.op_abc, x, z));
+    if (problem.op_abc == BinaryOperator::kWhere) {
+      x = y != T(0) ? x : z;
+    } else {
+      if (problem.has_b) {
+        x = RoundTo(compute, ApplyBinary(problem.op_ab, x, y));
+      }
+      x = RoundTo(compute, ApplyBinary(problem.op_abc, x, z));
+    }
     VisitElementType(problem.types[Problem::kD], [&](auto zero) {
       using Stored = decltype(zero);
       if constexpr (kConverts<Stored, T>) {
@@ -74,10 +78,9 @@ std::unique_ptr<const ElementwiseKernel> CreateReferenceElementwise() {
                 static_cast<double>(ElementCount(problem.modes)),
             problem,
             [](const Problem& p, const ElementwiseOperands& operands, Stream&) {
-              VisitComputeElement(
-                  ComputeElement(p.types[Problem::kA], p.types[Problem::kD],
-                                 p.compute_type),
-                  [&](auto zero) { Combine<decltype(zero)>(p, operands); });
+              VisitComputeElement(p.compute_element(), [&](auto zero) {
+                Combine<decltype(zero)>(p, operands);
+              });
               return absl::OkStatus();
             });
       });

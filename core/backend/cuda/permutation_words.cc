@@ -33,10 +33,10 @@ ElementChange ChangeOf(const PermutationProblem& problem) {
                                                  problem.compute_type),
                        .compute_type = problem.compute_type,
                        .unary = problem.unary};
-  change.is_scaled_float = problem.unary == UnaryOperator::kIdentity &&
-                           !IsInteger(problem.type_a) &&
-                           change.compute == ElementType::kFloat32 &&
-                           problem.compute_type == ComputeType::kFloat32;
+  change.is_scaled_float =
+      problem.unary == UnaryOperator::kIdentity && !IsInteger(problem.type_a) &&
+      !IsInteger(problem.type_d) && change.compute == ElementType::kFloat32 &&
+      problem.compute_type == ComputeType::kFloat32;
   return change;
 }
 

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,22 +26,49 @@ enum class PathMethod {
   kRandomGreedy,  // the best of many greedy trees, mended by parts
   kPartition,     // the best of many trees from halving the network, likewise
   kGiven,         // not searched: the client's
+  kAnnealing,     // found by annealing trees with their slices; not to ask for
 };
 
-/// "auto", "optimal", "greedy", "random_greedy", "partition", "given".
+/// "auto", "optimal", "greedy", "random_greedy", "partition", "given",
+/// "annealing".
 absl::string_view NameOf(PathMethod method);
+
+/// A tree and what is sliced, from where a search may begin.
+struct PathStart {
+  ContractionTree tree;
+  std::vector<int32_t> sliced;  // indices
+};
+
+/// The same as clients tell it; positions as TreeFromPositions() takes them.
+struct NamedStart {
+  std::vector<std::vector<int64_t>> steps;  // (step)(position)
+  std::vector<std::string> sliced;          // labels
+
+  bool operator==(const NamedStart&) const = default;
+};
 
 struct PathOptions {
   PathMethod method = PathMethod::kAuto;
-  /// How long to search at random, beside what the cheapest search takes; and
-  /// as long again for slices. Zero: a tenth of the time that the best tree so
-  /// far is thought to run, within 1 to 10 milliseconds an input or, for many
-  /// inputs, 0.1 to 2 seconds in all.
+  /// How long to search at random in all, beside what the cheapest search
+  /// takes; less when searching was long in vain. Zero: a tenth of the time
+  /// that the best tree so far is thought to run, within 1 to 10 milliseconds
+  /// an input or, for many inputs, 0.1 to 2 seconds in all; and as long again
+  /// for slices.
   absl::Duration time_budget = absl::ZeroDuration();
   /// Most elements of results of steps alive at a time (TreeCost::peak);
   /// indices are sliced to keep to it.
   double max_peak = std::numeric_limits<double>::infinity();
+  /// Most elements of the result of a step (TreeCost::largest), likewise.
+  double max_result = std::numeric_limits<double>::infinity();
   uint64_t seed = 0;
+  /// Threads that search together where a time_budget is given.
+  int thread_count = 1;
+  /// To which threads beside the caller's add the processor time that they
+  /// take. Null: to nothing.
+  std::atomic<int64_t>* helper_nanoseconds = nullptr;
+  /// What is found is no dearer than this, if this keeps to the limits; it must
+  /// belong to the network. Of kGreedy and kOptimal without effect.
+  std::optional<PathStart> start;
   /// Searching ends soon after this is set, with what there is. Null: never.
   const std::atomic<bool>* stop = nullptr;
 };
@@ -56,11 +85,11 @@ struct Path {
 /// Deterministic for kGreedy and, where nothing is sliced, kOptimal; for others
 /// when the time does not run out before their work is done.
 ///
-/// Requires  options.method != kGiven.
+/// Requires  options.method is neither kGiven nor kAnnealing.
 /// Errors  INVALID_ARGUMENT, reason PATH_SEARCH_TOO_LARGE: kOptimal on more
 ///         inputs than it takes. RESOURCE_EXHAUSTED, reason
-///         PATH_MEMORY_LIMIT: no slicing keeps to max_peak; the least peak that
-///         was found is named.
+///         PATH_MEMORY_LIMIT: no slicing keeps to the limits; the least peak
+///         that was found is named.
 absl::StatusOr<Path> FindPath(const Network& network,
                               const PathOptions& options);
 

@@ -10,7 +10,7 @@
 namespace tensord::core {
 namespace {
 
-constexpr absl::string_view kMalformed = "PATH_MALFORMED";
+constexpr absl::string_view kPathMalformed = "PATH_MALFORMED";
 
 /// Contracts `nodes` from the first to the last; returns the result.
 int32_t Fold(int input_count, absl::Span<const int32_t> nodes,
@@ -72,7 +72,7 @@ absl::StatusOr<ContractionTree> TreeFromPositions(
     std::vector<int64_t> positions = path[step];
     std::ranges::sort(positions);
     const auto malformed = [&](absl::string_view what) {
-      return InvalidArgument(kMalformed, "step ", step, " of the path, (",
+      return InvalidArgument(kPathMalformed, "step ", step, " of the path, (",
                              absl::StrJoin(path[step], ", "), "), ", what);
     };
     if (positions.empty()) return malformed("names no operand");
@@ -92,7 +92,7 @@ absl::StatusOr<ContractionTree> TreeFromPositions(
     nodes.push_back(Fold(input_count, taken, tree));
   }
   if (nodes.size() > 1) {
-    return InvalidArgument(kMalformed, "the path leaves ", nodes.size(),
+    return InvalidArgument(kPathMalformed, "the path leaves ", nodes.size(),
                            " operands, wanted one");
   }
   return tree;

@@ -81,7 +81,7 @@ TreeCost CostOf(const Network& network, const ContractionTree& tree,
     bool sums = false;
     double size = 1;
     for (const int32_t index : input) {
-      sums |= occurrences[index] == 1;
+      sums |= occurrences[index] == 1 && network.extents[index] > 1;
       if (occurrences[index] > 0) size *= extent(index);
     }
     if (sums) cost.flops += size;

@@ -38,7 +38,8 @@ struct ContractionTree {
 struct TreeCost {
   /// For every step the product of the extents of all its indices, twice when
   /// it sums over any, as opt_einsum counts; and for every input with indices
-  /// of its own, its elements once, to sum those away first.
+  /// of its own, of more than one element, its elements once, to sum those away
+  /// first.
   double flops = 0;
   double largest = 0;  // elements of the largest result of a step
   /// Most elements of results of steps that are alive at a time, with the

@@ -8,7 +8,7 @@
 namespace tensord::core {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnreached = std::numeric_limits<double>::infinity();
 /// Of square roots, so that the product of three stays finite.
 constexpr double kHugeRoot = 1e96;
 
@@ -24,7 +24,7 @@ Steps OptimalSearch::Find(const SearchGraph& graph,
 
   Steps steps;
   const Set all = (Set{1} << leaf_count_) - 1;
-  if (measures_[all].cost == kInfinity) return steps;
+  if (measures_[all].cost == kUnreached) return steps;
   // The sets of the tree, each before its parts; then read backwards.
   std::vector<Set> sets = {all};
   for (size_t i = 0; i < sets.size(); ++i) {
@@ -285,7 +285,7 @@ void OptimalSearch::SearchSets(double bound) {
       alive_[lowest].push_back(set);
       continue;
     }
-    measures_[set].cost = kInfinity;
+    measures_[set].cost = kUnreached;
     const double root = measures_[set].root;
     const double size = root * root;
     const double write = size * kWriteWeight;

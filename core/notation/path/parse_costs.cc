@@ -13,7 +13,7 @@
 namespace tensord::core {
 namespace {
 
-constexpr absl::string_view kMalformed = "COST_MALFORMED";
+constexpr absl::string_view kCostMalformed = "COST_MALFORMED";
 constexpr int kMaxDegree = 64;  // of a cost
 
 /// Reads from left to right and keeps the first error.
@@ -47,7 +47,8 @@ class CostReader {
 
   void FailAt(int column, absl::string_view what) {
     if (has_error()) return;
-    error_ = InvalidArgument(kMalformed, "costs, column ", column, ": ", what);
+    error_ =
+        InvalidArgument(kCostMalformed, "costs, column ", column, ": ", what);
   }
 
   /// A label: letters, digits, marks and primes, or a number with its sign.

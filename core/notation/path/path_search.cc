@@ -14,6 +14,12 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// How many flops a second a product is thought to run at.
 constexpr double kFlopsPerSecond = 1e11;
 
+/// Of a time that is given, what goes to finding a tree; the rest to annealing
+/// it, with its slices.
+constexpr double kTreeShare = 0.4;
+/// The same where slices matter more.
+constexpr double kLimitedTreeShare = 0.1;
+
 /// Leaves of the parts that are searched in full when trees are mended.
 constexpr int kPartLeaves = 8;
 
@@ -36,7 +42,6 @@ PathSearch::PathSearch(const Network& network, const PathOptions& options)
       graph_(GraphOf(network)),
       random_(options.seed),
       deadline_(options.time_budget, options.stop),
-      slicing_deadline_(absl::ZeroDuration()),
       greedy_(graph_),
       partition_(graph_),
       mender_(graph_),
@@ -46,24 +51,27 @@ PathSearch::PathSearch(const Network& network, const PathOptions& options)
 Path PathSearch::Find() {
   if (graph_.input_count() > 1) {
     FindGreedily();
+    // A path to begin with is better than what is found in short.
+    const bool goes_on = options_.start.has_value();
     const bool is_small = graph_.input_count() <= kOptimalInputLimit;
     switch (options_.method) {
       case PathMethod::kGreedy: break;
       case PathMethod::kOptimal: FindOptimal(); break;
       case PathMethod::kRandomGreedy:
-      case PathMethod::kPartition: FindAtRandom(); break;
+      case PathMethod::kPartition:
+        if (!goes_on) FindAtRandom();
+        break;
       case PathMethod::kAuto:
       case PathMethod::kGiven:
+      case PathMethod::kAnnealing:
         if (is_small) {
           FindOptimal();
-        } else {
+        } else if (!goes_on) {
           FindAtRandom();
         }
     }
   }
-  if (options_.method != PathMethod::kGreedy) {
-    slicing_deadline_ = Deadline(Budget(), options_.stop);
-  }
+  found_ = Deadline::Clock::now();
   Path path;
   if (!best_.nodes.empty()) path.tree = ContractionTreeOf(best_);
   path.method = best_method_;
@@ -126,15 +134,32 @@ SearchTree PathSearch::TryPartition() {
 }
 
 absl::Duration PathSearch::Budget() const {
-  if (options_.time_budget > absl::ZeroDuration()) return options_.time_budget;
+  if (options_.time_budget > absl::ZeroDuration()) {
+    const bool is_limited =
+        std::min(options_.max_peak, options_.max_result) < kInfinity;
+    return options_.time_budget * (is_limited ? kLimitedTreeShare : kTreeShare);
+  }
   const int count = graph_.input_count();
   return std::clamp(absl::Seconds(best_score_ / kFlopsPerSecond / 10),
                     std::min(count * absl::Milliseconds(1), kLeastBudget),
                     std::min(count * absl::Milliseconds(10), kMostBudget));
 }
 
+Deadline PathSearch::SlicingDeadline(double share) const {
+  if (options_.method == PathMethod::kGreedy) return Deadline(found_, nullptr);
+  const absl::Duration budget = Budget();
+  if (options_.time_budget <= absl::ZeroDuration()) {
+    return Deadline(found_ + absl::ToChronoNanoseconds(budget * share),
+                    options_.stop);
+  }
+  const absl::Duration all = options_.time_budget;
+  if (all >= absl::Hours(1000)) return Deadline(all, options_.stop);
+  return Deadline(
+      begun_ + absl::ToChronoNanoseconds(budget + (all - budget) * share),
+      options_.stop);
+}
+
 void PathSearch::FindAtRandom() {
-  const Deadline::Clock::time_point begun = Deadline::Clock::now();
   deadline_ = Deadline(Budget(), options_.stop);
   for (int idle = 0, round = 0; idle < kPatience && !deadline_.IsPast();
        ++idle, ++round) {
@@ -153,7 +178,7 @@ void PathSearch::FindAtRandom() {
     if (options_.time_budget <= absl::ZeroDuration()) {
       // A better tree shortens what may be spent on it.
       deadline_ =
-          Deadline(begun + absl::ToChronoNanoseconds(Budget()), options_.stop);
+          Deadline(begun_ + absl::ToChronoNanoseconds(Budget()), options_.stop);
     }
   }
 }

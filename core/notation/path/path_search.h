@@ -24,13 +24,15 @@ class PathSearch {
   Path Find();
 
   Random& random() { return random_; }
-  /// Until when slices may be searched.
-  const Deadline& slicing_deadline() const { return slicing_deadline_; }
+  /// When that share of the time for slices is over. Requires a Find() before.
+  Deadline SlicingDeadline(double share) const;
 
  private:
   void FindGreedily();
   void FindOptimal();
   void FindAtRandom();
+  /// For a tree; and as much for its slices or, of a time that is given, the
+  /// rest.
   absl::Duration Budget() const;
   /// Keeps `tree` when it is the best so far.
   void Offer(SearchTree tree, PathMethod method);
@@ -40,7 +42,9 @@ class PathSearch {
   const PathOptions options_;
   const SearchGraph graph_;
   Random random_;
-  Deadline deadline_, slicing_deadline_;
+  const Deadline::Clock::time_point begun_ = Deadline::Clock::now();
+  Deadline::Clock::time_point found_;  // when the tree was
+  Deadline deadline_;
   GreedySearch greedy_;
   PartitionSearch partition_;
   Mender mender_;

@@ -20,7 +20,7 @@ namespace {
 constexpr int kPartLeaves = 8;
 
 /// Slicings in vain after which the search ends.
-constexpr int kPatience = 64;
+constexpr int kIdleSlices = 64;
 
 /// A tree as slicing sees it: sizes by step, and in which steps an index is.
 class Slicer {
@@ -146,14 +146,6 @@ class Slicer {
   double whole_ = 1;
 };
 
-SlicedTree Evaluate(const Network& network, const ContractionTree& tree,
-                    std::vector<int32_t> sliced) {
-  std::ranges::sort(sliced);
-  SlicedTree result{OrderForPeak(network, tree, sliced), std::move(sliced)};
-  result.cost = CostOf(network, result.tree, result.sliced);
-  return result;
-}
-
 /// Takes back slices while the peak stays within the limit.
 void TakeBack(const Network& network, double max_peak, SlicedTree& best) {
   for (bool has_changed = true; has_changed;) {
@@ -162,7 +154,7 @@ void TakeBack(const Network& network, double max_peak, SlicedTree& best) {
     for (size_t i = 0; i < best.sliced.size(); ++i) {
       std::vector<int32_t> fewer = best.sliced;
       fewer.erase(fewer.begin() + i);
-      SlicedTree without = Evaluate(network, best.tree, std::move(fewer));
+      SlicedTree without = WithSlices(network, best.tree, std::move(fewer));
       if (without.cost.peak <= max_peak &&
           without.cost.flops <= better.cost.flops) {
         better = std::move(without);
@@ -180,7 +172,33 @@ bool IsBetter(const SlicedTree& a, const SlicedTree& b, double max_peak) {
   return a_fits ? a.cost.flops < b.cost.flops : a.cost.peak < b.cost.peak;
 }
 
-/// Slices on from `sliced`; see SliceGreedily().
+/// Slices index by index and mends the tree after each.
+SlicedTree SliceAndMend(const Network& network, SlicedTree tree,
+                        double max_peak, double noise, Random& random,
+                        const Deadline& deadline) {
+  while (tree.cost.peak > max_peak && !deadline.IsPast()) {
+    Slicer slicer(network, tree.tree);
+    for (const int32_t index : tree.sliced) slicer.Slice(index);
+    const int32_t step = slicer.PeakStep().first;
+    if (step < 0) break;
+    const int32_t index = slicer.Choose(step, tree.sliced, noise, random);
+    if (index < 0) break;
+    tree.sliced.push_back(index);
+    tree = MendSliced(network, tree, 0, random, deadline);
+  }
+  return SliceOn(network, std::move(tree), max_peak, noise, random);
+}
+
+}  // namespace
+
+SlicedTree WithSlices(const Network& network, const ContractionTree& tree,
+                      std::vector<int32_t> sliced) {
+  std::ranges::sort(sliced);
+  SlicedTree result{OrderForPeak(network, tree, sliced), std::move(sliced)};
+  result.cost = CostOf(network, result.tree, result.sliced);
+  return result;
+}
+
 SlicedTree SliceOn(const Network& network, SlicedTree tree, double max_peak,
                    double noise, Random& random) {
   if (tree.cost.peak <= max_peak) return tree;
@@ -197,7 +215,7 @@ SlicedTree SliceOn(const Network& network, SlicedTree tree, double max_peak,
     slicer.Slice(index);
     sliced.push_back(index);
   }
-  SlicedTree result = Evaluate(network, tree.tree, std::move(sliced));
+  SlicedTree result = WithSlices(network, tree.tree, std::move(sliced));
   if (result.cost.peak > max_peak) {
     return result.cost.peak < tree.cost.peak ? result : tree;
   }
@@ -205,9 +223,9 @@ SlicedTree SliceOn(const Network& network, SlicedTree tree, double max_peak,
   return result;
 }
 
-/// Mends the tree with what is sliced fixed; the peak may grow.
-SlicedTree Mended(const Network& network, const SlicedTree& tree,
-                  int anneal_sweeps, Random& random, const Deadline& deadline) {
+SlicedTree MendSliced(const Network& network, const SlicedTree& tree,
+                      int anneal_sweeps, Random& random,
+                      const Deadline& deadline) {
   const SearchGraph graph = GraphOf(network, tree.sliced);
   SearchTree search_tree = TreeOf(graph, tree.tree.steps);
   Mender mender(graph);
@@ -215,40 +233,22 @@ SlicedTree Mended(const Network& network, const SlicedTree& tree,
     mender.Anneal(search_tree, anneal_sweeps, 0.5, 0.02, random, deadline);
   }
   mender.Mend(search_tree, kPartLeaves, 0, random, deadline);
-  return Evaluate(network, ContractionTreeOf(search_tree), tree.sliced);
+  return WithSlices(network, ContractionTreeOf(search_tree), tree.sliced);
 }
-
-/// Slices index by index and mends the tree after each.
-SlicedTree SliceAndMend(const Network& network, SlicedTree tree,
-                        double max_peak, double noise, Random& random,
-                        const Deadline& deadline) {
-  while (tree.cost.peak > max_peak && !deadline.IsPast()) {
-    Slicer slicer(network, tree.tree);
-    for (const int32_t index : tree.sliced) slicer.Slice(index);
-    const int32_t step = slicer.PeakStep().first;
-    if (step < 0) break;
-    const int32_t index = slicer.Choose(step, tree.sliced, noise, random);
-    if (index < 0) break;
-    tree.sliced.push_back(index);
-    tree = Mended(network, tree, 0, random, deadline);
-  }
-  return SliceOn(network, std::move(tree), max_peak, noise, random);
-}
-
-}  // namespace
 
 SlicedTree SliceGreedily(const Network& network, const ContractionTree& tree,
                          double max_peak, double noise, Random& random) {
-  return SliceOn(network, Evaluate(network, tree, {}), max_peak, noise, random);
+  return SliceOn(network, WithSlices(network, tree, {}), max_peak, noise,
+                 random);
 }
 
 absl::StatusOr<SlicedTree> FindSlices(const Network& network,
                                       const ContractionTree& tree,
                                       double max_peak, Random& random,
                                       const Deadline& deadline) {
-  const SlicedTree unsliced = Evaluate(network, tree, {});
+  const SlicedTree unsliced = WithSlices(network, tree, {});
   SlicedTree best = SliceOn(network, unsliced, max_peak, 0, random);
-  for (int idle = 0; idle < kPatience && !deadline.IsPast(); ++idle) {
+  for (int idle = 0; idle < kIdleSlices && !deadline.IsPast(); ++idle) {
     const double noise = random.Between(0.02, 1);
     SlicedTree next;
     switch (random.Below(3)) {
@@ -258,7 +258,7 @@ absl::StatusOr<SlicedTree> FindSlices(const Network& network,
             SliceAndMend(network, unsliced, max_peak, noise, random, deadline);
         break;
       default:
-        next = Mended(network, best, 50, random, deadline);
+        next = MendSliced(network, best, 50, random, deadline);
         next = SliceOn(network, std::move(next), max_peak, noise, random);
     }
     if (IsBetter(next, best, max_peak)) {

@@ -21,7 +21,8 @@ std::string At(const TextPosition& position) {
 /// `A[i,j]`.
 std::string TextOf(const TensorReference& reference) {
   if (!reference.has_brackets) return reference.name;
-  return absl::StrCat(reference.name, "[",
+  return absl::StrCat(reference.is_diagonal ? "Diagonal(" : "", reference.name,
+                      reference.is_diagonal ? ")[" : "[",
                       absl::StrJoin(reference.labels, ",",
                                     [](std::string* to, const Label& label) {
                                       absl::StrAppend(to, label.text);
@@ -56,12 +57,104 @@ void Conjugate(BoundTerm& term) {
   }
 }
 
+/// Multiplies `term` by a number, or divides it.
+absl::Status Scale(const Scalar& scalar, const Factor& from, BoundTerm& term) {
+  if (!from.is_divisor) {
+    term.coefficient = Times(term.coefficient, scalar);
+    return absl::OkStatus();
+  }
+  if (scalar.IsZero()) {
+    return InvalidArgument("DIVISION_BY_ZERO", At(from.position),
+                           "the divisor is 0");
+  }
+  term.coefficient = Over(term.coefficient, scalar);
+  return absl::OkStatus();
+}
+
+/// The number that a sum of numbers is.
+std::optional<Scalar> NumberOf(const BoundSum& sum) {
+  Scalar total = kZero;
+  for (const BoundTerm& term : sum.terms) {
+    if (!term.factors.empty()) return std::nullopt;
+    total = {total.real + term.coefficient.real,
+             total.imaginary + term.coefficient.imaginary};
+  }
+  return total;
+}
+
+void Replace(Mode index, Mode by, BoundSum& sum);
+
+void Replace(Mode index, Mode by, BoundTerm& term) {
+  for (BoundFactor& factor : term.factors) {
+    if (factor.group != nullptr) {
+      Replace(index, by, *factor.group);
+    } else {
+      Replace(index, by, factor.tensor);
+    }
+  }
+  for (auto& [first, second] : term.same) {
+    if (first == index) first = by;
+    if (second == index) second = by;
+  }
+  std::erase_if(term.same,
+                [](const auto& pair) { return pair.first == pair.second; });
+}
+
+void Replace(Mode index, Mode by, BoundSum& sum) {
+  Modes& indices = sum.indices;
+  const int at = PositionOf(index, indices);
+  if (at < 0) return;
+  if (PositionOf(by, indices) < 0) {
+    indices[at] = by;
+  } else {
+    indices.erase(indices.begin() + at);
+  }
+  for (BoundTerm& term : sum.terms) Replace(index, by, term);
+}
+
+/// Makes one index of those in `term.same` where it can: what remains there are
+/// pairs of `open` indices. `at` are other indices of the term.
+void Unite(const Modes& open, std::vector<std::pair<int64_t, Mode>>& at,
+           BoundTerm& term) {
+  std::vector<std::pair<Mode, Mode>> kept;
+  while (!term.same.empty()) {
+    auto [index, other] = term.same.back();
+    if (PositionOf(other, open) >= 0) std::swap(index, other);
+    if (PositionOf(other, open) >= 0) kept.emplace_back(index, other);
+    for (auto& [number, each] : at) {
+      if (each == other) each = index;
+    }
+    // Which takes this pair away, too.
+    Replace(other, index, term);
+  }
+  term.same = std::move(kept);
+}
+
 }  // namespace
 
 Scalar Times(const Scalar& x, const Scalar& y) {
   if (x.imaginary == 0 && y.imaginary == 0) return {x.real * y.real, 0};
   const std::complex<double> z = AsComplex(x) * AsComplex(y);
   return {z.real(), z.imag()};
+}
+
+ElementType ReciprocalType(ElementType type) {
+  return IsInteger(type) || type == ElementType::kBool ? ElementType::kFloat64
+                                                       : type;
+}
+
+void Replace(Mode index, Mode by, IndexedTensor& tensor) {
+  const int at = PositionOf(index, tensor.indices);
+  if (at < 0) return;
+  const int other = PositionOf(by, tensor.indices);
+  if (other < 0) {
+    tensor.indices[at] = by;
+    return;
+  }
+  tensor.layout.strides[other] += tensor.layout.strides[at];
+  tensor.indices.erase(tensor.indices.begin() + at);
+  tensor.layout.strides.erase(tensor.layout.strides.begin() + at);
+  tensor.layout.extents.erase(tensor.layout.extents.begin() + at);
 }
 
 const Modes& BoundFactor::indices() const {
@@ -100,6 +193,12 @@ absl::StatusOr<int32_t> Bindings::FindTensor(
                            reference.name, "' is a scalar, wanted a tensor");
   }
   const int modes = program_.tensors[tensor].layout.mode_count();
+  if (reference.is_diagonal) {
+    if (modes == 1) return tensor;
+    return InvalidArgument("MODE_COUNT_MISMATCH", At(reference.position), "'",
+                           reference.name, "' in Diagonal() has ", modes,
+                           " modes, wanted a vector");
+  }
   if (std::ssize(reference.labels) != modes) {
     return InvalidArgument("MODE_COUNT_MISMATCH", At(reference.position), "'",
                            TextOf(reference), "' has ", reference.labels.size(),
@@ -185,50 +284,66 @@ absl::StatusOr<BoundFactor> Bindings::BindTensor(
     const Label& label = reference.labels[m];
     indices.push_back(IndexOf(label, scope));
     TENSORD_RETURN_IF_ERROR(MeetExtent(
-        indices.back(), desc.layout.extents[m],
+        indices.back(), desc.layout.extents[reference.is_diagonal ? 0 : m],
         absl::StrCat("line ", label.position.line, ", column ",
                      label.position.column, ", in '", factor.text, "'")));
   }
+  if (reference.is_diagonal) indices.pop_back();
   factor.tensor = Indexed(tensor, indices);
   factor.tensor.is_conjugated = is_conjugated && IsComplex(desc.element_type);
   factor.element_type = desc.element_type;
   return factor;
 }
 
+std::optional<Scalar> Bindings::ScalarOf(const Factor& factor) const {
+  if (const auto* number = std::get_if<Scalar>(&factor.value)) return *number;
+  const auto* reference = std::get_if<TensorReference>(&factor.value);
+  if (reference == nullptr || reference->has_brackets) return std::nullopt;
+  const auto found = names_.find(reference->name);
+  if (found == names_.end() || found->second.second >= 0) return std::nullopt;
+  return found->second.first;
+}
+
 absl::Status Bindings::AddFactor(const Factor& factor, Scope& scope,
                                  BoundTerm& term) {
-  std::optional<Scalar> scalar;
-  if (const auto* number = std::get_if<Scalar>(&factor.value)) {
-    scalar = *number;
-  } else if (const auto* reference =
-                 std::get_if<TensorReference>(&factor.value)) {
-    const auto found = names_.find(reference->name);
-    if (found != names_.end() && found->second.second < 0 &&
-        !reference->has_brackets) {
-      scalar = found->second.first;
-    } else {
-      TENSORD_ASSIGN_OR_RETURN(
-          BoundFactor bound,
-          BindTensor(*reference, factor.is_conjugated, scope));
-      if (factor.is_divisor) {
-        return InvalidArgument("NAME_IS_TENSOR", At(reference->position), "'",
-                               reference->name,
-                               "' is a tensor, wanted a scalar to divide by");
-      }
-      term.factors.push_back(std::move(bound));
-      return absl::OkStatus();
+  if (const auto scalar = ScalarOf(factor)) {
+    return Scale(factor.is_conjugated ? Conjugate(*scalar) : *scalar, factor,
+                 term);
+  }
+  return factor.group() != nullptr ? AddGroup(factor, scope, term)
+                                   : AddTensor(factor, scope, term);
+}
+
+absl::Status Bindings::AddTensor(const Factor& factor, Scope& scope,
+                                 BoundTerm& term) {
+  const auto& reference = std::get<TensorReference>(factor.value);
+  const auto found = names_.find(reference.name);
+  if (factor.is_divisor && found != names_.end() && found->second.second >= 0) {
+    const int modes =
+        program_.tensors[found->second.second].layout.mode_count();
+    if (modes > 0) {
+      return InvalidArgument("NAME_IS_TENSOR", At(reference.position), "'",
+                             reference.name, "' is a tensor of ", modes,
+                             " modes, wanted a scalar to divide by");
     }
   }
-  if (scalar) {
-    if (factor.is_conjugated) scalar = Conjugate(*scalar);
-    if (factor.is_divisor && scalar->IsZero()) {
-      return InvalidArgument("DIVISION_BY_ZERO", At(factor.position),
-                             "the divisor is 0");
+  TENSORD_ASSIGN_OR_RETURN(BoundFactor bound,
+                           BindTensor(reference, factor.is_conjugated, scope));
+  bound.is_divisor = factor.is_divisor;
+  if (bound.is_divisor) bound.element_type = ReciprocalType(bound.element_type);
+  if (reference.is_diagonal) {
+    const Mode first = IndexOf(reference.labels[0], scope);
+    const Mode second = IndexOf(reference.labels[1], scope);
+    if (first != second && extents_[first] != 1) {
+      term.same.emplace_back(first, second);
     }
-    term.coefficient = factor.is_divisor ? Over(term.coefficient, *scalar)
-                                         : Times(term.coefficient, *scalar);
-    return absl::OkStatus();
   }
+  term.factors.push_back(std::move(bound));
+  return absl::OkStatus();
+}
+
+absl::Status Bindings::AddGroup(const Factor& factor, Scope& scope,
+                                BoundTerm& term) {
   const Sum& group = *factor.group();
   // What the group sums inside is its own.
   Scope inner;
@@ -236,24 +351,52 @@ absl::Status Bindings::AddFactor(const Factor& factor, Scope& scope,
     inner[label] = IndexOf({label, factor.position}, scope);
   }
   TENSORD_ASSIGN_OR_RETURN(BoundSum bound, BindSum(group, inner));
-  if (bound.terms.size() == 1 && bound.terms[0].factors.size() <= 1 &&
-      (bound.terms[0].factors.empty() ||
-       bound.terms[0].factors[0].indices().size() == bound.indices.size())) {
+  // A sum of numbers that multiplies is a value of its own, of float64.
+  if (bound.terms.size() == 1 || factor.is_divisor) {
+    if (const auto number = NumberOf(bound)) {
+      return Scale(factor.is_conjugated ? Conjugate(*number) : *number, factor,
+                   term);
+    }
+  }
+  BoundTerm& only = bound.terms[0];
+  if (bound.terms.size() == 1 && only.factors.size() == 1 &&
+      only.factors[0].indices().size() + only.same.size() ==
+          bound.indices.size()) {
     // Nothing to compute first.
-    BoundTerm& only = bound.terms[0];
     if (factor.is_conjugated) Conjugate(only);
-    term.coefficient = Times(term.coefficient, only.coefficient);
-    for (BoundFactor& f : only.factors) term.factors.push_back(std::move(f));
+    TENSORD_RETURN_IF_ERROR(Scale(only.coefficient, factor, term));
+    BoundFactor& f = term.factors.emplace_back(std::move(only.factors[0]));
+    f.is_divisor = f.is_divisor != factor.is_divisor;
+    if (f.is_divisor) f.element_type = ReciprocalType(f.element_type);
+    term.same.insert(term.same.end(), only.same.begin(), only.same.end());
     return absl::OkStatus();
   }
   BoundFactor computed;
   computed.element_type = bound.element_type;
   computed.is_group_conjugated =
       factor.is_conjugated && IsComplex(bound.element_type);
+  computed.is_divisor = factor.is_divisor;
+  if (computed.is_divisor) {
+    computed.element_type = ReciprocalType(computed.element_type);
+  }
   computed.text = "(...)";
   computed.group = std::make_unique<BoundSum>(std::move(bound));
   term.factors.push_back(std::move(computed));
   return absl::OkStatus();
+}
+
+std::vector<std::pair<int64_t, Mode>> Bindings::SummedNumbers(
+    const std::vector<std::string>& labels, const Scope& scope) const {
+  std::vector<std::pair<int64_t, Mode>> summed;
+  for (const auto& [label, index] : scope) {
+    int64_t number = 0;
+    if (std::ranges::find(labels, label) == labels.end() &&
+        absl::SimpleAtoi(label, &number) && extents_[index] != 1) {
+      summed.emplace_back(number, index);
+    }
+  }
+  std::ranges::sort(summed);
+  return summed;
 }
 
 absl::StatusOr<BoundTerm> Bindings::BindTerm(
@@ -273,17 +416,16 @@ absl::StatusOr<BoundTerm> Bindings::BindTerm(
   }
   if (bound.factors.empty()) bound.element_type = ElementType::kFloat64;
   bound.element_type = WithFactor(bound.element_type, bound.coefficient);
-  if (term.is_ncon) {
-    std::vector<std::pair<int64_t, Mode>> summed;
-    for (const auto& [label, index] : scope) {
-      int64_t number = 0;
-      if (std::ranges::find(labels, label) == labels.end() &&
-          absl::SimpleAtoi(label, &number) && extents_[index] != 1) {
-        summed.emplace_back(number, index);
-      }
+  std::vector<std::pair<int64_t, Mode>> summed;
+  if (term.is_ncon) summed = SummedNumbers(labels, scope);
+  Modes open;
+  for (const std::string& label : labels) open.push_back(scope.at(label));
+  Unite(open, summed, bound);
+  for (const auto& [number, index] : summed) {
+    if (PositionOf(index, open) < 0 &&
+        std::ranges::find(bound.order, index) == bound.order.end()) {
+      bound.order.push_back(index);
     }
-    std::ranges::sort(summed);
-    for (const auto& [number, index] : summed) bound.order.push_back(index);
   }
   return bound;
 }
@@ -301,7 +443,8 @@ absl::StatusOr<BoundSum> Bindings::BindSum(const Sum& sum, Scope& scope) {
     for (const std::string& label : sum.labels) inner[label] = scope[label];
     TENSORD_ASSIGN_OR_RETURN(BoundTerm one, BindTerm(term, sum.labels, inner));
     // A group that stands alone is part of the sum.
-    if (one.factors.size() == 1 && one.factors[0].group != nullptr) {
+    if (one.factors.size() == 1 && one.factors[0].group != nullptr &&
+        !one.factors[0].is_divisor) {
       BoundSum group = std::move(*one.factors[0].group);
       for (BoundTerm& part : group.terms) {
         if (one.factors[0].is_group_conjugated) Conjugate(part);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,7 @@ struct BoundFactor {
   IndexedTensor tensor;  // when there is no group
   std::unique_ptr<BoundSum> group;
   bool is_group_conjugated = false;
+  bool is_divisor = false;  // it has no indices then
   ElementType element_type = ElementType::kFloat32;
   std::string text;  // as written; a group in short
 
@@ -47,12 +49,17 @@ struct BoundFactor {
 };
 
 /// A product with a factor, summed over the indices that its sum lacks.
+///
+/// Invariant  `same` has indices of the sum only, and no factor has the second
+///            of a pair.
 struct BoundTerm {
   int32_t number = 0;  // of the program's terms; the same for all scalars
   Scalar coefficient = kOne;
   std::vector<BoundFactor> factors;  // tensors and groups
   /// Indices to be summed in this order; empty: as is cheapest.
   std::vector<Mode> order;
+  /// Pairs of indices that are equal where the term is not zero.
+  std::vector<std::pair<Mode, Mode>> same;
   ElementType element_type = ElementType::kFloat32;
 };
 
@@ -77,7 +84,7 @@ class Bindings {
 
   /// The tensor that `reference` names.
   /// Errors  INVALID_ARGUMENT, reasons NAME_UNKNOWN, NAME_IS_SCALAR,
-  ///         MODE_COUNT_MISMATCH.
+  ///         MODE_COUNT_MISMATCH: also of what is no vector in Diagonal().
   absl::StatusOr<int32_t> FindTensor(const TensorReference& reference) const;
 
   /// A statement's right side, and its output's indices by mode, also those of
@@ -116,11 +123,19 @@ class Bindings {
   absl::StatusOr<BoundTerm> BindTerm(const Term& term,
                                      const std::vector<std::string>& labels,
                                      Scope& scope);
-  /// Multiplies `term` by `factor`.
+  /// Multiplies `term` by `factor`, or divides it.
   absl::Status AddFactor(const Factor& factor, Scope& scope, BoundTerm& term);
+  /// The number that `factor` is, if it is one.
+  std::optional<Scalar> ScalarOf(const Factor& factor) const;
+  absl::Status AddTensor(const Factor& factor, Scope& scope, BoundTerm& term);
+  absl::Status AddGroup(const Factor& factor, Scope& scope, BoundTerm& term);
   absl::StatusOr<BoundFactor> BindTensor(const TensorReference& reference,
                                          bool is_conjugated, Scope& scope);
   Modes WithoutOnes(absl::Span<const Mode> indices) const;
+  /// The labels that a term in NCON's form sums, as numbers, with their
+  /// indices.
+  std::vector<std::pair<int64_t, Mode>> SummedNumbers(
+      const std::vector<std::string>& labels, const Scope& scope) const;
 
   Program& program_;
   absl::flat_hash_map<std::string, std::pair<Scalar, int32_t>>
@@ -132,5 +147,11 @@ class Bindings {
 
 /// `x` times `y`.
 Scalar Times(const Scalar& x, const Scalar& y);
+
+/// The type of 1/x: integers have none.
+ElementType ReciprocalType(ElementType type);
+
+/// Puts `by` in the place of an index; with both there is their diagonal.
+void Replace(Mode index, Mode by, IndexedTensor& tensor);
 
 }  // namespace tensord::core

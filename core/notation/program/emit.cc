@@ -21,6 +21,32 @@ ElementType ProductType(ElementType x, ElementType y, ElementType d) {
                                           : PromotedType(type, RealPartOf(d));
 }
 
+/// True when `term` is a tensor, or a reciprocal, with all modes of d.
+bool IsSingle(const BoundTerm& term, const IndexedTensor& d) {
+  return term.factors.size() == 1 &&
+         (term.factors[0].group == nullptr || term.factors[0].is_divisor) &&
+         term.factors[0].indices().size() == d.indices.size();
+}
+
+/// A view without the modes of one element that are not in `kept`: there is
+/// nothing to sum.
+IndexedTensor WithoutUnits(const IndexedTensor& tensor, const Modes& kept) {
+  IndexedTensor view = tensor;
+  view.indices.clear();
+  view.layout.extents.clear();
+  view.layout.strides.clear();
+  for (size_t m = 0; m < tensor.indices.size(); ++m) {
+    if (tensor.layout.extents[m] == 1 &&
+        PositionOf(tensor.indices[m], kept) < 0) {
+      continue;
+    }
+    view.indices.push_back(tensor.indices[m]);
+    view.layout.extents.push_back(tensor.layout.extents[m]);
+    view.layout.strides.push_back(tensor.layout.strides[m]);
+  }
+  return view;
+}
+
 }  // namespace
 
 void Emitter::BeginStatement(int32_t statement) {
@@ -40,23 +66,25 @@ absl::Status Emitter::EvaluateInto(const IndexedTensor& d, const BoundSum& sum,
                                    Scalar factor, Scalar beta) {
   const ElementType type = steps_.TypeOf(d);
   std::vector<ScaledTensor> singles;
-  std::vector<const BoundTerm*> products;
+  std::vector<const BoundTerm*> products, diagonals;
   for (const BoundTerm& term : sum.terms) {
-    if (term.factors.empty()) {
+    if (!term.same.empty()) {
+      diagonals.push_back(&term);
+    } else if (term.factors.empty()) {
       TENSORD_ASSIGN_OR_RETURN(IndexedTensor one,
                                steps_.MakeConstant(type, kOne));
       singles.push_back({Times(term.coefficient, factor), std::move(one)});
-    } else if (term.factors.size() == 1 && term.factors[0].group == nullptr &&
-               term.factors[0].indices().size() == d.indices.size()) {
-      singles.push_back(
-          {Times(term.coefficient, factor), term.factors[0].tensor});
+    } else if (IsSingle(term, d)) {
+      TENSORD_ASSIGN_OR_RETURN(IndexedTensor value,
+                               ValueOf(term.factors[0], {}));
+      singles.push_back({Times(term.coefficient, factor), std::move(value)});
     } else {
       products.push_back(&term);
     }
   }
   const bool is_narrower = PromotedType(sum.element_type, type) != type;
-  if (is_narrower &&
-      (singles.size() != 1 || !products.empty() || !beta.IsZero())) {
+  if (is_narrower && (singles.size() != 1 || !products.empty() ||
+                      !diagonals.empty() || !beta.IsZero())) {
     const IndexedTensor wide =
         steps_.MakeTemporary(sum.element_type, ByStride(d));
     TENSORD_RETURN_IF_ERROR(Evaluate(wide, sum, factor, kZero));
@@ -73,7 +101,25 @@ absl::Status Emitter::EvaluateInto(const IndexedTensor& d, const BoundSum& sum,
     TENSORD_RETURN_IF_ERROR(AddProduct(d, *term, factor, beta));
     beta = kOne;
   }
+  if (!diagonals.empty() && !beta.IsOne()) {
+    TENSORD_RETURN_IF_ERROR(steps_.Add(d, {{kZero, d}}, beta));
+  }
+  for (const BoundTerm* const term : diagonals) {
+    TENSORD_RETURN_IF_ERROR(AddOnDiagonal(d, *term, factor));
+  }
   return absl::OkStatus();
+}
+
+absl::Status Emitter::AddOnDiagonal(const IndexedTensor& d,
+                                    const BoundTerm& term, Scalar factor) {
+  IndexedTensor diagonal = d;
+  for (const auto& [index, other] : term.same) Replace(other, index, diagonal);
+  if (!IsSingle(term, diagonal)) {
+    return AddProduct(diagonal, term, factor, kOne);
+  }
+  TENSORD_ASSIGN_OR_RETURN(IndexedTensor value, ValueOf(term.factors[0], {}));
+  return steps_.Add(
+      diagonal, {{Times(term.coefficient, factor), std::move(value)}}, kOne);
 }
 
 absl::StatusOr<IndexedTensor> Emitter::SumAway(const IndexedTensor& tensor,
@@ -84,6 +130,10 @@ absl::StatusOr<IndexedTensor> Emitter::SumAway(const IndexedTensor& tensor,
     if (PositionOf(index, kept) >= 0) order.push_back(index);
   }
   if (order.size() == tensor.indices.size()) return tensor;
+  if (steps_.TypeOf(tensor) == type) {
+    IndexedTensor part = WithoutUnits(tensor, kept);
+    if (part.indices.size() == order.size()) return part;
+  }
   Numbering numbering;
   std::string key = absl::StrCat("sum in ", std::string(NameOf(type)), " ",
                                  steps_.KeyOf(tensor));
@@ -103,7 +153,9 @@ absl::StatusOr<IndexedTensor> Emitter::SumAway(const IndexedTensor& tensor,
 
 absl::StatusOr<IndexedTensor> Emitter::ValueOf(const BoundFactor& factor,
                                                const Modes& order) {
-  if (factor.group == nullptr) return factor.tensor;
+  if (factor.group == nullptr) {
+    return factor.is_divisor ? steps_.Reciprocal(factor.tensor) : factor.tensor;
+  }
   Numbering numbering;
   std::string key = KeyOf(*factor.group, steps_, numbering);
   IndexedTensor value;
@@ -111,14 +163,14 @@ absl::StatusOr<IndexedTensor> Emitter::ValueOf(const BoundFactor& factor,
     value = *std::move(known);
     value.indices = numbering.Back(value.indices);
   } else {
-    value = steps_.MakeTemporary(factor.element_type, order);
+    value = steps_.MakeTemporary(factor.group->element_type, order);
     TENSORD_RETURN_IF_ERROR(Evaluate(value, *factor.group, kOne, kZero));
     IndexedTensor numbered = value;
     numbered.indices = numbering.Of(value.indices);
     steps_.Keep(std::move(key), numbered);
   }
   value.is_conjugated = factor.is_group_conjugated;
-  return value;
+  return factor.is_divisor ? steps_.Reciprocal(value) : value;
 }
 
 absl::StatusOr<IndexedTensor> Emitter::Contract(const IndexedTensor& x,

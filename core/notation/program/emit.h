@@ -38,6 +38,9 @@ class Emitter {
  private:
   absl::Status EvaluateInto(const IndexedTensor& d, const BoundSum& sum,
                             Scalar factor, Scalar beta);
+  /// d += factor * term, which is not zero only on a diagonal of d.
+  absl::Status AddOnDiagonal(const IndexedTensor& d, const BoundTerm& term,
+                             Scalar factor);
   absl::Status AddProduct(const IndexedTensor& d, const BoundTerm& term,
                           Scalar factor, Scalar beta);
   /// What one step of a product makes, from two tensors.
@@ -57,8 +60,8 @@ class Emitter {
                                std::vector<IndexedTensor> nodes,
                                const IndexedTensor& d, Scalar alpha,
                                Scalar beta);
-  /// A factor of a product as a tensor; a group is computed, its modes in
-  /// `order`, fastest first.
+  /// A factor of a product as a tensor: of a divisor the reciprocal; a group is
+  /// computed, its modes in `order`, fastest first.
   absl::StatusOr<IndexedTensor> ValueOf(const BoundFactor& factor,
                                         const Modes& order);
   /// `tensor` summed over the modes that are not in `kept`, in `type`.

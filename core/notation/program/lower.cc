@@ -70,16 +70,34 @@ bool Mentions(const Sum& sum, absl::string_view name) {
   });
 }
 
-/// Which statements make a tensor that the client keeps, and as which output.
+/// Which statements make a tensor: with `:=`, or with `=` one without brackets
+/// by a name that stands for nothing.
+std::vector<bool> FindMakers(const ProgramSyntax& syntax,
+                             absl::Span<const NamedOperand> operands) {
+  absl::flat_hash_set<absl::string_view> known;
+  for (const NamedOperand& operand : operands) known.insert(operand.name);
+  std::vector<bool> makers;
+  for (const Statement& statement : syntax.statements) {
+    const TensorReference& output = statement.output;
+    makers.push_back(statement.assignment == Assignment::kCreate ||
+                     (statement.assignment == Assignment::kStore &&
+                      !output.has_brackets && !known.contains(output.name)));
+    if (makers.back()) known.insert(output.name);
+  }
+  return makers;
+}
+
+/// Which of the `makers` make a tensor that the client keeps, and as which
+/// output.
 absl::StatusOr<std::vector<const NamedOutput*>> FindOutputs(
-    const ProgramSyntax& syntax, absl::Span<const NamedOutput> wanted,
+    const ProgramSyntax& syntax, const std::vector<bool>& makers,
+    absl::Span<const NamedOutput> wanted,
     const std::vector<NamedOutput>& by_default) {
   const std::vector<Statement>& statements = syntax.statements;
   std::vector<const NamedOutput*> outputs(statements.size(), nullptr);
   for (const NamedOutput& output : wanted.empty() ? by_default : wanted) {
     for (size_t s = statements.size(); s-- > 0;) {
-      if (statements[s].assignment == Assignment::kCreate &&
-          statements[s].output.name == output.name) {
+      if (makers[s] && statements[s].output.name == output.name) {
         if (outputs[s] != nullptr) {
           return InvalidArgument("OUTPUT_REPEATED", "output '", output.name,
                                  "' is asked for twice");
@@ -99,19 +117,18 @@ absl::StatusOr<std::vector<const NamedOutput*>> FindOutputs(
 
 /// What is made and not read afterwards.
 std::vector<NamedOutput> DefaultOutputs(const ProgramSyntax& syntax,
+                                        const std::vector<bool>& makers,
                                         Order order) {
   std::vector<NamedOutput> outputs;
   const std::vector<Statement>& statements = syntax.statements;
   for (size_t s = 0; s < statements.size(); ++s) {
-    if (statements[s].assignment != Assignment::kCreate) continue;
+    if (!makers[s]) continue;
     const std::string& name = statements[s].output.name;
-    const bool is_used =
-        std::any_of(statements.begin() + static_cast<std::ptrdiff_t>(s) + 1,
-                    statements.end(), [&](const Statement& later) {
-                      return Mentions(later.value, name) ||
-                             (later.assignment == Assignment::kCreate &&
-                              later.output.name == name);
-                    });
+    bool is_used = false;
+    for (size_t later = s + 1; later < statements.size(); ++later) {
+      is_used = is_used || Mentions(statements[later].value, name) ||
+                (makers[later] && statements[later].output.name == name);
+    }
     if (!is_used) outputs.push_back({name, std::nullopt, order});
   }
   return outputs;
@@ -134,11 +151,12 @@ class Lowering {
   }
   Bindings& bindings() { return bindings_; }
 
-  absl::Status Lower(int32_t number, const Statement& statement,
+  /// A statement; `makes`: a tensor, perhaps an output.
+  absl::Status Lower(int32_t number, const Statement& statement, bool makes,
                      const NamedOutput* output) {
     TENSORD_ASSIGN_OR_RETURN(Bindings::Bound bound, bindings_.Bind(statement));
     emitter_.BeginStatement(number);
-    if (statement.assignment == Assignment::kCreate) {
+    if (makes) {
       return Create(statement.output.name, bound, output);
     }
     TENSORD_ASSIGN_OR_RETURN(const int32_t tensor,
@@ -227,7 +245,8 @@ class Lowering {
   }
 
   static bool IsItself(const BoundTerm& term, const IndexedTensor& d) {
-    if (term.factors.size() != 1 || term.factors[0].group != nullptr) {
+    if (term.factors.size() != 1 || term.factors[0].group != nullptr ||
+        term.factors[0].is_divisor || !term.same.empty()) {
       return false;
     }
     const IndexedTensor& tensor = term.factors[0].tensor;
@@ -338,20 +357,22 @@ absl::StatusOr<Program> LowerProgram(const ProgramSyntax& syntax,
                                      absl::Span<const NamedOperand> operands,
                                      absl::Span<const NamedOutput> outputs,
                                      const LoweringOptions& options) {
-  if (!options.given_path.empty()) {
+  if (!options.given_path.empty() || !options.start.steps.empty()) {
     return InvalidArgument("PATH_MALFORMED",
                            "a path is given for statements, wanted one for a "
                            "single product; parentheses order statements");
   }
+  const std::vector<bool> makers = FindMakers(syntax, operands);
   const std::vector<NamedOutput> by_default =
-      DefaultOutputs(syntax, options.order);
+      DefaultOutputs(syntax, makers, options.order);
   TENSORD_ASSIGN_OR_RETURN(const auto kept,
-                           FindOutputs(syntax, outputs, by_default));
+                           FindOutputs(syntax, makers, outputs, by_default));
   return LowerWithinLimit(
       operands, options, [&](Lowering& lowering) -> absl::Status {
         for (size_t s = 0; s < syntax.statements.size(); ++s) {
-          TENSORD_RETURN_IF_ERROR(lowering.Lower(
-              static_cast<int32_t>(s), syntax.statements[s], kept[s]));
+          TENSORD_RETURN_IF_ERROR(lowering.Lower(static_cast<int32_t>(s),
+                                                 syntax.statements[s],
+                                                 makers[s], kept[s]));
         }
         return absl::OkStatus();
       });

@@ -40,6 +40,8 @@ struct LoweringOptions {
   PathOptions path;
   /// Positions as TreeFromPositions() takes them, for a program of one product.
   std::vector<std::vector<int64_t>> given_path;
+  /// Where the search of a program of one product goes on. Empty: nowhere.
+  NamedStart start;
   /// What labels cost, as ParseCosts() reads it: trees are the best by that, as
   /// FindSymbolicPath() has them, and not by extents.
   std::optional<std::string> costs;
@@ -63,22 +65,23 @@ struct LoweringOptions {
 /// The program of `syntax`.
 ///
 /// Names that `:=` makes and `outputs` has are kept; without `outputs`, those
-/// that no later statement reads. Element types go together as in NumPy; of a
-/// product's contraction order the search decides, within parentheses and
+/// that no later statement reads. So does `s = ...` without brackets, unless
+/// `s` is an operand or made before. Element types go together as in NumPy; of
+/// a product's contraction order the search decides, within parentheses and
 /// beyond. Values that occur again are computed once, and what leads to nothing
 /// that is kept or written is not computed; a statement reads what there was
 /// before it.
 ///
 /// Errors  INVALID_ARGUMENT, message with line and column; reasons
-///         NAME_UNKNOWN; NAME_IS_SCALAR; OPERAND_REPEATED: a name twice;
-///         MODE_COUNT_MISMATCH; MODE_EXTENT_MISMATCH: names the label and both
-///         extents;
-///         OUTPUT_UNKNOWN; CONSTANT_WRITTEN: to a constant operand;
-///         COST_LABEL_UNKNOWN: no statement has that label; COST_CONFLICT: with
-///         a method that looks at extents; and those of ParseCosts(),
-///         FindPath(), ValidateScalar() and of the operations. UNIMPLEMENTED:
-///         element types that do not go together. RESOURCE_EXHAUSTED, reason
-///         PATH_MEMORY_LIMIT.
+///         NAME_UNKNOWN; NAME_IS_SCALAR; NAME_IS_TENSOR: in a divisor, with
+///         modes; DIVISION_BY_ZERO: by a number; OPERAND_REPEATED: a name
+///         twice; MODE_COUNT_MISMATCH; MODE_EXTENT_MISMATCH: names the label
+///         and both extents; OUTPUT_UNKNOWN; CONSTANT_WRITTEN: to a constant
+///         operand; COST_LABEL_UNKNOWN: no statement has that label;
+///         COST_CONFLICT: with a method that looks at extents; and those of
+///         ParseCosts(), FindPath(), ValidateScalar() and of the operations.
+///         UNIMPLEMENTED: element types that do not go together.
+///         RESOURCE_EXHAUSTED, reason PATH_MEMORY_LIMIT.
 absl::StatusOr<Program> LowerProgram(const ProgramSyntax& syntax,
                                      absl::Span<const NamedOperand> operands,
                                      absl::Span<const NamedOutput> outputs,

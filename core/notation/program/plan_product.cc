@@ -105,7 +105,30 @@ absl::StatusOr<Path> SearchSymbolically(const Network& network,
   return path;
 }
 
+absl::StatusOr<PathStart> StartOf(const Network& network,
+                                  absl::Span<const std::string> index_names,
+                                  const NamedStart& named) {
+  PathStart start;
+  TENSORD_ASSIGN_OR_RETURN(
+      start.tree,
+      TreeFromPositions(static_cast<int>(network.inputs.size()), named.steps));
+  for (const std::string& label : named.sliced) {
+    const auto at = std::ranges::find(index_names, label);
+    const auto index = static_cast<int32_t>(at - index_names.begin());
+    if (at == index_names.end() ||
+        std::ranges::find(start.sliced, index) != start.sliced.end()) {
+      return InvalidArgument(
+          "PATH_MALFORMED", "the path slices '", label, "', ",
+          at == index_names.end() ? "which the product does not have"
+                                  : "more than once");
+    }
+    start.sliced.push_back(index);
+  }
+  return start;
+}
+
 absl::StatusOr<Path> Search(const Network& network,
+                            absl::Span<const std::string> index_names,
                             absl::Span<const int32_t> order,
                             const std::optional<SymbolicExtents>& costs,
                             const LoweringOptions& options, double max_peak) {
@@ -122,6 +145,10 @@ absl::StatusOr<Path> Search(const Network& network,
   if (costs) return SearchSymbolically(network, *costs, max_peak);
   PathOptions search = options.path;
   search.max_peak = max_peak;
+  if (!options.start.steps.empty()) {
+    TENSORD_ASSIGN_OR_RETURN(search.start,
+                             StartOf(network, index_names, options.start));
+  }
   if (search.time_budget > absl::ZeroDuration()) {
     // Nothing would leave it to the search.
     search.time_budget = std::clamp(options.search_ends - absl::Now(),
@@ -147,7 +174,7 @@ absl::Status ProductNetwork::FindTree(const LoweringOptions& options,
                              ParseCosts(*options.costs, product_.index_names));
   }
   absl::StatusOr<Path> path =
-      Search(product_.network, order, costs, options,
+      Search(product_.network, product_.index_names, order, costs, options,
              max_peak_bytes / element_bytes + d_elements);
   if (!path.ok() && ReasonOf(path.status()) == "PATH_MEMORY_LIMIT") {
     const double least = LeastPeakOf(path.status());

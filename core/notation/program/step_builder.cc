@@ -33,17 +33,6 @@ absl::Status CheckFactor(const Scalar& factor, ElementType type) {
   return ValidateScalar(factor, type, "the factor of a term");
 }
 
-/// True for a conversion that no row of the type table has, but two together
-/// do.
-bool GoesByWay(ElementType from, ElementType to) {
-  if (from == to) return false;
-  if (IsInteger(from)) {
-    return to == ElementType::kFloat16 || to == ElementType::kBfloat16;
-  }
-  return (from == ElementType::kFloat16 && to == ElementType::kFloat64) ||
-         (IsComplex(to) && !IsComplex(from));
-}
-
 }  // namespace
 
 ProgramBlock& StepBuilder::block() {
@@ -206,8 +195,7 @@ void StepBuilder::Keep(std::string key, const IndexedTensor& tensor) {
 
 absl::StatusOr<IndexedTensor> StepBuilder::Convert(const IndexedTensor& tensor,
                                                    ElementType type) {
-  const ElementType from = TypeOf(tensor);
-  if (from == type) return tensor;
+  if (TypeOf(tensor) == type) return tensor;
   const std::string key =
       absl::StrCat("as ", std::string(NameOf(type)), " ", KeyOf(tensor));
   IndexedTensor copy;
@@ -216,40 +204,41 @@ absl::StatusOr<IndexedTensor> StepBuilder::Convert(const IndexedTensor& tensor,
     copy.indices = tensor.indices;
     return copy;
   }
-  if (GoesByWay(from, type)) {
-    TENSORD_ASSIGN_OR_RETURN(const IndexedTensor between,
-                             IsComplex(type)
-                                 ? Complex(tensor)
-                                 : Convert(tensor, ElementType::kFloat32));
-    return Convert(between, type);
-  }
   copy = MakeTemporary(type, tensor.indices);
   TENSORD_RETURN_IF_ERROR(Add(copy, {{kOne, tensor}}, kZero));
   Keep(key, copy);
   return copy;
 }
 
-absl::StatusOr<IndexedTensor> StepBuilder::Complex(
+absl::StatusOr<IndexedTensor> StepBuilder::Reciprocal(
     const IndexedTensor& tensor) {
-  constexpr auto kComplex = ElementType::kComplex128;
-  const std::string key = absl::StrCat("complex ", KeyOf(tensor));
-  if (auto known = Known(key)) {
-    known->indices = tensor.indices;
-    return *std::move(known);
+  const ElementType type = ReciprocalType(TypeOf(tensor));
+  IndexedTensor divisor = tensor;
+  divisor.is_conjugated = false;
+  TENSORD_ASSIGN_OR_RETURN(divisor, Convert(divisor, type));
+  const std::string key = absl::StrCat("1 over ", KeyOf(divisor));
+  IndexedTensor result;
+  if (const auto known = Known(key)) {
+    result = *known;
+    result.indices = tensor.indices;
+  } else {
+    result = MakeTemporary(type, tensor.indices);
+    PermutationDesc desc;
+    desc.a = DescOf(divisor);
+    desc.a.unary = UnaryOperator::kRcp;
+    desc.d = DescOf(result);
+    desc.compute_type = DefaultComputeType(type);
+    desc.alpha_is_one = true;
+    ProgramStep step;
+    step.desc = std::move(desc);
+    step.a = OperandOf(divisor);
+    step.d = OperandOf(result);
+    TENSORD_RETURN_IF_ERROR(AddStep(std::move(step)));
+    Keep(key, result);
   }
-  TENSORD_ASSIGN_OR_RETURN(const IndexedTensor real,
-                           Convert(tensor, ElementType::kFloat64));
-  TENSORD_ASSIGN_OR_RETURN(const IndexedTensor one,
-                           MakeConstant(kComplex, kOne));
-  const IndexedTensor product = MakeTemporary(kComplex, tensor.indices);
-  ProgramStep step;
-  step.a = OperandOf(real);
-  step.b = OperandOf(one);
-  step.c = step.d = OperandOf(product);
-  step.desc = ContractionOf(real, one, product, std::nullopt);
-  TENSORD_RETURN_IF_ERROR(AddStep(std::move(step)));
-  Keep(key, product);
-  return product;
+  // 1 over a conjugate is conjugated.
+  result.is_conjugated = tensor.is_conjugated;
+  return result;
 }
 
 ContractionDesc StepBuilder::ContractionOf(
@@ -274,16 +263,13 @@ absl::Status StepBuilder::Add(const IndexedTensor& d,
   step.accumulates = IsOfAllSlices(d);
   if (terms.size() == 1 && beta.IsZero() && !step.accumulates) {
     const Scalar& factor = terms[0].factor;
-    IndexedTensor a = terms[0].tensor;
-    if (GoesByWay(TypeOf(a), type)) {
-      TENSORD_ASSIGN_OR_RETURN(a, Convert(a, type));
-    }
+    const IndexedTensor& a = terms[0].tensor;
     const ElementType widest = WidestOf(TypeOf(a), type);
     TENSORD_RETURN_IF_ERROR(CheckFactor(factor, widest));
     PermutationDesc desc;
     desc.a = DescOf(a);
     desc.d = DescOf(d);
-    desc.compute_type = DefaultComputeType(widest);
+    desc.compute_type = ConversionComputeType(TypeOf(a), type);
     desc.alpha_is_one = factor.IsOne();
     step.desc = std::move(desc);
     step.a = OperandOf(a);

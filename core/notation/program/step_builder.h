@@ -56,6 +56,9 @@ class StepBuilder {
   absl::StatusOr<IndexedTensor> Convert(const IndexedTensor& tensor,
                                         ElementType type);
 
+  /// 1 divided by the elements of `tensor`, in ReciprocalType().
+  absl::StatusOr<IndexedTensor> Reciprocal(const IndexedTensor& tensor);
+
   /// d = beta * d + the sum of one to three `terms`, two when beta is not 0.
   /// Modes of d that a term lacks repeat it.
   absl::Status Add(const IndexedTensor& d, absl::Span<const ScaledTensor> terms,
@@ -81,8 +84,6 @@ class StepBuilder {
   void StopKeeping() { keeps_ = false; }
 
  private:
-  /// A copy of a real tensor as complex128.
-  absl::StatusOr<IndexedTensor> Complex(const IndexedTensor& tensor);
   OperandDesc DescOf(const IndexedTensor& tensor) const;
   /// d = a * b + d.
   ContractionDesc ContractionOf(const IndexedTensor& a, const IndexedTensor& b,

@@ -51,6 +51,7 @@ std::string KeyOf(const BoundSum& sum, const StepBuilder& steps,
     absl::StrAppend(&key, "+");
     AppendExactly(term.coefficient, key);
     for (const BoundFactor& factor : term.factors) {
+      if (factor.is_divisor) absl::StrAppend(&key, "/");
       if (factor.group != nullptr) {
         absl::StrAppend(&key, factor.is_group_conjugated ? "*" : "",
                         KeyOf(*factor.group, steps, numbering));
@@ -58,6 +59,10 @@ std::string KeyOf(const BoundSum& sum, const StepBuilder& steps,
         absl::StrAppend(&key, "[", steps.KeyOf(factor.tensor), "]");
       }
       AppendNumbers(numbering.Of(factor.indices()), key);
+    }
+    for (const auto& [index, other] : term.same) {
+      absl::StrAppend(&key, " same");
+      AppendNumbers(numbering.Of(Modes{index, other}), key);
     }
     absl::StrAppend(&key, " by");
     AppendNumbers(numbering.Of(Modes(term.order.begin(), term.order.end())),

@@ -16,7 +16,7 @@ double Facts<ElementwiseProblem>::FlopCount(const ElementwiseProblem& p) {
   for (const UnaryOperator op : p.unary) {
     per_element += op == UnaryOperator::kIdentity ? 0 : 1;
   }
-  if (IsComplex(p.types[ElementwiseProblem::kD])) per_element *= 2;
+  if (IsComplex(p.types[ElementwiseProblem::kC])) per_element *= 2;
   return per_element * Count(p.modes);
 }
 
@@ -44,16 +44,27 @@ std::string Facts<ElementwiseProblem>::Summarize(const ElementwiseProblem& p) {
 template <>
 absl::Status Facts<ElementwiseProblem>::Check(const ElementwiseProblem& p) {
   using P = ElementwiseProblem;
+  const bool is_where = p.op_abc == BinaryOperator::kWhere;
   TENSORD_RETURN_IF_ERROR(ValidateElementwiseTypes(
-      {p.types[P::kA], p.types[P::kB], p.types[P::kC], p.compute_type}));
+      {p.types[P::kA], is_where ? p.types[P::kA] : p.types[P::kB],
+       p.types[P::kC], p.compute_type}));
+  const ElementType type_d =
+      IsComparison(p.op_abc) ? ElementType::kBool : p.types[P::kC];
   TENSORD_RETURN_IF_ERROR(
-      CheckThat(p.types[P::kC] == p.types[P::kD], "c of d's type"));
+      CheckThat(p.types[P::kD] == type_d, "d of c's type, or bool"));
+  TENSORD_RETURN_IF_ERROR(
+      CheckThat(!is_where || (p.has_b && p.types[P::kB] == ElementType::kBool &&
+                              p.op_ab == BinaryOperator::kAdd),
+                "a condition of bool"));
+  TENSORD_RETURN_IF_ERROR(
+      CheckThat(!IsComparison(p.op_ab) && p.op_ab != BinaryOperator::kWhere,
+                "comparisons and WHERE as op_abc only"));
   constexpr absl::string_view kNames[] = {"a", "b", "c"};
   for (size_t i = 0; i < p.unary.size(); ++i) {
     TENSORD_RETURN_IF_ERROR(CheckUnary(p.unary[i], p.types[i], kNames[i]));
   }
   TENSORD_RETURN_IF_ERROR(ValidateBinary(p.op_ab, p.types[P::kA]));
-  TENSORD_RETURN_IF_ERROR(ValidateBinary(p.op_abc, p.types[P::kD]));
+  TENSORD_RETURN_IF_ERROR(ValidateBinary(p.op_abc, p.types[P::kC]));
   TENSORD_RETURN_IF_ERROR(CheckLoops(p.modes, P::kD, "modes"));
   Layout d;
   for (size_t i = 0; i < p.unary.size(); ++i) {

@@ -117,8 +117,10 @@ inline absl::Status CheckOutput(const Layout& layout, ElementType type) {
 inline absl::Status CheckUnary(UnaryOperator op, ElementType type,
                                absl::string_view name) {
   TENSORD_RETURN_IF_ERROR(ValidateUnary(op, type, name));
-  return CheckThat(op != UnaryOperator::kConj || IsComplex(type),
-                   "IDENTITY for CONJ of real numbers");
+  const bool keeps_reals =
+      op == UnaryOperator::kConj || op == UnaryOperator::kReal;
+  return CheckThat(!keeps_reals || IsComplex(type),
+                   "IDENTITY for CONJ and REAL of real numbers");
 }
 
 inline absl::Status CheckAlignment(int64_t bytes, int64_t widest) {

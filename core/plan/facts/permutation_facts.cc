@@ -37,7 +37,12 @@ absl::Status Facts<PermutationProblem>::Check(const PermutationProblem& p) {
   TENSORD_RETURN_IF_ERROR(
       ValidatePermutationTypes({p.type_a, p.type_d, p.compute_type}));
   TENSORD_RETURN_IF_ERROR(CheckUnary(p.unary, p.type_a, "a"));
-  TENSORD_RETURN_IF_ERROR(CheckUnary(p.unary, p.type_d, "a"));
+  TENSORD_RETURN_IF_ERROR(CheckThat(
+      !IsComplex(p.type_a) || IsComplex(p.type_d) ||
+          p.unary == UnaryOperator::kReal || p.unary == UnaryOperator::kImag ||
+          p.unary == UnaryOperator::kAbs,
+      "an operator that makes real numbers of complex ones"));
+  TENSORD_RETURN_IF_ERROR(ValidateUnary(p.unary, p.type_d, "a"));
   TENSORD_RETURN_IF_ERROR(
       CheckAlignment(p.alignment_bytes, p.is_move ? P::kWidestAccess : 1));
   TENSORD_RETURN_IF_ERROR(CheckThat(

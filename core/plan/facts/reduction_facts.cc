@@ -39,6 +39,7 @@ absl::Status Facts<ReductionProblem>::Check(const ReductionProblem& p) {
   using P = ReductionProblem;
   TENSORD_RETURN_IF_ERROR(
       ValidateReductionTypes({p.type_a, p.type_d, p.compute_type}));
+  TENSORD_RETURN_IF_ERROR(CheckThat(Reduces(p.op), "an operator that reduces"));
   TENSORD_RETURN_IF_ERROR(ValidateBinary(p.op, p.type_a));
   TENSORD_RETURN_IF_ERROR(CheckUnary(p.unary_a, p.type_a, "a"));
   TENSORD_RETURN_IF_ERROR(CheckUnary(p.unary_c, p.type_d, "c"));

@@ -5,8 +5,8 @@
 #include <variant>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/time/clock.h"
 #include "core/base/status.h"
+#include "core/base/steady_time.h"
 #include "server/execution/program/program_steps.h"
 
 namespace tensord::server {
@@ -123,21 +123,26 @@ bool Preparation::is_short() const {
 
 absl::Status Preparation::CheckBudget() const {
   const auto& options = like_ != nullptr ? like_->options() : request_.options;
-  return session_->account().searches().Check(absl::Now(), options.time_budget);
+  return session_->account().searches().Check(core::SteadyNow(),
+                                              options.time_budget);
 }
 
 absl::Status Preparation::Make(const std::atomic<bool>& stop) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = core::SteadyNow();
   const absl::Duration used = ThreadTime();
+  std::atomic<int64_t> helpers = 0;
   const absl::Cleanup count = [&] {
-    session_->account().searches().Count(absl::Now(), ThreadTime() - used);
+    session_->account().searches().Count(
+        core::SteadyNow(),
+        ThreadTime() - used + absl::Nanoseconds(helpers.load()));
   };
+  const SearchControl search{&stop, &helpers};
   const Device& device = session_->device();
   auto made = like_ != nullptr
-                  ? like_->WithOperands(found_.described, device, &stop)
+                  ? like_->WithOperands(found_.described, device, search)
                   : PreparedProgram::Make(request_.source, found_.described,
                                           request_.outputs, request_.options,
-                                          device, &stop);
+                                          device, search);
   // The search may have ended early.
   if (stop) return absl::CancelledError("the call ended");
   TENSORD_RETURN_IF_ERROR(made.status());
@@ -146,7 +151,7 @@ absl::Status Preparation::Make(const std::atomic<bool>& stop) {
         CheckMakesLike((*made)->program(), like_->program()));
   }
   program_ = *std::move(made);
-  time_ = absl::Now() - start;
+  time_ = core::SteadyNow() - start;
   if (like_ != nullptr) {
     like_->KeepVariant(program_);
   } else {

@@ -124,17 +124,17 @@ absl::StatusOr<std::shared_ptr<PreparedProgram>> PreparedProgram::Make(
     const ProgramSource& source, std::vector<core::NamedOperand> operands,
     absl::Span<const ProgramOutputRequest> outputs,
     const ProgramOptions& options, const Device& device,
-    const std::atomic<bool>* stop) {
+    const SearchControl& search) {
   return Make(source, std::move(operands), outputs, options, device, nullptr,
-              stop);
+              search);
 }
 
 absl::StatusOr<std::shared_ptr<PreparedProgram>> PreparedProgram::WithOperands(
     std::vector<core::NamedOperand> operands, const Device& device,
-    const std::atomic<bool>* stop) const {
+    const SearchControl& search) const {
   TENSORD_ASSIGN_OR_RETURN(std::shared_ptr<PreparedProgram> changed,
                            Make(source_, std::move(operands), outputs_,
-                                options_, device, &program_, stop));
+                                options_, device, &program_, search));
   changed->execution_count_ = execution_count_;
   changed->constants_ = constants_;
   if (kept_ != nullptr) {
@@ -204,13 +204,16 @@ absl::StatusOr<std::shared_ptr<PreparedProgram>> PreparedProgram::Make(
     const ProgramSource& source, std::vector<core::NamedOperand> operands,
     absl::Span<const ProgramOutputRequest> outputs,
     const ProgramOptions& options, const Device& device,
-    const core::Program* like, const std::atomic<bool>* stop) {
+    const core::Program* like, const SearchControl& search) {
   core::LoweringOptions lowering;
-  lowering.path.stop = stop;
+  lowering.path.stop = search.stop;
+  lowering.path.helper_nanoseconds = search.helper_nanoseconds;
+  lowering.path.thread_count = std::max(1, device.info().thread_count);
   lowering.path.method = options.method;
   lowering.path.time_budget = options.time_budget;
   lowering.path.seed = options.seed;
   lowering.given_path = options.given_path;
+  lowering.start = options.start;
   lowering.costs = options.costs;
   lowering.memory_limit_bytes = options.memory_limit_bytes;
   if (device.info().is_asynchronous) lowering.ample_bytes = kAmpleBytes;

@@ -33,7 +33,7 @@ class PreparedProgram final
   ~PreparedProgram() override;
 
   /// Reads `source`, finds paths, and makes the keys of all plans for `device`.
-  /// Searching ends soon after `stop` is set, if it is not null, with whatever
+  /// Searching ends soon after `search.stop` is set, with whatever
   /// paths there are.
   ///
   /// Errors  those of the notation, core::LowerProgram() and LowerEinsum();
@@ -43,7 +43,7 @@ class PreparedProgram final
       const ProgramSource& source, std::vector<core::NamedOperand> operands,
       absl::Span<const ProgramOutputRequest> outputs,
       const ProgramOptions& options, const Device& device,
-      const std::atomic<bool>* stop = nullptr);
+      const SearchControl& search = {});
 
   /// The same program, its paths too, with scalars that may be others. It has
   /// the same constants, and keeps values together with this one where they do
@@ -53,7 +53,7 @@ class PreparedProgram final
   ///         RESOURCE_EXHAUSTED, reason PATH_MEMORY_LIMIT.
   absl::StatusOr<std::shared_ptr<PreparedProgram>> WithOperands(
       std::vector<core::NamedOperand> operands, const Device& device,
-      const std::atomic<bool>* stop = nullptr) const;
+      const SearchControl& search = {}) const;
 
   /// A program of its own, for a session to keep.
   std::shared_ptr<PreparedProgram> Copy() const;
@@ -102,7 +102,7 @@ class PreparedProgram final
       const ProgramSource& source, std::vector<core::NamedOperand> operands,
       absl::Span<const ProgramOutputRequest> outputs,
       const ProgramOptions& options, const Device& device,
-      const core::Program* like, const std::atomic<bool>* stop);
+      const core::Program* like, const SearchControl& search);
 
   ProgramSource source_;
   std::vector<core::NamedOperand> operands_;

@@ -91,9 +91,15 @@ std::string ProgramKeyOf(const ProgramSource& source,
   key.Add(options.order);
   key.Add(options.method);
   key.Add(absl::ToInt64Nanoseconds(options.time_budget));
-  key.Add(options.given_path.size());
-  for (const auto& positions : options.given_path) {
-    key.AddAll(absl::MakeConstSpan(positions));
+  for (const auto* steps : {&options.given_path, &options.start.steps}) {
+    key.Add(steps->size());
+    for (const auto& positions : *steps) {
+      key.AddAll(absl::MakeConstSpan(positions));
+    }
+  }
+  key.Add(options.start.sliced.size());
+  for (const std::string& label : options.start.sliced) {
+    key.Add(absl::string_view(label));
   }
   key.Add(options.costs.has_value());
   key.Add(absl::string_view(options.costs.value_or("")));

@@ -1,6 +1,7 @@
 // A program as a client asks for it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -54,12 +55,21 @@ struct ProgramOutputRequest {
 /// Longest search that a client may ask for.
 inline constexpr absl::Duration kMaxTimeBudget = absl::Minutes(1);
 
+/// What those who search say to each other meanwhile.
+struct SearchControl {
+  const std::atomic<bool>* stop = nullptr;  // ends the search soon, if set
+  /// To which other threads than the caller's add the processor's time that
+  /// they take; null: to nothing.
+  std::atomic<int64_t>* helper_nanoseconds = nullptr;
+};
+
 /// How a program is lowered and planned.
 struct ProgramOptions {
   core::Order order = core::Order::kFirstModeFastest;
   core::PathMethod method = core::PathMethod::kAuto;
   absl::Duration time_budget = absl::ZeroDuration();
   std::vector<std::vector<int64_t>> given_path;  // (step)(position)
+  core::NamedStart start;
   std::optional<std::string> costs;
   std::optional<int64_t> memory_limit_bytes;
   uint64_t seed = 0;

@@ -5,9 +5,9 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/base/status.h"
+#include "core/base/steady_time.h"
 #include "core/executor/operands.h"
 #include "server/execution/program/replays.h"
 
@@ -39,7 +39,7 @@ std::vector<int64_t> ResultBytes(const PreparedProgram& prepared) {
 absl::Status TakePlans(const PreparedProgram& prepared, StepRunner& runner) {
   const std::vector<int64_t> result_bytes = ResultBytes(prepared);
   for (size_t i = 0; i < result_bytes.size(); ++i) {
-    TENSORD_RETURN_IF_ERROR(runner.Add(prepared.keys()[i], {result_bytes[i], 0},
+    TENSORD_RETURN_IF_ERROR(runner.Add(prepared.keys()[i], {result_bytes[i]},
                                        /*is_whole=*/true));
   }
   return absl::OkStatus();
@@ -267,11 +267,13 @@ absl::Status ProgramSteps::QueueSome(RunState& state, core::Stream& stream) {
     next_.block = program().blocks.size();
     return absl::OkStatus();
   }
-  const absl::Time turn_ends = absl::Now() + (is_asynchronous ? kAhead : kTurn);
+  const absl::Time turn_ends =
+      core::SteadyNow() + (is_asynchronous ? kAhead : kTurn);
   absl::Duration ahead;
   for (int count = 0; next_.block < program().blocks.size(); ++count) {
     if (count == kMostStepsInATurn) return absl::OkStatus();
-    if (count > 0 && absl::Now() + ahead > turn_ends) return absl::OkStatus();
+    if (count > 0 && core::SteadyNow() + ahead > turn_ends)
+      return absl::OkStatus();
     TENSORD_RETURN_IF_ERROR(QueueStep(placed, next_, stream));
     if (is_asynchronous) {
       ahead += absl::Nanoseconds(

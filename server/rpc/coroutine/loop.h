@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <chrono>
 #include <coroutine>
 #include <memory>
 #include <utility>
@@ -62,10 +63,13 @@ class [[nodiscard]] Operation final : Tag {
   bool ok_ = false;
 };
 
-/// One completion queue and the one thread that polls it. A call stays on the
-/// Loop that accepted it: its handler, its operations and its cancellation run
-/// there one at a time, without locks. Handlers start in the order in which
-/// gRPC delivers their calls.
+/// One completion queue and the one thread that polls it. A call lives on one
+/// Loop: its handler, its operations and its cancellation run there one at a
+/// time, without locks. Handlers start in the order in which gRPC delivers
+/// their calls.
+///
+/// Whichever thread polls reads for all connections, and wakes another when
+/// what it has read is for that: so a Loop may sleep while no call lives there.
 class Loop final : Tag {
  public:
   /// Hears, on the Loop's thread, that the Loop refuses from now on: calls that
@@ -85,8 +89,9 @@ class Loop final : Tag {
     Loop& loop_;
   };
 
-  explicit Loop(std::unique_ptr<grpc::ServerCompletionQueue> queue)
-      : queue_(std::move(queue)) {}
+  /// One that `sleeps` takes calls that another has accepted; see MoveTo.
+  Loop(std::unique_ptr<grpc::ServerCompletionQueue> queue, bool sleeps)
+      : queue_(std::move(queue)), sleeps_(sleeps) {}
 
   grpc::ServerCompletionQueue* queue() const { return queue_.get(); }
 
@@ -106,9 +111,8 @@ class Loop final : Tag {
   /// Polls until the queue is shut down and drained.
   void Run() {
     void* tag = nullptr;
-    for (bool ok = false; queue_->Next(&tag, &ok);) {
-      static_cast<Tag*>(tag)->Fire(ok);
-    }
+    bool ok = false;
+    while (Next(&tag, &ok)) static_cast<Tag*>(tag)->Fire(ok);
   }
 
   /// From any thread, before Drain(): calls that begin from now on are refused.
@@ -127,10 +131,27 @@ class Loop final : Tag {
   void Drain() {
     while (const int calls = calls_.load()) calls_.wait(calls);
     queue_->Shutdown();
+    Begin();  // for good, so that it sees that
   }
 
  private:
   friend class Call;
+  /// Waits for what the queue delivers. False: nothing any more.
+  bool Next(void** tag, bool* ok) {
+    constexpr std::chrono::milliseconds kLinger{20};  // others may follow soon
+    while (sleeps_ && begun_.load() == 0) {
+      const auto until = std::chrono::system_clock::now() + kLinger;
+      switch (queue_->AsyncNext(tag, ok, until)) {
+        case grpc::CompletionQueue::GOT_EVENT: return true;
+        case grpc::CompletionQueue::SHUTDOWN: return false;
+        case grpc::CompletionQueue::TIMEOUT: begun_.wait(0);
+      }
+    }
+    return queue_->Next(tag, ok);
+  }
+  void Begin() {
+    if (begun_.fetch_add(1) == 0 && sleeps_) begun_.notify_one();
+  }
 
   class Refusal final : public Tag {
    public:
@@ -157,6 +178,7 @@ class Loop final : Tag {
   }
 
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  const bool sleeps_;
   std::atomic<Tag*> posted_ = nullptr;
   grpc::Alarm wake_;
   std::atomic<bool> refuses_ = false;
@@ -184,7 +206,7 @@ class Call final : Tag {
   /// The client has made it.
   void Begin() {
     has_begun_ = true;
-    ++loop_.begun_;
+    loop_.Begin();
   }
 
   grpc::ServerContext& context() { return context_; }
@@ -305,6 +327,26 @@ class Call final : Tag {
   int holds_ = 0;
   Wait* newest_wait_ = nullptr;
   std::coroutine_handle<> owner_;
+};
+
+/// Awaiting it goes on on the thread of `loop`, where a call lives that has
+/// begun.
+class [[nodiscard]] MoveTo final : Tag {
+ public:
+  explicit MoveTo(Loop& loop) : loop_(loop) {}
+  MoveTo(const MoveTo&) = delete;
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    waiter_ = waiter;
+    loop_.Post(this);
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  void Fire(bool) override { waiter_.resume(); }
+
+  Loop& loop_;
+  std::coroutine_handle<> waiter_;
 };
 
 }  // namespace tensord::rpc

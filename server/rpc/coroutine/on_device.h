@@ -4,6 +4,7 @@
 #include <coroutine>
 #include <cstdint>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -41,6 +42,7 @@ class [[nodiscard]] OnDevice final : server::DeviceWorker::Listener,
     if (call_.cancelled()) return;
     job_ = &job;
     job.set_listener(this);
+    queueing_ = std::this_thread::get_id();
     const absl::Status added = worker_.Add(client_, job_);
     if (added.ok()) {
       is_queued_ = true;
@@ -49,7 +51,7 @@ class [[nodiscard]] OnDevice final : server::DeviceWorker::Listener,
     }
   }
 
-  bool await_ready() const noexcept { return !is_queued_; }
+  bool await_ready() const noexcept { return !is_queued_ || has_ended_; }
   // The job may be done by now. Its end is posted to this Loop, which cannot
   // deliver it before this returns.
   void await_suspend(std::coroutine_handle<> waiter) { Suspend(waiter); }
@@ -61,7 +63,11 @@ class [[nodiscard]] OnDevice final : server::DeviceWorker::Listener,
  private:
   void Ended(const absl::Status& status) override {
     result_ = status;
-    call_.loop().Post(this);
+    if (std::this_thread::get_id() == queueing_) {
+      has_ended_ = true;
+    } else {
+      call_.loop().Post(this);
+    }
   }
   void Cancel() override {
     if (worker_.Remove(client_.number, job_)) {
@@ -74,7 +80,10 @@ class [[nodiscard]] OnDevice final : server::DeviceWorker::Listener,
   server::DeviceWorker& worker_;
   const Client& client_;
   Job* job_ = nullptr;
+  // The Loop's: the worker ends a job on it only while it is being added.
+  std::thread::id queueing_;
   bool is_queued_ = false;
+  bool has_ended_ = false;
   std::optional<absl::Status> result_;
 };
 

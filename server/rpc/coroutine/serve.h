@@ -182,21 +182,24 @@ void Finish(Call& call, Io& io, const absl::StatusOr<R>& result, void* tag) {
 /// unasked.
 inline constexpr int64_t kUnwatchedBytes = 65'535;
 
-/// Serves one call of `rpc`, from the wait for it to its end. The coroutine's
-/// frame owns all that gRPC refers to.
+/// Serves one call of `rpc`, from the wait for it, on `accepting`, to its end,
+/// on `loop`. The coroutine's frame owns all that gRPC refers to.
 template <typename Io, typename Request, typename Accept, typename Handler>
-Detached ServeCall(Loop& loop, const Door& door, Rpc rpc, Accept accept,
-                   Handler handler) {
+Detached ServeCall(Loop& accepting, Loop& loop, const Door& door, Rpc rpc,
+                   Accept accept, Handler handler) {
   Call call(loop);
   Io io(&call.context());
   Request request;
   const bool began = co_await Operation([&](void* tag) {
-    accept(&call.context(), &request, &io, loop.queue(), tag);
+    accept(&call.context(), &request, &io, loop.queue(), accepting.queue(),
+           tag);
   });
   if (!began)
     co_return;  // Shutdown. A call that never began has no end notice.
   call.Begin();
-  ServeCall<Io, Request>(loop, door, rpc, accept, handler);  // the next one
+  // The next one.
+  ServeCall<Io, Request>(accepting, loop, door, rpc, accept, handler);
+  if (&accepting != &loop) co_await MoveTo(loop);
   if constexpr (!std::is_same_v<Request, NoRequest>) {
     call.record().received_bytes = BytesOf(request);
   }
@@ -234,12 +237,13 @@ enum class Traffic {
 /// method, Start(), and at last Shutdown().
 ///
 /// One Loop takes all calls, so their handlers start in the order in which gRPC
-/// delivers them; copying payload, on the others, does not hold them up. gRPC
-/// delivers the calls of one channel nearly always, but not for certain, in the
-/// order in which they were made: it reads on the threads of all Loops, which
-/// may overtake each other, and so may calls that come while more wait to be
-/// taken than a Loop accepts in between two turns. Only messages of one stream
-/// are in order for certain.
+/// delivers them; copying payload, on the others, does not hold them up. It
+/// accepts for the others, too, which sleep while there is nothing to copy.
+/// gRPC delivers the calls of one channel nearly always, but not for certain,
+/// in the order in which they were made: it reads on the threads of all Loops,
+/// which may overtake each other, and so may calls that come while more wait to
+/// be taken than a Loop accepts in between two turns. Only messages of one
+/// stream are in order for certain.
 class LoopGroup {
   using Context = grpc::ServerContext;
   using Queue = grpc::CompletionQueue;
@@ -252,7 +256,8 @@ class LoopGroup {
             bool takes_admin)
       : door_(door), takes_admin_(takes_admin) {
     for (int i = 0; i < loop_count; ++i) {
-      loops_.push_back(std::make_unique<Loop>(builder.AddCompletionQueue()));
+      loops_.push_back(std::make_unique<Loop>(builder.AddCompletionQueue(),
+                                              /*sleeps=*/i > 0));
     }
   }
 
@@ -265,8 +270,9 @@ class LoopGroup {
              void (B::*method)(Context*, Q*, Io*, Queue*, ServerQueue*, void*),
              H handler, Traffic traffic = Traffic::kCalls) {
     const auto accept = [&service, method](Context* context, Q* request, Io* io,
-                                           ServerQueue* queue, void* tag) {
-      (service.*method)(context, request, io, queue, queue, tag);
+                                           Queue* queue, ServerQueue* accepting,
+                                           void* tag) {
+      (service.*method)(context, request, io, queue, accepting, tag);
     };
     Accept<Io, Q>(RpcOf(rpc), accept, handler, traffic);
   }
@@ -276,11 +282,15 @@ class LoopGroup {
              void (B::*method)(Context*, Io*, Queue*, ServerQueue*, void*),
              H handler, Traffic traffic = Traffic::kCalls) {
     const auto accept = [&service, method](Context* context, void*, Io* io,
-                                           ServerQueue* queue, void* tag) {
-      (service.*method)(context, io, queue, queue, tag);
+                                           Queue* queue, ServerQueue* accepting,
+                                           void* tag) {
+      (service.*method)(context, io, queue, accepting, tag);
     };
     Accept<Io, NoRequest>(RpcOf(rpc), accept, handler, traffic);
   }
+
+  /// The one that takes all calls.
+  Loop& calls() { return *loops_[0]; }
 
   void Start() {
     for (auto& loop : loops_) threads_.emplace_back([&] { loop->Run(); });
@@ -302,7 +312,9 @@ class LoopGroup {
       std::this_thread::sleep_for(kLook);
     }
     server.Shutdown(std::chrono::system_clock::now());
-    for (auto& loop : loops_) loop->Drain();
+    // The first last, as it accepts for all.
+    std::for_each(loops_.rbegin(), loops_.rend(),
+                  [](const auto& loop) { loop->Drain(); });
     for (std::thread& thread : threads_) thread.join();
   }
 
@@ -312,9 +324,11 @@ class LoopGroup {
                        [](const auto& loop) { return loop->is_busy(); });
   }
 
-  // Calls of one method that a Loop takes in between two turns.
-  static constexpr int kCallAccepts = 64;
-  static constexpr int kTransferAccepts = 16;
+  // Calls of one method that a Loop takes in between two turns: of those that
+  // come many at a time, and of others. gRPC as Debian has it looks through all
+  // that are awaited whenever one comes.
+  static constexpr int kOperationAccepts = 32;
+  static constexpr int kAccepts = 4;
 
   Rpc RpcOf(absl::string_view name) const {
     Rpc rpc = door_.RpcOf(name);
@@ -327,13 +341,14 @@ class LoopGroup {
               Traffic traffic) {
     Rpc rpc = method;
     rpc.is_stream = !kIsUnary<Io>;
-    const bool is_call = traffic == Traffic::kCalls;
-    const bool is_on_first = is_call || loops_.size() == 1;
+    const bool is_on_first = traffic == Traffic::kCalls || loops_.size() == 1;
+    const bool comes_often =
+        rpc.operation != nullptr || rpc.name == "KeepSessionAlive";
     const size_t begin = is_on_first ? 0 : 1;
     const size_t end = is_on_first ? 1 : loops_.size();
     for (size_t at = begin; at < end; ++at) {
-      for (int i = 0; i < (is_call ? kCallAccepts : kTransferAccepts); ++i) {
-        ServeCall<Io, Q>(*loops_[at], door_, rpc, accept, handler);
+      for (int i = 0; i < (comes_often ? kOperationAccepts : kAccepts); ++i) {
+        ServeCall<Io, Q>(*loops_[0], *loops_[at], door_, rpc, accept, handler);
       }
     }
   }

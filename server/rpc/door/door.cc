@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "core/base/status.h"
+#include "core/base/steady_time.h"
 #include "server/execution/operation_table.h"
 #include "server/rpc/listening/peer.h"
 #include "server/rpc/listening/peer_users.h"
@@ -126,8 +127,8 @@ server::PhaseTimes PhasesOf(const CallRecord& record) {
   const server::RunTimes& run = *record.times;
   const absl::Duration queue = run.begun - run.made;
   const absl::Duration kernel = run.ended - run.begun - run.copying;
-  const absl::Duration transfer = run.copying + (absl::Now() - run.ended);
-  // By a clock that may be set meanwhile.
+  const absl::Duration transfer = run.copying + (core::SteadyNow() - run.ended);
+  // Clocks are read one after the other.
   const absl::Duration plan =
       std::max(absl::ZeroDuration(), record.took - queue - kernel - transfer);
   return {plan, queue, kernel, transfer};

@@ -21,6 +21,11 @@ namespace {
 // How long the system is given to have files again.
 constexpr absl::Duration kRest = absl::Milliseconds(10);
 
+// What may be on its way to a client by a Unix socket, of which the system
+// makes twice as much; with its own the two sides wait for each other ten times
+// a megabyte.
+constexpr int kSendBytes = 256 << 10;
+
 /// Who is at the other end of a Unix socket.
 uid_t UserOf(int fd) {
   ucred user = {.pid = 0, .uid = uid_t(-1), .gid = gid_t(-1)};  // nobody
@@ -89,6 +94,9 @@ bool Listener::Accept(int socket, const Address& address) {
   }
   Acceptor* const acceptor = AcceptorOf(fd, name, address);
   if (acceptor == nullptr) return true;
+  if (name.ss_family == AF_UNIX) {
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSendBytes, sizeof(kSendBytes));
+  }
   const int one = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
   Acceptor::NewConnectionParameters connection;

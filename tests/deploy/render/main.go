@@ -1,7 +1,8 @@
 // Renders a Helm chart with many sets of values, as `helm template` does.
 //
-// Usage: render CHART RELEASE <VALUES >RESULTS
+// Usage: render CHART RELEASE KIND <VALUES >RESULTS
 //
+// KIND is what numbers of values are in templates: float64, or json.Number, as in Helm 3.18.0.
 // VALUES is a JSON list of objects that are laid over the chart's values. RESULTS is a JSON list, for each of them
 // {"objects": [...]} or {"error": "..."}. Templates see .Values, .Release, .Chart and .Files, and sprig's functions.
 package main
@@ -42,6 +43,15 @@ func (f files) Glob(pattern string) files {
 type result struct {
 	Objects []table `json:"objects,omitempty"`
 	Error   string  `json:"error,omitempty"`
+}
+
+// decode puts JSON into value, with numbers as they are written where exact.
+func decode(text []byte, exact bool, value interface{}) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if exact {
+		decoder.UseNumber()
+	}
+	return decoder.Decode(value)
 }
 
 type chart struct {
@@ -143,9 +153,13 @@ func functions(all *template.Template) template.FuncMap {
 	return functions
 }
 
-func (c *chart) render(release string, over table) ([]table, error) {
+func (c *chart) render(release string, over table, exact bool) ([]table, error) {
 	values := table{}
-	if err := yaml.Unmarshal([]byte(c.values), &values); err != nil {
+	text, err := yaml.YAMLToJSON([]byte(c.values))
+	if err != nil {
+		return nil, err
+	}
+	if err := decode(text, exact, &values); err != nil {
 		return nil, err
 	}
 	lay(over, values)
@@ -187,9 +201,10 @@ func (c *chart) render(release string, over table) ([]table, error) {
 }
 
 func run() error {
-	if len(os.Args) != 3 {
-		return fmt.Errorf("usage: render CHART RELEASE <VALUES >RESULTS")
+	if len(os.Args) != 4 || (os.Args[3] != "float64" && os.Args[3] != "json.Number") {
+		return fmt.Errorf("usage: render CHART RELEASE float64|json.Number <VALUES >RESULTS")
 	}
+	exact := os.Args[3] == "json.Number"
 	c, err := open(os.Args[1])
 	if err != nil {
 		return err
@@ -199,12 +214,12 @@ func run() error {
 		return err
 	}
 	var sets []table
-	if err := json.Unmarshal(input, &sets); err != nil {
+	if err := decode(input, exact, &sets); err != nil {
 		return err
 	}
 	results := []result{}
 	for _, over := range sets {
-		objects, err := c.render(os.Args[2], over)
+		objects, err := c.render(os.Args[2], over, exact)
 		if err != nil {
 			results = append(results, result{Error: err.Error()})
 		} else {

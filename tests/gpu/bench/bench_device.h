@@ -17,6 +17,9 @@
 
 namespace tensord::test {
 
+/// Bytes of results before they are computed: NaN in every type.
+inline constexpr int kPoison = 0xff;
+
 /// What repetitions of the same work took.
 struct Timing {
   double median_ns = 0;

@@ -47,7 +47,6 @@ constexpr Arithmetic kArithmetics[] = {
     {"complex64", ElementType::kComplex64, core::ComputeType::kFloat32},
     {"float32 in 3xtf32", ElementType::kFloat32,
      core::ComputeType::kThreeTf32}};
-constexpr int kPoison = 0xff;  // NaN in every type
 constexpr uint64_t kSeedA = 1, kSeedB = 2;
 // A kernel that by its own model takes so many times the chosen one's time, or
 // so long, shows nothing that is worth the time.

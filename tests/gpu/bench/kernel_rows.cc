@@ -11,8 +11,6 @@
 namespace tensord::test {
 namespace {
 
-constexpr int kPoison = 0xff;
-
 absl::Status PrintCandidate(BenchDevice& device, const BenchProblem& problem,
                             const core::Candidate& candidate,
                             const core::Candidate& reference,

@@ -106,19 +106,18 @@ TEST(FactorModesTest, HasOneOperandAndTwoResults) {
   using internal::FactorModes;
   using internal::ParseFactorModes;
   EXPECT_EQ(ParseFactorModes("abcd->abk,kcd").value(),
-            (FactorModes{"abcd", "abk", "kcd"}));
+            (FactorModes{"abcd", {"abk", "kcd"}}));
   EXPECT_EQ(ParseFactorModes(" a b -> a k , k b ").value(),
-            (FactorModes{"ab", "ak", "kb"}));
+            (FactorModes{"ab", {"ak", "kb"}}));
   EXPECT_EQ(
       ParseFactorModes("\u03b2\u00c3->\u03b2\u00d7,\U0001d4aa\u00b5").value(),
-      (FactorModes{{0x3b2, 0xc3}, {0x3b2, 0xd7}, {0x1d4aa, 0xb5}}));
-  EXPECT_EQ(ParseFactorModes("->,").value(), (FactorModes{"", "", ""}));
-  for (const char* text :
-       {"", "ab->ak", "ab,c->ak,kb", "ab->ak,kb,c", "ab->ak->kb", "ab,ak,kb"}) {
+      (FactorModes{{0x3b2, 0xc3}, {{0x3b2, 0xd7}, {0x1d4aa, 0xb5}}}));
+  EXPECT_EQ(ParseFactorModes("->,").value(), (FactorModes{"", {"", ""}}));
+  for (const char* text : {"", "ab,c->ak,kb", "ab->ak->kb", "ab,ak,kb"}) {
     const absl::Status status = ParseFactorModes(text).status();
     EXPECT_EQ(ReasonOf(status), "SUBSCRIPTS_MALFORMED");
     EXPECT_THAT(status.message(),
-                HasSubstr("wanted one operand, '->' and two"));
+                HasSubstr("wanted one operand, '->' and results"));
   }
   EXPECT_THAT(ParseFactorModes("ab->a1,1b").status().message(),
               HasSubstr("column 6: got '1', wanted letters"));
@@ -240,6 +239,43 @@ TEST_F(FactorizeTest, IsExplainedWithoutContents) {
   EXPECT_GT(explained->flops, 0);
   EXPECT_EQ(ReasonOf(session_.Factorize("ij->ik,kj", a).status()),
             "TENSOR_NOT_READY");
+}
+
+TEST_F(FactorizeTest, AnyNumberOfResultsComesInOrder) {
+  // Columns of lengths 5 and 10 that are orthogonal.
+  const RemoteTensor a = Upload({3, -8, 4, 6}, {2, 2});
+  const auto usv =
+      session_.FactorizeAll("ij->ik,k,kj", a,
+                            {.method = FactorizationMethod::kSvd,
+                             .values = {.output_name = "s"},
+                             .truncation = {.rank = 1, .cutoff = 1e-3}});
+  ASSERT_TRUE(usv.ok()) << usv.status();
+  ASSERT_THAT(*usv, SizeIs(3));
+  EXPECT_EQ((*usv)[1].name(), session_.name() + "/tensors/s");
+  EXPECT_EQ((*usv)[0].extents(), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ((*usv)[2].report().kept_extent, 1);
+  EXPECT_NEAR((*usv)[1].Download<double>().value()[0], 10, 1e-13);
+  const auto eigh = session_.Factorize("ij->k,ik", Upload({2, 9, 0, 3}, {2, 2}),
+                                       {.method = FactorizationMethod::kEigh});
+  ASSERT_TRUE(eigh.ok()) << eigh.status();
+  EXPECT_EQ(eigh->q.Download<double>().value(), (std::vector<double>{2, 3}));
+  const auto l =
+      session_.FactorizeAll("ij->ik", Upload({4, 9, 0, 9}, {2, 2}),
+                            {.method = FactorizationMethod::kCholesky});
+  ASSERT_TRUE(l.ok()) << l.status();
+  EXPECT_EQ((*l)[0].Download<double>().value(),
+            (std::vector<double>{2, 0, 0, 3}));
+  EXPECT_EQ(ReasonOf(session_
+                         .Factorize("ij->ik,k,kj", a,
+                                    {.method = FactorizationMethod::kSvd})
+                         .status()),
+            "RESULT_COUNT_MISMATCH");
+  EXPECT_EQ(ReasonOf(session_
+                         .FactorizeAll("ij->k,ik", a,
+                                       {.method = FactorizationMethod::kEigh,
+                                        .truncation = {.rank = 1}})
+                         .status()),
+            "TRUNCATION_WITHOUT_SVD");
 }
 
 TEST_F(FactorizeTest, WhatDoesNotFitIsRefused) {

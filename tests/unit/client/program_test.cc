@@ -25,22 +25,22 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::ServerProcess;
 using ::testing::SizeIs;
-using Values = std::vector<double>;
+using Doubles = std::vector<double>;
 
 class ProgramTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { server_.emplace(TENSORD_SERVER_BINARY); }
   static void TearDownTestSuite() { server_.reset(); }
 
-  RemoteTensor Upload(const Values& values, std::vector<int64_t> extents) {
+  RemoteTensor Upload(const Doubles& values, std::vector<int64_t> extents) {
     return session_.Upload(HostView<double>{values.data(), std::move(extents)})
         .value();
   }
-  RemoteTensor Square(const Values& values) { return Upload(values, {2, 2}); }
+  RemoteTensor Square(const Doubles& values) { return Upload(values, {2, 2}); }
 
-  static Values ValuesOf(const absl::StatusOr<RemoteTensor>& tensor) {
+  static Doubles ValuesOf(const absl::StatusOr<RemoteTensor>& tensor) {
     EXPECT_TRUE(tensor.ok()) << tensor.status();
-    return tensor.ok() ? tensor->Download<double>().value() : Values();
+    return tensor.ok() ? tensor->Download<double>().value() : Doubles();
   }
 
   static std::optional<ServerProcess> server_;
@@ -53,7 +53,7 @@ std::optional<ServerProcess> ProgramTest::server_;
 /// A random row-major matrix.
 struct Matrix {
   int64_t rows, columns;
-  Values values;
+  Doubles values;
 };
 
 Matrix RandomMatrix(std::mt19937& rng, int64_t rows, int64_t columns) {
@@ -65,7 +65,7 @@ Matrix RandomMatrix(std::mt19937& rng, int64_t rows, int64_t columns) {
 }
 
 Matrix Product(const Matrix& a, const Matrix& b) {
-  Matrix d{a.rows, b.columns, Values(a.rows * b.columns)};
+  Matrix d{a.rows, b.columns, Doubles(a.rows * b.columns)};
   for (int64_t i = 0; i < a.rows; ++i) {
     for (int64_t j = 0; j < a.columns; ++j) {
       for (int64_t k = 0; k < b.columns; ++k) {
@@ -81,10 +81,10 @@ TEST_F(ProgramTest, EinsumTakesAnyNumberOfTensors) {
   const auto a = Square({1, 2, 3, 4}), b = Square({0, 1, 1, 0});
   const auto c = Square({1, 0, 0, 2});
   EXPECT_EQ(ValuesOf(session_.Einsum("ij,jk,kl->il", {a, b, c})),
-            (Values{2, 2, 4, 6}));
+            (Doubles{2, 2, 4, 6}));
   EXPECT_EQ(ValuesOf(session_.Einsum("ij,jk,kl,lm", {a, b, c, b})),
-            (Values{2, 2, 6, 4}));
-  EXPECT_EQ(ValuesOf(session_.Einsum("ij->ji", {a})), (Values{1, 3, 2, 4}));
+            (Doubles{2, 2, 6, 4}));
+  EXPECT_EQ(ValuesOf(session_.Einsum("ij->ji", {a})), (Doubles{1, 3, 2, 4}));
 }
 
 TEST_F(ProgramTest, EinsumOfAChainIsTheProductOfItsMatrices) {
@@ -115,19 +115,19 @@ TEST_F(ProgramTest, EinsumOfAChainIsTheProductOfItsMatrices) {
 TEST_F(ProgramTest, EinsumTakesEllipsesDiagonalsAndLabelsOfMany) {
   const auto a = Square({1, 2, 3, 4});
   const auto stack = Upload({1, 2, 3, 4, 5, 6, 7, 8}, {2, 2, 2});
-  EXPECT_EQ(ValuesOf(session_.Einsum("...ii", {stack})), (Values{5, 13}));
-  EXPECT_EQ(ValuesOf(session_.Einsum("ii->i", {a})), (Values{1, 4}));
+  EXPECT_EQ(ValuesOf(session_.Einsum("...ii", {stack})), (Doubles{5, 13}));
+  EXPECT_EQ(ValuesOf(session_.Einsum("ii->i", {a})), (Doubles{1, 4}));
   EXPECT_EQ(ValuesOf(session_.Einsum("...ij,...jk->...ik", {stack, a})),
-            (Values{7, 10, 15, 22, 23, 34, 31, 46}));
+            (Doubles{7, 10, 15, 22, 23, 34, 31, 46}));
   EXPECT_EQ(ValuesOf(session_.Einsum("ai,aj,ak->a", {a, a, a})),
-            (Values{27, 343}));
+            (Doubles{27, 343}));
 }
 
 TEST_F(ProgramTest, OperandsMayBeInTheCallersMemory) {
   const auto a = Square({1, 2, 3, 4});
-  const Values values = {1, 10};
+  const Doubles values = {1, 10};
   const HostView<double> v{values.data(), {2}};
-  EXPECT_EQ(ValuesOf(session_.Einsum("ij,j->i", {a, v})), (Values{21, 43}));
+  EXPECT_EQ(ValuesOf(session_.Einsum("ij,j->i", {a, v})), (Doubles{21, 43}));
   const auto nothing =
       session_.Einsum("ij,j->i", {a, HostView<double>{nullptr, {2}}});
   EXPECT_EQ(ReasonOf(nothing.status()), "DATA_MISSING");
@@ -150,7 +150,7 @@ TEST_F(ProgramTest, ProductsGoWhereTheyAreToldTo) {
   ASSERT_TRUE(written.ok()) << written.status();
   EXPECT_FALSE(written->owns());
   EXPECT_EQ(written->name(), d.name());
-  EXPECT_EQ(ValuesOf(session_.Borrow(d.name())), (Values{37, 81, 54, 118}));
+  EXPECT_EQ(ValuesOf(session_.Borrow(d.name())), (Doubles{37, 81, 54, 118}));
   EXPECT_THAT(session_.List().value(), SizeIs(3));
 
   const auto first =
@@ -163,12 +163,12 @@ TEST_F(ProgramTest, NconSumsPositiveLabels) {
   const auto a = Square({1, 2, 3, 4}), b = Square({0, 1, 1, 0});
   EXPECT_EQ(ValuesOf(session_.Ncon({.labels = {{-1, 1}, {1, 2}, {2, -2}}},
                                    {a, b, a})),
-            (Values{5, 8, 13, 20}));
+            (Doubles{5, 8, 13, 20}));
   EXPECT_EQ(
       ValuesOf(session_.Ncon(
           {.labels = {{-1, 1}, {1, -2}}, .order = {1}, .output = {-2, -1}},
           {a, b})),
-      (Values{2, 4, 1, 3}));
+      (Doubles{2, 4, 1, 3}));
   EXPECT_EQ(
       ReasonOf(session_.Ncon({.labels = {{-1, 1}, {2, -2}}}, {a, b}).status()),
       "NCON_MALFORMED");
@@ -184,14 +184,14 @@ TEST_F(ProgramTest, RunGivesResultsByName) {
   ASSERT_TRUE(ran.ok()) << ran.status();
   ASSERT_THAT(ran->results, SizeIs(2));
   EXPECT_EQ(ran->results[0].name, "U");
-  EXPECT_EQ(ran->Find("trace")->Download<double>().value(), Values{29});
+  EXPECT_EQ(ran->Find("trace")->Download<double>().value(), Doubles{29});
   EXPECT_EQ(ran->Find("T"), nullptr);
-  EXPECT_EQ(ValuesOf(session_.Borrow(d.name())), (Values{71, 101, 151, 221}));
+  EXPECT_EQ(ValuesOf(session_.Borrow(d.name())), (Doubles{71, 101, 151, 221}));
   EXPECT_GE(ran->report.operation_count, 4);
   EXPECT_GT(ran->report.peak_bytes, 0);
 
   const auto u = ran->Take("U");
-  EXPECT_EQ(ValuesOf(u), (Values{7, 22}));
+  EXPECT_EQ(ValuesOf(u), (Doubles{7, 22}));
   EXPECT_EQ(u->report().kernel, "");
   EXPECT_EQ(ReasonOf(ran->Take("U").status()), "RESULT_NOT_FOUND");
   const auto none = ran->Take("T");
@@ -227,13 +227,13 @@ TEST_F(ProgramTest, OutputsAreChosenNamedAndSentInline) {
   EXPECT_EQ(ReasonOf(u.Download<double>().status()), "ELEMENT_TYPE_MISMATCH");
   const ProgramResult& t = *ran->Find("T");
   EXPECT_THAT(t.tensor->name(), HasSubstr("/tensors/square"));
-  EXPECT_EQ(t.Download<double>().value(), (Values{7, 10, 15, 22}));
+  EXPECT_EQ(t.Download<double>().value(), (Doubles{7, 10, 15, 22}));
   EXPECT_THAT(session_.List().value(), SizeIs(2));
 }
 
 TEST_F(ProgramTest, PathsAreFoundAsTheOptionsSay) {
   const auto a = Square({1, 2, 3, 4});
-  const auto wide = Upload(Values(2 * 64, 1), {2, 64});
+  const auto wide = Upload(Doubles(2 * 64, 1), {2, 64});
   const auto method = [&](const PathOptions& path) {
     const auto explained =
         session_.ExplainEinsum("ij,jk,kl->il", {a, a, wide}, {.path = path});
@@ -272,7 +272,7 @@ TEST_F(ProgramTest, SymbolicCostsDecideTheOrder) {
     EXPECT_TRUE(explained.ok()) << explained.status();
     EXPECT_EQ(
         ValuesOf(session_.Einsum("ij,jk,kl->il", {a, a, a}, {.path = path})),
-        (Values{37, 54, 81, 118}));
+        (Doubles{37, 54, 81, 118}));
     return explained->products.at(0);
   };
   const ProgramProduct first = product("i=>χ, j=>χ, l=>χ^3");
@@ -291,7 +291,7 @@ TEST_F(ProgramTest, SymbolicCostsDecideTheOrder) {
 
 TEST_F(ProgramTest, WhatDependsOnConstantsAloneIsKept) {
   const auto a = Square({1, 2, 3, 4});
-  const Values two = {2, 0, 0, 2};
+  const Doubles two = {2, 0, 0, 2};
   const HostView<double> b{two.data(), {2, 2}};
   const int64_t before = session_.DescribeSession().value().memory_used_bytes;
   {
@@ -310,7 +310,7 @@ TEST_F(ProgramTest, WhatDependsOnConstantsAloneIsKept) {
       EXPECT_EQ(ran->report.folded_operation_count, 2 - count);
       EXPECT_EQ(ran->report.kept_bytes, 256);
       EXPECT_EQ(ran->results[0].Download<double>().value(),
-                (Values{14, 20, 30, 44}));
+                (Doubles{14, 20, 30, 44}));
     }
   }
   // What was uploaded, and what was kept, went with the program.
@@ -350,7 +350,7 @@ TEST_F(ProgramTest, MemoryLimitsAreKept) {
 
 TEST_F(ProgramTest, KernelsAreChosenByTimeWhereOptionsSaySo) {
   const auto a = Square({1, 2, 3, 4});
-  const Values wanted = {37, 54, 81, 118};  // a * a * a
+  const Doubles wanted = {37, 54, 81, 118};  // a * a * a
   const PlanCache cache(server_->address());
   const auto measures = [&](const absl::StatusOr<RemoteTensor>& result) {
     EXPECT_EQ(ValuesOf(result), wanted);
@@ -404,10 +404,10 @@ TEST_F(ProgramTest, PreparedProgramsRunOftenOnOperandsThatAreAlike) {
     EXPECT_TRUE(ran.ok()) << ran.status();
     return ran->Find("D")->Download<double>().value();
   };
-  EXPECT_EQ(run({{"A", a}, {"B", b}}), (Values{4, 2, 8, 6}));
-  EXPECT_EQ(run({{"B", a}, {"A", b}}), (Values{6, 8, 2, 4}));
-  EXPECT_EQ(run({{"A", a}, {"B", b}, {"x", -1}}), (Values{-2, -1, -4, -3}));
-  EXPECT_EQ(run({a, b}), (Values{4, 2, 8, 6}));
+  EXPECT_EQ(run({{"A", a}, {"B", b}}), (Doubles{4, 2, 8, 6}));
+  EXPECT_EQ(run({{"B", a}, {"A", b}}), (Doubles{6, 8, 2, 4}));
+  EXPECT_EQ(run({{"A", a}, {"B", b}, {"x", -1}}), (Doubles{-2, -1, -4, -3}));
+  EXPECT_EQ(run({a, b}), (Doubles{4, 2, 8, 6}));
 
   const ProgramInfo info = program->Describe().value();
   EXPECT_EQ(info.execution_count, 4);
@@ -444,7 +444,7 @@ TEST_F(ProgramTest, PreparedProgramsLeaveTheServerWithTheirHandle) {
   auto program = prepare();
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(program->Run({a, a, a})->results[0].Download<double>().value(),
-            (Values{37, 54, 81, 118}));
+            (Doubles{37, 54, 81, 118}));
   EXPECT_TRUE(program->Delete().ok());
   EXPECT_EQ(ReasonOf(program->Run({a, a, a}).status()), "PROGRAM_NOT_FOUND");
   EXPECT_EQ(program->Delete().code(), absl::StatusCode::kNotFound);

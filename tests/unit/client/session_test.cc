@@ -322,7 +322,8 @@ TEST(StoppedServerTest, UploadReturnsAtItsDeadlineAndLetsGoOfMemory) {
   ServerProcess server(TENSORD_SERVER_BINARY);
   {
     auto session =
-        Session::Connect(server.address(), {.deadline = absl::Seconds(2)})
+        Session::Connect(server.address(), {.deadline = absl::Seconds(2),
+                                            .transport = Transport::kGrpc})
             .value();
     std::vector<double> values(16 << 20);
     const absl::Time start = absl::Now();
@@ -341,7 +342,8 @@ TEST(StoppedServerTest, UploadReturnsAtItsDeadlineAndLetsGoOfMemory) {
 TEST(KilledServerTest, UploadEndsAsUnavailable) {
   ServerProcess server(TENSORD_SERVER_BINARY);
   auto session =
-      Session::Connect(server.address(), {.deadline = absl::Seconds(5)})
+      Session::Connect(server.address(), {.deadline = absl::Seconds(5),
+                                          .transport = Transport::kGrpc})
           .value();
   std::vector<double> values(16 << 20);
   UploadOptions options;

@@ -168,10 +168,48 @@ TEST_F(TensorctlProgramTest, TreesAreDrawn) {
               HasSubstr("└─ [i,l]"));
   ended = Run(chain + "tree.pdf");
   EXPECT_EQ(ended.code, 1);
-  EXPECT_THAT(ended.output, HasSubstr("ends with .svg, .png or .txt"));
+  EXPECT_THAT(ended.output, HasSubstr("ends with .svg, .png, .txt or .json"));
   ended = Run("einsum 'ij,jk' " + a_ + " " + b_ + " --tree " + svg);
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.output, HasSubstr("no tree to draw"));
+}
+
+TEST_F(TensorctlProgramTest, OrdersAreKeptAndGoneOnWith) {
+  const std::string json = testing::TemporaryFolder() + "/tree.json";
+  const std::string chain = "explain einsum 'ij,jk,kl' " + a_ + " " + b_ + " " +
+                            a_ + " --tree " + json;
+  const auto kept = [&] {
+    std::ifstream file(json);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  Ended ended = Run(chain);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("s  10^1.505 flops, largest result 2^2"));
+  EXPECT_THAT(kept(), HasSubstr("\"steps\": ["));
+  // From another order than would be found, whose cost is the same.
+  std::ofstream(json) << "{\"steps\": [[1, 2], [0, 1]], \"sliced\": [\"j\"]}";
+  ended = Run(chain + " --path random-greedy --time-budget 5ms");
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(kept(), HasSubstr("\"log10_flops\": 1.50"));
+  std::ofstream(json) << "{\"steps\": [[1, 2], [0, 7]], \"sliced\": []}";
+  ended = Run(chain);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("PATH_MALFORMED"));
+  std::ofstream(json) << "{\"steps\": [[1, 2], [0, 1]], \"sliced\": [\"q\"]}";
+  ended = Run(chain);
+  EXPECT_THAT(ended.output, HasSubstr("which the product does not have"));
+  ended = Run(chain + " --path greedy");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("does not go on from"));
+  EXPECT_THAT(kept(), HasSubstr("[\"q\"]"));  // as it was
+  std::ofstream(json) << "nothing";
+  ended = Run(chain);
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("no order to go on with"));
+  ended = Run("explain einsum 'ij,jk' " + a_ + " " + b_ + " --tree " +
+              testing::TemporaryFolder() + "/none.json");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("0 products of three factors"));
 }
 
 // With a program in place of rsvg-convert.

@@ -292,6 +292,33 @@ TEST(TensorctlTest, FactorizesIntoTwoFiles) {
   EXPECT_THAT(ended.output, HasSubstr("cpu.factorize.reference"));
 }
 
+TEST(TensorctlTest, TruncatesSvds) {
+  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const std::string to = " --address=" + server.address() + " ";
+  const std::string a = Save<double>(
+      "diagonal", {ElementType::kFloat64, {2, 2}}, {3, 0, 0, 0.01});
+  const std::string u = PathOf("u"), s = PathOf("s"), v = PathOf("v");
+  const std::string files = "-o " + u + " -o " + s + " -o " + v;
+  Ended ended = Tensorctl("factorize --method svd --relative-cutoff 0.1 " +
+                          files + " 'ij->ik,k,kj' " + a + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("1 values kept, zeros beyond"));
+  EXPECT_THAT(Load<double>(s, 2), Pointwise(DoubleNear(1e-14), {3.0, 0.0}));
+  ended = Tensorctl("factorize --method svd --rank 1 --absorb both -o " + u +
+                    " -o " + v + " 'ij->ik,kj' " + a + to);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_NEAR(std::abs(Load<double>(u, 2)[0]), std::sqrt(3), 1e-14);
+  // As many files as results, or nothing is written.
+  ended = Tensorctl("factorize --method svd -o " + u + " -o " + v +
+                    " 'ij->ik,k,kj' " + a + to);
+  EXPECT_EQ(ended.code, 2) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("got 2 -o, wanted 3: -o u.npy -o s.npy"));
+  ended = Tensorctl("factorize --method svd --absorb left " + files +
+                    " 'ij->ik,kj' " + a + to);
+  EXPECT_EQ(ended.code, 2) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("got 3 -o, wanted 2: -o u.npy -o v.npy"));
+}
+
 TEST(TensorctlTest, FactorizationsSayWhatIsWanted) {
   const testing::ServerProcess server(TENSORD_SERVER_BINARY);
   const std::string to = " --address=" + server.address() + " ";
@@ -304,17 +331,19 @@ TEST(TensorctlTest, FactorizationsSayWhatIsWanted) {
     return ended.output;
   };
   EXPECT_THAT(fails("'ij->ik,kj' " + both), HasSubstr("--method is required"));
-  EXPECT_THAT(fails("--method svd 'ij->ik,kj' " + both),
-              HasSubstr("'svd' is none of qr"));
+  EXPECT_THAT(fails("--method lu 'ij->ik,kj' " + both),
+              HasSubstr("'lu' is none of cholesky, eigh, lq, qr, svd"));
+  EXPECT_THAT(fails("--method svd 'ij->ik,k,kj' --absorb up " + both),
+              HasSubstr("'up' is none of both"));
   EXPECT_THAT(fails("--method qr 'ij->ik,kj'"),
               HasSubstr("--output is required"));
   EXPECT_THAT(fails("--method qr 'ij->ik,kj' -o " + PathOf("q")),
-              HasSubstr("got one -o, wanted two: -o q.npy -o r.npy"));
+              HasSubstr("got 1 -o, wanted 2: -o q.npy -o r.npy"));
   EXPECT_THAT(fails("--method qr 'ij->ik,kj' -o q.npy -o ./q.npy"),
               HasSubstr("-o names ./q.npy twice, wanted two files, for q and "
                         "for r"));
   EXPECT_THAT(fails("--method qr 'ij->ik' " + both),
-              HasSubstr("wanted one operand, '->' and two results"));
+              HasSubstr("subscripts have 1 results, wanted 2, q and r"));
   EXPECT_THAT(Tensorctl("factorize --help").output,
               HasSubstr("tensorctl factorize --method qr"));
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/testing/element_types.h"
 #include "tests/testing/error_bound.h"
 #include "tests/testing/operands.h"
 
@@ -20,9 +21,9 @@ using core::ComputeType;
 using core::ElementType;
 using core::UnaryOperator;
 
-constexpr auto kF16 = ElementType::kFloat16;
-constexpr auto kF32 = ElementType::kFloat32;
-constexpr auto kI32 = ElementType::kInt32;
+using tensord::test::kF16;
+using tensord::test::kF32;
+using tensord::test::kI32;
 
 template <typename T>
 const std::byte* BytesOf(const std::vector<T>& values) {

@@ -65,10 +65,27 @@ enum class UnaryOperator {
   kSwish = 26,
   kSoftPlus = 27,
   kSoftSign = 28,
+  kReal = 29,
+  kImag = 30,
 };
 
-/// Numbered as in the contract.
-enum class BinaryOperator { kAdd = 1, kMul = 2, kMax = 3, kMin = 4 };
+/// Numbered as in the contract. Reductions take the first four alone.
+/// Comparisons give bools; they and kWhere are for op_abc.
+enum class BinaryOperator {
+  kAdd = 1,
+  kMul = 2,
+  kMax = 3,
+  kMin = 4,
+  kDiv = 5,
+  kPow = 6,
+  kEqual = 7,
+  kNotEqual = 8,
+  kLess = 9,
+  kLessEqual = 10,
+  kGreater = 11,
+  kGreaterEqual = 12,
+  kWhere = 13,
+};
 
 /// Precision of the arithmetic, whatever operands are stored in. Numbered as in
 /// the contract.
@@ -194,9 +211,32 @@ struct ContractOptions {
 };
 
 /// Numbered as in the contract.
-enum class FactorizationMethod { kQr = 1 };
+enum class FactorizationMethod {
+  kQr = 1,
+  kLq = 2,
+  kSvd = 3,
+  kEigh = 4,
+  kCholesky = 5
+};
 
-/// Where one of two results goes. Names mean what they mean in
+/// Which factor of an SVD is multiplied by its values; both: by their roots.
+/// Numbered as in the contract.
+enum class Absorb { kNone = 0, kLeft = 1, kRight = 2, kBoth = 3 };
+
+/// How many values of an SVD are kept, at least one. 0 cuts nothing.
+struct Truncation {
+  std::optional<int64_t> rank;   // the most, also of the results' inner mode
+  double cutoff = 0;             // values are above it,
+  double relative_cutoff = 0;    // and above it times the largest
+  double discarded_squares = 0;  // the most that squares of the rest add up to,
+  double relative_discarded_squares = 0;  // and as a part of all
+  Absorb absorb = Absorb::kNone;
+  bool renormalizes = false;  // what is kept has the norm of all
+
+  bool operator==(const Truncation&) const = default;
+};
+
+/// Where one of several results goes. Names mean what they mean in
 /// ExecutionOptions.
 struct FactorOutput {
   const RemoteTensor* output = nullptr;
@@ -204,10 +244,14 @@ struct FactorOutput {
   std::optional<Order> output_order;
 };
 
-/// a = q * r. Names mean what they mean in ExecutionOptions.
+/// Names mean what they mean in ExecutionOptions.
 struct FactorizeOptions {
+  /// Of Factorize(), kQr or kLq, and of plans.
   FactorizationMethod method = FactorizationMethod::kQr;
-  FactorOutput q, r;
+  FactorOutput q;       // or l, u, the eigenvectors v
+  FactorOutput r;       // or q of LQ, v of an SVD
+  FactorOutput values;  // s or w
+  Truncation truncation;
   std::string kernel;
   std::optional<int64_t> workspace_limit_bytes;
   bool deterministic = false;
@@ -225,6 +269,8 @@ struct ExecutionReport {
   /// Scratch memory for views: inputs were gathered into it first, or the
   /// result was scattered from it in the end.
   int64_t gathered_bytes = 0;
+  /// Of an SVD, how many values were kept, the most of any matrix.
+  int64_t kept_extent = 0;
 };
 
 struct KernelCandidate {

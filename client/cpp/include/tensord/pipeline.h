@@ -100,6 +100,11 @@ class Pipeline {
   PendingTensor Contract(const Operand& a, const Operand& b, const Modes& d,
                          const ContractOptions& options = {});
 
+  /// Sends what was added. While many operations are without a result, those
+  /// that are added wait for a few more to travel with, or until anything is
+  /// awaited.
+  void Flush();
+
   /// Waits for all operations; nothing can be added any more.
   ///
   /// Errors  that of the first operation that failed, or that of the pipeline:

@@ -23,6 +23,7 @@ struct PlanInfo {
   /// `permute`, `elementwise`, `reduce`, `contract` or `factorize`.
   std::string operation;
   std::string device;
+  int result_count = 1;
   Selection selection = Selection::kHeuristic;
   Explanation explanation;          // how it is computed now
   int64_t min_workspace_bytes = 0;  // over the kernels that could run
@@ -52,7 +53,8 @@ struct PlanExecution {
   std::optional<absl::Duration> deadline;
 };
 
-/// The results of a factorization. Both have the operation's report.
+/// The two results of a factorization, in their order: q and r, or l and q, u
+/// and v, w and v. Both have the operation's report.
 struct Factors {
   RemoteTensor q;
   RemoteTensor r;
@@ -90,11 +92,11 @@ class Plan {
   void Release() { handle_.Release(); }
 
   /// Errors  those of ExecutePlan: INVALID_ARGUMENT, `PLAN_OPERAND_DIFFERS`;
-  ///         `PLAN_RESULT_COUNT`: it is a factorization.
+  ///         `PLAN_RESULT_COUNT`: it has several results.
   absl::StatusOr<RemoteTensor> Execute(const PlanInputs& inputs,
                                        const PlanExecution& options = {}) const;
-  /// Runs a factorization.
-  /// Errors  as Execute(); `PLAN_RESULT_COUNT`: it is none.
+  /// Runs a factorization of two results, which go where q and r say.
+  /// Errors  as Execute(); `PLAN_RESULT_COUNT`: it has not two.
   absl::StatusOr<Factors> ExecuteFactorize(
       const RemoteTensor& a, const FactorizeExecution& options = {}) const;
 

@@ -51,7 +51,8 @@ struct NconLabels {
 ///   D[a,b] = 2*T[a,b] - conj(C[b,a])/alpha   # comment
 ///
 /// `:=` makes a tensor. `=` stores into an operand. `+=` and `-=` add to an
-/// operand, or to what an earlier statement made. A label that a term has twice
+/// operand, or to what an earlier statement made. `s = ...` without brackets
+/// makes a scalar where nothing is called `s`. A label that a term has twice
 /// is summed, unless the output has it. Parentheses order products.
 struct ProgramSource {
   ProgramSource(std::string_view statements)
@@ -138,6 +139,12 @@ enum class PathMethod {
   kPartition = 5,
 };
 
+/// An order and the labels that it slices.
+struct PathStart {
+  std::vector<std::vector<int64_t>> steps;  // as of PathOptions
+  std::vector<std::string> sliced;
+};
+
 struct PathOptions {
   PathMethod method = PathMethod::kAuto;
   /// How long to search for each product. Absent: by its size.
@@ -159,6 +166,8 @@ struct PathOptions {
   ///
   /// With kAuto, kOptimal or `steps` alone: other methods look at extents.
   std::optional<std::string> costs;
+  /// Of a product: what an earlier search found, from where this one goes on.
+  std::optional<PathStart> start;
 };
 
 struct ProgramOptions {
@@ -331,7 +340,8 @@ struct ProgramInfo {
 
 /// What one run of a prepared program brings along.
 struct ProgramExecution {
-  /// By `name`; only `tensor_name` and `is_inline` are used. Empty: as prepared.
+  /// By `name`; only `tensor_name` and `is_inline` are used. Empty: as
+  /// prepared.
   std::vector<ProgramOutput> outputs;
   std::optional<absl::Duration> deadline;
 };

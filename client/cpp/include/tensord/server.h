@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "tensord/credentials.h"
@@ -181,6 +182,36 @@ class Server {
 
  private:
   std::shared_ptr<internal::Channels> channels_;
+};
+
+/// How large tensors get to the server and back.
+enum class Transport {
+  kAuto,          // by shared memory where that is possible
+  kSharedMemory,  // by that, or the session is not opened
+  kGrpc,
+};
+
+/// One thing that it takes, and whether it is so.
+struct SharedMemoryCheck {
+  std::string what;     // "socket"
+  absl::Status status;  // of what was not looked at: CANCELLED
+  std::string found;    // for people, where it is so
+};
+
+/// What Session::CheckSharedMemory() finds.
+struct SharedMemoryReport {
+  std::vector<SharedMemoryCheck> checks;  // each needs those before it
+  /// Of an array up and down again; 0: it was not measured.
+  double shared_bytes_per_second = 0;
+  double grpc_bytes_per_second = 0;
+
+  /// The first status that is not OK.
+  absl::Status status() const {
+    for (const SharedMemoryCheck& check : checks) {
+      if (!check.status.ok()) return check.status;
+    }
+    return absl::OkStatus();
+  }
 };
 
 }  // namespace tensord

@@ -41,6 +41,7 @@ struct SessionOptions {
   int priority = 0;
   absl::Duration deadline = absl::Seconds(60);  // of each call
   Order order = Order::kLastModeFastest;        // of results and of downloads
+  Transport transport = Transport::kAuto;       // of large tensors
   Credentials credentials;
   /// Asked before each call, on the thread that makes it, for metadata to send
   /// along, e.g. {"traceparent", ...}; keys in small letters. Null: none.
@@ -112,6 +113,9 @@ class Session {
 
   absl::StatusOr<SessionInfo> DescribeSession() const;
   absl::StatusOr<ServerInfo> Info() const;
+  /// What it takes to share memory with the server, each looked at anew, and
+  /// how fast that is; takes a second.
+  SharedMemoryReport CheckSharedMemory() const;
   absl::StatusOr<ServerStats> Stats() const;
 
   // Tensors.
@@ -192,29 +196,44 @@ class Session {
                                         const Modes& d,
                                         const ContractOptions& options = {});
 
-  /// a = q * r, summed over the one label that q and r share and `a` lacks. A
-  /// label of `a` that both have is a batch mode; those that q alone has number
-  /// the rows of a matrix, those of r alone its columns, the last one fastest.
-  ///
-  /// QR is thin: the shared mode has the extent of the matrix's shorter side.
-  /// The columns of q are orthonormal; r is zero below its diagonal, which is
-  /// real and not negative.
+  /// Factors of the matrices that `a` is, one for each value of its batch
+  /// modes, as the rpc Factorize has them: q and r; l and q; u, s and v, or u
+  /// and v, of an SVD whose values a factor absorbs; w and v of EIGH; l of
+  /// CHOLESKY. The inner label is the one that all results have and `a` lacks.
+  /// Of QR, LQ and SVD, a label of `a` that both factors have is a batch mode,
+  /// one of the first alone counts rows, one of the second alone columns, the
+  /// last one fastest.
   ///
   ///   auto [q, r] = session.Factorize("abcd->abk,kcd", a).value();
+  ///   auto usv = session.FactorizeAll("ij->ik,k,kj", a, {
+  ///       .method = FactorizationMethod::kSvd,
+  ///       .truncation = {.rank = 64, .relative_cutoff = 1e-10}}).value();
+  ///   usv[1].report().kept_extent  // elements of u, s and v beyond are 0
   ///
-  /// Errors  INVALID_ARGUMENT: malformed subscripts, `SUBSCRIPTS_MALFORMED`,
-  ///         and those of the rpc. UNIMPLEMENTED: element types other than
-  ///         float32, float64, complex64 and complex128; a device without
-  ///         kernels for it, as GPUs are.
+  /// Errors  INVALID_ARGUMENT: malformed subscripts, `SUBSCRIPTS_MALFORMED`;
+  ///         not two results, `RESULT_COUNT_MISMATCH`; and those of the rpc.
+  ///         UNIMPLEMENTED: element types other than float32, float64,
+  ///         complex64 and complex128; a device without kernels for it, as
+  ///         GPUs are.
   absl::StatusOr<Factors> Factorize(std::string_view subscripts,
                                     const RemoteTensor& a,
                                     const FactorizeOptions& options = {}) {
+    return PairOf(FactorizeAll(subscripts, a, options));
+  }
+  absl::StatusOr<std::vector<RemoteTensor>> FactorizeAll(
+      std::string_view subscripts, const RemoteTensor& a,
+      const FactorizeOptions& options = {}) {
     return RunFactorization(subscripts, Operand(a, {}), options);
   }
-  /// Of a view of the caller's memory, which travels inside the request.
+  // Of a view of the caller's memory, which travels inside the request.
   absl::StatusOr<Factors> Factorize(std::string_view subscripts,
                                     UntypedHostView a,
                                     const FactorizeOptions& options = {}) {
+    return PairOf(FactorizeAll(subscripts, std::move(a), options));
+  }
+  absl::StatusOr<std::vector<RemoteTensor>> FactorizeAll(
+      std::string_view subscripts, UntypedHostView a,
+      const FactorizeOptions& options = {}) {
     return RunFactorization(subscripts, Operand(std::move(a), {}), options);
   }
 
@@ -330,9 +349,11 @@ class Session {
   absl::StatusOr<RemoteTensor> RunProduct(const ProgramSource& source,
                                           ProgramOperands operands,
                                           const ProductOptions& options);
-  absl::StatusOr<Factors> RunFactorization(std::string_view subscripts,
-                                           Operand a,
-                                           const FactorizeOptions& options);
+  absl::StatusOr<std::vector<RemoteTensor>> RunFactorization(
+      std::string_view subscripts, Operand a, const FactorizeOptions& options);
+  /// Errors  INVALID_ARGUMENT, reason RESULT_COUNT_MISMATCH.
+  static absl::StatusOr<Factors> PairOf(
+      absl::StatusOr<std::vector<RemoteTensor>> made);
 
   std::shared_ptr<internal::Connection> connection_;
 };

@@ -21,7 +21,9 @@ from tensord._program_operations import After, ProgramCall
 from tensord._program_reports import ProgramExplanation
 from tensord._session_base import SessionBase
 from tensord._session_link import open_session
-from tensord._specs import TensorSpec
+from tensord._shared_memory import transport_of
+from tensord._shortcuts import Request
+from tensord._specs import TensorSpec, packed_spec
 from tensord.aio._operator import Operator
 from tensord.aio._program import Program
 from tensord.aio._session_link import AwaitedLink
@@ -44,6 +46,7 @@ def connect(
     key: str | os.PathLike[str] | None = None,
     token: str | None = None,
     token_file: str | os.PathLike[str] | None = None,
+    transport: str | None = None,
 ) -> Connecting:
     """Opens a session; arguments are those of `tensord.connect`.
 
@@ -53,18 +56,20 @@ def connect(
     Returns:
         What `async with` or `await` makes a Session of.
     """
+    transport = transport_of(transport)
     given = Given(ca, cert, key, token, token_file)
     return Connecting(
-        (address, timeout, job, lease, quota_bytes, device, priority, given)
+        (address, timeout, job, lease, quota_bytes, device, priority, given), transport
     )
 
 
 class Connecting:
     """A session that is not open yet."""
 
-    def __init__(self, arguments: tuple[Any, ...]) -> None:
+    def __init__(self, arguments: tuple[Any, ...], transport: str) -> None:
         """Use `connect`."""
         self._arguments = arguments
+        self._transport = transport
         self._session: Session | None = None
 
     def __await__(self) -> Generator[Any, None, Session]:
@@ -80,7 +85,14 @@ class Connecting:
 
     async def _open(self) -> Session:
         opened = await asyncio.to_thread(open_session, *self._arguments)
-        return Session(AwaitedLink(*opened))
+        session = Session(AwaitedLink(*opened, transport=self._transport))
+        if self._transport == "shm":
+            try:
+                await asyncio.to_thread(session.link.memory.check)
+            except BaseException:
+                await session.close()
+                raise
+        return session
 
 
 class Session(
@@ -112,7 +124,7 @@ class Session(
     ) -> RemoteTensor:
         """Uploads an array, as `tensord.Session.upload`."""
         source = array_of(array)
-        spec = TensorSpec(source.shape, source.dtype)
+        spec = packed_spec(source)
         message = await self.link.upload(source, spec, name, timeout)
         return RemoteTensor(self, message, owned=not name)
 
@@ -210,6 +222,20 @@ class Session(
 
     def __repr__(self) -> str:
         return f"aio.Session({self.link.connection.address!r}, device={self.device!r})"
+
+    def _einsum_again(
+        self, subscripts: Any, operands: tuple[Any, ...]
+    ) -> Awaitable[RemoteTensor] | None:
+        request = self._shortcuts.find(subscripts, operands)
+        return None if request is None else self._ask_again(request, operands)
+
+    async def _ask_again(
+        self, request: Request, operands: tuple[Any, ...]
+    ) -> RemoteTensor:
+        method = self.link.stubs.encoded[request.operation]
+        message = request.message(operands)
+        response = await self.link.call_allocating(method, message, None)
+        return request.result(self, RemoteTensor, response.result, message)
 
     async def _perform_after(
         self,

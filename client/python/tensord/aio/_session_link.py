@@ -8,15 +8,14 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-import grpc
-import grpc.aio
 import numpy as np
 
 from tensord._arguments import check_timeout
-from tensord._connection import Connection, Stubs, kind_of
+from tensord._connection import Connection, Stubs, kind_of, name_of
 from tensord._handle import Handle, Held
 from tensord._session_link import Answer, Question, SessionLink
 from tensord._specs import TensorSpec
+from tensord._transport import CALL_ERRORS
 from tensord.errors import ResourceExhausted
 from tensord.reports import ServerInfo
 from tensord.v1 import session_pb2, tensor_pb2
@@ -33,10 +32,14 @@ class AwaitedLink(SessionLink):
     """
 
     def __init__(
-        self, connection: Connection, info: ServerInfo, opened: session_pb2.Session
+        self,
+        connection: Connection,
+        info: ServerInfo,
+        opened: session_pb2.Session,
+        transport: str = "auto",
     ) -> None:
-        super().__init__(connection, info, opened)
-        self._channel = connection.credentials.channel(grpc.aio, connection.address)
+        super().__init__(connection, info, opened, transport)
+        self._channel = connection.awaited_channel()
         self.stubs = Stubs(self._channel)
 
     async def call(
@@ -57,12 +60,13 @@ class AwaitedLink(SessionLink):
         """
         check_timeout(timeout)
         self.connection.check_open()
+        self.last_request = request
         deadline = self.connection.deadline(timeout)
         try:
             metadata = self.connection.credentials.metadata()
             return await method(request, timeout=deadline, metadata=metadata)
-        except grpc.RpcError as error:
-            what = request.DESCRIPTOR.name.removesuffix("Request")
+        except CALL_ERRORS as error:
+            what = name_of(method, request)
             raise self.connection.translated(error, what, deadline) from None
 
     async def call_allocating(
@@ -78,7 +82,8 @@ class AwaitedLink(SessionLink):
         except ResourceExhausted:
             gc.collect()
             await asyncio.to_thread(self.keeper.flush)
-            if self.keeper.deleted_count == deleted_before:
+            trimmed = await asyncio.to_thread(self.memory.trim)
+            if self.keeper.deleted_count == deleted_before and not trimmed:
                 raise
         return await self.call(method, request, timeout)
 
@@ -110,6 +115,11 @@ class AwaitedLink(SessionLink):
         timeout: float | None,
     ) -> tensor_pb2.Tensor:
         """Creates a tensor with the contents of an array that `spec` fits."""
+        check_timeout(timeout)
+        share = self.memory.upload
+        shared = await asyncio.to_thread(share, array, spec, name, timeout)
+        if shared is not None:
+            return shared
         data = spec.laid_out(array)
         tensor = await self.create(spec, name, timeout)
         try:
@@ -185,6 +195,9 @@ class Staged(Handle):
         """Creates it; from here on it leaves the server with this object."""
         array, spec, timeout = self._contents
         self._leave_with_object(self._link.keeper)
+        share = self._link.memory.upload
+        if await asyncio.to_thread(share, array, spec, self.name, timeout) is not None:
+            return
         await self._link.create(spec, self.name, timeout)
         data = spec.laid_out(array)
         await self._link.fill(self.full_name, data, timeout, empty=True)

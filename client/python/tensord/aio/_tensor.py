@@ -30,6 +30,15 @@ class RemoteTensor(TensorHandle, AwaitedHandle):
     async def numpy(self, timeout: float | None = None) -> np.ndarray:
         """As `tensord.RemoteTensor.numpy`."""
         check_timeout(timeout)
+        known = self.known_contents()
+        if known is not None:
+            return known
+        if self.is_view or self._is_dense():
+            fetch = self.link.memory.download
+            spec = self._dense_spec()
+            shared = await asyncio.to_thread(fetch, self.full_name, spec, timeout)
+            if shared is not None:
+                return shared
         if self.is_view and not self._is_dense():
             modes = range(self.ndim)
             packed = await self.session.permute(self, modes, modes, timeout=timeout)
@@ -68,7 +77,9 @@ class RemoteTensor(TensorHandle, AwaitedHandle):
         self, *tenants: str, timeout: float | None = None
     ) -> tuple[str, ...]:
         """Tenants may no longer read it, as `tensord.RemoteTensor.unshare`."""
-        request = tensor_pb2.UnshareTensorRequest(tensor=self.full_name, tenants=tenants)
+        request = tensor_pb2.UnshareTensorRequest(
+            tensor=self.full_name, tenants=tenants
+        )
         method = self.link.stubs.tensor.UnshareTensor
         return tuple((await self.link.call(method, request, timeout)).tenants)
 

@@ -60,6 +60,41 @@ UnaryTable<T> MakeUnaryTable() {
   return table;
 }
 
+template <typename T>
+using BinaryTable = std::array<BinaryBlock<T>, kBinaryOperatorCount>;
+
+template <typename T, size_t... i>
+BinaryTable<T> BinaryLoops(std::index_sequence<i...>) {
+  return {&ApplyToBlocks<T, static_cast<BinaryOperator>(i)>...};
+}
+
+template <typename T>
+BinaryTable<T> MakeBinaryTable() {
+  BinaryTable<T> table =
+      BinaryLoops<T>(std::make_index_sequence<kBinaryOperatorCount>());
+  const auto at = [&](BinaryOperator op) -> BinaryBlock<T>& {
+    return table[static_cast<size_t>(op)];
+  };
+  if constexpr (kIsComplex<T>) {
+    at(BinaryOperator::kAdd) = AddComplexBlocks<T>;
+  } else if constexpr (std::is_signed_v<T>) {
+    at(BinaryOperator::kAdd) = AddBlock;
+  }
+  if constexpr (kIsReal<T>) {
+    at(BinaryOperator::kMul) = MulBlock;
+    at(BinaryOperator::kMax) = MaxBlock;
+    at(BinaryOperator::kMin) = MinBlock;
+    at(BinaryOperator::kDiv) = DivBlock;
+    at(BinaryOperator::kEqual) = EqualBlock;
+    at(BinaryOperator::kNotEqual) = NotEqualBlock;
+    at(BinaryOperator::kLess) = LessBlock;
+    at(BinaryOperator::kLessEqual) = LessEqualBlock;
+    at(BinaryOperator::kGreater) = GreaterBlock;
+    at(BinaryOperator::kGreaterEqual) = GreaterEqualBlock;
+  }
+  return table;
+}
+
 template <typename Stored>
 void RoundThrough(float* x, int64_t count) {
   std::array<Stored, 256> rounded;
@@ -80,27 +115,8 @@ UnaryBlock<T> FindUnary(UnaryOperator op) {
 
 template <typename T>
 BinaryBlock<T> FindBinary(BinaryOperator op) {
-  switch (op) {
-    case BinaryOperator::kAdd:
-      if constexpr (kIsComplex<T>) {
-        return AddComplexBlocks<T>;
-      } else if constexpr (kIsReal<T> ||
-                           (std::is_signed_v<T> && std::is_integral_v<T>)) {
-        return AddBlock;
-      } else {
-        return ApplyToBlocks<T, BinaryOperator::kAdd>;
-      }
-    case BinaryOperator::kMul:
-      if constexpr (kIsReal<T>) return MulBlock;
-      return ApplyToBlocks<T, BinaryOperator::kMul>;
-    case BinaryOperator::kMax:
-      if constexpr (kIsReal<T>) return MaxBlock;
-      return ApplyToBlocks<T, BinaryOperator::kMax>;
-    case BinaryOperator::kMin:
-      if constexpr (kIsReal<T>) return MinBlock;
-      return ApplyToBlocks<T, BinaryOperator::kMin>;
-  }
-  __builtin_unreachable();
+  static const BinaryTable<T> table = MakeBinaryTable<T>();
+  return table[static_cast<size_t>(op)];
 }
 
 template <typename T>
@@ -125,6 +141,17 @@ void Scale(T factor, T* x, int64_t count) {
       }
     }
     for (int64_t i = 0; i < count; ++i) x[i] = Multiply(factor, x[i]);
+  }
+}
+
+template <typename T>
+void Choose(const T* condition, const T* x, const T* z, T* out, int64_t count) {
+  if constexpr (kIsReal<T>) {
+    ChooseBlock(condition, x, z, out, count);
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      out[i] = condition[i] != T(0) ? x[i] : z[i];
+    }
   }
 }
 
@@ -156,11 +183,12 @@ void CombineRows(BinaryOperator op, const T* x, int64_t row_count,
   }
 }
 
-#define TENSORD_INSTANTIATE(T)                           \
-  template UnaryBlock<T> FindUnary<T>(UnaryOperator);    \
-  template BinaryBlock<T> FindBinary<T>(BinaryOperator); \
-  template UnaryBlock<T> FindRounding<T>(ComputeType);   \
-  template void Scale<T>(T, T*, int64_t);                \
+#define TENSORD_INSTANTIATE(T)                                        \
+  template UnaryBlock<T> FindUnary<T>(UnaryOperator);                 \
+  template BinaryBlock<T> FindBinary<T>(BinaryOperator);              \
+  template UnaryBlock<T> FindRounding<T>(ComputeType);                \
+  template void Scale<T>(T, T*, int64_t);                             \
+  template void Choose<T>(const T*, const T*, const T*, T*, int64_t); \
   template void CombineRows<T>(BinaryOperator, const T*, int64_t, int64_t, T*)
 TENSORD_INSTANTIATE(float);
 TENSORD_INSTANTIATE(double);

@@ -22,7 +22,7 @@ using BinaryBlock = void (*)(const T* x, const T* y, T* out, int64_t count);
 template <typename T>
 UnaryBlock<T> FindUnary(UnaryOperator op);
 
-/// Requires  ValidateBinary() accepts op for T.
+/// Requires  ValidateBinary() accepts op for T; op is not WHERE.
 template <typename T>
 BinaryBlock<T> FindBinary(BinaryOperator op);
 
@@ -33,6 +33,10 @@ UnaryBlock<T> FindRounding(ComputeType compute);
 /// x[i] = factor * x[i]
 template <typename T>
 void Scale(T factor, T* x, int64_t count);
+
+/// out[i] = condition[i] != 0 ? x[i] : z[i]; out may be any of them.
+template <typename T>
+void Choose(const T* condition, const T* x, const T* z, T* out, int64_t count);
 
 /// out[i] = op over row of x[row * width + i], i in [0, width), combined in a
 /// tree whose shape depends on the counts alone.

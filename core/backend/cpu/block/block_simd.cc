@@ -18,14 +18,21 @@
   TENSORD_FLOATS(TENSORD_UNARY, Neg)  \
   TENSORD_FLOATS(TENSORD_UNARY, Ceil) \
   TENSORD_FLOATS(TENSORD_UNARY, Floor)
-#define TENSORD_BINARY_BLOCKS         \
-  TENSORD_FLOATS(TENSORD_BINARY, Add) \
-  TENSORD_FLOATS(TENSORD_BINARY, Mul) \
-  TENSORD_FLOATS(TENSORD_BINARY, Max) \
-  TENSORD_FLOATS(TENSORD_BINARY, Min) \
-  TENSORD_BINARY(Add, int8_t)         \
-  TENSORD_BINARY(Add, int16_t)        \
-  TENSORD_BINARY(Add, int32_t)        \
+#define TENSORD_BINARY_BLOCKS                  \
+  TENSORD_FLOATS(TENSORD_BINARY, Add)          \
+  TENSORD_FLOATS(TENSORD_BINARY, Mul)          \
+  TENSORD_FLOATS(TENSORD_BINARY, Max)          \
+  TENSORD_FLOATS(TENSORD_BINARY, Min)          \
+  TENSORD_FLOATS(TENSORD_BINARY, Div)          \
+  TENSORD_FLOATS(TENSORD_BINARY, Equal)        \
+  TENSORD_FLOATS(TENSORD_BINARY, NotEqual)     \
+  TENSORD_FLOATS(TENSORD_BINARY, Less)         \
+  TENSORD_FLOATS(TENSORD_BINARY, LessEqual)    \
+  TENSORD_FLOATS(TENSORD_BINARY, Greater)      \
+  TENSORD_FLOATS(TENSORD_BINARY, GreaterEqual) \
+  TENSORD_BINARY(Add, int8_t)                  \
+  TENSORD_BINARY(Add, int16_t)                 \
+  TENSORD_BINARY(Add, int32_t)                 \
   TENSORD_BINARY(Add, int64_t)
 
 HWY_BEFORE_NAMESPACE();
@@ -81,12 +88,12 @@ HWY_INLINE void CombineBlocks(const T* x, const T* y, T* out, int64_t count,
       return result;                                           \
     }                                                          \
   };
-#define TENSORD_BINARY_OP(name, result)          \
-  struct name##Op {                              \
-    template <class D, class V>                  \
-    HWY_INLINE V operator()(D, V x, V y) const { \
-      return result;                             \
-    }                                            \
+#define TENSORD_BINARY_OP(name, result)                             \
+  struct name##Op {                                                 \
+    template <class D, class V>                                     \
+    HWY_INLINE V operator()([[maybe_unused]] D d, V x, V y) const { \
+      return result;                                                \
+    }                                                               \
   };
 TENSORD_UNARY_OP(Sqrt, hn::Sqrt(x))
 TENSORD_UNARY_OP(Rcp, hn::Div(hn::Set(d, 1), x))
@@ -97,6 +104,14 @@ TENSORD_UNARY_OP(Ceil, hn::Ceil(x))
 TENSORD_UNARY_OP(Floor, hn::Floor(x))
 TENSORD_BINARY_OP(Add, hn::Add(x, y))
 TENSORD_BINARY_OP(Mul, hn::Mul(x, y))
+TENSORD_BINARY_OP(Div, hn::Div(x, y))
+// 1 where it holds, else 0.
+TENSORD_BINARY_OP(Equal, hn::IfThenElseZero(hn::Eq(x, y), hn::Set(d, 1)))
+TENSORD_BINARY_OP(NotEqual, hn::IfThenZeroElse(hn::Eq(x, y), hn::Set(d, 1)))
+TENSORD_BINARY_OP(Less, hn::IfThenElseZero(hn::Lt(x, y), hn::Set(d, 1)))
+TENSORD_BINARY_OP(LessEqual, hn::IfThenElseZero(hn::Le(x, y), hn::Set(d, 1)))
+TENSORD_BINARY_OP(Greater, hn::IfThenElseZero(hn::Lt(y, x), hn::Set(d, 1)))
+TENSORD_BINARY_OP(GreaterEqual, hn::IfThenElseZero(hn::Le(y, x), hn::Set(d, 1)))
 // NaN when either is.
 TENSORD_BINARY_OP(Max, hn::IfThenElse(hn::Eq(y, y),
                                       hn::IfThenElse(hn::Lt(x, y), y, x), y))
@@ -111,6 +126,21 @@ TENSORD_BINARY_OP(Min, hn::IfThenElse(hn::Eq(y, y),
   void name##_##T(const T* x, const T* y, T* out, int64_t count) { \
     CombineBlocks(x, y, out, count, name##Op());                   \
   }
+#define TENSORD_CHOOSE(T)                                                     \
+  void Choose_##T(const T* condition, const T* x, const T* z, T* out,         \
+                  int64_t count) {                                            \
+    const auto choose = [&](auto d, int64_t i) HWY_ATTR {                     \
+      const auto is_false = hn::Eq(hn::LoadU(d, condition + i), hn::Zero(d)); \
+      hn::StoreU(                                                             \
+          hn::IfThenElse(is_false, hn::LoadU(d, z + i), hn::LoadU(d, x + i)), \
+          d, out + i);                                                        \
+    };                                                                        \
+    const hn::ScalableTag<T> d;                                               \
+    const hn::CappedTag<T, 1> d1;                                             \
+    ForEachVector(                                                            \
+        d, count, [&](int64_t i) HWY_ATTR { choose(d, i); },                  \
+        [&](int64_t i) HWY_ATTR { choose(d1, i); });                          \
+  }
 #define TENSORD_SCALE(T)                                   \
   void Scale_##T(T factor, T* x, int64_t count) {          \
     MapBlock(x, count, [factor](auto d, auto v) HWY_ATTR { \
@@ -121,9 +151,12 @@ TENSORD_UNARY_BLOCKS
 TENSORD_BINARY_BLOCKS
 TENSORD_SCALE(float)
 TENSORD_SCALE(double)
+TENSORD_CHOOSE(float)
+TENSORD_CHOOSE(double)
 #undef TENSORD_UNARY
 #undef TENSORD_BINARY
 #undef TENSORD_SCALE
+#undef TENSORD_CHOOSE
 
 /// Combines pairs of neighbours, of these pairs, and so on.
 template <typename T, class Op>
@@ -300,6 +333,13 @@ namespace tensord::core {
   void ScaleBlock(T factor, T* x, int64_t count) {     \
     HWY_DYNAMIC_DISPATCH(Scale_##T)(factor, x, count); \
   }
+#define TENSORD_CHOOSE(T)                                              \
+  HWY_EXPORT(Choose_##T);                                              \
+  template <>                                                          \
+  void ChooseBlock(const T* condition, const T* x, const T* z, T* out, \
+                   int64_t count) {                                    \
+    HWY_DYNAMIC_DISPATCH(Choose_##T)(condition, x, z, out, count);     \
+  }
 #define TENSORD_CONVERT(name, From, To)                        \
   HWY_EXPORT(name);                                            \
   void ConvertBlock(const From* from, To* to, int64_t count) { \
@@ -309,6 +349,8 @@ TENSORD_UNARY_BLOCKS
 TENSORD_BINARY_BLOCKS
 TENSORD_SCALE(float)
 TENSORD_SCALE(double)
+TENSORD_CHOOSE(float)
+TENSORD_CHOOSE(double)
 TENSORD_CONVERT(HalfToFloat, Half, float)
 TENSORD_CONVERT(FloatToHalf, float, Half)
 TENSORD_CONVERT(Bfloat16ToFloat, Bfloat16, float)
@@ -318,6 +360,7 @@ TENSORD_CONVERT(DoubleToFloat, double, float)
 #undef TENSORD_UNARY
 #undef TENSORD_BINARY
 #undef TENSORD_SCALE
+#undef TENSORD_CHOOSE
 #undef TENSORD_CONVERT
 
 #define TENSORD_COMBINE(op, name, T)                   \

@@ -32,7 +32,8 @@ void FloorBlock(T* x, int64_t count);
 template <typename T>
 void ScaleBlock(T factor, T* x, int64_t count);
 
-// out[i] = op(x[i], y[i]); MAX and MIN give NaN when either is.
+// out[i] = op(x[i], y[i]); MAX and MIN give NaN when either is, comparisons 1
+// and 0.
 template <typename T>
 void AddBlock(const T* x, const T* y, T* out, int64_t count);
 template <typename T>
@@ -41,6 +42,25 @@ template <typename T>
 void MaxBlock(const T* x, const T* y, T* out, int64_t count);
 template <typename T>
 void MinBlock(const T* x, const T* y, T* out, int64_t count);
+template <typename T>
+void DivBlock(const T* x, const T* y, T* out, int64_t count);
+template <typename T>
+void EqualBlock(const T* x, const T* y, T* out, int64_t count);
+template <typename T>
+void NotEqualBlock(const T* x, const T* y, T* out, int64_t count);
+template <typename T>
+void LessBlock(const T* x, const T* y, T* out, int64_t count);
+template <typename T>
+void LessEqualBlock(const T* x, const T* y, T* out, int64_t count);
+template <typename T>
+void GreaterBlock(const T* x, const T* y, T* out, int64_t count);
+template <typename T>
+void GreaterEqualBlock(const T* x, const T* y, T* out, int64_t count);
+
+// out[i] = condition[i] != 0 ? x[i] : z[i]
+template <typename T>
+void ChooseBlock(const T* condition, const T* x, const T* z, T* out,
+                 int64_t count);
 
 // All of x[0 .. count) combined, in a tree whose shape depends on count alone.
 template <typename T>

@@ -1,6 +1,7 @@
 // What conversions and operators do to one element.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -26,26 +27,53 @@ decltype(auto) VisitComputeElement(ElementType type, Visitor&& visit) {
   });
 }
 
-/// Whether ConvertElement<To>(From) exists: between real and between complex
-/// types, from real to complex, and from an integer type to itself, to integers
-/// no narrower other than bool, and to floating point other than the halves.
+/// Whether ConvertElement<To>(From) exists: always, but from complex types to
+/// integers other than bool.
 template <typename To, typename From>
 inline constexpr bool kConverts =
-    std::is_same_v<To, From> ||
-    (std::is_integral_v<From>
-         ? (std::is_integral_v<To>
-                ? sizeof(To) >= sizeof(From) && !std::is_same_v<To, bool>
-                : !kIsHalf<To>)
-         : !std::is_integral_v<To> && (kIsComplex<To> || !kIsComplex<From>));
+    !kIsComplex<From> || !std::is_integral_v<To> || std::is_same_v<To, bool>;
 
+/// x without its fraction; the nearest integer where it is beyond the range,
+/// and 0 of NaN.
+template <typename To, typename From>
+To Truncated(From x) {
+  using Limits = std::numeric_limits<To>;
+  constexpr From kBeyond = 2 * static_cast<From>(Limits::max() / 2 + 1);
+  if (x != x) return 0;
+  if (x < static_cast<From>(Limits::min())) return Limits::min();
+  return x < kBeyond ? static_cast<To>(x) : Limits::max();
+}
+
+/// x as a float whose last bit says whether it is less than all of x: rounded
+/// again, to fewer bits, it gives what x would.
+/// Source  S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded
+///         sums: proved algorithms using rounding to odd" (2008).
+inline float RoundedToOdd(double x) {
+  const auto nearest = static_cast<float>(x);
+  if (nearest == x) return nearest;
+  auto bits = std::bit_cast<uint32_t>(nearest);
+  if (std::abs(nearest) > std::abs(x)) --bits;
+  return std::bit_cast<float>(bits | 1);
+}
+
+/// Of complex numbers to real types the real part.
 template <typename To, typename From>
 To ConvertElement(From x) {
   if constexpr (std::is_same_v<To, From>) {
     return x;
   } else if constexpr (kIsHalf<From>) {
     return ConvertElement<To>(x.ToFloat());
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (kIsComplex<From> && !kIsComplex<To>) {
+    return ConvertElement<To>(x.real());
+  } else if constexpr (kIsHalf<To> && std::is_same_v<From, double>) {
+    return To::From(RoundedToOdd(x));
   } else if constexpr (kIsHalf<To>) {
     return To::From(static_cast<float>(x));
+  } else if constexpr (std::is_integral_v<To> &&
+                       std::is_floating_point_v<From>) {
+    return Truncated<To>(x);
   } else if constexpr (std::is_integral_v<From> && kIsComplex<To>) {
     return static_cast<typename To::value_type>(x);
   } else if constexpr (kIsComplex<From>) {
@@ -83,7 +111,7 @@ T RoundTo(ComputeType compute, T x) {
 template <typename T>
 T ApplyUnary(UnaryOperator op, T x) {
   if constexpr (std::is_same_v<T, bool>) {
-    return x;
+    return op == UnaryOperator::kImag ? false : x;
   } else if constexpr (std::is_integral_v<T>) {
     const auto negative = [](T y) {
       return static_cast<T>(uint64_t{0} - static_cast<uint64_t>(y));
@@ -92,6 +120,7 @@ T ApplyUnary(UnaryOperator op, T x) {
       case UnaryOperator::kNeg: return negative(x);
       case UnaryOperator::kAbs: return x < 0 ? negative(x) : x;
       case UnaryOperator::kRelu: return x < 0 ? T{0} : x;
+      case UnaryOperator::kImag: return 0;
       default: return x;
     }
   } else {
@@ -114,6 +143,8 @@ T ApplyUnary(UnaryOperator op, T x) {
       case UnaryOperator::kAsinh: return std::asinh(x);
       case UnaryOperator::kAcosh: return std::acosh(x);
       case UnaryOperator::kAtanh: return std::atanh(x);
+      case UnaryOperator::kReal: return T(std::real(x));
+      case UnaryOperator::kImag: return T(std::imag(x));
       default: break;
     }
     if constexpr (kIsComplex<T>) {
@@ -156,9 +187,66 @@ T Multiply(T x, T y) {
   }
 }
 
+/// x to the y, wrapping.
+template <typename T>
+T IntegerPower(T x, T y) {
+  if (y < 0) {
+    if (x == 1) return 1;
+    return x != T(-1) ? 0 : y % 2 == 0 ? 1 : x;
+  }
+  T power = 1;
+  for (; y > 0; y /= 2) {
+    if (y % 2 != 0) power = Multiply(power, x);
+    x = Multiply(x, x);
+  }
+  return power;
+}
+
+template <typename T>
+T Power(T x, T y) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return x;  // refused by Validate()
+  } else if constexpr (std::is_integral_v<T>) {
+    return IntegerPower(x, y);
+  } else if constexpr (kIsComplex<T>) {
+    if (y == T(0)) return T(1);
+    return x == T(0) && y.imag() == 0 && y.real() > 0 ? T(0) : std::pow(x, y);
+  } else {
+    return std::pow(x, y);
+  }
+}
+
+/// Of a comparison: whether `op` holds. Complex numbers are equal or not.
+template <typename T>
+bool Holds(BinaryOperator op, T x, T y) {
+  if (op == BinaryOperator::kEqual) return x == y;
+  if (op == BinaryOperator::kNotEqual) return x != y;
+  if constexpr (!kIsComplex<T>) {
+    switch (op) {
+      case BinaryOperator::kLess: return x < y;
+      case BinaryOperator::kLessEqual: return x <= y;
+      case BinaryOperator::kGreater: return x > y;
+      case BinaryOperator::kGreaterEqual: return x >= y;
+      default: break;
+    }
+  }
+  return false;
+}
+
+/// Comparisons give 1 and 0.
+/// Requires  op is not WHERE.
 template <typename T>
 T ApplyBinary(BinaryOperator op, T x, T y) {
   if (op == BinaryOperator::kMul) return Multiply(x, y);
+  if (IsComparison(op)) return T(Holds(op, x, y));
+  if (op == BinaryOperator::kPow) return Power(x, y);
+  if (op == BinaryOperator::kDiv) {
+    if constexpr (std::is_integral_v<T>) {
+      return x;  // refused by Validate()
+    } else {
+      return x / y;
+    }
+  }
   if (op == BinaryOperator::kAdd) {
     if constexpr (std::is_same_v<T, bool>) {
       return x || y;

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/backend/cpu/factorization/lapack.h"
-#include "core/backend/cpu/factorization/qr_matrix.h"
+#include "core/backend/cpu/factorization/matrix.h"
 #include "core/base/status.h"
 
 namespace tensord::core {
@@ -24,7 +24,7 @@ constexpr double kNanosecondsPerElement = 3;  // to copy in and out
 class LapackQrSolution final : public FactorizationSolution {
  public:
   LapackQrSolution(const P& problem, ThreadPool& threads, const Lapack& lapack)
-      : LapackQrSolution(problem, QrExtents(problem), threads, lapack) {}
+      : LapackQrSolution(problem, MatrixExtents(problem), threads, lapack) {}
 
   std::string decision() const override {
     const std::string each =
@@ -47,7 +47,7 @@ class LapackQrSolution final : public FactorizationSolution {
   }
 
  private:
-  LapackQrSolution(const P& problem, const QrExtents& extents,
+  LapackQrSolution(const P& problem, const MatrixExtents& extents,
                    ThreadPool& threads, const Lapack& lapack)
       : Solution(Predict(problem, extents, Teams(problem, threads)),
                  Teams(problem, threads) * RoomBytes(problem, extents)),
@@ -67,7 +67,7 @@ class LapackQrSolution final : public FactorizationSolution {
                              threads.thread_count());
   }
   /// Workspace of each: the matrix, tau, the phases and LAPACK's scratch.
-  static int64_t RoomBytes(const P& problem, const QrExtents& extents) {
+  static int64_t RoomBytes(const P& problem, const MatrixExtents& extents) {
     const int64_t element = SizeOf(problem.type);
     return Workspace::BytesFor(extents.rows * extents.columns * element) +
            2 * Workspace::BytesFor(extents.inner * element) +
@@ -80,7 +80,7 @@ class LapackQrSolution final : public FactorizationSolution {
     const double flops = 20e6 * kFlopsPerNanosecond * (is_single ? 2 : 1);
     return static_cast<int64_t>(flops / (IsComplex(type) ? 4 : 1));
   }
-  static int64_t PanelOf(const QrExtents& extents, int64_t call_flops) {
+  static int64_t PanelOf(const MatrixExtents& extents, int64_t call_flops) {
     constexpr int64_t kWidest = 128;
     const auto flops = [&](int64_t columns) {  // to factorize a panel
       return 2.0 * static_cast<double>(extents.rows) *
@@ -94,7 +94,7 @@ class LapackQrSolution final : public FactorizationSolution {
     }
     return panel;
   }
-  static double Predict(const P& problem, const QrExtents& extents,
+  static double Predict(const P& problem, const MatrixExtents& extents,
                         int64_t teams) {
     const double elements = static_cast<double>(ElementCount(problem.batch)) *
                             static_cast<double>(extents.rows) *
@@ -132,8 +132,8 @@ class LapackQrSolution final : public FactorizationSolution {
       return [&, team](const auto& at, const auto&) {
         Factor(rooms[static_cast<size_t>(team)],
                static_cast<const T*>(operands.a) + at[P::kBatchA],
-               static_cast<T*>(operands.q) + at[P::kBatchQ],
-               static_cast<T*>(operands.r) + at[P::kBatchR]);
+               static_cast<T*>(operands.left) + at[P::kBatchLeft],
+               static_cast<T*>(operands.right) + at[P::kBatchRight]);
       };
     };
     threads_.ParallelFor(matrices_.tile_count(), teams_,
@@ -197,11 +197,11 @@ class LapackQrSolution final : public FactorizationSolution {
   }
 
   const P problem_;
-  const QrExtents extents_;
+  const MatrixExtents extents_;
   const int64_t teams_;
   const int64_t call_flops_;  // of a call of LAPACK
   const int64_t panel_;       // columns
-  TileSpace<3> matrices_;     // of the batch
+  TileSpace<4> matrices_;     // of the batch
   ThreadPool& threads_;
   const Lapack& lapack_;
 };
@@ -216,10 +216,14 @@ class LapackQr final : public FactorizationKernel {
   absl::string_view name() const override { return "cpu.factorize.lapack"; }
 
   Solved Solve(const P& problem) const override {
+    if (problem.method != FactorizationMethod::kQr) {
+      return Unimplemented("OTHER_METHOD", NameOf(problem.method),
+                           " is wanted, this is qr");
+    }
     if (!lapack_.ok()) {
       return Unimplemented("NO_LAPACK", lapack_.status().message());
     }
-    const QrExtents extents(problem);
+    const MatrixExtents extents(problem);
     constexpr int64_t kMost = std::numeric_limits<int>::max();
     if (extents.rows > kMost ||
         Lapack::ScratchFor(extents.columns, extents.inner) > kMost) {

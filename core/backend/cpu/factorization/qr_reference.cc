@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "core/backend/cpu/factorization/qr_matrix.h"
+#include "core/backend/cpu/factorization/matrix.h"
 
 namespace tensord::core {
 namespace {
@@ -13,11 +13,6 @@ using P = FactorizationProblem;
 
 constexpr double kNanosecondsPerFlop = 1;
 constexpr double kLaunchNanoseconds = 1000;
-
-/// The type that arithmetic on T runs in.
-template <typename T>
-using Wide = std::conditional_t<std::is_floating_point_v<T>, double,
-                                std::complex<double>>;
 
 /// One reflection, x - factor * v * (v^H x), on the last `length` rows.
 template <typename W>
@@ -78,8 +73,8 @@ class ReferenceQrSolution final : public FactorizationSolution {
           .factors = workspace.Take<double>(extents_.inner)};
       ForEachElement(problem_.batch, [&](const auto& at) {
         Factor(room, static_cast<const T*>(operands.a) + at[P::kBatchA],
-               static_cast<T*>(operands.q) + at[P::kBatchQ],
-               static_cast<T*>(operands.r) + at[P::kBatchR]);
+               static_cast<T*>(operands.left) + at[P::kBatchLeft],
+               static_cast<T*>(operands.right) + at[P::kBatchRight]);
       });
     });
     return absl::OkStatus();
@@ -96,7 +91,7 @@ class ReferenceQrSolution final : public FactorizationSolution {
   };
 
   static int64_t RoomBytes(const P& problem) {
-    const QrExtents extents(problem);
+    const MatrixExtents extents(problem);
     const int64_t element = IsComplex(problem.type) ? 16 : 8;
     return Workspace::BytesFor(extents.rows * extents.columns * element) +
            2 * Workspace::BytesFor(extents.rows * extents.inner * element) +
@@ -137,17 +132,14 @@ class ReferenceQrSolution final : public FactorizationSolution {
   }
 
   const P problem_;
-  const QrExtents extents_;
+  const MatrixExtents extents_;
 };
 
 }  // namespace
 
-std::unique_ptr<const FactorizationKernel> CreateReferenceQr() {
-  return std::make_unique<SimpleFactorization>(
-      "cpu.factorize.reference",
-      [](const P& problem) -> SimpleFactorization::Solved {
-        return std::make_unique<ReferenceQrSolution>(problem);
-      });
+std::unique_ptr<const FactorizationSolution> SolveReferenceQr(
+    const FactorizationProblem& problem) {
+  return std::make_unique<ReferenceQrSolution>(problem);
 }
 
 }  // namespace tensord::core

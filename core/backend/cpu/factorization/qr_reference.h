@@ -7,8 +7,9 @@
 
 namespace tensord::core {
 
-/// "cpu.factorize.reference": supports every problem. Householder reflections
-/// one by one, in float64, on the caller's thread.
-std::unique_ptr<const FactorizationKernel> CreateReferenceQr();
+/// Householder reflections one by one, in float64, on the caller's thread.
+/// Requires  a problem of QR.
+std::unique_ptr<const FactorizationSolution> SolveReferenceQr(
+    const FactorizationProblem& problem);
 
 }  // namespace tensord::core

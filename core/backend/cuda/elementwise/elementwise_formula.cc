@@ -13,15 +13,13 @@ constexpr size_t kD = Problem::kD;
 
 Expression ExpressionOf(const Problem& problem,
                         const ElementwiseOperands& operands) {
-  Expression expression{
-      .inputs = {operands.a, operands.b, operands.c},
-      .d = operands.d,
-      .compute = ComputeElement(problem.types[Problem::kA], problem.types[kD],
-                                problem.compute_type),
-      .compute_type = problem.compute_type,
-      .has_b = problem.has_b,
-      .op_ab = problem.op_ab,
-      .op_abc = problem.op_abc};
+  Expression expression{.inputs = {operands.a, operands.b, operands.c},
+                        .d = operands.d,
+                        .compute = problem.compute_element(),
+                        .compute_type = problem.compute_type,
+                        .has_b = problem.has_b,
+                        .op_ab = problem.op_ab,
+                        .op_abc = problem.op_abc};
   const Scalar factors[3] = {operands.alpha, operands.beta, operands.gamma};
   for (size_t i = 0; i < 3; ++i) {
     expression.types[i] = problem.types[i];
@@ -34,9 +32,13 @@ Expression ExpressionOf(const Problem& problem,
   if (!problem.has_b) expression.inputs[Problem::kB] = nullptr;
   const ElementType type_d = problem.types[kD];
   expression.types[kD] = type_d;
+  const auto is_uniform = [](BinaryOperator op) {
+    return Reduces(op) || op == BinaryOperator::kDiv;
+  };
   expression.is_uniform =
+      is_uniform(problem.op_ab) && is_uniform(problem.op_abc) &&
       expression.compute ==
-      ComputeElement(type_d, type_d, DefaultComputeType(type_d));
+          ComputeElement(type_d, type_d, DefaultComputeType(type_d));
   expression.is_plain = true;
   for (size_t i = 0; i < 3; ++i) {
     if (expression.inputs[i] == nullptr) continue;

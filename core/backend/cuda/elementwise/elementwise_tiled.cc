@@ -64,8 +64,7 @@ int64_t ThreadsOf(const Tiling& tiling, int64_t element_bytes) {
 
 /// Bytes that arithmetic takes an element in.
 int64_t ElementBytes(const Problem& problem) {
-  const ElementType compute = ComputeElement(
-      problem.types[Problem::kA], problem.types[kD], problem.compute_type);
+  const ElementType compute = problem.compute_element();
   return IsInteger(compute) ? 8 : SizeOf(compute);
 }
 

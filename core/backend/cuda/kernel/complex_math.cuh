@@ -43,6 +43,21 @@ __device__ Complex<R> Reciprocal(Complex<R> z) {
   return {ratio * scale, -scale};
 }
 
+/// z / w the same way; of a w of 0 infinite in what is not 0 of z.
+template <typename R>
+__device__ Complex<R> Divided(Complex<R> z, Complex<R> w) {
+  const R x = w.real(), y = w.imag();
+  if (x == 0 && y == 0) return {z.real() / x, z.imag() / x};
+  if (fabs(x) >= fabs(y)) {
+    const R ratio = y / x, divisor = x + y * ratio;
+    return {(z.real() + z.imag() * ratio) / divisor,
+            (z.imag() - z.real() * ratio) / divisor};
+  }
+  const R ratio = x / y, divisor = x * ratio + y;
+  return {(z.real() * ratio + z.imag()) / divisor,
+          (z.imag() * ratio - z.real()) / divisor};
+}
+
 template <typename R>
 __device__ Complex<R> Sqrt(Complex<R> z) {
   const R x = z.real(), y = z.imag();
@@ -77,6 +92,14 @@ __device__ Complex<R> Log(Complex<R> z) {
     return {log1p((large - 1) * (large + 1) + small * small) / 2, angle};
   }
   return {log(modulus), angle};
+}
+
+template <typename R>
+__device__ Complex<R> Power(Complex<R> z, Complex<R> w) {
+  if (w.real() == 0 && w.imag() == 0) return {R(1), R(0)};
+  const bool is_zero = z.real() == 0 && z.imag() == 0;
+  if (is_zero && w.real() > 0 && w.imag() == 0) return {R(0), R(0)};
+  return Exp(Product(w, Log(z)));
 }
 
 template <typename R>

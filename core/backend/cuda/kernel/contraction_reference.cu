@@ -18,7 +18,7 @@ __device__ T SumOver(const Arithmetic& arithmetic, const Loops<1>& loops,
   T sum = T(0);
   for (int64_t i = 0; i < loops.count; ++i) {
     const int64_t at = base + OffsetsOf(loops, i).at[0];
-    sum = ApplyBinary(arithmetic, BinaryOperator::kAdd, sum,
+    sum = ApplyReducing(arithmetic, BinaryOperator::kAdd, sum,
                       Rounded(rounding, Load<T>(data, type, at)));
   }
   return ConjugatedIf(conjugates, sum);
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kThreads)
         const T b = SumOver<T>(arithmetic, task.b_only, formula.b,
                                formula.type_b, formula.rounding_b,
                                formula.conj_b, base.at[1] + at.at[1]);
-        value = ApplyBinary(arithmetic, BinaryOperator::kAdd, value,
+        value = ApplyReducing(arithmetic, BinaryOperator::kAdd, value,
                             arithmetic.Settle(Multiply(a, b)));
       }
       value = Scaled(arithmetic, formula.alpha, value);
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads)
       const T c = ConjugatedIf(formula.conj_c,
                                Load<T>(formula.c, formula.type_d, base.at[2]));
       const T scaled = Scaled(arithmetic, formula.beta, c);
-      value = ApplyBinary(arithmetic, BinaryOperator::kAdd, value, scaled);
+      value = ApplyReducing(arithmetic, BinaryOperator::kAdd, value, scaled);
     }
     Store(formula.d, formula.type_d, base.at[3], value);
   });

@@ -14,8 +14,10 @@
 #endif
 
 #include <bit>
+#include <cmath>
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "core/base/element_type.h"
@@ -47,21 +49,54 @@ __device__ __forceinline__ T HalfFrom(float x) {
 #endif
 }
 
-/// Whether Convert<To>(From) exists: between real and between complex types,
-/// from real to complex, and between integers.
+/// Whether Convert<To>(From) exists: always, but from complex types to integers
+/// other than bool.
 template <typename To, typename From>
-inline constexpr bool kConverts = std::is_integral_v<To> ==
-                                      std::is_integral_v<From> &&
-                                  (kIsComplex<To> || !kIsComplex<From>);
+inline constexpr bool kConverts =
+    !kIsComplex<From> || !std::is_integral_v<To> || std::is_same_v<To, bool>;
 
+/// x without its fraction; the nearest integer where it is beyond the range,
+/// and 0 of NaN.
+template <typename To, typename From>
+__device__ __forceinline__ To Truncated(From x) {
+  using Limits = std::numeric_limits<To>;
+  constexpr To kLowest = Limits::min(), kHighest = Limits::max();
+  constexpr From kBeyond = 2 * static_cast<From>(kHighest / 2 + 1);
+  if (x != x) return 0;
+  if (x < static_cast<From>(kLowest)) return kLowest;
+  return x < kBeyond ? static_cast<To>(x) : kHighest;
+}
+
+/// x as a float whose last bit says whether it is less than all of x: rounded
+/// again, to fewer bits, it gives what x would.
+__device__ __forceinline__ float RoundedToOdd(double x) {
+  const auto nearest = static_cast<float>(x);
+  if (nearest == x) return nearest;
+  auto bits = std::bit_cast<uint32_t>(nearest);
+  if (fabs(static_cast<double>(nearest)) > fabs(x)) --bits;
+  return std::bit_cast<float>(bits | 1);
+}
+
+/// Of complex numbers to real types the real part.
 template <typename To, typename From>
 __device__ __forceinline__ To Convert(From x) {
   if constexpr (std::is_same_v<To, From>) {
     return x;
-  } else if constexpr (std::is_same_v<To, bool>) {
-    return x != 0;
   } else if constexpr (kIsHalf<From>) {
     return Convert<To>(ToFloat(x));
+  } else if constexpr (std::is_same_v<To, bool>) {
+    if constexpr (kIsComplex<From>) {
+      return x.real() != 0 || x.imag() != 0;
+    } else {
+      return x != 0;
+    }
+  } else if constexpr (kIsComplex<From> && !kIsComplex<To>) {
+    return Convert<To>(x.real());
+  } else if constexpr (std::is_integral_v<To> &&
+                       std::is_floating_point_v<From>) {
+    return Truncated<To>(x);
+  } else if constexpr (kIsHalf<To> && std::is_same_v<From, double>) {
+    return HalfFrom<To>(RoundedToOdd(x));
   } else if constexpr (kIsHalf<To>) {
     return HalfFrom<To>(static_cast<float>(x));
   } else if constexpr (std::is_integral_v<From> && kIsComplex<To>) {
@@ -83,9 +118,7 @@ __device__ __forceinline__ T Load(const void* data, ElementType type,
     using Stored = decltype(zero);
     if constexpr (std::is_same_v<Stored, bool>) {
       // Any byte but 0 is true; reading it as bool would be undefined.
-      if constexpr (std::is_integral_v<T>) {
-        result = static_cast<const uint8_t*>(data)[offset] != 0;
-      }
+      result = T(static_cast<const uint8_t*>(data)[offset] != 0 ? 1 : 0);
     } else if constexpr (kConverts<T, Stored>) {
       result = Convert<T>(static_cast<const Stored*>(data)[offset]);
     }

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/backend/cuda/kernel/element_math.cuh"
 #include "core/backend/cuda/kernel/permutation_tasks.h"
@@ -28,8 +29,7 @@ cudaError_t VisitWord(int word_bytes, Visitor&& visit) {
 /// do not fit.
 template <typename T, typename Stored, typename Word>
 __device__ __forceinline__ T ElementAs(Word word) {
-  constexpr bool kIsKnown = kConverts<T, Stored> || std::is_integral_v<Stored>;
-  if constexpr (sizeof(Stored) != sizeof(Word) || !kIsKnown) {
+  if constexpr (sizeof(Stored) != sizeof(Word) || !kConverts<T, Stored>) {
     return T{};
   } else if constexpr (std::is_same_v<Stored, bool>) {
     return Convert<T>(word != 0 ? 1 : 0);  // any byte but 0 is true
@@ -64,6 +64,8 @@ __device__ void ChangeInto(const ElementChange& change, Word word, void* d,
   const Arithmetic arithmetic =
       ArithmeticOf(change.type_d, change.compute_type);
   T x = ElementIn<T>(word, change.type_a);
+  // Operators see what it becomes.
+  if constexpr (std::is_integral_v<T>) x = arithmetic.Settle(x);
   x = ApplyUnary(arithmetic, change.unary, x);
   if (change.alpha_real != 1 || change.alpha_imaginary != 0) {
     const T alpha =

@@ -32,6 +32,8 @@ __device__ Complex<R> ApplyFunction(UnaryOperator op, Complex<R> z) {
     case UnaryOperator::kConj: return {z.real(), -z.imag()};
     case UnaryOperator::kNeg: return {-z.real(), -z.imag()};
     case UnaryOperator::kAbs: return {hypot(z.real(), z.imag()), R(0)};
+    case UnaryOperator::kReal: return {z.real(), R(0)};
+    case UnaryOperator::kImag: return {z.imag(), R(0)};
     case UnaryOperator::kRcp: return Reciprocal(z);
     case UnaryOperator::kSqrt: return Sqrt(z);
     case UnaryOperator::kExp: return Exp(z);
@@ -88,6 +90,7 @@ __device__ R ApplyFunction(UnaryOperator op, R x) {
     case UnaryOperator::kSwish: return x * sigmoid();
     case UnaryOperator::kSoftPlus: return soft_plus();
     case UnaryOperator::kSoftSign: return x / (1 + fabs(x));
+    case UnaryOperator::kImag: return R(0);
     default: return x;
   }
 }
@@ -100,8 +103,54 @@ __device__ inline int64_t ApplyFunction(UnaryOperator op, int64_t x) {
     case UnaryOperator::kNeg: return negative();
     case UnaryOperator::kAbs: return x < 0 ? negative() : x;
     case UnaryOperator::kRelu: return x < 0 ? 0 : x;
+    case UnaryOperator::kImag: return 0;
     default: return x;
   }
+}
+
+// The operators on two numbers that do not reduce. Comparisons give 1 and 0.
+
+template <typename T>
+__device__ bool Holds(BinaryOperator op, T x, T y) {
+  switch (op) {
+    case BinaryOperator::kEqual: return x == y;
+    case BinaryOperator::kNotEqual: return x != y;
+    case BinaryOperator::kLess: return x < y;
+    case BinaryOperator::kLessEqual: return x <= y;
+    case BinaryOperator::kGreater: return x > y;
+    default: return x >= y;
+  }
+}
+
+template <typename R>
+__device__ Complex<R> ApplyFunction(BinaryOperator op, Complex<R> z,
+                                    Complex<R> w) {
+  if (op == BinaryOperator::kDiv) return Divided(z, w);
+  if (op == BinaryOperator::kPow) return Power(z, w);
+  const bool is_equal = z.real() == w.real() && z.imag() == w.imag();
+  return {R(is_equal == (op == BinaryOperator::kEqual)), R(0)};
+}
+
+template <typename R>
+__device__ R ApplyFunction(BinaryOperator op, R x, R y) {
+  if (op == BinaryOperator::kDiv) return x / y;
+  if (op == BinaryOperator::kPow) return pow(x, y);
+  return Holds(op, x, y);
+}
+
+__device__ inline int64_t ApplyFunction(BinaryOperator op, int64_t x,
+                                        int64_t y) {
+  if (op != BinaryOperator::kPow) return Holds(op, x, y);
+  if (y < 0) {
+    if (x == 1) return 1;
+    return x != -1 ? 0 : y % 2 == 0 ? 1 : x;
+  }
+  int64_t power = 1;
+  for (; y > 0; y /= 2) {
+    if (y % 2 != 0) power = Multiply(power, x);
+    x = Multiply(x, x);
+  }
+  return power;
 }
 
 /// The switch over all operators. Not inlined, so that a kernel file has it
@@ -109,6 +158,10 @@ __device__ inline int64_t ApplyFunction(UnaryOperator op, int64_t x) {
 template <typename T>
 __device__ __noinline__ T CallFunction(UnaryOperator op, T x) {
   return ApplyFunction(op, x);
+}
+template <typename T>
+__device__ __noinline__ T CallFunction(BinaryOperator op, T x, T y) {
+  return ApplyFunction(op, x, y);
 }
 
 /// `op` of `x`, settled.
@@ -120,9 +173,10 @@ __device__ __forceinline__ T ApplyUnary(const Arithmetic& arithmetic,
 }
 
 /// `op` of `x` and `y`, settled.
+/// Requires  Reduces(op).
 template <typename T>
-__device__ __forceinline__ T ApplyBinary(const Arithmetic& arithmetic,
-                                         BinaryOperator op, T x, T y) {
+__device__ __forceinline__ T ApplyReducing(const Arithmetic& arithmetic,
+                                           BinaryOperator op, T x, T y) {
   if (op == BinaryOperator::kMul) return arithmetic.Settle(Multiply(x, y));
   if (op == BinaryOperator::kAdd) {
     if constexpr (std::is_integral_v<T>) {
@@ -143,8 +197,17 @@ __device__ __forceinline__ T ApplyBinary(const Arithmetic& arithmetic,
   }
 }
 
-/// `op` of `x` and `y`, with nothing rounded or wrapped to a narrower type. MAX
-/// and MIN give the first NaN.
+/// `op` of `x` and `y`, settled.
+/// Requires  op is not WHERE.
+template <typename T>
+__device__ __forceinline__ T ApplyBinary(const Arithmetic& arithmetic,
+                                         BinaryOperator op, T x, T y) {
+  if (Reduces(op)) return ApplyReducing(arithmetic, op, x, y);
+  return arithmetic.Settle(CallFunction(op, x, y));
+}
+
+/// ADD to DIV of `x` and `y`, with nothing rounded or wrapped to a narrower
+/// type. MAX and MIN give the first NaN.
 template <BinaryOperator op, typename T>
 __device__ __forceinline__ T Joined(T x, T y) {
   if constexpr (op == BinaryOperator::kMul) {
@@ -163,6 +226,12 @@ __device__ __forceinline__ T Joined(T x, T y) {
       return T(x.real() + y.real(), x.imag() + y.imag());
     } else {
       return x + y;
+    }
+  } else if constexpr (op == BinaryOperator::kDiv) {
+    if constexpr (kIsComplex<T>) {
+      return Divided(x, y);
+    } else {
+      return x / y;
     }
   } else {
     const bool takes_x = op == BinaryOperator::kMax ? x > y : x < y;

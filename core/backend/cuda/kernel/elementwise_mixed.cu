@@ -36,7 +36,8 @@ __global__ void __launch_bounds__(kThreads)
     if (expression.inputs[i] == nullptr) continue;
     Mixed<T>::LoadInput(expression, i, 0, offsets[i], mask, held[i]);
   }
-  Mixed<T>::Finish(expression, held, 0, offsets[3], mask);
+  const auto offset_of = [&](int e) { return offsets[3][e]; };
+  Mixed<T>::Finish(expression, held, 0, offset_of, mask);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(kThreads)
     Reference(const ElementwiseReferenceTask __grid_constant__ task) {
   const Expression& expression = task.expression;
   const Arithmetic arithmetic =
-      ArithmeticOf(expression.types[3], expression.compute_type);
+      ArithmeticOf(expression.types[2], expression.compute_type);
   ForEachIndex(task.loops.count, [&](int64_t index) {
     const Offsets<4> offsets = OffsetsOf(task.loops, index);
     T terms[3] = {};

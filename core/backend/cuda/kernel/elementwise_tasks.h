@@ -26,8 +26,8 @@ struct Expression {
   bool has_b = false;
   BinaryOperator op_ab = BinaryOperator::kAdd;
   BinaryOperator op_abc = BinaryOperator::kAdd;
-  /// All operands that are read are of d's type, and arithmetic runs in it or,
-  /// for 16-bit floating-point ones, in float32.
+  /// All operands that are read are of d's type, arithmetic runs in it or, for
+  /// 16-bit floating-point ones, in float32, and operators reduce or divide.
   bool is_uniform = false;
   /// Every operator on one operand is the identity.
   bool is_plain = false;

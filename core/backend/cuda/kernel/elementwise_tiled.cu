@@ -70,6 +70,7 @@ __device__ __forceinline__ bool HasElement(const Task& task, uint32_t number,
 template <typename Stored>
 struct Uniform {
   using Held = WordOf<Stored>;
+  static constexpr bool kHasCalls = false;
 
   template <int count>
   static __device__ __forceinline__ void LoadInput(
@@ -78,11 +79,11 @@ struct Uniform {
     LoadWords(expression.inputs[i], base, offsets, mask, held);
   }
 
-  template <int count>
+  template <typename OffsetOf, int count>
   static __device__ __forceinline__ void Finish(const Expression& expression,
                                                 const Held (&held)[3][count],
                                                 int64_t base,
-                                                const int32_t (&offsets)[count],
+                                                OffsetOf&& offset_of,
                                                 Mask mask) {
     using T = ComputedIn<Stored>;
     const auto read = [&](int i, T(&x)[count]) {
@@ -92,12 +93,12 @@ struct Uniform {
       }
     };
     T result[count];
-    Evaluate<Stored, false, false>(expression, read, result);
+    Evaluate<Stored, Needs{}>(expression, read, result);
     Held* const to = static_cast<Held*>(expression.d) + base;
 #pragma unroll
     for (int e = 0; e < count; ++e) {
       if (mask >> e & 1) {
-        to[offsets[e]] = std::bit_cast<Held>(Convert<Stored>(result[e]));
+        to[offset_of(e)] = std::bit_cast<Held>(Convert<Stored>(result[e]));
       }
     }
   }
@@ -113,7 +114,8 @@ constexpr int kLeastBlocks = 1;
 template <typename Stored>
 constexpr int kLeastBlocks<Uniform<Stored>> = sizeof(Stored) <= 4 ? 3 : 1;
 
-/// Places are worked out once and kept in registers for all of a block's tiles.
+/// Places are worked out once and kept in registers for all of a block's tiles;
+/// those in d are not where calls leave too few registers.
 template <typename Operands>
 __global__ void __launch_bounds__(kMaxThreads<Operands>, kLeastBlocks<Operands>)
     Tiled(const Task __grid_constant__ task) {
@@ -124,18 +126,28 @@ __global__ void __launch_bounds__(kMaxThreads<Operands>, kLeastBlocks<Operands>)
       static_cast<Held*>(SharedMemory());  // (turned input, slot)
   const auto index_of = [](int e) { return e * blockDim.x + threadIdx.x; };
 
-  int32_t offsets[4][kPerThread];
+  int32_t offsets[3][kPerThread];  // of inputs
   uint32_t places[3][kPerThread];  // of inputs, in d's order
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    if (i < 3 && expression.inputs[i] == nullptr) continue;
+  for (int i = 0; i < 3; ++i) {
+    if (expression.inputs[i] == nullptr) continue;
 #pragma unroll
     for (int e = 0; e < kPerThread; ++e) {
       const Place place = PlaceOf(task, i, index_of(e));
       offsets[i][e] = place.offset;
-      if (i < 3) places[i][e] = place.in_d_order;
+      places[i][e] = place.in_d_order;
     }
   }
+  int32_t d_offsets[kPerThread];
+#pragma unroll
+  for (int e = 0; e < kPerThread; ++e) {
+    if (Operands::kHasCalls) continue;
+    d_offsets[e] = PlaceOf(task, 3, index_of(e)).offset;
+  }
+  const auto d_offset_of = [&](int e) {
+    return Operands::kHasCalls ? PlaceOf(task, 3, index_of(e)).offset
+                               : d_offsets[e];
+  };
   const auto is_in_tile = [&](int e) {
     return index_of(e) < task.tile_elements;
   };
@@ -186,7 +198,7 @@ __global__ void __launch_bounds__(kMaxThreads<Operands>, kLeastBlocks<Operands>)
       }
       tile += task.slot_count;
     }
-    Operands::Finish(expression, held, base(3), offsets[3], there(index_of));
+    Operands::Finish(expression, held, base(3), d_offset_of, there(index_of));
     __syncthreads();
   }
 }
@@ -212,7 +224,9 @@ cudaError_t QueueElementwiseTiled(const ElementwiseTiledTask& task,
   const Expression& expression = task.expression;
   const bool rounds = expression.compute_type == ComputeType::kFloat16 ||
                       expression.compute_type == ComputeType::kBfloat16;
-  if (expression.is_uniform && expression.is_plain && !rounds) {
+  const bool divides = expression.op_ab == BinaryOperator::kDiv ||
+                       expression.op_abc == BinaryOperator::kDiv;
+  if (expression.is_uniform && expression.is_plain && !rounds && !divides) {
     switch (expression.types[3]) {
       case ElementType::kFloat16: return Queue<Uniform<Half>>(task, stream);
       case ElementType::kBfloat16:

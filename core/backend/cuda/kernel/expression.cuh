@@ -38,6 +38,8 @@ template <typename T>
 __device__ __forceinline__ T Combine(const Expression& expression,
                                      const Arithmetic& arithmetic, T a, T b,
                                      T c) {
+  if (expression.op_abc == BinaryOperator::kWhere)
+    return Convert<bool>(b) ? a : c;
   if (expression.has_b) {
     a = ApplyBinary(arithmetic, expression.op_ab, a, b);
   }

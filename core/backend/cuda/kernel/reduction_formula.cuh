@@ -65,7 +65,7 @@ __device__ __forceinline__ void Conclude(const ReductionFormula& formula,
   if (formula.c != nullptr) {
     T c = Load<T>(formula.c, type_d, offset_c);
     if constexpr (kHasUnary) c = ApplyUnary(arithmetic, formula.unary_c, c);
-    result = ApplyBinary(arithmetic, BinaryOperator::kAdd, result,
+    result = ApplyReducing(arithmetic, BinaryOperator::kAdd, result,
                          Scaled(arithmetic, formula.beta, c));
   }
   Store(formula.d, type_d, offset_d, result);

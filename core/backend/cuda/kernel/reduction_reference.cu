@@ -23,14 +23,14 @@ __global__ void __launch_bounds__(kThreads)
       T x = TermAt<T>(formula, base.at[0] + OffsetsOf(task.reduced, r).at[0]);
       int level = 0;
       for (int64_t ones = r; ones & 1; ones >>= 1) {
-        x = ApplyBinary(sums, formula.op, levels[level++], x);
+        x = ApplyReducing(sums, formula.op, levels[level++], x);
       }
       levels[level] = x;
     }
     T result = IdentityOf<T>(formula.op, formula.type_d);
     for (int level = 0; level < kLevels; ++level) {
       if (count >> level & 1) {
-        result = ApplyBinary(sums, formula.op, levels[level], result);
+        result = ApplyReducing(sums, formula.op, levels[level], result);
       }
     }
     Conclude<true>(formula, formula.type_d, result, base.at[1], base.at[2]);

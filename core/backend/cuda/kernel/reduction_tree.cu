@@ -42,7 +42,7 @@ __device__ __forceinline__ T ReduceRuns(const ReductionTreeTask& task,
       }
 #pragma unroll
       for (uint32_t i = 0; i < kAtOnce; ++i) {
-        leaf = ApplyBinary(sums, formula.op, leaf, loaded[i]);
+        leaf = ApplyReducing(sums, formula.op, leaf, loaded[i]);
       }
     }
     // Equal subtrees are joined until one finds its level empty; the topmost
@@ -52,7 +52,7 @@ __device__ __forceinline__ T ReduceRuns(const ReductionTreeTask& task,
     for (uint32_t level = 0; level < kLevels; ++level) {
       if (is_placed) continue;
       const bool is_filled = filled >> level & 1;
-      if (is_filled) leaf = ApplyBinary(sums, formula.op, levels[level], leaf);
+      if (is_filled) leaf = ApplyReducing(sums, formula.op, levels[level], leaf);
       if (is_filled && level + 1 < kLevels) {
         filled ^= 1u << level;
       } else {
@@ -66,7 +66,7 @@ __device__ __forceinline__ T ReduceRuns(const ReductionTreeTask& task,
 #pragma unroll
   for (uint32_t level = 0; level < kLevels; ++level) {
     if (filled >> level & 1) {
-      result = ApplyBinary(sums, formula.op, levels[level], result);
+      result = ApplyReducing(sums, formula.op, levels[level], result);
     }
   }
   return result;
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kThreads)
   for (uint32_t half = task.reduced_threads / 2; half > 0; half /= 2) {
     __syncthreads();
     if (of_reduced < half) {
-      value = ApplyBinary(SumArithmetic(formula), formula.op, value,
+      value = ApplyReducing(SumArithmetic(formula), formula.op, value,
                           values[slot + half * task.kept_threads]);
       values[slot] = value;
     }

@@ -1,5 +1,6 @@
 #include "core/base/crc32c.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,22 @@ TEST(Crc32cTest, CopyingGivesTheBytesAndTheirChecksum) {
     const uint32_t before = Crc32c("before");
     EXPECT_EQ(CopyWithCrc32c(from, to.data(), before), Crc32c(from, before));
     EXPECT_EQ(to, from);
+  }
+}
+
+TEST(Crc32cTest, CopyingToMemoryWritesTheBytesAndNoOthers) {
+  constexpr std::byte kOther{0xee};
+  for (const size_t size : {0, 1, 15, 63, 64, 65, 200, 40'000}) {
+    for (size_t start = 0; start < 70; ++start) {
+      SCOPED_TRACE(testing::Message() << size << " at " << start);
+      const std::vector<std::byte> from = Pattern(size);
+      std::vector<std::byte> to(start + size + 70, kOther);
+      std::vector<std::byte> wanted = to;
+      std::copy(from.begin(), from.end(), wanted.begin() + start);
+      EXPECT_EQ(CopyWithCrc32c(from, to.data() + start, 0, CopyTo::kMemory),
+                Crc32c(from));
+      ASSERT_EQ(to, wanted);
+    }
   }
 }
 

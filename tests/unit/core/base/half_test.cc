@@ -23,8 +23,9 @@ class SixteenBitsTest : public ::testing::Test {
   /// The 16 bits nearest to `value`, by the tests' own arithmetic.
   static uint16_t Reference(float value) {
     uint16_t bits;
-    test::StoreNumber(kTypeOf<T>, static_cast<test::Real>(value),
-                      reinterpret_cast<std::byte*>(&bits));
+    tensord::test::StoreNumber(kTypeOf<T>,
+                               static_cast<tensord::test::Real>(value),
+                               reinterpret_cast<std::byte*>(&bits));
     return bits;
   }
 };
@@ -34,14 +35,15 @@ TYPED_TEST_SUITE(SixteenBitsTest, SixteenBitTypes);
 TYPED_TEST(SixteenBitsTest, EveryValueIsWhatItsBitsSay) {
   for (uint32_t bits = 0; bits <= 0xffff; ++bits) {
     const TypeParam x{static_cast<uint16_t>(bits)};
-    const test::Real expected =
-        test::LoadNumber(kTypeOf<TypeParam>,
-                         reinterpret_cast<const std::byte*>(&x))
+    const tensord::test::Real expected =
+        tensord::test::LoadNumber(kTypeOf<TypeParam>,
+                                  reinterpret_cast<const std::byte*>(&x))
             .real();
     if (std::isnan(expected)) {
       EXPECT_TRUE(std::isnan(x.ToFloat())) << bits;
     } else {
-      EXPECT_EQ(static_cast<test::Real>(x.ToFloat()), expected) << bits;
+      EXPECT_EQ(static_cast<tensord::test::Real>(x.ToFloat()), expected)
+          << bits;
       EXPECT_EQ(std::signbit(x.ToFloat()), bits >> 15 == 1) << bits;
     }
   }

@@ -72,13 +72,13 @@ TEST(PackedLayoutTest, OverflowIsRefusedLater) {
   }
 }
 
-struct Refusal {
+struct RefusedLayout {
   Layout layout;
   std::string reason;
   std::string message;
 };
 
-class ValidateLayoutTest : public ::testing::TestWithParam<Refusal> {};
+class ValidateLayoutTest : public ::testing::TestWithParam<RefusedLayout> {};
 
 TEST_P(ValidateLayoutTest, RefusalNamesWhatIsWrong) {
   const absl::Status status = ValidateLayout(GetParam().layout, 4, "a");
@@ -90,22 +90,27 @@ TEST_P(ValidateLayoutTest, RefusalNamesWhatIsWrong) {
 INSTANTIATE_TEST_SUITE_P(
     Layouts, ValidateLayoutTest,
     ::testing::Values(
-        Refusal{{ModeVector(65, 1), ModeVector(65, 1)},
-                "TOO_MANY_MODES",
-                "a has 65 modes, wanted at most 64"},
-        Refusal{{{2, 3}, {1}}, "STRIDE_COUNT_MISMATCH", "2 extents but 1"},
-        Refusal{{{2, -3}, {1, 2}}, "NEGATIVE_EXTENT", "extent 1 of a is -3"},
+        RefusedLayout{{ModeVector(65, 1), ModeVector(65, 1)},
+                      "TOO_MANY_MODES",
+                      "a has 65 modes, wanted at most 64"},
+        RefusedLayout{
+            {{2, 3}, {1}}, "STRIDE_COUNT_MISMATCH", "2 extents but 1"},
+        RefusedLayout{
+            {{2, -3}, {1, 2}}, "NEGATIVE_EXTENT", "extent 1 of a is -3"},
         // A0.6
-        Refusal{{{2, 3}, {1, 0}}, "STRIDE_NOT_POSITIVE", "stride 1 of a is 0"},
-        Refusal{
+        RefusedLayout{
+            {{2, 3}, {1, 0}}, "STRIDE_NOT_POSITIVE", "stride 1 of a is 0"},
+        RefusedLayout{
             {{2, 3}, {1, -2}}, "STRIDE_NOT_POSITIVE", "stride 1 of a is -2"},
-        Refusal{{{3}, {int64_t{1} << 62}}, "SIZE_OVERFLOW", "extents (3)"},
-        Refusal{{{int64_t{1} << 61}, {1}}, "SIZE_OVERFLOW", "2^63 - 1 bytes"},
+        RefusedLayout{
+            {{3}, {int64_t{1} << 62}}, "SIZE_OVERFLOW", "extents (3)"},
+        RefusedLayout{
+            {{int64_t{1} << 61}, {1}}, "SIZE_OVERFLOW", "2^63 - 1 bytes"},
         // An extent of 0 must not hide that others overflow.
-        Refusal{{{0, int64_t{1} << 62}, {1, 4}}, "SIZE_OVERFLOW", "(0,"},
-        Refusal{{{2, 2}, {int64_t{1} << 60, int64_t{1} << 60}},
-                "SIZE_OVERFLOW",
-                "spans more"}));
+        RefusedLayout{{{0, int64_t{1} << 62}, {1, 4}}, "SIZE_OVERFLOW", "(0,"},
+        RefusedLayout{{{2, 2}, {int64_t{1} << 60, int64_t{1} << 60}},
+                      "SIZE_OVERFLOW",
+                      "spans more"}));
 
 TEST(ValidateLayoutTest, LargestSpanIsTaken) {
   const int64_t max = std::numeric_limits<int64_t>::max();

@@ -6,16 +6,17 @@
 #include "core/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/element_types.h"
 #include "tests/testing/operands.h"
 
 namespace tensord::core {
 namespace {
 
-using test::Packed;
-using test::Strided;
+using tensord::test::Packed;
+using tensord::test::Strided;
 using ::testing::HasSubstr;
 
-constexpr auto kF32 = ElementType::kFloat32;
+using tensord::test::kF32;
 
 class AliasingTest : public ::testing::Test {
  protected:
@@ -129,25 +130,44 @@ TEST_F(AliasingTest, InterleavedOperandsCountAsOverlapping) {
 
 TEST_F(AliasingTest, FactorsOverlapNeitherTheInputNorEachOther) {
   const FactorizationDesc desc{.a = Packed(kF32, "ij", {4, 4}),
-                               .q = Strided(kF32, "ik", {4, 4}, {12, 1}),
-                               .r = Strided(kF32, "kj", {4, 4}, {12, 1})};
+                               .left = Strided(kF32, "ik", {4, 4}, {12, 1}),
+                               .right = Strided(kF32, "kj", {4, 4}, {12, 1})};
   float* const q = p_ + 64;
-  EXPECT_TRUE(CheckAliasing(desc, {.a = p_, .q = q, .r = p_ + 128}).ok());
+  EXPECT_TRUE(
+      CheckAliasing(desc, {.a = p_, .left = q, .right = p_ + 128}).ok());
   const auto expect_refused = [](const absl::Status& status,
                                  const std::string& reason,
                                  const std::string& words) {
     EXPECT_EQ(ReasonOf(status), reason);
     EXPECT_THAT(std::string(status.message()), HasSubstr(words));
   };
-  expect_refused(CheckAliasing(desc, {.a = q, .q = q, .r = p_ + 128}),
+  expect_refused(CheckAliasing(desc, {.a = q, .left = q, .right = p_ + 128}),
                  "OUTPUT_OVERLAPS_INPUT", "q overlaps a, wanted disjoint");
-  expect_refused(CheckAliasing(desc, {.a = p_ + 128, .q = q, .r = p_ + 128}),
-                 "OUTPUT_OVERLAPS_INPUT", "r overlaps a");
+  expect_refused(
+      CheckAliasing(desc, {.a = p_ + 128, .left = q, .right = p_ + 128}),
+      "OUTPUT_OVERLAPS_INPUT", "r overlaps a");
   // Rows of 12 elements hold both side by side: true, but not looked into.
-  const FactorizationOperands side_by_side{.a = p_, .q = q, .r = q + 6};
+  const FactorizationOperands side_by_side{.a = p_, .left = q, .right = q + 6};
   expect_refused(CheckAliasing(desc, side_by_side), "OUTPUTS_OVERLAP",
                  "q overlaps r");
-  EXPECT_TRUE(CheckAliasing(desc, side_by_side, {.results = true}).ok());
+  EXPECT_TRUE(
+      CheckAliasing(desc, side_by_side, {.results = {{{false, true}}}}).ok());
+}
+
+TEST_F(AliasingTest, ValuesOverlapNoOtherResult) {
+  const FactorizationDesc desc{.method = FactorizationMethod::kSvd,
+                               .a = Packed(kF32, "ij", {4, 4}),
+                               .left = Packed(kF32, "ik", {4, 4}),
+                               .right = Packed(kF32, "kj", {4, 4}),
+                               .values = Packed(kF32, "k", {4})};
+  const FactorizationOperands apart{
+      .a = p_, .left = p_ + 64, .right = p_ + 128, .values = p_ + 192};
+  EXPECT_TRUE(CheckAliasing(desc, apart).ok());
+  FactorizationOperands overlapping = apart;
+  overlapping.values = p_ + 130;
+  const absl::Status status = CheckAliasing(desc, overlapping);
+  EXPECT_EQ(ReasonOf(status), "OUTPUTS_OVERLAP");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("s overlaps v"));
 }
 
 TEST_F(AliasingTest, EmptyOperandsOverlapNothing) {

@@ -7,8 +7,8 @@
 namespace tensord::core {
 namespace {
 
-using test::FakeBackend;
-using test::FakeStream;
+using tensord::test::FakeBackend;
+using tensord::test::FakeStream;
 
 constexpr int64_t kBytes = 1'000'000;
 

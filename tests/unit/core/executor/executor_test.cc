@@ -9,9 +9,9 @@
 namespace tensord::core {
 namespace {
 
-using test::FakeBackend;
-using test::FakeStream;
-using test::Transpose;
+using tensord::test::FakeBackend;
+using tensord::test::FakeStream;
+using tensord::test::Transpose;
 
 PlanKey KeyOf(const PermutationProblem& problem) {
   return {.problem = problem, .device = "fake:0"};

@@ -8,9 +8,9 @@
 namespace tensord::core {
 namespace {
 
-using test::FakeBackend;
-using test::FakeStream;
-using test::Transpose;
+using tensord::test::FakeBackend;
+using tensord::test::FakeStream;
+using tensord::test::Transpose;
 
 class MeasurePlanTest : public ::testing::Test {
  protected:

@@ -42,6 +42,19 @@ TEST_F(LimitingResourceTest, WhatUpstreamRefusesIsNotCounted) {
   EXPECT_EQ(outer.used_bytes(), 0);
 }
 
+TEST_F(LimitingResourceTest, MemoryFromElsewhereCountsHereAndUpstream) {
+  LimitingResource outer(limit_, 1 << 20, "session");
+  ASSERT_TRUE(outer.Charge(700).ok());
+  EXPECT_EQ(outer.used_bytes(), 768);
+  EXPECT_EQ(limit_.used_bytes(), 768);
+  EXPECT_EQ(ReasonOf(outer.Charge(300)), "MEMORY_LIMIT");
+  EXPECT_EQ(outer.used_bytes(), 768) << "what upstream refuses is not counted";
+  EXPECT_FALSE(Buffer::Allocate(outer, 300).ok());
+  outer.Refund(700);
+  EXPECT_EQ(outer.used_bytes(), 0);
+  EXPECT_EQ(limit_.used_bytes(), 0);
+}
+
 TEST_F(LimitingResourceTest, ThreadsTogetherNeverExceedTheLimit) {
   std::atomic<int> granted = 0;
   std::vector<std::thread> threads;

@@ -47,8 +47,8 @@ struct Subject {
   std::function<Stack()> make;
 };
 
-constexpr int64_t kMiB = int64_t{1} << 20;
-constexpr PoolOptions kSmallSlabs = {.slab_bytes = 4 * kMiB};
+constexpr int64_t kOneMiB = int64_t{1} << 20;
+constexpr PoolOptions kSmallSlabs = {.slab_bytes = 4 * kOneMiB};
 
 class ResourceConformance : public ::testing::TestWithParam<Subject> {
  protected:
@@ -63,26 +63,27 @@ INSTANTIATE_TEST_SUITE_P(
         Subject{"Pool", [] { return Host().On<PoolResource>(kSmallSlabs); }},
         Subject{"Limiting",
                 [] {
-                  return Host().On<LimitingResource>(256 * kMiB, "test limit");
+                  return Host().On<LimitingResource>(256 * kOneMiB,
+                                                     "test limit");
                 }},
         Subject{"Tracking", [] { return Host().On<TrackingResource>(); }},
         Subject{"PoolOnLimit",
                 [] {
                   return Host()
-                      .On<LimitingResource>(256 * kMiB, "test limit")
+                      .On<LimitingResource>(256 * kOneMiB, "test limit")
                       .On<PoolResource>(kSmallSlabs);
                 }},
         Subject{"LimitOnPool",
                 [] {
                   return Host()
                       .On<PoolResource>(kSmallSlabs)
-                      .On<LimitingResource>(256 * kMiB, "test limit");
+                      .On<LimitingResource>(256 * kOneMiB, "test limit");
                 }}),
     [](const auto& info) { return info.param.name; });
 
 TEST_P(ResourceConformance, MemoryIsAlignedAndWritable) {
-  for (const int64_t bytes : {int64_t{1}, int64_t{255}, int64_t{4097}, 2 * kMiB,
-                              2 * kMiB + 1, 5 * kMiB}) {
+  for (const int64_t bytes : {int64_t{1}, int64_t{255}, int64_t{4097},
+                              2 * kOneMiB, 2 * kOneMiB + 1, 5 * kOneMiB}) {
     SCOPED_TRACE(bytes);
     const auto buffer = Buffer::Allocate(resource_, bytes);
     ASSERT_TRUE(buffer.ok()) << buffer.status();
@@ -109,7 +110,7 @@ TEST_P(ResourceConformance, TooMuchIsRefusedAndChangesNothing) {
               absl::string_view::npos)
         << buffer.status();
   }
-  EXPECT_TRUE(Buffer::Allocate(resource_, kMiB).ok());
+  EXPECT_TRUE(Buffer::Allocate(resource_, kOneMiB).ok());
 }
 
 /// A buffer whose every byte is `mark`.
@@ -131,7 +132,7 @@ void Churn(MemoryResource& resource, uint32_t seed) {
   std::vector<Marked> held;
   for (int step = 0; step < 600; ++step) {
     if (held.size() < 20 && rng() % 5 < 3) {
-      const int64_t bytes = 1 + rng() % (rng() % 10 == 0 ? 3 * kMiB : 5000);
+      const int64_t bytes = 1 + rng() % (rng() % 10 == 0 ? 3 * kOneMiB : 5000);
       auto buffer = Buffer::Allocate(resource, bytes);
       ASSERT_TRUE(buffer.ok()) << buffer.status();
       const auto mark = static_cast<unsigned char>(rng());

@@ -158,13 +158,12 @@ TEST(ProgramErrorsTest, UnexpectedWordsSayWhatIsWanted) {
         "statement"},
        {"D = sin(A)",
         "line 1, column 8: got '(', wanted an operator or the end of the "
-        "statement; the only function is conj()"},
+        "statement; the functions are conj(), adjoint(), tensorscalar(), "
+        "scalar() and Diagonal()"},
        {"D = (A\n; B)", "line 2, column 1: got ';', wanted an operator or ')'"},
        {"D = A[i",
-        "line 1, column 8: got the end of the text, wanted ',' or "
-        "']' behind a label"},
-       {"D = A[i j]",
-        "line 1, column 9: got 'j', wanted ',' or ']' behind a label"},
+        "line 1, column 8: got the end of the text, wanted ',', ';', a blank "
+        "or ']' behind a label"},
        {"D = A[i,]",
         "line 1, column 9: got ']', wanted a label: a name, an integer or a "
         "quoted character"},
@@ -184,15 +183,112 @@ TEST(ProgramErrorsTest, UnexpectedWordsSayWhatIsWanted) {
        {"conj = A",
         "line 1, column 1: got 'conj', a function's name, wanted another"},
        {"D[i] = A[i]/B[i]",
-        "line 1, column 13: got a tensor with brackets behind '/', wanted a "
-        "number or a scalar's name"},
-       {"D[i] = A[i]/(2)",
-        "line 1, column 13: got parentheses behind '/', wanted a number or a "
-        "scalar's name"},
+        "line 1, column 13: got a tensor with labels behind '/', wanted a "
+        "number, a scalar's name or what has no labels"},
+       {"D[i] = 2*B[i]\\A[i]",
+        "line 1, column 10: got a tensor with labels before '\\' at column 14, "
+        "wanted numbers, scalars' names or what has no labels"},
        {"D = A\n\xef\xbb\xbfGarbage",
         "line 2, column 9: got the end of the "
         "text, wanted '=', ':=', '+=' or '-=' "
         "behind the output"}});
+}
+
+TEST(ProgramErrorsTest, LabelsAreSeparatedInOneWay) {
+  const std::string label =
+      "wanted a label: a name, an integer or a quoted character";
+  ExpectRefused(
+      "SYNTAX_ERROR",
+      {{"D = A[i j, i]",
+        "line 1, column 10: got ',', wanted a blank or ']', as between the "
+        "labels before"},
+       {"D = A[i, j i]",
+        "line 1, column 12: got 'i', wanted ',' or ']', as between the labels "
+        "before"},
+       {"D = A[i, j; i j]",
+        "line 1, column 15: got 'j', wanted ',' or ']', as between the labels "
+        "before"},
+       {"D = A['i''i']",
+        "line 1, column 10: got 'i', wanted ',', ';', a blank or ']' behind "
+        "a label"},
+       {"D = A[1-2]",
+        "line 1, column 8: got '-', wanted ',', ';', a blank or ']' behind a "
+        "label"},
+       {"D = A[1 - 2]",
+        "line 1, column 9: got '-' between blanks, wanted a label such as -1"},
+       {"D = A[i;j;k]",
+        "line 1, column 10: got ';', wanted ']', as two groups of labels are "
+        "all"},
+       {"D = A[;i]", "line 1, column 7: got ';', " + label},
+       {"D = A[i;]", "line 1, column 9: got ']', " + label},
+       {"D = A[(i,i)]",
+        "line 1, column 12: got ']', wanted ';' behind labels in parentheses"},
+       {"D = A[i;(i,j) j]",
+        "line 1, column 15: got 'j', wanted ']' behind labels in parentheses"},
+       {"D = A[(i j);k]",
+        "line 1, column 10: got 'j', wanted ',' or ')' behind a label"},
+       {"D = A[i,(j)]", "line 1, column 9: got '(', " + label},
+       {"D = A[(i;j)]",
+        "line 1, column 9: got ';', wanted ',' or ')' behind a label"},
+       {"D[i = A[i]",
+        "line 1, column 5: got '=', wanted ',', ';', a blank or ']' behind a "
+        "label"}});
+  ExpectRefusedAt("PROGRAM_TOO_LONG",
+                  {{"D = A[i i j]", "line 1, column 11: "},
+                   {"D = A[i;(i,j)]", "line 1, column 12: "}},
+                  {.max_labels = 2});
+}
+
+TEST(ProgramErrorsTest, FunctionsSayWhatTheyTake) {
+  ExpectRefused(
+      "SYNTAX_ERROR",
+      {{"D[i,j] = Diagonal(2)[i,j]",
+        "line 1, column 19: got '2', wanted the name of a vector in "
+        "Diagonal()"},
+       {"D[i,j] = Diagonal(A[i])[i,j]",
+        "line 1, column 20: got '[', wanted ')' behind the name of a vector in "
+        "Diagonal()"},
+       {"D = Diagonal(A)",
+        "line 1, column 16: got the end of the text, wanted two labels behind "
+        "Diagonal(), such as Diagonal(A)[i,j]"},
+       {"D[i] = Diagonal(A)[i]",
+        "line 1, column 8: got Diagonal() with 1 labels, wanted two"},
+       {"Diagonal(D)[i,j] = A[i,j]",
+        "line 1, column 9: got '(', wanted '=', ':=', '+=' or '-=' behind the "
+        "output"},
+       {"D[i]' = A[i]",
+        "line 1, column 5: got a prime, wanted '=', ':=', '+=' or '-=' behind "
+        "the "
+        "output"},
+       {"D[i] = A[i] '",
+        "line 1, column 13: got the end of the text behind a quote, wanted one "
+        "character between quotes, such as 'f'"}});
+  ExpectRefused(
+      "LABEL_UNMATCHED",
+      {{"D[i] = tensorscalar(A[i])",
+        "line 1, column 23: label 'i' is not summed in tensorscalar() at "
+        "column 8, wanted it twice there"},
+       {"D = B[i]*tensorscalar(A[i])",
+        "line 1, column 25: label 'i' is not summed in tensorscalar() at "
+        "column 10, wanted it twice there"},
+       {"D[i] = tensorscalar(A[i,i])",
+        "line 1, column 3: label 'i' of the output does not occur in the term "
+        "at column 8, wanted it in every term"},
+       {"D[i] = B[i]/(2*A[j])*C[j]",
+        "line 1, column 18: label 'j' is not summed in the divisor at column "
+        "13, wanted it twice there"},
+       {"D[i] = (2*A[j])\\B[i]*C[j]",
+        "line 1, column 13: label 'j' is not summed in the divisor at column "
+        "8, wanted it twice there"}});
+  ExpectRefusedAt("LABEL_REPEATED",
+                  {{"D = tensorscalar(A[i,i,i])", "line 1, column 24: "},
+                   {"D = tensorscalar(A[i,i]*B[i])", "line 1, column 27: "},
+                   {"D[j] = B[j]/(A[i,i]*B[i])", "line 1, column 23: "}});
+  ExpectRefusedAt(
+      "LABELS_DIFFER",
+      {{"D[i] = B[i]*tensorscalar(A[j,j] + B[j,k])", "line 1, column 37: "}});
+  ExpectRefusedAt("LABEL_REUSED",
+                  {{"D[i] = (2\\A[i,j,j])*B[j,j]", "line 1, column 23: "}});
 }
 
 TEST(ProgramErrorsTest, CharactersThatBeginNothingAreShown) {

@@ -1,6 +1,7 @@
 #include "tests/unit/core/notation/random_program.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 #include <variant>
@@ -16,6 +17,7 @@ using Texts = std::vector<std::string>;
 const Texts kNames = {"A", "B", "α", "conj_", "Ж'", "x1", "_", "字''", "im"};
 const Texts kLetters = {"a", "b", "å", "β", "c'", "d''", "_e", "f1", "'f'"};
 const Texts kBlanks = {"", "", "", " ", "\t", "  ", "\xc2\xa0"};
+const Texts kSeparators = {" ", "\t", "\n ", "\xc2\xa0"};
 const Texts kBreaks = {"\n", "\r\n", " # 1 + (\n", "\n\n "};
 /// What is written and what is meant.
 const std::vector<std::pair<std::string, Scalar>> kNumbers = {
@@ -67,8 +69,12 @@ class Maker {
   /// `labels` lie in it, perhaps in a group, where pairs are summed.
   Factor MakeFactor(const Texts& labels, int depth);
   Factor MakeGroup(const Texts& labels, int depth);
-  TensorReference MakeTensor(const Texts& labels);
+  TensorReference MakeTensor(const Texts& labels, bool may_be_diagonal);
   int MakeSigns();
+  /// A factor without labels, as divisors are, behind its signs.
+  Factor MakeScalar(int depth, bool& is_negated);
+  /// What divides by being written before a `\`.
+  std::vector<Factor> MakeLeftDivisors(int depth, bool& is_negated);
 
   std::mt19937& rng_;
   std::string text_;
@@ -89,20 +95,44 @@ std::string Maker::NewLabel(bool is_open) {
 }
 
 void Maker::WriteLabels(const Texts& labels) {
+  const bool has_commas = Often(0.6);
+  const bool has_groups = !labels.empty() && Often(0.3);
+  const size_t group =
+      has_groups ? 1 + Below(static_cast<int>(labels.size())) : 0;
+  const auto write = [&](size_t begin, size_t end) {
+    // What is empty is written in parentheses.
+    const bool is_tuple = begin == end || (has_groups && Often(0.3));
+    if (is_tuple) WriteOpen("(");
+    for (size_t i = begin; i < end; ++i) {
+      Write(labels[i]);
+      if (i + 1 == end) break;
+      if (is_tuple || has_commas) {
+        WriteOpen(",");
+      } else {
+        Write(OneOf(kSeparators));
+      }
+    }
+    if (is_tuple) Write(")");
+  };
   WriteOpen("[");
-  for (const std::string& label : labels) {
-    if (&label != &labels.front()) WriteOpen(",");
-    Write(label);
+  if (has_groups) {
+    write(0, group);
+    WriteOpen(";");
+    write(group, labels.size());
+  } else if (!labels.empty()) {
+    write(0, labels.size());
   }
-  Write("]");
+  text_ += "]";
 }
 
-TensorReference Maker::MakeTensor(const Texts& labels) {
+TensorReference Maker::MakeTensor(const Texts& labels, bool may_be_diagonal) {
   TensorReference tensor;
   tensor.name = OneOf(kNames);
   tensor.has_brackets = !labels.empty() || Often(0.5);
   for (const std::string& label : labels) tensor.labels.push_back({label, {}});
-  Write(tensor.name);
+  tensor.is_diagonal = may_be_diagonal && labels.size() == 2 && Often(0.2);
+  Write(tensor.is_diagonal ? absl::StrCat("Diagonal(", tensor.name, ")")
+                           : tensor.name);
   if (tensor.has_brackets) WriteLabels(labels);
   return tensor;
 }
@@ -121,17 +151,20 @@ int Maker::MakeSigns() {
 Factor Maker::MakeGroup(const Texts& labels, int depth) {
   Factor factor;
   factor.is_conjugated = Often(0.3);
+  factor.is_scalar = labels.empty() && Often(0.5);
+  const bool is_primed = factor.is_conjugated && Often(0.5);
   if (factor.is_conjugated) {
-    Write("conj");
+    if (!is_primed) Write(Often(0.5) ? "conj" : "adjoint");
     WriteOpen("(");
   }
+  if (factor.is_scalar) Write(Often(0.5) ? "tensorscalar" : "scalar");
   // conj() may lack parentheses of its own unless one factor alone is inside;
   // these have them.
   WriteOpen("(");
   factor.value.emplace<std::vector<Sum>>().push_back(
       MakeSum(labels, depth + 1));
   Write(")");
-  if (factor.is_conjugated) Write(")");
+  if (factor.is_conjugated) Write(is_primed ? ")'" : ")");
   return factor;
 }
 
@@ -153,16 +186,41 @@ Factor Maker::MakeFactor(const Texts& labels, int depth) {
     Write(text);
     factor.value = number;
   } else {
-    factor.value = MakeTensor(labels);
+    factor.value = MakeTensor(labels, true);
   }
-  for (int i = 0; i < conjugates; ++i) Write(")");
+  const auto* const tensor = std::get_if<TensorReference>(&factor.value);
+  for (int i = 0; i < conjugates; ++i) text_ += ")";
+  // Behind a name, primes are part of it.
+  if (conjugates > 0 || (tensor != nullptr && tensor->has_brackets)) {
+    for (; Often(0.1); factor.is_conjugated = !factor.is_conjugated) {
+      text_ += "'";
+    }
+  }
+  Write("");
   return factor;
 }
 
-/// True when `/` may stand before it.
-bool IsScalar(const Factor& factor) {
-  const auto* tensor = std::get_if<TensorReference>(&factor.value);
-  return !factor.group() && !(tensor && tensor->has_brackets);
+Factor Maker::MakeScalar(int depth, bool& is_negated) {
+  if (MakeSigns() % 2 == 1) is_negated = !is_negated;
+  return MakeFactor({}, depth);
+}
+
+std::vector<Factor> Maker::MakeLeftDivisors(int depth, bool& is_negated) {
+  std::vector<Factor> divisors;
+  for (int parts = Often(0.1) ? 1 + Below(2) : 0; parts > 0; --parts) {
+    std::vector<Factor> part;
+    part.push_back(MakeScalar(depth, is_negated));
+    if (Often(0.5)) {
+      WriteOpen("/");
+      part.push_back(MakeScalar(depth, is_negated));
+      part.back().is_divisor = true;
+    }
+    WriteOpen("\\");
+    divisors.insert(divisors.begin(), std::make_move_iterator(part.begin()),
+                    std::make_move_iterator(part.end()));
+    for (Factor& divisor : divisors) divisor.is_divisor = !divisor.is_divisor;
+  }
+  return divisors;
 }
 
 Term Maker::MakeTerm(const Texts& open, int depth) {
@@ -173,6 +231,7 @@ Term Maker::MakeTerm(const Texts& open, int depth) {
     bag.insert(bag.end(), {label, label});
   }
   std::shuffle(bag.begin(), bag.end(), rng_);
+  std::vector<Factor> divisors = MakeLeftDivisors(depth, term.is_negated);
   std::vector<Texts> labels(1 + Below(3));  // (factor)
   for (const std::string& label : bag) {
     labels[Below(static_cast<int>(labels.size()))].push_back(label);
@@ -183,18 +242,13 @@ Term Maker::MakeTerm(const Texts& open, int depth) {
     term.factors.push_back(MakeFactor(of_factor, depth));
     if (Often(0.1)) {
       WriteOpen("/");
-      if (MakeSigns() % 2 == 1) term.is_negated = !term.is_negated;
-      const size_t start = text_.size();
-      Factor divisor = MakeFactor({}, 4);
-      if (!IsScalar(divisor)) {
-        text_.resize(start);
-        divisor = {.value = Scalar{2, 0}};
-        Write("2");
-      }
-      divisor.is_divisor = true;
-      term.factors.push_back(std::move(divisor));
+      term.factors.push_back(MakeScalar(depth, term.is_negated));
+      term.factors.back().is_divisor = true;
     }
   }
+  term.factors.insert(term.factors.end(),
+                      std::make_move_iterator(divisors.begin()),
+                      std::make_move_iterator(divisors.end()));
   term.is_ncon = is_ncon_ && !bag.empty();
   return term;
 }
@@ -238,6 +292,7 @@ Statement Maker::MakeStatement() {
   const std::vector<std::pair<std::string, Assignment>> assignments = {
       {"=", Assignment::kStore},
       {":=", Assignment::kCreate},
+      {"≔", Assignment::kCreate},
       {"+=", Assignment::kAdd},
       {"-=", Assignment::kSubtract}};
   is_ncon_ = Often(0.3);
@@ -245,7 +300,8 @@ Statement Maker::MakeStatement() {
   Texts open;
   for (int i = Below(4); i > 0; --i) open.push_back(NewLabel(true));
   Statement statement;
-  statement.output = MakeTensor(open);
+  statement.output = MakeTensor(open, false);
+  Write("");
   const auto& [symbol, assignment] = OneOf(assignments);
   statement.assignment = assignment;
   WriteOpen(symbol);

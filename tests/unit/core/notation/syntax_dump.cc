@@ -21,7 +21,8 @@ std::string Delimited(const std::string& text) {
 }
 
 std::string DumpTensor(const TensorReference& tensor) {
-  std::string text = absl::StrCat("tensor ", Delimited(tensor.name),
+  std::string text = absl::StrCat(tensor.is_diagonal ? "diagonal " : "tensor ",
+                                  Delimited(tensor.name),
                                   tensor.has_brackets ? " with" : " without");
   for (const Label& label : tensor.labels) {
     absl::StrAppend(&text, " ", Delimited(label.text));
@@ -32,6 +33,7 @@ std::string DumpTensor(const TensorReference& tensor) {
 std::string DumpFactor(const Factor& factor) {
   std::string text = factor.is_divisor ? "divided by " : "times ";
   if (factor.is_conjugated) text += "conjugate ";
+  if (factor.is_scalar) text += "scalar ";
   if (const Sum* group = factor.group()) {
     absl::StrAppend(&text, "(\n", Dump(*group), ")");
   } else if (const auto* scalar = std::get_if<Scalar>(&factor.value)) {

@@ -1,18 +1,19 @@
 #include "core/ops/contraction.h"
 
 #include "gtest/gtest.h"
+#include "tests/testing/element_types.h"
 #include "tests/testing/operands.h"
 #include "tests/unit/core/ops/refusal.h"
 
 namespace tensord::core {
 namespace {
 
-using test::IsInvalid;
-using test::IsUnsupported;
-using test::Packed;
-using test::Strided;
+using tensord::test::IsInvalid;
+using tensord::test::IsUnsupported;
+using tensord::test::Packed;
+using tensord::test::Strided;
 
-constexpr auto kF32 = ElementType::kFloat32;
+using tensord::test::kF32;
 
 ContractionDesc Product() {
   return {.a = Packed(kF32, "mk", {3, 4}),

@@ -1,18 +1,19 @@
 #include "core/ops/elementwise.h"
 
 #include "gtest/gtest.h"
+#include "tests/testing/element_types.h"
 #include "tests/testing/operands.h"
 #include "tests/unit/core/ops/refusal.h"
 
 namespace tensord::core {
 namespace {
 
-using test::IsInvalid;
-using test::IsUnsupported;
-using test::Packed;
+using tensord::test::IsInvalid;
+using tensord::test::IsUnsupported;
+using tensord::test::Packed;
 
-constexpr auto kF32 = ElementType::kFloat32;
-constexpr auto kC64 = ElementType::kComplex64;
+using tensord::test::kC64;
+using tensord::test::kF32;
 
 ElementwiseDesc Trinary(ElementType type = kF32) {
   return {.a = Packed(type, "ij", {3, 4}),
@@ -79,6 +80,27 @@ TEST(ElementwiseTest, OrderedOperatorsOnComplexAreRefused) {
   desc.op_abc = BinaryOperator::kAdd;
   desc.c.unary = UnaryOperator::kRelu;
   EXPECT_THAT(Validate(desc), IsInvalid("OPERATOR_NEEDS_ORDER", "RELU of c"));
+}
+
+TEST(ElementwiseTest, ComparisonsGiveBools) {
+  ElementwiseDesc desc = Trinary();
+  desc.op_abc = BinaryOperator::kLess;
+  EXPECT_THAT(Validate(desc), IsInvalid("RESULT_NOT_BOOL", "d is float32"));
+  desc.d.element_type = ElementType::kBool;
+  EXPECT_TRUE(Validate(desc).ok());
+  desc.op_ab = BinaryOperator::kEqual;
+  EXPECT_THAT(Validate(desc), IsInvalid("OPERATOR_MISPLACED", "EQUAL"));
+}
+
+TEST(ElementwiseTest, WhereChoosesByBools) {
+  ElementwiseDesc desc = Trinary();
+  desc.op_abc = BinaryOperator::kWhere;
+  EXPECT_THAT(Validate(desc), IsInvalid("CONDITION_NOT_BOOL", "b, which is"));
+  desc.b->element_type = ElementType::kBool;
+  desc.op_ab = BinaryOperator::kLess;  // ignored
+  EXPECT_TRUE(Validate(desc).ok());
+  desc.b = std::nullopt;
+  EXPECT_THAT(Validate(desc), IsInvalid("CONDITION_NOT_BOOL", "absent"));
 }
 
 TEST(ElementwiseTest, FirstOperatorIsIgnoredWithoutB) {

@@ -1,18 +1,19 @@
 #include "core/ops/permutation.h"
 
 #include "gtest/gtest.h"
+#include "tests/testing/element_types.h"
 #include "tests/testing/operands.h"
 #include "tests/unit/core/ops/refusal.h"
 
 namespace tensord::core {
 namespace {
 
-using test::IsInvalid;
-using test::IsUnsupported;
-using test::Packed;
-using test::Strided;
+using tensord::test::IsInvalid;
+using tensord::test::IsUnsupported;
+using tensord::test::Packed;
+using tensord::test::Strided;
 
-constexpr auto kF32 = ElementType::kFloat32;
+using tensord::test::kF32;
 
 PermutationDesc Transpose() {
   return {.a = Packed(kF32, "ij", {3, 4}), .d = Packed(kF32, "ji", {4, 3})};
@@ -29,6 +30,20 @@ TEST(PermutationTest, OmittedModeIsBroadcast) {
   EXPECT_TRUE(Validate(desc).ok());
   desc.a = Packed(kF32, "", {});
   EXPECT_TRUE(Validate(desc).ok());
+}
+
+TEST(PermutationTest, ComplexNumbersBecomeRealByAnOperator) {
+  PermutationDesc desc = Transpose();
+  desc.a.element_type = ElementType::kComplex64;
+  EXPECT_THAT(Validate(desc),
+              IsInvalid("PART_UNKNOWN", "IDENTITY, wanted REAL, IMAG or ABS"));
+  for (const auto op :
+       {UnaryOperator::kReal, UnaryOperator::kImag, UnaryOperator::kAbs}) {
+    desc.a.unary = op;
+    EXPECT_TRUE(Validate(desc).ok());
+  }
+  desc.d.element_type = ElementType::kInt32;
+  EXPECT_THAT(Validate(desc), IsUnsupported("(complex64, int32)"));
 }
 
 TEST(PermutationTest, EmptyTensorsAreValid) {
@@ -109,9 +124,11 @@ TEST(PermutationTest, OperatorOnTheOutputIsRefused) {
 TEST(PermutationTest, UnknownTypesNameTheNearestRows) {
   PermutationDesc desc = Transpose();
   desc.d.element_type = ElementType::kInt32;
+  EXPECT_TRUE(Validate(desc).ok());
+  desc.compute_type = ComputeType::kFloat64;
   EXPECT_THAT(Validate(desc),
-              IsUnsupported("(a, d) = (float32, int32) in float32"));
-  EXPECT_THAT(Validate(desc), IsUnsupported("nearest: (float32, float16)"));
+              IsUnsupported("(a, d) = (float32, int32) in float64"));
+  EXPECT_THAT(Validate(desc), IsUnsupported("(float32, int32) in float32"));
 }
 
 TEST(PermutationTest, StrideErrorsNameTheOperand) {

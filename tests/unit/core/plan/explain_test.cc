@@ -9,15 +9,16 @@
 #include "core/problem/contraction_problem.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/element_types.h"
 #include "tests/testing/operands.h"
 
 namespace tensord::core {
 namespace {
 
-using test::Packed;
+using tensord::test::Packed;
 using ::testing::HasSubstr;
 
-constexpr auto kF32 = ElementType::kFloat32;
+using tensord::test::kF32;
 
 ContractionDesc Product(ElementType type) {
   return {.a = Packed(type, "mk", {3, 4}),

@@ -51,8 +51,8 @@ ABSL_ATTRIBUTE_NOINLINE void operator delete(void* block,
 namespace tensord::core {
 namespace {
 
-using test::PlanWith;
-using test::RandomKey;
+using tensord::test::PlanWith;
+using tensord::test::RandomKey;
 
 /// Checks what `fill` puts into a cache: all that it takes is accounted for,
 /// and not much more, since hash tables count as just grown.
@@ -109,7 +109,7 @@ TEST(PlanCacheBytesTest, OfRecordsAreWhatTheHeapGave) {
   ExpectHonest([](PlanCache& cache) {
     for (int64_t i = 0; i < 20'000; ++i) {
       cache.AddRecord(EncodePlanRecord(
-          {.key = EncodePlanKey({.problem = test::Transpose(2 + i, 5),
+          {.key = EncodePlanKey({.problem = tensord::test::Transpose(2 + i, 5),
                                  .device = "cpu:0 AVX3_ZEN4"}),
            .kernel = "cpu.permute.blocked",
            .kernel_version = 1}));

@@ -13,9 +13,9 @@
 namespace tensord::core {
 namespace {
 
-using test::Get;
-using test::IdOf;
-using test::MatrixKey;
+using tensord::test::Get;
+using tensord::test::IdOf;
+using tensord::test::MatrixKey;
 
 int64_t BytesOfOne() {
   PlanCache cache(1);
@@ -64,7 +64,7 @@ TEST(PlanCacheEntriesTest, MeasuredPlansSaySo) {
   ASSERT_TRUE(cache
                   .GetOrMake(key,
                              []() -> absl::StatusOr<Plan> {
-                               Plan plan = test::PlanWith(1);
+                               Plan plan = tensord::test::PlanWith(1);
                                plan.selection = Selection::kMeasure;
                                return plan;
                              })

@@ -18,8 +18,8 @@
 namespace tensord::core {
 namespace {
 
-using test::FakeBackend;
-using test::MatrixKey;
+using tensord::test::FakeBackend;
+using tensord::test::MatrixKey;
 using ::testing::ElementsAre;
 using ::testing::Pair;
 

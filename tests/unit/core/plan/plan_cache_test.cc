@@ -20,10 +20,10 @@
 namespace tensord::core {
 namespace {
 
-using test::Get;
-using test::MatrixKey;
-using test::PlanWith;
-using test::Transpose;
+using tensord::test::Get;
+using tensord::test::MatrixKey;
+using tensord::test::PlanWith;
+using tensord::test::Transpose;
 
 TEST(PlanCacheTest, EqualKeysPlanOnce) {
   PlanCache cache(100);
@@ -245,7 +245,7 @@ TEST(PlanCacheTest, EveryAnswerIsThatOfItsKey) {
       std::mt19937 rng(static_cast<uint32_t>(i));
       for (int round = 0; round < 3000; ++round) {
         const int64_t rows = 1 + rng() % 80;
-        const uint64_t id = test::IdOf(MatrixKey(rows));
+        const uint64_t id = tensord::test::IdOf(MatrixKey(rows));
         switch (rng() % 16) {
           case 0: cache.Remove(id).IgnoreError(); break;
           case 1: cache.Pin(id).IgnoreError(); break;

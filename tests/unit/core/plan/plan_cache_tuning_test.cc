@@ -18,8 +18,8 @@
 namespace tensord::core {
 namespace {
 
-using test::FakeBackend;
-using test::MatrixKey;
+using tensord::test::FakeBackend;
+using tensord::test::MatrixKey;
 using ::testing::ElementsAre;
 
 class PlanCacheTuningTest : public ::testing::Test {
@@ -147,7 +147,7 @@ TEST_F(PlanCacheTuningTest, OnlyWhereItIsAskedFor) {
   Ask(cache, key);
   EXPECT_EQ(Next(cache, key), "");
   key = Key();
-  key.problem = test::Transpose(0, 5);
+  key.problem = tensord::test::Transpose(0, 5);
   Ask(cache, key);
   EXPECT_EQ(Next(cache, key), "");
   EXPECT_EQ(listed_, 0);

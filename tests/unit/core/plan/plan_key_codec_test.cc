@@ -16,8 +16,8 @@
 namespace tensord::core {
 namespace {
 
-using test::RandomKey;
-using test::Transpose;
+using tensord::test::RandomKey;
+using tensord::test::Transpose;
 
 constexpr uint32_t kSeeds = 4000;
 
@@ -197,7 +197,8 @@ TEST(CheckProblemTest, RefusesWhatKernelsDoNotExpect) {
   change_modes({{4, {-1, 1}}});
   change_modes({{INT64_MAX / 2, {2, 3}}});
   change_modes({{1 << 20, {0, 1}}, {INT64_MAX >> 20, {1, 1 << 20}}});
-  change(permutation, [](auto& p) { p.type_a = ElementType::kInt64; });
+  change(permutation, [](auto& p) { p.type_a = ElementType::kComplex64; });
+  change(permutation, [](auto& p) { p.unary = UnaryOperator::kReal; });
   change(permutation, [](auto& p) { p.unary = UnaryOperator::kConj; });
   change(permutation, [](auto& p) { p.alignment_bytes = 16; });
   change(permutation, [](auto& p) {
@@ -216,9 +217,12 @@ TEST(CheckProblemTest, RefusesWhatKernelsDoNotExpect) {
   change(elementwise, [](auto& p) { p.modes = {{4, {1, 1, 1, 1}}}; });
   change(elementwise, [](auto& p) { p.op_ab = BinaryOperator::kMax; });
   change(elementwise, [](auto& p) { p.types[3] = ElementType::kFloat64; });
+  change(elementwise, [](auto& p) { p.op_abc = BinaryOperator::kLess; });
+  change(elementwise, [](auto& p) { p.op_abc = BinaryOperator::kWhere; });
   const ReductionProblem reduction;
   ASSERT_TRUE(CheckProblem(reduction).ok()) << CheckProblem(reduction);
   change(reduction, [](auto& p) { p.kept = {{4, {0, 1, 1}}}; });
+  change(reduction, [](auto& p) { p.op = BinaryOperator::kDiv; });
   change(reduction, [](auto& p) { p.reduced = {{4, {0}}}; });
   const ContractionProblem contraction;
   ASSERT_TRUE(CheckProblem(contraction).ok()) << CheckProblem(contraction);

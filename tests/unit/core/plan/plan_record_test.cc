@@ -16,9 +16,9 @@
 namespace tensord::core {
 namespace {
 
-using test::FakeBackend;
-using test::RandomKey;
-using test::Transpose;
+using tensord::test::FakeBackend;
+using tensord::test::RandomKey;
+using tensord::test::Transpose;
 using ::testing::HasSubstr;
 
 PlanKey Key() { return {.problem = Transpose(), .device = "fake:0"}; }

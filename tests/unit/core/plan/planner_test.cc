@@ -11,11 +11,11 @@
 namespace tensord::core {
 namespace {
 
-using test::FakeBackend;
-using test::Transpose;
+using tensord::test::FakeBackend;
+using tensord::test::Transpose;
 using ::testing::HasSubstr;
 
-PlanKey KeyOf(const AnyProblem& problem) {
+PlanKey KeyFor(const AnyProblem& problem) {
   return {.problem = problem, .device = "fake:0, as it was measured"};
 }
 
@@ -30,7 +30,7 @@ const FakeBackend& ThreeKernels() {
 }
 
 TEST(PlannerTest, TheKernelThatPredictsLeastIsTaken) {
-  const auto plan = MakePlan(ThreeKernels(), KeyOf(Transpose()));
+  const auto plan = MakePlan(ThreeKernels(), KeyFor(Transpose()));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->kernel_name(), "fast");
   EXPECT_EQ(plan->workspace_bytes(), 4096);
@@ -41,12 +41,12 @@ TEST(PlannerTest, TheKernelThatPredictsLeastIsTaken) {
 TEST(PlannerTest, OfEqualsTheFirstInTheListIsTaken) {
   const FakeBackend backend({{.name = "first", .nanoseconds = 7},
                              {.name = "second", .nanoseconds = 7}});
-  EXPECT_EQ(MakePlan(backend, KeyOf(Transpose()))->kernel_name(), "first");
+  EXPECT_EQ(MakePlan(backend, KeyFor(Transpose()))->kernel_name(), "first");
 }
 
 TEST(PlannerTest, CandidatesComeInOrderWithTheReasonOfEachRefusal) {
   const std::vector<Candidate> candidates =
-      ListCandidates(ThreeKernels(), KeyOf(Transpose()));
+      ListCandidates(ThreeKernels(), KeyFor(Transpose()));
   ASSERT_EQ(candidates.size(), 3u);
   EXPECT_EQ(candidates[0].name, "special");
   EXPECT_EQ(ReasonOf(candidates[0].refusal), "EXTENT_ODD");
@@ -57,7 +57,7 @@ TEST(PlannerTest, CandidatesComeInOrderWithTheReasonOfEachRefusal) {
 }
 
 TEST(PlannerTest, WorkspaceLimitRulesKernelsOut) {
-  PlanKey key = KeyOf(Transpose());
+  PlanKey key = KeyFor(Transpose());
   key.workspace_limit_bytes = 4095;
   EXPECT_EQ(MakePlan(ThreeKernels(), key)->kernel_name(), "reference");
   key.workspace_limit_bytes = 4096;
@@ -68,7 +68,7 @@ TEST(PlannerTest, WorkspaceLimitRulesKernelsOut) {
 TEST(PlannerTest, TooLittleWorkspaceNamesTheSmallestNeed) {
   const FakeBackend backend({{.name = "large", .workspace_bytes = 4096},
                              {.name = "small", .workspace_bytes = 512}});
-  PlanKey key = KeyOf(Transpose());
+  PlanKey key = KeyFor(Transpose());
   key.workspace_limit_bytes = 100;
   const absl::Status status = MakePlan(backend, key).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
@@ -79,14 +79,14 @@ TEST(PlannerTest, TooLittleWorkspaceNamesTheSmallestNeed) {
 
 // A4.5
 TEST(PlannerTest, NamedKernelIsTakenWhateverItPredicts) {
-  PlanKey key = KeyOf(Transpose());
+  PlanKey key = KeyFor(Transpose());
   key.kernel = "reference";
   EXPECT_EQ(MakePlan(ThreeKernels(), key)->kernel_name(), "reference");
 }
 
 // A4.5
 TEST(PlannerTest, NamedKernelThatDeclinesSaysWhy) {
-  PlanKey key = KeyOf(Transpose());
+  PlanKey key = KeyFor(Transpose());
   key.kernel = "special";
   const absl::Status status = MakePlan(ThreeKernels(), key).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
@@ -95,7 +95,7 @@ TEST(PlannerTest, NamedKernelThatDeclinesSaysWhy) {
 }
 
 TEST(PlannerTest, UnknownKernelNamesThoseThereAre) {
-  PlanKey key = KeyOf(Transpose());
+  PlanKey key = KeyFor(Transpose());
   key.kernel = "quantum";
   const absl::Status status = MakePlan(ThreeKernels(), key).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
@@ -108,37 +108,38 @@ TEST(PlannerTest, WhenNoneSupportsItEveryReasonIsGiven) {
   const FakeBackend backend(
       {{.name = "one", .supports = Unimplemented("A", "too flat")},
        {.name = "two", .supports = Unimplemented("B", "too tall")}});
-  const absl::Status status = MakePlan(backend, KeyOf(Transpose())).status();
+  const absl::Status status = MakePlan(backend, KeyFor(Transpose())).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("one: too flat; two: too tall"));
 }
 
 TEST(PlannerTest, OneKernelCanBeAskedAlone) {
-  const auto fast = FindCandidate(ThreeKernels(), KeyOf(Transpose()), "fast");
+  const auto fast = FindCandidate(ThreeKernels(), KeyFor(Transpose()), "fast");
   ASSERT_TRUE(fast);
   EXPECT_TRUE(fast->refusal.ok());
   EXPECT_EQ(fast->solution->workspace_bytes(), 4096);
   const auto special =
-      FindCandidate(ThreeKernels(), KeyOf(Transpose()), "special");
+      FindCandidate(ThreeKernels(), KeyFor(Transpose()), "special");
   ASSERT_TRUE(special);
   EXPECT_EQ(ReasonOf(special->refusal), "EXTENT_ODD");
-  EXPECT_FALSE(FindCandidate(ThreeKernels(), KeyOf(Transpose()), "quantum"));
+  EXPECT_FALSE(FindCandidate(ThreeKernels(), KeyFor(Transpose()), "quantum"));
 }
 
 TEST(PlannerTest, ListsAPlanForEachKernelThatCouldRun) {
-  const std::vector<Plan> plans = ListPlans(ThreeKernels(), KeyOf(Transpose()));
+  const std::vector<Plan> plans =
+      ListPlans(ThreeKernels(), KeyFor(Transpose()));
   ASSERT_EQ(plans.size(), 2u);
   EXPECT_EQ(plans[0].kernel_name(), "fast");
   EXPECT_EQ(plans[0].workspace_bytes(), 4096);
   EXPECT_EQ(plans[1].kernel_name(), "reference");
   EXPECT_EQ(plans[1].predicted_nanoseconds(), 100);
   EXPECT_EQ(plans[1].solution->decision(), "as reference was told");
-  EXPECT_TRUE(ListPlans(ThreeKernels(), KeyOf(Transpose(0, 5))).empty());
+  EXPECT_TRUE(ListPlans(ThreeKernels(), KeyFor(Transpose(0, 5))).empty());
 }
 
 TEST(PlannerTest, EmptyOutputNeedsNoKernel) {
-  const auto plan = MakePlan(ThreeKernels(), KeyOf(Transpose(0, 5)));
+  const auto plan = MakePlan(ThreeKernels(), KeyFor(Transpose(0, 5)));
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->kernel_name(), "");
   EXPECT_EQ(plan->workspace_bytes(), 0);

@@ -7,44 +7,72 @@
 
 #include "core/ops/factorization.h"
 #include "core/plan/plan.h"
+#include "core/problem/factorization_problem.h"
 #include "tests/testing/random_problem.h"
 
 namespace tensord::test {
 
-/// A factorization of small matrices, packed in any order of modes.
+/// A factorization of small matrices, packed, of two factors in any order of
+/// modes.
 inline core::FactorizationDesc RandomFactorization(std::mt19937& rng) {
+  using core::FactorizationMethod;
   constexpr core::ElementType kTypes[] = {
       core::ElementType::kFloat32, core::ElementType::kFloat64,
       core::ElementType::kComplex64, core::ElementType::kComplex128};
   core::FactorizationDesc desc;
+  desc.method =
+      static_cast<FactorizationMethod>(rng() % core::kFactorizationMethodCount);
+  const bool is_pair = !core::PairsRows(desc.method);
   core::ModeVector extents;  // (mode)
-  const auto add = [&](core::Modes& x, core::Modes& y) {
+  const auto add = [&](core::Modes& to, int64_t extent) {
+    to.push_back(static_cast<core::Mode>(extents.size()));
+    extents.push_back(extent);
+  };
+  core::Modes batch, rows, columns, inner;
+  for (core::Modes* const modes : {&batch, &rows, &columns}) {
+    if (modes == &columns && !is_pair) {
+      for (const core::Mode row : rows) add(columns, extents[row]);
+      continue;
+    }
     for (uint32_t count = rng() % 3; count > 0; --count) {
-      x.push_back(static_cast<core::Mode>(extents.size()));
-      y.push_back(x.back());
-      extents.push_back(1 + static_cast<int64_t>(rng() % 4));
+      add(*modes, 1 + static_cast<int64_t>(rng() % 4));
+    }
+  }
+  add(inner, 0);
+  const auto join = [](core::Modes& to, const core::Modes& x,
+                       const core::Modes& y, const core::Modes& z) {
+    for (const core::Modes* const modes : {&x, &y, &z}) {
+      to.insert(to.end(), modes->begin(), modes->end());
     }
   };
-  core::Modes batch;
-  add(desc.a.modes, batch);
-  desc.q.modes = desc.r.modes = batch;
-  add(desc.a.modes, desc.q.modes);
-  add(desc.a.modes, desc.r.modes);
-  const auto inner = static_cast<core::Mode>(extents.size());
-  extents.push_back(0);
-  desc.q.modes.push_back(inner);
-  desc.r.modes.push_back(inner);
-  const core::ElementType type = kTypes[rng() % 4];
-  for (core::OperandDesc* const operand : {&desc.a, &desc.q, &desc.r}) {
-    std::shuffle(operand->modes.begin(), operand->modes.end(), rng);
-    core::ModeVector own;
-    for (const core::Mode mode : operand->modes) own.push_back(extents[mode]);
-    operand->element_type = type;
-    operand->layout = core::PackedLayout(own, core::Order::kLastModeFastest);
-    if (operand != &desc.a) continue;
-    extents[inner] =
-        core::InnerExtent(desc.a, desc.q.modes, desc.r.modes).value();
+  join(desc.a.modes, batch, rows, columns);
+  join(desc.left.modes, batch, rows, inner);
+  if (is_pair) join(desc.right.emplace().modes, batch, columns, inner);
+  const bool is_svd = desc.method == FactorizationMethod::kSvd;
+  if (desc.method == FactorizationMethod::kEigh || (is_svd && rng() % 2 == 0)) {
+    join(desc.values.emplace().modes, batch, inner, {});
   }
+  const core::ElementType type = kTypes[rng() % 4];
+  const auto lay_out = [&](core::OperandDesc& operand,
+                           core::ElementType its_type) {
+    if (is_pair) std::ranges::shuffle(operand.modes, rng);
+    core::ModeVector own;
+    for (const core::Mode mode : operand.modes) own.push_back(extents[mode]);
+    operand.element_type = its_type;
+    operand.layout = core::PackedLayout(own, core::Order::kLastModeFastest);
+  };
+  lay_out(desc.a, type);
+  extents[inner[0]] =
+      core::GroupModes(desc.method, desc.a, desc.left.modes,
+                       desc.right ? &desc.right->modes : nullptr,
+                       desc.values ? &desc.values->modes : nullptr)
+          ->inner_extent;
+  if (is_svd && rng() % 2 == 0) {
+    extents[inner[0]] = 1 + static_cast<int64_t>(rng() % extents[inner[0]]);
+  }
+  lay_out(desc.left, type);
+  if (desc.right) lay_out(*desc.right, type);
+  if (desc.values) lay_out(*desc.values, core::RealPartOf(type));
   return desc;
 }
 
@@ -59,7 +87,9 @@ inline core::PlanKey RandomKey(std::mt19937& rng) {
       key.problem = core::Canonicalize(RandomElementwise(rng).desc);
       break;
     case 2: key.problem = core::Canonicalize(RandomReduction(rng).desc); break;
-    case 3: key.problem = core::Canonicalize(RandomContraction(rng).desc); break;
+    case 3:
+      key.problem = core::Canonicalize(RandomContraction(rng).desc);
+      break;
     default: key.problem = core::Canonicalize(RandomFactorization(rng));
   }
   key.device = rng() % 2 == 0 ? "cpu:0 AVX3_ZEN4" : "cuda:1 sm_90";

@@ -6,17 +6,18 @@
 #include "core/problem/permutation_problem.h"
 #include "core/problem/reduction_problem.h"
 #include "gtest/gtest.h"
+#include "tests/testing/element_types.h"
 #include "tests/testing/operands.h"
 #include "tests/testing/random_problem.h"
 
 namespace tensord::core {
 namespace {
 
-using test::Packed;
-using test::Strided;
+using tensord::test::Packed;
+using tensord::test::Strided;
 
-constexpr auto kF32 = ElementType::kFloat32;
-constexpr auto kC64 = ElementType::kComplex64;
+using tensord::test::kC64;
+using tensord::test::kF32;
 
 /// The operand under other labels and with its modes in another order.
 void Disguise(OperandDesc& operand, std::mt19937& rng) {
@@ -64,16 +65,16 @@ void ExpectLabelsAndOrderDoNotMatter(Draw&& draw) {
 }
 
 TEST(CanonicalizeTest, PermutationsThatDifferInLabelsAndOrderAreEqual) {
-  ExpectLabelsAndOrderDoNotMatter(test::RandomPermutation);
+  ExpectLabelsAndOrderDoNotMatter(tensord::test::RandomPermutation);
 }
 TEST(CanonicalizeTest, ElementwiseThatDifferInLabelsAndOrderAreEqual) {
-  ExpectLabelsAndOrderDoNotMatter(test::RandomElementwise);
+  ExpectLabelsAndOrderDoNotMatter(tensord::test::RandomElementwise);
 }
 TEST(CanonicalizeTest, ReductionsThatDifferInLabelsAndOrderAreEqual) {
-  ExpectLabelsAndOrderDoNotMatter(test::RandomReduction);
+  ExpectLabelsAndOrderDoNotMatter(tensord::test::RandomReduction);
 }
 TEST(CanonicalizeTest, ContractionsThatDifferInLabelsAndOrderAreEqual) {
-  ExpectLabelsAndOrderDoNotMatter(test::RandomContraction);
+  ExpectLabelsAndOrderDoNotMatter(tensord::test::RandomContraction);
 }
 
 // B1.7

@@ -36,7 +36,7 @@ TEST(OptionsTest, DefaultsListenOnLoopback) {
 TEST(OptionsTest, FlagsReachTheirPlace) {
   const auto parsed = Parse(
       {"--listen=unix:/tmp/x", "--listen=127.0.0.1:0", "--threads=3",
-       "--memory-limit-bytes=1000", "--session-quota-bytes=500",
+       "--memory-limit-bytes=1048576", "--session-quota-bytes=500",
        "--staging-limit-bytes=3MiB", "--max-sessions=7", "--lease-seconds=5",
        "--queue-limit=9", "--rpc-threads=4", "--drain-timeout-seconds=1.5",
        "--log-level=error", "--log-format=json", "--plan-cache-entries=11",
@@ -47,7 +47,7 @@ TEST(OptionsTest, FlagsReachTheirPlace) {
   EXPECT_THAT(options->listen,
               ::testing::ElementsAre("unix:/tmp/x", "127.0.0.1:0"));
   EXPECT_EQ(options->engine.cpu_threads, 3);
-  EXPECT_EQ(options->engine.memory_limit_bytes, 1000);
+  EXPECT_EQ(options->engine.memory_limit_bytes, 1 << 20);
   EXPECT_EQ(options->engine.staging_limit_bytes, 3 << 20);
   EXPECT_EQ(options->engine.queue_limit, 9);
   EXPECT_EQ(options->engine.plan_cache_entries, 11);
@@ -102,6 +102,14 @@ TEST(OptionsTest, SizesMayHaveUnits) {
     EXPECT_THAT(ErrorOf({flag}),
                 ::testing::HasSubstr("wanted bytes, or e.g. 512MiB"));
   }
+}
+
+TEST(OptionsTest, MemoryForNothingIsRefused) {
+  EXPECT_THAT(ErrorOf({"--memory-limit-bytes=1000"}),
+              ::testing::HasSubstr("--memory-limit-bytes: 1000 bytes are too "
+                                   "few, wanted at least 1048576, or 0"));
+  const auto parsed = Parse({"--memory-limit-bytes=0"});
+  ASSERT_NE(std::get_if<Options>(&parsed), nullptr);
 }
 
 TEST(OptionsTest, CountsOutOfRangeSayWhatIsWanted) {
@@ -197,8 +205,11 @@ TEST_F(OptionsFileTest, MistakesSayWhereTheyAre) {
   EXPECT_THAT(Mistake("threads = 2\nmemory-limit = 5\n"),
               HasSubstr("tensord.toml:2: unknown key 'memory-limit', did you "
                         "mean 'memory-limit-bytes'?"));
-  EXPECT_THAT(Mistake("[colours]\nred = 1\n"),
-              HasSubstr("tensord.toml:1: colours is no value, wanted"));
+  EXPECT_THAT(Mistake("[threads]\nred = 1\n"),
+              HasSubstr("tensord.toml:1: threads is no value, wanted"));
+  EXPECT_THAT(Mistake("[max-sesions]\nred = 1\n"),
+              HasSubstr("tensord.toml:1: unknown key 'max-sesions', did you "
+                        "mean 'max-sessions'?"));
   EXPECT_THAT(Mistake("colour = 1\n"),
               HasSubstr("tensord.toml:1: unknown key 'colour'\n"));
   EXPECT_THAT(Mistake("\nthreads = 'many'\n"), HasSubstr("tensord.toml:2: "));
@@ -225,8 +236,8 @@ TEST_F(OptionsFileTest, MisspeltVariablesAreRefusedAndThoseOfOthersAreNot) {
       ErrorOf({}, {"TENSORD_MAX_SESION=1"}),
       ::testing::HasSubstr("unknown variable TENSORD_MAX_SESION in the "
                            "environment, did you mean TENSORD_MAX_SESSIONS?"));
-  const auto parsed =
-      Parse({}, {"TENSORD_SERVER=x", "TENSORD_TOKEN=x", "TENSORD_KEY=x"});
+  const auto parsed = Parse({}, {"TENSORD_SERVER=x", "TENSORD_TOKEN=x",
+                                 "TENSORD_KEY=x", "TENSORD_TRANSPORT=x"});
   EXPECT_NE(std::get_if<Options>(&parsed), nullptr);
   for (const char* const unknown :
        {"TENSORD_COLOUR", "TENSORD_PORTAL", "TENSORD_REPORT",

@@ -272,6 +272,28 @@ TEST_F(DeviceAheadTest, ManyClientsShareStreams) {
   EXPECT_EQ(trace_.entries().size(), 100u);
 }
 
+TEST_F(DeviceAheadTest, NoneIsLaunchedWhileOneWaitsThatSharesItsStream) {
+  constexpr int kStreams = 32;
+  std::vector<WorkJob*> jobs;
+  for (uint64_t client = 1; client <= kStreams; ++client) {
+    jobs.push_back(&Add(client, "x"));
+  }
+  trace_.Await(kStreams);
+  WaitingJob waiting(trace_);
+  ASSERT_TRUE(worker_->Add({.number = kStreams + 1}, &waiting).ok());
+  trace_.Await(kStreams + 1);
+  jobs.push_back(&Add(1, "next"));
+  waiting.work->AwaitWaiting();
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  EXPECT_EQ(trace_.entries().back(), "waits");
+  waiting.work->End();
+  const auto trace = trace_.Await(kStreams + 3);
+  EXPECT_EQ(trace[kStreams + 1], "goes on");
+  EXPECT_EQ(trace[kStreams + 2], "launch next");
+  for (WorkJob* const job : jobs) End(*job);
+  worker_.reset();
+}
+
 TEST_F(DeviceAheadTest, JobWithoutAStreamFails) {
   has_more_streams_ = false;
   WorkJob& first = Add(1, "1");

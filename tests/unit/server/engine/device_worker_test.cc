@@ -329,6 +329,65 @@ TEST_F(DeviceWorkerTest, SmallJobsRunBesideALongOne) {
   release_.Notify();
 }
 
+class BriefJob final : public DeviceWorker::Job {
+ public:
+  BriefJob() {
+    set_predicted(absl::Microseconds(5));
+    set_is_brief(true);
+  }
+  Outcome Launch(core::Stream&) override {
+    thread = std::this_thread::get_id();
+    return {};
+  }
+  void Complete(const absl::Status& status,
+                const DeviceWorker::Times&) override {
+    EXPECT_TRUE(status.ok());
+    completed.Notify();
+  }
+  // Abseil's library is not built for TSan, which sees no order in its waits.
+  std::atomic<std::thread::id> thread;
+  absl::Notification completed;
+};
+
+TEST_F(DeviceWorkerTest, BriefJobsAreDoneByTheThreadThatAddsThem) {
+  BriefJob beside, alone;
+  ASSERT_TRUE(worker_->Add({.number = 1}, &beside).ok());
+  EXPECT_TRUE(beside.completed.HasBeenNotified());
+  EXPECT_EQ(beside.thread.load(), std::this_thread::get_id());
+  release_.Notify();
+  while (!worker_->loads().empty()) std::this_thread::yield();
+  ASSERT_TRUE(worker_->Add({.number = 1}, &alone).ok());
+  EXPECT_TRUE(alone.completed.HasBeenNotified());
+  EXPECT_EQ(alone.thread.load(), std::this_thread::get_id());
+}
+
+TEST_F(DeviceWorkerTest, BriefJobsWaitBehindTheirClientsOthers) {
+  BriefJob brief;
+  ASSERT_TRUE(Add(1, "long").ok());
+  ASSERT_TRUE(worker_->Add({.number = 1}, &brief).ok());
+  EXPECT_FALSE(brief.completed.HasBeenNotified());
+  release_.Notify();
+  brief.completed.WaitForNotification();
+  EXPECT_NE(brief.thread.load(), std::this_thread::get_id());
+  EXPECT_THAT(trace_.entries(), ElementsAre("long"));
+}
+
+TEST_F(DeviceWorkerTest, WhatWaitsForABriefJobIsLaunchedAfterIt) {
+  release_.Notify();
+  for (int i = 0; i < 200; ++i) {
+    BriefJob brief;
+    std::thread adding(
+        [&] { EXPECT_TRUE(worker_->Add({.number = 1}, &brief).ok()); });
+    absl::Notification ran;
+    FunctionJob other([&] { ran.Notify(); });
+    ASSERT_TRUE(worker_->Add({.number = 2}, &other).ok());
+    ran.WaitForNotification();
+    brief.completed.WaitForNotification();
+    adding.join();
+    while (!worker_->loads().empty()) std::this_thread::yield();
+  }
+}
+
 TEST_F(DeviceWorkerTest, StoppedJobsEnd) {
   release_.Notify();
   PatientJob running(trace_, "running"), parked(trace_, "parked"),

@@ -8,8 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "core/base/status.h"
 #include "core/memory/host_resource.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/engine/control_groups.h"
 #include "tests/testing/temporary_folder.h"
@@ -47,6 +49,20 @@ TEST_F(HostMemoryTest, TheLeastLimitOfAGroupAndThoseAroundItCounts) {
   Write("/proc/self/cgroup", "0::/\n");
   Write("/sys/fs/cgroup/memory.max", "131072\n");
   EXPECT_EQ(HostMemoryBytes(root()), 131072);
+}
+
+TEST_F(HostMemoryTest, TooLittleForAServerIsToldWithWhatIsWanted) {
+  EXPECT_TRUE(CheckHostMemory(root()).ok());
+  Write("/proc/self/cgroup", "0::/\n");
+  Write("/sys/fs/cgroup/memory.max", "134217728\n");
+  EXPECT_TRUE(CheckHostMemory(root()).ok());
+  Write("/sys/fs/cgroup/memory.max", "67108864\n");
+  const absl::Status refused = CheckHostMemory(root());
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(core::ReasonOf(refused), "HOST_MEMORY_TOO_SMALL");
+  EXPECT_THAT(std::string(refused.message()),
+              ::testing::HasSubstr("67108864 bytes of memory, wanted at least "
+                                   "134217728"));
 }
 
 TEST_F(HostMemoryTest, GroupsOfVersion1Count) {

@@ -20,7 +20,7 @@
 namespace tensord::server {
 namespace {
 
-constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kMebibyte = int64_t{1} << 20;
 
 class TenantAccountTest : public ::testing::Test {
  protected:
@@ -31,7 +31,7 @@ class TenantAccountTest : public ::testing::Test {
 
   std::unique_ptr<Engine> engine_ =
       Engine::Create({.cpu_threads = 1,
-                      .memory_limit_bytes = 4 * kMiB,
+                      .memory_limit_bytes = 4 * kMebibyte,
                       .clears_memory = true})
           .value();
   TenantAccount red_{"red", nullptr};
@@ -39,8 +39,8 @@ class TenantAccountTest : public ::testing::Test {
 };
 
 TEST_F(TenantAccountTest, DeviceBytesAreLimitedAndSaidByNameLimitAndUse) {
-  red_.SetQuotas({.device_bytes = kMiB});
-  const auto most = core::Buffer::Allocate(MemoryOf(red_), kMiB - 256);
+  red_.SetQuotas({.device_bytes = kMebibyte});
+  const auto most = core::Buffer::Allocate(MemoryOf(red_), kMebibyte - 256);
   ASSERT_TRUE(most.ok());
   const absl::Status refused =
       core::Buffer::Allocate(MemoryOf(red_), 257).status();
@@ -52,27 +52,42 @@ TEST_F(TenantAccountTest, DeviceBytesAreLimitedAndSaidByNameLimitAndUse) {
   const auto quota = QuotaOf(refused);
   ASSERT_TRUE(quota.has_value());
   EXPECT_EQ(quota->quota, "device_bytes");
-  EXPECT_EQ(quota->limit, kMiB);
-  EXPECT_EQ(quota->used, kMiB - 256);
+  EXPECT_EQ(quota->limit, kMebibyte);
+  EXPECT_EQ(quota->used, kMebibyte - 256);
   EXPECT_FALSE(quota->retry_after.has_value());
   EXPECT_TRUE(core::Buffer::Allocate(MemoryOf(red_), 256).ok());
-  EXPECT_TRUE(core::Buffer::Allocate(MemoryOf(blue_), 2 * kMiB).ok());
+  EXPECT_TRUE(core::Buffer::Allocate(MemoryOf(blue_), 2 * kMebibyte).ok());
+}
+
+TEST_F(TenantAccountTest, MemoryFromElsewhereCountsInAllQuotas) {
+  red_.SetQuotas({.device_bytes = 3 * kMebibyte});
+  // What the pool keeps for reuse makes room.
+  ASSERT_TRUE(core::Buffer::Allocate(MemoryOf(blue_), 2 * kMebibyte).ok());
+  ASSERT_TRUE(MemoryOf(red_).Charge(3 * kMebibyte).ok());
+  EXPECT_EQ(core::ReasonOf(MemoryOf(red_).Charge(256)),
+            "TENANT_QUOTA_EXCEEDED");
+  EXPECT_EQ(core::ReasonOf(MemoryOf(blue_).Charge(2 * kMebibyte)),
+            "MEMORY_LIMIT");
+  EXPECT_FALSE(core::Buffer::Allocate(MemoryOf(blue_), 2 * kMebibyte).ok());
+  EXPECT_EQ(device().memory_statistics().used_bytes, 0);
+  MemoryOf(red_).Refund(3 * kMebibyte);
+  EXPECT_TRUE(core::Buffer::Allocate(MemoryOf(blue_), 4 * kMebibyte).ok());
 }
 
 TEST_F(TenantAccountTest, LowerLimitRefusesWhatIsNewOnly) {
-  auto has = core::Buffer::Allocate(MemoryOf(red_), kMiB);
+  auto has = core::Buffer::Allocate(MemoryOf(red_), kMebibyte);
   ASSERT_TRUE(has.ok());
-  red_.SetQuotas({.device_bytes = kMiB / 2});
+  red_.SetQuotas({.device_bytes = kMebibyte / 2});
   EXPECT_FALSE(core::Buffer::Allocate(MemoryOf(red_), 1).ok());
   EXPECT_TRUE(has->Clear().ok());
   *has = core::Buffer();
-  EXPECT_TRUE(core::Buffer::Allocate(MemoryOf(red_), kMiB / 2).ok());
+  EXPECT_TRUE(core::Buffer::Allocate(MemoryOf(red_), kMebibyte / 2).ok());
 }
 
 TEST_F(TenantAccountTest, NobodyTakesWhatIsReservedForOthers) {
-  red_.SetQuotas({.reserved_bytes = 2 * kMiB});
-  ASSERT_EQ(red_.On(device()).memory.quota().reserved_bytes, 2 * kMiB);
-  const auto rest = core::Buffer::Allocate(MemoryOf(blue_), 2 * kMiB);
+  red_.SetQuotas({.reserved_bytes = 2 * kMebibyte});
+  ASSERT_EQ(red_.On(device()).memory.quota().reserved_bytes, 2 * kMebibyte);
+  const auto rest = core::Buffer::Allocate(MemoryOf(blue_), 2 * kMebibyte);
   ASSERT_TRUE(rest.ok());
   const absl::Status refused =
       core::Buffer::Allocate(MemoryOf(blue_), 1).status();
@@ -80,16 +95,16 @@ TEST_F(TenantAccountTest, NobodyTakesWhatIsReservedForOthers) {
   EXPECT_THAT(std::string(refused.message()),
               ::testing::HasSubstr("2097152 are reserved for other tenants"));
   {
-    const auto own = core::Buffer::Allocate(MemoryOf(red_), 2 * kMiB);
+    const auto own = core::Buffer::Allocate(MemoryOf(red_), 2 * kMebibyte);
     EXPECT_TRUE(own.ok()) << own.status();
   }
   red_.SetQuotas({});
-  EXPECT_TRUE(core::Buffer::Allocate(MemoryOf(blue_), 2 * kMiB).ok());
+  EXPECT_TRUE(core::Buffer::Allocate(MemoryOf(blue_), 2 * kMebibyte).ok());
 }
 
 TEST_F(TenantAccountTest, MemoryThatChangesTenantIsCleared) {
-  constexpr int64_t kBytes = 3 * kMiB;
-  constexpr int64_t kBlues = 2 * kMiB;  // large enough for the same slab
+  constexpr int64_t kBytes = 3 * kMebibyte;
+  constexpr int64_t kBlues = 2 * kMebibyte;  // large enough for the same slab
   std::byte* place = nullptr;
   {
     const auto reds = core::Buffer::Allocate(MemoryOf(red_), kBytes).value();
@@ -138,7 +153,7 @@ TEST_F(TenantAccountTest, HostMemoryAndTensorsAreLimitedTogether) {
 
 TEST_F(TenantAccountTest, TellsUsesOfQuotasThatAreSet) {
   EXPECT_TRUE(red_.uses(absl::Now()).empty());
-  red_.SetQuotas({.device_bytes = kMiB, .tensors = 7, .running = 2});
+  red_.SetQuotas({.device_bytes = kMebibyte, .tensors = 7, .running = 2});
   const auto has = core::Buffer::Allocate(MemoryOf(red_), 1000);
   std::vector<std::string> told;
   for (const auto& use : red_.uses(absl::Now())) {

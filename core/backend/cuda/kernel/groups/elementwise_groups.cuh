@@ -91,6 +91,8 @@ template <typename Stored, bool kHasUnary, bool kRounds>
 __global__ void __launch_bounds__(kGroupThreads)
     FusedGroups(const ElementwiseFusedTask __grid_constant__ task) {
   using T = ComputedIn<Stored>;
+  constexpr Needs kNeeds{
+      .unary = kHasUnary, .rounding = kRounds, .division = true};
   constexpr int kWidth = kGroupWidth<Stored>;
   const Expression& expression = task.expression;
   const uint32_t first =
@@ -131,7 +133,7 @@ __global__ void __launch_bounds__(kGroupThreads)
         }
       };
       T result[kWidth];
-      Evaluate<Stored, kHasUnary, kRounds>(expression, read, result);
+      Evaluate<Stored, kNeeds>(expression, read, result);
       Group<Stored> stored;
 #pragma unroll
       for (int e = 0; e < kWidth; ++e) {
@@ -156,7 +158,7 @@ __global__ void __launch_bounds__(kGroupThreads)
       }
     };
     T result[kWidth];
-    Evaluate<Stored, kHasUnary, kRounds>(expression, read, result);
+    Evaluate<Stored, kNeeds>(expression, read, result);
 #pragma unroll
     for (int e = 0; e < kWidth; ++e) {
       if (is_there(e)) {

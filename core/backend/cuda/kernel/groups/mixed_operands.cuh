@@ -61,6 +61,8 @@ struct Mixed {
   /// An element as it was read. Converting it at once would wait for it before
   /// the next input is read.
   using Held = WordOf<Number>;
+  /// Operators that are functions are called.
+  static constexpr bool kHasCalls = true;
 
   template <typename Offset, int count>
   static __device__ __forceinline__ void LoadInput(
@@ -78,14 +80,15 @@ struct Mixed {
     });
   }
 
-  template <typename Offset, int count>
+  /// Writes element `e` of d to `base` + `offset_of(e)`.
+  template <typename OffsetOf, int count>
   static __device__ __forceinline__ void Finish(const Expression& expression,
                                                 const Held (&held)[3][count],
                                                 int64_t base,
-                                                const Offset (&offsets)[count],
+                                                OffsetOf&& offset_of,
                                                 Mask mask) {
     const Arithmetic arithmetic =
-        ArithmeticOf(expression.types[3], expression.compute_type);
+        ArithmeticOf(expression.types[2], expression.compute_type);
     Number terms[3][count] = {};
 #pragma unroll
     for (int i = 0; i < 3; ++i) {
@@ -110,7 +113,7 @@ struct Mixed {
         if (expression.inputs[i] == nullptr) continue;
         terms[i][e] = TermOf(expression, arithmetic, i, terms[i][e]);
       }
-      Store(expression.d, expression.types[3], base + offsets[e],
+      Store(expression.d, expression.types[3], base + offset_of(e),
             Combine(expression, arithmetic, terms[0][e], terms[1][e],
                     terms[2][e]));
     }

@@ -43,8 +43,7 @@ cudaError_t QueueReductionGroups(const ReductionGroupsTask& task,
       return QueueReductionGroupsOf<Stored, BinaryOperator::kAdd>(task, stream);
     case BinaryOperator::kMul:
       return QueueReductionGroupsOf<Stored, BinaryOperator::kMul>(task, stream);
-    case BinaryOperator::kMax:
-    case BinaryOperator::kMin: break;
+    default: break;  // MAX or MIN: others do not reduce
   }
   if constexpr (kIsComplex<Stored>) {
     return cudaErrorInvalidValue;  // refused by Validate()

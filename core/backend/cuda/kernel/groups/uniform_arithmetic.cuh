@@ -15,16 +15,23 @@
 
 namespace tensord::core::cuda {
 
-/// How arithmetic on elements of type Stored runs. kRounds: 16-bit
-/// floating-point numbers are rounded after every step.
-template <typename Stored, bool kRounds>
+/// What an expression may need beyond sums, products, extrema and factors. Code
+/// for what it cannot need takes registers all the same.
+struct Needs {
+  bool unary = false;
+  bool rounding = false;  // 16-bit floating-point numbers, after every step
+  bool division = false;
+};
+
+/// How arithmetic on elements of type Stored runs.
+template <typename Stored, Needs kNeeds>
 struct UniformArithmetic {
   using T = ComputedIn<Stored>;
 
   static __device__ __forceinline__ T Settled(T x) {
     if constexpr (std::is_integral_v<Stored>) {
       return static_cast<T>(Convert<Stored>(x));
-    } else if constexpr (kRounds) {
+    } else if constexpr (kNeeds.rounding) {
       return ToFloat(HalfFrom<Stored>(x));
     } else {
       return x;
@@ -46,7 +53,7 @@ struct UniformArithmetic {
     for (int e = 0; e < count; ++e) {
       x[e] = Joined<op>(x[e], y[e]);
       // Of MAX and MIN the result is one of the two.
-      if constexpr (op == BinaryOperator::kAdd || op == BinaryOperator::kMul) {
+      if constexpr (op != BinaryOperator::kMax && op != BinaryOperator::kMin) {
         x[e] = Settled(x[e]);
       }
     }
@@ -59,6 +66,10 @@ struct UniformArithmetic {
       JoinAll<BinaryOperator::kAdd>(x, y);
     } else if (op == BinaryOperator::kMul) {
       JoinAll<BinaryOperator::kMul>(x, y);
+    } else if (op == BinaryOperator::kDiv) {
+      if constexpr (kNeeds.division && !std::is_integral_v<T>) {
+        JoinAll<BinaryOperator::kDiv>(x, y);
+      }
     } else if constexpr (!kIsComplex<T>) {  // refused by Validate()
       if (op == BinaryOperator::kMax) {
         JoinAll<BinaryOperator::kMax>(x, y);
@@ -70,12 +81,11 @@ struct UniformArithmetic {
 };
 
 /// Elements of d. `read(i, term)` reads as many of input `i`.
-template <typename Stored, bool kHasUnary, bool kRounds, typename Read,
-          int count>
+template <typename Stored, Needs kNeeds, typename Read, int count>
 __device__ __forceinline__ void Evaluate(const Expression& expression,
                                          Read&& read,
                                          ComputedIn<Stored> (&result)[count]) {
-  using Uniform = UniformArithmetic<Stored, kRounds>;
+  using Uniform = UniformArithmetic<Stored, kNeeds>;
   using T = typename Uniform::T;
   const auto term = [&](int i, T(&x)[count]) {
     if (expression.inputs[i] == nullptr) {
@@ -84,7 +94,7 @@ __device__ __forceinline__ void Evaluate(const Expression& expression,
       return;
     }
     read(i, x);
-    if constexpr (kHasUnary) {
+    if constexpr (kNeeds.unary) {
       const Arithmetic arithmetic =
           ArithmeticOf(expression.types[3], expression.compute_type);
 #pragma unroll

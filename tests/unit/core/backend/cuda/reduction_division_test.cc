@@ -6,15 +6,14 @@
 #include <algorithm>
 
 #include "core/backend/cuda/kernel/reduction_tasks.h"
+#include "tests/testing/element_types.h"
+#include "tests/unit/core/backend/cuda/h200.h"
 
 namespace tensord::core::cuda {
 namespace {
 
 using Way = ReductionWay;
 
-const GpuModel kH200 = {.multiprocessor_count = 132,
-                        .memory_bytes_per_ns = 4800,
-                        .clock_ghz = 1.98};
 // Bytes that must be under way to keep 4.8 TB/s busy for 700 ns.
 constexpr double kBytesUnderWay = 4800 * 700;
 // Blocks of 256 threads that fit on a multiprocessor at 64 registers a thread.
@@ -36,8 +35,8 @@ struct Shape {
   int64_t run, count;
   bool is_rows;
 };
-constexpr auto kF16 = ElementType::kFloat16;
-constexpr auto kF32 = ElementType::kFloat32;
+using tensord::test::kF16;
+using tensord::test::kF32;
 
 /// Large problems of every kind.
 const Shape kLarge[] = {{kF32, 1 << 28, 1, true},

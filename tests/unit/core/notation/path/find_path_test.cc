@@ -24,8 +24,10 @@ constexpr PathMethod kSearches[] = {
 const absl::Duration kLong = absl::Hours(1);  // more than any search takes
 
 void ExpectSoundPath(const Network& network, const Path& path) {
-  ASSERT_TRUE(test::IsTree(static_cast<int>(network.inputs.size()), path.tree));
-  const TreeCost cost = test::CostByDefinition(network, path.tree, path.sliced);
+  ASSERT_TRUE(tensord::test::IsTree(static_cast<int>(network.inputs.size()),
+                                    path.tree));
+  const TreeCost cost =
+      tensord::test::CostByDefinition(network, path.tree, path.sliced);
   EXPECT_EQ(path.cost.flops, cost.flops);
   EXPECT_EQ(path.cost.peak, cost.peak);
   EXPECT_EQ(path.cost.largest, cost.largest);
@@ -42,11 +44,17 @@ TEST(FindPathTest, TheCheapEndOfAChainGoesFirst) {
   }
 }
 
+// Issue 26.
+TEST(FindPathTest, SumsOverOneElementAreFree) {
+  const Network network = {{{0, 1}, {1, 2}, {2}}, {}, {1, 4, 5}};
+  EXPECT_EQ(FindPath(network, {}).value().cost.flops, 2 * 4 * 5 + 2 * 4);
+}
+
 TEST(FindPathTest, OptimalIsTheLeastOfAllTrees) {
   for (uint32_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
-    const Network network = test::RandomNetwork(
+    const Network network = tensord::test::RandomNetwork(
         rng, {.max_inputs = 6,
               .max_indices = 12,
               .max_extent = seed % 4 == 0 ? 1 : 6,
@@ -54,7 +62,7 @@ TEST(FindPathTest, OptimalIsTheLeastOfAllTrees) {
     const Path path =
         FindPath(network, {.method = PathMethod::kOptimal}).value();
     ExpectSoundPath(network, path);
-    EXPECT_EQ(path.cost.flops, test::LeastFlops(network));
+    EXPECT_EQ(path.cost.flops, tensord::test::LeastFlops(network));
   }
 }
 
@@ -62,11 +70,11 @@ TEST(FindPathTest, OptimalOfSevenIsTheLeastOfAllTrees) {
   for (uint32_t seed = 0; seed < 10; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
-    const Network network = test::RandomNetwork(
+    const Network network = tensord::test::RandomNetwork(
         rng, {.min_inputs = 7, .max_inputs = 7, .max_indices = 16});
     EXPECT_EQ(
         FindPath(network, {.method = PathMethod::kOptimal}).value().cost.flops,
-        test::LeastFlops(network));
+        tensord::test::LeastFlops(network));
   }
 }
 
@@ -88,7 +96,7 @@ TEST(FindPathTest, OptimalKnowsMoreHyperindicesThanAWordHasBits) {
         }
       }
     }
-    const double least = test::LeastFlops(network);
+    const double least = tensord::test::LeastFlops(network);
     // Sums of so large numbers are rounded.
     EXPECT_NEAR(
         FindPath(network, {.method = PathMethod::kOptimal}).value().cost.flops,
@@ -118,7 +126,7 @@ TEST(FindPathTest, OptimalRefusesMoreInputsThanItTakes) {
 TEST(FindPathTest, EveryMethodFindsSoundPathsOfEverySort) {
   for (uint32_t seed = 0; seed < 150; ++seed) {
     std::mt19937 rng(seed);
-    const Network network = test::RandomNetwork(
+    const Network network = tensord::test::RandomNetwork(
         rng, {.max_inputs = seed % 10 == 0 ? 40 : 12,
               .max_indices = seed % 10 == 0 ? 60 : 20,
               .max_extent = 3,
@@ -138,7 +146,7 @@ TEST(FindPathTest, EveryMethodFindsSoundPathsOfEverySort) {
 TEST(FindPathTest, NoMethodIsBelowOptimalAndAutoIsOptimalWhereSmall) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     std::mt19937 rng(seed);
-    const Network network = test::RandomNetwork(
+    const Network network = tensord::test::RandomNetwork(
         rng, {.min_inputs = 4, .max_inputs = 9, .max_indices = 18});
     const double least =
         FindPath(network, {.method = PathMethod::kOptimal}).value().cost.flops;
@@ -186,9 +194,9 @@ TEST(FindPathTest, ExtentsBeyondDoublesStillGiveATree) {
     const Path path = FindPath(network, {.method = method,
                                          .time_budget = absl::Milliseconds(1)})
                           .value();
-    EXPECT_TRUE(test::IsTree(20, path.tree));
+    EXPECT_TRUE(tensord::test::IsTree(20, path.tree));
   }
-  EXPECT_TRUE(test::IsTree(
+  EXPECT_TRUE(tensord::test::IsTree(
       10,
       FindPath(network_of(10), {.method = PathMethod::kOptimal}).value().tree));
 }
@@ -197,7 +205,7 @@ TEST(FindPathTest, EqualSeedsFindEqualPathsWhenTheTimeSuffices) {
   for (const PathMethod method : kSearches) {
     SCOPED_TRACE(NameOf(method));
     std::mt19937 rng(7);
-    const Network network = test::RegularNetwork(
+    const Network network = tensord::test::RegularNetwork(
         rng, method == PathMethod::kOptimal ? 11 : 18, 3, 2);
     const PathOptions options = {
         .method = method, .time_budget = kLong, .seed = 5};
@@ -213,7 +221,7 @@ TEST(FindPathTest, RandomSearchIsNeverBehindGreedy) {
   for (uint32_t seed = 0; seed < 8; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
-    const Network network = test::RegularNetwork(rng, 40, 3, 3);
+    const Network network = tensord::test::RegularNetwork(rng, 40, 3, 3);
     const double greedy =
         FindPath(network, {.method = PathMethod::kGreedy}).value().cost.flops;
     for (const PathMethod method :
@@ -229,14 +237,14 @@ TEST(FindPathTest, RandomSearchIsNeverBehindGreedy) {
 
 TEST(FindPathTest, ThousandsOfTensorsAreSearched) {
   std::mt19937 rng(1);
-  const Network network = test::RegularNetwork(rng, 3000, 2, 2);
+  const Network network = tensord::test::RegularNetwork(rng, 3000, 2, 2);
   for (const PathMethod method : kSearches) {
     if (method == PathMethod::kOptimal) continue;
     SCOPED_TRACE(NameOf(method));
     const Path path = FindPath(network, {.method = method,
                                          .time_budget = absl::Milliseconds(10)})
                           .value();
-    EXPECT_TRUE(test::IsTree(3000, path.tree));
+    EXPECT_TRUE(tensord::test::IsTree(3000, path.tree));
   }
 }
 
@@ -244,14 +252,14 @@ TEST(MenderTest, NeverMakesATreeWorse) {
   for (uint32_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
-    const Network network = test::RandomNetwork(
+    const Network network = tensord::test::RandomNetwork(
         rng, {.min_inputs = 2,
               .max_inputs = 25,
               .max_indices = 40,
               .max_occurrences = 2 + static_cast<int>(seed % 3)});
     const int input_count = static_cast<int>(network.inputs.size());
-    const ContractionTree given = test::RandomTree(rng, input_count);
-    const double before = test::CostByDefinition(network, given).flops;
+    const ContractionTree given = tensord::test::RandomTree(rng, input_count);
+    const double before = tensord::test::CostByDefinition(network, given).flops;
     const SearchGraph graph = GraphOf(network);
     const Deadline never(absl::InfiniteDuration());
     Random random(seed);
@@ -260,15 +268,16 @@ TEST(MenderTest, NeverMakesATreeWorse) {
     SearchTree mended = TreeOf(graph, given.steps);
     mender.Mend(mended, 6, 2, random, never);
     const ContractionTree after = ContractionTreeOf(mended);
-    ASSERT_TRUE(test::IsTree(input_count, after));
-    const double mended_flops = test::CostByDefinition(network, after).flops;
+    ASSERT_TRUE(tensord::test::IsTree(input_count, after));
+    const double mended_flops =
+        tensord::test::CostByDefinition(network, after).flops;
     EXPECT_LE(mended_flops, before * (1 + 1e-9));
 
     SearchTree annealed = TreeOf(graph, after.steps);
     mender.Anneal(annealed, 20, 1, 0.1, random, never);
     const ContractionTree turned = ContractionTreeOf(annealed);
-    ASSERT_TRUE(test::IsTree(input_count, turned));
-    EXPECT_LE(test::CostByDefinition(network, turned).flops,
+    ASSERT_TRUE(tensord::test::IsTree(input_count, turned));
+    EXPECT_LE(tensord::test::CostByDefinition(network, turned).flops,
               mended_flops * (1 + 1e-9));
   }
 }
@@ -277,16 +286,18 @@ TEST(MenderTest, PartsAsLargeAsTheTreeMakeItOptimal) {
   for (uint32_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
-    const Network network = test::RandomNetwork(
+    const Network network = tensord::test::RandomNetwork(
         rng, {.min_inputs = 3, .max_inputs = 7, .max_indices = 15});
     const int input_count = static_cast<int>(network.inputs.size());
     const SearchGraph graph = GraphOf(network);
-    SearchTree tree = TreeOf(graph, test::RandomTree(rng, input_count).steps);
+    SearchTree tree =
+        TreeOf(graph, tensord::test::RandomTree(rng, input_count).steps);
     Random random(seed);
     Mender(graph).Mend(tree, input_count, 0, random,
                        Deadline(absl::InfiniteDuration()));
-    EXPECT_EQ(test::CostByDefinition(network, ContractionTreeOf(tree)).flops,
-              test::LeastFlops(network));
+    EXPECT_EQ(
+        tensord::test::CostByDefinition(network, ContractionTreeOf(tree)).flops,
+        tensord::test::LeastFlops(network));
   }
 }
 

@@ -80,15 +80,15 @@ TEST(TreeFromIndexOrderTest, IsATreeForEveryOrder) {
   for (uint32_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
-    const Network network = test::RandomNetwork(
+    const Network network = tensord::test::RandomNetwork(
         rng, {.max_inputs = 12, .max_indices = 15, .max_occurrences = 4});
     std::vector<int32_t> order;
     for (size_t i = 0; i < network.extents.size(); ++i) {
       if (rng() % 4 != 0) order.push_back(static_cast<int32_t>(i));
     }
     std::shuffle(order.begin(), order.end(), rng);
-    EXPECT_TRUE(test::IsTree(static_cast<int>(network.inputs.size()),
-                             TreeFromIndexOrder(network, order)));
+    EXPECT_TRUE(tensord::test::IsTree(static_cast<int>(network.inputs.size()),
+                                      TreeFromIndexOrder(network, order)));
   }
 }
 

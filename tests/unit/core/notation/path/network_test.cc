@@ -61,9 +61,10 @@ TEST(CostOfTest, IsThatOfTheDefinition) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
-    const Network network = test::RandomNetwork(rng, {.max_inputs = 8});
+    const Network network =
+        tensord::test::RandomNetwork(rng, {.max_inputs = 8});
     const ContractionTree tree =
-        test::RandomTree(rng, static_cast<int>(network.inputs.size()));
+        tensord::test::RandomTree(rng, static_cast<int>(network.inputs.size()));
     std::vector<int32_t> sliced;
     for (size_t i = 0; i < network.extents.size(); ++i) {
       if (seed % 2 == 1 && rng() % 4 == 0) {
@@ -71,7 +72,7 @@ TEST(CostOfTest, IsThatOfTheDefinition) {
       }
     }
     ExpectEqual(CostOf(network, tree, sliced),
-                test::CostByDefinition(network, tree, sliced));
+                tensord::test::CostByDefinition(network, tree, sliced));
   }
 }
 
@@ -88,12 +89,12 @@ TEST(OrderForPeakTest, KeepsTheTreeAndNeverRaisesThePeak) {
   for (uint32_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
-    const Network network = test::RandomNetwork(
+    const Network network = tensord::test::RandomNetwork(
         rng, {.min_inputs = 2, .max_inputs = 9, .max_indices = 14});
     const int input_count = static_cast<int>(network.inputs.size());
-    const ContractionTree tree = test::RandomTree(rng, input_count);
+    const ContractionTree tree = tensord::test::RandomTree(rng, input_count);
     const ContractionTree ordered = OrderForPeak(network, tree);
-    ASSERT_TRUE(test::IsTree(input_count, ordered));
+    ASSERT_TRUE(tensord::test::IsTree(input_count, ordered));
     const TreeCost before = CostOf(network, tree);
     const TreeCost after = CostOf(network, ordered);
     EXPECT_EQ(after.flops, before.flops);

@@ -69,7 +69,10 @@ double FirstFlops(const Network& network, const IndexSet& sliced) {
       if (!sliced.contains(index)) all.insert(index);
     }
     const IndexSet kept = KeptBy(network, {static_cast<int>(i)}, sliced);
-    if (kept.size() < all.size()) flops += Elements(network, all);
+    // Of indices of one element there is nothing to sum.
+    if (Elements(network, kept) < Elements(network, all)) {
+      flops += Elements(network, all);
+    }
   }
   return flops;
 }

@@ -45,7 +45,7 @@ TEST(FindPathTest, MemoryLimitsAreKept) {
   for (uint32_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
-    const Network network = test::RandomNetwork(
+    const Network network = tensord::test::RandomNetwork(
         rng, {.max_inputs = seed % 20 == 0 ? 24 : 8,
               .max_indices = seed % 20 == 0 ? 40 : 16,
               .max_occurrences = 2 + static_cast<int>(seed % 3)});
@@ -63,13 +63,13 @@ TEST(FindPathTest, MemoryLimitsAreKept) {
       for (size_t i = 0; i < network.extents.size(); ++i) {
         all.push_back(static_cast<int32_t>(i));
       }
-      EXPECT_GT(test::CostByDefinition(network, free.tree, all).peak,
+      EXPECT_GT(tensord::test::CostByDefinition(network, free.tree, all).peak,
                 options.max_peak);
       ++refused_count;
       continue;
     }
     const TreeCost cost =
-        test::CostByDefinition(network, path->tree, path->sliced);
+        tensord::test::CostByDefinition(network, path->tree, path->sliced);
     EXPECT_LE(cost.peak, options.max_peak);
     EXPECT_EQ(path->cost.peak, cost.peak);
     EXPECT_EQ(path->cost.flops, cost.flops);
@@ -83,7 +83,7 @@ TEST(FindPathTest, MoreTimeForSlicingIsNeverWorse) {
   for (uint32_t seed = 0; seed < 5; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
-    const Network network = test::RegularNetwork(rng, 14, 4, 3);
+    const Network network = tensord::test::RegularNetwork(rng, 14, 4, 3);
     const Path free =
         FindPath(network, {.method = PathMethod::kOptimal}).value();
     const double limit = free.cost.peak / 20;

@@ -18,14 +18,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::vector<std::string>& Labels() {
+const std::vector<std::string>& AllLabels() {
   static const auto& labels =
       *new std::vector<std::string>{"a", "b", "c", "d", "e'", "-1"};
   return labels;
 }
 
 std::vector<std::string> TextsOf(absl::string_view costs) {
-  const SymbolicExtents extents = ParseCosts(costs, Labels()).value();
+  const SymbolicExtents extents = ParseCosts(costs, AllLabels()).value();
   std::vector<std::string> texts;
   for (const Polynomial& extent : extents.extents) {
     texts.push_back(ToText(extent, extents.variable));
@@ -67,7 +67,7 @@ TEST(ParseCostsTest, LabelsCostWhatIsSaid) {
 
 TEST(ParseCostsTest, SaysWhereATextIsWrong) {
   const auto message = [](absl::string_view text) {
-    const auto extents = ParseCosts(text, Labels());
+    const auto extents = ParseCosts(text, AllLabels());
     EXPECT_EQ(extents.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(ReasonOf(extents.status()), "COST_MALFORMED");
     return std::string(extents.status().message());
@@ -107,7 +107,7 @@ TEST(ParseCostsTest, ParenthesesMayBeLeftOut) {
 
 TEST(ParseCostsTest, SaysWhichLabelsATextNames) {
   const SymbolicExtents extents =
-      ParseCosts("(é=>χ, zzz=>2, -7=>3)", Labels()).value();
+      ParseCosts("(é=>χ, zzz=>2, -7=>3)", AllLabels()).value();
   std::vector<std::string> named;
   for (const auto& [label, column] : extents.named) {
     named.push_back(absl::StrCat(label, " ", column));
@@ -139,7 +139,7 @@ TEST(FindSymbolicPathTest, IsTheOptimumOfALargeExtent) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
-    Network network = test::RandomNetwork(
+    Network network = tensord::test::RandomNetwork(
         rng, {.min_inputs = 2, .max_inputs = 6, .max_indices = 10});
     std::vector<Polynomial> extents;
     constexpr int64_t kLarge = 1 << 12;
@@ -151,17 +151,19 @@ TEST(FindSymbolicPathTest, IsTheOptimumOfALargeExtent) {
     }
     const SymbolicPath path = FindSymbolicPath(network, extents).value();
     const int input_count = static_cast<int>(network.inputs.size());
-    ASSERT_TRUE(test::IsTree(input_count, path.tree));
+    ASSERT_TRUE(tensord::test::IsTree(input_count, path.tree));
     double value = 0;
     for (int i = path.cost.degree(); i >= 0; --i) {
       value = value * kLarge + path.cost.coefficients[i];
     }
     // Trees of all sorts are no better.
     for (int i = 0; i < 200; ++i) {
-      const ContractionTree other = test::RandomTree(rng, input_count);
-      EXPECT_LE(value, test::MultiplicationsByDefinition(network, other));
+      const ContractionTree other = tensord::test::RandomTree(rng, input_count);
+      EXPECT_LE(value,
+                tensord::test::MultiplicationsByDefinition(network, other));
     }
-    EXPECT_EQ(value, test::MultiplicationsByDefinition(network, path.tree));
+    EXPECT_EQ(value,
+              tensord::test::MultiplicationsByDefinition(network, path.tree));
     EXPECT_EQ(SymbolicCostOf(network, path.tree, extents), path.cost);
   }
 }

@@ -45,7 +45,11 @@ struct Access {
   }
   Number Read(const std::map<Mode, int64_t>& index) const {
     const Number value = *At(index);
-    return desc->unary == UnaryOperator::kConj ? std::conj(value) : value;
+    switch (desc->unary) {
+      case UnaryOperator::kConj: return std::conj(value);
+      case UnaryOperator::kRcp: return Number(1) / value;
+      default: return value;
+    }
   }
 };
 
@@ -214,7 +218,8 @@ void Collect(const Term& term, const ValuesByName& tensors, Extents& extents) {
       const auto found = tensors.find(reference->name);
       if (found == tensors.end()) continue;
       for (size_t m = 0; m < reference->labels.size(); ++m) {
-        extents[reference->labels[m].text] = found->second.layout.extents[m];
+        extents[reference->labels[m].text] =
+            found->second.layout.extents[reference->is_diagonal ? 0 : m];
       }
     }
   }
@@ -250,7 +255,11 @@ Number ValueOf(const Factor& factor, const Assigned& assigned,
       for (const Label& label : reference.labels) {
         index.push_back(assigned.at(label.text));
       }
-      value = tensor->second.At(index);
+      if (!reference.is_diagonal) {
+        value = tensor->second.At(index);
+      } else if (index[0] == index[1]) {
+        value = tensor->second.At({index[0]});
+      }
     }
   }
   if (factor.is_conjugated) value = std::conj(value);
@@ -348,7 +357,8 @@ void Evaluate(const ProgramSyntax& syntax,
     }
     const std::string& name = statement.output.name;
     Values result;
-    if (statement.assignment == Assignment::kCreate) {
+    if (statement.assignment == Assignment::kCreate ||
+        (!statement.output.has_brackets && !tensors.contains(name))) {
       result.layout =
           PackedLayout({shape.begin(), shape.end()}, Order::kFirstModeFastest);
       result.data.resize(SpanElements(result.layout));

@@ -47,9 +47,13 @@ class RandomStatement {
  private:
   std::string Tensor(std::vector<std::string> labels) {
     std::shuffle(labels.begin(), labels.end(), rng_);
+    const bool is_diagonal = labels.size() == 2 &&
+                             extents_[labels[0]] == extents_[labels[1]] &&
+                             rng_() % 3 == 0;
     // One that is there, perhaps.
     ModeVector shape;
     for (const std::string& label : labels) shape.push_back(extents_[label]);
+    if (is_diagonal) shape.pop_back();
     std::string name;
     for (size_t i = 0; i < inputs_.names.size(); ++i) {
       if (inputs_.values[i].layout.extents == shape && rng_() % 2 == 0) {
@@ -60,6 +64,7 @@ class RandomStatement {
       name = absl::StrCat("A", inputs_.names.size());
       inputs_.Add(name, RandomValues(shape, rng_));
     }
+    if (is_diagonal) name = absl::StrCat("Diagonal(", name, ")");
     std::string text = absl::StrCat(name, "[", absl::StrJoin(labels, ","), "]");
     return rng_() % 5 == 0 ? absl::StrCat("conj(", text, ")") : text;
   }
@@ -107,7 +112,19 @@ class RandomStatement {
         texts.push_back(Tensor(labels));
       }
     }
-    return absl::StrJoin(texts, "*");
+    std::string text = absl::StrJoin(texts, "*");
+    if (rng_() % 8 == 0) absl::StrAppend(&text, "/", Divisor());
+    return text;
+  }
+
+  /// Nothing near 0.
+  std::string Divisor() {
+    switch (rng_() % 4) {
+      case 0: return "(3*x)";
+      case 1: return "(2 + x)";
+      case 2: return absl::StrCat("(4 + ", Tensor({}), ")");
+      default: return absl::StrCat("conj(", Tensor({}), "*x - 4)");
+    }
   }
 
   std::mt19937& rng_;
@@ -180,6 +197,42 @@ absl::StatusOr<Program> Lower(absl::string_view text, const Inputs& inputs,
   return LowerProgram(syntax, inputs.Described(), outputs, options);
 }
 
+Program RunAndCompare(absl::string_view text, Inputs inputs,
+                      const LoweringOptions& options) {
+  const auto syntax = ParseProgram(text);
+  EXPECT_TRUE(syntax.ok()) << syntax.status();
+  auto program = LowerProgram(*syntax, inputs.Described(), {}, options);
+  EXPECT_TRUE(program.ok()) << program.status() << "\n" << text;
+  if (!program.ok()) return {};
+  ValuesByName meant;
+  for (size_t i = 0; i < inputs.names.size(); ++i) {
+    meant[inputs.names[i]] = inputs.values[i];
+  }
+  Evaluate(*syntax, inputs.scalars, meant);
+  const std::vector<Values> before = inputs.values;
+  const std::vector<Values> outputs = RunProgram(*program, inputs.values);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = program->tensors[program->outputs[i]].name;
+    ExpectNear(outputs[i], meant.at(name), kBound, name);
+  }
+  for (size_t i = 0; i < inputs.names.size(); ++i) {
+    const bool is_written = program->operand_written[i];
+    ExpectNear(inputs.values[i],
+               is_written ? meant.at(inputs.names[i]) : before[i], kBound,
+               inputs.names[i]);
+  }
+  return *std::move(program);
+}
+
+Inputs ProgramTest::Make(
+    const std::vector<std::pair<std::string, ModeVector>>& tensors) {
+  Inputs inputs;
+  for (const auto& [name, extents] : tensors) {
+    inputs.Add(name, RandomValues(extents, rng_));
+  }
+  return inputs;
+}
+
 std::string RandomProgram(std::mt19937& rng, Inputs& inputs) {
   inputs.scalars["x"] = {0.5, -0.25};
   std::string text;
@@ -199,8 +252,14 @@ std::string RandomProgram(std::mt19937& rng, Inputs& inputs) {
       name = absl::StrCat("A", inputs.names.size());
       inputs.Add(name, RandomValues(shape, rng));
     }
-    absl::StrAppend(&text, name, "[", absl::StrJoin(open, ","), "] ",
-                    assignment, " ", random.Sum(open, 0), "\n");
+    const std::string labels =
+        open.empty() && rng() % 2 == 0
+            ? ""
+            : absl::StrCat("[", absl::StrJoin(open, ","), "]");
+    // Makes one, too.
+    if (labels.empty() && assignment == ":=") assignment = "=";
+    absl::StrAppend(&text, name, labels, " ", assignment, " ",
+                    random.Sum(open, 0), "\n");
   }
   return text;
 }

@@ -5,12 +5,15 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/notation/program/lower.h"
 #include "core/notation/program/program.h"
+#include "gtest/gtest.h"
 #include "tests/unit/core/notation/program/interpreter.h"
 
 namespace tensord::core::test {
@@ -44,6 +47,31 @@ void ExpectNear(const Values& got, const Values& wanted, double bound,
 absl::StatusOr<Program> Lower(absl::string_view text, const Inputs& inputs,
                               const LoweringOptions& options = {},
                               const std::vector<NamedOutput>& outputs = {});
+
+/// Lowers and runs `text`, and compares all that it makes and writes with what
+/// it means.
+Program RunAndCompare(absl::string_view text, Inputs inputs,
+                      const LoweringOptions& options = {});
+
+/// How many steps of a program have a desc of this type.
+template <typename Desc>
+int CountSteps(const Program& program) {
+  int count = 0;
+  for (const ProgramBlock& block : program.blocks) {
+    for (const ProgramStep& step : block.steps) {
+      count += std::holds_alternative<Desc>(step.desc);
+    }
+  }
+  return count;
+}
+
+/// Tests of programs on operands at random.
+class ProgramTest : public ::testing::Test {
+ protected:
+  Inputs Make(const std::vector<std::pair<std::string, ModeVector>>& tensors);
+
+  std::mt19937 rng_{1};
+};
 
 /// A few statements over operands that are added to `inputs`, with a scalar
 /// `x`. Now and then the syntax refuses one: LABEL_REUSED.

@@ -275,11 +275,11 @@ class AheadBackend final : public testing::StandInBackend {
     info_.is_asynchronous = true;
   }
 };
-absl::StatusOr<int> CountOne() { return 1; }
+absl::StatusOr<int> CountOneDevice() { return 1; }
 absl::StatusOr<std::unique_ptr<core::Backend>> CreateAhead(int) {
   return std::make_unique<AheadBackend>();
 }
-constexpr core::BackendModule kAhead{core::kBackendBuild, &CountOne,
+constexpr core::BackendModule kAhead{core::kBackendBuild, &CountOneDevice,
                                      &CreateAhead};
 
 class AheadProgramTest : public ProgramStepsTest {

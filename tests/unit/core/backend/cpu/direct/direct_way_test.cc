@@ -14,11 +14,11 @@
 namespace tensord::core {
 namespace {
 
-using test::PackedBy;
+using tensord::test::PackedBy;
 using testing::HasSubstr;
 using Extents = std::map<char, int64_t>;
 
-constexpr GemmRates kRates{.thread_count = 2};
+constexpr GemmRates kRatesOfTwo{.thread_count = 2};
 
 ContractionProblem ProblemOf(absl::string_view d, absl::string_view a,
                              absl::string_view b, const Extents& extents,
@@ -42,7 +42,7 @@ class DirectWayTest : public testing::Test {
 TEST(DirectRefusalTest, SaysWhatItDoesNotDo) {
   const Extents extents = {{'a', 3}, {'b', 4}, {'c', 5}};
   const auto refusal = [](const ContractionProblem& problem) {
-    return std::string(DirectWays(problem, kRates).status().message());
+    return std::string(DirectWays(problem, kRatesOfTwo).status().message());
   };
   EXPECT_THAT(
       refusal(ProblemOf("ab", "ac", "cb", extents, ElementType::kComplex64)),
@@ -62,7 +62,8 @@ TEST_F(DirectWayTest, SplitsRunsWhereColumnsFollowThem) {
   const Extents extents = {{'a', 25}, {'b', 16}, {'c', 16}, {'d', 24},
                            {'e', 16}, {'f', 16}, {'g', 24}};
   const auto splits = [&](absl::string_view d) {
-    const auto ways = DirectWays(ProblemOf(d, "degb", "gfac", extents), kRates);
+    const auto ways =
+        DirectWays(ProblemOf(d, "degb", "gfac", extents), kRatesOfTwo);
     for (const DirectWay& way : *ways) {
       if (!way.splits_runs) continue;
       EXPECT_EQ(way.rows.modes[0].strides[DirectWay::kD], 1);
@@ -85,7 +86,7 @@ TEST_F(DirectWayTest, ShortStretchesOfTheResultCost) {
   const auto cost = [&](absl::string_view d) {
     return ChooseDirectWay(
                ProblemOf(d, "dfcegb", "agb", extents, ElementType::kFloat64),
-               kRates)
+               kRatesOfTwo)
         ->nanoseconds;
   };
   EXPECT_GT(cost("dgbafce"), 3 * cost("dfceagb"));
@@ -106,11 +107,11 @@ TEST_F(DirectWayTest, BlocksOfHugeProblemsAreBounded) {
                                                       {'i', huge},
                                                       {'k', 11}},
                                                      type);
-        const auto ways = DirectWays(problem, kRates);
+        const auto ways = DirectWays(problem, kRatesOfTwo);
         for (const DirectWay& way : *ways) {
           EXPECT_GT(way.nanoseconds, 0);
           EXPECT_LE(DirectWorkspaceBytes(way, 1), kMostBytes);
-          EXPECT_GE(way.task_count(), kRates.thread_count);
+          EXPECT_GE(way.task_count(), kRatesOfTwo.thread_count);
         }
       }
     }

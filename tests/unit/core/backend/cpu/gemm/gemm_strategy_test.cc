@@ -11,7 +11,7 @@
 namespace tensord::core {
 namespace {
 
-using test::PackedBy;
+using tensord::test::PackedBy;
 using Extents = std::map<char, int64_t>;
 
 ContractionProblem Problem(const std::string& a, const std::string& b,

@@ -7,14 +7,13 @@
 
 #include "core/backend/cuda/contraction/tile_efficiency.h"
 #include "core/backend/cuda/reduction_division.h"
+#include "tests/testing/element_types.h"
+#include "tests/unit/core/backend/cuda/h200.h"
 
 namespace tensord::core::cuda {
 namespace {
 
-const GpuModel kH200 = {.multiprocessor_count = 132,
-                        .memory_bytes_per_ns = 4800,
-                        .clock_ghz = 1.98};
-constexpr auto kF32 = ElementType::kFloat32;
+using tensord::test::kF32;
 constexpr DirectTile kTiles[] = {DirectTile::kLarge, DirectTile::kSquare,
                                  DirectTile::kTall, DirectTile::kTall24,
                                  DirectTile::kDeep};

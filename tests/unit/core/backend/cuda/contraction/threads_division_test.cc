@@ -5,13 +5,13 @@
 
 #include <algorithm>
 
+#include "tests/testing/element_types.h"
+#include "tests/unit/core/backend/cuda/h200.h"
+
 namespace tensord::core::cuda {
 namespace {
 
-const GpuModel kH200 = {.multiprocessor_count = 132,
-                        .memory_bytes_per_ns = 4800,
-                        .clock_ghz = 1.98};
-constexpr auto kF32 = ElementType::kFloat32;
+using tensord::test::kF32;
 
 /// d (m, n) of each of `batches` matrices a (k, m) and b (k, n). The batch is
 /// the fastest mode of all, or the slowest.

@@ -3,16 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/core/backend/cuda/h200.h"
+
 namespace tensord::core::cuda {
 namespace {
 
-const GpuModel kH200 = {.multiprocessor_count = 132,
-                        .memory_bytes_per_ns = 4800,
-                        .clock_ghz = 1.98};
 constexpr DirectReading kByElements = {};
 constexpr DirectReading kByVectors = {.by_vectors = true};
-constexpr DirectTile kTiles[] = {DirectTile::kSquare, DirectTile::kTall,
-                                 DirectTile::kTall24, DirectTile::kDeep};
+constexpr DirectTile kShapes[] = {DirectTile::kSquare, DirectTile::kTall,
+                                  DirectTile::kTall24, DirectTile::kDeep};
 
 double Efficiency(ElementType type, DirectTile tile,
                   const DirectReading& reading) {
@@ -24,7 +23,7 @@ TEST(TileEfficiencyTest, IsAPartOfThePeak) {
        {ElementType::kFloat16, ElementType::kFloat32, ElementType::kFloat64,
         ElementType::kComplex64, ElementType::kComplex128, ElementType::kInt8,
         ElementType::kInt64}) {
-    for (const DirectTile tile : kTiles) {
+    for (const DirectTile tile : kShapes) {
       EXPECT_GT(Efficiency(type, tile, kByElements), 0.1);
       EXPECT_LT(Efficiency(type, tile, kByVectors), 1);
       EXPECT_GE(Efficiency(type, tile, kByVectors),

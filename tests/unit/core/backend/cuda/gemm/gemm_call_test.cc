@@ -10,8 +10,8 @@
 namespace tensord::core::cuda {
 namespace {
 
-using test::Elements;
-using test::RandomProduct;
+using tensord::test::Elements;
+using tensord::test::RandomProduct;
 
 /// Modes in the order of memory, packed.
 OperandDesc Packed(const char* modes, const std::vector<int64_t>& extents,
@@ -108,7 +108,7 @@ TEST(GemmCallTest, MeansWhatTheContractionMeans) {
     const auto call = GemmCallOf(Canonicalize(product.desc));
     if (!call.ok()) continue;
     ++taken;
-    simt::Matmul matmul = test::MatmulOf(*call);
+    simt::Matmul matmul = tensord::test::MatmulOf(*call);
     matmul.a = call->swaps ? product.b.data() : product.a.data();
     matmul.b = call->swaps ? product.a.data() : product.b.data();
     matmul.c = product.c.data();

@@ -52,9 +52,9 @@ bool IsGemm(const ContractionKernel& kernel) {
 
 TEST(CublasLtTest, WithoutItKernelsSayWhyAndOthersDoTheWork) {
   simt::ResetNode({});
-  test::HideCublasLt(true);
+  tensord::test::HideCublasLt(true);
   const auto backend = CreateCudaBackend(0).value();
-  test::HideCublasLt(false);
+  tensord::test::HideCublasLt(false);
   EXPECT_THAT(backend->info().properties,
               Contains(Pair("cublaslt", HasSubstr("cannot be loaded"))));
   int refusals = 0, others = 0;

@@ -10,9 +10,9 @@
 namespace tensord::core::cuda {
 namespace {
 
-using test::Complex;
-using test::Elements;
-using test::RandomProduct;
+using tensord::test::Complex;
+using tensord::test::Elements;
+using tensord::test::RandomProduct;
 
 const GpuModel kModel{.multiprocessor_count = 132,
                       .memory_bytes_per_ns = 4800,
@@ -68,7 +68,7 @@ Elements Result(const PermutedGemm& gemm, const RandomProduct& product) {
   Elements d = product.d;
   Elements moved(
       static_cast<size_t>(gemm.bytes_d / SizeOf(gemm.copy_d.type_a)));
-  simt::Matmul matmul = test::MatmulOf(gemm.call);
+  simt::Matmul matmul = tensord::test::MatmulOf(gemm.call);
   matmul.a = gemm.call.swaps ? b.data() : a.data();
   matmul.b = gemm.call.swaps ? a.data() : b.data();
   matmul.c = product.c.data();

@@ -14,17 +14,20 @@
 #include "core/device/interruption.h"
 #include "core/plan/planner.h"
 #include "tests/simt/fake_runtime.h"
+#include "tests/testing/element_types.h"
 
 namespace tensord::core::cuda {
 namespace {
 
-constexpr auto kF32 = ElementType::kFloat32;
+using tensord::test::kF32;
 
-int64_t Elements(const ElementwiseProblem& p) { return ElementCount(p.modes); }
-int64_t Elements(const ReductionProblem& p) {
+int64_t ElementCount(const ElementwiseProblem& p) {
+  return ElementCount(p.modes);
+}
+int64_t ElementCount(const ReductionProblem& p) {
   return ElementCount(p.kept) * ElementCount(p.reduced);
 }
-int64_t Elements(const ContractionProblem& p) {
+int64_t ElementCount(const ContractionProblem& p) {
   return ElementCount(p.m) * ElementCount(p.n) * ElementCount(p.k);
 }
 
@@ -46,7 +49,7 @@ class Noting final : public Kernel<Problem, Operands> {
   int version() const override { return 7; }
   Kernel<Problem, Operands>::Solved Solve(
       const Problem& problem) const override {
-    if (Elements(problem) == refused_) {
+    if (ElementCount(problem) == refused_) {
       return Unimplemented("REFUSED", "that many elements it does not like");
     }
     return std::make_unique<NotingSolution>(notes_, problem);
@@ -56,8 +59,8 @@ class Noting final : public Kernel<Problem, Operands> {
   class NotingSolution final : public Solution<Operands> {
    public:
     NotingSolution(std::vector<Note>& notes, const Problem& problem)
-        : Solution<Operands>(static_cast<double>(Elements(problem)),
-                             Workspace::BytesFor(Elements(problem))),
+        : Solution<Operands>(static_cast<double>(ElementCount(problem)),
+                             Workspace::BytesFor(ElementCount(problem))),
           notes_(notes),
           problem_(problem) {}
 
@@ -65,8 +68,8 @@ class Noting final : public Kernel<Problem, Operands> {
     int64_t bytes() const override { return HeapBlockBytes(sizeof(*this)); }
     absl::Status Launch(const Operands& operands, Workspace& workspace,
                         Stream&) const override {
-      notes_.push_back(
-          {problem_, operands, workspace.Take<std::byte>(Elements(problem_))});
+      notes_.push_back({problem_, operands,
+                        workspace.Take<std::byte>(ElementCount(problem_))});
       return absl::OkStatus();
     }
 
@@ -147,7 +150,7 @@ TEST_F(KernelsInPartsTest, LargerOnesAreTakenPartByPart) {
   ASSERT_EQ(elementwise_.size(), 3u);
   for (size_t number = 0; number < 3; ++number) {
     const auto& note = elementwise_[number];
-    EXPECT_EQ(Elements(note.problem), number < 2 ? 3000 : 1000);
+    EXPECT_EQ(ElementCount(note.problem), number < 2 ? 3000 : 1000);
     EXPECT_EQ(note.operands.a, d) << "broadcast";
     EXPECT_EQ(note.operands.c, nullptr);
     EXPECT_EQ(note.operands.d, d + 3000 * number);

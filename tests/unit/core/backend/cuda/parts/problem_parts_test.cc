@@ -132,27 +132,31 @@ void ExpectEveryElementOnce(const Problem& problem, std::mt19937& rng) {
 }
 
 TEST(ProblemPartsTest, PermutationsVisitEveryElementOnce) {
-  ForEachProblem(test::RandomPermutation, [](const auto& problem, auto& rng) {
-    ExpectEveryElementOnce(problem, rng);
-  });
+  ForEachProblem(tensord::test::RandomPermutation,
+                 [](const auto& problem, auto& rng) {
+                   ExpectEveryElementOnce(problem, rng);
+                 });
 }
 
 TEST(ProblemPartsTest, ElementwiseOperationsVisitEveryElementOnce) {
-  ForEachProblem(test::RandomElementwise, [](const auto& problem, auto& rng) {
-    ExpectEveryElementOnce(problem, rng);
-  });
+  ForEachProblem(tensord::test::RandomElementwise,
+                 [](const auto& problem, auto& rng) {
+                   ExpectEveryElementOnce(problem, rng);
+                 });
 }
 
 TEST(ProblemPartsTest, ReductionsVisitEveryElementOnce) {
-  ForEachProblem(test::RandomReduction, [](const auto& problem, auto& rng) {
-    ExpectEveryElementOnce(problem, rng);
-  });
+  ForEachProblem(tensord::test::RandomReduction,
+                 [](const auto& problem, auto& rng) {
+                   ExpectEveryElementOnce(problem, rng);
+                 });
 }
 
 TEST(ProblemPartsTest, ContractionsVisitEveryElementOnce) {
-  ForEachProblem(test::RandomContraction, [](const auto& problem, auto& rng) {
-    ExpectEveryElementOnce(problem, rng);
-  });
+  ForEachProblem(tensord::test::RandomContraction,
+                 [](const auto& problem, auto& rng) {
+                   ExpectEveryElementOnce(problem, rng);
+                 });
 }
 
 /// How many parts are aligned worse than `problem`, for which their problems
@@ -176,16 +180,18 @@ int64_t CountUnaligned(const Problem& problem,
 
 TEST(ProblemPartsTest, NoPartIsAlignedWorseThanItsProblemSays) {
   int64_t unaligned = 0;
-  ForEachProblem(
-      test::RandomPermutation, [&](PermutationProblem problem, auto& rng) {
-        problem.alignment_bytes = PermutationProblem::kWidestAccess;
-        const int64_t limit = RandomLimit(rng, KeptCount(problem));
-        unaligned += CountUnaligned(problem, DivideKept(problem, limit));
-      });
+  ForEachProblem(tensord::test::RandomPermutation,
+                 [&](PermutationProblem problem, auto& rng) {
+                   problem.alignment_bytes = PermutationProblem::kWidestAccess;
+                   const int64_t limit = RandomLimit(rng, KeptCount(problem));
+                   unaligned +=
+                       CountUnaligned(problem, DivideKept(problem, limit));
+                 });
   EXPECT_GT(unaligned, 0);
   unaligned = 0;
   ForEachProblem(
-      test::RandomContraction, [&](ContractionProblem problem, auto& rng) {
+      tensord::test::RandomContraction,
+      [&](ContractionProblem problem, auto& rng) {
         problem.alignment_bytes = ContractionProblem::kWidestAccess;
         const int64_t limit = RandomLimit(rng, KeptCount(problem));
         unaligned += CountUnaligned(problem, DivideKept(problem, limit));
@@ -256,15 +262,17 @@ void ExpectEveryTermOnce(const Problem& problem, std::mt19937& rng) {
 }
 
 TEST(ProblemPartsTest, ReductionsTakeEveryTermOnce) {
-  ForEachProblem(test::RandomReduction, [](const auto& problem, auto& rng) {
-    ExpectEveryTermOnce(problem, rng);
-  });
+  ForEachProblem(tensord::test::RandomReduction,
+                 [](const auto& problem, auto& rng) {
+                   ExpectEveryTermOnce(problem, rng);
+                 });
 }
 
 TEST(ProblemPartsTest, ContractionsTakeEveryTermOnce) {
-  ForEachProblem(test::RandomContraction, [](const auto& problem, auto& rng) {
-    ExpectEveryTermOnce(problem, rng);
-  });
+  ForEachProblem(tensord::test::RandomContraction,
+                 [](const auto& problem, auto& rng) {
+                   ExpectEveryTermOnce(problem, rng);
+                 });
 }
 
 TEST(ProblemPartsTest, PartialResultsAreAsPreciseAsTheArithmetic) {

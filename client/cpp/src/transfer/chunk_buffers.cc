@@ -1,4 +1,4 @@
-#include "client/cpp/src/chunk_buffers.h"
+#include "client/cpp/src/transfer/chunk_buffers.h"
 
 #include <utility>
 

@@ -1,0 +1,450 @@
+"""What ties a session to the server whose operations return before they are done."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+import types
+import weakref
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensord import _dtypes as dtypes
+from tensord._arguments import check_timeout, remaining_seconds
+from tensord._blocking_link import BlockingLink
+from tensord._connection import Method
+from tensord._deferred_tensor import (
+    Contents,
+    DeferredTensor,
+    contents_of,
+    failure_of,
+)
+from tensord._expectations import place_of_caller
+from tensord._handle import Held
+from tensord._operations import Settings
+from tensord._pipeline import PendingTensor, Pipeline
+from tensord._shortcuts import Request
+from tensord._specs import TensorSpec, packed_strides
+from tensord._tensor import RemoteTensor
+from tensord._transfer import Transfers
+from tensord.errors import Error, Internal, InvalidArgument, from_error, to_error
+from tensord.v1 import compute_pb2, error_pb2, tensor_pb2
+
+if TYPE_CHECKING:
+    from tensord._session import Session
+
+_INVALID = InvalidArgument.code.value[0]
+
+
+class _Deferred(PendingTensor):
+    """An operation that is on its way, and the tensor that it writes."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        link: DeferredLink,
+        target: RemoteTensor,
+        held: Held,
+        call: tuple[str, str, int],
+        is_new: bool,
+        known: Request | None,
+        others: Sequence[DeferredTensor] = (),
+    ) -> None:
+        super().__init__(pipeline, target, None, held)
+        self._others = others
+        for other in others:
+            other.contents.writers += 1
+        self._is_new = is_new
+        self._known = known
+        self._link = link
+        self._target = target
+        self._call = call
+        self._contents = contents_of(target)
+        self._contents.writers += 1
+
+    def withdraw(self) -> None:
+        """Says that it was not sent."""
+        self._contents.writers -= 1
+        for other in self._others:
+            other.contents.writers -= 1
+
+    def _settle_unread(self, response: bytes) -> bool:
+        # What the first result of a kind was like, all of them are.
+        if self._known is None or not self._known.is_confirmed:
+            return False
+        if failure_of(self._held) is not None:
+            return False
+        self._target.reported_in(response)
+        self._held = []
+        self._done = True
+        self._end(None)
+        return True
+
+    def _settle(self, session: Any, response: Any) -> None:
+        if response.HasField("error"):
+            self._fail(response.error)
+            return
+        cause = failure_of(self._held)
+        what = self._misfit(response.result)
+        if cause is not None:  # What it read is not what it should have been.
+            self._fail(cause)
+        elif what is not None:
+            self._fail(to_error(Internal(what, reason="RESPONSE_MALFORMED")))
+        else:
+            super()._settle(session, response)
+            for other in self._others:
+                other.report = self._target.report
+            self._end(None)
+            if self._known is not None:
+                self._known.is_confirmed = True
+
+    def _misfit(self, result: compute_pb2.Result) -> str | None:
+        """Says which result is not what it should be; None if all are."""
+        for each, wanted in zip(
+            [result, *result.others], [self._target, *self._others], strict=True
+        ):
+            dtype = dtypes.dtype_of(each.tensor.element_type)
+            extents = tuple(each.tensor.layout.extents)
+            if (extents, dtype) != (wanted.shape, wanted.dtype):
+                return f"got a result of {dtype} {extents}, wanted {wanted!r}"
+        return None
+
+    def _fail(self, error: error_pb2.Error) -> None:
+        cause = failure_of(self._held)
+        # Then the server has not begun to write.
+        refused = cause is None and error.code == _INVALID and not self._is_new
+        if cause is None:
+            cause = error_pb2.Error()
+            cause.CopyFrom(error)
+            operation, file, line = self._call
+            cause.message += f"; the call was {operation} in {file}, line {line}"
+            self._link.miss(cause)
+        super()._fail(cause)
+        self._end(cause, refused=refused)
+
+    def _end(self, failure: error_pb2.Error | None, *, refused: bool = False) -> None:
+        self._contents.writers -= 1
+        if failure is not None and refused:
+            if self._target.name not in self._contents.failures:
+                self._contents.miss(self._target, failure)
+                self._link.refuse(failure, self._contents)
+        elif failure is None:
+            self._contents.forgive(self._target)
+            if self._is_new and isinstance(self._target, DeferredTensor):
+                self._link.made(self._target)
+        else:
+            self._contents.miss(self._target, failure)
+        for other in self._others:
+            other.contents.writers -= 1
+            if failure is None:
+                self._link.made(other)
+            else:
+                other.contents.miss(other, failure)
+
+
+class DeferredLink(BlockingLink):
+    """A link with operations that are on their way; other calls wait for them."""
+
+    def __init__(self, *opened: Any) -> None:
+        """As `SessionLink`."""
+        super().__init__(*opened)
+        self.memory.call, self.memory.begin = self.call, self.begin
+        self.transfers = _OrderedTransfers(self)
+        self._lock = threading.RLock()
+        # Of its own: who has the other one may wait for who finds errors.
+        self._notes = threading.Lock()
+        self._unseen: list[error_pb2.Error] = []
+        # By the ids of the errors: with these, what is as it was before.
+        self._refused: dict[int, tuple[error_pb2.Error, Contents]] = {}
+        self._pipeline: Pipeline | None = None
+        self._contents: weakref.WeakValueDictionary[str, Contents]
+        self._contents = weakref.WeakValueDictionary()
+        self._local = threading.local()
+        # Held while a view is made, which others may wait for.
+        self.making = threading.RLock()
+
+    def contents_of(self, name: str) -> Contents:
+        """Returns what is known of the contents of the tensor of a name."""
+        with self._notes:
+            contents = self._contents.get(name)
+            if contents is None:
+                contents = self._contents[name] = Contents()
+            return contents
+
+    def made(self, tensor: DeferredTensor) -> None:
+        """Says that a tensor of its name is there, and is this one."""
+        with self._notes:
+            self._contents[tensor.name] = tensor.contents
+
+    @property
+    def expected(self) -> TensorSpec | None:
+        """What the operation makes that this thread is about to defer, if it is."""
+        expected: TensorSpec | None = getattr(self._local, "expected", None)
+        return expected
+
+    @contextlib.contextmanager
+    def deferring(self, expected: TensorSpec | None) -> Generator[None, None, None]:
+        """Defers the operation that is called meanwhile; None: it does not."""
+        before = self.expected
+        self._local.expected = expected
+        try:
+            yield
+        finally:
+            self._local.expected = before
+
+    def check(self, *operands: Any) -> None:
+        """Raises what one of them is missing for.
+
+        Raises:
+            Error: That; `wait` does not raise it any more.
+        """
+        failure = failure_of([*operands])
+        if failure is not None:
+            self.connection.check_open()
+            with self._notes:
+                self._unseen = [each for each in self._unseen if each is not failure]
+                refused = self._refused.pop(id(failure), None)
+            if refused is not None:
+                refused[1].met(failure)
+            raise from_error(failure)
+
+    def miss(self, error: error_pb2.Error) -> None:
+        """Takes note of an error that nobody has met."""
+        with self._notes:
+            self._unseen.append(error)
+
+    def refuse(self, error: error_pb2.Error, contents: Contents) -> None:
+        """Says that what was to be written was refused: what was there before is good
+        once somebody has met the error."""
+        with self._notes:
+            self._refused[id(error)] = error, contents
+
+    def take_unseen(self) -> error_pb2.Error | None:
+        """Returns the first error that nobody has met, and forgets all."""
+        with self._notes:
+            unseen, self._unseen = self._unseen, []
+            refused, self._refused = self._refused, {}
+        for failure, contents in refused.values():
+            contents.met(failure)
+        return unseen[0] if unseen else None
+
+    def defer(
+        self,
+        session: Session,
+        operation: str,
+        request: Any,
+        settings: Settings,
+        spec: TensorSpec,
+        held: Held,
+    ) -> RemoteTensor:
+        """Sends a request, and returns the tensor that it will have written.
+
+        Args:
+            session: The session of the link.
+            operation, request, settings, held: As `Operations._perform` takes them.
+            spec: What a new tensor is like.
+        """
+        self.check(*held)
+        target: Any = settings.out
+        is_new = target is None
+        if not is_new and not target.is_writable:
+            raise InvalidArgument(
+                f"the output is view {target.name}, which has two indices for one element, "
+                "wanted one that is writable",
+                reason="OUTPUT_NOT_INJECTIVE",
+            )
+        if is_new:
+            target = self._announce(session, operation, request, settings, spec)
+        return self._send(operation, request, target, held, is_new)
+
+    def defer_again(
+        self, session: Session, request: Request, operands: tuple[Any, ...]
+    ) -> RemoteTensor:
+        """The same of a request that was made before."""
+        held = [each for each in operands if isinstance(each, DeferredTensor)]
+        for each in held:
+            if each.contents.failures:
+                self.check(*held)
+        pipeline = self._opened()
+        tensor_id = pipeline.new_id()
+        message = request.streamed(request.message(operands), tensor_id)
+        full_name = f"{self.name}/tensors/{tensor_id}"
+        if request.likeness is None:
+            told = self._message(full_name, request.spec)
+            made = DeferredTensor(session, told, owned=True)
+            made.begin(is_there=False)
+            request.likeness = made.likeness()
+        else:
+            made = DeferredTensor.announced(session, request.likeness, full_name)
+        return self._send(request.operation, message, made, [*held], True, request)
+
+    def defer_factors(
+        self,
+        session: Session,
+        request: compute_pb2.FactorizeRequest,
+        names: Sequence[str | None],
+        specs: Sequence[tuple[str, TensorSpec]],
+        held: Held,
+    ) -> tuple[RemoteTensor, ...]:
+        """Sends a factorization, and returns the tensors that it will have written.
+
+        Args:
+            session: The session of the link.
+            request: What is asked for.
+            names: Of the results, or None.
+            specs: What they are like, by their fields.
+            held: As for `defer`.
+        """
+        self.check(*held)
+        made: list[DeferredTensor] = []
+        for name, (field, spec) in zip(names, specs, strict=True):
+            tensor_id = name or self._opened().new_id()
+            getattr(request, field).tensor_id = tensor_id
+            message = self._message(f"{self.name}/tensors/{tensor_id}", spec)
+            tensor = DeferredTensor(session, message, owned=not name)
+            tensor.begin(is_there=False)
+            made.append(tensor)
+        self._send("factorize", request, made[0], held, True, others=made[1:])
+        return tuple(made)
+
+    def _send(
+        self,
+        operation: str,
+        request: Any,
+        target: RemoteTensor,
+        held: Held,
+        is_new: bool,
+        known: Request | None = None,
+        others: Sequence[DeferredTensor] = (),
+    ) -> RemoteTensor:
+        """Sends a request that writes `target`; returns that."""
+        call = operation, *place_of_caller()
+        pipeline = self._opened()
+        while True:
+            pending = _Deferred(
+                pipeline, self, target, held, call, is_new, known, others
+            )
+            try:
+                pipeline.add(operation, request, pending, self.connection.timeout)
+                break
+            except BaseException as error:
+                pending.withdraw()
+                # It ended between two operations.
+                before, pipeline = pipeline, self._opened()
+                if pipeline is before or not isinstance(error, Error):
+                    raise
+        return target
+
+    def _announce(
+        self,
+        session: Session,
+        operation: str,
+        request: Any,
+        settings: Settings,
+        spec: TensorSpec,
+    ) -> DeferredTensor:
+        """Returns the new tensor that an operation will make."""
+        full_name = f"{self.name}/tensors/{settings.name}"
+        if not settings.name:
+            full_name = self._opened().name_result(operation, request)
+        message = self._message(full_name, spec)
+        made = DeferredTensor(session, message, owned=not settings.name)
+        made.begin(is_there=False)
+        return made
+
+    def _message(self, full_name: str, spec: TensorSpec) -> tensor_pb2.Tensor:
+        """Returns what the server will say of a new tensor."""
+        message = tensor_pb2.Tensor(
+            name=full_name,
+            device=self.device,
+            element_type=dtypes.element_type_of(spec.dtype),
+            layout=spec.layout_message(),
+            span_bytes=spec.span_bytes,
+        )
+        if not message.layout.strides:
+            size = spec.dtype.itemsize
+            strides = packed_strides(spec.shape, spec.dtype)
+            message.layout.strides.extend(each // size for each in strides)
+        return message
+
+    def _opened(self) -> Pipeline:
+        """Returns a pipeline that takes operations."""
+        pipeline = self._pipeline
+        if pipeline is not None and not pipeline.has_ended:
+            return pipeline
+        with self._lock:
+            if self._pipeline is None or self._pipeline.has_ended:
+                # It does not refer to the session, which can be garbage collected.
+                stand_in: Any = types.SimpleNamespace(link=self)
+                self._pipeline = Pipeline(stand_in, math.inf).__enter__()
+            return self._pipeline
+
+    def settle(self, timeout: float | None = None) -> None:
+        """Waits until all operations that were deferred before are done.
+
+        Args:
+            timeout: Most seconds to wait; None for as long as one after the other is
+                done, each within the default deadline.
+
+        Raises:
+            DeadlineExceeded: They are not (`DEADLINE_EXCEEDED`); they go on.
+        """
+        with self._lock:
+            pipeline = self._pipeline
+        if pipeline is not None:
+            pipeline.wait(self.connection.timeout, timeout)
+
+    def abandon(self) -> None:
+        """Cancels what has not begun."""
+        with self._lock:
+            pipeline, self._pipeline = self._pipeline, None
+        if pipeline is not None:
+            pipeline.cancel()
+
+    def call(
+        self, method: Method[Any], request: Any, timeout: float | None = None
+    ) -> Any:
+        return super().call(method, request, self._after_deferred(timeout))
+
+    def begin(
+        self, method: Method[Any], request: Any, timeout: float | None = None
+    ) -> Callable[[], Any]:
+        """As `Connection.begin`."""
+        return self.connection.begin(method, request, self._after_deferred(timeout))
+
+    def _after_deferred(self, timeout: float | None) -> float | None:
+        """Waits for what was deferred before; returns the seconds that are left."""
+        check_timeout(timeout)
+        begun = time.monotonic()
+        if self.expected is None:  # What is staged meanwhile is new.
+            self.settle(timeout)
+        return remaining_seconds(timeout, begun)
+
+    def list(self, kind: str) -> Iterator[Any]:
+        self.settle()
+        return super().list(kind)
+
+
+class _OrderedTransfers(Transfers):
+    """Transfers after what was deferred before."""
+
+    def __init__(self, link: DeferredLink) -> None:
+        super().__init__(link.connection, link.info.limits.max_chunk_bytes)
+        self._link = link
+
+    def upload(
+        self, tensor: str, data: np.ndarray, timeout: float | None, *, empty: bool
+    ) -> None:
+        begun = time.monotonic()
+        if self._link.expected is None:
+            self._link.settle(timeout)
+        super().upload(tensor, data, remaining_seconds(timeout, begun), empty=empty)
+
+    def download(self, tensor: str, data: np.ndarray, timeout: float | None) -> None:
+        begun = time.monotonic()
+        self._link.settle(timeout)
+        super().download(tensor, data, remaining_seconds(timeout, begun))

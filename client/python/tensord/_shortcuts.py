@@ -1,0 +1,229 @@
+"""Einstein sums that were asked for before, whose requests are written anew by name.
+
+The text has been read then, and the options checked: a request is what it was but for
+the names, or the data, of its operands.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tensord._einsum_operations import EinsumOperations
+from tensord._handle import Held
+from tensord._operations import Settings
+from tensord._shared_memory import lease_of
+from tensord._specs import TensorSpec
+from tensord._subscripts import single_operation
+from tensord._tensor_handle import TensorHandle
+from tensord._wire import length_delimited, varint
+from tensord.errors import Error
+from tensord.v1 import compute_pb2
+
+Result = TypeVar("Result", bound=TensorHandle)
+
+# Of a result that comes at once, and of its operands.
+_MOST_DATA_BYTES = 32 << 10
+_MOST = 4096  # Kinds of sums that are remembered.
+_STREAM_FIELDS = {
+    name: field.number
+    for name, field in compute_pb2.ExecuteStreamRequest.DESCRIPTOR.fields_by_name.items()
+}
+_LENGTH_DELIMITED = 2
+
+
+@dataclasses.dataclass(slots=True)
+class Request:
+    """All of a request but for the names, or the data, of its operands.
+
+    A message that is written in parts is read as one, so those follow at its end.
+
+    Attributes:
+        operation: "contract", "permute" or "reduce".
+        head: What is always the same.
+        tags: Of the operands, in their order.
+        spec: What the result is like.
+        stream_tag: That of the operation in an `ExecuteStreamRequest`.
+        output_tag: That of the output.
+        likeness: Of results, `TensorHandle.likeness`, once there was one.
+        is_confirmed: Whether the server has said of a result that it is like `spec`.
+    """
+
+    operation: str
+    head: bytes
+    tags: tuple[bytes, ...]
+    spec: TensorSpec
+    stream_tag: bytes
+    output_tag: bytes
+    likeness: dict[str, Any] | None = None
+    is_confirmed: bool = False
+
+    def message(self, operands: tuple[Any, ...]) -> bytes:
+        """Returns the request for operands."""
+        parts = [self.head]
+        for tag, operand in zip(self.tags, operands):
+            parts.append(tag)
+            if type(operand) is np.ndarray:
+                data = length_delimited(_DATA + length_delimited(operand.tobytes()))
+                parts.append(length_delimited(_INLINE + data))
+            else:
+                parts.append(operand.operand())
+        return b"".join(parts)
+
+    def result(
+        self,
+        session: Any,
+        cls: type[Result],
+        result: compute_pb2.Result,
+        sent: bytes,
+    ) -> Result:
+        """Returns the new tensor that a response tells of.
+
+        Args:
+            session: Its session.
+            cls: Its class.
+            result: What the response says.
+            sent: The request.
+        """
+        if self.likeness is None:
+            made = cls.of_result(session, result, None, owned=True)
+            self.likeness = made.likeness()
+        else:
+            name = result.tensor.name
+            made = cls.of_likeness(session, self.likeness, name, result.report)
+        if result.data:
+            made.contents_as_of(sent, result.data)
+        return made
+
+    def streamed(self, message: bytes, tensor_id: str) -> bytes:
+        """Returns the same as part of a stream, with a name for the result."""
+        name = length_delimited(_TENSOR_ID + length_delimited(tensor_id.encode()))
+        return self.stream_tag + length_delimited(message + self.output_tag + name)
+
+
+class Shortcuts:
+    """The requests of a session that were made before. Safe for use by many threads."""
+
+    def __init__(
+        self, tensor_class: type[TensorHandle], link: Any, *, awaits: bool
+    ) -> None:
+        """
+        Args:
+            tensor_class: Of tensors that may be operands.
+            link: That of the session.
+            awaits: Whether somebody waits for each response. Small results of arrays
+                alone come with it then, as they are likely to be looked at at once.
+        """
+        self._awaits = awaits
+        self._tensor_class = tensor_class
+        self._link = link
+        self._most_bytes: int = link.info.limits.max_inline_bytes
+        self._known: dict[tuple[Any, ...], Request | None] = {}
+
+    def find(self, subscripts: Any, operands: tuple[Any, ...]) -> Request | None:
+        """Returns the request of `einsum(subscripts, *operands)` without options.
+
+        Returns:
+            None where that is not one operation on tensors, and on arrays that go
+            inline; or is wrong.
+        """
+        if type(subscripts) is not str:
+            return None
+        key: list[Any] = [subscripts]
+        size = 0
+        for operand in operands:
+            if type(operand) is self._tensor_class:
+                key += (operand.shape, operand.dtype)
+            elif type(operand) is np.ndarray:
+                if operand.base is not None and lease_of(operand) is not None:
+                    return None  # It is read where it is.
+                key += (operand.shape, operand.dtype, None)
+                size += operand.nbytes
+            else:
+                return None
+        if size > self._most_bytes:
+            return None
+        known = tuple(key)
+        try:
+            return self._known[known]
+        except KeyError:
+            pass
+        try:
+            request = self._made(subscripts, operands)
+        except (Error, TypeError):
+            return None  # Whoever makes it says what is wrong.
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        self._known[known] = request
+        return request
+
+    def _made(self, subscripts: str, operands: tuple[Any, ...]) -> Request | None:
+        shapes = [operand.shape for operand in operands]
+        dtypes = {operand.dtype for operand in operands}
+        read = single_operation(subscripts, shapes) if 1 <= len(operands) <= 2 else None
+        if read is None or len(dtypes) > 1:
+            return None
+        extents = {
+            label: extent
+            for labels, shape in zip(read.inputs, shapes)
+            for label, extent in zip(labels, shape)
+        }
+        shape = tuple(extents[label] for label in read.output)
+        spec = TensorSpec(shape, *dtypes)
+        if any(operand.dtype != spec.dtype for operand in operands):
+            return None  # Of another byte order.
+        stand_ins = [_stand_in(operand) for operand in operands]
+        operation, message = _Recorder(self._link).einsum(subscripts, *stand_ins)
+        fields = message.DESCRIPTOR.fields_by_name
+        message.d.with_data = all(type(each) is np.ndarray for each in operands) and (
+            self._awaits
+            and spec.span_bytes + sum(each.nbytes for each in operands)
+            <= _MOST_DATA_BYTES
+        )
+        tags = []
+        for name, operand in zip("ab", operands):
+            tags.append(_tag(fields[name].number))
+            if type(operand) is np.ndarray:
+                getattr(message, name).inline.ClearField("data")
+            else:
+                getattr(message, name).ClearField("inline")
+        return Request(
+            operation,
+            message.SerializeToString(),
+            tuple(tags),
+            spec,
+            _tag(_STREAM_FIELDS[operation]),
+            _tag(fields["d"].number),
+        )
+
+
+def _stand_in(operand: Any) -> np.ndarray:
+    """An array like an operand, without memory of its own."""
+    return np.broadcast_to(np.zeros((), operand.dtype), operand.shape)
+
+
+def _tag(number: int) -> bytes:
+    return varint(number << 3 | _LENGTH_DELIMITED)
+
+
+_INLINE = _tag(compute_pb2.Operand.DESCRIPTOR.fields_by_name["inline"].number)
+_DATA = _tag(compute_pb2.InlineTensor.DESCRIPTOR.fields_by_name["data"].number)
+_TENSOR_ID = _tag(compute_pb2.Output.DESCRIPTOR.fields_by_name["tensor_id"].number)
+
+
+class _Recorder(EinsumOperations[tuple[str, Any]]):
+    """Makes the request of an operation, and sends nothing."""
+
+    def __init__(self, link: Any) -> None:
+        self.link = link
+
+    def _perform(
+        self, operation: str, request: Any, settings: Settings, held: Held
+    ) -> tuple[str, Any]:
+        return operation, request
+
+    def _sources(self, arrays: Any, timeout: float | None) -> Any:
+        for name, array in arrays.items():
+            yield name, TensorSpec(array.shape, array.dtype).inline_message()

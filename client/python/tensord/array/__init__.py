@@ -1,0 +1,438 @@
+"""Most of the Python array API, and NumPy's names, on tensors that stay on the server.
+
+    import tensord.array as xp
+
+    xp.use("localhost:8470")                  # or a session; or $TENSORD_ADDRESS
+    a = xp.asarray(numpy.random.rand(50, 60))
+    b = xp.exp(a) @ a.T
+    if xp.linalg.norm(b) > 1:                 # downloads one number
+        print(xp.downloads())
+
+`use` with an address opens a deferred session: functions return at once, and only
+values wait: `bool`, `int`, `float`, `item`, `numpy`, `allclose`. What an operation fails
+with names the line that called it. `flush` waits for all.
+
+Functions are in the session of their operands; arrays and numbers beside tensors go
+there. A name that is not here raises AttributeError with the nearest one. Nothing is
+downloaded but what is asked for; `downloads` counts it.
+
+Not all of the array API 2024.12 is here, so there is no `__array_api_version__`.
+There are no atan2, argsort, sort, searchsorted, expm1, log1p, floor_divide, remainder,
+round, hypot, copysign, signbit, nextafter, logaddexp, shifts, meshgrid, nonzero, repeat,
+tile, unique_*, take_along_axis, and no uint16 to uint64; `linalg` has no cross, det and
+slogdet. `random` has numbers that are drawn here and sent.
+"""
+
+from __future__ import annotations
+
+from math import e, inf, nan, pi
+from typing import Any
+
+from numpy import (
+    bool_ as bool,
+)
+from numpy import (
+    can_cast,
+    complex64,
+    complex128,
+    finfo,
+    float16,
+    float32,
+    float64,
+    iinfo,
+    int8,
+    int16,
+    int32,
+    int64,
+    newaxis,
+    result_type,
+    uint8,
+)
+
+from tensord._arguments import check_type
+from tensord._array_autoray import register
+from tensord._array_dtypes import isdtype
+from tensord._array_dtypes import namespace_info as __array_namespace_info__
+from tensord._array_creation import (
+    arange,
+    array,
+    asarray,
+    empty,
+    empty_like,
+    eye,
+    from_dlpack,
+    full,
+    full_like,
+    identity,
+    indices,
+    linspace,
+    ones,
+    ones_like,
+    to_numpy,
+    zeros,
+    zeros_like,
+)
+from tensord._array_layout import (
+    broadcast_arrays,
+    broadcast_to,
+    concat,
+    concatenate,
+    diag,
+    diagonal,
+    expand_dims,
+    flip,
+    kron,
+    matrix_transpose,
+    moveaxis,
+    pad,
+    permute_dims,
+    ravel,
+    reshape,
+    roll,
+    split,
+    squeeze,
+    stack,
+    swapaxes,
+    take,
+    trace,
+    transpose,
+    tril,
+    triu,
+    unstack,
+)
+from tensord._array_numbers import (
+    abs,
+    absolute,
+    acos,
+    acosh,
+    add,
+    allclose,
+    arccos,
+    arccosh,
+    arcsin,
+    arcsinh,
+    arctan,
+    arctanh,
+    array_equal,
+    asin,
+    asinh,
+    astype,
+    atan,
+    atanh,
+    bitwise_and,
+    bitwise_invert,
+    bitwise_or,
+    bitwise_xor,
+    ceil,
+    clip,
+    conj,
+    conjugate,
+    cos,
+    cosh,
+    divide,
+    equal,
+    exp,
+    floor,
+    greater,
+    greater_equal,
+    imag,
+    invert,
+    isclose,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    log,
+    log10,
+    log2,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    not_equal,
+    positive,
+    pow,
+    power,
+    real,
+    reciprocal,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    subtract,
+    tan,
+    tanh,
+    true_divide,
+    trunc,
+    where,
+)
+from tensord._array_products import (
+    dot,
+    einsum,
+    einsum_path,
+    inner,
+    matmul,
+    outer,
+    tensordot,
+    vdot,
+    vecdot,
+)
+from tensord._array_scans import (
+    argmax,
+    argmin,
+    cumprod,
+    cumsum,
+    cumulative_prod,
+    cumulative_sum,
+    diff,
+)
+from tensord._array_statistics import (
+    all,
+    amax,
+    amin,
+    any,
+    count_nonzero,
+    max,
+    mean,
+    min,
+    prod,
+    std,
+    sum,
+    var,
+)
+from tensord._array_names import missing
+from tensord._array_session import CURRENT, DOWNLOADS
+from tensord._connect import connect
+from tensord._dtypes import bfloat16
+from tensord._session import Session
+from tensord.array import linalg, random
+
+__all__ = [
+    "abs",
+    "absolute",
+    "acos",
+    "acosh",
+    "add",
+    "all",
+    "allclose",
+    "amax",
+    "amin",
+    "any",
+    "arange",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctanh",
+    "argmax",
+    "argmin",
+    "array",
+    "array_equal",
+    "asarray",
+    "asin",
+    "asinh",
+    "astype",
+    "atan",
+    "atanh",
+    "bfloat16",
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_or",
+    "bitwise_xor",
+    "bool",
+    "broadcast_arrays",
+    "broadcast_to",
+    "can_cast",
+    "ceil",
+    "clip",
+    "complex128",
+    "complex64",
+    "concat",
+    "concatenate",
+    "conj",
+    "conjugate",
+    "cos",
+    "cosh",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diag",
+    "diagonal",
+    "diff",
+    "divide",
+    "dot",
+    "downloads",
+    "e",
+    "einsum",
+    "einsum_path",
+    "empty",
+    "empty_like",
+    "equal",
+    "exp",
+    "expand_dims",
+    "eye",
+    "finfo",
+    "flip",
+    "float16",
+    "float32",
+    "float64",
+    "floor",
+    "flush",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "greater",
+    "greater_equal",
+    "identity",
+    "iinfo",
+    "imag",
+    "indices",
+    "inf",
+    "inner",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "invert",
+    "isclose",
+    "isdtype",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "kron",
+    "less",
+    "less_equal",
+    "linalg",
+    "linspace",
+    "log",
+    "log10",
+    "log2",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "matmul",
+    "matrix_transpose",
+    "max",
+    "maximum",
+    "mean",
+    "min",
+    "minimum",
+    "moveaxis",
+    "multiply",
+    "nan",
+    "negative",
+    "newaxis",
+    "not_equal",
+    "ones",
+    "ones_like",
+    "outer",
+    "pad",
+    "permute_dims",
+    "pi",
+    "positive",
+    "pow",
+    "power",
+    "prod",
+    "random",
+    "ravel",
+    "real",
+    "reciprocal",
+    "reshape",
+    "result_type",
+    "roll",
+    "sign",
+    "sin",
+    "sinh",
+    "split",
+    "sqrt",
+    "square",
+    "squeeze",
+    "stack",
+    "std",
+    "subtract",
+    "sum",
+    "swapaxes",
+    "take",
+    "tan",
+    "tanh",
+    "tensordot",
+    "to_numpy",
+    "trace",
+    "transpose",
+    "tril",
+    "triu",
+    "true_divide",
+    "trunc",
+    "uint8",
+    "unstack",
+    "use",
+    "var",
+    "vdot",
+    "vecdot",
+    "where",
+    "zeros",
+    "zeros_like",
+]
+
+
+def use(session: Session | str | None) -> Session | None:
+    """Says in which session new tensors are made.
+
+    Args:
+        session: A session, perhaps a deferred one; or the address of a server, with which
+            a deferred one is opened; None for that of $TENSORD_ADDRESS, when it is needed.
+
+    Returns:
+        The session.
+
+    Raises:
+        TypeError: It is none of these, as a session of `tensord.aio` is not.
+    """
+    if isinstance(session, str):
+        session = _opened(session)
+    check_type(
+        "session", session, (Session, type(None)), "a Session, an address or None"
+    )
+    CURRENT.session = session
+    return session
+
+
+def flush(timeout: float | None = None) -> None:
+    """Waits until all that was called is done, in the current session.
+
+    Args:
+        timeout: Most seconds to wait.
+
+    Raises:
+        Error: The first that an operation failed with and nobody has met.
+    """
+    session = CURRENT.get()
+    if hasattr(session, "wait"):
+        session.wait(timeout)
+
+
+def downloads() -> int:
+    """Returns how many tensors' elements were asked for, in this process, so far."""
+    return DOWNLOADS.total
+
+
+def _opened(address: str) -> Session:
+    return connect(address, deferred=True)
+
+
+def __getattr__(name: str) -> Any:
+    raise missing("tensord.array", name, __all__)
+
+
+CURRENT.opener = _opened
+register()

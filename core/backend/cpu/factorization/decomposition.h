@@ -1,0 +1,356 @@
+// SVD, EIGH and CHOLESKY of the matrices of a problem, whoever decomposes each.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "core/backend/cpu/block/element_math.h"
+#include "core/backend/cpu/block/tile_space.h"
+#include "core/backend/cpu/factorization/matrix.h"
+#include "core/backend/cpu/run_aside.h"
+#include "core/backend/cpu/thread_pool.h"
+#include "core/backend/kernel.h"
+#include "core/base/status.h"
+#include "core/problem/heap_bytes.h"
+
+namespace tensord::core {
+
+/// The type of absolute values.
+template <typename W>
+using RealOf = decltype(std::abs(W()));
+
+/// One matrix and what becomes of it; all by columns, without gaps.
+template <typename W>
+struct Decomposed {
+  int64_t rows, columns, inner;  // inner: the shorter side's
+  W* matrix;  // (row, column); EIGH leaves vectors in it, CHOLESKY L, below
+  W* left;    // (row, inner), of an SVD
+  W* right;   // (inner, column), of an SVD
+  RealOf<W>* values;   // (inner), of an SVD descending, of EIGH ascending
+  std::byte* scratch;  // of Routines::ScratchBytes()
+};
+
+/// How many of the descending values are kept, at least 1 and at most `most`.
+template <typename Real>
+int64_t KeptOf(const Real* values, int64_t count, int64_t most,
+               const Truncation& truncation) {
+  const double largest = values[0];
+  // Relative to the largest, so that squares do not overflow.
+  const auto square = [&](int64_t k) {
+    return largest == 0 ? 0 : std::pow(values[k] / largest, 2);
+  };
+  double all = 0;
+  for (int64_t k = count; k-- > 0;) all += square(k);
+  const auto kept_by_squares = [&](double limit) {
+    double rest = 0;
+    int64_t kept = count;
+    while (kept > 1 && (rest += square(kept - 1)) <= limit) --kept;
+    return kept;
+  };
+  int64_t kept = std::min(count, most);
+  if (truncation.discarded_squares > 0) {
+    kept = std::min(kept, kept_by_squares(truncation.discarded_squares /
+                                          largest / largest));
+  }
+  if (truncation.relative_discarded_squares > 0) {
+    kept = std::min(
+        kept, kept_by_squares(truncation.relative_discarded_squares * all));
+  }
+  const double floor =
+      std::max(truncation.cutoff, truncation.relative_cutoff * largest);
+  while (floor > 0 && kept > 1 && !(values[kept - 1] > floor)) --kept;
+  return kept;
+}
+
+/// Decides nothing but how many matrices are under way at a time.
+///
+/// Routines has, for all T that a problem can have,
+///   Work<T>                   the type that it computes in
+///   ScratchBytes(problem)     for one matrix
+///   Nanoseconds(problem)      of one matrix, on one thread
+///   kHearsStops               whether a matrix is left when work is stopped
+///   Svd(Decomposed, reload), Eigh(Decomposed), Cholesky(Decomposed)
+///                             absl::Status; `reload` fills the matrix again
+template <typename Routines>
+class DecompositionSolution final : public FactorizationSolution {
+  using P = FactorizationProblem;
+
+ public:
+  DecompositionSolution(const P& problem, ThreadPool& threads,
+                        Routines routines)
+      : Solution(Predict(problem, threads, routines),
+                 Teams(problem, threads) * RoomBytes(problem, routines)),
+        problem_(problem),
+        extents_(problem),
+        teams_(Teams(problem, threads)),
+        threads_(threads),
+        routines_(std::move(routines)) {
+    for (const auto& mode : problem.batch) matrices_.Add(mode);
+  }
+
+  std::string decision() const override {
+    const std::string each =
+        absl::StrCat(extents_.rows, " x ", extents_.columns);
+    const int64_t count = matrices_.tile_count();
+    if (count == 1) {
+      return absl::StrCat(NameOf(problem_.method), " of a matrix of ", each,
+                          ", copied first");
+    }
+    return absl::StrCat(NameOf(problem_.method), " of ", count, " matrices of ",
+                        each, ", copied first, ", teams_, " at a time");
+  }
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + HeapBytes(problem_) +
+           matrices_.heap_bytes();
+  }
+  absl::Status Launch(const FactorizationOperands& operands,
+                      Workspace& workspace, Stream&) const override {
+    absl::Status status;
+    const auto decompose = [&] {
+      VisitFactorizationType(problem_.type, [&]<typename T>(T) {
+        status = DecomposeAll<T>(operands, workspace);
+      });
+    };
+    constexpr double kLong = 5e6;  // nanoseconds
+    if (!Routines::kHearsStops && routines_.Nanoseconds(problem_) > kLong) {
+      RunAside(decompose);
+    } else {
+      decompose();
+    }
+    return status;
+  }
+
+ private:
+  static int64_t Teams(const P& problem, const ThreadPool& threads) {
+    return std::min<int64_t>(ElementCount(problem.batch),
+                             threads.thread_count());
+  }
+  static int64_t ShorterSide(const P& problem) {
+    return std::min(ElementCount(problem.rows), ElementCount(problem.columns));
+  }
+  static int64_t RoomBytes(const P& problem, const Routines& routines) {
+    int64_t element = 0;
+    VisitFactorizationType(problem.type, [&]<typename T>(T) {
+      element = sizeof(typename Routines::template Work<T>);
+    });
+    const int64_t rows = ElementCount(problem.rows);
+    const int64_t columns = ElementCount(problem.columns);
+    const int64_t inner = ShorterSide(problem);
+    const bool has_factors = problem.method == FactorizationMethod::kSvd;
+    return Workspace::BytesFor(rows * columns * element) +
+           Workspace::BytesFor(has_factors ? rows * inner * element : 0) +
+           Workspace::BytesFor(has_factors ? inner * columns * element : 0) +
+           Workspace::BytesFor(inner * element) +
+           Workspace::BytesFor(routines.ScratchBytes(problem));
+  }
+  static double Predict(const P& problem, const ThreadPool& threads,
+                        const Routines& routines) {
+    constexpr double kLaunchNanoseconds = 1000;
+    return kLaunchNanoseconds +
+           routines.Nanoseconds(problem) *
+               static_cast<double>(ElementCount(problem.batch)) /
+               static_cast<double>(Teams(problem, threads));
+  }
+
+  template <typename W>
+  Decomposed<W> TakeRoom(Workspace& workspace) const {
+    const int64_t inner = ShorterSide(problem_);
+    const bool has_factors = problem_.method == FactorizationMethod::kSvd;
+    Decomposed<W> room{
+        .rows = extents_.rows, .columns = extents_.columns, .inner = inner};
+    room.matrix = workspace.Take<W>(extents_.rows * extents_.columns);
+    room.left = workspace.Take<W>(has_factors ? extents_.rows * inner : 0);
+    room.right = workspace.Take<W>(has_factors ? inner * extents_.columns : 0);
+    room.values = reinterpret_cast<RealOf<W>*>(workspace.Take<W>(inner));
+    room.scratch = workspace.Take<std::byte>(routines_.ScratchBytes(problem_));
+    return room;
+  }
+
+  template <typename T>
+  absl::Status DecomposeAll(const FactorizationOperands& operands,
+                            Workspace& workspace) const {
+    using W = typename Routines::template Work<T>;
+    std::vector<Decomposed<W>> rooms;
+    for (int64_t team = 0; team < teams_; ++team) {
+      rooms.push_back(TakeRoom<W>(workspace));
+    }
+    absl::Mutex mutex;
+    absl::Status first_failure ABSL_GUARDED_BY(mutex);
+    int64_t kept ABSL_GUARDED_BY(mutex) = 0;
+    const auto decompose = [&](int64_t team, const auto& at) {
+      const Decomposed<W>& room = rooms[static_cast<size_t>(team)];
+      const absl::StatusOr<int64_t> own = Decompose<T>(room, operands, at);
+      absl::MutexLock lock(&mutex);
+      if (own.ok()) kept = std::max(kept, *own);
+      if (first_failure.ok()) first_failure = own.status();
+    };
+    threads_.ParallelFor(
+        matrices_.tile_count(), teams_, [&](int64_t matrix, int64_t team) {
+          matrices_.ForEach(
+              matrix, matrix + 1,
+              [&](const auto& at, const auto&) { decompose(team, at); });
+        });
+    absl::MutexLock lock(&mutex);
+    const bool is_svd = problem_.method == FactorizationMethod::kSvd;
+    if (is_svd && operands.kept != nullptr) *operands.kept = kept;
+    return first_failure;
+  }
+
+  /// Gives how many values are kept.
+  template <typename T, typename W, typename Offsets>
+  absl::StatusOr<int64_t> Decompose(const Decomposed<W>& room,
+                                    const FactorizationOperands& operands,
+                                    const Offsets& at) const {
+    const T* const a = static_cast<const T*>(operands.a) + at[P::kBatchA];
+    T* const left = static_cast<T*>(operands.left) + at[P::kBatchLeft];
+    LoadMatrix(problem_, a, room.matrix);
+    if (CurrentWork::ShouldStop()) return 0;
+    TENSORD_RETURN_IF_ERROR(CheckFinite(room));
+    switch (problem_.method) {
+      case FactorizationMethod::kSvd: {
+        TENSORD_RETURN_IF_ERROR(
+            routines_.Svd(room, [&] { LoadMatrix(problem_, a, room.matrix); }));
+        return StoreSvd<T>(room, operands, at);
+      }
+      case FactorizationMethod::kEigh:
+        TENSORD_RETURN_IF_ERROR(routines_.Eigh(room));
+        StoreLeft(room.matrix, nullptr, room.inner, left);
+        StoreValues<T>(room, 1, room.inner, operands, at);
+        return room.inner;
+      default:
+        TENSORD_RETURN_IF_ERROR(routines_.Cholesky(room));
+        for (int64_t k = 0; k < room.inner; ++k) {
+          std::fill_n(room.matrix + k * room.rows, k, W(0));
+        }
+        StoreLeft(room.matrix, nullptr, room.inner, left);
+        return room.inner;
+    }
+  }
+
+  /// Algorithms that iterate need not end on a matrix that is not finite.
+  template <typename W>
+  absl::Status CheckFinite(const Decomposed<W>& room) const {
+    // What is read: the lower triangle, where there is one.
+    const bool is_lower = PairsRows(problem_.method);
+    for (int64_t column = 0; column < room.columns; ++column) {
+      const W* const first = room.matrix + column * room.rows;
+      RealOf<W> sum = 0;
+      for (int64_t row = is_lower ? column : 0; row < room.rows; ++row) {
+        // NaN of what is not finite.
+        sum += std::real(first[row]) * 0 + std::imag(first[row]) * 0;
+      }
+      if (sum == 0) continue;
+      return InvalidArgument("MATRIX_NOT_FINITE", "a, a matrix of ", room.rows,
+                             " x ", room.columns, ", has an element in column ",
+                             column, " that is NaN or infinite; ",
+                             NameOf(problem_.method), " wants finite numbers");
+    }
+    return absl::OkStatus();
+  }
+
+  template <typename T, typename W, typename Offsets>
+  int64_t StoreSvd(const Decomposed<W>& room,
+                   const FactorizationOperands& operands,
+                   const Offsets& at) const {
+    using Real = RealOf<W>;
+    using Absorb = Truncation::Absorb;
+    const Truncation& truncation = operands.truncation;
+    const int64_t kept =
+        KeptOf(room.values, room.inner, problem_.inner_extent, truncation);
+    const Real scale =
+        truncation.renormalizes ? Renormalization(room, kept) : Real(1);
+    StoreValues<T>(room, scale, kept, operands, at);
+    // From here on they are what the absorbing factors are multiplied by.
+    for (int64_t k = 0; k < kept; ++k) {
+      room.values[k] *= scale;
+      if (truncation.absorb == Absorb::kBoth) {
+        room.values[k] = std::sqrt(room.values[k]);
+      }
+    }
+    const bool is_both = truncation.absorb == Absorb::kBoth;
+    StoreLeft(
+        room.left,
+        is_both || truncation.absorb == Absorb::kLeft ? room.values : nullptr,
+        kept, static_cast<T*>(operands.left) + at[P::kBatchLeft]);
+    StoreRight(
+        room,
+        is_both || truncation.absorb == Absorb::kRight ? room.values : nullptr,
+        kept, static_cast<T*>(operands.right) + at[P::kBatchRight]);
+    return kept;
+  }
+  template <typename W>
+  static RealOf<W> Renormalization(const Decomposed<W>& room, int64_t kept) {
+    // Of values relative to the largest, whose squares do not overflow.
+    const RealOf<W> largest = room.values[0];
+    if (largest == 0) return 1;
+    RealOf<W> all = 0, of_kept = 0;
+    for (int64_t k = room.inner; k-- > 0;) {
+      all += std::norm(room.values[k] / largest);
+      if (k < kept) of_kept += std::norm(room.values[k] / largest);
+    }
+    return std::sqrt(all / of_kept);
+  }
+
+  template <typename T, typename W, typename Offsets>
+  void StoreValues(const Decomposed<W>& room, RealOf<W> scale, int64_t kept,
+                   const FactorizationOperands& operands,
+                   const Offsets& at) const {
+    if (operands.values == nullptr) return;
+    using Real = RealOf<T>;
+    Real* const to = static_cast<Real*>(operands.values) + at[P::kBatchValues];
+    for (int64_t k = 0; k < problem_.inner_extent; ++k) {
+      to[k * problem_.inner_stride_values] =
+          k < kept ? static_cast<Real>(scale * room.values[k]) : Real(0);
+    }
+  }
+  /// Columns of `from`, those kept, times `factors` if there are any.
+  template <typename T, typename W>
+  void StoreLeft(const W* from, const RealOf<W>* factors, int64_t kept,
+                 T* left) const {
+    ForEachTiled(problem_.rows, P::kFactor,
+                 InnerLoop(problem_, problem_.inner_stride_left), P::kFactor,
+                 [&](int64_t row, int64_t k, int64_t offset) {
+                   left[offset] =
+                       ConvertElement<T>(from[row + k * extents_.rows] *
+                                         FactorOf(factors, k, kept));
+                 });
+  }
+  template <typename T, typename W>
+  void StoreRight(const Decomposed<W>& room, const RealOf<W>* factors,
+                  int64_t kept, T* right) const {
+    ForEachTiled(InnerLoop(problem_, problem_.inner_stride_right), P::kFactor,
+                 problem_.columns, P::kFactor,
+                 [&](int64_t k, int64_t column, int64_t offset) {
+                   right[offset] =
+                       ConvertElement<T>(room.right[k + column * room.inner] *
+                                         FactorOf(factors, k, kept));
+                 });
+  }
+  /// What column or row `k` of a factor is multiplied by.
+  template <typename Real>
+  static Real FactorOf(const Real* factors, int64_t k, int64_t kept) {
+    if (k >= kept) return 0;
+    return factors == nullptr ? 1 : factors[k];
+  }
+
+  const P problem_;
+  const MatrixExtents extents_;
+  const int64_t teams_;
+  TileSpace<4> matrices_;  // of the batch
+  ThreadPool& threads_;
+  const Routines routines_;
+};
+
+}  // namespace tensord::core

@@ -1,0 +1,126 @@
+#include "server/rpc/health/health_service.h"
+
+#include <algorithm>
+#include <coroutine>
+#include <optional>
+#include <utility>
+
+namespace tensord::rpc {
+
+/// Awaiting it resumes when the health has changed since `seen`, or the call
+/// has been cancelled.
+class HealthService::Change final : Call::Wait {
+ public:
+  Change(HealthService& service, Call& call, uint64_t seen)
+      : Wait(call), service_(service), seen_(seen) {}
+
+  bool await_ready() const noexcept { return call_.cancelled(); }
+  bool await_suspend(std::coroutine_handle<> waiter) {
+    absl::MutexLock lock(&service_.mutex_);
+    if (service_.version_ != seen_) return false;
+    Suspend(waiter);
+    service_.awaited_.push_back(this);
+    return true;
+  }
+  void await_resume() const noexcept {}
+
+  /// What awaits it goes on soon.
+  void Happen() { call_.loop().Post(this); }
+
+ private:
+  void Cancel() override {
+    {
+      absl::MutexLock lock(&service_.mutex_);
+      if (std::erase(service_.awaited_, this) == 0) return;  // it happens
+    }
+    Fire(false);
+  }
+
+  HealthService& service_;
+  const uint64_t seen_;
+};
+
+void HealthService::ServeOn(Loop& loop) {
+  // Calls that are taken in between two turns.
+  constexpr int kAccepts = 4;
+  for (int i = 0; i < kAccepts; ++i) {
+    Check(loop);
+    Watch(loop);
+  }
+}
+
+void HealthService::Changed() {
+  absl::MutexLock lock(&mutex_);
+  ++version_;
+  for (Change* const change : std::exchange(awaited_, {})) change->Happen();
+}
+
+HealthService::Response::ServingStatus HealthService::StatusOf(
+    const Request& request) const {
+  const std::string& service = request.service();
+  if (service.empty() || service == "readiness") {
+    return health_.readiness().ok() ? Response::SERVING : Response::NOT_SERVING;
+  }
+  if (service == "liveness") {
+    return health_.liveness().ok() ? Response::SERVING : Response::NOT_SERVING;
+  }
+  return Response::SERVICE_UNKNOWN;
+}
+
+Detached HealthService::Check(Loop& loop) {
+  Call call(loop);
+  Request request;
+  grpc::ServerAsyncResponseWriter<Response> io(&call.context());
+  const bool began = co_await Operation([&](void* tag) {
+    service_.RequestCheck(&call.context(), &request, &io, loop.queue(),
+                          loop.queue(), tag);
+  });
+  if (!began) co_return;
+  Check(loop);  // the next one
+  Response response;
+  response.set_status(StatusOf(request));
+  const grpc::Status status =
+      response.status() == Response::SERVICE_UNKNOWN
+          ? grpc::Status(grpc::StatusCode::NOT_FOUND,
+                         "there is no such service; \"\", \"readiness\" and "
+                         "\"liveness\" are known")
+          : grpc::Status::OK;
+  co_await Operation([&](void* tag) { io.Finish(response, status, tag); });
+  co_await call.End();
+}
+
+Detached HealthService::Watch(Loop& loop) {
+  Call call(loop);
+  Request request;
+  grpc::ServerAsyncWriter<Response> io(&call.context());
+  const bool began = co_await Operation([&](void* tag) {
+    service_.RequestWatch(&call.context(), &request, &io, loop.queue(),
+                          loop.queue(), tag);
+  });
+  if (!began) co_return;
+  Watch(loop);  // the next one
+  std::optional<Response::ServingStatus> told;
+  bool connected = true;
+  while (connected && !call.cancelled()) {
+    uint64_t version = 0;
+    {
+      absl::MutexLock lock(&mutex_);
+      version = version_;
+    }
+    Response response;
+    response.set_status(StatusOf(request));
+    if (told != response.status()) {
+      told = response.status();
+      connected =
+          co_await Operation([&](void* tag) { io.Write(response, tag); });
+      continue;
+    }
+    Change change(*this, call, version);
+    co_await change;
+  }
+  co_await Operation(
+      [&](void* tag) { io.Finish(grpc::Status::CANCELLED, tag); });
+  co_await call.End();
+}
+
+}  // namespace tensord::rpc

@@ -1,0 +1,50 @@
+// The standard service of health checks.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "grpc_health/health.grpc.pb.h"
+#include "server/rpc/coroutine/loop.h"
+#include "server/rpc/coroutine/task.h"
+#include "server/telemetry/health.h"
+
+namespace tensord::rpc {
+
+/// Says whether the server can be used: of the services "" and "readiness"
+/// whether new calls should come here, of "liveness" whether the process is of
+/// any use. Whoever asks need not say who that is; no drain waits for who
+/// watches. gRPC's own would have threads poll that wake the Loops.
+///
+/// Threads  Changed() from any.
+class HealthService {
+ public:
+  explicit HealthService(const server::Health& health) : health_(health) {}
+
+  grpc::Service& service() { return service_; }
+  /// Answers there.
+  void ServeOn(Loop& loop);
+  /// Those who watch hear what has become of the health.
+  void Changed();
+
+ private:
+  using Request = ::grpc::health::v1::HealthCheckRequest;
+  using Response = ::grpc::health::v1::HealthCheckResponse;
+  class Change;
+
+  Detached Check(Loop& loop);
+  Detached Watch(Loop& loop);
+  Response::ServingStatus StatusOf(const Request& request) const;
+
+  const server::Health& health_;
+  ::grpc::health::v1::Health::AsyncService service_;
+  absl::Mutex mutex_;
+  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Change*> awaited_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tensord::rpc

@@ -1,0 +1,121 @@
+// Handlers of what clients on the same host do with memory that both see.
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "core/base/status.h"
+#include "server/execution/operation.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/coroutine/carry.h"
+#include "server/rpc/coroutine/on_device.h"
+#include "server/rpc/session_service.h"
+#include "server/rpc/tensor_service.h"
+
+namespace tensord::rpc {
+namespace {
+
+absl::StatusOr<shared_memory::Broker*> BrokerOf(const ServiceContext& context,
+                                                const Call& call) {
+  if (context.shared_memory == nullptr) {
+    return core::FailedPrecondition(
+        "SHARED_MEMORY_OFF",
+        "the server takes no shared memory: it was told so "
+        "(--shared-memory=off), or has no address of its host alone");
+  }
+  const core::DeviceInfo& device = call.session().device().info();
+  if (!device.uses_host_memory) {
+    return core::FailedPrecondition(
+        "SHARED_MEMORY_NEEDS_HOST_DEVICE", "the session is on ", device.name,
+        ", whose memory is not the host's; transfers go by gRPC");
+  }
+  return context.shared_memory;
+}
+
+/// The region of that number, with a tensor of that kind in it.
+absl::StatusOr<std::shared_ptr<shared_memory::Region>> RegionFor(
+    const ServiceContext& context, const Call& call, int64_t number,
+    const core::TensorDesc& desc, int64_t offset_bytes) {
+  TENSORD_ASSIGN_OR_RETURN(const auto* const broker, BrokerOf(context, call));
+  TENSORD_ASSIGN_OR_RETURN(
+      auto region, broker->Find(call.session(), static_cast<uint64_t>(number)));
+  TENSORD_RETURN_IF_ERROR(core::ValidateTensor(desc));
+  TENSORD_RETURN_IF_ERROR(region->Check(desc, offset_bytes));
+  return region;
+}
+
+}  // namespace
+
+Task<absl::StatusOr<v1::OpenSharedMemoryResponse>>
+SessionService::OpenSharedMemory(Call& call,
+                                 const v1::OpenSharedMemoryRequest&) {
+  const auto broker = BrokerOf(context_, call);
+  if (!broker.ok()) co_return broker.status();
+  const auto ticket = (*broker)->Invite(call.shared_session());
+  if (!ticket.ok()) co_return ticket.status();
+  v1::OpenSharedMemoryResponse response;
+  for (const std::string& address : (*broker)->addresses()) {
+    response.add_sockets(address);
+  }
+  response.set_ticket(ticket->data(), ticket->size());
+  co_return response;
+}
+
+absl::StatusOr<std::shared_ptr<server::StoredTensor>> TensorService::AddIn(
+    const Call& call, shared_memory::Region& region,
+    absl::string_view tensor_id, const core::TensorDesc& desc,
+    int64_t offset_bytes) const {
+  return call.session().Adopt(tensor_id, desc, [&](std::string name) {
+    return region.Adopt(std::move(name), desc, offset_bytes);
+  });
+}
+
+Task<absl::StatusOr<v1::AdoptTensorResponse>> TensorService::Adopt(
+    Call& call, const v1::AdoptTensorRequest& request) {
+  const auto desc = FromProto(request.element_type(), request.layout());
+  if (!desc.ok()) co_return desc.status();
+  const int64_t offset = request.offset_bytes();
+  const auto region =
+      RegionFor(context_, call, request.region(), *desc, offset);
+  if (!region.ok()) co_return region.status();
+  if (desc->element_type == core::ElementType::kBool) {
+    // Kernels read bool, of which other bytes than 0 and 1 are none.
+    co_return core::InvalidArgument(
+        "SHARED_MEMORY_BOOL",
+        "bool elements are not read where a client may write other bytes at "
+        "any time; upload them");
+  }
+  const auto tensor = AddIn(call, **region, request.tensor_id(), *desc, offset);
+  if (!tensor.ok()) co_return tensor.status();
+  v1::AdoptTensorResponse response;
+  *response.mutable_tensor() = ToProto(**tensor);
+  co_return response;
+}
+
+Task<absl::StatusOr<v1::StoreTensorResponse>> TensorService::Store(
+    Call& call, const v1::StoreTensorRequest& request) {
+  const std::shared_ptr<server::Session>& session = call.shared_session();
+  const auto source = session->Find(request.tensor());
+  if (!source.ok()) co_return source.status();
+  const auto desc =
+      FromProto(ToProto((*source)->desc().element_type), request.layout());
+  if (!desc.ok()) co_return desc.status();
+  const auto region = RegionFor(context_, call, request.region(), *desc,
+                                request.offset_bytes());
+  if (!region.ok()) co_return region.status();
+  const auto target = AddIn(call, **region, "", *desc, request.offset_bytes());
+  if (!target.ok()) co_return target.status();
+  // Nobody else has heard of it.
+  const absl::Cleanup remove = [&] { session->Remove(**target); };
+  const auto run = co_await Carry(call, session, [&] {
+    return server::PrepareOperation(context_.engine, session,
+                                    server::CopyRequest(**source, **target),
+                                    context_.limits.max_inline_bytes);
+  });
+  if (!run.ok()) co_return run.status();
+  context_.metrics.downloaded_bytes().Increment(
+      static_cast<double>(desc->span_bytes()));
+  co_return v1::StoreTensorResponse();
+}
+
+}  // namespace tensord::rpc

@@ -1,0 +1,521 @@
+// Shared memory: what good clients do, and what is left of bad ones.
+#include <sys/resource.h>
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "server/shared_memory/protocol.h"
+#include "tests/conformance/rpc_conformance.h"
+#include "tests/conformance/shared_memory_peer.h"
+#include "tests/testing/memory_file.h"
+
+namespace tensord {
+namespace {
+
+using shared_memory::Descriptor;
+using shared_memory::Message;
+using shared_memory::Reply;
+using ::testing::ElementsAre;
+using testing::Mapped;
+using testing::MemoryFile;
+using ::testing::StartsWith;
+
+class SharedMemoryConformance : public RpcConformance {
+ protected:
+  std::string path() const {
+    return server_.address().substr(std::string("unix:").size()) + ".shm";
+  }
+  Message Hello() {
+    v1::OpenSharedMemoryRequest request;
+    request.set_session(session_);
+    v1::OpenSharedMemoryResponse response;
+    EXPECT_THAT(Unary(&v1::SessionService::Stub::OpenSharedMemory, *sessions_,
+                      request, &response),
+                IsOk());
+    EXPECT_THAT(response.sockets(), ElementsAre(path()));
+    Message hello;
+    EXPECT_EQ(response.ticket().size(), hello.ticket.size());
+    std::memcpy(hello.ticket.data(), response.ticket().data(),
+                hello.ticket.size());
+    return hello;
+  }
+  /// One that the server knows.
+  std::unique_ptr<Peer> Known() {
+    auto peer = std::make_unique<Peer>(path());
+    peer->Send(Hello());
+    EXPECT_EQ(peer->Reason(), "");
+    return peer;
+  }
+  v1::AdoptTensorRequest AdoptRequest(int64_t region,
+                                      std::vector<int64_t> extents) {
+    v1::AdoptTensorRequest request;
+    request.set_session(session_);
+    request.set_element_type(v1::ELEMENT_TYPE_FLOAT32);
+    request.mutable_layout()->mutable_extents()->Add(extents.begin(),
+                                                     extents.end());
+    request.set_region(region);
+    return request;
+  }
+  Outcome Adopt(const v1::AdoptTensorRequest& request,
+                v1::Tensor* tensor = nullptr) {
+    v1::AdoptTensorResponse response;
+    const Outcome outcome = Unary(&v1::TensorService::Stub::AdoptTensor,
+                                  *tensors_, request, &response);
+    if (tensor != nullptr) *tensor = response.tensor();
+    return outcome;
+  }
+  Outcome Store(const std::string& tensor, int64_t region,
+                std::vector<int64_t> extents, int64_t offset = 0) {
+    v1::StoreTensorRequest request;
+    request.set_tensor(tensor);
+    request.mutable_layout()->mutable_extents()->Add(extents.begin(),
+                                                     extents.end());
+    request.set_region(region);
+    request.set_offset_bytes(offset);
+    v1::StoreTensorResponse response;
+    return Unary(&v1::TensorService::Stub::StoreTensor, *tensors_, request,
+                 &response);
+  }
+  /// Files in memory that this process, which is the server, has mapped.
+  static int MappedFiles() {
+    std::ifstream maps("/proc/self/maps");
+    const std::string all{std::istreambuf_iterator<char>(maps), {}};
+    int count = 0;
+    for (size_t at = 0; (at = all.find("/memfd:test", at)) != std::string::npos;
+         ++at) {
+      ++count;
+    }
+    return count;
+  }
+  static int OpenFiles() {
+    return static_cast<int>(std::distance(
+        std::filesystem::directory_iterator("/proc/self/fd"), {}));
+  }
+  /// Whether it comes true within a second.
+  static bool Soon(absl::FunctionRef<bool()> is_true) {
+    for (int i = 0; i < 100 && !is_true(); ++i) {
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    return is_true();
+  }
+  int64_t QuotaUsed() {
+    v1::DescribeSessionRequest request;
+    request.set_session(session_);
+    v1::DescribeSessionResponse response;
+    EXPECT_THAT(Unary(&v1::SessionService::Stub::DescribeSession, *sessions_,
+                      request, &response),
+                IsOk());
+    return response.session().memory_used_bytes();
+  }
+};
+
+TEST_F(SharedMemoryConformance, OperationsReadAndWriteItInPlace) {
+  const auto peer = Known();
+  const Descriptor file = MemoryFile({.bytes = 8192});
+  auto* const floats = reinterpret_cast<float*>(Mapped(file, 8192));
+  std::iota(floats, floats + 4, 1.0f);
+  peer->Add(1, 8192, file.get());
+  ASSERT_EQ(peer->Reason(), "");
+  EXPECT_EQ(QuotaUsed(), 8192);
+
+  v1::Tensor a, d;
+  ASSERT_THAT(Adopt(AdoptRequest(1, {2, 2}), &a), IsOk());
+  EXPECT_EQ(a.state(), v1::TENSOR_STATE_READY);
+  v1::AdoptTensorRequest behind = AdoptRequest(1, {2, 2});
+  behind.set_offset_bytes(4096);
+  ASSERT_THAT(Adopt(behind, &d), IsOk());
+  const int64_t before = server_.used_bytes();
+  v1::PermuteRequest request = Permutation(a.name());
+  request.mutable_d()->set_tensor(d.name());
+  ASSERT_THAT(Permute(request), IsOk());
+  EXPECT_EQ(server_.used_bytes(), before);
+  EXPECT_THAT(std::vector<float>(floats + 1024, floats + 1028),
+              ElementsAre(1, 3, 2, 4));
+  // It is read as it is then.
+  floats[0] = 7;
+  ASSERT_THAT(Permute(request), IsOk());
+  EXPECT_EQ(floats[1024], 7);
+  EXPECT_EQ(Values(d.name())[0], 7);
+  munmap(floats, 8192);
+}
+
+TEST_F(SharedMemoryConformance, TensorsAreStoredInIt) {
+  const auto peer = Known();
+  const Descriptor file = MemoryFile();
+  auto* const floats = reinterpret_cast<float*>(Mapped(file, 4096));
+  peer->Add(1, 4096, file.get());
+  ASSERT_EQ(peer->Reason(), "");
+  const std::string filled = Filled({2, 3});
+  ASSERT_THAT(Store(filled, 1, {2, 3}, 256), IsOk());
+  EXPECT_THAT(std::vector<float>(floats + 64, floats + 70),
+              ElementsAre(0, 1, 2, 3, 4, 5));
+  const std::optional<Reply> told = peer->Hear();
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->kind, Reply::Kind::kReleased);
+  EXPECT_EQ(told->region, 1u);
+  EXPECT_EQ(told->adoptions, 1u);
+
+  EXPECT_THAT(Store(filled, 1, {3, 2}),
+              FailsWith(grpc::INVALID_ARGUMENT, "MODE_EXTENT_MISMATCH"));
+  EXPECT_THAT(Store(filled, 1, {2, 3}, 4096),
+              FailsWith(grpc::INVALID_ARGUMENT, "SHARED_MEMORY_OUT_OF_RANGE"));
+  EXPECT_THAT(Store(filled, 2, {2, 3}),
+              FailsWith(grpc::NOT_FOUND, "SHARED_MEMORY_REGION_NOT_FOUND"));
+  munmap(floats, 4096);
+}
+
+TEST_F(SharedMemoryConformance, ReleaseIsToldWhenTheLastUseEnds) {
+  const auto peer = Known();
+  const Descriptor file = MemoryFile();
+  peer->Add(1, 4096, file.get());
+  ASSERT_EQ(peer->Reason(), "");
+  v1::Tensor a;
+  ASSERT_THAT(Adopt(AdoptRequest(1, {4}), &a), IsOk());
+  Blocker blocker(server_.device().worker());
+  std::thread user([&] {
+    v1::PermuteRequest request;
+    request.set_session(session_);
+    *request.mutable_a() = Named(a.name(), {1});
+    *request.mutable_d() = New({1});
+    EXPECT_THAT(Permute(request), IsOk());
+  });
+  while (server_.device().worker().statistics().queued_count < 1) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  ASSERT_THAT(Delete(a.name()), IsOk());
+  peer->Add(2, 4096, file.get());
+  EXPECT_EQ(peer->Reason(), "");  // and nothing before
+  blocker.Release();
+  user.join();
+  const std::optional<Reply> told = peer->Hear();
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->kind, Reply::Kind::kReleased);
+}
+
+TEST_F(SharedMemoryConformance, TensorsOfOneThatIsTakenBackAreInvalid) {
+  const auto peer = Known();
+  const Descriptor file = MemoryFile();
+  peer->Add(1, 4096, file.get());
+  ASSERT_EQ(peer->Reason(), "");
+  v1::Tensor a;
+  ASSERT_THAT(Adopt(AdoptRequest(1, {2, 2}), &a), IsOk());
+  v1::CreateViewRequest view;
+  view.set_tensor(a.name());
+  v1::CreateViewResponse viewed;
+  ASSERT_THAT(Unary(&v1::ViewService::Stub::CreateView, *views_, view, &viewed),
+              IsOk());
+  peer->Drop(1);
+  EXPECT_EQ(peer->Reason(), "");
+  EXPECT_EQ(MappedFiles(), 0);
+  EXPECT_EQ(QuotaUsed(), 0);
+  EXPECT_EQ(Describe(a.name()).state(), v1::TENSOR_STATE_INVALID);
+  for (const std::string& name : {a.name(), viewed.tensor().name()}) {
+    EXPECT_THAT(Permute(Permutation(name)),
+                FailsWith(grpc::FAILED_PRECONDITION, "SHARED_MEMORY_GONE"));
+  }
+  const std::vector<float> v(4);
+  EXPECT_THAT(Upload({Chunk(a.name(), 0, v)}),
+              FailsWith(grpc::FAILED_PRECONDITION, "SHARED_MEMORY_GONE"));
+  peer->Drop(1);
+  EXPECT_EQ(peer->Reason(), "SHARED_MEMORY_REGION_NOT_FOUND");
+  EXPECT_THAT(Adopt(AdoptRequest(1, {4})),
+              FailsWith(grpc::NOT_FOUND, "SHARED_MEMORY_REGION_NOT_FOUND"));
+}
+
+TEST_F(SharedMemoryConformance, NothingIsMappedWhenAConnectionHasEnded) {
+  const Descriptor file = MemoryFile();
+  const int open_before = OpenFiles();
+  auto peer = Known();
+  for (int i = 0; i < 20; ++i) {
+    peer->Add(static_cast<uint64_t>(i), 4096, file.get());
+    ASSERT_EQ(peer->Reason(), "");
+  }
+  v1::Tensor a;
+  ASSERT_THAT(Adopt(AdoptRequest(3, {4}), &a), IsOk());
+  EXPECT_EQ(MappedFiles(), 20);
+  peer.reset();
+  EXPECT_TRUE(Soon([&] { return MappedFiles() == 0; }));
+  EXPECT_TRUE(Soon([&] { return OpenFiles() == open_before; }));
+  EXPECT_EQ(QuotaUsed(), 0);
+  EXPECT_EQ(Describe(a.name()).state(), v1::TENSOR_STATE_INVALID);
+}
+
+TEST_F(SharedMemoryConformance, WhatRunsEndsBeforeItsMemoryGoes) {
+  auto peer = Known();
+  const Descriptor file = MemoryFile();
+  peer->Add(1, 4096, file.get());
+  ASSERT_EQ(peer->Reason(), "");
+  v1::Tensor a;
+  ASSERT_THAT(Adopt(AdoptRequest(1, {2, 2}), &a), IsOk());
+  Blocker blocker(server_.device().worker());
+  std::thread user([&] {
+    // Not launched yet when the memory is to go: it fails.
+    EXPECT_THAT(Permute(Permutation(a.name())),
+                FailsWith(grpc::FAILED_PRECONDITION, "SHARED_MEMORY_GONE"));
+  });
+  while (server_.device().worker().statistics().queued_count < 1) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  peer.reset();
+  EXPECT_TRUE(Soon(
+      [&] { return Describe(a.name()).state() != v1::TENSOR_STATE_READY; }));
+  EXPECT_EQ(MappedFiles(), 1);
+  blocker.Release();
+  user.join();
+  EXPECT_TRUE(Soon([&] { return MappedFiles() == 0; }));
+}
+
+TEST_F(SharedMemoryConformance, ItGoesWithItsSession) {
+  const auto peer = Known();
+  const Descriptor file = MemoryFile();
+  peer->Add(1, 4096, file.get());
+  ASSERT_EQ(peer->Reason(), "");
+  ASSERT_THAT(Close(session_), IsOk());
+  EXPECT_EQ(peer->Hear(), std::nullopt);
+  EXPECT_TRUE(Soon([&] { return MappedFiles() == 0; }));
+}
+
+TEST_F(SharedMemoryConformance, RegionsOfOtherSessionsAreNotFound) {
+  const auto peer = Known();
+  const Descriptor file = MemoryFile();
+  peer->Add(1, 4096, file.get());
+  ASSERT_EQ(peer->Reason(), "");
+  v1::OpenSessionResponse opened;
+  ASSERT_THAT(Open({}, &opened), IsOk());
+  v1::AdoptTensorRequest request = AdoptRequest(1, {4});
+  request.set_session(opened.session().name());
+  EXPECT_THAT(Adopt(request),
+              FailsWith(grpc::NOT_FOUND, "SHARED_MEMORY_REGION_NOT_FOUND"));
+}
+
+TEST_F(SharedMemoryConformance, TensorsThatDoNotLieInItAreRefused) {
+  const auto peer = Known();
+  const Descriptor file = MemoryFile();
+  peer->Add(1, 4096, file.get());
+  ASSERT_EQ(peer->Reason(), "");
+  const auto reason = [&](std::vector<int64_t> extents, int64_t offset) {
+    v1::AdoptTensorRequest request = AdoptRequest(1, std::move(extents));
+    request.set_offset_bytes(offset);
+    return Adopt(request).reason;
+  };
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(reason({1024}, 0), "");
+  EXPECT_EQ(reason({1025}, 0), "SHARED_MEMORY_OUT_OF_RANGE");
+  EXPECT_EQ(reason({1}, 4096), "SHARED_MEMORY_OUT_OF_RANGE");
+  EXPECT_EQ(reason({1}, -256), "SHARED_MEMORY_OUT_OF_RANGE");
+  EXPECT_EQ(reason({1}, kMost), "SHARED_MEMORY_OUT_OF_RANGE");
+  EXPECT_EQ(reason({kMost / 8}, kMost - 255), "SHARED_MEMORY_OUT_OF_RANGE");
+  EXPECT_EQ(reason({1}, 4), "SHARED_MEMORY_MISALIGNED");
+  v1::AdoptTensorRequest bools = AdoptRequest(1, {4});
+  bools.set_element_type(v1::ELEMENT_TYPE_BOOL);
+  EXPECT_THAT(Adopt(bools),
+              FailsWith(grpc::INVALID_ARGUMENT, "SHARED_MEMORY_BOOL"));
+}
+
+TEST_F(SharedMemoryConformance, StrangersAreToldWhyAndClosed) {
+  Message wrong = Hello();
+  wrong.ticket[5] ^= std::byte{1};
+  Peer guessing(path());
+  guessing.Send(wrong);
+  EXPECT_EQ(guessing.Reason(), "SHARED_MEMORY_TICKET_UNKNOWN");
+  EXPECT_EQ(guessing.Reason(), "closed");
+
+  const Message hello = Hello();
+  Peer first(path());
+  first.Send(hello);
+  EXPECT_EQ(first.Reason(), "");
+  Peer again(path());  // The ticket is good once.
+  again.Send(hello);
+  EXPECT_EQ(again.Reason(), "SHARED_MEMORY_TICKET_UNKNOWN");
+  EXPECT_EQ(again.Reason(), "closed");
+
+  const Descriptor file = MemoryFile();
+  Peer eager(path());
+  eager.Add(1, 4096, file.get());
+  EXPECT_EQ(eager.Reason(), "SHARED_MEMORY_HELLO_EXPECTED");
+  EXPECT_EQ(eager.Reason(), "closed");
+
+  const auto known = Known();
+  known->Send(Hello());
+  EXPECT_EQ(known->Reason(), "SHARED_MEMORY_HELLO_EXPECTED");
+  EXPECT_EQ(MappedFiles(), 0);
+}
+
+TEST_F(SharedMemoryConformance, HalfAMessageAndAMessageAndAHalfEndIt) {
+  const Descriptor file = MemoryFile();
+  const auto whole = Encode(Hello());
+  for (const size_t bytes : {size_t{1}, size_t{16}, whole.size() - 1}) {
+    Peer peer(path());
+    peer.Send(std::span(whole).first(bytes), {file.get()});
+    EXPECT_EQ(peer.Reason(), "SHARED_MEMORY_MESSAGE_MALFORMED");
+    EXPECT_EQ(peer.Reason(), "closed");
+  }
+  std::vector<std::byte> longer(whole.begin(), whole.end());
+  longer.resize(1000);
+  Peer peer(path());
+  peer.Send(longer);
+  EXPECT_EQ(peer.Reason(), "SHARED_MEMORY_MESSAGE_MALFORMED");
+  EXPECT_EQ(peer.Reason(), "closed");
+}
+
+TEST_F(SharedMemoryConformance, WrongDescriptorsAreRefusedAndTheRestGoesOn) {
+  const auto peer = Known();
+  const Descriptor good = MemoryFile();
+  const Descriptor unsealed = MemoryFile({.seals = 0});
+  const Descriptor hollow = MemoryFile({.is_allocated = false});
+  const Descriptor null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  const int open_before = OpenFiles();
+  const auto reason = [&](int64_t bytes, int descriptor) {
+    peer->Add(1, bytes, descriptor);
+    return peer->Reason();
+  };
+  EXPECT_EQ(reason(4096, null.get()), "SHARED_MEMORY_NOT_MEMFD");
+  EXPECT_EQ(reason(4096, unsealed.get()), "SHARED_MEMORY_NOT_SEALED");
+  EXPECT_EQ(reason(4096, hollow.get()), "SHARED_MEMORY_NOT_ALLOCATED");
+  EXPECT_EQ(reason(8192, good.get()), "SHARED_MEMORY_SIZE_DIFFERS");
+  Message add;
+  add.kind = Message::Kind::kAdd;
+  add.region = 1;
+  add.bytes = 4096;
+  peer->Send(add);
+  EXPECT_EQ(peer->Reason(), "SHARED_MEMORY_DESCRIPTORS_WRONG");
+  peer->Send(add, {good.get(), good.get()});
+  EXPECT_EQ(peer->Reason(), "SHARED_MEMORY_DESCRIPTORS_WRONG");
+  Message drop;
+  drop.kind = Message::Kind::kDrop;
+  peer->Send(drop, {good.get()});
+  EXPECT_EQ(peer->Reason(), "SHARED_MEMORY_DESCRIPTORS_WRONG");
+  const Descriptor large = MemoryFile({.bytes = int64_t{65} << 20});
+  EXPECT_EQ(reason(int64_t{65} << 20, large.get()), "MEMORY_LIMIT");
+  EXPECT_EQ(MappedFiles(), 0);
+  EXPECT_EQ(OpenFiles(), open_before + 1);
+  EXPECT_EQ(reason(4096, good.get()), "");
+  EXPECT_EQ(reason(4096, good.get()), "SHARED_MEMORY_REGION_EXISTS");
+}
+
+TEST_F(SharedMemoryConformance, ThousandsOfDescriptorsLeaveNothingBehind) {
+  const auto other = Known();
+  const Descriptor file = MemoryFile();
+  const int open_before = OpenFiles();
+  {
+    const auto peer = Known();
+    Message add;
+    add.kind = Message::Kind::kAdd;
+    add.bytes = 4096;
+    for (int i = 0; i < 20; ++i) {
+      add.region = static_cast<uint64_t>(i);
+      peer->Send(add, std::vector<int>(kMostDescriptors, file.get()));
+      EXPECT_EQ(peer->Reason(), "SHARED_MEMORY_DESCRIPTORS_WRONG");
+    }
+    for (uint64_t i = 0; i < 1024; ++i) {
+      peer->Add(i, 4096, file.get());
+      ASSERT_EQ(peer->Reason(), "") << i;
+    }
+    peer->Add(1024, 4096, file.get());
+    EXPECT_EQ(peer->Reason(), "TOO_MANY_REGIONS");
+  }
+  EXPECT_TRUE(Soon([&] { return MappedFiles() == 0; }));
+  EXPECT_TRUE(Soon([&] { return OpenFiles() == open_before; }));
+  other->Add(1, 4096, file.get());
+  EXPECT_EQ(other->Reason(), "");
+}
+
+TEST_F(SharedMemoryConformance, CrowdsOfStrangersKeepNobodyOut) {
+  std::vector<std::unique_ptr<Peer>> strangers;
+  for (int i = 0; i < 200; ++i) {
+    strangers.push_back(std::make_unique<Peer>(path()));
+  }
+  EXPECT_NE(Known(), nullptr);
+  EXPECT_EQ(strangers[0]->Hear(), std::nullopt);  // The oldest had to go.
+}
+
+TEST_F(SharedMemoryConformance, WhoNeverListensIsCutOff) {
+  const auto deaf = Known();
+  const auto other = Known();
+  Message drop;
+  drop.kind = Message::Kind::kDrop;
+  // More answers than its socket and the server keep for it.
+  for (int i = 0; i < 20'000; ++i) deaf->Send(drop);
+  const Descriptor file = MemoryFile();
+  other->Add(1, 4096, file.get());
+  EXPECT_EQ(other->Reason(), "");
+  std::optional<Reply> last;
+  int heard = 0;
+  while ((last = deaf->Hear())) ++heard;
+  EXPECT_GT(heard, 0);
+  EXPECT_LT(heard, 20'000);
+}
+
+TEST_F(SharedMemoryConformance, WhatAClientWritesMeanwhileCrashesNobody) {
+  const auto peer = Known();
+  constexpr int64_t kBytes = 1 << 16;
+  const Descriptor file = MemoryFile({.bytes = kBytes});
+  std::byte* const memory = Mapped(file, kBytes);
+  peer->Add(1, kBytes, file.get());
+  ASSERT_EQ(peer->Reason(), "");
+  std::atomic<bool> ends = false;
+  std::thread writer([&] {
+    std::mt19937 rng(3);
+    while (!ends) {
+      for (int64_t i = 0; i < kBytes; i += 8) {
+        const uint64_t noise = (uint64_t{rng()} << 32) | rng();
+        std::memcpy(memory + i, &noise, sizeof(noise));
+      }
+      fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                kBytes);
+    }
+  });
+  for (const v1::ElementType type :
+       {v1::ELEMENT_TYPE_FLOAT32, v1::ELEMENT_TYPE_COMPLEX64,
+        v1::ELEMENT_TYPE_INT64}) {
+    v1::AdoptTensorRequest request = AdoptRequest(1, {32, 32});
+    request.set_element_type(type);
+    v1::Tensor a;
+    ASSERT_THAT(Adopt(request, &a), IsOk());
+    for (int i = 0; i < 20; ++i) {
+      EXPECT_THAT(Permute(Permutation(a.name())), IsOk());
+      v1::ReduceRequest reduce;
+      reduce.set_session(session_);
+      *reduce.mutable_a() = Named(a.name(), {1, 2});
+      *reduce.mutable_d() = New({1});
+      reduce.set_op(v1::BINARY_OPERATOR_MAX);
+      v1::ReduceResponse reduced;
+      if (type == v1::ELEMENT_TYPE_COMPLEX64) continue;
+      EXPECT_THAT(
+          Unary(&v1::ComputeService::Stub::Reduce, *compute_, reduce, &reduced),
+          IsOk());
+    }
+  }
+  ends = true;
+  writer.join();
+  munmap(memory, kBytes);
+}
+
+class NoSharedMemoryConformance : public RpcConformance {
+ protected:
+  NoSharedMemoryConformance()
+      : RpcConformance(
+            testing::InProcessOptions{.rpc = {.takes_shared_memory = false}}) {}
+};
+
+TEST_F(NoSharedMemoryConformance, WhereItIsOffNobodyHasAny) {
+  v1::OpenSharedMemoryRequest request;
+  request.set_session(session_);
+  v1::OpenSharedMemoryResponse response;
+  EXPECT_THAT(Unary(&v1::SessionService::Stub::OpenSharedMemory, *sessions_,
+                    request, &response),
+              FailsWith(grpc::FAILED_PRECONDITION, "SHARED_MEMORY_OFF"));
+  v1::AdoptTensorRequest adopt;
+  adopt.set_session(session_);
+  adopt.set_element_type(v1::ELEMENT_TYPE_FLOAT32);
+  v1::AdoptTensorResponse adopted;
+  EXPECT_THAT(
+      Unary(&v1::TensorService::Stub::AdoptTensor, *tensors_, adopt, &adopted),
+      FailsWith(grpc::FAILED_PRECONDITION, "SHARED_MEMORY_OFF"));
+}
+
+}  // namespace
+}  // namespace tensord

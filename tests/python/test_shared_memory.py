@@ -1,0 +1,549 @@
+"""Memory that clients share with a server on the same host."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensord
+from tensord._regions import Region, Way
+from waiting import eventually
+
+LARGE = (300, 400)  # More than goes by gRPC in any case.
+
+
+@pytest.fixture
+def shared(address: str) -> Iterator[tensord.Session]:
+    """A session of its own whose arrays go by shared memory."""
+    with tensord.connect(address, transport="shm") as opened:
+        yield opened
+
+
+def filled(session: tensord.Session, values: np.ndarray) -> np.ndarray:
+    """An array in shared memory."""
+    array = session.empty(values.shape, values.dtype)
+    array[...] = values
+    return array
+
+
+def moved_bytes(session: tensord.Session) -> float:
+    """What the server has received and sent as the contents of tensors."""
+    stats = session.stats()
+    return stats.uploaded_bytes + stats.downloaded_bytes
+
+
+def regions_of(session: Any) -> list[Any]:
+    """What the session shares with the server, as it knows now."""
+    memory = session.link.memory
+    memory._way.hear(memory._regions)
+    return list(memory._regions)
+
+
+def test_transports_are_what_was_asked_for(address: str) -> None:
+    with tensord.connect(address) as session:
+        assert session.transport == "shm"
+    with tensord.connect(address, transport="grpc") as session:
+        assert session.transport == "grpc"
+        with pytest.raises(tensord.FailedPrecondition) as error:
+            session.empty(3)
+        assert error.value.reason == "SHARED_MEMORY_NOT_WANTED"
+    with pytest.raises(tensord.InvalidArgument) as refused:
+        tensord.connect(address, transport="pigeon")
+    assert refused.value.reason == "TRANSPORT_UNKNOWN"
+
+
+def test_arrays_of_empty_are_operands_and_outputs_in_place(
+    shared: tensord.Session, rng: np.random.Generator
+) -> None:
+    x, y = rng.random((300, 200)), rng.random((200, 100))
+    a, b = filled(shared, x), filled(shared, y)
+    c = shared.empty((300, 100))
+    before = moved_bytes(shared)
+    result = shared.contract(a, "ik", b, "kj", "ij", out=c)
+    np.testing.assert_allclose(c, x @ y)
+    shared.einsum("ij,jk->ik", a, b, out=c)
+    np.testing.assert_allclose(c, x @ y)
+    a[...] = 2 * x  # It is read as it is then.
+    shared.einsum("ij,jk->ik", a, b, out=c)
+    np.testing.assert_allclose(c, 2 * (x @ y))
+    assert moved_bytes(shared) == before
+    np.testing.assert_array_equal(result.numpy(), c)
+
+
+def test_parts_with_strides_are_used_where_they_are(
+    shared: tensord.Session, rng: np.random.Generator
+) -> None:
+    x = rng.random((60, 80))
+    a = filled(shared, x)
+    c = filled(shared, np.zeros((60, 80)))
+    before = moved_bytes(shared)
+    shared.permute(a[3:40:2, 5:70], "ij", "ji", out=c.T[5:70, 1:20])
+    expected = np.zeros((60, 80))
+    expected.T[5:70, 1:20] = x[3:40:2, 5:70].T
+    np.testing.assert_array_equal(c, expected)
+    assert moved_bytes(shared) == before
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["float16", tensord.bfloat16, "float32", "complex64", "complex128", "int8", "bool"],
+)
+def test_every_dtype_passes(shared: tensord.Session, dtype: Any) -> None:
+    values = (np.arange(120_000) % 2).reshape(LARGE).astype(dtype)
+    a = filled(shared, values)
+    result = shared.permute(a, "ij", "ji").numpy()
+    np.testing.assert_array_equal(result, values.T)
+    tensor = shared.upload(values)
+    np.testing.assert_array_equal(tensor.numpy(), values)
+
+
+def test_what_no_tensor_is_like_is_copied(
+    shared: tensord.Session, rng: np.random.Generator
+) -> None:
+    x = rng.random(LARGE)
+    a = filled(shared, x)
+    for part in (a[::-1], np.broadcast_to(a[0], LARGE), a.astype(">f8")):
+        result = shared.permute(part, "ij", "ij").numpy()
+        np.testing.assert_array_equal(result, part.astype("f8"))
+    b = filled(shared, x > 0.5)
+    result = shared.permute(b[:, ::2], "ij", "ij").numpy()
+    np.testing.assert_array_equal(result, b[:, ::2])
+    with pytest.raises(tensord.InvalidArgument) as error:
+        shared.permute(a, "ij", "ij", out=a[::-1])  # type: ignore[call-overload,unused-ignore]
+    assert error.value.reason == "OUTPUT_NOT_REMOTE"
+    a.flags.writeable = False
+    with pytest.raises(tensord.InvalidArgument) as error:
+        shared.permute(x, "ij", "ij", out=a)
+    assert error.value.reason == "OUTPUT_NOT_REMOTE"
+
+
+def test_outputs_that_overlap_inputs_are_refused(shared: tensord.Session) -> None:
+    a = filled(shared, np.ones((200, 200)))
+    with pytest.raises(tensord.InvalidArgument) as error:
+        shared.permute(a[1:], "ij", "ij", out=a[:-1])
+    assert error.value.reason == "OUTPUT_OVERLAPS_INPUT"
+
+
+def test_ordinary_arrays_go_through_it(
+    shared: tensord.Session, rng: np.random.Generator
+) -> None:
+    before = shared.stats().uploaded_bytes
+    for values in (
+        rng.random(LARGE),
+        rng.random(LARGE).T,
+        rng.random((300, 800))[:, ::2],
+        rng.random(LARGE).astype(">f4"),
+    ):
+        tensor = shared.upload(values)
+        array = tensor.numpy()
+        np.testing.assert_array_equal(array, values)
+        view = tensor[::2, 3:]
+        np.testing.assert_array_equal(view.numpy(), values[::2, 3:])
+        np.testing.assert_array_equal(tensor.T.numpy(), values.T)
+        array[...] = 0  # Ours alone.
+        np.testing.assert_array_equal(tensor.numpy(), values)
+    assert shared.stats().uploaded_bytes == before
+
+
+def test_downloads_are_operands_in_place(
+    shared: tensord.Session, rng: np.random.Generator
+) -> None:
+    x = rng.random((200, 200))
+    array = shared.upload(x).numpy()
+    before = moved_bytes(shared)
+    c = shared.empty((200, 200))
+    shared.einsum("ij,jk->ik", array, array, out=c)
+    np.testing.assert_allclose(c, x @ x)
+    assert moved_bytes(shared) == before
+
+
+def test_small_arrays_go_by_grpc(shared: tensord.Session) -> None:
+    before = moved_bytes(shared)
+    np.testing.assert_array_equal(shared.upload(np.ones(10)).numpy(), np.ones(10))
+    assert moved_bytes(shared) == before + 160
+
+
+def test_regions_are_reused_and_given_back(shared: tensord.Session) -> None:
+    x = np.ones((1000, 1000))
+    for _ in range(10):
+        tensor = shared.upload(x)
+        array = tensor.numpy()
+        assert array.sum() == 1_000_000
+        tensor.delete()
+        del tensor, array
+    assert len(regions_of(shared)) <= 3
+    used = shared.describe().memory_used_bytes
+    assert used >= 8_000_000
+
+    def are_given_back() -> bool:
+        shared.link.memory.trim()
+        return not regions_of(shared)
+
+    assert eventually(are_given_back)
+    assert shared.describe().memory_used_bytes == 0
+
+
+def test_the_word_of_a_release_may_come_late(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, deaf_until = Way._next, 0.0
+    late: list[tuple[Region, int]] = []
+
+    def read_late(self: Way, regions: list[Region], flags: int = 0) -> Any:
+        is_deaf = time.monotonic() < deaf_until
+        if not is_deaf:
+            for region, released in late:
+                region.released = released
+            late.clear()
+        before = [(region, region.released) for region in regions]
+        answer = read(self, regions, flags)
+        for region, released in before:
+            if is_deaf and region.released != released:
+                late.append((region, region.released))
+                region.released = released
+        return answer
+
+    monkeypatch.setattr(Way, "_next", read_late)
+    with tensord.connect(address, transport="shm", quota_bytes=10_000_000) as session:
+        for _ in range(5):
+            session.upload(np.ones((1000, 1000)))
+            deaf_until = time.monotonic() + 0.03
+            session.link.keeper.flush()
+
+
+def test_interrupted_uploads_leave_no_tensor(
+    shared: tensord.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    x = np.ones((1000, 1000))
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "copyto", interrupt)
+        for name in None, "interrupted":
+            with pytest.raises(KeyboardInterrupt):
+                shared.upload(x, name=name)
+    shared.link.keeper.flush()
+    assert shared.list() == ()
+    assert eventually(lambda: shared.describe().memory_used_bytes == 0)
+    np.testing.assert_array_equal(shared.upload(x).numpy(), x)
+
+
+def test_arrays_outlive_tensors_and_sessions(
+    address: str, rng: np.random.Generator
+) -> None:
+    x = rng.random(LARGE)
+    with tensord.connect(address, transport="shm") as session:
+        array = session.upload(x).numpy()
+        empty = filled(session, x)
+        part = array[5:]
+        del array
+        gc.collect()
+    np.testing.assert_array_equal(part, x[5:])
+    np.testing.assert_array_equal(empty, x)
+
+
+def test_memory_is_kept_as_long_as_it_is_used(shared: tensord.Session) -> None:
+    a = filled(shared, np.full((200, 200), 3.0))
+    c = shared.empty((200, 200))
+    with shared.pipeline() as pipeline:
+        for _ in range(50):
+            pending = pipeline.permute(a, "ij", "ji", out=c)
+        del a
+        gc.collect()
+        filled(shared, np.full((200, 200), 4.0))
+    pending.result()
+    assert c.sum() == 120_000
+
+
+def test_regions_count_in_the_quota(private_address: str) -> None:
+    with tensord.connect(
+        private_address, transport="shm", quota_bytes=16 << 20
+    ) as session:
+        a = session.empty(1 << 20)  # 8 MiB
+        assert session.describe().memory_used_bytes == 8 << 20
+        with pytest.raises(tensord.ResourceExhausted) as error:
+            session.empty(2 << 20)
+        assert error.value.reason == "MEMORY_LIMIT"
+        # By gRPC it does not fit either, until the array goes.
+        with pytest.raises(tensord.ResourceExhausted):
+            session.upload(np.ones(12 << 17))
+        del a
+        assert session.upload(np.ones(12 << 17)).numpy().sum() == 12 << 17
+
+
+def test_what_is_kept_for_reuse_is_no_obstacle(private_address: str) -> None:
+    with tensord.connect(private_address, quota_bytes=16 << 20) as session:
+        assert session.transport == "shm"
+        session.upload(np.ones(12 << 17)).delete()
+        made = session.create(12 << 17, "float64")
+        made.write(np.ones(12 << 17))
+        assert made.shape == (12 << 17,)
+
+
+def test_shares_and_constants_may_be_in_it(shared: tensord.Session) -> None:
+    x = np.arange(120_000.0).reshape(LARGE)
+    tensor = shared.upload(x)
+    share = tensor.share("default")
+    np.testing.assert_array_equal(shared.open_shared(share).numpy(), x)
+    tensor.unshare()
+    program = shared.program("ij,jk->ik", tensor, x.T, constants=[0])
+    np.testing.assert_allclose(program(x.T).numpy(), x @ x.T)
+
+
+def test_deferred_sessions_read_and_write_it_in_their_order(address: str) -> None:
+    with tensord.connect(address, transport="shm", deferred=True) as session:
+        a = filled(session, np.full((200, 200), 2.0))
+        b = session.einsum("ij,jk->ik", a, a)
+        c = session.empty((200, 200))
+        session.permute(b, "ij", "ji", out=c)
+        session.wait()
+        assert (c == 800).all()
+        assert (session.permute(c, "ij", "ji").numpy() == 800).all()
+
+
+def test_asyncio_has_the_same(address: str, rng: np.random.Generator) -> None:
+    x = rng.random((200, 200))
+
+    async def multiply() -> None:
+        async with tensord.aio.connect(address, transport="shm") as session:
+            assert session.transport == "shm"
+            a = session.empty((200, 200))
+            a[...] = x
+            c = session.empty((200, 200))
+            await session.einsum("ij,jk->ik", a, a, out=c)
+            np.testing.assert_allclose(c, x @ x)
+            tensor = await session.upload(x)
+            np.testing.assert_array_equal(await tensor.numpy(), x)
+
+    asyncio.run(multiply())
+
+
+def test_many_threads_share_a_session(
+    shared: tensord.Session, rng: np.random.Generator
+) -> None:
+    arrays = [rng.random((150, 150)) for _ in range(4)]
+    failures: list[BaseException] = []
+
+    def work(values: np.ndarray) -> None:
+        try:
+            for _ in range(15):
+                c = shared.empty((150, 150))
+                shared.einsum("ij,jk->ik", filled(shared, values), values, out=c)
+                np.testing.assert_allclose(c, values @ values)
+                np.testing.assert_array_equal(shared.upload(values).numpy(), values)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(each,)) for each in arrays]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_servers_may_take_none() -> None:
+    with tensord.serve(shared_memory="off") as address:
+        with tensord.connect(address) as session:
+            assert session.transport == "grpc"
+            x = np.ones(LARGE)
+            np.testing.assert_array_equal(session.upload(x).numpy(), x)
+        with pytest.raises(tensord.FailedPrecondition) as error:
+            tensord.connect(address, transport="shm")
+        assert error.value.reason == "SHARED_MEMORY_OFF"
+
+
+def test_loopback_has_it_by_an_abstract_name() -> None:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        port = probe.getsockname()[1]
+    with tensord.serve(listen=[f"localhost:{port}"]):
+        with tensord.connect(f"localhost:{port}", transport="shm") as session:
+            x = np.ones(LARGE)
+            np.testing.assert_array_equal(session.upload(x).numpy(), x)
+
+
+def test_a_socket_that_is_not_there_is_named(private_address: str) -> None:
+    """As in a container that has only the other one."""
+    path = private_address.removeprefix("unix:")
+    os.rename(f"{path}.shm", f"{path}.hidden")
+    with pytest.raises(tensord.FailedPrecondition) as error:
+        tensord.connect(private_address, transport="shm")
+    assert error.value.reason == "SHARED_MEMORY_UNREACHABLE"
+    assert f"{path}.shm" in str(error.value)
+    with tensord.connect(private_address) as session:
+        assert session.transport == "grpc"
+        assert (session.upload(np.ones(LARGE)).numpy() == 1).all()
+
+
+def test_sockets_of_others_are_not_trusted(tmp_path: Path) -> None:
+    """Who has made PATH.shm before the server could wanted to see what clients have."""
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as others:
+        others.bind(f"{path}.shm")
+        others.listen()
+        others.settimeout(0.2)
+        with tensord.serve(listen=[f"unix:{path}"]):
+            with tensord.connect(f"unix:{path}") as session:
+                assert session.transport == "grpc"
+                assert (session.upload(np.ones(LARGE)).numpy() == 1).all()
+            with pytest.raises(tensord.FailedPrecondition) as error:
+                tensord.connect(f"unix:{path}", transport="shm")
+            assert error.value.reason == "SHARED_MEMORY_UNREACHABLE"
+        accepted, _ = others.accept()  # The server has looked whether anybody answers.
+        assert accepted.recv(100) == b""
+        accepted.close()
+        with pytest.raises(TimeoutError):
+            others.accept()
+
+
+def test_when_the_connection_is_lost_transfers_go_by_grpc(address: str) -> None:
+    with tensord.connect(address) as session:
+        kept = session.upload(np.ones(LARGE))
+        session.link.memory._way.close()
+        assert eventually(lambda: kept.state == "invalid")
+        with pytest.raises(tensord.FailedPrecondition) as error:
+            session.permute(kept, "ij", "ji")
+        assert error.value.reason == "SHARED_MEMORY_GONE"
+        assert (session.upload(np.ones(LARGE)).numpy() == 1).all()
+        assert session.transport == "grpc"
+
+
+DYING = """
+import sys, time, numpy as np, tensord
+session = tensord.connect(sys.argv[1], transport="shm", lease=60)
+a = session.empty((300, 300))
+a[...] = 1
+t = session.upload(np.ones((300, 300)))
+u = session.einsum("ij,jk->ik", a, a)
+print("ready", flush=True)
+while True:
+    session.einsum("ij,jk->ik", a, t)
+"""
+
+
+def test_nothing_of_a_killed_client_is_mapped_a_second_later() -> None:
+    with tensord.serve() as address:
+        server = server_of(address)
+        for pause in (0.0, 0.01, 0.05, 0.2):
+            client = subprocess.Popen(
+                [sys.executable, "-c", DYING, address], stdout=subprocess.PIPE
+            )
+            assert client.stdout is not None and client.stdout.readline() == b"ready\n"
+            assert mapped_files(server)
+            time.sleep(pause)
+            client.send_signal(signal.SIGKILL)
+            client.wait()
+            killed = time.monotonic()
+            while mapped_files(server):
+                assert time.monotonic() - killed < 1.0
+                time.sleep(0.02)
+            client.stdout.close()
+        with tensord.connect(address, transport="shm") as session:
+            assert (session.upload(np.ones(LARGE)).numpy() == 1).all()
+
+
+def server_of(address: str) -> int:
+    """The process that listens at a Unix socket."""
+    path = address.removeprefix("unix:")
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if os.path.basename(command[0]) == b"tensord" and path.encode() in b" ".join(
+            command
+        ):
+            return int(folder.name)
+    raise AssertionError(f"no server at {path}")
+
+
+def mapped_files(process: int) -> int:
+    """How many regions of clients a process has mapped."""
+    return Path(f"/proc/{process}/maps").read_text().count("/memfd:tensord")
+
+
+CONTROL = Path(os.environ["TENSORD_SERVER"]).with_name("tensorctl")
+
+
+def examined(address: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(CONTROL), f"--address={address}", "doctor", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_the_doctor_finds_nothing_where_all_is_well(address: str) -> None:
+    ran = examined(address, "--json")
+    assert ran.returncode == 0, ran.stderr
+    report = json.loads(ran.stdout)
+    assert report["ok"] and all(check["ok"] for check in report["checks"])
+    assert report["shared_bytes_per_second"] > 0 < report["grpc_bytes_per_second"]
+    assert examined(address).stdout.count(" ok ") == len(report["checks"]) == 8
+
+
+def test_the_doctor_says_which_precondition_fails(private_address: str) -> None:
+    path = private_address.removeprefix("unix:") + ".shm"
+    os.rename(path, f"{path}.hidden")
+    ran = examined(private_address)
+    assert ran.returncode == 1
+    lines = dict(line.split(maxsplit=1) for line in ran.stdout.splitlines())
+    assert lines["memory"].startswith("ok")
+    assert lines["socket"].startswith("failed")
+    assert "another container" in lines["socket"] or "this container" in lines["socket"]
+    assert "SHARED_MEMORY_UNREACHABLE" in lines["socket"]
+    assert lines["hello"].startswith("-")
+    with socket.socket(socket.AF_UNIX) as deaf:
+        deaf.bind(path)  # Another kind of socket, where nobody listens.
+        report = json.loads(examined(private_address, "--json").stdout)
+    assert not report["ok"]
+    failed = next(check for check in report["checks"] if not check["ok"])
+    assert failed["what"] == "socket"
+    assert failed["reason"] == "SHARED_MEMORY_UNREACHABLE"
+    with tensord.serve(shared_memory="off") as address:
+        ran = examined(address)
+        assert ran.returncode == 1 and "SHARED_MEMORY_OFF" in ran.stdout
+
+
+def test_sockets_go_with_their_server() -> None:
+    with tensord.serve() as address:
+        path = Path(address.removeprefix("unix:") + ".shm")
+        assert path.is_socket()
+        os.kill(server_of(address), signal.SIGTERM)
+        assert eventually(lambda: not path.exists())
+
+
+def test_forked_processes_leave_it_to_their_parent(
+    shared: tensord.Session,
+) -> None:
+    a = filled(shared, np.ones(LARGE))
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = b"nothing"
+        try:
+            shared.empty(LARGE)
+        except tensord.FailedPrecondition as error:
+            said = error.reason.encode()
+        os.write(writer, said)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 100) == b"SHARED_MEMORY_FORKED"
+    os.close(reader)
+    os.close(writer)
+    c = shared.empty(LARGE)
+    shared.permute(a, "ij", "ij", out=c)
+    assert (c == 1).all()
