@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/time/clock.h"
 #include "core/base/checked_math.h"
 #include "core/base/status.h"
@@ -113,6 +114,15 @@ PlanEntry EntryOf(const CachedPlan& plan) {
     entry.times = plan.tuning->tuning.Times();
   }
   return entry;
+}
+
+std::vector<PlanEntry> EntriesOf(const PlanTable& table, uint64_t id) {
+  std::vector<PlanEntry> entries;
+  for (const CachedPlan* plan = table.Find(id); plan != nullptr;
+       plan = plan->next.get()) {
+    entries.push_back(EntryOf(*plan));
+  }
+  return entries;
 }
 
 PlanRecord RecordOf(PlanEntry entry) {
@@ -227,7 +237,8 @@ absl::StatusOr<PlanCache::Lookup> PlanCache::Serve(const PlanKey& key,
         flight = other->second;
       } else {
         if (asker.backend != nullptr) {
-          record = at.shard.plans.TakeRecord(at.id, at.key);
+          // It stays until it is settled: Export() misses nothing.
+          record = at.shard.plans.Record(at.id, at.key);
         }
         if (make == nullptr && record.empty()) return Lookup{};
         flight = std::make_shared<Flight>();
@@ -310,7 +321,10 @@ absl::StatusOr<PlanCache::Lookup> PlanCache::Settle(const Place& at,
   {
     absl::MutexLock lock(&at.shard.mutex);
     at.shard.flights.erase(at.key);
-    if (!made.load_error.empty()) ++at.shard.load_errors[made.load_error];
+    if (!made.load_error.empty()) {
+      ++at.shard.load_errors[made.load_error];
+      at.shard.plans.DropRecord(at.id, at.key);
+    }
     if (is_loaded) ++at.shard.load_count;
     if (is_plan) {
       auto entry = std::make_unique<CachedPlan>();
@@ -452,13 +466,8 @@ absl::StatusOr<PlanPage> PlanCache::List(const PlanListQuery& query) const {
 
 std::vector<PlanEntry> PlanCache::FindById(uint64_t id) const {
   const Shard& shard = ShardOf(id);
-  std::vector<PlanEntry> entries;
   absl::ReaderMutexLock lock(&shard.mutex);
-  for (const CachedPlan* plan = shard.plans.Find(id); plan != nullptr;
-       plan = plan->next.get()) {
-    entries.push_back(EntryOf(*plan));
-  }
-  return entries;
+  return EntriesOf(shard.plans, id);
 }
 
 absl::Status PlanCache::Pin(uint64_t id) {
@@ -519,9 +528,9 @@ bool PlanCache::AddRecord(std::string record) {
     // Whoever asks next resolves it.
     shard.plans.Remove(*entry);
   }
-  const std::string* const waiting = shard.plans.FindRecord(id);
-  if (waiting != nullptr && KnowsMore(record, *waiting)) {
-    shard.plans.TakeRecord(id, key);
+  const std::string waiting = shard.plans.Record(id, key);
+  if (!waiting.empty() && KnowsMore(record, waiting)) {
+    shard.plans.DropRecord(id, key);
   }
   return shard.plans.AddRecord(id, std::move(record));
 }
@@ -529,24 +538,23 @@ bool PlanCache::AddRecord(std::string record) {
 void PlanCache::Export(
     absl::FunctionRef<void(absl::string_view record)> visit) const {
   for (const auto& shard : shards_) {
-    std::vector<uint64_t> ids, record_ids;
+    absl::flat_hash_set<uint64_t> ids;
     {
       absl::ReaderMutexLock lock(&shard->mutex);
-      ids = shard->plans.Ids();
-      record_ids = shard->plans.RecordIds();
+      for (const uint64_t id : shard->plans.Ids()) ids.insert(id);
+      for (const uint64_t id : shard->plans.RecordIds()) ids.insert(id);
     }
     for (const uint64_t id : ids) {
-      for (PlanEntry& entry : FindById(id)) {
-        visit(EncodePlanRecord(RecordOf(std::move(entry))));
-      }
-    }
-    for (const uint64_t id : record_ids) {
+      // Together, as a record may become a plan meanwhile, and a plan a record.
+      std::vector<PlanEntry> entries;
       std::string record;
       {
         absl::ReaderMutexLock lock(&shard->mutex);
-        if (const auto* const kept = shard->plans.FindRecord(id)) {
-          record = *kept;
-        }
+        entries = EntriesOf(shard->plans, id);
+        record = shard->plans.Record(id);
+      }
+      for (PlanEntry& entry : entries) {
+        visit(EncodePlanRecord(RecordOf(std::move(entry))));
       }
       if (!record.empty()) visit(record);
     }

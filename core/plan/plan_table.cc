@@ -139,7 +139,7 @@ bool PlanTable::MakeRoom(int64_t plans, int64_t bytes) {
 }
 
 bool PlanTable::Insert(std::unique_ptr<CachedPlan> plan) {
-  TakeRecord(plan->id, plan->key);  // it is older than the plan
+  DropRecord(plan->id, plan->key);  // it is older than the plan
   plan->charged_bytes = BytesOf(*plan);
   if (!MakeRoom(1, plan->charged_bytes)) return false;
   PlaceAsLatest(*plan);
@@ -224,15 +224,14 @@ bool PlanTable::AddRecord(uint64_t id, std::string record) {
   return true;
 }
 
-std::string PlanTable::EraseRecord(uint64_t id) {
-  auto taken = records_.extract(id);
-  std::string record = std::move(taken.mapped());
-  bytes_ -= RecordBytes(record);
+void PlanTable::EraseRecord(uint64_t id) {
+  const auto found = records_.find(id);
+  bytes_ -= RecordBytes(found->second);
+  records_.erase(found);
   if (record_order_.size() > 2 * records_.size() + 64) {
     std::erase_if(record_order_,
                   [this](uint64_t old) { return !records_.contains(old); });
   }
-  return record;
 }
 
 void PlanTable::DropOldestRecord() {
@@ -242,15 +241,22 @@ void PlanTable::DropOldestRecord() {
   EraseRecord(id);
 }
 
-std::string PlanTable::TakeRecord(uint64_t id, absl::string_view key) {
+std::string PlanTable::Record(uint64_t id) const {
   const auto found = records_.find(id);
-  if (found == records_.end() || KeyOfRecord(found->second) != key) return "";
-  return EraseRecord(id);
+  return found == records_.end() ? "" : found->second;
 }
 
-const std::string* PlanTable::FindRecord(uint64_t id) const {
+std::string PlanTable::Record(uint64_t id, absl::string_view key) const {
   const auto found = records_.find(id);
-  return found == records_.end() ? nullptr : &found->second;
+  if (found == records_.end() || KeyOfRecord(found->second) != key) return "";
+  return found->second;
+}
+
+void PlanTable::DropRecord(uint64_t id, absl::string_view key) {
+  const auto found = records_.find(id);
+  if (found != records_.end() && KeyOfRecord(found->second) == key) {
+    EraseRecord(id);
+  }
 }
 
 std::vector<uint64_t> PlanTable::Ids() const {

@@ -120,11 +120,12 @@ class PlanTable {
   /// there already, or when there is no room beside the plans.
   bool AddRecord(uint64_t id, std::string record);
 
-  /// Takes the record of that id and key out; "" when there is none.
-  std::string TakeRecord(uint64_t id, absl::string_view key);
+  /// The record of that id, also of that key; "" when there is none.
+  std::string Record(uint64_t id) const;
+  std::string Record(uint64_t id, absl::string_view key) const;
 
-  /// The record of that id, or null.
-  const std::string* FindRecord(uint64_t id) const;
+  /// Removes the record of that id and key, if there is one.
+  void DropRecord(uint64_t id, absl::string_view key);
 
   std::vector<uint64_t> Ids() const;
   std::vector<uint64_t> RecordIds() const;
@@ -139,7 +140,7 @@ class PlanTable {
   /// Lets plans and records go until so much more fits, or returns false.
   bool MakeRoom(int64_t plans, int64_t bytes);
   void DropOldestRecord();
-  std::string EraseRecord(uint64_t id);
+  void EraseRecord(uint64_t id);
   /// The plan that is to go, or null.
   CachedPlan* Oldest();
   void PlaceAsLatest(CachedPlan& plan);

@@ -36,7 +36,7 @@ TEST(ExecutorTest, AThousandLaunchesOfOnePlanAreDecidedOnce) {
   FakeBackend backend({{.name = "only",
                         .workspace_bytes = 512,
                         .launch_count = &launched,
-                        .solve_count = &solved}});
+                        .on_solve = [&] { ++solved; }}});
   const PlanKey key = KeyOf(Transpose());
   const Buffer scratch = Buffer::Allocate(backend.memory(), 512).value();
   FakeStream stream;

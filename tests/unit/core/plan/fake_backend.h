@@ -1,6 +1,7 @@
 // A backend whose kernels say what a test wants.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -28,14 +29,14 @@ class FakePermutation final : public core::PermutationKernel {
     int* launch_count = nullptr;
     absl::Duration launch_time = absl::ZeroDuration();
     int version = 1;
-    int* solve_count = nullptr;
+    std::function<void()> on_solve = [] {};
   };
   explicit FakePermutation(Answers answers) : answers_(std::move(answers)) {}
 
   absl::string_view name() const override { return answers_.name; }
   int version() const override { return answers_.version; }
   Solved Solve(const core::PermutationProblem&) const override {
-    if (answers_.solve_count != nullptr) ++*answers_.solve_count;
+    answers_.on_solve();
     if (!answers_.supports.ok()) return answers_.supports;
     return std::make_unique<FakeSolution>(answers_);
   }

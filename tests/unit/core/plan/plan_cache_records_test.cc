@@ -71,8 +71,8 @@ TEST_F(PlanCacheRecordsTest, AreResolvedWhenTheyAreAskedFor) {
 
 TEST_F(PlanCacheRecordsTest, AreSolvedAtTheirFirstUseAlone) {
   int fast = 0, slow = 0;
-  const FakeBackend backend({{.name = "fast", .solve_count = &fast},
-                             {.name = "slow", .solve_count = &slow}});
+  const FakeBackend backend({{.name = "fast", .on_solve = [&] { ++fast; }},
+                             {.name = "slow", .on_solve = [&] { ++slow; }}});
   PlanCache cache(100);
   cache.AddRecord(Record(MatrixKey(7), "slow"));
   EXPECT_EQ(slow, 0);
@@ -83,6 +83,19 @@ TEST_F(PlanCacheRecordsTest, AreSolvedAtTheirFirstUseAlone) {
     EXPECT_EQ(slow, 1);
   }
   EXPECT_EQ(fast, 0) << "the record names the other";
+}
+
+TEST_F(PlanCacheRecordsTest, AreExportedWhileTheyAreResolved) {
+  PlanCache cache(100);
+  std::vector<std::string> exported;
+  const auto export_all = [&] {
+    cache.Export(
+        [&](absl::string_view record) { exported.emplace_back(record); });
+  };
+  const FakeBackend backend({{.name = "fast", .on_solve = export_all}});
+  cache.AddRecord(Record(MatrixKey(7)));
+  ASSERT_NE(cache.Find(MatrixKey(7), {.backend = &backend}), nullptr);
+  EXPECT_THAT(exported, ElementsAre(Record(MatrixKey(7))));
 }
 
 TEST_F(PlanCacheRecordsTest, AreFoundWithoutPlanning) {
