@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "server/identity/file_watch.h"
 
@@ -260,7 +259,7 @@ Authenticator::Shared Authenticator::Remember(absl::string_view digest,
                                               Proved proved) {
   // Another call may have proved it meanwhile.
   if (Shared known = FindProved(digest)) return known;
-  const absl::Time now = absl::Now();
+  const absl::Time now = options_.now();
   if (proved_.size() >= kMaxProved && now - swept_ >= kSweepInterval) {
     swept_ = now;
     absl::erase_if(proved_, [](const auto& entry) {
@@ -291,7 +290,7 @@ absl::StatusOr<Authenticator::Proved> Authenticator::Verify(
     static const Token* const nobody = new Token{.hash = std::string(64, '0')};
     const Token& token = found == proofs.tokens.end() ? *nobody : found->second;
     if (!IsSecretOf(token, bearer)) return TokenInvalid();
-    if (absl::Now() >= token.expires) return TokenExpired();
+    if (options_.now() >= token.expires) return TokenExpired();
     return Proved{std::make_shared<const Identity>(
                       token.tenant, RoleOf(token.role),
                       absl::StrCat("token ", token.id), token.expires),
@@ -300,7 +299,7 @@ absl::StatusOr<Authenticator::Proved> Authenticator::Verify(
   if (!proofs.jwt_keys) return TokenInvalid();
   TENSORD_ASSIGN_OR_RETURN(
       const JwtClaims claims,
-      proofs.jwt_keys->Verify(bearer, options_.jwt_rules, absl::Now()));
+      proofs.jwt_keys->Verify(bearer, options_.jwt_rules, options_.now()));
   return Proved{std::make_shared<const Identity>(
                     claims.tenant, RoleOf(claims.role),
                     absl::StrCat("jwt ", claims.subject), claims.expires),
@@ -310,7 +309,7 @@ absl::StatusOr<Authenticator::Proved> Authenticator::Verify(
 absl::Status Authenticator::CheckGuesses(absl::string_view peer) {
   const auto known = guesses_.find(peer);
   if (known == guesses_.end()) return absl::OkStatus();
-  const absl::Duration left = known->second.until - absl::Now();
+  const absl::Duration left = known->second.until - options_.now();
   if (left <= absl::ZeroDuration()) return absl::OkStatus();
   return Unauthenticated("TOO_MANY_GUESSES", "after ", known->second.count,
                          " bad tokens no other of this peer is looked at for ",
@@ -318,7 +317,7 @@ absl::Status Authenticator::CheckGuesses(absl::string_view peer) {
 }
 
 void Authenticator::CountGuess(absl::string_view peer) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = options_.now();
   if (guesses_.size() >= kMaxPeers && !guesses_.contains(peer)) ForgetGuesses();
   Guesses& guesses = guesses_[std::string(peer)];
   if (guesses.until + kLongestWait < now) guesses.count = 0;
@@ -334,7 +333,7 @@ void Authenticator::CountGuess(absl::string_view peer) {
 }
 
 void Authenticator::ForgetGuesses() {
-  const absl::Time now = absl::Now();
+  const absl::Time now = options_.now();
   std::erase_if(guesses_, [now](const auto& guess) {
     return guess.second.until + kLongestWait < now;
   });

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/identity/identity.h"
 #include "server/identity/jwt.h"
@@ -38,6 +40,7 @@ class Authenticator {
     std::string tokens;        // a file, as token_file.h has it; "": none
     std::string jwt_keys;      // a JWKS file; "": no JWTs
     JwtRules jwt_rules;
+    std::function<absl::Time()> now = &absl::Now;  // another one in tests alone
   };
 
   /// What a call brings.
