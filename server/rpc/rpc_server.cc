@@ -36,9 +36,6 @@ namespace {
 // Bounds the buffers of connections. Smaller ones make gRPC end calls.
 constexpr size_t kConnectionMemoryBytes = size_t{256} << 20;
 
-// How long new calls are refused before gRPC shuts down.
-constexpr absl::Duration kRefusal = absl::Milliseconds(300);
-
 class WithoutReflection final : public grpc::ServerBuilderOption {
   void UpdateArguments(grpc::ChannelArguments*) override {}
   void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*
@@ -147,6 +144,7 @@ struct RpcServer::Services {
   Services(ServiceContext& context, const RpcServerOptions& options)
       : context(context),
         connections(options.connections),
+        refusal(options.refusal),
         listener(*connections, options.is_operators,
                  [this](Connections::Answer answer, absl::string_view peer) {
                    CountRefused(answer, peer);
@@ -164,6 +162,7 @@ struct RpcServer::Services {
   std::unique_ptr<shared_memory::Broker> broker;  // null: there is none
   std::unique_ptr<grpc::Server> server;
   const std::shared_ptr<Connections> connections;
+  const absl::Duration refusal;
   Listener listener;
   absl::Time said_refused = absl::InfinitePast();  // on the listener's thread
   bool is_healthy = true;
@@ -283,7 +282,7 @@ void RpcServer::Drain(absl::Duration timeout) {
   // gRPC ends calls that arrive during its shutdown as CANCELLED, which says
   // nothing to clients. Those that come now hear UNAVAILABLE and go elsewhere.
   services_->loops->Refuse();
-  absl::SleepFor(std::min(timeout, kRefusal));
+  absl::SleepFor(std::min(timeout, services_->refusal));
   services_->listener.Stop();
   services_->loops->Shutdown(*services_->server,
                              absl::ToChronoMilliseconds(timeout));

@@ -46,6 +46,8 @@ struct RpcServerOptions {
   /// they have something to ask.
   absl::Duration connection_idle = absl::Minutes(10);
   int max_streams = 1024;  // calls at a time of one connection; others wait
+  /// How long a drain refuses new calls before gRPC shuts down.
+  absl::Duration refusal = absl::Milliseconds(300);
 };
 
 /// Serves all of tensord's services, standard health checks and reflection.
