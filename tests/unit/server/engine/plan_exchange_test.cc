@@ -81,7 +81,7 @@ class Redis {
 /// A server's engine, with what it exchanges.
 struct Node {
   explicit Node(const std::string& address,
-                absl::Duration timeout = absl::Milliseconds(200)) {
+                absl::Duration timeout = kPatience) {
     exchange.emplace(
         PlanExchange::Options{
             .address = address, .interval = absl::Hours(1), .timeout = timeout},
@@ -112,6 +112,14 @@ struct Node {
     return engine->PlanFor(device(), KeyOf(extent, selection), "test").value();
   }
   bool IsHit(int64_t extent) { return Ask(extent).hit; }
+  /// Exchanges until Redis has answered in time.
+  bool HasExchanged() {
+    const absl::Time end = absl::Now() + kPatience;
+    while (!exchange->Exchange().ok()) {
+      if (absl::Now() > end) return false;
+    }
+    return true;
+  }
   /// Takes one time of a kernel that is to be tried; false when there is none.
   bool TryNext(int64_t extent) {
     const core::PlanKey key = KeyOf(extent, core::Selection::kIncremental);
@@ -207,13 +215,13 @@ TEST(PlanExchangeTest, ARedisThatHangsIsWaitedForNoLongerThanSaid) {
   Redis redis;
   Node node(redis.address(), absl::Milliseconds(50));
   EXPECT_FALSE(node.IsHit(7));
-  ASSERT_TRUE(node.exchange->Exchange().ok());
+  ASSERT_TRUE(node.HasExchanged());
   redis.Signal(SIGSTOP);
   EXPECT_FALSE(node.IsHit(8));
   EXPECT_EQ(core::ReasonOf(node.exchange->Exchange()), "PLAN_EXCHANGE_FAILED");
   EXPECT_TRUE(node.IsHit(8));
   redis.Signal(SIGCONT);
-  ASSERT_TRUE(node.exchange->Exchange().ok());
+  ASSERT_TRUE(node.HasExchanged());
 }
 
 TEST(PlanExchangeTest, ARedisThatLiesIsNotBelieved) {
