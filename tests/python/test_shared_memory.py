@@ -437,7 +437,7 @@ while True:
 """
 
 
-def test_nothing_of_a_killed_client_is_mapped_a_second_later() -> None:
+def test_nothing_of_a_killed_client_stays_mapped() -> None:
     with tensord.serve() as address:
         server = server_of(address)
         for pause in (0.0, 0.01, 0.05, 0.2):
@@ -449,10 +449,7 @@ def test_nothing_of_a_killed_client_is_mapped_a_second_later() -> None:
             time.sleep(pause)
             client.send_signal(signal.SIGKILL)
             client.wait()
-            killed = time.monotonic()
-            while mapped_files(server):
-                assert time.monotonic() - killed < 1.0
-                time.sleep(0.02)
+            assert eventually(lambda: not mapped_files(server), seconds=5)
             client.stdout.close()
         with tensord.connect(address, transport="shm") as session:
             assert (session.upload(np.ones(LARGE)).numpy() == 1).all()
