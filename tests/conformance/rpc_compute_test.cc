@@ -263,9 +263,7 @@ TEST_F(RpcConformance, RequestsOfOneSessionTakeEffectInOrder) {
     step->call = compute_->AsyncPermute(&step->context, request, &queue);
     step->call->Finish(&step->response, &step->status, step.get());
     steps.push_back(std::move(step));
-    while (server_.device().worker().statistics().queued_count <= i) {
-      absl::SleepFor(absl::Milliseconds(1));
-    }
+    AwaitQueued(i + 1);
   }
   blocker.Release();
   void* tag = nullptr;
@@ -338,9 +336,7 @@ TEST_F(RpcConformance, FullQueueIsRefusedAtOnce) {
     callers.emplace_back(
         [&] { EXPECT_THAT(Contract(Contraction(a, a)), IsOk()); });
   }
-  while (server_.device().worker().statistics().queued_count < 4) {
-    absl::SleepFor(absl::Milliseconds(5));
-  }
+  AwaitQueued(4);
   EXPECT_THAT(Contract(Contraction(a, a)),
               FailsWith(grpc::RESOURCE_EXHAUSTED, "QUEUE_FULL"));
   blocker.Release();
@@ -351,9 +347,7 @@ TEST_F(RpcConformance, DeletedTensorLivesUntilItsLastUserIsDone) {
   const std::string a = Filled({2, 2});
   Blocker blocker(server_.device().worker());
   std::thread caller([&] { EXPECT_THAT(Contract(Contraction(a, a)), IsOk()); });
-  while (server_.device().worker().statistics().queued_count < 1) {
-    absl::SleepFor(absl::Milliseconds(5));
-  }
+  AwaitQueued(1);
   EXPECT_THAT(Delete(a), IsOk());
   blocker.Release();
   caller.join();

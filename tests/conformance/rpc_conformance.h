@@ -68,6 +68,17 @@ MATCHER_P2(FailsWith, code, reason, "") {
   return arg.status.error_code() == code && arg.reason == reason;
 }
 
+/// Polls `condition`, for 20 s at most.
+template <typename Condition>
+::testing::AssertionResult Soon(Condition condition) {
+  const absl::Time limit = absl::Now() + absl::Seconds(20);
+  while (absl::Now() < limit) {
+    if (condition()) return ::testing::AssertionSuccess();
+    absl::SleepFor(absl::Milliseconds(2));
+  }
+  return ::testing::AssertionFailure() << "not within 20 s";
+}
+
 class RpcConformance : public ::testing::Test {
  protected:
   explicit RpcConformance(int64_t queue_limit = 4)
@@ -96,6 +107,13 @@ class RpcConformance : public ::testing::Test {
                          std::chrono::seconds(20));
     const grpc::Status status = (stub.*method)(&context, request, response);
     return OutcomeOf(status, context);
+  }
+
+  /// Returns when so many operations wait for the device.
+  void AwaitQueued(int64_t count) {
+    EXPECT_TRUE(Soon([&] {
+      return server_.device().worker().statistics().queued_count >= count;
+    }));
   }
 
   Outcome Open(const v1::OpenSessionRequest& request,

@@ -339,9 +339,7 @@ TEST_F(RpcConstantsTest, ProgramsMayGoWhileTheyRun) {
     runs.emplace_back([&] { result = Run(program, {{"X", x}}); });
   }
   // In the queue, not yet launched.
-  while (server_.device().worker().statistics().queued_count < 3) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+  AwaitQueued(3);
   ASSERT_THAT(DeleteProgram(program.name()), IsOk());
   blocker->Release();
   for (std::thread& run : runs) run.join();

@@ -13,17 +13,6 @@ namespace {
 using server::HostUse;
 using ::testing::HasSubstr;
 
-/// Waits for something that another thread is about to bring about.
-template <typename Condition>
-bool Eventually(Condition condition) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
-  while (!condition()) {
-    if (absl::Now() > deadline) return false;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return true;
-}
-
 int64_t UnderWay(testing::InProcessServer& server) {
   return server.sessions().host_memory()->used(HostUse::kRequests).count;
 }
@@ -96,7 +85,7 @@ TEST_F(RpcIdleTest, StalledUploadGivesItsHoldOnTheLeaseBack) {
   const std::vector<float> v(4);
   ASSERT_TRUE(writer->Write(Chunk(tensor.name(), 0, v)));
   // Nobody asks for the end of the call.
-  EXPECT_TRUE(Eventually([&] { return server_.used_bytes() == 0; }));
+  EXPECT_TRUE(Soon([&] { return server_.used_bytes() == 0; }));
   EXPECT_EQ(writer->Finish().error_code(), grpc::ABORTED);
 }
 
@@ -107,11 +96,11 @@ TEST_F(RpcIdleTest, UploadMayWaitForTheDeviceAsLongAsItTakes) {
   const auto waiting = [&] {
     return server_.device().worker().statistics().queued_count;
   };
-  EXPECT_TRUE(Eventually([&] { return waiting() == 1; }));
+  EXPECT_TRUE(Soon([&] { return waiting() == 1; }));
   const std::vector<float> v = {3, 2, 1, 0};
   std::thread uploader(
       [&] { EXPECT_THAT(Upload({Chunk(name, 0, v)}), IsOk()); });
-  EXPECT_TRUE(Eventually([&] { return waiting() == 2; }));
+  EXPECT_TRUE(Soon([&] { return waiting() == 2; }));
   absl::SleepFor(3 * kIdle);
   blocker.Release();
   user.join();
@@ -123,12 +112,12 @@ TEST_F(RpcIdleTest, DownloadThatNobodyReadsEndsAndGivesItsHoldBack) {
   // Larger than what connections buffer: the server is still sending.
   v1::DownloadTensorRequest request;
   request.set_tensor(Filled({6 << 20}));
-  EXPECT_TRUE(Eventually([&] { return UnderWay(server_) == 0; }));
+  EXPECT_TRUE(Soon([&] { return UnderWay(server_) == 0; }));
   grpc::ClientContext context;
   const auto reader = tensors_->DownloadTensor(&context, request);
   v1::DownloadTensorResponse chunk;
   ASSERT_TRUE(reader->Read(&chunk));
-  EXPECT_TRUE(Eventually([&] { return UnderWay(server_) == 0; }));
+  EXPECT_TRUE(Soon([&] { return UnderWay(server_) == 0; }));
   while (reader->Read(&chunk)) {
   }
   const grpc::Status status = reader->Finish();
@@ -147,7 +136,7 @@ TEST_F(RpcIdleTest, ResponseThatNobodyReadsIsGivenUp) {
   v1::PermuteRequest request = Permutation(Filled({512, 512}));
   request.mutable_d()->set_inline_(true);
   const grpc::Slice slice(request.SerializeAsString());
-  EXPECT_TRUE(Eventually([&] { return UnderWay(server_) == 0; }));
+  EXPECT_TRUE(Soon([&] { return UnderWay(server_) == 0; }));
 
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
@@ -162,8 +151,8 @@ TEST_F(RpcIdleTest, ResponseThatNobodyReadsIsGivenUp) {
   EXPECT_TRUE(done());
   call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
   EXPECT_TRUE(done());
-  EXPECT_TRUE(Eventually([&] { return UnderWay(server_) == 1; }));
-  EXPECT_TRUE(Eventually([&] { return UnderWay(server_) == 0; }));
+  EXPECT_TRUE(Soon([&] { return UnderWay(server_) == 1; }));
+  EXPECT_TRUE(Soon([&] { return UnderWay(server_) == 0; }));
   grpc::ByteBuffer response;
   do {
     call->Read(&response, nullptr);
@@ -238,7 +227,7 @@ TEST(RpcConnectionTest, ConnectionsWithoutCallsEndAndClientsConnectAgain) {
     context.set_wait_for_ready(true);
     v1::OpenSessionResponse response;
     EXPECT_TRUE(stub->OpenSession(&context, {}, &response).ok());
-    EXPECT_TRUE(Eventually([&] {
+    EXPECT_TRUE(Soon([&] {
       return channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_IDLE;
     }));
   }
@@ -387,7 +376,7 @@ TEST_F(RpcHostMemoryTest, SnapshotsAreCountedAsTheyCome) {
   const grpc::Status status = writer->Finish();
   EXPECT_THAT(OutcomeOf(status, context),
               FailsWith(grpc::RESOURCE_EXHAUSTED, "HOST_MEMORY_LIMIT"));
-  EXPECT_TRUE(Eventually([&] {
+  EXPECT_TRUE(Soon([&] {
     return server_.sessions().host_memory()->used(HostUse::kSnapshots).count ==
            0;
   }));
@@ -405,8 +394,7 @@ TEST_F(RpcSnapshotLimitTest, SnapshotsUnderWayAreLimitedInNumber) {
   v1::LoadPlanCacheResponse response;
   const auto idle = cache->LoadPlanCache(&context, &response);
   idle->Write(v1::LoadPlanCacheRequest());
-  EXPECT_TRUE(
-      Eventually([&] { return ServerStats().host_memory(4).count() == 1; }));
+  EXPECT_TRUE(Soon([&] { return ServerStats().host_memory(4).count() == 1; }));
   EXPECT_EQ(ServerStats().host_memory(4).use(), "snapshots");
 
   grpc::ClientContext dump;
@@ -428,13 +416,13 @@ class RpcRequestLimitTest : public RpcConformance {
 
 TEST_F(RpcRequestLimitTest, RequestsThatWaitAreLimited) {
   const std::string a = Filled({2, 2});
-  EXPECT_TRUE(Eventually([&] { return UnderWay(server_) == 0; }));
+  EXPECT_TRUE(Soon([&] { return UnderWay(server_) == 0; }));
   Blocker blocker(server_.device().worker());
   std::vector<std::thread> callers;
   for (int i = 0; i < 2; ++i) {
     callers.emplace_back([&] { EXPECT_THAT(Permute(Permutation(a)), IsOk()); });
   }
-  EXPECT_TRUE(Eventually([&] { return UnderWay(server_) == 2; }));
+  EXPECT_TRUE(Soon([&] { return UnderWay(server_) == 2; }));
   EXPECT_EQ(ServerStats().host_memory(3).use(), "requests");
   EXPECT_EQ(ServerStats().host_memory(3).count(), 2);
   EXPECT_GT(ServerStats().host_memory(3).used_bytes(), 0);
@@ -465,7 +453,7 @@ TEST_F(RpcRequestLimitTest, RequestsThatWaitAreLimited) {
               IsOk());
   blocker.Release();
   for (std::thread& caller : callers) caller.join();
-  EXPECT_TRUE(Eventually([&] { return UnderWay(server_) == 0; }));
+  EXPECT_TRUE(Soon([&] { return UnderWay(server_) == 0; }));
 }
 
 class RpcLogTest : public RpcConformance {

@@ -70,12 +70,6 @@ class RpcOperatorTest : public RpcConformance {
     Outcome outcome_;
     std::thread thread_;  // begins last
   };
-
-  void AwaitQueued(int64_t count) {
-    while (server_.device().worker().statistics().queued_count < count) {
-      absl::SleepFor(absl::Milliseconds(2));
-    }
-  }
 };
 
 TEST_F(RpcOperatorTest, SessionsAreShownByNumberAndNeverByName) {

@@ -216,12 +216,12 @@ TEST_F(RpcPlanCacheTest, AClientThatSendsNothingHoldsUpNoOtherLoad) {
   v1::LoadPlanCacheRequest part;
   part.set_data(snapshot.substr(0, 10));
   writer->Write(part);
-  while (server_.sessions()
-             .host_memory()
-             ->used(server::HostUse::kSnapshots)
-             .bytes < 10) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+  EXPECT_TRUE(Soon([&] {
+    return server_.sessions()
+               .host_memory()
+               ->used(server::HostUse::kSnapshots)
+               .bytes >= 10;
+  }));
   EXPECT_THAT(Load(snapshot, &loaded), IsOk());
   part.set_data(snapshot.substr(10));
   writer->Write(part);

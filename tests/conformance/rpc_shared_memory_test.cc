@@ -94,13 +94,6 @@ class SharedMemoryConformance : public RpcConformance {
     return static_cast<int>(std::distance(
         std::filesystem::directory_iterator("/proc/self/fd"), {}));
   }
-  /// Whether it comes true within a second.
-  static bool Soon(absl::FunctionRef<bool()> is_true) {
-    for (int i = 0; i < 100 && !is_true(); ++i) {
-      absl::SleepFor(absl::Milliseconds(10));
-    }
-    return is_true();
-  }
   int64_t QuotaUsed() {
     v1::DescribeSessionRequest request;
     request.set_session(session_);
@@ -182,9 +175,7 @@ TEST_F(SharedMemoryConformance, ReleaseIsToldWhenTheLastUseEnds) {
     *request.mutable_d() = New({1});
     EXPECT_THAT(Permute(request), IsOk());
   });
-  while (server_.device().worker().statistics().queued_count < 1) {
-    absl::SleepFor(absl::Milliseconds(5));
-  }
+  AwaitQueued(1);
   ASSERT_THAT(Delete(a.name()), IsOk());
   peer->Add(2, 4096, file.get());
   EXPECT_EQ(peer->Reason(), "");  // and nothing before
@@ -256,9 +247,7 @@ TEST_F(SharedMemoryConformance, WhatRunsEndsBeforeItsMemoryGoes) {
     EXPECT_THAT(Permute(Permutation(a.name())),
                 FailsWith(grpc::FAILED_PRECONDITION, "SHARED_MEMORY_GONE"));
   });
-  while (server_.device().worker().statistics().queued_count < 1) {
-    absl::SleepFor(absl::Milliseconds(5));
-  }
+  AwaitQueued(1);
   peer.reset();
   EXPECT_TRUE(Soon(
       [&] { return Describe(a.name()).state() != v1::TENSOR_STATE_READY; }));
@@ -391,7 +380,7 @@ TEST_F(SharedMemoryConformance, WrongDescriptorsAreRefusedAndTheRestGoesOn) {
   const Descriptor large = MemoryFile({.bytes = int64_t{65} << 20});
   EXPECT_EQ(reason(int64_t{65} << 20, large.get()), "MEMORY_LIMIT");
   EXPECT_EQ(MappedFiles(), 0);
-  EXPECT_EQ(OpenFiles(), open_before + 1);
+  EXPECT_TRUE(Soon([&] { return OpenFiles() == open_before + 1; }));
   EXPECT_EQ(reason(4096, good.get()), "");
   EXPECT_EQ(reason(4096, good.get()), "SHARED_MEMORY_REGION_EXISTS");
 }

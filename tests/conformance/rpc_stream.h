@@ -51,17 +51,6 @@ class Stream {
   int64_t next_index_ = 0;
 };
 
-/// Polls `condition`, for 20 s at most.
-template <typename Condition>
-::testing::AssertionResult Soon(Condition condition) {
-  const absl::Time limit = absl::Now() + absl::Seconds(20);
-  while (absl::Now() < limit) {
-    if (condition()) return ::testing::AssertionSuccess();
-    absl::SleepFor(absl::Milliseconds(2));
-  }
-  return ::testing::AssertionFailure() << "not within 20 s";
-}
-
 /// The queue of the device takes a whole window, and more.
 class ExecuteStream : public RpcConformance {
  protected:

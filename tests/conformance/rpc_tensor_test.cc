@@ -211,9 +211,7 @@ TEST_F(RpcConformance, UploadRightBehindACreationThatStillRunsArrives) {
   v1::CreateTensorRequest create = CreateRequest({2, 2}, {1, 4});
   create.set_tensor_id("slow");
   std::thread creator([&] { EXPECT_THAT(Create(create), IsOk()); });
-  while (server_.device().worker().statistics().queued_count < 1) {
-    absl::SleepFor(absl::Milliseconds(5));
-  }
+  AwaitQueued(1);
   const std::vector<float> v = {0, 1, 0, 0, 2, 3};
   const std::string name = session_ + "/tensors/slow";
   EXPECT_THAT(Upload({Chunk(name, 0, v)}), IsOk());
