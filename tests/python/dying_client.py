@@ -17,7 +17,7 @@ from tensord import _chunks as chunks
 from tensord.v1 import compute_pb2, program_pb2, tensor_pb2
 
 MEBIBYTE = 1 << 20
-LEASE_SECONDS = 1
+LEASE_SECONDS = 3
 
 
 def opened(session: tensord.Session) -> None:

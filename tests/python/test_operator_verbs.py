@@ -442,7 +442,7 @@ def test_top_draws_in_place_until_it_is_ended(server: Running, end: str) -> None
         process.send_signal(signal.SIGINT)
     # Read before it is waited for: it may have drawn more than the terminal holds.
     with contextlib.suppress(OSError):  # at the end
-        while part := os.read(own, 65536):
+        while select.select([own], [], [], 20)[0] and (part := os.read(own, 65536)):
             shown += part
     os.close(own)
     assert process.wait(10) == 0

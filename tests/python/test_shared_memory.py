@@ -218,6 +218,7 @@ def test_the_word_of_a_release_may_come_late(
         return answer
 
     monkeypatch.setattr(Way, "_next", read_late)
+    monkeypatch.setattr("tensord._shared_memory._WORD_SECONDS", 10.0)
     with tensord.connect(address, transport="shm", quota_bytes=10_000_000) as session:
         for _ in range(5):
             session.upload(np.ones((1000, 1000)))
@@ -286,7 +287,10 @@ def test_regions_count_in_the_quota(private_address: str) -> None:
         assert session.upload(np.ones(12 << 17)).numpy().sum() == 12 << 17
 
 
-def test_what_is_kept_for_reuse_is_no_obstacle(private_address: str) -> None:
+def test_what_is_kept_for_reuse_is_no_obstacle(
+    private_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tensord._shared_memory._WORD_SECONDS", 10.0)
     with tensord.connect(private_address, quota_bytes=16 << 20) as session:
         assert session.transport == "shm"
         session.upload(np.ones(12 << 17)).delete()

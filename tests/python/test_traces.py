@@ -273,7 +273,7 @@ def test_a_timeline_shows_what_ran_on_each_device(tmp_path: Path) -> None:
     ):
         a = session.upload(np.ones((300, 300)))
         b = other.upload(np.ones((300, 300)))
-        with recording(server.address, "--seconds=3", f"-o{file}") as process:
+        with recording(server.address, "--seconds=5", f"-o{file}") as process:
             futures = [
                 raw_stubs(each).compute.Contract.future(
                     contraction(each, tensor), metadata=(("x-request-id", f"{name}-{i}"),)
