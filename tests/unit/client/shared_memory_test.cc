@@ -42,7 +42,7 @@ TEST_F(SharedMemoryClientTest, LargeTensorsGoUpAndComeBackByIt) {
   Session session = Open(Transport::kSharedMemory);
   const std::vector<double> values = Counting();
   const int64_t before = MovedBytes(session);
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 20; ++i) {
     const RemoteTensor tensor =
         session.Upload(HostView<double>{values.data(), {300, 400}}).value();
     EXPECT_EQ(tensor.info().state, TensorState::kReady);
@@ -54,9 +54,10 @@ TEST_F(SharedMemoryClientTest, LargeTensorsGoUpAndComeBackByIt) {
     EXPECT_EQ(view.Download<double>().value()[1], values[400]);
   }
   EXPECT_EQ(MovedBytes(session), before);
-  // Two regions, or three: they are used again.
+  // Of eighty regions a few: they are used again when the server's word of them
+  // has come, mostly two.
   EXPECT_LE(session.DescribeSession().value().memory_used_bytes,
-            int64_t{4} << 20);
+            int64_t{8} << 20);
 }
 
 TEST_F(SharedMemoryClientTest, WithoutItTheyGoByGrpc) {
