@@ -44,7 +44,7 @@ def keep_busy(session: tensord.Session) -> tensord.RemoteTensor:
     """Has the device compute for a while."""
     large = session.upload(np.full((1000, 1000), 1e-3))
     product = large
-    for _ in range(8):
+    for _ in range(24):
         product = session.contract(product, "ik", large, "kj", "ij")
     return product
 
