@@ -48,7 +48,7 @@ struct PlanCacheStatistics {
   int64_t miss_count = 0;  // calls that planned or waited for one that did
   int64_t eviction_count = 0;
   int64_t pinned_count = 0;
-  int64_t record_count = 0;  // kept, and not asked for yet
+  int64_t record_count = 0;  // kept, and not resolved yet
   int64_t bytes = 0;         // of plans and records
   int64_t load_count = 0;    // hits that made a plan of a record
   /// Records that did not hold when they were asked for, by reason.
@@ -173,8 +173,8 @@ class PlanCache {
   /// how many entries went. Statistics stay.
   int64_t Clear(bool pinned_too = false);
 
-  /// Keeps an encoded PlanRecord until its key is asked for. It is not resolved
-  /// before: one that does not hold then is dropped and counted. Where there is
+  /// Keeps an encoded PlanRecord until its key is asked for and it is resolved:
+  /// one that does not hold then is dropped and counted. Where there is
   /// a record already, the one that more was measured for stays. A record of a
   /// tuning that is over ends that of an entry, or takes the place of one that
   /// has not begun.

@@ -71,8 +71,8 @@ struct CachedPlan {
 /// what the heap adds to each block, and its share of the table.
 int64_t BytesOf(const CachedPlan& plan);
 
-/// Plans by id and key, and records: encoded plans that nobody has asked for
-/// yet. Records go first, the oldest before others. Plans go by the clock
+/// Plans by id and key, and records: encoded plans that are not resolved yet.
+/// Records go first, the oldest before others. Plans go by the clock
 /// algorithm: one goes when it was not used since its last turn to go. So
 /// looking a plan up moves nothing and locks nobody out.
 ///
