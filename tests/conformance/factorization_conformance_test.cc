@@ -114,6 +114,18 @@ Factorized<T> Factorize(const FactorizationKernel& kernel, ElementType type,
   return done;
 }
 
+using Rows = std::vector<std::vector<Wide>>;
+
+/// A matrix by the elements that `at` gives, which takes longer than sums do.
+template <typename At>
+Rows RowsOf(int64_t row_count, int64_t column_count, At&& at) {
+  Rows rows(row_count, std::vector<Wide>(column_count));
+  for (int64_t i = 0; i < row_count; ++i) {
+    for (int64_t j = 0; j < column_count; ++j) rows[i][j] = at(i, j);
+  }
+  return rows;
+}
+
 /// Judges one matrix. Bounds are those of Higham, Accuracy and Stability of
 /// Numerical Algorithms, theorem 19.4 and (19.13): each column of a - q * r has
 /// at most the norm of a's column times sqrt(k) times gamma(c m k), and q
@@ -127,6 +139,9 @@ template <typename T, typename Real>
 void Judge(const Factorized<T>& done, int64_t b, Real) {
   const int64_t m = done.shape.row_count(), n = done.shape.column_count(),
                 k = done.shape.inner();
+  const Rows a = RowsOf(m, n, [&](auto i, auto j) { return done.A(b, i, j); });
+  const Rows q = RowsOf(m, k, [&](auto i, auto l) { return done.Q(b, i, l); });
+  const Rows r = RowsOf(k, n, [&](auto l, auto j) { return done.R(b, l, j); });
   const long double u = std::numeric_limits<Real>::epsilon() / 2;
   const long double bound = (8 * static_cast<long double>(m) * k + 13) *
                             std::sqrt(static_cast<long double>(k)) * u;
@@ -134,9 +149,9 @@ void Judge(const Factorized<T>& done, int64_t b, Real) {
     long double of_a = 0, of_error = 0;
     for (int64_t i = 0; i < m; ++i) {
       Wide sum = 0;
-      for (int64_t l = 0; l < k; ++l) sum += done.Q(b, i, l) * done.R(b, l, j);
-      of_a += std::norm(done.A(b, i, j));
-      of_error += std::norm(done.A(b, i, j) - sum);
+      for (int64_t l = 0; l < k; ++l) sum += q[i][l] * r[l][j];
+      of_a += std::norm(a[i][j]);
+      of_error += std::norm(a[i][j] - sum);
     }
     ASSERT_LE(std::sqrt(of_error), bound * std::sqrt(of_a)) << "column " << j;
   }
@@ -144,15 +159,13 @@ void Judge(const Factorized<T>& done, int64_t b, Real) {
   for (int64_t x = 0; x < k; ++x) {
     for (int64_t y = 0; y < k; ++y) {
       Wide product = x == y ? -1 : 0;
-      for (int64_t i = 0; i < m; ++i) {
-        product += std::conj(done.Q(b, i, x)) * done.Q(b, i, y);
-      }
+      for (int64_t i = 0; i < m; ++i) product += std::conj(q[i][x]) * q[i][y];
       of_deviation += std::norm(product);
     }
-    ASSERT_EQ(done.R(b, x, x).imag(), 0) << "diagonal " << x;
-    ASSERT_GE(done.R(b, x, x).real(), 0) << "diagonal " << x;
+    ASSERT_EQ(r[x][x].imag(), 0) << "diagonal " << x;
+    ASSERT_GE(r[x][x].real(), 0) << "diagonal " << x;
     for (int64_t j = 0; j < x; ++j) {
-      ASSERT_EQ(done.R(b, x, j), Wide(0)) << "row " << x << ", column " << j;
+      ASSERT_EQ(r[x][j], Wide(0)) << "row " << x << ", column " << j;
     }
   }
   ASSERT_LE(std::sqrt(of_deviation), 2 * bound);
