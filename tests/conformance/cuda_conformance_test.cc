@@ -9,6 +9,7 @@
 #include "tests/conformance/kernel_conformance.h"
 #include "tests/simt/fake_runtime.h"
 #include "tests/simt/simt.h"
+#include "tests/testing/case_share.h"
 
 namespace tensord::test {
 namespace {
@@ -71,15 +72,15 @@ std::vector<ConformanceTarget> Targets() {
   constexpr bool kIsSanitized = false;
 #endif
   std::vector<ConformanceTarget> targets;
-  if (!kIsSanitized || TENSORD_ALL_TESTS) {
+  if (!kIsSanitized || TestsAll()) {
     targets.push_back(Target("InOrder", simt::Order::kInOrder, 1500, 4));
   }
-  if (kIsSanitized || TENSORD_ALL_TESTS) {
+  if (kIsSanitized || TestsAll()) {
     targets.push_back(
         Target("Reverse", simt::Order::kReverse, 300, 2 * kCaseStride));
     targets.push_back(InParts());
   }
-  if (TENSORD_ALL_TESTS) targets.push_back(WithSlowMemory(2 * kCaseStride));
+  if (TestsAll()) targets.push_back(WithSlowMemory(2 * kCaseStride));
   return targets;
 #endif
 }

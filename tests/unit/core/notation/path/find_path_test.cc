@@ -11,6 +11,7 @@
 #include "core/notation/path/search_tree.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/case_share.h"
 #include "tests/unit/core/notation/path/random_network.h"
 
 namespace tensord::core {
@@ -283,7 +284,7 @@ TEST(MenderTest, NeverMakesATreeWorse) {
 }
 
 TEST(MenderTest, PartsAsLargeAsTheTreeMakeItOptimal) {
-  for (uint32_t seed = 0; seed < 50; ++seed) {
+  for (uint32_t seed = 0; seed < tensord::test::CaseShare(50); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
     const Network network = tensord::test::RandomNetwork(

@@ -15,6 +15,7 @@
 #include "core/memory/host_resource.h"
 #include "gtest/gtest.h"
 #include "hwy/targets.h"
+#include "tests/testing/case_share.h"
 
 namespace tensord::core {
 namespace {
@@ -174,13 +175,15 @@ void UseTarget(int64_t target) {
   hwy::GetChosenTarget().DeInit();
 }
 
-/// The seeds of 150 problems for every length of vectors that this CPU has.
+/// The seeds of 150 problems, or a part of them, for every length of vectors
+/// that this CPU has.
 void ForEachTarget(void (*check)(uint32_t seed)) {
   uint32_t seed = 0;
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     SCOPED_TRACE(hwy::TargetName(target));
     UseTarget(target);
-    for (const uint32_t end = seed + 150; seed < end; ++seed) {
+    const uint32_t end = seed + tensord::test::CaseShare(150);
+    for (; seed < end; ++seed) {
       SCOPED_TRACE(seed);
       check(seed);
       if (testing::Test::HasFatalFailure()) break;

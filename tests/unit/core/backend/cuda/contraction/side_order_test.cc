@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/backend/cuda/kernel/index_space.h"
+#include "tests/testing/case_share.h"
 
 namespace tensord::core::cuda {
 namespace {
@@ -119,7 +120,7 @@ TEST(SideOrderTest, BlocksThatReachBeyondAnIndexAreNone) {
 TEST(SideOrderTest, EveryOrderCountsEachElementOnce) {
   std::mt19937 random(5);
   std::set<bool> had_blocks;
-  for (int trial = 0; trial < 3000; ++trial) {
+  for (uint32_t trial = 0; trial < tensord::test::CaseShare(3000); ++trial) {
     std::vector<int64_t> extents(1 + random() % 5);
     std::vector<size_t> of_input(extents.size());
     for (size_t i = 0; i < extents.size(); ++i) {

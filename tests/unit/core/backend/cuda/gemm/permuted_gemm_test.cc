@@ -4,6 +4,7 @@
 
 #include "core/backend/cuda/kernel/split/split_task.h"
 #include "core/base/status.h"
+#include "tests/testing/case_share.h"
 #include "tests/unit/core/backend/cuda/gemm/matmul_of.h"
 #include "tests/unit/core/backend/cuda/gemm/random_product.h"
 
@@ -95,8 +96,8 @@ Elements Result(const PermutedGemm& gemm, const RandomProduct& product) {
 
 TEST(PermutedGemmTest, MeansWhatTheContractionMeans) {
   int taken = 0;
-  constexpr uint32_t kCases = 6'000;
-  for (uint32_t seed = 0; seed < kCases; ++seed) {
+  const uint32_t case_count = tensord::test::CaseShare(6'000);
+  for (uint32_t seed = 0; seed < case_count; ++seed) {
     SCOPED_TRACE(seed);
     const RandomProduct product = RandomProduct::Make(seed, 3);
     const auto gemm = PermutedGemmOf(kModel, Canonicalize(product.desc));
@@ -107,7 +108,7 @@ TEST(PermutedGemmTest, MeansWhatTheContractionMeans) {
     ++taken;
     ASSERT_EQ(Result(*gemm, product), product.Expected());
   }
-  EXPECT_GT(taken, static_cast<int>(kCases / 2));
+  EXPECT_GT(taken, static_cast<int>(case_count / 2));
 }
 
 /// Modes in the order of memory, packed, all of one extent.
@@ -125,8 +126,8 @@ OperandDesc Packed(const char* modes, int64_t extent, ElementType type) {
 }
 
 TEST(PermutedGemmTest, SplitsMeanTheSameOverThreeTimesTheTerms) {
-  constexpr uint32_t kCases = 6'000;
-  for (uint32_t seed = 0; seed < kCases; ++seed) {
+  const uint32_t case_count = tensord::test::CaseShare(6'000);
+  for (uint32_t seed = 0; seed < case_count; ++seed) {
     SCOPED_TRACE(seed);
     const RandomProduct product = RandomProduct::Make(seed, 3);
     ContractionProblem problem = Canonicalize(product.desc);

@@ -9,6 +9,8 @@
 #include <set>
 #include <vector>
 
+#include "tests/testing/case_share.h"
+
 namespace tensord::core::cuda {
 namespace {
 
@@ -130,7 +132,7 @@ LoopModes<4> RandomModes(std::mt19937& rng) {
 }
 
 TEST(LoopPartsTest, EveryElementIsInOnePart) {
-  for (uint32_t seed = 0; seed < 2000; ++seed) {
+  for (uint32_t seed = 0; seed < tensord::test::CaseShare(2000); ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
     const LoopModes<4> modes = RandomModes(rng);
