@@ -1,4 +1,7 @@
-"""What the server promises, a test each, under the promise's number."""
+"""What the server promises, a test each, under the promise's number.
+
+Where a time is promised, tests allow for more: tests/benchmarks/promises.py measures it.
+"""
 
 from __future__ import annotations
 
