@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import tensord
+from secure_server import serve_tcp
 from tensord._regions import Region, Way
 from waiting import eventually
 
@@ -378,11 +379,8 @@ def test_servers_may_take_none() -> None:
 
 
 def test_loopback_has_it_by_an_abstract_name() -> None:
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        port = probe.getsockname()[1]
-    with tensord.serve(listen=[f"localhost:{port}"]):
-        with tensord.connect(f"localhost:{port}", transport="shm") as session:
+    with serve_tcp("localhost") as address:
+        with tensord.connect(address, transport="shm") as session:
             x = np.ones(LARGE)
             np.testing.assert_array_equal(session.upload(x).numpy(), x)
 
