@@ -24,9 +24,18 @@ install_packages() {
     fail "apt-get could not install: ${missing[*]}"
 }
 
-# Configures and builds into $1: options of cmake up to --, then targets. Debug information is lines only: a third of
-# the compilers' time goes into the rest.
+# Configures and builds into $1: options of cmake up to --, then targets.
 build() {
+  local folder=$1 options=()
+  shift
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
+  shift
+  configure "$folder" "${options[@]}"
+  ninja -C "$folder" "$@" || fail "the build failed"
+}
+
+# Configures into $1 with options of cmake. Debug information is lines only: a third of the compilers' time goes into the rest.
+configure() {
   local folder=$1 options=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG"
                            -DTENSORD_UNITY=ON)
   shift
@@ -36,19 +45,24 @@ build() {
     export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=10G
     export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
   fi
-  while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
-  shift
   mkdir -p "$folder"
-  cmake -S . -B "$folder" -G Ninja "${options[@]}" >"$folder/configure.log" 2>&1 ||
+  cmake -S . -B "$folder" -G Ninja "${options[@]}" "$@" >"$folder/configure.log" 2>&1 ||
     { tail -n 20 "$folder/configure.log" >&2; fail "cmake failed, see $folder/configure.log"; }
-  ninja -C "$folder" "$@" || fail "the build failed"
 }
 
-# Makes a Python environment in build/venv with the client and $@ (requirement files) installed, unless
-# that has been done for the same sources.
+# Makes a Python environment in build/venv with the client and $@ (requirement files) installed, unless that has been done
+# for the same sources. With -c FILE BUILD_FILE in front pip takes the versions that these two name, for what it installs
+# and for what it builds the client with.
 python_environment() {
+  local constraints=() build_constraints=''
+  if [ "${1:-}" = -c ]; then
+    constraints=(-c "$2")
+    build_constraints=$PWD/$3
+    shift 3
+  fi
   local stamp
   stamp=$({ deploy/version; cat client/python/pyproject.toml client/python/setup.py proto/tensord/v1/*.proto "$@" \
+    "${constraints[@]:1}" ${build_constraints:+"$build_constraints"} \
     $(find client/python/tensord -name '*.py' -not -path '*/_generated/*'); } | sha256sum)
   [ -f build/venv/stamp ] && [ "$(cat build/venv/stamp)" = "$stamp" ] && return
   say "installing the Python client"
@@ -56,7 +70,9 @@ python_environment() {
   local requirements=()
   local file
   for file in "$@"; do requirements+=(-r "$file"); done
-  build/venv/bin/pip install -q --disable-pip-version-check ./client/python "${requirements[@]}" ||
+  # The variable reaches the pip that builds; what it names is not installed here.
+  ${build_constraints:+env "PIP_CONSTRAINT=$build_constraints"} \
+    build/venv/bin/pip install -q --disable-pip-version-check "${constraints[@]}" ./client/python "${requirements[@]}" ||
     fail "pip could not install the Python client; is a package index reachable?"
   build/venv/bin/pip uninstall -q -y tensord-native >/dev/null 2>&1 || true  # it would be of another version
   printf '%s' "$stamp" >build/venv/stamp
