@@ -33,6 +33,12 @@ bool IsOfOneAccelerator(const Engine& engine) {
 // Of what is not waited for.
 constexpr absl::Duration kFarewell = absl::Milliseconds(500);
 
+// What an end may take beyond what running calls are given: the time of the
+// refusals before, calls that end, plans that are saved to a disk and sent to a
+// Redis, traces. On a busy machine that is more than a second; service managers
+// allow for it (deploy/docs/operating.md).
+constexpr absl::Duration kEndMost = absl::Seconds(5);
+
 /// Refuses a plan store, if any, whose folder is not there: it would be missed
 /// only when the file is to be written.
 absl::Status CheckFolder(const std::string& plan_store) {
@@ -350,7 +356,7 @@ void ServerProcess::End(int signal) {
   sigaddset(&ends, SIGTERM);
   sigaddset(&ends, SIGINT);
   pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);  // a second one ends it now
-  EndAfter(timeout + absl::Seconds(1));
+  EndAfter(timeout + kEndMost);
   log_.Info("draining", {{"reason", is_draining_ ? "operator"
                                     : signal > 0 ? strsignal(signal)
                                                  : "device lost"},

@@ -73,7 +73,7 @@ def test_the_unit_waits_for_the_drain() -> None:
     found = re.search(r"^drain-timeout-seconds = (\d+)", options, re.MULTILINE)
     limit = re.search(r"^TimeoutStopSec=(\d+)", unit, re.MULTILINE)
     assert found is not None and limit is not None
-    assert int(limit[1]) >= int(found[1]) + 2
+    assert int(limit[1]) > int(found[1]) + 5  # of what does not stop then
 
 
 def checked(*flags: str) -> subprocess.CompletedProcess[str]:
