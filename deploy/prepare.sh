@@ -31,7 +31,26 @@ build() {
   while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
   shift
   configure "$folder" "${options[@]}"
-  ninja -C "$folder" "$@" || fail "the build failed"
+  : >"$folder/build.log"
+  ninja -C "$folder" "$@" 2>&1 | show_progress "$folder/build.log" ||
+    { sed -n '/^FAILED:\|^ninja: error/,$p' "$folder/build.log" | head -n 100 >&2; fail "the build failed, see $folder/build.log"; }
+}
+
+# Copies what ninja says into file $1 and shows how far it is: in one line, or where nobody watches in one for each tenth.
+show_progress() {
+  local line tenth=0 shown=0
+  while IFS= read -r line; do
+    printf '%s\n' "$line" >>"$1"
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    tenth=$((10 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+    if [ -t 1 ]; then
+      printf '\r  %d of %d ' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+    elif [ $tenth -gt $shown ]; then
+      printf '  %d of %d\n' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+    fi
+    shown=$tenth
+  done
+  [ ! -t 1 ] || printf '\n'
 }
 
 # Configures into $1 with options of cmake. Debug information is lines only: a third of the compilers' time goes into the rest.
