@@ -138,6 +138,7 @@ class Execution {
     bool adds_c = true;
     terms_.ForEach(
         0, terms_.count(), [&](const auto& term, const auto& term_sizes) {
+          if (CurrentWork::ShouldStop()) return;
           Pack(sizeof(T), way_.columns.In(kInput, column_sizes),
                way_.terms.In(kY, term_sizes),
                y_ + batch_y + column[kInput] + term[kY], way_.tile.columns,
