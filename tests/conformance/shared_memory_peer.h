@@ -82,7 +82,10 @@ class Peer {
   /// What the server says next; nothing: it has closed.
   std::optional<shared_memory::Reply> Hear() {
     std::array<std::byte, shared_memory::Reply::kBytes> packet;
-    const ssize_t bytes = recv(socket_.get(), packet.data(), packet.size(), 0);
+    ssize_t bytes;
+    do {
+      bytes = recv(socket_.get(), packet.data(), packet.size(), 0);
+    } while (bytes < 0 && errno == EINTR);  // its process was stopped
     if (bytes <= 0) {
       EXPECT_TRUE(bytes == 0 || errno == ECONNRESET) << std::strerror(errno);
       return std::nullopt;
