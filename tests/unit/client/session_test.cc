@@ -167,9 +167,9 @@ TEST_F(SessionTest, TensorsKeepTheirSessionOpen) {
 }
 
 TEST_F(SessionTest, LeaseIsKeptAlive) {
-  auto session = Open({.lease = absl::Seconds(1)});
+  auto session = Open({.lease = absl::Seconds(4)});
   const auto a = Upload(session, {1, 2}, {2});
-  absl::SleepFor(absl::Seconds(3));
+  absl::SleepFor(absl::Seconds(6));
   EXPECT_TRUE(a.Download<double>().ok());
 }
 
@@ -334,7 +334,7 @@ TEST(StoppedServerTest, UploadReturnsAtItsDeadlineAndLetsGoOfMemory) {
     const auto sent =
         session.Upload(HostView<double>{values.data(), {16 << 20}}, options);
     EXPECT_EQ(sent.status().code(), Code::kDeadlineExceeded);
-    EXPECT_LT(absl::Now() - start, absl::Seconds(15));
+    EXPECT_LT(absl::Now() - start, absl::Seconds(30));
     server.Signal(SIGCONT);
   }
 }

