@@ -52,6 +52,7 @@ ONCE = {
     "test_subscripts.py",
     "test_sycamore.py",
     "test_tensor_operations.py",
+    "test_time_rules.py",
     "test_types.py",
 }
 
