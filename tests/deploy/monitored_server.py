@@ -140,7 +140,7 @@ class MonitoredServer:
         command += [f"--max-connections-per-peer={MOST_CONNECTIONS}"]
         command += ["--metrics-listen=127.0.0.1:0", f"--tenants={self._tenants}"]
         command += [f"--plan-exchange={self._redis.address}"]
-        command += ["--plan-exchange-interval-seconds=0.2"]
+        command += ["--plan-exchange-interval-seconds=0.2"]  # time: nobody waits for it
         self._log = self._folder / "log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stderr=log)

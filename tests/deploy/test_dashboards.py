@@ -22,6 +22,8 @@ from waiting import eventually
 
 ALERTS = DEPLOY / "prometheus/alerts.yml"
 RULES = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+pytestmark = pytest.mark.timing
+
 METRIC = re.compile(r"\b(?:tensord|process)_[a-z_]+\b(?=[{\[)\s]|$)")
 
 # Has samples only where a record of plans was wrong, which takes another version of the server.

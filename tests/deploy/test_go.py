@@ -20,6 +20,7 @@ GO = REPOSITORY / "client/go"
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
     socket = tmp_path / "socket"
+    # time: the client runs to its end
     with subprocess.Popen(
         [program("tensord"), f"--listen=unix:{socket}", "--threads=1"], stderr=subprocess.DEVNULL
     ) as server:

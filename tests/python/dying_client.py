@@ -111,7 +111,7 @@ def planning(session: tensord.Session) -> None:
         target=session.link.call, args=(create, request), daemon=True
     )
     call.start()
-    time.sleep(0.2)
+    time.sleep(0.2)  # time: a search takes fifty seconds
     session.describe()  # comes after it
     assert call.is_alive()
     say_so()
@@ -153,4 +153,5 @@ STATES = {
 }
 
 if __name__ == "__main__":
+    # time: the lease is to end
     STATES[sys.argv[2]](tensord.connect(sys.argv[1], lease=LEASE_SECONDS, transport="grpc"))

@@ -80,6 +80,7 @@ def sent_together(server: StreamingServer, requests: list[bytes]) -> list[list[b
     ]
 
 
+@pytest.mark.timing
 def test_requests_that_wait_go_together_and_in_order(server):
     requests = [request(number) for number in range(1000)]
     together = sent_together(server, requests)
@@ -88,6 +89,7 @@ def test_requests_that_wait_go_together_and_in_order(server):
     assert max(map(len, server.messages)) <= MOST_BYTES
 
 
+@pytest.mark.timing
 def test_large_requests_go_alone(server):
     requests = [request(number, MOST_BYTES - 1000) for number in range(10)]
     together = sent_together(server, requests)

@@ -18,6 +18,8 @@ from observed_server import ObservedServer
 from secure_server import serve_tcp
 from waiting import eventually
 
+pytestmark = pytest.mark.timing
+
 
 @contextlib.contextmanager
 def flood(address: str, count: int) -> Iterator[list[socket.socket]]:

@@ -211,6 +211,7 @@ def test_tensord_load_and_the_clients_it_kills_say_who_asks(
     report = tmp_path / "report.json"
     flags = {"tokens": str(tokens), **certificates.of_server()}
     with serve_tcp("localhost", **flags) as address:
+        # time: how long it makes calls
         loaded = subprocess.run(
             [program, "--address", address, "--closed=1", "--seconds=1", "--quiet"]
             + ["--mix", REPOSITORY / "client/load/examples/mixed.toml"]

@@ -230,6 +230,7 @@ def test_calls_with_a_timeout_see_what_is_missing(deferred):
         t.numpy()
 
 
+@pytest.mark.timing
 def test_much_may_be_deferred_as_long_as_it_goes_on(address: str) -> None:
     with tensord.connect(address, deferred=True, timeout=1.5) as session:
         large = session.upload(np.full((900, 900), 1 / 900))
@@ -240,6 +241,7 @@ def test_much_may_be_deferred_as_long_as_it_goes_on(address: str) -> None:
         np.testing.assert_allclose(product[0, 0].numpy(), 1 / 900)
 
 
+@pytest.mark.timing
 def test_a_server_that_is_silent_holds_nobody_for_ever(tmp_path: Path) -> None:
     command = [
         os.environ["TENSORD_SERVER"],
@@ -304,6 +306,7 @@ def test_what_can_be_seen_to_be_wrong_is_refused_at_once(deferred, x):
     deferred.wait()
 
 
+@pytest.mark.timing
 def test_a_timeout_is_that_of_one_call(deferred, x):
     np.testing.assert_array_equal(deferred.permute(x, "i", timeout=60).numpy(), [0, 1])
     keep_busy(deferred)
@@ -353,6 +356,7 @@ def test_a_name_that_is_taken_harms_nobody(deferred, x):
     np.testing.assert_array_equal((uploaded[::-1] + 0).numpy(), [1, 1])
 
 
+@pytest.mark.timing
 def test_threads_share_a_session(deferred):
     wrong = []
 

@@ -396,6 +396,7 @@ def test_quotas_hold(address):
         small.upload(np.zeros(100_000))
 
 
+@pytest.mark.timing
 def test_short_deadlines_are_exceeded(session):
     large = session.upload(np.ones((1000, 1000)))
     slow = {"algorithm": "cpu.contract.reference"}
@@ -409,6 +410,7 @@ def test_short_deadlines_are_exceeded(session):
         large.numpy(timeout=1e-4)
 
 
+@pytest.mark.timing
 def test_default_deadline_is_the_sessions(address):
     with tensord.connect(address, timeout=0.25) as session:
         large = session.upload(np.ones((700, 700)), timeout=20)

@@ -177,6 +177,7 @@ def test_two_jobs_refuses_what_makes_no_sense(flags: tuple[str, object]):
     assert result.returncode == 2 and flags[0] in result.stderr
 
 
+@pytest.mark.timing
 def test_two_jobs_ends_what_it_has_started(tmp_path: Path):
     flags = ["--executions", "100000", "--png", str(tmp_path / "curves.png")]
     environment = os.environ | {"TMPDIR": str(tmp_path)}

@@ -231,6 +231,7 @@ def test_outputs_that_do_not_fit_say_why(session):
         assert unknown.value.reason == "TYPES_NOT_SUPPORTED"
 
 
+@pytest.mark.timing
 def test_both_results_are_awaited_together(address, rng):
     a = random_array(rng, (6, 4), "c16")
 

@@ -115,6 +115,7 @@ def test_loopback_addresses_demand_tokens_too(tokens: Path) -> None:
         assert Caller(server.address(), good).open()
 
 
+@pytest.mark.timing
 def test_a_revoked_token_is_good_for_nothing_within_a_second(tokens: Path) -> None:
     revoked, kept = new_token(tokens, "chemistry"), new_token(tokens, "chemistry")
     with running(tokens=str(tokens)) as server:
@@ -131,11 +132,12 @@ def test_a_revoked_token_is_good_for_nothing_within_a_second(tokens: Path) -> No
             return False
 
         assert eventually(is_refused)
-        assert time.monotonic() - begun < 5  # 1 on a machine that has time
+        assert time.monotonic() - begun < 10  # 1 on a machine that has time
         # What the tenant has is still the tenant's.
         assert other.describe(session).session.name == session
 
 
+@pytest.mark.timing
 def test_a_revoked_token_ends_what_is_being_uploaded(tokens: Path) -> None:
     revoked = new_token(tokens, "chemistry")
     with running(tokens=str(tokens)) as server:
@@ -161,6 +163,7 @@ def test_a_revoked_token_ends_what_is_being_uploaded(tokens: Path) -> None:
         assert isinstance(failures[0], tensord.Unauthenticated)
 
 
+@pytest.mark.timing
 def test_a_revoked_token_ends_streams_that_are_idle(tokens: Path) -> None:
     revoked, kept = new_token(tokens, "chemistry"), new_token(tokens, "chemistry")
     with running(tokens=str(tokens)) as server:
@@ -184,7 +187,7 @@ def test_a_revoked_token_ends_streams_that_are_idle(tokens: Path) -> None:
         begun = time.monotonic()
         with pytest.raises(grpc.RpcError) as failure:
             next(streams[revoked])
-        assert time.monotonic() - begun < 5  # 1 on a machine that has time
+        assert time.monotonic() - begun < 10  # 1 on a machine that has time
         assert failure.value.code() is grpc.StatusCode.UNAUTHENTICATED
         hold.set()
         assert list(streams[kept]) == []
@@ -316,6 +319,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return Certificates(folder)
 
 
+@pytest.mark.timing
 def test_old_versions_of_tls_are_refused(certificates: Certificates) -> None:
     with running(listen="localhost:0", **certificates.of_server()) as server:
         port = int(server.address().partition(":")[2])
@@ -345,6 +349,7 @@ def test_beyond_loopback_strangers_are_not_let_in(certificates: Certificates) ->
             pass
 
 
+@pytest.mark.timing
 def test_certificates_that_are_swapped_serve_new_connections(tmp_path: Path) -> None:
     # As Kubernetes does: a link to a folder that is another one from then on.
     make_certificates(tmp_path / "one")
@@ -400,6 +405,7 @@ def test_clients_need_a_certificate_unless_they_may_bring_a_token(
             tensord.connect(server.address(), ca=certificates.ca)
 
 
+@pytest.mark.timing
 def test_an_authority_that_is_taken_out_takes_its_connections_along(
     certificates: Certificates, tmp_path: Path
 ) -> None:
@@ -546,6 +552,7 @@ def test_the_file_of_tenants_says_whose_certificates_are_whose(
             assert eventually(lambda: not is_unknown())
 
 
+@pytest.mark.timing
 def test_sighup_has_files_read_again(tokens: Path) -> None:
     new_token(tokens, "chemistry")
     with running(tokens=str(tokens)) as server:

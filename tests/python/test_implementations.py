@@ -126,13 +126,14 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.timing
 def test_an_interrupt_ends_a_call_soon(private_address: str, interruptible: None):
     with tensord.connect(private_address) as session:
         large = session.upload(np.ones((2000, 2000), np.int64))
         timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
         begun = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
+            timer.start()
             for _ in range(100):
                 session.einsum("ij,jk->ik", large, large)
         assert time.monotonic() - begun < 5
@@ -165,6 +166,7 @@ def test_calls_that_have_begun_fail_as_others_do(address: str):
     assert closed.value.reason == "SESSION_CLOSED"
 
 
+@pytest.mark.timing
 @pytest.mark.skipif(
     tensord.implementation == "grpcio",
     reason="it makes calls that are to begin at once",
@@ -185,7 +187,7 @@ def test_a_call_that_nobody_waits_for_is_cancelled(private_address: str):
         begun = time.monotonic()
         call = connection.begin(connection.compute.Contract, request)
         del call
-        assert time.monotonic() - begun < 4 * seconds
+        assert time.monotonic() - begun < max(5, 4 * seconds)
         assert session.upload(np.ones(2)).numpy().sum() == 2
 
 

@@ -119,6 +119,7 @@ def check(report: dict[str, Any]) -> None:
         assert report[key] == sum(each[key] for each in report["operations"])
 
 
+@pytest.mark.timing
 def test_an_open_loop_keeps_its_rate_and_tells_all(load, tmp_path):
     table = tmp_path / "seconds.csv"
     options = ["--rate", 200, "--seconds", 2, "--warm-up", 0.5, "--sessions", 2]
@@ -169,6 +170,7 @@ def test_objectives_decide_the_exit_code(load):
     assert "objective p99<1ns MISSED" in missed.output
 
 
+@pytest.mark.timing
 def test_goodput_counts_what_is_fast_enough(load):
     options = ["--rate", 100, "--seconds", 1, "--warm-up", 0.2]
     loaded = load(SMALL, *options, "--objective", "p50<1ns")
@@ -188,6 +190,7 @@ def test_every_kind_of_operation_runs(load):
     assert "executed" in operations["product"]
 
 
+@pytest.mark.timing
 def test_a_load_beyond_the_servers_capacity_goes_on(load):
     options = ["--rate", 2000, "--in-flight", 4, "--seconds", 1, "--warm-up", 0]
     loaded = load(HEAVY, *options, "--objective", "p50<10s")
@@ -200,6 +203,7 @@ def test_a_load_beyond_the_servers_capacity_goes_on(load):
     assert loaded.report["objectives"][0]["got_ms"] is None
 
 
+@pytest.mark.timing
 def test_time_that_the_server_stands_still_counts_for_all_calls(load, own_server):
     program = [PROGRAM, "--address", own_server.address, "--rate", "100"]
     program += ["--seconds", "2", "--warm-up", "0", "--json", "-"]
@@ -220,6 +224,7 @@ def test_time_that_the_server_stands_still_counts_for_all_calls(load, own_server
     assert report["p90_ms"] > 300
 
 
+@pytest.mark.timing
 def test_errors_are_counted_by_code(load, own_server):
     mix = Path(own_server.address.removeprefix("unix:")).with_name("small.toml")
     mix.write_text(SMALL)
@@ -236,6 +241,7 @@ def test_errors_are_counted_by_code(load, own_server):
     assert "UNAVAILABLE" in {each["code"] for each in report["errors_by"]}
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("loop", [["--rate", "100"], ["--closed", "2"]])
 def test_an_interrupt_ends_it_with_results(address, tmp_path, loop):
     mix = tmp_path / "mix.toml"
@@ -256,6 +262,7 @@ def test_an_interrupt_ends_it_with_results(address, tmp_path, loop):
     assert loaded["ok"] > 0
 
 
+@pytest.mark.timing
 def test_killed_uploads_break_off_and_leave_nothing(load, private_address):
     options = ["--rate", 20, "--seconds", 2, "--warm-up", 0]
     loaded = load(SMALL, *options, "--faults", "kill-upload=2", to=private_address)
@@ -271,6 +278,7 @@ def test_killed_uploads_break_off_and_leave_nothing(load, private_address):
         assert session.stats().tensor_count == 0
 
 
+@pytest.mark.timing
 def test_slow_readers_hold_what_they_asked_for_up(private_address, tmp_path):
     mix = tmp_path / "mix.toml"
     mix.write_text(SMALL)

@@ -70,6 +70,7 @@ def test_json_has_the_ids_of_calls_and_no_secret(tmp_path: Path) -> None:
     assert len(failed) == 1 and "***" in failed[0]["message"]
 
 
+@pytest.mark.timing
 def test_a_log_that_nobody_reads_holds_nobody_up(tmp_path: Path) -> None:
     address = f"unix:{tmp_path}/socket"
     command = [os.environ["TENSORD_SERVER"], f"--listen={address}", "--threads=1"]

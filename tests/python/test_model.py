@@ -145,7 +145,7 @@ class Clients(RuleBasedStateMachine):
         sessions = session_pb2_grpc.SessionServiceStub(self.channel)
         self.left_count += 1
         request = session_pb2.OpenSessionRequest()
-        request.lease.FromSeconds(1)
+        request.lease.FromSeconds(1)  # time: it is to end
         name = sessions.OpenSession(request).session.name
         tensors = tensor_pb2_grpc.TensorServiceStub(self.channel)
         tensors.CreateTensor(
@@ -376,6 +376,7 @@ def random_array(shape: tuple[int, ...], dtype: Any, seed: int) -> np.ndarray:
     return rng.integers(-8, 8, shape).astype(dtype)
 
 
+@pytest.mark.timing
 def test_random_clients_see_what_the_model_says(private_address: str) -> None:
     with tensord.connect(private_address) as observer:
 

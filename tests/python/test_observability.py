@@ -89,6 +89,7 @@ def test_labels_come_from_nothing_that_clients_say(server: ObservedServer):
     assert not [name for name in grown if re.search(r"job|tensor-|missing", name)]
 
 
+@pytest.mark.timing
 def test_phases_tell_where_all_the_time_goes(server: ObservedServer):
     rng = np.random.default_rng(1)
     small, large = rng.random((8, 8)), rng.random((400, 400))
@@ -207,6 +208,7 @@ def test_probes_follow_the_servers_life(server: ObservedServer, tmp_path: Path):
         assert "stopped_with_work_left" not in server.log()
 
 
+@pytest.mark.timing
 def test_service_managers_hear_of_the_beginning_and_the_end(tmp_path: Path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(f"{tmp_path}/notify")

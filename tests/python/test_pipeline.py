@@ -136,6 +136,7 @@ def test_an_exception_cancels_what_has_not_begun(session, x, large):
     assert eventually(lambda: used_bytes(session) <= before + 8 * LARGE * LARGE)
 
 
+@pytest.mark.timing
 def test_waiting_for_a_result_can_end(session, large):
     with session.pipeline() as pipeline:
         last = keep_busy(pipeline, large)[-1]
@@ -145,6 +146,7 @@ def test_waiting_for_a_result_can_end(session, large):
         assert last.result(timeout=60).shape == (LARGE, LARGE)
 
 
+@pytest.mark.timing
 def test_a_pipeline_has_a_deadline(session, x):
     # Not by work: what is predicted to end behind the deadline is refused.
     with pytest.raises(tensord.DeadlineExceeded, match="ExecuteStream"):
@@ -177,6 +179,7 @@ def test_results_that_nobody_holds_do_not_pile_up(session, address):
                 pipeline.permute(x, "i", "i")
 
 
+@pytest.mark.timing
 def test_a_pipeline_refuses_what_it_cannot_do(session, x):
     with session.pipeline() as pipeline:
         pending = pipeline.permute(x, "i", "i")
@@ -236,6 +239,7 @@ with grpc.insecure_channel(address) as channel:
 """
 
 
+@pytest.mark.timing
 def test_a_client_that_is_killed_leaves_nothing_running(private_address):
     with tensord.connect(private_address) as session:
         large = session.upload(np.zeros((LARGE, LARGE)))

@@ -473,6 +473,7 @@ def test_the_plan_store_of_an_older_server_is_used(alone, tmp_path):
 def exchanging(address: str) -> Iterator[tensord.Session]:
     """A session with a server of its own, which shares plans through a Redis."""
     with (
+        # time: nobody waits for it
         tensord.serve(
             threads=1, plan_exchange=address, plan_exchange_interval_seconds=0.1
         ) as server,
@@ -491,6 +492,7 @@ def is_exchanging(session: tensord.Session) -> bool:
     return stats.is_connected and stats.error == "" and stats.exchanged_at is not None
 
 
+@pytest.mark.timing
 def test_servers_share_what_they_learn(redis):
     begun = datetime.datetime.now(datetime.timezone.utc)
     with exchanging(redis.address) as first, exchanging(redis.address) as second:
@@ -511,6 +513,7 @@ def test_servers_share_what_they_learn(redis):
         assert exchange_stats(second).sent_count == 0
 
 
+@pytest.mark.timing
 def test_values_that_are_no_entries_are_refused(redis):
     with exchanging(redis.address) as session:
         # Under the names of the exchange's version 1, as change number 1000.
@@ -523,6 +526,7 @@ def test_values_that_are_no_entries_are_refused(redis):
         assert session.plan_cache.stats().record_count == 0
 
 
+@pytest.mark.timing
 def test_a_server_does_without_its_redis(redis):
     with exchanging(redis.address) as session:
         assert eventually(lambda: is_exchanging(session))
@@ -542,6 +546,7 @@ def test_a_server_does_without_its_redis(redis):
         assert again.error_count >= later.error_count  # since the start
 
 
+@pytest.mark.timing
 def test_a_server_starts_without_its_redis(tmp_path):
     with exchanging(f"unix:{tmp_path}/nobody") as session:
         assert eventually(lambda: exchange_stats(session).error_count > 1)

@@ -22,6 +22,8 @@ from waiting import eventually, listens
 
 A = np.arange(12.0).reshape(3, 4)
 
+pytestmark = pytest.mark.timing
+
 
 def learn(session: tensord.Session, count: int) -> None:
     """Makes so many plans, of which each has another number of columns."""

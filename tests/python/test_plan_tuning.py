@@ -96,6 +96,7 @@ def test_incremental_selection_ends_with_one_kernel(session, through: str):
 
 
 # The models are wrong about the first, and kernels far apart in the others.
+@pytest.mark.timing
 @pytest.mark.parametrize("m, k, n", [(4, 4, 4), (40, 31, 20), (120, 6, 120)])
 def test_measured_plans_run_what_was_fastest(session, rng, m: int, k: int, n: int):
     a, b = rng.random((m, k)), rng.random((k, n))

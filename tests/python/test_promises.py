@@ -44,7 +44,9 @@ from tensord.v1 import (
 from waiting import eventually, listens
 
 MEBIBYTE = 1 << 20
-SLACK_SECONDS = 4.9  # of a machine that does much else
+SLACK_SECONDS = 10  # of a machine that does much else
+
+pytestmark = pytest.mark.timing
 
 
 @dataclasses.dataclass
@@ -130,6 +132,7 @@ def reason_of(call: Callable[[], object]) -> str:
 
 # Besides: test_chunks and test_streams of checksums, KeysMustBeEqualInFull of the
 # plan cache's keys, test_model of what many clients see.
+@pytest.mark.timing(high=True)
 def test_promise_1_every_reply_is_right_or_an_error(address: str) -> None:
     with tensord.connect(address) as session:
         ones = session.upload(np.ones(MEBIBYTE))
@@ -198,6 +201,7 @@ def test_promise_2_no_owner_takes_more_than_its_share(tmp_path: Path) -> None:
         assert b / (a + b) == pytest.approx(0.25, rel=0.1)
 
 
+@pytest.mark.timing(high=True)
 @pytest.mark.parametrize("state", dying_client.STATES)
 def test_promise_3_all_of_a_dead_client_is_back_a_second_after_its_lease(
     private_address: str, state: str
@@ -229,9 +233,10 @@ def test_promise_3_all_of_a_dead_client_is_back_a_second_after_its_lease(
         client.communicate()
         died = time.monotonic()
         check_that_it_answers()
-        assert eventually(lambda: observer.stats().session_count == 1)
-        assert eventually(lambda: memory() == before)
-        assert time.monotonic() < died + dying_client.LEASE_SECONDS + 1 + SLACK_SECONDS
+        assert eventually(lambda: observer.stats().session_count == 1, 60)
+        assert eventually(lambda: memory() == before, 60)
+        # How soon, tests/benchmarks measure.
+        assert time.monotonic() < died + 10 * (dying_client.LEASE_SECONDS + 1)
         stats = observer.stats()
         assert stats.tensor_count == 0
         assert stats.devices[0].queued_operations == 0
@@ -306,6 +311,7 @@ def test_promise_5_a_queued_operation_never_starts_after_its_cancel(
         assert not kept.numpy().any() and not late.numpy().any()
 
 
+@pytest.mark.timing(high=True)
 def test_promise_5_a_cancelled_program_stops_at_its_next_operation(
     private_address: str,
 ) -> None:
@@ -328,6 +334,7 @@ def test_promise_5_a_cancelled_program_stops_at_its_next_operation(
         assert d.state == "invalid" or not d.numpy().any()
 
 
+@pytest.mark.timing(high=True)
 def test_promise_6_sigterm_is_told_at_once_and_loses_no_reply(tmp_path: Path) -> None:
     with (
         serve(tmp_path, "--devices=cpu", "--drain-timeout-seconds=10") as server,
@@ -352,6 +359,7 @@ def test_promise_6_sigterm_is_told_at_once_and_loses_no_reply(tmp_path: Path) ->
         assert server.process.wait(11) == 0
 
 
+@pytest.mark.timing(high=True)
 def test_promise_7_a_lost_device_ends_the_server_within_a_second(
     tmp_path: Path,
 ) -> None:

@@ -17,7 +17,7 @@ NAME = "tensord.test"
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
+    with socket.socket() as listener:  # time: it waits for nobody
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
 

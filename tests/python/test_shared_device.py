@@ -17,6 +17,8 @@ import pytest
 import tensord
 from waiting import eventually, listens
 
+pytestmark = pytest.mark.timing
+
 
 def long_product(session: tensord.Session) -> tensord.RemoteTensor:
     """An operand whose square takes some ten seconds."""
@@ -68,7 +70,7 @@ def processor_seconds(process: subprocess.Popen[bytes]) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-SLACK_SECONDS = 10  # of a machine that does much else
+SLACK_SECONDS = 15  # of a machine that does much else
 
 
 def ends_within(server: subprocess.Popen[bytes], seconds: float) -> int:
@@ -114,6 +116,7 @@ def test_a_second_sigterm_ends_the_server_at_once(tmp_path: Path) -> None:
         assert ends_within(server, 0) == -signal.SIGTERM
 
 
+@pytest.mark.timing(high=True)
 def test_says_how_long_an_operation_would_take() -> None:
     with tensord.serve(threads=1) as address, tensord.connect(address) as session:
         a = long_product(session)

@@ -343,6 +343,7 @@ def test_asyncio_has_the_same(address: str, rng: np.random.Generator) -> None:
     asyncio.run(multiply())
 
 
+@pytest.mark.timing
 def test_many_threads_share_a_session(
     shared: tensord.Session, rng: np.random.Generator
 ) -> None:
@@ -378,6 +379,7 @@ def test_servers_may_take_none() -> None:
         assert error.value.reason == "SHARED_MEMORY_OFF"
 
 
+@pytest.mark.timing
 def test_loopback_has_it_by_an_abstract_name() -> None:
     with serve_tcp("localhost") as address:
         with tensord.connect(address, transport="shm") as session:
@@ -398,6 +400,7 @@ def test_a_socket_that_is_not_there_is_named(private_address: str) -> None:
         assert (session.upload(np.ones(LARGE)).numpy() == 1).all()
 
 
+@pytest.mark.timing
 def test_sockets_of_others_are_not_trusted(tmp_path: Path) -> None:
     """Who has made PATH.shm before the server could wanted to see what clients have."""
     path = tmp_path / "socket"
@@ -444,6 +447,7 @@ while True:
 """
 
 
+@pytest.mark.timing
 def test_nothing_of_a_killed_client_stays_mapped() -> None:
     with tensord.serve() as address:
         server = server_of(address)
@@ -499,6 +503,7 @@ def test_the_doctor_finds_nothing_where_all_is_well(address: str) -> None:
     assert examined(address).stdout.count(" ok ") == len(report["checks"]) == 8
 
 
+@pytest.mark.timing
 def test_the_doctor_says_which_precondition_fails(private_address: str) -> None:
     path = private_address.removeprefix("unix:") + ".shm"
     os.rename(path, f"{path}.hidden")
@@ -522,6 +527,7 @@ def test_the_doctor_says_which_precondition_fails(private_address: str) -> None:
         assert ran.returncode == 1 and "SHARED_MEMORY_OFF" in ran.stdout
 
 
+@pytest.mark.timing
 def test_sockets_go_with_their_server() -> None:
     with tensord.serve() as address:
         path = Path(address.removeprefix("unix:") + ".shm")
@@ -530,6 +536,7 @@ def test_sockets_go_with_their_server() -> None:
         assert eventually(lambda: not path.exists())
 
 
+@pytest.mark.timing
 def test_forked_processes_leave_it_to_their_parent(
     shared: tensord.Session,
 ) -> None:

@@ -100,6 +100,7 @@ def test_shell_runs(page: Path, tmp_path: Path) -> None:
         "PATH": f"{BINARIES}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
     }
+    # time: it runs to its end, by itself
     with (tmp_path / "said").open("w") as said, subprocess.Popen(
         ["bash", "-c", script],
         cwd=tmp_path,
@@ -112,7 +113,7 @@ def test_shell_runs(page: Path, tmp_path: Path) -> None:
             assert eventually(lambda: shell.poll() is not None, 120)
         finally:
             with contextlib.suppress(ProcessLookupError):  # there is nobody left
-                os.killpg(shell.pid, signal.SIGKILL)
+                os.killpg(shell.pid, signal.SIGKILL)  # time: it has ended
     assert shell.returncode == 0, (tmp_path / "said").read_text()
 
 

@@ -139,6 +139,7 @@ def test_reservations_beyond_the_memory_are_refused_with_the_file(tmp_path: Path
             blue.upload(np.ones(2 * MIB, np.uint8))
 
 
+@pytest.mark.timing
 def test_one_operation_at_a_time_leaves_none_out(tmp_path: Path) -> None:
     shares = "[tenant.red]\nrunning = 1\nqueued = 4\n"
     matrix = np.ones((64, 64))
@@ -162,6 +163,7 @@ def test_one_operation_at_a_time_leaves_none_out(tmp_path: Path) -> None:
         assert failures == []
 
 
+@pytest.mark.timing
 def test_so_many_operations_of_a_tenant_wait_and_no_more(tmp_path: Path) -> None:
     shares = "[tenant.red]\nqueued = 2\n"
     matrix = np.ones((300, 300))
@@ -215,6 +217,7 @@ def google_rpc() -> tuple[type[Any], type[Any]]:
     return status, info
 
 
+@pytest.mark.timing
 def test_clients_of_any_kind_hear_when_to_retry(tmp_path: Path) -> None:
     status_class, info_class = google_rpc()
     with house(tmp_path, "[tenant.red]\nqueued = 1\n") as server:
@@ -253,6 +256,7 @@ def grid(rows: int) -> tuple[str, list[np.ndarray]]:
     return ",".join(factors) + "->", [np.ones((2,) * len(factor)) for factor in factors]
 
 
+@pytest.mark.timing
 def test_searches_take_from_what_a_tenant_has_a_minute(tmp_path: Path) -> None:
     shares = "[tenant.red]\nsearch_seconds = 1\n"
     subscripts, tensors = grid(5)
@@ -275,6 +279,7 @@ def test_searches_take_from_what_a_tenant_has_a_minute(tmp_path: Path) -> None:
         assert 0 < quotas_told(server)[used] < 1
 
 
+@pytest.mark.timing
 def test_searches_that_wait_find_what_others_have_left(tmp_path: Path) -> None:
     # A ring whose tensors are linked across, too.
     count = 300

@@ -81,6 +81,7 @@ def acting_as(user: int) -> Iterator[None]:
         os.seteuid(before)
 
 
+@pytest.mark.timing
 @pytest.mark.skipif(os.getuid() != 0, reason="root alone can act as others")
 def test_each_user_is_known_by_their_own_connections(tmp_path: Path) -> None:
     file, path = (

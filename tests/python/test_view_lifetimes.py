@@ -110,6 +110,7 @@ def test_copies_of_views_are_packed(session, address):
             named.delete()
 
 
+@pytest.mark.timing
 def test_downloads_leave_nothing_behind(session):
     tensor = session.upload(numbered((30, 40)))
     views = [tensor.T, tensor[::2, ::-1], tensor.pad(2), tensor.T.reshape(-1)]
