@@ -371,9 +371,10 @@ def lost_device(until: str) -> Callable[[Path, int], Iterator[float]]:
     return timed
 
 
-def is_known(caller: Caller) -> bool:
+def is_known(caller: Caller, session: str = "") -> bool:
+    """Whether who calls is let in, to a session or to a new one."""
     try:
-        caller.open()
+        caller.describe(session) if session else caller.open()
     except grpc.RpcError as error:
         check(error.code() is grpc.StatusCode.UNAUTHENTICATED, error)
         return False
@@ -427,7 +428,7 @@ def revoked(until: str) -> Callable[[Path, int], Iterator[float]]:
                 without_last_line(tokens)
                 written = time.monotonic()
                 if until == "refused":
-                    wait_for(lambda: not is_known(caller))
+                    wait_for(lambda: not is_known(caller, session))
                 else:
                     with contextlib.suppress(grpc.RpcError):
                         next(stream)
