@@ -154,9 +154,9 @@ def test_named_tensors_stay_until_deleted(session):
 
 def test_memory_of_forgotten_tensors_serves_new_ones(address):
     with tensord.connect(address, quota_bytes=10_000_000) as session:
-        for _ in range(50):
+        for _ in range(8):
             session.upload(np.zeros(1_000_000))
-        for _ in range(50):
+        for _ in range(8):
             np.testing.assert_array_equal(
                 session.einsum("i,j->ij", np.ones(1000), np.ones(1000)).numpy(), 1
             )
@@ -231,6 +231,7 @@ def test_closing_a_session_frees_its_memory(private_address):
         assert observer.stats().session_count == 1
 
 
+@pytest.mark.timing
 def test_sessions_nobody_holds_are_closed(faulty: FaultyServer):
     session = tensord.connect(faulty.address)
     assert not faulty.closed.is_set()
@@ -245,24 +246,27 @@ def test_sessions_are_closed_when_the_program_ends(faulty: FaultyServer):
     assert faulty.closed.is_set()
 
 
+@pytest.mark.timing
 def test_leases_are_renewed_while_the_program_runs(faulty: FaultyServer):
     with tensord.connect(faulty.address, lease=1):
-        assert eventually(lambda: faulty.beat_count >= 2, 3)
+        assert eventually(lambda: faulty.beat_count >= 2)
 
 
+@pytest.mark.timing
 def test_idle_sessions_outlive_their_lease(private_address):
-    with tensord.connect(private_address, lease=1) as session:
+    with tensord.connect(private_address, lease=5) as session:
         tensor = session.upload(np.ones(3))
-        # Nobody renews the lease of another one, which is opened later.
+        # Nobody renews the lease of another one, which is opened later and ends later.
         request = session_pb2.OpenSessionRequest()
-        request.lease.FromSeconds(1)
+        request.lease.FromSeconds(6)
         with grpc.insecure_channel(private_address) as channel:
             session_pb2_grpc.SessionServiceStub(channel).OpenSession(request)
         assert session.stats().session_count == 2
-        assert eventually(lambda: session.stats().session_count == 1)
+        assert eventually(lambda: session.stats().session_count == 1, 60)
         np.testing.assert_array_equal(tensor.numpy(), np.ones(3))
 
 
+@pytest.mark.timing
 def test_many_threads_share_a_session(session, rng):
     a = rng.random((30, 40))
     shared = session.upload(a)
@@ -282,6 +286,7 @@ def test_many_threads_share_a_session(session, rng):
             done.result()
 
 
+@pytest.mark.timing
 def test_calls_go_on_during_a_transfer(session, rng):
     array = rng.random((256, 1024, 64))
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
