@@ -29,8 +29,12 @@ TEST(MeasureCopyBandwidthTest, TakesManyShortCopiesAtATime) {
                         .launch_count = &launches,
                         .launch_time = absl::Microseconds(50)}});
   FakeStream stream;
-  ASSERT_TRUE(MeasureCopyBandwidth(backend, kBytes, stream).ok());
-  // Each way to warm up, and three spans.
+  // Each way to warm up, and three spans: at once, unless the machine does so
+  // much else that a copy seems long.
+  for (int i = 0; i < 100 && launches < 2 + 3 * 2; ++i) {
+    launches = 0;
+    ASSERT_TRUE(MeasureCopyBandwidth(backend, kBytes, stream).ok());
+  }
   EXPECT_GE(launches, 2 + 3 * 2);
   EXPECT_LE(launches, 2 + 3 * 50);
 }
