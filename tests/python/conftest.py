@@ -49,6 +49,7 @@ ONCE = {
     "test_quimb.py",
     "test_shown_code.py",
     "test_stages.py",
+    "test_stress.py",
     "test_subscripts.py",
     "test_sycamore.py",
     "test_tensor_operations.py",

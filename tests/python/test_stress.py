@@ -1,0 +1,155 @@
+"""What tests/stress does to processes, and what it reads of their output."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from conftest import REPOSITORY
+from waiting import eventually
+
+pytestmark = pytest.mark.timing
+
+
+@pytest.fixture(scope="module")
+def stress() -> ModuleType:
+    loader = importlib.machinery.SourceFileLoader("stress", str(REPOSITORY / "tests/stress"))
+    spec = importlib.util.spec_from_loader("stress", loader)
+    assert spec is not None
+    module = sys.modules["stress"] = importlib.util.module_from_spec(spec)
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    loader.exec_module(module)
+    sys.dont_write_bytecode = before
+    return module
+
+
+# Says what it has begun, one of which is in a session of its own.
+PARENT = """
+import subprocess, sys, time
+children = [subprocess.Popen(["sleep", "600"], start_new_session=new) for new in (False, True)]
+print(*(child.pid for child in children), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def run(stress: ModuleType, tmp_path: Path):
+    """A run of a parent and two children: its mark and their ids."""
+    mark = f"STRESS_RUN={tmp_path.name}"
+    process = subprocess.Popen(
+        [sys.executable, "-c", PARENT],
+        env=os.environ | dict([mark.split("=")]),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    ids = [process.pid, *map(int, process.stdout.readline().split())]
+    assert len(ids) == 3
+    yield mark, ids
+    stress.kill_all(mark)
+    process.wait()
+
+
+def test_all_processes_of_a_run_are_found_and_ended(stress: ModuleType, run) -> None:
+    mark, ids = run
+    assert sorted(stress.processes_of(mark)) == sorted(ids)
+    stress.kill_all(mark)
+    assert stress.processes_of(mark) == {}
+    for child in ids[1:]:
+        assert eventually(lambda child=child: not Path(f"/proc/{child}/exe").exists())
+
+
+@pytest.mark.parametrize("stops_others", [False, True])
+def test_who_stands_still_goes_on(
+    stress: ModuleType, run, monkeypatch: pytest.MonkeyPatch, stops_others: bool
+) -> None:
+    mark, ids = run
+    whole = (True, True, True)
+    ones = set() if stops_others else {(False, True, False), (False, False, True)}
+    seen = set()
+
+    def stopped() -> tuple[bool, ...]:
+        states = stress.processes_of(mark)
+        return tuple(states[each] == "T" for each in ids)
+
+    def look(seconds: float) -> None:
+        assert seconds == stress.STOP_SECONDS
+        assert eventually(lambda: stopped() in {whole} | ones)
+        seen.add(stopped())
+
+    for seed in range(20):
+        with monkeypatch.context() as patch:
+            patch.setattr(stress, "time", type("Time", (), {"sleep": staticmethod(look)}))
+            stress.stand_still(mark, ids[0], stops_others, random.Random(seed))
+        assert eventually(lambda: not any(stopped()))
+    # All of them, or one that the parent has begun.
+    assert seen == {whole} | ones
+
+
+def test_who_is_stopped_already_stays_so(
+    stress: ModuleType, run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark, ids = run
+    os.kill(ids[1], signal.SIGSTOP)
+    assert eventually(lambda: stress.processes_of(mark)[ids[1]] == "T")
+    monkeypatch.setattr(stress, "STOP_SECONDS", 0.01)
+    for seed in range(20):
+        stress.stand_still(mark, ids[0], False, random.Random(seed))
+        assert stress.processes_of(mark)[ids[1]] == "T"
+
+
+OUTPUT = """\
+[ RUN      ] OneTest.Passes
+[       OK ] OneTest.Passes (1500 ms)
+[ RUN      ] OneTest.Fails
+it_test.cc:1: Failure
+[  FAILED  ] OneTest.Fails (20 ms)
+[ RUN      ] All/OneTest.FailsToo/Sum
+[  FAILED  ] All/OneTest.FailsToo/Sum, where GetParam() = 3 (7 ms)
+[ RUN      ] OneTest.Crashes
+==1==ERROR: AddressSanitizer
+"""
+
+
+def test_a_program_tells_of_each_test_and_of_what_did_not_end(
+    stress: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "output").write_text(OUTPUT)
+    names = ["OneTest.Passes", "OneTest.Fails", "All/OneTest.FailsToo/Sum", "OneTest.Crashes"]
+    tests = [stress.Test(name, "tsan: it_test", False) for name in names]
+    run = stress.Program(Path("/it_test"), tests, 0)
+    assert [*run.outcomes(tmp_path)] == [
+        ("OneTest.Passes", "passed", 1.5),
+        ("OneTest.Fails", "failed", 0.02),
+        ("All/OneTest.FailsToo/Sum", "failed", 0.007),
+        ("OneTest.Crashes", "begun", 0.0),
+    ]
+    command, _ = run.command(tmp_path, 5)
+    assert f"--gtest_filter={':'.join(names)}" in command and "--gtest_shuffle" in command
+
+
+def test_what_fails_without_a_failed_test_counts(
+    stress: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    monkeypatch.setattr(stress, "ROOT", tmp_path)
+    test = stress.Test("OneTest.Passes", "tsan: it_test", False)
+    run = stress.Program(Path("/it_test"), [test], 0)
+    (tmp_path / "output").write_text("".join(OUTPUT.splitlines(keepends=True)[:2]))
+    whole = stress.Stress([run], tmp_path, [0], seed=1)
+    assert not whole._count(run, tmp_path, 0, False, tmp_path / "kept")
+    assert (test.runs, test.failures, test.slowest_seconds) == (1, 0, 1.5)
+    assert whole._count(run, tmp_path, 66, False, tmp_path / "kept")  # TSan's
+    assert (test.runs, test.failures) == (2, 1)
+    stress.print_table([test], lambda test: 5)
+    told = capsys.readouterr().out
+    assert "failed: tsan: it_test ended with 66: kept" in told
+    assert "ran 2 times of 5: OneTest.Passes" in told
