@@ -18,7 +18,7 @@ class KernelConformance : public ::testing::TestWithParam<ConformanceTarget> {
   KernelConformance() : runner_(SetUpTarget(GetParam()), 2) {}
 
   /// Reports runs, refusals and worst error of each kernel with the result, and
-  /// which share of the cases was taken (tests/summarize.py).
+  /// which share of the cases was taken (tests/verdict/summarize.py).
   void TearDown() override;
 
   KernelRunner runner_;
