@@ -58,6 +58,7 @@ from test_promises import (  # noqa: E402
     begun,
     contraction,
     long_operand,
+    received,
     serve,
     watch_health,
 )
@@ -275,7 +276,7 @@ def told(folder: Path, rounds: int) -> Iterator[float]:
     """From SIGTERM until those who watch hear of it, and no reply is lost."""
     for each in folders(folder, rounds):
         with (
-            serve(each, "--devices=cpu") as server,
+            serve(each, "--devices=cpu", "--drain-timeout-seconds=60") as server,
             grpc.insecure_channel(server.address) as channel,
         ):
             states = watch_health(channel)
@@ -285,7 +286,7 @@ def told(folder: Path, rounds: int) -> Iterator[float]:
             before = begun(session)
             contract = raw_stubs(session).compute.Contract
             calls = [contract.future(contraction(session, a)) for _ in range(3)]
-            wait_for(lambda: begun(session) > before)
+            wait_for(lambda: received(session) == before + 3)
             server.process.send_signal(signal.SIGTERM)
             sent = time.monotonic()
             check(NOT_SERVING in states, "nothing was told")
