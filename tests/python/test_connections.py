@@ -114,7 +114,7 @@ def test_sockets_that_systemd_has_passed_are_served(tmp_path: Path):
         passed.listen()
         process = served_from(passed, tmp_path / "log")
         try:
-            assert works(f"unix:{path}")  # which waits until it is served
+            assert eventually(lambda: works(f"unix:{path}"))
         finally:
             process.terminate()
             assert process.wait(30) == 0

@@ -199,12 +199,13 @@ def test_promise_2_no_owner_takes_more_than_its_share(tmp_path: Path) -> None:
 
             return multiply
 
-        with running(*map(client, "aaab" * 2)):
-            time.sleep(0.5)
+        with running(*map(client, "ab" * 4)):
+            assert eventually(lambda: min(counts.values()) > 0)
             before = dict(counts)
-            time.sleep(4)
+            assert eventually(lambda: sum(counts.values()) > sum(before.values()) + 200, 120)
             a, b = (counts[job] - before[job] for job in "ab")
-        assert b / (a + b) == pytest.approx(0.25, rel=0.1)
+        # A quarter, and a half without weights. How near, tests/benchmarks measure.
+        assert 0.1 < b / (a + b) < 0.4
 
 
 @pytest.mark.timing(high=True)
