@@ -503,18 +503,19 @@ def interrupted(_: Path, rounds: int) -> Iterator[float]:
     """From the second ctrl-C until tensord-load has ended."""
     mix = TESTS / "benchmarks/mixes/heavy.toml"
     load = [SERVER.with_name("tensord-load"), "--quiet", f"--mix={mix}"]
-    with tensord.serve(threads=1) as address:
+    with tensord.serve(threads=1) as address, tensord.connect(address) as observer:
         for _ in range(rounds):
+            before = begun(observer)
             process = subprocess.Popen(
                 [*load, f"--address={address}", "--closed=4", "--seconds=60"],
                 stdout=subprocess.DEVNULL,
             )
-            time.sleep(1)
+            wait_for(lambda: begun(observer) > before + 8)
             process.send_signal(signal.SIGINT)
-            time.sleep(0.02)
+            time.sleep(0.05)  # one that comes before the first is seen is lost
             process.send_signal(signal.SIGINT)
             sent = time.monotonic()
-            process.wait(60)
+            process.wait(120)
             yield time.monotonic() - sent
 
 
