@@ -262,7 +262,7 @@ def test_a_server_that_is_silent_holds_nobody_for_ever(tmp_path: Path) -> None:
         with pytest.raises(tensord.DeadlineExceeded):
             session.wait(1)
         session.close(1)
-        assert time.monotonic() - begun < 20
+        assert time.monotonic() - begun < 60
     finally:
         server.kill()
         server.wait()
