@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import re
 import socket
+import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -38,13 +39,26 @@ class Block(NamedTuple):
 
 def pages() -> list[Path]:
     """All documents but results of measurements, which are as they were."""
-    found = REPOSITORY.rglob("*.md")
-    parts = {page: page.relative_to(REPOSITORY).parts for page in found}
+    parts = {page: page.relative_to(REPOSITORY).parts for page in documents()}
     return sorted(
         page
         for page, folders in parts.items()
         if not {"build", "results", ".pytest_cache"} & set(folders)
     )
+
+
+def documents() -> list[Path]:
+    """Those that git knows: others may lie beside them. Without git, all."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "*.md"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    names = filter(None, listed.stdout.split("\0"))
+    known = [REPOSITORY / name for name in names if (REPOSITORY / name).exists()]
+    return known or list(REPOSITORY.rglob("*.md"))
 
 
 def blocks(page: Path) -> Iterator[Block]:
