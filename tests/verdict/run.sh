@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # The steps of tests/run, and what is told of them. Sourced, from the repository root; $results is a folder.
 
 suites=()  # of tests, that have begun
