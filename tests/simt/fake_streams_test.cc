@@ -12,6 +12,7 @@
 #include "tests/simt/sample_kernels.h"
 #include "tests/simt/simt.h"
 #include "tests/simt/test_objects.h"
+#include "tests/testing/soon.h"
 
 namespace tensord::test {
 namespace {
@@ -41,7 +42,7 @@ TEST_F(FakeStreamsTest, AskingAgainAndAgainMovesOn) {
   }
   ASSERT_EQ(cudaEventRecord(event, stream), cudaSuccess);
   int asked = 0;
-  while (cudaEventQuery(event) == cudaErrorNotReady) ++asked;
+  while (cudaEventQuery(event) == cudaErrorNotReady) ASSERT_LT(++asked, 100);
   EXPECT_EQ(asked, 5);
   EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
   EXPECT_EQ(cudaGetLastError(), cudaErrorNotReady);
@@ -262,7 +263,7 @@ TEST_F(FakeStreamsTest, HostFunctionsRunInOrderThoughNobodyWaits) {
                 },
                 &shared),
             cudaSuccess);
-  while (!shared.is_done) std::this_thread::yield();
+  EXPECT_TRUE(Soon([&] { return shared.is_done.load(); }));
   EXPECT_EQ(shared.seen, 0x01010101);
   EXPECT_EQ(shared.error_of_call, cudaErrorNotPermitted);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
@@ -333,8 +334,8 @@ void WorkOnDevice(int device, int round_count) {
     if (round % 2 == 0) {
       ASSERT_EQ(cudaStreamSynchronize(copies), cudaSuccess);
     } else {
-      while (cudaStreamQuery(copies) == cudaErrorNotReady) {
-      }
+      EXPECT_TRUE(
+          Soon([&] { return cudaStreamQuery(copies) != cudaErrorNotReady; }));
     }
     for (int i = 0; i < kSums; ++i) {
       ASSERT_EQ(result[i], static_cast<float>(32 * 32 * i + 31 * 32 / 2));

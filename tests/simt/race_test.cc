@@ -157,6 +157,7 @@ TEST_F(RaceTest, WaitingForTheWrongStreamIsARace) {
 /// The API's own locks order nothing between two threads.
 void CallFromTwoThreads() {
   int shared = 0;
+  // time: it is a race in any order
   std::thread other([&shared] {
     ++shared;
     cudaDeviceSynchronize();
