@@ -311,19 +311,24 @@ class Clients(RuleBasedStateMachine):
         used = inputs if out is None else [*inputs, out]
         if not all(t.is_usable and t.client is client for t in used):
             return self.refused((tensord.Error,), run, out)
+        read = [*inputs, out] if out is not None and out.is_part else inputs
+        is_ready = all(t.memory.is_ready for t in read)
+        # Where more than one thing is wrong, any of them is told.
+        wrong = (tensord.InvalidArgument,)
+        if not is_ready:
+            wrong += (tensord.FailedPrecondition,)
         try:
             result = expected()
         except ValueError:
-            return self.refused((tensord.InvalidArgument,), run, out)
+            return self.refused(wrong, run, out)
         if out is not None:
             if out.array.shape != result.shape:
-                return self.refused((tensord.InvalidArgument,), run, out)
+                return self.refused(wrong, run, out)
             # What overlaps, and which types convert, is for other tests.
             shares = any(t.memory is out.memory for t in inputs)
             if shares or out.array.dtype != result.dtype:
                 return multiple()
-        read = [*inputs, out] if out is not None and out.is_part else inputs
-        if not all(t.memory.is_ready for t in read):
+        if not is_ready:
             return self.refused((tensord.FailedPrecondition,), run, out)
         if out is None:
             remote = self.allocates(
