@@ -12,7 +12,8 @@ It touches
 
  * a program of C++ tests, if one of its sources or headers changed, or of a library in it;
  * a file of Python tests, if it changed itself;
- * all of tests/python, if something else there changed, in client/python, or in the server;
+ * all of tests/python, if something else there changed, in client/python, or in the server,
+   tensorctl or tensord-load;
  * all of tests/deploy likewise, or if something in deploy/ changed; and of tests/verdict, if
    tests/run did;
  * the tests that read documents, or sources, if such a one changed.
@@ -25,6 +26,7 @@ has nothing to run is not there. FOLDER/what says it all in a line.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -36,6 +38,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("verdict", "python", "deploy")  # of tests, with tests of pytest
 READS_DOCUMENTS = ("tests/python/test_documents.py", "tests/python/test_shown_code.py")
+STARTED = ("tensord", "tensorctl", "tensord-load")  # by Python's tests
 READS_SOURCES = "core_test"  # the tests of includes
 SOURCES = (".cc", ".h", ".cu", ".cuh")
 TEST = re.compile(
@@ -70,7 +73,7 @@ class Programs:
                 entry["name"],
                 described["type"],
                 described["paths"]["source"],
-                {source["path"] for source in described.get("sources", ())},
+                sources_of([each["path"] for each in described.get("sources", ())]),
                 {
                     each["id"].split("::@")[0]
                     for each in described.get("dependencies", ())
@@ -80,7 +83,7 @@ class Programs:
     @cache
     def parts(self, name: str) -> set[str]:
         """The target, and what it needs, and that, and so on."""
-        found, open_names = set[str](), {name}
+        found, open_names = set[str](), {name} & set(self.targets)
         while open_names:
             found |= open_names
             needed = set[str]().union(
@@ -129,19 +132,25 @@ class Programs:
         """The same, of what their objects include, as ninja keeps it."""
         found = set[str]()
         target = ""
+        files = {str(ROOT / file) for file in changed}
         for line in said("ninja", "-C", self.build, "-t", "deps").splitlines():
             if line.startswith("    "):  # a file that the object is made of
-                path = Path(line.strip())
-                if (
-                    target
-                    and path.is_relative_to(ROOT)
-                    and str(path.relative_to(ROOT)) in changed
-                ):
+                path = os.path.normpath(self.build / line.strip())
+                if target and path in files:
                     found.add(target)
             elif line:
                 match = re.search(r"CMakeFiles/([^/]+)\.dir/", line)
                 target = match[1] if match else ""
         return found
+
+
+def sources_of(paths: list[str]) -> set[str]:
+    """The sources, and those that generated ones are united of."""
+    found = set(paths)
+    for path in paths:
+        if re.search(r"/united/\w+\.cc$", path):
+            found |= set(re.findall(r'^#include "(.+)"', Path(path).read_text(), re.M))
+    return found
 
 
 def said(*command: str | Path) -> str:
@@ -252,12 +261,13 @@ def choose_by_change(programs: Programs, changed: list[str]) -> Choice:
         for name, program in programs.tests().items()
         if program and programs.parts(program) & touched
     ]
-    has_server = not touched.isdisjoint(programs.parts("tensord"))
+    parts = set[str]().union(*map(programs.parts, STARTED))
+    is_started = not parts.isdisjoint(touched)
     files = {
         "python": python_tests(
-            changed, "tests/python", ("client/python/",), has_server
+            changed, "tests/python", ("client/python/",), is_started
         ),
-        "deploy": python_tests(changed, "tests/deploy", ("deploy/",), has_server),
+        "deploy": python_tests(changed, "tests/deploy", ("deploy/",), is_started),
         "verdict": python_tests(changed, "tests/verdict", ("tests/run",), False),
     }
     is_all = files["python"] == ["tests/python"]

@@ -53,7 +53,7 @@ TARGETS = {
         ["server/rpc/call.cc"],
         ["tensord_base"],
     ),
-    "tensord_base": ("STATIC_LIBRARY", "core/base", ["core/base/half.cc"], []),
+    "tensord_base": ("STATIC_LIBRARY", "core/base", ["UNITED"], []),
 }
 
 
@@ -62,7 +62,11 @@ def programs(tmp_path: Path) -> Programs:
     replies = tmp_path / ".cmake/api/v1/reply"
     replies.mkdir(parents=True)
     entries = []
-    for name, (kind, folder, sources, needs) in TARGETS.items():
+    united = tmp_path / "united/tensord_base_0.cc"
+    united.parent.mkdir()
+    united.write_text('#include "core/base/half.cc"\n#include "core/base/layout.cc"\n')
+    for name, (kind, folder, paths, needs) in TARGETS.items():
+        sources = [str(united) if path == "UNITED" else path for path in paths]
         described = {
             "type": kind,
             "paths": {"source": folder},
@@ -91,6 +95,12 @@ def programs(tmp_path: Path) -> Programs:
         ("tests/conformance/call_test.cc", "core_test rpc_test_1 rpc_test_2", "", ""),
         ("tests/unit/half_test.cc", "core_test", "", ""),
         (
+            "core/base/layout.cc",
+            "core_test rpc_test_1 rpc_test_2",
+            "tests/python",
+            "tests/deploy",
+        ),
+        (
             "core/base/half.h",
             "core_test rpc_test_1 rpc_test_2",
             "tests/python",
@@ -117,6 +127,25 @@ def test_a_change_chooses(
     assert " ".join(chosen.pytest["deploy"]) == deploy
     is_ours = changed in ("tests/run", "tests/verdict/cases.py")
     assert chosen.pytest["verdict"] == (["tests/verdict"] if is_ours else [])
+
+
+def test_headers_are_known_by_ninja(monkeypatch: pytest.MonkeyPatch) -> None:
+    build = select_tests.ROOT / "build/dev"
+    deps = (
+        "core/CMakeFiles/tensord_base.dir/united/base_0.cc.o: #deps 2, deps mtime 1 (VALID)\n"
+        "    ../../core/base/half.cc\n"
+        "    ../../core/base/half.h\n"
+        "\n"
+        "tests/CMakeFiles/core_test.dir/a.cc.o: #deps 2, deps mtime 1 (VALID)\n"
+        f"    {select_tests.ROOT}/core/base/half.h\n"
+        "    /usr/include/core/base/layout.h\n"
+    )
+    monkeypatch.setattr(select_tests, "said", lambda *_: deps)
+    programs = Programs.__new__(Programs)
+    programs.build = build
+    assert programs.of_headers({"core/base/half.h"}) == {"tensord_base", "core_test"}
+    assert programs.of_headers({"core/base/half.cc"}) == {"tensord_base"}
+    assert programs.of_headers({"core/base/layout.h"}) == set()
 
 
 NODES = {
