@@ -8,7 +8,7 @@ namespace tensord::test {
 
 /// Whether each build tests what is else tested in one of them, and as much as
 /// without sanitizers: tests/run --all.
-inline bool TestsAll() { return std::getenv("TENSORD_ALL_TESTS") != nullptr; }
+inline bool TestsAll() { return std::getenv("ALL_TESTS") != nullptr; }
 
 /// How many of `count` random cases a test takes that computes much, and with
 /// most cases what it computes with others: under sanitizers a fifth.
