@@ -47,9 +47,7 @@ class CudaOverlapTest : public RpcConformance {
  protected:
   static void AwaitCatch(const simt::LaunchHold& hold,
                          const Background& launcher) {
-    while (!hold.HasCaught() && !launcher.has_ended()) {
-      absl::SleepFor(absl::Milliseconds(1));
-    }
+    EXPECT_TRUE(Soon([&] { return hold.HasCaught() || launcher.has_ended(); }));
     EXPECT_TRUE(hold.HasCaught());
   }
 };

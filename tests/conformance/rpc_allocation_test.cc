@@ -257,10 +257,10 @@ class RpcAllocationTest : public HasRefusals, public RpcProgramTest {
     AwaitNothingUsed();
   }
   void AwaitNothingUsed() {
-    while (server_.used_bytes() > 0 ||
-           server_.device().staging_statistics().used_bytes > 0) {
-      std::this_thread::yield();
-    }
+    EXPECT_TRUE(Soon([&] {
+      return server_.used_bytes() == 0 &&
+             server_.device().staging_statistics().used_bytes == 0;
+    }));
   }
 
   std::map<std::string, int64_t> spans_;

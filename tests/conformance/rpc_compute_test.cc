@@ -315,9 +315,8 @@ TEST_F(RpcConformance, CancelledOperationLeavesItsOutputAsItWas) {
     EXPECT_EQ(compute_->Contract(&context, request, &response).error_code(),
               grpc::CANCELLED);
   });
-  while (Describe(d).state() != v1::TENSOR_STATE_PENDING) {
-    absl::SleepFor(absl::Milliseconds(5));
-  }
+  EXPECT_TRUE(
+      Soon([&] { return Describe(d).state() == v1::TENSOR_STATE_PENDING; }));
   context.TryCancel();
   caller.join();
   const absl::Time limit = absl::Now() + absl::Seconds(10);

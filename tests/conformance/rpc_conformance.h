@@ -31,6 +31,7 @@
 #include "tensord/v1/tensor.grpc.pb.h"
 #include "tensord/v1/view.grpc.pb.h"
 #include "tests/testing/in_process_server.h"
+#include "tests/testing/soon.h"
 
 namespace tensord {
 
@@ -68,15 +69,11 @@ MATCHER_P2(FailsWith, code, reason, "") {
   return arg.status.error_code() == code && arg.reason == reason;
 }
 
-/// Polls `condition`, for 20 s at most.
-template <typename Condition>
-::testing::AssertionResult Soon(Condition condition) {
-  const absl::Time limit = absl::Now() + absl::Seconds(20);
-  while (absl::Now() < limit) {
-    if (condition()) return ::testing::AssertionSuccess();
-    absl::SleepFor(absl::Milliseconds(2));
-  }
-  return ::testing::AssertionFailure() << "not within 20 s";
+using test::Soon;
+
+/// When a call is given up that should have ended by itself.
+inline std::chrono::system_clock::time_point LongEnough() {
+  return std::chrono::system_clock::now() + std::chrono::seconds(20);
 }
 
 class RpcConformance : public ::testing::Test {
@@ -103,8 +100,7 @@ class RpcConformance : public ::testing::Test {
                                              R*),
                 Stub& stub, const Q& request, R* response) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() +
-                         std::chrono::seconds(20));
+    context.set_deadline(LongEnough());
     const grpc::Status status = (stub.*method)(&context, request, response);
     return OutcomeOf(status, context);
   }

@@ -67,6 +67,7 @@ TEST_F(RpcIdleTest, MessagesWithoutDataAreNoProgress) {
   v1::Tensor tensor;
   ASSERT_THAT(Create(CreateRequest({8}), &tensor), IsOk());
   grpc::ClientContext context;
+  context.set_deadline(LongEnough());
   v1::UploadTensorResponse response;
   const auto writer = tensors_->UploadTensor(&context, &response);
   ASSERT_TRUE(writer->Write(Chunk(tensor.name(), 0, {})));
@@ -117,6 +118,7 @@ TEST_F(RpcIdleTest, DownloadThatNobodyReadsEndsAndGivesItsHoldBack) {
   request.set_tensor(Filled({6 << 20}));
   EXPECT_TRUE(Soon([&] { return UnderWay(server_) == 0; }));
   grpc::ClientContext context;
+  context.set_deadline(LongEnough());
   const auto reader = tensors_->DownloadTensor(&context, request);
   v1::DownloadTensorResponse chunk;
   ASSERT_TRUE(reader->Read(&chunk));
@@ -147,6 +149,7 @@ TEST_F(RpcIdleTest, ResponseThatNobodyReadsIsGivenUp) {
 
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
+  context.set_deadline(LongEnough());
   const auto call =
       stub.PrepareCall(&context, "/tensord.v1.ComputeService/Permute", &queue);
   const auto done = [&] {
@@ -333,7 +336,9 @@ class RpcHostMemoryTest : public RpcConformance {
 TEST_F(RpcHostMemoryTest, WhatIsKnownOfTensorsIsBounded) {
   int count = 0;
   Outcome outcome;
-  while ((outcome = Create(CreateRequest({0}))).status.ok()) ++count;
+  do {
+    outcome = Create(CreateRequest({0}));
+  } while (outcome.status.ok() && ++count < kBytes);
   EXPECT_THAT(outcome,
               FailsWith(grpc::RESOURCE_EXHAUSTED, "HOST_MEMORY_LIMIT"));
   EXPECT_GE(count, 10);

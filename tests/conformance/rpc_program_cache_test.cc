@@ -141,11 +141,12 @@ class RpcSearchingTest : public RpcProgramTest {
           grpc::StatusCode::CANCELLED);
     });
     v1::ListOperationsResponse running;
-    while (running.operations_size() == 0) {
+    EXPECT_TRUE(Soon([&] {
       EXPECT_THAT(Unary(&v1::AdminService::Stub::ListOperations, *admin_,
                         v1::ListOperationsRequest(), &running),
                   IsOk());
-    }
+      return running.operations_size() > 0;
+    }));
     return searching;
   }
 

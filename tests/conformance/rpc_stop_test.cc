@@ -54,7 +54,7 @@ class RpcStopTest : public RpcConformance {
       status = start(context);
       has_ended = true;
     });
-    while (Begun() == before && !has_ended) std::this_thread::yield();
+    EXPECT_TRUE(Soon([&] { return Begun() != before || has_ended; }));
     EXPECT_FALSE(has_ended) << status.error_message();
     end(context);
     const absl::Time ended = absl::Now();
@@ -187,7 +187,7 @@ TEST_F(RpcStopTest, OthersGoFirstWhileALibraryDecomposes) {
     EXPECT_TRUE(status.ok()) << status.error_message();
     has_ended = true;
   });
-  while (Begun() == before && !has_ended) std::this_thread::yield();
+  EXPECT_TRUE(Soon([&] { return Begun() != before || has_ended; }));
   v1::OpenSessionResponse opened;
   ASSERT_THAT(Open({}, &opened), IsOk());
   session_ = opened.session().name();

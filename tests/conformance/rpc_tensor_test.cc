@@ -238,9 +238,8 @@ TEST_F(RpcConformance, SecondUploadToATensorIsRefusedWhileOneRuns) {
   v1::UploadTensorResponse response;
   const auto first = tensors_->UploadTensor(&context, &response);
   ASSERT_TRUE(first->Write(Chunk(tensor.name(), 0, std::span(v).first(4))));
-  while (Describe(tensor.name()).committed_bytes() < 16) {
-    absl::SleepFor(absl::Milliseconds(5));
-  }
+  EXPECT_TRUE(
+      Soon([&] { return Describe(tensor.name()).committed_bytes() >= 16; }));
   EXPECT_THAT(Upload({Chunk(tensor.name(), 0, v)}),
               FailsWith(grpc::FAILED_PRECONDITION, "TENSOR_BUSY"));
   ASSERT_TRUE(first->Write(Chunk("", 16, std::span(v).last(4))));
@@ -258,9 +257,8 @@ TEST_F(RpcConformance, UploadThatIsCancelledLeavesWhatCameAndCanResume) {
     v1::UploadTensorResponse response;
     const auto writer = tensors_->UploadTensor(&context, &response);
     ASSERT_TRUE(writer->Write(Chunk(tensor.name(), 0, std::span(v).first(4))));
-    while (Describe(tensor.name()).committed_bytes() < 16) {
-      absl::SleepFor(absl::Milliseconds(5));
-    }
+    EXPECT_TRUE(
+        Soon([&] { return Describe(tensor.name()).committed_bytes() >= 16; }));
     context.TryCancel();
     EXPECT_EQ(writer->Finish().error_code(), grpc::CANCELLED);
   }

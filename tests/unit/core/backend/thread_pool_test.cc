@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/testing/soon.h"
 
 namespace tensord::core {
 namespace {
@@ -30,7 +31,7 @@ TEST(ThreadPoolTest, AllThreadsTakePart) {
   // Each part waits for the others, so one thread alone could never finish.
   pool.ParallelFor(3, [&](int64_t) {
     ++arrived;
-    while (arrived < 3) std::this_thread::yield();
+    EXPECT_TRUE(test::Soon([&] { return arrived == 3; }));
   });
   EXPECT_EQ(arrived, 3);
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "server/engine/device_worker.h"
+#include "tests/testing/soon.h"
 #include "tests/unit/server/engine/trace.h"
 #include "tests/unit/server/engine/work_stream.h"
 
@@ -356,7 +357,7 @@ TEST_F(DeviceAheadTest, MemoryThatDoesNotComeBackIsWaitedForOnce) {
 
 TEST_F(DeviceAheadTest, JobThatWaitsForMemoryCanBeRemoved) {
   const auto [first, second] = AddOneThatLacksMemory();
-  while (!worker_->Remove(2, second)) std::this_thread::yield();
+  EXPECT_TRUE(test::Soon([&] { return worker_->Remove(2, second); }));
   End(*first);
   worker_.reset();
   EXPECT_THAT(trace_.entries(),

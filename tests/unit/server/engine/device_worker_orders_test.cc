@@ -190,8 +190,10 @@ class Driver {
   }
   template <typename Fact>
   void Await(const Fact& fact) {
+    const absl::Time limit = absl::Now() + absl::Seconds(20);
     absl::MutexLock lock(&mutex_);
     while (!fact()) {
+      ASSERT_LT(absl::Now(), limit) << "not within 20 s";
       mutex_.Unlock();
       std::this_thread::yield();
       mutex_.Lock();

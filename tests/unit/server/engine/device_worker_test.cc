@@ -22,6 +22,7 @@
 #include "core/device/host_stream.h"
 #include "core/device/interruption.h"
 #include "server/engine/quota.h"
+#include "tests/testing/soon.h"
 #include "tests/unit/server/engine/trace.h"
 
 namespace tensord::server {
@@ -256,9 +257,8 @@ TEST_F(DeviceWorkerTest, WhatIsPredictedBadlyForOneSaysNothingOfOthers) {
   }
   const absl::Duration job = absl::Seconds(1);
   // What the last one took is learned after it ran.
-  while (worker_->PredictEnd({.number = 1}, job) > job / 2) {
-    std::this_thread::yield();
-  }
+  EXPECT_TRUE(test::Soon(
+      [&] { return worker_->PredictEnd({.number = 1}, job) <= job / 2; }));
   EXPECT_EQ(worker_->PredictEnd({.number = 2}, job), job);
 }
 
@@ -355,7 +355,7 @@ TEST_F(DeviceWorkerTest, BriefJobsAreDoneByTheThreadThatAddsThem) {
   EXPECT_TRUE(beside.completed.HasBeenNotified());
   EXPECT_EQ(beside.thread.load(), std::this_thread::get_id());
   release_.Notify();
-  while (!worker_->loads().empty()) std::this_thread::yield();
+  ASSERT_TRUE(test::Soon([&] { return worker_->loads().empty(); }));
   ASSERT_TRUE(worker_->Add({.number = 1}, &alone).ok());
   EXPECT_TRUE(alone.completed.HasBeenNotified());
   EXPECT_EQ(alone.thread.load(), std::this_thread::get_id());
@@ -384,7 +384,7 @@ TEST_F(DeviceWorkerTest, WhatWaitsForABriefJobIsLaunchedAfterIt) {
     ran.WaitForNotification();
     brief.completed.WaitForNotification();
     adding.join();
-    while (!worker_->loads().empty()) std::this_thread::yield();
+    ASSERT_TRUE(test::Soon([&] { return worker_->loads().empty(); }));
   }
 }
 
@@ -423,8 +423,7 @@ TEST_F(DeviceWorkerTest, StoppingAClientLeavesOthersAlone) {
 
 TEST_F(DeviceWorkerTest, BusyTimeCountsWhatIsUnderWay) {
   const absl::Duration before = worker_->statistics().busy;
-  while (worker_->statistics().busy == before) std::this_thread::yield();
-  EXPECT_GT(worker_->statistics().busy, before);
+  EXPECT_TRUE(test::Soon([&] { return worker_->statistics().busy > before; }));
   RunAll();
 }
 

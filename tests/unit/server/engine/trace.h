@@ -1,6 +1,8 @@
 // What happens in a test, on any thread, in order.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <iterator>
 #include <string>
 #include <utility>
@@ -8,6 +10,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace tensord::server {
 
@@ -22,11 +26,13 @@ class Trace {
     absl::MutexLock lock(&mutex_);
     return entries_;
   }
-  /// Waits until `count` things have happened.
+  /// Waits until `count` things have happened, for 20 s at most.
   std::vector<std::string> Await(int count) const {
     absl::MutexLock lock(&mutex_);
     const auto happened = [&] { return std::ssize(entries_) >= count; };
-    mutex_.Await(absl::Condition(&happened));
+    EXPECT_TRUE(mutex_.AwaitWithDeadline(absl::Condition(&happened),
+                                         absl::Now() + absl::Seconds(20)))
+        << "not within 20 s";
     return entries_;
   }
 

@@ -15,6 +15,7 @@
 #include "tests/simt/fake_runtime.h"
 #include "tests/simt/node/faults.h"
 #include "tests/simt/simt.h"
+#include "tests/testing/soon.h"
 
 namespace tensord::core {
 namespace {
@@ -58,7 +59,7 @@ TEST_F(CudaStreamTest, LossOfTheDeviceIsToldWhenNoCallIsUnderWay) {
                       },
                       &shared)
                   .ok());
-  while (!shared.has_begun) std::this_thread::yield();
+  EXPECT_TRUE(test::Soon([&] { return shared.has_begun.load(); }));
   const auto other = backend_->CreateStream().value();
   simt::FailCall(simt::CallKind::kSynchronization, 1, cudaErrorIllegalAddress);
   std::atomic<bool> is_told = false;
