@@ -103,11 +103,19 @@ def print_cases(cases: list[Case]) -> None:
         reports = [report for report in case.reports if report not in told]
         if case.is_program and reports:
             told |= set(reports)
-            print(indented("\n".join(reports)))
+            print(indented("\n".join([*running_in(case), *reports])))
         elif count < WHOLE:
             print(indented(shortened(case.message)))
         else:
             print(indented((case.message.strip().splitlines() or [""])[0]))
+
+
+def running_in(case: Case) -> list[str]:
+    """What says which test had begun and not ended, if one had."""
+    begun = re.match(r"\[ RUN +\] (\S+)", case.message)
+    if not begun or re.search(r"^\[ +(OK|FAILED) +\] ", case.message, re.MULTILINE):
+        return []
+    return [f"in {begun[1]}:"]
 
 
 def print_phase(phase: Phase) -> None:

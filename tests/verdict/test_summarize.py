@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,17 @@ def test_a_report_is_whole_and_before_other_failures(
     assert start < lines.index("failed in unit: HttpTest.Answers (0.5 s)")
     assert "[       OK ]" not in text
     assert lines[-1] == "1 passed, 2 failed, 0 skipped"
+
+
+def test_a_report_that_ends_a_program_says_in_which_test(results, capsys) -> None:
+    first = "[ RUN      ] A.First\n[       OK ] A.First (0 ms)\n"
+    for output, where in (
+        (f"{first}[ RUN      ] A.Last\n{TSAN}\n", ["in A.Last:"]),
+        (f"{first}[  PASSED  ] 1 test.\n{ASAN}\n", []),
+    ):
+        results.ctest("unit", {"server_test": "fail"}, output={"server_test": output})
+        _, text = told(results, capsys)
+        assert re.findall(r"in A\.\w+:", text) == where
 
 
 def test_reports_are_not_run_again_to_be_flaky(results: Results, capsys) -> None:
