@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import shown_code
 import tensord
 from conftest import REPOSITORY
 from shown_code import SHELL, Block, all_blocks, ports_of_ours
@@ -39,6 +40,19 @@ def by_page(*languages: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(
         "page", to_run(*languages), ids=lambda page: str(page.relative_to(REPOSITORY))
     )
+
+
+def test_documents_are_those_that_git_knows(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(shown_code, "REPOSITORY", tmp_path)
+    known, gone, beside = (tmp_path / name for name in ("known.md", "gone.md", "other/beside.md"))
+    beside.parent.mkdir()
+    for page in known, gone, beside:
+        page.touch()
+    assert set(shown_code.documents()) == {known, gone, beside}
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    subprocess.run(["git", "-C", tmp_path, "add", known, gone], check=True)
+    gone.unlink()
+    assert shown_code.documents() == [known]
 
 
 def test_code_is_in_a_language_that_is_run_or_says_why_it_is_not() -> None:
