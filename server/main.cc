@@ -29,16 +29,17 @@ int main(int argc, char** argv) {
   // Debian's Abseil looks for deadlocks in every build, under one lock for the
   // whole process: that costs more than all else in a plan cache hit.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // gRPC stays until the process ends: its last user would wait for its poller,
-  // up to 10 s.
-  grpc_init();
-  // Before any thread starts, so that all inherit the mask.
+  // Before any thread starts, gRPC's too, so that all inherit the mask: one
+  // that did not would end the process without a drain.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // gRPC stays until the process ends: its last user would wait for its poller,
+  // up to 10 s.
+  grpc_init();
   const auto parsed = tensord::server::ParseOptions(argc, argv, environ);
   if (const int* status = std::get_if<int>(&parsed)) return *status;
   tensord::server::ServerProcess process(

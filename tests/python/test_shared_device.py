@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -114,6 +115,20 @@ def test_a_second_sigterm_ends_the_server_at_once(tmp_path: Path) -> None:
         assert eventually(lambda: "draining" in log.read_text())
         assert server.poll() is None
         assert ends_within(server, 0) == -signal.SIGTERM
+
+
+def test_signals_come_to_the_thread_that_waits_for_them(tmp_path: Path) -> None:
+    ends = sum(1 << (number - 1) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+    with server_at_work(tmp_path, long_square) as server:
+        blocked = {}
+        for thread in Path(f"/proc/{server.pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # It has ended.
+                found = re.search(r"SigBlk:\s*(\w+)", (thread / "status").read_text())
+                blocked[int(thread.name)] = int(found[1], 16) & ends if found else 0
+        # The main thread, which waits for them, has them in no mask meanwhile.
+        del blocked[server.pid]
+        assert len(blocked) > 5 and set(blocked.values()) == {ends}
+        server.kill()
 
 
 @pytest.mark.timing(high=True)
