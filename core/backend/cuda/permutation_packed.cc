@@ -17,21 +17,34 @@ constexpr size_t kD = PermutationWords::kD;
 
 // Runs that a tile should have on both sides, in bytes: the longest that fits.
 constexpr int64_t kRunBytes[] = {512, 256, 128, 64, 32};
-// Of a thread, about, by words that it holds.
-constexpr int64_t RegistersFor(int64_t words) { return words > 4 ? 128 : 64; }
+// Of a thread, about.
+constexpr int64_t kRegisters = 64;
 
 using Tiling = PermutationTiling;
 
+/// Words that a tile may have: all stages fit into a multiprocessor.
+int64_t MostWords(const GpuModel& model, const PermutationWords& words) {
+  constexpr int64_t kMostBytes = 32 << 10;
+  constexpr int64_t kOther = 4 << 10;  // of shared memory, besides tiles
+  const int64_t word_bytes = words.move.word_bytes;
+  const int64_t bytes =
+      std::min(kMostBytes, (model.shared_bytes_per_multiprocessor - kOther) /
+                               PackedTask::Stages(word_bytes));
+  const int64_t slots = int64_t{PackedSlots(1)};
+  return std::min<int64_t>(words.move.change.is_move
+                               ? PackedTask::kMaxMovedWords
+                               : PackedTask::kMaxChangedWords,
+                           bytes / word_bytes / slots * slots);
+}
+
 /// Tiles of whole modes or, when `splits`, of which at least one is a part.
-absl::StatusOr<Tiling> TilingOf(const PermutationWords& words, bool splits) {
+absl::StatusOr<Tiling> TilingOf(const GpuModel& model,
+                                const PermutationWords& words, bool splits) {
   if (words.word_count() > kMaxIndex) {
     return Unimplemented("TOO_MANY_WORDS", "it moves ", words.word_count(),
                          " words, at most ", kMaxIndex, " are possible");
   }
-  const int64_t limit = std::min<int64_t>(words.move.change.is_move
-                                              ? PackedTask::kMaxMovedWords
-                                              : PackedTask::kMaxChangedWords,
-                                          (32 << 10) / words.move.word_bytes);
+  const int64_t limit = MostWords(model, words);
   Tiling tiling{.parts = {},
                 .in_a_order = OrderBy(words.modes, kA),
                 .in_d_order = OrderBy(words.modes, kD)};
@@ -188,18 +201,18 @@ Turns TurnsOf(const GpuModel& model, const PermutationWords& words,
   TileOrder stores = OrderOf(task, false);
   const double shared_transactions =
       (1 + BankTurns(stores.slots, words.move.word_bytes)) / 2;
-  const int64_t per_thread =
-      task.tile_words <= 4 * PackedTask::kMaxThreads ? 4 : 8;
-  const int64_t threads = CeilDivide(task.tile_words, 32 * per_thread) * 32;
+  constexpr int64_t kPerThread = PackedTask::kWordsPerThread;
+  const int64_t threads = CeilDivide(task.tile_words, 32 * kPerThread) * 32;
   const int64_t shared_bytes =
-      CeilDivide(task.tile_words, 1024) * 1024 * words.move.word_bytes;
+      int64_t{PackedTask::Stages(words.move.word_bytes)} *
+      PackedSlots(task.tile_words) * words.move.word_bytes;
   return {.accesses = TileAccesses(loads.offsets, words.move.word_bytes,
                                    std::move(stores.offsets),
                                    static_cast<int>(words.bytes_out())),
           .shape = {.warps_per_block = static_cast<double>(threads / 32),
                     .warps_per_multiprocessor = WarpsPerMultiprocessor(
-                        model, threads, RegistersFor(per_thread), shared_bytes),
-                    .parallel_requests = static_cast<double>(per_thread),
+                        model, threads, kRegisters, shared_bytes),
+                    .parallel_requests = kPerThread,
                     .shared_transactions = shared_transactions},
           .tile_count = task.outer.count,
           .base = [outer = task.outer](int64_t number) {
@@ -218,7 +231,7 @@ class PackedPermutation final : public CudaPermutation {
 
  private:
   absl::StatusOr<Tiling> Divide(const PermutationWords& words) const override {
-    TENSORD_ASSIGN_OR_RETURN(Tiling tiling, TilingOf(words, splits_));
+    TENSORD_ASSIGN_OR_RETURN(Tiling tiling, TilingOf(model(), words, splits_));
     if (device_ == nullptr) return tiling;
     // As many blocks as are at work at a time: each goes through tiles, and
     // knows the places in them.

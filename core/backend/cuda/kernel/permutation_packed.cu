@@ -1,6 +1,8 @@
 // Tiles of any modes: those that come first in a together with those that come
 // first in d, so that a tile is read and written in long runs however short
 // the single extents are.
+#include <cuda_pipeline_primitives.h>
+
 #include "core/backend/cuda/kernel/element_change.cuh"
 #include "core/backend/cuda/kernel/index_space.cuh"
 #include "core/backend/cuda/kernel/launch.cuh"
@@ -11,9 +13,9 @@ namespace {
 
 /// Where a word of the tile lies, by an index in one of its two orders.
 struct Place {
-  int32_t offset = 0;     // from the tile's first word, in a or d
-  uint32_t slot = 0;      // in shared memory
-  uint32_t part[2] = {};  // along the split modes
+  int32_t offset = 0;  // from the tile's first word, in a or d
+  uint32_t slot = 0;   // in shared memory
+  uint32_t parts = 0;  // along the split modes, 16 bits each
 };
 
 template <bool kSplits, bool kOfA>
@@ -30,9 +32,7 @@ __device__ __forceinline__ Place PlaceOf(const PackedTask& task,
     place.offset +=
         static_cast<int32_t>(at) * (kOfA ? mode.stride_a : mode.stride_d);
     in_a_order += at * static_cast<uint32_t>(mode.weight);
-    // Never by a variable index, which would put places into memory.
-    if (kSplits && mode.split == 0) place.part[0] = at;
-    if (kSplits && mode.split == 1) place.part[1] = at;
+    if (kSplits && mode.split >= 0) place.parts += at << (16 * mode.split);
     index = rest;
   }
   place.slot = PackedSlot(in_a_order);
@@ -41,123 +41,189 @@ __device__ __forceinline__ Place PlaceOf(const PackedTask& task,
 
 /// One of a block's tiles.
 struct TileAt {
-  Offsets<2> base;
-  uint32_t length[2];  // along the split modes
+  int64_t base[2];   // in a and d
+  uint32_t lengths;  // along the split modes, 16 bits each
+  bool is_whole;     // along them
 };
 
 template <bool kSplits>
 __device__ __forceinline__ TileAt TileNumber(const PackedTask& task,
                                              uint32_t number) {
-  TileAt tile{WarpOffsetsOf(task.outer, number), {}};
+  const Offsets<2> base = OffsetsOf(task.outer, number);
+  TileAt tile{{base.at[0], base.at[1]}, 0, true};
   if constexpr (kSplits) {
 #pragma unroll
     for (int s = 0; s < 2; ++s) {
       const PackedTask::Split& split = task.splits[s];
       const uint32_t part =
           Remainder(Quotient(number, split.before), split.parts);
-      tile.length[s] = split.extent - part * split.part;
+      // The unused one holds any part.
+      const uint32_t length =
+          s < task.split_count
+              ? min(split.part, split.extent - part * split.part)
+              : PackedTask::kMaxMovedWords;
+      tile.lengths |= length << (16 * s);
+      tile.is_whole &= s >= task.split_count || length == split.part;
     }
   }
   return tile;
 }
 
-/// Blocks that a multiprocessor holds, at least, where registers allow it
-/// without spilling.
-template <typename Word, int kPerThread, bool kSplits, bool kMoves>
-constexpr int kLeastBlocks = kPerThread == 4 && kMoves &&
-                                     (sizeof(Word) < 8 || !kSplits)
-                                 ? 2
-                                 : 1;
+/// Whether a word is in a tile that is shorter than others.
+__device__ __forceinline__ bool IsInside(const TileAt& tile, uint32_t parts) {
+  return (parts & 0xffffu) < (tile.lengths & 0xffffu) &&
+         parts >> 16 < tile.lengths >> 16;
+}
+
+/// What a block keeps in shared memory, before the words of its tiles.
+struct PackedShared {
+  static constexpr uint32_t kTiles = 64;
+  TileAt tiles[kTiles];  // those that come next
+};
+static_assert(sizeof(PackedShared) % 16 == 0);
+
+constexpr int kPerThread = PackedTask::kWordsPerThread;
+
+/// Threads of a block, at most: as many as have registers without spilling.
+template <typename Word, bool kMoves>
+constexpr int kMostThreads = kMoves && sizeof(Word) < 16
+                                 ? PackedTask::kMaxMovedWords / kPerThread
+                                 : PackedTask::kMaxChangedWords / kPerThread;
 
 /// Places are worked out once and kept in registers for all of a block's tiles.
-/// While one tile is written, the words of the next are under way.
-template <typename Word, int kPerThread, bool kSplits, bool kMoves>
-__global__ void __launch_bounds__(
-    PackedTask::kMaxThreads, kLeastBlocks<Word, kPerThread, kSplits, kMoves>)
+/// While one tile is written, the words of the next ones are under way:
+/// asynchronously where words have 4 bytes or more, else through registers.
+template <typename Word, bool kSplits, bool kMoves>
+__global__ void __launch_bounds__(kMostThreads<Word, kMoves>)
     Packed(const PackedTask __grid_constant__ task) {
-  Word* const shared = static_cast<Word*>(SharedMemory());
+  constexpr bool kIsAsynchronous = sizeof(Word) >= 4;
+  constexpr uint32_t kStages = PackedTask::Stages(sizeof(Word));
+  constexpr uint32_t kAhead = kStages - 1;
+  auto& shared = *static_cast<PackedShared*>(SharedMemory());
+  Word* const stages = reinterpret_cast<Word*>(&shared + 1);
+  const uint32_t stage_words = PackedSlots(task.tile_words);
   const Word* const a = static_cast<const Word*>(task.move.a);
 
-  Place from[kPerThread], to[kPerThread];
+  // Threads beyond the last word move the first one into a slot that nobody
+  // reads.
+  int32_t from[kPerThread], to[kPerThread];
+  uint32_t slots[kPerThread];  // the one written, and the one read
+  uint32_t from_parts[kPerThread], to_parts[kPerThread];
+  uint32_t own = 0;  // words that this thread writes
 #pragma unroll
   for (int i = 0; i < kPerThread; ++i) {
     const uint32_t index = i * blockDim.x + threadIdx.x;
-    from[i] = PlaceOf<kSplits, true>(task, index);
-    to[i] = PlaceOf<kSplits, false>(task, index);
+    const bool is_word = index < task.tile_words;
+    const Place of_a = PlaceOf<kSplits, true>(task, is_word ? index : 0);
+    const Place of_d = PlaceOf<kSplits, false>(task, is_word ? index : 0);
+    from[i] = of_a.offset;
+    to[i] = of_d.offset;
+    slots[i] = PackedSlot(index) | of_d.slot << 16;
+    from_parts[i] = of_a.parts;
+    to_parts[i] = of_d.parts;
+    own += is_word ? 1 : 0;
   }
-  const auto is_inside = [&](const TileAt& tile, const Place& place, int i) {
-    if (i * blockDim.x + threadIdx.x >= task.tile_words) return false;
-    return !kSplits ||
-           (place.part[0] < tile.length[0] && place.part[1] < tile.length[1]);
+
+  const auto is_read = [&](const TileAt& tile, int i) {
+    return !kSplits || tile.is_whole || IsInside(tile, from_parts[i]);
   };
-  Word words[kPerThread];
-  const auto load = [&](const TileAt& tile) {
+  const auto is_written = [&](const TileAt& tile, int i) {
+    return i < own &&
+           (!kSplits || tile.is_whole || IsInside(tile, to_parts[i]));
+  };
+  Word words[kPerThread];  // on their way through registers
+  const auto load = [&](const TileAt& tile, uint32_t stage) {
+    const Word* const base = a + tile.base[0];
 #pragma unroll
     for (int i = 0; i < kPerThread; ++i) {
-      if (is_inside(tile, from[i], i)) {
-        words[i] = a[tile.base.at[0] + from[i].offset];
+      if (!is_read(tile, i)) continue;
+      if constexpr (kIsAsynchronous) {
+        __pipeline_memcpy_async(stages + (stage + (slots[i] & 0xffffu)),
+                                base + from[i], sizeof(Word));
+      } else {
+        words[i] = base[from[i]];
+      }
+    }
+  };
+  const auto put = [&](const TileAt& tile, uint32_t stage) {
+#pragma unroll
+    for (int i = 0; i < kPerThread; ++i) {
+      if (is_read(tile, i)) stages[stage + (slots[i] & 0xffffu)] = words[i];
+    }
+  };
+  const auto store = [&](const TileAt& tile, uint32_t stage) {
+#pragma unroll
+    for (int i = 0; i < kPerThread; ++i) {
+      if (is_written(tile, i)) {
+        StoreWord<kMoves>(task.move, stages[stage + (slots[i] >> 16)],
+                          tile.base[1] + to[i]);
       }
     }
   };
 
-  uint32_t number = blockIdx.x;
-  TileAt tile = TileNumber<kSplits>(task, number);
-  load(tile);
-  while (true) {
-#pragma unroll
-    for (int i = 0; i < kPerThread; ++i) {
-      if (is_inside(tile, from[i], i)) shared[from[i].slot] = words[i];
+  const uint32_t tiles = (task.outer.count - blockIdx.x - 1) / gridDim.x + 1;
+  for (uint32_t done = 0; done < tiles; done += PackedShared::kTiles) {
+    const uint32_t count = min(PackedShared::kTiles, tiles - done);
+    __syncthreads();  // nobody needs the tiles before any more
+    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+      shared.tiles[i] =
+          TileNumber<kSplits>(task, blockIdx.x + (done + i) * gridDim.x);
     }
     __syncthreads();
-    number += gridDim.x;
-    const bool is_last = number >= task.outer.count;
-    if (!is_last) load(TileNumber<kSplits>(task, number));
-#pragma unroll
-    for (int i = 0; i < kPerThread; ++i) {
-      if (is_inside(tile, to[i], i)) {
-        StoreWord<kMoves>(task.move, shared[to[i].slot],
-                          tile.base.at[1] + to[i].offset);
+    uint32_t now = 0, last = kAhead;  // stages: written, and loaded meanwhile
+    if constexpr (kIsAsynchronous) {
+#pragma unroll 1
+      for (uint32_t i = 0; i < kAhead; ++i) {
+        if (i < count) load(shared.tiles[i], i * stage_words);
+        __pipeline_commit();  // also when empty, so that waits can count
       }
+    } else {
+      load(shared.tiles[0], 0);
     }
-    if (is_last) return;
-    // Again, rather than kept in registers meanwhile.
-    tile = TileNumber<kSplits>(task, number);
-    __syncthreads();
+    for (uint32_t i = 0; i < count; ++i) {
+      if constexpr (kIsAsynchronous) {
+        __pipeline_wait_prior(kAhead - 1);
+      } else {
+        put(shared.tiles[i], now * stage_words);
+      }
+      // All of this tile has come, and who is here has written the tile
+      // before: that one's stage is filled next.
+      __syncthreads();
+      if (i + kAhead < count) {
+        load(shared.tiles[i + kAhead], last * stage_words);
+      }
+      if constexpr (kIsAsynchronous) __pipeline_commit();
+      store(shared.tiles[i], now * stage_words);
+      now = now + 1 == kStages ? 0 : now + 1;
+      last = last + 1 == kStages ? 0 : last + 1;
+    }
   }
 }
 
 /// Calls visit(grid, kernel) for one kernel.
-template <typename Word, int kPerThread, bool kSplits, bool kMoves,
-          typename Visitor>
+template <typename Word, bool kSplits, bool kMoves, typename Visitor>
 cudaError_t VisitPacked(const PackedTask& task, Visitor visit) {
   constexpr uint32_t kWarpWords = 32 * kPerThread;
   const Grid grid{
       .blocks = task.block_count,
       .threads = (task.tile_words + kWarpWords - 1) / kWarpWords * 32,
-      // A folded index stays within the same 1024 words.
-      .shared_bytes = (task.tile_words + 1023) / 1024 * 1024 *
-                      static_cast<int64_t>(sizeof(Word))};
-  return visit(grid, &Packed<Word, kPerThread, kSplits, kMoves>);
+      .shared_bytes = static_cast<int64_t>(sizeof(PackedShared)) +
+                      int64_t{PackedTask::Stages(sizeof(Word))} *
+                          PackedSlots(task.tile_words) *
+                          static_cast<int64_t>(sizeof(Word))};
+  return visit(grid, &Packed<Word, kSplits, kMoves>);
 }
 
 /// For the kernel that `task` is for.
 template <typename Visitor>
 cudaError_t VisitKernel(const PackedTask& task, Visitor visit) {
-  const bool is_small = task.tile_words <= 4 * PackedTask::kMaxThreads;
-  const bool splits = task.split_count > 0;
   return VisitWord(task.move.word_bytes, [&](auto word) {
     using Word = decltype(word);
     if (!task.move.change.is_move) {
-      return VisitPacked<Word, 4, true, false>(task, visit);
+      return VisitPacked<Word, true, false>(task, visit);
     }
-    if constexpr (sizeof(Word) < 16) {  // Tiles of wider words are all small.
-      if (!is_small) {
-        return splits ? VisitPacked<Word, 8, true, true>(task, visit)
-                      : VisitPacked<Word, 8, false, true>(task, visit);
-      }
-    }
-    return splits ? VisitPacked<Word, 4, true, true>(task, visit)
-                  : VisitPacked<Word, 4, false, true>(task, visit);
+    return task.split_count > 0 ? VisitPacked<Word, true, true>(task, visit)
+                                : VisitPacked<Word, false, true>(task, visit);
   });
 }
 

@@ -112,14 +112,23 @@ constexpr uint32_t PackedSlot(uint32_t index) {
   return index ^ (index >> 5 & 31u) ^ (index >> 10 & 31u);
 }
 
+/// Words of shared memory that a tile takes.
+constexpr uint32_t PackedSlots(uint32_t tile_words) {
+  return (tile_words + 1023) / 1024 * 1024;
+}
+
 /// Tiles of any modes, held in shared memory in a's order.
 struct PackedTask {
   static constexpr int kMaxTileModes = 12;  // 2^12 words
-  static constexpr int kMaxThreads = 512;
+  static constexpr int kWordsPerThread = 4;
   /// Words of a tile, at most: more of them when the bits move, unless words
   /// have 16 bytes.
-  static constexpr int kMaxMovedWords = 8 * kMaxThreads;
-  static constexpr int kMaxChangedWords = 4 * kMaxThreads;
+  static constexpr int kMaxMovedWords = 4096;
+  static constexpr int kMaxChangedWords = 2048;
+  /// Tiles that a block has in shared memory: one is written while others come.
+  static constexpr uint32_t Stages(int64_t word_bytes) {
+    return word_bytes >= 4 ? 4 : 2;
+  }
 
   /// A mode of the tile: the part of a mode that one tile holds.
   struct TileMode {
