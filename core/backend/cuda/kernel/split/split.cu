@@ -58,9 +58,9 @@ __global__ void __launch_bounds__(kThreads)
     const Word finite = std::bit_cast<Word>(parts.finite);
     const Word low = std::bit_cast<Word>(parts.low);
     Word* const first = d + offsets.at[1];
-    first[0] = std::bit_cast<Word>(parts.high);
+    first[0] = task.is_second ? finite : low;
     first[task.part_stride] = task.is_second ? low : finite;
-    first[2 * task.part_stride] = task.is_second ? finite : low;
+    first[2 * task.part_stride] = std::bit_cast<Word>(parts.high);
   });
 }
 

@@ -22,8 +22,10 @@ namespace tensord::core::cuda {
 /// high_x high_y may be larger than x y by 2^-10 of it, and overflow before it.
 ///
 /// Every element of a becomes three of d, `part_stride` elements apart, so that
-/// the products of two inputs' parts, in their order, are the three above:
-/// high, finite, low or, of the second, high, low, finite. Complex numbers are
+/// the products of two inputs' parts, in their order, are the three above, from
+/// the last to the first: low, finite, high or, of the second, finite, low,
+/// high. Tensor cores cut off what a sum does not hold, at every step: so the
+/// large products come last, as long as sums are small. Complex numbers are
 /// split part by part. An element is read before its parts are written: so a
 /// may be d if each lies where its first part goes.
 /// Source  M. Fasi, N. Higham, F. Lopez, T. Mary, M. Mikaitis, "Matrix
