@@ -80,6 +80,7 @@ __global__ void __launch_bounds__(ThreadsOf(DirectTile::kDeep, 4))
   // For each sum, kShare threads add every kShare-th thread's part, then are
   // added in pairs.
   T* const of_threads = static_cast<T*>(SharedMemory());  // (sum, thread)
+  const SumStore<Stored> store = block.StoreOf<Stored>(task);
   constexpr uint32_t kSums = rows * columns;
   constexpr uint32_t kTogether = kSums < kDeepSums<T> ? kSums : kDeepSums<T>;
   constexpr uint32_t kShare =
@@ -111,8 +112,7 @@ __global__ void __launch_bounds__(ThreadsOf(DirectTile::kDeep, 4))
     const Offsets<3> of_m = OffsetsOf(task.m, block.first_m + number % rows);
     const Offsets<3> of_n = OffsetsOf(task.n, block.first_n + number / rows);
     if (of_m.at[2] >= 0 && of_n.at[2] >= 0) {
-      block.Store<Stored>(task, sum, of_m.at[1] + of_n.at[1],
-                          of_m.at[2] + of_n.at[2]);
+      store.Store(sum, of_m.at[1] + of_n.at[1], of_m.at[2] + of_n.at[2]);
     }
   }
 }

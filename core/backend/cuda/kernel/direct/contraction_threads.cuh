@@ -90,6 +90,7 @@ __global__ void __launch_bounds__(ContractionThreadsTask::kThreads)
     }
   }
 
+  const SumStore<Stored> store(formula, base.at[2], base.at[3]);
 #pragma unroll
   for (uint32_t y = 0; y < micro; ++y) {
 #pragma unroll
@@ -102,8 +103,7 @@ __global__ void __launch_bounds__(ContractionThreadsTask::kThreads)
       const Offsets<3>& of_m = m.rows[y];
       const Offsets<3>& of_n = n.rows[x];
       if (share == 0 && (of_m.at[2] | of_n.at[2]) >= 0) {
-        StoreSum<Stored>(formula, sum, base.at[2] + of_m.at[1] + of_n.at[1],
-                         base.at[3] + of_m.at[2] + of_n.at[2]);
+        store.Store(sum, of_m.at[1] + of_n.at[1], of_m.at[2] + of_n.at[2]);
       }
     }
   }

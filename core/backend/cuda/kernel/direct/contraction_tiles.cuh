@@ -362,12 +362,38 @@ __global__ void __launch_bounds__(ThreadsOf(tile, sizeof(ComputedIn<Stored>)),
   }
 
   // Through shared memory, kThreadsN columns at a time, so that neighbouring
-  // threads write neighbours along m: there rows go back to the order of d.
+  // threads write neighbours along m: there rows go back to the order of d. A
+  // thread writes the same rows of all columns.
   T* const stage = &shared.a[0][0];
   constexpr uint32_t kThreadsN = Mine::kThreadsN;
   static_assert(kThreadsN * Shared::kPitchA <= 2 * kTile.k * Shared::kPitchA);
   static_assert((kTile.m & (kTile.m - 1)) == 0);  // StagedPlace()s stay inside
   constexpr uint32_t kVector = Shared::kVector;
+  // As many threads as go round in both; they are neighbours along m.
+  constexpr uint32_t kRowThreads =
+      kThreads % kTile.m == 0 ? kTile.m : kThreads & (0u - kThreads);
+  constexpr uint32_t kRows = kTile.m / kRowThreads;
+  constexpr uint32_t kColumnsAtOnce = kThreads / kRowThreads;
+  static_assert(kTile.m % kRowThreads == 0 && kThreadsN % kColumnsAtOnce == 0);
+  struct Row {
+    int64_t c, d;     // offsets
+    uint32_t staged;  // place
+  };
+  const auto row_at = [&](uint32_t r) {
+    const uint32_t at_m = r * kRowThreads + threadIdx.x % kRowThreads;
+    return Row{shared.m[1][at_m], shared.m[2][at_m],
+               StagedPlace<T>(PlaceInReading(task.reading_a, at_m))};
+  };
+  // Where registers are short, they are read again.
+  constexpr bool kKeepsRows =
+      kIsComplex<T> ? tile == DirectTile::kSquare : kRows <= 2;
+  const SumStore<Stored> store = block.StoreOf<Stored>(task);
+  __syncthreads();
+  Row rows[kKeepsRows ? kRows : 1];
+  if constexpr (kKeepsRows) {
+#pragma unroll
+    for (uint32_t r = 0; r < kRows; ++r) rows[r] = row_at(r);
+  }
 #pragma unroll
   for (uint32_t j = 0; j < kTile.micro_n; ++j) {
     __syncthreads();
@@ -382,15 +408,19 @@ __global__ void __launch_bounds__(ThreadsOf(tile, sizeof(ComputedIn<Stored>)),
       }
     }
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < kThreadsN * kTile.m; i += kThreads) {
-      const uint32_t at_m = i % kTile.m, column = i / kTile.m;
+#pragma unroll
+    for (uint32_t first = 0; first < kThreadsN; first += kColumnsAtOnce) {
+      const uint32_t column = first + threadIdx.x / kRowThreads;
       const uint32_t at_n = Mine::MicroN::At(column, j);
-      const int64_t of_m = shared.m[2][at_m], of_n = shared.n[2][at_n];
-      if ((of_m | of_n) >= 0) {
-        const uint32_t place =
-            StagedPlace<T>(PlaceInReading(task.reading_a, at_m));
-        block.Store<Stored>(task, stage[column * Shared::kPitchA + place],
-                            shared.m[1][at_m] + shared.n[1][at_n], of_m + of_n);
+      const int64_t column_d = shared.n[2][at_n];
+      const int64_t column_c = shared.n[1][at_n];
+      if (column_d < 0) continue;
+#pragma unroll
+      for (uint32_t r = 0; r < kRows; ++r) {
+        const Row row = kKeepsRows ? rows[kKeepsRows ? r : 0] : row_at(r);
+        if (row.d < 0) continue;
+        store.Store(stage[column * Shared::kPitchA + row.staged],
+                    row.c + column_c, row.d + column_d);
       }
     }
   }

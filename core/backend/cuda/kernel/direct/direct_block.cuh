@@ -32,16 +32,34 @@ __device__ __forceinline__ void MultiplyAdd(T x, T y, T& sum) {
   }
 }
 
-/// alpha or beta times `x`; integers wrap, and may do so to T.
+/// alpha or beta, converted once; integers wrap, and may do so to T.
 template <typename T>
-__device__ __forceinline__ T Times(const double (&factor)[2], T x) {
-  if constexpr (std::is_integral_v<T>) {
-    const auto whole = static_cast<T>(static_cast<int64_t>(factor[0]));
-    return Joined<BinaryOperator::kMul>(whole, x);
-  } else {
-    return Scaled(Arithmetic(), factor, x);
+class SumFactor {
+ public:
+  SumFactor() = default;
+  explicit __device__ __forceinline__ SumFactor(const double (&factor)[2]) {
+    if constexpr (std::is_integral_v<T>) {
+      factor_ = static_cast<T>(static_cast<int64_t>(factor[0]));
+    } else {
+      factor_ = FactorAs<T>(Arithmetic(), factor[0], factor[1]);
+    }
+    is_one_ = factor[0] == 1 && factor[1] == 0;
   }
-}
+
+  __device__ __forceinline__ T Times(T x) const {
+    if constexpr (kIsComplex<T>) {
+      // A product with (1, 0) would turn the other part of an infinity into
+      // NaN.
+      return is_one_ ? x : Multiply(factor_, x);
+    } else {
+      return Joined<BinaryOperator::kMul>(factor_, x);
+    }
+  }
+
+ private:
+  T factor_ = T{1};
+  bool is_one_ = true;
+};
 
 /// The element of an operand as it is multiplied.
 template <typename Stored>
@@ -90,21 +108,54 @@ __device__ __forceinline__ Offsets<3> OffsetsOf(const DirectSide& side,
   return {{-1, -1, -1}};
 }
 
-/// Stores what becomes of the sum for the element of d at `at_d`.
+/// Stores what becomes of sums.
 template <typename Stored>
-__device__ __forceinline__ void StoreSum(const ContractionFormula& formula,
-                                         ComputedIn<Stored> sum, int64_t at_c,
-                                         int64_t at_d) {
+struct SumStore {
   using T = ComputedIn<Stored>;
-  T value = Times(formula.alpha, sum);
-  if (formula.c != nullptr) {
-    const T c =
-        ConjugatedIf(formula.conj_c,
-                     Convert<T>(static_cast<const Stored*>(formula.c)[at_c]));
-    value = Joined<BinaryOperator::kAdd>(value, Times(formula.beta, c));
+
+  /// As elements of d, the offsets of which begin at `base_d`, and of c.
+  __device__ __forceinline__ SumStore(const ContractionFormula& formula,
+                                      int64_t base_c, int64_t base_d)
+      : alpha(formula.alpha),
+        beta(formula.beta),
+        conj_c(formula.conj_c),
+        d(static_cast<Stored*>(formula.d) + base_d) {
+    if (formula.c != nullptr) {
+      c = static_cast<const Stored*>(formula.c) + base_c;
+    }
   }
-  static_cast<Stored*>(formula.d)[at_d] = Convert<Stored>(value);
-}
+
+  /// As they are.
+  explicit __device__ __forceinline__ SumStore(T* sums) {
+    if constexpr (std::is_same_v<Stored, T>) {
+      d = sums;
+    } else {
+      partial = sums;
+    }
+  }
+
+  __device__ __forceinline__ void Store(T sum, int64_t at_c,
+                                        int64_t at_d) const {
+    if constexpr (!std::is_same_v<Stored, T>) {
+      if (partial != nullptr) {
+        partial[at_d] = sum;
+        return;
+      }
+    }
+    T value = alpha.Times(sum);
+    if (c != nullptr) {
+      const T added = ConjugatedIf(conj_c, Convert<T>(c[at_c]));
+      value = Joined<BinaryOperator::kAdd>(value, beta.Times(added));
+    }
+    d[at_d] = Convert<Stored>(value);
+  }
+
+  SumFactor<T> alpha, beta;
+  bool conj_c = false;
+  const Stored* c = nullptr;
+  Stored* d = nullptr;
+  T* partial = nullptr;
+};
 
 /// What a block of threads computes: a tile of one batch, over one part of the
 /// terms. Tiles follow one another along m, then along n.
@@ -122,19 +173,16 @@ struct DirectBlock {
     base = OffsetsOf(task.batch, batch);
   }
 
-  /// Stores the sum for an element that lies at those offsets behind the
-  /// batch's first in c and d.
+  /// For sums at offsets behind the batch's first element of c and d.
   template <typename Stored>
-  __device__ __forceinline__ void Store(const ContractionDirectTask& task,
-                                        ComputedIn<Stored> sum, int64_t at_c,
-                                        int64_t at_d) const {
+  __device__ __forceinline__ SumStore<Stored> StoreOf(
+      const ContractionDirectTask& task) const {
     using T = ComputedIn<Stored>;
-    if (task.partial != nullptr) {
-      static_cast<T*>(task.partial)[int64_t{split} * task.element_count +
-                                    base.at[3] + at_d] = sum;
-      return;
+    if (task.partial == nullptr) {
+      return SumStore<Stored>(task.formula, base.at[2], base.at[3]);
     }
-    StoreSum<Stored>(task.formula, sum, base.at[2] + at_c, base.at[3] + at_d);
+    return SumStore<Stored>(static_cast<T*>(task.partial) +
+                            int64_t{split} * task.element_count + base.at[3]);
   }
 
   uint32_t first_m, first_n;
