@@ -22,8 +22,15 @@ using Division = ContractionDivision;
 constexpr int64_t kLeastDepths = 8;
 // What a block takes at least: addresses, first loads, results. A guess.
 constexpr double kBlockNs = 1500;
-// What the second level of cache gives, beside memory. A guess.
+// What follows was fitted to an H100
+// (tests/benchmarks/results/2026-11-27-gpu-*). What the second level of cache
+// gives, beside memory.
 constexpr double kCacheSpeedup = 2.5;
+// Instructions that bring a sum to d, those included that wait.
+constexpr double kStoreInstructions = 30;
+constexpr double kInstructions = 4 * 32;  // of a multiprocessor, in a cycle
+// Of the time for memory, what is not hidden behind the rest.
+constexpr double kMemoryShare = 0.5;
 
 /// Blocks that are there at a time, by their registers.
 int64_t BlocksAtOnce(const GpuModel& model, const Problem& problem,
@@ -217,10 +224,17 @@ void Predict(const GpuModel& model, const Problem& problem,
       (of_a * Count(division.tiles_n) + of_b * Count(division.tiles_m) + of_d) /
       (kCacheSpeedup * model.copy_bytes_per_ns());
 
+  const DirectTileExtents tile = ExtentsOf(problem, division.tile);
+  const double store =
+      std::ceil(blocks / at_once) * at_once * tile.m * tile.n *
+      kStoreInstructions /
+      (kInstructions * model.multiprocessor_count * model.clock_ghz);
+
   division.bytes = of_a + of_b + of_d;
   division.nanoseconds =
-      model.launch_ns + std::max({compute, memory, cache,
-                                  std::ceil(blocks / at_once) * kBlockNs});
+      model.launch_ns +
+      std::max({compute + store + kMemoryShare * memory + cache, memory,
+                std::ceil(blocks / at_once) * kBlockNs});
   if (division.split_count > 1) {
     const double partial = 2 * Count(division.split_count) * batch * m * n *
                            Count(ArithmeticBytes(problem.type_d));

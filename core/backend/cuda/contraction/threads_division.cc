@@ -23,6 +23,9 @@ constexpr double kResidentThreads = 1024;
 constexpr double kTermsAtOnce = 4;
 constexpr double kLatencyNs = 700;
 constexpr double kEfficiency = 0.5;
+// What it takes beside the longest of these, by elements along a thread's side:
+// fitted to an H100 (tests/benchmarks/results/2026-11-27-gpu-*).
+constexpr double kSlowdownOfOne = 1.6, kSlowdownOfMore = 2.8;
 
 double Count(int64_t x) { return static_cast<double>(x); }
 
@@ -115,9 +118,11 @@ void Predict(const GpuModel& model, const Problem& problem,
       (DirectProductsPerCycle(model, problem.type_d) * kEfficiency);
   division.nanoseconds =
       model.launch_ns +
-      std::max({memory,
-                std::max(lines, compute) / (multiprocessors * model.clock_ghz),
-                waves * (1 + terms / kTermsAtOnce) * kLatencyNs});
+      (division.micro == 1 ? kSlowdownOfOne : kSlowdownOfMore) *
+          std::max(
+              {memory,
+               std::max(lines, compute) / (multiprocessors * model.clock_ghz),
+               waves * (1 + terms / kTermsAtOnce) * kLatencyNs});
 }
 
 }  // namespace

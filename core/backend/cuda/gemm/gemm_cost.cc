@@ -10,10 +10,14 @@
 namespace tensord::core::cuda {
 namespace {
 
-// Guesses, to be fitted: what a library reaches of the peak, the side of its
-// smallest tiles and of those it likes, and the terms worth a block of its own.
-constexpr double kEfficiency = 0.85;
-constexpr int64_t kLeastTile = 32;
+// Fitted to an H100 (tests/benchmarks/results/2026-11-27-gpu-*): what a library
+// reaches of the peak and of a copy's speed, the side of its smallest tiles,
+// and the terms that take as long as a tile's beginning and end.
+constexpr double kEfficiency = 0.75;
+constexpr double kCopyShare = 0.8;
+constexpr int64_t kLeastTile = 16;
+constexpr int64_t kTerms = 32;
+// The side of tiles that it likes, and the terms worth a block of its own.
 constexpr int64_t kTile = 128;
 constexpr int64_t kLeastTerms = 512;
 
@@ -46,7 +50,7 @@ double Bytes(const GemmMatrix& matrix, int64_t rows, int64_t columns,
 double GemmNanoseconds(const GpuModel& model, const GemmCall& call) {
   const double padded = Count(CeilDivide(call.m, kLeastTile) * kLeastTile) *
                         Count(CeilDivide(call.n, kLeastTile) * kLeastTile) *
-                        Count(call.k) * Count(call.batch_count);
+                        Count(call.k + kTerms) * Count(call.batch_count);
   const double blocks = Count(CeilDivide(call.m, kTile)) *
                         Count(CeilDivide(call.n, kTile)) *
                         Count(call.batch_count) *
@@ -61,7 +65,7 @@ double GemmNanoseconds(const GpuModel& model, const GemmCall& call) {
   const double calls =
       Count(CeilDivide(call.batch_count, GemmLibrary::kMostBatches));
   return calls * model.launch_ns +
-         std::max(compute, bytes / model.copy_bytes_per_ns());
+         std::max(compute, bytes / (kCopyShare * model.copy_bytes_per_ns()));
 }
 
 double SplitNanoseconds(const GpuModel& model, const PermutationProblem& copy) {
