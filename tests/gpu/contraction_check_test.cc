@@ -205,6 +205,8 @@ TEST_F(ContractionCheckTest, FindsOperandsThatWereRoundedToTf32) {
     for (auto& number : *numbers) number = ElevenBits(number.real());
   }
   EXPECT_GT(Check(Contract(desc_, a, b)).wrong, 0);
+  desc_.compute_type = core::ComputeType::kThreeTf32;
+  EXPECT_GT(Check(Contract(desc_, a, b)).wrong, 0);
 }
 
 }  // namespace

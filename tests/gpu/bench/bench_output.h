@@ -9,6 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace tensord::test {
@@ -42,7 +44,14 @@ struct Effort {
   /// Problems of a few thousand elements and few of them, each run once: to
   /// see that everything works.
   bool tiny = false;
+  /// Of permutations and contractions, just cases that have this in "SUITE ID
+  /// TYPE".
+  std::string only;
 
+  bool IsAsked(absl::string_view suite, int64_t id,
+               absl::string_view type) const {
+    return absl::StrContains(absl::StrCat(suite, " ", id, " ", type), only);
+  }
   bool IsOver() const { return std::chrono::steady_clock::now() >= end; }
   int repetitions() const { return tiny ? 1 : 7; }
 };

@@ -16,6 +16,8 @@ using core::ElementType;
 using core::OperandDesc;
 
 constexpr double kAllowed = 8;
+// Products of reals whose errors need not cancel.
+constexpr double kFewProducts = 8;
 // Other numbers than those of the operands.
 constexpr uint64_t kSeed = 1977;
 // Fewer terms are not worth another thread.
@@ -94,6 +96,28 @@ double UnitRoundoff(ElementType type) {
   return core::RealPartOf(type) == ElementType::kFloat64 ? 0x1p-53 : 0x1p-24;
 }
 
+/// How far an element of d may be off, over the square root of its row's
+/// length, in units of roundoff.
+double AllowedRoundoffs(const core::ContractionDesc& desc, uint32_t terms) {
+  // Of numbers from [-1, 1] the mean square is 1/3; complex ones have two.
+  const double parts = core::IsComplex(desc.d.element_type) ? 2 : 1;
+  const double k = terms;
+  const double products = k * parts;
+  double allowed = kAllowed * products / 3;
+  if (products <= kFewProducts) {
+    allowed = std::max(allowed, products * (products + 1) / 2);
+  }
+  if (desc.compute_type == core::ComputeType::kThreeTf32) {
+    constexpr double kTogether = 8;     // terms that are added at once
+    constexpr double kCut = 0.72;       // the mean of what is cut off
+    constexpr double kMagnitude = 0.8;  // of a normal number, in the mean
+    constexpr double kDeviations = 6;
+    allowed += kDeviations * kCut * kMagnitude * (parts / 3) * (2.0 / 3) * k *
+               std::sqrt(k) / kTogether;
+  }
+  return allowed;
+}
+
 }  // namespace
 
 absl::StatusOr<CheckedSums> CheckContraction(
@@ -131,12 +155,13 @@ absl::StatusOr<CheckedSums> CheckContraction(
                            ToHost(device, expected, row_count));
   TENSORD_ASSIGN_OR_RETURN(const auto found, ToHost(device, actual, row_count));
 
-  // Of numbers from [-1, 1] the mean square is 1/3; complex ones have two.
-  const double parts = core::IsComplex(desc.d.element_type) ? 2 : 1;
-  const double product = parts / 3;
-  const double norm = std::sqrt(static_cast<double>(column_count) * 2 / 3);
-  const double allowed = kAllowed * UnitRoundoff(desc.d.element_type) *
-                         NestOf(outer, terms).count * product * norm;
+  TENSORD_ASSIGN_OR_RETURN(const auto numbers, ToHost(device, x, column_count));
+  double squares = 0;
+  for (const ComplexDouble& number : numbers) {
+    squares += number.real * number.real + number.imaginary * number.imaginary;
+  }
+  const double allowed = AllowedRoundoffs(desc, NestOf(outer, terms).count) *
+                         UnitRoundoff(desc.d.element_type) * std::sqrt(squares);
   CheckedSums sums{.count = row_count};
   for (size_t i = 0; i < wanted.size(); ++i) {
     double error = std::hypot(found[i].real - wanted[i].real,

@@ -37,8 +37,9 @@ struct Arithmetic {
   core::ComputeType compute;
 
   /// 3xTF32 is for what arithmetic bounds.
-  bool IsFor(const ContractionCase& c) const {
-    return compute != core::ComputeType::kThreeTf32 || c.group == "ccsd";
+  bool IsFor(const Effort& effort, const ContractionCase& c) const {
+    return effort.IsAsked(c.suite, c.id, name) &&
+           (compute != core::ComputeType::kThreeTf32 || c.group == "ccsd");
   }
 };
 constexpr Arithmetic kArithmetics[] = {
@@ -288,14 +289,15 @@ absl::Status RunContraction(BenchDevice& device,
   CaseCounter counter("contraction", device.effort());
   for (const ContractionCase& c : cases) {
     for (const Arithmetic& arithmetic : kArithmetics) {
-      if (!arithmetic.IsFor(c) || !counter.Next()) continue;
+      if (!arithmetic.IsFor(device.effort(), c)) continue;
+      if (!counter.Next()) continue;
       TENSORD_RETURN_IF_ERROR(RunChosen(device, c, arithmetic, memory));
     }
   }
   int64_t forced = 0, left_out = 0;
   for (const ContractionCase& c : cases) {
     for (const Arithmetic& arithmetic : kArithmetics) {
-      if (!arithmetic.IsFor(c)) continue;
+      if (!arithmetic.IsFor(device.effort(), c)) continue;
       const bool may_start = !device.effort().IsOver();
       ++(may_start ? forced : left_out);
       if (!may_start) continue;

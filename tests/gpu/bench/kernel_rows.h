@@ -22,6 +22,9 @@ struct BenchProblem {
   const core::Buffer* d = nullptr;
   const core::Buffer* expected = nullptr;
   int64_t d_bytes = 0;
+  /// Whether the right result is in `expected`: then the reference kernel,
+  /// which would take minutes, does not run.
+  bool is_expected = false;
 };
 
 /// What the planner decides, and how long that takes.

@@ -1,8 +1,10 @@
-// gpu_bench PART --data=FOLDER [--seconds=N] [--tiny]
+// gpu_bench PART --data=FOLDER [--seconds=N] [--only=TEXT] [--tiny]
 //
 // Measures device 0 and prints one JSON object a line. PART is device, model,
 // permutation, elementwise, reduction, contraction, overhead or memory. After N
 // seconds no new case is started; the last line says how many were left out.
+// With a TEXT, only cases of permutations and contractions that have it in
+// "SUITE ID TYPE" run.
 // Without a device it prints why, and exits with 77.
 #include <chrono>
 #include <cstdio>
@@ -45,6 +47,8 @@ int Main(int argc, char** argv) {
       data_folder = std::string(argument);
     } else if (absl::ConsumePrefix(&argument, "--seconds=")) {
       if (!absl::SimpleAtod(argument, &seconds)) part.clear();
+    } else if (absl::ConsumePrefix(&argument, "--only=")) {
+      effort.only = std::string(argument);
     } else if (argument == "--tiny") {
       effort.tiny = true;
     } else {

@@ -40,6 +40,8 @@ absl::Status RunPermutation(BenchDevice& device,
   CaseCounter counter("permutation", device.effort());
   for (const PermutationCase& c : cases) {
     for (const ElementType type : kTypes) {
+      const absl::string_view name = core::NameOf(type);
+      if (!device.effort().IsAsked(c.suite, c.id, name)) continue;
       if (!counter.Next()) continue;
       const core::PermutationDesc desc = c.Desc(type);
       TENSORD_RETURN_IF_ERROR(Validate(desc));
@@ -51,7 +53,7 @@ absl::Status RunPermutation(BenchDevice& device,
                   {"suite", c.suite},
                   {"id", c.id},
                   {"rank", static_cast<int64_t>(c.extents.size())},
-                  {"type", core::NameOf(type)},
+                  {"type", name},
                   {"elements", c.element_count()},
                   {"bytes", 2 * case_bytes},
                   {"extents", absl::StrJoin(c.extents, " ")},

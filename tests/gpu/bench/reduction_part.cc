@@ -4,9 +4,11 @@
 //   PrintKernelRows().
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "core/base/half.h"
 #include "core/base/status.h"
 #include "tests/gpu/bench/bench_kernels.h"
 #include "tests/gpu/bench/kernel_rows.h"
@@ -56,6 +58,46 @@ core::OperandDesc Operand(ElementType type, const core::Modes& modes,
   return operand;
 }
 
+/// Puts the sum of `count` elements of a, which are exact in sixteenths, into
+/// `expected`.
+template <typename Stored>
+absl::Status SumOnHost(BenchDevice& device, const core::Buffer& a,
+                       int64_t count, const core::Buffer& expected) {
+  std::vector<Stored> elements(static_cast<size_t>(count));
+  TENSORD_RETURN_IF_ERROR(device.stream().CopyToHost(
+      elements.data(), a.data(), count * int64_t{sizeof(Stored)}));
+  TENSORD_RETURN_IF_ERROR(device.stream().Synchronize());
+  double sum = 0;
+  for (const Stored& element : elements) {
+    if constexpr (std::is_same_v<Stored, core::Half>) {
+      sum += element.ToFloat();
+    } else {
+      sum += element;
+    }
+  }
+  Stored stored;
+  if constexpr (std::is_same_v<Stored, core::Half>) {
+    stored = core::Half::From(static_cast<float>(sum));
+  } else {
+    stored = static_cast<Stored>(sum);
+  }
+  TENSORD_RETURN_IF_ERROR(device.stream().CopyToDevice(
+      expected.data(), &stored, int64_t{sizeof(stored)}));
+  return device.stream().Synchronize();
+}
+
+absl::Status SumOnHost(BenchDevice& device, ElementType type,
+                       const core::Buffer& a, int64_t count,
+                       const core::Buffer& expected) {
+  switch (type) {
+    case ElementType::kFloat64:
+      return SumOnHost<double>(device, a, count, expected);
+    case ElementType::kFloat16:
+      return SumOnHost<core::Half>(device, a, count, expected);
+    default: return SumOnHost<float>(device, a, count, expected);
+  }
+}
+
 }  // namespace
 
 absl::Status RunReduction(BenchDevice& device) {
@@ -100,6 +142,12 @@ absl::Status RunReduction(BenchDevice& device) {
                                  device.cuda_stream()),
                          "reading");
       }));
+      // The reference kernel has one thread for each result.
+      const bool is_one_result = each.kept.empty();
+      if (is_one_result) {
+        TENSORD_RETURN_IF_ERROR(SumOnHost(
+            device, type, a, core::ElementCount(desc.a.layout), expected));
+      }
       const double bytes = static_cast<double>(bytes_a + bytes_d);
       const BenchProblem problem{
           .row = {{"part", "reduction"},
@@ -113,7 +161,8 @@ absl::Status RunReduction(BenchDevice& device) {
           .bytes = bytes_a + bytes_d,
           .d = &d,
           .expected = &expected,
-          .d_bytes = bytes_d};
+          .d_bytes = bytes_d,
+          .is_expected = is_one_result};
       TENSORD_RETURN_IF_ERROR(PrintKernelRows(device, problem));
     }
   }
