@@ -26,15 +26,15 @@ using Tiling = PermutationTiling;
 int64_t MostWords(const GpuModel& model, const PermutationWords& words) {
   constexpr int64_t kMostBytes = 32 << 10;
   constexpr int64_t kOther = 4 << 10;  // of shared memory, besides tiles
+  constexpr int64_t kWarpWords = PackedTask::kWarpWords;
   const int64_t word_bytes = words.move.word_bytes;
   const int64_t bytes =
       std::min(kMostBytes, (model.shared_bytes_per_multiprocessor - kOther) /
                                PackedTask::Stages(word_bytes));
-  const int64_t slots = int64_t{PackedSlots(1)};
   return std::min<int64_t>(words.move.change.is_move
                                ? PackedTask::kMaxMovedWords
                                : PackedTask::kMaxChangedWords,
-                           bytes / word_bytes / slots * slots);
+                           bytes / word_bytes / kWarpWords * kWarpWords);
 }
 
 /// Tiles of whole modes or, when `splits`, of which at least one is a part.
@@ -201,18 +201,14 @@ Turns TurnsOf(const GpuModel& model, const PermutationWords& words,
   TileOrder stores = OrderOf(task, false);
   const double shared_transactions =
       (1 + BankTurns(stores.slots, words.move.word_bytes)) / 2;
-  constexpr int64_t kPerThread = PackedTask::kWordsPerThread;
-  const int64_t threads = CeilDivide(task.tile_words, 32 * kPerThread) * 32;
-  const int64_t shared_bytes =
-      int64_t{PackedTask::Stages(words.move.word_bytes)} *
-      PackedSlots(task.tile_words) * words.move.word_bytes;
+  const int64_t threads = task.threads();
   return {.accesses = TileAccesses(loads.offsets, words.move.word_bytes,
                                    std::move(stores.offsets),
                                    static_cast<int>(words.bytes_out())),
           .shape = {.warps_per_block = static_cast<double>(threads / 32),
                     .warps_per_multiprocessor = WarpsPerMultiprocessor(
-                        model, threads, kRegisters, shared_bytes),
-                    .parallel_requests = kPerThread,
+                        model, threads, kRegisters, task.shared_bytes()),
+                    .parallel_requests = PackedTask::kWordsPerThread,
                     .shared_transactions = shared_transactions},
           .tile_count = task.outer.count,
           .base = [outer = task.outer](int64_t number) {

@@ -17,7 +17,8 @@ constexpr double kEfficiency = 0.75;
 constexpr double kCopyShare = 0.8;
 constexpr int64_t kLeastTile = 16;
 constexpr int64_t kTerms = 32;
-// The side of tiles that it likes, and the terms worth a block of its own.
+// The side of tiles that it likes, and the terms worth a block of its own,
+// which only a single product's have.
 constexpr int64_t kTile = 128;
 constexpr int64_t kLeastTerms = 512;
 
@@ -51,10 +52,10 @@ double GemmNanoseconds(const GpuModel& model, const GemmCall& call) {
   const double padded = Count(CeilDivide(call.m, kLeastTile) * kLeastTile) *
                         Count(CeilDivide(call.n, kLeastTile) * kLeastTile) *
                         Count(call.k + kTerms) * Count(call.batch_count);
-  const double blocks = Count(CeilDivide(call.m, kTile)) *
-                        Count(CeilDivide(call.n, kTile)) *
-                        Count(call.batch_count) *
-                        Count(std::max<int64_t>(call.k / kLeastTerms, 1));
+  const int64_t splits = call.batch_count == 1 ? call.k / kLeastTerms : 1;
+  const double blocks =
+      Count(CeilDivide(call.m, kTile)) * Count(CeilDivide(call.n, kTile)) *
+      Count(call.batch_count) * Count(std::max<int64_t>(splits, 1));
   const double busy = std::min(1.0, blocks / model.multiprocessor_count);
   const double compute = padded * (IsComplex(call.a.type) ? 4 : 1) /
                          (model.multiprocessor_count * model.clock_ghz *

@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kMostThreads<Word, kMoves>)
   constexpr uint32_t kAhead = kStages - 1;
   auto& shared = *static_cast<PackedShared*>(SharedMemory());
   Word* const stages = reinterpret_cast<Word*>(&shared + 1);
-  const uint32_t stage_words = PackedSlots(task.tile_words);
+  const uint32_t stage_words = blockDim.x * kPerThread;
   const Word* const a = static_cast<const Word*>(task.move.a);
 
   // Threads beyond the last word move the first one into a slot that nobody
@@ -124,41 +124,42 @@ __global__ void __launch_bounds__(kMostThreads<Word, kMoves>)
     own += is_word ? 1 : 0;
   }
 
-  const auto is_read = [&](const TileAt& tile, int i) {
-    return !kSplits || tile.is_whole || IsInside(tile, from_parts[i]);
+  // Calls visit(i) for the words that `tile` has: nearly always for all.
+  const auto for_words = [&](const TileAt& tile, const auto& parts,
+                             const auto& visit) {
+    if (!kSplits || tile.is_whole) {
+#pragma unroll
+      for (int i = 0; i < kPerThread; ++i) visit(i);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kPerThread; ++i) {
+        if (IsInside(tile, parts[i])) visit(i);
+      }
+    }
   };
-  const auto is_written = [&](const TileAt& tile, int i) {
-    return i < own &&
-           (!kSplits || tile.is_whole || IsInside(tile, to_parts[i]));
-  };
-  Word words[kPerThread];  // on their way through registers
+  Word words[kPerThread] = {};  // on their way through registers
   const auto load = [&](const TileAt& tile, uint32_t stage) {
     const Word* const base = a + tile.base[0];
-#pragma unroll
-    for (int i = 0; i < kPerThread; ++i) {
-      if (!is_read(tile, i)) continue;
+    for_words(tile, from_parts, [&](int i) {
       if constexpr (kIsAsynchronous) {
         __pipeline_memcpy_async(stages + (stage + (slots[i] & 0xffffu)),
                                 base + from[i], sizeof(Word));
       } else {
         words[i] = base[from[i]];
       }
-    }
+    });
   };
   const auto put = [&](const TileAt& tile, uint32_t stage) {
-#pragma unroll
-    for (int i = 0; i < kPerThread; ++i) {
-      if (is_read(tile, i)) stages[stage + (slots[i] & 0xffffu)] = words[i];
-    }
+    for_words(tile, from_parts,
+              [&](int i) { stages[stage + (slots[i] & 0xffffu)] = words[i]; });
   };
   const auto store = [&](const TileAt& tile, uint32_t stage) {
-#pragma unroll
-    for (int i = 0; i < kPerThread; ++i) {
-      if (is_written(tile, i)) {
+    for_words(tile, to_parts, [&](int i) {
+      if (i < own) {
         StoreWord<kMoves>(task.move, stages[stage + (slots[i] >> 16)],
                           tile.base[1] + to[i]);
       }
-    }
+    });
   };
 
   const uint32_t tiles = (task.outer.count - blockIdx.x - 1) / gridDim.x + 1;
@@ -203,14 +204,10 @@ __global__ void __launch_bounds__(kMostThreads<Word, kMoves>)
 /// Calls visit(grid, kernel) for one kernel.
 template <typename Word, bool kSplits, bool kMoves, typename Visitor>
 cudaError_t VisitPacked(const PackedTask& task, Visitor visit) {
-  constexpr uint32_t kWarpWords = 32 * kPerThread;
-  const Grid grid{
-      .blocks = task.block_count,
-      .threads = (task.tile_words + kWarpWords - 1) / kWarpWords * 32,
-      .shared_bytes = static_cast<int64_t>(sizeof(PackedShared)) +
-                      int64_t{PackedTask::Stages(sizeof(Word))} *
-                          PackedSlots(task.tile_words) *
-                          static_cast<int64_t>(sizeof(Word))};
+  const Grid grid{.blocks = task.block_count,
+                  .threads = task.threads(),
+                  .shared_bytes = static_cast<int64_t>(sizeof(PackedShared)) +
+                                  task.shared_bytes()};
   return visit(grid, &Packed<Word, kSplits, kMoves>);
 }
 

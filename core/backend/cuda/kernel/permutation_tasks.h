@@ -107,20 +107,17 @@ cudaError_t QueueTiled(const TiledTask& task, cudaStream_t stream);
 /// The word of shared memory that holds the `index`-th of a tile in a's order.
 /// Lanes step through a tile by powers of two or by odd strides: folding the
 /// index on itself puts either into different banks. It stays within the same
-/// 1024 words.
+/// 32 words.
 constexpr uint32_t PackedSlot(uint32_t index) {
   return index ^ (index >> 5 & 31u) ^ (index >> 10 & 31u);
-}
-
-/// Words of shared memory that a tile takes.
-constexpr uint32_t PackedSlots(uint32_t tile_words) {
-  return (tile_words + 1023) / 1024 * 1024;
 }
 
 /// Tiles of any modes, held in shared memory in a's order.
 struct PackedTask {
   static constexpr int kMaxTileModes = 12;  // 2^12 words
   static constexpr int kWordsPerThread = 4;
+  /// Words of a warp.
+  static constexpr uint32_t kWarpWords = 32 * kWordsPerThread;
   /// Words of a tile, at most: more of them when the bits move, unless words
   /// have 16 bytes.
   static constexpr int kMaxMovedWords = 4096;
@@ -145,6 +142,16 @@ struct PackedTask {
     uint32_t extent = 1;  // of the whole mode
     uint32_t part = 0;    // words in a whole part
   };
+
+  /// Threads of a block, whole warps.
+  constexpr uint32_t threads() const {
+    return (tile_words + kWarpWords - 1) / kWarpWords * 32;
+  }
+  /// Words of shared memory for a tile.
+  constexpr uint32_t stage_words() const { return threads() * kWordsPerThread; }
+  int64_t shared_bytes() const {
+    return int64_t{Stages(move.word_bytes)} * stage_words() * move.word_bytes;
+  }
 
   MoveTask move;
   uint32_t tile_words = 1;
