@@ -10,6 +10,7 @@
 #include "tests/simt/fake_runtime.h"
 #include "tests/simt/simt.h"
 #include "tests/testing/case_share.h"
+#include "tests/testing/operands.h"
 
 namespace tensord::test {
 namespace {
@@ -83,6 +84,24 @@ std::vector<ConformanceTarget> Targets() {
   if (TestsAll()) targets.push_back(WithSlowMemory(2 * kCaseStride));
   return targets;
 #endif
+}
+
+/// That a block goes on when it has done the tiles it looks ahead to: on one
+/// multiprocessor, each has more of them.
+TEST(PackedPermutationTest, BlocksGoThroughManyTiles) {
+  const ConformanceTarget target =
+      Target("OneMultiprocessor", simt::Order::kRandom, 1, 1, {},
+             {.multiprocessor_count = 1});
+  target.set_up();
+  KernelRunner runner(target, 1);
+  for (const auto type :
+       {core::ElementType::kFloat16, core::ElementType::kFloat32}) {
+    runner.Check(Case<core::PermutationDesc>{
+        .desc = {.a = Packed(type, "ijk", {2, 3, 46'001}),
+                 .d = Packed(type, "kji", {46'001, 3, 2}),
+                 .compute_type = core::DefaultComputeType(type)}});
+  }
+  EXPECT_GT(runner.records().at("cuda.permute.packed_split").runs, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cuda, KernelConformance,

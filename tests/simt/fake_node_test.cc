@@ -292,6 +292,13 @@ TEST_F(FakeNodeTest, OccupancyFollowsThreadsAndSharedMemory) {
   EXPECT_EQ(blocks(1024, 0), 2);
   EXPECT_EQ(blocks(65, 0), 21);
   EXPECT_EQ(blocks(32, 0), 32);
+  // Nobody has more than that without asking.
+  EXPECT_EQ(blocks(128, 48 * 1024), 4);
+  EXPECT_EQ(blocks(128, 100 * 1024), 0);
+  ASSERT_EQ(cudaFuncSetAttribute(reinterpret_cast<const void*>(&CopyOne),
+                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 227 * 1024),
+            cudaSuccess);
   EXPECT_EQ(blocks(128, 100 * 1024), 2);
   EXPECT_EQ(blocks(128, 227 * 1024), 1);
   EXPECT_EQ(blocks(2048, 0), 0);

@@ -224,6 +224,7 @@ class PackedPermutation final : public CudaPermutation {
   absl::string_view name() const override {
     return splits_ ? "cuda.permute.packed_split" : "cuda.permute.packed";
   }
+  int version() const override { return 2; }
 
  private:
   absl::StatusOr<Tiling> Divide(const PermutationWords& words) const override {

@@ -183,12 +183,12 @@ cudaError_t cudaRuntimeGetVersion(int* runtimeVersion) {
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(
     int* numBlocks, const void* func, int blockSize, size_t dynamicSMemSize) {
-  return DeviceCall([=](Node&, int) {
+  return DeviceCall([=](Node& node, int device) {
     if (numBlocks == nullptr || blockSize <= 0) return cudaErrorInvalidValue;
     if (func == nullptr) return cudaErrorInvalidDeviceFunction;
     *numBlocks = 0;
     if (blockSize > kMaxThreadsPerBlock ||
-        dynamicSMemSize > kOptInSharedBytes) {
+        dynamicSMemSize > node.SharedMemoryLimit(device, func)) {
       return cudaSuccess;
     }
     const int warps = (blockSize + kWarpThreads - 1) / kWarpThreads;

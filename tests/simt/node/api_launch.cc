@@ -24,13 +24,6 @@ bool IsWithinLimits(dim3 grid, dim3 block) {
          uint64_t{block.x} * block.y * block.z <= kMaxThreadsPerBlock;
 }
 
-size_t SharedMemoryLimit(const Node& node, int device, const void* kernel) {
-  const auto found = node.shared_memory_limits.find({device, kernel});
-  return static_cast<size_t>(found == node.shared_memory_limits.end()
-                                 ? kDefaultSharedBytes
-                                 : found->second);
-}
-
 /// What an operation does to run a grid.
 std::function<cudaError_t()> RunLater(std::shared_ptr<GridLaunch> launch) {
   return [launch = std::move(launch)] {
@@ -63,7 +56,7 @@ cudaError_t QueueLaunch(const cudaLaunchConfig_t& config, const void* kernel,
       return cudaErrorInvalidConfiguration;
     }
     const size_t shared_bytes = config.dynamicSmemBytes;
-    if (shared_bytes > SharedMemoryLimit(node, stream->device, kernel)) {
+    if (shared_bytes > node.SharedMemoryLimit(stream->device, kernel)) {
       return cudaErrorInvalidValue;
     }
     if (config.numAttrs != 0) return cudaErrorNotSupported;

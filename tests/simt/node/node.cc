@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tests/simt/device_limits.h"
+
 namespace tensord::simt {
 namespace {
 
@@ -30,6 +32,13 @@ void Node::Reset(const NodeDesc& new_desc) {
   shared_memory_limits.clear();
   last_error = cudaSuccess;
   current_device = 0;
+}
+
+size_t Node::SharedMemoryLimit(int device, const void* kernel) const {
+  const auto found = shared_memory_limits.find({device, kernel});
+  return static_cast<size_t>(found == shared_memory_limits.end()
+                                 ? kDefaultSharedBytes
+                                 : found->second);
 }
 
 Event* Node::FindEvent(cudaEvent_t handle) const {

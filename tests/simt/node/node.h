@@ -51,6 +51,8 @@ struct Node {
   bool IsDevice(int device) const {
     return device >= 0 && device < desc.device_count;
   }
+  /// Bytes that a block of `kernel` may have on `device`.
+  size_t SharedMemoryLimit(int device, const void* kernel) const;
   Event* FindEvent(cudaEvent_t handle) const;
   const GraphExec* FindGraphExec(cudaGraphExec_t handle) const;
 

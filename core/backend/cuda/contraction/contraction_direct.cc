@@ -202,7 +202,7 @@ class DirectContraction final : public ContractionKernel {
   }
 
   absl::string_view name() const override { return name_; }
-  int version() const override { return 3; }
+  int version() const override { return 4; }
 
   Solved Solve(const Problem& problem) const override {
     TENSORD_RETURN_IF_ERROR(CheckDirect(problem));

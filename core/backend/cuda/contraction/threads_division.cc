@@ -23,8 +23,8 @@ constexpr double kResidentThreads = 1024;
 constexpr double kTermsAtOnce = 4;
 constexpr double kLatencyNs = 700;
 constexpr double kEfficiency = 0.5;
-// What it takes beside the longest of these, by elements along a thread's side:
-// fitted to an H100 (tests/benchmarks/results/2026-11-27-gpu-*).
+// How many times as long as the longest of these it takes, by elements along a
+// thread's side: fitted to an H100 (tests/benchmarks/results/2026-11-27-gpu-*).
 constexpr double kSlowdownOfOne = 1.6, kSlowdownOfMore = 2.8;
 
 double Count(int64_t x) { return static_cast<double>(x); }

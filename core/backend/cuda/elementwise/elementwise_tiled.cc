@@ -25,7 +25,7 @@ constexpr int64_t kLongRunBytes = 64;
 // fit.
 constexpr int64_t kRunBytes[] = {512, 256, 128, 64, 32, 16, 8};
 // Elements that PackedSlot() leaves among themselves.
-constexpr int64_t kSlots = 1024;
+constexpr int64_t kSlots = 32;
 // Of a multiprocessor, from compute capability 8.0 on.
 constexpr int64_t kThreads = 2048;
 // Beside the bytes it moves, what waiting for whole tiles costs.

@@ -39,17 +39,32 @@ __device__ __forceinline__ void ForEachIndex(Index count, Visitor&& visit) {
 // Shared memory that a kernel may have without asking.
 inline constexpr int64_t kDefaultSharedBytes = 48 << 10;
 
+/// Lets `kernel` have shared memory of `bytes` a block. What it is allowed is
+/// the same for all: as much as a block of the selected device can have, so
+/// that nobody takes it from a launch on another thread.
+template <typename... Parameters>
+cudaError_t AllowShared(void (*kernel)(Parameters...), int64_t bytes) {
+  if (bytes <= kDefaultSharedBytes) return cudaSuccess;
+  int device = 0, most = 0;
+  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) {
+    return error;
+  }
+  if (const cudaError_t error = cudaDeviceGetAttribute(
+          &most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+      error != cudaSuccess) {
+    return error;
+  }
+  return cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                              cudaFuncAttributeMaxDynamicSharedMemorySize,
+                              most);
+}
+
 /// Queues `kernel` on `stream`.
 template <typename... Parameters, typename... Arguments>
 cudaError_t Launch(const Grid& grid, cudaStream_t stream,
                    void (*kernel)(Parameters...), Arguments&&... arguments) {
-  if (grid.shared_bytes > kDefaultSharedBytes) {
-    const cudaError_t allowed =
-        cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                             cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(grid.shared_bytes));
-    if (allowed != cudaSuccess) return allowed;
-  }
+  const cudaError_t allowed = AllowShared(kernel, grid.shared_bytes);
+  if (allowed != cudaSuccess) return allowed;
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(grid.blocks);
   config.blockDim = dim3(grid.threads);

@@ -39,18 +39,11 @@ __device__ __forceinline__ Place PlaceOf(const PackedTask& task,
   return place;
 }
 
-/// One of a block's tiles.
-struct TileAt {
-  int64_t base[2];   // in a and d
-  uint32_t lengths;  // along the split modes, 16 bits each
-  bool is_whole;     // along them
-};
-
 template <bool kSplits>
-__device__ __forceinline__ TileAt TileNumber(const PackedTask& task,
-                                             uint32_t number) {
+__device__ __forceinline__ PackedTile TileNumber(const PackedTask& task,
+                                                 uint32_t number) {
   const Offsets<2> base = OffsetsOf(task.outer, number);
-  TileAt tile{{base.at[0], base.at[1]}, 0, true};
+  PackedTile tile{{base.at[0], base.at[1]}, 0, true};
   if constexpr (kSplits) {
 #pragma unroll
     for (int s = 0; s < 2; ++s) {
@@ -70,17 +63,11 @@ __device__ __forceinline__ TileAt TileNumber(const PackedTask& task,
 }
 
 /// Whether a word is in a tile that is shorter than others.
-__device__ __forceinline__ bool IsInside(const TileAt& tile, uint32_t parts) {
+__device__ __forceinline__ bool IsInside(const PackedTile& tile,
+                                         uint32_t parts) {
   return (parts & 0xffffu) < (tile.lengths & 0xffffu) &&
          parts >> 16 < tile.lengths >> 16;
 }
-
-/// What a block keeps in shared memory, before the words of its tiles.
-struct PackedShared {
-  static constexpr uint32_t kTiles = 64;
-  TileAt tiles[kTiles];  // those that come next
-};
-static_assert(sizeof(PackedShared) % 16 == 0);
 
 constexpr int kPerThread = PackedTask::kWordsPerThread;
 
@@ -99,7 +86,7 @@ __global__ void __launch_bounds__(kMostThreads<Word, kMoves>)
   constexpr bool kIsAsynchronous = sizeof(Word) >= 4;
   constexpr uint32_t kStages = PackedTask::Stages(sizeof(Word));
   constexpr uint32_t kAhead = kStages - 1;
-  auto& shared = *static_cast<PackedShared*>(SharedMemory());
+  auto& shared = *static_cast<PackedTiles*>(SharedMemory());
   Word* const stages = reinterpret_cast<Word*>(&shared + 1);
   const uint32_t stage_words = blockDim.x * kPerThread;
   const Word* const a = static_cast<const Word*>(task.move.a);
@@ -125,7 +112,7 @@ __global__ void __launch_bounds__(kMostThreads<Word, kMoves>)
   }
 
   // Calls visit(i) for the words that `tile` has: nearly always for all.
-  const auto for_words = [&](const TileAt& tile, const auto& parts,
+  const auto for_words = [&](const PackedTile& tile, const auto& parts,
                              const auto& visit) {
     if (!kSplits || tile.is_whole) {
 #pragma unroll
@@ -138,7 +125,7 @@ __global__ void __launch_bounds__(kMostThreads<Word, kMoves>)
     }
   };
   Word words[kPerThread] = {};  // on their way through registers
-  const auto load = [&](const TileAt& tile, uint32_t stage) {
+  const auto load = [&](const PackedTile& tile, uint32_t stage) {
     const Word* const base = a + tile.base[0];
     for_words(tile, from_parts, [&](int i) {
       if constexpr (kIsAsynchronous) {
@@ -149,11 +136,11 @@ __global__ void __launch_bounds__(kMostThreads<Word, kMoves>)
       }
     });
   };
-  const auto put = [&](const TileAt& tile, uint32_t stage) {
+  const auto put = [&](const PackedTile& tile, uint32_t stage) {
     for_words(tile, from_parts,
               [&](int i) { stages[stage + (slots[i] & 0xffffu)] = words[i]; });
   };
-  const auto store = [&](const TileAt& tile, uint32_t stage) {
+  const auto store = [&](const PackedTile& tile, uint32_t stage) {
     for_words(tile, to_parts, [&](int i) {
       if (i < own) {
         StoreWord<kMoves>(task.move, stages[stage + (slots[i] >> 16)],
@@ -163,8 +150,8 @@ __global__ void __launch_bounds__(kMostThreads<Word, kMoves>)
   };
 
   const uint32_t tiles = (task.outer.count - blockIdx.x - 1) / gridDim.x + 1;
-  for (uint32_t done = 0; done < tiles; done += PackedShared::kTiles) {
-    const uint32_t count = min(PackedShared::kTiles, tiles - done);
+  for (uint32_t done = 0; done < tiles; done += PackedTiles::kCount) {
+    const uint32_t count = min(PackedTiles::kCount, tiles - done);
     __syncthreads();  // nobody needs the tiles before any more
     for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
       shared.tiles[i] =
@@ -206,8 +193,7 @@ template <typename Word, bool kSplits, bool kMoves, typename Visitor>
 cudaError_t VisitPacked(const PackedTask& task, Visitor visit) {
   const Grid grid{.blocks = task.block_count,
                   .threads = task.threads(),
-                  .shared_bytes = static_cast<int64_t>(sizeof(PackedShared)) +
-                                  task.shared_bytes()};
+                  .shared_bytes = task.shared_bytes()};
   return visit(grid, &Packed<Word, kSplits, kMoves>);
 }
 
@@ -234,6 +220,9 @@ cudaError_t QueuePacked(const PackedTask& task, cudaStream_t stream) {
 
 cudaError_t CountPackedBlocks(const PackedTask& task, int* blocks) {
   return VisitKernel(task, [&](const Grid& grid, auto* kernel) {
+    // Else no block could have more than a kernel has without asking.
+    const cudaError_t allowed = AllowShared(kernel, grid.shared_bytes);
+    if (allowed != cudaSuccess) return allowed;
     return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
         blocks, kernel, static_cast<int>(grid.threads),
         static_cast<size_t>(grid.shared_bytes));

@@ -112,6 +112,20 @@ constexpr uint32_t PackedSlot(uint32_t index) {
   return index ^ (index >> 5 & 31u) ^ (index >> 10 & 31u);
 }
 
+/// One of a block's tiles.
+struct PackedTile {
+  int64_t base[2];   // in a and d
+  uint32_t lengths;  // along the split modes, 16 bits each
+  bool is_whole;     // along them
+};
+
+/// Those that come next: what a block has in shared memory before their words.
+struct PackedTiles {
+  static constexpr uint32_t kCount = 32;
+  PackedTile tiles[kCount];
+};
+static_assert(sizeof(PackedTiles) % 16 == 0);
+
 /// Tiles of any modes, held in shared memory in a's order.
 struct PackedTask {
   static constexpr int kMaxTileModes = 12;  // 2^12 words
@@ -150,7 +164,8 @@ struct PackedTask {
   /// Words of shared memory for a tile.
   constexpr uint32_t stage_words() const { return threads() * kWordsPerThread; }
   int64_t shared_bytes() const {
-    return int64_t{Stages(move.word_bytes)} * stage_words() * move.word_bytes;
+    return int64_t{sizeof(PackedTiles)} +
+           int64_t{Stages(move.word_bytes)} * stage_words() * move.word_bytes;
   }
 
   MoveTask move;
