@@ -30,13 +30,16 @@ struct CheckedSums {
 /// comes nowhere near 8. An element that is missing, in the wrong place or
 /// computed from operands rounded to 11 bits exceeds it by far.
 ///
-/// Sums of p <= 8 products, of which many are checked, may be off as far as
-/// they can: by u p (p + 1) / 2.
+/// Elements that are sums of p <= 8 products of reals, of which many are
+/// checked, may be off as far as such sums can be: u p (p + 1) / 2 instead of
+/// 8 u k s.
 ///
 /// In 3xTF32 tensor cores add 8 terms at a time and cut off what float32 does
 /// not hold: 0.72 u of the partial sum in the mean, always towards zero, so
 /// that errors add up. Partial sums of 0.8 s sqrt(j) in the mean make
-/// 0.72 * 0.8 u s * 2/3 k sqrt(k) / 8 of that; six times as much is allowed.
+/// 0.72 * 0.8 u s * 2/3 k sqrt(k) / 8 of that; six times as much is allowed, as
+/// many rows are checked. Operands rounded to 11 bits exceed that by far up to
+/// some hundred terms; with 8000 about every second row does.
 ///
 /// Requires  every mode is in two of a, b and d; alpha is 1, beta 0; the parts
 ///           of the elements of a and b are drawn evenly from [-1, 1]; types

@@ -81,8 +81,8 @@ absl::Status PrintKernelRows(BenchDevice& device, const BenchProblem& problem) {
   TENSORD_ASSIGN_OR_RETURN(const Planning planning, TimePlanning(device, key));
   const std::vector<core::Candidate> candidates =
       core::ListCandidates(device.backend(), key);
-  // The reference kernel is the last of its list, and the others are compared
-  // with it: it runs first.
+  // The reference kernel is the last of its list. It runs first, as others are
+  // compared with it, unless the result is known.
   const core::Candidate& reference = candidates.back();
   if (!problem.is_expected) {
     TENSORD_RETURN_IF_ERROR(

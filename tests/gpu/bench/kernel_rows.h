@@ -18,7 +18,7 @@ struct BenchProblem {
   core::AnyProblem problem;
   core::AnyOperands operands;
   int64_t bytes = 0;  // read and written at least
-  /// Where the result is, and memory for another one.
+  /// Where the result is, and memory for the right one.
   const core::Buffer* d = nullptr;
   const core::Buffer* expected = nullptr;
   int64_t d_bytes = 0;
@@ -39,7 +39,8 @@ absl::StatusOr<Planning> TimePlanning(BenchDevice& device,
 
 /// Prints a line for every kernel of the operation: how long it took, what its
 /// cost model predicted, whether the planner chooses it, and in how many bytes
-/// its result differs from the reference kernel's; or that it declined. Then
+/// its result differs from the reference kernel's, or from `expected`; or that
+/// it declined. Then
 /// one line for the time that planning took.
 ///
 /// Errors  those of a kernel that ran.

@@ -94,7 +94,11 @@ absl::Status SumOnHost(BenchDevice& device, ElementType type,
       return SumOnHost<double>(device, a, count, expected);
     case ElementType::kFloat16:
       return SumOnHost<core::Half>(device, a, count, expected);
-    default: return SumOnHost<float>(device, a, count, expected);
+    case ElementType::kFloat32:
+      return SumOnHost<float>(device, a, count, expected);
+    default:
+      return core::Internal("NO_SUCH_TYPE", "there is no sum of ",
+                            core::NameOf(type), " on the host");
   }
 }
 
