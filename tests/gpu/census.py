@@ -123,8 +123,11 @@ EXPECTED = [
     Expectation(r"Fill<unsigned long>", {"STG.64": 1}, 32),
     Expectation(r"Fill<unsigned int>", {"STG.32": 1}, 32),
     Expectation(r"Fill<unsigned (short|char)>", {}, 32),
-    Expectation(r"Packed<uint4, 4, (true|false), true>", {"LDG.128": 4, "STG.128": 4, "SHFL": 10}),
-    Expectation(r"Packed<unsigned (int|long|short|char), [48], (true|false), true>", {"SHFL": 10}),
+    # A block of 1024 threads on a multiprocessor, or two of 512.
+    Expectation(r"Packed<uint4, (true|false), true>", {"LDGSTS.128": 4, "STG.128": 4}, 64),
+    Expectation(r"Packed<unsigned long, (true|false), true>", {"LDGSTS.64": 4, "STG.64": 4}, 64),
+    Expectation(r"Packed<unsigned int, (true|false), true>", {"LDGSTS.32": 4, "STG.32": 4}, 64),
+    Expectation(r"Packed<unsigned (short|char), (true|false), true>", {}, 64),
     Expectation(rf"(LongRows|Columns)<{NUMBER}, (ADD|MUL|MAX|MIN)>", FOUR_GROUPS, REGISTERS,
                 Work(FOUR_GROUPS, is_loop=True)),
     Expectation(rf"ShortRows<{NUMBER}, (ADD|MUL|MAX|MIN)>", FOUR_GROUPS, REGISTERS, Work(FOUR_GROUPS)),
