@@ -336,15 +336,16 @@ def test_large_arrays_are_uploaded_and_forgotten(session, rng):
     session.link.keeper.flush()
     assert session.describe().tensor_count == before + 1
 
-    def has_only_the_result() -> bool:
+    def used() -> int:
         session.link.memory.trim()  # What the client keeps for reuse, once the server has said that it is free.
-        return session.describe().memory_used_bytes < held + 2 * result.nbytes
+        return session.describe().memory_used_bytes
 
-    assert eventually(has_only_the_result)
+    assert eventually(lambda: used() < held + 2 * result.nbytes)
+    settled = used()
     with pytest.raises(tensord.InvalidArgument):
         session.einsum("ij,jk,kl->ii", *arrays)
     session.link.keeper.flush()
-    assert eventually(has_only_the_result)
+    assert eventually(lambda: used() == settled)
 
 
 @pytest.mark.parametrize(

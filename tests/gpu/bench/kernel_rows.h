@@ -40,8 +40,7 @@ absl::StatusOr<Planning> TimePlanning(BenchDevice& device,
 /// Prints a line for every kernel of the operation: how long it took, what its
 /// cost model predicted, whether the planner chooses it, and in how many bytes
 /// its result differs from the reference kernel's, or from `expected`; or that
-/// it declined. Then
-/// one line for the time that planning took.
+/// it declined. Then one line for the time that planning took.
 ///
 /// Errors  those of a kernel that ran.
 absl::Status PrintKernelRows(BenchDevice& device, const BenchProblem& problem);
