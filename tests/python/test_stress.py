@@ -68,6 +68,15 @@ def test_all_processes_of_a_run_are_found_and_ended(stress: ModuleType, run) -> 
         assert eventually(lambda child=child: not Path(f"/proc/{child}/exe").exists())
 
 
+def test_who_has_just_begun_is_known(stress: ModuleType) -> None:
+    environment = os.environ | {"STRESS_RUN": "1"}
+    for _ in range(200):
+        with subprocess.Popen(["sleep", "600"], env=environment) as process:
+            seen = stress.environment_of(Path(f"/proc/{process.pid}"))
+            process.kill()
+        assert b"STRESS_RUN=1" in seen
+
+
 @pytest.mark.parametrize("stops_others", [False, True])
 def test_who_stands_still_goes_on(
     stress: ModuleType, run, monkeypatch: pytest.MonkeyPatch, stops_others: bool
