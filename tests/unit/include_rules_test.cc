@@ -84,7 +84,7 @@ const std::vector<Layer>& Layers() {
        {"client/cli"},
        {"core/base/nearest.h", "core/base/version.h"}},
       {"client/cpp/examples", {"client/cli"}},
-      {"client/python/native", {"client/cpp"}},
+      {"client/python/native", {"client/cpp"}, {"core/base/version.h"}},
   };
   return layers;
 }

@@ -19,6 +19,7 @@
 #include "client/python/native/src/errors.h"
 #include "client/python/native/src/stream.h"
 #include "client/python/native/src/transfers.h"
+#include "core/base/version.h"
 
 namespace tensord::native {
 namespace {
@@ -38,7 +39,7 @@ void Bind(nb::module_& module) {
   // It takes a good part of a call, as Debian builds Abseil.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   BindErrors(module);
-  module.attr("version") = TENSORD_VERSION;
+  module.attr("version") = nb::str(core::kVersion);
 
   nb::class_<Channel>(module, "Channel")
       .def(
