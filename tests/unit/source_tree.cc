@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "tests/testing/places.h"
 
 namespace tensord::test {
 
@@ -42,7 +43,7 @@ constexpr const char* kFolders = "core server client proto tests deploy";
 /// ignores. Nothing where there is no git.
 std::vector<std::string> FilesOfGit() {
   const std::string command =
-      absl::StrCat("git -C '", TENSORD_SOURCE_DIR,
+      absl::StrCat("git -C '", testing::InRepository("."),
                    "' ls-files -z --cached --others --exclude-standard -- ",
                    kFolders, " 2>/dev/null");
   std::FILE* const said = popen(command.c_str(), "r");
@@ -59,7 +60,7 @@ std::vector<std::string> FilesOfGit() {
 
 std::vector<std::string> AllFiles() {
   namespace fs = std::filesystem;
-  const fs::path root = TENSORD_SOURCE_DIR;
+  const fs::path root = testing::InRepository(".");
   std::vector<std::string> files;
   for (const absl::string_view top : absl::StrSplit(kFolders, ' ')) {
     const fs::path folder = root / std::string(top);
@@ -79,7 +80,7 @@ SourceTree ReadRepository() {
   if (files.empty()) files = AllFiles();
   SourceTree tree;
   for (const std::string& path : files) {
-    const fs::path file = fs::path(TENSORD_SOURCE_DIR) / path;
+    const fs::path file = testing::InRepository(path);
     if (!fs::is_regular_file(file)) continue;
     std::ostringstream text;
     if (IsSource(path)) text << std::ifstream(file).rdbuf();

@@ -11,7 +11,7 @@
 #include "absl/time/clock.h"
 #include "client/cpp/src/errors.h"
 #include "tensord/status.h"
-#include "tests/testing/temporary_folder.h"
+#include "tests/testing/places.h"
 
 namespace tensord::internal {
 namespace {

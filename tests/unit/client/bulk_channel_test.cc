@@ -13,7 +13,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "tests/testing/temporary_folder.h"
+#include "tests/testing/places.h"
 
 namespace tensord::internal {
 namespace {

@@ -14,9 +14,9 @@
 #include "absl/time/time.h"
 #include "client/cpp/src/channels.h"
 #include "tensord/session.h"
-#include "tests/testing/credentials.h"
+#include "tests/testing/places.h"
 #include "tests/testing/server_process.h"
-#include "tests/testing/temporary_folder.h"
+#include "tests/unit/client/credentials.h"
 
 namespace tensord {
 namespace {
@@ -31,7 +31,7 @@ class CredentialsTest : public ::testing::Test {
       testing::MakeCertificates(testing::TemporaryFolder() + "/" + name);
     }
     server_.emplace(
-        TENSORD_SERVER_BINARY,
+        testing::Built("tensord"),
         std::vector<std::string>{"--listen=localhost:0",
                                  "--tls-certificate=" + Path("known/server"),
                                  "--tls-key=" + Path("known/server-key"),
@@ -93,7 +93,8 @@ TEST_F(CredentialsTest, TheEnvironmentNamesTheFiles) {
 }
 
 TEST_F(CredentialsTest, WhatKeepsTlsFromComingAboutIsNamed) {
-  const ServerProcess plain(TENSORD_SERVER_BINARY, {"--listen=localhost:0"});
+  const ServerProcess plain(testing::Built("tensord"),
+                            {"--listen=localhost:0"});
   const std::string address = server_->TcpAddress();
   Credentials foreign_ca = Client("known");
   foreign_ca.ca = Path("foreign/ca");
@@ -123,7 +124,7 @@ TEST_F(CredentialsTest, WhatKeepsTlsFromComingAboutIsNamed) {
 
 TEST_F(CredentialsTest, CertificatesAreForNames) {
   const ServerProcess other(
-      TENSORD_SERVER_BINARY,
+      testing::Built("tensord"),
       {"--listen=127.0.0.2:0", "--tls-certificate=" + Path("known/server"),
        "--tls-key=" + Path("known/server-key")});
   for (const Credentials& credentials :
@@ -161,7 +162,7 @@ TEST_F(CredentialsTest, ARenewedCertificateIsShownToTheNextConnection) {
 TEST_F(CredentialsTest, TokensSayWhoAsks) {
   const std::string tokens = testing::TemporaryFolder() + "/tokens";
   testing::MakeTokens(tokens);
-  const ServerProcess server(TENSORD_SERVER_BINARY,
+  const ServerProcess server(testing::Built("tensord"),
                              {"--listen=localhost:0", "--tokens=" + tokens});
   for (const std::string& address : {server.TcpAddress(), server.address()}) {
     const absl::Status known =

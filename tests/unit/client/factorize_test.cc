@@ -15,6 +15,7 @@
 
 #include "client/cpp/src/subscripts.h"
 #include "tensord/session.h"
+#include "tests/testing/places.h"
 #include "tests/testing/server_process.h"
 
 namespace tensord {
@@ -92,7 +93,7 @@ class FactorizeTest : public ::testing::Test {
         .value();
   }
 
-  ServerProcess server_{TENSORD_SERVER_BINARY};
+  ServerProcess server_{testing::Built("tensord")};
   Session session_ = Session::Connect(server_.address()).value();
 };
 

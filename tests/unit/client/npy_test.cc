@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/testing/temporary_folder.h"
+#include "tests/testing/places.h"
 
 namespace tensord::cli {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "absl/time/clock.h"
 #include "tensord/session.h"
+#include "tests/testing/places.h"
 #include "tests/testing/server_process.h"
 
 namespace tensord {
@@ -21,7 +22,7 @@ using Code = absl::StatusCode;
 
 class PipelineTest : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { server_.emplace(TENSORD_SERVER_BINARY); }
+  static void SetUpTestSuite() { server_.emplace(testing::Built("tensord")); }
   static void TearDownTestSuite() { server_.reset(); }
 
   RemoteTensor Upload(const std::vector<double>& values) {
@@ -180,7 +181,7 @@ TEST_F(PipelineTest, PipelineThatIsNotFinishedIsCancelled) {
 }
 
 TEST(StoppedServerTest, PipelineEndsAtItsDeadline) {
-  ServerProcess server(TENSORD_SERVER_BINARY);
+  ServerProcess server(testing::Built("tensord"));
   {
     auto session = Session::Connect(server.address()).value();
     const std::vector<double> values = {0, 1};
@@ -198,7 +199,7 @@ TEST(StoppedServerTest, PipelineEndsAtItsDeadline) {
 }
 
 TEST(KilledServerTest, PipelineEndsAsUnavailable) {
-  ServerProcess server(TENSORD_SERVER_BINARY);
+  ServerProcess server(testing::Built("tensord"));
   auto session =
       Session::Connect(server.address(), {.deadline = absl::Seconds(5)})
           .value();

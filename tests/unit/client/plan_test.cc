@@ -11,6 +11,7 @@
 
 #include "tensord/plan_cache.h"
 #include "tensord/session.h"
+#include "tests/testing/places.h"
 #include "tests/testing/server_process.h"
 
 namespace tensord {
@@ -27,7 +28,7 @@ class PlanTest : public ::testing::Test {
     return session_.Upload(HostView<float>{values.data(), {2, 2}}).value();
   }
 
-  ServerProcess server_{TENSORD_SERVER_BINARY};
+  ServerProcess server_{testing::Built("tensord")};
   Session session_ =
       Session::Connect(server_.address(), {.job = "plans"}).value();
   PlanCache cache_{server_.address()};

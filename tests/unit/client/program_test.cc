@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "tensord/plan_cache.h"
 #include "tensord/session.h"
+#include "tests/testing/places.h"
 #include "tests/testing/server_process.h"
 
 namespace tensord {
@@ -29,7 +30,7 @@ using Doubles = std::vector<double>;
 
 class ProgramTest : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { server_.emplace(TENSORD_SERVER_BINARY); }
+  static void SetUpTestSuite() { server_.emplace(testing::Built("tensord")); }
   static void TearDownTestSuite() { server_.reset(); }
 
   RemoteTensor Upload(const Doubles& values, std::vector<int64_t> extents) {

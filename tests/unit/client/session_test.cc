@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "tests/testing/places.h"
 #include "tests/testing/server_process.h"
 
 namespace tensord {
@@ -28,7 +29,7 @@ std::vector<double> Counting(size_t size, double first = 0) {
 
 class SessionTest : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { server_.emplace(TENSORD_SERVER_BINARY); }
+  static void SetUpTestSuite() { server_.emplace(testing::Built("tensord")); }
   static void TearDownTestSuite() { server_.reset(); }
 
   static Session Open(const SessionOptions& options = {}) {
@@ -319,7 +320,7 @@ TEST_F(SessionTest, ServerTellsHowItIs) {
 }
 
 TEST(StoppedServerTest, UploadReturnsAtItsDeadlineAndLetsGoOfMemory) {
-  ServerProcess server(TENSORD_SERVER_BINARY);
+  ServerProcess server(testing::Built("tensord"));
   {
     auto session =
         Session::Connect(server.address(), {.deadline = absl::Seconds(2),
@@ -340,7 +341,7 @@ TEST(StoppedServerTest, UploadReturnsAtItsDeadlineAndLetsGoOfMemory) {
 }
 
 TEST(KilledServerTest, UploadEndsAsUnavailable) {
-  ServerProcess server(TENSORD_SERVER_BINARY);
+  ServerProcess server(testing::Built("tensord"));
   auto session =
       Session::Connect(server.address(), {.deadline = absl::Seconds(5),
                                           .transport = Transport::kGrpc})

@@ -9,6 +9,7 @@
 
 #include "tensord/session.h"
 #include "tensord/status.h"
+#include "tests/testing/places.h"
 #include "tests/testing/server_process.h"
 
 namespace tensord {
@@ -35,7 +36,7 @@ class SharedMemoryClientTest : public ::testing::Test {
     return stats.uploaded_bytes;
   }
 
-  ServerProcess server_{TENSORD_SERVER_BINARY};
+  ServerProcess server_{testing::Built("tensord")};
 };
 
 TEST_F(SharedMemoryClientTest, LargeTensorsGoUpAndComeBackByIt) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/testing/places.h"
 #include "tests/testing/server_process.h"
 #include "tests/unit/client/tensorctl_run.h"
 
@@ -25,7 +26,7 @@ using Values = std::vector<double>;
 
 class TensorctlProgramTest : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { server_.emplace(TENSORD_SERVER_BINARY); }
+  static void SetUpTestSuite() { server_.emplace(testing::Built("tensord")); }
   static void TearDownTestSuite() { server_.reset(); }
 
   static Ended Run(const std::string& arguments,

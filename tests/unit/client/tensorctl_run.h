@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "client/cli/npy.h"
-#include "tests/testing/temporary_folder.h"
+#include "tests/testing/places.h"
 
 namespace tensord::cli {
 
@@ -23,7 +23,7 @@ struct Ended {
 inline Ended Tensorctl(const std::string& arguments,
                        const std::string& input = "") {
   const std::string command =
-      input + " " + std::string(TENSORCTL_BINARY) + " " + arguments;
+      input + " " + testing::Built("tensorctl") + " " + arguments;
   std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   Ended ended{-1, ""};
   if (pipe == nullptr) return ended;

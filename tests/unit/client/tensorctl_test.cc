@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "tensord/session.h"
-#include "tests/testing/credentials.h"
+#include "tests/testing/places.h"
 #include "tests/testing/server_process.h"
-#include "tests/testing/temporary_folder.h"
+#include "tests/unit/client/credentials.h"
 #include "tests/unit/client/tensorctl_run.h"
 
 namespace tensord::cli {
@@ -57,7 +57,7 @@ TEST(TensorctlTest, CredentialsComeFromFiles) {
   testing::MakeTokens(folder + "/tokens");
   std::ofstream(folder + "/token") << testing::kTokenSecret << "\n";
   const testing::ServerProcess server(
-      TENSORD_SERVER_BINARY,
+      testing::Built("tensord"),
       {"--listen=localhost:0", "--tls-certificate=" + folder + "/server.pem",
        "--tls-key=" + folder + "/server-key.pem",
        "--tokens=" + folder + "/tokens"});
@@ -82,7 +82,7 @@ TEST(TensorctlTest, CredentialsComeFromFiles) {
 }
 
 TEST(TensorctlTest, ComputesOnScalarsAndComplexNumbers) {
-  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const testing::ServerProcess server(testing::Built("tensord"));
   const std::string to = " --address=" + server.address() + " ";
   using Number = std::complex<double>;
   const std::string a =
@@ -106,7 +106,7 @@ TEST(TensorctlTest, ComputesOnScalarsAndComplexNumbers) {
 }
 
 TEST(TensorctlTest, DeleteEndsManyTensorsAtOnce) {
-  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const testing::ServerProcess server(testing::Built("tensord"));
   Session session = Session::Connect(server.address()).value();
   std::string names;
   for (const char* name : {"a", "b"}) {
@@ -126,7 +126,7 @@ TEST(TensorctlTest, DeleteEndsManyTensorsAtOnce) {
 }
 
 TEST(TensorctlTest, LabelsAreCharactersOfAnyAlphabet) {
-  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const testing::ServerProcess server(testing::Built("tensord"));
   const std::string to = " --address=" + server.address() + " ";
   const std::string a =
       Save<float>("a", {ElementType::kFloat32, {2, 2}}, {1, 2, 3, 4});
@@ -147,7 +147,7 @@ TEST(TensorctlTest, LabelsAreCharactersOfAnyAlphabet) {
 }
 
 TEST(TensorctlTest, InfoAndStatsTellBandwidthAndMemory) {
-  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const testing::ServerProcess server(testing::Built("tensord"));
   const std::string to = " --address=" + server.address();
   Ended ended = Tensorctl("info" + to);
   EXPECT_EQ(ended.code, 0) << ended.output;
@@ -164,7 +164,7 @@ TEST(TensorctlTest, InfoAndStatsTellBandwidthAndMemory) {
 }
 
 TEST(TensorctlTest, ReadsFilesInFortranOrder) {
-  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const testing::ServerProcess server(testing::Built("tensord"));
   const std::string a = Save<float>(
       "fortran", {ElementType::kFloat32, {2, 3}, Order::kFirstModeFastest},
       {11, 21, 12, 22, 13, 23});
@@ -176,7 +176,7 @@ TEST(TensorctlTest, ReadsFilesInFortranOrder) {
 }
 
 TEST(TensorctlTest, ShowsAndKeepsThePlanCache) {
-  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const testing::ServerProcess server(testing::Built("tensord"));
   const std::string to = " --address=" + server.address();
   const std::string a =
       Save<float>("square", {ElementType::kFloat32, {2, 2}}, {1, 2, 3, 4});
@@ -223,7 +223,7 @@ TEST(TensorctlTest, ShowsAndKeepsThePlanCache) {
 }
 
 TEST(TensorctlTest, TakesPartsOfFilesAndPads) {
-  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const testing::ServerProcess server(testing::Built("tensord"));
   const std::string to = " --address=" + server.address();
   const std::string a = Save<float>("matrix", {ElementType::kFloat32, {2, 3}},
                                     {11, 12, 13, 21, 22, 23});
@@ -259,7 +259,7 @@ TEST(TensorctlTest, TakesPartsOfFilesAndPads) {
 }
 
 TEST(TensorctlTest, FactorizesIntoTwoFiles) {
-  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const testing::ServerProcess server(testing::Built("tensord"));
   const std::string to = " --address=" + server.address() + " ";
   // Columns of length 5 and 13 that are orthogonal: q and r are known.
   const std::string a = Save<double>("columns", {ElementType::kFloat64, {2, 2}},
@@ -293,7 +293,7 @@ TEST(TensorctlTest, FactorizesIntoTwoFiles) {
 }
 
 TEST(TensorctlTest, TruncatesSvds) {
-  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const testing::ServerProcess server(testing::Built("tensord"));
   const std::string to = " --address=" + server.address() + " ";
   const std::string a = Save<double>(
       "diagonal", {ElementType::kFloat64, {2, 2}}, {3, 0, 0, 0.01});
@@ -320,7 +320,7 @@ TEST(TensorctlTest, TruncatesSvds) {
 }
 
 TEST(TensorctlTest, FactorizationsSayWhatIsWanted) {
-  const testing::ServerProcess server(TENSORD_SERVER_BINARY);
+  const testing::ServerProcess server(testing::Built("tensord"));
   const std::string to = " --address=" + server.address() + " ";
   const std::string a =
       Save<float>("square", {ElementType::kFloat32, {2, 2}}, {1, 2, 3, 4});

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tensord/session.h"
+#include "tests/testing/places.h"
 #include "tests/testing/server_process.h"
 
 namespace tensord {
@@ -16,7 +17,7 @@ using Values = std::vector<float>;
 
 class ViewTest : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { server_.emplace(TENSORD_SERVER_BINARY); }
+  static void SetUpTestSuite() { server_.emplace(testing::Built("tensord")); }
   static void TearDownTestSuite() { server_.reset(); }
 
   RemoteTensor Counting(std::vector<int64_t> extents) {

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "tests/testing/places.h"
 
 namespace tensord::load {
 namespace {
@@ -99,7 +100,7 @@ element_type = "complex64"
 
 TEST(MixTest, TheExampleIsRead) {
   const auto mix =
-      ReadMix(TENSORD_SOURCE_DIR "/client/load/examples/mixed.toml");
+      ReadMix(testing::InRepository("client/load/examples/mixed.toml"));
   ASSERT_TRUE(mix.ok()) << mix.status();
   EXPECT_EQ(mix->operations.size(), 9);
 }

@@ -15,6 +15,7 @@
 #include "core/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/places.h"
 #include "tests/unit/core/notation/encoded.h"
 #include "tests/unit/core/notation/syntax_dump.h"
 
@@ -205,8 +206,8 @@ std::vector<int64_t> ShapeOf(absl::string_view text) {
 }
 
 std::vector<NumpyRow> NumpyRows() {
-  std::ifstream file(TENSORD_SOURCE_DIR
-                     "/tests/unit/core/notation/numpy_einsum.tsv");
+  std::ifstream file(
+      testing::InRepository("tests/unit/core/notation/numpy_einsum.tsv"));
   std::vector<NumpyRow> rows;
   for (std::string line; std::getline(file, line);) {
     if (absl::StartsWith(line, "#")) continue;

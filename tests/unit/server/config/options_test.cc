@@ -12,7 +12,7 @@
 
 #include "absl/time/time.h"
 #include "core/base/status.h"
-#include "tests/testing/temporary_folder.h"
+#include "tests/testing/places.h"
 
 namespace tensord::server {
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tests/testing/places.h"
 
 namespace tensord::http {
 namespace {
@@ -26,7 +27,7 @@ std::map<std::string, double> Shown(const GpuGauges& gauges) {
 
 TEST(GpuGaugesTest, WhatTheDriverSaysOfEachGpuIsShown) {
   using ::testing::Pair;
-  EXPECT_THAT(Shown(GpuGauges(TENSORD_FAKE_NVML)),
+  EXPECT_THAT(Shown(GpuGauges(testing::Built("libfake_nvml.so"))),
               ::testing::UnorderedElementsAre(
                   Pair("tensord_gpu_utilization_ratio A", 0.25),
                   Pair("tensord_gpu_memory_used_bytes A", 1e9),

@@ -25,7 +25,7 @@
 #include "absl/time/time.h"
 #include "core/base/status.h"
 #include "server/identity/certificates.h"
-#include "tests/testing/temporary_folder.h"
+#include "tests/testing/places.h"
 #include "tests/unit/server/http/self_signed.h"
 
 namespace tensord::http {

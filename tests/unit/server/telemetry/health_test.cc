@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <string>
 
-#include "tests/testing/temporary_folder.h"
+#include "tests/testing/places.h"
 
 namespace tensord::server {
 namespace {

@@ -1,5 +1,4 @@
-// Certificates and tokens for tests. Who includes it defines
-// TENSORD_SOURCE_DIR.
+// Certificates and tokens for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,12 +6,14 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/testing/places.h"
+
 namespace tensord::testing {
 
 /// Leaves what deploy/certificates makes in `folder`.
 inline void MakeCertificates(const std::string& folder) {
-  const std::string command = std::string(TENSORD_SOURCE_DIR) +
-                              "/deploy/certificates " + folder + " >/dev/null";
+  const std::string command =
+      InRepository("deploy/certificates") + " " + folder + " >/dev/null";
   ASSERT_EQ(std::system(command.c_str()), 0);
 }
 

@@ -1,5 +1,4 @@
-// Where a test keeps its files.
-#pragma once
+#include "tests/testing/places.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +6,21 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
 namespace tensord::testing {
 
-/// A folder of this process, removed with all that is in it at the process's
-/// end: tests that run beside each other never see each other's files.
-inline const std::string& TemporaryFolder() {
+std::string InRepository(absl::string_view path) {
+  return absl::StrCat(TENSORD_SOURCE_DIR, "/", path);
+}
+
+std::string Built(absl::string_view name) {
+  return std::filesystem::read_symlink("/proc/self/exe")
+      .replace_filename(std::string(name));
+}
+
+const std::string& TemporaryFolder() {
   struct Folder {
     Folder() {
       if (mkdtemp(path.data()) == nullptr) std::abort();
