@@ -43,6 +43,7 @@ ONCE = {
     "test_array_scans.py",
     "test_chunks.py",
     "test_configuration.py",
+    "test_contract.py",
     "test_documents.py",
     "test_load.py",
     "test_modules.py",

@@ -1,4 +1,4 @@
-"""What the server promises, a test each, under the promise's number.
+"""What the server promises, a test each, under the promise's number; 9 is in test_contract.py.
 
 Where a time is promised, tests allow for more: tests/benchmarks/promises.py measures it.
 """
@@ -23,24 +23,11 @@ import google_crc32c
 import grpc
 import numpy as np
 import pytest
-from google.protobuf import descriptor_pb2
 
 import dying_client
 import tensord
-from conftest import REPOSITORY, raw_stubs
-from tensord.v1 import (
-    admin_pb2,
-    compute_pb2,
-    compute_pb2_grpc,
-    error_pb2,
-    plan_cache_pb2,
-    plan_pb2,
-    program_pb2,
-    session_pb2,
-    tensor_pb2,
-    trace_pb2,
-    view_pb2,
-)
+from conftest import raw_stubs
+from tensord.v1 import compute_pb2, compute_pb2_grpc, error_pb2, program_pb2, tensor_pb2
 from waiting import eventually, listens
 
 MEBIBYTE = 1 << 20
@@ -546,70 +533,3 @@ class Wire:
             while data := source.recv(1 << 16):
                 if not (loses and self.is_mute):
                     sink.sendall(data)
-
-
-# v1.descriptors is what protoc --descriptor_set_out writes of the released contract.
-GOLDEN = Path(__file__).with_name("v1.descriptors")
-CONTRACT = [
-    admin_pb2,
-    compute_pb2,
-    error_pb2,
-    plan_cache_pb2,
-    plan_pb2,
-    program_pb2,
-    session_pb2,
-    tensor_pb2,
-    trace_pb2,
-    view_pb2,
-]
-
-
-def declared(file: descriptor_pb2.FileDescriptorProto) -> Iterator[str]:
-    """What clients rely on, a line each."""
-
-    def of_message(scope: str, message: descriptor_pb2.DescriptorProto) -> Iterator[str]:
-        scope = f"{scope}.{message.name}"
-        yield f"message {scope}"
-        for field in message.field:
-            oneof = ""
-            if field.HasField("oneof_index"):
-                oneof = message.oneof_decl[field.oneof_index].name
-            yield (
-                f"field {scope}.{field.name} = {field.number}, type {field.type} "
-                f"{field.type_name}, label {field.label} {oneof}"
-            )
-        for inner in message.nested_type:
-            yield from of_message(scope, inner)
-        for enum in message.enum_type:
-            yield from of_enum(scope, enum)
-
-    def of_enum(scope: str, enum: descriptor_pb2.EnumDescriptorProto) -> Iterator[str]:
-        for value in enum.value:
-            yield f"enum {scope}.{enum.name}.{value.name} = {value.number}"
-
-    for message in file.message_type:
-        yield from of_message(file.package, message)
-    for enum in file.enum_type:
-        yield from of_enum(file.package, enum)
-    for service in file.service:
-        for method in service.method:
-            yield (
-                f"rpc {file.package}.{service.name}.{method.name}: {method.input_type}"
-                f"{' stream' * method.client_streaming} -> {method.output_type}"
-                f"{' stream' * method.server_streaming}"
-            )
-
-
-def test_promise_9_version_1_goes_on_as_it_is() -> None:
-    golden = descriptor_pb2.FileDescriptorSet.FromString(GOLDEN.read_bytes())
-    now = set()
-    for module in CONTRACT:
-        file = descriptor_pb2.FileDescriptorProto()
-        module.DESCRIPTOR.CopyToProto(file)
-        now |= set(declared(file))
-    released = {line for file in golden.file for line in declared(file)}
-    assert len(released) > 500
-    files = {f"tensord/v1/{each.name}" for each in (REPOSITORY / "proto/tensord/v1").iterdir()}
-    assert {module.DESCRIPTOR.name for module in CONTRACT} == files
-    assert {file.name for file in golden.file} == files
-    assert sorted(released - now) == []

@@ -32,6 +32,11 @@ def stress() -> ModuleType:
     return module
 
 
+@pytest.fixture(scope="module")
+def processes(stress: ModuleType) -> ModuleType:
+    return sys.modules[stress.kill_all.__module__]
+
+
 # Says what it has begun, one of which is in a session of its own.
 PARENT = """
 import subprocess, sys, time
@@ -42,7 +47,7 @@ time.sleep(600)
 
 
 @pytest.fixture
-def run(stress: ModuleType, tmp_path: Path):
+def run(processes: ModuleType, tmp_path: Path):
     """A run of a parent and two children: its mark and their ids."""
     mark = f"STRESS_RUN={tmp_path.name}"
     process = subprocess.Popen(
@@ -55,31 +60,31 @@ def run(stress: ModuleType, tmp_path: Path):
     ids = [process.pid, *map(int, process.stdout.readline().split())]
     assert len(ids) == 3
     yield mark, ids
-    stress.kill_all(mark)
+    processes.kill_all(mark)
     process.wait()
 
 
-def test_all_processes_of_a_run_are_found_and_ended(stress: ModuleType, run) -> None:
+def test_all_processes_of_a_run_are_found_and_ended(processes: ModuleType, run) -> None:
     mark, ids = run
-    assert sorted(stress.processes_of(mark)) == sorted(ids)
-    stress.kill_all(mark)
-    assert stress.processes_of(mark) == {}
+    assert sorted(processes.processes_of(mark)) == sorted(ids)
+    processes.kill_all(mark)
+    assert processes.processes_of(mark) == {}
     for child in ids[1:]:
         assert eventually(lambda child=child: not Path(f"/proc/{child}/exe").exists())
 
 
-def test_who_has_just_begun_is_known(stress: ModuleType) -> None:
+def test_who_has_just_begun_is_known(processes: ModuleType) -> None:
     environment = os.environ | {"STRESS_RUN": "1"}
     for _ in range(200):
         with subprocess.Popen(["sleep", "600"], env=environment) as process:
-            seen = stress.environment_of(Path(f"/proc/{process.pid}"))
+            seen = processes.environment_of(Path(f"/proc/{process.pid}"))
             process.kill()
         assert b"STRESS_RUN=1" in seen
 
 
 @pytest.mark.parametrize("stops_others", [False, True])
 def test_who_stands_still_goes_on(
-    stress: ModuleType, run, monkeypatch: pytest.MonkeyPatch, stops_others: bool
+    processes: ModuleType, run, monkeypatch: pytest.MonkeyPatch, stops_others: bool
 ) -> None:
     mark, ids = run
     whole = (True, True, True)
@@ -87,33 +92,33 @@ def test_who_stands_still_goes_on(
     seen = set()
 
     def stopped() -> tuple[bool, ...]:
-        states = stress.processes_of(mark)
+        states = processes.processes_of(mark)
         return tuple(states[each] == "T" for each in ids)
 
     def look(seconds: float) -> None:
-        assert seconds == stress.STOP_SECONDS
+        assert seconds == processes.STOP_SECONDS
         assert eventually(lambda: stopped() in {whole} | ones)
         seen.add(stopped())
 
     for seed in range(20):
         with monkeypatch.context() as patch:
-            patch.setattr(stress, "time", type("Time", (), {"sleep": staticmethod(look)}))
-            stress.stand_still(mark, ids[0], stops_others, random.Random(seed))
+            patch.setattr(processes, "time", type("Time", (), {"sleep": staticmethod(look)}))
+            processes.stand_still(mark, ids[0], stops_others, random.Random(seed))
         assert eventually(lambda: not any(stopped()))
     # All of them, or one that the parent has begun.
     assert seen == {whole} | ones
 
 
 def test_who_is_stopped_already_stays_so(
-    stress: ModuleType, run, monkeypatch: pytest.MonkeyPatch
+    processes: ModuleType, run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark, ids = run
     os.kill(ids[1], signal.SIGSTOP)
-    assert eventually(lambda: stress.processes_of(mark)[ids[1]] == "T")
-    monkeypatch.setattr(stress, "STOP_SECONDS", 0.01)
+    assert eventually(lambda: processes.processes_of(mark)[ids[1]] == "T")
+    monkeypatch.setattr(processes, "STOP_SECONDS", 0.01)
     for seed in range(20):
-        stress.stand_still(mark, ids[0], False, random.Random(seed))
-        assert stress.processes_of(mark)[ids[1]] == "T"
+        processes.stand_still(mark, ids[0], False, random.Random(seed))
+        assert processes.processes_of(mark)[ids[1]] == "T"
 
 
 OUTPUT = """\
