@@ -1,5 +1,9 @@
 # Steps that deploy/quickstart and tests/run share. Sourced, from the repository root.
 
+# Where ccache is: clones in other folders find what this one has compiled; precompiled headers want the rest.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=10G
+export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+
 say() { printf '\n== %s (%ds)\n' "$1" "$SECONDS"; }
 fail() { printf '\nerror: %s\n' "$1" >&2; exit 1; }
 
@@ -60,9 +64,6 @@ configure() {
   shift
   if command -v ccache >/dev/null; then
     options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
-    # Clones in other folders find what this one has compiled; precompiled headers want the rest.
-    export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=10G
-    export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
   fi
   mkdir -p "$folder"
   cmake -S . -B "$folder" -G Ninja "${options[@]}" "$@" >"$folder/configure.log" 2>&1 ||

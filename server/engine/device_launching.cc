@@ -16,9 +16,6 @@ constexpr int kLaunchAhead = 16;
 constexpr absl::Duration kTimeAhead = absl::Milliseconds(10);
 constexpr int kMaxStreams = 32;
 
-// How long a job that wants the device alone lets others go first.
-constexpr absl::Duration kPatience = absl::Milliseconds(500);
-
 // A turn while others wait: switching between jobs costs little beside it. One
 // that takes times lasts longer, as they are of no use if it is interrupted.
 constexpr absl::Duration kTurn = absl::Milliseconds(5);
@@ -105,7 +102,7 @@ bool DeviceWorker::MayLaunch(Client& client) {
   if (!OldestUnderWay(nullptr)) return true;
   const absl::Time now = core::SteadyNow();
   if (!client.alone_since) client.alone_since = now;
-  return now - *client.alone_since >= kPatience;
+  return now - *client.alone_since >= options_.patience;
 }
 
 DeviceWorker::Client* DeviceWorker::Next(bool is_small) {
@@ -145,8 +142,8 @@ absl::Duration DeviceWorker::LongestWait() {
   absl::Duration wait = absl::InfiniteDuration();
   for (const Client* const client : waiting_) {
     if (client->alone_since) {
-      wait =
-          std::min(wait, *client->alone_since + kPatience - core::SteadyNow());
+      wait = std::min(
+          wait, *client->alone_since + options_.patience - core::SteadyNow());
     }
   }
   return std::max(wait, absl::Microseconds(100));

@@ -144,6 +144,8 @@ class DeviceWorker {
     int64_t queue_limit = 1024;  // jobs of a client that may wait
     /// Work is done when Launch() returns.
     bool is_synchronous = true;
+    /// How long a job that wants the device alone lets others go first.
+    absl::Duration patience = absl::Milliseconds(500);
     std::map<std::string, double> weights;  // of owners; 1 if not named
   };
 

@@ -22,14 +22,14 @@ int64_t UnderWay(testing::InProcessServer& server) {
 
 class RpcIdleTest : public RpcConformance {
  protected:
-  static constexpr absl::Duration kIdle = absl::Milliseconds(500);
+  static constexpr absl::Duration kIdle = absl::Seconds(1);
 
   RpcIdleTest() : RpcConformance({.transfer_idle = kIdle}) {}
 
-  /// Makes a session with the shortest lease the one in use.
+  /// Makes a session with a short lease the one in use.
   void UseShortLease() {
     v1::OpenSessionRequest request;
-    request.mutable_lease()->set_seconds(1);
+    request.mutable_lease()->set_seconds(3);
     v1::OpenSessionResponse response;
     ASSERT_THAT(Open(request, &response), IsOk());
     session_ = response.session().name();
@@ -48,7 +48,7 @@ TEST_F(RpcIdleTest, UploadThatBringsNothingEndsAndCanBeResumed) {
   const Outcome outcome = OutcomeOf(status, context);
   EXPECT_THAT(outcome, FailsWith(grpc::ABORTED, "TRANSFER_STALLED"));
   EXPECT_THAT(outcome.status.error_message(),
-              HasSubstr("for 500ms the client has sent no data"));
+              HasSubstr("for 1s the client has sent no data"));
   EXPECT_EQ(Describe(tensor.name()).committed_bytes(), 16);
   EXPECT_THAT(Upload({Chunk(tensor.name(), 16, std::span(v).last(4))}), IsOk());
   EXPECT_EQ(Values(tensor.name()), v);
@@ -105,7 +105,7 @@ TEST_F(RpcIdleTest, UploadMayWaitForTheDeviceAsLongAsItTakes) {
   std::thread uploader(
       [&] { EXPECT_THAT(Upload({Chunk(name, 0, v)}), IsOk()); });
   EXPECT_TRUE(Soon([&] { return waiting() == 2; }));
-  absl::SleepFor(3 * kIdle);
+  absl::SleepFor(2 * kIdle);
   blocker.Release();
   user.join();
   uploader.join();
@@ -128,7 +128,7 @@ TEST_F(RpcIdleTest, DownloadThatNobodyReadsEndsAndGivesItsHoldBack) {
   const grpc::Status status = reader->Finish();
   EXPECT_EQ(status.error_code(), grpc::ABORTED);
   EXPECT_THAT(status.error_message(),
-              HasSubstr("for 500ms the client has taken no data"));
+              HasSubstr("for 1s the client has taken no data"));
 }
 
 TEST_F(RpcIdleTest, ResponseThatNobodyReadsIsGivenUp) {
@@ -232,7 +232,7 @@ TEST(RpcConnectionTest, HalfOpenConnectionsAreFoundAndStreamsAreLimited) {
 
 TEST(RpcConnectionTest, ConnectionsWithoutCallsEndAndClientsConnectAgain) {
   testing::InProcessServer server(
-      {.rpc = {.connection_idle = absl::Milliseconds(200)}});
+      {.rpc = {.connection_idle = absl::Seconds(1)}});
   const auto channel = server.NewChannel();
   const auto stub = v1::SessionService::NewStub(channel);
   for (int i = 0; i < 2; ++i) {

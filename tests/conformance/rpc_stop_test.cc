@@ -159,7 +159,7 @@ TEST_F(RpcStopTest, ContractionsStop) {
 TEST_F(RpcStopTest, FactorizationsStop) {
   v1::FactorizeRequest request;
   request.set_session(session_);
-  *request.mutable_a() = Named(Filled({1500, 2000}), {1, 2});
+  *request.mutable_a() = Named(Filled({2000, 3000}), {1, 2});
   *request.mutable_q() = New({1, 3});
   *request.mutable_r() = New({3, 2});
   request.set_method(v1::FACTORIZATION_METHOD_QR);

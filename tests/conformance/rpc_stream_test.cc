@@ -266,8 +266,8 @@ TEST_F(ExecuteStream, WhatACancelledStreamHasDoneIsItsBeginning) {
 }
 
 TEST_F(ExecuteStream, ResultThatNobodyHearsOfGoes) {
-  // Some tenths of a second, so that the cancellation comes while it runs.
-  const std::string a = Filled({400, 400});
+  // Seconds, so that the cancellation comes while it runs.
+  const std::string a = Filled({800, 800});
   v1::ContractRequest product = Contraction(a, a);
   product.mutable_options()->set_kernel(KernelPrefix() + ".contract.reference");
   const int64_t before = server_.used_bytes();

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import itertools
 import re
-import socket
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from ports import free_port
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -82,12 +83,8 @@ def all_blocks(*languages: str) -> list[Block]:
 
 def ports_of_ours(script: str) -> tuple[str, dict[str, str]]:
     """The script with free ports for those that documents name, and which they are."""
-    ports = {}
-    for port in "8470", "9470":
-        with socket.create_server(("localhost", 0)) as taken:
-            ports[port] = str(taken.getsockname()[1])
-        script = script.replace(port, ports[port])
-    return script, ports
+    ports = {port: str(free_port()) for port in ("8470", "9470")}
+    return re.sub("|".join(ports), lambda found: ports[found[0]], script), ports
 
 
 def placed(block: Block) -> str:

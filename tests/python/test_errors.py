@@ -381,7 +381,7 @@ def test_outputs_must_not_overlap_inputs(session):
 
 
 def test_quotas_hold(address):
-    with tensord.connect(address, quota_bytes=1 << 20) as small:
+    with tensord.connect(address, quota_bytes=1 << 20, transport="grpc") as small:
         kept = small.upload(np.zeros(100_000))
         for call in (
             lambda: small.create(1 << 20, np.float64),
@@ -412,8 +412,8 @@ def test_short_deadlines_are_exceeded(session):
 
 @pytest.mark.timing
 def test_default_deadline_is_the_sessions(address):
-    with tensord.connect(address, timeout=0.25) as session:
-        large = session.upload(np.ones((700, 700)), timeout=20)
+    with tensord.connect(address, timeout=1) as session:
+        large = session.upload(np.ones((1100, 1100)), timeout=20)
         slow = {"algorithm": "cpu.contract.reference"}
         with pytest.raises(tensord.DeadlineExceeded):
             session.contract(large, "ik", large, "kj", "ij", **slow)

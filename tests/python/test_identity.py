@@ -24,6 +24,7 @@ import pytest
 from callers import Caller, Running, refused, running
 
 import tensord
+from files import rewrite
 from secure_server import Certificates, make_certificates
 from tensord.v1 import (
     admin_pb2,
@@ -215,7 +216,7 @@ def test_a_bad_token_file_keeps_the_server_from_starting(tokens: Path) -> None:
     with running(tokens=str(tokens)) as server:
         caller = Caller(server.unix, good)
         assert caller.open()
-        tokens.write_text(line + "nonsense\n")
+        rewrite(tokens, line + "nonsense\n")
         assert eventually(lambda: "kept what=tokens" in server.log.read_text())
         assert caller.open()
 
@@ -422,10 +423,10 @@ def test_an_authority_that_is_taken_out_takes_its_connections_along(
 
         kept, gone = connect(certificates), connect(other)
         make_certificates(tmp_path / "more")
-        bundle.write_text((tmp_path / "more/ca.pem").read_text() + bundle.read_text())
+        rewrite(bundle, (tmp_path / "more/ca.pem").read_text() + bundle.read_text())
         assert eventually(lambda: "reloaded what=certificates" in server.log.read_text())
         assert gone.describe().tensor_count == 0
-        bundle.write_text(certificates.ca.read_text())
+        rewrite(bundle, certificates.ca.read_text())
         assert eventually(lambda: "connections_ended" in server.log.read_text())
 
         def is_let_in(session: tensord.Session) -> bool:
@@ -531,14 +532,14 @@ def test_the_file_of_tenants_says_whose_certificates_are_whose(
             with pytest.raises(tensord.ResourceExhausted) as failure:
                 tensord.connect(server.address(), **arguments)
             assert failure.value.reason == "TOO_MANY_SESSIONS_OF_TENANT"
-            file.write_text('[tenant.chemistry]\noperators = ["client"]\nweight = 2\n')
+            rewrite(file, '[tenant.chemistry]\noperators = ["client"]\nweight = 2\n')
             assert eventually(lambda: "reloaded what=tenants" in server.log.read_text())
             assert session.stats().devices
-            file.write_text("[tenant.chemistry]\nweigth = 2\n")
+            rewrite(file, "[tenant.chemistry]\nweigth = 2\n")
             assert eventually(lambda: "kept what=tenants" in server.log.read_text())
             assert "did you mean 'weight'?" in server.log.read_text().replace("\\'", "'")
             assert session.stats().devices
-            file.write_text('[tenant.chemistry]\ncertificates = ["other"]\n')
+            rewrite(file, '[tenant.chemistry]\ncertificates = ["other"]\n')
 
             def is_unknown() -> bool:
                 try:
@@ -548,7 +549,7 @@ def test_the_file_of_tenants_says_whose_certificates_are_whose(
                 return False
 
             assert eventually(is_unknown)
-            file.write_text('[tenant.chemistry]\noperators = ["client"]\n')
+            rewrite(file, '[tenant.chemistry]\noperators = ["client"]\n')
             assert eventually(lambda: not is_unknown())
 
 

@@ -229,7 +229,7 @@ def test_errors_are_counted_by_code(load, own_server):
     mix = Path(own_server.address.removeprefix("unix:")).with_name("small.toml")
     mix.write_text(SMALL)
     program = [PROGRAM, "--address", own_server.address, "--rate", "100", "--mix", mix]
-    program += ["--seconds", "2", "--warm-up", "0", "--json", "-"]
+    program += ["--seconds", "10", "--warm-up", "0", "--json", "-"]
     with subprocess.Popen(
         program, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as running:

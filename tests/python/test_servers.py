@@ -11,15 +11,10 @@ import numpy as np
 import pytest
 
 import tensord
+from ports import free_port
 from secure_server import make_certificates, new_token
 
 NAME = "tensord.test"
-
-
-def free_port() -> int:
-    with socket.socket() as listener:  # time: it waits for nobody
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 @pytest.fixture

@@ -153,7 +153,7 @@ def test_named_tensors_stay_until_deleted(session):
 
 
 def test_memory_of_forgotten_tensors_serves_new_ones(address):
-    with tensord.connect(address, quota_bytes=10_000_000) as session:
+    with tensord.connect(address, quota_bytes=10_000_000, transport="grpc") as session:
         for _ in range(8):
             session.upload(np.zeros(1_000_000))
         for _ in range(8):
@@ -163,7 +163,7 @@ def test_memory_of_forgotten_tensors_serves_new_ones(address):
 
 
 def test_failed_calls_keep_no_tensors(address):
-    with tensord.connect(address, quota_bytes=10_000_000) as session:
+    with tensord.connect(address, quota_bytes=10_000_000, transport="grpc") as session:
 
         def refused(call: Callable[[], object]) -> str:
             try:

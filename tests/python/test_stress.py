@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 from types import ModuleType
 
@@ -47,9 +48,9 @@ time.sleep(600)
 
 
 @pytest.fixture
-def run(processes: ModuleType, tmp_path: Path):
+def run(processes: ModuleType):
     """A run of a parent and two children: its mark and their ids."""
-    mark = f"STRESS_RUN={tmp_path.name}"
+    mark = f"STRESS_RUN={uuid.uuid4().hex}"
     process = subprocess.Popen(
         [sys.executable, "-c", PARENT],
         env=os.environ | dict([mark.split("=")]),

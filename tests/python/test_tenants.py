@@ -27,6 +27,7 @@ from google.protobuf import (
 
 import tensord
 from conftest import raw_stubs
+from files import rewrite
 from secure_server import new_token
 from tensord.errors import Quota
 from tensord.v1 import compute_pb2, tensor_pb2
@@ -54,7 +55,7 @@ class House:
     def change(self, shares: str) -> None:
         """Gives the file of tenants other contents and waits until they hold."""
         count = self.log.count("reloaded what=tenants")
-        (self.folder / "tenants").write_text(shares)
+        rewrite(self.folder / "tenants", shares)
         assert eventually(lambda: self.log.count("reloaded what=tenants") > count)
 
 
@@ -133,7 +134,7 @@ def test_what_is_reserved_is_left_for_its_tenant(tmp_path: Path) -> None:
 
 def test_reservations_beyond_the_memory_are_refused_with_the_file(tmp_path: Path) -> None:
     with house(tmp_path, "", memory_limit_bytes=4 * MIB) as server:
-        (tmp_path / "tenants").write_text("[tenant.red]\nreserved_bytes = '5MiB'\n")
+        rewrite(tmp_path / "tenants", "[tenant.red]\nreserved_bytes = '5MiB'\n")
         assert eventually(lambda: "tenant red has reserved_bytes of 5242880" in server.log)
         with server.connect("blue") as blue:
             blue.upload(np.ones(2 * MIB, np.uint8))

@@ -25,6 +25,7 @@ import tensord.aio
 from collector import Collector, Span
 from conftest import raw_stubs
 from observed_server import ObservedServer
+from ports import free_port
 from secure_server import new_token
 from tensord.v1 import admin_pb2, compute_pb2, trace_pb2, trace_pb2_grpc
 from waiting import eventually
@@ -176,8 +177,7 @@ def test_operations_of_a_stream_are_spans_of_its_own(tmp_path: Path, collector: 
 
 
 def test_a_collector_that_comes_back_hears_what_it_missed(tmp_path: Path) -> None:
-    with Collector() as gone:
-        port = gone.port
+    port = free_port()
     with (
         traced(tmp_path, f"localhost:{port}") as server,
         tensord.connect(server.address) as session,
@@ -236,11 +236,13 @@ def test_a_collector_that_sleeps_holds_nobody_up(tmp_path: Path, collector: Coll
 def test_what_waits_is_sent_before_the_server_ends(tmp_path: Path, collector: Collector) -> None:
     with traced(tmp_path, collector) as server:
         with tensord.connect(server.address) as session:
+            get_info(session, *SAMPLED)
+            collector.await_spans("GetServerInfo")  # they have found each other
             for _ in range(20):
                 get_info(session, *SAMPLED)
         server.terminate()
         assert server.process.wait(10) == 0
-    assert len(collector.spans("GetServerInfo")) == 20
+    assert len(collector.spans("GetServerInfo")) == 21
 
 
 @contextlib.contextmanager
@@ -395,7 +397,7 @@ def test_recordings_are_bounded_and_end_with_the_server(tmp_path: Path) -> None:
                 return False
 
         assert eventually(has_room)
-        assert server.metrics().sum("tensord_requests_in_flight") == 4
+        assert eventually(lambda: server.metrics().sum("tensord_requests_in_flight") == 4)
         kept = server.metrics().sum("tensord_host_memory_bytes", use="requests")
         assert kept >= 4 * 16384 * 100  # what clients do not take is counted
         server.terminate()

@@ -17,6 +17,7 @@ import pytest
 from callers import Caller, refused, running
 
 import tensord
+from files import rewrite
 from waiting import eventually, listens
 
 
@@ -38,12 +39,12 @@ def test_users_of_the_machine_stand_for_tenants(tmp_path: Path) -> None:
             )
             # Over TCP nobody says who asks.
             assert refused(Caller(server.address()).open)[1] == "CREDENTIALS_MISSING"
-            file.write_text(f"[tenant.chemistry]\noperator_users = [{user.pw_uid}]\n")
+            rewrite(file, f"[tenant.chemistry]\noperator_users = [{user.pw_uid}]\n")
             assert eventually(lambda: "reloaded what=tenants" in server.log.read_text())
             assert [each.peer for each in session.operator.sessions()] == [
                 f"user {user.pw_uid}"
             ]
-            file.write_text(f"[tenant.chemistry]\nusers = [{user.pw_uid + 1}]\n")
+            rewrite(file, f"[tenant.chemistry]\nusers = [{user.pw_uid + 1}]\n")
 
             def is_unknown() -> bool:
                 try:
@@ -53,7 +54,7 @@ def test_users_of_the_machine_stand_for_tenants(tmp_path: Path) -> None:
                 return False
 
             assert eventually(is_unknown)
-        file.write_text("[tenant.chemistry]\n")
+        rewrite(file, "[tenant.chemistry]\n")
         assert eventually(
             lambda: server.log.read_text().count("reloaded what=tenants") == 3
         )
@@ -65,7 +66,7 @@ def test_users_are_named_from_the_start_or_not_at_all(tmp_path: Path) -> None:
     file = tmp_path / "tenants.toml"
     file.write_text("[tenant.chemistry]\n")
     with running(tenants=str(file)) as server:
-        file.write_text("[tenant.chemistry]\nusers = [0]\n")
+        rewrite(file, "[tenant.chemistry]\nusers = [0]\n")
         assert eventually(lambda: "kept what=tenants" in server.log.read_text())
         assert "names users for the first time since" in server.log.read_text()
         assert Caller(server.unix).open()

@@ -121,8 +121,8 @@ Listener::Acceptor* Listener::AcceptorOf(int fd, const sockaddr_storage& name,
     if (acceptor == nullptr) answer = Connections::Answer::kTooManyUsers;
   }
   if (answer == Connections::Answer::kTaken) return acceptor;
-  close(fd);
   refused_(answer, peer);
+  close(fd);
   return nullptr;
 }
 
