@@ -141,7 +141,7 @@ class RpcRefusalTest : public RpcConformance {
 
 TEST_F(RpcRefusalTest, CallsDuringADrainHearUnavailable) {
   std::thread drain([this] { server_.rpc().Drain(absl::Seconds(5)); });
-  for (int refused_count = 0; refused_count < 5;) {
+  for (int refused_count = 0; refused_count < 20;) {
     v1::OpenSessionResponse response;
     const int code = Open({}, &response).status.error_code();
     EXPECT_NE(code, grpc::CANCELLED);

@@ -169,5 +169,7 @@ def test_alerts_are_about_what_is_exported_and_quiet_at_a_healthy_server(
     (group,) = watched.prometheus.get("rules")["groups"]
     assert [rule["name"] for rule in group["rules"]] == [rule["alert"] for rule in RULES]
     assert {rule["health"] for rule in group["rules"]} == {"ok"}
-    # Those that tell of what may pass wait for a while before they fire.
-    assert [rule["name"] for rule in group["rules"] if rule["state"] == "firing"] == []
+    states = {rule["name"]: rule["state"] for rule in group["rules"]}
+    # A Redis that once took longer than the server waits leaves that one pending for minutes.
+    assert states.pop("TensordPlanExchangeFails") in ("inactive", "pending")
+    assert set(states.values()) == {"inactive"}, states

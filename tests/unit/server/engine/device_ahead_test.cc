@@ -20,7 +20,6 @@ namespace tensord::server {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::UnorderedElementsAre;
 
 /// Leaves work on its stream, or finds no memory for it.
 class WorkJob final : public DeviceWorker::Job {
@@ -147,15 +146,13 @@ TEST_F(DeviceAheadTest, JobThatWantsTheDeviceAloneGetsIt) {
 }
 
 TEST_F(DeviceAheadTest, NobodyWaitsLongForOneThatWantsTheDeviceAlone) {
-  worker_ = NewWorker(absl::Milliseconds(200));
+  worker_ = NewWorker(absl::Seconds(2));
   WorkJob& slow = Add(1, "slow");
   trace_.Await(1);
   WorkJob& alone = AddAlone(2);
   WorkJob& after = Add(3, "after");
-  // "alone" is first where that takes longer than it is patient.
-  EXPECT_THAT(
-      trace_.Await(3),
-      UnorderedElementsAre("launch slow", "launch after", "launch alone"));
+  EXPECT_THAT(trace_.Await(3),
+              ElementsAre("launch slow", "launch after", "launch alone"));
   End(slow);
   End(alone);
   End(after);

@@ -133,7 +133,7 @@ TEST(FindPathTest, ResultsKeepToTheirOwnLimit) {
     SCOPED_TRACE(seed);
     std::mt19937 rng(seed);
     const Network network = tensord::test::RegularNetwork(rng, 24, 4, 2);
-    // Of each tree of such a network some result is larger.
+    // Without slicing the largest result has 2^7 elements or more here.
     const PathOptions limited = {.time_budget = absl::Milliseconds(20),
                                  .max_result = 32};
     const Path path = FindPath(network, limited).value();
