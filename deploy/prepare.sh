@@ -28,7 +28,8 @@ install_packages() {
     fail "apt-get could not install: ${missing[*]}"
 }
 
-# Configures and builds into $1: options of cmake up to --, then targets.
+# Configures and builds into $1: options of cmake up to --, then targets. More compilers than processors would only share
+# their caches.
 build() {
   local folder=$1 options=()
   shift
@@ -36,7 +37,7 @@ build() {
   shift
   configure "$folder" "${options[@]}"
   : >"$folder/build.log"
-  ninja -C "$folder" "$@" 2>&1 | show_progress "$folder/build.log" ||
+  ninja -j "$(nproc)" -C "$folder" "$@" 2>&1 | show_progress "$folder/build.log" ||
     { sed -n '/^FAILED:\|^ninja: error/,$p' "$folder/build.log" | head -n 100 >&2; fail "the build failed, see $folder/build.log"; }
 }
 
