@@ -1,7 +1,7 @@
 # Steps that deploy/quickstart and tests/run share. Sourced, from the repository root.
 
 # Where ccache is: clones in other folders find what this one has compiled; precompiled headers want the rest.
-export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=10G
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=10Gi
 export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 
 say() { printf '\n== %s (%ds)\n' "$1" "$SECONDS"; }
@@ -58,10 +58,11 @@ show_progress() {
   [ ! -t 1 ] || printf '\n'
 }
 
-# Configures into $1 with options of cmake. Debug information is lines only: a third of the compilers' time goes into the rest.
+# Configures into $1 with options of cmake. What is tested and measured has the level of what is shipped. Debug information
+# is lines only: a third of the compilers' time goes into the rest.
 configure() {
   local folder=$1 options=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG"
-                           -DTENSORD_UNITY=ON)
+                           "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG" -DTENSORD_UNITY=ON)
   shift
   if command -v ccache >/dev/null; then
     options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
