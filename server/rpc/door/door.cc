@@ -117,8 +117,9 @@ absl::string_view TenantOf(const CallRecord& record) {
   return record.identity->tenant();
 }
 
-/// Where the time went of what ends now.
-server::PhaseTimes PhasesOf(const CallRecord& record) {
+/// Where the time went of what ends at `now`, which was read before
+/// record.took: that is what the phases take together.
+server::PhaseTimes PhasesOf(const CallRecord& record, absl::Time now) {
   if (record.rpc->transfer != nullptr) {
     return {std::nullopt, std::nullopt, std::nullopt, record.took};
   }
@@ -127,8 +128,8 @@ server::PhaseTimes PhasesOf(const CallRecord& record) {
   const server::RunTimes& run = *record.times;
   const absl::Duration queue = run.begun - run.made;
   const absl::Duration kernel = run.ended - run.begun - run.copying;
-  const absl::Duration transfer = run.copying + (core::SteadyNow() - run.ended);
-  // Clocks are read one after the other.
+  const absl::Duration transfer = run.copying + (now - run.ended);
+  // Each of them was rounded.
   const absl::Duration plan =
       std::max(absl::ZeroDuration(), record.took - queue - kernel - transfer);
   return {plan, queue, kernel, transfer};
@@ -447,9 +448,10 @@ void Door::Join(Call& call, std::shared_ptr<server::Session> session) const {
 void Door::End(Call& call, const absl::Status& status) const {
   CallRecord& record = call.record();
   running_->Remove(call);
+  const absl::Time now = core::SteadyNow();
   record.took =
       absl::FromChrono(std::chrono::steady_clock::now() - record.begun);
-  record.phases = PhasesOf(record);
+  record.phases = PhasesOf(record, now);
   for (size_t i = 0; i < record.started_count; ++i) {
     middleware_[i]->CallCompleted(call.context(), record, status);
   }
@@ -463,9 +465,10 @@ void Door::EndOperation(Call& call, const EndedOperation& ended,
   if (ended.operation != nullptr) {
     record.operation = ended.operation;
     record.kernel = ended.kernel;
+    const absl::Time now = core::SteadyNow();
     record.took =
         absl::FromChrono(std::chrono::steady_clock::now() - ended.begun);
-    record.phases = PhasesOf(record);
+    record.phases = PhasesOf(record, now);
     ++record.ended_operations;
     for (Middleware* const middleware : middleware_) {
       middleware->OperationCompleted(record, status);
