@@ -15,6 +15,7 @@ import numpy as np
 import tensord
 from tensord import _chunks as chunks
 from tensord.v1 import compute_pb2, program_pb2, tensor_pb2
+from waiting import eventually
 
 MEBIBYTE = 1 << 20
 LEASE_SECONDS = 3
@@ -39,7 +40,7 @@ def uploading(session: tensord.Session) -> None:
         yield chunks.encode(tensor.full_name, 0, np.zeros(MEBIBYTE, np.uint8))
         for offset in range(MEBIBYTE, 4 * MEBIBYTE, MEBIBYTE):
             yield chunks.encode("", offset, np.zeros(MEBIBYTE, np.uint8))
-        await_fact(lambda: tensor.state == "partial")
+        assert eventually(lambda: tensor.state == "partial")
         say_so()
 
     session.link.connection.upload(messages(), 60)
@@ -66,7 +67,7 @@ def streaming(session: tensord.Session) -> None:
         request.contract.CopyFrom(square(session, tensor))
         exchange.send(request)
     next(exchange.batches())
-    await_fact(lambda: begun(session) == before + 6)
+    assert eventually(lambda: begun(session) == before + 6)
     say_so()
 
 
@@ -85,7 +86,7 @@ def computing(session: tensord.Session) -> None:
     ]
     for call in calls:
         call.start()
-    await_fact(lambda: begun(session) > before)
+    assert eventually(lambda: begun(session) > before)
     say_so()
     calls[0].join()
 
@@ -135,11 +136,6 @@ def square(
 
 def begun(session: tensord.Session) -> int:
     return session.stats().devices[0].executed_operations
-
-
-def await_fact(fact) -> None:
-    while not fact():
-        time.sleep(0.01)
 
 
 def say_so() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import tensord
 from tensord.v1 import error_pb2, tensor_pb2
+from waiting import eventually
 
 CHUNK_BYTES = 1 << 16
 ARRAY = np.arange(4 * CHUNK_BYTES // 8, dtype=np.float64)
@@ -164,8 +165,7 @@ def test_a_broken_stream_can_be_resumed(stubs, session, tensor):
         broken.wait(20)
 
     call = stubs.tensors.UploadTensor.future(messages(), timeout=20)
-    while describe(stubs, tensor).committed_bytes < 2 * CHUNK_BYTES:
-        pass
+    assert eventually(lambda: describe(stubs, tensor).committed_bytes == 2 * CHUNK_BYTES)
     with pytest.raises(tensord.FailedPrecondition) as failure:
         session.permute(tensor, "i", "i")
     assert failure.value.reason in ("TENSOR_NOT_READY", "TENSOR_BUSY")
