@@ -24,7 +24,7 @@ from skips import SKIPS, Skip, may_skip, skips_of
 SLOWEST = 20
 WHOLE = 25  # tests that failed; of more there is one line each
 HEAD, TAIL = 40, 60  # lines of a message
-WIDTH = 300  # of a line
+WIDTH = 300  # of a line, but for reports, whose lines end with where it was
 
 
 def judge(case: Case, again: set[tuple[str, str]], skips: list[Skip]) -> None:
@@ -49,8 +49,8 @@ def share_of(cases: list[Case]) -> str:
     return f"; kernels ran {taken} of {offered} cases, {100 * taken / offered:.0f} %"
 
 
-def indented(text: str) -> str:
-    return "\n".join("  " + line[:WIDTH] for line in text.splitlines())
+def indented(text: str, width: int | None = WIDTH) -> str:
+    return "\n".join("  " + line[:width] for line in text.splitlines())
 
 
 def shortened(text: str) -> str:
@@ -103,7 +103,7 @@ def print_cases(cases: list[Case]) -> None:
         reports = [report for report in case.reports if report not in told]
         if case.is_program and reports:
             told |= set(reports)
-            print(indented("\n".join([*running_in(case), *reports])))
+            print(indented("\n".join([*running_in(case), *reports]), None))
         elif count < WHOLE:
             print(indented(shortened(case.message)))
         else:

@@ -37,11 +37,11 @@ WARNING: ThreadSanitizer: data race (pid=17)
 
 SUMMARY: ThreadSanitizer: data race server/session/session.cc:279 in Close
 =================="""
-ASAN = """\
+ASAN = f"""\
 =================================================================
 ==9==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000010
 READ of size 4 at 0x602000000010 thread T0
-    #0 0x55 in Read core/base/layout.cc:12
+    #0 0x55 in Read<{"int, " * 100}int> core/base/layout.cc:12
 0x602000000010 is located 0 bytes inside of 4-byte region
 
 SUMMARY: AddressSanitizer: heap-use-after-free core/base/layout.cc:12 in Read"""
