@@ -153,8 +153,8 @@ def test_a_closed_loop_has_as_many_calls_under_way_as_callers(load):
     check(loaded.report)
     assert loaded.errors == ""
     assert (loaded.report["closed"], loaded.report["sessions"]) == (3, 3)
-    # The calls of a caller follow each other; its last one begins in time.
     took_ms = loaded.report["mean_ms"] * loaded.report["ok"]
+    # time: the calls of a caller follow each other; its last one begins in time
     assert 0 < took_ms <= 3 * (1e3 + loaded.report["max_ms"])
 
 

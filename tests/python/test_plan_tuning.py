@@ -123,8 +123,8 @@ def test_measured_plans_run_what_was_fastest(session, rng, m: int, k: int, n: in
         assert result.report.kernel == plan.describe().kernel
     ((kernel, nanoseconds),) = measured(plan.describe()).items()
     assert kernel == plan.describe().kernel
-    # Twice as long is no chance, as the least of several times counts.
     least = min(times.values())
+    # time: twice as long is no chance, as the least of several times counts
     assert times[kernel] < 2 * least and nanoseconds < 2 * least
     slow = {each for each, time in times.items() if time >= 2 * least}
     assert slow or m == 4

@@ -14,7 +14,7 @@ import time_rules
 from conftest import REPOSITORY
 
 # What is in other folders measures, or runs for hours.
-FOLDERS = ("conformance", "deploy", "fuzz", "python", "simt", "testing", "unit")
+FOLDERS = ("conformance", "deploy", "fuzz", "gpu", "python", "simt", "testing", "unit", "verdict")
 
 
 def sources(*endings: str) -> list[Path]:
@@ -75,6 +75,9 @@ def found_in_python(text: str) -> list[str]:
         "begun = datetime.datetime.now()\n    assert datetime.datetime.now() - begun < limit",
         "assert server.stats().idle_seconds < 0.5",
         "assert call.seconds == pytest.approx(1, rel=0.1)",
+        "assert call.took_ms < 4000",
+        "took_ns = time.monotonic_ns() - begun\n    assert took_ns < 4 * 10**9",
+        "assert not time.monotonic() - begun > 1",
         "assert eventually(lambda: is_there(), 3)",
         "assert listens(path, seconds=0.5)",
     ],
@@ -96,6 +99,7 @@ def test_small_bounds_on_elapsed_time_want_a_reason(lines: str) -> None:
         "begun = time.monotonic()\n    assert time.monotonic() < begun + 1 + SLACK",
         "begun = time.monotonic()\n    assert time.monotonic() - begun >= 1",
         "begun = time.monotonic()\n    assert time.monotonic() - begun < max(5, 4 * last)",
+        "assert call.took_ms < 5000",
         "assert eventually(lambda: is_there())",
         "assert eventually(lambda: is_there(), 30)",
         "work(timeout=30)",
@@ -180,6 +184,10 @@ def found_in_cpp(body: str, *labels: str, front: str = "") -> list[str]:
         "EXPECT_LT(absl::Now() - start, 2 * usual);",
         "EXPECT_TRUE(absl::Now() < start + absl::Seconds(1));",
         "const absl::Time end = absl::Now() + absl::Seconds(1);\n  ASSERT_LT(absl::Now(), end);",
+        "EXPECT_GT(absl::Seconds(1), absl::Now() - start);",
+        "EXPECT_GE(start + absl::Seconds(1), absl::Now());",
+        "EXPECT_FALSE(absl::Now() - start > absl::Seconds(1));",
+        "EXPECT_THAT(absl::Now() - start, testing::Lt(absl::Seconds(1)));",
     ],
 )
 def test_small_bounds_in_cpp_want_a_reason(lines: str) -> None:
@@ -195,6 +203,8 @@ def test_small_bounds_in_cpp_want_a_reason(lines: str) -> None:
     [
         "EXPECT_LT(absl::Now() - start, absl::Seconds(5));",
         "EXPECT_GE(absl::Now() - start, absl::Seconds(1));",
+        "const auto took = absl::Now() - start;\n  EXPECT_GE(took, absl::Seconds(1));",
+        "EXPECT_TRUE(absl::Now() - start > absl::Seconds(1));",
         "EXPECT_LT(absl::Now() - start, kPatience);",
         "// EXPECT_LT(absl::Now() - start, absl::Seconds(1));",
         'Say("EXPECT_LT(absl::Now() - start, absl::Seconds(1))");',

@@ -45,7 +45,9 @@ CLOCKS = re.compile(
     r"(\w+\.)*(time|monotonic|perf_counter|process_time|thread_time)(_ns)?"
     r"|(datetime\.)?datetime\.now"
 )
-DURATION = re.compile(r"(\w+_)?(seconds|elapsed|took)$")
+DURATION = re.compile(r"(\w+_)?((milli|micro|nano)?seconds|elapsed|took|[mun]s)(_ns)?$")
+PARTS = {"ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "microseconds": 1e-6}
+PARTS |= {"ns": 1e-9, "nanoseconds": 1e-9}
 WAITS = {"eventually": 1, "listens": 1}  # functions, with where they take seconds
 BESIDE = re.compile(
     r"threading\.(Thread|Timer)|(futures\.)?ThreadPoolExecutor|subprocess\.Popen|os\.(kill|killpg|fork)"
@@ -68,6 +70,11 @@ def calls_in(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
     for each in ast.walk(node):
         if isinstance(each, ast.Call):
             yield dotted(each.func), each
+
+
+def seconds_of_one(name: str) -> float:
+    """Of the unit that the name of a clock or of a duration ends with."""
+    return PARTS.get(re.split(r"[_.]", name)[-1], 1.0)
 
 
 def reads_clock(node: ast.AST) -> bool:
@@ -225,24 +232,29 @@ class PythonReader:
     def _of_assertion(self, node: ast.Assert) -> Iterator[Finding]:
         moments, durations = self._names(node)
 
-        def is_elapsed(side: ast.AST) -> bool:
-            if reads_clock(side):
-                return True
-            names = (dotted(each) for each in ast.walk(side) if isinstance(each, ast.expr))
-            return any(
-                (name and name in durations) or DURATION.match(name.rpartition(".")[2]) for name in names
-            )
+        def unit(side: ast.AST) -> float | None:
+            """The seconds of one, where the side is a time that has gone by."""
+            clocks = [name for name, _ in calls_in(side) if CLOCKS.fullmatch(name)]
+            names = [dotted(each) for each in ast.walk(side) if isinstance(each, ast.expr)]
+            found = clocks or [
+                name
+                for name in names
+                if (name and name in durations) or DURATION.match(name.rpartition(".")[2])
+            ]
+            return seconds_of_one(found[0]) if found else None
 
         for compare in (each for each in ast.walk(node) if isinstance(each, ast.Compare)):
             sides = [compare.left, *compare.comparators]
+            parent = self._parents[compare]
+            is_negated = isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
             for left, op, right in zip(sides, compare.ops, sides[1:]):
-                if isinstance(op, (ast.Gt, ast.GtE)):
+                if isinstance(op, (ast.Gt, ast.GtE)) != is_negated:
                     left, right = right, left
                 if isinstance(op, ast.Eq) and any("approx" in name for name, _ in calls_in(compare)):
-                    is_short = is_elapsed(left)
-                elif isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) and is_elapsed(left):
+                    is_short = unit(left) is not None
+                elif isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) and (one := unit(left)):
                     bound = self._constants.value(right, moments)
-                    is_short = bound is None or bound < LEAST_SECONDS
+                    is_short = bound is None or bound * one < LEAST_SECONDS
                 else:
                     continue
                 if is_short and not self._has_reason(node) and not self._has_own_clock(node):
@@ -310,12 +322,30 @@ AMOUNT = re.compile(rf"\b({'|'.join(UNITS)})(?:\s+\w+)?[({{]\s*(\d+(?:\.\d+)?)\s
 CONSTANT = re.compile(r"\b(k\w+)\s*(?:=|\()\s*([^;]*)")
 NOW = re.compile(r"\b(absl::Now|SteadyNow|steady_clock::now|system_clock::now)\(\)")
 ASSERTION = re.compile(r"\b(EXPECT|ASSERT)_\w+")
-UPPER_BOUND = re.compile(r"\b(EXPECT|ASSERT)_(LT|LE|NEAR|TRUE)\b")
-EARLIER = re.compile(rf"_(?:LT|LE|NEAR)\([^,]*{NOW.pattern}|{NOW.pattern}[^,]*?\s<")
 SLEEP = re.compile(r"\b(SleepFor|sleep_for)\(")
 LIMIT = re.compile(r"(?i)\b\w*(deadline|timeout|lease|idle|patience|drain)\b")
 OWN_THREAD = re.compile(r"\bstd::(thread|jthread|async)\b(?!::)|\bfork\(\)|\bSIG(STOP|KILL|TERM)\b")
+# What an assertion says that is over before a moment, or took less than a bound; of {}.
+UPPER_BOUNDS = (
+    r"_(LT|LE|NEAR)\([^,]*{}",
+    r"_(GT|GE)\(.*,[^,]*{}",
+    r"_TRUE\(.*{}[^,]*\s<",
+    r"_TRUE\(.*\s>=?\s[^,]*{}",
+    r"_FALSE\(.*{}[^,]*\s>",
+    r"_FALSE\(.*\s<=?\s[^,]*{}",
+    r"_THAT\(.*{}.*,\s*(?:\w+::)*(Lt|Le)\(",
+)
 TEST = re.compile(r"^(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", re.MULTILINE)
+
+
+def bounds(statement: str, elapsed: set[str]) -> bool:
+    """Whether it is an assertion that bounds a clock, or one of these names, from above."""
+    if not ASSERTION.search(statement):
+        return False
+    what = "|".join([NOW.pattern, *(rf"\b{name}\b" for name in elapsed)])
+    return any(
+        re.search(each.replace("{}", f"(?:{what})"), statement, re.DOTALL) for each in UPPER_BOUNDS
+    )
 
 
 def uncommented(text: str) -> str:
@@ -387,10 +417,7 @@ class CppReader:
             if NOW.search(statement) and named:
                 seconds = (seconds or 0) + sum(each or 0 for each in named)
             is_short = seconds is not None and 0 < seconds < LEAST_SECONDS
-            if UPPER_BOUND.search(statement) and (
-                EARLIER.search(statement)
-                or any(re.search(rf"\b{name}\b", statement) for name in elapsed)
-            ):
+            if bounds(statement, elapsed):
                 if (is_short or seconds is None) and not self._has_reason(line, last):
                     yield Finding(self._path, line, NEEDS_REASON)
                 continue

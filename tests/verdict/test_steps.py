@@ -9,6 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -89,6 +91,7 @@ def test_who_stays_behind_holds_up_nothing(tmp_path: Path) -> None:
     assert time.monotonic() - begun < 40
 
 
+@pytest.mark.timing
 def test_a_run_that_is_stopped_says_what_it_did(tmp_path: Path) -> None:
     text = SUITE + (
         "suite unit tests\n"
