@@ -10,13 +10,14 @@ With PATTERN these are the tests with PATTERN in their names: of CTest, of Googl
 touches: files that differ from the last commit, or if none does, those of that commit.
 It touches
 
- * a program of C++ tests, if one of its sources or headers changed, or of a library in it;
+ * a program of C++ tests, if one of its sources or headers changed, or of a library in it,
+   or the CMake file of their folder or of one above;
  * a file of Python tests, if it changed itself;
  * all of tests/python, if something else there changed, in client/python, or in the server,
    tensorctl or tensord-load;
  * all of tests/deploy likewise, or if something in deploy/ changed; and of tests/verdict, if
-   tests/run did;
- * the tests that read documents, or sources, if such a one changed.
+   tests/run or its steps did;
+ * the tests that read documents, sources or tests, if such a one changed.
 
 FOLDER/ctest has names of CTest's tests, as a regular expression, and FOLDER/filter which of
 their tests, for GoogleTest; FOLDER/python, deploy and verdict have arguments of pytest. What
@@ -38,6 +39,11 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("verdict", "python", "deploy")  # of tests, with tests of pytest
 READS_DOCUMENTS = ("tests/python/test_documents.py", "tests/python/test_shown_code.py")
+READERS = {  # Python's tests that read files, by those
+    r".*\.md": READS_DOCUMENTS,
+    r"tests/.*(\.py|\.cc|CMakeLists\.txt)": ("tests/python/test_time_rules.py",),
+    r"tests/(stress|testing/stress_\w+\.py)": ("tests/python/test_stress.py",),
+}
 STARTED = ("tensord", "tensorctl", "tensord-load")  # by Python's tests
 READS_SOURCES = "core_test"  # the tests of includes
 SOURCES = (".cc", ".h", ".cu", ".cuh")
@@ -125,7 +131,17 @@ class Programs:
     def of_files(self, changed: Iterable[str]) -> set[str]:
         """The targets that are compiled of one of the files."""
         changed = set(changed)
-        found = {name for name, each in self.targets.items() if each.sources & changed}
+        made_by = [
+            os.path.dirname(file)
+            for file in changed
+            if file.endswith(("CMakeLists.txt", ".cmake"))
+        ]
+        found = {
+            name
+            for name, each in self.targets.items()
+            if each.sources & changed
+            or any(is_within(each.folder, folder) for folder in made_by)
+        }
         return found | (self.of_headers(changed) & set(self.targets))
 
     def of_headers(self, changed: set[str]) -> set[str]:
@@ -142,6 +158,10 @@ class Programs:
                 match = re.search(r"CMakeFiles/([^/]+)\.dir/", line)
                 target = match[1] if match else ""
         return found
+
+
+def is_within(folder: str, other: str) -> bool:
+    return not other or folder == other or folder.startswith(other + "/")
 
 
 def sources_of(paths: list[str]) -> set[str]:
@@ -268,17 +288,27 @@ def choose_by_change(programs: Programs, changed: list[str]) -> Choice:
             changed, "tests/python", ("client/python/",), is_started
         ),
         "deploy": python_tests(changed, "tests/deploy", ("deploy/",), is_started),
-        "verdict": python_tests(changed, "tests/verdict", ("tests/run",), False),
+        "verdict": python_tests(
+            changed, "tests/verdict", ("tests/run", "deploy/prepare.sh"), False
+        ),
     }
-    is_all = files["python"] == ["tests/python"]
-    if not is_all and any(file.endswith(".md") for file in changed):
-        files["python"] = sorted({*files["python"], *READS_DOCUMENTS})
+    if files["python"] != ["tests/python"]:
+        files["python"] = sorted({*files["python"], *readers_of(changed)})
     paths = [path for folder in FOLDERS for path in files[folder]]
     what = (
         f"touched by {len(changed)} files: {', '.join(names) or 'no program'}; "
         f"{', '.join(paths) or 'no Python'}"
     )
     return Choice(names, [], files, what)
+
+
+def readers_of(changed: list[str]) -> set[str]:
+    return {
+        reader
+        for pattern, readers in READERS.items()
+        if any(re.fullmatch(pattern, file) for file in changed)
+        for reader in readers
+    }
 
 
 def python_tests(

@@ -31,6 +31,7 @@ class Build(Programs):
         }
 
 
+TIME_RULES = "tests/python/test_time_rules.py"
 TARGETS = {
     "core_test": (
         "EXECUTABLE",
@@ -92,8 +93,26 @@ def programs(tmp_path: Path) -> Programs:
             "tests/python",
             "tests/deploy",
         ),
-        ("tests/conformance/call_test.cc", "core_test rpc_test_1 rpc_test_2", "", ""),
-        ("tests/unit/half_test.cc", "core_test", "", ""),
+        (
+            "tests/conformance/call_test.cc",
+            "core_test rpc_test_1 rpc_test_2",
+            TIME_RULES,
+            "",
+        ),
+        ("tests/unit/half_test.cc", "core_test", TIME_RULES, ""),
+        ("tests/unit/CMakeLists.txt", "core_test", TIME_RULES, ""),
+        (
+            "core/base/names.cmake",
+            "core_test rpc_test_1 rpc_test_2",
+            "tests/python",
+            "tests/deploy",
+        ),
+        (
+            "CMakeLists.txt",
+            "core_test rpc_test_1 rpc_test_2",
+            "tests/python",
+            "tests/deploy",
+        ),
         (
             "core/base/layout.cc",
             "core_test rpc_test_1 rpc_test_2",
@@ -107,14 +126,17 @@ def programs(tmp_path: Path) -> Programs:
             "tests/deploy",
         ),
         ("client/python/tensord/aio.py", "", "tests/python", ""),
-        ("tests/python/test_aio.py", "", "tests/python/test_aio.py", ""),
+        ("tests/python/test_aio.py", "", f"tests/python/test_aio.py {TIME_RULES}", ""),
         ("tests/python/waiting.py", "", "tests/python", ""),
-        ("tests/python/test_gone.py", "", "", ""),
+        ("tests/python/test_gone.py", "", TIME_RULES, ""),
+        ("tests/stress", "", "tests/python/test_stress.py", ""),
         ("deploy/helm/values.yaml", "", "", "tests/deploy"),
         ("README.md", "", " ".join(select_tests.READS_DOCUMENTS), ""),
         ("tests/run", "", "", ""),
-        ("tests/verdict/cases.py", "", "", ""),
-        ("tests/benchmarks/report.py", "", "", ""),
+        ("tests/verdict/cases.py", "", TIME_RULES, ""),
+        ("tests/benchmarks/report.py", "", TIME_RULES, ""),
+        ("deploy/prepare.sh", "", "", "tests/deploy"),
+        ("compose.yaml", "", "", ""),
     ],
 )
 def test_a_change_chooses(
@@ -125,7 +147,7 @@ def test_a_change_chooses(
     assert chosen.filter == []
     assert " ".join(chosen.pytest["python"]) == python
     assert " ".join(chosen.pytest["deploy"]) == deploy
-    is_ours = changed in ("tests/run", "tests/verdict/cases.py")
+    is_ours = changed in ("tests/run", "tests/verdict/cases.py", "deploy/prepare.sh")
     assert chosen.pytest["verdict"] == (["tests/verdict"] if is_ours else [])
 
 
