@@ -141,14 +141,15 @@ def test_a_program_tells_of_each_test_and_of_what_did_not_end(
     (tmp_path / "output").write_text(OUTPUT)
     names = ["OneTest.Passes", "OneTest.Fails", "All/OneTest.FailsToo/Sum", "OneTest.Crashes"]
     tests = [stress.Test(name, "tsan: it_test", False) for name in names]
-    run = stress.Program(Path("/it_test"), tests, 0)
+    run = stress.Program(Path("/build/tsan/bin/it_test"), tests, 0)
     assert [*run.outcomes(tmp_path)] == [
         ("OneTest.Passes", "passed", 1.5),
         ("OneTest.Fails", "failed", 0.02),
         ("All/OneTest.FailsToo/Sum", "failed", 0.007),
         ("OneTest.Crashes", "begun", 0.0),
     ]
-    command, _ = run.command(tmp_path, 5)
+    command, variables = run.command(tmp_path, 5)
+    assert variables == {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
     assert f"--gtest_filter={':'.join(names)}" in command and "--gtest_shuffle" in command
 
 
