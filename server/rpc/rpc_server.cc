@@ -35,6 +35,8 @@ namespace {
 
 // Bounds the buffers of connections. Smaller ones make gRPC end calls.
 constexpr size_t kConnectionMemoryBytes = size_t{256} << 20;
+// What a call may send before the server reads it: a message of an upload.
+constexpr int64_t kWindowBytes = 1 << 20;
 
 class WithoutReflection final : public grpc::ServerBuilderOption {
   void UpdateArguments(grpc::ChannelArguments*) override {}
@@ -109,6 +111,12 @@ void LimitConnections(const RpcServerOptions& options,
   set(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
       absl::ToInt64Milliseconds(kHandshake));
   set(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_streams);
+  // By itself gRPC sizes windows by what a connection can carry, and shrinks
+  // them while others need memory. Then more can have come than the smaller
+  // one holds, and gRPC 1.51 resets a call whose empty last frame comes next.
+  set(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
+  set(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kWindowBytes);
 }
 
 /// Listens, or takes over what listens, on all addresses.
