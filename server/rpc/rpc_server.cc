@@ -113,7 +113,8 @@ void LimitConnections(const RpcServerOptions& options,
   set(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_streams);
   // By itself gRPC sizes windows by what a connection can carry, and shrinks
   // them while others need memory. Then more can have come than the smaller
-  // one holds, and gRPC 1.51 resets a call whose empty last frame comes next.
+  // one holds, and gRPC resets a call whose empty last frame comes next. Fixed
+  // windows let about 1 MiB come a round trip.
   set(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   set(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kWindowBytes);
