@@ -68,26 +68,19 @@ int64_t ElementBytes(const Problem& problem) {
   return IsInteger(compute) ? 8 : SizeOf(compute);
 }
 
-/// Fills the tile with the longest runs that fit: in d as long as in the inputs
-/// that are turned, or twice that.
+/// Fills the tile with the longest runs that fit.
 absl::Status FillTile(const Problem& problem, const Parts& extents,
                       Tiling& tiling) {
   const int64_t limit = Task::MaxTileElements(ElementBytes(problem));
-  const auto fits = [&](int64_t d_run_bytes, int64_t run_bytes) {
+  for (const int64_t run_bytes : kRunBytes) {
     tiling.parts.assign(extents.size(), 1);
     for (size_t i = 0; i <= kD; ++i) {
       if (i != kD && !tiling.is_turned[i]) continue;
-      const int64_t bytes = i == kD ? d_run_bytes : run_bytes;
       const int64_t target =
-          std::max<int64_t>(bytes / SizeOf(problem.types[i]), 2);
+          std::max<int64_t>(run_bytes / SizeOf(problem.types[i]), 2);
       Grow(extents, tiling.orders[i], target, true, tiling.parts);
     }
-    return Volume(tiling.parts) <= limit;
-  };
-  for (const int64_t run_bytes : kRunBytes) {
-    if (fits(2 * run_bytes, run_bytes) || fits(run_bytes, run_bytes)) {
-      return absl::OkStatus();
-    }
+    if (Volume(tiling.parts) <= limit) return absl::OkStatus();
   }
   return Unimplemented("TILE_TOO_LARGE", "a tile of its modes has ",
                        Volume(tiling.parts), " elements, at most ", limit,
@@ -255,27 +248,17 @@ class TiledElementwiseSolution final : public CudaElementwiseSolution {
   const Tiling tiling_;
 };
 
-class TiledElementwise final : public ElementwiseKernel {
- public:
-  explicit TiledElementwise(const GpuModel& model) : model_(model) {}
-
-  absl::string_view name() const override { return kName; }
-  int version() const override { return 2; }
-  Solved Solve(const Problem& problem) const override {
-    TENSORD_ASSIGN_OR_RETURN(Tiling tiling, TilingOf(problem));
-    return std::make_unique<TiledElementwiseSolution>(model_, problem,
-                                                      std::move(tiling));
-  }
-
- private:
-  const GpuModel model_;
-};
-
 }  // namespace
 
 std::unique_ptr<const ElementwiseKernel> CreateTiledElementwise(
     const GpuModel& model) {
-  return std::make_unique<TiledElementwise>(model);
+  return std::make_unique<SimpleElementwise>(
+      std::string(kName),
+      [model](const Problem& problem) -> ElementwiseKernel::Solved {
+        TENSORD_ASSIGN_OR_RETURN(Tiling tiling, TilingOf(problem));
+        return std::make_unique<TiledElementwiseSolution>(model, problem,
+                                                          std::move(tiling));
+      });
 }
 
 }  // namespace tensord::core::cuda

@@ -73,10 +73,10 @@ struct ElementwiseTiledTask {
   static constexpr int kMaxTileModes = 11;  // 2^11 elements
   // Of a block and of a thread, when elements are held in `bytes` bytes.
   static constexpr int MaxThreads(int64_t bytes) {
-    return bytes > 4 ? 512 : 128;
+    return bytes > 4 ? 512 : 256;
   }
   static constexpr int ElementsPerThread(int64_t bytes) {
-    return bytes > 8 ? 2 : bytes > 4 ? 4 : 8;
+    return bytes > 8 ? 2 : 4;
   }
   static constexpr int64_t MaxTileElements(int64_t bytes) {
     return int64_t{MaxThreads(bytes)} * ElementsPerThread(bytes);

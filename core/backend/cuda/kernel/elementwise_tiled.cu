@@ -1,7 +1,5 @@
 // Element-wise operations with inputs that lie in another order than d: tiles
 // of such an input are read in its own order and turned in shared memory.
-#include <type_traits>
-
 #include "core/backend/cuda/kernel/groups/mixed_operands.cuh"
 #include "core/backend/cuda/kernel/groups/uniform_arithmetic.cuh"
 #include "core/backend/cuda/kernel/index_space.cuh"
@@ -114,7 +112,7 @@ constexpr int kMaxThreads = Task::MaxThreads(sizeof(typename Operands::Held));
 template <typename Operands>
 constexpr int kLeastBlocks = 1;
 template <typename Stored>
-constexpr int kLeastBlocks<Uniform<Stored>> = sizeof(Stored) <= 4 ? 4 : 1;
+constexpr int kLeastBlocks<Uniform<Stored>> = sizeof(Stored) <= 4 ? 3 : 1;
 
 /// Places are worked out once and kept in registers for all of a block's tiles;
 /// those in d are not where calls leave too few registers.
@@ -129,7 +127,7 @@ __global__ void __launch_bounds__(kMaxThreads<Operands>, kLeastBlocks<Operands>)
   const auto index_of = [](int e) { return e * blockDim.x + threadIdx.x; };
 
   int32_t offsets[3][kPerThread];  // of inputs
-  uint32_t slots[3][kPerThread];   // PackedSlot() of their places in d's order
+  uint32_t places[3][kPerThread];  // of inputs, in d's order
 #pragma unroll
   for (int i = 0; i < 3; ++i) {
     if (expression.inputs[i] == nullptr) continue;
@@ -137,7 +135,7 @@ __global__ void __launch_bounds__(kMaxThreads<Operands>, kLeastBlocks<Operands>)
     for (int e = 0; e < kPerThread; ++e) {
       const Place place = PlaceOf(task, i, index_of(e));
       offsets[i][e] = place.offset;
-      slots[i][e] = PackedSlot(place.in_d_order);
+      places[i][e] = place.in_d_order;
     }
   }
   int32_t d_offsets[kPerThread];
@@ -154,11 +152,12 @@ __global__ void __launch_bounds__(kMaxThreads<Operands>, kLeastBlocks<Operands>)
     return index_of(e) < task.tile_elements;
   };
 
-  /// `is_full` says that each thread has all its elements.
-  const auto turn = [&](uint32_t number, bool is_whole, auto is_full) {
+  for (uint32_t number = blockIdx.x; number < task.outer.count;
+       number += gridDim.x) {
     // A lane has that of one operand, until a warp needs it.
     const int64_t first = OffsetOf(task.outer, number, threadIdx.x % 4);
     const auto base = [&](int i) { return __shfl_sync(~0u, first, i); };
+    const bool is_whole = IsWhole(task, number);
     /// Those of a thread that the tile has, of which the `place(e)`-th in d's
     /// order would be the `e`-th.
     const auto there = [&](auto&& place) {
@@ -166,8 +165,7 @@ __global__ void __launch_bounds__(kMaxThreads<Operands>, kLeastBlocks<Operands>)
 #pragma unroll
       for (int e = 0; e < kPerThread; ++e) {
         const bool is_there =
-            is_full ||
-            (is_in_tile(e) && (is_whole || HasElement(task, number, place(e))));
+            is_in_tile(e) && (is_whole || HasElement(task, number, place(e)));
         mask |= Mask{is_there} << e;
       }
       return mask;
@@ -176,8 +174,7 @@ __global__ void __launch_bounds__(kMaxThreads<Operands>, kLeastBlocks<Operands>)
 #pragma unroll
     for (int i = 0; i < 3; ++i) {
       if (expression.inputs[i] == nullptr) continue;
-      // Folding twice undoes it.
-      const Mask mask = there([&](int e) { return PackedSlot(slots[i][e]); });
+      const Mask mask = there([&](int e) { return places[i][e]; });
       Operands::LoadInput(expression, i, base(i), offsets[i], mask, held[i]);
     }
     Held* tile = shared;
@@ -186,7 +183,7 @@ __global__ void __launch_bounds__(kMaxThreads<Operands>, kLeastBlocks<Operands>)
       if (!task.is_turned[i]) continue;
 #pragma unroll
       for (int e = 0; e < kPerThread; ++e) {
-        if (is_full || is_in_tile(e)) tile[slots[i][e]] = held[i][e];
+        if (is_in_tile(e)) tile[PackedSlot(places[i][e])] = held[i][e];
       }
       tile += task.slot_count;
     }
@@ -197,26 +194,12 @@ __global__ void __launch_bounds__(kMaxThreads<Operands>, kLeastBlocks<Operands>)
       if (!task.is_turned[i]) continue;
 #pragma unroll
       for (int e = 0; e < kPerThread; ++e) {
-        if (is_full || is_in_tile(e)) {
-          held[i][e] = tile[PackedSlot(index_of(e))];
-        }
+        if (is_in_tile(e)) held[i][e] = tile[PackedSlot(index_of(e))];
       }
       tile += task.slot_count;
     }
     Operands::Finish(expression, held, base(3), d_offset_of, there(index_of));
     __syncthreads();
-  };
-  for (uint32_t number = blockIdx.x; number < task.outer.count;
-       number += gridDim.x) {
-    const bool is_whole = IsWhole(task, number);
-    // Nearly all tiles are full, and those ask nothing of an element. Code with
-    // calls is not worth having twice.
-    if (!Operands::kHasCalls && is_whole &&
-        task.tile_elements == blockDim.x * kPerThread) {
-      turn(number, true, std::true_type());
-    } else {
-      turn(number, is_whole, std::false_type());
-    }
   }
 }
 
