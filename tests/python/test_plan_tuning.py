@@ -99,35 +99,37 @@ def test_incremental_selection_ends_with_one_kernel(session, through: str):
 @pytest.mark.timing
 @pytest.mark.parametrize("m, k, n", [(4, 4, 4), (40, 31, 20), (120, 6, 120)])
 def test_measured_plans_run_what_was_fastest(session, rng, m: int, k: int, n: int):
-    a, b = rng.random((m, k)), rng.random((k, n))
+    for more in range(5):  # another plan each time
+        a, b = rng.random((m, k)), rng.random((k, n + more))
 
-    def prepare(**options: str) -> tensord.Plan:
-        prepared = session.plan.contract(
-            a, "ik", b, "kj", "ij", selection="measure", **options
-        )
-        assert prepared.selection == "measure"
-        return prepared
+        def prepare(**options: str) -> tensord.Plan:
+            prepared = session.plan.contract(
+                a, "ik", b, "kj", "ij", selection="measure", **options
+            )
+            assert prepared.selection == "measure"
+            return prepared
 
-    # Of each kernel alone, measured in the same way.
-    times: dict[str, float] = {}
-    for candidate in prepare().candidates:
-        if not candidate.refusal:
-            alone = prepare(algorithm=candidate.kernel)
-            assert alone(a, b).report.kernel == candidate.kernel
-            times |= measured(alone.describe())
-    assert len(times) > 1
-    plan = prepare()
-    for _ in range(3):
-        result = plan(a, b)
-        assert_product(result, a, b)
-        assert result.report.kernel == plan.describe().kernel
-    ((kernel, nanoseconds),) = measured(plan.describe()).items()
-    assert kernel == plan.describe().kernel
-    least = min(times.values())
-    # time: twice as long is no chance, as the least of several times counts
-    assert times[kernel] < 2 * least and nanoseconds < 2 * least
-    slow = {each for each, time in times.items() if time >= 2 * least}
-    assert slow or m == 4
+        # Of each kernel alone, measured in the same way.
+        times: dict[str, float] = {}
+        for candidate in prepare().candidates:
+            if not candidate.refusal:
+                alone = prepare(algorithm=candidate.kernel)
+                assert alone(a, b).report.kernel == candidate.kernel
+                times |= measured(alone.describe())
+        assert len(times) > 1
+        plan = prepare()
+        for _ in range(3):
+            result = plan(a, b)
+            assert_product(result, a, b)
+            assert result.report.kernel == plan.describe().kernel
+        ((kernel, nanoseconds),) = measured(plan.describe()).items()
+        assert kernel == plan.describe().kernel
+        least = min(times.values())
+        slow = {each for each, time in times.items() if time >= 2 * least}
+        # time: what else the machine does may hold up one of them, but not each time
+        if max(times[kernel], nanoseconds) < 2 * least and (slow or m == 4):
+            return
+    pytest.fail(f"{kernel} was taken with {nanoseconds} ns, of {times}")
 
 
 @pytest.mark.parametrize("selection", ["measure", "incremental"])

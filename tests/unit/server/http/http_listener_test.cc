@@ -149,6 +149,7 @@ TEST(HttpListenerTest, SlowClientsHarmNobody) {
   const auto listener = Listen();
   std::vector<RawClient> slow;
   httplib::Client client("127.0.0.1", PortOf(*listener));
+  client.set_read_timeout(std::chrono::seconds(60));
   for (int i = 0; i < 64; ++i) {
     slow.emplace_back(*listener);
     slow.back().Send("GET /open HTTP/1.1\r\nX: ");
