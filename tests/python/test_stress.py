@@ -142,7 +142,7 @@ def test_a_program_tells_of_each_test_and_of_what_did_not_end(
     names = ["OneTest.Passes", "OneTest.Fails", "All/OneTest.FailsToo/Sum", "OneTest.Crashes"]
     tests = [stress.Test(name, "tsan: it_test", False) for name in names]
     run = stress.Program(Path("/build/tsan/bin/it_test"), tests, 0)
-    assert [*run.outcomes(tmp_path)] == [
+    assert [*run.outcomes(tmp_path, 1, 2.0)] == [
         ("OneTest.Passes", "passed", 1.5),
         ("OneTest.Fails", "failed", 0.02),
         ("All/OneTest.FailsToo/Sum", "failed", 0.007),
@@ -153,6 +153,33 @@ def test_a_program_tells_of_each_test_and_of_what_did_not_end(
     assert f"--gtest_filter={':'.join(names)}" in command and "--gtest_shuffle" in command
 
 
+@pytest.mark.parametrize("status, outcome", [(0, "passed"), (1, "failed"), (None, "begun")])
+def test_a_program_that_is_one_test_tells_by_its_exit_code(
+    stress: ModuleType, tmp_path: Path, status: int | None, outcome: str
+) -> None:
+    test = stress.Test("it_fuzz", "asan: it_fuzz", False)
+    run = stress.WholeProgram(["/it_fuzz", "7"], test, 0)
+    assert [*run.outcomes(tmp_path, status, 2.0)] == [("it_fuzz", outcome, 2.0)]
+    command, variables = run.command(tmp_path, 5)
+    assert command == ["/it_fuzz", "7"] and "UBSAN_OPTIONS" in variables
+
+
+def test_what_ctest_lists_is_taken_once(stress: ModuleType) -> None:
+    listed = [
+        stress.Listed("asan", "it_fuzz", ["/asan/it_fuzz"], {}),
+        stress.Listed("dev", "it_fuzz", ["/dev/it_fuzz"], {}),
+        stress.Listed("dev", "smoke", ["python3", "smoke.py"], {}),
+        stress.Listed("dev", "smoke_too", ["python3", "too.py"], {}),
+    ]
+    taken = [(command, test.row) for command, test in stress.find_whole_programs(listed)]
+    assert taken == [
+        (["/asan/it_fuzz"], "asan: it_fuzz"),
+        (["python3", "smoke.py"], "dev: smoke"),
+        (["python3", "too.py"], "dev: smoke_too"),
+    ]
+    assert stress.find_programs(listed) == {}
+
+
 def test_what_fails_without_a_failed_test_counts(
     stress: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
@@ -161,9 +188,9 @@ def test_what_fails_without_a_failed_test_counts(
     run = stress.Program(Path("/it_test"), [test], 0)
     (tmp_path / "output").write_text("".join(OUTPUT.splitlines(keepends=True)[:2]))
     whole = stress.Stress([run], tmp_path, [0], seed=1)
-    assert not whole._count(run, tmp_path, 0, False, tmp_path / "kept")
+    assert not whole._count(run, tmp_path, 0, 2.0, False, tmp_path / "kept")
     assert (test.runs, test.failures, test.slowest_seconds) == (1, 0, 1.5)
-    assert whole._count(run, tmp_path, 66, False, tmp_path / "kept")  # TSan's
+    assert whole._count(run, tmp_path, 66, 2.0, False, tmp_path / "kept")  # TSan's
     assert (test.runs, test.failures) == (2, 1)
     stress.print_table([test], lambda test: 5)
     told = capsys.readouterr().out
