@@ -99,7 +99,8 @@ def test_incremental_selection_ends_with_one_kernel(session, through: str):
 @pytest.mark.timing
 @pytest.mark.parametrize("m, k, n", [(4, 4, 4), (40, 31, 20), (120, 6, 120)])
 def test_measured_plans_run_what_was_fastest(session, rng, m: int, k: int, n: int):
-    for more in range(5):  # another plan each time
+    told: list[bool] = []
+    for more in range(3):  # another plan each time
         a, b = rng.random((m, k)), rng.random((k, n + more))
 
         def prepare(**options: str) -> tensord.Plan:
@@ -126,10 +127,12 @@ def test_measured_plans_run_what_was_fastest(session, rng, m: int, k: int, n: in
         assert kernel == plan.describe().kernel
         least = min(times.values())
         slow = {each for each, time in times.items() if time >= 2 * least}
-        # time: what else the machine does may hold up one of them, but not each time
-        if max(times[kernel], nanoseconds) < 2 * least and (slow or m == 4):
+        # time: what else the machine does may hold up one of them, but not most
+        is_fastest = max(times[kernel], nanoseconds) < 2 * least
+        told.append(is_fastest and bool(slow or m == 4))
+        if told.count(True) == 2:
             return
-    pytest.fail(f"{kernel} was taken with {nanoseconds} ns, of {times}")
+    pytest.fail(f"{told}; at last {kernel} was taken with {nanoseconds} ns, of {times}")
 
 
 @pytest.mark.parametrize("selection", ["measure", "incremental"])

@@ -146,7 +146,7 @@ TEST(HttpListenerTest, AFileWithoutATokenIsRefused) {
 }
 
 TEST(HttpListenerTest, SlowClientsHarmNobody) {
-  const auto listener = Listen();
+  const auto listener = Listen({.longest = absl::Minutes(10)});
   std::vector<RawClient> slow;
   httplib::Client client("127.0.0.1", PortOf(*listener));
   client.set_read_timeout(std::chrono::seconds(60));
