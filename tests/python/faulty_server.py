@@ -41,6 +41,7 @@ class FaultyServer(
         deletion_count: How many calls deleted them.
         closed: Whether the session was closed.
         beat_count: How often the lease was renewed.
+        seconds_left: Until the deadline of the last call that created a tensor.
     """
 
     def __init__(self) -> None:
@@ -52,6 +53,7 @@ class FaultyServer(
         self.deletion_count = 0
         self.closed = threading.Event()
         self.beat_count = 0
+        self.seconds_left = 0.0
         self.address = ""
         self._tensors: dict[str, tensor_pb2.Tensor] = {}
         self._bytes: dict[str, bytearray] = {}
@@ -93,6 +95,7 @@ class FaultyServer(
         return session_pb2.CloseSessionResponse()
 
     def CreateTensor(self, request, context):
+        self.seconds_left = context.time_remaining()
         name = f"{request.session}/tensors/{request.tensor_id or len(self._tensors)}"
         tensor = tensor_pb2.Tensor(
             name=name,

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tensord
+from faulty_server import FaultyServer
 from tensord import errors
 from tensord.v1 import error_pb2
 
@@ -411,13 +412,15 @@ def test_short_deadlines_are_exceeded(session):
 
 
 @pytest.mark.timing
-def test_default_deadline_is_the_sessions(address):
-    with tensord.connect(address, timeout=1) as session:
-        large = session.upload(np.ones((1100, 1100)), timeout=20)
-        slow = {"algorithm": "cpu.contract.reference"}
-        with pytest.raises(tensord.DeadlineExceeded):
-            session.contract(large, "ik", large, "kj", "ij", **slow)
-        session.contract(large, "ik", large, "kj", "ij", timeout=60, **slow)
+def test_default_deadline_is_the_sessions():
+    with (
+        FaultyServer() as server,
+        tensord.connect(server.address, timeout=300) as session,
+    ):
+        session.create(3, float)
+        assert 200 < server.seconds_left < 400
+        session.create(3, float, timeout=1000)
+        assert 900 < server.seconds_left < 1100
 
 
 def test_other_sessions_tensors_are_not_found(session, address):
