@@ -365,9 +365,12 @@ TEST_P(KernelConformance, ContractsLittleOfManyBatches) {
   };
   for (const ElementType type :
        SomeOf<ElementType>({kF32, kF64, kC64, kF16, ElementType::kInt32}, 2)) {
-    for (const auto& [m, n, k, x] :
-         {Extents{1, 1, 64, 300}, Extents{5, 3, 7, 90}, Extents{8, 8, 8, 33},
-          Extents{4, 1, 33, 65}, Extents{6, 9, 1, 70}}) {
+    for (const auto& [m, n, k, x] : SomeOf<Extents>({{1, 1, 64, 300},
+                                                     {5, 3, 7, 90},
+                                                     {8, 8, 8, 33},
+                                                     {4, 1, 33, 65},
+                                                     {6, 9, 1, 70}},
+                                                    3)) {
       for (const bool is_fastest : {true, false}) {
         const auto operand = [&](std::string modes, ModeVector extents) {
           modes.insert(is_fastest ? 0 : modes.size(), 1, 'x');
