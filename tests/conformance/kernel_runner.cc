@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "tests/testing/edge_memory.h"
+#include "tests/conformance/edge_memory.h"
 
 namespace tensord::test {
 namespace {

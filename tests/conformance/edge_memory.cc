@@ -1,4 +1,4 @@
-#include "tests/testing/edge_memory.h"
+#include "tests/conformance/edge_memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
