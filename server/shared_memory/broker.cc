@@ -1,5 +1,6 @@
 #include "server/shared_memory/broker.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <iterator>
 #include <utility>
 
@@ -34,6 +36,13 @@ bool AreEqual(const Ticket& a, const Ticket& b) {
   return difference == std::byte{0};
 }
 
+int Accepted(int socket) {
+  return accept4(socket, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+/// Any file, that takes a descriptor.
+int Spare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
 }  // namespace
 
 Broker::Broker(const BrokerLimits& limits, server::Log& log,
@@ -42,7 +51,8 @@ Broker::Broker(const BrokerLimits& limits, server::Log& log,
       log_(log),
       metrics_(metrics),
       released_(std::make_shared<ReleasedRegions>()),
-      poll_(epoll_create1(EPOLL_CLOEXEC)) {}
+      poll_(epoll_create1(EPOLL_CLOEXEC)),
+      spare_(Spare()) {}
 
 Broker::~Broker() {
   {
@@ -83,12 +93,17 @@ absl::StatusOr<Ticket> Broker::Invite(
   absl::MutexLock lock(&mutex_);
   const absl::Time now = absl::Now();
   std::erase_if(invited_, [now](const Invited& invited) {
-    return invited.expires < now;
+    return invited.expires < now || invited.session.expired();
   });
-  if (invited_.size() >= limits_.tickets) {
-    return core::ResourceExhausted("TOO_MANY_TICKETS", "so many clients, ",
-                                   limits_.tickets,
-                                   ", are about to connect; retry soon");
+  const auto own = std::ranges::count_if(invited_, [&](const Invited& invited) {
+    return invited.session.lock() == session;
+  });
+  if (static_cast<size_t>(own) >= limits_.tickets_per_session ||
+      invited_.size() >= limits_.tickets) {
+    return core::ResourceExhausted(
+        "TOO_MANY_TICKETS", own, " clients of the session, and ",
+        invited_.size(), " in all, are about to connect, the limits are ",
+        limits_.tickets_per_session, " and ", limits_.tickets, "; retry soon");
   }
   invited_.push_back({ticket, session, now + limits_.patience});
   return ticket;
@@ -139,10 +154,18 @@ void Broker::Run() {
 }
 
 void Broker::Accept(int socket) {
-  Descriptor accepted(
-      accept4(socket, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  const int descriptor = accepted.get();
-  if (descriptor < 0) return;  // It has gone, or there is no file left for it.
+  Descriptor accepted(Accepted(socket));
+  if (accepted.get() < 0) {
+    if (errno == EAGAIN || errno == ECONNABORTED) return;  // It has gone.
+    // No file is left. Who connects would wait without end, and each poll
+    // return at once, so the spare one's place has it told so.
+    spare_ = Descriptor();
+    TurnAway(Descriptor(Accepted(socket)),
+             core::ResourceExhausted("TOO_MANY_FILES",
+                                     "the server has no file left for it"));
+    spare_ = Descriptor(Spare());
+    return;
+  }
   static constexpr auto kIsStranger = [](const auto& entry) {
     return entry.second->session == nullptr;
   };
@@ -155,15 +178,29 @@ void Broker::Accept(int socket) {
     End(oldest->first);
   }
   if (connections_.size() >= limits_.connections) {
-    Count(core::ResourceExhausted("TOO_MANY_CONNECTIONS", "too many"));
+    TurnAway(std::move(accepted),
+             core::ResourceExhausted("TOO_MANY_CONNECTIONS", "the server has ",
+                                     connections_.size(),
+                                     " connections, as many as it takes"));
     return;
   }
+  const int descriptor = accepted.get();
   auto connection = std::make_unique<Connection>();
   connection->number = next_number_++;
   connection->descriptor = std::move(accepted);
   connection->since = absl::Now();
   Watch(descriptor);
   connections_.emplace(descriptor, std::move(connection));
+}
+
+void Broker::TurnAway(Descriptor accepted, const absl::Status& why) {
+  Count(why);
+  if (accepted.get() < 0) {  // Others were faster.
+    absl::SleepFor(absl::Milliseconds(kTickMilliseconds));
+    return;
+  }
+  // It is all that it hears, and fits.
+  Send(accepted.get(), Encode(AnswerOf(why, 0))).IgnoreError();
 }
 
 bool Broker::Read(Connection& connection) {
@@ -225,20 +262,37 @@ absl::Status Broker::Greet(Connection& connection, const Ticket& ticket) {
                        "SHARED_MEMORY_TICKET_UNKNOWN",
                        "the ticket is unknown, was used, or is too old");
   }
+  const size_t connections = ShareOf(*session).connections;
+  if (connections >= limits_.connections_per_session) {
+    return core::ResourceExhausted("TOO_MANY_CONNECTIONS", "the session has ",
+                                   connections,
+                                   " connections, as many as it may have");
+  }
   connection.session = std::move(session);
   invited_.erase(known);
   return absl::OkStatus();
 }
 
+Broker::Share Broker::ShareOf(const server::Session& session) const {
+  Share share;
+  for (const auto& [descriptor, connection] : connections_) {
+    if (connection->session.get() != &session) continue;
+    ++share.connections;
+    share.regions += connection->regions.size();
+  }
+  return share;
+}
+
 absl::Status Broker::AddRegion(Connection& connection, const Message& message,
                                const Packet& packet) {
   const server::Session& session = *connection.session;
-  if (connection.regions.size() >= limits_.regions_per_connection ||
+  const size_t own = ShareOf(session).regions;
+  if (own >= limits_.regions_per_session ||
       usage_->regions >= limits_.regions) {
     return core::ResourceExhausted(
-        "TOO_MANY_REGIONS", "the connection has ", connection.regions.size(),
-        " regions, the server ", usage_->regions.load(), ", the limits are ",
-        limits_.regions_per_connection, " and ", limits_.regions);
+        "TOO_MANY_REGIONS", "the session has ", own, " regions, the server ",
+        usage_->regions.load(), ", the limits are ",
+        limits_.regions_per_session, " and ", limits_.regions);
   }
   const RegionKey key(session.number(), message.region);
   {

@@ -25,14 +25,16 @@
 
 namespace tensord::shared_memory {
 
-/// Bounds on what clients may have.
+/// Bounds on what clients may have, all together and those of one session.
 struct BrokerLimits {
   size_t connections = 1024;
+  size_t connections_per_session = 16;
   /// Of those that have not said whose they are; the oldest go first.
   size_t strangers = 64;
   size_t tickets = 1024;
+  size_t tickets_per_session = 16;
   int64_t regions = 16'384;  // each is a mapping of the process
-  size_t regions_per_connection = 1024;
+  size_t regions_per_session = 1024;
   absl::Duration patience = absl::Seconds(10);  // with strangers, and tickets
 };
 
@@ -78,11 +80,19 @@ class Broker {
 
   void Run();
   void Accept(int socket);
+  /// Tells who connects why that is not to be.
+  void TurnAway(Descriptor accepted, const absl::Status& why);
   /// What a connection has sent. False: it ends.
   bool Read(Connection& connection);
   absl::Status Handle(Connection& connection, const Message& message,
                       const Packet& packet);
   absl::Status Greet(Connection& connection, const Ticket& ticket);
+  struct Share {
+    size_t connections = 0;
+    size_t regions = 0;
+  };
+  /// What a session has.
+  Share ShareOf(const server::Session& session) const;
   absl::Status AddRegion(Connection& connection, const Message& message,
                          const Packet& packet);
   absl::Status DropRegion(Connection& connection, uint64_t id);
@@ -104,6 +114,8 @@ class Broker {
   const std::shared_ptr<ReleasedRegions> released_;
   std::vector<LocalSocket> sockets_;
   Descriptor poll_;
+  /// Given up where no file is left for who connects.
+  Descriptor spare_;
   std::thread thread_;
   // Of the thread.
   std::map<int, std::unique_ptr<Connection>> connections_;  // by descriptor

@@ -19,6 +19,7 @@ using shared_memory::Descriptor;
 using shared_memory::Message;
 using shared_memory::Reply;
 using ::testing::ElementsAre;
+using testing::kMostDescriptors;
 using testing::Mapped;
 using testing::MemoryFile;
 using ::testing::StartsWith;
@@ -28,13 +29,16 @@ class SharedMemoryConformance : public RpcConformance {
   std::string path() const {
     return server_.address().substr(std::string("unix:").size()) + ".shm";
   }
-  Message Hello() {
+  Outcome Invite(const std::string& session,
+                 v1::OpenSharedMemoryResponse* response) {
     v1::OpenSharedMemoryRequest request;
-    request.set_session(session_);
+    request.set_session(session);
+    return Unary(&v1::SessionService::Stub::OpenSharedMemory, *sessions_,
+                 request, response);
+  }
+  Message Hello(const std::string& session) {
     v1::OpenSharedMemoryResponse response;
-    EXPECT_THAT(Unary(&v1::SessionService::Stub::OpenSharedMemory, *sessions_,
-                      request, &response),
-                IsOk());
+    EXPECT_THAT(Invite(session, &response), IsOk());
     EXPECT_THAT(response.sockets(), ElementsAre(path()));
     Message hello;
     EXPECT_EQ(response.ticket().size(), hello.ticket.size());
@@ -42,12 +46,19 @@ class SharedMemoryConformance : public RpcConformance {
                 hello.ticket.size());
     return hello;
   }
-  /// One that the server knows.
-  std::unique_ptr<Peer> Known() {
+  Message Hello() { return Hello(session_); }
+  /// One that the server knows as a session's.
+  std::unique_ptr<Peer> Known(const std::string& session) {
     auto peer = std::make_unique<Peer>(path());
-    peer->Send(Hello());
+    peer->Send(Hello(session));
     EXPECT_EQ(peer->Reason(), "");
     return peer;
+  }
+  std::unique_ptr<Peer> Known() { return Known(session_); }
+  std::string NewSession() {
+    v1::OpenSessionResponse opened;
+    EXPECT_THAT(Open({}, &opened), IsOk());
+    return opened.session().name();
   }
   v1::AdoptTensorRequest AdoptRequest(int64_t region,
                                       std::vector<int64_t> extents) {
@@ -272,10 +283,8 @@ TEST_F(SharedMemoryConformance, RegionsOfOtherSessionsAreNotFound) {
   const Descriptor file = MemoryFile();
   peer->Add(1, 4096, file.get());
   ASSERT_EQ(peer->Reason(), "");
-  v1::OpenSessionResponse opened;
-  ASSERT_THAT(Open({}, &opened), IsOk());
   v1::AdoptTensorRequest request = AdoptRequest(1, {4});
-  request.set_session(opened.session().name());
+  request.set_session(NewSession());
   EXPECT_THAT(Adopt(request),
               FailsWith(grpc::NOT_FOUND, "SHARED_MEMORY_REGION_NOT_FOUND"));
 }
@@ -405,6 +414,11 @@ TEST_F(SharedMemoryConformance, ThousandsOfDescriptorsLeaveNothingBehind) {
     }
     peer->Add(1024, 4096, file.get());
     EXPECT_EQ(peer->Reason(), "TOO_MANY_REGIONS");
+    other->Add(1024, 4096, file.get());  // They are counted a session.
+    EXPECT_EQ(other->Reason(), "TOO_MANY_REGIONS");
+    const auto stranger = Known(NewSession());
+    stranger->Add(1024, 4096, file.get());
+    EXPECT_EQ(stranger->Reason(), "");
   }
   EXPECT_TRUE(Soon([&] { return MappedFiles() == 0; }));
   EXPECT_TRUE(Soon([&] { return OpenFiles() == open_before; }));
@@ -419,6 +433,56 @@ TEST_F(SharedMemoryConformance, CrowdsOfStrangersKeepNobodyOut) {
   }
   EXPECT_NE(Known(), nullptr);
   EXPECT_EQ(strangers[0]->Hear(), std::nullopt);  // The oldest had to go.
+}
+
+TEST_F(SharedMemoryConformance, ASessionLeavesOthersTicketsAndConnections) {
+  const std::string other = NewSession();
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int i = 0; i < 16; ++i) peers.push_back(Known());
+  Peer more(path());
+  more.Send(Hello());
+  EXPECT_EQ(more.Reason(), "TOO_MANY_CONNECTIONS");
+  EXPECT_EQ(more.Reason(), "closed");
+  v1::OpenSharedMemoryResponse response;
+  // The ticket that was refused is one of them.
+  for (int i = 0; i < 15; ++i) {
+    ASSERT_THAT(Invite(session_, &response), IsOk()) << i;
+  }
+  EXPECT_THAT(Invite(session_, &response),
+              FailsWith(grpc::RESOURCE_EXHAUSTED, "TOO_MANY_TICKETS"));
+  EXPECT_NE(Known(other), nullptr);
+  // It goes on with those that it has, and one for each that ends.
+  const Descriptor file = MemoryFile();
+  peers[0]->Add(1, 4096, file.get());
+  EXPECT_EQ(peers[0]->Reason(), "");
+}
+
+TEST_F(SharedMemoryConformance, WhoFindsNoFileLeftIsToldSo) {
+  const auto known = Known();
+  const Descriptor file = MemoryFile();
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = static_cast<rlim_t>(OpenFiles()) + 100;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<Descriptor> taken;
+  const auto take = [&] {
+    taken.emplace_back(fcntl(file.get(), F_DUPFD_CLOEXEC, 0));
+    return taken.back().get() >= 0;
+  };
+  while (take()) {
+  }
+  taken.pop_back();
+  taken.pop_back();  // The test's own end has its place.
+  Peer peer(path());
+  EXPECT_EQ(peer.Reason(), "TOO_MANY_FILES");
+  EXPECT_EQ(peer.Reason(), "closed");
+  // Others have what they need.
+  known->Drop(1);
+  EXPECT_EQ(known->Reason(), "SHARED_MEMORY_REGION_NOT_FOUND");
+  taken.clear();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_NE(Known(), nullptr);
 }
 
 TEST_F(SharedMemoryConformance, WhoNeverListensIsCutOff) {

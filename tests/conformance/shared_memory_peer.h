@@ -15,11 +15,9 @@
 
 #include "gtest/gtest.h"
 #include "server/shared_memory/protocol.h"
+#include "tests/testing/memory_file.h"
 
 namespace tensord {
-
-/// How many of a peer's descriptors go with a message.
-inline constexpr size_t kMostDescriptors = 253;
 
 /// One connection. What it hears, it hears within 15 s.
 ///
@@ -40,26 +38,7 @@ class Peer {
 
   void Send(std::span<const std::byte> bytes,
             const std::vector<int>& descriptors = {}) {
-    alignas(cmsghdr)
-        std::array<std::byte, CMSG_SPACE(kMostDescriptors * sizeof(int))>
-            control = {};
-    iovec part = {.iov_base = const_cast<std::byte*>(bytes.data()),
-                  .iov_len = bytes.size()};
-    msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (!descriptors.empty()) {
-      const size_t size = descriptors.size() * sizeof(int);
-      message.msg_control = control.data();
-      message.msg_controllen = CMSG_SPACE(size);
-      cmsghdr* const header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(size);
-      std::memcpy(CMSG_DATA(header), descriptors.data(), size);
-    }
-    // Of a server that has closed, errors are as good.
-    sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+    testing::SendPacket(socket_.get(), bytes, descriptors);
   }
   void Send(const shared_memory::Message& message,
             const std::vector<int>& descriptors = {}) {

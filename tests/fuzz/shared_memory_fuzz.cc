@@ -1,15 +1,15 @@
-// Every packet is a message and is written the same, or it is refused; and a
-// broker that gets the packets, with descriptors good and bad, goes on. The
-// first byte says how many bytes each packet has.
-#include <fcntl.h>
+// Every packet is a message and is written the same, or it is refused; a
+// region is mapped as its message says, or not at all; and of what comes by a
+// socket nothing is lost unseen. The first byte says how many bytes each packet
+// has.
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "core/memory/host_resource.h"
@@ -84,23 +84,8 @@ void TryReceive(std::span<const std::byte> packet) {
   const Descriptor here(ends[0]), there(ends[1]);
   const size_t count =
       packet.empty() ? 0 : std::to_integer<size_t>(packet[0]) % 9;
-  alignas(cmsghdr) std::byte control[CMSG_SPACE(8 * sizeof(int))] = {};
-  iovec part = {.iov_base = const_cast<std::byte*>(packet.data()),
-                .iov_len = packet.size()};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (count > 0) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(count * sizeof(int));
-    auto* const values = reinterpret_cast<int*>(CMSG_DATA(header));
-    std::fill(values, values + count, here.get());
-  }
-  if (sendmsg(here.get(), &message, MSG_DONTWAIT) < 0) return;
+  const std::vector<int> descriptors(count, here.get());
+  testing::SendPacket(here.get(), packet, descriptors);
   std::byte into[Message::kBytes + 1];
   const auto received = Receive(there.get(), into);
   Check(received.ok(), "what was sent comes");
