@@ -90,9 +90,16 @@ FORKING = """
             return error.reason == "FORKED"
         return False
 
-    with tensord.connect(sys.argv[1]) as session:
+    with (
+        tensord.connect(sys.argv[1]) as session,
+        tensord.connect(sys.argv[1], deferred=True) as deferred,
+    ):
         a = session.upload(np.ones((2, 2)))
         piped = session.pipeline()
+        entered = session.pipeline().__enter__()
+        pending = entered.einsum("ij,jk", a, a)
+        b = deferred.upload(np.ones((2, 2)))
+        c = b @ b
         child = os.fork()
         if child == 0:
             acts = [
@@ -100,7 +107,15 @@ FORKING = """
                 lambda: session.upload(np.ones(2)),
                 lambda: a.numpy(),
                 piped.__enter__,
+                lambda: entered.einsum("ij,jk", a, a),
+                entered.finish,
+                entered.cancel,
+                lambda: b @ b,
+                deferred.wait,
+                c.numpy,
             ]
+            # It may have come before the fork.
+            assert pending.done() or refused(pending.result)
             if tensord.implementation == "native":
                 acts.append(lambda: tensord.connect(sys.argv[1]))
             answers = [refused(act) for act in acts]
@@ -108,6 +123,8 @@ FORKING = """
             sys.exit(0 if all(answers) else 1)  # As programs end, not os._exit().
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == 0
+        entered.finish()
+        assert pending.result().numpy()[0, 0] == c.numpy()[0, 0] == 2
         print(session.einsum("ij,jk", a, a).numpy()[0, 0])
 """
 

@@ -374,7 +374,7 @@ class Connection(Stubs):
     def close(self) -> None:
         """Ends every call and both channels."""
         self._closed = True
-        if self._process != os.getpid():
+        if self.is_forked:
             return  # They are the other process's.
         self._calls.close()
         self._bulk.close()
@@ -456,7 +456,20 @@ class Connection(Stubs):
         """
         if self._closed:
             raise self._closed_error()
-        if self._process != os.getpid():
+        self.check_process()
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this process is a fork of the one that connects."""
+        return self._process != os.getpid()
+
+    def check_process(self) -> None:
+        """Refuses whatever waits for others, whose threads are the parent's.
+
+        Raises:
+            FailedPrecondition: This process is a fork (`FORKED`).
+        """
+        if self.is_forked:
             raise FailedPrecondition(
                 f"the session with {self.address} was opened before this process was "
                 "forked, wanted one that this process opens itself",

@@ -376,6 +376,7 @@ class DeferredLink(BlockingLink):
         pipeline = self._pipeline
         if pipeline is not None and not pipeline.has_ended:
             return pipeline
+        self.connection.check_process()
         with self._lock:
             if self._pipeline is None or self._pipeline.has_ended:
                 # It does not refer to the session, which can be garbage collected.
@@ -392,14 +393,18 @@ class DeferredLink(BlockingLink):
 
         Raises:
             DeadlineExceeded: They are not (`DEADLINE_EXCEEDED`); they go on.
+            FailedPrecondition: This process is a fork (`FORKED`).
         """
+        self.connection.check_process()
         with self._lock:
             pipeline = self._pipeline
         if pipeline is not None:
             pipeline.wait(self.connection.timeout, timeout)
 
     def abandon(self) -> None:
-        """Cancels what has not begun."""
+        """Cancels what has not begun, unless that is a parent's."""
+        if self.connection.is_forked:
+            return
         with self._lock:
             pipeline, self._pipeline = self._pipeline, None
         if pipeline is not None:

@@ -189,7 +189,8 @@ class Pipeline(Executor[PendingTensor]):
         self, raised: type[BaseException] | None, _: object, __: object
     ) -> None:
         if raised is not None:
-            self.cancel()
+            if not self.link.connection.is_forked:
+                self.cancel()
             return
         self.finish()
         if self._first_error is not None:
@@ -197,6 +198,7 @@ class Pipeline(Executor[PendingTensor]):
 
     def finish(self) -> None:
         """Waits for all operations; no other is taken."""
+        self.link.connection.check_process()
         with self.changed:
             self._open = False
         self._exchange.end()
@@ -204,6 +206,7 @@ class Pipeline(Executor[PendingTensor]):
 
     def cancel(self) -> None:
         """Ends it without the operations that have not begun."""
+        self.link.connection.check_process()
         self._exchange.cancel()
         self.finish()
 
@@ -260,6 +263,7 @@ class Pipeline(Executor[PendingTensor]):
             FailedPrecondition: The pipeline is not open.
             Error: It has ended with this one.
         """
+        self.link.connection.check_process()
         # Unary calls delete what nobody holds once memory lacks. Here that response
         # would come too late, so it is done before.
         if self.link.keeper.backlog() > NAMES_PER_CALL:
@@ -298,6 +302,7 @@ class Pipeline(Executor[PendingTensor]):
         Raises:
             DeadlineExceeded: It is not done; it goes on.
         """
+        self.link.connection.check_process()
         with self.changed:
             target = self._added
             self._exchange.flush()
@@ -307,10 +312,11 @@ class Pipeline(Executor[PendingTensor]):
 
     def await_fact(self, fact: Callable[[], bool], timeout: float | None) -> None:
         """Waits until a response makes something true, which is told at once."""
-        with self.changed:
-            if not fact():
-                with self._exchange.awaited():
-                    self.changed.wait_for(fact, timeout)
+        if fact():
+            return
+        self.link.connection.check_process()
+        with self.changed, self._exchange.awaited():
+            self.changed.wait_for(fact, timeout)
 
     def _wait_for(
         self,
