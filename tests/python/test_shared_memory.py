@@ -326,6 +326,19 @@ def test_deferred_sessions_read_and_write_it_in_their_order(address: str) -> Non
         assert (session.permute(c, "ij", "ji").numpy() == 800).all()
 
 
+def test_deferred_errors_of_arrays_are_met_by_wait(address: str) -> None:
+    with tensord.connect(address, transport="shm", deferred=True) as session:
+        a = filled(session, np.arange(120_000.0).reshape(LARGE))
+        c = filled(session, np.zeros(LARGE[::-1]))
+        session.permute(a, "ij", "ji", out=c, algorithm="no.such.kernel")
+        with pytest.raises(tensord.NotFound, match="no.such.kernel"):
+            session.wait()
+        assert (c == 0).all()
+        session.permute(a, "ij", "ji", out=c)
+        session.wait()
+        np.testing.assert_array_equal(c, a.T)
+
+
 def test_asyncio_has_the_same(address: str, rng: np.random.Generator) -> None:
     x = rng.random((200, 200))
 

@@ -28,6 +28,21 @@ def test_upload_goes_on_where_it_broke_off(faulty: FaultyServer, status):
     assert faulty.upload_offsets == [0, 3 * CHUNK_BYTES, 4 * CHUNK_BYTES]
 
 
+def test_a_strided_part_moves_only_its_elements(address: str):
+    array = np.arange(300 * 400.0).reshape(300, 400)
+    with tensord.connect(address, transport="grpc") as session:
+        tensor = session.upload(array)
+        before = session.stats().downloaded_bytes
+        for part, expected in (
+            (tensor[..., ::2], array[..., ::2]),
+            (tensor[10:200:3, ::-1].T, array[10:200:3, ::-1].T),
+        ):
+            np.testing.assert_array_equal(part.numpy(), expected)
+            after = session.stats().downloaded_bytes
+            assert after - before == expected.nbytes
+            before = after
+
+
 def test_overwriting_starts_over(faulty: FaultyServer):
     with tensord.connect(faulty.address) as session:
         tensor = session.create(ARRAY.shape, ARRAY.dtype)
