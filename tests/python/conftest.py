@@ -34,9 +34,9 @@ hypothesis.settings.load_profile("tests")
 os.environ.setdefault("TENSORD_SERVER", str(REPOSITORY / "build/dev/bin/tensord"))
 
 
-# What makes no calls through a session here, has other programs make them, or is made of
-# calls that others test. All else runs again with --again, once for each implementation
-# (tests/run).
+# What makes no calls through a session here, has other programs make them, is made of calls
+# that others test, or is about what the server does whoever calls it. All else runs again with
+# --again, on the native core (tests/run); these, too, in tests/run --all.
 ONCE = {
     "test_array.py",
     "test_array_edges.py",

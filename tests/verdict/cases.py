@@ -1,12 +1,15 @@
 """How tests ended, as JUnit files and what is said beside them tell.
 
 FOLDER has a file of each suite, dev.xml and so on. What CTest calls a test may be a program
-of many: then dev/PROGRAM.xml tells of each of them. A program that ends badly counts as one
-that failed, beside its tests, unless one of these tells why.
+of many, as dev/ctest.json says: then dev/PROGRAM.xml tells of each of them. A program that ends
+badly counts as one that failed, beside its tests, unless one of these tells why; so does one
+that tells of none.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
@@ -45,13 +48,24 @@ def cases_of(folder: Path, suite: str) -> list[Case] | None:
     except (FileNotFoundError, ElementTree.ParseError):
         return None
     endings = endings_in(folder / "logs" / f"test {suite}.log")
+    programs = programs_in(folder / suite / "ctest.json")
     cases = []
     for element in root.iter("testcase"):
         if element.get("status") is None:  # not CTest's
             cases.append(test_of(suite, "", element))
         else:
-            cases += program_of(folder, suite, element, endings)
+            cases += program_of(folder, suite, element, endings, programs)
     return cases
+
+
+def programs_in(file: Path) -> set[str]:
+    """CTest's tests that are programs of many, of its `--show-only=json-v1`."""
+    tests = json.loads(file.read_text())["tests"] if file.exists() else []
+    return {
+        each["name"]
+        for each in tests
+        if any("--gtest_output" in word for word in each.get("command", ()))
+    }
 
 
 def endings_in(log: Path) -> dict[str, str]:
@@ -61,7 +75,11 @@ def endings_in(log: Path) -> dict[str, str]:
 
 
 def program_of(
-    folder: Path, suite: str, element: ElementTree.Element, endings: dict[str, str]
+    folder: Path,
+    suite: str,
+    element: ElementTree.Element,
+    endings: dict[str, str],
+    programs: set[str],
 ) -> Iterator[Case]:
     """One of CTest's tests, or the tests of which it is a program."""
     program = element.get("name", "")
@@ -76,7 +94,10 @@ def program_of(
     for test in tests or ():
         test.reports = reports
         yield test
-    if tests is not None and not has_failed:
+    is_silent = not tests and program in programs and element.get("status") == "run"
+    if is_silent and tests is not None and "GTEST_FILTER" in os.environ:
+        return  # It has none of those that are wanted.
+    if tests is not None and not has_failed and not is_silent:
         return
     if any(test.outcome == "failed" for test in tests or ()) and not reports:
         return
@@ -86,6 +107,9 @@ def program_of(
         case.message = "\n".join(
             filter(None, (endings.get(program, ""), cause_in(output)))
         )
+    elif is_silent:
+        case.outcome = "failed"
+        case.message = f"it ended well, and told of no test\n{cause_in(output)}"
     elif element.get("status") != "run":  # "notrun" or "disabled"
         skipped = element.find("skipped")
         case.outcome = "skipped"

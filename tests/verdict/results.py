@@ -56,6 +56,15 @@ class Results:
                 ElementTree.SubElement(entries, "property", name=key, value=str(value))
         self._write(f"{suite}/{program}.xml", root)
 
+    def programs(self, suite: str, *programs: str) -> None:
+        """What CTest says of programs of many tests."""
+        tests = [
+            {"name": each, "command": [each, f"--gtest_output=xml:{each}.xml"]}
+            for each in programs
+        ]
+        (self.folder / suite).mkdir(exist_ok=True)
+        (self.folder / suite / "ctest.json").write_text(json.dumps({"tests": tests}))
+
     def pytest(
         self,
         suite: str,

@@ -4,6 +4,7 @@
 suites=()  # of tests, that have begun
 what=''    # a line in the end that says what ran
 name=''    # of the step under way
+begun=0    # when it, or the last one, began
 
 # Runs a step NAME, which is the command $2..., and goes on after failures: $status has how it ended. What it says is in
 # $results/logs as well, and tests/verdict/summarize.py tells of it.
@@ -43,6 +44,7 @@ run_ctest() {
   ctest --preset "$1" --progress -j 2 --test-output-size-failed 10000000 --output-junit "$PWD/$results/$1.xml" "${@:2}" ||
     status=$?
   cp -r "build/$1/results" "$results/$1"
+  ctest --preset "$1" --show-only=json-v1 >"$results/$1/ctest.json" || status=1
   return "$status"
 }
 
@@ -59,7 +61,8 @@ finish() {
   exit
 }
 stopped() {
-  [ -z "$name" ] || end_phase stopped
+  name=${name:-between two steps}
+  end_phase stopped
   finish
 }
 trap stopped INT TERM

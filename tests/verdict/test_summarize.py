@@ -299,6 +299,24 @@ def test_of_many_failures_all_are_named(results: Results, capsys) -> None:
     assert text.count("  more\n") == summarize.WHOLE
 
 
+def test_a_program_that_ends_well_and_tells_of_no_test_has_failed(
+    results: Results, capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results.ctest("unit", dict.fromkeys(("exits", "breaks", "empty", "plain"), "run"))
+    results.programs("unit", "exits", "breaks", "empty")
+    results.google("unit", "empty", {})
+    (results.folder / "unit/breaks.xml").write_text("<testsuites><testcase name=")
+    status, text = told(results, capsys)
+    assert status == 1
+    assert text.splitlines()[-1] == "1 passed, 3 failed, 0 skipped"
+    for each in ("exits", "breaks", "empty"):
+        assert f"failed in unit: {each} (0.5 s)\n  it ended well, and" in text
+    # With a filter, a program may have none that is wanted.
+    monkeypatch.setenv("GTEST_FILTER", "A.*")
+    _, text = told(results, capsys)
+    assert text.splitlines()[-1] == "1 passed, 2 failed, 0 skipped"
+
+
 def test_a_share_of_the_cases_is_told(results: Results, capsys) -> None:
     results.ctest("unit", {"core_test": "run"})
     properties = {"cases_offered": 200, "cases_taken": 50}
