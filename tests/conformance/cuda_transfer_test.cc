@@ -81,10 +81,10 @@ TEST_F(CudaOverlapTest, TransfersGoOnWhileTheirSessionComputes) {
   Background download([&] {
     EXPECT_EQ(Values(result), (std::vector<float>{0, 2, 4, 1, 3, 5}));
   });
-  while (server_.device().worker().statistics().executed_count < 2 &&
-         !download.has_ended()) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+  EXPECT_TRUE(Soon([&] {
+    return server_.device().worker().statistics().executed_count >= 2 ||
+           download.has_ended();
+  }));
   EXPECT_FALSE(download.has_ended());
   hold.Release();
   operation.Join();

@@ -41,6 +41,7 @@ TEST_F(RpcIdleTest, UploadThatBringsNothingEndsAndCanBeResumed) {
   ASSERT_THAT(Create(CreateRequest({8}), &tensor), IsOk());
   const std::vector<float> v = {0, 1, 2, 3, 4, 5, 6, 7};
   grpc::ClientContext context;
+  context.set_deadline(LongEnough());
   v1::UploadTensorResponse response;
   const auto writer = tensors_->UploadTensor(&context, &response);
   ASSERT_TRUE(writer->Write(Chunk(tensor.name(), 0, std::span(v).first(4))));
@@ -56,6 +57,7 @@ TEST_F(RpcIdleTest, UploadThatBringsNothingEndsAndCanBeResumed) {
 
 TEST_F(RpcIdleTest, UploadWithoutAnyMessageEnds) {
   grpc::ClientContext context;
+  context.set_deadline(LongEnough());
   v1::UploadTensorResponse response;
   const grpc::Status status =
       tensors_->UploadTensor(&context, &response)->Finish();
@@ -84,6 +86,7 @@ TEST_F(RpcIdleTest, StalledUploadGivesItsHoldOnTheLeaseBack) {
   v1::Tensor tensor;
   ASSERT_THAT(Create(CreateRequest({8}), &tensor), IsOk());
   grpc::ClientContext context;
+  context.set_deadline(LongEnough());
   v1::UploadTensorResponse response;
   const auto writer = tensors_->UploadTensor(&context, &response);
   const std::vector<float> v(4);

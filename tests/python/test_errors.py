@@ -448,6 +448,7 @@ def test_closed_sessions_refuse_calls(address):
     session.close()
 
 
+@pytest.mark.timing
 def test_closing_ends_the_calls_of_other_threads(address):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         with tensord.connect(address) as session:

@@ -129,6 +129,7 @@ FORKING = """
 """
 
 
+@pytest.mark.timing
 def test_forks_are_refused_and_leave_the_parent_alone(address: str):
     forked = ran(FORKING, address)
     assert forked.returncode == 0, forked.stderr

@@ -147,6 +147,7 @@ def test_an_open_loop_keeps_its_rate_and_tells_all(load, tmp_path):
     assert sum(int(row["ok"]) for row in rows) > report["ok"]
 
 
+@pytest.mark.timing
 def test_a_closed_loop_has_as_many_calls_under_way_as_callers(load):
     loaded = load(SMALL, "--closed", 3, "--seconds", 1, "--warm-up", 0, "--quiet")
     assert loaded.code == 0, loaded.errors
@@ -158,6 +159,7 @@ def test_a_closed_loop_has_as_many_calls_under_way_as_callers(load):
     assert 0 < took_ms <= 3 * (1e3 + loaded.report["max_ms"])
 
 
+@pytest.mark.timing
 def test_objectives_decide_the_exit_code(load):
     options = ["--rate", 100, "--seconds", 1, "--warm-up", 0.2]
     met = load(SMALL, *options, "--objective", "p99<10s,errors<1%,product:p50<5s")
@@ -176,9 +178,11 @@ def test_goodput_counts_what_is_fast_enough(load):
     loaded = load(SMALL, *options, "--objective", "p50<1ns")
     assert loaded.report["goodput_per_s"] == 0
     assert loaded.report["throughput_per_s"] > 0
+    # time: what the objective says
     assert loaded.report["operations"][0]["good_within_ms"] == pytest.approx(1e-6)
 
 
+@pytest.mark.timing
 def test_every_kind_of_operation_runs(load):
     loaded = load(EXAMPLE, "--closed", 2, "--seconds", 2, "--warm-up", 0)
     assert loaded.code == 0, loaded.errors

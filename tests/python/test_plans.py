@@ -195,6 +195,7 @@ def test_small_results_come_inline(session, stubs, plan, a, b):
     np.testing.assert_array_equal(product, plan(a, b).numpy())
 
 
+@pytest.mark.timing
 def test_any_number_of_threads_shares_a_plan(plan):
     def work(seed: int) -> None:
         rng = np.random.default_rng(seed)

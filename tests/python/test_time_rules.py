@@ -80,6 +80,7 @@ def found_in_python(text: str) -> list[str]:
         "assert not time.monotonic() - begun > 1",
         "assert eventually(lambda: is_there(), 3)",
         "assert listens(path, seconds=0.5)",
+        'assert report["mean_ms"] < 3',
     ],
 )
 def test_small_bounds_on_elapsed_time_want_a_reason(lines: str) -> None:
@@ -134,6 +135,8 @@ def test_who_has_a_clock_of_their_own_may_compare_it() -> None:
         ("start('--drain-timeout-seconds=0.5')", "a limit of 0.5 s"),
         ("threading.Thread(target=work).start()", "threads, processes or sockets"),
         ("ThreadPoolExecutor(2).submit(work)", "threads, processes or sockets"),
+        ("concurrent.futures.ThreadPoolExecutor(2)", "threads, processes or sockets"),
+        ("Thread(target=work).start()", "threads, processes or sockets"),
         ("server.process.send_signal(9)", "threads, processes or sockets"),
         ("subprocess.Popen(['true'])", "threads, processes or sockets"),
         ("socket.create_connection(address)", "threads, processes or sockets"),
@@ -188,6 +191,9 @@ def found_in_cpp(body: str, *labels: str, front: str = "") -> list[str]:
         "EXPECT_GE(start + absl::Seconds(1), absl::Now());",
         "EXPECT_FALSE(absl::Now() - start > absl::Seconds(1));",
         "EXPECT_THAT(absl::Now() - start, testing::Lt(absl::Seconds(1)));",
+        "const auto took = absl::Now() - start;\n  const double s = absl::ToDoubleSeconds(took);\n  EXPECT_LT(s, 1);",
+        "EXPECT_LT(processor_seconds() - start, 1);",
+        "EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 0.1);",
     ],
 )
 def test_small_bounds_in_cpp_want_a_reason(lines: str) -> None:
@@ -235,6 +241,26 @@ def test_what_depends_on_time_in_cpp_is_labelled(lines: str, what: str) -> None:
     assert found_in_cpp("// time: nobody waits\n  " + lines) == []
 
 
+def test_threads_of_classes_in_front_are_the_tests_that_use_them() -> None:
+    front = """
+        class Driver {
+          void Finish() { std::thread([] {}).join(); }
+        };
+        class Fixture : public Test {
+          Driver driver_;
+        };
+        """
+    front = textwrap.dedent(front)
+    assert found_in_cpp("Driver().Finish();", front=front) == [
+        time_rules.NEEDS_LABEL.format("threads or processes of Driver")
+    ]
+    assert len(found_in_cpp("Fixture();", front=front)) == 1
+    assert found_in_cpp("Fixture();", "*", front=front) == []
+    assert found_in_cpp("Other();", front=front) == []
+    with_reason = front.replace("  void", "  // time: nobody waits\n  void")
+    assert found_in_cpp("Driver().Finish();", front=with_reason) == []
+
+
 @pytest.mark.parametrize(
     ("filter_", "is_of"),
     [
@@ -243,6 +269,7 @@ def test_what_depends_on_time_in_cpp_is_labelled(lines: str, what: str) -> None:
         ("A.*:TransferTest.Ends*", True),
         ("All/TransferTest.EndsSoon/*", True),
         ("*/TransferTest.EndsSoon/Pool*", True),
+        ("All/TransferTest.*/*", True),
         ("TransferTest.Begins*", False),
         ("*-TransferTest.*", False),
     ],

@@ -1,9 +1,11 @@
 """Reads tests for what depends on how fast a machine is.
 
 A test that sleeps before it looks, sets a limit of less than LEAST_SECONDS, or has threads,
-processes or sockets of its own carries the label `timing`, by which `tests/stress` finds it.
-No assertion bounds elapsed time by less than LEAST_SECONDS. What is right all the same says
-why, in a comment on the statement or in front of it:
+processes or sockets of its own, itself or by what is in its file, carries the label `timing`, by
+which `tests/stress` finds it. Calls of a server are none of these, wherever it runs. No assertion
+bounds elapsed time by less than LEAST_SECONDS; that it allows ten times what an idle machine
+takes is for whoever writes it to see. What is right all the same says why, in a comment on the
+statement or in front of it:
 
     # time: the deadline is to pass
 
@@ -50,7 +52,7 @@ PARTS = {"ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "microseconds": 1e-6}
 PARTS |= {"ns": 1e-9, "nanoseconds": 1e-9}
 WAITS = {"eventually": 1, "listens": 1}  # functions, with where they take seconds
 BESIDE = re.compile(
-    r"threading\.(Thread|Timer)|(futures\.)?ThreadPoolExecutor|subprocess\.Popen|os\.(kill|killpg|fork)"
+    r"(\w+\.)*(Thread|Timer|ThreadPoolExecutor|Popen)|os\.(kill|killpg|fork)"
     r"|\w+(\.\w+)*\.send_signal|socket\.(socket|socketpair|create_connection|create_server)"
     r"|asyncio\.(gather|create_task|wait_for|timeout)"
 )
@@ -236,6 +238,11 @@ class PythonReader:
             """The seconds of one, where the side is a time that has gone by."""
             clocks = [name for name, _ in calls_in(side) if CLOCKS.fullmatch(name)]
             names = [dotted(each) for each in ast.walk(side) if isinstance(each, ast.expr)]
+            names += [
+                str(each.slice.value)
+                for each in ast.walk(side)
+                if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Constant)
+            ]
             found = clocks or [
                 name
                 for name in names
@@ -320,7 +327,9 @@ UNITS |= {"Minutes": 60, "Hours": 3600}
 UNITS |= {name.lower(): value for name, value in UNITS.items()}
 AMOUNT = re.compile(rf"\b({'|'.join(UNITS)})(?:\s+\w+)?[({{]\s*(\d+(?:\.\d+)?)\s*[)}}]")
 CONSTANT = re.compile(r"\b(k\w+)\s*(?:=|\()\s*([^;]*)")
-NOW = re.compile(r"\b(absl::Now|SteadyNow|steady_clock::now|system_clock::now)\(\)")
+NOW = re.compile(
+    r"\b(absl::Now|SteadyNow|steady_clock::now|system_clock::now|std::clock|\w*_seconds)\(\)"
+)
 ASSERTION = re.compile(r"\b(EXPECT|ASSERT)_\w+")
 SLEEP = re.compile(r"\b(SleepFor|sleep_for)\(")
 LIMIT = re.compile(r"(?i)\b\w*(deadline|timeout|lease|idle|patience|drain)\b")
@@ -335,6 +344,7 @@ UPPER_BOUNDS = (
     r"_FALSE\(.*\s<=?\s[^,]*{}",
     r"_THAT\(.*{}.*,\s*(?:\w+::)*(Lt|Le)\(",
 )
+CLASS = re.compile(r"^(?:class|struct) (\w+)[^;{]*\{.*?^\};", re.MULTILINE | re.DOTALL)
 TEST = re.compile(r"^(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", re.MULTILINE)
 
 
@@ -368,6 +378,7 @@ class CppReader:
         for name, value in CONSTANT.findall(self._code):
             if (amount := self._seconds(value)) is not None:
                 self._constants[name] = amount
+        self._beside = self._classes_beside()
 
     def findings(self) -> list[Finding]:
         found = []
@@ -379,7 +390,37 @@ class CppReader:
         found += self._of_part(0, begin if starts else len(self._code), None)
         for start, end in zip(starts, ends):
             found += self._of_part(start.start(), end, f"{start[1]}.{start[2]}")
+            found += self._of_classes(start, end)
         return found
+
+    def _classes_beside(self) -> set[str]:
+        """Classes of the file that have threads or processes, or use one that has."""
+        bodies = {each[1]: each for each in CLASS.finditer(self._code)}
+        found = {name for name, body in bodies.items() if self._runs_beside(body)}
+        while True:
+            users = {
+                name
+                for name, body in bodies.items()
+                if name not in found and found & set(re.findall(r"\w+", body[0]))
+            }
+            if not users:
+                return found
+            found |= users
+
+    def _runs_beside(self, body: re.Match[str]) -> bool:
+        for thread in OWN_THREAD.finditer(body[0]):
+            line = self._code.count("\n", 0, body.start() + thread.start()) + 1
+            if not self._has_reason(line, line):
+                return True
+        return False
+
+    def _of_classes(self, start: re.Match[str], end: int) -> Iterator[Finding]:
+        test = f"{start[1]}.{start[2]}"
+        line = self._code.count("\n", 0, start.start()) + 1
+        words = set(re.findall(r"\w+", self._code[start.start() : end]))
+        used = sorted(self._beside & words)
+        if used and not self._is_labelled(test) and not self._has_reason(line, line):
+            yield Finding(self._path, line, NEEDS_LABEL.format(f"threads or processes of {used[0]}"))
 
     def _is_labelled(self, test: str | None) -> bool:
         # What is in front of the tests serves all of them.
@@ -403,6 +444,9 @@ class CppReader:
         code = self._code[begin:end]
         difference = rf"\b(\w+)\s*=\s*[^;]*?{NOW.pattern}\s*-[^;]*;"
         elapsed = {found[1] for found in re.finditer(difference, code)}
+        for name in [*elapsed]:  # the same as a number
+            converted = rf"\b(\w+)\s*=\s*(?:\w+::)*\w+\({name}\)[^;]*;"
+            elapsed |= {found[1] for found in re.finditer(converted, code)}
         moment = rf"\b(\w+)\s*=\s*{NOW.pattern}\s*\+([^;]*);"
         until = {found[1]: self._seconds(found[3]) for found in re.finditer(moment, code)}
         position = 0
@@ -443,7 +487,7 @@ def matches(test: str, filter_: str) -> bool:
     wanted, _, unwanted = filter_.partition("-")
 
     def is_of(patterns: str) -> bool:
-        plain = [re.sub(r"^[^.]*/|/[^.]*(?=\.)|(?<=\.)(\w+)/.*", r"\1", each) for each in patterns.split(":")]
+        plain = [re.sub(r"^[^.]*/|/[^.]*(?=\.)|(?<=\.)([\w*]+)/.*", r"\1", each) for each in patterns.split(":")]
         return any(fnmatch.fnmatchcase(test, each) for each in plain)
 
     return is_of(wanted or "*") and not (unwanted and is_of(unwanted))

@@ -45,6 +45,7 @@ READERS = {  # Python's tests that read files, by those
     r"tests/(stress|testing/stress_\w+\.py)": ("tests/python/test_stress.py",),
 }
 STARTED = ("tensord", "tensorctl", "tensord-load")  # by Python's tests
+NATIVE = ("client/python/native/", "client/cpp/")  # of which Python's native core is built
 READS_SOURCES = "core_test"  # the tests of includes
 SOURCES = (".cc", ".h", ".cu", ".cuh")
 TEST = re.compile(
@@ -295,6 +296,10 @@ def choose_by_change(programs: Programs, changed: list[str]) -> Choice:
     if files["python"] != ["tests/python"]:
         files["python"] = sorted({*files["python"], *readers_of(changed)})
     paths = [path for folder in FOLDERS for path in files[folder]]
+    # A core that is to be built, and what depends on it.
+    if any(file.startswith(NATIVE) for file in changed):
+        files["native"] = ["tests/python"]
+        paths.append("the native core")
     what = (
         f"touched by {len(changed)} files: {', '.join(names) or 'no program'}; "
         f"{', '.join(paths) or 'no Python'}"

@@ -149,6 +149,14 @@ def test_a_change_chooses(
     assert " ".join(chosen.pytest["deploy"]) == deploy
     is_ours = changed in ("tests/run", "tests/verdict/cases.py", "deploy/prepare.sh")
     assert chosen.pytest["verdict"] == (["tests/verdict"] if is_ours else [])
+    assert "native" not in chosen.pytest
+
+
+@pytest.mark.parametrize("changed", ["client/python/native/src/fork.cc", "client/cpp/src/call.cc"])
+def test_the_native_core_is_tested_where_it_changes(changed: str, programs: Programs) -> None:
+    chosen = select_tests.choose_by_change(programs, [changed])
+    assert chosen.pytest["native"] == ["tests/python"]
+    assert chosen.what.endswith("the native core")
 
 
 def test_headers_are_known_by_ninja(monkeypatch: pytest.MonkeyPatch) -> None:

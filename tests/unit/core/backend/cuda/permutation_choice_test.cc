@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
-#include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "core/backend/cuda/cuda_backend.h"
@@ -157,25 +155,23 @@ TEST_F(PermutationChoiceTest, PackedTilesOfOneVolumeCostTheSameAtAnyRank) {
   EXPECT_NEAR(predicted(rank12) / predicted(rank4), 1, 0.01);
 }
 
-// B3.8: the least of some, of processor time, since other work may get between.
-TEST_F(PermutationChoiceTest, PlanningAtHighRankTakesLessThanAMillisecond) {
+// B3.8: what counts all tilings or orders of twelve modes takes minutes.
+TEST_F(PermutationChoiceTest, PlansAtHighRankWithoutASearch) {
+  const PermutationProblem problem =
+      Problem(kF32, {2, 3, 4, 3, 2, 2, 3, 2, 20, 18, 22, 24},
+              {11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
   const auto processor_seconds = [] {
     timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return static_cast<double>(now.tv_sec) +
            1e-9 * static_cast<double>(now.tv_nsec);
   };
-  const PermutationProblem problem =
-      Problem(kF32, {2, 3, 4, 3, 2, 2, 3, 2, 20, 18, 22, 24},
-              {11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
-  double least = std::numeric_limits<double>::infinity();
-  // The longer others keep the processor's caches, the more are taken.
-  for (int i = 0; i < 21 || (least >= 1e-3 && i < 2000); ++i) {
-    const double begin = processor_seconds();
+  const double begun = processor_seconds();
+  for (int i = 0; i < 500; ++i) {
     ASSERT_TRUE(MakePlan(*backend_, {.problem = problem, .device = ""}).ok());
-    least = std::min(least, processor_seconds() - begin);
   }
-  EXPECT_LT(least, 1e-3);
+  // time: of the processor's; a millisecond each on an idle machine, with ASan
+  EXPECT_LT(processor_seconds() - begun, 10);
 }
 
 TEST_F(PermutationChoiceTest, PredictionsAreTheSameEveryTime) {
