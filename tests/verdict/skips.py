@@ -12,8 +12,8 @@ SKIPS = Path(__file__).resolve().parents[1] / "skips.txt"
 class Skip(NamedTuple):
     """A line of the list."""
 
-    suite: str
-    name: str  # with * for any characters
+    suite: str  # SUITE, or SUITE/PROGRAM; with * for any characters, as the name
+    name: str
     reason: str  # part of what the test says
 
 
@@ -27,9 +27,11 @@ def skips_of(file: Path = SKIPS) -> list[Skip]:
     return [Skip(*words) for words in fields]
 
 
-def may_skip(skips: list[Skip], suite: str, name: str, message: str) -> bool:
+def may_skip(
+    skips: list[Skip], suite: str, program: str, name: str, message: str
+) -> bool:
     return any(
-        fnmatchcase(suite, skip.suite)
+        (fnmatchcase(suite, skip.suite) or fnmatchcase(f"{suite}/{program}", skip.suite))
         and fnmatchcase(name.replace("[", "("), skip.name.replace("[", "("))
         and skip.reason in message
         for skip in skips

@@ -33,7 +33,7 @@ def judge(case: Case, again: set[tuple[str, str]], skips: list[Skip]) -> None:
     if is_flaky and not case.reports:
         case.outcome = "flaky"
     is_unwanted = case.outcome == "skipped" and not may_skip(
-        skips, case.suite, case.name, case.message
+        skips, case.suite, case.program, case.name, case.message
     )
     if is_unwanted:
         case.outcome = "failed"

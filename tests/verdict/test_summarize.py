@@ -328,6 +328,15 @@ def test_a_share_of_the_cases_is_told(results: Results, capsys) -> None:
     )
 
 
+def test_a_skip_may_be_one_program_s(results: Results, capsys) -> None:
+    summarize.SKIPS.write_text("unit/cuda_*  KernelTest.Is  no kernels\n")
+    for program, wanted in (("cuda_test_1", 0), ("cpu_test", 1)):
+        results.ctest("unit", {program: "run"})
+        results.google("unit", program, {"A.B": ""}, {"KernelTest.Is": "it has no kernels"})
+        status, _ = told(results, capsys)
+        assert status == wanted
+
+
 def test_every_line_of_the_real_list_has_a_reason() -> None:
     assert all(len(skip.reason) > 5 for skip in summarize.skips_of())
 
