@@ -169,5 +169,7 @@ def test_alerts_are_about_what_is_exported_and_quiet_at_a_healthy_server(
     (group,) = watched.prometheus.get("rules")["groups"]
     assert [rule["name"] for rule in group["rules"]] == [rule["alert"] for rule in RULES]
     assert {rule["health"] for rule in group["rules"]} == {"ok"}
-    # A machine that does much else may have one pending.
-    assert "firing" not in {rule["state"] for rule in group["rules"]}
+    states = {rule["name"]: rule["state"] for rule in group["rules"]}
+    # A Redis that once took longer than the server waits leaves that one pending for minutes.
+    assert states.pop("TensordPlanExchangeFails") in ("inactive", "pending")
+    assert set(states.values()) == {"inactive"}, states
