@@ -84,6 +84,14 @@ struct CopyOperands {
   int element_bytes = 4;  // 1, 2, 4, 8 or 16
 };
 
+/// Memory of the host that a device reaches by itself, until this goes.
+///
+/// Lifetime  ends before the memory, and behind all work on it.
+class PinnedRange {
+ public:
+  virtual ~PinnedRange() = default;
+};
+
 /// One device.
 ///
 /// Threads  safe for concurrent use.
@@ -100,6 +108,18 @@ class Backend {
 
   /// Host memory that streams copy from and to at full speed.
   virtual MemoryResource& staging_memory() = 0;
+
+  /// Lets kernels and streams of the device reach memory that somebody else has
+  /// got, at the addresses that it has for the host. Null where the device's
+  /// memory is the host's: they do already.
+  ///
+  /// Errors  UNIMPLEMENTED, reason HOST_MEMORY_OUT_OF_REACH: the device has
+  ///         other addresses for it. RESOURCE_EXHAUSTED. INTERNAL. UNAVAILABLE:
+  ///         the device is lost.
+  virtual absl::StatusOr<std::unique_ptr<PinnedRange>> Pin(void* /*start*/,
+                                                           int64_t /*bytes*/) {
+    return nullptr;
+  }
 
   /// OK, or UNAVAILABLE from the moment when the device is lost.
   virtual absl::Status health() const = 0;

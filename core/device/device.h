@@ -63,7 +63,8 @@ class Stream {
     interruption_ = interruption;
   }
 
-  /// Queues a copy of `bytes` bytes between the device's memory and the host's.
+  /// Queues a copy of `bytes` bytes between the device's memory, or what of the
+  /// host's is pinned for it, and the host's.
   ///
   /// Lifetime  both must outlive the work on the stream.
   /// Errors    INTERNAL; UNAVAILABLE: device lost.

@@ -193,6 +193,11 @@ class CudaBackend final : public Backend {
   MemoryResource& staging_memory() override { return staging_memory_; }
   absl::Status health() const override { return device_.health(); }
 
+  absl::StatusOr<std::unique_ptr<PinnedRange>> Pin(void* start,
+                                                   int64_t bytes) override {
+    return PinHostMemory(device_, start, bytes);
+  }
+
   absl::StatusOr<std::unique_ptr<Stream>> CreateStream() override {
     return CudaStream::Create(device_);
   }

@@ -6,6 +6,25 @@
 #include "core/base/status.h"
 
 namespace tensord::core {
+namespace {
+
+class RegisteredRange final : public PinnedRange {
+ public:
+  RegisteredRange(CudaDevice& device, void* start)
+      : device_(device), start_(start) {}
+  ~RegisteredRange() override {
+    // Also of a lost device: the process keeps the pages otherwise.
+    device_.Select().IgnoreError();
+    device_.Check(cudaHostUnregister(start_), "cudaHostUnregister")
+        .IgnoreError();
+  }
+
+ private:
+  CudaDevice& device_;
+  void* const start_;
+};
+
+}  // namespace
 
 absl::StatusOr<void*> CudaMemory::Allocate(int64_t bytes) {
   TENSORD_RETURN_IF_ERROR(device_.Select());
@@ -63,6 +82,27 @@ void PinnedMemory::Deallocate(void* pointer, int64_t) {
 absl::Status PinnedMemory::Clear(void* pointer, int64_t bytes) {
   std::memset(pointer, 0, static_cast<size_t>(bytes));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<PinnedRange>> PinHostMemory(CudaDevice& device,
+                                                           void* start,
+                                                           int64_t bytes) {
+  TENSORD_RETURN_IF_ERROR(device.Select());
+  int has_same_addresses = 0;
+  TENSORD_RETURN_IF_ERROR(device.Check(
+      cudaDeviceGetAttribute(&has_same_addresses,
+                             cudaDevAttrCanUseHostPointerForRegisteredMem,
+                             device.ordinal()),
+      "cudaDeviceGetAttribute"));
+  if (has_same_addresses == 0) {
+    return Unimplemented("HOST_MEMORY_OUT_OF_REACH", device.name(),
+                         " does not reach host memory at the host's addresses");
+  }
+  TENSORD_RETURN_IF_ERROR(device.Check(
+      cudaHostRegister(start, static_cast<size_t>(bytes),
+                       cudaHostRegisterMapped),
+      absl::StrCat("registering ", bytes, " bytes of host memory")));
+  return std::make_unique<RegisteredRange>(device, start);
 }
 
 }  // namespace tensord::core

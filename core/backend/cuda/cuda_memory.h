@@ -1,6 +1,11 @@
 // Memory of a GPU, and of the host for copies to and from it.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "core/backend/backend.h"
 #include "core/backend/cuda/cuda_device.h"
 #include "core/memory/memory_resource.h"
 
@@ -33,5 +38,10 @@ class PinnedMemory final : public MemoryResource {
  private:
   CudaDevice& device_;
 };
+
+/// As Backend::Pin(). Slow: the system fixes every page in its place.
+absl::StatusOr<std::unique_ptr<PinnedRange>> PinHostMemory(CudaDevice& device,
+                                                           void* start,
+                                                           int64_t bytes);
 
 }  // namespace tensord::core

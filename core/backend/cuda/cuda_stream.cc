@@ -52,21 +52,22 @@ CudaStream::~CudaStream() {
   device_.Check(cudaStreamDestroy(stream_), "cudaStreamDestroy").IgnoreError();
 }
 
-absl::Status CudaStream::Copy(void* to, const void* from, int64_t bytes,
-                              cudaMemcpyKind kind) {
+absl::Status CudaStream::Copy(void* to, const void* from, int64_t bytes) {
   TENSORD_RETURN_IF_ERROR(device_.Select());
-  return device_.Check(
-      cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_),
-      absl::StrCat("copying ", bytes, " bytes"));
+  // CUDA sees by the addresses where they are: what a tensor has may be pinned
+  // memory of the host, too.
+  return device_.Check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes),
+                                       cudaMemcpyDefault, stream_),
+                       absl::StrCat("copying ", bytes, " bytes"));
 }
 
 absl::Status CudaStream::CopyToDevice(void* to, const void* from,
                                       int64_t bytes) {
-  return Copy(to, from, bytes, cudaMemcpyHostToDevice);
+  return Copy(to, from, bytes);
 }
 
 absl::Status CudaStream::CopyToHost(void* to, const void* from, int64_t bytes) {
-  return Copy(to, from, bytes, cudaMemcpyDeviceToHost);
+  return Copy(to, from, bytes);
 }
 
 absl::Status CudaStream::CopyBetweenDevices(void* to, const void* from,

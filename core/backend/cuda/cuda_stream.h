@@ -38,8 +38,7 @@ class CudaStream final : public Stream {
   CudaStream(CudaDevice& device, cudaStream_t stream)
       : device_(device), stream_(stream) {}
 
-  absl::Status Copy(void* to, const void* from, int64_t bytes,
-                    cudaMemcpyKind kind);
+  absl::Status Copy(void* to, const void* from, int64_t bytes);
 
   CudaDevice& device_;
   const cudaStream_t stream_;

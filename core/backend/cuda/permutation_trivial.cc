@@ -36,8 +36,9 @@ class TrivialPermutation final : public CudaPermutation {
                     cudaStream_t stream) const override {
     const auto bytes =
         static_cast<size_t>(words.word_count() * words.move.word_bytes);
-    return cudaMemcpyAsync(words.move.d, words.move.a, bytes,
-                           cudaMemcpyDeviceToDevice, stream);
+    // Either may be pinned memory of the host, which CUDA sees by the address.
+    return cudaMemcpyAsync(words.move.d, words.move.a, bytes, cudaMemcpyDefault,
+                           stream);
   }
 };
 
