@@ -128,6 +128,30 @@ TEST_F(FakeNodeTest, OnlyWhatWasAllocatedIsFreed) {
   EXPECT_EQ(simt::HostBytesInUse(), 12);
 }
 
+TEST_F(FakeNodeTest, MemoryOfTheHostIsRegisteredOnce) {
+  std::vector<int> host(8);
+  const Staging staging({1, 2, 3});
+  EXPECT_EQ(cudaHostRegister(nullptr, 4, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaHostRegister(host.data(), 0, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaHostRegister(staging.data(), 4, 0),
+            cudaErrorHostMemoryAlreadyRegistered);
+  ASSERT_EQ(cudaHostRegister(host.data(), 32, cudaHostRegisterMapped),
+            cudaSuccess);
+  EXPECT_EQ(cudaHostRegister(host.data() + 7, 4, 0),
+            cudaErrorHostMemoryAlreadyRegistered);
+  cudaPointerAttributes attributes;
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, host.data() + 7),
+            cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeHost);
+  EXPECT_EQ(simt::HostBytesInUse(), 12);  // It was there before.
+  EXPECT_EQ(cudaHostUnregister(host.data() + 1),
+            cudaErrorHostMemoryNotRegistered);
+  ASSERT_EQ(cudaHostUnregister(host.data()), cudaSuccess);
+  EXPECT_EQ(cudaHostUnregister(host.data()), cudaErrorHostMemoryNotRegistered);
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, host.data()), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeUnregistered);
+}
+
 TEST_F(FakeNodeTest, CopiesThatDoNotFitAreRefused) {
   const DeviceArray<int> array(4);
   std::vector<int> host(5);

@@ -28,6 +28,8 @@ cudaError_t cudaMalloc(void** devPtr, size_t size);
 cudaError_t cudaFree(void* devPtr);
 cudaError_t cudaMallocHost(void** ptr, size_t size);
 cudaError_t cudaHostAlloc(void** pHost, size_t size, unsigned int flags);
+cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned int flags);
+cudaError_t cudaHostUnregister(void* ptr);
 cudaError_t cudaFreeHost(void* ptr);
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes,
                                      const void* ptr);

@@ -113,6 +113,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attr,
       case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
         *value = kSharedBytesPerMultiprocessor;
         break;
+      case cudaDevAttrCanUseHostPointerForRegisteredMem: *value = 1; break;
       case cudaDevAttrMaxSharedMemoryPerBlockOptin:
         *value = kOptInSharedBytes;
         break;

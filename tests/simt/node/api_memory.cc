@@ -71,6 +71,34 @@ cudaError_t cudaHostAlloc(void** pHost, size_t size, unsigned int flags) {
   });
 }
 
+cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned int flags) {
+  return DeviceCall([=](Node& node, int device) {
+    constexpr unsigned int kKnownFlags =
+        cudaHostRegisterPortable | cudaHostRegisterMapped;
+    if (ptr == nullptr || size == 0 || (flags & ~kKnownFlags) != 0) {
+      return cudaErrorInvalidValue;
+    }
+    const cudaError_t fault = node.faults.Count(CallKind::kHostAllocation);
+    if (fault != cudaSuccess) return node.Fail(device, fault);
+    return node.memory.Register(ptr, size)
+               ? cudaSuccess
+               : cudaErrorHostMemoryAlreadyRegistered;
+  });
+}
+
+cudaError_t cudaHostUnregister(void* ptr) {
+  return ApiCall([=](Node& node) {
+    const std::optional<size_t> bytes = node.memory.RegisteredBytes(ptr);
+    if (!bytes.has_value()) return cudaErrorHostMemoryNotRegistered;
+    if (node.streams.IsHostMemoryInUse(ptr, *bytes)) {
+      tensord::simt::Report(
+          "cudaHostUnregister() of memory that a queued copy still needs");
+    }
+    node.memory.Unregister(ptr);
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes,
                                      const void* ptr) {
   return ApiCall([=](const Node& node) {

@@ -32,6 +32,15 @@ uintptr_t AddressOf(const void* memory) {
 
 void* PointerTo(uintptr_t address) { return reinterpret_cast<void*>(address); }
 
+/// Whether any range, of so many bytes from its address on, has some of those.
+bool Overlaps(const std::map<uintptr_t, size_t>& ranges, uintptr_t address,
+              size_t bytes) {
+  const auto next = ranges.lower_bound(address + bytes);
+  if (next == ranges.begin()) return false;
+  const auto& [begin, range_bytes] = *std::prev(next);
+  return address < begin + range_bytes;
+}
+
 }  // namespace
 
 NodeMemory::~NodeMemory() { Reset(0, 0); }
@@ -45,6 +54,7 @@ void NodeMemory::Reset(int device_count, int64_t bytes_per_device) {
   }
   on_devices_.clear();
   on_host_.clear();
+  registered_.clear();
   bytes_per_device_ = bytes_per_device;
   in_use_.assign(static_cast<size_t>(device_count), 0);
   exposure_count_.assign(static_cast<size_t>(device_count), 0);
@@ -81,10 +91,27 @@ std::optional<size_t> NodeMemory::PinnedBytes(const void* memory) const {
 
 bool NodeMemory::IsPinned(const void* memory) const {
   const uintptr_t address = AddressOf(memory);
-  const auto next = on_host_.upper_bound(address);
-  if (next == on_host_.begin()) return false;
-  const auto& [begin, bytes] = *std::prev(next);
-  return address < begin + bytes;
+  return Overlaps(on_host_, address, 1) || Overlaps(registered_, address, 1);
+}
+
+bool NodeMemory::Register(const void* memory, size_t bytes) {
+  const uintptr_t address = AddressOf(memory);
+  if (Overlaps(on_host_, address, bytes) ||
+      Overlaps(registered_, address, bytes)) {
+    return false;
+  }
+  registered_[address] = bytes;
+  return true;
+}
+
+std::optional<size_t> NodeMemory::RegisteredBytes(const void* memory) const {
+  const auto found = registered_.find(AddressOf(memory));
+  if (found == registered_.end()) return std::nullopt;
+  return found->second;
+}
+
+void NodeMemory::Unregister(const void* memory) {
+  registered_.erase(AddressOf(memory));
 }
 
 void NodeMemory::FreeOnDevice(void* memory) {

@@ -36,8 +36,15 @@ class NodeMemory {
   std::optional<int> DeviceOf(const void* memory) const;
   /// The bytes of a pinned allocation that starts at `memory`.
   std::optional<size_t> PinnedBytes(const void* memory) const;
-  /// Whether `memory` lies in a pinned allocation.
+  /// Whether `memory` lies in a pinned allocation, or is registered.
   bool IsPinned(const void* memory) const;
+
+  /// Pins memory that somebody else has got. False: a part of it is.
+  bool Register(const void* memory, size_t bytes);
+  /// The bytes of what was registered, from `memory` on.
+  std::optional<size_t> RegisteredBytes(const void* memory) const;
+  /// Requires RegisteredBytes(memory).
+  void Unregister(const void* memory);
 
   /// Requires DeviceOf(memory), resp. PinnedBytes(memory).
   void FreeOnDevice(void* memory);
@@ -72,6 +79,7 @@ class NodeMemory {
   std::vector<int> exposure_count_;  // (device)
   std::map<uintptr_t, Allocation> on_devices_;
   std::map<uintptr_t, size_t> on_host_;
+  std::map<uintptr_t, size_t> registered_;  // others' memory
 };
 
 }  // namespace tensord::simt
