@@ -87,6 +87,11 @@ class Device {
   absl::StatusOr<std::unique_ptr<core::Stream>> CreateStream() {
     return backend_->CreateStream();
   }
+  /// As core::Backend has it.
+  absl::StatusOr<std::unique_ptr<core::PinnedRange>> Pin(void* start,
+                                                         int64_t bytes) {
+    return backend_->Pin(start, bytes);
+  }
   /// As core::Backend has them, on the worker's stream.
   absl::Status Gather(const core::GatherSteps& steps,
                       const core::GatherOperands& operands,

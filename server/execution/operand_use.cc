@@ -32,7 +32,7 @@ absl::StatusOr<OperandUse> OperandUse::OfNew(Session& session,
                     : tensor_id.empty() ? Made::kUnnamed
                                         : Made::kNamed;
   return OperandUse(std::move(tensor), std::move(desc), {.is_written = true},
-                    /*is_copied=*/false, made);
+                    Place::kTensor, made);
 }
 
 absl::Status OperandUse::Announce() {
@@ -57,7 +57,7 @@ absl::Status OperandUse::Allocate(Session& session, bool reads) {
   if (is_inline() || is_sent()) {
     TENSORD_RETURN_IF_ERROR(contents_.Allocate(session, *tensor_));
   }
-  if (!is_copied_ || !(reads || is_written()) ||
+  if (!is_copied() || !(reads || is_written()) ||
       copy_.bytes() == desc_.span_bytes()) {
     return absl::OkStatus();
   }
@@ -68,18 +68,25 @@ absl::Status OperandUse::Allocate(Session& session, bool reads) {
 
 std::byte* OperandUse::first() const {
   if (!is_used()) return nullptr;
-  return is_copied_ ? copy_.data()
-                    : tensor_->storage().data() + desc_.offset_bytes();
+  return is_copied() ? copy_.data() : first_in_tensor();
 }
 
-int64_t OperandUse::copied_bytes(bool reads) const {
-  return is_copied_ ? desc_.span_bytes() * (reads + is_written()) : 0;
+int64_t OperandUse::gathered_bytes(bool reads) const {
+  return place_ == Place::kPacked ? desc_.span_bytes() * (reads + is_written())
+                                  : 0;
 }
 
 absl::Status OperandUse::QueueIn(Device& device, core::Stream& stream) const {
-  if (!is_copied_) return absl::OkStatus();
-  return tensor_->view()->Gather(device, tensor_->storage().data(),
-                                 copy_.data(), stream);
+  switch (place_) {
+    case Place::kTensor: return absl::OkStatus();
+    case Place::kPacked:
+      return tensor_->view()->Gather(device, tensor_->storage().data(),
+                                     copy_.data(), stream);
+    case Place::kStaged:
+      return stream.CopyToDevice(copy_.data(), first_in_tensor(),
+                                 copy_.bytes());
+  }
+  __builtin_unreachable();
 }
 
 void OperandUse::StartWrite() {
@@ -88,9 +95,12 @@ void OperandUse::StartWrite() {
 
 absl::Status OperandUse::QueueOut(Device& device, core::Stream& stream) {
   if (!is_written()) return absl::OkStatus();
-  if (is_copied_) {
+  if (place_ == Place::kPacked) {
     TENSORD_RETURN_IF_ERROR(tensor_->view()->Scatter(
         device, copy_.data(), tensor_->storage().data(), stream));
+  } else if (place_ == Place::kStaged) {
+    TENSORD_RETURN_IF_ERROR(
+        stream.CopyToHost(first_in_tensor(), copy_.data(), copy_.bytes()));
   }
   return is_inline() || is_sent() ? contents_.Queue(*tensor_, stream)
                                   : absl::OkStatus();
@@ -113,6 +123,23 @@ void OperandUse::End(Session& session, WriteResult result) {
     made_ = Made::kNot;
   }
   if (!is_written() || result != WriteResult::kDone) tensor_.reset();
+}
+
+OperandUse::Place PlaceOf(const StoredTensor& tensor,
+                          const core::TensorDesc& desc,
+                          OperandUse::Access access, const Device& device) {
+  using Place = OperandUse::Place;
+  if (!tensor.storage().is_given() || device.info().uses_host_memory) {
+    return Place::kTensor;
+  }
+  // What lies between the elements is not the run's to write, and little of it
+  // is worth being read.
+  constexpr int64_t kMostOfElements = 2;
+  const int64_t element_bytes =
+      core::ElementCount(desc.layout) * core::SizeOf(desc.element_type);
+  const int64_t most =
+      access.is_written ? element_bytes : kMostOfElements * element_bytes;
+  return desc.span_bytes() <= most ? Place::kStaged : Place::kTensor;
 }
 
 absl::Status CheckInjective(const StoredTensor& tensor,

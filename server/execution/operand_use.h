@@ -22,7 +22,8 @@
 namespace tensord::server {
 
 /// What a run does with one tensor, from the announcement to the end. A view
-/// that does not lie in place is read and written by way of a packed copy.
+/// that does not lie in place is read and written by way of a packed copy, and
+/// the host's memory by way of one in the memory of a device that has its own.
 ///
 /// Threads  one after the other, as its run's.
 class OperandUse {
@@ -31,6 +32,12 @@ class OperandUse {
   struct Access {
     bool is_read = false;
     bool is_written = false;
+  };
+  /// Where kernels find or put the elements.
+  enum class Place {
+    kTensor,
+    kPacked,  // in a packed copy, made and brought back by the view
+    kStaged,  // in a copy of the tensor, in the device's memory
   };
   /// What becomes of a tensor that the run makes.
   enum class Made {
@@ -42,14 +49,13 @@ class OperandUse {
 
   /// None: nothing is read or written.
   OperandUse() = default;
-  /// `desc` is what kernels see: of the tensor or, if `is_copied`, of a packed
-  /// copy of it.
+  /// `desc` is what kernels see: of the tensor or of a packed copy of it.
   OperandUse(std::shared_ptr<StoredTensor> tensor, core::TensorDesc desc,
-             Access access, bool is_copied, Made made = Made::kNot)
+             Access access, Place place, Made made = Made::kNot)
       : tensor_(std::move(tensor)),
         desc_(std::move(desc)),
         access_(access),
-        is_copied_(is_copied),
+        place_(place),
         made_(made) {}
   /// The use of a tensor that the run makes, named `tensor_id` or by the
   /// session, or of an inline one.
@@ -67,7 +73,7 @@ class OperandUse {
   bool is_read() const { return access_.is_read; }
   bool is_written() const { return access_.is_written; }
   bool is_used() const { return is_read() || is_written(); }
-  bool is_copied() const { return is_copied_; }
+  bool is_copied() const { return place_ != Place::kTensor; }
   Made made() const { return made_; }
   bool is_inline() const { return made_ == Made::kInline; }
   /// Whether the response brings the bytes of what is kept, too.
@@ -88,8 +94,8 @@ class OperandUse {
   /// The first element, where kernels find or put it.
   /// Requires  Allocate().ok().
   std::byte* first() const;
-  /// Bytes that copying in, if it `reads`, and out moves.
-  int64_t copied_bytes(bool reads) const;
+  /// Bytes of a packed copy that are gathered, if it `reads`, and scattered.
+  int64_t gathered_bytes(bool reads) const;
 
   /// Queues copying it to where kernels read it.
   absl::Status QueueIn(Device& device, core::Stream& stream) const;
@@ -110,10 +116,15 @@ class OperandUse {
   const std::string& sent() const { return sent_; }
 
  private:
+  /// The first element in the tensor.
+  std::byte* first_in_tensor() const {
+    return tensor_->storage().data() + desc_.offset_bytes();
+  }
+
   std::shared_ptr<StoredTensor> tensor_;
   core::TensorDesc desc_;
   Access access_;
-  bool is_copied_ = false;
+  Place place_ = Place::kTensor;
   Made made_ = Made::kNot;
   bool is_sent_ = false;
   std::string sent_;
@@ -121,6 +132,12 @@ class OperandUse {
   core::Buffer copy_;
   InlineOutput contents_;
 };
+
+/// kStaged or kTensor: where kernels of `device` are better off with a tensor
+/// that `desc` describes as it lies.
+OperandUse::Place PlaceOf(const StoredTensor& tensor,
+                          const core::TensorDesc& desc,
+                          OperandUse::Access access, const Device& device);
 
 /// OK when writing to `tensor`, which messages call `what`, writes no element
 /// twice.

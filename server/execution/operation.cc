@@ -25,12 +25,21 @@ struct Found {
   OperationTensors descs;
 };
 
-/// True when the operation has to copy an input, a view, before it reads it.
-/// `desc` is how it will be read.
-bool IsReadByCopy(const StoredTensor& tensor, const core::TensorDesc& desc) {
+/// Where an operation finds or puts the elements of a tensor. `desc` is how it
+/// sees them.
+OperandUse::Place PlaceFor(const OperationRequest& request,
+                           const StoredTensor& tensor,
+                           const core::TensorDesc& desc,
+                           OperandUse::Access access, const Device& device) {
   const TensorView* const view = tensor.view();
-  return view != nullptr && !view->is_in_place() &&
-         !(view->repeats() && desc == view->desc());
+  if (view != nullptr && !view->is_in_place() &&
+      !(view->repeats() && desc == view->desc())) {
+    return OperandUse::Place::kPacked;
+  }
+  // A permutation touches each element once: it is the copy.
+  return request.kind == OperationKind::kPermute
+             ? OperandUse::Place::kTensor
+             : PlaceOf(tensor, desc, access, device);
 }
 
 /// How an operation reads a tensor.
@@ -201,9 +210,10 @@ absl::Status UseInputs(const OperationRequest& request, Found& found,
       TENSORD_ASSIGN_OR_RETURN(
           tensor, state.inline_inputs.Add(*state.session, desc, *sent));
     }
-    const bool is_copied = IsReadByCopy(*tensor, desc);
-    use = OperandUse(std::move(tensor), std::move(desc), {.is_read = true},
-                     is_copied);
+    constexpr OperandUse::Access kAccess{.is_read = true};
+    const auto place =
+        PlaceFor(request, *tensor, desc, kAccess, state.session->device());
+    use = OperandUse(std::move(tensor), std::move(desc), kAccess, place);
   }
   state.first_result = state.uses.size();
   return absl::OkStatus();
@@ -217,10 +227,11 @@ absl::Status UseResults(const OperationRequest& request,
   int64_t inline_bytes = 0;
   for (size_t i = 0; i < descs.size(); ++i) {
     if (TensorRef& tensor = found.results[i]; tensor != nullptr) {
-      const bool is_copied = !tensor->is_in_place();
-      state.uses.emplace_back(std::move(tensor), std::move(descs[i]),
-                              OperandUse::Access{.is_written = true},
-                              is_copied);
+      constexpr OperandUse::Access kAccess{.is_written = true};
+      const auto place = PlaceFor(request, *tensor, descs[i], kAccess,
+                                  state.session->device());
+      state.uses.emplace_back(std::move(tensor), std::move(descs[i]), kAccess,
+                              place);
       continue;
     }
     const OutputRequest& asked = request.results[i];

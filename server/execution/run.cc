@@ -102,7 +102,7 @@ absl::Status Run::Begin(core::Stream& stream) {
   for (size_t i = 0; i < state_->uses.size(); ++i) {
     const OperandUse& use = state_->uses[i];
     const bool reads = steps_->IsReadNow(*state_, i);
-    state_->report.gathered_bytes += use.copied_bytes(reads);
+    state_->report.gathered_bytes += use.gathered_bytes(reads);
     if (reads) TENSORD_RETURN_IF_ERROR(use.QueueIn(device, stream));
   }
   if (CopiesItself()) times_.copying += core::SteadyNow() - begun;

@@ -5,29 +5,19 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "core/base/status.h"
-#include "server/execution/operation.h"
 #include "server/rpc/convert.h"
-#include "server/rpc/coroutine/carry.h"
-#include "server/rpc/coroutine/on_device.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/tensor_service.h"
 
 namespace tensord::rpc {
 namespace {
 
-absl::StatusOr<shared_memory::Broker*> BrokerOf(const ServiceContext& context,
-                                                const Call& call) {
+absl::StatusOr<shared_memory::Broker*> BrokerOf(const ServiceContext& context) {
   if (context.shared_memory == nullptr) {
     return core::FailedPrecondition(
         "SHARED_MEMORY_OFF",
         "the server takes no shared memory: it was told so "
         "(--shared-memory=off), or has no address of its host alone");
-  }
-  const core::DeviceInfo& device = call.session().device().info();
-  if (!device.uses_host_memory) {
-    return core::FailedPrecondition(
-        "SHARED_MEMORY_NEEDS_HOST_DEVICE", "the session is on ", device.name,
-        ", whose memory is not the host's; transfers go by gRPC");
   }
   return context.shared_memory;
 }
@@ -36,7 +26,7 @@ absl::StatusOr<shared_memory::Broker*> BrokerOf(const ServiceContext& context,
 absl::StatusOr<std::shared_ptr<shared_memory::Region>> RegionFor(
     const ServiceContext& context, const Call& call, int64_t number,
     const core::TensorDesc& desc, int64_t offset_bytes) {
-  TENSORD_ASSIGN_OR_RETURN(const auto* const broker, BrokerOf(context, call));
+  TENSORD_ASSIGN_OR_RETURN(const auto* const broker, BrokerOf(context));
   TENSORD_ASSIGN_OR_RETURN(
       auto region, broker->Find(call.session(), static_cast<uint64_t>(number)));
   TENSORD_RETURN_IF_ERROR(core::ValidateTensor(desc));
@@ -49,7 +39,7 @@ absl::StatusOr<std::shared_ptr<shared_memory::Region>> RegionFor(
 Task<absl::StatusOr<v1::OpenSharedMemoryResponse>>
 SessionService::OpenSharedMemory(Call& call,
                                  const v1::OpenSharedMemoryRequest&) {
-  const auto broker = BrokerOf(context_, call);
+  const auto broker = BrokerOf(context_);
   if (!broker.ok()) co_return broker.status();
   const auto ticket = (*broker)->Invite(call.shared_session());
   if (!ticket.ok()) co_return ticket.status();
@@ -58,6 +48,7 @@ SessionService::OpenSharedMemory(Call& call,
     response.add_sockets(address);
   }
   response.set_ticket(ticket->data(), ticket->size());
+  response.set_copies(!call.session().device().info().uses_host_memory);
   co_return response;
 }
 
@@ -85,10 +76,26 @@ Task<absl::StatusOr<v1::AdoptTensorResponse>> TensorService::Adopt(
         "bool elements are not read where a client may write other bytes at "
         "any time; upload them");
   }
-  const auto tensor = AddIn(call, **region, request.tensor_id(), *desc, offset);
-  if (!tensor.ok()) co_return tensor.status();
+  const bool is_copied =
+      !call.session().device().info().uses_host_memory && !request.in_place();
+  const auto adopted = AddIn(
+      call, **region,
+      is_copied ? absl::string_view() : absl::string_view(request.tensor_id()),
+      *desc, offset);
+  if (!adopted.ok()) co_return adopted.status();
+  std::shared_ptr<server::StoredTensor> tensor = *adopted;
+  if (is_copied) {
+    // Nobody else has heard of it.
+    const absl::Cleanup remove = [&] { call.session().Remove(**adopted); };
+    auto copy =
+        co_await CopyWithin(call, **adopted, request.tensor_id(), *desc);
+    if (!copy.ok()) co_return copy.status();
+    tensor = *std::move(copy);
+    context_.metrics.uploaded_bytes().Increment(
+        static_cast<double>(desc->span_bytes()));
+  }
   v1::AdoptTensorResponse response;
-  *response.mutable_tensor() = ToProto(**tensor);
+  *response.mutable_tensor() = ToProto(*tensor);
   co_return response;
 }
 
@@ -107,12 +114,8 @@ Task<absl::StatusOr<v1::StoreTensorResponse>> TensorService::Store(
   if (!target.ok()) co_return target.status();
   // Nobody else has heard of it.
   const absl::Cleanup remove = [&] { session->Remove(**target); };
-  const auto run = co_await Carry(call, session, [&] {
-    return server::PrepareOperation(context_.engine, session,
-                                    server::CopyRequest(**source, **target),
-                                    context_.limits.max_inline_bytes);
-  });
-  if (!run.ok()) co_return run.status();
+  const absl::Status copied = co_await CopyTo(call, **source, **target);
+  if (!copied.ok()) co_return copied;
   context_.metrics.downloaded_bytes().Increment(
       static_cast<double>(desc->span_bytes()));
   co_return v1::StoreTensorResponse();

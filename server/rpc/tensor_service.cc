@@ -228,20 +228,37 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
     }
     co_return co_await CopyAcross(call, request, *source, std::move(desc));
   }
-  const auto copy = session->Add(request.tensor_id(), std::move(desc));
+  const auto copy =
+      co_await CopyWithin(call, **source, request.tensor_id(), std::move(desc));
   if (!copy.ok()) co_return copy.status();
-  const auto run = co_await Carry(call, session, [&] {
-    return server::PrepareOperation(context_.engine, session,
-                                    server::CopyRequest(**source, **copy),
-                                    context_.limits.max_inline_bytes);
-  });
-  if (!run.ok()) {
-    session->Remove(**copy);
-    co_return run.status();
-  }
   v1::CopyTensorResponse response;
   *response.mutable_tensor() = ToProto(**copy);
   co_return response;
+}
+
+Task<absl::StatusOr<std::shared_ptr<server::StoredTensor>>>
+TensorService::CopyWithin(Call& call, const server::StoredTensor& source,
+                          absl::string_view tensor_id, core::TensorDesc desc) {
+  auto copy = call.session().Add(tensor_id, std::move(desc));
+  if (!copy.ok()) co_return copy.status();
+  const absl::Status copied = co_await CopyTo(call, source, **copy);
+  if (!copied.ok()) {
+    call.session().Remove(**copy);
+    co_return copied;
+  }
+  co_return *std::move(copy);
+}
+
+Task<absl::Status> TensorService::CopyTo(Call& call,
+                                         const server::StoredTensor& source,
+                                         const server::StoredTensor& target) {
+  const std::shared_ptr<server::Session>& session = call.shared_session();
+  const auto run = co_await Carry(call, session, [&] {
+    return server::PrepareOperation(context_.engine, session,
+                                    server::CopyRequest(source, target),
+                                    context_.limits.max_inline_bytes);
+  });
+  co_return run.status();
 }
 
 Task<absl::StatusOr<v1::ShareTensorResponse>> TensorService::Share(

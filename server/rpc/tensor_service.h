@@ -55,6 +55,13 @@ class TensorService final : public Service {
       Call& call, const v1::DeleteTensorsRequest& request);
   Task<absl::StatusOr<v1::CopyTensorResponse>> Copy(
       Call& call, const v1::CopyTensorRequest& request);
+  /// Copies a tensor of the call's session to a new one of it.
+  Task<absl::StatusOr<std::shared_ptr<server::StoredTensor>>> CopyWithin(
+      Call& call, const server::StoredTensor& source,
+      absl::string_view tensor_id, core::TensorDesc desc);
+  /// Copies the elements of a tensor of the call's session to another's.
+  Task<absl::Status> CopyTo(Call& call, const server::StoredTensor& source,
+                            const server::StoredTensor& target);
   /// Copy() from one session to another.
   Task<absl::StatusOr<v1::CopyTensorResponse>> CopyAcross(
       Call& call, const v1::CopyTensorRequest& request,

@@ -204,7 +204,6 @@ Task<absl::Status> TensorService::Download(Call& call,
   auto reader = server::ContentsReader::Open(
       *found, call.session().device(), call.session().staging_memory(), *range);
   if (!reader.ok()) co_return reader.status();
-  const bool is_shared = call.session().device().info().uses_host_memory;
   // Of pieces on their way: what gRPC sends, and what waits behind it.
   const absl::Status held = call.record().hold.Grow(
       2 * std::min(range->step, range->end - range->begin));
@@ -218,7 +217,7 @@ Task<absl::Status> TensorService::Download(Call& call,
     const std::span data = piece->bytes;
     // Before its version is looked at, so that what is sent is of that one.
     const grpc::ByteBuffer chunk =
-        is_shared
+        reader->is_in_place()
             ? wire::MakeChunkOfCopy(
                   "", at, data,
                   std::make_shared_for_overwrite<std::byte[]>(data.size()))

@@ -6,12 +6,20 @@
 #include "core/base/status.h"
 
 namespace tensord::server {
+namespace {
+
+/// Whether the host gets at the contents itself.
+bool IsHosts(const StoredTensor& tensor, const Device& device) {
+  return device.info().uses_host_memory || tensor.storage().is_given();
+}
+
+}  // namespace
 
 absl::StatusOr<ContentsWriter> ContentsWriter::Open(
     StoredTensor& tensor, Device& device,
     std::shared_ptr<core::MemoryResource> staging) {
   ContentsWriter writer(tensor, std::move(staging));
-  if (!device.info().uses_host_memory) {
+  if (!IsHosts(tensor, device)) {
     TENSORD_ASSIGN_OR_RETURN(writer.stream_, device.CreateStream());
   }
   return writer;
@@ -66,8 +74,9 @@ absl::Status ContentsWriter::Commit() {
 absl::StatusOr<ContentsReader> ContentsReader::Open(
     std::shared_ptr<const StoredTensor> tensor, Device& device,
     std::shared_ptr<core::MemoryResource> staging, Range range) {
+  const bool is_hosts = IsHosts(*tensor, device);
   ContentsReader reader(std::move(tensor), std::move(staging), range);
-  if (!device.info().uses_host_memory) {
+  if (!is_hosts) {
     TENSORD_ASSIGN_OR_RETURN(reader.stream_, device.CreateStream());
   }
   return reader;

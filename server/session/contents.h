@@ -87,6 +87,9 @@ class ContentsReader {
   /// Waits for copies under way.
   ~ContentsReader();
 
+  /// Whether pieces are in the tensor itself, where others may write them.
+  bool is_in_place() const { return stream_ == nullptr; }
+
   /// Bytes in host memory, which stay while the owner does.
   struct Piece {
     std::span<const std::byte> bytes;

@@ -122,7 +122,7 @@ class Session : public std::enable_shared_from_this<Session> {
                                                     core::TensorDesc desc);
 
   /// Adds a tensor whose storage `make` makes of its full name, named as in
-  /// Add(). It is of host memory, as the session's device has to be.
+  /// Add(). It is of memory that the session's device reaches.
   /// Errors  as Add(), and those of `make`.
   absl::StatusOr<std::shared_ptr<StoredTensor>> Adopt(
       absl::string_view tensor_id, const core::TensorDesc& desc,

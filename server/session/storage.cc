@@ -39,6 +39,7 @@ std::shared_ptr<Storage> Storage::OfGiven(
   absl::StatusOr<core::Buffer> given =
       core::Buffer::Allocate(*storage->memory_, bytes);
   if (given.ok()) storage->tensor_ = {storage->desc_, *std::move(given)};
+  storage->is_given_ = true;
   storage->has_memory_ = true;
   absl::MutexLock lock(&storage->mutex_);
   storage->contents_ = TensorState::kReady;

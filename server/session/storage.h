@@ -40,8 +40,8 @@ class Storage {
   Storage(std::string name, core::TensorDesc desc,
           std::shared_ptr<core::MemoryResource> memory);
 
-  /// One whose memory has its contents already: `memory` gives it once, and
-  /// whoever owns it may withdraw it.
+  /// One whose memory has its contents already: `memory`, which is the host's,
+  /// gives it once, and whoever owns it may withdraw it.
   /// Requires  as above.
   static std::shared_ptr<Storage> OfGiven(
       std::string name, core::TensorDesc desc,
@@ -50,6 +50,8 @@ class Storage {
   const std::string& name() const { return name_; }
   /// What the memory is laid out for.
   const core::TensorDesc& desc() const { return desc_; }
+  /// Whether it is OfGiven() memory of the host.
+  bool is_given() const { return is_given_; }
 
   /// Allocates the memory unless that has happened; zeroes it if the layout has
   /// gaps or an offset, which nobody would write.
@@ -144,6 +146,7 @@ class Storage {
   const std::string name_;
   const core::TensorDesc desc_;
   const std::shared_ptr<core::MemoryResource> memory_;
+  bool is_given_ = false;  // before anybody else knows it
   absl::Mutex allocation_mutex_;
   core::Tensor tensor_;  // written once, under allocation_mutex_
   std::atomic<bool> has_memory_;

@@ -91,18 +91,30 @@ absl::StatusOr<std::shared_ptr<Region>> Region::Map(int descriptor,
   madvise(start, static_cast<size_t>(options.bytes), MADV_HUGEPAGE);
   // Nobody needs what a client has in a file of a crash.
   madvise(start, static_cast<size_t>(options.bytes), MADV_DONTDUMP);
-  return std::shared_ptr<Region>(
-      new Region(static_cast<std::byte*>(start), std::move(options)));
+  absl::StatusOr<std::unique_ptr<core::PinnedRange>> pinned = nullptr;
+  if (options.device != nullptr) {
+    pinned = options.device->Pin(start, options.bytes);
+    if (!pinned.ok()) {
+      munmap(start, static_cast<size_t>(options.bytes));
+      options.quota->Refund(options.bytes);
+      return core::FailedPrecondition("SHARED_MEMORY_NOT_PINNED",
+                                      pinned.status().message());
+    }
+  }
+  return std::shared_ptr<Region>(new Region(
+      static_cast<std::byte*>(start), std::move(options), *std::move(pinned)));
 }
 
-Region::Region(std::byte* start, Options options)
-    : start_(start), options_(std::move(options)) {
+Region::Region(std::byte* start, Options options,
+               std::unique_ptr<core::PinnedRange> pinned)
+    : start_(start), options_(std::move(options)), pinned_(std::move(pinned)) {
   ++options_.usage->regions;
   options_.usage->bytes += options_.bytes;
 }
 
 Region::~Region() {
   // No storage is left: each has kept it alive.
+  pinned_.reset();
   munmap(start_, static_cast<size_t>(options_.bytes));
   absl::MutexLock lock(&mutex_);
   if (!is_unmapped_) Uncount();
@@ -189,6 +201,7 @@ bool Region::TryUnmap() {
   const bool is_used = std::ranges::any_of(
       storages, [](const auto& storage) { return !storage->is_idle(); });
   if (!is_used) {
+    pinned_.reset();
     // In one step, so that no look at it finds nothing.
     void* const replaced = mmap(
         start_, static_cast<size_t>(options_.bytes), PROT_READ | PROT_WRITE,

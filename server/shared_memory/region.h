@@ -13,8 +13,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "core/backend/backend.h"
 #include "core/memory/memory_resource.h"
 #include "core/tensor/tensor.h"
+#include "server/engine/engine.h"
 #include "server/session/storage.h"
 
 namespace tensord::shared_memory {
@@ -45,6 +47,8 @@ class Region : public std::enable_shared_from_this<Region> {
     int64_t bytes = 0;
     /// Counts it: the session's quota and those above.
     std::shared_ptr<core::MemoryResource> quota;
+    /// Whose kernels and copies are to reach it; null: the host alone.
+    server::Device* device = nullptr;
     std::shared_ptr<Usage> usage;
     /// Hears, on any thread, that no tensor is in it any more, and how many
     /// have been.
@@ -56,7 +60,8 @@ class Region : public std::enable_shared_from_this<Region> {
   /// Errors  INVALID_ARGUMENT, reason SHARED_MEMORY_NOT_MEMFD,
   ///         SHARED_MEMORY_NOT_SEALED, SHARED_MEMORY_SIZE_DIFFERS or
   ///         SHARED_MEMORY_NOT_ALLOCATED. RESOURCE_EXHAUSTED: the quota's, or
-  ///         reason SHARED_MEMORY_NOT_MAPPED.
+  ///         reason SHARED_MEMORY_NOT_MAPPED. FAILED_PRECONDITION, reason
+  ///         SHARED_MEMORY_NOT_PINNED: the device does not take it.
   static absl::StatusOr<std::shared_ptr<Region>> Map(int descriptor,
                                                      Options options);
   ~Region();
@@ -87,13 +92,15 @@ class Region : public std::enable_shared_from_this<Region> {
   /// The part of it that one storage has.
   class Slice;
 
-  Region(std::byte* start, Options options);
+  Region(std::byte* start, Options options,
+         std::unique_ptr<core::PinnedRange> pinned);
   void Release();
   /// It takes nothing any more.
   void Uncount() const;
 
   std::byte* const start_;
   const Options options_;
+  std::unique_ptr<core::PinnedRange> pinned_;  // null: no need, or unmapped
   absl::Mutex mutex_;
   bool is_dropped_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_unmapped_ ABSL_GUARDED_BY(mutex_) = false;

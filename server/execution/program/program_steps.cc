@@ -90,8 +90,10 @@ absl::Status UseOperands(const PreparedProgram& prepared,
     if (access.is_written) {
       TENSORD_RETURN_IF_ERROR(CheckInjective(*tensor, what));
     }
-    const bool is_copied = !tensor->is_in_place();
-    use = OperandUse(std::move(tensor), std::move(desc), access, is_copied);
+    const auto place = tensor->is_in_place() ? PlaceOf(*tensor, desc, access,
+                                                       state.session->device())
+                                             : OperandUse::Place::kPacked;
+    use = OperandUse(std::move(tensor), std::move(desc), access, place);
   }
   state.first_result = state.uses.size();
   return absl::OkStatus();
