@@ -72,14 +72,25 @@ class Region:
 
 
 class Way:
-    """A connection that brings regions to the server. Used by one thread at a time."""
+    """A connection that brings regions to the server. Used by one thread at a time.
 
-    def __init__(self, connected: socket.socket, ticket: bytes) -> None:
+    Attributes:
+        copies: Whether the server copies what is uploaded to its device at once.
+    """
+
+    def __init__(
+        self, connected: socket.socket, opened: session_pb2.OpenSharedMemoryResponse
+    ) -> None:
         """
+        Args:
+            connected: To the server, which has not been greeted.
+            opened: What it has said before.
+
         Raises:
             Error: The server does not take it.
             Broken: It says nothing that is understood.
         """
+        self.copies = opened.copies
         self._socket = connected
         self._next_number = 1
         # The system's patience: Python's would take two calls more whenever it is
@@ -87,7 +98,7 @@ class Way:
         connected.settimeout(None)
         for option in socket.SO_RCVTIMEO, socket.SO_SNDTIMEO:
             connected.setsockopt(socket.SOL_SOCKET, option, _PATIENCE)
-        self._send(_HELLO_MESSAGE.pack(_MAGIC, _HELLO, _VERSION, ticket))
+        self._send(_HELLO_MESSAGE.pack(_MAGIC, _HELLO, _VERSION, opened.ticket))
         self._answer(())
 
     def add(self, nbytes: int, regions: Iterable[Region]) -> Region:
@@ -230,7 +241,7 @@ def way_to(connection: Connection, session: str) -> Way:
     failures = [] if sockets else [f"it has none beside {address}"]
     for name in sockets:
         try:
-            return Way(_connected(name), opened.ticket)
+            return Way(_connected(name), opened)
         except (OSError, Broken) as error:
             failures.append(f"{name}: {error}")
     raise Unavailable(

@@ -205,11 +205,14 @@ class SharedMemory:
                 np.frombuffer(region.memory, np.uint8, span_bytes)[:] = 0
             np.copyto(target, array, casting="unsafe")
 
+        way = self._way
+        # A name is known to others, who may read it as soon as it is there.
+        fills_first = bool(name) or way is None or way.copies
         try:
-            if name:  # Others know it, and may read it as soon as it is there.
+            if fills_first:
                 fill()
             request = self._adoption(region, spec.dtype, spec.layout_message(), name)
-            return self._adopt(region, request, timeout, None if name else fill)
+            return self._adopt(region, request, timeout, None if fills_first else fill)
         except ResourceExhausted:
             return None  # By gRPC, which first lets go what nobody holds.
         finally:
@@ -268,6 +271,7 @@ class SharedMemory:
             if known is None:
                 dtype = dtypes.wire_dtype(array.dtype)
                 request = self._adoption(lease.region, dtype, layout, offset=offset)
+                request.in_place = True
                 message = self._adopt(lease.region, request, timeout)
                 if message is None:
                     return None
