@@ -2,14 +2,9 @@
 #include <sys/resource.h>
 
 #include <array>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 
-#include "server/shared_memory/protocol.h"
-#include "tests/conformance/rpc_conformance.h"
-#include "tests/conformance/shared_memory_peer.h"
+#include "tests/conformance/shared_memory_conformance.h"
 #include "tests/testing/memory_file.h"
 
 namespace tensord {
@@ -23,98 +18,6 @@ using testing::kMostDescriptors;
 using testing::Mapped;
 using testing::MemoryFile;
 using ::testing::StartsWith;
-
-class SharedMemoryConformance : public RpcConformance {
- protected:
-  std::string path() const {
-    return server_.address().substr(std::string("unix:").size()) + ".shm";
-  }
-  Outcome Invite(const std::string& session,
-                 v1::OpenSharedMemoryResponse* response) {
-    v1::OpenSharedMemoryRequest request;
-    request.set_session(session);
-    return Unary(&v1::SessionService::Stub::OpenSharedMemory, *sessions_,
-                 request, response);
-  }
-  Message Hello(const std::string& session) {
-    v1::OpenSharedMemoryResponse response;
-    EXPECT_THAT(Invite(session, &response), IsOk());
-    EXPECT_THAT(response.sockets(), ElementsAre(path()));
-    Message hello;
-    EXPECT_EQ(response.ticket().size(), hello.ticket.size());
-    std::memcpy(hello.ticket.data(), response.ticket().data(),
-                hello.ticket.size());
-    return hello;
-  }
-  Message Hello() { return Hello(session_); }
-  /// One that the server knows as a session's.
-  std::unique_ptr<Peer> Known(const std::string& session) {
-    auto peer = std::make_unique<Peer>(path());
-    peer->Send(Hello(session));
-    EXPECT_EQ(peer->Reason(), "");
-    return peer;
-  }
-  std::unique_ptr<Peer> Known() { return Known(session_); }
-  std::string NewSession() {
-    v1::OpenSessionResponse opened;
-    EXPECT_THAT(Open({}, &opened), IsOk());
-    return opened.session().name();
-  }
-  v1::AdoptTensorRequest AdoptRequest(int64_t region,
-                                      std::vector<int64_t> extents) {
-    v1::AdoptTensorRequest request;
-    request.set_session(session_);
-    request.set_element_type(v1::ELEMENT_TYPE_FLOAT32);
-    request.mutable_layout()->mutable_extents()->Add(extents.begin(),
-                                                     extents.end());
-    request.set_region(region);
-    return request;
-  }
-  Outcome Adopt(const v1::AdoptTensorRequest& request,
-                v1::Tensor* tensor = nullptr) {
-    v1::AdoptTensorResponse response;
-    const Outcome outcome = Unary(&v1::TensorService::Stub::AdoptTensor,
-                                  *tensors_, request, &response);
-    if (tensor != nullptr) *tensor = response.tensor();
-    return outcome;
-  }
-  Outcome Store(const std::string& tensor, int64_t region,
-                std::vector<int64_t> extents, int64_t offset = 0) {
-    v1::StoreTensorRequest request;
-    request.set_tensor(tensor);
-    request.mutable_layout()->mutable_extents()->Add(extents.begin(),
-                                                     extents.end());
-    request.set_region(region);
-    request.set_offset_bytes(offset);
-    v1::StoreTensorResponse response;
-    return Unary(&v1::TensorService::Stub::StoreTensor, *tensors_, request,
-                 &response);
-  }
-  /// Files in memory that this process, which is the server, has mapped.
-  static int MappedFiles() {
-    std::ifstream maps("/proc/self/maps");
-    const std::string all{std::istreambuf_iterator<char>(maps), {}};
-    int count = 0;
-    for (size_t at = 0; (at = all.find("/memfd:test", at)) != std::string::npos;
-         ++at) {
-      ++count;
-    }
-    return count;
-  }
-  static int OpenFiles() {
-    return static_cast<int>(std::distance(
-        std::filesystem::directory_iterator("/proc/self/fd"), {}));
-  }
-  int64_t QuotaUsed() {
-    v1::DescribeSessionRequest request;
-    request.set_session(session_);
-    v1::DescribeSessionResponse response;
-    EXPECT_THAT(Unary(&v1::SessionService::Stub::DescribeSession, *sessions_,
-                      request, &response),
-                IsOk());
-    return response.session().memory_used_bytes();
-  }
-};
 
 TEST_F(SharedMemoryConformance, OperationsReadAndWriteItInPlace) {
   const auto peer = Known();
@@ -168,6 +71,106 @@ TEST_F(SharedMemoryConformance, TensorsAreStoredInIt) {
               FailsWith(grpc::INVALID_ARGUMENT, "SHARED_MEMORY_OUT_OF_RANGE"));
   EXPECT_THAT(Store(filled, 2, {2, 3}),
               FailsWith(grpc::NOT_FOUND, "SHARED_MEMORY_REGION_NOT_FOUND"));
+  munmap(floats, 4096);
+}
+
+// Devices with their own memory take a copy, and let the region go.
+TEST_F(SharedMemoryConformance, WhatIsNotInPlaceBelongsToTheDevice) {
+  v1::OpenSharedMemoryResponse opened;
+  ASSERT_THAT(Invite(session_, &opened), IsOk());
+  EXPECT_EQ(opened.copies(), HasOwnMemory());
+  const auto peer = Known();
+  const Descriptor file = MemoryFile();
+  auto* const floats = reinterpret_cast<float*>(Mapped(file, 4096));
+  std::iota(floats, floats + 6, 1.0f);
+  peer->Add(1, 4096, file.get());
+  ASSERT_EQ(peer->Reason(), "");
+  v1::AdoptTensorRequest request = AdoptRequest(1, {2, 3});
+  request.set_in_place(false);
+  request.set_tensor_id("a");
+  v1::Tensor a;
+  ASSERT_THAT(Adopt(request, &a), IsOk());
+  EXPECT_EQ(a.name(), session_ + "/tensors/a");
+  EXPECT_EQ(a.state(), v1::TENSOR_STATE_READY);
+  floats[0] = 7;
+  EXPECT_EQ(Values(a.name()),
+            (std::vector<float>{HasOwnMemory() ? 1.f : 7.f, 2, 3, 4, 5, 6}));
+  EXPECT_THAT(Adopt(request),
+              FailsWith(grpc::ALREADY_EXISTS, "TENSOR_ALREADY_EXISTS"));
+  if (HasOwnMemory()) {
+    const std::optional<Reply> told = peer->Hear();
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->kind, Reply::Kind::kReleased);
+  }
+  peer->Drop(1);
+  const std::optional<Reply> dropped = peer->Hear();
+  ASSERT_TRUE(dropped);
+  EXPECT_EQ(Describe(a.name()).state(),
+            HasOwnMemory() ? v1::TENSOR_STATE_READY : v1::TENSOR_STATE_INVALID);
+  munmap(floats, 4096);
+}
+
+// Kernels that touch elements more than once have copies in the device's
+// memory, which is not the client's to see.
+TEST_F(SharedMemoryConformance, OperationsLeaveWhatLiesBetweenElements) {
+  const auto peer = Known();
+  const Descriptor file = MemoryFile({.bytes = 8192});
+  auto* const floats = reinterpret_cast<float*>(Mapped(file, 8192));
+  std::iota(floats, floats + 2048, 0.0f);
+  peer->Add(1, 8192, file.get());
+  ASSERT_EQ(peer->Reason(), "");
+  v1::AdoptTensorRequest wide = AdoptRequest(1, {4, 4});
+  for (const int64_t stride : {1, 6}) {
+    wide.mutable_layout()->add_strides(stride);
+  }
+  v1::Tensor a, packed, gaps;
+  ASSERT_THAT(Adopt(wide, &a), IsOk());
+  v1::AdoptTensorRequest result = AdoptRequest(1, {4, 4});
+  result.set_offset_bytes(2048);
+  ASSERT_THAT(Adopt(result, &packed), IsOk());
+  wide.set_offset_bytes(4096);
+  ASSERT_THAT(Adopt(wide, &gaps), IsOk());
+  const int64_t before = server_.used_bytes();
+  // The sum of the products of column i and row j.
+  const auto expected = [&](int i, int j) {
+    float sum = 0;
+    for (int k = 0; k < 4; ++k) {
+      sum += static_cast<float>(i + 6 * k) * static_cast<float>(k + 6 * j);
+    }
+    return sum;
+  };
+  const std::vector<float> others(floats + 528, floats + 1024);
+  for (const v1::Tensor* const d : {&packed, &gaps}) {
+    v1::ContractRequest request = Contraction(a.name(), a.name());
+    request.mutable_d()->set_tensor(d->name());
+    ASSERT_THAT(Contract(request), IsOk());
+  }
+  EXPECT_EQ(server_.used_bytes(), before);
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 4; ++j) {
+      EXPECT_EQ(floats[512 + i + 4 * j], expected(i, j));
+      EXPECT_EQ(floats[1024 + i + 6 * j], expected(i, j));
+    }
+    if (i == 3) break;  // Behind the last column there is no gap.
+    EXPECT_EQ(floats[1024 + 4 + 6 * i], 1028 + 6 * i);
+  }
+  EXPECT_EQ(std::vector<float>(floats + 528, floats + 1024), others);
+  munmap(floats, 8192);
+}
+
+TEST_F(SharedMemoryConformance, TransfersByGrpcReachItToo) {
+  const auto peer = Known();
+  const Descriptor file = MemoryFile();
+  auto* const floats = reinterpret_cast<float*>(Mapped(file, 4096));
+  peer->Add(1, 4096, file.get());
+  ASSERT_EQ(peer->Reason(), "");
+  v1::Tensor a;
+  ASSERT_THAT(Adopt(AdoptRequest(1, {4}), &a), IsOk());
+  const std::vector<float> values = {4, 3, 2, 1};
+  ASSERT_THAT(Upload({Chunk(a.name(), 0, values)}), IsOk());
+  EXPECT_EQ(std::vector<float>(floats, floats + 4), values);
+  floats[1] = 9;
+  EXPECT_THAT(Values(a.name()), ElementsAre(4, 9, 2, 1));
   munmap(floats, 4096);
 }
 

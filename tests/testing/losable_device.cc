@@ -1,6 +1,6 @@
 // A module whose one device is lost, for good, once the file exists that
 // $TEST_DEVICE_LOSS names: a stand-in for a GPU after an illegal address, or
-// for none.
+// for none; with $TEST_OWN_MEMORY, for one whose memory is not the host's.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -17,7 +17,10 @@ namespace {
 
 class LosableBackend final : public StandInBackend {
  public:
-  LosableBackend() { info_.name = "cuda:0"; }
+  LosableBackend() {
+    info_.name = "cuda:0";
+    info_.uses_host_memory = std::getenv("TEST_OWN_MEMORY") == nullptr;
+  }
   absl::Status health() const override {
     const char* const file = std::getenv("TEST_DEVICE_LOSS");
     if (file == nullptr || access(file, F_OK) != 0) return absl::OkStatus();
