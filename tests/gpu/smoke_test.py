@@ -189,7 +189,7 @@ class ServerBenchTest(unittest.TestCase):
         rows = rows_of(server_programs[0], "transfer", f"--server={server_programs[1]}", "--device=cpu:0", "--tiny")
         paths = {(row["direction"], row["path"]) for row in rows if "direction" in row}
         self.assertEqual(
-            paths, {(way, path) for way in ("upload", "download") for path in ("server", "pinned", "pageable")}
+            paths, {(way, path) for way in ("upload", "download") for path in ("server", "shared", "pinned", "pageable")}
         )
 
     def test_programs_compute_what_calls_do(self) -> None:

@@ -31,10 +31,10 @@ absl::Status RunPart(absl::string_view part, const std::string& server_path,
   const testing::ServerProcess server(
       server_path, {"--log-level=error", "--drain-timeout-seconds=1",
                     absl::StrCat("--devices=", device)});
+  if (is_transfer) return RunTransfer(server.address(), device, effort);
   auto session = Session::Connect(server.address(), {.device = device});
   if (!session.ok()) return session.status();
-  return is_transfer ? RunTransfer(*session, effort)
-                     : RunProgram(*session, effort);
+  return RunProgram(*session, effort);
 }
 
 int Main(int argc, char** argv) {

@@ -1,15 +1,19 @@
 // Rows
-//   direction, path = "server", "pinned" or "pageable", bytes, ns
+//   direction, path = "server" (by gRPC), "shared" (by memory that the server
+//   sees, too), "pinned" or "pageable" (without a server), bytes, ns
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "tests/gpu/bench/server_parts.h"
 
@@ -86,19 +90,20 @@ absl::Status RunCopies(int64_t bytes, std::vector<std::byte>& pageable,
   return absl::OkStatus();
 }
 
-absl::Status RunServer(Session& session, int64_t bytes,
+absl::Status RunServer(Session& session, const char* path, int64_t bytes,
                        const std::vector<std::byte>& source,
                        const Effort& effort) {
   const std::span<const std::byte> from(source.data(),
                                         static_cast<size_t>(bytes));
-  const auto tensor = session.Create(ElementType::kInt8, {{bytes}});
-  if (!tensor.ok()) return tensor.status();
-  absl::Status status = PrintTransfer("upload", "server", bytes, effort, [&] {
-    return session.Refill(*tensor, from);
+  absl::StatusOr<RemoteTensor> tensor = absl::UnknownError("not uploaded");
+  absl::Status status = PrintTransfer("upload", path, bytes, effort, [&] {
+    const auto* const elements = reinterpret_cast<const int8_t*>(from.data());
+    tensor = session.Upload(HostView<int8_t>{elements, {bytes}});
+    return tensor.status();
   });
   if (!status.ok()) return status;
   std::vector<std::byte> to(from.size());
-  status = PrintTransfer("download", "server", bytes, effort, [&] {
+  status = PrintTransfer("download", path, bytes, effort, [&] {
     return tensor->DownloadTo(ElementType::kInt8, to);
   });
   if (!status.ok()) return status;
@@ -110,7 +115,14 @@ absl::Status RunServer(Session& session, int64_t bytes,
 
 }  // namespace
 
-absl::Status RunTransfer(Session& session, const Effort& effort) {
+absl::Status RunTransfer(const std::string& address, const std::string& device,
+                         const Effort& effort) {
+  auto streamed = Session::Connect(
+      address, {.device = device, .transport = Transport::kGrpc});
+  if (!streamed.ok()) return streamed.status();
+  auto shared = Session::Connect(
+      address, {.device = device, .transport = Transport::kSharedMemory});
+  if (!shared.ok()) return shared.status();
   const int64_t most = effort.tiny ? 1 << 20 : int64_t{1} << 30;
   std::vector<std::byte> source(static_cast<size_t>(most));
   for (size_t i = 0; i < source.size(); ++i) {
@@ -122,8 +134,11 @@ absl::Status RunTransfer(Session& session, const Effort& effort) {
     if (auto status = RunCopies(bytes, source, effort); !status.ok()) {
       return status;
     }
-    if (auto status = RunServer(session, bytes, source, effort); !status.ok()) {
-      return status;
+    for (const auto& [path, session] :
+         {std::pair("server", &*streamed), std::pair("shared", &*shared)}) {
+      const absl::Status status =
+          RunServer(*session, path, bytes, source, effort);
+      if (!status.ok()) return status;
     }
   }
   return absl::OkStatus();

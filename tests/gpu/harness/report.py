@@ -169,17 +169,18 @@ def transfer_section(rows: list[Row]) -> list[str]:
     body = []
     for (direction, size), members in grouped(part, lambda r: (r["direction"], r["bytes"])).items():
         rates = {row["path"]: size / row["ns"] for row in members}
-        ratio = f"{rates['server'] / rates['pinned']:.2f}" if {"server", "pinned"} <= rates.keys() else ""
+        paths = [p for p in ("server", "shared") if {p, "pinned"} <= rates.keys()]
         body.append(
             [
                 direction,
                 size,
-                *[f"{rates[p]:.2f}" if p in rates else "" for p in ("server", "pinned", "pageable")],
-                ratio,
+                *[f"{rates[p]:.2f}" if p in rates else "" for p in ("server", "shared", "pinned", "pageable")],
+                " ".join(f"{rates[p] / rates['pinned']:.2f}" for p in paths),
             ]
         )
-    return ["## Transfers", "", "GB/s through the server, and by cudaMemcpy in one process.", ""] + table(
-        ["direction", "bytes", "server", "pinned", "pageable", "server / pinned"], body
+    said = "GB/s through the server, by gRPC and by shared memory, and by cudaMemcpy in one process."
+    return ["## Transfers", "", said, ""] + table(
+        ["direction", "bytes", "server", "shared", "pinned", "pageable", "of pinned"], body
     )
 
 
