@@ -1,7 +1,7 @@
 // What the C++ client takes for calls and transfers, for python_native.py,
 // which measures the same in Python beside it.
 //
-//   client_bench ADDRESS
+//   client_bench ADDRESS [auto|grpc]
 //
 // One line a figure, name and value: medians, in us of calls and in bytes a
 // second of transfers.
@@ -123,8 +123,11 @@ void MeasureTransfers(tensord::Session& session, int64_t bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Check(argc == 2, "wanted: client_bench ADDRESS");
-  auto session = tensord::Session::Connect(argv[1]);
+  Check(argc == 2 || argc == 3, "wanted: client_bench ADDRESS [auto|grpc]");
+  const bool is_by_grpc = argc == 3 && std::string(argv[2]) == "grpc";
+  auto session = tensord::Session::Connect(
+      argv[1], {.transport = is_by_grpc ? tensord::Transport::kGrpc
+                                        : tensord::Transport::kAuto});
   Check(session.ok(), session.status().ToString());
   MeasureCalls(argv[1], *session);
   for (const int mebibytes : {1, 8, 64}) {

@@ -3,8 +3,9 @@
 Rounds by turns of the C++ client (`client_bench`), the native core and grpcio, against
 one server of its own; ratios are medians of those of the rounds.
 
-    build/venv/bin/python tests/benchmarks/python_native.py [ROUNDS]
+    build/venv/bin/python tests/benchmarks/python_native.py [ROUNDS] [auto|grpc]
 
+The last says how transfers go, on both sides; `auto` is by shared memory.
 `--figures ADDRESS` prints those of one implementation, one a line.
 """
 
@@ -155,11 +156,14 @@ def measured(command: list[str], implementation: str) -> dict[str, float]:
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    transport = sys.argv[2] if len(sys.argv) > 2 else "auto"
+    os.environ["TENSORD_TRANSPORT"] = transport
     assert len(SUMS) * ITERATIONS == 1245, len(SUMS)
     runs: dict[str, list[dict[str, float]]] = {"C++": [], "native": [], "grpcio": []}
     with tensord.serve() as address:
         for _ in range(rounds):
-            runs["C++"].append(measured([str(CLIENT_BENCH), address], "grpcio"))
+            bench = [str(CLIENT_BENCH), address, transport]
+            runs["C++"].append(measured(bench, "grpcio"))
             for way in "native", "grpcio":
                 command = [sys.executable, __file__, "--figures", address]
                 runs[way].append(measured(command, way))
