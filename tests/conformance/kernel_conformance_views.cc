@@ -1,6 +1,11 @@
 // Views that have no strides, element by element.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstring>
+#include <numeric>
+#include <span>
 #include <vector>
 
 #include "core/view/make_gather_steps.h"
@@ -233,6 +238,55 @@ TEST_P(KernelConformance, FillsLoopNests) {
       ASSERT_TRUE(got == wanted) << element_bytes << " bytes, from " << c.first;
     }
   }
+}
+
+// As a client's memory is mapped: shared, and of a file.
+TEST_P(KernelConformance, ReachesPinnedMemoryOfTheHost) {
+  constexpr size_t kCount = 100'000, kBytes = kCount * sizeof(float);
+  const auto backend = GetParam().create(2);
+  const auto stream = backend->CreateStream().value();
+  const int file = memfd_create("test", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(file, kBytes), 0);
+  void* const start =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  ASSERT_NE(start, MAP_FAILED);
+  const std::span host(static_cast<float*>(start), kCount);
+  std::iota(host.begin(), host.end(), 1.0f);
+  {
+    const auto pinned = backend->Pin(start, kBytes);
+    ASSERT_TRUE(pinned.ok()) << pinned.status();
+    const auto device =
+        core::Buffer::Allocate(backend->memory(), kBytes).value();
+    auto* const elements = reinterpret_cast<float*>(device.data());
+    ASSERT_TRUE(stream->CopyToDevice(elements, start, kBytes).ok());
+    // Backwards, by a kernel that writes there.
+    ASSERT_TRUE(backend
+                    ->Copy({.modes = {{kCount, {-1, 1}}},
+                            .a = elements + kCount - 1,
+                            .d = start,
+                            .element_bytes = 4},
+                           *stream)
+                    .ok());
+    ASSERT_TRUE(stream->Synchronize().ok());
+    for (size_t i = 0; i < kCount; ++i) {
+      ASSERT_EQ(host[i], static_cast<float>(kCount - i)) << i;
+    }
+    // And by one that reads there.
+    ASSERT_TRUE(backend
+                    ->Copy({.modes = {{kCount / 2, {2, 1}}},
+                            .a = start,
+                            .d = elements,
+                            .element_bytes = 4},
+                           *stream)
+                    .ok());
+    ASSERT_TRUE(stream->CopyToHost(start, elements, kBytes / 2).ok());
+    ASSERT_TRUE(stream->Synchronize().ok());
+    for (size_t i = 0; i < kCount / 2; ++i) {
+      ASSERT_EQ(host[i], static_cast<float>(kCount - 2 * i)) << i;
+    }
+  }
+  munmap(start, kBytes);
 }
 
 TEST_P(KernelConformance, CopiesLoopNests) {
