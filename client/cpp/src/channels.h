@@ -19,6 +19,7 @@
 #include "client/cpp/src/access.h"
 #include "client/cpp/src/errors.h"
 #include "client/cpp/src/transfer/bulk_channel.h"
+#include "client/cpp/src/transfer/chunk_buffers.h"
 #include "tensord/credentials.h"
 #include "tensord/v1/admin.grpc.pb.h"
 #include "tensord/v1/compute.grpc.pb.h"
@@ -98,6 +99,8 @@ class Channels {
   const std::shared_ptr<grpc::Channel>& calls() const { return calls_; }
 
   std::shared_ptr<grpc::Channel> bulk() const { return bulk_.get(); }
+  /// What transfers send from.
+  ChunkBuffers& buffers() const { return *buffers_; }
 
  private:
   const absl::Duration default_deadline_;
@@ -107,6 +110,8 @@ class Channels {
   const std::function<void(grpc::ClientContext&)> prepare_;
   const std::shared_ptr<grpc::Channel> calls_;
   const BulkChannel bulk_;
+  const std::shared_ptr<ChunkBuffers> buffers_ =
+      std::make_shared<ChunkBuffers>();
 
  public:
   const std::unique_ptr<v1::AdminService::Stub> admin;

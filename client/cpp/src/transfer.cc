@@ -10,7 +10,6 @@
 #include "absl/time/clock.h"
 #include "client/cpp/src/errors.h"
 #include "client/cpp/src/raw_call.h"
-#include "client/cpp/src/transfer/chunk_buffers.h"
 #include "proto/wire/chunk.h"
 #include "tensord/status.h"
 
@@ -31,7 +30,7 @@ void Report(const TransferOptions& options, int64_t done, int64_t total) {
 absl::StatusOr<v1::Tensor> Send(const Channels& channels,
                                 const std::string& tensor,
                                 std::span<const std::byte> bytes,
-                                int64_t offset, ChunkBuffers& buffers,
+                                int64_t offset,
                                 const TransferOptions& options) {
   RawCall call(channels, channels.bulk(),
                "/tensord.v1.TensorService/UploadTensor", options.deadline);
@@ -42,7 +41,7 @@ absl::StatusOr<v1::Tensor> Send(const Channels& channels,
   const auto chunk_at = [&](int64_t at) {
     return wire::MakeChunkOfCopy(at == offset ? tensor : "", at,
                                  bytes.subspan(at, size_at(at)),
-                                 buffers.Take());
+                                 channels.buffers().Take(size_at(at)));
   };
   grpc::ByteBuffer message = chunk_at(offset);
   call.BeginRead();  // Ends with the call, whatever becomes of the writes.
@@ -172,14 +171,13 @@ absl::StatusOr<v1::Tensor> Upload(const Channels& channels,
                                   const std::string& tensor,
                                   std::span<const std::byte> bytes,
                                   const TransferOptions& options) {
-  const auto buffers = std::make_shared<ChunkBuffers>(options.chunk_bytes);
   Breaks breaks(options.deadline);
   v1::DescribeTensorRequest request;
   request.set_tensor(tensor);
   int64_t offset = 0;
   for (bool resumed = false;; resumed = true) {
     absl::StatusOr<v1::Tensor> sent =
-        Send(channels, tensor, bytes, offset, *buffers, options);
+        Send(channels, tensor, bytes, offset, options);
     // The server may not yet have noticed that the stream before has ended.
     const bool busy = resumed && ReasonOf(sent.status()) == "TENSOR_BUSY";
     if (sent.ok() || !(IsBreak(sent.status()) || busy)) return sent;

@@ -14,16 +14,17 @@ class _Owner:
     A finalizer of `weakref` would do the same, and take ten times as long to make.
     """
 
-    __slots__ = ("full_name", "keeper")
+    __slots__ = ("full_name", "keeper", "nbytes")
 
     def __init__(self, full_name: str, keeper: Keeper) -> None:
         self.full_name = full_name
+        self.nbytes = 0
         self.keeper: Keeper | None = keeper
 
     def __del__(self) -> None:
         keeper = getattr(self, "keeper", None)  # Not there if it was never filled.
         if keeper is not None:
-            keeper.discard(self.full_name)
+            keeper.discard(self.full_name, self.nbytes)
 
 
 class Handle:
@@ -79,6 +80,11 @@ class Handle:
     def keep(self, *kept: Any) -> None:
         """Has others live as long as this object."""
         self._kept = kept
+
+    def _weigh(self, nbytes: int) -> None:
+        """Says what its end gives back."""
+        if self._owner is not None:
+            self._owner.nbytes = nbytes
 
     def forget(self) -> None:
         """Leaves its end to somebody else."""

@@ -16,9 +16,12 @@ from tensord.v1 import session_pb2
 _BEATS_PER_LEASE = 3
 # How long what is discarded waits for more, so that it goes in one call.
 _GATHER_SECONDS = 0.01
+# What is that large does not wait: the next one takes its memory, still in caches.
+_LARGE_BYTES = 2 << 20
 _TICK_SECONDS = 1.0
 NAMES_PER_CALL = 1000
 _GATHER = "gather"
+_AT_ONCE = "at once"
 
 
 class Keeper:
@@ -40,8 +43,8 @@ class Keeper:
         self._session = session
         self._beat_seconds = lease_seconds / _BEATS_PER_LEASE
         # Both may be added to in the middle of anything, as garbage collection
-        # requires. An event is to be set, _GATHER says that names are to be deleted,
-        # and None ends the thread.
+        # requires. An event is to be set, _GATHER and _AT_ONCE say that names are to be
+        # deleted, and None ends the thread.
         self._discarded: collections.deque[str] = collections.deque()
         self._queue: queue.SimpleQueue[threading.Event | str | None]
         self._queue = queue.SimpleQueue()
@@ -56,12 +59,19 @@ class Keeper:
         )
         self._thread.start()
 
-    def discard(self, full_name: str) -> None:
-        """Deletes a tensor, plan or program soon; never waits and never fails."""
+    def discard(self, full_name: str, nbytes: int = 0) -> None:
+        """Deletes a tensor, plan or program soon; never waits and never fails.
+
+        Args:
+            full_name: Its name on the wire.
+            nbytes: What a tensor holds, if that is known here.
+        """
         # In this order: who gathers looks at the names after it has said that it
         # gathers no more. As a rule this wakes nobody.
         self._discarded.append(full_name)
-        if not self._gathering or len(self._discarded) == NAMES_PER_CALL:
+        if nbytes >= _LARGE_BYTES:
+            self._queue.put(_AT_ONCE)
+        elif not self._gathering or len(self._discarded) == NAMES_PER_CALL:
             self._gathering = True
             self._queue.put(_GATHER)
 
@@ -109,7 +119,7 @@ class Keeper:
                     self._on_tick()
                 continue
             if isinstance(item, str):
-                item = self._gather()
+                item = self._gather(item)
             if item is None:
                 break
             item.set()
@@ -128,15 +138,17 @@ class Keeper:
             pass  # The next call or beat may fare better.
         return True
 
-    def _gather(self) -> threading.Event | None:
+    def _gather(self, item: threading.Event | str | None) -> threading.Event | None:
         """Deletes what is discarded together.
+
+        Args:
+            item: What said so.
 
         Returns:
             What came behind it; an event of no interest when nothing did.
         """
         end = time.monotonic() + _GATHER_SECONDS
-        item: threading.Event | str | None = _GATHER
-        while isinstance(item, str) and len(self._discarded) < NAMES_PER_CALL:
+        while item == _GATHER and len(self._discarded) < NAMES_PER_CALL:
             try:
                 item = self._queue.get(timeout=max(0.0, end - time.monotonic()))
             except queue.Empty:

@@ -155,6 +155,8 @@ class TensorHandle(SessionHandle):
         if self.is_view:
             self._see_as(message.view)
         self._span_bytes: int = message.span_bytes
+        if not self.is_view:
+            self._weigh(self._span_bytes)
 
     def _see_as(self, view: tensor_pb2.View) -> None:
         """Takes note of what kind of view it is."""
@@ -198,6 +200,8 @@ class TensorHandle(SessionHandle):
         tensor = cls.__new__(cls)
         vars(tensor).update(likeness)
         Handle.__init__(tensor, full_name, session.link.keeper)
+        if not tensor.is_view:
+            tensor._weigh(tensor._span_bytes)
         tensor.session = session
         tensor.link = session.link
         tensor._report = report

@@ -4,22 +4,26 @@
 
 namespace tensord::internal {
 
-std::shared_ptr<std::byte[]> ChunkBuffers::Take() {
+std::shared_ptr<std::byte[]> ChunkBuffers::Take(int64_t bytes) {
   Buffer buffer;
   {
     absl::MutexLock lock(&mutex_);
-    if (!free_.empty()) {
-      buffer = std::move(free_.back());
+    while (buffer.bytes < bytes && !free_.empty()) {
+      buffer = std::move(free_.back());  // too small ones go
       free_.pop_back();
     }
   }
-  if (buffer == nullptr) {
-    buffer = std::make_unique_for_overwrite<std::byte[]>(chunk_bytes_);
+  if (buffer.bytes < bytes) {
+    buffer = {std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
   }
-  return {buffer.release(), [buffers = shared_from_this()](std::byte* bytes) {
-            Buffer back(bytes);
+  const int64_t taken = buffer.bytes;
+  return {buffer.memory.release(),
+          [buffers = shared_from_this(), taken](std::byte* memory) {
+            Buffer back{std::unique_ptr<std::byte[]>(memory), taken};
             absl::MutexLock lock(&buffers->mutex_);
-            buffers->free_.push_back(std::move(back));
+            if (buffers->free_.size() < kMostKept) {
+              buffers->free_.push_back(std::move(back));
+            }
           }};
 }
 
