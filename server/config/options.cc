@@ -254,8 +254,9 @@ void AddDeviceFlags(CLI::App& app, EngineOptions& engine) {
       ->transform(ByteSize())
       ->check(AtLeast(kLeastMemoryBytes));
   app.add_option("--staging-limit-bytes", engine.staging_limit_bytes,
-                 "Pinned host memory for transfers and copies of each GPU, "
-                 "e.g. 2GiB; 0: together an eighth of the host's")
+                 "Pinned host memory for transfers and copies of each GPU, and "
+                 "half as much again for regions of its clients, e.g. 2GiB; 0: "
+                 "together an eighth of the host's")
       ->transform(ByteSize());
 }
 

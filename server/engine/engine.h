@@ -38,8 +38,9 @@ struct EngineOptions {
   int cpu_threads = 0;
   /// Device memory that the server may use; 0: DefaultMemoryLimit().
   int64_t memory_limit_bytes = 0;
-  /// Host memory for copies to and from each device that has its own; 0: an
-  /// eighth of the host's for all of them.
+  /// Host memory for copies to and from each device that has its own, half as
+  /// much again for regions of clients; 0: an eighth of the host's for all of
+  /// them.
   int64_t staging_limit_bytes = 0;
   /// Size of each of the two buffers of the bandwidth test; a quarter in host
   /// memory, and at most an eighth of what the server may use. 0: no test.
@@ -81,6 +82,10 @@ class Device {
   core::MemoryResource& staging_memory() { return staging_.tracking; }
   SharedMemory& shared_memory() { return memory_.shared; }
   SharedMemory& shared_staging() { return staging_.shared; }
+  /// What clients bring of the host's memory, to be pinned beside staging
+  /// memory, so that transfers always have that; none where the device's
+  /// memory is the host's.
+  SharedMemory& shared_regions() { return regions_; }
   /// As core::Backend::health.
   absl::Status health() const { return backend_->health(); }
   /// A stream for transfers, beside the worker's.
@@ -129,6 +134,7 @@ class Device {
   Trimmed Trim();
 
   int64_t staging_limit_bytes() const { return staging_.limit.limit_bytes(); }
+  int64_t regions_limit_bytes() const { return regions_limit_.limit_bytes(); }
   int64_t staging_reserved_bytes() const {
     return staging_.pool.reserved_bytes();
   }
@@ -164,6 +170,8 @@ class Device {
   const std::string plan_device_;
   MeteredMemory memory_;
   MeteredMemory staging_;
+  core::LimitingResource regions_limit_;
+  SharedMemory regions_;
   const absl::Duration longest_operation_;
   DeviceWorker worker_;
 };

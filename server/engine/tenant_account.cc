@@ -18,6 +18,8 @@ void TenantAccount::Apply(const TenantQuotas& quotas, OnDevice& on) {
                       .reserved_bytes = quotas.reserved_bytes.value_or(0)});
   on.staging.SetQuota(
       {.limit_bytes = quotas.staging_bytes.value_or(kUnlimited)});
+  on.regions.SetQuota(
+      {.limit_bytes = quotas.staging_bytes.value_or(kUnlimited)});
   on.queue->queued_limit = quotas.queued.value_or(kUnlimited);
   on.queue->running_limit = quotas.running.value_or(kUnlimited);
 }
@@ -37,6 +39,7 @@ TenantAccount::OnDevice& TenantAccount::On(Device& device) {
   if (on == nullptr) {
     on.reset(new OnDevice{.memory = {device.shared_memory(), name_},
                           .staging = {device.shared_staging(), name_},
+                          .regions = {device.shared_regions(), name_},
                           .queue = std::make_shared<QueueShare>(name_)});
     Apply(quotas_, *on);
   }

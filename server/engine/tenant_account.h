@@ -29,9 +29,9 @@ struct TenantQuotas {
   std::optional<int64_t> reserved_bytes;  // that others cannot take
   std::optional<int64_t> host_bytes;      // as HostUse has it, of all uses
   std::optional<int64_t> tensors;
-  std::optional<int64_t> queued;   // operations that wait
-  std::optional<int64_t> running;  // operations at a time
-  std::optional<int64_t> staging_bytes;
+  std::optional<int64_t> queued;          // operations that wait
+  std::optional<int64_t> running;         // operations at a time
+  std::optional<int64_t> staging_bytes;   // and as much of regions
   std::optional<int64_t> search_seconds;  // as SearchBudget has it
 
   bool operator==(const TenantQuotas&) const = default;
@@ -48,6 +48,7 @@ class TenantAccount {
   struct OnDevice {
     SharedMemory::Share memory;
     SharedMemory::Share staging;
+    SharedMemory::Share regions;
     const std::shared_ptr<QueueShare> queue;
   };
 

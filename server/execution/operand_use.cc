@@ -71,6 +71,20 @@ std::byte* OperandUse::first() const {
   return is_copied() ? copy_.data() : first_in_tensor();
 }
 
+std::byte* OperandUse::first_for_overlaps() const {
+  return place_ == Place::kStaged ? first_in_tensor() : first();
+}
+
+int64_t OperandUse::remote_bytes(const Device& device) const {
+  const bool is_remote = is_used() && tensor_->storage().is_given() &&
+                         !device.info().uses_host_memory;
+  return is_remote ? desc_.span_bytes() : 0;
+}
+
+bool OperandUse::is_remote(const Device& device) const {
+  return !is_copied() && remote_bytes(device) > 0;
+}
+
 int64_t OperandUse::gathered_bytes(bool reads) const {
   return place_ == Place::kPacked ? desc_.span_bytes() * (reads + is_written())
                                   : 0;
@@ -134,12 +148,11 @@ OperandUse::Place PlaceOf(const StoredTensor& tensor,
   }
   // What lies between the elements is not the run's to write, and little of it
   // is worth being read.
-  constexpr int64_t kMostOfElements = 2;
   const int64_t element_bytes =
       core::ElementCount(desc.layout) * core::SizeOf(desc.element_type);
-  const int64_t most =
-      access.is_written ? element_bytes : kMostOfElements * element_bytes;
-  return desc.span_bytes() <= most ? Place::kStaged : Place::kTensor;
+  const int64_t least =
+      access.is_written ? desc.span_bytes() : desc.span_bytes() / 2;
+  return least <= element_bytes ? Place::kStaged : Place::kTensor;
 }
 
 absl::Status CheckInjective(const StoredTensor& tensor,
@@ -154,7 +167,7 @@ absl::Status CheckInjective(const StoredTensor& tensor,
 
 bool AreDisjoint(const OperandUse& x, const OperandUse& y) {
   if (!x.is_used() || !y.is_used() || x.tensor() == y.tensor() ||
-      x.is_copied() || y.is_copied() ||
+      x.is_packed() || y.is_packed() ||
       &x.tensor()->storage() != &y.tensor()->storage()) {
     return false;
   }
@@ -178,14 +191,14 @@ Pair FindOverlapIn(absl::Span<const OperandUse> operands,
   absl::flat_hash_map<const StoredTensor*, size_t> tensors;
   for (const size_t i : numbers) {
     const OperandUse& operand = operands[i];
-    if (i == *written && operand.is_copied()) {
+    if (i == *written && operand.is_packed()) {
       // It is written back behind all that is only read.
       const auto other = std::ranges::find_if(numbers, [&](size_t j) {
         return j != i && operands[j].is_written();
       });
       return other == numbers.end() ? Pair() : Pair({i, *other});
     }
-    if (operand.is_copied()) {
+    if (operand.is_packed()) {
       // Made before anything is written.
       if (!operand.is_written()) continue;
       return Pair({i, *written});

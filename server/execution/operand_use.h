@@ -74,6 +74,7 @@ class OperandUse {
   bool is_written() const { return access_.is_written; }
   bool is_used() const { return is_read() || is_written(); }
   bool is_copied() const { return place_ != Place::kTensor; }
+  bool is_packed() const { return place_ == Place::kPacked; }
   Made made() const { return made_; }
   bool is_inline() const { return made_ == Made::kInline; }
   /// Whether the response brings the bytes of what is kept, too.
@@ -94,6 +95,13 @@ class OperandUse {
   /// The first element, where kernels find or put it.
   /// Requires  Allocate().ok().
   std::byte* first() const;
+  /// The same as far as others' elements are concerned: a staged tensor stands
+  /// for the elements that it has in its own memory.
+  std::byte* first_for_overlaps() const;
+  /// Bytes of the host's memory that the device reaches for.
+  int64_t remote_bytes(const Device& device) const;
+  /// Whether kernels themselves do so.
+  bool is_remote(const Device& device) const;
   /// Bytes of a packed copy that are gathered, if it `reads`, and scattered.
   int64_t gathered_bytes(bool reads) const;
 

@@ -26,20 +26,19 @@ struct Found {
 };
 
 /// Where an operation finds or puts the elements of a tensor. `desc` is how it
-/// sees them.
-OperandUse::Place PlaceFor(const OperationRequest& request,
-                           const StoredTensor& tensor,
+/// sees them; `is_copy`: it is no more than a copy of it, from or to the
+/// device's memory.
+OperandUse::Place PlaceFor(const StoredTensor& tensor,
                            const core::TensorDesc& desc,
-                           OperandUse::Access access, const Device& device) {
+                           OperandUse::Access access, bool is_copy,
+                           const Device& device) {
   const TensorView* const view = tensor.view();
   if (view != nullptr && !view->is_in_place() &&
       !(view->repeats() && desc == view->desc())) {
     return OperandUse::Place::kPacked;
   }
-  // A permutation touches each element once: it is the copy.
-  return request.kind == OperationKind::kPermute
-             ? OperandUse::Place::kTensor
-             : PlaceOf(tensor, desc, access, device);
+  return is_copy ? OperandUse::Place::kTensor
+                 : PlaceOf(tensor, desc, access, device);
 }
 
 /// How an operation reads a tensor.
@@ -158,15 +157,23 @@ absl::Status OneStep::CheckAliasing(const RunState& state) const {
       disjoint.results[i][j] = AreDisjoint(results[i], results[j]);
     }
   }
+  // As the client sees them.
+  core::Placement at = placement;
+  for (size_t i = 0; i < state.first_result; ++i) {
+    at.inputs[i] = state.uses[i].first_for_overlaps();
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    at.outputs[i] =
+        results[i].first_for_overlaps() +
+        frame.result_offset * core::SizeOf(results[i].desc().element_type);
+  }
   if (frame.filling.is_empty()) {
-    return core::CheckAnyAliasing(desc, core::OperandsAt(desc, placement),
-                                  disjoint);
+    return core::CheckAnyAliasing(desc, core::OperandsAt(desc, at), disjoint);
   }
   const OperandUse& d = results[0];
   core::AnyDesc whole = desc;
   std::get<core::PermutationDesc>(whole).d.layout = d.desc().layout;
-  core::Placement at = placement;
-  at.outputs[0] = d.first();
+  at.outputs[0] = d.first_for_overlaps();
   return core::CheckAnyAliasing(whole, core::OperandsAt(whole, at), disjoint);
 }
 
@@ -200,6 +207,9 @@ bool IsBrief(const RunState& state) {
 /// Takes the inputs that are read into use.
 absl::Status UseInputs(const OperationRequest& request, Found& found,
                        RunState& state) {
+  const bool is_copy =
+      request.kind == OperationKind::kPermute &&
+      (found.results[0] == nullptr || !found.results[0]->storage().is_given());
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     OperandUse& use = state.uses.emplace_back();
     if (!Reads(request, i)) continue;
@@ -212,7 +222,7 @@ absl::Status UseInputs(const OperationRequest& request, Found& found,
     }
     constexpr OperandUse::Access kAccess{.is_read = true};
     const auto place =
-        PlaceFor(request, *tensor, desc, kAccess, state.session->device());
+        PlaceFor(*tensor, desc, kAccess, is_copy, state.session->device());
     use = OperandUse(std::move(tensor), std::move(desc), kAccess, place);
   }
   state.first_result = state.uses.size();
@@ -228,7 +238,8 @@ absl::Status UseResults(const OperationRequest& request,
   for (size_t i = 0; i < descs.size(); ++i) {
     if (TensorRef& tensor = found.results[i]; tensor != nullptr) {
       constexpr OperandUse::Access kAccess{.is_written = true};
-      const auto place = PlaceFor(request, *tensor, descs[i], kAccess,
+      const auto place = PlaceFor(*tensor, descs[i], kAccess,
+                                  request.kind == OperationKind::kPermute,
                                   state.session->device());
       state.uses.emplace_back(std::move(tensor), std::move(descs[i]), kAccess,
                               place);

@@ -9,6 +9,20 @@
 #include "core/base/steady_time.h"
 
 namespace tensord::server {
+namespace {
+
+/// Nanoseconds for what crosses the link between host and device, which is as
+/// a rule a PCI Express of 16 lanes.
+double RemoteTime(const RunState& state) {
+  constexpr double kNanosecondsPerByte = 0.05;
+  double bytes = 0;
+  for (const OperandUse& use : state.uses) {
+    bytes += static_cast<double>(use.remote_bytes(state.session->device()));
+  }
+  return bytes * kNanosecondsPerByte;
+}
+
+}  // namespace
 
 void RunState::End() {
   for (OperandUse& use : uses) use.End(*session, result);
@@ -22,7 +36,8 @@ Run::Run(std::unique_ptr<RunState> state, std::unique_ptr<Steps> steps)
       times_{.made = core::SteadyNow(),
              .begun = absl::InfiniteFuture(),
              .ended = absl::InfiniteFuture()} {
-  set_predicted(absl::Nanoseconds(state_->predicted_nanoseconds));
+  set_predicted(
+      absl::Nanoseconds(state_->predicted_nanoseconds + RemoteTime(*state_)));
   set_is_brief(state_->is_brief);
 }
 
@@ -31,6 +46,12 @@ absl::StatusOr<std::unique_ptr<Run>> Run::Make(std::unique_ptr<RunState> state,
   for (OperandUse& use : state->uses) {
     TENSORD_RETURN_IF_ERROR(use.Announce());
   }
+  // What kernels take across the link says nothing about others.
+  const Device& device = state->session->device();
+  const bool is_remote = std::ranges::any_of(
+      state->uses,
+      [&](const OperandUse& use) { return use.is_remote(device); });
+  if (is_remote) state->runner.TakeNoTimes();
   return std::unique_ptr<Run>(new Run(std::move(state), std::move(steps)));
 }
 

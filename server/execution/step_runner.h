@@ -53,6 +53,8 @@ class StepRunner {
   absl::string_view kernel() const { return kernel_; }
   /// Whether kernels are to be timed.
   bool takes_times() const { return timed_count_ > 0; }
+  /// None of them is.
+  void TakeNoTimes();
 
   /// Takes the memory that steps need; may be called again.
   /// Errors  RESOURCE_EXHAUSTED.

@@ -526,7 +526,11 @@ v1::Session ToProto(const server::Session& session) {
   message.set_priority(session.options().priority);
   message.set_memory_used_bytes(session.memory()->used_bytes());
   message.set_tensor_count(session.tensor_count());
-  message.set_staging_used_bytes(session.staging_memory()->used_bytes());
+  int64_t pinned_bytes = session.staging_memory()->used_bytes();
+  if (session.region_memory() != session.memory()) {
+    pinned_bytes += session.region_memory()->used_bytes();
+  }
+  message.set_staging_used_bytes(pinned_bytes);
   return message;
 }
 

@@ -6,6 +6,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "core/base/status.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/coroutine/in_background.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/tensor_service.h"
 
@@ -38,9 +39,15 @@ absl::StatusOr<std::shared_ptr<shared_memory::Region>> RegionFor(
 
 Task<absl::StatusOr<v1::OpenSharedMemoryResponse>>
 SessionService::OpenSharedMemory(Call& call,
-                                 const v1::OpenSharedMemoryRequest&) {
+                                 const v1::OpenSharedMemoryRequest& request) {
   const auto broker = BrokerOf(context_);
   if (!broker.ok()) co_return broker.status();
+  const core::DeviceInfo& device = call.session().device().info();
+  if (!device.uses_host_memory && !request.takes_copies()) {
+    co_return core::FailedPrecondition(
+        "SHARED_MEMORY_NEEDS_HOST_DEVICE", "the session is on ", device.name,
+        ", whose memory is not the host's, and this client knows of no other");
+  }
   const auto ticket = (*broker)->Invite(call.shared_session());
   if (!ticket.ok()) co_return ticket.status();
   v1::OpenSharedMemoryResponse response;
@@ -48,15 +55,27 @@ SessionService::OpenSharedMemory(Call& call,
     response.add_sockets(address);
   }
   response.set_ticket(ticket->data(), ticket->size());
-  response.set_copies(!call.session().device().info().uses_host_memory);
+  response.set_copies(!device.uses_host_memory);
   co_return response;
 }
 
-absl::StatusOr<std::shared_ptr<server::StoredTensor>> TensorService::AddIn(
-    const Call& call, shared_memory::Region& region,
-    absl::string_view tensor_id, const core::TensorDesc& desc,
-    int64_t offset_bytes) const {
-  return call.session().Adopt(tensor_id, desc, [&](std::string name) {
+Task<absl::StatusOr<std::shared_ptr<server::StoredTensor>>>
+TensorService::AddIn(Call& call, shared_memory::Region& region,
+                     absl::string_view tensor_id, const core::TensorDesc& desc,
+                     int64_t offset_bytes) {
+  server::Device& device = call.session().device();
+  if (!device.info().uses_host_memory && !region.is_pinned()) {
+    absl::Status pinned;
+    auto pin = [&] {
+      pinned = region.Pin(
+          [&](void* start, int64_t bytes) { return device.Pin(start, bytes); });
+    };
+    const absl::Status waited = co_await InBackground(
+        call, context_.preparer.background(), call.session().client(), pin);
+    if (!waited.ok()) co_return waited;
+    if (!pinned.ok()) co_return pinned;
+  }
+  co_return call.session().Adopt(tensor_id, desc, [&](std::string name) {
     return region.Adopt(std::move(name), desc, offset_bytes);
   });
 }
@@ -78,7 +97,7 @@ Task<absl::StatusOr<v1::AdoptTensorResponse>> TensorService::Adopt(
   }
   const bool is_copied =
       !call.session().device().info().uses_host_memory && !request.in_place();
-  const auto adopted = AddIn(
+  const auto adopted = co_await AddIn(
       call, **region,
       is_copied ? absl::string_view() : absl::string_view(request.tensor_id()),
       *desc, offset);
@@ -110,7 +129,8 @@ Task<absl::StatusOr<v1::StoreTensorResponse>> TensorService::Store(
   const auto region = RegionFor(context_, call, request.region(), *desc,
                                 request.offset_bytes());
   if (!region.ok()) co_return region.status();
-  const auto target = AddIn(call, **region, "", *desc, request.offset_bytes());
+  const auto target =
+      co_await AddIn(call, **region, "", *desc, request.offset_bytes());
   if (!target.ok()) co_return target.status();
   // Nobody else has heard of it.
   const absl::Cleanup remove = [&] { session->Remove(**target); };

@@ -79,11 +79,11 @@ class TensorService final : public Service {
       Call& call, const v1::AdoptTensorRequest& request);
   Task<absl::StatusOr<v1::StoreTensorResponse>> Store(
       Call& call, const v1::StoreTensorRequest& request);
-  /// A tensor in a region that the call's session has.
-  absl::StatusOr<std::shared_ptr<server::StoredTensor>> AddIn(
-      const Call& call, shared_memory::Region& region,
-      absl::string_view tensor_id, const core::TensorDesc& desc,
-      int64_t offset_bytes) const;
+  /// A tensor in a region that the call's session has, and that its device
+  /// reaches from then on.
+  Task<absl::StatusOr<std::shared_ptr<server::StoredTensor>>> AddIn(
+      Call& call, shared_memory::Region& region, absl::string_view tensor_id,
+      const core::TensorDesc& desc, int64_t offset_bytes);
 
   /// Waits for what the session had queued when the call came.
   Task<absl::Status> AwaitQueued(Call& call);

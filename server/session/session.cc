@@ -52,6 +52,11 @@ Session::Session(std::string name, uint64_t number, Device& device,
       staging_memory_(QuotaOn(account_, account_->On(device).staging,
                               device.staging_limit_bytes() / 2,
                               "the session's staging memory")),
+      region_memory_(device.info().uses_host_memory
+                         ? memory_
+                         : QuotaOn(account_, account_->On(device).regions,
+                                   device.regions_limit_bytes() / 2,
+                                   "the session's shared memory")),
       host_memory_(std::make_shared<HostLedger>(
           "session", options_.host_limits, std::numeric_limits<int64_t>::max(),
           account_->host_memory())),

@@ -98,6 +98,12 @@ class Session : public std::enable_shared_from_this<Session> {
     return staging_memory_;
   }
 
+  /// What counts regions that its clients bring: memory() itself where the
+  /// device's memory is the host's, and at most half of the device's elsewhere.
+  const std::shared_ptr<core::LimitingResource>& region_memory() const {
+    return region_memory_;
+  }
+
   /// What it keeps in the host's memory.
   const std::shared_ptr<HostLedger>& host_memory() const {
     return host_memory_;
@@ -225,6 +231,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const ClientId client_;
   const std::shared_ptr<core::LimitingResource> memory_;
   const std::shared_ptr<core::LimitingResource> staging_memory_;
+  const std::shared_ptr<core::LimitingResource> region_memory_;
   const std::shared_ptr<HostLedger> host_memory_;
 
   Answers answers_{host_memory_};

@@ -23,23 +23,29 @@ const char* Describe(TensorState state) {
 
 Storage::Storage(std::string name, core::TensorDesc desc,
                  std::shared_ptr<core::MemoryResource> memory)
+    : Storage(std::move(name), std::move(desc), std::move(memory),
+              /*is_given=*/false) {}
+
+Storage::Storage(std::string name, core::TensorDesc desc,
+                 std::shared_ptr<core::MemoryResource> memory, bool is_given)
     : name_(std::move(name)),
       desc_(std::move(desc)),
       memory_(std::move(memory)),
+      is_given_(is_given),
       has_memory_(desc_.offset_bytes() + desc_.span_bytes() == 0) {}
 
 std::shared_ptr<Storage> Storage::OfGiven(
     std::string name, core::TensorDesc desc,
     std::shared_ptr<core::MemoryResource> memory) {
-  auto storage = std::make_shared<Storage>(std::move(name), std::move(desc),
-                                           std::move(memory));
+  const std::shared_ptr<Storage> storage(
+      new Storage(std::move(name), std::move(desc), std::move(memory),
+                  /*is_given=*/true));
   absl::MutexLock allocating(&storage->allocation_mutex_);
   const int64_t bytes =
       storage->desc_.offset_bytes() + storage->desc_.span_bytes();
   absl::StatusOr<core::Buffer> given =
       core::Buffer::Allocate(*storage->memory_, bytes);
   if (given.ok()) storage->tensor_ = {storage->desc_, *std::move(given)};
-  storage->is_given_ = true;
   storage->has_memory_ = true;
   absl::MutexLock lock(&storage->mutex_);
   storage->contents_ = TensorState::kReady;

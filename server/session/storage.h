@@ -137,6 +137,9 @@ class Storage {
   void EndUpload();
 
  private:
+  Storage(std::string name, core::TensorDesc desc,
+          std::shared_ptr<core::MemoryResource> memory, bool is_given);
+
   absl::Status NotReady(TensorState state) const;
   /// OK unless it was withdrawn.
   absl::Status CheckThere() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -146,7 +149,7 @@ class Storage {
   const std::string name_;
   const core::TensorDesc desc_;
   const std::shared_ptr<core::MemoryResource> memory_;
-  bool is_given_ = false;  // before anybody else knows it
+  const bool is_given_;
   absl::Mutex allocation_mutex_;
   core::Tensor tensor_;  // written once, under allocation_mutex_
   std::atomic<bool> has_memory_;

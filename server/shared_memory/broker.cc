@@ -307,18 +307,13 @@ absl::Status Broker::AddRegion(Connection& connection, const Message& message,
                                uint64_t id, uint64_t adoptions) {
     released->Add({number, id, adoptions});
   };
-  server::Device& device = session.device();
-  const bool is_devices = device.info().uses_host_memory;
-  TENSORD_ASSIGN_OR_RETURN(
-      std::shared_ptr<Region> region,
-      Region::Map(
-          packet.descriptors.front().get(),
-          {.id = message.region,
-           .bytes = message.bytes,
-           .quota = is_devices ? session.memory() : session.staging_memory(),
-           .device = &device,
-           .usage = usage_,
-           .on_released = on_released}));
+  TENSORD_ASSIGN_OR_RETURN(std::shared_ptr<Region> region,
+                           Region::Map(packet.descriptors.front().get(),
+                                       {.id = message.region,
+                                        .bytes = message.bytes,
+                                        .quota = session.region_memory(),
+                                        .usage = usage_,
+                                        .on_released = on_released}));
   connection.regions.emplace(message.region, region);
   absl::MutexLock lock(&mutex_);
   regions_.emplace(key, std::move(region));

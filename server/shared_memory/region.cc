@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 
@@ -91,30 +92,22 @@ absl::StatusOr<std::shared_ptr<Region>> Region::Map(int descriptor,
   madvise(start, static_cast<size_t>(options.bytes), MADV_HUGEPAGE);
   // Nobody needs what a client has in a file of a crash.
   madvise(start, static_cast<size_t>(options.bytes), MADV_DONTDUMP);
-  absl::StatusOr<std::unique_ptr<core::PinnedRange>> pinned = nullptr;
-  if (options.device != nullptr) {
-    pinned = options.device->Pin(start, options.bytes);
-    if (!pinned.ok()) {
-      munmap(start, static_cast<size_t>(options.bytes));
-      options.quota->Refund(options.bytes);
-      return core::FailedPrecondition("SHARED_MEMORY_NOT_PINNED",
-                                      pinned.status().message());
-    }
-  }
-  return std::shared_ptr<Region>(new Region(
-      static_cast<std::byte*>(start), std::move(options), *std::move(pinned)));
+  return std::shared_ptr<Region>(
+      new Region(static_cast<std::byte*>(start), std::move(options)));
 }
 
-Region::Region(std::byte* start, Options options,
-               std::unique_ptr<core::PinnedRange> pinned)
-    : start_(start), options_(std::move(options)), pinned_(std::move(pinned)) {
+Region::Region(std::byte* start, Options options)
+    : start_(start), options_(std::move(options)) {
   ++options_.usage->regions;
   options_.usage->bytes += options_.bytes;
 }
 
 Region::~Region() {
   // No storage is left: each has kept it alive.
-  pinned_.reset();
+  {
+    absl::MutexLock pinning(&pinning_);
+    pinned_.reset();
+  }
   munmap(start_, static_cast<size_t>(options_.bytes));
   absl::MutexLock lock(&mutex_);
   if (!is_unmapped_) Uncount();
@@ -146,15 +139,40 @@ absl::Status Region::Check(const core::TensorDesc& desc,
   return absl::OkStatus();
 }
 
+absl::Status Region::Gone() const {
+  return core::FailedPrecondition(
+      "SHARED_MEMORY_GONE", "region ", options_.id,
+      " was taken back, or has gone with its connection");
+}
+
+absl::Status Region::Pin(
+    absl::FunctionRef<absl::StatusOr<std::unique_ptr<core::PinnedRange>>(
+        void* start, int64_t bytes)>
+        pin) {
+  absl::MutexLock pinning(&pinning_);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (is_dropped_) return Gone();
+  }
+  if (is_pinned_) return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<core::PinnedRange>> pinned =
+      pin(start_, options_.bytes);
+  if (absl::IsInternal(pinned.status()) ||
+      absl::IsUnimplemented(pinned.status())) {
+    return core::FailedPrecondition("SHARED_MEMORY_NOT_PINNED",
+                                    pinned.status().message());
+  }
+  TENSORD_RETURN_IF_ERROR(pinned.status());
+  pinned_ = *std::move(pinned);
+  is_pinned_ = true;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::shared_ptr<server::Storage>> Region::Adopt(
     std::string name, const core::TensorDesc& desc, int64_t offset_bytes) {
   {
     absl::MutexLock lock(&mutex_);
-    if (is_dropped_) {
-      return core::FailedPrecondition(
-          "SHARED_MEMORY_GONE", "region ", options_.id,
-          " was taken back, or has gone with its connection");
-    }
+    if (is_dropped_) return Gone();
     ++tensor_count_;
     ++adoptions_;
   }
@@ -193,6 +211,9 @@ void Region::Drop() {
 
 bool Region::TryUnmap() {
   std::vector<std::shared_ptr<server::Storage>> storages;
+  // Pinning takes longer than the one thread that asks may wait.
+  if (!pinning_.TryLock()) return false;
+  const absl::Cleanup unlock = [this] { pinning_.Unlock(); };
   absl::MutexLock lock(&mutex_);
   if (is_unmapped_) return true;
   for (const auto& known : storages_) {

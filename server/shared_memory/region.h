@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "core/backend/backend.h"
 #include "core/memory/memory_resource.h"
 #include "core/tensor/tensor.h"
-#include "server/engine/engine.h"
 #include "server/session/storage.h"
 
 namespace tensord::shared_memory {
@@ -47,8 +47,6 @@ class Region : public std::enable_shared_from_this<Region> {
     int64_t bytes = 0;
     /// Counts it: the session's quota and those above.
     std::shared_ptr<core::MemoryResource> quota;
-    /// Whose kernels and copies are to reach it; null: the host alone.
-    server::Device* device = nullptr;
     std::shared_ptr<Usage> usage;
     /// Hears, on any thread, that no tensor is in it any more, and how many
     /// have been.
@@ -60,8 +58,7 @@ class Region : public std::enable_shared_from_this<Region> {
   /// Errors  INVALID_ARGUMENT, reason SHARED_MEMORY_NOT_MEMFD,
   ///         SHARED_MEMORY_NOT_SEALED, SHARED_MEMORY_SIZE_DIFFERS or
   ///         SHARED_MEMORY_NOT_ALLOCATED. RESOURCE_EXHAUSTED: the quota's, or
-  ///         reason SHARED_MEMORY_NOT_MAPPED. FAILED_PRECONDITION, reason
-  ///         SHARED_MEMORY_NOT_PINNED: the device does not take it.
+  ///         reason SHARED_MEMORY_NOT_MAPPED.
   static absl::StatusOr<std::shared_ptr<Region>> Map(int descriptor,
                                                      Options options);
   ~Region();
@@ -74,9 +71,22 @@ class Region : public std::enable_shared_from_this<Region> {
   ///         SHARED_MEMORY_MISALIGNED.
   absl::Status Check(const core::TensorDesc& desc, int64_t offset_bytes) const;
 
+  /// Has it be pinned, once, by `pin(start, bytes)`: a device is to reach it
+  /// that has its own memory. Slow.
+  ///
+  /// Errors  those of `pin`, but for INTERNAL and UNIMPLEMENTED; for these
+  ///         FAILED_PRECONDITION, reason SHARED_MEMORY_NOT_PINNED.
+  ///         FAILED_PRECONDITION, reason SHARED_MEMORY_GONE.
+  absl::Status Pin(
+      absl::FunctionRef<absl::StatusOr<std::unique_ptr<core::PinnedRange>>(
+          void* start, int64_t bytes)>
+          pin);
+  /// Whether Pin() has nothing left to do.
+  bool is_pinned() const { return is_pinned_; }
+
   /// A storage in it, with the contents that are there.
   ///
-  /// Requires  Check().ok().
+  /// Requires  Check().ok(); Pin().ok() for a device with its own memory.
   /// Errors    FAILED_PRECONDITION, reason SHARED_MEMORY_GONE.
   absl::StatusOr<std::shared_ptr<server::Storage>> Adopt(
       std::string name, const core::TensorDesc& desc, int64_t offset_bytes);
@@ -92,15 +102,18 @@ class Region : public std::enable_shared_from_this<Region> {
   /// The part of it that one storage has.
   class Slice;
 
-  Region(std::byte* start, Options options,
-         std::unique_ptr<core::PinnedRange> pinned);
+  Region(std::byte* start, Options options);
   void Release();
+  absl::Status Gone() const;
   /// It takes nothing any more.
   void Uncount() const;
 
   std::byte* const start_;
   const Options options_;
-  std::unique_ptr<core::PinnedRange> pinned_;  // null: no need, or unmapped
+  // Held while it is being pinned, for long perhaps; before mutex_.
+  absl::Mutex pinning_;
+  std::atomic<bool> is_pinned_ = false;  // written under pinning_
+  std::unique_ptr<core::PinnedRange> pinned_ ABSL_GUARDED_BY(pinning_);
   absl::Mutex mutex_;
   bool is_dropped_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_unmapped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -57,23 +57,61 @@ TEST_F(CudaSharedMemoryTest, BytesAreCopiedByTheDevice) {
   ASSERT_THAT(Store(resident.name(), 1, {16, 16}, kMatrix), IsOk());
   EXPECT_EQ(copied(), kMatrix);
 
-  // A permutation reads and writes there itself.
+  // A permutation reads or writes there itself.
   v1::PermuteRequest permute = Permutation(in_place.a.name());
-  permute.mutable_d()->set_tensor(in_place.d.name());
+  permute.mutable_d()->set_tensor(resident.name());
   ASSERT_THAT(Permute(permute), IsOk());
   EXPECT_EQ(copied(), 0);
+  permute.mutable_d()->set_tensor(in_place.d.name());
+  ASSERT_THAT(Permute(permute), IsOk());
+  EXPECT_EQ(copied(), kMatrix);
 }
 
 TEST_F(CudaSharedMemoryTest, ARegionThatCannotBePinnedIsRefused) {
   const auto peer = Known();
   const Descriptor file = MemoryFile();
-  simt::FailCall(simt::CallKind::kHostAllocation, 1, cudaErrorNotSupported);
   peer->Add(1, 4096, file.get());
-  EXPECT_EQ(peer->Reason(), "SHARED_MEMORY_NOT_PINNED");
+  ASSERT_EQ(peer->Reason(), "");
+  const v1::AdoptTensorRequest request = AdoptRequest(1, {16});
+  simt::FailCall(simt::CallKind::kHostAllocation, 1, cudaErrorNotSupported);
+  EXPECT_THAT(Adopt(request),
+              FailsWith(grpc::FAILED_PRECONDITION, "SHARED_MEMORY_NOT_PINNED"));
+  simt::FailCall(simt::CallKind::kHostAllocation, 1, cudaErrorMemoryAllocation);
+  EXPECT_THAT(Adopt(request),
+              FailsWith(grpc::RESOURCE_EXHAUSTED, "DEVICE_MEMORY_EXHAUSTED"));
+  EXPECT_THAT(Adopt(request), IsOk());
+  peer->Drop(1);
+  EXPECT_EQ(peer->Reason(), "");
   EXPECT_EQ(MappedFiles(), 0);
   EXPECT_EQ(QuotaUsed(), 0);
+}
+
+// Such a client writes what it uploads while the server makes the tensor.
+TEST_F(CudaSharedMemoryTest, ClientsThatKnowOfNoCopiesAreRefused) {
+  v1::OpenSharedMemoryRequest request;
+  request.set_session(session_);
+  v1::OpenSharedMemoryResponse response;
+  EXPECT_THAT(
+      Unary(&v1::SessionService::Stub::OpenSharedMemory, *sessions_, request,
+            &response),
+      FailsWith(grpc::FAILED_PRECONDITION, "SHARED_MEMORY_NEEDS_HOST_DEVICE"));
+}
+
+TEST_F(CudaSharedMemoryTest, ItGoesWithALostDevice) {
+  auto peer = Known();
+  const Descriptor file = MemoryFile();
   peer->Add(1, 4096, file.get());
+  ASSERT_EQ(peer->Reason(), "");
+  const Matrices in_place = AdoptMatrices(1);
+  simt::FailCall(simt::CallKind::kCopy, 1, cudaErrorIllegalAddress);
+  EXPECT_THAT(Contract(Contraction(in_place.a.name(), in_place.b.name())),
+              FailsWith(grpc::UNAVAILABLE, "DEVICE_LOST"));
+  peer->Add(2, 4096, file.get());
   EXPECT_EQ(peer->Reason(), "");
+  EXPECT_THAT(Adopt(AdoptRequest(2, {16})),
+              FailsWith(grpc::UNAVAILABLE, "DEVICE_LOST"));
+  peer.reset();
+  EXPECT_TRUE(Soon([&] { return MappedFiles() == 0; }));
 }
 
 TEST_F(CudaSharedMemoryTest, ACopyThatFailsCostsOneOperationAlone) {
@@ -110,8 +148,14 @@ TEST_F(CudaSharedMemoryTest, ItIsPinnedUntilTheDeviceIsDone) {
   v1::ContractRequest product =
       Contraction(in_place.a.name(), in_place.b.name());
   product.mutable_d()->set_tensor(in_place.d.name());
+  // And one that reads and writes it itself.
+  v1::PermuteRequest permute = Permutation(in_place.a.name());
   simt::LaunchHold hold;
-  std::thread user([&] { EXPECT_THAT(Contract(product), IsOk()); });
+  std::thread user([&] {
+    EXPECT_THAT(Contract(product), IsOk());
+    EXPECT_THAT(Permute(permute),
+                FailsWith(grpc::FAILED_PRECONDITION, "SHARED_MEMORY_GONE"));
+  });
   EXPECT_TRUE(Soon([&] { return hold.HasCaught(); }));
   peer.reset();
   EXPECT_TRUE(Soon([&] {

@@ -35,6 +35,7 @@ class SharedMemoryConformance : public RpcConformance {
                  v1::OpenSharedMemoryResponse* response) {
     v1::OpenSharedMemoryRequest request;
     request.set_session(session);
+    request.set_takes_copies(true);
     return Unary(&v1::SessionService::Stub::OpenSharedMemory, *sessions_,
                  request, response);
   }
