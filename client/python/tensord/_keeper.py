@@ -104,19 +104,24 @@ class Keeper:
 
     def _run(self) -> None:
         next_beat = time.monotonic() + self._beat_seconds
+        next_tick = time.monotonic() + _TICK_SECONDS
         leased = True
         while True:
-            wait = max(0.0, next_beat - time.monotonic()) if leased else None
+            now = time.monotonic()
+            # Also of what is busy, which never waits for so long.
+            if self._on_tick is not None and now >= next_tick:
+                self._on_tick()
+                next_tick = now + _TICK_SECONDS
+            if leased and now >= next_beat:
+                leased = self._beat()
+                next_beat = time.monotonic() + self._beat_seconds
+                continue
+            wait = next_beat - now if leased else None
             if self._on_tick is not None:
-                wait = min(_TICK_SECONDS, _TICK_SECONDS if wait is None else wait)
+                wait = min(next_tick - now, _TICK_SECONDS if wait is None else wait)
             try:
-                item = self._queue.get(timeout=wait)
+                item = self._queue.get(timeout=None if wait is None else max(0.0, wait))
             except queue.Empty:
-                if leased and time.monotonic() >= next_beat:
-                    leased = self._beat()
-                    next_beat = time.monotonic() + self._beat_seconds
-                elif self._on_tick is not None:
-                    self._on_tick()
                 continue
             if isinstance(item, str):
                 item = self._gather(item)

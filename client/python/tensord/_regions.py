@@ -231,7 +231,7 @@ def way_to(connection: Connection, session: str) -> Way:
                 f"this system's Python has no {needed[1]}",
                 reason="SHARED_MEMORY_NOT_LINUX",
             )
-    request = session_pb2.OpenSharedMemoryRequest(session=session)
+    request = session_pb2.OpenSharedMemoryRequest(session=session, takes_copies=True)
     opened: session_pb2.OpenSharedMemoryResponse = connection.call(
         connection.session.OpenSharedMemory, request
     )

@@ -71,11 +71,12 @@ class SessionBase(
         >>> a[...] = 1
         >>> session.einsum("ij,jk->ik", a, a, out=session.empty((1000, 1000), "float32"))
 
-        No bytes of it are moved: as an operand, the server reads it where it is, and as
-        `out` it writes it there. So do parts of it with strides, `a[:, 1:]`. An operation
-        reads the array as it is when it runs; what is written to it meanwhile makes the
-        result undefined. Its memory counts in the session's quota as long as it lives,
-        and stays when the session ends.
+        A CPU moves no bytes of it: as an operand, the server reads it where it is, and
+        as `out` it writes it there. So do parts of it with strides, `a[:, 1:]`. A GPU
+        copies what an operation needs, each time. An operation reads the array as it is
+        when it runs; what is written to it meanwhile makes the result undefined. Its
+        memory counts in the session's quota as long as it lives, and stays when the
+        session ends.
 
         Args:
             shape: Extents.

@@ -37,6 +37,7 @@ _ALIGNMENT = 256
 _ADOPTED_PER_ARRAY = 8
 _KEPT_BYTES = 512 << 20
 _KEPT_SECONDS = 2.0
+_REFUSED_SECONDS = 1.0
 # How long the server's word of what it has released may take.
 _WORD_SECONDS = 0.1
 
@@ -136,6 +137,7 @@ class SharedMemory:
         self._keeper = keeper
         self._lock = threading.RLock()
         self._regions: list[Region] = []
+        self._refused: tuple[ResourceExhausted, int, float] | None = None
         self._way: Way | None = None
         self._failure: Error | None = None
         self._process = os.getpid()
@@ -361,14 +363,38 @@ class SharedMemory:
                 region = self._idle_region(nbytes)
                 if region is None:
                     self._keep_within(_KEPT_BYTES)
-                    region = way.add(_rounded(nbytes), self._regions)
-                    self._regions.append(region)
+                    region = self._new_region(way, nbytes)
             except Broken as error:
                 self._lose(error)
                 self.check()
                 raise
             region.leased = True
             return region
+
+    def _new_region(self, way: Way, nbytes: int) -> Region:
+        """Has the server take one; what it refuses once it is not asked soon again.
+
+        Raises:
+            Error, Broken: As `Way.add`.
+        """
+        refused = self._refused
+        if refused is not None:
+            error, least, until = refused
+            if nbytes >= least and time.monotonic() < until:
+                raise error
+        try:
+            try:
+                region = way.add(_rounded(nbytes), self._regions)
+            except ResourceExhausted:
+                if not any(each.is_idle() for each in self._regions):
+                    raise
+                self._keep_within(0)
+                region = way.add(_rounded(nbytes), self._regions)
+        except ResourceExhausted as error:
+            self._refused = error, nbytes, time.monotonic() + _REFUSED_SECONDS
+            raise
+        self._regions.append(region)
+        return region
 
     def _idle_region(self, nbytes: int) -> Region | None:
         """Returns the smallest that fits; of several, the last used: caches have it."""
@@ -420,6 +446,7 @@ class SharedMemory:
             if self._way is None or region not in self._regions:
                 return
             self._regions.remove(region)
+            self._refused = None  # There may be room now.
             try:
                 self._way.drop(region, self._regions)
             except Broken as error:

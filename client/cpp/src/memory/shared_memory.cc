@@ -237,7 +237,12 @@ absl::StatusOr<SharedMemory::Regions::iterator> SharedMemory::Take(
   auto region = std::find_if(regions_.begin(), regions_.end(), fits);
   if (region == regions_.end()) {
     KeepWithin(kKeptBytes);
-    TENSORD_CLIENT_ASSIGN_OR_RETURN(region, Add(RoundedUp(bytes)));
+    absl::StatusOr<Regions::iterator> added = Add(RoundedUp(bytes));
+    if (absl::IsResourceExhausted(added.status())) {
+      KeepWithin(0);
+      added = Add(RoundedUp(bytes));
+    }
+    TENSORD_CLIENT_ASSIGN_OR_RETURN(region, std::move(added));
   }
   region->is_leased = true;
   ++region->adoptions;  // the one that is to come

@@ -89,6 +89,7 @@ class Examination {
   Found Server() {
     v1::OpenSharedMemoryRequest request;
     request.set_session(session_);
+    request.set_takes_copies(true);
     TENSORD_CLIENT_ASSIGN_OR_RETURN(
         opened_,
         channels_.Call(channels_.session,
