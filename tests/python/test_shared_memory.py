@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import os
@@ -161,6 +162,34 @@ def test_outputs_that_overlap_inputs_are_refused(shared: tensord.Session) -> Non
     with pytest.raises(tensord.InvalidArgument) as error:
         shared.permute(a[1:], "ij", "ij", out=a[:-1])
     assert error.value.reason == "OUTPUT_OVERLAPS_INPUT"
+    for x, out in (a, a), (a[:100], a[50:150]), (a[:, :100], a[:, 50:150]):
+        with pytest.raises(tensord.InvalidArgument) as error:
+            shared.einsum("ij,jk->ik", x, a[: x.shape[1], : out.shape[1]], out=out)
+        assert error.value.reason == "OUTPUT_OVERLAPS_INPUT"
+    assert (a == 1).all()
+
+
+def test_programs_see_it_as_one_memory(
+    shared: tensord.Session, rng: np.random.Generator
+) -> None:
+    x, y = rng.random((200, 200)), rng.random((200, 200))
+    a, b, d = filled(shared, x), filled(shared, y), filled(shared, x)
+    whole = shared.einsum("ij->ij", a, out=d)
+    shared.run(
+        "P[i,j] = A[k,i]*B[k,j]; Q[i,j] = A[k,i]*A[k,j]",
+        P=whole[:, :][:100, :],
+        Q=whole[100:, :100],
+        A=a[:, :100],
+        B=b,
+    )
+    np.testing.assert_allclose(d[:100], x[:, :100].T @ y)
+    np.testing.assert_allclose(d[100:, :100], x[:, :100].T @ x[:, :100])
+    np.testing.assert_array_equal(d[100:, 100:], x[100:, 100:])
+    with pytest.raises(tensord.InvalidArgument) as error:
+        shared.run(
+            "P[i,j] += B[i,j]; R[i,j] := Q[i,k]*B[k,j]", P=whole, Q=whole[:, :], B=b
+        )
+    assert error.value.reason == "OUTPUT_OVERLAPS_INPUT"
 
 
 def test_ordinary_arrays_go_through_it(
@@ -314,6 +343,37 @@ def test_regions_count_in_the_quota(private_address: str) -> None:
             session.upload(np.ones(12 << 17))
         del a
         assert session.upload(np.ones(12 << 17)).numpy().sum() == 12 << 17
+
+
+def test_on_gpus_arrays_leave_transfers_their_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = Path(os.environ["TENSORD_SERVER"]).with_name("liblosable_device.so")
+    monkeypatch.setenv("TEST_OWN_MEMORY", "1")
+    x = np.arange(1 << 17, dtype=np.float64)  # 1 MiB
+    serving = tensord.serve(cuda_module=str(module), staging_limit_bytes="16MiB")
+    with serving as address, contextlib.ExitStack() as stack:
+        kept = []
+        for _ in range(3):  # More than there is room for, and in each of them.
+            session = stack.enter_context(tensord.connect(address))
+            assert session.transport == "shm"
+            tensor = session.upload(x)
+            for _ in range(12):
+                kept.append(tensor.numpy())
+                np.testing.assert_array_equal(kept[-1], x)
+            assert session.einsum("i,i->", x[:9], x[:9]).numpy() == 204
+        assert session.describe().staging_used_bytes <= 8 << 20
+        kept.clear()
+        gc.collect()
+
+        def gets_more_at_once() -> bool:
+            """What is kept for reuse goes for what is larger."""
+            try:
+                return session.empty(3 << 20, np.uint8).size > 0
+            except tensord.ResourceExhausted:
+                return False
+
+        assert eventually(gets_more_at_once)
 
 
 def test_what_is_kept_for_reuse_is_no_obstacle(
