@@ -63,7 +63,7 @@ from test_promises import (  # noqa: E402
     watch_health,
 )
 from test_shared_device import long_square, processor_seconds  # noqa: E402
-from test_shared_memory import DYING, mapped_files, server_of  # noqa: E402
+from test_shared_memory_ways import DYING, mapped_files, server_of  # noqa: E402
 from test_traces import SAMPLED, traced  # noqa: E402
 
 SERVER = Path(os.environ["TENSORD_SERVER"])  # conftest sets it

@@ -109,8 +109,8 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> Connection::OpenMemory() const {
   TENSORD_CLIENT_RETURN_IF_ERROR(CheckSharedAddress(address_));
   v1::OpenSharedMemoryRequest request;
   request.set_session(session_.name);
-  request.set_takes_copies(
-      true);  // Contents are there before they are adopted.
+  // Contents are there before they are adopted.
+  request.set_takes_copies(true);
   TENSORD_CLIENT_ASSIGN_OR_RETURN(
       const v1::OpenSharedMemoryResponse opened,
       channels_.Call(channels_.session,
