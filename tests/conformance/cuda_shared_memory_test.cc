@@ -28,6 +28,12 @@ class CudaSharedMemoryTest : public SharedMemoryConformance {
     }
     return made;
   }
+  v1::ContractRequest ProductOf(const Matrices& in_place) {
+    v1::ContractRequest request =
+        Contraction(in_place.a.name(), in_place.b.name());
+    request.mutable_d()->set_tensor(in_place.d.name());
+    return request;
+  }
   static int64_t CopiedBytes() { return simt::CountCalls().copied_bytes; }
 };
 
@@ -43,9 +49,7 @@ TEST_F(CudaSharedMemoryTest, BytesAreCopiedByTheDevice) {
     return CopiedBytes() - std::exchange(before, CopiedBytes());
   };
   EXPECT_EQ(copied(), 0);
-  v1::ContractRequest product =
-      Contraction(in_place.a.name(), in_place.b.name());
-  product.mutable_d()->set_tensor(in_place.d.name());
+  const v1::ContractRequest product = ProductOf(in_place);
   ASSERT_THAT(Contract(product), IsOk());
   EXPECT_EQ(copied(), 3 * kMatrix);
 
@@ -120,9 +124,7 @@ TEST_F(CudaSharedMemoryTest, ACopyThatFailsCostsOneOperationAlone) {
   peer->Add(1, 4096, file.get());
   ASSERT_EQ(peer->Reason(), "");
   const Matrices in_place = AdoptMatrices(1);
-  v1::ContractRequest product =
-      Contraction(in_place.a.name(), in_place.b.name());
-  product.mutable_d()->set_tensor(in_place.d.name());
+  const v1::ContractRequest product = ProductOf(in_place);
   const int64_t before = server_.used_bytes();
   for (const int n : {1, 2, 3}) {
     simt::FailCall(simt::CallKind::kCopy, n, cudaErrorInvalidValue);
@@ -145,9 +147,7 @@ TEST_F(CudaSharedMemoryTest, ItIsPinnedUntilTheDeviceIsDone) {
   peer->Add(1, 4096, file.get());
   ASSERT_EQ(peer->Reason(), "");
   const Matrices in_place = AdoptMatrices(1);
-  v1::ContractRequest product =
-      Contraction(in_place.a.name(), in_place.b.name());
-  product.mutable_d()->set_tensor(in_place.d.name());
+  const v1::ContractRequest product = ProductOf(in_place);
   // And one that reads and writes it itself.
   v1::PermuteRequest permute = Permutation(in_place.a.name());
   simt::LaunchHold hold;

@@ -397,6 +397,26 @@ TEST_F(SharedMemoryConformance, WrongDescriptorsAreRefusedAndTheRestGoesOn) {
   EXPECT_EQ(reason(4096, good.get()), "SHARED_MEMORY_REGION_EXISTS");
 }
 
+TEST_F(SharedMemoryConformance, SessionsOfATenantHaveOneShareOfRegions) {
+  constexpr int64_t kBytes = int64_t{1} << 20;
+  server::TenantQuotas quotas;
+  (HasOwnMemory() ? quotas.staging_bytes : quotas.device_bytes) = kBytes;
+  ASSERT_TRUE(
+      server_.sessions().SetTenants({{"default", {.quotas = quotas}}}).ok());
+  const auto one = Known();
+  const auto other = Known(NewSession());
+  const Descriptor file = MemoryFile({.bytes = kBytes});
+  one->Add(1, kBytes, file.get());
+  EXPECT_EQ(one->Reason(), "");
+  other->Add(1, kBytes, file.get());
+  EXPECT_EQ(other->Reason(), "TENANT_QUOTA_EXCEEDED");
+  EXPECT_EQ(MappedFiles(), 1);
+  one->Drop(1);
+  EXPECT_EQ(one->Reason(), "");
+  other->Add(1, kBytes, file.get());
+  EXPECT_EQ(other->Reason(), "");
+}
+
 TEST_F(SharedMemoryConformance, ThousandsOfDescriptorsLeaveNothingBehind) {
   const auto other = Known();
   const Descriptor file = MemoryFile();
