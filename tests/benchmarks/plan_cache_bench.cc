@@ -3,10 +3,12 @@
 //   Hit             a key that is there, all threads on one key or on a
 //                   thousand
 //   HitToLaunched   such a key, and the product of small matrices that it is of
-//   Miss            planning by the cost models of the CPU's kernels
+//   Miss            planning by the cost models of the CPU's kernels; the
+//                   last of rank 12
 //   Load            a snapshot of 100 000 records, read into a cache
 //   Resolve         a record that was loaded, made a plan on first use
 //   InsertMillion   a million plans through a bound of 64 MiB
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,12 +71,23 @@ core::PlanKey Contraction(int64_t extent = 24) {
       .d = Packed(kF32, "abcdefz", {extent, 24, 20, 24, 16, 16, 8})}));
 }
 
+// Of rank 12, reversed: no two of its modes fuse.
+core::PlanKey HighRankPermutation() {
+  core::ModeVector extents = {2, 3, 4, 3, 2, 2, 3, 2, 20, 18, 22, 24};
+  core::PermutationDesc desc{.a = Packed(kF32, "abcdefghijkl", extents),
+                             .alpha_is_one = true};
+  std::ranges::reverse(extents);
+  desc.d = Packed(kF32, "lkjihgfedcba", extents);
+  return KeyOf(core::Canonicalize(desc));
+}
+
 core::PlanKey KeyOfKind(int64_t kind) {
   switch (kind) {
     case 0: return Permutation();
     case 1: return Elementwise();
     case 2: return Reduction();
-    default: return Contraction();
+    case 3: return Contraction();
+    default: return HighRankPermutation();
   }
 }
 
@@ -174,7 +187,7 @@ void Miss(benchmark::State& state) {
   }
   state.SetLabel(kernel);
 }
-BENCHMARK(Miss)->DenseRange(0, 3)->Unit(benchmark::kMicrosecond);
+BENCHMARK(Miss)->DenseRange(0, 4)->Unit(benchmark::kMicrosecond);
 
 std::string RecordOf(const core::PlanKey& key) {
   const core::Plan plan = core::MakePlan(Cpu(), key).value();
