@@ -53,6 +53,30 @@ def test_a_socket_that_is_not_there_is_named(private_address: str) -> None:
         assert (session.upload(np.ones(LARGE)).numpy() == 1).all()
 
 
+def test_a_link_to_the_folder_of_the_socket_leads_there(private_address: str, tmp_path: Path) -> None:
+    """As /var/run does to /run."""
+    path = Path(private_address.removeprefix("unix:"))
+    (tmp_path / "link").symlink_to(path.parent)
+    address = f"unix:{tmp_path}/link/{path.name}"
+    with tensord.connect(address, transport="shm") as session:
+        x = np.ones(LARGE)
+        np.testing.assert_array_equal(session.upload(x).numpy(), x)
+    assert examined(address).returncode == 0
+
+
+def test_one_socket_elsewhere_is_not_both(private_address: str, tmp_path: Path) -> None:
+    """As in a container that has been given that one alone."""
+    address = f"unix:{tmp_path}/socket"
+    (tmp_path / "socket").symlink_to(private_address.removeprefix("unix:"))
+    with tensord.connect(address) as session:
+        assert session.transport == "grpc"
+    with pytest.raises(tensord.FailedPrecondition) as error:
+        tensord.connect(address, transport="shm")
+    assert error.value.reason == "SHARED_MEMORY_UNREACHABLE"
+    ran = examined(address)
+    assert ran.returncode == 1 and "SHARED_MEMORY_UNREACHABLE" in ran.stdout
+
+
 @pytest.mark.timing
 def test_sockets_of_others_are_not_trusted(tmp_path: Path) -> None:
     """Who has made PATH.shm before the server could wanted to see what clients have."""

@@ -259,7 +259,7 @@ def _beside(path: str, told: list[str]) -> list[str]:
     """
     ours = os.path.abspath(f"{path}.shm")
     has_ours = any(
-        each == ours
+        os.path.realpath(each) == os.path.realpath(ours)
         or os.path.basename(each) == os.path.basename(ours)
         and not os.path.exists(each)
         for each in map(os.path.abspath, (each for each in told if each[0] != "@"))

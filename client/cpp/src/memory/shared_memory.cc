@@ -121,12 +121,18 @@ std::vector<std::string> SocketsFor(const std::string& address,
     const std::string ours = absl::StrCat(
         absl::StripPrefix(absl::StripPrefix(address, "unix:"), "//"), ".shm");
     const std::filesystem::path here = std::filesystem::absolute(ours);
+    std::error_code ignored;
+    // Links followed; empty where that cannot be.
+    const auto end_of = [&](const std::filesystem::path& path) {
+      return std::filesystem::weakly_canonical(path, ignored);
+    };
+    const std::filesystem::path end = end_of(here);
     const bool has_ours = std::ranges::any_of(sockets, [&](const auto& told) {
       if (absl::StartsWith(told, "@")) return false;
       const std::filesystem::path there = std::filesystem::absolute(told);
-      std::error_code ignored;
-      return there == here || (there.filename() == here.filename() &&
-                               !std::filesystem::exists(there, ignored));
+      return there == here || (!end.empty() && end_of(there) == end) ||
+             (there.filename() == here.filename() &&
+              !std::filesystem::exists(there, ignored));
     });
     if (has_ours) found.push_back(ours);
   }

@@ -106,8 +106,11 @@ class Examination {
   Found Socket() {
     const std::vector<std::string> told(opened_.sockets().begin(),
                                         opened_.sockets().end());
-    absl::Status failure =
-        absl::UnavailableError("the server has no socket beside this address");
+    absl::Status failure = internal::Error(
+        absl::StatusCode::kUnavailable, "SHARED_MEMORY_UNREACHABLE",
+        absl::StrCat("the server has told of none beside ",
+                     connection_.address(),
+                     ", perhaps as it is in another container"));
     for (const std::string& each :
          internal::SocketsFor(connection_.address(), told)) {
       absl::StatusOr<OwnedDescriptor> connected = internal::ConnectTo(each);
