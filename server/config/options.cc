@@ -39,6 +39,19 @@ CLI::Validator PositiveNumber() {
           "POSITIVE"};
 }
 
+/// As CLI11's own, which lets "nan" pass.
+CLI::Validator Within(double least, double most) {
+  return {[least, most](std::string& text) -> std::string {
+            double number = 0;
+            return absl::SimpleAtod(text, &number) && number >= least &&
+                           number <= most
+                       ? ""
+                       : absl::StrCat("'", text, "' is not a number of ", least,
+                                      " to ", most);
+          },
+          absl::StrCat("[", least, " - ", most, "]")};
+}
+
 /// Turns "512MiB" into "536870912".
 CLI::Validator ByteSize() {
   return {[](std::string& text) -> std::string {
@@ -195,6 +208,13 @@ void AddIdentityFlags(CLI::App& app, Options& options) {
                  "PEM file with authorities whose clients are let in; without "
                  "tokens or JWTs, a certificate is required")
       ->check(Named());
+  app.add_option("--operators", options.identity.operators,
+                 "Names of certificates, common names or URIs with commas "
+                 "between, whose holders are operators; where other machines "
+                 "are served, nobody else with a certificate is, but for those "
+                 "whom the file of tenants names")
+      ->delimiter(',')
+      ->check(Named());
   app.add_option("--tokens", options.identity.tokens,
                  "File of the tokens that clients may bring, made by tensorctl "
                  "token")
@@ -293,7 +313,7 @@ void AddSessionFlags(CLI::App& app, Options& options) {
       ->transform(ByteSize());
   AddSeconds(app, "--lease-seconds", options.sessions.default_lease,
              "Lease of a session that asks for none")
-      ->check(CLI::Range(1.0, 86400.0));
+      ->check(Within(1.0, 86400.0));
   app.add_option("--max-priority", options.sessions.max_priority,
                  "Highest priority that a session may ask for, among those of "
                  "its job")
@@ -310,7 +330,7 @@ void AddSessionFlags(CLI::App& app, Options& options) {
   AddSeconds(app, "--max-operation-seconds", options.engine.longest_operation,
              "An operation or program that is predicted to take longer is "
              "refused")
-      ->check(CLI::Range(0.001, 1e9));
+      ->check(Within(0.001, 1e9));
   app.add_option("--queue-limit", options.engine.queue_limit,
                  "Most operations of one session that wait for its device")
       ->check(PositiveNumber());
@@ -329,7 +349,7 @@ void AddPlanFlags(CLI::App& app, Options& options) {
                  "they are forgotten");
   AddSeconds(app, "--plan-store-interval-seconds", options.plan_store_interval,
              "How often the file is written; it also is when the server stops")
-      ->check(CLI::Range(1.0, 86400.0));
+      ->check(Within(1.0, 86400.0));
   app.add_option("--plan-exchange", options.plan_exchange,
                  "Redis through which servers share plans: HOST:PORT or "
                  "unix:PATH; without it they do not");
@@ -344,7 +364,7 @@ void AddPlanFlags(CLI::App& app, Options& options) {
   AddSeconds(app, "--plan-exchange-interval-seconds",
              options.plan_exchange_interval,
              "How often plans are sent and received")
-      ->check(CLI::Range(0.1, 86400.0));
+      ->check(Within(0.1, 86400.0));
 }
 
 void AddServingFlags(CLI::App& app, Options& options) {
@@ -355,12 +375,16 @@ void AddServingFlags(CLI::App& app, Options& options) {
   AddSeconds(app, "--transfer-idle-seconds", options.transfer_idle,
              "How long an upload or download waits for a client that does "
              "nothing")
-      ->check(CLI::Range(0.1, 86400.0));
+      ->check(Within(0.1, 86400.0));
+  AddSeconds(app, "--stream-idle-seconds", options.stream_idle,
+             "How long a stream of operations waits for a client that asks for "
+             "nothing")
+      ->check(Within(1.0, 86400.0));
   AddSeconds(
       app, "--drain-timeout-seconds", options.drain_timeout,
       "How long running calls may take after SIGTERM; the process ends a "
       "second later at most")
-      ->check(CLI::Range(0.0, 3600.0));
+      ->check(Within(0.0, 3600.0));
   app.add_option_function<bool>(
          "--exit-on-device-loss",
          [&options](bool exits) { options.exit_on_device_loss = exits; },
@@ -411,7 +435,7 @@ void AddTraceFlags(CLI::App& app, TraceOptions& traces) {
   app.add_option("--trace-sample", traces.ratio,
                  "Share of the calls to trace whose caller does not say "
                  "whether to, by traceparent")
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(Within(0.0, 1.0));
 }
 
 /// What is no key of a file.

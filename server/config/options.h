@@ -48,6 +48,7 @@ struct Options {
   int loop_count = 2;
   absl::Duration drain_timeout = absl::Seconds(10);
   absl::Duration transfer_idle = absl::Seconds(30);
+  absl::Duration stream_idle = absl::Hours(1);
   std::optional<bool> exit_on_device_loss;  // null: of one accelerator at most
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;

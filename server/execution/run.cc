@@ -181,12 +181,14 @@ void Run::Complete(const absl::Status& status,
   state_->End();
 }
 
-void Run::DropUnnamed() {
+std::vector<std::shared_ptr<StoredTensor>> Run::unnamed_results() const {
+  std::vector<std::shared_ptr<StoredTensor>> unnamed;
   for (const OperandUse& result : results()) {
     if (result.made() == OperandUse::Made::kUnnamed) {
-      state_->session->Remove(*result.tensor());
+      unnamed.push_back(result.tensor());
     }
   }
+  return unnamed;
 }
 
 }  // namespace tensord::server

@@ -128,8 +128,8 @@ class Run final : public DeviceWorker::Job {
   void Complete(const absl::Status& status,
                 const DeviceWorker::Times& times) override;
 
-  /// Removes results whose names the client will never learn.
-  void DropUnnamed();
+  /// New results that the server has named.
+  std::vector<std::shared_ptr<StoredTensor>> unnamed_results() const;
 
   const RunReport& report() const { return state_->report; }
   const StepRunner& runner() const { return state_->runner; }

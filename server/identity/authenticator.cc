@@ -135,6 +135,15 @@ void Authenticator::SetTenants(const Tenants& tenants) {
       }
     }
   }
+  for (const std::string& each : options_.operators) {
+    // Of the tenant that the file says.
+    const auto found = certificates.find(each);
+    const std::string tenant = found == certificates.end()
+                                   ? anybody_->tenant()
+                                   : found->second->tenant();
+    certificates[each] =
+        SameOrNew(known, each, tenant, Role::kOperator, "certificate");
+  }
   RevokeOthers(known, certificates);
   RevokeOthers(users_, users);
   certificates_ = std::move(certificates);
@@ -198,14 +207,24 @@ absl::Status Authenticator::Missing() const {
                          absl::StrJoin(wanted, " or "));
 }
 
+Authenticator::Shared Authenticator::OfSigned(
+    const std::vector<absl::string_view>& names) const {
+  const std::vector<std::string>& operators = options_.operators;
+  const auto named = std::ranges::find_if(names, [&](absl::string_view name) {
+    return std::ranges::find(operators, name) != operators.end();
+  });
+  const bool is_operator = operators.empty() ? !options_.serves_others
+                                             : named != names.end();
+  return std::make_shared<const Identity>(
+      anybody_->tenant(), is_operator ? Role::kOperator : Role::kUser,
+      absl::StrCat("certificate ",
+                   named == names.end() ? names.front() : *named));
+}
+
 absl::StatusOr<Authenticator::Shared> Authenticator::OfCertificate(
     const std::vector<absl::string_view>& names) {
   absl::MutexLock lock(&mutex_);
-  if (!certificates_) {
-    return std::make_shared<const Identity>(
-        anybody_->tenant(), anybody_->role(),
-        absl::StrCat("certificate ", names.front()));
-  }
+  if (!certificates_) return OfSigned(names);
   Shared found;
   for (const absl::string_view name : names) {
     const auto known = certificates_->find(name);

@@ -37,6 +37,10 @@ class Authenticator {
   struct Options {
     bool takes_certificates = false;
     bool takes_users = false;  // of this machine
+    /// Names of certificates of operators. Without any, and without a file of
+    /// tenants, all certificates are where nobody but this machine is served.
+    std::vector<std::string> operators;
+    bool serves_others = false;  // than this machine
     std::string tokens;        // a file, as token_file.h has it; "": none
     std::string jwt_keys;      // a JWKS file; "": no JWTs
     JwtRules jwt_rules;
@@ -66,8 +70,7 @@ class Authenticator {
   absl::Status Reload();
 
   /// Which tenants certificates and users stand for. Without this, all
-  /// certificates that an authority has signed stand for the tenant `default`,
-  /// as operators.
+  /// certificates that an authority has signed stand for the tenant `default`.
   void SetTenants(const Tenants& tenants);
 
   /// Whether anything at all says who somebody is.
@@ -125,6 +128,8 @@ class Authenticator {
   void SetProofs(Proofs proofs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Status Missing() const;
+  /// Where no file says whose a certificate is.
+  Shared OfSigned(const std::vector<absl::string_view>& names) const;
   absl::StatusOr<Shared> OfCertificate(
       const std::vector<absl::string_view>& names) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Shared> OfBearer(absl::string_view peer,

@@ -254,6 +254,7 @@ absl::Status ServerProcess::ServeRpc() {
       .queue_limit = options_.engine.queue_limit,
       .limits = {},
       .transfer_idle = options_.transfer_idle,
+      .stream_idle = options_.stream_idle,
       .trace_export = {.queue = trace_exporter_ ? &trace_exporter_->queue()
                                                 : nullptr,
                        .ratio = options_.traces.ratio},

@@ -121,17 +121,11 @@ void FillHostMemory(const server::HostLedger& ledger,
 }  // namespace
 
 void AdminService::ServeOn(LoopGroup& loops) {
-  using S = v1::AdminService::AsyncService;
-  loops.Serve("GetServerInfo", service_, &S::RequestGetServerInfo,
-              [this](auto& call, auto& q) { return GetInfo(call, q); });
-  loops.Serve("GetServerStats", service_, &S::RequestGetServerStats,
-              [this](auto& call, auto& q) { return GetStats(call, q); });
-  loops.Serve("ListSessions", service_, &S::RequestListSessions,
-              [this](auto& call, auto& q) { return ListSessions(call, q); });
-  loops.Serve("ListOperations", service_, &S::RequestListOperations,
-              [this](auto& call, auto& q) { return ListOperations(call, q); });
-  loops.Serve("ListLargestTensors", service_, &S::RequestListLargestTensors,
-              [this](auto& call, auto& q) { return ListTensors(call, q); });
+  loops.Serve(raw(), "GetServerInfo", *this, &AdminService::GetInfo);
+  loops.Serve(raw(), "GetServerStats", *this, &AdminService::GetStats);
+  loops.Serve(raw(), "ListSessions", *this, &AdminService::ListSessions);
+  loops.Serve(raw(), "ListOperations", *this, &AdminService::ListOperations);
+  loops.Serve(raw(), "ListLargestTensors", *this, &AdminService::ListTensors);
   ServeVerbsOn(loops);
 }
 

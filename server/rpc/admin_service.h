@@ -4,15 +4,16 @@
 #include <cstdint>
 
 #include "server/rpc/service.h"
-#include "tensord/v1/admin.grpc.pb.h"
+#include "tensord/v1/admin.pb.h"
 
 namespace tensord::rpc {
 
 class AdminService final : public Service {
  public:
-  explicit AdminService(ServiceContext& context) : context_(context) {}
+  explicit AdminService(ServiceContext& context)
+      : Service(ServiceBeside<v1::GetServerInfoRequest>("AdminService")),
+        context_(context) {}
 
-  grpc::Service& service() override { return service_; }
   void ServeOn(LoopGroup& loops) override;
 
  private:
@@ -52,7 +53,6 @@ class AdminService final : public Service {
       Call& call, const v1::SetLogLevelRequest& request);
 
   ServiceContext& context_;
-  v1::AdminService::AsyncService service_;
 };
 
 }  // namespace tensord::rpc

@@ -73,23 +73,14 @@ absl::StatusOr<server::LogLevel> LevelFrom(const std::string& name) {
 }  // namespace
 
 void AdminService::ServeVerbsOn(LoopGroup& loops) {
-  using S = v1::AdminService::AsyncService;
-  loops.Serve("CancelOperations", service_, &S::RequestCancelOperations,
-              [this](auto& call, auto& q) { return Cancel(call, q); });
-  loops.Serve("EvictSessions", service_, &S::RequestEvictSessions,
-              [this](auto& call, auto& q) { return Evict(call, q); });
-  loops.Serve("TrimMemory", service_, &S::RequestTrimMemory,
-              [this](auto& call, auto& q) { return Trim(call, q); });
-  loops.Serve("DrainServer", service_, &S::RequestDrainServer,
-              [this](auto& call, auto& q) { return Drain(call, q); });
-  loops.Serve("GetServerConfig", service_, &S::RequestGetServerConfig,
-              [this](auto& call, auto& q) { return GetConfig(call, q); });
-  loops.Serve("ReloadServerConfig", service_, &S::RequestReloadServerConfig,
-              [this](auto& call, auto& q) { return Reload(call, q); });
-  loops.Serve("GetLogLevel", service_, &S::RequestGetLogLevel,
-              [this](auto& call, auto& q) { return GetLevel(call, q); });
-  loops.Serve("SetLogLevel", service_, &S::RequestSetLogLevel,
-              [this](auto& call, auto& q) { return SetLevel(call, q); });
+  loops.Serve(raw(), "CancelOperations", *this, &AdminService::Cancel);
+  loops.Serve(raw(), "EvictSessions", *this, &AdminService::Evict);
+  loops.Serve(raw(), "TrimMemory", *this, &AdminService::Trim);
+  loops.Serve(raw(), "DrainServer", *this, &AdminService::Drain);
+  loops.Serve(raw(), "GetServerConfig", *this, &AdminService::GetConfig);
+  loops.Serve(raw(), "ReloadServerConfig", *this, &AdminService::Reload);
+  loops.Serve(raw(), "GetLogLevel", *this, &AdminService::GetLevel);
+  loops.Serve(raw(), "SetLogLevel", *this, &AdminService::SetLevel);
 }
 
 Task<absl::StatusOr<v1::CancelOperationsResponse>> AdminService::Cancel(

@@ -8,6 +8,7 @@
 #include "server/rpc/convert.h"
 #include "server/rpc/coroutine/carry.h"
 #include "server/rpc/operations.h"
+#include "server/rpc/unheard.h"
 
 namespace tensord::rpc {
 
@@ -46,9 +47,10 @@ Task<absl::StatusOr<ComputeService::RunRef>> ComputeService::Execute(
   });
 }
 
-template <typename Response>
+template <typename Request, typename Response>
 Task<absl::StatusOr<Response>> ComputeService::Compute(Call& call,
-                                                       Asked asked) {
+                                                       const Request& request) {
+  Asked asked = Ask(call.session(), request);
   call.record().operation = asked.counted;
   const auto run =
       co_await Execute(call, call.shared_session(), std::move(asked));
@@ -56,38 +58,25 @@ Task<absl::StatusOr<Response>> ComputeService::Compute(Call& call,
   call.record().kernel = (*run)->runner().kernel();
   Response response;
   *response.mutable_result() = ToProto(**run);
-  // Who repeats the call will learn them.
-  if (call.cancelled() && !call.record().is_once) (*run)->DropUnnamed();
+  RemoveUnheard(call, **run);
   co_return response;
 }
 
-template <typename Request, typename Response, typename Method>
-void ComputeService::ServeOne(LoopGroup& loops, absl::string_view rpc,
-                              Method method) {
-  loops.Serve(rpc, service_, method,
-              [this](auto& call, const Request& request) {
-                return Compute<Response>(call, Ask(call.session(), request));
-              });
-}
-
 void ComputeService::ServeOn(LoopGroup& loops) {
-  using S = v1::ComputeService::AsyncService;
-  ServeOne<v1::PermuteRequest, v1::PermuteResponse>(loops, "Permute",
-                                                    &S::RequestPermute);
-  ServeOne<v1::ElementwiseRequest, v1::ElementwiseResponse>(
-      loops, "Elementwise", &S::RequestElementwise);
-  ServeOne<v1::ReduceRequest, v1::ReduceResponse>(loops, "Reduce",
-                                                  &S::RequestReduce);
-  ServeOne<v1::ContractRequest, v1::ContractResponse>(loops, "Contract",
-                                                      &S::RequestContract);
-  ServeOne<v1::FactorizeRequest, v1::FactorizeResponse>(loops, "Factorize",
-                                                        &S::RequestFactorize);
-  ServeOne<v1::ExecutePlanRequest, v1::ExecutePlanResponse>(
-      loops, "ExecutePlan", &S::RequestExecutePlan);
-  loops.Serve("ExecuteStream", service_, &S::RequestExecuteStream,
-              [this](auto& call, auto in, auto out) {
-                return ExecuteStream(call, in, out);
-              });
+  using S = ComputeService;
+  loops.Serve(raw(), "Permute", *this,
+              &S::Compute<v1::PermuteRequest, v1::PermuteResponse>);
+  loops.Serve(raw(), "Elementwise", *this,
+              &S::Compute<v1::ElementwiseRequest, v1::ElementwiseResponse>);
+  loops.Serve(raw(), "Reduce", *this,
+              &S::Compute<v1::ReduceRequest, v1::ReduceResponse>);
+  loops.Serve(raw(), "Contract", *this,
+              &S::Compute<v1::ContractRequest, v1::ContractResponse>);
+  loops.Serve(raw(), "Factorize", *this,
+              &S::Compute<v1::FactorizeRequest, v1::FactorizeResponse>);
+  loops.Serve(raw(), "ExecutePlan", *this,
+              &S::Compute<v1::ExecutePlanRequest, v1::ExecutePlanResponse>);
+  loops.Serve(raw(), "ExecuteStream", *this, &S::ExecuteStream);
 }
 
 }  // namespace tensord::rpc

@@ -5,26 +5,30 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/engine/host_memory.h"
 #include "server/execution/operation_request.h"
 #include "server/execution/run.h"
 #include "server/rpc/service.h"
 #include "server/telemetry/metrics.h"
-#include "tensord/v1/compute.grpc.pb.h"
+#include "tensord/v1/compute.pb.h"
 
 namespace tensord::rpc {
 
 class ComputeService final : public Service {
  public:
-  explicit ComputeService(ServiceContext& context) : context_(context) {}
+  explicit ComputeService(ServiceContext& context)
+      : Service(ServiceBeside<v1::ContractRequest>("ComputeService")),
+        context_(context) {}
 
-  grpc::Service& service() override { return service_; }
   void ServeOn(LoopGroup& loops) override;
 
  private:
+  struct Received;
   struct OpenStream;
   using RunRef = std::unique_ptr<server::Run>;
 
@@ -51,46 +55,51 @@ class ComputeService final : public Service {
                                        Asked asked);
 
   /// The unary rpcs: they differ in their messages only.
-  template <typename Response>
-  Task<absl::StatusOr<Response>> Compute(Call& call, Asked asked);
-  template <typename Request, typename Response, typename Method>
-  void ServeOne(LoopGroup& loops, absl::string_view rpc, Method method);
+  template <typename Request, typename Response>
+  Task<absl::StatusOr<Response>> Compute(Call& call, const Request& request);
 
-  Task<absl::Status> ExecuteStream(Call& call,
-                                   Reader<v1::ExecuteStreamRequest> in,
+  Task<absl::Status> ExecuteStream(Call& call, Reader in,
                                    Writer<v1::ExecuteStreamResponse> out);
-  Detached Receive(Call::Hold hold, Call& call,
-                   Reader<v1::ExecuteStreamRequest> in,
+  Detached Receive(Call::Hold hold, Call& call, Reader in,
                    std::shared_ptr<OpenStream> stream);
   /// An operation of a stream that has ended well.
-  struct Done {
+  struct Outcome {
+    std::shared_ptr<server::Session> session;
     RunRef run;                        // null: it was carried out before
     std::optional<v1::Result> answer;  // of one that may be repeated
+    server::HostHold hold;             // until the client has the response
   };
-  Task<absl::StatusOr<Done>> ExecuteNext(
-      Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream);
-  /// ExecuteNext(), but for what the door is told. Says as what it counts in
-  /// `operation`.
-  Task<absl::StatusOr<Done>> ExecuteOne(Call& call,
-                                        const v1::ExecuteStreamRequest& request,
-                                        OpenStream& stream,
-                                        server::Metrics::Operation*& operation);
-  /// ExecuteOne() of a stream whose operations are carried out at most once.
-  Task<absl::StatusOr<Done>> ExecuteOnce(
-      Call& call, const v1::ExecuteStreamRequest& request, int64_t index,
-      std::shared_ptr<server::Session> session,
+  /// What the client is to hear of an operation.
+  struct Done {
+    v1::ExecuteStreamResponse response;
+    int64_t bytes = 0;  // of the response
+    server::HostHold hold;
+    /// New results that the server has named; they go if nobody hears of them.
+    std::vector<std::shared_ptr<server::StoredTensor>> unnamed;
+    std::shared_ptr<server::Session> session;  // whose they are
+  };
+  /// Carries out operation number `i` of a message.
+  Task<Done> ExecuteNext(Call& call, std::shared_ptr<Received> received, int i,
+                         OpenStream& stream);
+  /// ExecuteNext(), but for what the door and the client are told. Says as what
+  /// it counts in `operation`.
+  Task<absl::StatusOr<Outcome>> ExecuteOne(
+      Call& call, Received& received, const v1::ExecuteStreamRequest& request,
+      int64_t index, OpenStream& stream,
       server::Metrics::Operation*& operation);
+  /// The last part of ExecuteOne() in a stream whose operations are carried out
+  /// at most once.
+  Task<absl::Status> ExecuteOnce(Call& call,
+                                 const v1::ExecuteStreamRequest& request,
+                                 int64_t index, Outcome& outcome,
+                                 server::Metrics::Operation*& operation);
   /// Whether as many of the stream's operations are without a response as may.
   bool IsFull(const OpenStream& stream) const;
-  /// Makes the response to operation number `index` that has ended so.
-  static void Say(const absl::StatusOr<Done>& done, int64_t index,
-                  const std::string& request_id,
-                  v1::ExecuteStreamResponse& response);
-  static Task<absl::Status> Answer(Call& call, OpenStream& stream,
-                                   Writer<v1::ExecuteStreamResponse> out);
+  /// Writes responses until the last; ends with what kept it from that.
+  Task<absl::Status> Answer(Call& call, OpenStream& stream,
+                            Writer<v1::ExecuteStreamResponse> out);
 
   ServiceContext& context_;
-  v1::ComputeService::AsyncService service_;
 };
 
 }  // namespace tensord::rpc

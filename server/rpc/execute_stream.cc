@@ -16,6 +16,8 @@
 #include "core/base/status.h"
 #include "server/rpc/compute_service.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/coroutine/idle_watch.h"
+#include "server/rpc/coroutine/patience.h"
 #include "server/rpc/operations.h"
 
 namespace tensord::rpc {
@@ -23,69 +25,129 @@ namespace {
 
 // A message holds a response more as long as it is smaller; one is at most as
 // large as what may be inline, and what is told of it.
-constexpr size_t kPackedBytes = size_t{1} << 20;
+constexpr int64_t kPackedBytes = int64_t{1} << 20;
+
+// In which a stream has an operation of a session; strangers have none.
+constexpr absl::Duration kMostWithoutSession = absl::Seconds(10);
+
+absl::Status IdleTooLong(absl::Duration limit, bool has_session) {
+  return core::Error(
+      absl::StatusCode::kAborted,
+      has_session ? "STREAM_IDLE" : "STREAM_WITHOUT_SESSION",
+      absl::StrCat("for ", absl::FormatDuration(limit), " the client has ",
+                   has_session ? "asked for nothing" : "named no session",
+                   "; begin another stream"));
+}
 
 }  // namespace
 
+/// A message of the client, until its operations have been carried out.
+struct ComputeService::Received {
+  Received(Parser& parser, Call& call) : message(parser, call) {}
+
+  /// Counts it as a session's, from the first operation on that has one.
+  /// Errors  as HostHold::Take().
+  absl::Status Count(const server::Session& session) {
+    if (is_counted) return absl::OkStatus();
+    TENSORD_RETURN_IF_ERROR(hold.Take(
+        session.host_memory(), server::HostUse::kRequests, message.bytes()));
+    is_counted = true;
+    return absl::OkStatus();
+  }
+  /// Its operations, one or more.
+  int operation_count() const { return std::max(message->batch_size(), 1); }
+  const v1::ExecuteStreamRequest& operation(int i) const {
+    return message->batch().empty() ? *message : message->batch(i);
+  }
+
+  Incoming<v1::ExecuteStreamRequest> message;
+  bool is_counted = false;
+  server::HostHold hold;
+};
+
 /// What both coroutines of a stream see.
 struct ComputeService::OpenStream final : Loop::Watcher {
-  using Watcher::Watcher;
+  OpenStream(Call& call, absl::Duration most_idle)
+      : Watcher(call.loop()), call(call), most_idle(most_idle) {
+    Watch(kMostWithoutSession);
+    call.OnSessionEnd([this](const absl::Status& why) { End(why); });
+  }
+  ~OpenStream() { call.OnSessionEnd(nullptr); }
 
   void Complete() {
     complete = true;
     added.Notify();
   }
-  void Refused() override {
-    draining = true;
+  void End(const absl::Status& why) {
+    failure = why;
     Complete();
+  }
+  void Refused() override { End(Draining()); }
+  /// Gives up on a client that asks for nothing for so long.
+  void Watch(absl::Duration limit) {
+    idle.emplace(call, limit, [this, limit] {
+      End(IdleTooLong(limit, session.has_value()));
+    });
+  }
+  void Name(absl::string_view name) {
+    if (session) return;
+    session = std::string(name);
+    Watch(most_idle);
   }
 
   bool NextHasEnded() const {
     return !runs.empty() && runs.front().await_ready();
   }
 
+  Call& call;
+  const absl::Duration most_idle;
+  std::optional<IdleWatch> idle;
   std::optional<std::string> session;  // the first that exists
-  std::deque<Task<absl::StatusOr<Done>>> runs;
+  std::deque<Task<Done>> runs;
   int64_t unanswered = 0;  // without response
   int64_t received = 0;    // operations
   bool packs = false;      // takes responses in batches
   bool complete = false;   // no operation will follow
-  bool draining = false;
-  Signal added;  // an operation, or completeness
+  absl::Status failure;    // that ends it before the client does
+  Signal added;            // an operation, or completeness
   Signal answered;
 };
 
 Task<absl::Status> ComputeService::ExecuteStream(
-    Call& call, Reader<v1::ExecuteStreamRequest> in,
-    Writer<v1::ExecuteStreamResponse> out) {
-  const auto stream = std::make_shared<OpenStream>(call.loop());
-  // Not awaited: when the server drains, the stream ends before the client has
-  // said that it sends no more.
+    Call& call, Reader in, Writer<v1::ExecuteStreamResponse> out) {
+  const auto stream = std::make_shared<OpenStream>(call, context_.stream_idle);
+  // Not awaited: the stream may end before the client has said that it sends no
+  // more.
   Receive(Call::Hold(call), call, in, stream);
   const absl::Status answered = co_await Answer(call, *stream, out);
-  co_return stream->draining ? Draining() : answered;
+  co_return stream->failure.ok() ? answered : stream->failure;
 }
 
-Detached ComputeService::Receive(Call::Hold, Call& call,
-                                 Reader<v1::ExecuteStreamRequest> in,
+Detached ComputeService::Receive(Call::Hold, Call& call, Reader in,
                                  std::shared_ptr<OpenStream> stream) {
-  v1::ExecuteStreamRequest message;
+  ByteBuffer wire;
   while (!stream->complete) {
     if (IsFull(*stream)) {
       co_await stream->answered;
       continue;
     }
-    const bool received = co_await in.Read(message);
-    if (!received) break;
-    stream->packs = stream->packs || !message.batch().empty();
-    const int count = std::max(message.batch_size(), 1);
-    for (int i = 0; i < count; ++i) {
+    const bool came = co_await in.Read(wire);
+    if (!came) break;
+    const auto received = std::make_shared<Received>(context_.parser, call);
+    const absl::Status parsed = co_await received->message.Parse(wire);
+    if (!parsed.ok()) {
+      stream->End(parsed);
+      co_return;
+    }
+    stream->idle->Progress();
+    stream->packs = stream->packs || !received->message->batch().empty();
+    for (int i = 0; i < received->operation_count(); ++i) {
       if (IsFull(*stream)) stream->added.Notify();
       while (!stream->complete && IsFull(*stream)) co_await stream->answered;
       if (stream->complete) co_return;
-      stream->runs.push_back(ExecuteNext(
-          call, message.batch().empty() ? message : message.batch(i), *stream));
+      stream->runs.push_back(ExecuteNext(call, received, i, *stream));
       ++stream->unanswered;
+      stream->idle->set_waits(false);
       stream->runs.back().Start();
     }
     stream->added.Notify();
@@ -97,21 +159,39 @@ bool ComputeService::IsFull(const OpenStream& stream) const {
   return stream.unanswered >= context_.max_stream_operations();
 }
 
-Task<absl::StatusOr<ComputeService::Done>> ComputeService::ExecuteNext(
-    Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream) {
+Task<ComputeService::Done> ComputeService::ExecuteNext(
+    Call& call, std::shared_ptr<Received> received, int i, OpenStream& stream) {
   EndedOperation ended{.begun = std::chrono::steady_clock::now()};
-  auto done = co_await ExecuteOne(call, request, stream, ended.operation);
-  if (done.ok() && done->run != nullptr) {
-    ended.kernel = done->run->runner().kernel();
+  const int64_t index = stream.received++;
+  auto outcome = co_await ExecuteOne(call, *received, received->operation(i),
+                                     index, stream, ended.operation);
+  if (outcome.ok() && outcome->run != nullptr) {
+    ended.kernel = outcome->run->runner().kernel();
   }
-  context_.door.EndOperation(call, ended, done.status());
+  context_.door.EndOperation(call, ended, outcome.status());
+  Done done;
+  done.response.set_index(index);
+  if (!outcome.ok()) {
+    *done.response.mutable_error() =
+        ToProto(outcome.status(), call.record().request_id);
+  } else {
+    *done.response.mutable_result() =
+        outcome->answer ? *std::move(outcome->answer) : ToProto(*outcome->run);
+    // Who repeats the stream will learn them.
+    if (!call.record().is_once) done.unnamed = outcome->run->unnamed_results();
+    done.session = std::move(outcome->session);
+    done.hold = std::move(outcome->hold);
+  }
+  done.bytes = static_cast<int64_t>(done.response.ByteSizeLong());
+  done.hold.Add(done.bytes);
+  // Until the client takes the response, nothing else is kept.
+  received.reset();
   co_return done;
 }
 
-Task<absl::StatusOr<ComputeService::Done>> ComputeService::ExecuteOne(
-    Call& call, const v1::ExecuteStreamRequest& request, OpenStream& stream,
-    server::Metrics::Operation*& operation) {
-  const int64_t index = stream.received++;
+Task<absl::StatusOr<ComputeService::Outcome>> ComputeService::ExecuteOne(
+    Call& call, Received& received, const v1::ExecuteStreamRequest& request,
+    int64_t index, OpenStream& stream, server::Metrics::Operation*& operation) {
   if (request.operation_case() == v1::ExecuteStreamRequest::OPERATION_NOT_SET) {
     co_return core::InvalidArgument("OPERATION_MISSING",
                                     "the request has no operation");
@@ -131,103 +211,94 @@ Task<absl::StatusOr<ComputeService::Done>> ComputeService::ExecuteOne(
         "', earlier ones of the stream '", *stream.session,
         "', wanted one a stream");
   }
-  const auto session = context_.door.FindSession(call, name);
+  auto session = context_.door.FindSession(call, name);
   if (!session.ok()) co_return session.status();
-  stream.session = std::string(name);
+  stream.Name(name);
   context_.door.Join(call, *session);
   const server::SessionUse use(*session);
-  server::HostHold hold;
-  const absl::Status held = hold.Take(
-      (*session)->host_memory(), server::HostUse::kRequests, BytesOf(request));
+  const absl::Status counted = received.Count(**session);
+  if (!counted.ok()) co_return counted;
+  Outcome outcome{.session = *session};
+  const absl::Status held =
+      outcome.hold.Take((*session)->host_memory(), server::HostUse::kRequests,
+                        /*bytes=*/0);
   if (!held.ok()) co_return held;
   if (call.record().is_once) {
-    co_return co_await ExecuteOnce(call, request, index, *session, operation);
+    const absl::Status executed =
+        co_await ExecuteOnce(call, request, index, outcome, operation);
+    if (!executed.ok()) co_return executed;
+    co_return outcome;
   }
   Asked asked = Ask(**session, request);
   operation = asked.counted;
   auto run = co_await Execute(call, *session, std::move(asked));
   if (!run.ok()) co_return run.status();
-  co_return Done{*std::move(run), std::nullopt};
+  outcome.run = *std::move(run);
+  co_return outcome;
 }
 
-Task<absl::StatusOr<ComputeService::Done>> ComputeService::ExecuteOnce(
+Task<absl::Status> ComputeService::ExecuteOnce(
     Call& call, const v1::ExecuteStreamRequest& request, int64_t index,
-    std::shared_ptr<server::Session> session,
-    server::Metrics::Operation*& operation) {
+    Outcome& outcome, server::Metrics::Operation*& operation) {
   const std::string id = absl::StrCat(call.record().request_id, " ", index);
-  server::Answers& answers = session->answers();
+  server::Answers& answers = outcome.session->answers();
   auto earlier = answers.Begin(id, request.SerializeAsString());
   if (!earlier.ok()) co_return earlier.status();
   if (*earlier) {
-    Done done{nullptr, v1::Result()};
-    done.answer->ParseFromString(**earlier);
-    co_return done;
+    outcome.answer.emplace().ParseFromString(**earlier);
+    co_return absl::OkStatus();
   }
-  Asked asked = Ask(*session, request);
+  Asked asked = Ask(*outcome.session, request);
   operation = asked.counted;
-  auto run = co_await Execute(call, session, std::move(asked));
+  auto run = co_await Execute(call, outcome.session, std::move(asked));
   if (!run.ok()) {
     answers.End(id, std::nullopt);
     co_return run.status();
   }
-  Done done{*std::move(run), std::nullopt};
-  done.answer = ToProto(*done.run);
-  answers.End(id, done.answer->SerializeAsString());
-  co_return done;
-}
-
-void ComputeService::Say(const absl::StatusOr<Done>& done, int64_t index,
-                         const std::string& request_id,
-                         v1::ExecuteStreamResponse& response) {
-  response.set_index(index);
-  if (!done.ok()) {
-    *response.mutable_error() = ToProto(done.status(), request_id);
-  } else if (done->answer) {
-    *response.mutable_result() = *done->answer;
-  } else {
-    *response.mutable_result() = ToProto(*done->run);
-  }
+  outcome.run = *std::move(run);
+  outcome.answer = ToProto(*outcome.run);
+  answers.End(id, outcome.answer->SerializeAsString());
+  co_return absl::OkStatus();
 }
 
 Task<absl::Status> ComputeService::Answer(
     Call& call, OpenStream& stream, Writer<v1::ExecuteStreamResponse> out) {
-  const std::string& request_id = call.record().request_id;
-  bool connected = true;
-  int64_t index = 0;
+  PatientWriter writer(out, call, context_.transfer_idle);
+  absl::Status written;
   while (true) {
     while (stream.runs.empty() && !stream.complete) {
       co_await stream.added;
     }
     if (stream.runs.empty()) break;
-    std::vector<absl::StatusOr<Done>> done;
+    std::vector<Done> done;
     v1::ExecuteStreamResponse message;
-    size_t bytes = 0;
+    int64_t bytes = 0;
     do {
-      Task<absl::StatusOr<Done>>& first = stream.runs.front();
-      auto next = co_await first;
+      Task<Done>& first = stream.runs.front();
+      Done next = co_await first;
       stream.runs.pop_front();
-      v1::ExecuteStreamResponse& response =
-          stream.packs ? *message.add_batch() : message;
-      Say(next, index++, request_id, response);
-      bytes += response.ByteSizeLong();
+      bytes += next.bytes;
+      (stream.packs ? *message.add_batch() : message) =
+          std::move(next.response);
       done.push_back(std::move(next));
     } while (stream.packs && bytes < kPackedBytes && stream.NextHasEnded());
-    // Those that began are waited for also when the client is gone.
-    if (connected) {
-      connected = co_await out.Write(message, stream.NextHasEnded());
+    // Those that began are waited for also when nobody takes what they end
+    // with.
+    if (written.ok()) {
+      written = co_await writer.Write(message, stream.NextHasEnded());
     }
-    // Who repeats the stream will learn them.
-    if (!connected && !call.record().is_once) {
-      for (const absl::StatusOr<Done>& each : done) {
-        if (each.ok()) each->run->DropUnnamed();
+    if (!written.ok()) {
+      for (const Done& each : done) {
+        for (const auto& tensor : each.unnamed) each.session->Remove(*tensor);
       }
     }
     stream.unanswered -= std::ssize(done);
+    stream.idle->Progress();
+    stream.idle->set_waits(stream.runs.empty());
     done.clear();
     stream.answered.Notify();
   }
-  if (!connected) co_return absl::CancelledError("the client is gone");
-  co_return absl::OkStatus();
+  co_return written;
 }
 
 }  // namespace tensord::rpc

@@ -65,36 +65,25 @@ absl::string_view KindOf(absl::string_view plan_device) {
 }  // namespace
 
 void PlanCacheService::ServeOn(LoopGroup& loops) {
-  using S = v1::PlanCacheService::AsyncService;
-  loops.Serve("GetPlanCacheStats", service_, &S::RequestGetPlanCacheStats,
-              [this](auto& call, auto& q) { return GetStats(call, q); });
-  loops.Serve("ListPlanCacheEntries", service_, &S::RequestListPlanCacheEntries,
-              [this](auto& call, auto& q) { return List(call, q); });
-  loops.Serve("PinPlanCacheEntry", service_, &S::RequestPinPlanCacheEntry,
-              [this](auto& call, auto& q) {
-                return Change<v1::PinPlanCacheEntryResponse>(
-                    call, q.id(), &core::PlanCache::Pin);
-              });
-  loops.Serve("UnpinPlanCacheEntry", service_, &S::RequestUnpinPlanCacheEntry,
-              [this](auto& call, auto& q) {
-                return Change<v1::UnpinPlanCacheEntryResponse>(
-                    call, q.id(), &core::PlanCache::Unpin);
-              });
-  loops.Serve("RemovePlanCacheEntry", service_, &S::RequestRemovePlanCacheEntry,
-              [this](auto& call, auto& q) {
-                return Change<v1::RemovePlanCacheEntryResponse>(
-                    call, q.id(), &core::PlanCache::Remove);
-              });
-  loops.Serve("ClearPlanCache", service_, &S::RequestClearPlanCache,
-              [this](auto& call, auto& q) { return Clear(call, q); });
+  loops.Serve(raw(), "GetPlanCacheStats", *this, &PlanCacheService::GetStats);
+  loops.Serve(raw(), "ListPlanCacheEntries", *this, &PlanCacheService::List);
+  using S = PlanCacheService;
+  loops.Serve(raw(), "PinPlanCacheEntry", *this,
+              &S::Change<v1::PinPlanCacheEntryRequest,
+                         v1::PinPlanCacheEntryResponse, &core::PlanCache::Pin>);
   loops.Serve(
-      "DumpPlanCache", service_, &S::RequestDumpPlanCache,
-      [this](auto& call, auto& q, auto out) { return Dump(call, q, out); },
-      Traffic::kTransfers);
+      raw(), "UnpinPlanCacheEntry", *this,
+      &S::Change<v1::UnpinPlanCacheEntryRequest,
+                 v1::UnpinPlanCacheEntryResponse, &core::PlanCache::Unpin>);
   loops.Serve(
-      "LoadPlanCache", service_, &S::RequestLoadPlanCache,
-      [this](auto& call, auto in) { return Load(call, in); },
-      Traffic::kTransfers);
+      raw(), "RemovePlanCacheEntry", *this,
+      &S::Change<v1::RemovePlanCacheEntryRequest,
+                 v1::RemovePlanCacheEntryResponse, &core::PlanCache::Remove>);
+  loops.Serve(raw(), "ClearPlanCache", *this, &PlanCacheService::Clear);
+  loops.Serve(raw(), "DumpPlanCache", *this, &PlanCacheService::Dump,
+              Traffic::kTransfers);
+  loops.Serve(raw(), "LoadPlanCache", *this, &PlanCacheService::Load,
+              Traffic::kTransfers);
 }
 
 Task<absl::StatusOr<v1::GetPlanCacheStatsResponse>> PlanCacheService::GetStats(
@@ -174,10 +163,10 @@ Task<absl::StatusOr<v1::ListPlanCacheEntriesResponse>> PlanCacheService::List(
   co_return response;
 }
 
-template <typename Response>
+template <typename Request, typename Response, auto change>
 Task<absl::StatusOr<Response>> PlanCacheService::Change(
-    Call& call, const std::string& id,
-    absl::Status (core::PlanCache::*change)(uint64_t id)) {
+    Call& call, const Request& request) {
+  const std::string& id = request.id();
   call.record().subject = id.substr(0, 100);
   const std::optional<uint64_t> number = core::PlanIdFromText(id);
   if (!number) {
@@ -220,7 +209,7 @@ Task<absl::Status> PlanCacheService::Dump(
 }
 
 Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::Load(
-    Call& call, Reader<v1::LoadPlanCacheRequest> in) {
+    Call& call, Reader in) {
   server::HostHold& hold = call.record().hold;
   absl::Status held = hold.Take(context_.sessions.host_memory(),
                                 server::HostUse::kSnapshots, 0);
@@ -232,9 +221,12 @@ Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::Load(
   v1::PlanCacheLoad load = v1::PLAN_CACHE_LOAD_UNSPECIFIED;
   PatientReader reader(in, call, context_.transfer_idle);
   while (true) {
-    const v1::LoadPlanCacheRequest* const message = co_await reader.Read();
+    ByteBuffer* const message = co_await reader.Read();
     if (message == nullptr) break;
-    const v1::LoadPlanCacheRequest& part = *message;
+    Incoming<v1::LoadPlanCacheRequest> incoming(context_.parser, call);
+    const absl::Status parsed = co_await incoming.Parse(*message);
+    if (!parsed.ok()) co_return parsed;
+    const v1::LoadPlanCacheRequest& part = *incoming;
     if (part.load() != v1::PLAN_CACHE_LOAD_UNSPECIFIED) load = part.load();
     if (std::ssize(part.data()) >
         server::kMaxSnapshotBytes - std::ssize(snapshot)) {

@@ -5,15 +5,16 @@
 #include <string>
 
 #include "server/rpc/service.h"
-#include "tensord/v1/plan_cache.grpc.pb.h"
+#include "tensord/v1/plan_cache.pb.h"
 
 namespace tensord::rpc {
 
 class PlanCacheService final : public Service {
  public:
-  explicit PlanCacheService(ServiceContext& context) : context_(context) {}
+  explicit PlanCacheService(ServiceContext& context)
+      : Service(ServiceBeside<v1::ClearPlanCacheRequest>("PlanCacheService")),
+        context_(context) {}
 
-  grpc::Service& service() override { return service_; }
   void ServeOn(LoopGroup& loops) override;
 
  private:
@@ -22,16 +23,13 @@ class PlanCacheService final : public Service {
   Task<absl::StatusOr<v1::ListPlanCacheEntriesResponse>> List(
       Call& call, const v1::ListPlanCacheEntriesRequest& request);
   /// Does something to the entry of an id, as hexadecimal digits.
-  template <typename Response>
-  Task<absl::StatusOr<Response>> Change(
-      Call& call, const std::string& id,
-      absl::Status (core::PlanCache::*change)(uint64_t id));
+  template <typename Request, typename Response, auto change>
+  Task<absl::StatusOr<Response>> Change(Call& call, const Request& request);
   Task<absl::StatusOr<v1::ClearPlanCacheResponse>> Clear(
       Call& call, const v1::ClearPlanCacheRequest& request);
   Task<absl::Status> Dump(Call& call, const v1::DumpPlanCacheRequest& request,
                           Writer<v1::DumpPlanCacheResponse> out);
-  Task<absl::StatusOr<v1::LoadPlanCacheResponse>> Load(
-      Call& call, Reader<v1::LoadPlanCacheRequest> in);
+  Task<absl::StatusOr<v1::LoadPlanCacheResponse>> Load(Call& call, Reader in);
   /// Plans the problems of a snapshot for the devices that are here.
   Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanProblems(
       Call& call, std::string snapshot);
@@ -41,7 +39,6 @@ class PlanCacheService final : public Service {
   ServiceContext& context_;
   std::atomic<bool> is_loading_ =
       false;  // a snapshot that has come: one at a time
-  v1::PlanCacheService::AsyncService service_;
 };
 
 }  // namespace tensord::rpc

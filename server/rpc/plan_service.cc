@@ -45,19 +45,12 @@ double LeastTime(const core::PlanEntry& entry,
 }  // namespace
 
 void PlanService::ServeOn(LoopGroup& loops) {
-  using S = v1::PlanService::AsyncService;
-  loops.Serve("ExplainPlan", service_, &S::RequestExplainPlan,
-              [this](auto& call, auto& q) { return Explain(call, q); });
-  loops.Serve("CreatePlan", service_, &S::RequestCreatePlan,
-              [this](auto& call, auto& q) { return Create(call, q); });
-  loops.Serve("DescribePlan", service_, &S::RequestDescribePlan,
-              [this](auto& call, auto& q) { return Describe(call, q); });
-  loops.Serve("ListPlans", service_, &S::RequestListPlans,
-              [this](auto& call, auto& q) { return List(call, q); });
-  loops.Serve("DeletePlan", service_, &S::RequestDeletePlan,
-              [this](auto& call, auto& q) { return Delete(call, q); });
-  loops.Serve("ListKernels", service_, &S::RequestListKernels,
-              [this](auto& call, auto& q) { return ListKernels(call, q); });
+  loops.Serve(raw(), "ExplainPlan", *this, &PlanService::Explain);
+  loops.Serve(raw(), "CreatePlan", *this, &PlanService::Create);
+  loops.Serve(raw(), "DescribePlan", *this, &PlanService::Describe);
+  loops.Serve(raw(), "ListPlans", *this, &PlanService::List);
+  loops.Serve(raw(), "DeletePlan", *this, &PlanService::Delete);
+  loops.Serve(raw(), "ListKernels", *this, &PlanService::ListKernels);
 }
 
 template <typename Message>
@@ -204,6 +197,11 @@ Task<absl::StatusOr<v1::CreatePlanResponse>> PlanService::Create(
   };
   const auto kept = session.plans().Add(request.plan_id(), make);
   if (!kept.ok()) co_return kept.status();
+  if (request.plan_id().empty()) {
+    call.OnUnheard([session = call.shared_session(), name = (*kept)->name()] {
+      session->plans().Remove(name).IgnoreError();
+    });
+  }
   v1::CreatePlanResponse response;
   *response.mutable_plan() = Describe(session, **kept);
   co_return response;

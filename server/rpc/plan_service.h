@@ -4,15 +4,16 @@
 #include "server/execution/operation.h"
 #include "server/execution/prepared_plan.h"
 #include "server/rpc/service.h"
-#include "tensord/v1/plan.grpc.pb.h"
+#include "tensord/v1/plan.pb.h"
 
 namespace tensord::rpc {
 
 class PlanService final : public Service {
  public:
-  explicit PlanService(ServiceContext& context) : context_(context) {}
+  explicit PlanService(ServiceContext& context)
+      : Service(ServiceBeside<v1::CreatePlanRequest>("PlanService")),
+        context_(context) {}
 
-  grpc::Service& service() override { return service_; }
   void ServeOn(LoopGroup& loops) override;
 
  private:
@@ -51,7 +52,6 @@ class PlanService final : public Service {
       Call& call, const v1::ListKernelsRequest& request);
 
   ServiceContext& context_;
-  v1::PlanService::AsyncService service_;
 };
 
 }  // namespace tensord::rpc

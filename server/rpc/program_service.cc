@@ -9,6 +9,7 @@
 #include "server/rpc/coroutine/carry.h"
 #include "server/rpc/coroutine/in_background.h"
 #include "server/rpc/explain_program.h"
+#include "server/rpc/unheard.h"
 
 namespace tensord::rpc {
 namespace {
@@ -82,19 +83,12 @@ absl::StatusOr<v1::ExplainProgramResponse> ExplainPrepared(
 }  // namespace
 
 void ProgramService::ServeOn(LoopGroup& loops) {
-  using S = v1::ProgramService::AsyncService;
-  loops.Serve("ExecuteProgram", service_, &S::RequestExecuteProgram,
-              [this](auto& call, auto& q) { return Execute(call, q); });
-  loops.Serve("ExplainProgram", service_, &S::RequestExplainProgram,
-              [this](auto& call, auto& q) { return ExplainSpec(call, q); });
-  loops.Serve("CreateProgram", service_, &S::RequestCreateProgram,
-              [this](auto& call, auto& q) { return Create(call, q); });
-  loops.Serve("DescribeProgram", service_, &S::RequestDescribeProgram,
-              [this](auto& call, auto& q) { return DescribeOne(call, q); });
-  loops.Serve("ListPrograms", service_, &S::RequestListPrograms,
-              [this](auto& call, auto& q) { return List(call, q); });
-  loops.Serve("DeleteProgram", service_, &S::RequestDeleteProgram,
-              [this](auto& call, auto& q) { return Delete(call, q); });
+  loops.Serve(raw(), "ExecuteProgram", *this, &ProgramService::Execute);
+  loops.Serve(raw(), "ExplainProgram", *this, &ProgramService::ExplainSpec);
+  loops.Serve(raw(), "CreateProgram", *this, &ProgramService::Create);
+  loops.Serve(raw(), "DescribeProgram", *this, &ProgramService::DescribeOne);
+  loops.Serve(raw(), "ListPrograms", *this, &ProgramService::List);
+  loops.Serve(raw(), "DeleteProgram", *this, &ProgramService::Delete);
 }
 
 absl::StatusOr<server::Preparation> ProgramService::Read(
@@ -171,7 +165,7 @@ Task<absl::StatusOr<v1::ExecuteProgramResponse>> ProgramService::Execute(
     *result.mutable_tensor() = ToProto(*output.tensor());
     if (output.is_inline()) result.set_data(output.Bytes());
   }
-  if (call.cancelled() && !call.record().is_once) (*run)->DropUnnamed();
+  RemoveUnheard(call, **run);
   *response.mutable_report() = ReportOf(**run, *preparation);
   co_return response;
 }
@@ -241,6 +235,11 @@ Task<absl::StatusOr<v1::CreateProgramResponse>> ProgramService::Create(
   const absl::Status worked = co_await Work(call, preparation->program(), keep);
   if (!worked.ok()) co_return worked;
   if (!described.ok()) co_return described.status();
+  if (request.program_id().empty()) {
+    call.OnUnheard([session = call.shared_session(), name = described->name()] {
+      session->programs().Remove(name).IgnoreError();
+    });
+  }
   v1::CreateProgramResponse response;
   *response.mutable_program() = *std::move(described);
   co_return response;

@@ -12,15 +12,16 @@
 #include "server/execution/program/preparation.h"
 #include "server/execution/program/prepared_program.h"
 #include "server/rpc/service.h"
-#include "tensord/v1/program.grpc.pb.h"
+#include "tensord/v1/program.pb.h"
 
 namespace tensord::rpc {
 
 class ProgramService final : public Service {
  public:
-  explicit ProgramService(ServiceContext& context) : context_(context) {}
+  explicit ProgramService(ServiceContext& context)
+      : Service(ServiceBeside<v1::CreateProgramRequest>("ProgramService")),
+        context_(context) {}
 
-  grpc::Service& service() override { return service_; }
   void ServeOn(LoopGroup& loops) override;
 
  private:
@@ -57,7 +58,6 @@ class ProgramService final : public Service {
       Call& call, const v1::DeleteProgramRequest& request);
 
   ServiceContext& context_;
-  v1::ProgramService::AsyncService service_;
 };
 
 }  // namespace tensord::rpc

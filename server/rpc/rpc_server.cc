@@ -1,8 +1,5 @@
 #include "server/rpc/rpc_server.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/impl/server_builder_option.h>
-#include <grpcpp/impl/server_builder_plugin.h>
 #include <grpcpp/resource_quota.h>
 
 #include <algorithm>
@@ -23,6 +20,7 @@
 #include "server/rpc/plan_cache_service.h"
 #include "server/rpc/plan_service.h"
 #include "server/rpc/program_service.h"
+#include "server/rpc/reflection/reflection_service.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/tensor_service.h"
 #include "server/rpc/tracing/trace_service.h"
@@ -37,16 +35,6 @@ namespace {
 constexpr size_t kConnectionMemoryBytes = size_t{256} << 20;
 // What a call may send before the server reads it: a message of an upload.
 constexpr int64_t kWindowBytes = 1 << 20;
-
-class WithoutReflection final : public grpc::ServerBuilderOption {
-  void UpdateArguments(grpc::ChannelArguments*) override {}
-  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*
-                         plugins) override {
-    std::erase_if(*plugins, [](const auto& plugin) {
-      return plugin->name() == "proto_server_reflection";
-    });
-  }
-};
 
 /// Where clients of a server with those addresses bring their memory: beside
 /// each Unix socket, and at one abstract name if TCP leads to this host's own.
@@ -159,6 +147,12 @@ struct RpcServer::Services {
                    CountRefused(answer, peer);
                  }) {
     for (const MakeService make : kServices) all.push_back(make(context));
+    if (!options.takes_admin) return;
+    std::vector<std::string> names = {
+        "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"};
+    for (const auto& service : all) names.push_back(service->raw().name());
+    all.push_back(
+        std::make_unique<ReflectionService>(context, std::move(names)));
   }
 
   ServiceContext& context;
@@ -216,11 +210,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
 
 absl::Status RpcServer::Listen(const RpcServerOptions& options) {
   Services& services = *services_;
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  if (!options.takes_admin) {
-    builder.SetOption(std::make_unique<WithoutReflection>());
-  }
   builder.SetMaxReceiveMessageSize(
       static_cast<int>(services.context.limits.max_message_bytes));
   LimitConnections(options, builder);
@@ -245,11 +235,11 @@ absl::Status RpcServer::Listen(const RpcServerOptions& options) {
                               services.credentials.back()));
   }
   for (const auto& service : services.all) {
-    builder.RegisterService(&service->service());
+    builder.RegisterService(&service->raw());
   }
   builder.RegisterService(&services.health.service());
   services.loops.emplace(builder, options.loop_count, services.context.door,
-                         options.takes_admin);
+                         services.context.parser, options.takes_admin);
   services.server = builder.BuildAndStart();
   if (services.server == nullptr) {
     return core::Error(absl::StatusCode::kUnavailable, "CANNOT_LISTEN",

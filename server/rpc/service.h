@@ -1,9 +1,8 @@
 // What a service of the contract is to the server.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include "server/rpc/coroutine/serve.h"
+#include "server/rpc/raw_service.h"
 #include "server/rpc/service_context.h"
 
 namespace tensord::rpc {
@@ -12,12 +11,16 @@ namespace tensord::rpc {
 /// that is done for a call, the door does.
 class Service {
  public:
+  explicit Service(const google::protobuf::ServiceDescriptor& type)
+      : raw_(type) {}
   virtual ~Service() = default;
 
-  /// Of the generated code.
-  virtual grpc::Service& service() = 0;
+  RawService& raw() { return raw_; }
   /// Binds the handlers.
   virtual void ServeOn(LoopGroup& loops) = 0;
+
+ private:
+  RawService raw_;
 };
 
 }  // namespace tensord::rpc

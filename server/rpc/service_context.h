@@ -13,6 +13,7 @@
 #include "server/engine/plan_store.h"
 #include "server/execution/background.h"
 #include "server/execution/program/preparation.h"
+#include "server/rpc/coroutine/parser.h"
 #include "server/rpc/door/door.h"
 #include "server/rpc/tracing/tracing.h"
 #include "server/session/session_manager.h"
@@ -45,6 +46,8 @@ struct ServiceContext {
   MessageLimits limits;
   /// How long a client may neither send nor take anything.
   absl::Duration transfer_idle = absl::Seconds(30);
+  /// How long a stream of operations may ask for nothing.
+  absl::Duration stream_idle = absl::Hours(1);
   absl::Time start = absl::Now();
   TraceExport trace_export = {};
   std::vector<Middleware*> middleware = {};  // the door's besides its own
@@ -54,6 +57,7 @@ struct ServiceContext {
   shared_memory::Broker* shared_memory = nullptr;  // null: there is none
   const Door door{sessions,      metrics,       log,
                   authenticator, transfer_idle, WithTracing()};
+  Parser parser{sessions.host_memory()};
   server::Preparer preparer{engine};
   /// Where what operators ask for is done, as that of clients may take all the
   /// preparer's threads.

@@ -10,18 +10,12 @@
 
 namespace tensord::rpc {
 void SessionService::ServeOn(LoopGroup& loops) {
-  using S = v1::SessionService::AsyncService;
-  loops.Serve("OpenSession", service_, &S::RequestOpenSession,
-              [this](auto& call, auto& q) { return Open(call, q); });
-  loops.Serve("KeepSessionAlive", service_, &S::RequestKeepSessionAlive,
-              [this](auto& call, auto& q) { return KeepAlive(call, q); });
-  loops.Serve("DescribeSession", service_, &S::RequestDescribeSession,
-              [this](auto& call, auto& q) { return Describe(call, q); });
-  loops.Serve("CloseSession", service_, &S::RequestCloseSession,
-              [this](auto& call, auto& q) { return Close(call, q); });
-  loops.Serve(
-      "OpenSharedMemory", service_, &S::RequestOpenSharedMemory,
-      [this](auto& call, auto& q) { return OpenSharedMemory(call, q); });
+  loops.Serve(raw(), "OpenSession", *this, &SessionService::Open);
+  loops.Serve(raw(), "KeepSessionAlive", *this, &SessionService::KeepAlive);
+  loops.Serve(raw(), "DescribeSession", *this, &SessionService::Describe);
+  loops.Serve(raw(), "CloseSession", *this, &SessionService::Close);
+  loops.Serve(raw(), "OpenSharedMemory", *this,
+              &SessionService::OpenSharedMemory);
 }
 
 Task<absl::StatusOr<v1::OpenSessionResponse>> SessionService::Open(
@@ -45,6 +39,9 @@ Task<absl::StatusOr<v1::OpenSessionResponse>> SessionService::Open(
                      {"peer", call.context().peer()},
                      {"lease_seconds", absl::ToInt64Seconds(options.lease)},
                      {"quota_bytes", options.memory_quota_bytes}});
+  call.OnUnheard([this, name = (*session)->name()] {
+    context_.sessions.Close(name, [] {}).IgnoreError();
+  });
   v1::OpenSessionResponse response;
   *response.mutable_session() = ToProto(**session);
   co_return response;

@@ -2,15 +2,16 @@
 #pragma once
 
 #include "server/rpc/service.h"
-#include "tensord/v1/session.grpc.pb.h"
+#include "tensord/v1/session.pb.h"
 
 namespace tensord::rpc {
 
 class SessionService final : public Service {
  public:
-  explicit SessionService(ServiceContext& context) : context_(context) {}
+  explicit SessionService(ServiceContext& context)
+      : Service(ServiceBeside<v1::OpenSessionRequest>("SessionService")),
+        context_(context) {}
 
-  grpc::Service& service() override { return service_; }
   void ServeOn(LoopGroup& loops) override;
 
  private:
@@ -27,7 +28,6 @@ class SessionService final : public Service {
       Call& call, const v1::OpenSharedMemoryRequest& request);
 
   ServiceContext& context_;
-  v1::SessionService::AsyncService service_;
 };
 
 }  // namespace tensord::rpc

@@ -9,6 +9,7 @@
 #include "server/rpc/coroutine/in_background.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/tensor_service.h"
+#include "server/rpc/unheard.h"
 
 namespace tensord::rpc {
 namespace {
@@ -113,6 +114,7 @@ Task<absl::StatusOr<v1::AdoptTensorResponse>> TensorService::Adopt(
     context_.metrics.uploaded_bytes().Increment(
         static_cast<double>(desc->span_bytes()));
   }
+  RemoveUnheard(call, request.tensor_id(), call.shared_session(), tensor);
   v1::AdoptTensorResponse response;
   *response.mutable_tensor() = ToProto(*tensor);
   co_return response;

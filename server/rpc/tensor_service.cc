@@ -12,6 +12,7 @@
 #include "server/rpc/convert.h"
 #include "server/rpc/coroutine/carry.h"
 #include "server/rpc/coroutine/on_device.h"
+#include "server/rpc/unheard.h"
 #include "server/session/contents_copy.h"
 
 namespace tensord::rpc {
@@ -70,37 +71,21 @@ class Copying final : public server::DeviceWorker::Job {
 }  // namespace
 
 void TensorService::ServeOn(LoopGroup& loops) {
-  loops.Serve("CreateTensor", service_, &AsyncService::RequestCreateTensor,
-              [this](auto& call, auto& q) { return Create(call, q); });
-  loops.Serve(
-      "UploadTensor", service_, &AsyncService::RequestUploadTensor,
-      [this](auto& call, auto in) { return Upload(call, in); },
-      Traffic::kTransfers);
-  loops.Serve(
-      "DownloadTensor", service_, &AsyncService::RequestDownloadTensor,
-      [this](auto& call, auto& q, auto out) { return Download(call, q, out); },
-      Traffic::kTransfers);
-  loops.Serve("DescribeTensor", service_, &AsyncService::RequestDescribeTensor,
-              [this](auto& call, auto& q) { return Describe(call, q); });
-  loops.Serve("ListTensors", service_, &AsyncService::RequestListTensors,
-              [this](auto& call, auto& q) { return List(call, q); });
-  loops.Serve("DeleteTensor", service_, &AsyncService::RequestDeleteTensor,
-              [this](auto& call, auto& q) { return Delete(call, q); });
-  loops.Serve("DeleteTensors", service_, &AsyncService::RequestDeleteTensors,
-              [this](auto& call, auto& q) { return DeleteAll(call, q); });
-  loops.Serve("CopyTensor", service_, &AsyncService::RequestCopyTensor,
-              [this](auto& call, auto& q) { return Copy(call, q); });
-  loops.Serve("ShareTensor", service_, &AsyncService::RequestShareTensor,
-              [this](auto& call, auto& q) { return Share(call, q); });
-  loops.Serve("UnshareTensor", service_, &AsyncService::RequestUnshareTensor,
-              [this](auto& call, auto& q) { return Unshare(call, q); });
-  loops.Serve("OpenSharedTensor", service_,
-              &AsyncService::RequestOpenSharedTensor,
-              [this](auto& call, auto& q) { return OpenShared(call, q); });
-  loops.Serve("AdoptTensor", service_, &AsyncService::RequestAdoptTensor,
-              [this](auto& call, auto& q) { return Adopt(call, q); });
-  loops.Serve("StoreTensor", service_, &AsyncService::RequestStoreTensor,
-              [this](auto& call, auto& q) { return Store(call, q); });
+  loops.Serve(raw(), "CreateTensor", *this, &TensorService::Create);
+  loops.Serve(raw(), "UploadTensor", *this, &TensorService::Upload,
+              Traffic::kTransfers);
+  loops.Serve(raw(), "DownloadTensor", *this, &TensorService::Download,
+              Traffic::kTransfers);
+  loops.Serve(raw(), "DescribeTensor", *this, &TensorService::Describe);
+  loops.Serve(raw(), "ListTensors", *this, &TensorService::List);
+  loops.Serve(raw(), "DeleteTensor", *this, &TensorService::Delete);
+  loops.Serve(raw(), "DeleteTensors", *this, &TensorService::DeleteAll);
+  loops.Serve(raw(), "CopyTensor", *this, &TensorService::Copy);
+  loops.Serve(raw(), "ShareTensor", *this, &TensorService::Share);
+  loops.Serve(raw(), "UnshareTensor", *this, &TensorService::Unshare);
+  loops.Serve(raw(), "OpenSharedTensor", *this, &TensorService::OpenShared);
+  loops.Serve(raw(), "AdoptTensor", *this, &TensorService::Adopt);
+  loops.Serve(raw(), "StoreTensor", *this, &TensorService::Store);
 }
 
 Task<absl::Status> TensorService::AwaitQueued(Call& call) {
@@ -111,10 +96,10 @@ Task<absl::Status> TensorService::AwaitQueued(Call& call) {
 }
 
 absl::StatusOr<std::shared_ptr<server::StoredTensor>> TensorService::Enter(
-    Call& call, absl::string_view tensor) const {
+    Call& call, absl::string_view tensor, int64_t bytes) const {
   TENSORD_ASSIGN_OR_RETURN(const auto session,
                            SessionNameOf(tensor, server::kTensors));
-  TENSORD_RETURN_IF_ERROR(context_.door.Enter(call, *session));
+  TENSORD_RETURN_IF_ERROR(context_.door.Enter(call, *session, bytes));
   return call.session().Find(tensor);
 }
 
@@ -144,6 +129,7 @@ Task<absl::StatusOr<v1::CreateTensorResponse>> TensorService::Create(
     session.Remove(created);
     co_return allocated;
   }
+  RemoveUnheard(call, request.tensor_id(), call.shared_session(), *tensor);
   v1::CreateTensorResponse response;
   *response.mutable_tensor() = ToProto(created);
   co_return response;
@@ -231,6 +217,7 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::Copy(
   const auto copy =
       co_await CopyWithin(call, **source, request.tensor_id(), std::move(desc));
   if (!copy.ok()) co_return copy.status();
+  RemoveUnheard(call, request.tensor_id(), session, *copy);
   v1::CopyTensorResponse response;
   *response.mutable_tensor() = ToProto(**copy);
   co_return response;
@@ -301,6 +288,7 @@ Task<absl::StatusOr<v1::OpenSharedTensorResponse>> TensorService::OpenShared(
   const auto opened =
       (*share)->Open(call.shared_session(), request.tensor_id());
   if (!opened.ok()) co_return opened.status();
+  RemoveUnheard(call, request.tensor_id(), call.shared_session(), *opened);
   v1::OpenSharedTensorResponse response;
   *response.mutable_tensor() = ToProto(**opened);
   co_return response;
@@ -351,6 +339,7 @@ Task<absl::StatusOr<v1::CopyTensorResponse>> TensorService::CopyAcross(
     (*target)->Remove(copy);
     co_return status;
   }
+  RemoveUnheard(call, request.tensor_id(), *target, *added);
   v1::CopyTensorResponse response;
   *response.mutable_tensor() = ToProto(copy);
   co_return response;

@@ -7,44 +7,26 @@
 
 #include "server/rpc/service.h"
 #include "server/shared_memory/region.h"
-#include "tensord/v1/tensor.grpc.pb.h"
+#include "tensord/v1/tensor.pb.h"
 
 namespace tensord::rpc {
 
 /// Uploads and downloads are raw: their payloads never become messages.
 class TensorService final : public Service {
  public:
-  explicit TensorService(ServiceContext& context) : context_(context) {}
+  explicit TensorService(ServiceContext& context)
+      : Service(ServiceBeside<v1::CreateTensorRequest>("TensorService")),
+        context_(context) {}
 
-  grpc::Service& service() override { return service_; }
   void ServeOn(LoopGroup& loops) override;
 
  private:
-  using Base = v1::TensorService::Service;
-  using AsyncService = v1::TensorService::WithAsyncMethod_CreateTensor<
-      v1::TensorService::WithRawMethod_UploadTensor<
-          v1::TensorService::WithRawMethod_DownloadTensor<
-              v1::TensorService::WithAsyncMethod_DescribeTensor<
-                  v1::TensorService::WithAsyncMethod_ListTensors<
-                      v1::TensorService::WithAsyncMethod_DeleteTensor<
-                          v1::TensorService::WithAsyncMethod_DeleteTensors<
-                              v1::TensorService::WithAsyncMethod_CopyTensor<
-                                  v1::TensorService::WithAsyncMethod_ShareTensor<
-                                      v1::TensorService::WithAsyncMethod_UnshareTensor<
-                                          v1::TensorService::
-                                              WithAsyncMethod_OpenSharedTensor<
-                                                  v1::TensorService::
-                                                      WithAsyncMethod_AdoptTensor<
-                                                          v1::TensorService::
-                                                              WithAsyncMethod_StoreTensor<
-                                                                  Base>>>>>>>>>>>>>;
-
   Task<absl::StatusOr<v1::CreateTensorResponse>> Create(
       Call& call, const v1::CreateTensorRequest& request);
-  Task<absl::StatusOr<v1::UploadTensorResponse>> Upload(
-      Call& call, Reader<grpc::ByteBuffer> in);
-  Task<absl::Status> Download(Call& call, const grpc::ByteBuffer& raw_request,
-                              Writer<grpc::ByteBuffer> out);
+  Task<absl::StatusOr<v1::UploadTensorResponse>> Upload(Call& call, Reader in);
+  Task<absl::Status> Download(Call& call,
+                              const v1::DownloadTensorRequest& request,
+                              Writer<ByteBuffer> out);
   Task<absl::StatusOr<v1::DescribeTensorResponse>> Describe(
       Call& call, const v1::DescribeTensorRequest& request);
   Task<absl::StatusOr<v1::ListTensorsResponse>> List(
@@ -87,12 +69,12 @@ class TensorService final : public Service {
 
   /// Waits for what the session had queued when the call came.
   Task<absl::Status> AwaitQueued(Call& call);
-  /// The tensor of that name, whose session the call has entered then.
+  /// The tensor of that name, whose session the call has entered then with
+  /// `bytes`.
   absl::StatusOr<std::shared_ptr<server::StoredTensor>> Enter(
-      Call& call, absl::string_view tensor) const;
+      Call& call, absl::string_view tensor, int64_t bytes) const;
 
   ServiceContext& context_;
-  AsyncService service_;
 };
 
 }  // namespace tensord::rpc

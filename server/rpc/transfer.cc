@@ -76,15 +76,6 @@ absl::Status CheckReadable(const Call& call,
              : call.session().Find(tensor.name()).status();
 }
 
-absl::StatusOr<v1::DownloadTensorRequest> DownloadRequestOf(
-    grpc::ByteBuffer raw) {  // refers to the same slices
-  v1::DownloadTensorRequest request;
-  using Traits = grpc::SerializationTraits<v1::DownloadTensorRequest>;
-  if (Traits::Deserialize(&raw, &request).ok()) return request;
-  return core::InvalidArgument("REQUEST_MALFORMED",
-                               "not a DownloadTensorRequest");
-}
-
 /// What of `tensor` a download asks for, and in what pieces.
 absl::StatusOr<server::ContentsReader::Range> RangeOf(
     const v1::DownloadTensorRequest& request,
@@ -109,9 +100,9 @@ absl::StatusOr<server::ContentsReader::Range> RangeOf(
 }  // namespace
 
 Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
-    Call& call, Reader<grpc::ByteBuffer> in) {
+    Call& call, Reader in) {
   PatientReader reader(in, call, context_.transfer_idle);
-  grpc::ByteBuffer* message = co_await reader.Read();
+  ByteBuffer* message = co_await reader.Read();
   const absl::Status heard = reader.failure();
   if (!heard.ok()) co_return heard;
   if (message == nullptr) {
@@ -121,7 +112,8 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
   wire::ChunkReader first(*message);
   const absl::StatusOr<wire::ChunkHeader> first_header = first.Header();
   if (!first_header.ok()) co_return Malformed(first_header.status());
-  const auto found = Enter(call, first_header->tensor);
+  const auto found =
+      Enter(call, first_header->tensor, 2 * call.record().received_bytes);
   if (!found.ok()) co_return found.status();
   server::StoredTensor& tensor = **found;
   if (tensor.in_use()) {
@@ -178,12 +170,10 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
   co_return response;
 }
 
-Task<absl::Status> TensorService::Download(Call& call,
-                                           const grpc::ByteBuffer& raw_request,
-                                           Writer<grpc::ByteBuffer> out) {
-  const auto request = DownloadRequestOf(raw_request);
-  if (!request.ok()) co_return request.status();
-  const auto found = Enter(call, request->tensor());
+Task<absl::Status> TensorService::Download(
+    Call& call, const v1::DownloadTensorRequest& request,
+    Writer<ByteBuffer> out) {
+  const auto found = call.session().Find(request.tensor());
   if (!found.ok()) co_return found.status();
   server::StoredTensor& tensor = **found;
   if (!tensor.is_in_place()) {
@@ -199,7 +189,7 @@ Task<absl::Status> TensorService::Download(Call& call,
   const absl::Status settled = tensor.CheckSettled();
   if (!settled.ok()) co_return settled;
 
-  const auto range = RangeOf(*request, tensor, context_.limits.max_chunk_bytes);
+  const auto range = RangeOf(request, tensor, context_.limits.max_chunk_bytes);
   if (!range.ok()) co_return range.status();
   auto reader = server::ContentsReader::Open(
       *found, call.session().device(), call.session().staging_memory(), *range);
@@ -216,7 +206,7 @@ Task<absl::Status> TensorService::Download(Call& call,
     if (!piece.ok()) co_return piece.status();
     const std::span data = piece->bytes;
     // Before its version is looked at, so that what is sent is of that one.
-    const grpc::ByteBuffer chunk =
+    const ByteBuffer chunk =
         reader->is_in_place()
             ? wire::MakeChunkOfCopy(
                   "", at, data,

@@ -1,13 +1,12 @@
 #include "server/rpc/view_service.h"
 
 #include "server/rpc/convert.h"
+#include "server/rpc/unheard.h"
 
 namespace tensord::rpc {
 
 void ViewService::ServeOn(LoopGroup& loops) {
-  loops.Serve("CreateView", service_,
-              &v1::ViewService::AsyncService::RequestCreateView,
-              [this](auto& call, auto& q) { return Create(call, q); });
+  loops.Serve(raw(), "CreateView", *this, &ViewService::Create);
 }
 
 Task<absl::StatusOr<v1::CreateViewResponse>> ViewService::Create(
@@ -21,6 +20,7 @@ Task<absl::StatusOr<v1::CreateViewResponse>> ViewService::Create(
   const auto view =
       call.session().AddView(request.tensor_id(), **viewed, *stages, padding);
   if (!view.ok()) co_return view.status();
+  RemoveUnheard(call, request.tensor_id(), call.shared_session(), *view);
   v1::CreateViewResponse response;
   *response.mutable_tensor() = ToProto(**view);
   co_return response;

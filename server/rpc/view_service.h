@@ -2,15 +2,16 @@
 #pragma once
 
 #include "server/rpc/service.h"
-#include "tensord/v1/view.grpc.pb.h"
+#include "tensord/v1/view.pb.h"
 
 namespace tensord::rpc {
 
 class ViewService final : public Service {
  public:
-  explicit ViewService(ServiceContext& context) : context_(context) {}
+  explicit ViewService(ServiceContext& context)
+      : Service(ServiceBeside<v1::CreateViewRequest>("ViewService")),
+        context_(context) {}
 
-  grpc::Service& service() override { return service_; }
   void ServeOn(LoopGroup& loops) override;
 
  private:
@@ -18,7 +19,6 @@ class ViewService final : public Service {
       Call& call, const v1::CreateViewRequest& request);
 
   ServiceContext& context_;
-  v1::ViewService::AsyncService service_;
 };
 
 }  // namespace tensord::rpc

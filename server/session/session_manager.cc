@@ -244,14 +244,29 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::FindNumber(
   return NoSuchSession(absl::StrCat("number ", number));
 }
 
+void SessionManager::set_on_ended(
+    std::function<void(const Session&)> on_ended) {
+  absl::MutexLock lock(&ended_mutex_);
+  on_ended_ = std::move(on_ended);
+}
+
+void SessionManager::SayEnded(const Session& session) const {
+  absl::MutexLock lock(&ended_mutex_);
+  if (on_ended_) on_ended_(session);
+}
+
 absl::StatusOr<std::shared_ptr<Session>> SessionManager::Take(
     absl::string_view name) {
-  absl::MutexLock lock(&mutex_);
-  const auto found = sessions_.find(std::string(name));
-  if (found == sessions_.end()) return NoSuchSession(name);
-  std::shared_ptr<Session> session = std::move(found->second);
-  sessions_.erase(found);
-  Forget(*session);
+  std::shared_ptr<Session> session;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = sessions_.find(std::string(name));
+    if (found == sessions_.end()) return NoSuchSession(name);
+    session = std::move(found->second);
+    sessions_.erase(found);
+    Forget(*session);
+  }
+  SayEnded(*session);
   return session;
 }
 
@@ -352,6 +367,7 @@ void SessionManager::CloseExpired() {
     for (const auto& session : expired) Forget(*session);
   }
   for (const auto& session : expired) {
+    SayEnded(*session);
     session->Close();
     on_expired_(*session);
   }

@@ -109,6 +109,11 @@ class SessionManager {
   /// Errors  as Find; `closed` is not called then.
   absl::Status Close(absl::string_view name, std::function<void()> closed);
 
+  /// Has `on_ended` told of every session that nobody finds any more, on
+  /// whichever thread ended it; null: nobody hears of it. Waits for a call that
+  /// is under way.
+  void set_on_ended(std::function<void(const Session&)> on_ended);
+
   const SessionLimits& limits() const { return limits_; }
   /// What sessions and the server itself keep in the host's memory.
   const std::shared_ptr<HostLedger>& host_memory() const {
@@ -139,6 +144,7 @@ class SessionManager {
   /// What its thread does.
   void CloseSessions();
   void CloseExpired();
+  void SayEnded(const Session& session) const;
   TenantLimits LimitsOf(absl::string_view tenant) const;
   absl::Status CheckReservations(const TenantsLimits& tenants) const;
   const std::shared_ptr<TenantAccount>& AccountOf(const std::string& tenant)
@@ -149,6 +155,8 @@ class SessionManager {
   Engine& engine_;
   const SessionLimits limits_;
   const std::function<void(const Session&)> on_expired_;
+  mutable absl::Mutex ended_mutex_;
+  std::function<void(const Session&)> on_ended_ ABSL_GUARDED_BY(ended_mutex_);
   TensorShares shares_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<Session>> sessions_

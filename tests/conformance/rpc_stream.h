@@ -67,6 +67,14 @@ class ExecuteStream : public RpcConformance {
     before_ = server_.used_bytes();
   }
 
+  /// Of requests and responses.
+  int64_t RequestBytes() {
+    return server_.sessions()
+        .host_memory()
+        ->used(server::HostUse::kRequests)
+        .bytes;
+  }
+
   /// d = a + c.
   Request Sum(const std::string& a, const std::string& c,
               const std::string& d) {

@@ -9,6 +9,7 @@ from google.protobuf import descriptor_pb2
 
 from conftest import REPOSITORY
 from tensord.v1 import (
+    access_pb2,
     admin_pb2,
     compute_pb2,
     error_pb2,
@@ -24,6 +25,7 @@ from tensord.v1 import (
 # v1.descriptors is what protoc --descriptor_set_out writes of the released contract.
 GOLDEN = Path(__file__).with_name("v1.descriptors")
 CONTRACT = [
+    access_pb2,
     admin_pb2,
     compute_pb2,
     error_pb2,

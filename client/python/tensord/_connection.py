@@ -433,7 +433,8 @@ class Connection(Stubs):
             return self._closed_error() if self._closed else error
         is_grpcio = isinstance(error, grpc.RpcError)
         known = from_rpc_error(error) if is_grpcio else from_outcome(*error.args)
-        if known.code == grpc.StatusCode.CANCELLED and self._closed:
+        is_end = known.code == grpc.StatusCode.CANCELLED
+        if self._closed and (is_end or known.reason == "SESSION_NOT_FOUND"):
             return self._closed_error()
         if known.code == grpc.StatusCode.DEADLINE_EXCEEDED and deadline is not None:
             if known.reason == "DEADLINE_TOO_SHORT":

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <coroutine>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -233,6 +234,25 @@ class Call final : Tag {
   /// OK unless it was stopped.
   const absl::Status& stopped() const { return stopped_; }
 
+  /// Has `undo` called at the call's end if the client hears nothing of what it
+  /// is answered, so that it never learns names that the server gave. Whoever
+  /// repeats the call will.
+  void OnUnheard(absl::AnyInvocable<void() &&> undo) {
+    if (!record_.is_once) record_.undo = std::move(undo);
+  }
+
+  /// Has `end` called, instead of the call's being broken off, when the session
+  /// of a stream ends; null: no more.
+  void OnSessionEnd(std::function<void(const absl::Status&)> end) {
+    on_session_end_ = std::move(end);
+  }
+  /// Whether there is such a function; it is called with `why` then.
+  bool EndWithSession(const absl::Status& why) {
+    const auto end = on_session_end_;  // which may go meanwhile
+    if (end) end(why);
+    return end != nullptr;
+  }
+
   /// What cancelled() looks at.
   const std::atomic<bool>& cancelled_flag() const { return cancelled_; }
 
@@ -322,6 +342,7 @@ class Call final : Tag {
   grpc::ServerContext context_;
   std::atomic<bool> cancelled_ = false;
   absl::Status stopped_;
+  std::function<void(const absl::Status&)> on_session_end_;
   bool has_begun_ = false;
   bool ended_ = false;
   int holds_ = 0;

@@ -15,17 +15,16 @@ namespace tensord::rpc {
 /// A Reader that gives up on a client which sends nothing.
 ///
 /// Threads  its call's Loop.
-template <typename M>
 class PatientReader {
  public:
-  PatientReader(Reader<M> in, Call& call, absl::Duration limit)
+  PatientReader(Reader in, Call& call, absl::Duration limit)
       : in_(in),
         call_(call),
         watch_(call, limit, [coming = coming_] { coming->came.Notify(); }) {}
 
   /// The next message, which lasts until the next Read(). Null: none comes any
   /// more, or failure() says why; not to be called again.
-  Task<M*> Read() {
+  Task<ByteBuffer*> Read() {
     coming_->is_awaited = true;
     Receive(Call::Hold(call_), in_, coming_);
     watch_.set_waits(true);
@@ -48,13 +47,13 @@ class PatientReader {
  private:
   /// Outlives a call's handler, as a read that has begun does.
   struct Coming {
-    M message;
+    ByteBuffer message;
     bool is_awaited = false;
     bool has_message = false;
     Signal came;
   };
 
-  static Detached Receive(Call::Hold, Reader<M> in,
+  static Detached Receive(Call::Hold, Reader in,
                           std::shared_ptr<Coming> coming) {
     coming->message.Clear();
     const bool received = co_await in.Read(coming->message);
@@ -63,7 +62,7 @@ class PatientReader {
     coming->came.Notify();
   }
 
-  const Reader<M> in_;
+  const Reader in_;
   Call& call_;
   const std::shared_ptr<Coming> coming_ = std::make_shared<Coming>();
   IdleWatch watch_;
@@ -85,12 +84,12 @@ class PatientWriter {
   /// OK as Writer::Write() is true.
   /// Errors  CANCELLED: the client is gone. ABORTED: it took nothing.
   ///         UNAUTHENTICATED: who reads is not let in any more.
-  Task<absl::Status> Write(const M& message) {
+  Task<absl::Status> Write(const M& message, bool more = false) {
     const absl::Status known = Door::CheckIdentity(call_.record());
     if (!known.ok()) co_return known;
     watch_.Progress();
     watch_.set_waits(true);
-    const bool sent = co_await out_.Write(message);
+    const bool sent = co_await out_.Write(message, more);
     watch_.set_waits(false);
     if (watch_.has_stalled()) co_return Stalled();
     if (!sent) co_return absl::CancelledError("the client is gone");

@@ -1,63 +1,77 @@
 // Binds handlers, which are coroutines, to the methods of a service.
 //
-// Handlers, one shape per kind of method (grpc::ByteBuffer as message type of
-// raw ones):
+// Handlers, one shape per kind of method; what a Reader reads, they parse:
 //   unary          Task<absl::StatusOr<R>>(Call&, const Q&)
-//   client stream  Task<absl::StatusOr<R>>(Call&, Reader<Q>)
+//   client stream  Task<absl::StatusOr<R>>(Call&, Reader)
 //   server stream  Task<absl::Status>(Call&, const Q&, Writer<R>)
-//   both streams   Task<absl::Status>(Call&, Reader<Q>, Writer<R>)
+//   both streams   Task<absl::Status>(Call&, Reader, Writer<R>)
 #pragma once
 
+#include <google/protobuf/descriptor.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/support/async_stream.h>
 #include <grpcpp/support/async_unary_call.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <thread>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "google/protobuf/message.h"
 #include "server/rpc/coroutine/idle_watch.h"
 #include "server/rpc/coroutine/loop.h"
+#include "server/rpc/coroutine/parser.h"
 #include "server/rpc/coroutine/task.h"
 #include "server/rpc/door/door.h"
+#include "server/rpc/raw_service.h"
 #include "server/rpc/status.h"
 #include "server/session/answers.h"
 
 namespace tensord::rpc {
 
-inline int64_t BytesOf(const grpc::ByteBuffer& message) {
+using grpc::ByteBuffer;
+
+inline int64_t BytesOf(const ByteBuffer& message) {
   return static_cast<int64_t>(message.Length());
 }
-inline int64_t BytesOf(const google::protobuf::Message& message) {
-  return static_cast<int64_t>(message.ByteSizeLong());
+
+/// `message` as it goes over the wire.
+template <typename M>
+ByteBuffer ToWire(const M& message) {
+  ByteBuffer wire;
+  bool own = false;
+  grpc::SerializationTraits<M>::Serialize(message, &wire, &own);
+  return wire;
 }
+inline const ByteBuffer& ToWire(const ByteBuffer& message) { return message; }
 
 /// The client's messages of one call. One Read() at a time.
-template <typename M>
 class Reader {
  public:
-  Reader(grpc::internal::AsyncReaderInterface<M>& io, Call& call)
+  Reader(grpc::internal::AsyncReaderInterface<ByteBuffer>& io, Call& call)
       : io_(&io), call_(&call) {}
   /// False after the last message, and also when the call broke off, which
   /// cancelled() may tell only later: messages must say where the stream ends.
-  auto Read(M& to) const {
+  auto Read(ByteBuffer& to) const {
     return Operation(
         [io = io_, &to](void* tag) { io->Read(&to, tag); },
         [call = call_, &to] { call->record().received_bytes += BytesOf(to); });
   }
 
  private:
-  grpc::internal::AsyncReaderInterface<M>* io_;
+  grpc::internal::AsyncReaderInterface<ByteBuffer>* io_;
   Call* call_;
 };
 
@@ -65,7 +79,7 @@ class Reader {
 template <typename M>
 class Writer {
  public:
-  Writer(grpc::internal::AsyncWriterInterface<M>& io, Call& call)
+  Writer(grpc::internal::AsyncWriterInterface<ByteBuffer>& io, Call& call)
       : io_(&io), call_(&call) {}
   /// True when flow control lets the next message in: `message` may go then,
   /// memory that its slices refer to may not. False when the call is over.
@@ -73,36 +87,58 @@ class Writer {
   /// With `more`, the message may wait for the next one, which must follow
   /// soon.
   auto Write(const M& message, bool more = false) const {
-    return Operation(
-        [io = io_, &message, more](void* tag) {
-          grpc::WriteOptions options;
-          if (more) options.set_buffer_hint();
-          io->Write(message, options, tag);
-        },
-        [call = call_, bytes = BytesOf(message)] {
-          call->record().sent_bytes += bytes;
-        });
+    return Operation([io = io_, call = call_, &message, more](void* tag) {
+      grpc::WriteOptions options;
+      if (more) options.set_buffer_hint();
+      const ByteBuffer& wire = ToWire(message);
+      call->record().sent_bytes += BytesOf(wire);
+      io->Write(wire, options, tag);
+    });
   }
 
  private:
-  grpc::internal::AsyncWriterInterface<M>* io_;
+  grpc::internal::AsyncWriterInterface<ByteBuffer>* io_;
   Call* call_;
 };
 
-/// The request of a method whose requests are a stream.
-struct NoRequest {};
+// How gRPC moves the messages of each kind of method.
+using UnaryIo = grpc::ServerAsyncResponseWriter<ByteBuffer>;
+using ClientStreamIo = grpc::ServerAsyncReader<ByteBuffer, ByteBuffer>;
+using ServerStreamIo = grpc::ServerAsyncWriter<ByteBuffer>;
+using BothStreamsIo = grpc::ServerAsyncReaderWriter<ByteBuffer, ByteBuffer>;
 
 template <typename Io>
-inline constexpr bool kIsUnary = false;
-template <typename R>
-inline constexpr bool kIsUnary<grpc::ServerAsyncResponseWriter<R>> = true;
+inline constexpr bool kHasOneRequest =
+    std::is_same_v<Io, UnaryIo> || std::is_same_v<Io, ServerStreamIo>;
+template <typename Io>
+inline constexpr bool kHasOneResponse =
+    std::is_same_v<Io, UnaryIo> || std::is_same_v<Io, ClientStreamIo>;
+
+/// What carries out a call of a method and returns what it ends with. `request`
+/// is empty where requests are a stream, and may be let go.
+template <typename Io>
+using Handle = std::function<
+    Task<std::conditional_t<kHasOneResponse<Io>, absl::StatusOr<ByteBuffer>,
+                            absl::Status>>(Call&, ByteBuffer& request, Io&)>;
+
+/// A method as it is served.
+template <typename Io>
+struct Method {
+  RawService& service;
+  const google::protobuf::MethodDescriptor& type;
+  Rpc rpc;
+  Handle<Io> handle;
+};
 
 /// Carries out a call, or answers it as one of the same id was before. Errors
 /// are not kept: what failed may be tried again.
-template <typename R, typename H, typename Q>
-Task<absl::StatusOr<R>> InvokeOnce(H& handler, Call& call, const Q& request) {
+template <typename S, typename Q, typename R>
+Task<absl::StatusOr<R>> HandleOnce(
+    Call& call, S& self, Task<absl::StatusOr<R>> (S::*handler)(Call&, const Q&),
+    const Q& request) {
   const CallRecord& record = call.record();
-  if (record.session == nullptr) co_return co_await handler(call, request);
+  if (record.session == nullptr)
+    co_return co_await (self.*handler)(call, request);
   server::Answers& answers = record.session->answers();
   auto earlier = answers.Begin(
       record.request_id,
@@ -113,42 +149,61 @@ Task<absl::StatusOr<R>> InvokeOnce(H& handler, Call& call, const Q& request) {
     response.ParseFromString(**earlier);
     co_return response;
   }
-  auto result = co_await handler(call, request);
+  auto result = co_await (self.*handler)(call, request);
   answers.End(
       record.request_id,
       result.ok() ? std::optional(result->SerializeAsString()) : std::nullopt);
   co_return result;
 }
 
-// Calls the handler of each kind of method.
-template <typename H, typename Q, typename R>
-auto Invoke(H& handler, Call& call, const Q& request,
-            grpc::ServerAsyncResponseWriter<R>&) {
-  return call.record().is_once ? InvokeOnce<R>(handler, call, request)
-                               : handler(call, request);
+// Carry out calls of each kind of method by their handlers.
+template <typename S, typename Q, typename R>
+Task<absl::StatusOr<ByteBuffer>> HandleUnary(
+    Call& call, const Door& door, Parser& parser, ByteBuffer& wire, S& self,
+    Task<absl::StatusOr<R>> (S::*handler)(Call&, const Q&)) {
+  Incoming<Q> request(parser, call);
+  const absl::Status parsed = co_await request.Parse(wire);
+  if (!parsed.ok()) co_return parsed;
+  const absl::Status entered = door.EnterFor(call, *request, request.bytes());
+  if (!entered.ok()) co_return entered;
+  Task<absl::StatusOr<R>> handled =
+      call.record().is_once ? HandleOnce(call, self, handler, *request)
+                            : (self.*handler)(call, *request);
+  const absl::StatusOr<R> result = co_await handled;
+  if (!result.ok()) co_return result.status();
+  co_return ToWire(*result);
 }
-template <typename H, typename Q, typename R>
-auto Invoke(H& handler, Call& call, NoRequest,
-            grpc::ServerAsyncReader<R, Q>& io) {
-  return handler(call, Reader<Q>(io, call));
+template <typename S, typename R>
+Task<absl::StatusOr<ByteBuffer>> HandleClientStream(
+    Call& call, ClientStreamIo& io, S& self,
+    Task<absl::StatusOr<R>> (S::*handler)(Call&, Reader)) {
+  const absl::StatusOr<R> result =
+      co_await (self.*handler)(call, Reader(io, call));
+  if (!result.ok()) co_return result.status();
+  co_return ToWire(*result);
 }
-template <typename H, typename Q, typename R>
-auto Invoke(H& handler, Call& call, const Q& request,
-            grpc::ServerAsyncWriter<R>& io) {
-  return handler(call, request, Writer<R>(io, call));
+template <typename S, typename Q, typename R>
+Task<absl::Status> HandleServerStream(
+    Call& call, const Door& door, Parser& parser, ByteBuffer& wire,
+    ServerStreamIo& io, S& self,
+    Task<absl::Status> (S::*handler)(Call&, const Q&, Writer<R>)) {
+  Incoming<Q> request(parser, call);
+  const absl::Status parsed = co_await request.Parse(wire);
+  if (!parsed.ok()) co_return parsed;
+  const absl::Status entered = door.EnterFor(call, *request, request.bytes());
+  if (!entered.ok()) co_return entered;
+  co_return co_await (self.*handler)(call, *request, Writer<R>(io, call));
 }
-template <typename H, typename Q, typename R>
-auto Invoke(H& handler, Call& call, NoRequest,
-            grpc::ServerAsyncReaderWriter<R, Q>& io) {
-  return handler(call, Reader<Q>(io, call), Writer<R>(io, call));
-}
+
+/// What waits to be sent without being watched, as it fits what HTTP/2 sends
+/// unasked.
+inline constexpr int64_t kUnwatchedBytes = 65'535;
 
 // What a handler returned.
 inline const absl::Status& StatusOf(const absl::Status& status) {
   return status;
 }
-template <typename R>
-const absl::Status& StatusOf(const absl::StatusOr<R>& result) {
+inline const absl::Status& StatusOf(const absl::StatusOr<ByteBuffer>& result) {
   return result.status();
 }
 
@@ -157,74 +212,66 @@ template <typename Io>
 void Finish(Call& call, Io& io, const absl::Status& status, void* tag) {
   const grpc::Status sent =
       ToGrpc(status, call.context(), call.record().request_id);
-  if constexpr (requires { io.FinishWithError(sent, tag); }) {
+  if constexpr (kHasOneResponse<Io>) {
     io.FinishWithError(sent, tag);
   } else {
     io.Finish(sent, tag);
   }
 }
-template <typename Io, typename R>
-void Finish(Call& call, Io& io, const absl::StatusOr<R>& result, void* tag) {
-  if (!result.ok()) {
-    Finish(call, io, result.status(), tag);
-  } else if constexpr (requires { io.Finish(*result, grpc::Status(), tag); }) {
+template <typename Io>
+void Finish(Call& call, Io& io, const absl::StatusOr<ByteBuffer>& result,
+            void* tag) {
+  if (result.ok()) {
     io.Finish(*result, grpc::Status::OK, tag);
-  } else {  // a raw method whose handler returns a message
-    grpc::ByteBuffer wire;
-    bool own = false;
-    using Traits = grpc::SerializationTraits<R>;
-    const grpc::Status written = Traits::Serialize(*result, &wire, &own);
-    io.Finish(wire, written, tag);
+  } else {
+    Finish(call, io, result.status(), tag);
   }
 }
 
-/// What waits to be sent without being watched, as it fits what HTTP/2 sends
-/// unasked.
-inline constexpr int64_t kUnwatchedBytes = 65'535;
-
-/// Serves one call of `rpc`, from the wait for it, on `accepting`, to its end,
-/// on `loop`. The coroutine's frame owns all that gRPC refers to.
-template <typename Io, typename Request, typename Accept, typename Handler>
-Detached ServeCall(Loop& accepting, Loop& loop, const Door& door, Rpc rpc,
-                   Accept accept, Handler handler) {
+/// Serves one call of `method`, from the wait for it, on `accepting`, to its
+/// end, on `loop`. The coroutine's frame owns all that gRPC refers to.
+template <typename Io>
+Detached ServeCall(Loop& accepting, Loop& loop, const Door& door,
+                   const Method<Io>& method) {
   Call call(loop);
   Io io(&call.context());
-  Request request;
+  ByteBuffer request;
   const bool began = co_await Operation([&](void* tag) {
-    accept(&call.context(), &request, &io, loop.queue(), accepting.queue(),
-           tag);
+    method.service.Await(method.type, call.context(),
+                         kHasOneRequest<Io> ? &request : nullptr, io,
+                         *loop.queue(), *accepting.queue(), tag);
   });
   if (!began)
     co_return;  // Shutdown. A call that never began has no end notice.
   call.Begin();
-  // The next one.
-  ServeCall<Io, Request>(accepting, loop, door, rpc, accept, handler);
+  ServeCall(accepting, loop, door, method);  // the next one
   if (&accepting != &loop) co_await MoveTo(loop);
-  if constexpr (!std::is_same_v<Request, NoRequest>) {
-    call.record().received_bytes = BytesOf(request);
-  }
-  const absl::Status let_in = door.Begin(call, rpc, request);
+  CallRecord& record = call.record();
+  record.received_bytes = BytesOf(request);
+  const absl::Status let_in = door.Begin(call, method.rpc);
   if (!let_in.ok()) {
+    request.Clear();
     door.End(call, let_in);
     co_await Operation([&](void* tag) { Finish(call, io, let_in, tag); });
   } else {
-    auto result = co_await Invoke(handler, call, request, io);
+    auto result = co_await method.handle(call, request, io);
     if (!call.stopped().ok() && !StatusOf(result).ok()) result = call.stopped();
-    if constexpr (requires { BytesOf(*result); }) {
+    if constexpr (kHasOneResponse<Io>) {
       if (result.ok()) {
-        call.record().sent_bytes = BytesOf(*result);
-        call.record().hold.Add(call.record().sent_bytes);
+        record.sent_bytes = BytesOf(*result);
+        record.hold.Add(record.sent_bytes);
       }
     }
     door.End(call, StatusOf(result));
     std::optional<IdleWatch> watch;
-    if (call.record().sent_bytes > kUnwatchedBytes) {
+    if (record.sent_bytes > kUnwatchedBytes) {
       watch.emplace(call, door.transfer_idle(),
                     [&] { EndUnread(call, watch->Stalled("taken no data")); });
     }
     co_await Operation([&](void* tag) { Finish(call, io, result, tag); });
   }
   co_await call.End();
+  if (record.undo && call.context().IsCancelled()) std::move(record.undo)();
 }
 
 /// Which Loops serve a method.
@@ -245,48 +292,62 @@ enum class Traffic {
 /// be taken than a Loop accepts in between two turns. Only messages of one
 /// stream are in order for certain.
 class LoopGroup {
-  using Context = grpc::ServerContext;
-  using Queue = grpc::CompletionQueue;
-  using ServerQueue = grpc::ServerCompletionQueue;
-
  public:
   /// Unless `takes_admin`, what is for operators is refused.
-  /// Lifetime  `door`, which every call passes, outlives it.
+  /// Lifetime  `door`, which every call passes, and `parser` outlive it.
   LoopGroup(grpc::ServerBuilder& builder, int loop_count, const Door& door,
-            bool takes_admin)
-      : door_(door), takes_admin_(takes_admin) {
+            Parser& parser, bool takes_admin)
+      : door_(door), parser_(parser), takes_admin_(takes_admin) {
     for (int i = 0; i < loop_count; ++i) {
       loops_.push_back(std::make_unique<Loop>(builder.AddCompletionQueue(),
                                               /*sleeps=*/i > 0));
     }
   }
 
-  /// Has `handler` serve a method with one request, `rpc` in the contract. Each
-  /// call has a copy of `handler`.
+  /// Has a handler of `self` serve `rpc` of `service`.
   ///
-  /// Lifetime  what `handler` refers to outlives Shutdown().
-  template <typename S, typename B, typename Io, typename Q, typename H>
-  void Serve(absl::string_view rpc, S& service,
-             void (B::*method)(Context*, Q*, Io*, Queue*, ServerQueue*, void*),
-             H handler, Traffic traffic = Traffic::kCalls) {
-    const auto accept = [&service, method](Context* context, Q* request, Io* io,
-                                           Queue* queue, ServerQueue* accepting,
-                                           void* tag) {
-      (service.*method)(context, request, io, queue, accepting, tag);
-    };
-    Accept<Io, Q>(RpcOf(rpc), accept, handler, traffic);
+  /// Lifetime  `self` outlives Shutdown().
+  template <typename S, typename Q, typename R>
+  void Serve(RawService& service, absl::string_view rpc, S& self,
+             Task<absl::StatusOr<R>> (S::*handler)(Call&, const Q&),
+             Traffic traffic = Traffic::kCalls) {
+    Accept<UnaryIo>(
+        service, rpc, traffic,
+        [this, &self, handler](Call& call, ByteBuffer& request, UnaryIo&) {
+          return HandleUnary(call, door_, parser_, request, self, handler);
+        });
   }
-  /// The same for a method with a stream of requests.
-  template <typename S, typename B, typename Io, typename H>
-  void Serve(absl::string_view rpc, S& service,
-             void (B::*method)(Context*, Io*, Queue*, ServerQueue*, void*),
-             H handler, Traffic traffic = Traffic::kCalls) {
-    const auto accept = [&service, method](Context* context, void*, Io* io,
-                                           Queue* queue, ServerQueue* accepting,
-                                           void* tag) {
-      (service.*method)(context, io, queue, accepting, tag);
-    };
-    Accept<Io, NoRequest>(RpcOf(rpc), accept, handler, traffic);
+  template <typename S, typename R>
+  void Serve(RawService& service, absl::string_view rpc, S& self,
+             Task<absl::StatusOr<R>> (S::*handler)(Call&, Reader),
+             Traffic traffic = Traffic::kCalls) {
+    Accept<ClientStreamIo>(
+        service, rpc, traffic,
+        [&self, handler](Call& call, ByteBuffer&, ClientStreamIo& io) {
+          return HandleClientStream(call, io, self, handler);
+        });
+  }
+  template <typename S, typename Q, typename R>
+  void Serve(RawService& service, absl::string_view rpc, S& self,
+             Task<absl::Status> (S::*handler)(Call&, const Q&, Writer<R>),
+             Traffic traffic = Traffic::kCalls) {
+    Accept<ServerStreamIo>(
+        service, rpc, traffic,
+        [this, &self, handler](Call& call, ByteBuffer& request,
+                               ServerStreamIo& io) {
+          return HandleServerStream(call, door_, parser_, request, io, self,
+                                    handler);
+        });
+  }
+  template <typename S, typename R>
+  void Serve(RawService& service, absl::string_view rpc, S& self,
+             Task<absl::Status> (S::*handler)(Call&, Reader, Writer<R>),
+             Traffic traffic = Traffic::kCalls) {
+    Accept<BothStreamsIo>(
+        service, rpc, traffic,
+        [&self, handler](Call& call, ByteBuffer&, BothStreamsIo& io) {
+          return (self.*handler)(call, Reader(io, call), Writer<R>(io, call));
+        });
   }
 
   /// The one that takes all calls.
@@ -330,31 +391,32 @@ class LoopGroup {
   static constexpr int kOperationAccepts = 32;
   static constexpr int kAccepts = 4;
 
-  Rpc RpcOf(absl::string_view name) const {
-    Rpc rpc = door_.RpcOf(name);
-    rpc.is_elsewhere = rpc.is_operators && !takes_admin_;
-    return rpc;
-  }
-
-  template <typename Io, typename Q, typename A, typename H>
-  void Accept(const Rpc& method, const A& accept, const H& handler,
-              Traffic traffic) {
-    Rpc rpc = method;
-    rpc.is_stream = !kIsUnary<Io>;
+  template <typename Io>
+  void Accept(RawService& service, absl::string_view name, Traffic traffic,
+              Handle<Io> handle) {
+    const google::protobuf::MethodDescriptor& type = service.Method(name);
+    Method<Io>& method =
+        std::get<std::deque<Method<Io>>>(methods_).emplace_back(
+            Method<Io>{service, type, door_.RpcOf(type), std::move(handle)});
+    method.rpc.is_elsewhere = method.rpc.is_operators && !takes_admin_;
     const bool is_on_first = traffic == Traffic::kCalls || loops_.size() == 1;
-    const bool comes_often =
-        rpc.operation != nullptr || rpc.name == "KeepSessionAlive";
     const size_t begin = is_on_first ? 0 : 1;
     const size_t end = is_on_first ? 1 : loops_.size();
+    const int accepts = method.rpc.comes_often ? kOperationAccepts : kAccepts;
     for (size_t at = begin; at < end; ++at) {
-      for (int i = 0; i < (comes_often ? kOperationAccepts : kAccepts); ++i) {
-        ServeCall<Io, Q>(*loops_[0], *loops_[at], door_, rpc, accept, handler);
+      for (int i = 0; i < accepts; ++i) {
+        ServeCall(*loops_[0], *loops_[at], door_, method);
       }
     }
   }
 
   const Door& door_;
+  Parser& parser_;
   const bool takes_admin_;
+  std::tuple<std::deque<Method<UnaryIo>>, std::deque<Method<ClientStreamIo>>,
+             std::deque<Method<ServerStreamIo>>,
+             std::deque<Method<BothStreamsIo>>>
+      methods_;
   std::vector<std::unique_ptr<Loop>> loops_;
   std::vector<std::thread> threads_;
 };

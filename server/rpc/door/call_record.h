@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/engine/host_memory.h"
@@ -26,11 +27,13 @@ struct Rpc {
   absl::string_view name;  // "Contract"
   server::Metrics::Rpc* metrics;
   /// That a call is; null: none, or several.
-  server::Metrics::Operation* operation;
-  server::Phases* transfer;   // null: it is none
-  bool is_counted;            // as a request of its session
-  bool is_operators;          // nobody else may call it
-  bool is_audited;            // it changes what all share, or gives it away
+  server::Metrics::Operation* operation = nullptr;
+  server::Phases* transfer = nullptr;  // null: it is none
+  bool only_gives_back = false;        // or keeps: also beyond limits
+  bool comes_often = false;            // many at a time
+  bool is_operators = true;            // nobody else may call it
+  bool is_anybodys = false;            // nobody is asked who they are
+  bool is_audited = false;
   bool is_elsewhere = false;  // this address does not take it
   bool is_stream = false;     // of requests, responses or both
 };
@@ -61,6 +64,10 @@ struct CallRecord {
   std::optional<server::SessionUse> session_use;
   /// Counts request and response until the client has taken that.
   server::HostHold hold;
+  /// The request of a call without session.
+  server::HostHold request_hold;
+  /// Takes back what was made, if nobody hears its name; null: nothing was.
+  absl::AnyInvocable<void() &&> undo;
 
   int64_t ended_operations = 0;  // of a stream
 

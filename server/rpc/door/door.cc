@@ -23,6 +23,7 @@
 #include "server/execution/operation_table.h"
 #include "server/rpc/listening/peer.h"
 #include "server/rpc/listening/peer_users.h"
+#include "tensord/v1/access.pb.h"
 
 namespace tensord::rpc {
 namespace {
@@ -61,31 +62,6 @@ std::string RequestIdOf(const grpc::ServerContext& context) {
   const grpc::string_ref given =
       context.client_metadata().find(kRequestIdKey)->second;
   return {given.data(), given.size()};
-}
-
-/// The operation that a call of `rpc` is; "": it is none, or several.
-absl::string_view OperationNameOf(absl::string_view rpc) {
-  for (int i = 0; i < server::kOperationCount; ++i) {
-    const absl::string_view name =
-        server::NameOf(static_cast<server::OperationKind>(i));
-    if (absl::EqualsIgnoreCase(rpc, name)) return name;
-  }
-  if (rpc == "CopyTensor") return "copy";
-  if (rpc == "ExecutePlan") return "execute_plan";
-  if (rpc == "ExecuteProgram") return "execute_program";
-  return "";
-}
-
-/// Whether it is for those who run the server, and concerns all tenants.
-bool IsOperators(absl::string_view rpc) {
-  constexpr absl::string_view kAdmin[] = {
-      "GetServerStats",     "ListSessions",     "ListOperations",
-      "ListLargestTensors", "CancelOperations", "EvictSessions",
-      "TrimMemory",         "DrainServer",      "GetServerConfig",
-      "ReloadServerConfig", "GetLogLevel",      "SetLogLevel",
-      "RecordTimeline"};
-  return absl::StrContains(rpc, "PlanCache") ||
-         std::ranges::find(kAdmin, rpc) != std::end(kAdmin);
 }
 
 /// Behind "Bearer" in the call's metadata; "": nothing is.
@@ -342,24 +318,33 @@ Door::Door(server::SessionManager& sessions, server::Metrics& metrics,
   own_.push_back(std::make_unique<Logging>(log));
   for (const auto& middleware : own_) middleware_.push_back(middleware.get());
   middleware_.insert(middleware_.end(), more.begin(), more.end());
+  sessions_.set_on_ended(
+      [this](const server::Session& ended) { running_->StopStreams(ended); });
 }
 
-Rpc Door::RpcOf(absl::string_view name) const {
-  const absl::string_view operation = OperationNameOf(name);
-  return {name,
-          &metrics_.OfRpc(name),
-          operation.empty() ? nullptr : &metrics_.OfOperation(operation),
-          name == "UploadTensor"     ? &metrics_.uploads()
-          : name == "DownloadTensor" ? &metrics_.downloads()
-                                     : nullptr,
-          !absl::StartsWith(name, "Delete") && name != "CloseSession" &&
-              name != "UnshareTensor" && name != "KeepSessionAlive",
-          IsOperators(name),
-          IsOperators(name) && !absl::StartsWith(name, "Get") &&
-              !absl::StartsWith(name, "List")};
+Door::~Door() { sessions_.set_on_ended(nullptr); }
+
+Rpc Door::RpcOf(const google::protobuf::MethodDescriptor& method) const {
+  const google::protobuf::MethodOptions& options = method.options();
+  const std::string& operation = options.GetExtension(v1::operation);
+  const v1::Access access = options.GetExtension(v1::access);
+  const v1::Kind kind = options.GetExtension(v1::kind);
+  Rpc rpc{.name = method.name(), .metrics = &metrics_.OfRpc(method.name())};
+  if (!operation.empty()) rpc.operation = &metrics_.OfOperation(operation);
+  if (kind == v1::TRANSFER) {
+    rpc.transfer =
+        method.client_streaming() ? &metrics_.uploads() : &metrics_.downloads();
+  }
+  rpc.only_gives_back = kind == v1::RELEASE;
+  rpc.comes_often = kind == v1::COMPUTE || kind == v1::RELEASE;
+  rpc.is_operators = access != v1::USER && access != v1::ANYBODY;
+  rpc.is_anybodys = access == v1::ANYBODY;
+  rpc.is_audited = options.GetExtension(v1::audit);
+  rpc.is_stream = method.client_streaming() || method.server_streaming();
+  return rpc;
 }
 
-absl::Status Door::Start(Call& call, const Rpc& rpc) const {
+absl::Status Door::Begin(Call& call, const Rpc& rpc) const {
   CallRecord& record = call.record();
   record.rpc = &rpc;
   record.begun = std::chrono::steady_clock::now();
@@ -377,7 +362,11 @@ absl::Status Door::Start(Call& call, const Rpc& rpc) const {
         "none of 1 to ",
         kMaxRequestIdBytes, " printable characters, without spaces");
   }
-  TENSORD_RETURN_IF_ERROR(Identify(call));
+  if (rpc.is_anybodys) {
+    record.identity = stranger_;
+  } else {
+    TENSORD_RETURN_IF_ERROR(Identify(call));
+  }
   if (call.loop().refuses()) return Draining();
   record.operation = rpc.operation;
   return absl::OkStatus();
@@ -428,16 +417,26 @@ absl::StatusOr<std::shared_ptr<server::Session>> Door::FindSession(
       "the request names no session, wanted sessions/{session}");
 }
 
-absl::Status Door::Enter(Call& call, absl::string_view session) const {
+absl::Status Door::Enter(Call& call, absl::string_view session,
+                         int64_t bytes) const {
   CallRecord& record = call.record();
   TENSORD_ASSIGN_OR_RETURN(auto found, FindSession(call, session));
   Join(call, std::move(found));
-  record.session_use.emplace(record.session, record.rpc->is_counted);
-  if (!record.rpc->is_counted) return absl::OkStatus();
-  // The message, and copies of what is inline in it.
+  const bool only_gives_back = record.rpc->only_gives_back;
+  record.session_use.emplace(record.session, !only_gives_back);
+  // Such calls are how a session that is full gets room.
+  constexpr int64_t kUncountedBytes = int64_t{1} << 19;
+  if (only_gives_back && bytes <= kUncountedBytes) return absl::OkStatus();
   return record.hold.Take(record.session->host_memory(),
-                          server::HostUse::kRequests,
-                          2 * record.received_bytes);
+                          server::HostUse::kRequests, bytes);
+}
+
+absl::Status Door::Count(Call& call, int64_t bytes) const {
+  // Operators have to be heard when nothing is left.
+  constexpr int64_t kUncountedBytes = int64_t{1} << 14;
+  if (bytes <= kUncountedBytes) return absl::OkStatus();
+  return call.record().request_hold.Take(sessions_.host_memory(),
+                                         server::HostUse::kRequests, bytes);
 }
 
 void Door::Join(Call& call, std::shared_ptr<server::Session> session) const {

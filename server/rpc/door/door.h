@@ -1,8 +1,11 @@
 // What every call passes on its way to its handler and back.
 #pragma once
 
+#include <google/protobuf/descriptor.h>
+
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -64,11 +67,15 @@ class Door {
        server::Log& log, server::Authenticator* authenticator,
        absl::Duration transfer_idle, std::vector<Middleware*> more = {});
 
+  ~Door();
+  Door(const Door&) = delete;
+
   /// How long a client may neither send nor take anything.
   absl::Duration transfer_idle() const { return transfer_idle_; }
 
-  /// The rpc of that name in the contract, which must outlive the result.
-  Rpc RpcOf(absl::string_view name) const;
+  /// A method, as the contract's options say what it is. Of one that does not
+  /// say who may call it, operators may.
+  Rpc RpcOf(const google::protobuf::MethodDescriptor& method) const;
 
   /// How operations of that kind are counted.
   server::Metrics::Operation* OperationOf(server::OperationKind kind) const {
@@ -77,19 +84,26 @@ class Door {
   /// The same of one whose plan is not there to say its kind.
   server::Metrics::Operation* unknown_plan() const { return unknown_plan_; }
 
-  /// Begins a call: gives it an id, finds out who asks, and finds its session.
-  /// On error, answer the call with it; End() is due either way.
+  /// Begins a call, of which nobody has looked at any message: gives it an id
+  /// and finds out who asks. On error, answer the call with it; End() is due
+  /// either way.
   ///
   /// Errors  UNAUTHENTICATED, as Authenticator::Identify(). PERMISSION_DENIED,
   ///         reason OPERATORS_ONLY. UNIMPLEMENTED, reason ADMIN_ELSEWHERE: the
   ///         server takes such calls at another address. UNAVAILABLE, reason
-  ///         DRAINING. Those of Enter().
+  ///         DRAINING.
+  absl::Status Begin(Call& call, const Rpc& rpc) const;
+
+  /// Finds the session that the request of a call names, and counts the
+  /// `bytes` that the request takes, of the session or, if it names none, of
+  /// the server.
+  /// Errors  those of Enter().
   template <typename Request>
-  absl::Status Begin(Call& call, const Rpc& rpc, const Request& request) const {
-    TENSORD_RETURN_IF_ERROR(Start(call, rpc));
+  absl::Status EnterFor(Call& call, const Request& request,
+                        int64_t bytes) const {
     TENSORD_ASSIGN_OR_RETURN(const std::optional<absl::string_view> session,
                              SessionNameIn(request));
-    return session ? Enter(call, *session) : absl::OkStatus();
+    return session ? Enter(call, *session, bytes) : Count(call, bytes);
   }
 
   /// The session that a request of `call` names.
@@ -105,13 +119,14 @@ class Door {
   /// Errors  UNAUTHENTICATED, reason TOKEN_INVALID.
   static absl::Status CheckIdentity(const CallRecord& record);
 
-  /// Makes the session of that name the call's, and holds its lease until
-  /// End(). Begin() does it where the request names one.
+  /// Makes the session of that name the call's, holds its lease until End(),
+  /// and counts `bytes` of the call as the session's until it is answered.
   ///
   /// Errors  as FindSession(). RESOURCE_EXHAUSTED, reason TOO_MANY_REQUESTS or
-  ///         HOST_MEMORY_LIMIT, unless the call only renews the lease or gives
-  ///         back.
-  absl::Status Enter(Call& call, absl::string_view session) const;
+  ///         HOST_MEMORY_LIMIT, unless a short call only renews the lease or
+  ///         gives back.
+  absl::Status Enter(Call& call, absl::string_view session,
+                     int64_t bytes) const;
 
   /// The call is one of that session.
   void Join(Call& call, std::shared_ptr<server::Session> session) const;
@@ -127,14 +142,18 @@ class Door {
                     const absl::Status& status) const;
 
  private:
-  absl::Status Start(Call& call, const Rpc& rpc) const;
   absl::Status Identify(Call& call) const;
+  /// Counts what a call without session takes.
+  absl::Status Count(Call& call, int64_t bytes) const;
 
   server::SessionManager& sessions_;
   server::Metrics& metrics_;
   server::Authenticator* const authenticator_;  // null: nobody is asked
   const std::shared_ptr<const server::Identity> anybody_ =
       std::make_shared<const server::Identity>();
+  const std::shared_ptr<const server::Identity> stranger_ =
+      std::make_shared<const server::Identity>("", server::Role::kUser,
+                                               "anybody");
   const absl::Duration transfer_idle_;
   std::vector<server::Metrics::Operation*> operations_;  // (kind)
   server::Metrics::Operation* unknown_plan_;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/base/status.h"
 #include "server/rpc/coroutine/idle_watch.h"
 
 namespace tensord::rpc {
@@ -13,8 +14,12 @@ namespace tensord::rpc {
 class RunningCalls::Stopping final : public Tag {
  public:
   Stopping(const RunningCalls& calls, Call& call, uint64_t number,
-           absl::Status why)
-      : calls_(calls), call_(&call), number_(number), why_(std::move(why)) {}
+           absl::Status why, bool is_session_end)
+      : calls_(calls),
+        call_(&call),
+        number_(number),
+        why_(std::move(why)),
+        is_session_end_(is_session_end) {}
 
   /// Has Fire() called soon, which deletes it.
   void Send() { call_->loop().Post(this); }
@@ -23,6 +28,7 @@ class RunningCalls::Stopping final : public Tag {
   void Fire(bool) override {
     const std::unique_ptr<Stopping> self(this);
     if (!calls_.Has(*call_, number_)) return;
+    if (is_session_end_ && call_->EndWithSession(why_)) return;
     if (call_->record().rpc->is_stream) {
       EndUnread(*call_, why_);
     } else {
@@ -34,6 +40,7 @@ class RunningCalls::Stopping final : public Tag {
   Call* const call_;
   const uint64_t number_;
   const absl::Status why_;
+  const bool is_session_end_;
 };
 
 void RunningCalls::Add(Call& call,
@@ -107,6 +114,15 @@ int64_t RunningCalls::StopSession(uint64_t session, const absl::Status& why) {
       why);
 }
 
+int64_t RunningCalls::StopStreams(const server::Session& session) {
+  return Stop(
+      [&session](const CallRecord& record, const Running& running) {
+        return record.rpc->is_stream && running.session.get() == &session;
+      },
+      core::NotFound("SESSION_NOT_FOUND", "the session has ended"),
+      /*is_session_end=*/true);
+}
+
 int64_t RunningCalls::StopUnknown(const absl::Status& why) {
   return Stop([](const CallRecord& record,
                  const Running&) { return !record.identity->IsValid(); },
@@ -115,12 +131,12 @@ int64_t RunningCalls::StopUnknown(const absl::Status& why) {
 
 int64_t RunningCalls::Stop(
     absl::FunctionRef<bool(const CallRecord&, const Running&)> is_meant,
-    const absl::Status& why) {
+    const absl::Status& why, bool is_session_end) {
   int64_t count = 0;
   absl::MutexLock lock(&mutex_);  // while it is held, no call ends
   for (const auto& [call, running] : calls_) {
     if (!is_meant(call->record(), running)) continue;
-    (new Stopping(*this, *call, running.number, why))->Send();
+    (new Stopping(*this, *call, running.number, why, is_session_end))->Send();
     ++count;
   }
   return count;

@@ -49,6 +49,9 @@ class RunningCalls {
   /// how many.
   int64_t StopRequest(absl::string_view request_id, const absl::Status& why);
   int64_t StopSession(uint64_t session, const absl::Status& why);
+  /// The same of the streams of a session that has ended; those that can answer
+  /// what they have taken do so.
+  int64_t StopStreams(const server::Session& session);
   /// The same of who was known when the call began, and is no more.
   int64_t StopUnknown(const absl::Status& why);
 
@@ -61,7 +64,7 @@ class RunningCalls {
 
   int64_t Stop(
       absl::FunctionRef<bool(const CallRecord&, const Running&)> is_meant,
-      const absl::Status& why);
+      const absl::Status& why, bool is_session_end = false);
   bool Has(Call& call, uint64_t number) const;
 
   mutable absl::Mutex mutex_;

@@ -1,9 +1,13 @@
 #include "server/rpc/health/health_service.h"
 
+#include <grpcpp/support/proto_buffer_reader.h>
+
 #include <algorithm>
 #include <coroutine>
 #include <optional>
 #include <utility>
+
+#include "server/rpc/coroutine/serve.h"
 
 namespace tensord::rpc {
 
@@ -67,40 +71,53 @@ HealthService::Response::ServingStatus HealthService::StatusOf(
   return Response::SERVICE_UNKNOWN;
 }
 
+grpc::Status HealthService::Read(grpc::ByteBuffer& wire, Request& request) {
+  constexpr size_t kMostBytes = 1024;
+  if (wire.Length() <= kMostBytes) {
+    grpc::ProtoBufferReader slices(&wire);
+    if (request.ParseFromZeroCopyStream(&slices)) return grpc::Status::OK;
+  }
+  return {grpc::StatusCode::INVALID_ARGUMENT, "this is no health check"};
+}
+
 Detached HealthService::Check(Loop& loop) {
   Call call(loop);
-  Request request;
-  grpc::ServerAsyncResponseWriter<Response> io(&call.context());
+  grpc::ByteBuffer wire;
+  UnaryIo io(&call.context());
   const bool began = co_await Operation([&](void* tag) {
-    service_.RequestCheck(&call.context(), &request, &io, loop.queue(),
-                          loop.queue(), tag);
+    service_.Await(service_.Method("Check"), call.context(), &wire, io,
+                   *loop.queue(), *loop.queue(), tag);
   });
   if (!began) co_return;
   Check(loop);  // the next one
+  Request request;
   Response response;
-  response.set_status(StatusOf(request));
-  const grpc::Status status =
-      response.status() == Response::SERVICE_UNKNOWN
-          ? grpc::Status(grpc::StatusCode::NOT_FOUND,
-                         "there is no such service; \"\", \"readiness\" and "
-                         "\"liveness\" are known")
-          : grpc::Status::OK;
-  co_await Operation([&](void* tag) { io.Finish(response, status, tag); });
+  grpc::Status status = Read(wire, request);
+  if (status.ok()) response.set_status(StatusOf(request));
+  if (response.status() == Response::SERVICE_UNKNOWN) {
+    status = {grpc::StatusCode::NOT_FOUND,
+              "there is no such service; \"\", \"readiness\" and \"liveness\" "
+              "are known"};
+  }
+  const grpc::ByteBuffer answer = ToWire(response);
+  co_await Operation([&](void* tag) { io.Finish(answer, status, tag); });
   co_await call.End();
 }
 
 Detached HealthService::Watch(Loop& loop) {
   Call call(loop);
-  Request request;
-  grpc::ServerAsyncWriter<Response> io(&call.context());
+  grpc::ByteBuffer wire;
+  ServerStreamIo io(&call.context());
   const bool began = co_await Operation([&](void* tag) {
-    service_.RequestWatch(&call.context(), &request, &io, loop.queue(),
-                          loop.queue(), tag);
+    service_.Await(service_.Method("Watch"), call.context(), &wire, io,
+                   *loop.queue(), *loop.queue(), tag);
   });
   if (!began) co_return;
   Watch(loop);  // the next one
+  Request request;
+  const grpc::Status read = Read(wire, request);
   std::optional<Response::ServingStatus> told;
-  bool connected = true;
+  bool connected = read.ok();
   while (connected && !call.cancelled()) {
     uint64_t version = 0;
     {
@@ -111,15 +128,15 @@ Detached HealthService::Watch(Loop& loop) {
     response.set_status(StatusOf(request));
     if (told != response.status()) {
       told = response.status();
-      connected =
-          co_await Operation([&](void* tag) { io.Write(response, tag); });
+      const grpc::ByteBuffer answer = ToWire(response);
+      connected = co_await Operation([&](void* tag) { io.Write(answer, tag); });
       continue;
     }
     Change change(*this, call, version);
     co_await change;
   }
-  co_await Operation(
-      [&](void* tag) { io.Finish(grpc::Status::CANCELLED, tag); });
+  const grpc::Status& end = read.ok() ? grpc::Status::CANCELLED : read;
+  co_await Operation([&](void* tag) { io.Finish(end, tag); });
   co_await call.End();
 }
 

@@ -8,9 +8,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "grpc_health/health.grpc.pb.h"
+#include "grpc_health/health.pb.h"
 #include "server/rpc/coroutine/loop.h"
 #include "server/rpc/coroutine/task.h"
+#include "server/rpc/raw_service.h"
 #include "server/telemetry/health.h"
 
 namespace tensord::rpc {
@@ -36,12 +37,15 @@ class HealthService {
   using Response = ::grpc::health::v1::HealthCheckResponse;
   class Change;
 
+  /// The request, or INVALID_ARGUMENT: nobody knows who asks, and what is
+  /// longer than any is not looked at.
+  static grpc::Status Read(grpc::ByteBuffer& wire, Request& request);
   Detached Check(Loop& loop);
   Detached Watch(Loop& loop);
   Response::ServingStatus StatusOf(const Request& request) const;
 
   const server::Health& health_;
-  ::grpc::health::v1::Health::AsyncService service_;
+  RawService service_{ServiceBeside<Request>("Health")};
   absl::Mutex mutex_;
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Change*> awaited_ ABSL_GUARDED_BY(mutex_);

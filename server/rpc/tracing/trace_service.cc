@@ -51,11 +51,8 @@ v1::Activity ActivityToProto(const server::Activity& activity) {
 }  // namespace
 
 void TraceService::ServeOn(LoopGroup& loops) {
-  loops.Serve(
-      "RecordTimeline", service_,
-      &v1::TraceService::AsyncService::RequestRecordTimeline,
-      [this](auto& call, auto& q, auto out) { return Record(call, q, out); },
-      Traffic::kTransfers);
+  loops.Serve(raw(), "RecordTimeline", *this, &TraceService::Record,
+              Traffic::kTransfers);
 }
 
 Task<absl::Status> TraceService::Record(

@@ -2,15 +2,16 @@
 #pragma once
 
 #include "server/rpc/service.h"
-#include "tensord/v1/trace.grpc.pb.h"
+#include "tensord/v1/trace.pb.h"
 
 namespace tensord::rpc {
 
 class TraceService final : public Service {
  public:
-  explicit TraceService(ServiceContext& context) : context_(context) {}
+  explicit TraceService(ServiceContext& context)
+      : Service(ServiceBeside<v1::RecordTimelineRequest>("TraceService")),
+        context_(context) {}
 
-  grpc::Service& service() override { return service_; }
   void ServeOn(LoopGroup& loops) override;
 
  private:
@@ -19,7 +20,6 @@ class TraceService final : public Service {
                             Writer<v1::RecordTimelineResponse> out);
 
   ServiceContext& context_;
-  v1::TraceService::AsyncService service_;
 };
 
 }  // namespace tensord::rpc

@@ -1,0 +1,264 @@
+"""What a stranger can make a server hold is counted before it is held."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+
+import tensord
+from callers import Caller, refused, running
+from observed_server import ObservedServer
+from secure_server import new_token
+from tensord.v1 import compute_pb2, session_pb2, tensor_pb2, view_pb2
+from waiting import eventually
+
+pytestmark = pytest.mark.timing
+
+STREAM = "/tensord.v1.ComputeService/ExecuteStream"
+CONTRACT = "/tensord.v1.ComputeService/Contract"
+# Field 15, empty: what a message does not know, and a batch of streams.
+EMPTY_FIELD = b"\x7a\x00"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ObservedServer]:
+    with ObservedServer(tmp_path) as server:
+        yield server
+
+
+def resident_bytes(process: int) -> int:
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) * 1024
+
+
+def thread_count(process: int) -> int:
+    return len(os.listdir(f"/proc/{process}/task"))
+
+
+def raw(channel: grpc.Channel, path: str, kind: str = "unary_unary") -> Any:
+    return getattr(channel, kind)(path)
+
+
+def kept_open(first: bytes, ends: threading.Event) -> Iterator[bytes]:
+    """One message, and then nothing."""
+    yield first
+    ends.wait(60)
+
+
+def test_dense_requests_are_refused_unparsed(server: ObservedServer) -> None:
+    caller = Caller(server.address)
+    caller.open()
+    before = resident_bytes(server.process.pid)
+    request = EMPTY_FIELD * 1_900_000
+    for _ in range(4):
+        assert refused(lambda: raw(caller.channel, CONTRACT)(request, timeout=30)) == (
+            "INVALID_ARGUMENT",
+            "REQUEST_TOO_DENSE",
+        )
+    streams = raw(caller.channel, STREAM, "stream_stream")
+    ends = threading.Event()
+    for _ in range(8):
+        call = streams(kept_open(request, ends), timeout=30)
+        assert refused(lambda call=call: next(call)) == (
+            "INVALID_ARGUMENT",
+            "REQUEST_TOO_DENSE",
+        )
+    ends.set()
+    assert resident_bytes(server.process.pid) - before < 100 << 20
+
+
+def test_bodies_of_strangers_are_not_parsed(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    known = new_token(tokens, "chemistry")
+    with running(tokens=str(tokens)) as server:
+        for path in (CONTRACT, "/tensord.v1.SessionService/OpenSession"):
+            no_message = b"\xff" * 1000
+            stranger, user = Caller(server.unix), Caller(server.unix, known)
+            assert refused(
+                lambda path=path: raw(stranger.channel, path)(no_message, timeout=30)
+            ) == ("UNAUTHENTICATED", "CREDENTIALS_MISSING")
+            assert refused(
+                lambda path=path: user(raw(user.channel, path), no_message)
+            ) == ("INVALID_ARGUMENT", "REQUEST_MALFORMED")
+
+
+def long_contraction(session: tensord.Session, modes: int) -> compute_pb2.ContractRequest:
+    """One that is refused only by who looks at all of it."""
+    request = compute_pb2.ContractRequest(session=session.name)
+    request.a.modes.extend([1] * modes)
+    return request
+
+
+def test_streams_keep_no_requests(server: ObservedServer) -> None:
+    with tensord.connect(server.address) as session:
+        channel = Caller(server.address).channel
+        request = compute_pb2.ExecuteStreamRequest(contract=long_contraction(session, 3_000_000))
+        ends = threading.Event()
+        before = resident_bytes(server.process.pid)
+        calls = []
+        for _ in range(20):
+            call = raw(channel, STREAM, "stream_stream")(
+                kept_open(request.SerializeToString(), ends), timeout=60
+            )
+            next(call)
+            calls.append(call)
+        assert resident_bytes(server.process.pid) - before < 150 << 20
+        ends.set()
+        assert all(call.code() == grpc.StatusCode.OK for call in calls)
+
+
+def test_a_stream_names_its_session_soon(server: ObservedServer) -> None:
+    ends = threading.Event()
+    call = raw(Caller(server.address).channel, STREAM, "stream_stream")(
+        kept_open(b"", ends), timeout=60
+    )
+    next(call)  # An error of its own.
+    assert refused(lambda: next(call)) == ("ABORTED", "STREAM_WITHOUT_SESSION")
+    ends.set()
+
+
+def inline_permutation(session: tensord.Session, count: int) -> compute_pb2.PermuteRequest:
+    """Its result, in the response, has `count` elements."""
+    request = compute_pb2.PermuteRequest(session=session.name)
+    request.a.modes.append(1)
+    request.a.inline.element_type = tensor_pb2.ELEMENT_TYPE_FLOAT32
+    request.a.inline.layout.extents.append(count)
+    request.a.inline.data = bytes(4 * count)
+    request.d.modes.append(1)
+    request.d.inline = True
+    return request
+
+
+def unread(channel: grpc.Channel, session: tensord.Session, ends: threading.Event) -> Any:
+    """A stream whose answers nobody takes."""
+    request = compute_pb2.ExecuteStreamRequest(
+        permute=inline_permutation(session, 225_000)
+    ).SerializeToString()
+
+    def requests() -> Iterator[bytes]:
+        for _ in range(16):
+            yield request
+        ends.wait(60)
+
+    return raw(channel, STREAM, "stream_stream")(requests(), timeout=60)
+
+
+def end_of(call: Any) -> grpc.StatusCode:
+    """What a stream ends with whose responses are taken at last."""
+    with pytest.raises(grpc.RpcError):
+        for _ in call:
+            pass
+    return call.code()
+
+
+def test_answers_that_nobody_takes_do_not_stay(tmp_path: Path) -> None:
+    with ObservedServer(tmp_path, "--transfer-idle-seconds=1") as server:
+        with tensord.connect(server.address) as session:
+            ends = threading.Event()
+            channel = Caller(server.address).channel
+            calls = [unread(channel, session, ends) for _ in range(4)]
+            used: Callable[[], float]
+            used = lambda: server.metrics().sum("tensord_host_memory_bytes", use="requests")  # noqa: E731
+            assert eventually(lambda: used() > 4 << 20)
+            assert eventually(lambda: used() == 0)
+            assert [end_of(call) for call in calls] == [grpc.StatusCode.ABORTED] * 4
+            ends.set()
+            assert session.describe().memory_used_bytes == 0
+
+
+def test_streams_end_with_their_session(server: ObservedServer) -> None:
+    session = tensord.connect(server.address)
+    ends = threading.Event()
+    channel = Caller(server.address).channel
+    call = unread(channel, session, ends)
+    next(call)
+    session.close()
+    assert end_of(call) == grpc.StatusCode.NOT_FOUND
+    ends.set()
+
+
+def test_reflection_takes_no_threads(server: ObservedServer) -> None:
+    caller = Caller(server.address)
+    caller.open()
+    path = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+    before = thread_count(server.process.pid)
+    ends = threading.Event()
+    calls = []
+    for _ in range(50):
+        call = raw(caller.channel, path, "stream_stream")(
+            kept_open(b"\x3a\x00", ends), timeout=60
+        )
+        assert b"tensord.v1.ComputeService" in next(call)
+        calls.append(call)
+    # gRPC's own, which come and go, included.
+    assert thread_count(server.process.pid) < before + 10
+    ends.set()
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    """One of HTTP/2."""
+    head = len(payload).to_bytes(3, "big") + bytes([kind, flags])
+    return head + stream.to_bytes(4, "big") + payload
+
+
+def deaf_call(path: str, request: bytes) -> bytes:
+    """What a client sends that makes a call and takes no byte of its answer."""
+    headers = {
+        ":method": "POST",
+        ":scheme": "http",
+        ":path": path,
+        ":authority": "localhost",
+        "te": "trailers",
+        "content-type": "application/grpc",
+    }
+    literals = b"".join(
+        b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+        for name, value in headers.items()
+    )
+    no_window = (4).to_bytes(2, "big") + bytes(4)
+    message = b"\0" + len(request).to_bytes(4, "big") + request
+    return (
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        + frame(4, 0, 0, no_window)
+        + frame(1, 4, 1, literals)
+        + frame(0, 1, 1, message)
+    )
+
+
+@pytest.mark.parametrize("kind", ["tensor", "view", "session"])
+def test_what_nobody_hears_of_goes(server: ObservedServer, kind: str) -> None:
+    with tensord.connect(server.address) as session:
+        tensor = session.upload(np.ones((2, 3), np.float32), name="a")
+        path, request = {
+            "tensor": (
+                "/tensord.v1.TensorService/CopyTensor",
+                tensor_pb2.CopyTensorRequest(source=tensor.full_name),
+            ),
+            "view": (
+                "/tensord.v1.ViewService/CreateView",
+                view_pb2.CreateViewRequest(tensor=tensor.full_name),
+            ),
+            "session": (
+                "/tensord.v1.SessionService/OpenSession",
+                session_pb2.OpenSessionRequest(),
+            ),
+        }[kind]
+
+        def count() -> int:
+            if kind == "session":
+                return session.stats().session_count
+            return session.describe().tensor_count
+
+        with socket.socket(socket.AF_UNIX) as deaf:
+            deaf.connect(server.address.removeprefix("unix:"))
+            deaf.sendall(deaf_call(path, request.SerializeToString()))
+            assert eventually(lambda: count() == 2)
+        assert eventually(lambda: count() == 1)
