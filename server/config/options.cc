@@ -153,6 +153,8 @@ absl::Status CheckIdentity(const Options& options) {
   TENSORD_RETURN_IF_ERROR(together("--tls-client-ca", !tls.client_ca.empty(),
                                    "--tls-certificate",
                                    !tls.certificate.empty()));
+  TENSORD_RETURN_IF_ERROR(together("--operators", !identity.operators.empty(),
+                                   "--tls-client-ca", !tls.client_ca.empty()));
   const bool takes_jwts = !identity.jwt_keys.empty();
   TENSORD_RETURN_IF_ERROR(together("--jwt-keys", takes_jwts, "--jwt-issuer",
                                    !identity.jwt_rules.issuer.empty()));
@@ -209,12 +211,14 @@ void AddIdentityFlags(CLI::App& app, Options& options) {
                  "tokens or JWTs, a certificate is required")
       ->check(Named());
   app.add_option("--operators", options.identity.operators,
-                 "Names of certificates, common names or URIs with commas "
-                 "between, whose holders are operators; where other machines "
-                 "are served, nobody else with a certificate is, but for those "
-                 "whom the file of tenants names")
+                 "Names of certificates of operators, common names or URIs "
+                 "with commas between; where other machines are served, nobody "
+                 "is one whom neither this names nor the file of tenants, nor "
+                 "a token or JWT")
       ->delimiter(',')
-      ->check(Named());
+      ->check([](const std::string& text) {
+        return text.empty() ? "no certificate is named" : "";
+      });
   app.add_option("--tokens", options.identity.tokens,
                  "File of the tokens that clients may bring, made by tensorctl "
                  "token")
@@ -229,7 +233,8 @@ void AddIdentityFlags(CLI::App& app, Options& options) {
                  "Their aud");
   app.add_option("--tenants", options.tenants,
                  "TOML file with [tenant.NAME]: certificates, operators, "
-                 "weight, priority, sessions; read again when it changes")
+                 "weight, priority, sessions, and [operators]; read again when "
+                 "it changes")
       ->check(Named());
   app.add_option("--admin-listen", options.admin_listen,
                  "Where to serve operators, as --listen, which serves what "
@@ -297,9 +302,10 @@ void AddSessionFlags(CLI::App& app, Options& options) {
       ->check(PositiveNumber());
   app.add_option("--max-sessions-per-peer",
                  options.sessions.max_sessions_per_peer,
-                 "Most sessions that one address has opened; all Unix sockets "
-                 "are one")
-      ->check(PositiveNumber());
+                 "Most sessions of one identity whose tenant has no limit of "
+                 "its own or, where nobody is asked who they are, of one user "
+                 "of Unix sockets or address; 0: a quarter of all")
+      ->check(CLI::NonNegativeNumber);
   app.add_option(
          "--max-tensors-per-session",
          options.sessions.session_host[static_cast<int>(HostUse::kTensors)]
@@ -499,6 +505,14 @@ void Check(const MonitoringOptions& monitoring, bool allow_remote) {
   CheckHttp("--probe-listen", monitoring.probes, /*allow_remote=*/true);
 }
 
+/// Of an address, which may also be malformed.
+bool IsOfThisMachine(absl::string_view address) {
+  return absl::StartsWith(address, "unix:") ||
+         absl::StartsWith(address, "localhost:") ||
+         absl::StartsWith(address, "[::1]:") ||
+         absl::StartsWith(address, "127.");
+}
+
 /// What follows from several options.
 void Finish(Options& options) {
   // More than may be queued: that many say QUEUE_FULL.
@@ -520,6 +534,13 @@ void Finish(Options& options) {
   for (const std::string& address : options.admin_listen) {
     Throw(ValidateListen("--admin-listen", address, options.allows_remote));
   }
+  const auto serves_others = [&](const std::string& address) {
+    return address == kListenSystemd ? options.allows_remote
+                                     : !IsOfThisMachine(address);
+  };
+  options.identity.serves_others =
+      std::ranges::any_of(options.listen, serves_others) ||
+      std::ranges::any_of(options.admin_listen, serves_others);
   Check(options.monitoring, options.allow_insecure_remote);
   if (!options.traces.collector.empty()) {
     Throw(ValidateListen("--otlp", options.traces.collector,
@@ -552,10 +573,7 @@ absl::Status ValidateListen(absl::string_view flag, absl::string_view address,
     return core::InvalidArgument("ADDRESS_MALFORMED", flag, " is '", address,
                                  "', wanted HOST:PORT or unix:PATH");
   }
-  const absl::string_view host = address.substr(0, colon);
-  const bool is_loopback =
-      host == "localhost" || host == "[::1]" || absl::StartsWith(host, "127.");
-  if (is_loopback || allow_remote) return absl::OkStatus();
+  if (IsOfThisMachine(address) || allow_remote) return absl::OkStatus();
   return core::InvalidArgument(
       "LISTEN_NEEDS_TLS", flag, "=", address,
       " would serve other machines without TLS, or strangers; give it "

@@ -117,13 +117,13 @@ bool Authenticator::Proved::HoldsWith(const Proofs& proofs) const {
   return now != proofs.tokens.end() && now->second == *token;
 }
 
-void Authenticator::SetTenants(const Tenants& tenants) {
+void Authenticator::SetTenants(const TenantsFile& file) {
   absl::MutexLock lock(&mutex_);
   ByName certificates;
   ByUser users;
   const ByName none;
   const ByName& known = certificates_ ? *certificates_ : none;
-  for (const auto& [name, shares] : tenants) {
+  for (const auto& [name, shares] : file.tenants) {
     for (const Role role : {Role::kUser, Role::kOperator}) {
       const bool is_user = role == Role::kUser;
       for (const std::string& each :
@@ -135,7 +135,10 @@ void Authenticator::SetTenants(const Tenants& tenants) {
       }
     }
   }
-  for (const std::string& each : options_.operators) {
+  std::vector<std::string> operators = file.operators.certificates;
+  operators.insert(operators.end(), options_.operators.begin(),
+                   options_.operators.end());
+  for (const std::string& each : operators) {
     // Of the tenant that the file says.
     const auto found = certificates.find(each);
     const std::string tenant = found == certificates.end()
@@ -143,6 +146,10 @@ void Authenticator::SetTenants(const Tenants& tenants) {
                                    : found->second->tenant();
     certificates[each] =
         SameOrNew(known, each, tenant, Role::kOperator, "certificate");
+  }
+  for (const uid_t each : file.operators.users) {
+    users[each] =
+        SameOrNew(users_, each, anybody_->tenant(), Role::kOperator, "user");
   }
   RevokeOthers(known, certificates);
   RevokeOthers(users_, users);
@@ -155,6 +162,33 @@ std::vector<std::string> Authenticator::paths() const {
   if (!options_.tokens.empty()) paths.push_back(options_.tokens);
   if (!options_.jwt_keys.empty()) paths.push_back(options_.jwt_keys);
   return paths;
+}
+
+std::vector<std::string> Authenticator::operators() {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::string> names;
+  const auto add = [&names](const auto& identities) {
+    for (const auto& [key, identity] : identities) {
+      if (identity->role() == Role::kOperator)
+        names.push_back(identity->name());
+    }
+  };
+  if (certificates_) {
+    add(*certificates_);
+  } else {
+    for (const std::string& name : options_.operators) {
+      names.push_back(absl::StrCat("certificate ", name));
+    }
+  }
+  add(users_);
+  std::ranges::sort(names);
+  return names;
+}
+
+bool Authenticator::all_certificates_are_operators() {
+  absl::MutexLock lock(&mutex_);
+  return options_.takes_certificates && !certificates_ &&
+         options_.operators.empty() && !options_.serves_others;
 }
 
 bool Authenticator::Knows(uid_t user) {
@@ -213,8 +247,8 @@ Authenticator::Shared Authenticator::OfSigned(
   const auto named = std::ranges::find_if(names, [&](absl::string_view name) {
     return std::ranges::find(operators, name) != operators.end();
   });
-  const bool is_operator = operators.empty() ? !options_.serves_others
-                                             : named != names.end();
+  const bool is_operator =
+      operators.empty() ? !options_.serves_others : named != names.end();
   return std::make_shared<const Identity>(
       anybody_->tenant(), is_operator ? Role::kOperator : Role::kUser,
       absl::StrCat("certificate ",

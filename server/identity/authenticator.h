@@ -36,13 +36,13 @@ class Authenticator {
  public:
   struct Options {
     bool takes_certificates = false;
-    bool takes_users = false;  // of this machine
-    /// Names of certificates of operators. Without any, and without a file of
-    /// tenants, all certificates are where nobody but this machine is served.
-    std::vector<std::string> operators;
+    bool takes_users = false;    // of this machine
     bool serves_others = false;  // than this machine
-    std::string tokens;        // a file, as token_file.h has it; "": none
-    std::string jwt_keys;      // a JWKS file; "": no JWTs
+    /// Names of certificates of operators. Without any, and without a file of
+    /// tenants, all are where no others are served.
+    std::vector<std::string> operators;
+    std::string tokens;    // a file, as token_file.h has it; "": none
+    std::string jwt_keys;  // a JWKS file; "": no JWTs
     JwtRules jwt_rules;
     std::function<absl::Time()> now = &absl::Now;  // another one in tests alone
   };
@@ -69,20 +69,27 @@ class Authenticator {
   ///         TOKEN_FILE_MALFORMED or JWKS_MALFORMED.
   absl::Status Reload();
 
-  /// Which tenants certificates and users stand for. Without this, all
-  /// certificates that an authority has signed stand for the tenant `default`.
-  void SetTenants(const Tenants& tenants);
+  /// Whom certificates and users stand for. Without this, all certificates that
+  /// an authority has signed stand for the tenant `default`.
+  void SetTenants(const TenantsFile& file);
 
   /// Whether anything at all says who somebody is.
   bool asks() const {
     return options_.takes_certificates || takes_users() || asks_for_bearer();
   }
   bool takes_users() const { return options_.takes_users; }
+  /// Whether other machines are served. Where nobody is asked, who comes from
+  /// there is no operator.
+  bool serves_others() const { return options_.serves_others; }
   /// Whether a user of this machine is of a tenant.
   bool Knows(uid_t user);
   bool asks_for_bearer() const {
     return !options_.tokens.empty() || !options_.jwt_keys.empty();
   }
+  /// Operators that are known by name, as Identity::name() has them, sorted.
+  std::vector<std::string> operators();
+  /// Whether every certificate is an operator's.
+  bool all_certificates_are_operators();
   /// The files that Reload() reads.
   std::vector<std::string> paths() const;
 

@@ -30,26 +30,29 @@ class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {}
 
-  absl::StatusOr<Tenants> Read(absl::string_view text) {
+  absl::StatusOr<TenantsFile> Read(absl::string_view text) {
     const toml::parse_result parsed =
         toml::parse(std::string_view(text.data(), text.size()), path_);
     if (!parsed) {
       Refuse(parsed.error().source().begin.line, parsed.error().description());
       return status_;
     }
-    Tenants tenants;
+    TenantsFile file;
     for (const auto& [key, node] : parsed.table()) {
-      const toml::table* const named = node.as_table();
-      if (key.str() != "tenant" || named == nullptr) {
-        Refuse(node,
-               absl::StrCat("'", Text(key.str()), "', wanted [tenant.NAME]"));
-        continue;
+      const toml::table* const table = node.as_table();
+      if (table != nullptr && key.str() == "operators") {
+        ReadOperators(*table, file.operators);
+      } else if (table != nullptr && key.str() == "tenant") {
+        for (const auto& [name, tenant] : *table) {
+          ReadTenant(name.str(), tenant, file.tenants[std::string(name.str())]);
+        }
+      } else {
+        Refuse(node, absl::StrCat("'", Text(key.str()),
+                                  "', wanted [tenant.NAME] or [operators]"));
       }
-      for (const auto& [name, tenant] : *named)
-        ReadTenant(name.str(), tenant, tenants);
     }
     if (!status_.ok()) return status_;
-    return tenants;
+    return file;
   }
 
  private:
@@ -65,15 +68,26 @@ class Reader {
     Refuse(node.source().begin.line, problem);
   }
 
+  void ReadOperators(const toml::table& table, Operators& operators) {
+    for (const auto& [key, value] : table) {
+      if (key == "certificates") {
+        operators.certificates = Names(value);
+      } else if (key == "users") {
+        operators.users = Users(value);
+      } else {
+        RefuseKey(key.str(), value, {"certificates", "users"});
+      }
+    }
+  }
+
   void ReadTenant(std::string_view name, const toml::node& node,
-                  Tenants& tenants) {
+                  TenantShares& shares) {
     const toml::table* const table = node.as_table();
     // Metrics call those `other` that the file does not name.
     if (table == nullptr || !IsTenantName(Text(name)) || name == "other") {
       Refuse(node, absl::StrCat("'", Text(name), "' is no name of a tenant"));
       return;
     }
-    TenantShares& shares = tenants[std::string(name)];
     for (const auto& [key, value] : *table) {
       if (ReadQuota(key.str(), value, shares)) continue;
       if (key == "certificates") {
@@ -91,14 +105,19 @@ class Reader {
       } else if (key == "sessions") {
         shares.sessions = Whole(value, 0, 1'000'000);
       } else {
-        const std::string nearest = core::Nearest(Text(key.str()), Keys());
-        Refuse(value,
-               absl::StrCat("unknown key '", Text(key.str()), "'",
-                            nearest.empty() ? ""
-                                            : absl::StrCat(", did you mean '",
-                                                           nearest, "'?")));
+        RefuseKey(key.str(), value, Keys());
       }
     }
+  }
+
+  void RefuseKey(std::string_view key, const toml::node& value,
+                 const std::vector<std::string>& known) {
+    const std::string nearest = core::Nearest(Text(key), known);
+    Refuse(value,
+           absl::StrCat("unknown key '", Text(key), "'",
+                        nearest.empty()
+                            ? ""
+                            : absl::StrCat(", did you mean '", nearest, "'?")));
   }
 
   struct QuotaKey {
@@ -160,7 +179,7 @@ class Reader {
     return count * unit->second;
   }
 
-  /// Each stands for one tenant, once.
+  /// Each stands in the file once.
   std::vector<std::string> Names(const toml::node& node) {
     std::vector<std::string> names;
     const toml::array* const list = node.as_array();
@@ -264,15 +283,16 @@ class Reader {
 
 }  // namespace
 
-bool NamesUsers(const Tenants& tenants) {
-  return std::ranges::any_of(tenants, [](const auto& tenant) {
-    return !tenant.second.users.empty() ||
-           !tenant.second.operator_users.empty();
-  });
+bool TenantsFile::NamesUsers() const {
+  return !operators.users.empty() ||
+         std::ranges::any_of(tenants, [](const auto& tenant) {
+           return !tenant.second.users.empty() ||
+                  !tenant.second.operator_users.empty();
+         });
 }
 
-absl::StatusOr<Tenants> ParseTenants(const std::string& path,
-                                     absl::string_view text) {
+absl::StatusOr<TenantsFile> ParseTenants(const std::string& path,
+                                         absl::string_view text) {
   return Reader(path).Read(text);
 }
 

@@ -1,10 +1,15 @@
-// The file of tenants: whose certificates are whose, and who has how much.
+// The file of tenants: whose certificates are whose, who has how much, and who
+// does what concerns all.
+//
+//   [operators]
+//   certificates = ["chief"]
+//   users = ["root"]
 //
 //   [tenant.chemistry]
 //   certificates = ["worker-1", "spiffe://cluster/chemistry"]
-//   operators = ["chief"]
+//   operators = ["lead"]
 //   users = ["alice", 1001]
-//   operator_users = ["root"]
+//   operator_users = ["bob"]
 //   weight = 3
 //   priority = 5
 //   sessions = 100
@@ -49,16 +54,25 @@ struct TenantShares {
   std::optional<int64_t> search_seconds;
 };
 
-/// By name.
-using Tenants = std::map<std::string, TenantShares, std::less<>>;
+/// Operators of no tenant in particular: what is theirs is the tenant
+/// `default`'s.
+struct Operators {
+  std::vector<std::string> certificates;
+  std::vector<uid_t> users;
+};
 
-/// Whether any of them has users of this machine.
-bool NamesUsers(const Tenants& tenants);
+struct TenantsFile {
+  std::map<std::string, TenantShares, std::less<>> tenants;  // by name
+  Operators operators;
 
-/// The tenants of a file's text. `path` is for messages.
+  /// Whether anybody in it is a user of this machine.
+  bool NamesUsers() const;
+};
+
+/// What a file's text says. `path` is for messages.
 /// Errors  INVALID_ARGUMENT, reason TENANTS_MALFORMED: path, line, what was
 ///         wanted.
-absl::StatusOr<Tenants> ParseTenants(const std::string& path,
-                                     absl::string_view text);
+absl::StatusOr<TenantsFile> ParseTenants(const std::string& path,
+                                         absl::string_view text);
 
 }  // namespace tensord::server

@@ -39,7 +39,7 @@ void LogCertificate(const Certificates& certificates, Log& log) {
              {"expires", absl::FormatTime(expires, absl::UTCTimeZone())}});
 }
 
-absl::StatusOr<Tenants> ReadTenants(const std::string& path) {
+absl::StatusOr<TenantsFile> ReadTenants(const std::string& path) {
   TENSORD_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   return ParseTenants(path, text);
 }
@@ -73,7 +73,7 @@ absl::Status LiveFiles::ReadIdentities() {
   if (!options_.tenants.empty()) {
     const auto tenants = ReadTenants(options_.tenants);
     // What is wrong with it, Follow() says.
-    identity.takes_users = tenants.ok() && NamesUsers(*tenants);
+    identity.takes_users = tenants.ok() && tenants->NamesUsers();
   }
   TENSORD_ASSIGN_OR_RETURN(authenticator_,
                            Authenticator::Create(std::move(identity)));
@@ -122,9 +122,9 @@ std::vector<ReloadedFiles> LiveFiles::Reload() {
 
 absl::Status LiveFiles::ApplyTenants(SessionManager& sessions, Engine& engine) {
   if (options_.tenants.empty()) return absl::OkStatus();
-  TENSORD_ASSIGN_OR_RETURN(const Tenants tenants,
+  TENSORD_ASSIGN_OR_RETURN(const TenantsFile file,
                            ReadTenants(options_.tenants));
-  if (NamesUsers(tenants) && !authenticator_->takes_users()) {
+  if (file.NamesUsers() && !authenticator_->takes_users()) {
     return core::InvalidArgument(
         "TENANTS_MALFORMED", options_.tenants,
         ": names users for the first time since the server's start, which "
@@ -133,7 +133,7 @@ absl::Status LiveFiles::ApplyTenants(SessionManager& sessions, Engine& engine) {
   TenantsLimits limits;
   std::map<std::string, double> weights = options_.engine.weights;  // of jobs
   std::vector<std::string> names;
-  for (const auto& [name, shares] : tenants) {
+  for (const auto& [name, shares] : file.tenants) {
     limits[name] = {.priority = shares.priority,
                     .sessions = shares.sessions,
                     .quotas = {.device_bytes = shares.device_bytes,
@@ -152,7 +152,7 @@ absl::Status LiveFiles::ApplyTenants(SessionManager& sessions, Engine& engine) {
     return core::InvalidArgument(core::ReasonOf(set), options_.tenants, ": ",
                                  set.message());
   }
-  authenticator_->SetTenants(tenants);
+  authenticator_->SetTenants(file);
   metrics_.SetTenants(names);
   for (const auto& device : engine.devices()) {
     device->worker().SetWeights(weights);

@@ -18,6 +18,7 @@
 #include "core/base/status.h"
 #include "core/base/version.h"
 #include "server/engine/host_memory.h"
+#include "server/process/access_report.h"
 
 namespace tensord::server {
 namespace {
@@ -93,8 +94,19 @@ bool ServerProcess::Start() {
       log_.Info("listening_for_operators", {{"address", address}});
     }
   }
+  LogAccess();
   NotifyServiceManager("READY=1");
   return true;
+}
+
+void ServerProcess::LogAccess() {
+  const OperatorsReport operators =
+      ReportOperators(options_, files_.authenticator());
+  log_.Info("operators", {{"who", operators.who}, {"why", operators.why}});
+  const AccessReport access = ReportAccess(options_, files_.authenticator());
+  log_.Info("open", {{"to_anybody", access.anybody},
+                     {"to_users", access.users},
+                     {"to_operators", access.operators}});
 }
 
 bool ServerProcess::Succeeds(absl::string_view event,

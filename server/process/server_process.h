@@ -71,6 +71,8 @@ class ServerProcess {
   /// Logs what went wrong, if anything did, as `event`.
   bool Succeeds(absl::string_view event, const absl::Status& status);
   void LogDevices();
+  /// Who is an operator, and what is open to whom.
+  void LogAccess();
   /// Null when there is none.
   std::unique_ptr<PlanStore> OpenPlanStore();
   std::unique_ptr<PlanExchange> OpenPlanExchange();

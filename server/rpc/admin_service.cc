@@ -130,7 +130,7 @@ void AdminService::ServeOn(LoopGroup& loops) {
 }
 
 Task<absl::StatusOr<v1::GetServerInfoResponse>> AdminService::GetInfo(
-    Call&, const v1::GetServerInfoRequest&) {
+    Call& call, const v1::GetServerInfoRequest&) {
   v1::GetServerInfoResponse response;
   response.set_version(core::kVersion);
   for (const auto& device : context_.engine.devices()) {
@@ -142,7 +142,8 @@ Task<absl::StatusOr<v1::GetServerInfoResponse>> AdminService::GetInfo(
   limits.set_max_inline_bytes(context_.limits.max_inline_bytes);
   limits.set_max_message_bytes(context_.limits.max_message_bytes);
   limits.set_max_modes(core::kMaxModes);
-  limits.set_max_lease_seconds(absl::ToInt64Seconds(sessions.max_lease));
+  limits.set_max_lease_seconds(absl::ToInt64Seconds(
+      context_.sessions.max_lease(call.record().identity->tenant())));
   limits.set_max_sessions(sessions.max_sessions);
   limits.set_max_sessions_per_peer(sessions.max_sessions_per_peer);
   limits.set_session_quota_bytes(

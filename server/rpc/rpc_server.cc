@@ -215,16 +215,21 @@ absl::Status RpcServer::Listen(const RpcServerOptions& options) {
       static_cast<int>(services.context.limits.max_message_bytes));
   LimitConnections(options, builder);
   TENSORD_ASSIGN_OR_RETURN(std::vector<BoundAddress> addresses, Bind(options));
-  if (options.knows_user) services.users.emplace(builder, options.knows_user);
+  const auto is_local = [](const BoundAddress& bound) {
+    return IsLocal(bound.address());
+  };
+  if (std::ranges::any_of(addresses, is_local)) {
+    services.users.emplace(builder, options.knows_user);
+  }
   for (BoundAddress& bound : addresses) {
     addresses_.push_back(bound.address());
-    if (services.users && IsLocal(bound.address())) {
+    if (is_local(bound)) {
       services.listener.Add(std::move(bound), *services.users);
       continue;
     }
     // Each address has its own: each is told once of new certificates.
     services.credentials.push_back(
-        options.certificates != nullptr && !IsLocal(bound.address())
+        options.certificates != nullptr
             ? TlsCredentials(*options.certificates,
                              options.must_have_certificate)
             : grpc::InsecureServerCredentials());

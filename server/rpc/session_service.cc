@@ -29,7 +29,8 @@ Task<absl::StatusOr<v1::OpenSessionResponse>> SessionService::Open(
        .device = request.device(),
        .priority = request.priority(),
        .tenant = call.record().identity->tenant(),
-       .peer = PeerOf(call.context())});
+       .peer = PeerOf(call.context()),
+       .holder = context_.door.HolderOf(call)});
   if (!session.ok()) co_return session.status();
   const server::SessionOptions& options = (*session)->options();
   context_.log.Info("session_opened",

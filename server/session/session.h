@@ -62,7 +62,8 @@ struct SessionOptions {
   int priority = 0;  // among the owner's sessions, higher first
   absl::Duration lease;
   int64_t memory_quota_bytes = 0;
-  std::string peer;  // who opened it: an address without port, or "unix"
+  std::string peer;    // who opened it: an address without port, or a user
+  std::string holder;  // as OpenRequest has it
   HostLimits host_limits = kSessionHostLimits;
 };
 

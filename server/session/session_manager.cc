@@ -26,14 +26,35 @@ std::string OwnerOf(const OpenRequest& request) {
                              : request.job;
 }
 
+/// With what is said by 0.
+SessionLimits Complete(SessionLimits limits) {
+  if (limits.max_sessions_per_peer == 0) {
+    limits.max_sessions_per_peer = (limits.max_sessions + 3) / 4;
+  }
+  return limits;
+}
+
+absl::Duration MaxLease(const std::optional<TenantLimits>& tenant_limits,
+                        const SessionLimits& limits) {
+  return tenant_limits
+             ? limits.max_lease
+             : std::min(limits.max_lease, std::max(limits.max_lease_of_others,
+                                                   limits.default_lease));
+}
+
 /// Whether a session may be as it is asked for.
 absl::Status CheckRequest(const OpenRequest& request, absl::Duration lease,
-                          const TenantLimits& tenant_limits,
+                          const std::optional<TenantLimits>& tenant_limits,
                           const SessionLimits& limits) {
-  if (lease < absl::Seconds(1) || lease > limits.max_lease) {
-    return core::InvalidArgument("LEASE_OUT_OF_RANGE", "lease is ",
-                                 absl::FormatDuration(lease), ", wanted 1s to ",
-                                 absl::FormatDuration(limits.max_lease));
+  const absl::Duration most = MaxLease(tenant_limits, limits);
+  if (lease < absl::Seconds(1) || lease > most) {
+    return core::InvalidArgument(
+        "LEASE_OUT_OF_RANGE", "lease is ", absl::FormatDuration(lease),
+        ", wanted 1s to ", absl::FormatDuration(most),
+        most < limits.max_lease
+            ? absl::StrCat(", as no file of tenants names the tenant ",
+                           request.tenant)
+            : "");
   }
   if (request.memory_quota_bytes < 0) {
     return core::InvalidArgument("QUOTA_NEGATIVE", "memory_quota_bytes is ",
@@ -46,9 +67,9 @@ absl::Status CheckRequest(const OpenRequest& request, absl::Duration lease,
                                  kMaxJobLength, " printable characters, got ",
                                  request.job.size());
   }
-  const int max_priority =
-      std::min(limits.max_priority,
-               tenant_limits.priority.value_or(limits.max_priority));
+  const int max_priority = std::min(
+      limits.max_priority, tenant_limits.value_or(TenantLimits())
+                               .priority.value_or(limits.max_priority));
   if (request.priority < 0 || request.priority > max_priority) {
     return core::InvalidArgument("PRIORITY_OUT_OF_BOUNDS", "priority is ",
                                  request.priority, ", wanted 0 to ",
@@ -67,7 +88,7 @@ absl::Status NoSuchSession(absl::string_view name) {
 SessionManager::SessionManager(Engine& engine, const SessionLimits& limits,
                                std::function<void(const Session&)> on_expired)
     : engine_(engine),
-      limits_(limits),
+      limits_(Complete(limits)),
       on_expired_(std::move(on_expired)),
       host_memory_(std::make_shared<HostLedger>(
           "server", limits.server_host,
@@ -90,7 +111,7 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
   const absl::Duration lease = request.lease == absl::ZeroDuration()
                                    ? limits_.default_lease
                                    : request.lease;
-  const TenantLimits tenant_limits = LimitsOf(request.tenant);
+  const std::optional<TenantLimits> tenant_limits = LimitsOf(request.tenant);
   TENSORD_RETURN_IF_ERROR(CheckRequest(request, lease, tenant_limits, limits_));
   TENSORD_ASSIGN_OR_RETURN(Device * device, engine_.FindDevice(request.device));
   TENSORD_RETURN_IF_ERROR(device->health());
@@ -103,7 +124,8 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
                             : most;
   TENSORD_ASSIGN_OR_RETURN(std::string name, RandomName("sessions/"));
   absl::MutexLock lock(&mutex_);
-  TENSORD_RETURN_IF_ERROR(CountIn(request, tenant_limits));
+  TENSORD_RETURN_IF_ERROR(
+      CountIn(request, tenant_limits.value_or(TenantLimits())));
   auto session = std::make_shared<Session>(
       name, next_number_++, *device,
       SessionOptions{.tenant = request.tenant,
@@ -113,10 +135,15 @@ absl::StatusOr<std::shared_ptr<Session>> SessionManager::Open(
                      .lease = lease,
                      .memory_quota_bytes = quota,
                      .peer = request.peer,
+                     .holder = request.holder,
                      .host_limits = limits_.session_host},
       AccountOf(request.tenant));
   sessions_.emplace(std::move(name), session);
   return session;
+}
+
+absl::Duration SessionManager::max_lease(absl::string_view tenant) const {
+  return MaxLease(LimitsOf(tenant), limits_);
 }
 
 absl::Status SessionManager::CountIn(const OpenRequest& request,
@@ -139,14 +166,14 @@ absl::Status SessionManager::CountIn(const OpenRequest& request,
                           .retry_after = {}},
                          1, "TOO_MANY_SESSIONS_OF_TENANT");
   }
-  const int64_t of_peer = count(peers_, request.peer);
-  if (of_peer >= limits_.max_sessions_per_peer) {
+  const int64_t of_holder = count(holders_, request.holder);
+  if (!tenant_limits.sessions && of_holder >= limits_.max_sessions_per_peer) {
     return core::ResourceExhausted(
-        "TOO_MANY_SESSIONS_OF_PEER", "peer ", request.peer, " has ", of_peer,
+        "TOO_MANY_SESSIONS_OF_PEER", request.holder, " has ", of_holder,
         " sessions, its limit is ", limits_.max_sessions_per_peer,
         "; close some, or retry when their leases have run out");
   }
-  ++peers_[request.peer];
+  ++holders_[request.holder];
   ++tenants_[request.tenant];
   return absl::OkStatus();
 }
@@ -214,10 +241,12 @@ std::vector<std::shared_ptr<TenantAccount>> SessionManager::Accounts() const {
   return accounts;
 }
 
-TenantLimits SessionManager::LimitsOf(absl::string_view tenant) const {
+std::optional<TenantLimits> SessionManager::LimitsOf(
+    absl::string_view tenant) const {
   absl::MutexLock lock(&mutex_);
   const auto known = tenant_limits_.find(tenant);
-  return known == tenant_limits_.end() ? TenantLimits() : known->second;
+  if (known == tenant_limits_.end()) return std::nullopt;
+  return known->second;
 }
 
 absl::StatusOr<std::shared_ptr<Session>> SessionManager::Find(
@@ -325,8 +354,8 @@ int64_t SessionManager::tensor_count() const {
 }
 
 void SessionManager::Forget(const Session& session) {
-  const auto peer = peers_.find(session.options().peer);
-  if (--peer->second == 0) peers_.erase(peer);
+  const auto holder = holders_.find(session.options().holder);
+  if (--holder->second == 0) holders_.erase(holder);
   const auto tenant = tenants_.find(session.options().tenant);
   if (--tenant->second == 0) tenants_.erase(tenant);
 }

@@ -40,11 +40,13 @@ inline constexpr HostLimits kServerHostLimits = {{
 
 struct SessionLimits {
   int64_t max_sessions = 1024;
-  /// Of those that one peer has opened and that live: an address, whatever its
-  /// ports. All clients on Unix sockets are one peer.
-  int64_t max_sessions_per_peer = 512;
+  /// Of those that one holder has opened and that live, where its tenant has no
+  /// limit of its own; 0: a quarter of all.
+  int64_t max_sessions_per_peer = 0;
   absl::Duration default_lease = absl::Seconds(60);
+  /// Of tenants that have limits, and of others, who may have the default, too.
   absl::Duration max_lease = absl::Hours(24);
+  absl::Duration max_lease_of_others = absl::Hours(1);
   /// Default and most memory of one session; 0: all that its device has.
   int64_t quota_bytes = 0;
   HostLimits session_host = kSessionHostLimits;
@@ -71,6 +73,9 @@ struct OpenRequest {
   int priority = 0;
   std::string tenant = std::string(kDefaultTenant);
   std::string peer;  // who asks, as SessionOptions has it
+  /// Whose it is, of those who may have so many: "token 1a2b3c4d of tenant a",
+  /// or "peer 10.0.0.2" where nobody is asked who they are.
+  std::string holder;
 };
 
 /// Threads   safe for concurrent use; a thread of its own closes sessions whose
@@ -114,6 +119,8 @@ class SessionManager {
   /// is under way.
   void set_on_ended(std::function<void(const Session&)> on_ended);
 
+  /// Of sessions of that tenant.
+  absl::Duration max_lease(absl::string_view tenant) const;
   const SessionLimits& limits() const { return limits_; }
   /// What sessions and the server itself keep in the host's memory.
   const std::shared_ptr<HostLedger>& host_memory() const {
@@ -145,7 +152,8 @@ class SessionManager {
   void CloseSessions();
   void CloseExpired();
   void SayEnded(const Session& session) const;
-  TenantLimits LimitsOf(absl::string_view tenant) const;
+  /// Nothing: it has none.
+  std::optional<TenantLimits> LimitsOf(absl::string_view tenant) const;
   absl::Status CheckReservations(const TenantsLimits& tenants) const;
   const std::shared_ptr<TenantAccount>& AccountOf(const std::string& tenant)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -162,7 +170,7 @@ class SessionManager {
   std::map<std::string, std::shared_ptr<Session>> sessions_
       ABSL_GUARDED_BY(mutex_);
   // How many sessions there are of each peer that has any, and each tenant.
-  std::map<std::string, int64_t> peers_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int64_t> holders_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int64_t> tenants_ ABSL_GUARDED_BY(mutex_);
   TenantsLimits tenant_limits_ ABSL_GUARDED_BY(mutex_);
   // Of those with limits, and of others: all, until there are twice as many as

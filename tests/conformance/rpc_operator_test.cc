@@ -1,5 +1,6 @@
 // What operators see of sessions, and have a server do.
 #include <google/protobuf/util/time_util.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -79,7 +80,7 @@ TEST_F(RpcOperatorTest, SessionsAreShownByNumberAndNeverByName) {
   const v1::SessionState& session = response.sessions(0);
   EXPECT_EQ(session.number(), Number());
   EXPECT_EQ(session.tenant(), "default");
-  EXPECT_EQ(session.peer(), "unix");
+  EXPECT_EQ(session.peer(), absl::StrCat("user ", getuid()));
   EXPECT_EQ(session.tensor_count(), 1);
   EXPECT_EQ(session.memory_used_bytes(), 1024);
   EXPECT_GT(session.lease_left().seconds(), 50);

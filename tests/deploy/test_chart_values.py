@@ -98,6 +98,7 @@ def test_rules_and_labels_of_a_cluster_reach_the_objects() -> None:
         ("tls-certificate", "tls.enabled"),
         ("tls-key", "tls.enabled"),
         ("tls-client-ca", "tls.clientCertificates"),
+        ("operators", "tls.operators"),
         ("metrics-tls-certificate", "tls.enabled"),
         ("metrics-tls-key", "tls.enabled"),
         ("require-gpu", "gpu.enabled"),
@@ -138,6 +139,20 @@ def test_tokens_of_a_secret_want_tls(name: str) -> None:
     assert error.endswith(f"options.{name} wants tls.enabled: clients send no token in plaintext")
     (objects,) = render(values | {"tls": {"enabled": True, "clientCertificates": False}})
     assert tomllib.loads(the(objects, "ConfigMap")["data"]["tensord.toml"])[name] == options[name]
+
+
+def test_where_certificates_say_who_asks_an_operator_is_named() -> None:
+    tls = {"enabled": True}
+    tokens = {"tokens": "/etc/tensord-secrets/keys/file"}
+    others: list[Object] = [{"tenants": {"enabled": True}}, {"options": tokens}]
+    error, *rendered = render({"tls": tls}, *({"tls": tls} | other for other in others))
+    assert "tls.operators is empty, wanted the names of operators' certificates" in error
+    for objects in rendered:
+        (container,) = the(objects, "StatefulSet")["spec"]["template"]["spec"]["containers"]
+        assert "TENSORD_OPERATORS" not in {each["name"] for each in container["env"]}
+    (objects,) = render({"tls": tls | {"operators": ["chief", "spiffe://cluster/ops"]}})
+    (container,) = the(objects, "StatefulSet")["spec"]["template"]["spec"]["containers"]
+    assert {"name": "TENSORD_OPERATORS", "value": "chief,spiffe://cluster/ops"} in container["env"]
 
 
 def test_a_token_of_metrics_that_prometheus_does_not_know_is_refused() -> None:

@@ -22,14 +22,15 @@ from places import DEPLOY, program
 
 MEMORY = {"requests": {"cpu": "8", "memory": "32Gi"}, "limits": {"cpu": "8", "memory": "32Gi"}}
 GPU_MEMORY = {"requests": {"cpu": "4", "memory": "32Gi"}, "limits": {"memory": "32Gi"}}
+TLS: Object = {"enabled": True, "operators": ["tensord-operator"]}
 
 # For each overlay, the chart's values that make the same objects.
 OVERLAYS: dict[str, Object] = {
     "base": {},
     "overlays/cpu": {"replicas": 3, "resources": MEMORY},
     "overlays/gpu": {"gpu": {"enabled": True}, "resources": GPU_MEMORY},
-    "overlays/tls": {"tls": {"enabled": True}},
-    "overlays/tenants": {"tls": {"enabled": True}, "tenants": {"enabled": True}},
+    "overlays/tls": {"tls": TLS},
+    "overlays/tenants": {"tls": TLS, "tenants": {"enabled": True}},
     "overlays/redis": {"redis": {"enabled": True}},
     "overlays/monitoring": {"monitoring": {"enabled": True}},
 }
@@ -55,6 +56,7 @@ def switched(choice: tuple[bool, ...]) -> Object:
     for switch, on in zip(SWITCHES, choice):
         group, name = switch.split(".")
         values.setdefault(group, {})[name] = on
+    values["tls"]["operators"] = TLS["operators"]
     return values
 
 
@@ -270,7 +272,7 @@ def test_tls_and_monitoring_combine_as_in_the_chart(tmp_path: Path) -> None:
     (ours / "kustomization.yaml").write_text(yaml.safe_dump(own))
     shutil.copy(ours.parent / "tls/statefulset.yaml", ours / patches[0])
     shutil.copy(ours.parent / "tls/servicemonitor.yaml", ours / patches[1])
-    (chart,) = render({"tls": {"enabled": True}, "monitoring": {"enabled": True}})
+    (chart,) = render({"tls": TLS, "monitoring": {"enabled": True}})
     assert plain(kustomize(ours)) == plain(chart)
 
 
@@ -401,7 +403,7 @@ def test_variables_of_the_chart_are_options_that_it_refuses(charts: list[list[Ob
 def test_metrics_want_the_token_that_prometheus_brings() -> None:
     token = {"name": "tensord-metrics", "key": "bearer"}
     monitoring = {"enabled": True, "tokenSecret": token}
-    values: Object = {"tls": {"enabled": True}, "monitoring": monitoring}
+    values: Object = {"tls": TLS, "monitoring": monitoring}
     jsonschema.validate(values, schema())
     (objects,) = render(values)
     assert [each for object_ in objects for each in mistakes(object_)] == []

@@ -93,7 +93,7 @@ def test_packages_install_in_a_minimal_debian_and_the_unit_serves(debian: Path) 
     command = ["chroot", "--userspec=tensord:tensord", debian, *found[1].split()]
     with (debian / "tmp/log").open("wb") as log:
         server = subprocess.Popen(
-            [*command, "--listen=unix:/run/tensord/socket"],
+            command,
             env={"PATH": os.environ["PATH"], "TENSORD_METRICS_LISTEN": "localhost:0"},
             stderr=log,
         )
@@ -101,6 +101,9 @@ def test_packages_install_in_a_minimal_debian_and_the_unit_serves(debian: Path) 
         said = (debian / "tmp/log").read_text
         assert eventually(lambda: "version=" in said() or server.poll() is not None)
         assert server.poll() is None, said()
+        (address,) = re.findall(r" listening address=(\S+) version=", said())
+        assert address == "unix:/run/tensord/socket"  # which is its group's
+        assert (debian / "run/tensord/socket").stat().st_mode & 0o777 == 0o660
         run("chroot", debian, "tensorctl", "--address=unix:/run/tensord/socket", "health")
         run(sys.executable, *MAIN_JOB, "--address", f"unix:{debian}/run/tensord/socket")
         server.terminate()

@@ -61,7 +61,7 @@ void TryTokens(absl::string_view text) {
 void TryTenants(absl::string_view text) {
   const auto tenants = ParseTenants("file", text);
   if (!tenants.ok()) return CheckRefusal(tenants.status());
-  for (const auto& [name, shares] : *tenants) {
+  for (const auto& [name, shares] : tenants->tenants) {
     Check(IsTenantName(name), "the name may be one", name);
     Check(shares.weight > 0, "the weight is positive", name);
   }

@@ -104,8 +104,8 @@ def test_reasons_that_are_described_exist() -> None:
 
 def test_every_key_of_a_tenant_is_described() -> None:
     source = (REPOSITORY / "server/identity/tenants.cc").read_text()
-    keys = re.findall(r'key == "(\w+)"|\{"(\w+)", &TenantShares::', source)
-    keys = [chosen or quota for chosen, quota in keys]
+    found = re.findall(r'key == "(\w+)"|\{"(\w+)", &TenantShares::', source)
+    keys = {chosen or quota for chosen, quota in found}
     assert len(keys) == 15
     assert [key for key in keys if not re.search(rf"^{key} = ", OPERATING, re.MULTILINE)] == []
 

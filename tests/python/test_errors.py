@@ -468,7 +468,7 @@ def test_closing_ends_the_calls_of_other_threads(address):
 def test_unknown_devices_and_leases_are_refused(address):
     with pytest.raises(tensord.InvalidArgument, match="abacus:0"):
         tensord.connect(address, device="abacus:0")
-    for lease in 1e9, 1e30, float("inf"), float("nan"), -1:
+    for lease in 7200, 1e9, 1e30, float("inf"), float("nan"), -1:
         with pytest.raises(tensord.InvalidArgument, match="lease is") as failure:
             tensord.connect(address, lease=lease)
         assert failure.value.reason == "LEASE_OUT_OF_RANGE"

@@ -262,3 +262,27 @@ def test_what_nobody_hears_of_goes(server: ObservedServer, kind: str) -> None:
             deaf.sendall(deaf_call(path, request.SerializeToString()))
             assert eventually(lambda: count() == 2)
         assert eventually(lambda: count() == 1)
+
+
+def ends_of_streams(received: bytes) -> set[int]:
+    """Streams of HTTP/2 that frames say have ended."""
+    ends, at = set(), 0
+    while at + 9 <= len(received):
+        kind, flags = received[at + 3], received[at + 4]
+        if kind == 3 or (kind in (0, 1) and flags & 1):
+            ends.add(int.from_bytes(received[at + 5 : at + 9], "big"))
+        at += 9 + int.from_bytes(received[at : at + 3], "big")
+    return ends
+
+
+def test_short_answers_that_nobody_takes_do_not_stay(tmp_path: Path) -> None:
+    with (
+        ObservedServer(tmp_path, "--transfer-idle-seconds=1") as server,
+        socket.socket(socket.AF_UNIX) as deaf,
+    ):
+        deaf.settimeout(20)
+        deaf.connect(server.address.removeprefix("unix:"))
+        deaf.sendall(deaf_call("/tensord.v1.AdminService/GetServerInfo", b""))
+        received = b""
+        while 1 not in ends_of_streams(received):
+            received += deaf.recv(1 << 16)

@@ -448,6 +448,7 @@ def test_an_authority_that_is_taken_out_takes_its_connections_along(
         ({"tls_certificate": "/x"}, "--tls-certificate needs --tls-key"),
         ({"tls_key": "/x"}, "--tls-key needs --tls-certificate"),
         ({"tls_client_ca": "/x"}, "--tls-client-ca needs --tls-certificate"),
+        ({"operators": "x"}, "--operators needs --tls-client-ca"),
         ({"jwt_keys": "/x"}, "--jwt-keys needs --jwt-issuer"),
         ({"jwt_issuer": "us"}, "--jwt-issuer needs --jwt-keys"),
         ({"tls_certificate": "/x", "tls_key": "/x"}, "/x: No such file"),

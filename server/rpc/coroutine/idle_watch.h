@@ -18,6 +18,16 @@
 
 namespace tensord::rpc {
 
+/// What a call ends with whose client has not done what was `awaited` for
+/// `limit`.
+inline absl::Status TransferStalled(absl::Duration limit,
+                                    absl::string_view awaited) {
+  return core::Error(
+      absl::StatusCode::kAborted, "TRANSFER_STALLED",
+      absl::StrCat("for ", absl::FormatDuration(limit), " the client has ",
+                   awaited, "; resume, or start again"));
+}
+
 /// Notices, by the monotonic clock, that a call which waits for its client has
 /// come no further for a time.
 ///
@@ -41,10 +51,7 @@ class IdleWatch {
   bool has_stalled() const { return has_stalled_; }
   /// What a stalled transfer ends with; `awaited` says what did not happen.
   absl::Status Stalled(absl::string_view awaited) const {
-    return core::Error(
-        absl::StatusCode::kAborted, "TRANSFER_STALLED",
-        absl::StrCat("for ", absl::FormatDuration(limit_), " the client has ",
-                     awaited, "; resume, or start again"));
+    return TransferStalled(limit_, awaited);
   }
 
  private:

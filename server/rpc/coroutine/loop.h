@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "server/rpc/door/call_record.h"
 
 namespace tensord::rpc {
@@ -126,11 +127,12 @@ class Loop final : Tag {
   /// Whether a call has begun that has not ended.
   bool is_busy() const { return begun_.load() > 0; }
 
-  /// Waits for the last call to end, then has Run() return. gRPC's own shutdown
-  /// does not wait for handlers that are busy elsewhere.
+  /// Waits for the last call to end, then has Run() return, after `ended`.
+  /// gRPC's own shutdown does not wait for handlers that are busy elsewhere.
   /// Requires  no call can begin any more.
-  void Drain() {
+  void Drain(absl::FunctionRef<void()> ended) {
     while (const int calls = calls_.load()) calls_.wait(calls);
+    ended();
     queue_->Shutdown();
     Begin();  // for good, so that it sees that
   }

@@ -30,7 +30,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "server/rpc/coroutine/idle_watch.h"
+#include "server/rpc/coroutine/endings.h"
 #include "server/rpc/coroutine/loop.h"
 #include "server/rpc/coroutine/parser.h"
 #include "server/rpc/coroutine/task.h"
@@ -195,10 +195,6 @@ Task<absl::Status> HandleServerStream(
   co_return co_await (self.*handler)(call, *request, Writer<R>(io, call));
 }
 
-/// What waits to be sent without being watched, as it fits what HTTP/2 sends
-/// unasked.
-inline constexpr int64_t kUnwatchedBytes = 65'535;
-
 // What a handler returned.
 inline const absl::Status& StatusOf(const absl::Status& status) {
   return status;
@@ -228,11 +224,22 @@ void Finish(Call& call, Io& io, const absl::StatusOr<ByteBuffer>& result,
   }
 }
 
+/// Where calls live.
+struct Lane {
+  Lane(std::unique_ptr<grpc::ServerCompletionQueue> queue, bool sleeps,
+       absl::Duration patience)
+      : loop(std::move(queue), sleeps), endings(loop, patience) {}
+
+  Loop loop;
+  Endings endings;
+};
+
 /// Serves one call of `method`, from the wait for it, on `accepting`, to its
-/// end, on `loop`. The coroutine's frame owns all that gRPC refers to.
+/// end, at `lane`. The coroutine's frame owns all that gRPC refers to.
 template <typename Io>
-Detached ServeCall(Loop& accepting, Loop& loop, const Door& door,
+Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
                    const Method<Io>& method) {
+  Loop& loop = lane.loop;
   Call call(loop);
   Io io(&call.context());
   ByteBuffer request;
@@ -244,7 +251,7 @@ Detached ServeCall(Loop& accepting, Loop& loop, const Door& door,
   if (!began)
     co_return;  // Shutdown. A call that never began has no end notice.
   call.Begin();
-  ServeCall(accepting, loop, door, method);  // the next one
+  ServeCall(accepting, lane, door, method);  // the next one
   if (&accepting != &loop) co_await MoveTo(loop);
   CallRecord& record = call.record();
   record.received_bytes = BytesOf(request);
@@ -263,11 +270,7 @@ Detached ServeCall(Loop& accepting, Loop& loop, const Door& door,
       }
     }
     door.End(call, StatusOf(result));
-    std::optional<IdleWatch> watch;
-    if (record.sent_bytes > kUnwatchedBytes) {
-      watch.emplace(call, door.transfer_idle(),
-                    [&] { EndUnread(call, watch->Stalled("taken no data")); });
-    }
+    const Endings::Ending ending(lane.endings, call);
     co_await Operation([&](void* tag) { Finish(call, io, result, tag); });
   }
   co_await call.End();
@@ -299,8 +302,9 @@ class LoopGroup {
             Parser& parser, bool takes_admin)
       : door_(door), parser_(parser), takes_admin_(takes_admin) {
     for (int i = 0; i < loop_count; ++i) {
-      loops_.push_back(std::make_unique<Loop>(builder.AddCompletionQueue(),
-                                              /*sleeps=*/i > 0));
+      lanes_.push_back(std::make_unique<Lane>(builder.AddCompletionQueue(),
+                                              /*sleeps=*/i > 0,
+                                              door.transfer_idle()));
     }
   }
 
@@ -351,15 +355,17 @@ class LoopGroup {
   }
 
   /// The one that takes all calls.
-  Loop& calls() { return *loops_[0]; }
+  Loop& calls() { return lanes_[0]->loop; }
 
   void Start() {
-    for (auto& loop : loops_) threads_.emplace_back([&] { loop->Run(); });
+    for (auto& lane : lanes_) {
+      threads_.emplace_back([&lane] { lane->loop.Run(); });
+    }
   }
 
   /// Ends every call that begins from now on with UNAVAILABLE.
   void Refuse() {
-    for (auto& loop : loops_) loop->Refuse();
+    for (auto& lane : lanes_) lane->loop.Refuse();
   }
 
   /// Gives the running calls `grace`, cancels the rest and returns when every
@@ -374,15 +380,16 @@ class LoopGroup {
     }
     server.Shutdown(std::chrono::system_clock::now());
     // The first last, as it accepts for all.
-    std::for_each(loops_.rbegin(), loops_.rend(),
-                  [](const auto& loop) { loop->Drain(); });
+    std::for_each(lanes_.rbegin(), lanes_.rend(), [](const auto& lane) {
+      lane->loop.Drain([&lane] { lane->endings.Stop(); });
+    });
     for (std::thread& thread : threads_) thread.join();
   }
 
  private:
   bool is_busy() const {
-    return std::any_of(loops_.begin(), loops_.end(),
-                       [](const auto& loop) { return loop->is_busy(); });
+    return std::ranges::any_of(
+        lanes_, [](const auto& lane) { return lane->loop.is_busy(); });
   }
 
   // Calls of one method that a Loop takes in between two turns: of those that
@@ -399,13 +406,13 @@ class LoopGroup {
         std::get<std::deque<Method<Io>>>(methods_).emplace_back(
             Method<Io>{service, type, door_.RpcOf(type), std::move(handle)});
     method.rpc.is_elsewhere = method.rpc.is_operators && !takes_admin_;
-    const bool is_on_first = traffic == Traffic::kCalls || loops_.size() == 1;
+    const bool is_on_first = traffic == Traffic::kCalls || lanes_.size() == 1;
     const size_t begin = is_on_first ? 0 : 1;
-    const size_t end = is_on_first ? 1 : loops_.size();
+    const size_t end = is_on_first ? 1 : lanes_.size();
     const int accepts = method.rpc.comes_often ? kOperationAccepts : kAccepts;
     for (size_t at = begin; at < end; ++at) {
       for (int i = 0; i < accepts; ++i) {
-        ServeCall(*loops_[0], *loops_[at], door_, method);
+        ServeCall(calls(), *lanes_[at], door_, method);
       }
     }
   }
@@ -417,7 +424,7 @@ class LoopGroup {
              std::deque<Method<ServerStreamIo>>,
              std::deque<Method<BothStreamsIo>>>
       methods_;
-  std::vector<std::unique_ptr<Loop>> loops_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<std::thread> threads_;
 };
 

@@ -376,7 +376,11 @@ absl::Status Door::Identify(Call& call) const {
   CallRecord& record = call.record();
   const grpc::ServerContext& context = call.context();
   if (authenticator_ == nullptr || !authenticator_->asks()) {
-    record.identity = anybody_;
+    // Who is near is looked at where it matters.
+    const bool is_elsewhere =
+        record.rpc->is_operators && authenticator_ != nullptr &&
+        authenticator_->serves_others() && !IsOfThisMachine(context.peer());
+    record.identity = is_elsewhere ? elsewhere_ : anybody_;
   } else {
     const std::string peer = PeerOf(context);
     const std::shared_ptr<const grpc::AuthContext> known =
@@ -415,6 +419,14 @@ absl::StatusOr<std::shared_ptr<server::Session>> Door::FindSession(
   return core::InvalidArgument(
       "SESSION_MISSING",
       "the request names no session, wanted sessions/{session}");
+}
+
+std::string Door::HolderOf(Call& call) const {
+  if (authenticator_ == nullptr || !authenticator_->asks()) {
+    return absl::StrCat("peer ", PeerOf(call.context()));
+  }
+  const server::Identity& identity = *call.record().identity;
+  return absl::StrCat(identity.name(), " of tenant ", identity.tenant());
 }
 
 absl::Status Door::Enter(Call& call, absl::string_view session,
@@ -480,7 +492,8 @@ void Door::EndOperation(Call& call, const EndedOperation& ended,
 
 std::string PeerOf(const grpc::ServerContext& context) {
   const auto user = PeerUsers::UserOf(*context.auth_context());
-  return user ? UserPeer(*user) : HostPeer(context.peer());
+  return user && *user != PeerUsers::kStranger ? UserPeer(*user)
+                                               : HostPeer(context.peer());
 }
 
 absl::Status Draining() {

@@ -119,6 +119,9 @@ class Door {
   /// Errors  UNAUTHENTICATED, reason TOKEN_INVALID.
   static absl::Status CheckIdentity(const CallRecord& record);
 
+  /// Whose sessions opened by `call` are, as server::OpenRequest has it.
+  std::string HolderOf(Call& call) const;
+
   /// Makes the session of that name the call's, holds its lease until End(),
   /// and counts `bytes` of the call as the session's until it is answered.
   ///
@@ -151,6 +154,10 @@ class Door {
   server::Authenticator* const authenticator_;  // null: nobody is asked
   const std::shared_ptr<const server::Identity> anybody_ =
       std::make_shared<const server::Identity>();
+  /// The same from other machines.
+  const std::shared_ptr<const server::Identity> elsewhere_ =
+      std::make_shared<const server::Identity>(
+          anybody_->tenant(), server::Role::kUser, "anybody of other machines");
   const std::shared_ptr<const server::Identity> stranger_ =
       std::make_shared<const server::Identity>("", server::Role::kUser,
                                                "anybody");

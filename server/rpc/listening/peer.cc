@@ -50,4 +50,13 @@ std::string HostPeer(absl::string_view name) {
   return is_one ? absl::StrCat("ipv6:", TextOf(address)) : std::string(host);
 }
 
+bool IsOfThisMachine(absl::string_view name) {
+  const std::string peer = HostPeer(name);
+  absl::string_view host = peer;
+  if (host == "unix" || host == "ipv6:::1") return true;
+  const bool is_ipv4 = absl::ConsumePrefix(&host, "ipv4:") ||
+                       absl::ConsumePrefix(&host, "ipv6:::ffff:");
+  return is_ipv4 && absl::StartsWith(host, "127.");
+}
+
 }  // namespace tensord::rpc

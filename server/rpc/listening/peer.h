@@ -22,4 +22,8 @@ std::string HostPeer(const sockaddr_storage& name);
 /// so, "ipv6:2001:db8::"; "unix" of Unix sockets.
 std::string HostPeer(absl::string_view name);
 
+/// Whether gRPC's name is that of a peer on this machine: of a Unix socket, or
+/// a loopback address.
+bool IsOfThisMachine(absl::string_view name);
+
 }  // namespace tensord::rpc

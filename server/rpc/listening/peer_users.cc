@@ -91,13 +91,13 @@ PeerUsers::Way PeerUsers::Open(grpc::ServerBuilder& builder) {
 PeerUsers::~PeerUsers() = default;
 
 PeerUsers::Acceptor* PeerUsers::Of(uid_t user, Connections& connections) {
-  if (!knows_(user)) return strangers_.acceptor.get();
+  if (knows_ && !knows_(user)) return strangers_.acceptor.get();
   auto way = std::ranges::find(ways_, user, &Way::user);
   if (way == ways_.end()) {
     way = std::ranges::find_if(ways_, [](const Way& way) { return !way.user; });
   }
   Way* const chosen = way == ways_.end() ? FindIdle(connections) : &*way;
-  if (chosen == nullptr) return nullptr;
+  if (chosen == nullptr) return knows_ ? nullptr : strangers_.acceptor.get();
   if (chosen->user != user) chosen->credentials->SetUser(user);
   chosen->user = user;
   chosen->idle_since = absl::InfiniteFuture();

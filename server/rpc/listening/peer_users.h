@@ -18,7 +18,8 @@ namespace tensord::rpc {
 /// A call knows nothing of its connection but what the credentials say that let
 /// it in. So there are several ways in, each with credentials of its own, and
 /// each is one user's as long as they have connections. Users whom nobody knows
-/// share one, so that they take none from others.
+/// share one, so that they take none from others; so do those who find none,
+/// where nobody asks for users.
 ///
 /// Threads   Of() by one at a time.
 /// Lifetime  outlives the server.
@@ -35,7 +36,7 @@ class PeerUsers {
   static constexpr absl::Duration kRest = absl::Minutes(1);
 
   /// Before `builder` starts the server, whose ways in these are. `knows` says
-  /// whether a user is known.
+  /// whether a user is known; null: nobody asks for users.
   PeerUsers(grpc::ServerBuilder& builder, std::function<bool(uid_t)> knows);
   ~PeerUsers();
 

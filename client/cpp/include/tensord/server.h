@@ -37,9 +37,9 @@ struct Limits {
   int64_t max_inline_bytes = 0;
   int64_t max_message_bytes = 0;
   int max_modes = 0;
-  absl::Duration max_lease;
+  absl::Duration max_lease;  // of whose tenant asks
   int64_t max_sessions = 0;
-  int64_t max_sessions_per_peer = 0;  // opened by one address
+  int64_t max_sessions_per_peer = 0;  // of one identity, user or address
   int64_t session_quota_bytes = 0;
   int64_t max_tensors = 0;  // of a session, empty ones and views too
   /// How long a transfer waits for a client that does nothing.

@@ -83,6 +83,7 @@ pods get time for it. Helm has numbers as their text, too: what they are in JSON
 {{- define "tensord.checkOwners" -}}
 {{- $owners := dict "insecure" "tls.enabled" "tls-certificate" "tls.enabled" "tls-key" "tls.enabled" -}}
 {{- $_ := set $owners "tls-client-ca" "tls.clientCertificates" -}}
+{{- $_ := set $owners "operators" "tls.operators" -}}
 {{- $_ := set $owners "metrics-tls-certificate" "tls.enabled" -}}
 {{- $_ := set $owners "metrics-tls-key" "tls.enabled" -}}
 {{- $_ := set $owners "require-gpu" "gpu.enabled" -}}
@@ -138,5 +139,10 @@ pods get time for it. Helm has numbers as their text, too: what they are in JSON
 {{- $asks := or .Values.tls.clientCertificates .Values.tenants.enabled (hasKey .Values.options "jwt-keys") (hasKey .Values.options "tokens") -}}
 {{- if and .Values.tls.enabled (not $asks) -}}
 {{- fail "tls.enabled wants options.jwt-keys, options.tokens, tls.clientCertificates or tenants.enabled: somebody has to say who asks" -}}
+{{- end -}}
+{{- $byCertificate := and .Values.tls.enabled .Values.tls.clientCertificates -}}
+{{- $others := or .Values.tls.operators .Values.tenants.enabled (hasKey .Values.options "jwt-keys") (hasKey .Values.options "tokens") -}}
+{{- if and $byCertificate (not $others) -}}
+{{- fail "tls.operators is empty, wanted the names of operators' certificates: without any nobody can drain a server or look after it" -}}
 {{- end -}}
 {{- end }}

@@ -157,7 +157,8 @@ TEST(MessageShapeTest, AgreesWithProtobufOnRandomBytes) {
   std::mt19937 random(1);
   v1::CreateProgramRequest program;
   program.set_session("sessions/s");
-  program.mutable_spec()->mutable_source()->set_statements("c[i,k] = a[i,j] * b[j,k]");
+  program.mutable_spec()->mutable_source()->set_statements(
+      "c[i,k] = a[i,j] * b[j,k]");
   v1::PermuteRequest permute;
   permute.mutable_a()->add_modes(1);
   v1::ExecuteStreamRequest stream;

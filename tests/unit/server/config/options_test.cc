@@ -248,6 +248,42 @@ TEST_F(OptionsFileTest, MisspeltVariablesAreRefusedAndThoseOfOthersAreNot) {
   }
 }
 
+TEST_F(OptionsFileTest, OperatorsAreNamedInEveryWay) {
+  using ::testing::ElementsAre;
+  const char* const tls[] = {"--tls-certificate=x", "--tls-key=x",
+                             "--tls-client-ca=x"};
+  const auto of = [&](std::vector<const char*> flags,
+                      std::vector<const char*> variables) {
+    flags.insert(flags.end(), std::begin(tls), std::end(tls));
+    const auto parsed = Parse(flags, variables);
+    const auto* const options = std::get_if<Options>(&parsed);
+    return options == nullptr ? std::vector<std::string>{"refused"}
+                              : options->identity.operators;
+  };
+  EXPECT_THAT(of({"--operators=a,spiffe://x/b"}, {}),
+              ElementsAre("a", "spiffe://x/b"));
+  EXPECT_THAT(of({}, {"TENSORD_OPERATORS=a,b"}), ElementsAre("a", "b"));
+  EXPECT_THAT(of(Named("operators = ['a', 'b']\n"), {}), ElementsAre("a", "b"));
+  EXPECT_THAT(of({"--operators="}, {}), ElementsAre("refused"));
+}
+
+TEST_F(OptionsFileTest, WhetherOthersAreServedFollowsFromAddresses) {
+  const auto serves = [](std::vector<const char*> flags) {
+    flags.push_back("--insecure");
+    const auto parsed = Parse(flags);
+    const auto* const options = std::get_if<Options>(&parsed);
+    return options != nullptr && options->identity.serves_others;
+  };
+  EXPECT_FALSE(serves({}));
+  EXPECT_FALSE(serves({"--listen=unix:x", "--listen=127.0.0.2:1",
+                       "--listen=[::1]:1", "--listen=localhost:1"}));
+  EXPECT_TRUE(serves({"--listen=unix:x", "--listen=0.0.0.0:1"}));
+  EXPECT_TRUE(serves({"--listen=unix:x", "--admin-listen=[::]:1"}));
+  EXPECT_TRUE(serves({"--listen=systemd"}));
+  const auto parsed = Parse({"--listen=systemd"});
+  EXPECT_FALSE(std::get<Options>(parsed).identity.serves_others);
+}
+
 // As of services `tensord`, with a port that has a name, and `tensord-listen`.
 TEST_F(OptionsFileTest, VariablesThatKubernetesSetsAreOfNoConcern) {
   const auto parsed = Parse(

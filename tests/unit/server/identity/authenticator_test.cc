@@ -114,10 +114,10 @@ TEST_F(AuthenticatorTest, CertificatesStandForTenants) {
   const auto all = file->Identify({.peer = "p", .certificate = {"w1"}});
   ASSERT_TRUE(all.ok());
   EXPECT_EQ((*all)->role(), Role::kOperator);
-  Tenants tenants;
-  tenants["chem"].certificates = {"w1"};
-  tenants["bio"].certificates = {"spiffe://x/w2"};
-  tenants["ops"].operators = {"boss"};
+  TenantsFile tenants;
+  tenants.tenants["chem"].certificates = {"w1"};
+  tenants.tenants["bio"].certificates = {"spiffe://x/w2"};
+  tenants.tenants["ops"].operators = {"boss"};
   file->SetTenants(tenants);
   const auto who = [&](std::vector<absl::string_view> names) {
     return file->Identify({.peer = "p", .certificate = std::move(names)});
@@ -131,17 +131,74 @@ TEST_F(AuthenticatorTest, CertificatesStandForTenants) {
   EXPECT_EQ(Reason(who({"w1", "spiffe://x/w2"})), "IDENTITIES_DIFFER");
   EXPECT_EQ(Reason(who({})), "CREDENTIALS_MISSING");
   const auto boss = *who({"boss"});
-  tenants["chem"].certificates = {"w2"};
+  tenants.tenants["chem"].certificates = {"w2"};
   file->SetTenants(tenants);
   EXPECT_FALSE(w1->IsValid());
   EXPECT_TRUE(boss->IsValid());
 }
 
+TEST_F(AuthenticatorTest, WhereOthersAreServedOperatorsAreNamed) {
+  const auto role = [](Authenticator& file, absl::string_view name) {
+    return (*file.Identify({.peer = "p", .certificate = {name}}))->role();
+  };
+  const auto unnamed = *Authenticator::Create(
+      {.takes_certificates = true, .serves_others = true});
+  EXPECT_EQ(role(*unnamed, "w1"), Role::kUser);
+  EXPECT_FALSE(unnamed->all_certificates_are_operators());
+  EXPECT_TRUE(unnamed->operators().empty());
+  for (const bool serves_others : {false, true}) {
+    const auto named =
+        *Authenticator::Create({.takes_certificates = true,
+                                .serves_others = serves_others,
+                                .operators = {"chief", "spiffe://x/o"}});
+    EXPECT_EQ(role(*named, "chief"), Role::kOperator);
+    EXPECT_EQ(role(*named, "w1"), Role::kUser);
+    EXPECT_EQ(
+        (*named->Identify({.peer = "p", .certificate = {"cn", "spiffe://x/o"}}))
+            ->name(),
+        "certificate spiffe://x/o");
+    EXPECT_EQ(named->operators(),
+              (std::vector<std::string>{"certificate chief",
+                                        "certificate spiffe://x/o"}));
+  }
+}
+
+TEST_F(AuthenticatorTest, OperatorsOfAFileAreBesideThoseOfOptions) {
+  const auto file = *Authenticator::Create({.takes_certificates = true,
+                                            .takes_users = true,
+                                            .serves_others = true,
+                                            .operators = {"w1", "chief"}});
+  TenantsFile tenants;
+  tenants.tenants["chem"].certificates = {"w1", "w2"};
+  tenants.operators = {.certificates = {"boss"}, .users = {0}};
+  file->SetTenants(tenants);
+  const auto who = [&](absl::string_view name) {
+    return *file->Identify({.peer = "p", .certificate = {name}});
+  };
+  EXPECT_EQ(who("w1")->tenant(), "chem");  // as the file says
+  EXPECT_EQ(who("w1")->role(), Role::kOperator);
+  EXPECT_EQ(who("w2")->role(), Role::kUser);
+  for (const char* const name : {"chief", "boss"}) {
+    EXPECT_EQ(who(name)->tenant(), "default");
+    EXPECT_EQ(who(name)->role(), Role::kOperator);
+  }
+  const auto root = *file->Identify({.peer = "p", .user = 0});
+  EXPECT_EQ(root->role(), Role::kOperator);
+  EXPECT_EQ(file->operators(),
+            (std::vector<std::string>{"certificate boss", "certificate chief",
+                                      "certificate w1", "user 0"}));
+  const auto boss = who("boss");
+  tenants.operators = {};
+  file->SetTenants(tenants);
+  EXPECT_FALSE(root->IsValid());
+  EXPECT_FALSE(boss->IsValid());
+}
+
 TEST_F(AuthenticatorTest, CertificateAndTokenAreOfOneTenant) {
   Write(lines_);
   const auto file = Open(/*takes_certificates=*/true);
-  Tenants tenants;
-  tenants["chem"].certificates = {"w1"};
+  TenantsFile tenants;
+  tenants.tenants["chem"].certificates = {"w1"};
   file->SetTenants(tenants);
   EXPECT_EQ((*file->Identify(
                  {.peer = "p", .certificate = {"w1"}, .bearer = user_.secret}))
@@ -160,9 +217,9 @@ TEST_F(AuthenticatorTest, UsersOfTheMachineStandForTenants) {
   const auto file =
       *Authenticator::Create({.takes_users = true, .tokens = path_});
   EXPECT_TRUE(file->asks());
-  Tenants tenants;
-  tenants["chem"].users = {1001};
-  tenants["ops"].operator_users = {0};
+  TenantsFile tenants;
+  tenants.tenants["chem"].users = {1001};
+  tenants.tenants["ops"].operator_users = {0};
   file->SetTenants(tenants);
   const auto who = [&](uid_t user, absl::string_view bearer = "") {
     return file->Identify({.peer = "p", .user = user, .bearer = bearer});
@@ -182,7 +239,7 @@ TEST_F(AuthenticatorTest, UsersOfTheMachineStandForTenants) {
   EXPECT_FALSE(file->Knows(1002));
   const auto both = *who(1001, user_.secret);
   const auto by_token = *who(1002, user_.secret);
-  tenants["chem"].users = {1002};
+  tenants.tenants["chem"].users = {1002};
   file->SetTenants(tenants);
   EXPECT_FALSE(chemist->IsValid());
   EXPECT_FALSE(both->IsValid());  // who was known by both

@@ -32,8 +32,8 @@ search_seconds = 30
 [tenant.biology]
 )");
   ASSERT_TRUE(tenants.ok()) << tenants.status();
-  ASSERT_EQ(tenants->size(), 2u);
-  const TenantShares& shares = tenants->at("chemistry");
+  ASSERT_EQ(tenants->tenants.size(), 2u);
+  const TenantShares& shares = tenants->tenants.at("chemistry");
   EXPECT_EQ(
       shares.certificates,
       (std::vector<std::string>{"worker-1", "spiffe://cluster/chemistry"}));
@@ -51,10 +51,21 @@ search_seconds = 30
   EXPECT_EQ(shares.queued, 6);
   EXPECT_EQ(shares.running, 1);
   EXPECT_EQ(shares.search_seconds, 30);
-  EXPECT_FALSE(tenants->at("biology").device_bytes.has_value());
-  EXPECT_FALSE(tenants->at("biology").sessions.has_value());
-  EXPECT_TRUE(NamesUsers(*tenants));
-  EXPECT_FALSE(NamesUsers(*ParseTenants("t", "[tenant.biology]")));
+  EXPECT_FALSE(tenants->tenants.at("biology").device_bytes.has_value());
+  EXPECT_FALSE(tenants->tenants.at("biology").sessions.has_value());
+  EXPECT_TRUE(tenants->NamesUsers());
+  EXPECT_FALSE(ParseTenants("t", "[tenant.biology]")->NamesUsers());
+  EXPECT_TRUE(tenants->operators.certificates.empty());
+}
+
+TEST(TenantsTest, OperatorsMayBeOfNoTenant) {
+  const auto file = ParseTenants(
+      "t", "[operators]\ncertificates = ['chief']\nusers = [7, 'root']\n");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->operators.certificates, std::vector<std::string>{"chief"});
+  EXPECT_EQ(file->operators.users, (std::vector<uid_t>{7, 0}));
+  EXPECT_TRUE(file->tenants.empty());
+  EXPECT_TRUE(file->NamesUsers());
 }
 
 TEST(TenantsTest, NobodyReservesMoreThanTheyMayHave) {
@@ -114,8 +125,12 @@ TEST(TenantsTest, MistakesAreNamedWithTheirLine) {
     EXPECT_NE(tenants.status().message().find(problem), std::string::npos)
         << tenants.status();
   }
-  for (const char* const text : {"[tenants.a]", "x = 1", "[tenant.A]",
-                                 "tenant = 3", "[tenant]\na = 1"}) {
+  for (const char* const text :
+       {"[tenants.a]", "x = 1", "[tenant.A]", "tenant = 3", "[tenant]\na = 1",
+        "operators = ['x']", "[operators]\ncertificate = ['x']",
+        "[operators]\nweight = 3",
+        "[operators]\ncertificates = ['x']\n"
+        "[tenant.a]\ncertificates = ['x']"}) {
     EXPECT_EQ(core::ReasonOf(ParseTenants("t", text).status()),
               "TENANTS_MALFORMED")
         << text;

@@ -98,6 +98,16 @@ TEST(PeerTest, OfIpv6TheNetworkIsThePeer) {
   EXPECT_EQ(HostPeer("ipv6:[2001:db8:0:7:ffff::1]:1"), "ipv6:2001:db8:0:7::");
   EXPECT_EQ(HostPeer("ipv6:%5B::1%5D:43210"), "ipv6:::1");
   EXPECT_EQ(HostPeer("ipv6:%5Bfe80::1%25eth0%5D:43210"), "ipv6:fe80::");
+  for (const char* const near :
+       {"unix:", "unix:/run/x", "ipv4:127.0.0.1:4", "ipv4:127.9.0.1:4",
+        "ipv6:%5B::1%5D:43210", "ipv6:[::1]:4", "ipv6:[::ffff:127.0.0.1]:4"}) {
+    EXPECT_TRUE(IsOfThisMachine(near)) << near;
+  }
+  for (const char* const far :
+       {"ipv4:10.0.0.2:4", "ipv4:192.168.127.1:4", "ipv6:[2001:db8::1]:4",
+        "ipv6:[::ffff:10.0.0.2]:4", "ipv6:[127::1]:4", "", "vsock:1"}) {
+    EXPECT_FALSE(IsOfThisMachine(far)) << far;
+  }
   EXPECT_EQ(HostPeer("unix:"), "unix");
   EXPECT_EQ(HostPeer("unix:/run/x"), "unix");
 }

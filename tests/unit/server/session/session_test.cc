@@ -255,15 +255,51 @@ TEST_F(SessionTest, APeerWhoseSessionsRanOutMayOpenOthers) {
   limits.max_sessions_per_peer = 1;
   SessionManager manager(*engine_, limits,
                          [&](const Session&) { expired.Notify(); });
-  OpenRequest request{
-      .job = "", .lease = absl::Seconds(3), .peer = "ipv4:10.0.0.1"};
+  OpenRequest request{.lease = absl::Seconds(3), .holder = "peer 10.0.0.1"};
   ASSERT_TRUE(manager.Open(request).ok());
   EXPECT_EQ(core::ReasonOf(manager.Open(request).status()),
             "TOO_MANY_SESSIONS_OF_PEER");
-  EXPECT_TRUE(manager.Open({.job = "", .peer = "ipv4:10.0.0.2"}).ok());
+  EXPECT_TRUE(manager.Open({.holder = "peer 10.0.0.2"}).ok());
   ASSERT_TRUE(expired.WaitForNotificationWithTimeout(absl::Minutes(1)));
   request.lease = absl::Minutes(1);  // one expires, not two
   EXPECT_TRUE(manager.Open(request).ok());
+}
+
+TEST_F(SessionTest, NobodyHasMoreThanAQuarterOfAllSessionsByDefault) {
+  SessionManager manager(*engine_, {.max_sessions = 12}, [](const Session&) {});
+  EXPECT_EQ(manager.limits().max_sessions_per_peer, 3);
+  const auto open = [&](const char* tenant, const char* holder) {
+    return core::ReasonOf(
+        manager.Open({.tenant = tenant, .holder = holder}).status());
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(open("a", "token 1"), "");
+  EXPECT_EQ(open("a", "token 1"), "TOO_MANY_SESSIONS_OF_PEER");
+  EXPECT_EQ(open("a", "token 2"), "");
+  // A file of tenants may give a tenant more, and then says it of the tenant.
+  ASSERT_TRUE(manager.SetTenants({{"b", {.sessions = 5}}}).ok());
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(open("b", "token 3"), "");
+  EXPECT_EQ(open("b", "token 3"), "TOO_MANY_SESSIONS_OF_TENANT");
+}
+
+TEST_F(SessionTest, LongLeasesAreForTenantsThatAreNamed) {
+  SessionManager manager(*engine_, {}, [](const Session&) {});
+  const auto open = [&](absl::Duration lease) {
+    return manager.Open({.lease = lease, .tenant = "a"}).status();
+  };
+  EXPECT_TRUE(open(absl::Hours(1)).ok());
+  const absl::Status refused = open(absl::Hours(1) + absl::Seconds(1));
+  EXPECT_EQ(core::ReasonOf(refused), "LEASE_OUT_OF_RANGE");
+  EXPECT_THAT(refused.message(),
+              ::testing::HasSubstr("wanted 1s to 1h, as no file of tenants"));
+  EXPECT_EQ(manager.max_lease("a"), absl::Hours(1));
+  ASSERT_TRUE(manager.SetTenants({{"a", {}}}).ok());
+  EXPECT_TRUE(open(absl::Hours(24)).ok());
+  EXPECT_EQ(manager.max_lease("a"), absl::Hours(24));
+  // Who runs the server may give everybody more.
+  SessionManager patient(*engine_, {.default_lease = absl::Hours(2)},
+                         [](const Session&) {});
+  EXPECT_TRUE(patient.Open({}).ok());
+  EXPECT_EQ(patient.max_lease("a"), absl::Hours(2));
 }
 
 // Forgetting a million tensors takes a second.

@@ -1,0 +1,28 @@
+// What a server says at its start of who may do what.
+#pragma once
+
+#include <string>
+
+#include "server/config/options.h"
+#include "server/identity/authenticator.h"
+
+namespace tensord::server {
+
+/// Who is an operator, and why.
+struct OperatorsReport {
+  std::string who;
+  std::string why;
+};
+OperatorsReport ReportOperators(const Options& options,
+                                Authenticator& authenticator);
+
+/// What is open to whom.
+struct AccessReport {
+  std::string anybody;    // who is asked nothing
+  std::string users;      // and to operators
+  std::string operators;  // and to nobody else
+};
+AccessReport ReportAccess(const Options& options,
+                          const Authenticator& authenticator);
+
+}  // namespace tensord::server
