@@ -20,8 +20,6 @@ constexpr int kMaxStreams = 32;
 // that takes times lasts longer, as they are of no use if it is interrupted.
 constexpr absl::Duration kTurn = absl::Milliseconds(5);
 constexpr absl::Duration kTurnAlone = absl::Milliseconds(100);
-// Turns that are interrupted, each of which keeps a thread.
-constexpr int kMostParked = 64;
 
 }  // namespace
 
@@ -175,7 +173,7 @@ void DeviceWorker::GiveWay(Job& job) {
   job.AskToGiveWay(false);
   if (job.is_stopped()) return;
   Client& client = clients_.at(job.client_);
-  if (turn_ != &client || client.stream->client_count > 1) return;
+  if (turn_ != &client || client.stream->client_count > 1 || !MayPark()) return;
   BeginWaiting(client);
   Park(client);
 }
@@ -199,8 +197,7 @@ bool DeviceWorker::Outlast(Job& job,
 
 bool DeviceWorker::ParkUntil(Client& client,
                              const std::shared_ptr<core::Event>& event) {
-  if (turn_ != &client || parked_count_ >= kMostParked ||
-      client.stream->client_count > 1) {
+  if (turn_ != &client || client.stream->client_count > 1 || !MayPark()) {
     return false;
   }
   client.awaited = event;
@@ -216,8 +213,7 @@ void DeviceWorker::Park(Client& client) {
   turn_ = nullptr;
   client.is_parked = client.stream->is_parked = true;
   client.turn_begun = core::SteadyNow();
-  // Some thread has to take the turn up, and one has to watch it.
-  if (launcher_count_ < ++parked_count_ + 2) StartLauncher();
+  ++parked_count_;
   can_launch_.Signal();
   while (client.is_parked) client.resumes.Wait(&mutex_);
   --parked_count_;

@@ -1,6 +1,7 @@
 #include "server/engine/device_worker.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "core/base/status.h"
@@ -48,8 +49,20 @@ DeviceWorker::~DeviceWorker() {
 }
 
 void DeviceWorker::StartLauncher() {
-  ++launcher_count_;
   launchers_.emplace_back([this] { Launch(); });
+  ++launcher_count_;
+}
+
+bool DeviceWorker::MayPark() {
+  if (parked_count_ >= kMostParked) return false;
+  // Some thread has to take the turn up, and one has to watch it.
+  if (launcher_count_ >= parked_count_ + 3) return true;
+  try {
+    StartLauncher();
+  } catch (const std::system_error&) {
+    return false;  // there are no more threads
+  }
+  return true;
 }
 
 absl::Status DeviceWorker::Add(const ClientId& id, Job* job) {

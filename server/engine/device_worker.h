@@ -208,6 +208,8 @@ class DeviceWorker {
  private:
   // Small jobs run beside a turn.
   static constexpr absl::Duration kSmall = absl::Microseconds(200);
+  // Turns that are interrupted, each of which keeps a thread.
+  static constexpr int kMostParked = 64;
   // What any job counts at least.
   static constexpr absl::Duration kLeast = absl::Microseconds(10);
 
@@ -268,15 +270,19 @@ class DeviceWorker {
   void Launch();
   void Complete();
   void GiveWay(Job& job);
-  /// False when too many wait already.
+  /// False when it may not park.
   bool Await(Job& job, const std::shared_ptr<core::Event>& event);
   /// The same of work that goes on though it is stopped.
   bool Outlast(Job& job, const std::shared_ptr<core::Event>& event);
-  /// False when too many wait already, or the client shares its stream: what
-  /// does, does not launch in the middle of another's launch.
+  /// False when it may not park, or the client shares its stream: what does,
+  /// does not launch in the middle of another's launch.
   bool ParkUntil(Client& client, const std::shared_ptr<core::Event>& event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// False when too many wait already, or no thread is left to go on with
+  /// others: whoever has the turn keeps it then.
+  bool MayPark() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Ends the turn of `client`, and waits for the next one.
+  /// Requires  MayPark().
   void Park(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// It may have a turn.
   void BeginWaiting(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -295,6 +301,7 @@ class DeviceWorker {
   void EndTurnIfDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// The turn of `client` goes on where it stood.
   void Resume(Client& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Errors  std::system_error when there are no more threads.
   void StartLauncher() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountQueued(Client& client, const Job& job, int change)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <ctime>
 #include <limits>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -153,8 +154,12 @@ std::vector<SlicedTree> AnnealSearch::RunRounds(
   {
     std::vector<std::jthread> threads;
     const int most = static_cast<int>(from.size());
-    for (int i = 1; i < std::min(options_.thread_count, most); ++i) {
-      threads.emplace_back(help);
+    try {
+      for (int i = 1; i < std::min(options_.thread_count, most); ++i) {
+        threads.emplace_back(help);
+      }
+    } catch (const std::system_error&) {
+      // There are no more threads: those that there are do it.
     }
     work();
   }

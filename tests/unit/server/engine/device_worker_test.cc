@@ -21,7 +21,9 @@
 #include "core/base/status.h"
 #include "core/device/host_stream.h"
 #include "core/device/interruption.h"
+#include "core/device/signal.h"
 #include "server/engine/quota.h"
+#include "tests/testing/no_threads.h"
 #include "tests/testing/soon.h"
 #include "tests/unit/server/engine/trace.h"
 
@@ -310,6 +312,54 @@ TEST_F(DeviceWorkerTest, LongJobsGiveWayToEachOther) {
   first.completed.WaitForNotification();
   EXPECT_THAT(trace_.entries(), ElementsAre("first begins", "second begins",
                                             "second ends", "first ends"));
+}
+
+/// Gives way so often as it is asked, until that was in vain three times.
+class ImpatientJob final : public DeviceWorker::Job {
+ public:
+  explicit ImpatientJob(Trace& trace) : trace_(trace) {
+    set_predicted(absl::Seconds(100));
+  }
+  Outcome Launch(core::Stream& stream) override {
+    trace_.Add("begins");
+    core::Interruption& interruption = *stream.interruption();
+    for (int asked = 0; asked < 3;) {
+      if (!interruption.is_asked()) continue;
+      interruption.GiveWay();
+      ++asked;
+    }
+    const auto reached = std::make_shared<core::Signal>();
+    reached->Notify();
+    interruption.Await(reached);
+    interruption.Outlast(reached);
+    trace_.Add("ends");
+    return {};
+  }
+  void Complete(const absl::Status&, const DeviceWorker::Times&) override {}
+
+ private:
+  Trace& trace_;
+};
+
+TEST_F(DeviceWorkerTest, AJobKeepsItsTurnWhereNoThreadIsLeft) {
+  release_.Notify();
+  EXPECT_TRUE(test::Soon([&] { return worker_->loads().empty(); }));
+  ImpatientJob job(trace_);
+  {
+    const test::NoThreads no_threads;
+    ASSERT_TRUE(worker_->Add({.number = 1}, &job).ok());
+    trace_.Await(1);
+    ASSERT_TRUE(Add(2, "next").ok());
+    EXPECT_THAT(trace_.Await(3), ElementsAre("begins", "ends", "next"));
+  }
+  PatientJob first(trace_, "first"), second(trace_, "second");
+  first.EndWhen(second.completed);  // for which it gives way again
+  ASSERT_TRUE(worker_->Add({.number = 1}, &first).ok());
+  trace_.Await(4);
+  second.End();
+  ASSERT_TRUE(worker_->Add({.number = 2}, &second).ok());
+  first.completed.WaitForNotification();
+  worker_.reset();
 }
 
 TEST_F(DeviceWorkerTest, SmallJobsRunBesideALongOne) {

@@ -9,6 +9,7 @@
 #include "core/notation/path/sliced/anneal_search.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/no_threads.h"
 #include "tests/unit/core/notation/path/random_network.h"
 
 namespace tensord::core {
@@ -126,6 +127,20 @@ TEST(AnnealSearchTest, FindsTheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(one.tree, three.tree);
   EXPECT_EQ(one.sliced, three.sliced);
   EXPECT_EQ(one.tried_count, three.tried_count);
+}
+
+TEST(AnnealSearchTest, DoesWithoutThreadsThatCannotBeMade) {
+  std::mt19937 rng(3);
+  const Network network = tensord::test::RegularNetwork(rng, 18, 3, 2);
+  const PathOptions options = {.time_budget = absl::Hours(1),
+                               .max_result = 32,
+                               .seed = 4,
+                               .thread_count = 3};
+  const Path with = FindPath(network, options).value();
+  const tensord::test::NoThreads no_threads;
+  const Path without = FindPath(network, options).value();
+  EXPECT_EQ(with.tree, without.tree);
+  EXPECT_EQ(with.tried_count, without.tried_count);
 }
 
 TEST(FindPathTest, ResultsKeepToTheirOwnLimit) {
