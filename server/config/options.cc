@@ -1,5 +1,7 @@
 #include "server/config/options.h"
 
+#include <sys/un.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -481,7 +483,11 @@ void Parse(CLI::App& app, int argc, const char* const* argv) {
 }
 
 void Throw(const absl::Status& status) {
-  if (!status.ok()) throw CLI::ValidationError(std::string(status.message()));
+  if (status.ok()) return;
+  const std::string reason = core::ReasonOf(status);
+  throw CLI::ValidationError(absl::StrCat(status.message(),
+                                          reason.empty() ? "" : " [", reason,
+                                          reason.empty() ? "" : "]"));
 }
 
 /// The same for HTTP, which knows no Unix sockets.
@@ -564,7 +570,14 @@ void CheckFiles(const Options& options) {
 
 absl::Status ValidateListen(absl::string_view flag, absl::string_view address,
                             bool allow_remote) {
-  if (absl::StartsWith(address, "unix:")) return absl::OkStatus();
+  if (absl::StartsWith(address, "unix:")) {
+    const size_t size = address.size() - 5;  // of the path
+    constexpr size_t kMost = sizeof(sockaddr_un::sun_path) - 1;
+    if (size >= 1 && size <= kMost) return absl::OkStatus();
+    return core::InvalidArgument("ADDRESS_MALFORMED", flag, " is '", address,
+                                 "', whose path has ", size,
+                                 " characters, wanted 1 to ", kMost);
+  }
   const size_t colon = address.rfind(':');
   int port = 0;
   if (colon == absl::string_view::npos || colon == 0 ||

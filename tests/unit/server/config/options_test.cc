@@ -119,6 +119,26 @@ TEST(OptionsTest, CountsOutOfRangeSayWhatIsWanted) {
   }
 }
 
+TEST(OptionsTest, PathsOfSocketsHaveAsManyCharactersAsTheSystemTakes) {
+  const std::string longest = "unix:/" + std::string(106, 'x');
+  for (const std::string flag : {"--listen", "--admin-listen"}) {
+    const std::string fits = flag + "=" + longest;
+    EXPECT_NE(Parse({fits.c_str()}).index(), 1u);
+    const std::string is_longer = fits + std::string(93, 'x');
+    EXPECT_THAT(ErrorOf({is_longer.c_str()}),
+                ::testing::HasSubstr(flag + " is 'unix:/"));
+    EXPECT_THAT(ErrorOf({is_longer.c_str()}),
+                ::testing::HasSubstr("whose path has 200 characters, wanted 1 "
+                                     "to 107 [ADDRESS_MALFORMED]"));
+    const std::string none = flag + "=unix:";
+    EXPECT_THAT(ErrorOf({none.c_str()}),
+                ::testing::HasSubstr("has 0 characters, wanted 1 to 107"));
+  }
+  const absl::Status refused =
+      ValidateListen("--listen", longest + "y", /*allow_remote=*/false);
+  EXPECT_EQ(core::ReasonOf(refused), "ADDRESS_MALFORMED");
+}
+
 TEST(OptionsTest, HelpEndsWellAndMistakesEndWithTwo) {
   EXPECT_EQ(std::get<int>(Parse({"--help"})), 0);
   EXPECT_EQ(std::get<int>(Parse({"--version"})), 0);
