@@ -12,12 +12,14 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
+from google.protobuf.duration_pb2 import Duration
 
 import tensord
 from callers import Caller, refused, running
+from files import rewrite
 from observed_server import ObservedServer
 from secure_server import new_token
-from tensord.v1 import compute_pb2, session_pb2, tensor_pb2, view_pb2
+from tensord.v1 import compute_pb2, session_pb2, tensor_pb2, trace_pb2, trace_pb2_grpc, view_pb2
 from waiting import eventually
 
 pytestmark = pytest.mark.timing
@@ -285,4 +287,41 @@ def test_short_answers_that_nobody_takes_do_not_stay(tmp_path: Path) -> None:
         deaf.sendall(deaf_call("/tensord.v1.AdminService/GetServerInfo", b""))
         received = b""
         while 1 not in ends_of_streams(received):
-            received += deaf.recv(1 << 16)
+            more = deaf.recv(1 << 16)
+            assert more
+            received += more
+
+
+def test_a_revoked_token_ends_streams_that_name_no_session(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    token = new_token(tokens, "chemistry", "operator")
+    silent = (
+        STREAM,
+        "/tensord.v1.TensorService/UploadTensor",
+        "/tensord.v1.PlanCacheService/LoadPlanCache",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    )
+    ends = threading.Event()
+
+    def nothing() -> Iterator[bytes]:
+        ends.wait(60)
+        yield from ()
+
+    with ObservedServer(tmp_path, f"--tokens={tokens}") as server:
+        caller = Caller(server.address, token)
+        given = {"metadata": caller.metadata, "timeout": 25}
+        streams = [
+            raw(caller.channel, path, "stream_stream")(nothing(), **given) for path in silent
+        ]
+        record = trace_pb2.RecordTimelineRequest(duration=Duration(seconds=60))
+        timelines = trace_pb2_grpc.TraceServiceStub(caller.channel)
+        streams.append(timelines.RecordTimeline(record, **given))
+        assert eventually(
+            lambda: server.metrics().sum("tensord_requests_in_flight") == len(streams)
+        )
+        rewrite(tokens, "")
+        for stream in streams:
+            with pytest.raises(grpc.RpcError) as failure:
+                list(stream)
+            assert failure.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        ends.set()

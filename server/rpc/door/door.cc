@@ -368,6 +368,8 @@ absl::Status Door::Begin(Call& call, const Rpc& rpc) const {
     TENSORD_RETURN_IF_ERROR(Identify(call));
   }
   if (call.loop().refuses()) return Draining();
+  // It may last, and never name a session.
+  if (rpc.is_stream && !rpc.is_anybodys) running_->Add(call, nullptr);
   record.operation = rpc.operation;
   return absl::OkStatus();
 }

@@ -134,7 +134,7 @@ class Door {
   /// The call is one of that session.
   void Join(Call& call, std::shared_ptr<server::Session> session) const;
 
-  /// Calls that are of a session and have not ended.
+  /// Calls that have not ended: those of a session, and streams of none.
   RunningCalls& running() const { return *running_; }
 
   /// Ends a call, before the client hears of it.

@@ -47,7 +47,9 @@ void RunningCalls::Add(Call& call,
                        std::shared_ptr<const server::Session> session) {
   absl::MutexLock lock(&mutex_);
   const auto [entry, is_new] = calls_.try_emplace(&call);
-  if (is_new) entry->second = {next_number_++, std::move(session)};
+  Running& running = entry->second;
+  if (is_new) running.number = next_number_++;
+  if (running.session == nullptr) running.session = std::move(session);
 }
 
 void RunningCalls::Remove(Call& call) {
@@ -72,6 +74,7 @@ std::vector<RunningCalls::Shown> RunningCalls::List(
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& [call, running] : calls_) {
+      if (running.session == nullptr) continue;
       if (session && running.session->number() != *session) continue;
       const CallRecord& record = call->record();
       shown.push_back({.request_id = record.request_id,
@@ -90,7 +93,7 @@ std::set<uint64_t> RunningCalls::SessionsOf(
   std::set<uint64_t> sessions;
   absl::MutexLock lock(&mutex_);
   for (const auto& [call, running] : calls_) {
-    if (call->record().request_id == request_id) {
+    if (running.session != nullptr && call->record().request_id == request_id) {
       sessions.insert(running.session->number());
     }
   }
@@ -100,8 +103,8 @@ std::set<uint64_t> RunningCalls::SessionsOf(
 int64_t RunningCalls::StopRequest(absl::string_view request_id,
                                   const absl::Status& why) {
   return Stop(
-      [request_id](const CallRecord& record, const Running&) {
-        return record.request_id == request_id;
+      [request_id](const CallRecord& record, const Running& running) {
+        return running.session != nullptr && record.request_id == request_id;
       },
       why);
 }
@@ -109,7 +112,8 @@ int64_t RunningCalls::StopRequest(absl::string_view request_id,
 int64_t RunningCalls::StopSession(uint64_t session, const absl::Status& why) {
   return Stop(
       [session](const CallRecord&, const Running& running) {
-        return running.session->number() == session;
+        return running.session != nullptr &&
+               running.session->number() == session;
       },
       why);
 }

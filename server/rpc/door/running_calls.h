@@ -20,7 +20,7 @@
 
 namespace tensord::rpc {
 
-/// Calls that are of a session and have not ended.
+/// Calls that have not ended: those of a session, and streams of none.
 ///
 /// Threads   safe for concurrent use.
 /// Lifetime  outlives the Loops of its calls.
@@ -34,12 +34,13 @@ class RunningCalls {
     absl::Duration elapsed;
   };
 
-  /// `call` is one of `session` from now on; from its Loop's thread, as
-  /// Remove(), which is due before the call ends. Only the first time counts.
+  /// `call` is one of `session` from now on, or of none, if null, so far; from
+  /// its Loop's thread, as Remove(), which is due before the call ends. Only
+  /// the first session counts.
   void Add(Call& call, std::shared_ptr<const server::Session> session);
   void Remove(Call& call);
 
-  /// Those of one session, or all; the oldest first.
+  /// Those of one session, or of all; the oldest first.
   std::vector<Shown> List(std::optional<uint64_t> session) const;
 
   /// Those that have calls of a request id.
@@ -52,13 +53,14 @@ class RunningCalls {
   /// The same of the streams of a session that has ended; those that can answer
   /// what they have taken do so.
   int64_t StopStreams(const server::Session& session);
-  /// The same of who was known when the call began, and is no more.
+  /// The same of who was known when the call began, and is no more; also of
+  /// streams without session.
   int64_t StopUnknown(const absl::Status& why);
 
  private:
   struct Running {
     uint64_t number = 0;  // no other call of this process has it
-    std::shared_ptr<const server::Session> session;
+    std::shared_ptr<const server::Session> session;  // null: none so far
   };
   class Stopping;
 
