@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -112,7 +113,9 @@ void ServerProcess::LogAccess() {
 bool ServerProcess::Succeeds(absl::string_view event,
                              const absl::Status& status) {
   if (!status.ok()) {
-    log_.Event(LogLevel::kError, event, {{"message", status.message()}});
+    log_.Event(
+        LogLevel::kError, event,
+        {{"reason", core::ReasonOf(status)}, {"message", status.message()}});
   }
   return status.ok();
 }
@@ -353,13 +356,18 @@ void ServerProcess::EndUnknown() {
 }
 
 void ServerProcess::EndAfter(absl::Duration most) {
-  std::thread([this, most] {
-    absl::SleepFor(most);
-    log_.Event(LogLevel::kError, "stopped_with_work_left",
-               {{"seconds", absl::ToInt64Seconds(most)}});
-    std::fflush(nullptr);
-    std::_Exit(kWorkLeft);
-  }).detach();
+  try {
+    std::thread([this, most] {
+      absl::SleepFor(most);
+      log_.Event(LogLevel::kError, "stopped_with_work_left",
+                 {{"seconds", absl::ToInt64Seconds(most)}});
+      std::fflush(nullptr);
+      std::_Exit(kWorkLeft);
+    }).detach();
+  } catch (const std::system_error&) {
+    // There are no more threads: the system ends it, without a word.
+    alarm(static_cast<unsigned>(absl::ToInt64Seconds(most)) + 1);
+  }
 }
 
 void ServerProcess::End(int signal) {
@@ -375,13 +383,22 @@ void ServerProcess::End(int signal) {
                                                  : "device lost"},
                          {"timeout_seconds", absl::ToInt64Seconds(timeout)}});
   NotifyServiceManager("STOPPING=1");
+  server_->Leave();
+  if (admin_) admin_->Leave();
   // What goes wrong is in the log. Before what may take long, and again for the
   // plans of what ends now.
   if (plan_store_) plan_store_->Save().IgnoreError();
   std::thread other;  // which takes work, too
-  if (admin_) other = std::thread([this, timeout] { admin_->Drain(timeout); });
+  try {
+    if (admin_) {
+      other = std::thread([this, timeout] { admin_->Drain(timeout); });
+    }
+  } catch (const std::system_error&) {
+    // There are no more threads: then one after the other.
+  }
   server_->Drain(timeout);
-  if (admin_) other.join();
+  if (other.joinable()) other.join();
+  if (admin_) admin_->Drain(timeout);
   if (plan_store_) plan_store_->Save().IgnoreError();
   if (plan_exchange_) plan_exchange_->Exchange().IgnoreError();
   if (trace_exporter_) trace_exporter_->Flush(kFarewell);

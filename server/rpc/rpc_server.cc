@@ -278,11 +278,16 @@ void RpcServer::UpdateHealth() {
   services_->health.Changed();
 }
 
-void RpcServer::Drain(absl::Duration timeout) {
+void RpcServer::Leave() {
   if (services_->is_drained) return;
-  services_->is_drained = true;
   services_->context.health.Enter(server::Health::Phase::kDraining);
   services_->health.Changed();
+}
+
+void RpcServer::Drain(absl::Duration timeout) {
+  if (services_->is_drained) return;
+  Leave();
+  services_->is_drained = true;
   // gRPC ends calls that arrive during its shutdown as CANCELLED, which says
   // nothing to clients. Those that come now hear UNAVAILABLE and go elsewhere.
   services_->loops->Refuse();

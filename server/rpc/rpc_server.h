@@ -74,7 +74,10 @@ class RpcServer {
   /// all health checks from then on. Call it now and then.
   void UpdateHealth();
 
-  /// Says that it is not ready, takes no new calls, gives those that run
+  /// Says that it is not ready, and serves on.
+  void Leave();
+
+  /// Does as Leave(), takes no new calls, gives those that run
   /// `timeout`, cancels the rest and returns when all have ended. Later calls
   /// do nothing.
   void Drain(absl::Duration timeout);

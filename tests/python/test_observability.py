@@ -211,6 +211,25 @@ def test_probes_follow_the_servers_life(server: ObservedServer, tmp_path: Path):
 
 
 @pytest.mark.timing
+def test_a_server_that_saves_plans_at_its_end_is_not_ready(tmp_path: Path):
+    flag = f"--plan-store={tmp_path}/plans"
+    with ObservedServer(tmp_path, flag) as server:
+        saving = tmp_path / "plans.saving"
+        os.mkfifo(saving)  # holds up who writes it until somebody reads
+        with grpc.insecure_channel(server.address) as channel:
+            watched = channel.unary_stream("/grpc.health.v1.Health/Watch")(
+                health_request("readiness"), timeout=60
+            )
+            assert next(watched) == SERVING
+            server.terminate()
+            assert next(watched) == NOT_SERVING
+            assert server.get("/readyz", "probes") == (503, "draining\n")
+        assert "plan_store_saved" not in server.log()
+        saving.read_bytes()
+        assert server.process.wait(20) == 0
+
+
+@pytest.mark.timing
 def test_service_managers_hear_of_the_beginning_and_the_end(tmp_path: Path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(f"{tmp_path}/notify")
