@@ -416,6 +416,10 @@ void AddServingFlags(CLI::App& app, Options& options) {
          "How its lines are written: text, or json, an object a line")
       ->check(CLI::IsMember({"text", "json"}))
       ->default_str("text");
+  app.add_option("--audit-log", options.audit_log,
+                 "File that lines of the audit log are added to, instead of "
+                 "standard error; SIGHUP has it opened anew")
+      ->check(Named());
 }
 
 void AddMonitoringFlags(CLI::App& app, MonitoringOptions& monitoring) {

@@ -52,6 +52,7 @@ struct Options {
   std::optional<bool> exit_on_device_loss;  // null: of one accelerator at most
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
+  std::string audit_log;  // a file; empty: standard error
   EngineOptions engine;
   SessionLimits sessions;
   std::string plan_store;  // a file; empty: none

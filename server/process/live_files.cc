@@ -61,6 +61,11 @@ LiveFiles::LiveFiles(const Options& options, Metrics& metrics, Log& log)
       log_(log),
       watch_(WatchedFiles(options)) {}
 
+absl::Status LiveFiles::OpenAudit() {
+  if (options_.audit_log.empty()) return absl::OkStatus();
+  return log_.OpenAudit(options_.audit_log);
+}
+
 absl::Status LiveFiles::ReadCertificates() {
   TENSORD_ASSIGN_OR_RETURN(certificates_, LoadCertificates(options_.tls, log_));
   TENSORD_ASSIGN_OR_RETURN(metrics_certificates_,
@@ -95,15 +100,23 @@ absl::Status LiveFiles::Follow(SessionManager& sessions, Engine& engine) {
       return ApplyTenants(sessions, engine);
     });
   }
+  if (!options_.audit_log.empty()) {
+    // Not when it changes, as each line does that.
+    Follow(
+        "audit_log", {options_.audit_log},
+        [this] { return log_.ReopenAudit(); },
+        /*is_watched=*/false);
+  }
   return absl::OkStatus();
 }
 
 void LiveFiles::Follow(std::string what, std::vector<std::string> paths,
-                       std::function<absl::Status()> reload) {
+                       std::function<absl::Status()> reload, bool is_watched) {
   if (paths.empty()) return;
   metrics_.ExpectReloads(what);
   const Followed& followed = followed_.emplace_back(
       Followed{std::move(what), paths, std::move(reload)});
+  if (!is_watched) paths.clear();
   watch_.Add(std::move(paths), [this, &followed] {
     absl::MutexLock lock(&reloading_);
     Tell(followed.what, followed.reload());

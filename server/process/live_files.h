@@ -26,6 +26,7 @@ namespace tensord::server {
 
 /// Certificates, tokens with the keys of JWTs, and tenants. What is read again
 /// is logged and counted; of a file that is not good the last contents stay.
+/// The audit log's is opened anew when all of them are read again.
 ///
 /// Threads   its methods are called by one thread, but for Reload().
 /// Lifetime  all that it refers to outlives it.
@@ -33,6 +34,8 @@ class LiveFiles {
  public:
   LiveFiles(const Options& options, Metrics& metrics, Log& log);
 
+  /// Has audit lines go to their file, if there is one. Errors  as Log.
+  absl::Status OpenAudit();
   /// Reads certificates, and says when they end. Errors  as Certificates.
   absl::Status ReadCertificates();
   /// Reads who asks. Errors  as Authenticator.
@@ -69,9 +72,10 @@ class LiveFiles {
 
   absl::Status ApplyTenants(SessionManager& sessions, Engine& engine);
   absl::Status ReloadCertificates(Certificates& certificates);
-  /// Has `reload` called when `paths` have changed, and by Reload().
+  /// Has `reload` called when `paths` have changed, if they are watched, and by
+  /// ReadAll() and Reload().
   void Follow(std::string what, std::vector<std::string> paths,
-              std::function<absl::Status()> reload);
+              std::function<absl::Status()> reload, bool is_watched = true);
   void Tell(absl::string_view what, const absl::Status& status);
 
   const Options& options_;

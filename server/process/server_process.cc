@@ -69,7 +69,8 @@ ServerProcess::ServerProcess(const Options& options)
           .per_peer = options.max_connections_per_peer})) {}
 
 bool ServerProcess::Start() {
-  if (!Succeeds("bad_certificate", files_.ReadCertificates()) ||
+  if (!Succeeds("bad_audit_log", files_.OpenAudit()) ||
+      !Succeeds("bad_certificate", files_.ReadCertificates()) ||
       !Succeeds("cannot_listen", ListenForMonitoring()) ||
       !Succeeds("bad_tokens", files_.ReadIdentities()) ||
       !Succeeds("bad_plan_store", CheckFolder(options_.plan_store)) ||

@@ -1,13 +1,16 @@
 #include "server/telemetry/log.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -35,53 +38,11 @@ constexpr char kTextPattern[] = "%Y-%m-%dT%H:%M:%S.%e%z %l %v";
 constexpr char kJsonPattern[] =
     R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)";
 
+const char* Pattern(LogFormat format) {
+  return format == LogFormat::kText ? kTextPattern : kJsonPattern;
+}
+
 constexpr char kDropped[] = "log_dropped";
-
-/// Standard error, for as long as somebody reads it: a pipe that is full holds
-/// nobody up. Lines that it does not take are counted, and that is told later.
-class StandardError final : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  explicit StandardError(LogFormat format) : format_(format) {}
-
- private:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    if (dropped_ > 0 && CanWrite()) {
-      const std::string note =
-          format_ == LogFormat::kJson
-              ? absl::StrCat(R"("event":")", kDropped, R"(","lines":)",
-                             dropped_, "}")
-              : absl::StrCat(kDropped, " lines=", dropped_);
-      dropped_ = 0;
-      Write({"tensord", spdlog::level::warn, note});
-    }
-    Write(message);
-  }
-  void flush_() override {}
-
-  void Write(const spdlog::details::log_msg& message) {
-    // What a pipe takes at once when it takes anything.
-    constexpr size_t kPiece = PIPE_BUF;
-    spdlog::memory_buf_t line;
-    formatter_->format(message, line);
-    for (size_t at = 0; at < line.size();) {
-      if (!CanWrite()) {
-        ++dropped_;
-        return;
-      }
-      const ssize_t written = write(STDERR_FILENO, line.data() + at,
-                                    std::min(kPiece, line.size() - at));
-      if (written < 0 && errno != EINTR) return;
-      at += static_cast<size_t>(std::max<ssize_t>(0, written));
-    }
-  }
-  static bool CanWrite() {
-    pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-    return poll(&file, 1, /*timeout=*/0) > 0;
-  }
-
-  const LogFormat format_;
-  int64_t dropped_ = 0;
-};
 
 void AppendText(std::string* line, absl::string_view value) {
   const bool plain =
@@ -106,17 +67,138 @@ nlohmann::ordered_json JsonOf(const LogField& field) {
 
 }  // namespace
 
+/// Where lines go, each as a whole.
+class Log::Sink : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  /// Errors  UNAVAILABLE, reason AUDIT_FAILED: the line is not there, or not
+  ///         all of it.
+  absl::Status Put(const spdlog::details::log_msg& message) {
+    const std::lock_guard lock(mutex_);
+    return Take(message);
+  }
+  /// Goes on with another file of the same name.
+  /// Errors  UNAVAILABLE, reason AUDIT_FAILED: it goes on as before.
+  virtual absl::Status Reopen() { return absl::OkStatus(); }
+
+ protected:
+  virtual absl::Status Take(const spdlog::details::log_msg& message) = 0;
+  static absl::Status Failed(absl::string_view what, absl::string_view why) {
+    return core::Error(absl::StatusCode::kUnavailable, "AUDIT_FAILED",
+                       absl::StrCat("cannot ", what, ": ", why));
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) final {
+    Take(message).IgnoreError();
+  }
+  void flush_() override {}
+};
+
+/// Standard error, for as long as somebody reads it: a pipe that is full holds
+/// nobody up. Lines that it does not take are counted, and that is told later.
+class Log::StandardError final : public Sink {
+ public:
+  explicit StandardError(LogFormat format) : format_(format) {}
+
+ private:
+  absl::Status Take(const spdlog::details::log_msg& message) override {
+    if (dropped_ > 0 && CanWrite()) {
+      const std::string note =
+          format_ == LogFormat::kJson
+              ? absl::StrCat(R"("event":")", kDropped, R"(","lines":)",
+                             dropped_, "}")
+              : absl::StrCat(kDropped, " lines=", dropped_);
+      dropped_ = 0;
+      Write({"tensord", spdlog::level::warn, note}).IgnoreError();
+    }
+    return Write(message);
+  }
+
+  absl::Status Write(const spdlog::details::log_msg& message) {
+    // What a pipe takes at once when it takes anything.
+    constexpr size_t kPiece = PIPE_BUF;
+    constexpr absl::string_view kWhat = "write to standard error";
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    for (size_t at = 0; at < line.size();) {
+      if (!CanWrite()) {
+        ++dropped_;
+        return Failed(kWhat, "nobody reads what is there");
+      }
+      const ssize_t written = write(STDERR_FILENO, line.data() + at,
+                                    std::min(kPiece, line.size() - at));
+      if (written < 0 && errno != EINTR) {
+        return Failed(kWhat, std::strerror(errno));
+      }
+      at += static_cast<size_t>(std::max<ssize_t>(0, written));
+    }
+    return absl::OkStatus();
+  }
+  static bool CanWrite() {
+    pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    return poll(&file, 1, /*timeout=*/0) > 0;
+  }
+
+  const LogFormat format_;
+  int64_t dropped_ = 0;
+};
+
+/// A file that lines are added to.
+class Log::File final : public Sink {
+ public:
+  explicit File(std::string path) : path_(std::move(path)) {}
+  ~File() override {
+    if (file_ >= 0) close(file_);
+  }
+
+  absl::Status Reopen() override {
+    // Without waiting: it may be a pipe, which nobody reads.
+    const int file =
+        open(path_.c_str(),
+             O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+             0600);
+    const std::string what = absl::StrCat("open ", path_);
+    if (file < 0) return Failed(what, std::strerror(errno));
+    struct stat info = {};
+    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+      close(file);
+      return Failed(what, "it is no file that keeps what is written");
+    }
+    const std::lock_guard lock(mutex_);
+    if (file_ >= 0) close(file_);
+    file_ = file;
+    is_torn_ = false;
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Take(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    if (is_torn_) line.push_back('\n');
+    formatter_->format(message, line);
+    for (size_t at = 0; at < line.size();) {
+      const ssize_t written = write(file_, line.data() + at, line.size() - at);
+      if (written < 0 && errno != EINTR) {
+        return Failed(absl::StrCat("write to ", path_), std::strerror(errno));
+      }
+      at += static_cast<size_t>(std::max<ssize_t>(0, written));
+      is_torn_ = at < line.size() && (is_torn_ || at > 0);
+    }
+    return absl::OkStatus();
+  }
+
+  const std::string path_;
+  int file_ = -1;
+  bool is_torn_ = false;  // its end is a part of a line
+};
+
 Log::Log(LogLevel least, LogFormat format)
     : format_(format),
-      logger_(std::make_shared<spdlog::logger>(
-          "tensord", std::make_shared<StandardError>(format))),
-      audit_(
-          std::make_shared<spdlog::logger>("audit", logger_->sinks().front())) {
-  for (spdlog::logger* const logger : {logger_.get(), audit_.get()}) {
-    logger->set_pattern(format == LogFormat::kText ? kTextPattern
-                                                   : kJsonPattern);
-    logger->flush_on(spdlog::level::debug);
-  }
+      standard_error_(std::make_shared<StandardError>(format)),
+      audit_(standard_error_),
+      logger_(std::make_shared<spdlog::logger>("tensord", standard_error_)) {
+  logger_->set_pattern(Pattern(format));
+  logger_->flush_on(spdlog::level::debug);
   SetLevel(least);
 }
 
@@ -140,8 +222,25 @@ void Log::Event(LogLevel level, absl::string_view event,
   logger_->log(ToSpdlog(level), "{}", Line(event, fields));
 }
 
-void Log::Audit(std::initializer_list<LogField> fields) {
-  audit_->info("{}", Line("audit", fields));
+absl::Status Log::OpenAudit(const std::string& path) {
+  const auto file = std::make_shared<File>(path);
+  TENSORD_RETURN_IF_ERROR(file->Reopen());
+  file->set_pattern(Pattern(format_));
+  audit_ = file;
+  return absl::OkStatus();
+}
+
+absl::Status Log::ReopenAudit() { return audit_->Reopen(); }
+
+absl::Status Log::Audit(absl::string_view event,
+                        std::initializer_list<LogField> fields) {
+  const std::string line = Line(event, fields);
+  const absl::Status written =
+      audit_->Put({"audit", spdlog::level::info, line});
+  if (!written.ok() && audit_ != standard_error_) {
+    Event(LogLevel::kError, "audit_failed", {{"message", written.message()}});
+  }
+  return written;
 }
 
 std::string Log::Line(absl::string_view event,

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -48,7 +49,8 @@ class LogField {
 };
 
 /// Writes a line an event to standard error, unless nobody reads that: then
-/// lines are dropped, and `log_dropped` says later how many.
+/// lines are dropped, and `log_dropped` says later how many. Whoever has an
+/// audit line written hears whether it is.
 ///
 /// Threads  safe for concurrent use; a line is never mixed with another.
 class Log {
@@ -65,19 +67,35 @@ class Log {
 
   void Event(LogLevel level, absl::string_view event,
              std::initializer_list<LogField> fields);
-  /// Whatever the least level is: who has done what.
-  void Audit(std::initializer_list<LogField> fields);
+
+  /// Has audit lines added to a file, which is made if it is not there, instead
+  /// of standard error. Before anybody else uses the log.
+  /// Errors  UNAVAILABLE, reason AUDIT_FAILED.
+  absl::Status OpenAudit(const std::string& path);
+  /// Goes on with the file that has the name now; without a file nothing is
+  /// done. Errors  as OpenAudit(): it goes on with the file that it has.
+  absl::Status ReopenAudit();
+  /// Whatever the least level is: who asks for what, or has done it.
+  /// Errors  UNAVAILABLE, reason AUDIT_FAILED: no such line is there.
+  absl::Status Audit(absl::string_view event,
+                     std::initializer_list<LogField> fields);
+
   void Info(absl::string_view event, std::initializer_list<LogField> fields) {
     Event(LogLevel::kInfo, event, fields);
   }
 
  private:
+  class Sink;
+  class StandardError;
+  class File;
+
   std::string Line(absl::string_view event,
                    std::initializer_list<LogField> fields) const;
 
   const LogFormat format_;
+  const std::shared_ptr<Sink> standard_error_;
+  std::shared_ptr<Sink> audit_;
   const std::shared_ptr<spdlog::logger> logger_;
-  const std::shared_ptr<spdlog::logger> audit_;
 };
 
 /// "debug", "info", "warning" or "error".

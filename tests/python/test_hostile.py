@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
+import signal
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +23,7 @@ from callers import Caller, refused, running
 from files import rewrite
 from observed_server import ObservedServer
 from secure_server import new_token
-from tensord.v1 import compute_pb2, session_pb2, tensor_pb2, trace_pb2, trace_pb2_grpc, view_pb2
+from tensord.v1 import admin_pb2, compute_pb2, session_pb2, tensor_pb2, trace_pb2, trace_pb2_grpc, view_pb2
 from waiting import eventually
 
 pytestmark = pytest.mark.timing
@@ -325,3 +329,117 @@ def test_a_revoked_token_ends_streams_that_name_no_session(tmp_path: Path) -> No
                 list(stream)
             assert failure.value.code() is grpc.StatusCode.UNAUTHENTICATED
         ends.set()
+
+
+def set_level(caller: Caller, level: str) -> None:
+    caller(caller.admin.SetLogLevel, admin_pb2.SetLogLevelRequest(level=level))
+
+
+def level_of(caller: Caller) -> str:
+    return caller(caller.admin.GetLogLevel, admin_pb2.GetLogLevelRequest()).level
+
+
+def fill(pipe: int) -> None:
+    """Until it takes no more."""
+    os.set_blocking(pipe, False)
+    try:
+        while True:
+            os.write(pipe, bytes(4096))
+    except BlockingIOError:
+        os.set_blocking(pipe, True)
+
+
+def test_what_cannot_be_audited_is_not_carried_out(tmp_path: Path) -> None:
+    address = f"unix:{tmp_path}/socket"
+    command = [os.environ["TENSORD_SERVER"], "--devices=cpu", "--threads=1"]
+    reading, writing = os.pipe()
+    with subprocess.Popen([*command, f"--listen={address}"], stderr=writing) as server:
+        try:
+            caller = Caller(address)
+            assert level_of(caller) == "info"
+            fill(writing)
+            load = "/tensord.v1.PlanCacheService/LoadPlanCache"
+            for change in (
+                lambda: set_level(caller, "debug"),
+                caller.clear,
+                lambda: raw(caller.channel, load, "stream_unary")(iter([b""]), timeout=30),
+            ):
+                assert refused(change) == ("UNAVAILABLE", "AUDIT_FAILED")
+            with pytest.raises(grpc.RpcError, match="nobody reads.*start the server with --audit"):
+                set_level(caller, "debug")
+            assert level_of(caller) == "info"
+            os.read(reading, 1 << 20)
+            set_level(caller, "debug")
+            assert level_of(caller) == "debug"
+            text = os.read(reading, 1 << 20).decode()
+            asked = re.search(r" audit_begin .*rpc=SetLogLevel request=.*debug", text)
+            done = re.search(r" audit .*rpc=SetLogLevel subject=debug code=OK", text)
+            assert asked and done and asked.start() < done.start()
+            fill(writing)
+            caller(caller.admin.DrainServer, admin_pb2.DrainServerRequest())
+            assert server.wait(20) == 0
+        finally:
+            server.kill()
+            os.close(reading)
+            os.close(writing)
+
+
+def test_the_audit_log_is_whole_when_its_file_may_not_grow(tmp_path: Path) -> None:
+    audit = tmp_path / "audit"
+    with ObservedServer(tmp_path, f"--audit-log={audit}") as server:
+        caller = Caller(server.address)
+        for _ in range(20):  # more than the log has
+            set_level(caller, "warning")
+        whole = audit.read_text()
+        assert [line.split()[2] for line in whole.splitlines()] == ["audit_begin", "audit"] * 20
+        unlimited = resource.RLIM_INFINITY
+        most = (len(whole) + 10, unlimited)
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, most)
+        assert refused(lambda: set_level(caller, "debug")) == ("UNAVAILABLE", "AUDIT_FAILED")
+        assert level_of(caller) == "warning" and "audit_failed" in server.log()
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (unlimited, unlimited))
+        set_level(caller, "info")
+        torn, *lines = audit.read_text().removeprefix(whole).splitlines()
+        assert len(torn) == 10
+        assert [line.split()[2] for line in lines] == ["audit_begin", "audit"]
+        assert "rpc=SetLogLevel" not in server.log()
+
+
+def test_the_audit_log_goes_on_in_a_new_file(tmp_path: Path) -> None:
+    audit, old = tmp_path / "audit", tmp_path / "audit.1"
+    with ObservedServer(tmp_path, f"--audit-log={audit}", "--log-format=json") as server:
+        assert audit.stat().st_mode & 0o777 == 0o600
+        caller = Caller(server.address)
+        set_level(caller, "debug")
+        audit.rename(old)
+        set_level(caller, "info")
+        assert old.read_text().count("SetLogLevel") == 4 and not audit.exists()
+        server.process.send_signal(signal.SIGHUP)
+        assert eventually(audit.exists) and eventually(lambda: "audit_log" in server.log())
+        set_level(caller, "debug")
+        assert old.read_text().count("SetLogLevel") == 4
+        assert audit.read_text().count("SetLogLevel") == 2
+        audit.unlink()
+        audit.mkdir()
+        [kept] = caller(
+            caller.admin.ReloadServerConfig, admin_pb2.ReloadServerConfigRequest()
+        ).files
+        assert kept.what == "audit_log" and "Is a directory" in kept.error
+        set_level(caller, "info")  # in the file that has no name any more
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "missing"])
+def test_a_server_does_not_start_without_its_audit_log(tmp_path: Path, kind: str) -> None:
+    audit = tmp_path / "audit"
+    if kind == "folder":
+        audit.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(audit)
+    else:
+        audit /= "audit"
+    command = [os.environ["TENSORD_SERVER"], f"--listen=unix:{tmp_path}/socket"]
+    done = subprocess.run(
+        [*command, f"--audit-log={audit}"], capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == 1
+    assert f"bad_audit_log reason=AUDIT_FAILED message=\"cannot open {audit}: " in done.stderr

@@ -166,6 +166,8 @@ Task<absl::StatusOr<ByteBuffer>> HandleUnary(
   if (!parsed.ok()) co_return parsed;
   const absl::Status entered = door.EnterFor(call, *request, request.bytes());
   if (!entered.ok()) co_return entered;
+  const absl::Status announced = door.Announce(call, &*request);
+  if (!announced.ok()) co_return announced;
   Task<absl::StatusOr<R>> handled =
       call.record().is_once ? HandleOnce(call, self, handler, *request)
                             : (self.*handler)(call, *request);
@@ -175,12 +177,23 @@ Task<absl::StatusOr<ByteBuffer>> HandleUnary(
 }
 template <typename S, typename R>
 Task<absl::StatusOr<ByteBuffer>> HandleClientStream(
-    Call& call, ClientStreamIo& io, S& self,
+    Call& call, const Door& door, ClientStreamIo& io, S& self,
     Task<absl::StatusOr<R>> (S::*handler)(Call&, Reader)) {
+  const absl::Status announced = door.Announce(call, nullptr);
+  if (!announced.ok()) co_return announced;
   const absl::StatusOr<R> result =
       co_await (self.*handler)(call, Reader(io, call));
   if (!result.ok()) co_return result.status();
   co_return ToWire(*result);
+}
+template <typename S, typename R>
+Task<absl::Status> HandleBothStreams(
+    Call& call, const Door& door, BothStreamsIo& io, S& self,
+    Task<absl::Status> (S::*handler)(Call&, Reader, Writer<R>)) {
+  const absl::Status announced = door.Announce(call, nullptr);
+  if (!announced.ok()) co_return announced;
+  co_return co_await (self.*handler)(call, Reader(io, call),
+                                     Writer<R>(io, call));
 }
 template <typename S, typename Q, typename R>
 Task<absl::Status> HandleServerStream(
@@ -192,6 +205,8 @@ Task<absl::Status> HandleServerStream(
   if (!parsed.ok()) co_return parsed;
   const absl::Status entered = door.EnterFor(call, *request, request.bytes());
   if (!entered.ok()) co_return entered;
+  const absl::Status announced = door.Announce(call, &*request);
+  if (!announced.ok()) co_return announced;
   co_return co_await (self.*handler)(call, *request, Writer<R>(io, call));
 }
 
@@ -327,8 +342,8 @@ class LoopGroup {
              Traffic traffic = Traffic::kCalls) {
     Accept<ClientStreamIo>(
         service, rpc, traffic,
-        [&self, handler](Call& call, ByteBuffer&, ClientStreamIo& io) {
-          return HandleClientStream(call, io, self, handler);
+        [this, &self, handler](Call& call, ByteBuffer&, ClientStreamIo& io) {
+          return HandleClientStream(call, door_, io, self, handler);
         });
   }
   template <typename S, typename Q, typename R>
@@ -349,8 +364,8 @@ class LoopGroup {
              Traffic traffic = Traffic::kCalls) {
     Accept<BothStreamsIo>(
         service, rpc, traffic,
-        [&self, handler](Call& call, ByteBuffer&, BothStreamsIo& io) {
-          return (self.*handler)(call, Reader(io, call), Writer<R>(io, call));
+        [this, &self, handler](Call& call, ByteBuffer&, BothStreamsIo& io) {
+          return HandleBothStreams(call, door_, io, self, handler);
         });
   }
 

@@ -34,8 +34,10 @@ struct Rpc {
   bool is_operators = true;            // nobody else may call it
   bool is_anybodys = false;            // nobody is asked who they are
   bool is_audited = false;
-  bool is_elsewhere = false;  // this address does not take it
-  bool is_stream = false;     // of requests, responses or both
+  bool is_announced = false;      // audited before it is carried out, too
+  bool may_be_unaudited = false;  // carried out when that cannot be
+  bool is_elsewhere = false;      // this address does not take it
+  bool is_stream = false;         // of requests, responses or both
 };
 
 /// What is known of one call, from its beginning to its end.

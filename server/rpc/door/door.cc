@@ -269,23 +269,26 @@ class Logging final : public Middleware {
         refusals_.Take(absl::StrCat(TenantOf(record), " ", who));
     if (!left_out) return;
     if (*left_out > 0) {
-      log_.Audit({{"who", who},
-                  {"tenant", TenantOf(record)},
-                  {"left_out", *left_out}});
+      log_.Audit("audit", {{"who", who},
+                           {"tenant", TenantOf(record)},
+                           {"left_out", *left_out}})
+          .IgnoreError();
     }
     Audit(context, record, status);
   }
   /// Whatever the level: who has done what to what all share.
   void Audit(const grpc::ServerContext& context, const CallRecord& record,
              const absl::Status& status) {
-    log_.Audit({{"who", record.identity->name()},
-                {"tenant", TenantOf(record)},
-                {"peer", context.peer()},
-                {"rpc", record.rpc->name},
-                {"subject", record.subject},
-                {"code", absl::StatusCodeToString(status.code())},
-                {"request_id", record.request_id},
-                {"trace_id", record.trace.trace_id_text()}});
+    // What changed something has a line already, that it was asked for.
+    log_.Audit("audit", {{"who", record.identity->name()},
+                         {"tenant", TenantOf(record)},
+                         {"peer", context.peer()},
+                         {"rpc", record.rpc->name},
+                         {"subject", record.subject},
+                         {"code", absl::StatusCodeToString(status.code())},
+                         {"request_id", record.request_id},
+                         {"trace_id", record.trace.trace_id_text()}})
+        .IgnoreError();
   }
   static server::LogLevel LevelOf(const absl::Status& status) {
     return absl::IsInternal(status) ? server::LogLevel::kError
@@ -306,6 +309,7 @@ Door::Door(server::SessionManager& sessions, server::Metrics& metrics,
            absl::Duration transfer_idle, std::vector<Middleware*> more)
     : sessions_(sessions),
       metrics_(metrics),
+      log_(log),
       authenticator_(authenticator),
       transfer_idle_(transfer_idle),
       unknown_plan_(&metrics.OfOperation("execute_plan")),
@@ -340,6 +344,8 @@ Rpc Door::RpcOf(const google::protobuf::MethodDescriptor& method) const {
   rpc.is_operators = access != v1::USER && access != v1::ANYBODY;
   rpc.is_anybodys = access == v1::ANYBODY;
   rpc.is_audited = options.GetExtension(v1::audit);
+  rpc.is_announced = rpc.is_audited && kind == v1::CHANGE;
+  rpc.may_be_unaudited = options.GetExtension(v1::audit_may_fail);
   rpc.is_stream = method.client_streaming() || method.server_streaming();
   return rpc;
 }
@@ -407,6 +413,30 @@ absl::Status Door::Identify(Call& call) const {
                      record.identity->tenant()));
   }
   return absl::OkStatus();
+}
+
+absl::Status Door::AuditBegin(Call& call,
+                              const google::protobuf::Message* request) const {
+  constexpr size_t kRequestBytes = 128;  // of what the line quotes
+  const CallRecord& record = call.record();
+  const std::string asked =
+      request == nullptr ? "" : request->ShortDebugString();
+  const absl::Status written =
+      log_.Audit("audit_begin", {{"who", record.identity->name()},
+                                 {"tenant", TenantOf(record)},
+                                 {"peer", call.context().peer()},
+                                 {"rpc", record.rpc->name},
+                                 {"request", asked.substr(0, kRequestBytes)},
+                                 {"request_id", record.request_id},
+                                 {"trace_id", record.trace.trace_id_text()}});
+  if (written.ok() || record.rpc->may_be_unaudited) return absl::OkStatus();
+  return core::Error(
+      written.code(), core::ReasonOf(written),
+      absl::StrCat(record.rpc->name,
+                   " is not carried out, as no line of the "
+                   "audit log can be written: ",
+                   written.message(),
+                   "; mend that, or start the server with --audit-log=FILE"));
 }
 
 absl::Status Door::CheckIdentity(const CallRecord& record) {

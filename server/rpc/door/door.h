@@ -2,6 +2,7 @@
 #pragma once
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
 
 #include <chrono>
 #include <cstddef>
@@ -106,6 +107,18 @@ class Door {
     return session ? Enter(call, *session, bytes) : Count(call, bytes);
   }
 
+  /// Has the audit log say who asks for what, before an rpc is carried out that
+  /// changes something; does nothing for others. `request` is null when it is
+  /// yet to come.
+  ///
+  /// Errors  UNAVAILABLE, reason AUDIT_FAILED, unless the rpc is one that is
+  ///         carried out all the same.
+  absl::Status Announce(Call& call,
+                        const google::protobuf::Message* request) const {
+    return call.record().rpc->is_announced ? AuditBegin(call, request)
+                                           : absl::OkStatus();
+  }
+
   /// The session that a request of `call` names.
   ///
   /// Errors  INVALID_ARGUMENT, reason SESSION_MISSING: the name is empty.
@@ -146,11 +159,14 @@ class Door {
 
  private:
   absl::Status Identify(Call& call) const;
+  absl::Status AuditBegin(Call& call,
+                          const google::protobuf::Message* request) const;
   /// Counts what a call without session takes.
   absl::Status Count(Call& call, int64_t bytes) const;
 
   server::SessionManager& sessions_;
   server::Metrics& metrics_;
+  server::Log& log_;
   server::Authenticator* const authenticator_;  // null: nobody is asked
   const std::shared_ptr<const server::Identity> anybody_ =
       std::make_shared<const server::Identity>();

@@ -60,7 +60,7 @@ TEST(LogTest, LevelChangesWhileItRuns) {
     log.Event(LogLevel::kDebug, "two", {});
     log.SetLevel(LogLevel::kError);
     log.Info("three", {});
-    log.Audit({{"who", "four"}});
+    EXPECT_TRUE(log.Audit("audit", {{"who", "four"}}).ok());
   });
   EXPECT_FALSE(absl::StrContains(lines, "one"));
   EXPECT_TRUE(absl::StrContains(lines, " debug two\n"));
