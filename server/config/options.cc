@@ -1,7 +1,5 @@
 #include "server/config/options.h"
 
-#include <sys/un.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -515,14 +513,6 @@ void Check(const MonitoringOptions& monitoring, bool allow_remote) {
   CheckHttp("--probe-listen", monitoring.probes, /*allow_remote=*/true);
 }
 
-/// Of an address, which may also be malformed.
-bool IsOfThisMachine(absl::string_view address) {
-  return absl::StartsWith(address, "unix:") ||
-         absl::StartsWith(address, "localhost:") ||
-         absl::StartsWith(address, "[::1]:") ||
-         absl::StartsWith(address, "127.");
-}
-
 /// What follows from several options.
 void Finish(Options& options) {
   // More than may be queued: that many say QUEUE_FULL.
@@ -571,32 +561,6 @@ void CheckFiles(const Options& options) {
 }
 
 }  // namespace
-
-absl::Status ValidateListen(absl::string_view flag, absl::string_view address,
-                            bool allow_remote) {
-  if (absl::StartsWith(address, "unix:")) {
-    const size_t size = address.size() - 5;  // of the path
-    constexpr size_t kMost = sizeof(sockaddr_un::sun_path) - 1;
-    if (size >= 1 && size <= kMost) return absl::OkStatus();
-    return core::InvalidArgument("ADDRESS_MALFORMED", flag, " is '", address,
-                                 "', whose path has ", size,
-                                 " characters, wanted 1 to ", kMost);
-  }
-  const size_t colon = address.rfind(':');
-  int port = 0;
-  if (colon == absl::string_view::npos || colon == 0 ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 ||
-      port > 65535) {
-    return core::InvalidArgument("ADDRESS_MALFORMED", flag, " is '", address,
-                                 "', wanted HOST:PORT or unix:PATH");
-  }
-  if (IsOfThisMachine(address) || allow_remote) return absl::OkStatus();
-  return core::InvalidArgument(
-      "LISTEN_NEEDS_TLS", flag, "=", address,
-      " would serve other machines without TLS, or strangers; give it "
-      "--tls-certificate and --tls-key, and --tls-client-ca, --tokens or "
-      "--jwt-keys; listen on localhost or unix:PATH; or say --insecure");
-}
 
 std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
                                         const char* const* environment) {

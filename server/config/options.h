@@ -74,8 +74,11 @@ std::variant<Options, int> ParseOptions(int argc, const char* const* argv,
 /// As an address to listen on: the sockets that systemd has passed.
 inline constexpr absl::string_view kListenSystemd = "systemd";
 
-/// OK when a server may listen there without TLS: a Unix socket or a loopback
-/// address, or anything with `allow_remote`. `flag` is where it stands:
+/// Whether this machine alone reaches an address: a Unix socket, or loopback's.
+bool IsOfThisMachine(absl::string_view address);
+
+/// OK when a server may listen there without TLS: at an address of this
+/// machine, or anything with `allow_remote`. `flag` is where it stands:
 /// "--listen".
 ///
 /// Errors  INVALID_ARGUMENT, reason LISTEN_NEEDS_TLS or ADDRESS_MALFORMED.

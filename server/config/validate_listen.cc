@@ -1,0 +1,46 @@
+// Where a server may listen.
+#include <sys/un.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+#include "core/base/status.h"
+#include "server/config/options.h"
+
+namespace tensord::server {
+
+bool IsOfThisMachine(absl::string_view address) {
+  return absl::StartsWith(address, "unix:") ||
+         absl::StartsWith(address, "localhost:") ||
+         absl::StartsWith(address, "[::1]:") ||
+         absl::StartsWith(address, "127.");
+}
+
+absl::Status ValidateListen(absl::string_view flag, absl::string_view address,
+                            bool allow_remote) {
+  if (absl::StartsWith(address, "unix:")) {
+    // None is what systemd's sockets without a file have.
+    const size_t size = absl::StripPrefix(address, "unix:").size();
+    constexpr size_t kMost = sizeof(sockaddr_un::sun_path) - 1;
+    if (size <= kMost) return absl::OkStatus();
+    return core::InvalidArgument("ADDRESS_MALFORMED", flag, " is '", address,
+                                 "', whose path has ", size,
+                                 " characters, wanted 1 to ", kMost);
+  }
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  if (colon == absl::string_view::npos || colon == 0 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 ||
+      port > 65535) {
+    return core::InvalidArgument("ADDRESS_MALFORMED", flag, " is '", address,
+                                 "', wanted HOST:PORT or unix:PATH");
+  }
+  if (IsOfThisMachine(address) || allow_remote) return absl::OkStatus();
+  return core::InvalidArgument(
+      "LISTEN_NEEDS_TLS", flag, "=", address,
+      " would serve other machines without TLS, or strangers; give it "
+      "--tls-certificate and --tls-key, and --tls-client-ca, --tokens or "
+      "--jwt-keys; listen on localhost or unix:PATH; or say --insecure");
+}
+
+}  // namespace tensord::server
