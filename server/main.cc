@@ -37,8 +37,10 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // A file that may not grow is an error of whoever writes it.
+  // A file that may not grow, or a pipe whose reader has gone, is an error of
+  // whoever writes it.
   signal(SIGXFSZ, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
   // gRPC stays until the process ends: its last user would wait for its poller,
   // up to 10 s.
   grpc_init();

@@ -384,6 +384,23 @@ def test_what_cannot_be_audited_is_not_carried_out(tmp_path: Path) -> None:
             os.close(writing)
 
 
+def test_a_log_whose_reader_has_gone_does_not_end_the_server(tmp_path: Path) -> None:
+    address = f"unix:{tmp_path}/socket"
+    command = [os.environ["TENSORD_SERVER"], "--devices=cpu", "--threads=1"]
+    reading, writing = os.pipe()
+    with subprocess.Popen([*command, f"--listen={address}"], stderr=writing) as server:
+        try:
+            caller = Caller(address)
+            assert level_of(caller) == "info"
+            os.close(reading)
+            assert refused(caller.clear) == ("UNAVAILABLE", "AUDIT_FAILED")
+            caller(caller.admin.DrainServer, admin_pb2.DrainServerRequest())
+            assert server.wait(20) == 0
+        finally:
+            server.kill()
+            os.close(writing)
+
+
 def test_the_audit_log_is_whole_when_its_file_may_not_grow(tmp_path: Path) -> None:
     audit = tmp_path / "audit"
     with ObservedServer(tmp_path, f"--audit-log={audit}") as server:
