@@ -212,9 +212,8 @@ void AddIdentityFlags(CLI::App& app, Options& options) {
       ->check(Named());
   app.add_option("--operators", options.identity.operators,
                  "Names of certificates of operators, common names or URIs "
-                 "with commas between; where other machines are served, nobody "
-                 "is one whom neither this names nor the file of tenants, nor "
-                 "a token or JWT")
+                 "with commas between; where other machines are served, no "
+                 "certificate is one's that nobody names")
       ->delimiter(',')
       ->check([](const std::string& text) {
         return text.empty() ? "no certificate is named" : "";

@@ -29,6 +29,27 @@ std::string FirstOf(std::vector<std::string> names) {
   return absl::StrJoin(names, ", ");
 }
 
+/// Whose calls are taken.
+std::string Users(const Options& options, const Authenticator& authenticator) {
+  if (!authenticator.asks()) {
+    return absl::StrCat("everybody who reaches ",
+                        absl::StrJoin(options.listen, " or "));
+  }
+  std::vector<std::string> who;
+  if (options.identity.takes_certificates) {
+    who.emplace_back(options.tenants.empty()
+                         ? "certificates of --tls-client-ca"
+                         : "certificates that --tenants names");
+  }
+  if (authenticator.takes_users()) {
+    who.emplace_back("users of this machine that --tenants names");
+  }
+  if (const std::string bearers = Bearers(options); !bearers.empty()) {
+    who.push_back(bearers);
+  }
+  return absl::StrJoin(who, " or ");
+}
+
 }  // namespace
 
 OperatorsReport ReportOperators(const Options& options,
@@ -42,30 +63,38 @@ OperatorsReport ReportOperators(const Options& options,
                                    "alone is served"};
   }
   std::vector<std::string> who;
+  std::vector<std::string> sources;  // that say so
   const bool are_all = authenticator.all_certificates_are_operators();
   if (are_all) {
     who.emplace_back("every certificate of --tls-client-ca");
   } else if (std::string named = FirstOf(authenticator.operators());
              !named.empty()) {
     who.push_back(std::move(named));
+    if (!options.identity.operators.empty())
+      sources.emplace_back("--operators");
+    if (!options.tenants.empty()) sources.emplace_back("--tenants");
   }
   if (const std::string bearers = Bearers(options); !bearers.empty()) {
     who.push_back(absl::StrCat(bearers, " of that role"));
+    sources.push_back(bearers);
   }
-  return {.who = who.empty() ? "nobody" : absl::StrJoin(who, ", "),
-          .why = are_all
-                     ? "this machine alone is served, and no certificate is "
-                       "named"
-                 : who.empty()
-                     ? "neither --operators nor the file of tenants names any"
-                     : "named so"};
+  if (who.empty()) {
+    return {.who = "nobody",
+            .why = "neither --operators nor --tenants names any"};
+  }
+  if (are_all) {
+    return {.who = absl::StrJoin(who, ", "),
+            .why = "this machine alone is served, and no certificate is named"};
+  }
+  return {.who = absl::StrJoin(who, ", "),
+          .why = absl::StrCat("as said by ", absl::StrJoin(sources, " and "))};
 }
 
 AccessReport ReportAccess(const Options& options,
                           const Authenticator& authenticator) {
   AccessReport report{.anybody = "health checks",
-                      .users = "all but operators' calls",
-                      .operators = "their calls"};
+                      .users = Users(options, authenticator),
+                      .operators = "operators' calls"};
   const MonitoringOptions& monitoring = options.monitoring;
   const auto at = [](const std::string& what, const std::string& address) {
     return address.empty() ? "" : absl::StrCat(", ", what, " at ", address);
@@ -76,11 +105,7 @@ AccessReport ReportAccess(const Options& options,
       at("metrics", monitoring.metrics));
   if (!options.admin_listen.empty()) {
     absl::StrAppend(&report.operators, " at ",
-                    absl::StrJoin(options.admin_listen, " and "));
-  }
-  if (!authenticator.asks()) {
-    report.users += ", to everybody who reaches ";
-    report.users += absl::StrJoin(options.listen, " or ");
+                    absl::StrJoin(options.admin_listen, " and "), " alone");
   }
   return report;
 }

@@ -18,9 +18,9 @@ OperatorsReport ReportOperators(const Options& options,
 
 /// What is open to whom.
 struct AccessReport {
-  std::string anybody;    // who is asked nothing
-  std::string users;      // and to operators
-  std::string operators;  // and to nobody else
+  std::string anybody;    // what everybody may ask for
+  std::string users;      // who may ask for all but what is operators'
+  std::string operators;  // what they alone may
 };
 AccessReport ReportAccess(const Options& options,
                           const Authenticator& authenticator);

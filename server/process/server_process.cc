@@ -107,7 +107,7 @@ void ServerProcess::LogAccess() {
   log_.Info("operators", {{"who", operators.who}, {"why", operators.why}});
   const AccessReport access = ReportAccess(options_, files_.authenticator());
   log_.Info("open", {{"to_anybody", access.anybody},
-                     {"to_users", access.users},
+                     {"users", access.users},
                      {"to_operators", access.operators}});
 }
 

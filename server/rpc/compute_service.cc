@@ -7,8 +7,8 @@
 #include "server/execution/prepared_plan.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/coroutine/carry.h"
+#include "server/rpc/coroutine/unheard.h"
 #include "server/rpc/operations.h"
-#include "server/rpc/unheard.h"
 
 namespace tensord::rpc {
 

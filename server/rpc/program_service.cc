@@ -8,8 +8,8 @@
 #include "server/rpc/convert.h"
 #include "server/rpc/coroutine/carry.h"
 #include "server/rpc/coroutine/in_background.h"
+#include "server/rpc/coroutine/unheard.h"
 #include "server/rpc/explain_program.h"
-#include "server/rpc/unheard.h"
 
 namespace tensord::rpc {
 namespace {

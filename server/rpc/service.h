@@ -1,8 +1,8 @@
 // What a service of the contract is to the server.
 #pragma once
 
+#include "server/rpc/coroutine/raw_service.h"
 #include "server/rpc/coroutine/serve.h"
-#include "server/rpc/raw_service.h"
 #include "server/rpc/service_context.h"
 
 namespace tensord::rpc {

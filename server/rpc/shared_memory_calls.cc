@@ -7,9 +7,9 @@
 #include "core/base/status.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/coroutine/in_background.h"
+#include "server/rpc/coroutine/unheard.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/tensor_service.h"
-#include "server/rpc/unheard.h"
 
 namespace tensord::rpc {
 namespace {

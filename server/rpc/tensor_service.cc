@@ -12,7 +12,7 @@
 #include "server/rpc/convert.h"
 #include "server/rpc/coroutine/carry.h"
 #include "server/rpc/coroutine/on_device.h"
-#include "server/rpc/unheard.h"
+#include "server/rpc/coroutine/unheard.h"
 #include "server/session/contents_copy.h"
 
 namespace tensord::rpc {

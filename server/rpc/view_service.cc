@@ -1,7 +1,7 @@
 #include "server/rpc/view_service.h"
 
 #include "server/rpc/convert.h"
-#include "server/rpc/unheard.h"
+#include "server/rpc/coroutine/unheard.h"
 
 namespace tensord::rpc {
 

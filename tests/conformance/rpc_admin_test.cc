@@ -65,7 +65,7 @@ TEST_F(RpcConformance, GetServerInfoTellsDevicesAndLimits) {
   EXPECT_EQ(response.limits().max_symbolic_operands(), 12);
   EXPECT_EQ(response.limits().max_programs(), 10'000);
   EXPECT_EQ(response.limits().max_tensors(), 100'000);
-  EXPECT_EQ(response.limits().max_sessions_per_peer(), 256);
+  EXPECT_EQ(response.limits().max_sessions_per_peer(), 4);
   EXPECT_EQ(response.limits().transfer_idle_seconds(), 30);
 }
 

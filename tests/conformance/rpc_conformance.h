@@ -85,7 +85,8 @@ class RpcConformance : public ::testing::Test {
                                   .queue_limit = queue_limit}) {}
   explicit RpcConformance(const server::EngineOptions& engine)
       : RpcConformance(testing::InProcessOptions{
-            .engine = engine, .sessions = {.max_sessions = 4}}) {}
+            .engine = engine,
+            .sessions = {.max_sessions = 4, .max_sessions_per_peer = 4}}) {}
   explicit RpcConformance(const testing::InProcessOptions& options)
       : server_(options) {}
 

@@ -77,6 +77,7 @@ def test_beyond_loopback_operators_are_named(tmp_path: Path) -> None:
         assert got == who and said in line, (listen, flags, line)
 
 
+@pytest.mark.timing
 def test_where_nobody_is_asked_who_comes_from_elsewhere_is_no_operator() -> None:
     addresses = addresses_of_this_machine()
     if not addresses:

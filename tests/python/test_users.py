@@ -130,3 +130,18 @@ def test_each_user_is_known_by_their_own_connections(tmp_path: Path) -> None:
             'connection_refused peer="user 3062" limit=users' in server.log.read_text()
         )
     shutil.rmtree(path.parent)
+
+
+@pytest.mark.timing
+@pytest.mark.skipif(os.getuid() != 0, reason="root alone can act as others")
+def test_each_user_opens_a_share_of_the_sessions() -> None:
+    path = Path(tempfile.mkdtemp(dir="/tmp")) / "socket"
+    path.parent.chmod(0o755)
+    with running(listen=f"unix:{path}", socket_mode="0666", max_sessions=8):
+        assert listens(path)
+        for user in (os.getuid(), 2001, 2002):  # nobody is asked who they are
+            with acting_as(user):
+                caller = Caller(f"unix:{path}")
+                assert all([caller.open(), caller.open()])
+                assert refused(caller.open)[1] == "TOO_MANY_SESSIONS_OF_PEER"
+    shutil.rmtree(path.parent)

@@ -173,6 +173,7 @@ class Connection(Stubs):
         self.address = address
         self.timeout = timeout
         self.credentials = credentials
+        self._ending = False
         self._closed = False
         self._process = os.getpid()
         self._calls = self._channel()
@@ -371,6 +372,10 @@ class Connection(Stubs):
         request = plan_cache_pb2.DumpPlanCacheRequest()
         return self._receive(method, "DumpPlanCache", request, timeout)
 
+    def end_session(self) -> None:
+        """Has calls that fail for want of their session say that it is closed."""
+        self._ending = True
+
     def close(self) -> None:
         """Ends every call and both channels."""
         self._closed = True
@@ -433,8 +438,9 @@ class Connection(Stubs):
             return self._closed_error() if self._closed else error
         is_grpcio = isinstance(error, grpc.RpcError)
         known = from_rpc_error(error) if is_grpcio else from_outcome(*error.args)
-        is_end = known.code == grpc.StatusCode.CANCELLED
-        if self._closed and (is_end or known.reason == "SESSION_NOT_FOUND"):
+        if self._closed and known.code == grpc.StatusCode.CANCELLED:
+            return self._closed_error()
+        if self._ending and known.reason == "SESSION_NOT_FOUND":
             return self._closed_error()
         if known.code == grpc.StatusCode.DEADLINE_EXCEEDED and deadline is not None:
             if known.reason == "DEADLINE_TOO_SHORT":

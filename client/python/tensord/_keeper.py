@@ -187,6 +187,7 @@ class Keeper:
     def _close(self) -> None:
         if self.on_close is not None:
             self.on_close()
+        self._connection.end_session()
         request = session_pb2.CloseSessionRequest(session=self._session)
         try:
             self._connection.call(

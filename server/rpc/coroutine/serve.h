@@ -33,9 +33,9 @@
 #include "server/rpc/coroutine/endings.h"
 #include "server/rpc/coroutine/loop.h"
 #include "server/rpc/coroutine/parser.h"
+#include "server/rpc/coroutine/raw_service.h"
 #include "server/rpc/coroutine/task.h"
 #include "server/rpc/door/door.h"
-#include "server/rpc/raw_service.h"
 #include "server/rpc/status.h"
 #include "server/session/answers.h"
 

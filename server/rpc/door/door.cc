@@ -2,6 +2,7 @@
 
 #include <grpc/grpc_security_constants.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -524,8 +525,10 @@ void Door::EndOperation(Call& call, const EndedOperation& ended,
 
 std::string PeerOf(const grpc::ServerContext& context) {
   const auto user = PeerUsers::UserOf(*context.auth_context());
-  return user && *user != PeerUsers::kStranger ? UserPeer(*user)
-                                               : HostPeer(context.peer());
+  if (user && *user != PeerUsers::kStranger) return UserPeer(*user);
+  const std::string peer = HostPeer(context.peer());
+  // Of the ways in that Unix sockets have, its own user's says nothing.
+  return !user && peer == "unix" ? UserPeer(geteuid()) : peer;
 }
 
 absl::Status Draining() {

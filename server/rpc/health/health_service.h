@@ -10,8 +10,8 @@
 #include "absl/synchronization/mutex.h"
 #include "grpc_health/health.pb.h"
 #include "server/rpc/coroutine/loop.h"
+#include "server/rpc/coroutine/raw_service.h"
 #include "server/rpc/coroutine/task.h"
-#include "server/rpc/raw_service.h"
 #include "server/telemetry/health.h"
 
 namespace tensord::rpc {

@@ -2,6 +2,7 @@
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -76,6 +77,11 @@ PeerUsers::PeerUsers(grpc::ServerBuilder& builder,
                      std::function<bool(uid_t)> knows)
     : knows_(std::move(knows)), strangers_(Open(builder)) {
   for (Way& way : ways_) way = Open(builder);
+  if (!knows_) {
+    own_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        grpc::InsecureServerCredentials());
+  }
   strangers_.credentials->SetUser(kStranger);
 }
 
@@ -92,6 +98,7 @@ PeerUsers::~PeerUsers() = default;
 
 PeerUsers::Acceptor* PeerUsers::Of(uid_t user, Connections& connections) {
   if (knows_ && !knows_(user)) return strangers_.acceptor.get();
+  if (own_ != nullptr && user == geteuid()) return own_.get();
   auto way = std::ranges::find(ways_, user, &Way::user);
   if (way == ways_.end()) {
     way = std::ranges::find_if(ways_, [](const Way& way) { return !way.user; });

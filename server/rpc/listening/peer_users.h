@@ -18,8 +18,9 @@ namespace tensord::rpc {
 /// A call knows nothing of its connection but what the credentials say that let
 /// it in. So there are several ways in, each with credentials of its own, and
 /// each is one user's as long as they have connections. Users whom nobody knows
-/// share one, so that they take none from others; so do those who find none,
-/// where nobody asks for users.
+/// share one, so that they take none from others. Where nobody asks for users,
+/// those who find none share that, too, and the server's own has one that says
+/// nothing: what is said costs each call a microsecond or two.
 ///
 /// Threads   Of() by one at a time.
 /// Lifetime  outlives the server.
@@ -44,8 +45,7 @@ class PeerUsers {
   /// left, `connections` says.
   Acceptor* Of(uid_t user, Connections& connections);
 
-  /// Who is at the other end, or kStranger; nothing: it has come by no such
-  /// way.
+  /// Who is at the other end, or kStranger; nothing: no such way has said it.
   static std::optional<uid_t> UserOf(const grpc::AuthContext& connection);
 
  private:
@@ -64,6 +64,7 @@ class PeerUsers {
   const std::function<bool(uid_t)> knows_;
   std::array<Way, kWays> ways_;
   Way strangers_;
+  std::unique_ptr<Acceptor> own_;  // null: users are asked for
 };
 
 }  // namespace tensord::rpc

@@ -1,4 +1,4 @@
-#include "server/rpc/raw_service.h"
+#include "server/rpc/coroutine/raw_service.h"
 
 #include <grpcpp/impl/rpc_service_method.h>
 
