@@ -20,7 +20,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "core/base/crc32c.h"
 #include "tensord/v1/admin.grpc.pb.h"
@@ -30,6 +29,7 @@
 #include "tensord/v1/session.grpc.pb.h"
 #include "tensord/v1/tensor.grpc.pb.h"
 #include "tensord/v1/view.grpc.pb.h"
+#include "tests/testing/blocker.h"
 #include "tests/testing/in_process_server.h"
 #include "tests/testing/soon.h"
 
@@ -70,6 +70,7 @@ MATCHER_P2(FailsWith, code, reason, "") {
 }
 
 using test::Soon;
+using testing::Blocker;
 
 /// When a call is given up that should have ended by itself.
 inline std::chrono::system_clock::time_point LongEnough() {
@@ -307,45 +308,6 @@ class RpcConformance : public ::testing::Test {
   std::unique_ptr<v1::AdminService::Stub> admin_ =
       v1::AdminService::NewStub(channel_);
   std::string session_;
-};
-
-/// Holds all threads that launch the device's work until Release().
-class Blocker {
- public:
-  explicit Blocker(server::DeviceWorker& worker) : worker_(worker) {
-    Hold(turn_, 0);
-    if (worker.options().is_synchronous) Hold(beside_, 1);
-  }
-  void Release() {
-    turn_.release.Notify();
-    turn_.done.WaitForNotification();
-    beside_.release.Notify();
-    if (worker_.options().is_synchronous) beside_.done.WaitForNotification();
-  }
-
- private:
-  struct Job final : server::DeviceWorker::Job {
-    explicit Job(absl::Duration predicted) { set_predicted(predicted); }
-    Outcome Launch(core::Stream&) override {
-      started.Notify();
-      release.WaitForNotification();
-      return {};
-    }
-    void Complete(const absl::Status&,
-                  const server::DeviceWorker::Times&) override {
-      done.Notify();
-    }
-    absl::Notification started, release, done;
-  };
-
-  void Hold(Job& job, uint64_t number) {
-    EXPECT_TRUE(worker_.Add({.number = ~number}, &job).ok());
-    job.started.WaitForNotification();
-  }
-
-  server::DeviceWorker& worker_;
-  Job turn_{absl::Hours(1)};
-  Job beside_{absl::ZeroDuration()};  // as what small jobs run on
 };
 
 }  // namespace tensord

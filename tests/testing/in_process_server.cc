@@ -39,6 +39,7 @@ InProcessServer::InProcessServer(const InProcessOptions& options)
                .log = log_,
                .metrics = metrics_,
                .health = health_,
+               .authenticator = options.authenticator,
                .queue_limit = options.engine.queue_limit,
                .limits = {},
                .transfer_idle = options.transfer_idle,

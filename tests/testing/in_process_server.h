@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "server/engine/engine.h"
+#include "server/identity/authenticator.h"
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/service_context.h"
 #include "server/session/session_manager.h"
@@ -27,6 +28,8 @@ struct InProcessOptions {
   rpc::RpcServerOptions rpc = {};
   server::LogLevel log_level = server::LogLevel::kError;
   std::vector<rpc::Middleware*> middleware = {};  // outlives the server
+  /// Says who asks; outlives the server. Null: everybody may do everything.
+  server::Authenticator* authenticator = nullptr;
 };
 
 /// Sets the devices of `options` to those under test. There are two of this
