@@ -88,3 +88,21 @@ def test_promise_9_version_1_goes_on_as_it_is() -> None:
     assert {module.DESCRIPTOR.name for module in CONTRACT} == files
     assert {file.name for file in golden.file} == files
     assert sorted(released - now) == []
+
+
+def test_each_rpc_says_who_may_call_it_and_what_it_is() -> None:
+    methods = [
+        method
+        for module in CONTRACT
+        for service in module.DESCRIPTOR.services_by_name.values()
+        for method in service.methods
+    ]
+    assert len(methods) > 50
+    # Not said, or said to be unspecified: the door would take either as it likes.
+    silent = [
+        method.full_name
+        for method in methods
+        for option in (access_pb2.access, access_pb2.kind)
+        if method.GetOptions().Extensions[option] == 0
+    ]
+    assert silent == []
