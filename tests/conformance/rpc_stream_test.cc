@@ -343,6 +343,26 @@ TEST_F(ExecuteStream, ItEndsWithItsSession) {
   EXPECT_EQ(server_.used_bytes(), 0);
 }
 
+// The first of them waited until gRPC had something else to write: an answer to
+// a client's ping, or its own, after 20 s.
+TEST_F(ExecuteStream, ResponsesThatAreReadyTogetherAreSentAtOnce) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // which pings
+  const auto compute = v1::ComputeService::NewStub(grpc::CreateCustomChannel(
+      server_.address(), grpc::InsecureChannelCredentials(), arguments));
+  Blocker blocker(server_.device().worker());
+  Stream stream(*compute, absl::Seconds(15));
+  EXPECT_TRUE(stream.Write(Increment()));
+  EXPECT_TRUE(stream.Write(Request()));  // ends when it is taken
+  EXPECT_TRUE(stream.Write(Increment()));
+  stream.WritesDone();
+  EXPECT_TRUE(Soon([&] { return queued() == 2; }));
+  blocker.Release();
+  EXPECT_EQ(stream.ReadAll().size(), 3u);
+  EXPECT_THAT(stream.Finish(), IsOk());
+}
+
 TEST_F(ExecuteStream, StreamsOfOneSessionKeepTheirOwnOrder) {
   // Each has a tensor of its own; the device takes them in turns.
   std::vector<std::thread> threads;

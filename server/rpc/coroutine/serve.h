@@ -89,8 +89,11 @@ class Writer {
   auto Write(const M& message, bool more = false) const {
     return Operation([io = io_, call = call_, &message, more](void* tag) {
       grpc::WriteOptions options;
-      if (more) options.set_buffer_hint();
       const ByteBuffer& wire = ToWire(message);
+      // The first goes with the call's metadata: gRPC says that it is in only
+      // when these are on their way, which nothing would see to.
+      const bool is_first = call->record().sent_bytes == 0;
+      if (more && !is_first) options.set_buffer_hint();
       call->record().sent_bytes += BytesOf(wire);
       io->Write(wire, options, tag);
     });
