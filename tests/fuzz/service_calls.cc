@@ -10,6 +10,7 @@
 #include "tensord/v1/program.pb.h"
 #include "tensord/v1/session.pb.h"
 #include "tensord/v1/tensor.pb.h"
+#include "tensord/v1/trace.pb.h"
 #include "tensord/v1/view.pb.h"
 #include "tests/fuzz/check.h"
 
@@ -223,6 +224,16 @@ const std::vector<SampleCall>& SampleCalls() {
       {"PlanCacheService.ClearPlanCache", {""}},
       {"PlanCacheService.DumpPlanCache", {""}},
       {"PlanCacheService.LoadPlanCache", {R"(data: "tensord")", ""}},
+      {"AdminService.GetLogLevel", {""}},
+      {"TraceService.RecordTimeline",
+       {R"(duration { nanos: 1000000 } request_id: "fuzz")"}},
+      {"TensorService.ShareTensor",
+       {R"(tensor: "$A/tensors/a" tenants: ["default", "chem"])"}},
+      {"TensorService.UnshareTensor",
+       {R"(tensor: "$A/tensors/a" tenants: "chem")"}},
+      // Of a share that nobody has made.
+      {"TensorService.OpenSharedTensor", {R"(session: "$A" tensor_id: "o"
+           share: "shares/0123456789abcdef0123456789abcdef")"}},
       // Of regions that nobody has brought.
       {"SessionService.OpenSharedMemory", {R"(session: "$A")"}},
       {"TensorService.AdoptTensor",

@@ -21,7 +21,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/base/crc32c.h"
@@ -32,6 +31,7 @@
 #include "tensord/v1/session.pb.h"
 #include "tensord/v1/tensor.pb.h"
 #include "tests/fuzz/check.h"
+#include "tests/fuzz/left_over.h"
 #include "tests/fuzz/service_calls.h"
 #include "tests/testing/in_process_server.h"
 
@@ -289,6 +289,10 @@ class Clients {
                   .is_hurried = (how & 0x18) == 0x18,
                   .is_once = (how & 0x20) != 0 && is_unary};
     manner.is_left |= manner.is_open;
+    // Lasts as long as it is asked to.
+    if (method.name() == "RecordTimeline") {
+      manner = {.is_left = true, .is_cancelled = true};
+    }
     // A session whose name is not known could not be closed.
     if (method.name() == "OpenSession") manner = {};
     has_closed_ |= method.name() == "CloseSession" ||
@@ -327,31 +331,13 @@ class Clients {
     }
   }
 
-  std::string Left() {
-    std::string left;
-    const auto add = [&](absl::string_view what, int64_t count) {
-      if (count != 0) absl::StrAppend(&left, count, " ", what, " ");
-    };
-    add("sessions", server_.sessions().session_count());
-    add("tensors", server_.sessions().tensor_count());
-    add("bytes on the device", server_.used_bytes());
-    for (int i = 0; i < server::kHostUseCount; ++i) {
-      const auto use = static_cast<server::HostUse>(i);
-      const server::HostAmount used =
-          server_.sessions().host_memory()->used(use);
-      add(absl::StrCat(server::NameOf(use), " in the ledger"), used.count);
-      add(absl::StrCat("bytes of ", server::NameOf(use)), used.bytes);
-    }
-    return left;
-  }
-
   /// The server may still be about to hear that calls were left.
   void CheckNothingIsLeft() {
     const absl::Time deadline = absl::Now() + absl::Seconds(20);
-    std::string left = Left();
+    std::string left = fuzz::LeftOver(server_);
     while (!left.empty() && absl::Now() < deadline) {
       absl::SleepFor(absl::Microseconds(100));
-      left = Left();
+      left = fuzz::LeftOver(server_);
     }
     Check(left.empty(), "nothing is left", left);
   }
