@@ -76,10 +76,8 @@ class MessageShape::Walk {
                    : NoMessage("a tag is none");
       }
       if (end_tag != 0 && tag == end_tag) return absl::OkStatus();
-      if (++size_.field_count > most_fields_) {
-        size_.is_complete = false;
-        return absl::OkStatus();
-      }
+      Count(1);
+      if (!size_.is_complete) return absl::OkStatus();
       const auto number = static_cast<size_t>(tag >> 3);
       const Field field =
           number < shape.fields_.size() ? shape.fields_[number] : Field();
@@ -108,6 +106,11 @@ class MessageShape::Walk {
     kEnd,
     kFixed32
   };
+
+  void Count(int64_t fields) {
+    size_.field_count += fields;
+    size_.is_complete = size_.field_count <= most_fields_;
+  }
 
   static bool IsPacked(const Field& field, uint8_t type) {
     return field.kind == Field::Kind::kScalar && field.is_repeated &&
@@ -143,6 +146,7 @@ class MessageShape::Walk {
     if (field.wire_type != kVarint) {
       const int bytes = field.wire_type == kFixed64 ? 8 : 4;
       size_.parsed_bytes += kGrowth * field.element_bytes * (length / bytes);
+      Count(length / bytes);
       return SkipBytes(length);
     }
     const void* data = nullptr;
@@ -154,6 +158,7 @@ class MessageShape::Walk {
       const auto ends = std::count_if(bytes, bytes + there,
                                       [](uint8_t byte) { return byte < 0x80; });
       size_.parsed_bytes += kGrowth * field.element_bytes * ends;
+      Count(ends);
       if (!in_.Skip(there)) return Short();
       length -= there;
     }

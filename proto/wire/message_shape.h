@@ -16,7 +16,8 @@ namespace tensord::wire {
 /// What was found in a message's bytes.
 struct MessageSize {
   int64_t parsed_bytes = 0;  // that it will take in memory, at most
-  int64_t field_count = 0;   // those of the messages in it, too
+  /// Those of the messages in it, too, and elements of packed ones.
+  int64_t field_count = 0;
   /// Whether all was looked at: there are no more fields than were asked for.
   bool is_complete = true;
 };

@@ -1,5 +1,8 @@
 // Where a server may listen.
+#include <arpa/inet.h>
 #include <sys/un.h>
+
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -10,10 +13,12 @@
 namespace tensord::server {
 
 bool IsOfThisMachine(absl::string_view address) {
-  return absl::StartsWith(address, "unix:") ||
-         absl::StartsWith(address, "localhost:") ||
-         absl::StartsWith(address, "[::1]:") ||
-         absl::StartsWith(address, "127.");
+  if (absl::StartsWith(address, "unix:")) return true;
+  const std::string host(address.substr(0, address.rfind(':')));
+  in_addr number = {};
+  const bool is_number = inet_pton(AF_INET, host.c_str(), &number) == 1;
+  return host == "localhost" || host == "[::1]" ||
+         (is_number && ntohl(number.s_addr) >> 24 == IN_LOOPBACKNET);
 }
 
 absl::Status ValidateListen(absl::string_view flag, absl::string_view address,

@@ -148,11 +148,11 @@ HostAmount HostLedger::used(HostUse use) const {
 }
 
 absl::Status HostHold::Take(std::shared_ptr<HostLedger> ledger, HostUse use,
-                            int64_t bytes) {
-  TENSORD_RETURN_IF_ERROR(ledger->Take(use, bytes));
+                            int64_t bytes, int64_t count) {
+  TENSORD_RETURN_IF_ERROR(ledger->Take(use, bytes, count));
   ledger_ = std::move(ledger);
   use_ = use;
-  amount_ = {1, bytes};
+  amount_ = {count, bytes};
   return absl::OkStatus();
 }
 

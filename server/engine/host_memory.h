@@ -127,10 +127,11 @@ class HostHold {
     if (ledger_ != nullptr) ledger_->Return(use_, amount_);
   }
 
+  /// With a `count` of 0, it is bytes alone that count.
   /// Requires  called once.
   /// Errors    as HostLedger::Take().
   absl::Status Take(std::shared_ptr<HostLedger> ledger, HostUse use,
-                    int64_t bytes);
+                    int64_t bytes, int64_t count = 1);
   /// Errors    as HostLedger::Take().
   /// Requires  Take().ok().
   absl::Status Grow(int64_t bytes);

@@ -57,8 +57,8 @@ OperatorsReport ReportOperators(const Options& options,
   const bool serves_others = options.identity.serves_others;
   if (!authenticator.asks()) {
     return {.who = serves_others ? "everybody on this machine" : "everybody",
-            .why = serves_others ? "nobody is asked who they are; other "
-                                   "machines' are users"
+            .why = serves_others ? "nobody is asked who they are; "
+                                   "whoever comes from elsewhere is a user"
                                  : "nobody is asked who they are; this machine "
                                    "alone is served"};
   }
@@ -94,7 +94,7 @@ AccessReport ReportAccess(const Options& options,
                           const Authenticator& authenticator) {
   AccessReport report{.anybody = "health checks",
                       .users = Users(options, authenticator),
-                      .operators = "operators' calls"};
+                      .operators = "calls of operators"};
   const MonitoringOptions& monitoring = options.monitoring;
   const auto at = [](const std::string& what, const std::string& address) {
     return address.empty() ? "" : absl::StrCat(", ", what, " at ", address);

@@ -45,14 +45,21 @@ absl::Status IdleTooLong(absl::Duration limit, bool has_session) {
 struct ComputeService::Received {
   Received(Parser& parser, Call& call) : message(parser, call) {}
 
-  /// Counts it as a session's, from the first operation on that has one.
+  /// Counts it as a session's, from the first operation on that has one, and
+  /// as the server's before.
   /// Errors  as HostHold::Take().
   absl::Status Count(const server::Session& session) {
     if (is_counted) return absl::OkStatus();
-    TENSORD_RETURN_IF_ERROR(hold.Take(
+    server::HostHold taken;
+    TENSORD_RETURN_IF_ERROR(taken.Take(
         session.host_memory(), server::HostUse::kRequests, message.bytes()));
+    hold = std::move(taken);
     is_counted = true;
     return absl::OkStatus();
+  }
+  absl::Status Count(std::shared_ptr<server::HostLedger> server) {
+    return hold.Take(std::move(server), server::HostUse::kRequests,
+                     message.bytes(), /*count=*/0);
   }
   /// Its operations, one or more.
   int operation_count() const { return std::max(message->batch_size(), 1); }
@@ -93,6 +100,7 @@ struct ComputeService::OpenStream final : Loop::Watcher {
     if (session) return;
     session = std::string(name);
     Watch(most_idle);
+    idle->set_waits(false);  // its first operation is under way
   }
 
   bool NextHasEnded() const {
@@ -134,9 +142,10 @@ Detached ComputeService::Receive(Call::Hold, Call& call, Reader in,
     const bool came = co_await in.Read(wire);
     if (!came) break;
     const auto received = std::make_shared<Received>(context_.parser, call);
-    const absl::Status parsed = co_await received->message.Parse(wire);
-    if (!parsed.ok()) {
-      stream->End(parsed);
+    absl::Status taken = co_await received->message.Parse(wire);
+    taken.Update(received->Count(context_.sessions.host_memory()));
+    if (!taken.ok()) {
+      stream->End(taken);
       co_return;
     }
     stream->idle->Progress();
@@ -213,8 +222,17 @@ Task<absl::StatusOr<ComputeService::Outcome>> ComputeService::ExecuteOne(
   }
   auto session = context_.door.FindSession(call, name);
   if (!session.ok()) co_return session.status();
+  const bool is_first = !stream.session;
   stream.Name(name);
   context_.door.Join(call, *session);
+  if (is_first) {
+    // It may have ended before its end could be told to this stream.
+    session = context_.door.FindSession(call, name);
+    if (!session.ok()) {
+      stream.End(session.status());
+      co_return session.status();
+    }
+  }
   const server::SessionUse use(*session);
   const absl::Status counted = received.Count(**session);
   if (!counted.ok()) co_return counted;

@@ -334,7 +334,7 @@ TEST_F(RpcTensorLimitTest, EmptyTensorsAreLimitedToo) {
 
 class RpcHostMemoryTest : public RpcConformance {
  protected:
-  static constexpr int64_t kBytes = 16'384;
+  static constexpr int64_t kBytes = 32'768;
 
   RpcHostMemoryTest() : RpcConformance({.sessions = {.host_bytes = kBytes}}) {}
 };

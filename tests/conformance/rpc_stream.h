@@ -58,6 +58,8 @@ class ExecuteStream : public RpcConformance {
 
   explicit ExecuteStream(int64_t queue_limit = 256)
       : RpcConformance(queue_limit) {}
+  explicit ExecuteStream(const testing::InProcessOptions& options)
+      : RpcConformance(options) {}
 
   void SetUp() override {
     RpcConformance::SetUp();

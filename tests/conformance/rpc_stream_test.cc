@@ -467,6 +467,25 @@ TEST_F(ExecuteStream, EveryOperationIsCountedWhereverItFails) {
                                             {"elementwise OK", 1}}));
 }
 
+class ImpatientExecuteStream : public ExecuteStream {
+ protected:
+  static constexpr absl::Duration kIdle = absl::Milliseconds(200);
+  ImpatientExecuteStream()
+      : ExecuteStream(testing::InProcessOptions{.stream_idle = kIdle}) {}
+};
+
+TEST_F(ImpatientExecuteStream, AStreamIsNotIdleWhileItsFirstOperationRuns) {
+  Blocker blocker(server_.device().worker());
+  Stream stream(*compute_);
+  stream.Write(Increment());
+  stream.WritesDone();
+  EXPECT_TRUE(Soon([&] { return queued() == 1; }));
+  absl::SleepFor(3 * kIdle);
+  blocker.Release();
+  EXPECT_EQ(stream.ReadAll().size(), 1u);
+  EXPECT_THAT(stream.Finish(), IsOk());
+}
+
 /// A window as small as the queue of the device.
 class SmallExecuteStream : public ExecuteStream {
  protected:

@@ -462,3 +462,36 @@ def test_a_server_does_not_start_without_its_audit_log(tmp_path: Path, kind: str
     )
     assert done.returncode == 1
     assert f"bad_audit_log reason=AUDIT_FAILED message=\"cannot open {audit}: " in done.stderr
+
+
+def test_who_watches_the_health_is_bounded(server: ObservedServer) -> None:
+    path = "/grpc.health.v1.Health/Watch"
+    watches = []
+    for _ in range(4):  # connections, of 256 calls each
+        channel = Caller(server.address).channel
+        for _ in range(256):
+            watches.append(raw(channel, path, "unary_stream")(b"", timeout=60))
+            next(watches[-1])
+    with pytest.raises(grpc.RpcError) as failure:
+        next(raw(channel, path, "unary_stream")(b"", timeout=60))
+    assert failure.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    watches.pop().cancel()
+
+    def watches_again() -> bool:
+        try:
+            next(raw(channel, path, "unary_stream")(b"", timeout=60))
+        except grpc.RpcError:
+            return False
+        return True
+
+    assert eventually(watches_again)
+
+
+def test_a_pipeline_opens_no_stream_before_it_is_used(server: ObservedServer) -> None:
+    def streams() -> float:
+        return server.metrics().sum("tensord_requests_in_flight")
+
+    with tensord.connect(server.address) as session, session.pipeline() as pipeline:
+        assert streams() == 0
+        assert float(pipeline.reduce(np.ones(3), "i", "").result().numpy()) == 3
+        assert streams() == 1

@@ -43,6 +43,7 @@ InProcessServer::InProcessServer(const InProcessOptions& options)
                .queue_limit = options.engine.queue_limit,
                .limits = {},
                .transfer_idle = options.transfer_idle,
+               .stream_idle = options.stream_idle,
                .middleware = options.middleware},
       rpc_(rpc::RpcServer::Start(At(address_, options.rpc), context_).value()) {
 }

@@ -24,6 +24,7 @@ struct InProcessOptions {
                                   .memory_limit_bytes = int64_t{256} << 20};
   server::SessionLimits sessions;
   absl::Duration transfer_idle = absl::Seconds(30);
+  absl::Duration stream_idle = absl::Hours(1);
   /// It listens where these say, too.
   rpc::RpcServerOptions rpc = {};
   server::LogLevel log_level = server::LogLevel::kError;

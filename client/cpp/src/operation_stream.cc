@@ -40,11 +40,8 @@ bool HasOutcome(const v1::ExecuteStreamResponse& response) {
 OperationStream::OperationStream(std::shared_ptr<Connection> connection,
                                  absl::Time deadline)
     : connection_(std::move(connection)),
-      call_(connection_->channels(), connection_->channels().calls(),
-            "/tensord.v1.ComputeService/ExecuteStream", deadline),
-      id_prefix_(RandomPrefix()) {
-  call_.BeginRead();
-}
+      deadline_(deadline),
+      id_prefix_(RandomPrefix()) {}
 
 std::string OperationStream::NewTensorId() {
   return absl::StrCat(id_prefix_, "-", id_count_++);
@@ -76,12 +73,17 @@ std::shared_ptr<PendingResult> OperationStream::Send(
 
 void OperationStream::Flush() {
   if (waiting_.batch().empty()) return;
+  if (!call_) {
+    call_.emplace(connection_->channels(), connection_->channels().calls(),
+                  "/tensord.v1.ComputeService/ExecuteStream", deadline_);
+    call_->BeginRead();
+  }
   AwaitWrite();
   if (outcome_.has_value()) return;
   const grpc::Slice slice(
       (waiting_.batch_size() == 1 ? waiting_.batch(0) : waiting_)
           .SerializeAsString());
-  call_.BeginWrite(grpc::ByteBuffer(&slice, 1), /*last=*/false);
+  call_->BeginWrite(grpc::ByteBuffer(&slice, 1), /*last=*/false);
   writing_ = true;
   waiting_.Clear();
   waiting_bytes_ = 0;
@@ -102,24 +104,26 @@ void OperationStream::Await(const PendingResult& result) {
 
 absl::Status OperationStream::Finish() {
   Flush();
+  if (!call_) End(absl::OkStatus());  // nothing was asked
   AwaitWrite();
-  if (!outcome_.has_value()) call_.BeginHalfClose();
+  if (!outcome_.has_value()) call_->BeginHalfClose();
   while (!outcome_.has_value()) TakeResponses();
   return first_error_.ok() ? *outcome_ : first_error_;
 }
 
 void OperationStream::Cancel() {
-  if (!outcome_.has_value()) call_.Cancel();
+  if (!call_) End(absl::CancelledError("the pipeline was cancelled"));
+  if (!outcome_.has_value()) call_->Cancel();
   while (!outcome_.has_value()) TakeResponses();
 }
 
 void OperationStream::TakeWhatHasCome() {
-  while (!outcome_.has_value() && call_.HasRead()) TakeResponses();
+  while (call_ && !outcome_.has_value() && call_->HasRead()) TakeResponses();
 }
 
 void OperationStream::AwaitWrite() {
   while (writing_ && !outcome_.has_value()) {
-    if (call_.AwaitWrite()) {
+    if (call_->AwaitWrite()) {
       writing_ = false;
     } else {  // A response came first, or the call is over.
       TakeResponses();
@@ -129,11 +133,11 @@ void OperationStream::AwaitWrite() {
 
 void OperationStream::TakeResponses() {
   grpc::ByteBuffer message;
-  if (!call_.AwaitRead(message)) {
-    End(call_.Finish());
+  if (!call_->AwaitRead(message)) {
+    End(call_->Finish());
     return;
   }
-  call_.BeginRead();
+  call_->BeginRead();
   v1::ExecuteStreamResponse response;
   grpc::ProtoBufferReader reader(&message);
   const bool is_understood =
@@ -144,9 +148,9 @@ void OperationStream::TakeResponses() {
                return Take(one);
              }));
   if (!is_understood) {
-    call_.Cancel();
-    while (call_.AwaitRead(message)) call_.BeginRead();
-    (void)call_.Finish();  // CANCELLED; what was wrong says more.
+    call_->Cancel();
+    while (call_->AwaitRead(message)) call_->BeginRead();
+    (void)call_->Finish();  // CANCELLED; what was wrong says more.
     End(Error(absl::StatusCode::kInternal, "RESPONSE_MALFORMED",
               absl::StrCat("response ", response_count_,
                            " of the pipeline says nothing that was asked")));

@@ -72,7 +72,9 @@ class OperationStream {
   void Settle();
 
   const std::shared_ptr<Connection> connection_;
-  RawCall call_;
+  const absl::Time deadline_;
+  /// Begins with the first request: the server waits only so long for that.
+  std::optional<RawCall> call_;
   const std::string id_prefix_;
   int64_t id_count_ = 0;
   v1::ExecuteStreamRequest waiting_;  // a batch

@@ -167,6 +167,7 @@ class Pipeline(Executor[PendingTensor]):
         self._first_error: error_pb2.Error | None = None
         self._added = self._settled = 0
         self._exchange: Any = None
+        self._entered = 0.0
         self._reader: threading.Thread
 
     def __enter__(self) -> Pipeline:
@@ -174,16 +175,31 @@ class Pipeline(Executor[PendingTensor]):
             raise FailedPrecondition(
                 "a pipeline is entered once", reason="PIPELINE_FINISHED"
             )
+        self.link.connection.check_open()
         self.link.keeper.flush()
-        self._exchange = self.link.connection.execute_stream(self._timeout)
         self._open = True
+        self._entered = time.monotonic()
+        return self
+
+    def _begin(self) -> Any:
+        """Makes the call; the server waits only so long for its first operation."""
+        seconds = self.link.connection.deadline(self._timeout)
+        left = math.inf
+        if seconds is not None:
+            left = seconds - (time.monotonic() - self._entered)
+            if left <= 0:
+                raise DeadlineExceeded(
+                    f"ExecuteStream took longer than {seconds:.3g} s",
+                    reason="DEADLINE_EXCEEDED",
+                )
+        self._exchange = self.link.connection.execute_stream(left)
         self._reader = threading.Thread(
             target=self._read,
             name=f"tensord pipeline {self.link.name}",
             daemon=True,
         )
         self._reader.start()
-        return self
+        return self._exchange
 
     def __exit__(
         self, raised: type[BaseException] | None, _: object, __: object
@@ -201,13 +217,16 @@ class Pipeline(Executor[PendingTensor]):
         self.link.connection.check_process()
         with self.changed:
             self._open = False
-        self._exchange.end()
-        self._reader.join()
+            self._ended = self._ended or self._exchange is None
+        if self._exchange is not None:
+            self._exchange.end()
+            self._reader.join()
 
     def cancel(self) -> None:
         """Ends it without the operations that have not begun."""
         self.link.connection.check_process()
-        self._exchange.cancel()
+        if self._exchange is not None:
+            self._exchange.cancel()
         self.finish()
 
     @property
@@ -285,10 +304,11 @@ class Pipeline(Executor[PendingTensor]):
                     "operations are added inside `with session.pipeline() as pipeline:`",
                     reason="PIPELINE_NOT_OPEN",
                 )
+            exchange = self._exchange or self._begin()
             # In this order: an interrupt between them is found by the response that
             # nobody waits for.
             self.link.last_request = message
-            self._exchange.send(message)
+            exchange.send(message)
             self._waiting.append(pending)
             self._added += 1
 
@@ -305,6 +325,8 @@ class Pipeline(Executor[PendingTensor]):
         self.link.connection.check_process()
         with self.changed:
             target = self._added
+            if self._exchange is None:
+                return
             self._exchange.flush()
             self._wait_for(
                 lambda: self._settled >= target or self._ended, patience, timeout

@@ -238,9 +238,10 @@ class Call final : Tag {
 
   /// Has `undo` called at the call's end if the client hears nothing of what it
   /// is answered, so that it never learns names that the server gave. Whoever
-  /// repeats the call will.
+  /// repeats a call of a session will.
   void OnUnheard(absl::AnyInvocable<void() &&> undo) {
-    if (!record_.is_once) record_.undo = std::move(undo);
+    const bool is_kept = record_.is_once && record_.session != nullptr;
+    if (!is_kept) record_.undo = std::move(undo);
   }
 
   /// Has `end` called, instead of the call's being broken off, when the session

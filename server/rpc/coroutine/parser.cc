@@ -58,22 +58,24 @@ absl::Status ParseAll(grpc::ByteBuffer& wire,
   return is_message ? absl::OkStatus() : NoMessage("it does not parse");
 }
 
-/// In whose name a message is parsed whose session nobody knows yet.
-server::ClientId ClientOf(Call& call) {
+/// In whose name `work` is done on a message whose session nobody knows yet.
+server::ClientId ClientOf(Call& call, absl::string_view work) {
   const server::Identity& identity = *call.record().identity;
-  std::string who = absl::StrCat(identity.tenant(), " ", identity.name(), " ",
-                                 PeerOf(call.context()));
+  std::string who = absl::StrCat(work, " ", identity.tenant(), " ",
+                                 identity.name(), " ", PeerOf(call.context()));
   return {.number = absl::HashOf(who), .owner = std::move(who)};
 }
 
 /// Lets a message go, and itself.
 class Discarding final : public server::Background::Job {
  public:
-  explicit Discarding(std::unique_ptr<google::protobuf::MessageLite> message)
-      : message_(std::move(message)) {}
+  Discarding(std::unique_ptr<google::protobuf::MessageLite> message,
+             server::HostHold hold)
+      : hold_(std::move(hold)), message_(std::move(message)) {}
   void Do() override { delete this; }
 
  private:
+  const server::HostHold hold_;  // goes after the message
   const std::unique_ptr<google::protobuf::MessageLite> message_;
 };
 
@@ -95,11 +97,10 @@ std::optional<absl::Status> Parser::ParseShort(
 Task<absl::Status> Parser::ParseLong(Call& call, grpc::ByteBuffer& wire,
                                      const wire::MessageShape& shape,
                                      google::protobuf::MessageLite& message,
-                                     int64_t& bytes) {
+                                     int64_t& bytes, server::HostHold& hold) {
   const auto wire_bytes = static_cast<int64_t>(wire.Length());
-  server::HostHold hold;
   const absl::Status held =
-      hold.Take(server_, server::HostUse::kRequests, wire_bytes);
+      hold.Take(server_, server::HostUse::kRequests, wire_bytes, /*count=*/0);
   if (!held.ok()) co_return held;
   absl::Status parsed;
   auto parse = [&] {
@@ -112,7 +113,7 @@ Task<absl::Status> Parser::ParseLong(Call& call, grpc::ByteBuffer& wire,
       return ParseAll(wire, message);
     }();
   };
-  const server::ClientId client = ClientOf(call);
+  const server::ClientId client = ClientOf(call, "parse");
   const absl::Status waited =
       co_await InBackground(call, threads_, client, parse);
   co_return waited.ok() ? parsed : waited;
@@ -120,10 +121,12 @@ Task<absl::Status> Parser::ParseLong(Call& call, grpc::ByteBuffer& wire,
 
 void Parser::Discard(Call& call,
                      std::unique_ptr<google::protobuf::MessageLite> message,
-                     int64_t bytes) {
+                     int64_t bytes, server::HostHold hold) {
   if (bytes <= kSmallBytes) return;
-  auto discarding = std::make_unique<Discarding>(std::move(message));
-  if (threads_.Add(ClientOf(call), discarding.get()).ok()) {
+  auto discarding =
+      std::make_unique<Discarding>(std::move(message), std::move(hold));
+  // Not behind what waits to be parsed.
+  if (threads_.Add(ClientOf(call, "discard"), discarding.get()).ok()) {
     (void)discarding.release();
   }
 }

@@ -29,9 +29,9 @@ class Parser {
   explicit Parser(std::shared_ptr<server::HostLedger> server)
       : server_(std::move(server)) {}
 
-  /// Parses `wire`, which is empty then, to `message`, which is new. Adds to
-  /// `bytes` what it takes in memory at most, and copies of what is inline in
-  /// it.
+  /// Parses `wire`, which is empty then, to `message`, which is new. Sets
+  /// `bytes` to what it takes in memory at most, and copies of what is inline
+  /// in it.
   ///
   /// Nothing: it is long; ParseLong() it.
   /// Errors  INVALID_ARGUMENT, reason REQUEST_MALFORMED. INVALID_ARGUMENT,
@@ -41,16 +41,17 @@ class Parser {
                                          google::protobuf::MessageLite& message,
                                          int64_t& bytes) const;
 
-  /// The same of a message of any length.
+  /// The same of a message of any length, which `hold` counts from now on.
   /// Errors  and those of HostHold::Take() and InBackground.
   Task<absl::Status> ParseLong(Call& call, grpc::ByteBuffer& wire,
                                const wire::MessageShape& shape,
                                google::protobuf::MessageLite& message,
-                               int64_t& bytes);
-  /// Has a message go that has taken `bytes`; a large one elsewhere.
+                               int64_t& bytes, server::HostHold& hold);
+  /// Has a message go that has taken `bytes`; a large one elsewhere, where
+  /// `hold` counts it until then.
   void Discard(Call& call,
                std::unique_ptr<google::protobuf::MessageLite> message,
-               int64_t bytes);
+               int64_t bytes, server::HostHold hold);
 
  private:
   const std::shared_ptr<server::HostLedger> server_;
@@ -65,7 +66,9 @@ class Incoming {
  public:
   Incoming(Parser& parser, Call& call) : parser_(parser), call_(call) {}
   Incoming(const Incoming&) = delete;
-  ~Incoming() { parser_.Discard(call_, std::move(message_), bytes_); }
+  ~Incoming() {
+    parser_.Discard(call_, std::move(message_), bytes_, std::move(hold_));
+  }
 
   /// Either of Parser's. Requires  called once.
   Task<absl::Status> Parse(grpc::ByteBuffer& wire) {
@@ -73,7 +76,8 @@ class Incoming {
         wire::MessageShape::Of(*M::descriptor());
     const auto parsed = parser_.ParseShort(wire, shape, *message_, bytes_);
     if (parsed) co_return *parsed;
-    co_return co_await parser_.ParseLong(call_, wire, shape, *message_, bytes_);
+    co_return co_await parser_.ParseLong(call_, wire, shape, *message_, bytes_,
+                                         hold_);
   }
 
   const M& operator*() const { return *message_; }
@@ -86,6 +90,8 @@ class Incoming {
   Call& call_;
   std::unique_ptr<M> message_ = std::make_unique<M>();
   int64_t bytes_ = 0;
+  /// Of a long one, beside what counts it for its session.
+  server::HostHold hold_;
 };
 
 }  // namespace tensord::rpc

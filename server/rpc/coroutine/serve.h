@@ -288,7 +288,7 @@ Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
       }
     }
     door.End(call, StatusOf(result));
-    const Endings::Ending ending(lane.endings, call);
+    const Endings::Ending ending(lane.endings, call, record.sent_bytes);
     co_await Operation([&](void* tag) { Finish(call, io, result, tag); });
   }
   co_await call.End();
@@ -310,8 +310,9 @@ enum class Traffic {
 /// gRPC delivers the calls of one channel nearly always, but not for certain,
 /// in the order in which they were made: it reads on the threads of all Loops,
 /// which may overtake each other, and so may calls that come while more wait to
-/// be taken than a Loop accepts in between two turns. Only messages of one
-/// stream are in order for certain.
+/// be taken than a Loop accepts in between two turns. What is long is parsed
+/// elsewhere, and later calls overtake it. Only messages of one stream are in
+/// order for certain.
 class LoopGroup {
  public:
   /// Unless `takes_admin`, what is for operators is refused.

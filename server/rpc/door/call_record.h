@@ -66,6 +66,8 @@ struct CallRecord {
   std::optional<server::SessionUse> session_use;
   /// Counts request and response until the client has taken that.
   server::HostHold hold;
+  /// A stream itself.
+  server::HostHold stream_hold;
   /// The request of a call without session.
   server::HostHold request_hold;
   /// Takes back what was made, if nobody hears its name; null: nothing was.

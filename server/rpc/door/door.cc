@@ -31,6 +31,9 @@ namespace {
 
 constexpr char kRequestIdKey[] = "x-request-id";
 constexpr char kOnceKey[] = "x-request-once";
+// What gRPC and a call's coroutines keep of it, metadata included, is up to
+// four times as much.
+constexpr int64_t kCallBytes = int64_t{1} << 12;
 constexpr size_t kMaxRequestIdBytes = 128;
 
 /// No other server or call has it.
@@ -376,7 +379,12 @@ absl::Status Door::Begin(Call& call, const Rpc& rpc) const {
   }
   if (call.loop().refuses()) return Draining();
   // It may last, and never name a session.
-  if (rpc.is_stream && !rpc.is_anybodys) running_->Add(call, nullptr);
+  if (rpc.is_stream && !rpc.is_anybodys) {
+    TENSORD_RETURN_IF_ERROR(record.stream_hold.Take(
+        sessions_.host_memory(), server::HostUse::kRequests, kCallBytes,
+        /*count=*/0));
+    running_->Add(call, nullptr);
+  }
   record.operation = rpc.operation;
   return absl::OkStatus();
 }
@@ -420,8 +428,11 @@ absl::Status Door::AuditBegin(Call& call,
                               const google::protobuf::Message* request) const {
   constexpr size_t kRequestBytes = 128;  // of what the line quotes
   const CallRecord& record = call.record();
+  constexpr size_t kMostBytes = size_t{1} << 16;  // of one that is shown
   const std::string asked =
-      request == nullptr ? "" : request->ShortDebugString();
+      request == nullptr || request->ByteSizeLong() > kMostBytes
+          ? ""
+          : request->ShortDebugString();
   const absl::Status written =
       log_.Audit("audit_begin", {{"who", record.identity->name()},
                                  {"tenant", TenantOf(record)},
@@ -473,7 +484,7 @@ absl::Status Door::Enter(Call& call, absl::string_view session,
   constexpr int64_t kUncountedBytes = int64_t{1} << 19;
   if (only_gives_back && bytes <= kUncountedBytes) return absl::OkStatus();
   return record.hold.Take(record.session->host_memory(),
-                          server::HostUse::kRequests, bytes);
+                          server::HostUse::kRequests, bytes + kCallBytes);
 }
 
 absl::Status Door::Count(Call& call, int64_t bytes) const {

@@ -115,7 +115,13 @@ Detached HealthService::Watch(Loop& loop) {
   if (!began) co_return;
   Watch(loop);  // the next one
   Request request;
-  const grpc::Status read = Read(wire, request);
+  grpc::Status read = Read(wire, request);
+  // They last as long as whoever asks likes, and nobody is asked who that is.
+  constexpr int64_t kMostWatches = 1024;
+  if (++watch_count_ > kMostWatches) {
+    read = {grpc::StatusCode::RESOURCE_EXHAUSTED,
+            "so many watch the health that no more can; ask by Check"};
+  }
   std::optional<Response::ServingStatus> told;
   bool connected = read.ok();
   while (connected && !call.cancelled()) {
@@ -138,6 +144,7 @@ Detached HealthService::Watch(Loop& loop) {
   const grpc::Status& end = read.ok() ? grpc::Status::CANCELLED : read;
   co_await Operation([&](void* tag) { io.Finish(end, tag); });
   co_await call.End();
+  --watch_count_;
 }
 
 }  // namespace tensord::rpc

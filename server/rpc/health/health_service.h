@@ -49,6 +49,7 @@ class HealthService {
   absl::Mutex mutex_;
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Change*> awaited_ ABSL_GUARDED_BY(mutex_);
+  int64_t watch_count_ = 0;  // of calls that go on
 };
 
 }  // namespace tensord::rpc

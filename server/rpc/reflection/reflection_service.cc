@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "core/base/status.h"
 #include "server/rpc/coroutine/patience.h"
 
 namespace tensord::rpc {
@@ -46,10 +46,22 @@ Task<absl::Status> ReflectionService::Tell(Call& call, Reader in,
   PatientWriter writer(out, call, context_.transfer_idle);
   Files told;
   while (ByteBuffer* const wire = co_await reader.Read()) {
+    constexpr int64_t kMostBytes = 1024;  // of names
+    if (BytesOf(*wire) > kMostBytes) {
+      co_return core::InvalidArgument("REQUEST_TOO_LONG", "the request has ",
+                                      BytesOf(*wire), " bytes, wanted at most ",
+                                      kMostBytes);
+    }
     Incoming<Request> request(context_.parser, call);
     const absl::Status parsed = co_await request.Parse(*wire);
     if (!parsed.ok()) co_return parsed;
     const Response response = AnswerTo(*request, told);
+    // As a message, and as it goes over the wire.
+    server::HostHold hold;
+    const absl::Status held = hold.Take(
+        context_.sessions.host_memory(), server::HostUse::kRequests,
+        2 * static_cast<int64_t>(response.ByteSizeLong()), /*count=*/0);
+    if (!held.ok()) co_return held;
     const absl::Status written = co_await writer.Write(response);
     if (!written.ok()) co_return written;
     reader.Progress();

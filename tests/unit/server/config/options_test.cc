@@ -296,6 +296,7 @@ TEST_F(OptionsFileTest, WhetherOthersAreServedFollowsFromAddresses) {
                        "--listen=[::1]:1", "--listen=localhost:1"}));
   EXPECT_TRUE(serves({"--listen=unix:x", "--listen=0.0.0.0:1"}));
   EXPECT_TRUE(serves({"--listen=unix:x", "--admin-listen=[::]:1"}));
+  EXPECT_TRUE(serves({"--listen=127.evil.example:1"}));
   EXPECT_TRUE(serves({"--listen=systemd"}));
   const auto parsed = Parse({"--listen=systemd"});
   EXPECT_FALSE(std::get<Options>(parsed).identity.serves_others);
