@@ -1,5 +1,6 @@
 #include "proto/wire/message_shape.h"
 
+#include <google/protobuf/io/zero_copy_stream.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/wire_format_lite.h>
 #include <grpcpp/support/proto_buffer_reader.h>
@@ -19,7 +20,7 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
-using google::protobuf::io::CodedInputStream;
+using google::protobuf::io::ZeroCopyInputStream;
 
 // As deep as protobuf's parsers go.
 constexpr int kMostDepth = 100;
@@ -35,13 +36,26 @@ constexpr int64_t kUnknownSet = 64;
 // A number, or a pointer to something longer.
 constexpr int64_t kUnknownField = kGrowth * 16;
 
-int64_t TextBytes(int64_t length) {
-  constexpr int64_t kInPlace = 15;  // of shorter ones
-  const auto object = int64_t{sizeof(std::string)} + kAllocation;
-  return length <= kInPlace ? object : object + length + 1 + kAllocation;
+// A short text.
+constexpr int64_t kTextBytes = int64_t{sizeof(std::string)} + kAllocation;
+
+// What one of that length takes beside.
+int64_t MoreTextBytes(int64_t length) {
+  constexpr int64_t kInPlace = 15;
+  return length <= kInPlace ? 0 : length + 1 + kAllocation;
 }
 
-uint8_t ElementBytes(FieldDescriptor::CppType type) {
+// How a field begins, as its tag has it.
+enum WireType : uint8_t {
+  kVarint,
+  kFixed64,
+  kLength,
+  kGroup,
+  kEnd,
+  kFixed32,
+};
+
+int64_t ElementBytes(FieldDescriptor::CppType type) {
   switch (type) {
     case FieldDescriptor::CPPTYPE_BOOL: return sizeof(bool);
     case FieldDescriptor::CPPTYPE_INT32:
@@ -52,178 +66,236 @@ uint8_t ElementBytes(FieldDescriptor::CppType type) {
   }
 }
 
-absl::Status NoMessage(absl::string_view what) {
-  return absl::InvalidArgumentError(what);
-}
+/// Where one is in a message's bytes, which may be in several pieces.
+class Cursor {
+ public:
+  /// At the first piece; `more` has the others, and none if it is null.
+  Cursor(const void* data, int size, ZeroCopyInputStream* more) : more_(more) {
+    Take(data, size);
+  }
+
+  /// How many bytes are behind it.
+  int64_t position() const { return passed_ + (at_ - begin_); }
+
+  bool ReadVarint(uint64_t& value) {
+    if (at_ == end_ || *at_ >= kContinued) return ReadLongVarint(value);
+    value = *at_++;
+    return true;
+  }
+  bool Skip(int64_t count) {
+    while (count > end_ - at_) {
+      count -= end_ - at_;
+      if (!Next()) return false;
+    }
+    at_ += count;
+    return true;
+  }
+  /// Skips so many bytes; `ends` are those of them that end a varint.
+  bool SkipVarints(int64_t count, int64_t& ends) {
+    ends = 0;
+    while (count > 0) {
+      if (at_ == end_ && !Next()) return false;
+      const int64_t here = std::min(count, int64_t{end_ - at_});
+      ends += std::count_if(at_, at_ + here,
+                            [](uint8_t byte) { return byte < kContinued; });
+      at_ += here;
+      count -= here;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr uint8_t kContinued = 0x80;
+
+  void Take(const void* data, int size) {
+    begin_ = at_ = static_cast<const uint8_t*>(data);
+    end_ = begin_ + size;
+  }
+  bool Next() {
+    const void* data = nullptr;
+    int size = 0;
+    if (more_ == nullptr || !more_->Next(&data, &size)) return false;
+    passed_ += end_ - begin_;
+    Take(data, size);
+    return true;
+  }
+  bool ReadLongVarint(uint64_t& value) {
+    constexpr int kBits = 7;
+    value = 0;
+    for (int shift = 0; shift < 64; shift += kBits) {
+      while (at_ == end_) {
+        if (!Next()) return false;
+      }
+      const uint8_t byte = *at_++;
+      value |= static_cast<uint64_t>(byte & ~kContinued) << shift;
+      if (byte < kContinued) return true;
+    }
+    return false;
+  }
+
+  ZeroCopyInputStream* const more_;
+  const uint8_t* begin_ = nullptr;
+  const uint8_t* at_ = nullptr;
+  const uint8_t* end_ = nullptr;
+  int64_t passed_ = 0;  // in earlier pieces
+};
 
 }  // namespace
 
-/// One message's bytes, looked at from the beginning to the end.
+/// One message's bytes, looked at from the beginning to the end. What looks at
+/// a part returns false when no more is to be looked at: why, is in problem(),
+/// or that are the fields.
 class MessageShape::Walk {
  public:
-  Walk(CodedInputStream& in, int64_t most_fields)
-      : in_(in), most_fields_(most_fields) {}
+  Walk(const Cursor& at, int64_t most_fields)
+      : at_(at), most_fields_(most_fields) {}
 
-  /// The fields up to the end of the message or, in a group, to `end_tag`.
-  absl::Status Look(const MessageShape& shape, int depth, uint32_t end_tag) {
-    if (depth > kMostDepth) return NoMessage("messages are nested too deep");
+  /// The fields up to `end` or, in a group, to `end_tag`.
+  bool Look(const MessageShape& shape, int64_t end, int depth,
+            uint32_t end_tag) {
+    if (depth > kMostDepth) return Fail("messages are nested too deep");
     bool has_unknown = false;
-    while (true) {
-      const uint32_t tag = in_.ReadTag();
-      if (tag == 0) {
-        return in_.ConsumedEntireMessage() && end_tag == 0
-                   ? absl::OkStatus()
-                   : NoMessage("a tag is none");
-      }
-      if (end_tag != 0 && tag == end_tag) return absl::OkStatus();
-      Count(1);
-      if (!size_.is_complete) return absl::OkStatus();
-      const auto number = static_cast<size_t>(tag >> 3);
-      const Field field =
-          number < shape.fields_.size() ? shape.fields_[number] : Field();
+    while (at_.position() < end) {
+      uint64_t read = 0;
+      if (!at_.ReadVarint(read)) return Fail("a tag is none");
+      const auto tag = static_cast<uint32_t>(read);
+      const size_t number = tag >> 3;
+      if (number == 0 || read >> 35 != 0) return Fail("a tag is none");
+      if (tag == end_tag) return at_.position() <= end || FailCutOff();
+      if (!Count(1)) return false;
+      const Field& field = number < shape.fields_.size() ? shape.fields_[number]
+                                                         : shape.fields_[0];
       const auto type = static_cast<uint8_t>(tag & 7);
-      absl::Status looked;
-      if (field.kind == Field::Kind::kUnknown ||
-          (type != field.wire_type && !IsPacked(field, type))) {
+      bool is_good = false;
+      if (type == field.wire_type) [[likely]] {
+        size_.parsed_bytes += field.each_bytes;
+        int64_t length = 0;
+        if (field.kind == Field::Kind::kScalar) {
+          is_good = SkipNumber(type);
+        } else if (!ReadLength(end, length)) {
+          return false;
+        } else if (field.kind == Field::Kind::kText) {
+          size_.parsed_bytes += MoreTextBytes(length);
+          is_good = SkipBytes(length);
+        } else {
+          is_good = Look(*field.message, at_.position() + length, depth + 1,
+                         /*end_tag=*/0);
+        }
+      } else if (type == kLength && field.is_packable) {
+        is_good = LookAtPacked(field, end);
+      } else {
         if (!has_unknown) size_.parsed_bytes += kUnknownSet;
         has_unknown = true;
-        looked = LookAtUnknown(tag, depth);
-      } else {
-        looked = LookAt(field, type, depth);
+        is_good = LookAtUnknown(tag, end, depth);
       }
-      if (!looked.ok() || !size_.is_complete) return looked;
+      if (!is_good) return false;
     }
+    if (end_tag != 0) return Fail("a group has no end");
+    return at_.position() == end || FailCutOff();
   }
 
   const MessageSize& size() const { return size_; }
+  /// "": there is none.
+  absl::string_view problem() const { return problem_; }
 
  private:
-  enum WireType : uint8_t {
-    kVarint,
-    kFixed64,
-    kLength,
-    kGroup,
-    kEnd,
-    kFixed32
-  };
+  bool Fail(absl::string_view problem) {
+    problem_ = problem;
+    return false;
+  }
+  bool FailCutOff() { return Fail("a field is cut off"); }
 
-  void Count(int64_t fields) {
+  bool Count(int64_t fields) {
     size_.field_count += fields;
-    size_.is_complete = size_.field_count <= most_fields_;
+    if (size_.field_count <= most_fields_) return true;
+    size_.is_complete = false;
+    return false;
   }
 
-  static bool IsPacked(const Field& field, uint8_t type) {
-    return field.kind == Field::Kind::kScalar && field.is_repeated &&
-           type == kLength;
+  bool LookAtPacked(const Field& field, int64_t end) {
+    int64_t length = 0;
+    int64_t count = 0;
+    if (!ReadLength(end, length)) return false;
+    if (field.wire_type == kVarint) {
+      if (!at_.SkipVarints(length, count)) return FailCutOff();
+    } else {
+      count = length / (field.wire_type == kFixed64 ? 8 : 4);
+      if (!SkipBytes(length)) return false;
+    }
+    size_.parsed_bytes += field.each_bytes * count;
+    return Count(count);
   }
 
-  absl::Status LookAt(const Field& field, uint8_t type, int depth) {
-    if (type != kLength) {
-      if (field.is_repeated)
-        size_.parsed_bytes += kGrowth * field.element_bytes;
-      return Skip(type);
-    }
-    int length = 0;
-    if (!Length(&length)) return NoMessage("a length is none");
-    switch (field.kind) {
-      case Field::Kind::kText:
-        size_.parsed_bytes +=
-            TextBytes(length) + (field.is_repeated ? kPointer : 0);
-        return SkipBytes(length);
-      case Field::Kind::kMessage: {
-        size_.parsed_bytes += field.message->object_bytes_ + kAllocation +
-                              (field.is_repeated ? kPointer : 0);
-        const CodedInputStream::Limit outer = in_.PushLimit(length);
-        const absl::Status looked = Look(*field.message, depth + 1, 0);
-        in_.PopLimit(outer);
-        return looked;
-      }
-      default: return LookAtPacked(field, length);
-    }
-  }
-
-  absl::Status LookAtPacked(const Field& field, int length) {
-    if (field.wire_type != kVarint) {
-      const int bytes = field.wire_type == kFixed64 ? 8 : 4;
-      size_.parsed_bytes += kGrowth * field.element_bytes * (length / bytes);
-      Count(length / bytes);
-      return SkipBytes(length);
-    }
-    const void* data = nullptr;
-    int there = 0;
-    while (length > 0) {
-      if (!in_.GetDirectBufferPointer(&data, &there)) return Short();
-      there = std::min(there, length);
-      const auto* const bytes = static_cast<const uint8_t*>(data);
-      const auto ends = std::count_if(bytes, bytes + there,
-                                      [](uint8_t byte) { return byte < 0x80; });
-      size_.parsed_bytes += kGrowth * field.element_bytes * ends;
-      Count(ends);
-      if (!in_.Skip(there)) return Short();
-      length -= there;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status LookAtUnknown(uint32_t tag, int depth) {
+  bool LookAtUnknown(uint32_t tag, int64_t end, int depth) {
     size_.parsed_bytes += kUnknownField;
     switch (tag & 7) {
       case kLength: {
-        int length = 0;
-        if (!Length(&length)) return NoMessage("a length is none");
-        size_.parsed_bytes += TextBytes(length);
+        int64_t length = 0;
+        if (!ReadLength(end, length)) return false;
+        size_.parsed_bytes += kTextBytes + MoreTextBytes(length);
         return SkipBytes(length);
       }
       case kGroup: {
         static const MessageShape kNothing;
         size_.parsed_bytes += kUnknownSet;
-        return Look(kNothing, depth + 1, tag + 1);
+        return Look(kNothing, end, depth + 1, tag + 1);
       }
-      default: return Skip(tag & 7);
+      default: return SkipNumber(tag & 7);
     }
   }
 
-  absl::Status Skip(uint32_t type) {
+  bool SkipNumber(uint32_t type) {
     uint64_t number = 0;
     switch (type) {
-      case kVarint:
-        return in_.ReadVarint64(&number) ? absl::OkStatus() : Short();
+      case kVarint: return at_.ReadVarint(number) || FailCutOff();
       case kFixed64: return SkipBytes(8);
       case kFixed32: return SkipBytes(4);
-      default: return NoMessage("a group ends that has not begun");
+      default: return Fail("a group ends that has not begun");
     }
   }
 
   /// Of something that ends where the message does, at the latest.
-  bool Length(int* length) {
-    return in_.ReadVarintSizeAsInt(length) && *length <= in_.BytesUntilLimit();
+  bool ReadLength(int64_t end, int64_t& length) {
+    uint64_t read = 0;
+    if (!at_.ReadVarint(read)) return Fail("a length is none");
+    const int64_t most = end - at_.position();
+    if (most < 0 || read > static_cast<uint64_t>(most)) {
+      return Fail("a length is none");
+    }
+    length = static_cast<int64_t>(read);
+    return true;
   }
-  absl::Status SkipBytes(int count) {
-    return in_.Skip(count) ? absl::OkStatus() : Short();
-  }
-  static absl::Status Short() { return NoMessage("a field is cut off"); }
+  bool SkipBytes(int64_t count) { return at_.Skip(count) || FailCutOff(); }
 
-  CodedInputStream& in_;
+  Cursor at_;
   const int64_t most_fields_;
   MessageSize size_;
+  absl::string_view problem_;
 };
 
-MessageShape::Field MessageShape::FieldOf(const FieldDescriptor& field) {
+MessageShape::Field MessageShape::FieldOf(const FieldDescriptor& field,
+                                          const MessageShape* message) {
   Field result;
-  result.is_repeated = field.is_repeated();
   const auto type = static_cast<WireFormatLite::FieldType>(field.type());
   result.wire_type =
       static_cast<uint8_t>(WireFormatLite::WireTypeForFieldType(type));
+  const int64_t pointer = field.is_repeated() ? kPointer : 0;
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_MESSAGE:
       result.kind = Field::Kind::kMessage;
+      result.message = message;
+      result.each_bytes = message->object_bytes_ + kAllocation + pointer;
       break;
     case FieldDescriptor::CPPTYPE_STRING:
       result.kind = Field::Kind::kText;
+      result.each_bytes = kTextBytes + pointer;
       break;
     default:
       result.kind = Field::Kind::kScalar;
-      result.element_bytes = ElementBytes(field.cpp_type());
+      result.is_packable = field.is_repeated();
+      if (result.is_packable) {
+        result.each_bytes = kGrowth * ElementBytes(field.cpp_type());
+      }
   }
   return result;
 }
@@ -246,12 +318,11 @@ const MessageShape& MessageShape::Of(const Descriptor& type) {
       for (int i = 0; i < type.field_count(); ++i) {
         const FieldDescriptor& field = *type.field(i);
         const auto number = static_cast<size_t>(field.number());
-        Field made = FieldOf(field);
-        if (field.message_type() != nullptr) {
-          made.message = &Make(*field.message_type());
-        }
+        const MessageShape* const message = field.message_type() == nullptr
+                                                ? nullptr
+                                                : &Make(*field.message_type());
         if (shape.fields_.size() <= number) shape.fields_.resize(number + 1);
-        shape.fields_[number] = made;
+        shape.fields_[number] = FieldOf(field, message);
       }
       return shape;
     }
@@ -262,24 +333,23 @@ const MessageShape& MessageShape::Of(const Descriptor& type) {
 
 absl::StatusOr<MessageSize> MessageShape::Measure(
     const grpc::ByteBuffer& message, int64_t most_fields) const {
-  const auto measure =
-      [&](CodedInputStream& in) -> absl::StatusOr<MessageSize> {
-    in.PushLimit(static_cast<int>(message.Length()));
-    Walk walk(in, most_fields);
-    const absl::Status looked = walk.Look(*this, /*depth=*/0, /*end_tag=*/0);
-    if (!looked.ok()) return looked;
+  const auto end = static_cast<int64_t>(message.Length());
+  const auto measure = [&](Cursor at) -> absl::StatusOr<MessageSize> {
+    Walk walk(at, most_fields);
+    if (!walk.Look(*this, end, /*depth=*/0, /*end_tag=*/0) &&
+        !walk.problem().empty()) {
+      return absl::InvalidArgumentError(walk.problem());
+    }
     MessageSize size = walk.size();
     size.parsed_bytes += object_bytes_;
     return size;
   };
   if (grpc::Slice slice; message.TrySingleSlice(&slice).ok()) {
-    CodedInputStream in(slice.begin(), static_cast<int>(slice.size()));
-    return measure(in);
+    return measure({slice.begin(), static_cast<int>(slice.size()), nullptr});
   }
   grpc::ByteBuffer same = message;
   grpc::ProtoBufferReader slices(&same);
-  CodedInputStream in(&slices);
-  return measure(in);
+  return measure({nullptr, 0, &slices});
 }
 
 }  // namespace tensord::wire

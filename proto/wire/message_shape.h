@@ -2,7 +2,6 @@
 #pragma once
 
 #include <google/protobuf/descriptor.h>
-#include <google/protobuf/io/coded_stream.h>
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
@@ -43,19 +42,20 @@ class MessageShape {
   struct Field {
     enum class Kind : uint8_t { kUnknown, kScalar, kText, kMessage };
     Kind kind = Kind::kUnknown;
-    bool is_repeated = false;
-    uint8_t wire_type = 0;      // of one element
-    uint8_t element_bytes = 0;  // in memory, of scalars
+    uint8_t wire_type = 0xff;  // of one element; that of unknown ones is none
+    bool is_packable = false;
+    int64_t each_bytes = 0;  // that one, with nothing in it, takes in memory
     const MessageShape* message = nullptr;
   };
   class Walk;
 
   MessageShape() = default;
-  /// What follows from a type, but for the shapes of others.
-  static Field FieldOf(const google::protobuf::FieldDescriptor& field);
+  /// `message` is the shape of its own type, if it has one.
+  static Field FieldOf(const google::protobuf::FieldDescriptor& field,
+                       const MessageShape* message);
 
-  int64_t object_bytes_ = 0;   // of an empty one
-  std::vector<Field> fields_;  // (number)
+  int64_t object_bytes_ = 0;               // of an empty one
+  std::vector<Field> fields_ = {Field()};  // (number); 0: what others are
 };
 
 }  // namespace tensord::wire

@@ -79,9 +79,8 @@ absl::Status HostLedger::Take(HostUse use, int64_t bytes, int64_t count) {
 
 void HostLedger::Add(HostUse use, HostAmount amount) {
   Used& used = used_[static_cast<int>(use)];
-  used.count += amount.count;
-  used.bytes += amount.bytes;
-  all_bytes_ += amount.bytes;
+  if (amount.count != 0) used.count += amount.count;
+  if (amount.bytes != 0) used.bytes += amount.bytes;
   if (server_ != nullptr) server_->Add(use, amount);
 }
 
@@ -96,7 +95,7 @@ absl::Status HostLedger::Check(HostUse use, int64_t bytes,
         owner_, " has ", now.count - count, " ", NameOf(use), ", its limit is ",
         limit.count, "; end some, or retry later");
   }
-  const int64_t all_bytes = all_bytes_;
+  const int64_t all_bytes = used_bytes();
   if (now.bytes > limit.bytes || all_bytes > byte_limit()) {
     const bool is_own = now.bytes > limit.bytes;
     return core::ResourceExhausted(
@@ -122,11 +121,12 @@ absl::Status HostLedger::CheckQuotas(HostUse use, int64_t bytes,
                           .retry_after = {}},
                          count);
   }
-  if (bytes > 0 && all_bytes_ > byte_limit_) {
+  const int64_t all_bytes = bytes > 0 ? used_bytes() : 0;
+  if (all_bytes > byte_limit_) {
     return QuotaExceeded({.tenant = tenant_,
                           .quota = "host_bytes",
                           .limit = byte_limit_,
-                          .used = all_bytes_ - bytes,
+                          .used = all_bytes - bytes,
                           .retry_after = {}},
                          bytes);
   }
@@ -136,15 +136,20 @@ absl::Status HostLedger::CheckQuotas(HostUse use, int64_t bytes,
 
 void HostLedger::Return(HostUse use, HostAmount amount) {
   Used& used = used_[static_cast<int>(use)];
-  used.count -= amount.count;
-  used.bytes -= amount.bytes;
-  all_bytes_ -= amount.bytes;
+  if (amount.count != 0) used.count -= amount.count;
+  if (amount.bytes != 0) used.bytes -= amount.bytes;
   if (server_ != nullptr) server_->Return(use, amount);
 }
 
 HostAmount HostLedger::used(HostUse use) const {
   const Used& used = used_[static_cast<int>(use)];
   return {used.count, used.bytes};
+}
+
+int64_t HostLedger::used_bytes() const {
+  int64_t all = 0;
+  for (const Used& used : used_) all += used.bytes;
+  return all;
 }
 
 absl::Status HostHold::Take(std::shared_ptr<HostLedger> ledger, HostUse use,

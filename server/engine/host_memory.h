@@ -86,7 +86,8 @@ class HostLedger {
   void Return(HostUse use, HostAmount amount);
 
   HostAmount used(HostUse use) const;
-  int64_t used_bytes() const { return all_bytes_; }
+  /// Of all uses together.
+  int64_t used_bytes() const;
   const HostLimits& limits() const { return limits_; }
   int64_t byte_limit() const { return byte_limit_; }
 
@@ -109,7 +110,6 @@ class HostLedger {
   std::atomic<int64_t> byte_limit_;
   const std::shared_ptr<HostLedger> server_;  // null: it is the server's
   std::array<Used, kHostUseCount> used_;
-  std::atomic<int64_t> all_bytes_ = 0;
 };
 
 /// One thing that a ledger counts as long as this lives.

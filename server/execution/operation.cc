@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/pooled.h"
 #include "core/base/status.h"
 #include "core/executor/aliasing.h"
 #include "core/executor/operands.h"
@@ -110,7 +111,7 @@ bool ReadsAll(const OperationRequest& request) {
 }
 
 /// The step of an operation.
-class OneStep final : public Steps {
+class OneStep final : public Steps, public core::Pooled {
  public:
   core::AnyDesc desc;
   OutputFrame frame;

@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "core/base/pooled.h"
 #include "core/device/device.h"
 #include "server/engine/device_worker.h"
 #include "server/engine/engine.h"
@@ -37,7 +39,7 @@ struct RunReport {
 /// What a run and its steps share.
 ///
 /// Threads  one after the other, as the run's.
-struct RunState {
+struct RunState : core::Pooled {
   RunState(Engine& engine, std::shared_ptr<Session> asking)
       : session(std::move(asking)), runner(engine, *session) {}
   ~RunState() { End(); }
@@ -46,7 +48,8 @@ struct RunState {
   void End();
 
   const std::shared_ptr<Session> session;
-  std::vector<OperandUse> uses;  // inputs, then results
+  /// Inputs, then results; those of one operation lie in here.
+  absl::InlinedVector<OperandUse, 4> uses;
   size_t first_result = 0;       // of `uses`
   InlineInputs inline_inputs;
   StepRunner runner;
@@ -98,7 +101,7 @@ class Steps {
 /// before its launch takes back what was announced.
 ///
 /// Threads  each step may be on another thread, one after the other.
-class Run final : public DeviceWorker::Job {
+class Run final : public DeviceWorker::Job, public core::Pooled {
  public:
   /// Announces the uses of `state`, in the order of the session's requests.
   /// Errors  as OperandUse::Announce(). Nothing has changed then.

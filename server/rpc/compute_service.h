@@ -71,16 +71,17 @@ class ComputeService final : public Service {
   };
   /// What the client is to hear of an operation.
   struct Done {
-    v1::ExecuteStreamResponse response;
-    int64_t bytes = 0;  // of the response
+    std::unique_ptr<v1::ExecuteStreamResponse> response =
+        std::make_unique<v1::ExecuteStreamResponse>();
     server::HostHold hold;
     /// New results that the server has named; they go if nobody hears of them.
     std::vector<std::shared_ptr<server::StoredTensor>> unnamed;
     std::shared_ptr<server::Session> session;  // whose they are
   };
-  /// Carries out operation number `i` of a message.
-  Task<Done> ExecuteNext(Call& call, std::shared_ptr<Received> received, int i,
-                         OpenStream& stream);
+  /// Carries out operation number `i` of a message. Returns the response's
+  /// bytes.
+  Task<int64_t> ExecuteNext(Call& call, std::shared_ptr<Received> received,
+                            int i, OpenStream& stream, Done& done);
   /// ExecuteNext(), but for what the door and the client are told. Says as what
   /// it counts in `operation`.
   Task<absl::StatusOr<Outcome>> ExecuteOne(

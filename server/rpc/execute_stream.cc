@@ -103,15 +103,21 @@ struct ComputeService::OpenStream final : Loop::Watcher {
     idle->set_waits(false);  // its first operation is under way
   }
 
-  bool NextHasEnded() const {
-    return !runs.empty() && runs.front().await_ready();
+  /// Whether the operation at `i` in `runs` is there and has ended.
+  bool HasEnded(size_t i) const {
+    return i < runs.size() && runs[i].task->await_ready();
   }
+
+  struct Run {
+    Done done;
+    std::optional<Task<int64_t>> task;
+  };
 
   Call& call;
   const absl::Duration most_idle;
   std::optional<IdleWatch> idle;
   std::optional<std::string> session;  // the first that exists
-  std::deque<Task<Done>> runs;
+  std::deque<Run> runs;
   int64_t unanswered = 0;  // without response
   int64_t received = 0;    // operations
   bool packs = false;      // takes responses in batches
@@ -154,10 +160,11 @@ Detached ComputeService::Receive(Call::Hold, Call& call, Reader in,
       if (IsFull(*stream)) stream->added.Notify();
       while (!stream->complete && IsFull(*stream)) co_await stream->answered;
       if (stream->complete) co_return;
-      stream->runs.push_back(ExecuteNext(call, received, i, *stream));
+      OpenStream::Run& run = stream->runs.emplace_back();
+      run.task.emplace(ExecuteNext(call, received, i, *stream, run.done));
       ++stream->unanswered;
       stream->idle->set_waits(false);
-      stream->runs.back().Start();
+      run.task->Start();
     }
     stream->added.Notify();
   }
@@ -168,8 +175,10 @@ bool ComputeService::IsFull(const OpenStream& stream) const {
   return stream.unanswered >= context_.max_stream_operations();
 }
 
-Task<ComputeService::Done> ComputeService::ExecuteNext(
-    Call& call, std::shared_ptr<Received> received, int i, OpenStream& stream) {
+Task<int64_t> ComputeService::ExecuteNext(Call& call,
+                                          std::shared_ptr<Received> received,
+                                          int i, OpenStream& stream,
+                                          Done& done) {
   EndedOperation ended{.begun = std::chrono::steady_clock::now()};
   const int64_t index = stream.received++;
   auto outcome = co_await ExecuteOne(call, *received, received->operation(i),
@@ -178,24 +187,24 @@ Task<ComputeService::Done> ComputeService::ExecuteNext(
     ended.kernel = outcome->run->runner().kernel();
   }
   context_.door.EndOperation(call, ended, outcome.status());
-  Done done;
-  done.response.set_index(index);
+  v1::ExecuteStreamResponse& response = *done.response;
+  response.set_index(index);
   if (!outcome.ok()) {
-    *done.response.mutable_error() =
+    *response.mutable_error() =
         ToProto(outcome.status(), call.record().request_id);
   } else {
-    *done.response.mutable_result() =
+    *response.mutable_result() =
         outcome->answer ? *std::move(outcome->answer) : ToProto(*outcome->run);
     // Who repeats the stream will learn them.
     if (!call.record().is_once) done.unnamed = outcome->run->unnamed_results();
     done.session = std::move(outcome->session);
     done.hold = std::move(outcome->hold);
   }
-  done.bytes = static_cast<int64_t>(done.response.ByteSizeLong());
-  done.hold.Add(done.bytes);
+  const auto bytes = static_cast<int64_t>(response.ByteSizeLong());
+  done.hold.Add(bytes);
   // Until the client takes the response, nothing else is kept.
   received.reset();
-  co_return done;
+  co_return bytes;
 }
 
 Task<absl::StatusOr<ComputeService::Outcome>> ComputeService::ExecuteOne(
@@ -288,32 +297,36 @@ Task<absl::Status> ComputeService::Answer(
       co_await stream.added;
     }
     if (stream.runs.empty()) break;
-    std::vector<Done> done;
-    v1::ExecuteStreamResponse message;
+    v1::ExecuteStreamResponse packed;
+    bool packs = false;
+    size_t count = 0;
     int64_t bytes = 0;
     do {
-      Task<Done>& first = stream.runs.front();
-      Done next = co_await first;
-      stream.runs.pop_front();
-      bytes += next.bytes;
-      (stream.packs ? *message.add_batch() : message) =
-          std::move(next.response);
-      done.push_back(std::move(next));
-    } while (stream.packs && bytes < kPackedBytes && stream.NextHasEnded());
+      OpenStream::Run& run = stream.runs[count++];
+      Task<int64_t>& task = *run.task;
+      const int64_t response_bytes = co_await task;
+      bytes += response_bytes;
+      packs = stream.packs;
+      if (packs) {
+        packed.mutable_batch()->AddAllocated(run.done.response.release());
+      }
+    } while (packs && bytes < kPackedBytes && stream.HasEnded(count));
     // Those that began are waited for also when nobody takes what they end
     // with.
     if (written.ok()) {
-      written = co_await writer.Write(message, stream.NextHasEnded());
+      const auto& message = packs ? packed : *stream.runs.front().done.response;
+      written = co_await writer.Write(message, stream.HasEnded(count));
     }
-    if (!written.ok()) {
-      for (const Done& each : done) {
-        for (const auto& tensor : each.unnamed) each.session->Remove(*tensor);
+    for (; count > 0; --count) {
+      const Done& done = stream.runs.front().done;
+      if (!written.ok()) {
+        for (const auto& tensor : done.unnamed) done.session->Remove(*tensor);
       }
+      stream.runs.pop_front();
+      --stream.unanswered;
     }
-    stream.unanswered -= std::ssize(done);
     stream.idle->Progress();
     stream.idle->set_waits(stream.runs.empty());
-    done.clear();
     stream.answered.Notify();
   }
   co_return written;

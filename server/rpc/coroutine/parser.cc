@@ -19,8 +19,6 @@ namespace {
 // of usual limits is short.
 constexpr int64_t kShortBytes = (int64_t{1} << 20) + (int64_t{1} << 16);
 constexpr int64_t kShortFields = 4096;
-// What has taken more is let go elsewhere.
-constexpr int64_t kSmallBytes = int64_t{4} << 20;
 
 // What a byte on the wire may take in memory, beyond a beginning.
 constexpr int64_t kMostDensity = 16;
@@ -121,8 +119,7 @@ Task<absl::Status> Parser::ParseLong(Call& call, grpc::ByteBuffer& wire,
 
 void Parser::Discard(Call& call,
                      std::unique_ptr<google::protobuf::MessageLite> message,
-                     int64_t bytes, server::HostHold hold) {
-  if (bytes <= kSmallBytes) return;
+                     server::HostHold hold) {
   auto discarding =
       std::make_unique<Discarding>(std::move(message), std::move(hold));
   // Not behind what waits to be parsed.

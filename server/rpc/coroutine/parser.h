@@ -4,10 +4,12 @@
 #include <google/protobuf/message_lite.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <coroutine>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "proto/wire/message_shape.h"
@@ -47,13 +49,16 @@ class Parser {
                                const wire::MessageShape& shape,
                                google::protobuf::MessageLite& message,
                                int64_t& bytes, server::HostHold& hold);
-  /// Has a message go that has taken `bytes`; a large one elsewhere, where
-  /// `hold` counts it until then.
+  /// Whether others would notice that a message goes which has taken `bytes`.
+  static bool IsLarge(int64_t bytes) { return bytes > kSmallBytes; }
+  /// Has a large one go elsewhere, where `hold` counts it until then.
   void Discard(Call& call,
                std::unique_ptr<google::protobuf::MessageLite> message,
-               int64_t bytes, server::HostHold hold);
+               server::HostHold hold);
 
  private:
+  static constexpr int64_t kSmallBytes = int64_t{4} << 20;
+
   const std::shared_ptr<server::HostLedger> server_;
   server::Background threads_{/*thread_count=*/2, /*queue_limit=*/1024};
 };
@@ -67,28 +72,51 @@ class Incoming {
   Incoming(Parser& parser, Call& call) : parser_(parser), call_(call) {}
   Incoming(const Incoming&) = delete;
   ~Incoming() {
-    parser_.Discard(call_, std::move(message_), bytes_, std::move(hold_));
+    if (!Parser::IsLarge(bytes_)) return;
+    parser_.Discard(call_, std::make_unique<M>(std::move(message_)),
+                    std::move(hold_));
   }
 
-  /// Either of Parser's. Requires  called once.
-  Task<absl::Status> Parse(grpc::ByteBuffer& wire) {
-    static const wire::MessageShape& shape =
-        wire::MessageShape::Of(*M::descriptor());
-    const auto parsed = parser_.ParseShort(wire, shape, *message_, bytes_);
-    if (parsed) co_return *parsed;
-    co_return co_await parser_.ParseLong(call_, wire, shape, *message_, bytes_,
-                                         hold_);
+  /// Either of Parser's, to be awaited. A short message needs no coroutine.
+  /// Requires  called once.
+  auto Parse(grpc::ByteBuffer& wire) {
+    struct Parsing {
+      Incoming& to;
+      grpc::ByteBuffer& wire;
+      std::optional<absl::Status> parsed = std::nullopt;
+      std::optional<Task<absl::Status>> parses = std::nullopt;
+
+      bool await_ready() {
+        parsed = to.parser_.ParseShort(wire, Shape(), to.message_, to.bytes_);
+        return parsed.has_value();
+      }
+      bool await_suspend(std::coroutine_handle<> waiter) {
+        parses.emplace(to.parser_.ParseLong(to.call_, wire, Shape(),
+                                            to.message_, to.bytes_, to.hold_));
+        return parses->await_suspend(waiter);
+      }
+      absl::Status await_resume() {
+        return parses ? parses->await_resume() : *std::move(parsed);
+      }
+    };
+    return Parsing{*this, wire};
   }
 
-  const M& operator*() const { return *message_; }
-  const M* operator->() const { return message_.get(); }
+  const M& operator*() const { return message_; }
+  const M* operator->() const { return &message_; }
   /// What it takes in memory, at most.
   int64_t bytes() const { return bytes_; }
 
  private:
+  static const wire::MessageShape& Shape() {
+    static const wire::MessageShape& shape =
+        wire::MessageShape::Of(*M::descriptor());
+    return shape;
+  }
+
   Parser& parser_;
   Call& call_;
-  std::unique_ptr<M> message_ = std::make_unique<M>();
+  M message_;
   int64_t bytes_ = 0;
   /// Of a long one, beside what counts it for its session.
   server::HostHold hold_;

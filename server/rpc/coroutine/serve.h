@@ -9,7 +9,6 @@
 
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/support/async_stream.h>
 #include <grpcpp/support/async_unary_call.h>
 
@@ -32,6 +31,7 @@
 #include "absl/strings/string_view.h"
 #include "server/rpc/coroutine/endings.h"
 #include "server/rpc/coroutine/loop.h"
+#include "server/rpc/coroutine/outgoing.h"
 #include "server/rpc/coroutine/parser.h"
 #include "server/rpc/coroutine/raw_service.h"
 #include "server/rpc/coroutine/task.h"
@@ -46,16 +46,6 @@ using grpc::ByteBuffer;
 inline int64_t BytesOf(const ByteBuffer& message) {
   return static_cast<int64_t>(message.Length());
 }
-
-/// `message` as it goes over the wire.
-template <typename M>
-ByteBuffer ToWire(const M& message) {
-  ByteBuffer wire;
-  bool own = false;
-  grpc::SerializationTraits<M>::Serialize(message, &wire, &own);
-  return wire;
-}
-inline const ByteBuffer& ToWire(const ByteBuffer& message) { return message; }
 
 /// The client's messages of one call. One Read() at a time.
 class Reader {
@@ -79,7 +69,7 @@ class Reader {
 template <typename M>
 class Writer {
  public:
-  Writer(grpc::internal::AsyncWriterInterface<ByteBuffer>& io, Call& call)
+  Writer(grpc::internal::AsyncWriterInterface<Outgoing>& io, Call& call)
       : io_(&io), call_(&call) {}
   /// True when flow control lets the next message in: `message` may go then,
   /// memory that its slices refer to may not. False when the call is over.
@@ -89,26 +79,26 @@ class Writer {
   auto Write(const M& message, bool more = false) const {
     return Operation([io = io_, call = call_, &message, more](void* tag) {
       grpc::WriteOptions options;
-      const ByteBuffer& wire = ToWire(message);
+      const Outgoing outgoing(message);
       // The first goes with the call's metadata: gRPC says that it is in only
       // when these are on their way, which nothing would see to.
       const bool is_first = call->record().sent_bytes == 0;
       if (more && !is_first) options.set_buffer_hint();
-      call->record().sent_bytes += BytesOf(wire);
-      io->Write(wire, options, tag);
+      call->record().sent_bytes += outgoing.bytes();
+      io->Write(outgoing, options, tag);
     });
   }
 
  private:
-  grpc::internal::AsyncWriterInterface<ByteBuffer>* io_;
+  grpc::internal::AsyncWriterInterface<Outgoing>* io_;
   Call* call_;
 };
 
 // How gRPC moves the messages of each kind of method.
-using UnaryIo = grpc::ServerAsyncResponseWriter<ByteBuffer>;
-using ClientStreamIo = grpc::ServerAsyncReader<ByteBuffer, ByteBuffer>;
-using ServerStreamIo = grpc::ServerAsyncWriter<ByteBuffer>;
-using BothStreamsIo = grpc::ServerAsyncReaderWriter<ByteBuffer, ByteBuffer>;
+using UnaryIo = grpc::ServerAsyncResponseWriter<Outgoing>;
+using ClientStreamIo = grpc::ServerAsyncReader<Outgoing, ByteBuffer>;
+using ServerStreamIo = grpc::ServerAsyncWriter<Outgoing>;
+using BothStreamsIo = grpc::ServerAsyncReaderWriter<Outgoing, ByteBuffer>;
 
 template <typename Io>
 inline constexpr bool kHasOneRequest =
@@ -121,7 +111,7 @@ inline constexpr bool kHasOneResponse =
 /// is empty where requests are a stream, and may be let go.
 template <typename Io>
 using Handle = std::function<
-    Task<std::conditional_t<kHasOneResponse<Io>, absl::StatusOr<ByteBuffer>,
+    Task<std::conditional_t<kHasOneResponse<Io>, absl::StatusOr<Outgoing>,
                             absl::Status>>(Call&, ByteBuffer& request, Io&)>;
 
 /// A method as it is served.
@@ -161,7 +151,7 @@ Task<absl::StatusOr<R>> HandleOnce(
 
 // Carry out calls of each kind of method by their handlers.
 template <typename S, typename Q, typename R>
-Task<absl::StatusOr<ByteBuffer>> HandleUnary(
+Task<absl::StatusOr<Outgoing>> HandleUnary(
     Call& call, const Door& door, Parser& parser, ByteBuffer& wire, S& self,
     Task<absl::StatusOr<R>> (S::*handler)(Call&, const Q&)) {
   Incoming<Q> request(parser, call);
@@ -176,10 +166,10 @@ Task<absl::StatusOr<ByteBuffer>> HandleUnary(
                             : (self.*handler)(call, *request);
   const absl::StatusOr<R> result = co_await handled;
   if (!result.ok()) co_return result.status();
-  co_return ToWire(*result);
+  co_return Outgoing(*result);
 }
 template <typename S, typename R>
-Task<absl::StatusOr<ByteBuffer>> HandleClientStream(
+Task<absl::StatusOr<Outgoing>> HandleClientStream(
     Call& call, const Door& door, ClientStreamIo& io, S& self,
     Task<absl::StatusOr<R>> (S::*handler)(Call&, Reader)) {
   const absl::Status announced = door.Announce(call, nullptr);
@@ -187,7 +177,7 @@ Task<absl::StatusOr<ByteBuffer>> HandleClientStream(
   const absl::StatusOr<R> result =
       co_await (self.*handler)(call, Reader(io, call));
   if (!result.ok()) co_return result.status();
-  co_return ToWire(*result);
+  co_return Outgoing(*result);
 }
 template <typename S, typename R>
 Task<absl::Status> HandleBothStreams(
@@ -217,7 +207,7 @@ Task<absl::Status> HandleServerStream(
 inline const absl::Status& StatusOf(const absl::Status& status) {
   return status;
 }
-inline const absl::Status& StatusOf(const absl::StatusOr<ByteBuffer>& result) {
+inline const absl::Status& StatusOf(const absl::StatusOr<Outgoing>& result) {
   return result.status();
 }
 
@@ -233,7 +223,7 @@ void Finish(Call& call, Io& io, const absl::Status& status, void* tag) {
   }
 }
 template <typename Io>
-void Finish(Call& call, Io& io, const absl::StatusOr<ByteBuffer>& result,
+void Finish(Call& call, Io& io, const absl::StatusOr<Outgoing>& result,
             void* tag) {
   if (result.ok()) {
     io.Finish(*result, grpc::Status::OK, tag);
@@ -283,7 +273,7 @@ Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
     if (!call.stopped().ok() && !StatusOf(result).ok()) result = call.stopped();
     if constexpr (kHasOneResponse<Io>) {
       if (result.ok()) {
-        record.sent_bytes = BytesOf(*result);
+        record.sent_bytes = result->bytes();
         record.hold.Add(record.sent_bytes);
       }
     }
@@ -411,11 +401,15 @@ class LoopGroup {
         lanes_, [](const auto& lane) { return lane->loop.is_busy(); });
   }
 
-  // Calls of one method that a Loop takes in between two turns: of those that
-  // come many at a time, and of others. gRPC as Debian has it looks through all
-  // that are awaited whenever one comes.
-  static constexpr int kOperationAccepts = 32;
-  static constexpr int kAccepts = 4;
+  // How many calls of one method a Loop takes in between two turns: of what
+  // comes many at a time more, of what people ask for by hand one. gRPC as
+  // Debian has it looks through all that are awaited three times a call.
+  static int AcceptsOf(const Rpc& rpc) {
+    constexpr int kOperations = 32;
+    constexpr int kOthers = 4;
+    if (rpc.is_operators) return 1;
+    return rpc.operation != nullptr ? kOperations : kOthers;
+  }
 
   template <typename Io>
   void Accept(RawService& service, absl::string_view name, Traffic traffic,
@@ -428,7 +422,7 @@ class LoopGroup {
     const bool is_on_first = traffic == Traffic::kCalls || lanes_.size() == 1;
     const size_t begin = is_on_first ? 0 : 1;
     const size_t end = is_on_first ? 1 : lanes_.size();
-    const int accepts = method.rpc.comes_often ? kOperationAccepts : kAccepts;
+    const int accepts = AcceptsOf(method.rpc);
     for (size_t at = begin; at < end; ++at) {
       for (int i = 0; i < accepts; ++i) {
         ServeCall(calls(), *lanes_[at], door_, method);

@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/base/pooled.h"
+
 namespace tensord::rpc {
 
 /// A coroutine that computes one T for the one coroutine that awaits it.
@@ -19,7 +21,7 @@ namespace tensord::rpc {
 template <typename T>
 class [[nodiscard]] Task {
  public:
-  class promise_type {
+  class promise_type : public core::Pooled {
    public:
     Task get_return_object() {
       return Task(std::coroutine_handle<promise_type>::from_promise(*this));
@@ -102,7 +104,7 @@ class Signal {
 /// What a coroutine returns that starts at once, that nobody awaits, and whose
 /// frame is freed when it ends.
 struct Detached {
-  struct promise_type {
+  struct promise_type : core::Pooled {
     Detached get_return_object() const noexcept { return {}; }
     std::suspend_never initial_suspend() const noexcept { return {}; }
     std::suspend_never final_suspend() const noexcept { return {}; }

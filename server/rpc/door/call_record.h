@@ -30,7 +30,6 @@ struct Rpc {
   server::Metrics::Operation* operation = nullptr;
   server::Phases* transfer = nullptr;  // null: it is none
   bool only_gives_back = false;        // or keeps: also beyond limits
-  bool comes_often = false;            // many at a time
   bool is_operators = true;            // nobody else may call it
   bool is_anybodys = false;            // nobody is asked who they are
   bool is_audited = false;

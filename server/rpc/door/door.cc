@@ -344,7 +344,6 @@ Rpc Door::RpcOf(const google::protobuf::MethodDescriptor& method) const {
         method.client_streaming() ? &metrics_.uploads() : &metrics_.downloads();
   }
   rpc.only_gives_back = kind == v1::RELEASE;
-  rpc.comes_often = kind == v1::COMPUTE || kind == v1::RELEASE;
   rpc.is_operators = access != v1::USER && access != v1::ANYBODY;
   rpc.is_anybodys = access == v1::ANYBODY;
   rpc.is_audited = options.GetExtension(v1::audit);

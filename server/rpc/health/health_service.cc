@@ -99,7 +99,7 @@ Detached HealthService::Check(Loop& loop) {
               "there is no such service; \"\", \"readiness\" and \"liveness\" "
               "are known"};
   }
-  const grpc::ByteBuffer answer = ToWire(response);
+  const Outgoing answer(response);
   co_await Operation([&](void* tag) { io.Finish(answer, status, tag); });
   co_await call.End();
 }
@@ -134,7 +134,7 @@ Detached HealthService::Watch(Loop& loop) {
     response.set_status(StatusOf(request));
     if (told != response.status()) {
       told = response.status();
-      const grpc::ByteBuffer answer = ToWire(response);
+      const Outgoing answer(response);
       connected = co_await Operation([&](void* tag) { io.Write(answer, tag); });
       continue;
     }
