@@ -18,8 +18,8 @@
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "core/base/version.h"
+#include "server/config/access_report.h"
 #include "server/engine/host_memory.h"
-#include "server/process/access_report.h"
 
 namespace tensord::server {
 namespace {
@@ -107,7 +107,7 @@ void ServerProcess::LogAccess() {
   log_.Info("operators", {{"who", operators.who}, {"why", operators.why}});
   const AccessReport access = ReportAccess(options_, files_.authenticator());
   log_.Info("open", {{"to_anybody", access.anybody},
-                     {"users", access.users},
+                     {"to_users", access.users},
                      {"to_operators", access.operators}});
 }
 

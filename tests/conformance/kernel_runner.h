@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/backend/backend.h"
-#include "tests/testing/oracle.h"
+#include "tests/testing/oracle/oracle.h"
 #include "tests/testing/random_problem.h"
 
 namespace tensord::test {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/ops/operand.h"
-#include "tests/testing/number.h"
+#include "tests/testing/oracle/number.h"
 
 namespace tensord::test {
 

@@ -1,5 +1,5 @@
 // The judge judged: values worked out by hand, and errors that must be noticed.
-#include "tests/testing/oracle.h"
+#include "tests/testing/oracle/oracle.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +10,8 @@
 
 #include "gtest/gtest.h"
 #include "tests/testing/element_types.h"
-#include "tests/testing/error_bound.h"
 #include "tests/testing/operands.h"
+#include "tests/testing/oracle/error_bound.h"
 
 namespace tensord::test {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/base/element_type.h"
 #include "gtest/gtest.h"
-#include "tests/testing/number.h"
+#include "tests/testing/oracle/number.h"
 
 namespace tensord::core {
 namespace {

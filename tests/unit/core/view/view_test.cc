@@ -17,9 +17,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-constexpr auto kFirst = Order::kFirstModeFastest;
-constexpr auto kLast = Order::kLastModeFastest;
+constexpr int64_t kMostInt64 = std::numeric_limits<int64_t>::max();
+constexpr auto kFirstFastest = Order::kFirstModeFastest;
+constexpr auto kLastFastest = Order::kLastModeFastest;
 
 View ViewOf(const Layout& storage, int64_t offset = 0,
             const std::vector<Stage>& stages = {}) {
@@ -29,7 +29,7 @@ View ViewOf(const Layout& storage, int64_t offset = 0,
 }
 
 View Packed(const ModeVector& extents, const std::vector<Stage>& stages) {
-  return ViewOf(PackedLayout(extents, kLast), 0, stages);
+  return ViewOf(PackedLayout(extents, kLastFastest), 0, stages);
 }
 
 // D1, D2, D3, D4
@@ -43,7 +43,7 @@ TEST(ViewTest, ThePagesDescriptorsHaveItsNumbers) {
   EXPECT_EQ(packed.strided()->strides, (ModeVector{4, 1}));
   EXPECT_EQ(packed.Locate({1, 2}), 6);
   EXPECT_EQ(packed.span_elements(), 12);
-  const View aligned = ViewOf(*AlignedLayout({4, 5}, 8, kLast));
+  const View aligned = ViewOf(*AlignedLayout({4, 5}, 8, kLastFastest));
   EXPECT_EQ(aligned.strided()->strides, (ModeVector{8, 1}));
   EXPECT_EQ(aligned.span_elements(), 29);
   EXPECT_EQ(aligned.allocation_elements(), 32);
@@ -61,7 +61,7 @@ TEST(ViewTest, NestedModesAreIndexedTogetherOrOneByOne) {
   using transform::Freeze, transform::Merge, transform::PassThrough;
   // A(2,_)
   const View row = ViewOf(nested, 0,
-                          {{{{Merge{kFirst}, {0, 1}, {0}},
+                          {{{{Merge{kFirstFastest}, {0, 1}, {0}},
                              {PassThrough{}, {2}, {1}},
                              {PassThrough{}, {3}, {2}},
                              {PassThrough{}, {4}, {3}}}},
@@ -74,7 +74,7 @@ TEST(ViewTest, NestedModesAreIndexedTogetherOrOneByOne) {
   const View column = ViewOf(nested, 0,
                              {{{{PassThrough{}, {0}, {0}},
                                 {PassThrough{}, {1}, {1}},
-                                {Merge{kFirst}, {2, 3, 4}, {2}}}},
+                                {Merge{kFirstFastest}, {2, 3, 4}, {2}}}},
                               {{{PassThrough{}, {0}, {0}},
                                 {PassThrough{}, {1}, {1}},
                                 {Freeze{5}, {2}, {}}}}});
@@ -185,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(
                    {{12 * kBillion}, {2}, 5}},
         Simplifies{"NestedMergeTheOtherWay",
                    {{kBillion, 4}, {2, 2 * kBillion}},
-                   {One(transform::Merge{kFirst}, {0, 1}, {0})},
+                   {One(transform::Merge{kFirstFastest}, {0, 1}, {0})},
                    {{4 * kBillion}, {2}, 5}},
         Simplifies{"Unmerge",
                    {{kBillion}, {3}},
@@ -354,7 +354,7 @@ INSTANTIATE_TEST_SUITE_P(
                      {One(transform::Merge{}, {0, 1}, {0})}},
         StaysGeneral{"MergeThatNestsTheOtherWay",
                      {{4, kBillion}, {kBillion, 1}},
-                     {One(transform::Merge{kFirst}, {0, 1}, {0})}},
+                     {One(transform::Merge{kFirstFastest}, {0, 1}, {0})}},
         StaysGeneral{
             "Pad", {{kBillion}, {1}}, {One(transform::Pad{0, 1}, {0}, {0})}},
         StaysGeneral{"SliceThatTouchesThePad",
@@ -443,9 +443,9 @@ TEST(ViewTest, InvalidStorageIsRefused) {
   const absl::Status negative = View::Create({{2}, {1}}, -1).status();
   EXPECT_EQ(ReasonOf(negative), "NEGATIVE_OFFSET");
   EXPECT_THAT(std::string(negative.message()), HasSubstr("offset is -1"));
-  EXPECT_EQ(ReasonOf(View::Create({{2}, {1}}, kMax - 1).status()),
+  EXPECT_EQ(ReasonOf(View::Create({{2}, {1}}, kMostInt64 - 1).status()),
             "SIZE_OVERFLOW");
-  EXPECT_TRUE(View::Create({{2}, {1}}, kMax - 2).ok());
+  EXPECT_TRUE(View::Create({{2}, {1}}, kMostInt64 - 2).ok());
 }
 
 TEST(ViewTest, StagesAreNumberedThroughAllViews) {
@@ -459,26 +459,27 @@ TEST(ViewTest, StagesAreNumberedThroughAllViews) {
 }
 
 TEST(ViewTest, LargestLayoutsAreTaken) {
-  const View tall = ViewOf({{2}, {kMax - 1}});
-  EXPECT_EQ(tall.Locate({1}), kMax - 1);
-  EXPECT_EQ(tall.span_elements(), kMax);
-  const View wide = ViewOf({{kMax}, {1}}, 0,
-                           {One(transform::Slice{kMax - 1, -1, -1}, {0}, {0})});
-  EXPECT_EQ(*wide.strided(), (StridedView{{kMax}, {-1}, kMax - 1}));
-  EXPECT_EQ(wide.Locate({kMax - 1}), 0);
+  const View tall = ViewOf({{2}, {kMostInt64 - 1}});
+  EXPECT_EQ(tall.Locate({1}), kMostInt64 - 1);
+  EXPECT_EQ(tall.span_elements(), kMostInt64);
+  const View wide =
+      ViewOf({{kMostInt64}, {1}}, 0,
+             {One(transform::Slice{kMostInt64 - 1, -1, -1}, {0}, {0})});
+  EXPECT_EQ(*wide.strided(), (StridedView{{kMostInt64}, {-1}, kMostInt64 - 1}));
+  EXPECT_EQ(wide.Locate({kMostInt64 - 1}), 0);
 }
 
 TEST(ViewTest, SixtyFourModesMergeAndReturn) {
   ModeVector extents(64, 1);
   for (int i = 0; i < 62; ++i) extents[i] = 2;
-  PlacedTransform merge{transform::Merge{kFirst}, {}, {0}};
-  PlacedTransform unmerge{transform::Unmerge{extents, kFirst}, {0}, {}};
+  PlacedTransform merge{transform::Merge{kFirstFastest}, {}, {0}};
+  PlacedTransform unmerge{transform::Unmerge{extents, kFirstFastest}, {0}, {}};
   for (int i = 0; i < 64; ++i) {
     merge.lower.push_back(i);
     unmerge.upper.push_back(i);
   }
   // The last mode is the fastest of the storage, the first one of the merge.
-  const Layout storage = PackedLayout(extents, kLast);
+  const Layout storage = PackedLayout(extents, kLastFastest);
   const View merged = ViewOf(storage, 0, {{{merge}}});
   EXPECT_FALSE(merged.strided());
   EXPECT_EQ(merged.Locate({1}), int64_t{1} << 61);

@@ -1,4 +1,4 @@
-#include "server/process/access_report.h"
+#include "server/config/access_report.h"
 
 #include <cstddef>
 #include <string>

@@ -1,9 +1,9 @@
-#include "tests/testing/oracle.h"
+#include "tests/testing/oracle/oracle.h"
 
 #include <array>
 #include <cmath>
 
-#include "tests/testing/oracle_operators.h"
+#include "tests/testing/oracle/oracle_operators.h"
 
 namespace tensord::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/testing/oracle_operators.h"
+#include "tests/testing/oracle/oracle_operators.h"
 
 #include <algorithm>
 #include <cmath>

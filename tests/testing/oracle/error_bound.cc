@@ -1,4 +1,4 @@
-#include "tests/testing/error_bound.h"
+#include "tests/testing/oracle/error_bound.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 
 #include "core/base/element_type.h"
 #include "core/ops/operators.h"
-#include "tests/testing/error_bound.h"
+#include "tests/testing/oracle/error_bound.h"
 
 namespace tensord::test {
 

@@ -26,7 +26,7 @@
 #include <cmath>
 
 #include "core/base/element_type.h"
-#include "tests/testing/number.h"
+#include "tests/testing/oracle/number.h"
 
 namespace tensord::test {
 

@@ -14,7 +14,7 @@
 #include "core/ops/permutation.h"
 #include "core/ops/reduction.h"
 #include "core/ops/scalar.h"
-#include "tests/testing/error_bound.h"
+#include "tests/testing/oracle/error_bound.h"
 
 namespace tensord::test {
 

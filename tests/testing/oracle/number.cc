@@ -1,4 +1,4 @@
-#include "tests/testing/number.h"
+#include "tests/testing/oracle/number.h"
 
 #include <algorithm>
 #include <bit>
