@@ -161,6 +161,14 @@ absl::Status HostHold::Take(std::shared_ptr<HostLedger> ledger, HostUse use,
   return absl::OkStatus();
 }
 
+void HostHold::TakeAnyway(std::shared_ptr<HostLedger> ledger, HostUse use,
+                          int64_t bytes) {
+  ledger->Add(use, {0, bytes});
+  ledger_ = std::move(ledger);
+  use_ = use;
+  amount_ = {0, bytes};
+}
+
 void HostHold::Add(int64_t bytes) {
   if (ledger_ == nullptr) return;
   ledger_->Add(use_, {0, bytes});

@@ -132,6 +132,9 @@ class HostHold {
   /// Errors    as HostLedger::Take().
   absl::Status Take(std::shared_ptr<HostLedger> ledger, HostUse use,
                     int64_t bytes, int64_t count = 1);
+  /// The same of bytes alone, as HostLedger::Add().
+  void TakeAnyway(std::shared_ptr<HostLedger> ledger, HostUse use,
+                  int64_t bytes);
   /// Errors    as HostLedger::Take().
   /// Requires  Take().ok().
   absl::Status Grow(int64_t bytes);

@@ -277,6 +277,10 @@ absl::Status ServerProcess::ServeRpc() {
       .process = {.settings = options_.settings,
                   .drain = [this](auto timeout) { Drain(timeout); },
                   .reload = [this] { return files_.Reload(); }}});
+  // Where nobody is asked and nobody comes from elsewhere, who comes may do
+  // everything.
+  const bool knows_all =
+      !files_.authenticator().asks() && !files_.authenticator().serves_others();
   rpc::RpcServerOptions options = {
       .listen = options_.listen,
       .allows_remote = options_.allows_remote,
@@ -285,6 +289,7 @@ absl::Status ServerProcess::ServeRpc() {
       .knows_user = nullptr,
       .takes_admin = options_.admin_listen.empty(),
       .connections = connections_,
+      .reads = knows_all ? rpc::Reads::kFirst : rpc::Reads::kLast,
       .socket_mode = options_.socket_mode,
       .takes_shared_memory = options_.takes_shared_memory,
       .loop_count = options_.loop_count};

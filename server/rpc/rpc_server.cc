@@ -240,9 +240,9 @@ absl::Status RpcServer::Listen(const RpcServerOptions& options) {
                               services.credentials.back()));
   }
   for (const auto& service : services.all) {
-    builder.RegisterService(&service->raw());
+    service->raw().Register(builder, options.reads);
   }
-  builder.RegisterService(&services.health.service());
+  services.health.Register(builder);
   services.loops.emplace(builder, options.loop_count, services.context.door,
                          services.context.parser, options.takes_admin);
   services.server = builder.BuildAndStart();
@@ -294,7 +294,8 @@ void RpcServer::Drain(absl::Duration timeout) {
   absl::SleepFor(std::min(timeout, services_->refusal));
   services_->listener.Stop();
   services_->loops->Shutdown(*services_->server,
-                             absl::ToChronoMilliseconds(timeout));
+                             absl::ToChronoMilliseconds(timeout),
+                             [this] { services_->connections->EndAll(); });
   // Nobody asks for it any more; the files of its sockets go with it.
   services_->context.shared_memory = nullptr;
   services_->broker.reset();

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/identity/certificates.h"
+#include "server/rpc/coroutine/raw_service.h"
 #include "server/rpc/listening/connections.h"
 #include "server/rpc/service_context.h"
 
@@ -32,6 +33,9 @@ struct RpcServerOptions {
   /// Of all servers that have the same.
   std::shared_ptr<Connections> connections =
       std::make_shared<Connections>(ConnectionLimits());
+  /// When requests are received; strangers are to come no further than the
+  /// beginning of a call.
+  Reads reads = Reads::kFirst;
   /// Whether strangers do not come here.
   bool is_operators = false;
   int socket_mode = 0;  // permissions of Unix sockets; 0: as the umask says

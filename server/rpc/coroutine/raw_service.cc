@@ -9,26 +9,27 @@ namespace {
 
 using google::protobuf::MethodDescriptor;
 
-grpc::internal::RpcMethod::RpcType TypeOf(const MethodDescriptor& method) {
-  using Grpc = grpc::internal::RpcMethod;
-  if (method.client_streaming()) {
-    return method.server_streaming() ? Grpc::BIDI_STREAMING
-                                     : Grpc::CLIENT_STREAMING;
-  }
-  return method.server_streaming() ? Grpc::SERVER_STREAMING : Grpc::NORMAL_RPC;
+/// Whether gRPC receives a request before a call begins.
+bool IsReadFirst(const MethodDescriptor& method, Reads reads) {
+  return reads == Reads::kFirst && !method.client_streaming();
 }
 
 }  // namespace
 
-RawService::RawService(const google::protobuf::ServiceDescriptor& type)
-    : type_(type) {
-  for (int i = 0; i < type.method_count(); ++i) {
-    const MethodDescriptor& method = *type.method(i);
-    paths_.push_back(absl::StrCat("/", type.full_name(), "/", method.name()));
+void RawService::Register(grpc::ServerBuilder& builder, Reads reads) {
+  reads_ = reads;
+  for (int i = 0; i < type_.method_count(); ++i) {
+    const MethodDescriptor& method = *type_.method(i);
+    paths_.push_back(absl::StrCat("/", type_.full_name(), "/", method.name()));
+    // To gRPC this says no more than whether there is something to receive.
+    using Grpc = grpc::internal::RpcMethod;
     AddMethod(new grpc::internal::RpcServiceMethod(
-        paths_.back().c_str(), TypeOf(method), /*handler=*/nullptr));
+        paths_.back().c_str(),
+        IsReadFirst(method, reads_) ? Grpc::NORMAL_RPC : Grpc::BIDI_STREAMING,
+        /*handler=*/nullptr));
     MarkMethodRaw(i);
   }
+  builder.RegisterService(this);
 }
 
 const MethodDescriptor& RawService::Method(absl::string_view name) const {
@@ -36,12 +37,12 @@ const MethodDescriptor& RawService::Method(absl::string_view name) const {
 }
 
 void RawService::Await(const MethodDescriptor& method,
-                       grpc::ServerContext& context, grpc::ByteBuffer* request,
+                       grpc::ServerContext& context, grpc::ByteBuffer& request,
                        grpc::internal::ServerAsyncStreamingInterface& io,
                        grpc::CompletionQueue& queue,
                        grpc::ServerCompletionQueue& accepting, void* tag) {
-  if (request != nullptr) {
-    RequestAsyncUnary(method.index(), &context, request, &io, &queue,
+  if (IsReadFirst(method, reads_)) {
+    RequestAsyncUnary(method.index(), &context, &request, &io, &queue,
                       &accepting, tag);
   } else {
     RequestAsyncBidiStreaming(method.index(), &context, &io, &queue, &accepting,

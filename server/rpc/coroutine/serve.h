@@ -29,11 +29,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "server/rpc/coroutine/endings.h"
 #include "server/rpc/coroutine/loop.h"
 #include "server/rpc/coroutine/outgoing.h"
 #include "server/rpc/coroutine/parser.h"
 #include "server/rpc/coroutine/raw_service.h"
+#include "server/rpc/coroutine/stalls.h"
 #include "server/rpc/coroutine/task.h"
 #include "server/rpc/door/door.h"
 #include "server/rpc/status.h"
@@ -94,18 +94,13 @@ class Writer {
   Call* call_;
 };
 
-// How gRPC moves the messages of each kind of method.
-using UnaryIo = grpc::ServerAsyncResponseWriter<Outgoing>;
-using ClientStreamIo = grpc::ServerAsyncReader<Outgoing, ByteBuffer>;
-using ServerStreamIo = grpc::ServerAsyncWriter<Outgoing>;
-using BothStreamsIo = grpc::ServerAsyncReaderWriter<Outgoing, ByteBuffer>;
+// How gRPC moves messages of methods with one response, and with a stream of
+// them. One request is to it a stream of one.
+using OneResponseIo = grpc::ServerAsyncReader<Outgoing, ByteBuffer>;
+using ResponsesIo = grpc::ServerAsyncReaderWriter<Outgoing, ByteBuffer>;
 
 template <typename Io>
-inline constexpr bool kHasOneRequest =
-    std::is_same_v<Io, UnaryIo> || std::is_same_v<Io, ServerStreamIo>;
-template <typename Io>
-inline constexpr bool kHasOneResponse =
-    std::is_same_v<Io, UnaryIo> || std::is_same_v<Io, ClientStreamIo>;
+inline constexpr bool kHasOneResponse = std::is_same_v<Io, OneResponseIo>;
 
 /// What carries out a call of a method and returns what it ends with. `request`
 /// is empty where requests are a stream, and may be let go.
@@ -170,7 +165,7 @@ Task<absl::StatusOr<Outgoing>> HandleUnary(
 }
 template <typename S, typename R>
 Task<absl::StatusOr<Outgoing>> HandleClientStream(
-    Call& call, const Door& door, ClientStreamIo& io, S& self,
+    Call& call, const Door& door, OneResponseIo& io, S& self,
     Task<absl::StatusOr<R>> (S::*handler)(Call&, Reader)) {
   const absl::Status announced = door.Announce(call, nullptr);
   if (!announced.ok()) co_return announced;
@@ -181,7 +176,7 @@ Task<absl::StatusOr<Outgoing>> HandleClientStream(
 }
 template <typename S, typename R>
 Task<absl::Status> HandleBothStreams(
-    Call& call, const Door& door, BothStreamsIo& io, S& self,
+    Call& call, const Door& door, ResponsesIo& io, S& self,
     Task<absl::Status> (S::*handler)(Call&, Reader, Writer<R>)) {
   const absl::Status announced = door.Announce(call, nullptr);
   if (!announced.ok()) co_return announced;
@@ -191,7 +186,7 @@ Task<absl::Status> HandleBothStreams(
 template <typename S, typename Q, typename R>
 Task<absl::Status> HandleServerStream(
     Call& call, const Door& door, Parser& parser, ByteBuffer& wire,
-    ServerStreamIo& io, S& self,
+    ResponsesIo& io, S& self,
     Task<absl::Status> (S::*handler)(Call&, const Q&, Writer<R>)) {
   Incoming<Q> request(parser, call);
   const absl::Status parsed = co_await request.Parse(wire);
@@ -201,6 +196,11 @@ Task<absl::Status> HandleServerStream(
   const absl::Status announced = door.Announce(call, &*request);
   if (!announced.ok()) co_return announced;
   co_return co_await (self.*handler)(call, *request, Writer<R>(io, call));
+}
+
+/// What a call without request ends with.
+inline absl::Status NoRequest() {
+  return core::InvalidArgument("REQUEST_MISSING", "the call has no request");
 }
 
 // What a handler returned.
@@ -236,10 +236,39 @@ void Finish(Call& call, Io& io, const absl::StatusOr<Outgoing>& result,
 struct Lane {
   Lane(std::unique_ptr<grpc::ServerCompletionQueue> queue, bool sleeps,
        absl::Duration patience)
-      : loop(std::move(queue), sleeps), endings(loop, patience) {}
+      : loop(std::move(queue), sleeps),
+        requests(loop, patience, "sent no request", kMost),
+        requests_of_anybody(loop, patience, "sent no request", kMostOfAnybody),
+        answers(loop, patience, "taken no data") {}
+
+  /// Requires  there are no calls any more.
+  void Stop() {
+    requests.Stop();
+    requests_of_anybody.Stop();
+    answers.Stop();
+  }
+
+  /// How many may wait for their requests; those of people who are not asked
+  /// who they are count nowhere.
+  static constexpr int64_t kMost = 8192;
+  static constexpr int64_t kMostOfAnybody = 1024;
 
   Loop loop;
-  Endings endings;
+  Stalls requests;
+  Stalls requests_of_anybody;
+  Stalls answers;
+
+ private:
+  /// A drain does not wait for requests.
+  struct Refusing final : Loop::Watcher {
+    explicit Refusing(Lane& lane) : Watcher(lane.loop), lane(lane) {}
+    void Refused() override {
+      lane.requests.BreakOffAll(Draining());
+      lane.requests_of_anybody.BreakOffAll(Draining());
+    }
+    Lane& lane;
+  };
+  Refusing refusing_{*this};
 };
 
 /// Serves one call of `method`, from the wait for it, on `accepting`, to its
@@ -252,8 +281,7 @@ Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
   Io io(&call.context());
   ByteBuffer request;
   const bool began = co_await Operation([&](void* tag) {
-    method.service.Await(method.type, call.context(),
-                         kHasOneRequest<Io> ? &request : nullptr, io,
+    method.service.Await(method.type, call.context(), request, io,
                          *loop.queue(), *accepting.queue(), tag);
   });
   if (!began)
@@ -263,7 +291,15 @@ Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
   if (&accepting != &loop) co_await MoveTo(loop);
   CallRecord& record = call.record();
   record.received_bytes = BytesOf(request);
-  const absl::Status let_in = door.Begin(call, method.rpc);
+  absl::Status let_in = door.Begin(call, method.rpc);
+  if (let_in.ok() && method.rpc.is_read_last) {
+    const Stalls::Wait wait(
+        method.rpc.is_anybodys ? lane.requests_of_anybody : lane.requests, call,
+        /*bytes=*/0);
+    const bool came = co_await Reader(io, call).Read(request);
+    if (!came) let_in = NoRequest();
+    if (!method.rpc.is_stream) record.open_hold = server::HostHold();
+  }
   if (!let_in.ok()) {
     request.Clear();
     door.End(call, let_in);
@@ -278,7 +314,7 @@ Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
       }
     }
     door.End(call, StatusOf(result));
-    const Endings::Ending ending(lane.endings, call, record.sent_bytes);
+    const Stalls::Wait wait(lane.answers, call, record.sent_bytes);
     co_await Operation([&](void* tag) { Finish(call, io, result, tag); });
   }
   co_await call.End();
@@ -324,19 +360,20 @@ class LoopGroup {
   void Serve(RawService& service, absl::string_view rpc, S& self,
              Task<absl::StatusOr<R>> (S::*handler)(Call&, const Q&),
              Traffic traffic = Traffic::kCalls) {
-    Accept<UnaryIo>(
-        service, rpc, traffic,
-        [this, &self, handler](Call& call, ByteBuffer& request, UnaryIo&) {
-          return HandleUnary(call, door_, parser_, request, self, handler);
-        });
+    Accept<OneResponseIo>(service, rpc, traffic,
+                          [this, &self, handler](
+                              Call& call, ByteBuffer& request, OneResponseIo&) {
+                            return HandleUnary(call, door_, parser_, request,
+                                               self, handler);
+                          });
   }
   template <typename S, typename R>
   void Serve(RawService& service, absl::string_view rpc, S& self,
              Task<absl::StatusOr<R>> (S::*handler)(Call&, Reader),
              Traffic traffic = Traffic::kCalls) {
-    Accept<ClientStreamIo>(
+    Accept<OneResponseIo>(
         service, rpc, traffic,
-        [this, &self, handler](Call& call, ByteBuffer&, ClientStreamIo& io) {
+        [this, &self, handler](Call& call, ByteBuffer&, OneResponseIo& io) {
           return HandleClientStream(call, door_, io, self, handler);
         });
   }
@@ -344,27 +381,26 @@ class LoopGroup {
   void Serve(RawService& service, absl::string_view rpc, S& self,
              Task<absl::Status> (S::*handler)(Call&, const Q&, Writer<R>),
              Traffic traffic = Traffic::kCalls) {
-    Accept<ServerStreamIo>(
-        service, rpc, traffic,
-        [this, &self, handler](Call& call, ByteBuffer& request,
-                               ServerStreamIo& io) {
-          return HandleServerStream(call, door_, parser_, request, io, self,
-                                    handler);
-        });
+    Accept<ResponsesIo>(service, rpc, traffic,
+                        [this, &self, handler](Call& call, ByteBuffer& request,
+                                               ResponsesIo& io) {
+                          return HandleServerStream(call, door_, parser_,
+                                                    request, io, self, handler);
+                        });
   }
   template <typename S, typename R>
   void Serve(RawService& service, absl::string_view rpc, S& self,
              Task<absl::Status> (S::*handler)(Call&, Reader, Writer<R>),
              Traffic traffic = Traffic::kCalls) {
-    Accept<BothStreamsIo>(
+    Accept<ResponsesIo>(
         service, rpc, traffic,
-        [this, &self, handler](Call& call, ByteBuffer&, BothStreamsIo& io) {
+        [this, &self, handler](Call& call, ByteBuffer&, ResponsesIo& io) {
           return HandleBothStreams(call, door_, io, self, handler);
         });
   }
 
   /// The one that takes all calls.
-  Loop& calls() { return lanes_[0]->loop; }
+  Lane& calls() { return *lanes_[0]; }
 
   void Start() {
     for (auto& lane : lanes_) {
@@ -379,7 +415,11 @@ class LoopGroup {
 
   /// Gives the running calls `grace`, cancels the rest and returns when every
   /// handler has returned and every Loop is drained. Refuse() came before.
-  void Shutdown(grpc::Server& server, std::chrono::milliseconds grace) {
+  ///
+  /// gRPC waits for clients to take what is on its way to them. After a second
+  /// `abandon` is called, on a Loop, which breaks their connections off.
+  void Shutdown(grpc::Server& server, std::chrono::milliseconds grace,
+                std::function<void()> abandon) {
     // gRPC would wait for its own calls, too: who watches the server's health
     // does so for as long as it lives.
     constexpr std::chrono::milliseconds kLook{5};
@@ -387,15 +427,45 @@ class LoopGroup {
     while (is_busy() && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(kLook);
     }
+    const auto abandoning =
+        std::make_shared<Abandoning>(calls().loop, std::move(abandon));
+    abandoning->Begin(abandoning);
     server.Shutdown(std::chrono::system_clock::now());
+    abandoning->Cancel();
     // The first last, as it accepts for all.
     std::for_each(lanes_.rbegin(), lanes_.rend(), [](const auto& lane) {
-      lane->loop.Drain([&lane] { lane->endings.Stop(); });
+      lane->loop.Drain([&lane] { lane->Stop(); });
     });
     for (std::thread& thread : threads_) thread.join();
   }
 
  private:
+  /// Calls `abandon` on a Loop after a second.
+  class Abandoning final : public Tag {
+   public:
+    Abandoning(Loop& loop, std::function<void()> abandon)
+        : loop_(loop), abandon_(std::move(abandon)) {}
+    /// An alarm fires even when it is taken back, so `self` stays until then.
+    void Begin(std::shared_ptr<Abandoning> self) {
+      self_ = std::move(self);
+      alarm_.Set(loop_.queue(),
+                 gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                              gpr_time_from_seconds(1, GPR_TIMESPAN)),
+                 AsTag());
+    }
+    void Cancel() { alarm_.Cancel(); }
+    void Fire(bool is_due) override {
+      if (is_due) abandon_();
+      self_.reset();
+    }
+
+   private:
+    Loop& loop_;
+    const std::function<void()> abandon_;
+    std::shared_ptr<Abandoning> self_;
+    grpc::Alarm alarm_;
+  };
+
   bool is_busy() const {
     return std::ranges::any_of(
         lanes_, [](const auto& lane) { return lane->loop.is_busy(); });
@@ -419,13 +489,14 @@ class LoopGroup {
         std::get<std::deque<Method<Io>>>(methods_).emplace_back(
             Method<Io>{service, type, door_.RpcOf(type), std::move(handle)});
     method.rpc.is_elsewhere = method.rpc.is_operators && !takes_admin_;
+    method.rpc.is_read_last = service.IsReadLast(type);
     const bool is_on_first = traffic == Traffic::kCalls || lanes_.size() == 1;
     const size_t begin = is_on_first ? 0 : 1;
     const size_t end = is_on_first ? 1 : lanes_.size();
     const int accepts = AcceptsOf(method.rpc);
     for (size_t at = begin; at < end; ++at) {
       for (int i = 0; i < accepts; ++i) {
-        ServeCall(calls(), *lanes_[at], door_, method);
+        ServeCall(calls().loop, *lanes_[at], door_, method);
       }
     }
   }
@@ -433,9 +504,7 @@ class LoopGroup {
   const Door& door_;
   Parser& parser_;
   const bool takes_admin_;
-  std::tuple<std::deque<Method<UnaryIo>>, std::deque<Method<ClientStreamIo>>,
-             std::deque<Method<ServerStreamIo>>,
-             std::deque<Method<BothStreamsIo>>>
+  std::tuple<std::deque<Method<OneResponseIo>>, std::deque<Method<ResponsesIo>>>
       methods_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<std::thread> threads_;

@@ -37,6 +37,7 @@ struct Rpc {
   bool may_be_unaudited = false;  // carried out when that cannot be
   bool is_elsewhere = false;      // this address does not take it
   bool is_stream = false;         // of requests, responses or both
+  bool is_read_last = false;      // its request comes after its beginning
 };
 
 /// What is known of one call, from its beginning to its end.
@@ -65,8 +66,8 @@ struct CallRecord {
   std::optional<server::SessionUse> session_use;
   /// Counts request and response until the client has taken that.
   server::HostHold hold;
-  /// A stream itself.
-  server::HostHold stream_hold;
+  /// A stream itself, or a call whose request is yet to come.
+  server::HostHold open_hold;
   /// The request of a call without session.
   server::HostHold request_hold;
   /// Takes back what was made, if nobody hears its name; null: nothing was.

@@ -34,6 +34,8 @@ constexpr char kOnceKey[] = "x-request-once";
 // What gRPC and a call's coroutines keep of it, metadata included, is up to
 // four times as much.
 constexpr int64_t kCallBytes = int64_t{1} << 12;
+// The same of a stream, or a call whose request is yet to come.
+constexpr int64_t kOpenBytes = int64_t{1} << 13;
 constexpr size_t kMaxRequestIdBytes = 128;
 
 /// No other server or call has it.
@@ -377,12 +379,16 @@ absl::Status Door::Begin(Call& call, const Rpc& rpc) const {
     TENSORD_RETURN_IF_ERROR(Identify(call));
   }
   if (call.loop().refuses()) return Draining();
-  // It may last, and never name a session.
-  if (rpc.is_stream && !rpc.is_anybodys) {
-    TENSORD_RETURN_IF_ERROR(record.stream_hold.Take(
-        sessions_.host_memory(), server::HostUse::kRequests, kCallBytes,
+  if (rpc.is_anybodys) {
+    // There are not many.
+  } else if (rpc.is_stream) {  // it may last, and never name a session
+    TENSORD_RETURN_IF_ERROR(record.open_hold.Take(
+        sessions_.host_memory(), server::HostUse::kRequests, kOpenBytes,
         /*count=*/0));
     running_->Add(call, nullptr);
+  } else if (rpc.is_read_last) {  // so long as it is open, others may go first
+    record.open_hold.TakeAnyway(sessions_.host_memory(),
+                                server::HostUse::kRequests, kOpenBytes);
   }
   record.operation = rpc.operation;
   return absl::OkStatus();

@@ -44,12 +44,12 @@ class HealthService::Change final : Call::Wait {
   const uint64_t seen_;
 };
 
-void HealthService::ServeOn(Loop& loop) {
+void HealthService::ServeOn(Lane& lane) {
   // Calls that are taken in between two turns.
   constexpr int kAccepts = 4;
   for (int i = 0; i < kAccepts; ++i) {
-    Check(loop);
-    Watch(loop);
+    Check(lane);
+    Watch(lane);
   }
 }
 
@@ -80,19 +80,30 @@ grpc::Status HealthService::Read(grpc::ByteBuffer& wire, Request& request) {
   return {grpc::StatusCode::INVALID_ARGUMENT, "this is no health check"};
 }
 
-Detached HealthService::Check(Loop& loop) {
-  Call call(loop);
+Task<grpc::Status> HealthService::Receive(Lane& lane, Call& call, Reader in,
+                                          Request& request) {
+  const Stalls::Wait wait(lane.requests_of_anybody, call, /*bytes=*/0);
   grpc::ByteBuffer wire;
-  UnaryIo io(&call.context());
+  const bool came = co_await in.Read(wire);
+  if (came) co_return Read(wire, request);
+  co_return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                         "the call has no request");
+}
+
+Detached HealthService::Check(Lane& lane) {
+  Loop& loop = lane.loop;
+  Call call(loop);
+  grpc::ByteBuffer unread;
+  OneResponseIo io(&call.context());
   const bool began = co_await Operation([&](void* tag) {
-    service_.Await(service_.Method("Check"), call.context(), &wire, io,
+    service_.Await(service_.Method("Check"), call.context(), unread, io,
                    *loop.queue(), *loop.queue(), tag);
   });
   if (!began) co_return;
-  Check(loop);  // the next one
+  Check(lane);  // the next one
   Request request;
   Response response;
-  grpc::Status status = Read(wire, request);
+  grpc::Status status = co_await Receive(lane, call, Reader(io, call), request);
   if (status.ok()) response.set_status(StatusOf(request));
   if (response.status() == Response::SERVICE_UNKNOWN) {
     status = {grpc::StatusCode::NOT_FOUND,
@@ -104,18 +115,19 @@ Detached HealthService::Check(Loop& loop) {
   co_await call.End();
 }
 
-Detached HealthService::Watch(Loop& loop) {
+Detached HealthService::Watch(Lane& lane) {
+  Loop& loop = lane.loop;
   Call call(loop);
-  grpc::ByteBuffer wire;
-  ServerStreamIo io(&call.context());
+  grpc::ByteBuffer unread;
+  ResponsesIo io(&call.context());
   const bool began = co_await Operation([&](void* tag) {
-    service_.Await(service_.Method("Watch"), call.context(), &wire, io,
+    service_.Await(service_.Method("Watch"), call.context(), unread, io,
                    *loop.queue(), *loop.queue(), tag);
   });
   if (!began) co_return;
-  Watch(loop);  // the next one
+  Watch(lane);  // the next one
   Request request;
-  grpc::Status read = Read(wire, request);
+  grpc::Status read = co_await Receive(lane, call, Reader(io, call), request);
   // They last as long as whoever asks likes, and nobody is asked who that is.
   constexpr int64_t kMostWatches = 1024;
   if (++watch_count_ > kMostWatches) {

@@ -11,6 +11,7 @@
 #include "grpc_health/health.pb.h"
 #include "server/rpc/coroutine/loop.h"
 #include "server/rpc/coroutine/raw_service.h"
+#include "server/rpc/coroutine/serve.h"
 #include "server/rpc/coroutine/task.h"
 #include "server/telemetry/health.h"
 
@@ -26,9 +27,12 @@ class HealthService {
  public:
   explicit HealthService(const server::Health& health) : health_(health) {}
 
-  grpc::Service& service() { return service_; }
+  /// Has the server that `builder` makes know it.
+  void Register(grpc::ServerBuilder& builder) {
+    service_.Register(builder, Reads::kLast);
+  }
   /// Answers there.
-  void ServeOn(Loop& loop);
+  void ServeOn(Lane& lane);
   /// Those who watch hear what has become of the health.
   void Changed();
 
@@ -40,8 +44,11 @@ class HealthService {
   /// The request, or INVALID_ARGUMENT: nobody knows who asks, and what is
   /// longer than any is not looked at.
   static grpc::Status Read(grpc::ByteBuffer& wire, Request& request);
-  Detached Check(Loop& loop);
-  Detached Watch(Loop& loop);
+  Detached Check(Lane& lane);
+  Detached Watch(Lane& lane);
+  /// Receives the request of a call.
+  static Task<grpc::Status> Receive(Lane& lane, Call& call, Reader in,
+                                    Request& request);
   Response::ServingStatus StatusOf(const Request& request) const;
 
   const server::Health& health_;

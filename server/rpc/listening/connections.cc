@@ -77,7 +77,7 @@ int64_t Connections::count() const {
   return count;
 }
 
-void Connections::EndOfHosts() {
+void Connections::End(bool of_hosts_alone) {
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < connections_.size(); ++i) {
     const uint64_t counted = connections_[i].socket;
@@ -89,7 +89,7 @@ void Connections::EndOfHosts() {
     socklen_t size = sizeof(name);
     if (SocketOf(fd) == counted &&
         getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) == 0 &&
-        name.ss_family != AF_UNIX) {
+        (!of_hosts_alone || name.ss_family != AF_UNIX)) {
       shutdown(fd, SHUT_RDWR);  // gRPC closes it then
     }
     close(fd);

@@ -48,7 +48,9 @@ class Connections {
   int64_t count() const;
 
   /// Breaks all off that have come by TCP.
-  void EndOfHosts();
+  void EndOfHosts() { End(/*of_hosts_alone=*/true); }
+  /// Breaks all off.
+  void EndAll() { End(/*of_hosts_alone=*/false); }
 
  private:
   struct Connection {
@@ -56,6 +58,7 @@ class Connections {
     std::string peer;
   };
 
+  void End(bool of_hosts_alone);
   void Drop(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Answer Fits(absl::string_view peer, Kind kind) const
