@@ -21,6 +21,7 @@ from google.protobuf.duration_pb2 import Duration
 import tensord
 from callers import Caller, refused, running
 from files import rewrite
+from http2 import deaf_call, ends_of_streams
 from observed_server import ObservedServer
 from secure_server import new_token
 from tensord.v1 import admin_pb2, compute_pb2, session_pb2, tensor_pb2, trace_pb2, trace_pb2_grpc, view_pb2
@@ -211,36 +212,6 @@ def test_reflection_takes_no_threads(server: ObservedServer) -> None:
     ends.set()
 
 
-def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """One of HTTP/2."""
-    head = len(payload).to_bytes(3, "big") + bytes([kind, flags])
-    return head + stream.to_bytes(4, "big") + payload
-
-
-def deaf_call(path: str, request: bytes) -> bytes:
-    """What a client sends that makes a call and takes no byte of its answer."""
-    headers = {
-        ":method": "POST",
-        ":scheme": "http",
-        ":path": path,
-        ":authority": "localhost",
-        "te": "trailers",
-        "content-type": "application/grpc",
-    }
-    literals = b"".join(
-        b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
-        for name, value in headers.items()
-    )
-    no_window = (4).to_bytes(2, "big") + bytes(4)
-    message = b"\0" + len(request).to_bytes(4, "big") + request
-    return (
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-        + frame(4, 0, 0, no_window)
-        + frame(1, 4, 1, literals)
-        + frame(0, 1, 1, message)
-    )
-
-
 @pytest.mark.parametrize("kind", ["tensor", "view", "session"])
 def test_what_nobody_hears_of_goes(server: ObservedServer, kind: str) -> None:
     with tensord.connect(server.address) as session:
@@ -270,17 +241,6 @@ def test_what_nobody_hears_of_goes(server: ObservedServer, kind: str) -> None:
             deaf.sendall(deaf_call(path, request.SerializeToString()))
             assert eventually(lambda: count() == 2)
         assert eventually(lambda: count() == 1)
-
-
-def ends_of_streams(received: bytes) -> set[int]:
-    """Streams of HTTP/2 that frames say have ended."""
-    ends, at = set(), 0
-    while at + 9 <= len(received):
-        kind, flags = received[at + 3], received[at + 4]
-        if kind == 3 or (kind in (0, 1) and flags & 1):
-            ends.add(int.from_bytes(received[at + 5 : at + 9], "big"))
-        at += 9 + int.from_bytes(received[at : at + 3], "big")
-    return ends
 
 
 def test_short_answers_that_nobody_takes_do_not_stay(tmp_path: Path) -> None:

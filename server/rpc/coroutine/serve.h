@@ -303,6 +303,7 @@ Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
   if (!let_in.ok()) {
     request.Clear();
     door.End(call, let_in);
+    const Stalls::Wait wait(lane.answers, call, /*bytes=*/0);
     co_await Operation([&](void* tag) { Finish(call, io, let_in, tag); });
   } else {
     auto result = co_await method.handle(call, request, io);
