@@ -23,7 +23,7 @@ class Pooled {
   static void operator delete(void* object, size_t bytes) noexcept {
     if (bytes > kMostBytes) return ::operator delete(object);
     Pool& pool = PoolFor(bytes);
-    if (pool.bytes >= kMostLeft) return ::operator delete(object);
+    if (pool.bytes >= kMostLeft || !IsKept()) return ::operator delete(object);
     pool.bytes += RoundedUp(bytes);
     pool.first = new (object) Left{pool.first};
   }
@@ -34,31 +34,50 @@ class Pooled {
   };
   /// Of one size.
   struct Pool {
-    ~Pool() {
-      while (first != nullptr) {
-        ::operator delete(std::exchange(first, first->next));
-      }
-      bytes = kMostLeft;  // what comes later is not kept
-    }
-    Left* first = nullptr;
-    size_t bytes = 0;
+    Left* first;
+    size_t bytes;
   };
 
   static constexpr size_t kStep = 128;
   static constexpr size_t kMostBytes = 8192;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static constexpr size_t kMostLeft = 0;  // they look at each by itself
+#if defined(__has_feature)
+  static constexpr bool kIsSanitized = __has_feature(address_sanitizer) ||
+                                       __has_feature(thread_sanitizer) ||
+                                       __has_feature(memory_sanitizer);
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static constexpr bool kIsSanitized = true;
 #else
-  static constexpr size_t kMostLeft = size_t{1} << 18;
+  static constexpr bool kIsSanitized = false;
 #endif
+  // Sanitizers look at each object by itself.
+  static constexpr size_t kMostLeft = kIsSanitized ? 0 : size_t{1} << 18;
 
   static constexpr size_t RoundedUp(size_t bytes) {
     return (bytes + kStep - 1) / kStep * kStep;
   }
   static Pool& PoolFor(size_t bytes) {
-    thread_local std::array<Pool, kMostBytes / kStep + 1> pools;
-    return pools[RoundedUp(bytes) / kStep];
+    return pools_[RoundedUp(bytes) / kStep];
   }
+
+  /// False once the thread ends, when what is left goes.
+  static bool IsKept() {
+    thread_local const struct Emptying {
+      ~Emptying() {
+        is_ending_ = true;
+        for (Pool& pool : pools_) {
+          while (pool.first != nullptr) {
+            ::operator delete(std::exchange(pool.first, pool.first->next));
+          }
+        }
+      }
+    } emptying;
+    return !is_ending_;
+  }
+
+  // Without destructors, so that they are there to the thread's very end.
+  static inline constinit thread_local std::array<Pool, kMostBytes / kStep + 1>
+      pools_ = {};
+  static inline constinit thread_local bool is_ending_ = false;
 };
 
 }  // namespace tensord::core

@@ -50,7 +50,7 @@ struct RunState : core::Pooled {
   const std::shared_ptr<Session> session;
   /// Inputs, then results; those of one operation lie in here.
   absl::InlinedVector<OperandUse, 4> uses;
-  size_t first_result = 0;       // of `uses`
+  size_t first_result = 0;  // of `uses`
   InlineInputs inline_inputs;
   StepRunner runner;
   double predicted_nanoseconds = 0;  // for all steps

@@ -68,7 +68,7 @@ class [[nodiscard]] Operation final : Tag {
 /// One completion queue and the one thread that polls it. A call lives on one
 /// Loop: its handler, its operations and its cancellation run there one at a
 /// time, without locks. Handlers start in the order in which gRPC delivers
-/// their calls.
+/// their requests.
 ///
 /// Whichever thread polls reads for all connections, and wakes another when
 /// what it has read is for that: so a Loop may sleep while no call lives there.

@@ -198,9 +198,12 @@ Task<absl::Status> HandleServerStream(
   co_return co_await (self.*handler)(call, *request, Writer<R>(io, call));
 }
 
-/// What a call without request ends with.
-inline absl::Status NoRequest() {
-  return core::InvalidArgument("REQUEST_MISSING", "the call has no request");
+/// What a call ends with whose request has not come.
+inline absl::Status NoRequest(const Call& call, const Stalls::Wait& wait) {
+  if (!wait.broken_off().ok()) return wait.broken_off();
+  if (call.cancelled()) return absl::CancelledError("the client is gone");
+  return core::InvalidArgument("REQUEST_MISSING",
+                               "the call has ended without a request");
 }
 
 // What a handler returned.
@@ -238,24 +241,25 @@ struct Lane {
        absl::Duration patience)
       : loop(std::move(queue), sleeps),
         requests(loop, patience, "sent no request", kMost),
-        requests_of_anybody(loop, patience, "sent no request", kMostOfAnybody),
+        calls_of_anybody(loop, patience, "sent or taken nothing",
+                         kMostOfAnybody),
         answers(loop, patience, "taken no data") {}
 
   /// Requires  there are no calls any more.
   void Stop() {
     requests.Stop();
-    requests_of_anybody.Stop();
+    calls_of_anybody.Stop();
     answers.Stop();
   }
 
-  /// How many may wait for their requests; those of people who are not asked
-  /// who they are count nowhere.
-  static constexpr int64_t kMost = 8192;
+  /// How many may wait for their clients. Those of people who are not asked
+  /// who they are count nowhere else.
+  static constexpr int64_t kMost = 4096;
   static constexpr int64_t kMostOfAnybody = 1024;
 
   Loop loop;
   Stalls requests;
-  Stalls requests_of_anybody;
+  Stalls calls_of_anybody;
   Stalls answers;
 
  private:
@@ -264,7 +268,7 @@ struct Lane {
     explicit Refusing(Lane& lane) : Watcher(lane.loop), lane(lane) {}
     void Refused() override {
       lane.requests.BreakOffAll(Draining());
-      lane.requests_of_anybody.BreakOffAll(Draining());
+      lane.calls_of_anybody.BreakOffAll(Draining());
     }
     Lane& lane;
   };
@@ -294,10 +298,13 @@ Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
   absl::Status let_in = door.Begin(call, method.rpc);
   if (let_in.ok() && method.rpc.is_read_last) {
     const Stalls::Wait wait(
-        method.rpc.is_anybodys ? lane.requests_of_anybody : lane.requests, call,
+        method.rpc.is_anybodys ? lane.calls_of_anybody : lane.requests, call,
         /*bytes=*/0);
     const bool came = co_await Reader(io, call).Read(request);
-    if (!came) let_in = NoRequest();
+    // Much may have happened meanwhile.
+    let_in = came ? Door::CheckIdentity(record) : NoRequest(call, wait);
+    if (!came) record.operation = nullptr;
+    record.begun = std::chrono::steady_clock::now();
     if (!method.rpc.is_stream) record.open_hold = server::HostHold();
   }
   if (!let_in.ok()) {
@@ -332,14 +339,14 @@ enum class Traffic {
 /// method, Start(), and at last Shutdown().
 ///
 /// One Loop takes all calls, so their handlers start in the order in which gRPC
-/// delivers them; copying payload, on the others, does not hold them up. It
-/// accepts for the others, too, which sleep while there is nothing to copy.
-/// gRPC delivers the calls of one channel nearly always, but not for certain,
-/// in the order in which they were made: it reads on the threads of all Loops,
-/// which may overtake each other, and so may calls that come while more wait to
-/// be taken than a Loop accepts in between two turns. What is long is parsed
-/// elsewhere, and later calls overtake it. Only messages of one stream are in
-/// order for certain.
+/// delivers their requests; copying payload, on the others, does not hold them
+/// up. It accepts for the others, too, which sleep while there is nothing to
+/// copy. gRPC delivers the calls of one channel nearly always, but not for
+/// certain, in the order in which they were made: it reads on the threads of
+/// all Loops, which may overtake each other, and so may calls that come while
+/// more wait to be taken than a Loop accepts in between two turns. What is long
+/// is parsed elsewhere, and later calls overtake it. Only messages of one
+/// stream are in order for certain.
 class LoopGroup {
  public:
   /// Unless `takes_admin`, what is for operators is refused.
@@ -417,8 +424,8 @@ class LoopGroup {
   /// Gives the running calls `grace`, cancels the rest and returns when every
   /// handler has returned and every Loop is drained. Refuse() came before.
   ///
-  /// gRPC waits for clients to take what is on its way to them. After a second
-  /// `abandon` is called, on a Loop, which breaks their connections off.
+  /// gRPC waits for clients to take what is on its way to them. A second after
+  /// `grace`, `abandon` is called, on a Loop, to break their connections off.
   void Shutdown(grpc::Server& server, std::chrono::milliseconds grace,
                 std::function<void()> abandon) {
     // gRPC would wait for its own calls, too: who watches the server's health
@@ -430,7 +437,7 @@ class LoopGroup {
     }
     const auto abandoning =
         std::make_shared<Abandoning>(calls().loop, std::move(abandon));
-    abandoning->Begin(abandoning);
+    abandoning->Begin(abandoning, end + std::chrono::seconds(1));
     server.Shutdown(std::chrono::system_clock::now());
     abandoning->Cancel();
     // The first last, as it accepts for all.
@@ -441,17 +448,20 @@ class LoopGroup {
   }
 
  private:
-  /// Calls `abandon` on a Loop after a second.
+  /// Calls `abandon` on a Loop, some time.
   class Abandoning final : public Tag {
    public:
     Abandoning(Loop& loop, std::function<void()> abandon)
         : loop_(loop), abandon_(std::move(abandon)) {}
     /// An alarm fires even when it is taken back, so `self` stays until then.
-    void Begin(std::shared_ptr<Abandoning> self) {
+    void Begin(std::shared_ptr<Abandoning> self,
+               std::chrono::steady_clock::time_point at) {
       self_ = std::move(self);
+      const std::chrono::nanoseconds wait =
+          at - std::chrono::steady_clock::now();
       alarm_.Set(loop_.queue(),
                  gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                              gpr_time_from_seconds(1, GPR_TIMESPAN)),
+                              gpr_time_from_nanos(wait.count(), GPR_TIMESPAN)),
                  AsTag());
     }
     void Cancel() { alarm_.Cancel(); }

@@ -48,11 +48,14 @@ class Stalls final : Tag {
       all_.Add(*this);
     }
     ~Wait() {
-      if (is_broken_off_) return;
+      if (!broken_off_.ok()) return;
       all_.Remove(*this);
       if (!connection_.empty()) all_.progress_[connection_] = Clock::now();
     }
     Wait(const Wait&) = delete;
+
+    /// Why it was; OK: it was not.
+    const absl::Status& broken_off() const { return broken_off_; }
 
    private:
     friend Stalls;
@@ -69,7 +72,7 @@ class Stalls final : Tag {
     Call& call_;
     const Clock::time_point since_ = Clock::now();
     const std::string connection_;
-    bool is_broken_off_ = false;
+    absl::Status broken_off_;
     Wait* older_ = nullptr;
     Wait* newer_ = nullptr;
   };
@@ -103,7 +106,7 @@ class Stalls final : Tag {
   /// It ends when gRPC has heard.
   void BreakOff(Wait& wait, const absl::Status& why) {
     Remove(wait);
-    wait.is_broken_off_ = true;
+    wait.broken_off_ = why;
     EndUnread(wait.call_, why);
   }
 

@@ -380,7 +380,7 @@ absl::Status Door::Begin(Call& call, const Rpc& rpc) const {
   }
   if (call.loop().refuses()) return Draining();
   if (rpc.is_anybodys) {
-    // There are not many.
+    // Nobody's; there are not many at a time.
   } else if (rpc.is_stream) {  // it may last, and never name a session
     TENSORD_RETURN_IF_ERROR(record.open_hold.Take(
         sessions_.host_memory(), server::HostUse::kRequests, kOpenBytes,

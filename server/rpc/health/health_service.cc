@@ -82,7 +82,7 @@ grpc::Status HealthService::Read(grpc::ByteBuffer& wire, Request& request) {
 
 Task<grpc::Status> HealthService::Receive(Lane& lane, Call& call, Reader in,
                                           Request& request) {
-  const Stalls::Wait wait(lane.requests_of_anybody, call, /*bytes=*/0);
+  const Stalls::Wait wait(lane.calls_of_anybody, call, /*bytes=*/0);
   grpc::ByteBuffer wire;
   const bool came = co_await in.Read(wire);
   if (came) co_return Read(wire, request);
@@ -111,6 +111,7 @@ Detached HealthService::Check(Lane& lane) {
               "are known"};
   }
   const Outgoing answer(response);
+  const Stalls::Wait wait(lane.calls_of_anybody, call, /*bytes=*/0);
   co_await Operation([&](void* tag) { io.Finish(answer, status, tag); });
   co_await call.End();
 }
@@ -130,12 +131,19 @@ Detached HealthService::Watch(Lane& lane) {
   grpc::Status read = co_await Receive(lane, call, Reader(io, call), request);
   // They last as long as whoever asks likes, and nobody is asked who that is.
   constexpr int64_t kMostWatches = 1024;
-  if (++watch_count_ > kMostWatches) {
+  if (read.ok() && watch_count_ >= kMostWatches) {
     read = {grpc::StatusCode::RESOURCE_EXHAUSTED,
             "so many watch the health that no more can; ask by Check"};
   }
+  if (!read.ok()) {
+    const Stalls::Wait wait(lane.calls_of_anybody, call, /*bytes=*/0);
+    co_await Operation([&](void* tag) { io.Finish(read, tag); });
+    co_await call.End();
+    co_return;
+  }
+  ++watch_count_;
   std::optional<Response::ServingStatus> told;
-  bool connected = read.ok();
+  bool connected = true;
   while (connected && !call.cancelled()) {
     uint64_t version = 0;
     {
@@ -153,8 +161,8 @@ Detached HealthService::Watch(Lane& lane) {
     Change change(*this, call, version);
     co_await change;
   }
-  const grpc::Status& end = read.ok() ? grpc::Status::CANCELLED : read;
-  co_await Operation([&](void* tag) { io.Finish(end, tag); });
+  co_await Operation(
+      [&](void* tag) { io.Finish(grpc::Status::CANCELLED, tag); });
   co_await call.End();
   --watch_count_;
 }

@@ -14,8 +14,9 @@ struct Object : Pooled {
   std::byte bytes[kBytes] = {};
 };
 
-// Sanitizers are to see each object by itself.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// Sanitizers look at each object by itself.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(__has_feature)
 TEST(PooledTest, ObjectsOfAboutOneSizeShareTheirMemory) {
   auto first = std::make_unique<Object<2000>>();
   const void* const place = first.get();
