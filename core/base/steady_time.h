@@ -8,13 +8,17 @@
 
 namespace tensord::core {
 
-/// What the clock on the wall says had it not been set since the first call:
-/// differences are what really passed.
-inline absl::Time SteadyNow() {
+/// What the clock on the wall had said at `when`, had it not been set since the
+/// first call: differences are what really passed.
+inline absl::Time SteadyTime(std::chrono::steady_clock::time_point when) {
   using Clock = std::chrono::steady_clock;
   static const Clock::time_point first = Clock::now();
   static const absl::Time then = absl::Now();
-  return then + absl::FromChrono(Clock::now() - first);
+  return then + absl::FromChrono(when - first);
+}
+
+inline absl::Time SteadyNow() {
+  return SteadyTime(std::chrono::steady_clock::now());
 }
 
 }  // namespace tensord::core

@@ -378,8 +378,8 @@ void AddServingFlags(CLI::App& app, Options& options) {
                  "others uploads and downloads")
       ->check(CLI::Range(1, 256));
   AddSeconds(app, "--transfer-idle-seconds", options.transfer_idle,
-             "How long an upload or download waits for a client that does "
-             "nothing")
+             "How long a call waits for a client that does nothing: sends no "
+             "request, no data of an upload, or takes no answer")
       ->check(Within(0.1, 86400.0));
   AddSeconds(app, "--stream-idle-seconds", options.stream_idle,
              "How long a stream of operations waits for a client that asks for "

@@ -20,6 +20,7 @@
 #include "core/base/version.h"
 #include "server/config/access_report.h"
 #include "server/engine/host_memory.h"
+#include "server/process/grpc_log.h"
 
 namespace tensord::server {
 namespace {
@@ -40,6 +41,8 @@ constexpr absl::Duration kFarewell = absl::Milliseconds(500);
 // Redis, traces. On a busy machine that is more than a second; service managers
 // allow for it (deploy/docs/operating.md).
 constexpr absl::Duration kEndMost = absl::Seconds(5);
+// What the heap may hold that nothing counts, of hosts with little memory less.
+constexpr int64_t kMostSpareBytes = int64_t{1} << 30;
 
 /// Refuses a plan store, if any, whose folder is not there: it would be missed
 /// only when the file is to be written.
@@ -64,11 +67,13 @@ ServerProcess::ServerProcess(const Options& options)
       process_gauges_(std::string(core::kVersion), health_),
       monitoring_(health_),
       drain_nanoseconds_(absl::ToInt64Nanoseconds(options.drain_timeout)),
-      connections_(std::make_shared<rpc::Connections>(rpc::ConnectionLimits{
-          .total = options.max_connections,
-          .per_peer = options.max_connections_per_peer})) {}
+      connections_(std::make_shared<rpc::Connections>(
+          rpc::ConnectionLimits{.total = options.max_connections,
+                                .per_peer = options.max_connections_per_peer})),
+      heap_watch_(std::min(kMostSpareBytes, HostMemoryBytes() / 4)) {}
 
 bool ServerProcess::Start() {
+  TakeGrpcLog(log_);
   if (!Succeeds("bad_audit_log", files_.OpenAudit()) ||
       !Succeeds("bad_certificate", files_.ReadCertificates()) ||
       !Succeeds("cannot_listen", ListenForMonitoring()) ||
@@ -277,10 +282,6 @@ absl::Status ServerProcess::ServeRpc() {
       .process = {.settings = options_.settings,
                   .drain = [this](auto timeout) { Drain(timeout); },
                   .reload = [this] { return files_.Reload(); }}});
-  // Where nobody is asked and nobody comes from elsewhere, who comes may do
-  // everything.
-  const bool knows_all =
-      !files_.authenticator().asks() && !files_.authenticator().serves_others();
   rpc::RpcServerOptions options = {
       .listen = options_.listen,
       .allows_remote = options_.allows_remote,
@@ -289,7 +290,6 @@ absl::Status ServerProcess::ServeRpc() {
       .knows_user = nullptr,
       .takes_admin = options_.admin_listen.empty(),
       .connections = connections_,
-      .reads = knows_all ? rpc::Reads::kFirst : rpc::Reads::kLast,
       .socket_mode = options_.socket_mode,
       .takes_shared_memory = options_.takes_shared_memory,
       .loop_count = options_.loop_count};
@@ -328,12 +328,14 @@ int ServerProcess::AwaitEnd(const sigset_t& signals) {
     }
     UpdateHealth();
     EndUnknown();
+    EndFlood();
     if (loss_ends_it && !engine_->health().ok()) return 0;
     const auto now = std::chrono::steady_clock::now();
     if (now - trimmed < kTrimInterval) continue;
     trimmed = now;
     malloc_trim(0);
-    metrics_.connections().Set(static_cast<double>(connections_->count()));
+    connection_count_ = connections_->count();
+    metrics_.connections().Set(static_cast<double>(connection_count_));
     files_.WarnOfExpiry();
   }
 }
@@ -359,6 +361,30 @@ void ServerProcess::EndUnknown() {
   connections_->EndOfHosts();
   log_.Info("connections_ended",
             {{"reason", "an authority of clients is gone"}});
+}
+
+void ServerProcess::EndFlood() {
+  // Until what was held is free; longer when it does not become so.
+  constexpr std::chrono::seconds kRest{2};
+  constexpr std::chrono::seconds kMostRest{300};
+  constexpr int64_t kConnectionBytes = int64_t{1} << 15;  // with TLS
+  const auto now = std::chrono::steady_clock::now();
+  if (now - flood_ended_ < flood_rest_) return;
+  const int64_t counted = sessions_->host_memory()->used_bytes() +
+                          connection_count_ * kConnectionBytes;
+  const std::optional<int64_t> heap = heap_watch_.Overflow(counted);
+  if (!heap) {
+    flood_rest_ = kRest;
+    return;
+  }
+  flood_ended_ = now;
+  connections_->EndAll();
+  log_.Event(LogLevel::kWarning, "connections_ended",
+             {{"reason", "more has come than is counted"},
+              {"heap_bytes", *heap},
+              {"counted_bytes", counted},
+              {"rest_seconds", flood_rest_.count()}});
+  flood_rest_ = std::min(2 * flood_rest_, kMostRest);
 }
 
 void ServerProcess::EndAfter(absl::Duration most) {

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@
 #include "server/rpc/service_context.h"
 #include "server/session/session_manager.h"
 #include "server/telemetry/health.h"
+#include "server/telemetry/heap_watch.h"
 #include "server/telemetry/log.h"
 #include "server/telemetry/metrics.h"
 #include "server/telemetry/otlp_exporter.h"
@@ -84,6 +86,10 @@ class ServerProcess {
   /// Ends what those do who are no longer known: calls, and, when an authority
   /// of clients is taken out, connections over TLS, which begin anew.
   void EndUnknown();
+  /// Breaks all connections off when the heap holds much that nothing counts:
+  /// calls that come faster than the server hears of them. Clients connect
+  /// again; tensors stay.
+  void EndFlood();
   /// Has AwaitEnd() end as if SIGTERM had come. From any thread.
   void Drain(std::optional<absl::Duration> timeout);
   /// Ends the process when that takes longer than `most`.
@@ -109,6 +115,10 @@ class ServerProcess {
   std::atomic<int64_t> drain_nanoseconds_;
   const std::shared_ptr<rpc::Connections> connections_;
   uint64_t authority_losses_ = 0;  // that it has acted upon
+  HeapWatch heap_watch_;
+  std::chrono::steady_clock::time_point flood_ended_;  // the last
+  std::chrono::seconds flood_rest_{0};                 // after it
+  int64_t connection_count_ = 0;                       // a while ago
   std::unique_ptr<rpc::ServiceContext> context_;
   std::unique_ptr<rpc::RpcServer> server_;
   std::unique_ptr<rpc::RpcServer> admin_;  // null: `server_` takes its calls

@@ -80,10 +80,8 @@ void PlanCacheService::ServeOn(LoopGroup& loops) {
       &S::Change<v1::RemovePlanCacheEntryRequest,
                  v1::RemovePlanCacheEntryResponse, &core::PlanCache::Remove>);
   loops.Serve(raw(), "ClearPlanCache", *this, &PlanCacheService::Clear);
-  loops.Serve(raw(), "DumpPlanCache", *this, &PlanCacheService::Dump,
-              Traffic::kTransfers);
-  loops.Serve(raw(), "LoadPlanCache", *this, &PlanCacheService::Load,
-              Traffic::kTransfers);
+  loops.Serve(raw(), "DumpPlanCache", *this, &PlanCacheService::Dump);
+  loops.Serve(raw(), "LoadPlanCache", *this, &PlanCacheService::Load);
 }
 
 Task<absl::StatusOr<v1::GetPlanCacheStatsResponse>> PlanCacheService::GetStats(

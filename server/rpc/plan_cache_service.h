@@ -12,7 +12,8 @@ namespace tensord::rpc {
 class PlanCacheService final : public Service {
  public:
   explicit PlanCacheService(ServiceContext& context)
-      : Service(ServiceBeside<v1::ClearPlanCacheRequest>("PlanCacheService")),
+      : Service(ServiceBeside<v1::ClearPlanCacheRequest>("PlanCacheService"),
+                {"DumpPlanCache", "LoadPlanCache"}),
         context_(context) {}
 
   void ServeOn(LoopGroup& loops) override;

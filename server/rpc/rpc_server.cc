@@ -106,6 +106,12 @@ void LimitConnections(const RpcServerOptions& options,
   set(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindowBytes);
   set(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kWindowBytes);
+  // gRPC would inflate what is compressed before its length is looked at. It
+  // need not find out of each message that it is not.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  set(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
+  set(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
 }
 
 /// Listens, or takes over what listens, on all addresses.
@@ -240,11 +246,16 @@ absl::Status RpcServer::Listen(const RpcServerOptions& options) {
                               services.credentials.back()));
   }
   for (const auto& service : services.all) {
-    service->raw().Register(builder, options.reads);
+    service->raw().Register(builder);
   }
   services.health.Register(builder);
-  services.loops.emplace(builder, options.loop_count, services.context.door,
-                         services.context.parser, options.takes_admin);
+  services.loops.emplace(
+      builder,
+      LoopGroup::Options{.loop_count = options.loop_count,
+                         .takes_admin = options.takes_admin,
+                         .connections = *services.connections,
+                         .most_calls = options.max_streams},
+      services.context.door, services.context.parser);
   services.server = builder.BuildAndStart();
   if (services.server == nullptr) {
     return core::Error(absl::StatusCode::kUnavailable, "CANNOT_LISTEN",

@@ -33,9 +33,6 @@ struct RpcServerOptions {
   /// Of all servers that have the same.
   std::shared_ptr<Connections> connections =
       std::make_shared<Connections>(ConnectionLimits());
-  /// When requests are received; strangers are to come no further than the
-  /// beginning of a call.
-  Reads reads = Reads::kFirst;
   /// Whether strangers do not come here.
   bool is_operators = false;
   int socket_mode = 0;  // permissions of Unix sockets; 0: as the umask says

@@ -1,6 +1,9 @@
 // What a service of the contract is to the server.
 #pragma once
 
+#include <initializer_list>
+
+#include "absl/strings/string_view.h"
 #include "server/rpc/coroutine/raw_service.h"
 #include "server/rpc/coroutine/serve.h"
 #include "server/rpc/service_context.h"
@@ -11,8 +14,11 @@ namespace tensord::rpc {
 /// that is done for a call, the door does.
 class Service {
  public:
-  explicit Service(const google::protobuf::ServiceDescriptor& type)
-      : raw_(type) {}
+  /// Those of the methods `transfers` copy payload, where that does not hold up
+  /// others.
+  explicit Service(const google::protobuf::ServiceDescriptor& type,
+                   std::initializer_list<absl::string_view> transfers = {})
+      : raw_(type, transfers) {}
   virtual ~Service() = default;
 
   RawService& raw() { return raw_; }

@@ -72,10 +72,8 @@ class Copying final : public server::DeviceWorker::Job {
 
 void TensorService::ServeOn(LoopGroup& loops) {
   loops.Serve(raw(), "CreateTensor", *this, &TensorService::Create);
-  loops.Serve(raw(), "UploadTensor", *this, &TensorService::Upload,
-              Traffic::kTransfers);
-  loops.Serve(raw(), "DownloadTensor", *this, &TensorService::Download,
-              Traffic::kTransfers);
+  loops.Serve(raw(), "UploadTensor", *this, &TensorService::Upload);
+  loops.Serve(raw(), "DownloadTensor", *this, &TensorService::Download);
   loops.Serve(raw(), "DescribeTensor", *this, &TensorService::Describe);
   loops.Serve(raw(), "ListTensors", *this, &TensorService::List);
   loops.Serve(raw(), "DeleteTensor", *this, &TensorService::Delete);

@@ -15,7 +15,8 @@ namespace tensord::rpc {
 class TensorService final : public Service {
  public:
   explicit TensorService(ServiceContext& context)
-      : Service(ServiceBeside<v1::CreateTensorRequest>("TensorService")),
+      : Service(ServiceBeside<v1::CreateTensorRequest>("TensorService"),
+                {"UploadTensor", "DownloadTensor"}),
         context_(context) {}
 
   void ServeOn(LoopGroup& loops) override;

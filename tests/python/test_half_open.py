@@ -1,8 +1,9 @@
-"""Calls whose request never comes are known, counted and few."""
+"""Calls whose request never comes are known, counted and few; what is taken by nobody goes."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import socket
 import time
@@ -14,7 +15,7 @@ import pytest
 
 from callers import Caller
 from files import rewrite
-from http2 import ends_of_streams, headers, opening, request
+from http2 import ends_of_streams, frame, headers, opening, request
 from observed_server import ObservedServer
 from secure_server import new_token
 from waiting import eventually
@@ -26,17 +27,42 @@ CHECK = "/grpc.health.v1.Health/Check"
 SERVING = b"\x08\x01"
 
 
-class HalfOpen:
-    """A connection with calls that have headers and nothing else."""
+class Raw:
+    """A connection of a client that keeps to HTTP/2 alone."""
+
+    def __init__(self, address: str) -> None:
+        if address.startswith("unix:"):
+            self._socket = socket.socket(socket.AF_UNIX)
+            self._socket.connect(address.removeprefix("unix:"))
+        else:
+            host, port = address.split(":")
+            self._socket = socket.create_connection((host, int(port)))
+        self._socket.settimeout(20)
+        self._socket.sendall(opening())
+        self._received = b""
+
+    def send(self, more: bytes) -> None:
+        self._socket.sendall(more)
+
+    def is_broken_off(self) -> bool:
+        """Whether the server has ended it; what it has sent before that stays where it is."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._socket.sendall(frame(6, 0, 0, bytes(8)))  # a ping
+            return False
+        return True
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class HalfOpen(Raw):
+    """One with calls that have headers and nothing else."""
 
     def __init__(self, address: str, path: str, count: int, **metadata: str) -> None:
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(20)
-        self._socket.connect(address.removeprefix("unix:"))
+        super().__init__(address)
         calls = (headers(path, 2 * i + 1, **metadata) for i in range(count))
-        self._socket.sendall(opening() + b"".join(calls))
+        self.send(b"".join(calls))
         self._socket.setblocking(False)
-        self._received = b""
 
     def ended(self) -> int:
         """How many of them the server has ended."""
@@ -44,12 +70,6 @@ class HalfOpen:
             while more := self._socket.recv(1 << 16):
                 self._received += more
         return len(ends_of_streams(self._received))
-
-    def send(self, more: bytes) -> None:
-        self._socket.sendall(more)
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 @pytest.fixture
@@ -72,14 +92,36 @@ def server(tmp_path: Path, token: str) -> Iterator[ObservedServer]:
         yield server
 
 
+@pytest.fixture
+def server_of_anybody(tmp_path: Path) -> Iterator[ObservedServer]:
+    """One that asks nobody who they are."""
+    with ObservedServer(tmp_path, "--listen=127.0.0.1:0") as server:
+        yield server
+
+
+def address_of(server: ObservedServer, kind: str) -> str:
+    found = re.search(rf"listening address=({kind}\S+) version", server.log())
+    assert found is not None
+    return found[1]
+
+
 def requests_bytes(server: ObservedServer) -> float:
     return server.metrics().sum("tensord_host_memory_bytes", use="requests")
+
+
+def waits_for_its_client(server: ObservedServer) -> bool:
+    """Whether there is a call all the time."""
+    for _ in range(10):
+        if requests_bytes(server) == 0:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def test_strangers_are_refused_before_their_requests(server: ObservedServer) -> None:
     strangers = HalfOpen(server.address, OPEN, 500)
     assert eventually(lambda: strangers.ended() == 500)
-    assert requests_bytes(server) == 0
+    assert eventually(lambda: requests_bytes(server) == 0)
     strangers.close()
 
 
@@ -91,6 +133,88 @@ def test_requests_that_do_not_come_are_counted(server: ObservedServer, token: st
     assert users.ended() == 0
     users.close()
     assert eventually(lambda: requests_bytes(server) == 0)
+
+
+def test_they_are_counted_where_nobody_is_asked(server_of_anybody: ObservedServer) -> None:
+    users = HalfOpen(server_of_anybody.address, OPEN, 500)
+    assert eventually(lambda: requests_bytes(server_of_anybody) >= 500 * 8192)
+    caller = Caller(server_of_anybody.address)
+    assert caller.describe(caller.open()).session.name
+    users.close()
+    assert eventually(lambda: requests_bytes(server_of_anybody) == 0)
+
+
+@pytest.mark.parametrize("kind", ["unix:", "127.0.0.1:"])
+def test_who_has_more_calls_than_a_connection_may_have_loses_it(
+    server_of_anybody: ObservedServer, kind: str
+) -> None:
+    address = address_of(server_of_anybody, kind)
+    most = HalfOpen(address, OPEN, 1024)
+    assert eventually(lambda: requests_bytes(server_of_anybody) >= 1024 * 8192)
+    assert not most.is_broken_off()
+    most.close()
+    assert eventually(lambda: requests_bytes(server_of_anybody) == 0)
+    # gRPC alone would take them, as long as nobody acknowledges its settings.
+    more = HalfOpen(address, OPEN, 1500)
+    assert eventually(more.is_broken_off)
+    assert eventually(lambda: requests_bytes(server_of_anybody) == 0)
+    caller = Caller(address)
+    assert caller.describe(caller.open()).session.name
+    more.close()
+
+
+def test_many_calls_of_several_connections_cost_none(server_of_anybody: ObservedServer) -> None:
+    several = [HalfOpen(server_of_anybody.address, OPEN, 800) for _ in range(3)]
+    assert eventually(lambda: requests_bytes(server_of_anybody) >= 2400 * 8192)
+    assert not any(each.is_broken_off() for each in several)
+    for each in several:
+        each.close()
+
+
+@pytest.mark.parametrize("path", [OPEN, "/none/None"])
+def test_who_takes_no_answers_loses_the_connection(tmp_path: Path, token: str, path: str) -> None:
+    """Strangers, whose refusals fill the socket first."""
+    with served(tmp_path, 1) as server:
+        deaf = Raw(server.address)
+        stream = 1
+        while not waits_for_its_client(server):
+            assert stream < 100_000
+            calls = range(stream, stream + 200, 2)
+            deaf.send(b"".join(headers(path, i) + request(b"", i) for i in calls))
+            stream += 200
+        assert eventually(deaf.is_broken_off)
+        assert eventually(lambda: requests_bytes(server) == 0)
+        caller = Caller(server.address, token)
+        assert caller.describe(caller.open()).session.name
+        deaf.close()
+
+
+def test_compressed_requests_are_refused(server_of_anybody: ObservedServer) -> None:
+    """They would be inflated before anybody knows how much that is."""
+    options = [("grpc.default_compression_algorithm", grpc.Compression.Gzip.value)]
+    with grpc.insecure_channel(server_of_anybody.address, options) as channel:
+        with pytest.raises(grpc.RpcError) as failure:
+            channel.unary_unary(OPEN)(bytes(1 << 20), timeout=10)
+    assert failure.value.code() is grpc.StatusCode.UNIMPLEMENTED
+    assert "'gzip' is disabled" in failure.value.details()
+
+
+def test_refusals_of_compressed_requests_do_not_fill_the_log(
+    server_of_anybody: ObservedServer,
+) -> None:
+    calls = HalfOpen(server_of_anybody.address, OPEN, 500, **{"grpc-encoding": "gzip"})
+    assert eventually(lambda: calls.ended() == 500)
+    assert 1 <= server_of_anybody.log().count("Compression algorithm") <= 10
+    calls.close()
+
+
+def test_a_method_that_is_none_is_said_to_be_none(server_of_anybody: ObservedServer) -> None:
+    channel = Caller(server_of_anybody.address).channel
+    for path in ("/tensord.v1.SessionService/CloseSesame", "/Open", "/tensord.v1.None/OpenSession"):
+        with pytest.raises(grpc.RpcError) as failure:
+            channel.unary_unary(path)(b"", timeout=10)
+        assert failure.value.code() is grpc.StatusCode.UNIMPLEMENTED
+        assert failure.value.details() == f"there is no method {path}"
 
 
 def test_requests_that_do_not_come_are_not_waited_for_long(tmp_path: Path, token: str) -> None:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <grpcpp/alarm.h>
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
@@ -212,7 +213,8 @@ class Call final : Tag {
     loop_.Begin();
   }
 
-  grpc::ServerContext& context() { return context_; }
+  grpc::GenericServerContext& context() { return context_; }
+  const grpc::GenericServerContext& context() const { return context_; }
   Loop& loop() { return loop_; }
   CallRecord& record() { return record_; }
 
@@ -342,7 +344,7 @@ class Call final : Tag {
 
   Loop& loop_;
   CallRecord record_;
-  grpc::ServerContext context_;
+  grpc::GenericServerContext context_;
   std::atomic<bool> cancelled_ = false;
   absl::Status stopped_;
   std::function<void(const absl::Status&)> on_session_end_;

@@ -2,32 +2,33 @@
 
 #include <grpcpp/impl/rpc_service_method.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace tensord::rpc {
-namespace {
 
 using google::protobuf::MethodDescriptor;
 
-/// Whether gRPC receives a request before a call begins.
-bool IsReadFirst(const MethodDescriptor& method, Reads reads) {
-  return reads == Reads::kFirst && !method.client_streaming();
+std::string PathOf(const MethodDescriptor& method) {
+  return absl::StrCat("/", method.service()->full_name(), "/", method.name());
 }
 
-}  // namespace
+RawService::RawService(const google::protobuf::ServiceDescriptor& type,
+                       std::initializer_list<absl::string_view> apart)
+    : type_(type) {
+  for (const absl::string_view name : apart) apart_.push_back(&Method(name));
+}
 
-void RawService::Register(grpc::ServerBuilder& builder, Reads reads) {
-  reads_ = reads;
-  for (int i = 0; i < type_.method_count(); ++i) {
-    const MethodDescriptor& method = *type_.method(i);
-    paths_.push_back(absl::StrCat("/", type_.full_name(), "/", method.name()));
-    // To gRPC this says no more than whether there is something to receive.
-    using Grpc = grpc::internal::RpcMethod;
+void RawService::Register(grpc::ServerBuilder& builder) {
+  if (apart_.empty()) return;
+  for (const MethodDescriptor* const method : apart_) {
+    paths_.push_back(PathOf(*method));
+    // To gRPC this says no more than that nothing is received first.
     AddMethod(new grpc::internal::RpcServiceMethod(
-        paths_.back().c_str(),
-        IsReadFirst(method, reads_) ? Grpc::NORMAL_RPC : Grpc::BIDI_STREAMING,
+        paths_.back().c_str(), grpc::internal::RpcMethod::BIDI_STREAMING,
         /*handler=*/nullptr));
-    MarkMethodRaw(i);
+    MarkMethodRaw(static_cast<int>(paths_.size()) - 1);
   }
   builder.RegisterService(this);
 }
@@ -36,18 +37,17 @@ const MethodDescriptor& RawService::Method(absl::string_view name) const {
   return *type_.FindMethodByName(std::string(name));
 }
 
+bool RawService::IsApart(const MethodDescriptor& method) const {
+  return std::ranges::find(apart_, &method) != apart_.end();
+}
+
 void RawService::Await(const MethodDescriptor& method,
-                       grpc::ServerContext& context, grpc::ByteBuffer& request,
-                       grpc::internal::ServerAsyncStreamingInterface& io,
+                       grpc::ServerContext& context, Io& io,
                        grpc::CompletionQueue& queue,
                        grpc::ServerCompletionQueue& accepting, void* tag) {
-  if (IsReadFirst(method, reads_)) {
-    RequestAsyncUnary(method.index(), &context, &request, &io, &queue,
-                      &accepting, tag);
-  } else {
-    RequestAsyncBidiStreaming(method.index(), &context, &io, &queue, &accepting,
-                              tag);
-  }
+  const auto at = std::ranges::find(apart_, &method) - apart_.begin();
+  RequestAsyncBidiStreaming(static_cast<int>(at), &context, &io, &queue,
+                            &accepting, tag);
 }
 
 }  // namespace tensord::rpc

@@ -4,12 +4,14 @@
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/service_type.h>
-#include <grpcpp/support/byte_buffer.h>
 
 #include <deque>
+#include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
+#include "server/rpc/coroutine/streams.h"
 
 namespace tensord::rpc {
 
@@ -19,48 +21,39 @@ const google::protobuf::ServiceDescriptor& ServiceBeside(const char* name) {
   return *M::descriptor()->file()->FindServiceByName(name);
 }
 
-/// When the request of a method that has one is received.
-enum class Reads {
-  kFirst,  // before the call begins, by gRPC; costs least
-  /// After the call has begun, as the first of a stream, so that it is known of
-  /// each call in the server, and who asks, before more of it comes.
-  kLast,
-};
+/// As clients name it: "/tensord.v1.ComputeService/Contract".
+std::string PathOf(const google::protobuf::MethodDescriptor& method);
 
-/// Leaves messages as gRPC has received them, so that nothing is parsed before
-/// it is known who asks, and what that takes.
+/// Knows methods, and asks gRPC for the calls of those that are to be asked for
+/// one by one. A call begins with its headers, so that it is known of each that
+/// is in the server, and who asks, before more of it comes.
 class RawService final : public grpc::Service {
  public:
-  explicit RawService(const google::protobuf::ServiceDescriptor& type)
-      : type_(type) {}
+  /// Those `apart` are asked for one by one, the others by whoever asks for
+  /// calls of any method.
+  explicit RawService(const google::protobuf::ServiceDescriptor& type,
+                      std::initializer_list<absl::string_view> apart = {});
 
-  /// Has the server that `builder` makes know its methods.
-  void Register(grpc::ServerBuilder& builder, Reads reads);
+  /// Has the server that `builder` makes know those apart.
+  void Register(grpc::ServerBuilder& builder);
 
   /// With its package.
   const std::string& name() const { return type_.full_name(); }
   const google::protobuf::MethodDescriptor& Method(
       absl::string_view name) const;
+  bool IsApart(const google::protobuf::MethodDescriptor& method) const;
 
-  /// Whether the request of a method is yet to be received when a call of it
-  /// begins; that of one whose requests are a stream is none.
-  bool IsReadLast(const google::protobuf::MethodDescriptor& method) const {
-    return reads_ == Reads::kLast && !method.client_streaming();
-  }
-
-  /// Asks for the next call of a method. `request` is where gRPC puts what it
-  /// receives before that. All else as the generated code's Request...() has
-  /// it.
+  /// Asks for the next call of a method apart; the arguments are those of the
+  /// generated code's Request...().
   void Await(const google::protobuf::MethodDescriptor& method,
-             grpc::ServerContext& context, grpc::ByteBuffer& request,
-             grpc::internal::ServerAsyncStreamingInterface& io,
-             grpc::CompletionQueue& queue,
+             grpc::ServerContext& context, Io& io, grpc::CompletionQueue& queue,
              grpc::ServerCompletionQueue& accepting, void* tag);
 
  private:
   const google::protobuf::ServiceDescriptor& type_;
-  Reads reads_ = Reads::kFirst;
-  std::deque<std::string> paths_;  // (method); gRPC refers to them
+  std::vector<const google::protobuf::MethodDescriptor*>
+      apart_;                      // gRPC's order
+  std::deque<std::string> paths_;  // of those; gRPC refers to them
 };
 
 }  // namespace tensord::rpc

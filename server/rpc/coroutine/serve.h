@@ -8,114 +8,55 @@
 #pragma once
 
 #include <google/protobuf/descriptor.h>
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/support/async_stream.h>
-#include <grpcpp/support/async_unary_call.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
-#include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/container/node_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/rpc/coroutine/loop.h"
-#include "server/rpc/coroutine/outgoing.h"
 #include "server/rpc/coroutine/parser.h"
 #include "server/rpc/coroutine/raw_service.h"
 #include "server/rpc/coroutine/stalls.h"
+#include "server/rpc/coroutine/streams.h"
 #include "server/rpc/coroutine/task.h"
 #include "server/rpc/door/door.h"
+#include "server/rpc/door/open_calls.h"
+#include "server/rpc/listening/connections.h"
 #include "server/rpc/status.h"
 #include "server/session/answers.h"
 
 namespace tensord::rpc {
 
-using grpc::ByteBuffer;
+/// What a call ends with besides its status: the one response of the method,
+/// or nothing, where all went as a stream.
+using Answer = std::optional<Outgoing>;
 
-inline int64_t BytesOf(const ByteBuffer& message) {
-  return static_cast<int64_t>(message.Length());
-}
-
-/// The client's messages of one call. One Read() at a time.
-class Reader {
- public:
-  Reader(grpc::internal::AsyncReaderInterface<ByteBuffer>& io, Call& call)
-      : io_(&io), call_(&call) {}
-  /// False after the last message, and also when the call broke off, which
-  /// cancelled() may tell only later: messages must say where the stream ends.
-  auto Read(ByteBuffer& to) const {
-    return Operation(
-        [io = io_, &to](void* tag) { io->Read(&to, tag); },
-        [call = call_, &to] { call->record().received_bytes += BytesOf(to); });
-  }
-
- private:
-  grpc::internal::AsyncReaderInterface<ByteBuffer>* io_;
-  Call* call_;
-};
-
-/// The server's messages of one call. One Write() at a time.
-template <typename M>
-class Writer {
- public:
-  Writer(grpc::internal::AsyncWriterInterface<Outgoing>& io, Call& call)
-      : io_(&io), call_(&call) {}
-  /// True when flow control lets the next message in: `message` may go then,
-  /// memory that its slices refer to may not. False when the call is over.
-  ///
-  /// With `more`, the message may wait for the next one, which must follow
-  /// soon.
-  auto Write(const M& message, bool more = false) const {
-    return Operation([io = io_, call = call_, &message, more](void* tag) {
-      grpc::WriteOptions options;
-      const Outgoing outgoing(message);
-      // The first goes with the call's metadata: gRPC says that it is in only
-      // when these are on their way, which nothing would see to.
-      const bool is_first = call->record().sent_bytes == 0;
-      if (more && !is_first) options.set_buffer_hint();
-      call->record().sent_bytes += outgoing.bytes();
-      io->Write(outgoing, options, tag);
-    });
-  }
-
- private:
-  grpc::internal::AsyncWriterInterface<Outgoing>* io_;
-  Call* call_;
-};
-
-// How gRPC moves messages of methods with one response, and with a stream of
-// them. One request is to it a stream of one.
-using OneResponseIo = grpc::ServerAsyncReader<Outgoing, ByteBuffer>;
-using ResponsesIo = grpc::ServerAsyncReaderWriter<Outgoing, ByteBuffer>;
-
-template <typename Io>
-inline constexpr bool kHasOneResponse = std::is_same_v<Io, OneResponseIo>;
-
-/// What carries out a call of a method and returns what it ends with. `request`
-/// is empty where requests are a stream, and may be let go.
-template <typename Io>
-using Handle = std::function<
-    Task<std::conditional_t<kHasOneResponse<Io>, absl::StatusOr<Outgoing>,
-                            absl::Status>>(Call&, ByteBuffer& request, Io&)>;
+/// What carries out a call of a method. `request` is empty where requests are a
+/// stream, and may be let go.
+using Handle = std::function<Task<absl::StatusOr<Answer>>(
+    Call&, ByteBuffer& request, Io&)>;
 
 /// A method as it is served.
-template <typename Io>
 struct Method {
   RawService& service;
   const google::protobuf::MethodDescriptor& type;
   Rpc rpc;
-  Handle<Io> handle;
+  Handle handle;
 };
 
 /// Carries out a call, or answers it as one of the same id was before. Errors
@@ -146,7 +87,7 @@ Task<absl::StatusOr<R>> HandleOnce(
 
 // Carry out calls of each kind of method by their handlers.
 template <typename S, typename Q, typename R>
-Task<absl::StatusOr<Outgoing>> HandleUnary(
+Task<absl::StatusOr<Answer>> HandleUnary(
     Call& call, const Door& door, Parser& parser, ByteBuffer& wire, S& self,
     Task<absl::StatusOr<R>> (S::*handler)(Call&, const Q&)) {
   Incoming<Q> request(parser, call);
@@ -164,8 +105,8 @@ Task<absl::StatusOr<Outgoing>> HandleUnary(
   co_return Outgoing(*result);
 }
 template <typename S, typename R>
-Task<absl::StatusOr<Outgoing>> HandleClientStream(
-    Call& call, const Door& door, OneResponseIo& io, S& self,
+Task<absl::StatusOr<Answer>> HandleClientStream(
+    Call& call, const Door& door, Io& io, S& self,
     Task<absl::StatusOr<R>> (S::*handler)(Call&, Reader)) {
   const absl::Status announced = door.Announce(call, nullptr);
   if (!announced.ok()) co_return announced;
@@ -175,19 +116,20 @@ Task<absl::StatusOr<Outgoing>> HandleClientStream(
   co_return Outgoing(*result);
 }
 template <typename S, typename R>
-Task<absl::Status> HandleBothStreams(
-    Call& call, const Door& door, ResponsesIo& io, S& self,
+Task<absl::StatusOr<Answer>> HandleBothStreams(
+    Call& call, const Door& door, Io& io, S& self,
     Task<absl::Status> (S::*handler)(Call&, Reader, Writer<R>)) {
   const absl::Status announced = door.Announce(call, nullptr);
   if (!announced.ok()) co_return announced;
-  co_return co_await (self.*handler)(call, Reader(io, call),
-                                     Writer<R>(io, call));
+  const absl::Status status =
+      co_await (self.*handler)(call, Reader(io, call), Writer<R>(io, call));
+  if (!status.ok()) co_return status;
+  co_return std::nullopt;
 }
 template <typename S, typename Q, typename R>
-Task<absl::Status> HandleServerStream(
-    Call& call, const Door& door, Parser& parser, ByteBuffer& wire,
-    ResponsesIo& io, S& self,
-    Task<absl::Status> (S::*handler)(Call&, const Q&, Writer<R>)) {
+Task<absl::StatusOr<Answer>> HandleServerStream(
+    Call& call, const Door& door, Parser& parser, ByteBuffer& wire, Io& io,
+    S& self, Task<absl::Status> (S::*handler)(Call&, const Q&, Writer<R>)) {
   Incoming<Q> request(parser, call);
   const absl::Status parsed = co_await request.Parse(wire);
   if (!parsed.ok()) co_return parsed;
@@ -195,7 +137,10 @@ Task<absl::Status> HandleServerStream(
   if (!entered.ok()) co_return entered;
   const absl::Status announced = door.Announce(call, &*request);
   if (!announced.ok()) co_return announced;
-  co_return co_await (self.*handler)(call, *request, Writer<R>(io, call));
+  const absl::Status status =
+      co_await (self.*handler)(call, *request, Writer<R>(io, call));
+  if (!status.ok()) co_return status;
+  co_return std::nullopt;
 }
 
 /// What a call ends with whose request has not come.
@@ -206,50 +151,36 @@ inline absl::Status NoRequest(const Call& call, const Stalls::Wait& wait) {
                                "the call has ended without a request");
 }
 
-// What a handler returned.
-inline const absl::Status& StatusOf(const absl::Status& status) {
-  return status;
-}
-inline const absl::Status& StatusOf(const absl::StatusOr<Outgoing>& result) {
-  return result.status();
-}
-
-// Ends a call with what its handler returned.
-template <typename Io>
-void Finish(Call& call, Io& io, const absl::Status& status, void* tag) {
-  const grpc::Status sent =
-      ToGrpc(status, call.context(), call.record().request_id);
-  if constexpr (kHasOneResponse<Io>) {
-    io.FinishWithError(sent, tag);
+/// Ends a call with what its handler returned.
+inline void Finish(Call& call, Io& io, const absl::StatusOr<Answer>& result,
+                   void* tag) {
+  if (result.ok() && *result) {
+    io.WriteAndFinish((*result)->wire(), {}, grpc::Status::OK, tag);
   } else {
-    io.Finish(sent, tag);
-  }
-}
-template <typename Io>
-void Finish(Call& call, Io& io, const absl::StatusOr<Outgoing>& result,
-            void* tag) {
-  if (result.ok()) {
-    io.Finish(*result, grpc::Status::OK, tag);
-  } else {
-    Finish(call, io, result.status(), tag);
+    io.Finish(ToGrpc(result.status(), call.context(), call.record().request_id),
+              tag);
   }
 }
 
 /// Where calls live.
 struct Lane {
   Lane(std::unique_ptr<grpc::ServerCompletionQueue> queue, bool sleeps,
-       absl::Duration patience)
+       absl::Duration patience, Connections& connections, int64_t most_calls)
       : loop(std::move(queue), sleeps),
+        open(connections, most_calls),
         requests(loop, patience, "sent no request", kMost),
         calls_of_anybody(loop, patience, "sent or taken nothing",
                          kMostOfAnybody),
-        answers(loop, patience, "taken no data") {}
+        answers(loop, patience, "taken no data",
+                std::numeric_limits<int64_t>::max(), &connections),
+        refusals(loop, patience, "taken no data", kMost, &connections) {}
 
   /// Requires  there are no calls any more.
   void Stop() {
     requests.Stop();
     calls_of_anybody.Stop();
     answers.Stop();
+    refusals.Stop();
   }
 
   /// How many may wait for their clients. Those of people who are not asked
@@ -258,9 +189,11 @@ struct Lane {
   static constexpr int64_t kMostOfAnybody = 1024;
 
   Loop loop;
+  OpenCalls open;
   Stalls requests;
   Stalls calls_of_anybody;
   Stalls answers;
+  Stalls refusals;  // and answers to whom nobody asks who they are
 
  private:
   /// A drain does not wait for requests.
@@ -275,65 +208,117 @@ struct Lane {
   Refusing refusing_{*this};
 };
 
-/// Serves one call of `method`, from the wait for it, on `accepting`, to its
-/// end, at `lane`. The coroutine's frame owns all that gRPC refers to.
-template <typename Io>
-Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
-                   const Method<Io>& method) {
+/// The methods of one server.
+///
+/// Threads   all are added before a Loop runs; then that of one Loop.
+/// Lifetime  outlives the server.
+class Methods {
+ public:
+  /// Has the server that `builder` makes take calls of any method.
+  explicit Methods(grpc::ServerBuilder& builder) {
+    builder.RegisterAsyncGenericService(&any_);
+  }
+
+  const Method& Add(Method method) {
+    return by_path_.try_emplace(PathOf(method.type), std::move(method))
+        .first->second;
+  }
+  /// That of a call; null: there is none.
+  const Method* Of(const Call& call) {
+    const std::string& path = call.context().method();
+    if (path == last_.first) return last_.second;  // most come many at a time
+    const auto found = by_path_.find(path);
+    if (found == by_path_.end()) return nullptr;
+    last_ = {path, &found->second};
+    return last_.second;
+  }
+
+  /// Asks for the next call, on `accepting`, that is to live at `loop`: of a
+  /// method apart or, if `apart` is null, of any other.
+  void Await(const Method* apart, Call& call, Io& io, Loop& accepting,
+             Loop& loop, void* tag) {
+    if (apart != nullptr) {
+      apart->service.Await(apart->type, call.context(), io, *loop.queue(),
+                           *accepting.queue(), tag);
+    } else {
+      any_.RequestCall(&call.context(), &io, loop.queue(), accepting.queue(),
+                       tag);
+    }
+  }
+
+ private:
+  grpc::AsyncGenericService any_;
+  absl::node_hash_map<std::string, Method> by_path_;
+  std::pair<std::string, const Method*> last_;
+};
+
+/// What a call of no method ends with.
+inline grpc::Status NoMethod(const Call& call) {
+  return {grpc::StatusCode::UNIMPLEMENTED,
+          absl::StrCat("there is no method ", call.context().method())};
+}
+
+/// Serves one call, from the wait for it, on `accepting`, to its end, at
+/// `lane`: of a method apart or, if `apart` is null, of any other. The
+/// coroutine's frame owns all that gRPC refers to.
+inline Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
+                          Methods& methods, const Method* apart) {
   Loop& loop = lane.loop;
   Call call(loop);
   Io io(&call.context());
-  ByteBuffer request;
-  const bool began = co_await Operation([&](void* tag) {
-    method.service.Await(method.type, call.context(), request, io,
-                         *loop.queue(), *accepting.queue(), tag);
-  });
+  const bool began = co_await Operation(
+      [&](void* tag) { methods.Await(apart, call, io, accepting, loop, tag); });
   if (!began)
     co_return;  // Shutdown. A call that never began has no end notice.
   call.Begin();
-  ServeCall(accepting, lane, door, method);  // the next one
+  ServeCall(accepting, lane, door, methods, apart);  // the next one
   if (&accepting != &loop) co_await MoveTo(loop);
+  const OpenCalls::One open(lane.open, call);
+  const Method* const method = apart != nullptr ? apart : methods.Of(call);
+  if (method == nullptr) {
+    door.CountRefused(call);
+    const Stalls::Wait wait(lane.refusals, call, /*bytes=*/0);
+    const grpc::Status status = NoMethod(call);
+    co_await Operation([&](void* tag) { io.Finish(status, tag); });
+    co_await call.End();
+    co_return;
+  }
   CallRecord& record = call.record();
-  record.received_bytes = BytesOf(request);
-  absl::Status let_in = door.Begin(call, method.rpc);
-  if (let_in.ok() && method.rpc.is_read_last) {
+  ByteBuffer request;
+  absl::Status let_in = door.Begin(call, method->rpc);
+  if (let_in.ok() && method->rpc.has_one_request) {
     const Stalls::Wait wait(
-        method.rpc.is_anybodys ? lane.calls_of_anybody : lane.requests, call,
+        method->rpc.is_anybodys ? lane.calls_of_anybody : lane.requests, call,
         /*bytes=*/0);
     const bool came = co_await Reader(io, call).Read(request);
     // Much may have happened meanwhile.
     let_in = came ? Door::CheckIdentity(record) : NoRequest(call, wait);
     if (!came) record.operation = nullptr;
     record.begun = std::chrono::steady_clock::now();
-    if (!method.rpc.is_stream) record.open_hold = server::HostHold();
+    if (!method->rpc.is_stream) record.open_hold = server::HostHold();
   }
-  if (!let_in.ok()) {
-    request.Clear();
-    door.End(call, let_in);
-    const Stalls::Wait wait(lane.answers, call, /*bytes=*/0);
-    co_await Operation([&](void* tag) { Finish(call, io, let_in, tag); });
-  } else {
-    auto result = co_await method.handle(call, request, io);
-    if (!call.stopped().ok() && !StatusOf(result).ok()) result = call.stopped();
-    if constexpr (kHasOneResponse<Io>) {
-      if (result.ok()) {
-        record.sent_bytes = result->bytes();
-        record.hold.Add(record.sent_bytes);
-      }
+  absl::StatusOr<Answer> result = Answer();
+  if (let_in.ok()) {
+    result = co_await method->handle(call, request, io);
+    if (!call.stopped().ok() && !result.ok()) result = call.stopped();
+    if (result.ok() && *result) {
+      record.sent_bytes = (*result)->bytes();
+      record.hold.Add(record.sent_bytes);
     }
-    door.End(call, StatusOf(result));
-    const Stalls::Wait wait(lane.answers, call, record.sent_bytes);
+  } else {
+    result = let_in;
+    request.Clear();
+  }
+  if (!result.ok()) door.CountRefused(call);
+  door.End(call, result.status());
+  {
+    const Stalls::Wait wait(result.ok() ? lane.answers : lane.refusals, call,
+                            record.sent_bytes);
     co_await Operation([&](void* tag) { Finish(call, io, result, tag); });
   }
   co_await call.End();
   if (record.undo && call.context().IsCancelled()) std::move(record.undo)();
 }
-
-/// Which Loops serve a method.
-enum class Traffic {
-  kCalls,      // small messages: the first
-  kTransfers,  // payload: the others, or the first when there is no other
-};
 
 /// The Loops of one server: create, BuildAndStart() the server, Serve() each
 /// method, Start(), and at last Shutdown().
@@ -349,68 +334,70 @@ enum class Traffic {
 /// stream are in order for certain.
 class LoopGroup {
  public:
-  /// Unless `takes_admin`, what is for operators is refused.
+  struct Options {
+    int loop_count = 1;
+    bool takes_admin = true;  // else what is for operators is refused
+    Connections& connections;
+    int64_t most_calls = 0;  // at a time of one connection
+  };
+
   /// Lifetime  `door`, which every call passes, and `parser` outlive it.
-  LoopGroup(grpc::ServerBuilder& builder, int loop_count, const Door& door,
-            Parser& parser, bool takes_admin)
-      : door_(door), parser_(parser), takes_admin_(takes_admin) {
-    for (int i = 0; i < loop_count; ++i) {
-      lanes_.push_back(std::make_unique<Lane>(builder.AddCompletionQueue(),
-                                              /*sleeps=*/i > 0,
-                                              door.transfer_idle()));
+  LoopGroup(grpc::ServerBuilder& builder, const Options& options,
+            const Door& door, Parser& parser)
+      : door_(door),
+        parser_(parser),
+        takes_admin_(options.takes_admin),
+        methods_(builder) {
+    for (int i = 0; i < options.loop_count; ++i) {
+      lanes_.push_back(
+          std::make_unique<Lane>(builder.AddCompletionQueue(),
+                                 /*sleeps=*/i > 0, door.transfer_idle(),
+                                 options.connections, options.most_calls));
     }
   }
 
-  /// Has a handler of `self` serve `rpc` of `service`.
+  /// Has a handler of `self` serve `rpc` of `service`; those apart on the
+  /// others, where there are others.
   ///
   /// Lifetime  `self` outlives Shutdown().
   template <typename S, typename Q, typename R>
   void Serve(RawService& service, absl::string_view rpc, S& self,
-             Task<absl::StatusOr<R>> (S::*handler)(Call&, const Q&),
-             Traffic traffic = Traffic::kCalls) {
-    Accept<OneResponseIo>(service, rpc, traffic,
-                          [this, &self, handler](
-                              Call& call, ByteBuffer& request, OneResponseIo&) {
-                            return HandleUnary(call, door_, parser_, request,
-                                               self, handler);
-                          });
+             Task<absl::StatusOr<R>> (S::*handler)(Call&, const Q&)) {
+    Add(service, rpc,
+        [this, &self, handler](Call& call, ByteBuffer& request, Io&) {
+          return HandleUnary(call, door_, parser_, request, self, handler);
+        });
   }
   template <typename S, typename R>
   void Serve(RawService& service, absl::string_view rpc, S& self,
-             Task<absl::StatusOr<R>> (S::*handler)(Call&, Reader),
-             Traffic traffic = Traffic::kCalls) {
-    Accept<OneResponseIo>(
-        service, rpc, traffic,
-        [this, &self, handler](Call& call, ByteBuffer&, OneResponseIo& io) {
-          return HandleClientStream(call, door_, io, self, handler);
-        });
+             Task<absl::StatusOr<R>> (S::*handler)(Call&, Reader)) {
+    Add(service, rpc, [this, &self, handler](Call& call, ByteBuffer&, Io& io) {
+      return HandleClientStream(call, door_, io, self, handler);
+    });
   }
   template <typename S, typename Q, typename R>
   void Serve(RawService& service, absl::string_view rpc, S& self,
-             Task<absl::Status> (S::*handler)(Call&, const Q&, Writer<R>),
-             Traffic traffic = Traffic::kCalls) {
-    Accept<ResponsesIo>(service, rpc, traffic,
-                        [this, &self, handler](Call& call, ByteBuffer& request,
-                                               ResponsesIo& io) {
-                          return HandleServerStream(call, door_, parser_,
-                                                    request, io, self, handler);
-                        });
+             Task<absl::Status> (S::*handler)(Call&, const Q&, Writer<R>)) {
+    Add(service, rpc,
+        [this, &self, handler](Call& call, ByteBuffer& request, Io& io) {
+          return HandleServerStream(call, door_, parser_, request, io, self,
+                                    handler);
+        });
   }
   template <typename S, typename R>
   void Serve(RawService& service, absl::string_view rpc, S& self,
-             Task<absl::Status> (S::*handler)(Call&, Reader, Writer<R>),
-             Traffic traffic = Traffic::kCalls) {
-    Accept<ResponsesIo>(
-        service, rpc, traffic,
-        [this, &self, handler](Call& call, ByteBuffer&, ResponsesIo& io) {
-          return HandleBothStreams(call, door_, io, self, handler);
-        });
+             Task<absl::Status> (S::*handler)(Call&, Reader, Writer<R>)) {
+    Add(service, rpc, [this, &self, handler](Call& call, ByteBuffer&, Io& io) {
+      return HandleBothStreams(call, door_, io, self, handler);
+    });
   }
 
   /// The one that takes all calls.
   Lane& calls() { return *lanes_[0]; }
 
+  /// Begins to take calls.
   void Start() {
+    for (int i = 0; i < kAccepts; ++i) Accept(calls(), /*apart=*/nullptr);
     for (auto& lane : lanes_) {
       threads_.emplace_back([&lane] { lane->loop.Run(); });
     }
@@ -482,41 +469,31 @@ class LoopGroup {
         lanes_, [](const auto& lane) { return lane->loop.is_busy(); });
   }
 
-  // How many calls of one method a Loop takes in between two turns: of what
-  // comes many at a time more, of what people ask for by hand one. gRPC as
-  // Debian has it looks through all that are awaited three times a call.
-  static int AcceptsOf(const Rpc& rpc) {
-    constexpr int kOperations = 32;
-    constexpr int kOthers = 4;
-    if (rpc.is_operators) return 1;
-    return rpc.operation != nullptr ? kOperations : kOthers;
-  }
+  // How many calls a Loop takes in between two turns, and of each method apart.
+  // gRPC as Debian has it looks through all that are awaited three times a
+  // call.
+  static constexpr int kAccepts = 16;
+  static constexpr int kAcceptsApart = 4;
 
-  template <typename Io>
-  void Accept(RawService& service, absl::string_view name, Traffic traffic,
-              Handle<Io> handle) {
+  void Add(RawService& service, absl::string_view name, Handle handle) {
     const google::protobuf::MethodDescriptor& type = service.Method(name);
-    Method<Io>& method =
-        std::get<std::deque<Method<Io>>>(methods_).emplace_back(
-            Method<Io>{service, type, door_.RpcOf(type), std::move(handle)});
-    method.rpc.is_elsewhere = method.rpc.is_operators && !takes_admin_;
-    method.rpc.is_read_last = service.IsReadLast(type);
-    const bool is_on_first = traffic == Traffic::kCalls || lanes_.size() == 1;
-    const size_t begin = is_on_first ? 0 : 1;
-    const size_t end = is_on_first ? 1 : lanes_.size();
-    const int accepts = AcceptsOf(method.rpc);
-    for (size_t at = begin; at < end; ++at) {
-      for (int i = 0; i < accepts; ++i) {
-        ServeCall(calls().loop, *lanes_[at], door_, method);
-      }
+    Rpc rpc = door_.RpcOf(type);
+    rpc.is_elsewhere = rpc.is_operators && !takes_admin_;
+    const Method& method =
+        methods_.Add({service, type, rpc, std::move(handle)});
+    if (!service.IsApart(type)) return;
+    for (size_t at = lanes_.size() > 1 ? 1 : 0; at < lanes_.size(); ++at) {
+      for (int i = 0; i < kAcceptsApart; ++i) Accept(*lanes_[at], &method);
     }
+  }
+  void Accept(Lane& lane, const Method* apart) {
+    ServeCall(calls().loop, lane, door_, methods_, apart);
   }
 
   const Door& door_;
   Parser& parser_;
   const bool takes_admin_;
-  std::tuple<std::deque<Method<OneResponseIo>>, std::deque<Method<ResponsesIo>>>
-      methods_;
+  Methods methods_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<std::thread> threads_;
 };

@@ -5,12 +5,12 @@
 #include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
@@ -18,6 +18,7 @@
 #include "core/base/status.h"
 #include "server/rpc/coroutine/idle_watch.h"
 #include "server/rpc/coroutine/loop.h"
+#include "server/rpc/door/open_calls.h"
 
 namespace tensord::rpc {
 
@@ -31,12 +32,18 @@ namespace tensord::rpc {
 /// Lifetime  outlives its calls.
 class Stalls final : Tag {
  public:
-  using Clock = std::chrono::steady_clock;
-
-  /// `awaited` is for messages: "sent no request".
+  /// `awaited` is for messages: "sent no request". What gRPC has begun to write
+  /// goes with the connection alone: if there are `connections`, that is broken
+  /// off, too, when one is still there and it takes nothing from one look to
+  /// the next.
   Stalls(Loop& loop, absl::Duration limit, absl::string_view awaited,
-         int64_t most = std::numeric_limits<int64_t>::max())
-      : loop_(loop), limit_(limit), awaited_(awaited), most_(most) {}
+         int64_t most = std::numeric_limits<int64_t>::max(),
+         Connections* connections = nullptr)
+      : loop_(loop),
+        limit_(limit),
+        awaited_(awaited),
+        most_(most),
+        connections_(connections) {}
   Stalls(const Stalls&) = delete;
 
   /// One of them, from its beginning to its end.
@@ -48,9 +55,12 @@ class Stalls final : Tag {
       all_.Add(*this);
     }
     ~Wait() {
-      if (!broken_off_.ok()) return;
+      if (!broken_off_.ok()) {
+        all_.broken_off_.erase(this);
+        return;
+      }
       all_.Remove(*this);
-      if (!connection_.empty()) all_.progress_[connection_] = Clock::now();
+      if (!connection_.empty()) all_.progress_[connection_] = all_.look_;
     }
     Wait(const Wait&) = delete;
 
@@ -70,7 +80,7 @@ class Stalls final : Tag {
 
     Stalls& all_;
     Call& call_;
-    const Clock::time_point since_ = Clock::now();
+    const int64_t since_ = all_.look_;
     const std::string connection_;
     absl::Status broken_off_;
     Wait* older_ = nullptr;
@@ -93,8 +103,8 @@ class Stalls final : Tag {
       BreakOff(*oldest_,
                core::ResourceExhausted(
                    "TOO_MANY_REQUESTS", most_,
-                   " calls wait for their clients, as many as may; send the "
-                   "request together with the call"));
+                   " calls wait for their clients, as many as may; send "
+                   "requests together with calls, and take the answers"));
     }
     LookLater();
   }
@@ -107,13 +117,16 @@ class Stalls final : Tag {
   void BreakOff(Wait& wait, const absl::Status& why) {
     Remove(wait);
     wait.broken_off_ = why;
+    if (connections_ != nullptr) {
+      // While gRPC still knows.
+      broken_off_[&wait] = ConnectionName(wait.call_.context());
+    }
     EndUnread(wait.call_, why);
   }
 
   void LookLater() {
     if (looks_) return;
     looks_ = true;
-    constexpr int64_t kLooks = 4;  // before the limit has passed
     const gpr_timespec wait = gpr_time_from_nanos(
         absl::ToInt64Nanoseconds(limit_ / kLooks), GPR_TIMESPAN);
     alarm_.Set(loop_.queue(), gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), wait),
@@ -121,30 +134,54 @@ class Stalls final : Tag {
   }
   void Fire(bool) override {
     looks_ = false;
-    const auto latest = Clock::now() - absl::ToChronoNanoseconds(limit_);
-    absl::erase_if(progress_, [&](const auto& connection) {
+    ++look_;
+    const int64_t latest = look_ - kLooks - 1;
+    absl::erase_if(progress_, [latest](const auto& connection) {
       return connection.second <= latest;
     });
+    EndConnections();
     for (Wait* each = oldest_; each != nullptr && each->since_ <= latest;) {
       Wait& stalled = *each;
       each = each->newer_;
       if (progress_.contains(stalled.connection_)) continue;
       BreakOff(stalled, TransferStalled(limit_, awaited_));
     }
-    if (newest_ != nullptr) LookLater();
+    if (newest_ != nullptr || !broken_off_.empty()) LookLater();
   }
+
+  /// Of those that were broken off before, and are there all the same.
+  void EndConnections() {
+    if (connections_ == nullptr) return;
+    absl::flat_hash_map<std::string, int64_t> counts;
+    for (const auto& [wait, name] : broken_off_) ++counts[name];
+    absl::flat_hash_set<std::string> some;
+    absl::flat_hash_set<std::string> many;
+    for (const auto& [name, count] : counts) {
+      (count > kMostBrokenOff ? many : some).insert(name);
+    }
+    connections_->EndStuck(some);
+    connections_->EndThose(many);
+  }
+
+  static constexpr int64_t kLooks = 4;  // before the limit has passed
+  /// Of one connection, however slowly it takes them.
+  static constexpr int64_t kMostBrokenOff = 1024;
 
   Loop& loop_;
   const absl::Duration limit_;
   const absl::string_view awaited_;
   const int64_t most_;
+  Connections* const connections_;  // null: they stay
   Wait* newest_ = nullptr;
   Wait* oldest_ = nullptr;
   int64_t count_ = 0;
-  /// When connections have last carried a long answer.
-  absl::flat_hash_map<std::string, Clock::time_point> progress_;
+  /// At which look connections had last carried a long answer.
+  absl::flat_hash_map<std::string, int64_t> progress_;
+  /// Those that have yet to end, and their connections.
+  absl::flat_hash_map<const Wait*, std::string> broken_off_;
   grpc::Alarm alarm_;
   bool looks_ = false;
+  int64_t look_ = 0;  // time passes by looks: a clock for each would cost more
 };
 
 }  // namespace tensord::rpc

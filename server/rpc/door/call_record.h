@@ -37,7 +37,7 @@ struct Rpc {
   bool may_be_unaudited = false;  // carried out when that cannot be
   bool is_elsewhere = false;      // this address does not take it
   bool is_stream = false;         // of requests, responses or both
-  bool is_read_last = false;      // its request comes after its beginning
+  bool has_one_request = true;    // which comes after the call has begun
 };
 
 /// What is known of one call, from its beginning to its end.

@@ -99,8 +99,8 @@ absl::string_view TenantOf(const CallRecord& record) {
   return record.identity->tenant();
 }
 
-/// Where the time went of what ends at `now`, which was read before
-/// record.took: that is what the phases take together.
+/// Where the time went of what ends at `now`; record.took is what the phases
+/// take together.
 server::PhaseTimes PhasesOf(const CallRecord& record, absl::Time now) {
   if (record.rpc->transfer != nullptr) {
     return {std::nullopt, std::nullopt, std::nullopt, record.took};
@@ -351,6 +351,7 @@ Rpc Door::RpcOf(const google::protobuf::MethodDescriptor& method) const {
   rpc.is_audited = options.GetExtension(v1::audit);
   rpc.is_announced = rpc.is_audited && kind == v1::CHANGE;
   rpc.may_be_unaudited = options.GetExtension(v1::audit_may_fail);
+  rpc.has_one_request = !method.client_streaming();
   rpc.is_stream = method.client_streaming() || method.server_streaming();
   return rpc;
 }
@@ -386,7 +387,7 @@ absl::Status Door::Begin(Call& call, const Rpc& rpc) const {
         sessions_.host_memory(), server::HostUse::kRequests, kOpenBytes,
         /*count=*/0));
     running_->Add(call, nullptr);
-  } else if (rpc.is_read_last) {  // so long as it is open, others may go first
+  } else {  // so long as it is open, others may go first
     record.open_hold.TakeAnyway(sessions_.host_memory(),
                                 server::HostUse::kRequests, kOpenBytes);
   }
@@ -500,6 +501,13 @@ absl::Status Door::Count(Call& call, int64_t bytes) const {
                                          server::HostUse::kRequests, bytes);
 }
 
+void Door::CountRefused(Call& call) const {
+  server::HostHold hold;
+  hold.TakeAnyway(sessions_.host_memory(), server::HostUse::kRequests,
+                  kOpenBytes);
+  call.record().open_hold = std::move(hold);
+}
+
 void Door::Join(Call& call, std::shared_ptr<server::Session> session) const {
   call.record().session = std::move(session);
   running_->Add(call, call.record().session);
@@ -508,10 +516,9 @@ void Door::Join(Call& call, std::shared_ptr<server::Session> session) const {
 void Door::End(Call& call, const absl::Status& status) const {
   CallRecord& record = call.record();
   running_->Remove(call);
-  const absl::Time now = core::SteadyNow();
-  record.took =
-      absl::FromChrono(std::chrono::steady_clock::now() - record.begun);
-  record.phases = PhasesOf(record, now);
+  const auto now = std::chrono::steady_clock::now();
+  record.took = absl::FromChrono(now - record.begun);
+  record.phases = PhasesOf(record, core::SteadyTime(now));
   for (size_t i = 0; i < record.started_count; ++i) {
     middleware_[i]->CallCompleted(call.context(), record, status);
   }
@@ -525,10 +532,9 @@ void Door::EndOperation(Call& call, const EndedOperation& ended,
   if (ended.operation != nullptr) {
     record.operation = ended.operation;
     record.kernel = ended.kernel;
-    const absl::Time now = core::SteadyNow();
-    record.took =
-        absl::FromChrono(std::chrono::steady_clock::now() - ended.begun);
-    record.phases = PhasesOf(record, now);
+    const auto now = std::chrono::steady_clock::now();
+    record.took = absl::FromChrono(now - ended.begun);
+    record.phases = PhasesOf(record, core::SteadyTime(now));
     ++record.ended_operations;
     for (Middleware* const middleware : middleware_) {
       middleware->OperationCompleted(record, status);

@@ -147,6 +147,9 @@ class Door {
   /// The call is one of that session.
   void Join(Call& call, std::shared_ptr<server::Session> session) const;
 
+  /// Counts a call that ends with an error, until its client has taken that.
+  void CountRefused(Call& call) const;
+
   /// Calls that have not ended: those of a session, and streams of none.
   RunningCalls& running() const { return *running_; }
 

@@ -93,14 +93,14 @@ Task<grpc::Status> HealthService::Receive(Lane& lane, Call& call, Reader in,
 Detached HealthService::Check(Lane& lane) {
   Loop& loop = lane.loop;
   Call call(loop);
-  grpc::ByteBuffer unread;
-  OneResponseIo io(&call.context());
+  Io io(&call.context());
   const bool began = co_await Operation([&](void* tag) {
-    service_.Await(service_.Method("Check"), call.context(), unread, io,
-                   *loop.queue(), *loop.queue(), tag);
+    service_.Await(service_.Method("Check"), call.context(), io, *loop.queue(),
+                   *loop.queue(), tag);
   });
   if (!began) co_return;
   Check(lane);  // the next one
+  const OpenCalls::One open(lane.open, call);
   Request request;
   Response response;
   grpc::Status status = co_await Receive(lane, call, Reader(io, call), request);
@@ -111,22 +111,28 @@ Detached HealthService::Check(Lane& lane) {
               "are known"};
   }
   const Outgoing answer(response);
-  const Stalls::Wait wait(lane.calls_of_anybody, call, /*bytes=*/0);
-  co_await Operation([&](void* tag) { io.Finish(answer, status, tag); });
+  const Stalls::Wait wait(lane.refusals, call, /*bytes=*/0);
+  co_await Operation([&](void* tag) {
+    if (status.ok()) {
+      io.WriteAndFinish(answer.wire(), {}, status, tag);
+    } else {
+      io.Finish(status, tag);
+    }
+  });
   co_await call.End();
 }
 
 Detached HealthService::Watch(Lane& lane) {
   Loop& loop = lane.loop;
   Call call(loop);
-  grpc::ByteBuffer unread;
-  ResponsesIo io(&call.context());
+  Io io(&call.context());
   const bool began = co_await Operation([&](void* tag) {
-    service_.Await(service_.Method("Watch"), call.context(), unread, io,
-                   *loop.queue(), *loop.queue(), tag);
+    service_.Await(service_.Method("Watch"), call.context(), io, *loop.queue(),
+                   *loop.queue(), tag);
   });
   if (!began) co_return;
   Watch(lane);  // the next one
+  const OpenCalls::One open(lane.open, call);
   Request request;
   grpc::Status read = co_await Receive(lane, call, Reader(io, call), request);
   // They last as long as whoever asks likes, and nobody is asked who that is.
@@ -136,7 +142,7 @@ Detached HealthService::Watch(Lane& lane) {
             "so many watch the health that no more can; ask by Check"};
   }
   if (!read.ok()) {
-    const Stalls::Wait wait(lane.calls_of_anybody, call, /*bytes=*/0);
+    const Stalls::Wait wait(lane.refusals, call, /*bytes=*/0);
     co_await Operation([&](void* tag) { io.Finish(read, tag); });
     co_await call.End();
     co_return;
@@ -155,7 +161,8 @@ Detached HealthService::Watch(Lane& lane) {
     if (told != response.status()) {
       told = response.status();
       const Outgoing answer(response);
-      connected = co_await Operation([&](void* tag) { io.Write(answer, tag); });
+      connected =
+          co_await Operation([&](void* tag) { io.Write(answer.wire(), tag); });
       continue;
     }
     Change change(*this, call, version);

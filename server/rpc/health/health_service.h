@@ -28,9 +28,7 @@ class HealthService {
   explicit HealthService(const server::Health& health) : health_(health) {}
 
   /// Has the server that `builder` makes know it.
-  void Register(grpc::ServerBuilder& builder) {
-    service_.Register(builder, Reads::kLast);
-  }
+  void Register(grpc::ServerBuilder& builder) { service_.Register(builder); }
   /// Answers there.
   void ServeOn(Lane& lane);
   /// Those who watch hear what has become of the health.
@@ -52,7 +50,7 @@ class HealthService {
   Response::ServingStatus StatusOf(const Request& request) const;
 
   const server::Health& health_;
-  RawService service_{ServiceBeside<Request>("Health")};
+  RawService service_{ServiceBeside<Request>("Health"), {"Check", "Watch"}};
   absl::Mutex mutex_;
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Change*> awaited_ ABSL_GUARDED_BY(mutex_);

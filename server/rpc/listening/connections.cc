@@ -1,12 +1,17 @@
 #include "server/rpc/listening/connections.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "absl/time/clock.h"
 
@@ -26,6 +31,26 @@ constexpr int64_t kTimesLeft = 4;
 uint64_t SocketOf(int fd) {
   struct stat is = {};
   return fstat(fd, &is) == 0 && S_ISSOCK(is.st_mode) ? is.st_ino : 0;
+}
+
+/// Ends it, and takes what has come and nobody has read, so that nobody does:
+/// all at once, as gRPC reads, too, and is not to read what comes behind a gap.
+void BreakOff(int fd) {
+  shutdown(fd, SHUT_RDWR);
+  std::array<char, size_t{1} << 16> unread;
+  std::array<iovec, 256> pieces;  // more than a socket holds
+  pieces.fill({.iov_base = unread.data(), .iov_len = unread.size()});
+  msghdr all = {};
+  all.msg_iov = pieces.data();
+  all.msg_iovlen = pieces.size();
+  recvmsg(fd, &all, MSG_DONTWAIT);
+}
+
+/// What who is at the other end has yet to take; it stays the same for long
+/// only when they take nothing.
+int64_t WaitingBytes(int fd) {
+  int waiting = 0;
+  return ioctl(fd, SIOCOUTQ, &waiting) == 0 ? waiting : 0;
 }
 
 }  // namespace
@@ -48,10 +73,16 @@ Connections::Answer Connections::Take(int fd, absl::string_view peer,
     answer = Fits(peer, kind);
   }
   if (answer != Answer::kTaken) return answer;
-  connections_[at] = {.socket = SocketOf(fd), .peer = std::string(peer)};
+  connections_[at].socket = SocketOf(fd);
+  connections_[at].peer = std::string(peer);
   ++by_peer_[connections_[at].peer];
   ++count_;
   return answer;
+}
+
+void Connections::SetName(int fd, absl::string_view name) {
+  absl::MutexLock lock(&mutex_);
+  connections_[static_cast<size_t>(fd)].name = std::string(name);
 }
 
 void Connections::ForgetEnded() {
@@ -77,20 +108,46 @@ int64_t Connections::count() const {
   return count;
 }
 
-void Connections::End(bool of_hosts_alone) {
+void Connections::EndOfHosts() {
+  End([](const Connection&, int fd) {
+    sockaddr_storage own = {};
+    socklen_t size = sizeof(own);
+    return getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+           own.ss_family != AF_UNIX;
+  });
+}
+
+void Connections::EndAll() {
+  End([](const Connection&, int) { return true; });
+}
+
+void Connections::EndThose(const absl::flat_hash_set<std::string>& names) {
+  if (names.empty()) return;
+  End([&names](const Connection& connection, int) {
+    return names.contains(connection.name);
+  });
+}
+
+void Connections::EndStuck(const absl::flat_hash_set<std::string>& names) {
+  if (names.empty()) return;
+  End([&names](Connection& connection, int fd) {
+    if (!names.contains(connection.name)) return false;
+    const int64_t before =
+        std::exchange(connection.waiting_bytes, WaitingBytes(fd));
+    return before != 0 && connection.waiting_bytes == before;
+  });
+}
+
+void Connections::End(absl::FunctionRef<bool(Connection&, int fd)> ends) {
   absl::MutexLock lock(&mutex_);
   for (size_t i = 0; i < connections_.size(); ++i) {
-    const uint64_t counted = connections_[i].socket;
-    if (counted == 0) continue;
+    Connection& connection = connections_[i];
+    if (connection.socket == 0) continue;
     // By a descriptor of its own, which nobody else closes meanwhile.
     const int fd = fcntl(static_cast<int>(i), F_DUPFD_CLOEXEC, 0);
     if (fd < 0) continue;
-    sockaddr_storage name = {};
-    socklen_t size = sizeof(name);
-    if (SocketOf(fd) == counted &&
-        getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) == 0 &&
-        (!of_hosts_alone || name.ss_family != AF_UNIX)) {
-      shutdown(fd, SHUT_RDWR);  // gRPC closes it then
+    if (SocketOf(fd) == connection.socket && ends(connection, fd)) {
+      BreakOff(fd);  // gRPC closes it then
     }
     close(fd);
   }

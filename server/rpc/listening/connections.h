@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -38,6 +40,8 @@ class Connections {
   /// Counts the socket `fd` of `peer` if that fits. What has ended meanwhile is
   /// seen now, a few times a second at most.
   Answer Take(int fd, absl::string_view peer, Kind kind);
+  /// Says what calls call the connection of the socket `fd`, which was taken.
+  void SetName(int fd, absl::string_view name);
 
   /// Looks which have ended, a few times a second at most.
   void ForgetEnded();
@@ -48,17 +52,25 @@ class Connections {
   int64_t count() const;
 
   /// Breaks all off that have come by TCP.
-  void EndOfHosts() { End(/*of_hosts_alone=*/true); }
+  void EndOfHosts();
   /// Breaks all off.
-  void EndAll() { End(/*of_hosts_alone=*/false); }
+  void EndAll();
+  /// Breaks those off that have one of these names.
+  void EndThose(const absl::flat_hash_set<std::string>& names);
+  /// The same of those that wait for who is at the other end, who has taken
+  /// nothing since it was called before.
+  void EndStuck(const absl::flat_hash_set<std::string>& names);
 
  private:
   struct Connection {
     uint64_t socket = 0;  // its number in the system; 0: none
     std::string peer;
+    std::string name;           // others may have it, too
+    int64_t waiting_bytes = 0;  // at the last EndStuck()
   };
 
-  void End(bool of_hosts_alone);
+  /// Breaks those off of which `ends` says so, of those that live.
+  void End(absl::FunctionRef<bool(Connection&, int fd)> ends);
   void Drop(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Answer Fits(absl::string_view peer, Kind kind) const

@@ -120,7 +120,11 @@ Listener::Acceptor* Listener::AcceptorOf(int fd, const sockaddr_storage& name,
     acceptor = address.users->Of(user, connections_);
     if (acceptor == nullptr) answer = Connections::Answer::kTooManyUsers;
   }
-  if (answer == Connections::Answer::kTaken) return acceptor;
+  if (answer == Connections::Answer::kTaken) {
+    connections_.SetName(
+        fd, is_local ? address.users->NameOf(user, *acceptor) : EndName(name));
+    return acceptor;
+  }
   refused_(answer, peer);
   close(fd);
   return nullptr;

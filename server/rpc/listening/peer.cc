@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/match.h"
@@ -48,6 +49,25 @@ std::string HostPeer(absl::string_view name) {
       inet_pton(AF_INET6, text.substr(0, text.find('%')).c_str(), &address) ==
       1;
   return is_one ? absl::StrCat("ipv6:", TextOf(address)) : std::string(host);
+}
+
+std::string EndName(const sockaddr_storage& name) {
+  const std::string host = HostPeer(name);
+  if (name.ss_family != AF_INET6) {
+    const auto& of = reinterpret_cast<const sockaddr_in&>(name);
+    return absl::StrCat("ipv4:", host, ":", ntohs(of.sin_port));
+  }
+  const auto& of = reinterpret_cast<const sockaddr_in6&>(name);
+  // gRPC names hosts of the older kind as such.
+  absl::string_view bare = host;
+  const bool is_mapped = absl::ConsumePrefix(&bare, "::ffff:");
+  return absl::StrCat(is_mapped ? "ipv4:" : "ipv6:", bare, ":",
+                      ntohs(of.sin6_port));
+}
+
+std::string EndName(absl::string_view name) {
+  const size_t colon = std::min(name.rfind(':'), name.size());
+  return absl::StrCat(HostPeer(name), name.substr(colon));
 }
 
 bool IsOfThisMachine(absl::string_view name) {

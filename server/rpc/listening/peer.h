@@ -22,6 +22,12 @@ std::string HostPeer(const sockaddr_storage& name);
 /// so, "ipv6:2001:db8::"; "unix" of Unix sockets.
 std::string HostPeer(absl::string_view name);
 
+/// One end of a connection by TCP: its host and port, "ipv4:10.0.0.2:43210", of
+/// IPv6 the network's.
+std::string EndName(const sockaddr_storage& name);
+/// The same of gRPC's name.
+std::string EndName(absl::string_view name);
+
 /// Whether gRPC's name is that of a peer on this machine: of a Unix socket, or
 /// a loopback address.
 bool IsOfThisMachine(absl::string_view name);

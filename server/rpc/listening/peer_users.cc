@@ -111,6 +111,10 @@ PeerUsers::Acceptor* PeerUsers::Of(uid_t user, Connections& connections) {
   return chosen->acceptor.get();
 }
 
+std::string PeerUsers::NameOf(uid_t user, const Acceptor& way) const {
+  return &way == strangers_.acceptor.get() ? "unix" : UserPeer(user);
+}
+
 PeerUsers::Way* PeerUsers::FindIdle(Connections& connections) {
   connections.ForgetEnded();
   const absl::Time now = absl::Now();

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/time/time.h"
 #include "server/rpc/listening/connections.h"
@@ -44,6 +45,9 @@ class PeerUsers {
   /// What takes connections of `user`; null: others have all ways. Who has any
   /// left, `connections` says.
   Acceptor* Of(uid_t user, Connections& connections);
+
+  /// What calls of `user` that come by that way have as their peer.
+  std::string NameOf(uid_t user, const Acceptor& way) const;
 
   /// Who is at the other end, or kStranger; nothing: no such way has said it.
   static std::optional<uid_t> UserOf(const grpc::AuthContext& connection);

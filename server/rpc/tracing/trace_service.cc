@@ -51,8 +51,7 @@ v1::Activity ActivityToProto(const server::Activity& activity) {
 }  // namespace
 
 void TraceService::ServeOn(LoopGroup& loops) {
-  loops.Serve(raw(), "RecordTimeline", *this, &TraceService::Record,
-              Traffic::kTransfers);
+  loops.Serve(raw(), "RecordTimeline", *this, &TraceService::Record);
 }
 
 Task<absl::Status> TraceService::Record(

@@ -9,7 +9,8 @@ namespace tensord::rpc {
 class TraceService final : public Service {
  public:
   explicit TraceService(ServiceContext& context)
-      : Service(ServiceBeside<v1::RecordTimelineRequest>("TraceService")),
+      : Service(ServiceBeside<v1::RecordTimelineRequest>("TraceService"),
+                {"RecordTimeline"}),
         context_(context) {}
 
   void ServeOn(LoopGroup& loops) override;
