@@ -470,8 +470,7 @@ class LoopGroup {
   }
 
   // How many calls a Loop takes in between two turns, and of each method apart.
-  // gRPC as Debian has it looks through all that are awaited three times a
-  // call.
+  // gRPC as Debian has it looks through all that are awaited at each operation.
   static constexpr int kAccepts = 16;
   static constexpr int kAcceptsApart = 4;
 

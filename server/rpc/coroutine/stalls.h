@@ -26,7 +26,7 @@ namespace tensord::rpc {
 /// take the last message. What has come no further after some time is broken
 /// off, unless its connection has carried other long answers meanwhile; so is,
 /// of more than a number, the one that waits longest. As most are gone at once,
-/// one alarm now and then looks at all.
+/// one alarm now and then, at a look, sees to all.
 ///
 /// Threads   its Loop's, except Stop().
 /// Lifetime  outlives its calls.

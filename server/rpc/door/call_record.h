@@ -66,7 +66,8 @@ struct CallRecord {
   std::optional<server::SessionUse> session_use;
   /// Counts request and response until the client has taken that.
   server::HostHold hold;
-  /// A stream itself, or a call whose request is yet to come.
+  /// A stream itself, a call whose request is yet to come, or an error that is
+  /// yet to be taken.
   server::HostHold open_hold;
   /// The request of a call without session.
   server::HostHold request_hold;

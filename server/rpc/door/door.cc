@@ -34,7 +34,8 @@ constexpr char kOnceKey[] = "x-request-once";
 // What gRPC and a call's coroutines keep of it, metadata included, is up to
 // four times as much.
 constexpr int64_t kCallBytes = int64_t{1} << 12;
-// The same of a stream, or a call whose request is yet to come.
+// The same of a stream, a call whose request is yet to come, or an error that
+// is yet to be taken.
 constexpr int64_t kOpenBytes = int64_t{1} << 13;
 constexpr size_t kMaxRequestIdBytes = 128;
 
