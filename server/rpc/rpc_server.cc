@@ -261,6 +261,7 @@ absl::Status RpcServer::Listen(const RpcServerOptions& options) {
     return core::Error(absl::StatusCode::kUnavailable, "CANNOT_LISTEN",
                        "gRPC does not start its server");
   }
+  services.loops->SetServer(*services.server);
   return absl::OkStatus();
 }
 

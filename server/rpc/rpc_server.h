@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/identity/certificates.h"
-#include "server/rpc/coroutine/raw_service.h"
 #include "server/rpc/listening/connections.h"
 #include "server/rpc/service_context.h"
+#include "server/rpc/transport/raw_service.h"
 
 namespace tensord::rpc {
 

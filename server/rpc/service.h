@@ -4,9 +4,9 @@
 #include <initializer_list>
 
 #include "absl/strings/string_view.h"
-#include "server/rpc/coroutine/raw_service.h"
 #include "server/rpc/coroutine/serve.h"
 #include "server/rpc/service_context.h"
+#include "server/rpc/transport/raw_service.h"
 
 namespace tensord::rpc {
 

@@ -29,7 +29,7 @@ Task<absl::StatusOr<v1::OpenSessionResponse>> SessionService::Open(
        .device = request.device(),
        .priority = request.priority(),
        .tenant = call.record().identity->tenant(),
-       .peer = PeerOf(call.context()),
+       .peer = PeerOf(call.wire()),
        .holder = context_.door.HolderOf(call)});
   if (!session.ok()) co_return session.status();
   const server::SessionOptions& options = (*session)->options();
@@ -37,7 +37,7 @@ Task<absl::StatusOr<v1::OpenSessionResponse>> SessionService::Open(
                     {{"session", (*session)->number()},
                      {"tenant", options.tenant},
                      {"job", options.job},
-                     {"peer", call.context().peer()},
+                     {"peer", call.wire().peer()},
                      {"lease_seconds", absl::ToInt64Seconds(options.lease)},
                      {"quota_bytes", options.memory_quota_bytes}});
   call.OnUnheard([this, name = (*session)->name()] {

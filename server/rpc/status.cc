@@ -104,11 +104,11 @@ absl::string_view CutensorStatus(absl::StatusCode code) {
   }
 }
 
-grpc::Status ToGrpc(const absl::Status& status, grpc::ServerContext& context,
+grpc::Status ToGrpc(const absl::Status& status, WireCall& call,
                     absl::string_view request_id) {
   if (status.ok()) return grpc::Status::OK;
   const v1::ErrorDetail detail = DetailOf(status, request_id);
-  context.AddTrailingMetadata("tensord-error-bin", detail.SerializeAsString());
+  call.AddTrailingMetadata("tensord-error-bin", detail.SerializeAsString());
   const auto code = static_cast<grpc::StatusCode>(status.code());
   const std::string message = Bounded(status.message());
   if (!detail.has_retry_after()) return {code, message};

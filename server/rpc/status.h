@@ -2,10 +2,11 @@
 // place that maps them.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/status.h>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "server/rpc/transport/wire_call.h"
 #include "tensord/v1/error.pb.h"
 
 namespace tensord::rpc {
@@ -15,7 +16,7 @@ namespace tensord::rpc {
 /// cuTENSOR-like status, a quota that is used up and the request's id to the
 /// call's trailing metadata, see error.proto. When to try again is there as
 /// google.rpc.RetryInfo, too.
-grpc::Status ToGrpc(const absl::Status& status, grpc::ServerContext& context,
+grpc::Status ToGrpc(const absl::Status& status, WireCall& call,
                     absl::string_view request_id);
 
 /// The same for an operation whose call goes on.

@@ -172,12 +172,11 @@ class Counted final : public rpc::Middleware {
  public:
   explicit Counted(absl::Status answer) : answer_(std::move(answer)) {}
 
-  absl::Status StartCall(const grpc::ServerContext&,
-                         rpc::CallRecord&) override {
+  absl::Status StartCall(const rpc::WireCall&, rpc::CallRecord&) override {
     ++started;
     return answer_;
   }
-  void CallCompleted(const grpc::ServerContext&, const rpc::CallRecord&,
+  void CallCompleted(const rpc::WireCall&, const rpc::CallRecord&,
                      const absl::Status& status) override {
     ++completed;
     code = status.code();

@@ -34,7 +34,7 @@ Task<absl::StatusOr<std::unique_ptr<server::Run>>> Carry(
     run = *std::move(made);
     const absl::Status admitted =
         run->Admit(session->device().longest_operation(),
-                   absl::FromChrono(call.context().deadline()));
+                   absl::FromChrono(call.wire().deadline()));
     if (!admitted.ok()) co_return admitted;
     queued.Queue(*run);
   }

@@ -120,9 +120,8 @@ class IdleWatch {
 /// Ends a call whose client takes nothing of what was sent. The status passes
 /// what waits to be sent; a reason in the metadata could not.
 inline void EndUnread(Call& call, const absl::Status& status) {
-  grpc_call_cancel_with_status(call.context().c_call(),
-                               static_cast<grpc_status_code>(status.code()),
-                               std::string(status.message()).c_str(), nullptr);
+  call.BreakOff({static_cast<grpc::StatusCode>(status.code()),
+                 std::string(status.message())});
 }
 
 }  // namespace tensord::rpc

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <grpcpp/alarm.h>
-#include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/grpcpp.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/support/status.h>
 
 #include <atomic>
 #include <chrono>
@@ -15,35 +15,21 @@
 
 #include "absl/functional/function_ref.h"
 #include "server/rpc/door/call_record.h"
+#include "server/rpc/transport/tag.h"
+#include "server/rpc/transport/wire_call.h"
 
 namespace tensord::rpc {
 
-/// What a completion queue delivers.
-class Tag {
- public:
-  /// On the Loop's thread.
-  virtual void Fire(bool ok) = 0;
-
- protected:
-  ~Tag() = default;
-  /// The address that gRPC is given; always that of the Tag itself.
-  void* AsTag() { return this; }
-
- private:
-  friend class Loop;
-  Tag* next_ = nullptr;
-};
-
-/// Awaits one gRPC operation, begun by `start(tag)`; yields gRPC's `ok`, after
-/// `done` if it is true.
+/// Awaits one gRPC operation, begun by `start(tag)`; yields gRPC's `ok`, or
+/// what `done(ok)` makes of it.
 ///
 /// `start` and `done` must not own anything: GCC 12 destroys a closure twice
 /// when it is written inside an expression with co_await. Capture by reference.
-template <typename Start, typename Done = void (*)()>
+template <typename Start, typename Done = bool (*)(bool)>
 class [[nodiscard]] Operation final : Tag {
  public:
   explicit Operation(
-      Start start, Done done = [] {})
+      Start start, Done done = [](bool ok) { return ok; })
       : start_(start), done_(done) {}
   Operation(const Operation&) = delete;
   bool await_ready() const noexcept { return false; }
@@ -55,8 +41,7 @@ class [[nodiscard]] Operation final : Tag {
 
  private:
   void Fire(bool ok) override {
-    ok_ = ok;
-    if (ok) done_();
+    ok_ = done_(ok);
     waiter_.resume();
   }
 
@@ -66,10 +51,10 @@ class [[nodiscard]] Operation final : Tag {
   bool ok_ = false;
 };
 
-/// One completion queue and the one thread that polls it. A call lives on one
-/// Loop: its handler, its operations and its cancellation run there one at a
-/// time, without locks. Handlers start in the order in which gRPC delivers
-/// their requests.
+/// One completion queue of a server and the one thread that polls it. A call
+/// lives on one Loop: its handler, its operations and its cancellation run
+/// there one at a time, without locks. Handlers start in the order in which
+/// gRPC delivers their requests.
 ///
 /// Whichever thread polls reads for all connections, and wakes another when
 /// what it has read is for that: so a Loop may sleep while no call lives there.
@@ -97,6 +82,8 @@ class Loop final : Tag {
       : queue_(std::move(queue)), sleeps_(sleeps) {}
 
   grpc::ServerCompletionQueue* queue() const { return queue_.get(); }
+  /// Whose calls may be awaited from then on.
+  void SetServer(grpc_server* server) { server_ = server; }
 
   /// Has the Loop fire `tag`, from any thread, while a call lives here. `tag`
   /// may be gone on return. One alarm wakes the Loop for all that pile up.
@@ -115,7 +102,7 @@ class Loop final : Tag {
   void Run() {
     void* tag = nullptr;
     bool ok = false;
-    while (Next(&tag, &ok)) static_cast<Tag*>(tag)->Fire(ok);
+    while (Next(&tag, &ok)) Tag::Of(tag)->Fire(ok);
   }
 
   /// From any thread, before Drain(): calls that begin from now on are refused.
@@ -182,6 +169,7 @@ class Loop final : Tag {
   }
 
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  grpc_server* server_ = nullptr;
   const bool sleeps_;
   std::atomic<Tag*> posted_ = nullptr;
   grpc::Alarm wake_;
@@ -197,24 +185,37 @@ class Loop final : Tag {
 /// Threads  its Loop's, except cancelled().
 class Call final : Tag {
  public:
-  explicit Call(Loop& loop) : loop_(loop) {
-    ++loop_.calls_;
-    context_.AsyncNotifyWhenDone(AsTag());
-  }
+  explicit Call(Loop& loop) : loop_(loop) { ++loop_.calls_; }
   ~Call() {
     if (has_begun_) --loop_.begun_;
     if (--loop_.calls_ == 0) loop_.calls_.notify_all();
   }
   Call(const Call&) = delete;
 
-  /// The client has made it.
+  /// Awaits that a client makes it, which `accepting` hears; false: none will.
+  /// Of a registered method or, if that is null, of any that is not.
+  auto Await(void* registered, Loop& accepting) {
+    return Operation([this, registered, &accepting](void* tag) {
+      wire_.Await(loop_.server_, registered, *loop_.queue(), *accepting.queue(),
+                  tag);
+    });
+  }
+
+  /// The client has made it, and a drain waits for it.
   void Begin() {
     has_begun_ = true;
     loop_.Begin();
   }
 
-  grpc::GenericServerContext& context() { return context_; }
-  const grpc::GenericServerContext& context() const { return context_; }
+  /// Has cancelled() follow the client from now on, as it does while something
+  /// else than gRPC is waited for: a call that is answered at once need not
+  /// know.
+  void Watch() {
+    if (!wire_.awaits_end()) wire_.AwaitEnd(AsTag());
+  }
+
+  WireCall& wire() { return wire_; }
+  const WireCall& wire() const { return wire_; }
   Loop& loop() { return loop_; }
   CallRecord& record() { return record_; }
 
@@ -271,6 +272,7 @@ class Call final : Tag {
 
     /// Requires  the call is not cancelled.
     void Suspend(std::coroutine_handle<> waiter) {
+      call_.Watch();
       waiter_ = waiter;
       older_ = std::exchange(call_.newest_wait_, this);
       if (older_ != nullptr) older_->newer_ = this;
@@ -311,8 +313,26 @@ class Call final : Tag {
     Call* call_;
   };
 
-  /// Awaits the end notice, which gRPC gives when it is done with the call, and
-  /// the end of every Hold.
+  /// Awaits that `message`, unless that is null, and `status` have been sent.
+  auto Finish(grpc_byte_buffer* message, const grpc::Status& status) {
+    return Operation(
+        [this, message, &status](void* tag) {
+          ends_with_answer_ = !wire_.awaits_end();
+          wire_.Finish(message, status, tag);
+        },
+        [this](bool ok) {
+          ended_ = ended_ || ends_with_answer_;
+          return ok;
+        });
+  }
+  /// Ends it, past what its client has yet to take.
+  void BreakOff(const grpc::Status& status) {
+    cancelled_.store(true, std::memory_order_relaxed);
+    wire_.Cancel(status);
+  }
+
+  /// Awaits that gRPC is done with the call, and the end of every Hold.
+  /// Requires  Finish() has been awaited.
   auto End() {
     struct Awaiter {
       Call& call;
@@ -326,7 +346,7 @@ class Call final : Tag {
  private:
   void Fire(bool) override {
     ended_ = true;
-    if (context_.IsCancelled()) StopWork();
+    if (wire_.was_cancelled()) StopWork();
     ResumeOwner();
   }
   void StopWork() {
@@ -344,12 +364,13 @@ class Call final : Tag {
 
   Loop& loop_;
   CallRecord record_;
-  grpc::GenericServerContext context_;
+  WireCall wire_;
   std::atomic<bool> cancelled_ = false;
   absl::Status stopped_;
   std::function<void(const absl::Status&)> on_session_end_;
   bool has_begun_ = false;
   bool ended_ = false;
+  bool ends_with_answer_ = false;
   int holds_ = 0;
   Wait* newest_wait_ = nullptr;
   std::coroutine_handle<> owner_;

@@ -60,7 +60,7 @@ absl::Status ParseAll(grpc::ByteBuffer& wire,
 server::ClientId ClientOf(Call& call, absl::string_view work) {
   const server::Identity& identity = *call.record().identity;
   std::string who = absl::StrCat(work, " ", identity.tenant(), " ",
-                                 identity.name(), " ", PeerOf(call.context()));
+                                 identity.name(), " ", PeerOf(call.wire()));
   return {.number = absl::HashOf(who), .owner = std::move(who)};
 }
 

@@ -30,7 +30,6 @@
 #include "absl/strings/string_view.h"
 #include "server/rpc/coroutine/loop.h"
 #include "server/rpc/coroutine/parser.h"
-#include "server/rpc/coroutine/raw_service.h"
 #include "server/rpc/coroutine/stalls.h"
 #include "server/rpc/coroutine/streams.h"
 #include "server/rpc/coroutine/task.h"
@@ -38,6 +37,7 @@
 #include "server/rpc/door/open_calls.h"
 #include "server/rpc/listening/connections.h"
 #include "server/rpc/status.h"
+#include "server/rpc/transport/raw_service.h"
 #include "server/session/answers.h"
 
 namespace tensord::rpc {
@@ -48,15 +48,14 @@ using Answer = std::optional<Outgoing>;
 
 /// What carries out a call of a method. `request` is empty where requests are a
 /// stream, and may be let go.
-using Handle = std::function<Task<absl::StatusOr<Answer>>(
-    Call&, ByteBuffer& request, Io&)>;
+using Handle =
+    std::function<Task<absl::StatusOr<Answer>>(Call&, ByteBuffer& request)>;
 
 /// A method as it is served.
 struct Method {
-  RawService& service;
-  const google::protobuf::MethodDescriptor& type;
   Rpc rpc;
   Handle handle;
+  void* registered = nullptr;  // null: it is none of those apart
 };
 
 /// Carries out a call, or answers it as one of the same id was before. Errors
@@ -106,30 +105,29 @@ Task<absl::StatusOr<Answer>> HandleUnary(
 }
 template <typename S, typename R>
 Task<absl::StatusOr<Answer>> HandleClientStream(
-    Call& call, const Door& door, Io& io, S& self,
+    Call& call, const Door& door, S& self,
     Task<absl::StatusOr<R>> (S::*handler)(Call&, Reader)) {
   const absl::Status announced = door.Announce(call, nullptr);
   if (!announced.ok()) co_return announced;
-  const absl::StatusOr<R> result =
-      co_await (self.*handler)(call, Reader(io, call));
+  const absl::StatusOr<R> result = co_await (self.*handler)(call, Reader(call));
   if (!result.ok()) co_return result.status();
   co_return Outgoing(*result);
 }
 template <typename S, typename R>
 Task<absl::StatusOr<Answer>> HandleBothStreams(
-    Call& call, const Door& door, Io& io, S& self,
+    Call& call, const Door& door, S& self,
     Task<absl::Status> (S::*handler)(Call&, Reader, Writer<R>)) {
   const absl::Status announced = door.Announce(call, nullptr);
   if (!announced.ok()) co_return announced;
   const absl::Status status =
-      co_await (self.*handler)(call, Reader(io, call), Writer<R>(io, call));
+      co_await (self.*handler)(call, Reader(call), Writer<R>(call));
   if (!status.ok()) co_return status;
   co_return std::nullopt;
 }
 template <typename S, typename Q, typename R>
 Task<absl::StatusOr<Answer>> HandleServerStream(
-    Call& call, const Door& door, Parser& parser, ByteBuffer& wire, Io& io,
-    S& self, Task<absl::Status> (S::*handler)(Call&, const Q&, Writer<R>)) {
+    Call& call, const Door& door, Parser& parser, ByteBuffer& wire, S& self,
+    Task<absl::Status> (S::*handler)(Call&, const Q&, Writer<R>)) {
   Incoming<Q> request(parser, call);
   const absl::Status parsed = co_await request.Parse(wire);
   if (!parsed.ok()) co_return parsed;
@@ -138,7 +136,7 @@ Task<absl::StatusOr<Answer>> HandleServerStream(
   const absl::Status announced = door.Announce(call, &*request);
   if (!announced.ok()) co_return announced;
   const absl::Status status =
-      co_await (self.*handler)(call, *request, Writer<R>(io, call));
+      co_await (self.*handler)(call, *request, Writer<R>(call));
   if (!status.ok()) co_return status;
   co_return std::nullopt;
 }
@@ -149,17 +147,6 @@ inline absl::Status NoRequest(const Call& call, const Stalls::Wait& wait) {
   if (call.cancelled()) return absl::CancelledError("the client is gone");
   return core::InvalidArgument("REQUEST_MISSING",
                                "the call has ended without a request");
-}
-
-/// Ends a call with what its handler returned.
-inline void Finish(Call& call, Io& io, const absl::StatusOr<Answer>& result,
-                   void* tag) {
-  if (result.ok() && *result) {
-    io.WriteAndFinish((*result)->wire(), {}, grpc::Status::OK, tag);
-  } else {
-    io.Finish(ToGrpc(result.status(), call.context(), call.record().request_id),
-              tag);
-  }
 }
 
 /// Where calls live.
@@ -214,48 +201,29 @@ struct Lane {
 /// Lifetime  outlives the server.
 class Methods {
  public:
-  /// Has the server that `builder` makes take calls of any method.
-  explicit Methods(grpc::ServerBuilder& builder) {
-    builder.RegisterAsyncGenericService(&any_);
-  }
-
-  const Method& Add(Method method) {
-    return by_path_.try_emplace(PathOf(method.type), std::move(method))
+  const Method& Add(std::string path, Method method) {
+    return by_path_.try_emplace(std::move(path), std::move(method))
         .first->second;
   }
   /// That of a call; null: there is none.
   const Method* Of(const Call& call) {
-    const std::string& path = call.context().method();
+    const absl::string_view path = call.wire().method();
     if (path == last_.first) return last_.second;  // most come many at a time
     const auto found = by_path_.find(path);
     if (found == by_path_.end()) return nullptr;
-    last_ = {path, &found->second};
+    last_ = {found->first, &found->second};
     return last_.second;
   }
 
-  /// Asks for the next call, on `accepting`, that is to live at `loop`: of a
-  /// method apart or, if `apart` is null, of any other.
-  void Await(const Method* apart, Call& call, Io& io, Loop& accepting,
-             Loop& loop, void* tag) {
-    if (apart != nullptr) {
-      apart->service.Await(apart->type, call.context(), io, *loop.queue(),
-                           *accepting.queue(), tag);
-    } else {
-      any_.RequestCall(&call.context(), &io, loop.queue(), accepting.queue(),
-                       tag);
-    }
-  }
-
  private:
-  grpc::AsyncGenericService any_;
   absl::node_hash_map<std::string, Method> by_path_;
-  std::pair<std::string, const Method*> last_;
+  std::pair<absl::string_view, const Method*> last_;
 };
 
 /// What a call of no method ends with.
 inline grpc::Status NoMethod(const Call& call) {
   return {grpc::StatusCode::UNIMPLEMENTED,
-          absl::StrCat("there is no method ", call.context().method())};
+          absl::StrCat("there is no method ", call.wire().method())};
 }
 
 /// Serves one call, from the wait for it, on `accepting`, to its end, at
@@ -265,11 +233,9 @@ inline Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
                           Methods& methods, const Method* apart) {
   Loop& loop = lane.loop;
   Call call(loop);
-  Io io(&call.context());
-  const bool began = co_await Operation(
-      [&](void* tag) { methods.Await(apart, call, io, accepting, loop, tag); });
-  if (!began)
-    co_return;  // Shutdown. A call that never began has no end notice.
+  const bool began = co_await call.Await(
+      apart != nullptr ? apart->registered : nullptr, accepting);
+  if (!began) co_return;  // Shutdown.
   call.Begin();
   ServeCall(accepting, lane, door, methods, apart);  // the next one
   if (&accepting != &loop) co_await MoveTo(loop);
@@ -279,10 +245,11 @@ inline Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
     door.CountRefused(call);
     const Stalls::Wait wait(lane.refusals, call, /*bytes=*/0);
     const grpc::Status status = NoMethod(call);
-    co_await Operation([&](void* tag) { io.Finish(status, tag); });
+    co_await call.Finish(/*message=*/nullptr, status);
     co_await call.End();
     co_return;
   }
+  if (method->rpc.is_stream) call.Watch();
   CallRecord& record = call.record();
   ByteBuffer request;
   absl::Status let_in = door.Begin(call, method->rpc);
@@ -290,7 +257,11 @@ inline Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
     const Stalls::Wait wait(
         method->rpc.is_anybodys ? lane.calls_of_anybody : lane.requests, call,
         /*bytes=*/0);
-    const bool came = co_await Reader(io, call).Read(request);
+    const bool came = co_await Reader(call).Read(request);
+    if (!came) {  // gRPC tells next if the call is at its end
+      call.Watch();
+      co_await MoveTo(loop);
+    }
     // Much may have happened meanwhile.
     let_in = came ? Door::CheckIdentity(record) : NoRequest(call, wait);
     if (!came) record.operation = nullptr;
@@ -299,7 +270,7 @@ inline Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
   }
   absl::StatusOr<Answer> result = Answer();
   if (let_in.ok()) {
-    result = co_await method->handle(call, request, io);
+    result = co_await method->handle(call, request);
     if (!call.stopped().ok() && !result.ok()) result = call.stopped();
     if (result.ok() && *result) {
       record.sent_bytes = (*result)->bytes();
@@ -314,14 +285,17 @@ inline Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
   {
     const Stalls::Wait wait(result.ok() ? lane.answers : lane.refusals, call,
                             record.sent_bytes);
-    co_await Operation([&](void* tag) { Finish(call, io, result, tag); });
+    const bool has_answer = result.ok() && *result;
+    const grpc::Status status =
+        ToGrpc(result.status(), call.wire(), record.request_id);
+    co_await call.Finish(has_answer ? (*result)->wire() : nullptr, status);
   }
   co_await call.End();
-  if (record.undo && call.context().IsCancelled()) std::move(record.undo)();
+  if (record.undo && call.wire().was_cancelled()) std::move(record.undo)();
 }
 
-/// The Loops of one server: create, BuildAndStart() the server, Serve() each
-/// method, Start(), and at last Shutdown().
+/// The Loops of one server: create, BuildAndStart() the server, SetServer(),
+/// Serve() each method, Start(), and at last Shutdown().
 ///
 /// One Loop takes all calls, so their handlers start in the order in which gRPC
 /// delivers their requests; copying payload, on the others, does not hold them
@@ -344,16 +318,20 @@ class LoopGroup {
   /// Lifetime  `door`, which every call passes, and `parser` outlive it.
   LoopGroup(grpc::ServerBuilder& builder, const Options& options,
             const Door& door, Parser& parser)
-      : door_(door),
-        parser_(parser),
-        takes_admin_(options.takes_admin),
-        methods_(builder) {
+      : door_(door), parser_(parser), takes_admin_(options.takes_admin) {
+    // Has the server take calls of any method.
+    builder.RegisterAsyncGenericService(&any_);
     for (int i = 0; i < options.loop_count; ++i) {
       lanes_.push_back(
           std::make_unique<Lane>(builder.AddCompletionQueue(),
                                  /*sleeps=*/i > 0, door.transfer_idle(),
                                  options.connections, options.most_calls));
     }
+  }
+
+  /// Whose calls they are from now on.
+  void SetServer(grpc::Server& server) {
+    for (auto& lane : lanes_) lane->loop.SetServer(server.c_server());
   }
 
   /// Has a handler of `self` serve `rpc` of `service`; those apart on the
@@ -363,32 +341,29 @@ class LoopGroup {
   template <typename S, typename Q, typename R>
   void Serve(RawService& service, absl::string_view rpc, S& self,
              Task<absl::StatusOr<R>> (S::*handler)(Call&, const Q&)) {
-    Add(service, rpc,
-        [this, &self, handler](Call& call, ByteBuffer& request, Io&) {
-          return HandleUnary(call, door_, parser_, request, self, handler);
-        });
+    Add(service, rpc, [this, &self, handler](Call& call, ByteBuffer& request) {
+      return HandleUnary(call, door_, parser_, request, self, handler);
+    });
   }
   template <typename S, typename R>
   void Serve(RawService& service, absl::string_view rpc, S& self,
              Task<absl::StatusOr<R>> (S::*handler)(Call&, Reader)) {
-    Add(service, rpc, [this, &self, handler](Call& call, ByteBuffer&, Io& io) {
-      return HandleClientStream(call, door_, io, self, handler);
+    Add(service, rpc, [this, &self, handler](Call& call, ByteBuffer&) {
+      return HandleClientStream(call, door_, self, handler);
     });
   }
   template <typename S, typename Q, typename R>
   void Serve(RawService& service, absl::string_view rpc, S& self,
              Task<absl::Status> (S::*handler)(Call&, const Q&, Writer<R>)) {
-    Add(service, rpc,
-        [this, &self, handler](Call& call, ByteBuffer& request, Io& io) {
-          return HandleServerStream(call, door_, parser_, request, io, self,
-                                    handler);
-        });
+    Add(service, rpc, [this, &self, handler](Call& call, ByteBuffer& request) {
+      return HandleServerStream(call, door_, parser_, request, self, handler);
+    });
   }
   template <typename S, typename R>
   void Serve(RawService& service, absl::string_view rpc, S& self,
              Task<absl::Status> (S::*handler)(Call&, Reader, Writer<R>)) {
-    Add(service, rpc, [this, &self, handler](Call& call, ByteBuffer&, Io& io) {
-      return HandleBothStreams(call, door_, io, self, handler);
+    Add(service, rpc, [this, &self, handler](Call& call, ByteBuffer&) {
+      return HandleBothStreams(call, door_, self, handler);
     });
   }
 
@@ -478,9 +453,9 @@ class LoopGroup {
     const google::protobuf::MethodDescriptor& type = service.Method(name);
     Rpc rpc = door_.RpcOf(type);
     rpc.is_elsewhere = rpc.is_operators && !takes_admin_;
-    const Method& method =
-        methods_.Add({service, type, rpc, std::move(handle)});
-    if (!service.IsApart(type)) return;
+    const Method& method = methods_.Add(
+        PathOf(type), {rpc, std::move(handle), service.Registered(type)});
+    if (method.registered == nullptr) return;
     for (size_t at = lanes_.size() > 1 ? 1 : 0; at < lanes_.size(); ++at) {
       for (int i = 0; i < kAcceptsApart; ++i) Accept(*lanes_[at], &method);
     }
@@ -492,6 +467,7 @@ class LoopGroup {
   const Door& door_;
   Parser& parser_;
   const bool takes_admin_;
+  grpc::AsyncGenericService any_;
   Methods methods_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::vector<std::thread> threads_;

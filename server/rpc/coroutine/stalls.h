@@ -74,7 +74,7 @@ class Stalls final : Tag {
     static std::string ConnectionOf(Call& call, int64_t bytes) {
       constexpr int64_t kShortBytes = int64_t{1} << 16;
       if (bytes <= kShortBytes) return "";
-      std::string name = call.context().peer();
+      std::string name = call.wire().peer();
       return absl::StartsWith(name, "unix") ? "" : name;
     }
 
@@ -119,7 +119,7 @@ class Stalls final : Tag {
     wait.broken_off_ = why;
     if (connections_ != nullptr) {
       // While gRPC still knows.
-      broken_off_[&wait] = ConnectionName(wait.call_.context());
+      broken_off_[&wait] = ConnectionName(wait.call_.wire());
     }
     EndUnread(wait.call_, why);
   }

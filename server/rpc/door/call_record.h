@@ -1,8 +1,6 @@
 // What is known of a call.
 #pragma once
 
-#include <grpcpp/server_context.h>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -54,32 +54,19 @@ std::string MakeRequestId() {
 }
 
 /// Whether the client gave an id that is printable, without spaces, and short.
-bool IsGoodRequestId(const grpc::ServerContext& context) {
-  const auto given = context.client_metadata().find(kRequestIdKey);
-  return given != context.client_metadata().end() && !given->second.empty() &&
-         given->second.size() <= kMaxRequestIdBytes &&
-         std::all_of(given->second.begin(), given->second.end(), [](char c) {
+bool IsGoodRequestId(absl::string_view given) {
+  return !given.empty() && given.size() <= kMaxRequestIdBytes &&
+         std::all_of(given.begin(), given.end(), [](char c) {
            return absl::ascii_isgraph(static_cast<unsigned char>(c));
          });
 }
 
-/// The client's own if it is good, or a new one.
-std::string RequestIdOf(const grpc::ServerContext& context) {
-  if (!IsGoodRequestId(context)) return MakeRequestId();
-  const grpc::string_ref given =
-      context.client_metadata().find(kRequestIdKey)->second;
-  return {given.data(), given.size()};
-}
-
 /// Behind "Bearer" in the call's metadata; "": nothing is.
-absl::string_view BearerOf(const grpc::ServerContext& context) {
-  const auto& metadata = context.client_metadata();
-  const auto given = metadata.find("authorization");
-  if (given == metadata.end()) return "";
-  absl::string_view text(given->second.data(), given->second.size());
+absl::string_view BearerOf(const WireCall& call) {
+  const absl::string_view given = call.Find("authorization").value_or("");
   constexpr absl::string_view kScheme = "Bearer ";
-  if (!absl::StartsWithIgnoreCase(text, kScheme)) return "";
-  return text.substr(kScheme.size());
+  if (!absl::StartsWithIgnoreCase(given, kScheme)) return "";
+  return given.substr(kScheme.size());
 }
 
 /// The names of the client's certificate; none: it has none.
@@ -123,11 +110,11 @@ class Counting final : public Middleware {
  public:
   explicit Counting(server::Metrics& metrics) : metrics_(metrics) {}
 
-  absl::Status StartCall(const grpc::ServerContext&, CallRecord&) override {
+  absl::Status StartCall(const WireCall&, CallRecord&) override {
     metrics_.BeginCall();
     return absl::OkStatus();
   }
-  void CallCompleted(const grpc::ServerContext&, const CallRecord& record,
+  void CallCompleted(const WireCall&, const CallRecord& record,
                      const absl::Status& status) override {
     record.rpc->metrics->Complete(status.code(), record.took);
     metrics_.CountRequest(TenantOf(record));
@@ -223,18 +210,17 @@ class Logging final : public Middleware {
  public:
   explicit Logging(server::Log& log) : log_(log) {}
 
-  absl::Status StartCall(const grpc::ServerContext&, CallRecord&) override {
+  absl::Status StartCall(const WireCall&, CallRecord&) override {
     return absl::OkStatus();
   }
-  void CallCompleted(const grpc::ServerContext& context,
-                     const CallRecord& record,
+  void CallCompleted(const WireCall& call, const CallRecord& record,
                      const absl::Status& status) override {
     // Strangers, who do nothing, are counted and not written down.
     if (record.identity != nullptr) {
       if (absl::IsPermissionDenied(status)) {
-        AuditRefusal(context, record, status);
+        AuditRefusal(call, record, status);
       } else if (record.rpc->is_audited) {
-        Audit(context, record, status);
+        Audit(call, record, status);
       }
     }
     const server::LogLevel level = LevelOf(status);
@@ -244,7 +230,7 @@ class Logging final : public Middleware {
                 {"code", absl::StatusCodeToString(status.code())},
                 {"request_id", record.request_id},
                 {"tenant", TenantOf(record)},
-                {"peer", context.peer()},
+                {"peer", call.peer()},
                 {"session", NumberOf(record)},
                 {"trace_id", record.trace.trace_id_text()},
                 {"kernel", record.kernel},
@@ -269,8 +255,8 @@ class Logging final : public Middleware {
   }
 
  private:
-  void AuditRefusal(const grpc::ServerContext& context,
-                    const CallRecord& record, const absl::Status& status) {
+  void AuditRefusal(const WireCall& call, const CallRecord& record,
+                    const absl::Status& status) {
     const std::string& who = record.identity->name();
     const auto left_out =
         refusals_.Take(absl::StrCat(TenantOf(record), " ", who));
@@ -281,15 +267,15 @@ class Logging final : public Middleware {
                            {"left_out", *left_out}})
           .IgnoreError();
     }
-    Audit(context, record, status);
+    Audit(call, record, status);
   }
   /// Whatever the level: who has done what to what all share.
-  void Audit(const grpc::ServerContext& context, const CallRecord& record,
+  void Audit(const WireCall& call, const CallRecord& record,
              const absl::Status& status) {
     // What changed something has a line already, that it was asked for.
     log_.Audit("audit", {{"who", record.identity->name()},
                          {"tenant", TenantOf(record)},
-                         {"peer", context.peer()},
+                         {"peer", call.peer()},
                          {"rpc", record.rpc->name},
                          {"subject", record.subject},
                          {"code", absl::StatusCodeToString(status.code())},
@@ -361,14 +347,17 @@ absl::Status Door::Begin(Call& call, const Rpc& rpc) const {
   CallRecord& record = call.record();
   record.rpc = &rpc;
   record.begun = std::chrono::steady_clock::now();
-  record.request_id = RequestIdOf(call.context());
-  call.context().AddInitialMetadata(kRequestIdKey, record.request_id);
-  record.is_once = call.context().client_metadata().contains(kOnceKey);
+  WireCall& wire = call.wire();
+  const absl::string_view given = wire.Find(kRequestIdKey).value_or("");
+  const bool is_own = IsGoodRequestId(given);
+  record.request_id = is_own ? std::string(given) : MakeRequestId();
+  wire.AddInitialMetadata(kRequestIdKey, record.request_id);
+  record.is_once = wire.Find(kOnceKey).has_value();
   for (Middleware* const middleware : middleware_) {
-    TENSORD_RETURN_IF_ERROR(middleware->StartCall(call.context(), record));
+    TENSORD_RETURN_IF_ERROR(middleware->StartCall(wire, record));
     ++record.started_count;
   }
-  if (record.is_once && !IsGoodRequestId(call.context())) {
+  if (record.is_once && !is_own) {
     return core::InvalidArgument(
         "REQUEST_ID_MALFORMED",
         "the call is to be carried out at most once, and its x-request-id is "
@@ -398,23 +387,22 @@ absl::Status Door::Begin(Call& call, const Rpc& rpc) const {
 
 absl::Status Door::Identify(Call& call) const {
   CallRecord& record = call.record();
-  const grpc::ServerContext& context = call.context();
+  const WireCall& wire = call.wire();
   if (authenticator_ == nullptr || !authenticator_->asks()) {
     // Who is near is looked at where it matters.
     const bool is_elsewhere =
         record.rpc->is_operators && authenticator_ != nullptr &&
-        authenticator_->serves_others() && !IsOfThisMachine(context.peer());
+        authenticator_->serves_others() && !IsOfThisMachine(wire.peer());
     record.identity = is_elsewhere ? elsewhere_ : anybody_;
   } else {
-    const std::string peer = PeerOf(context);
-    const std::shared_ptr<const grpc::AuthContext> known =
-        context.auth_context();
+    const std::string peer = PeerOf(wire);
+    const std::shared_ptr<const grpc::AuthContext> known = wire.auth_context();
     TENSORD_ASSIGN_OR_RETURN(
         record.identity,
         authenticator_->Identify({.peer = peer,
                                   .certificate = CertificateOf(*known),
                                   .user = PeerUsers::UserOf(*known),
-                                  .bearer = BearerOf(context)}));
+                                  .bearer = BearerOf(wire)}));
   }
   if (record.rpc->is_elsewhere) {
     return core::Unimplemented("ADMIN_ELSEWHERE", record.rpc->name,
@@ -443,7 +431,7 @@ absl::Status Door::AuditBegin(Call& call,
   const absl::Status written =
       log_.Audit("audit_begin", {{"who", record.identity->name()},
                                  {"tenant", TenantOf(record)},
-                                 {"peer", call.context().peer()},
+                                 {"peer", call.wire().peer()},
                                  {"rpc", record.rpc->name},
                                  {"request", asked.substr(0, kRequestBytes)},
                                  {"request_id", record.request_id},
@@ -474,7 +462,7 @@ absl::StatusOr<std::shared_ptr<server::Session>> Door::FindSession(
 
 std::string Door::HolderOf(Call& call) const {
   if (authenticator_ == nullptr || !authenticator_->asks()) {
-    return absl::StrCat("peer ", PeerOf(call.context()));
+    return absl::StrCat("peer ", PeerOf(call.wire()));
   }
   const server::Identity& identity = *call.record().identity;
   return absl::StrCat(identity.name(), " of tenant ", identity.tenant());
@@ -521,7 +509,7 @@ void Door::End(Call& call, const absl::Status& status) const {
   record.took = absl::FromChrono(now - record.begun);
   record.phases = PhasesOf(record, core::SteadyTime(now));
   for (size_t i = 0; i < record.started_count; ++i) {
-    middleware_[i]->CallCompleted(call.context(), record, status);
+    middleware_[i]->CallCompleted(call.wire(), record, status);
   }
   record.session_use.reset();
   record.session.reset();
@@ -546,10 +534,10 @@ void Door::EndOperation(Call& call, const EndedOperation& ended,
   record.times.reset();
 }
 
-std::string PeerOf(const grpc::ServerContext& context) {
-  const auto user = PeerUsers::UserOf(*context.auth_context());
+std::string PeerOf(const WireCall& call) {
+  const auto user = PeerUsers::UserOf(*call.auth_context());
   if (user && *user != PeerUsers::kStranger) return UserPeer(*user);
-  const std::string peer = HostPeer(context.peer());
+  const std::string peer = HostPeer(call.peer());
   // Of the ways in that Unix sockets have, its own user's says nothing.
   return !user && peer == "unix" ? UserPeer(geteuid()) : peer;
 }

@@ -38,11 +38,9 @@ class Middleware {
 
   /// A call has begun; nobody has looked at its request. Anything but OK is
   /// what the call ends with; CallCompleted() does not follow then.
-  virtual absl::Status StartCall(const grpc::ServerContext& context,
-                                 CallRecord& record) = 0;
+  virtual absl::Status StartCall(const WireCall& call, CallRecord& record) = 0;
   /// A call that was started ends with `status`, which is yet to be sent.
-  virtual void CallCompleted(const grpc::ServerContext& context,
-                             const CallRecord& record,
+  virtual void CallCompleted(const WireCall& call, const CallRecord& record,
                              const absl::Status& status) = 0;
   /// The operation that the record names has ended; its call goes on.
   virtual void OperationCompleted(const CallRecord& record,
@@ -190,7 +188,7 @@ class Door {
 
 /// Whose limits hold for a call: "ipv4:10.0.0.2", "ipv6:2001:db8:0:7::",
 /// "unix", or, where those are known, a user of this machine, "user 1000".
-std::string PeerOf(const grpc::ServerContext& context);
+std::string PeerOf(const WireCall& call);
 
 /// What calls end with that a draining server does not serve.
 absl::Status Draining();

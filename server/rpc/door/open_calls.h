@@ -1,8 +1,6 @@
 // The calls of one Loop, by the connections that they came by.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -15,7 +13,7 @@ namespace tensord::rpc {
 /// The connection that a call came by, as Connections::SetName() has it; of
 /// Unix sockets, which have no names, all of its user. A call that was
 /// cancelled has none.
-std::string ConnectionName(const grpc::ServerContext& context);
+std::string ConnectionName(const WireCall& call);
 
 /// gRPC holds a connection to as many calls at a time as it may have only once
 /// its client has said that it knows how many; a client that never does would

@@ -80,30 +80,29 @@ grpc::Status HealthService::Read(grpc::ByteBuffer& wire, Request& request) {
   return {grpc::StatusCode::INVALID_ARGUMENT, "this is no health check"};
 }
 
-Task<grpc::Status> HealthService::Receive(Lane& lane, Call& call, Reader in,
+void* HealthService::Registered(absl::string_view method) const {
+  return service_.Registered(service_.Method(method));
+}
+
+Task<grpc::Status> HealthService::Receive(Lane& lane, Call& call,
                                           Request& request) {
   const Stalls::Wait wait(lane.calls_of_anybody, call, /*bytes=*/0);
   grpc::ByteBuffer wire;
-  const bool came = co_await in.Read(wire);
+  const bool came = co_await Reader(call).Read(wire);
   if (came) co_return Read(wire, request);
   co_return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
                          "the call has no request");
 }
 
 Detached HealthService::Check(Lane& lane) {
-  Loop& loop = lane.loop;
-  Call call(loop);
-  Io io(&call.context());
-  const bool began = co_await Operation([&](void* tag) {
-    service_.Await(service_.Method("Check"), call.context(), io, *loop.queue(),
-                   *loop.queue(), tag);
-  });
+  Call call(lane.loop);
+  const bool began = co_await call.Await(Registered("Check"), lane.loop);
   if (!began) co_return;
   Check(lane);  // the next one
   const OpenCalls::One open(lane.open, call);
   Request request;
   Response response;
-  grpc::Status status = co_await Receive(lane, call, Reader(io, call), request);
+  grpc::Status status = co_await Receive(lane, call, request);
   if (status.ok()) response.set_status(StatusOf(request));
   if (response.status() == Response::SERVICE_UNKNOWN) {
     status = {grpc::StatusCode::NOT_FOUND,
@@ -112,29 +111,18 @@ Detached HealthService::Check(Lane& lane) {
   }
   const Outgoing answer(response);
   const Stalls::Wait wait(lane.refusals, call, /*bytes=*/0);
-  co_await Operation([&](void* tag) {
-    if (status.ok()) {
-      io.WriteAndFinish(answer.wire(), {}, status, tag);
-    } else {
-      io.Finish(status, tag);
-    }
-  });
+  co_await call.Finish(status.ok() ? answer.wire() : nullptr, status);
   co_await call.End();
 }
 
 Detached HealthService::Watch(Lane& lane) {
-  Loop& loop = lane.loop;
-  Call call(loop);
-  Io io(&call.context());
-  const bool began = co_await Operation([&](void* tag) {
-    service_.Await(service_.Method("Watch"), call.context(), io, *loop.queue(),
-                   *loop.queue(), tag);
-  });
+  Call call(lane.loop);
+  const bool began = co_await call.Await(Registered("Watch"), lane.loop);
   if (!began) co_return;
   Watch(lane);  // the next one
   const OpenCalls::One open(lane.open, call);
   Request request;
-  grpc::Status read = co_await Receive(lane, call, Reader(io, call), request);
+  grpc::Status read = co_await Receive(lane, call, request);
   // They last as long as whoever asks likes, and nobody is asked who that is.
   constexpr int64_t kMostWatches = 1024;
   if (read.ok() && watch_count_ >= kMostWatches) {
@@ -143,11 +131,13 @@ Detached HealthService::Watch(Lane& lane) {
   }
   if (!read.ok()) {
     const Stalls::Wait wait(lane.refusals, call, /*bytes=*/0);
-    co_await Operation([&](void* tag) { io.Finish(read, tag); });
+    co_await call.Finish(/*message=*/nullptr, read);
     co_await call.End();
     co_return;
   }
   ++watch_count_;
+  call.Watch();
+  const Writer<Response> out(call);
   std::optional<Response::ServingStatus> told;
   bool connected = true;
   while (connected && !call.cancelled()) {
@@ -160,16 +150,13 @@ Detached HealthService::Watch(Lane& lane) {
     response.set_status(StatusOf(request));
     if (told != response.status()) {
       told = response.status();
-      const Outgoing answer(response);
-      connected =
-          co_await Operation([&](void* tag) { io.Write(answer.wire(), tag); });
+      connected = co_await out.Write(response);
       continue;
     }
     Change change(*this, call, version);
     co_await change;
   }
-  co_await Operation(
-      [&](void* tag) { io.Finish(grpc::Status::CANCELLED, tag); });
+  co_await call.Finish(/*message=*/nullptr, grpc::Status::CANCELLED);
   co_await call.End();
   --watch_count_;
 }

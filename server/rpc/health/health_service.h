@@ -10,9 +10,9 @@
 #include "absl/synchronization/mutex.h"
 #include "grpc_health/health.pb.h"
 #include "server/rpc/coroutine/loop.h"
-#include "server/rpc/coroutine/raw_service.h"
 #include "server/rpc/coroutine/serve.h"
 #include "server/rpc/coroutine/task.h"
+#include "server/rpc/transport/raw_service.h"
 #include "server/telemetry/health.h"
 
 namespace tensord::rpc {
@@ -45,8 +45,8 @@ class HealthService {
   Detached Check(Lane& lane);
   Detached Watch(Lane& lane);
   /// Receives the request of a call.
-  static Task<grpc::Status> Receive(Lane& lane, Call& call, Reader in,
-                                    Request& request);
+  static Task<grpc::Status> Receive(Lane& lane, Call& call, Request& request);
+  void* Registered(absl::string_view method) const;
   Response::ServingStatus StatusOf(const Request& request) const;
 
   const server::Health& health_;

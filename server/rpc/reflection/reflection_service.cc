@@ -46,10 +46,10 @@ Task<absl::Status> ReflectionService::Tell(Call& call, Reader in,
   PatientWriter writer(out, call, context_.transfer_idle);
   Files told;
   while (ByteBuffer* const wire = co_await reader.Read()) {
-    constexpr int64_t kMostBytes = 1024;  // of names
-    if (BytesOf(*wire) > kMostBytes) {
+    constexpr size_t kMostBytes = 1024;  // of names
+    if (wire->Length() > kMostBytes) {
       co_return core::InvalidArgument("REQUEST_TOO_LONG", "the request has ",
-                                      BytesOf(*wire), " bytes, wanted at most ",
+                                      wire->Length(), " bytes, wanted at most ",
                                       kMostBytes);
     }
     Incoming<Request> request(context_.parser, call);

@@ -17,18 +17,19 @@ constexpr char kStateKey[] = "tracestate";
 constexpr int64_t kMostOperations = 128;
 
 /// What the caller says the call is part of.
-server::TraceContext ContextOf(const grpc::ServerContext& context) {
-  const auto& metadata = context.client_metadata();
-  const auto parent = metadata.find(kParentKey);
-  if (parent == metadata.end() || metadata.count(kParentKey) > 1) return {};
+server::TraceContext ContextOf(const WireCall& call) {
+  int parents = 0;
+  absl::string_view parent;
+  call.ForEach(kParentKey, [&](absl::string_view value) {
+    ++parents;
+    parent = value;
+  });
+  if (parents != 1) return {};
   std::string state;
-  const auto [begin, end] = metadata.equal_range(kStateKey);
-  for (auto at = begin; at != end; ++at) {
-    absl::StrAppend(&state, state.empty() ? "" : ",",
-                    absl::string_view(at->second.data(), at->second.size()));
-  }
-  return server::ParseTraceContext(
-             {parent->second.data(), parent->second.size()}, state)
+  call.ForEach(kStateKey, [&](absl::string_view value) {
+    absl::StrAppend(&state, state.empty() ? "" : ",", value);
+  });
+  return server::ParseTraceContext(parent, state)
       .value_or(server::TraceContext());
 }
 
@@ -60,10 +61,9 @@ server::Activity ActivityOf(const CallRecord& record,
 
 }  // namespace
 
-absl::Status Tracing::StartCall(const grpc::ServerContext& context,
-                                CallRecord& record) {
+absl::Status Tracing::StartCall(const WireCall& call, CallRecord& record) {
   server::TraceContext& trace = record.trace;
-  trace = ContextOf(context);
+  trace = ContextOf(call);
   if (export_.queue == nullptr) return absl::OkStatus();
   if (!trace.has_trace() && server::IsChosen(export_.ratio)) {
     trace.trace_id = {server::NewSpanId(), server::NewSpanId()};
@@ -73,8 +73,7 @@ absl::Status Tracing::StartCall(const grpc::ServerContext& context,
   return absl::OkStatus();
 }
 
-void Tracing::CallCompleted(const grpc::ServerContext&,
-                            const CallRecord& record,
+void Tracing::CallCompleted(const WireCall&, const CallRecord& record,
                             const absl::Status& status) {
   Take(record, status, /*is_of_stream=*/false);
 }

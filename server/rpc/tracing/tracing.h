@@ -21,10 +21,8 @@ class Tracing final : public Middleware {
           const TraceExport& exported)
       : metrics_(metrics), timelines_(timelines), export_(exported) {}
 
-  absl::Status StartCall(const grpc::ServerContext& context,
-                         CallRecord& record) override;
-  void CallCompleted(const grpc::ServerContext& context,
-                     const CallRecord& record,
+  absl::Status StartCall(const WireCall& call, CallRecord& record) override;
+  void CallCompleted(const WireCall& call, const CallRecord& record,
                      const absl::Status& status) override;
   void OperationCompleted(const CallRecord& record,
                           const absl::Status& status) override;

@@ -39,8 +39,8 @@ TEST(StatusTest, WhenToRetryIsToldToAllClients) {
                              .used = 5,
                              .retry_after = absl::Milliseconds(2500)},
                             1);
-  grpc::ServerContext context;
-  const grpc::Status sent = ToGrpc(quota, context, "id");
+  WireCall call;
+  const grpc::Status sent = ToGrpc(quota, call, "id");
   google_rpc::Status status;
   ASSERT_TRUE(status.ParseFromString(sent.error_details()));
   EXPECT_EQ(status.code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
@@ -52,14 +52,14 @@ TEST(StatusTest, WhenToRetryIsToldToAllClients) {
   ASSERT_TRUE(info.ParseFromString(status.details(0).value()));
   EXPECT_EQ(info.retry_delay().seconds(), 2);
   EXPECT_EQ(info.retry_delay().nanos(), 500'000'000);
-  grpc::ServerContext other;
+  WireCall other;
   EXPECT_EQ(ToGrpc(absl::NotFoundError("none"), other, "id").error_details(),
             "");
 }
 
 std::string MessageOf(const std::string& message) {
-  grpc::ServerContext context;
-  return ToGrpc(absl::InvalidArgumentError(message), context, "id")
+  WireCall call;
+  return ToGrpc(absl::InvalidArgumentError(message), call, "id")
       .error_message();
 }
 

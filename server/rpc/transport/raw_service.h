@@ -3,6 +3,7 @@
 
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/impl/service_type.h>
 
 #include <deque>
@@ -11,7 +12,6 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "server/rpc/coroutine/streams.h"
 
 namespace tensord::rpc {
 
@@ -24,7 +24,7 @@ const google::protobuf::ServiceDescriptor& ServiceBeside(const char* name) {
 /// As clients name it: "/tensord.v1.ComputeService/Contract".
 std::string PathOf(const google::protobuf::MethodDescriptor& method);
 
-/// Knows methods, and asks gRPC for the calls of those that are to be asked for
+/// Knows methods, and has gRPC register those whose calls are to be asked for
 /// one by one. A call begins with its headers, so that it is known of each that
 /// is in the server, and who asks, before more of it comes.
 class RawService final : public grpc::Service {
@@ -41,19 +41,18 @@ class RawService final : public grpc::Service {
   const std::string& name() const { return type_.full_name(); }
   const google::protobuf::MethodDescriptor& Method(
       absl::string_view name) const;
-  bool IsApart(const google::protobuf::MethodDescriptor& method) const;
-
-  /// Asks for the next call of a method apart; the arguments are those of the
-  /// generated code's Request...().
-  void Await(const google::protobuf::MethodDescriptor& method,
-             grpc::ServerContext& context, Io& io, grpc::CompletionQueue& queue,
-             grpc::ServerCompletionQueue& accepting, void* tag);
+  /// As the server knows it, which has been started; null: it is not apart.
+  void* Registered(const google::protobuf::MethodDescriptor& method) const;
 
  private:
+  struct Apart {
+    const google::protobuf::MethodDescriptor* method;
+    std::string path;  // gRPC refers to it
+    grpc::internal::RpcServiceMethod* registered = nullptr;
+  };
+
   const google::protobuf::ServiceDescriptor& type_;
-  std::vector<const google::protobuf::MethodDescriptor*>
-      apart_;                      // gRPC's order
-  std::deque<std::string> paths_;  // of those; gRPC refers to them
+  std::deque<Apart> apart_;
 };
 
 }  // namespace tensord::rpc
