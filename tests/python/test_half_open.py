@@ -13,16 +13,19 @@ from pathlib import Path
 import grpc
 import pytest
 
-from callers import Caller
+from callers import Caller, refused
 from files import rewrite
 from http2 import ends_of_streams, frame, headers, opening, request
 from observed_server import ObservedServer
 from secure_server import new_token
+from tensord.v1 import session_pb2
 from waiting import eventually
 
 pytestmark = pytest.mark.timing
 
 OPEN = "/tensord.v1.SessionService/OpenSession"
+CLOSE = "/tensord.v1.SessionService/CloseSession"
+STREAM = "/tensord.v1.ComputeService/ExecuteStream"
 CHECK = "/grpc.health.v1.Health/Check"
 SERVING = b"\x08\x01"
 
@@ -190,31 +193,71 @@ def test_who_takes_no_answers_loses_the_connection(tmp_path: Path, token: str, p
 
 
 def test_compressed_requests_are_refused(server_of_anybody: ObservedServer) -> None:
-    """They would be inflated before anybody knows how much that is."""
-    options = [("grpc.default_compression_algorithm", grpc.Compression.Gzip.value)]
-    with grpc.insecure_channel(server_of_anybody.address, options) as channel:
-        with pytest.raises(grpc.RpcError) as failure:
-            channel.unary_unary(OPEN)(bytes(1 << 20), timeout=10)
-    assert failure.value.code() is grpc.StatusCode.UNIMPLEMENTED
-    assert "'gzip' is disabled" in failure.value.details()
+    """They would be inflated before anybody knows how much that is. What is refused is not done."""
+    caller = Caller(server_of_anybody.address)
+    name = caller.open()
+    close = caller.channel.unary_unary(CLOSE)
+    asked = session_pb2.CloseSessionRequest(session=name).SerializeToString()
+    padding = b"\xfa\x01" + b"\x80\x80\x04" + bytes(1 << 16)  # a field that nobody knows
+    gzip = grpc.Compression.Gzip
+    compressed = lambda: close(asked + padding, timeout=10, compression=gzip)  # noqa: E731
+    assert refused(compressed) == ("UNIMPLEMENTED", "MESSAGE_COMPRESSED")
+    assert caller.describe(name).session.name == name
+    close(asked, timeout=10, compression=gzip)  # what is too short to become shorter goes as it is
+    assert refused(lambda: caller.describe(name)) == ("NOT_FOUND", "SESSION_NOT_FOUND")
 
 
-def test_refusals_of_compressed_requests_do_not_fill_the_log(
+def test_compressed_messages_of_streams_are_refused(server_of_anybody: ObservedServer) -> None:
+    stream = Caller(server_of_anybody.address).channel.stream_stream(STREAM)
+    messages = lambda: iter([bytes(1 << 12)])  # noqa: E731
+    compressed = lambda: list(stream(messages(), compression=grpc.Compression.Gzip))  # noqa: E731
+    assert refused(compressed) == ("UNIMPLEMENTED", "MESSAGE_COMPRESSED")
+
+
+def test_what_comes_after_its_deadline_is_not_done(server_of_anybody: ObservedServer) -> None:
+    late = Raw(server_of_anybody.address)
+    for i in range(1, 201, 2):
+        late.send(headers(OPEN, i, **{"grpc-timeout": "1n"}) + request(b"", i))
+    opened = lambda **code: server_of_anybody.metrics().sum(  # noqa: E731
+        "tensord_requests_total", rpc="OpenSession", **code
+    )
+    assert eventually(lambda: opened() == 100)
+    assert opened(code="OK") == 0
+    late.close()
+
+
+def test_gone_clients_are_not_told_to_have_sent_no_request(
     server_of_anybody: ObservedServer,
 ) -> None:
-    calls = HalfOpen(server_of_anybody.address, OPEN, 500, **{"grpc-encoding": "gzip"})
-    assert eventually(lambda: calls.ended() == 500)
-    assert 1 <= server_of_anybody.log().count("Compression algorithm") <= 10
+    gone = HalfOpen(server_of_anybody.address, OPEN, 100)
+    for i in range(1, 201, 2):
+        gone.send(frame(3, 0, i, (8).to_bytes(4, "big")))  # cancels it
+    cancelled = lambda: server_of_anybody.metrics().sum(  # noqa: E731
+        "tensord_requests_total", rpc="OpenSession", code="CANCELLED"
+    )
+    assert eventually(lambda: cancelled() == 100)
+    gone.close()
+
+
+def test_what_grpc_says_does_not_fill_the_log(server_of_anybody: ObservedServer) -> None:
+    calls = HalfOpen(server_of_anybody.address, OPEN, 500, **{"grpc-timeout": "soon"})
+    assert eventually(lambda: requests_bytes(server_of_anybody) == 500 << 13)
+    assert 1 <= server_of_anybody.log().count("warning grpc ") <= 10
     calls.close()
 
 
 def test_a_method_that_is_none_is_said_to_be_none(server_of_anybody: ObservedServer) -> None:
     channel = Caller(server_of_anybody.address).channel
-    for path in ("/tensord.v1.SessionService/CloseSesame", "/Open", "/tensord.v1.None/OpenSession"):
+    for path in (
+        "/tensord.v1.SessionService/CloseSesame",
+        "/Open",
+        "/tensord.v1.None/OpenSession",
+        "/" + 6000 * "x",
+    ):
         with pytest.raises(grpc.RpcError) as failure:
             channel.unary_unary(path)(b"", timeout=10)
         assert failure.value.code() is grpc.StatusCode.UNIMPLEMENTED
-        assert failure.value.details() == f"there is no method {path}"
+        assert failure.value.details() == f"there is no method {path[:256]}"
 
 
 def test_requests_that_do_not_come_are_not_waited_for_long(tmp_path: Path, token: str) -> None:

@@ -207,9 +207,9 @@ class Call final : Tag {
     loop_.Begin();
   }
 
-  /// Has cancelled() follow the client from now on, as it does while something
-  /// else than gRPC is waited for: a call that is answered at once need not
-  /// know.
+  /// Has cancelled() tell from now on. Streams do so from their beginning,
+  /// other calls when they wait for something else than gRPC: what is answered
+  /// at once need not know.
   void Watch() {
     if (!wire_.awaits_end()) wire_.AwaitEnd(AsTag());
   }
@@ -226,8 +226,8 @@ class Call final : Tag {
   }
 
   /// True once nobody waits for the answer: the client cancelled or vanished,
-  /// the deadline passed, the server shuts down, or an operator stopped it.
-  /// From any thread.
+  /// the deadline passed, the server shuts down, or an operator stopped it. Of
+  /// a call that nobody Watch()es, only the last. From any thread.
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
   /// Has the call's work end as if nobody waited for it, and the call, unless
@@ -325,7 +325,8 @@ class Call final : Tag {
           return ok;
         });
   }
-  /// Ends it, past what its client has yet to take.
+  /// Ends it, past what its client has yet to take. Its waits end when gRPC
+  /// says so, if it is watched.
   void BreakOff(const grpc::Status& status) {
     cancelled_.store(true, std::memory_order_relaxed);
     wire_.Cancel(status);

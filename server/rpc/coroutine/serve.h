@@ -141,10 +141,29 @@ Task<absl::StatusOr<Answer>> HandleServerStream(
   co_return std::nullopt;
 }
 
+/// What a call ends with whose messages are compressed.
+inline absl::Status Compressed() {
+  return core::Unimplemented("MESSAGE_COMPRESSED",
+                             "the message is compressed, and the server takes "
+                             "none that are; send it as it is");
+}
+
+/// Whether a call is to be carried out now that its request has come: much may
+/// have happened meanwhile.
+inline absl::Status StillWanted(Call& call) {
+  if (call.wire().is_late()) {
+    return core::Error(absl::StatusCode::kDeadlineExceeded, "DEADLINE_PASSED",
+                       "the deadline had passed before the server could begin");
+  }
+  return Door::CheckIdentity(call.record());
+}
+
 /// What a call ends with whose request has not come.
 inline absl::Status NoRequest(const Call& call, const Stalls::Wait& wait) {
   if (!wait.broken_off().ok()) return wait.broken_off();
-  if (call.cancelled()) return absl::CancelledError("the client is gone");
+  if (call.wire().has_compressed()) return Compressed();
+  if (call.wire().has_failed())
+    return absl::CancelledError("the client is gone");
   return core::InvalidArgument("REQUEST_MISSING",
                                "the call has ended without a request");
 }
@@ -222,8 +241,10 @@ class Methods {
 
 /// What a call of no method ends with.
 inline grpc::Status NoMethod(const Call& call) {
+  constexpr size_t kMostBytes = 256;  // of what is quoted
   return {grpc::StatusCode::UNIMPLEMENTED,
-          absl::StrCat("there is no method ", call.wire().method())};
+          absl::StrCat("there is no method ",
+                       call.wire().method().substr(0, kMostBytes))};
 }
 
 /// Serves one call, from the wait for it, on `accepting`, to its end, at
@@ -258,12 +279,7 @@ inline Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
         method->rpc.is_anybodys ? lane.calls_of_anybody : lane.requests, call,
         /*bytes=*/0);
     const bool came = co_await Reader(call).Read(request);
-    if (!came) {  // gRPC tells next if the call is at its end
-      call.Watch();
-      co_await MoveTo(loop);
-    }
-    // Much may have happened meanwhile.
-    let_in = came ? Door::CheckIdentity(record) : NoRequest(call, wait);
+    let_in = came ? StillWanted(call) : NoRequest(call, wait);
     if (!came) record.operation = nullptr;
     record.begun = std::chrono::steady_clock::now();
     if (!method->rpc.is_stream) record.open_hold = server::HostHold();
@@ -272,6 +288,7 @@ inline Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
   if (let_in.ok()) {
     result = co_await method->handle(call, request);
     if (!call.stopped().ok() && !result.ok()) result = call.stopped();
+    if (call.wire().has_compressed()) result = Compressed();
     if (result.ok() && *result) {
       record.sent_bytes = (*result)->bytes();
       record.hold.Add(record.sent_bytes);

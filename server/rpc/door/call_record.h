@@ -44,6 +44,9 @@ struct Rpc {
 struct CallRecord {
   const Rpc* rpc = nullptr;
   std::string request_id;
+  /// gRPC's name of who asks, which it forgets when the call is cancelled; of
+  /// what is for operators or audited.
+  std::string peer;
   /// As the caller says, and whether it is traced.
   server::TraceContext trace;
   /// Null until it is known.

@@ -69,6 +69,15 @@ absl::string_view BearerOf(const WireCall& call) {
   return given.substr(kScheme.size());
 }
 
+/// Whose limits hold, where what is known of the connection is at hand.
+std::string PeerOf(const WireCall& call, const grpc::AuthContext& known) {
+  const auto user = PeerUsers::UserOf(known);
+  if (user && *user != PeerUsers::kStranger) return UserPeer(*user);
+  const std::string peer = HostPeer(call.peer());
+  // Of the ways in that Unix sockets have, its own user's says nothing.
+  return !user && peer == "unix" ? UserPeer(geteuid()) : peer;
+}
+
 /// The names of the client's certificate; none: it has none.
 std::vector<absl::string_view> CertificateOf(const grpc::AuthContext& known) {
   std::vector<absl::string_view> names;
@@ -273,14 +282,15 @@ class Logging final : public Middleware {
   void Audit(const WireCall& call, const CallRecord& record,
              const absl::Status& status) {
     // What changed something has a line already, that it was asked for.
-    log_.Audit("audit", {{"who", record.identity->name()},
-                         {"tenant", TenantOf(record)},
-                         {"peer", call.peer()},
-                         {"rpc", record.rpc->name},
-                         {"subject", record.subject},
-                         {"code", absl::StatusCodeToString(status.code())},
-                         {"request_id", record.request_id},
-                         {"trace_id", record.trace.trace_id_text()}})
+    log_.Audit("audit",
+               {{"who", record.identity->name()},
+                {"tenant", TenantOf(record)},
+                {"peer", record.peer.empty() ? call.peer() : record.peer},
+                {"rpc", record.rpc->name},
+                {"subject", record.subject},
+                {"code", absl::StatusCodeToString(status.code())},
+                {"request_id", record.request_id},
+                {"trace_id", record.trace.trace_id_text()}})
         .IgnoreError();
   }
   static server::LogLevel LevelOf(const absl::Status& status) {
@@ -353,6 +363,7 @@ absl::Status Door::Begin(Call& call, const Rpc& rpc) const {
   record.request_id = is_own ? std::string(given) : MakeRequestId();
   wire.AddInitialMetadata(kRequestIdKey, record.request_id);
   record.is_once = wire.Find(kOnceKey).has_value();
+  if (rpc.is_operators || rpc.is_audited) record.peer = wire.peer();
   for (Middleware* const middleware : middleware_) {
     TENSORD_RETURN_IF_ERROR(middleware->StartCall(wire, record));
     ++record.started_count;
@@ -392,11 +403,11 @@ absl::Status Door::Identify(Call& call) const {
     // Who is near is looked at where it matters.
     const bool is_elsewhere =
         record.rpc->is_operators && authenticator_ != nullptr &&
-        authenticator_->serves_others() && !IsOfThisMachine(wire.peer());
+        authenticator_->serves_others() && !IsOfThisMachine(record.peer);
     record.identity = is_elsewhere ? elsewhere_ : anybody_;
   } else {
-    const std::string peer = PeerOf(wire);
     const std::shared_ptr<const grpc::AuthContext> known = wire.auth_context();
+    const std::string peer = PeerOf(wire, *known);
     TENSORD_ASSIGN_OR_RETURN(
         record.identity,
         authenticator_->Identify({.peer = peer,
@@ -431,7 +442,7 @@ absl::Status Door::AuditBegin(Call& call,
   const absl::Status written =
       log_.Audit("audit_begin", {{"who", record.identity->name()},
                                  {"tenant", TenantOf(record)},
-                                 {"peer", call.wire().peer()},
+                                 {"peer", record.peer},
                                  {"rpc", record.rpc->name},
                                  {"request", asked.substr(0, kRequestBytes)},
                                  {"request_id", record.request_id},
@@ -535,11 +546,7 @@ void Door::EndOperation(Call& call, const EndedOperation& ended,
 }
 
 std::string PeerOf(const WireCall& call) {
-  const auto user = PeerUsers::UserOf(*call.auth_context());
-  if (user && *user != PeerUsers::kStranger) return UserPeer(*user);
-  const std::string peer = HostPeer(call.peer());
-  // Of the ways in that Unix sockets have, its own user's says nothing.
-  return !user && peer == "unix" ? UserPeer(geteuid()) : peer;
+  return PeerOf(call, *call.auth_context());
 }
 
 absl::Status Draining() {

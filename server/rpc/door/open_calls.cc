@@ -20,7 +20,7 @@ void OpenCalls::Look() {
   for (One* each = first_; each != nullptr; each = each->next_) {
     if (each->call_.cancelled()) continue;
     int64_t& count = counts[each->call_.wire().connection()];
-    if (++count == most_ + 1) {
+    if (++count > most_) {  // some may have lost their names
       ends.insert(ConnectionName(each->call_.wire()));
     }
   }

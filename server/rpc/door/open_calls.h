@@ -17,8 +17,8 @@ std::string ConnectionName(const WireCall& call);
 
 /// gRPC holds a connection to as many calls at a time as it may have only once
 /// its client has said that it knows how many; a client that never does would
-/// fill the memory. Whoever has more loses the connection. Calls that
-/// were cancelled do not count: their work ends soon.
+/// fill the memory. Whoever has more loses the connection. Calls that are
+/// known to be cancelled do not count: their work ends soon.
 ///
 /// Threads   its Loop's.
 /// Lifetime  outlives its calls.

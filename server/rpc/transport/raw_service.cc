@@ -27,6 +27,9 @@ void RawService::Register(grpc::ServerBuilder& builder) {
     each.registered = new grpc::internal::RpcServiceMethod(
         each.path.c_str(), grpc::internal::RpcMethod::BIDI_STREAMING,
         /*handler=*/nullptr);
+    // Else it would have a queue and threads for methods that it calls itself.
+    each.registered->SetServerApiType(
+        grpc::internal::RpcServiceMethod::ApiType::RAW);
     AddMethod(each.registered);
   }
   builder.RegisterService(this);

@@ -9,7 +9,6 @@
 #include <deque>
 #include <initializer_list>
 #include <string>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 

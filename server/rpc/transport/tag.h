@@ -5,7 +5,7 @@
 
 namespace tensord::rpc {
 
-/// An event, to gRPC's C interface and to what of the C++ one takes tags.
+/// Something that is waited for, by gRPC's C interface or by the C++ one.
 class Tag : public grpc::internal::CompletionQueueTag {
  public:
   /// On the Loop's thread.

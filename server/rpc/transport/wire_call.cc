@@ -4,6 +4,7 @@
 #include <grpc/slice.h>
 #include <grpc/support/alloc.h>
 #include <grpc/support/log.h>
+#include <grpc/support/time.h>
 #include <grpcpp/impl/codegen/create_auth_context.h>
 #include <grpcpp/support/time.h>
 
@@ -58,6 +59,12 @@ std::chrono::system_clock::time_point WireCall::deadline() const {
   return grpc::Timespec2Timepoint(details_.deadline);
 }
 
+bool WireCall::is_late() const {
+  const gpr_timespec& end = details_.deadline;
+  return gpr_time_cmp(end, gpr_inf_future(end.clock_type)) != 0 &&
+         gpr_time_cmp(end, gpr_now(end.clock_type)) <= 0;
+}
+
 std::optional<absl::string_view> WireCall::Find(absl::string_view key) const {
   for (size_t i = 0; i < metadata_.count; ++i) {
     const grpc_metadata& each = metadata_.metadata[i];
@@ -107,12 +114,22 @@ void WireCall::Receive(ByteBuffer& to, void* tag) {
   size_t count = 0;
   receiving_.RecvMessage(&to);
   receiving_.AddOp(&op, &count);
+  received_ = op.data.recv_message.recv_message;
   Start(&op, count, tag);
 }
 
 bool WireCall::TakeReceived(bool ok) {
+  if (*received_ != nullptr &&
+      (*received_)->data.raw.compression != GRPC_COMPRESS_NONE) {
+    has_compressed_ = true;
+    ok = false;
+  }
   receiving_.FinishOp(&ok);
   return ok;
+}
+
+bool WireCall::has_failed() const {
+  return grpc_call_failed_before_recv_message(call_) != 0;
 }
 
 void WireCall::Send(grpc_byte_buffer* message, bool more, void* tag) {
