@@ -110,7 +110,7 @@ void WireCall::AddTrailingMetadata(absl::string_view key,
 }
 
 void WireCall::Receive(ByteBuffer& to, void* tag) {
-  grpc_op op;
+  grpc_op op = {};
   size_t count = 0;
   receiving_.RecvMessage(&to);
   receiving_.AddOp(&op, &count);
