@@ -29,6 +29,9 @@ constexpr int64_t kPackedBytes = int64_t{1} << 20;
 
 // In which a stream has an operation of a session; strangers have none.
 constexpr absl::Duration kMostWithoutSession = absl::Seconds(10);
+// What an operation takes by itself, until the client has its response, is up
+// to four times as much.
+constexpr int64_t kOperationBytes = 512;
 
 absl::Status IdleTooLong(absl::Duration limit, bool has_session) {
   return core::Error(
@@ -190,6 +193,8 @@ Task<int64_t> ComputeService::ExecuteNext(Call& call,
   v1::ExecuteStreamResponse& response = *done.response;
   response.set_index(index);
   if (!outcome.ok()) {
+    done.hold.TakeAnyway(context_.sessions.host_memory(),
+                         server::HostUse::kRequests, kOperationBytes);
     *response.mutable_error() =
         ToProto(outcome.status(), call.record().request_id);
   } else {
@@ -246,9 +251,8 @@ Task<absl::StatusOr<ComputeService::Outcome>> ComputeService::ExecuteOne(
   const absl::Status counted = received.Count(**session);
   if (!counted.ok()) co_return counted;
   Outcome outcome{.session = *session};
-  const absl::Status held =
-      outcome.hold.Take((*session)->host_memory(), server::HostUse::kRequests,
-                        /*bytes=*/0);
+  const absl::Status held = outcome.hold.Take(
+      (*session)->host_memory(), server::HostUse::kRequests, kOperationBytes);
   if (!held.ok()) co_return held;
   if (call.record().is_once) {
     const absl::Status executed =

@@ -187,7 +187,7 @@ Task<absl::StatusOr<v1::ClearPlanCacheResponse>> PlanCacheService::Clear(
 Task<absl::Status> PlanCacheService::Dump(
     Call& call, const v1::DumpPlanCacheRequest&,
     Writer<v1::DumpPlanCacheResponse> out) {
-  server::HostHold& hold = call.record().hold;
+  server::HostHold hold;
   // In memory a plan takes more than in a snapshot.
   const absl::Status held =
       hold.Take(context_.sessions.host_memory(), server::HostUse::kSnapshots,
@@ -208,7 +208,7 @@ Task<absl::Status> PlanCacheService::Dump(
 
 Task<absl::StatusOr<v1::LoadPlanCacheResponse>> PlanCacheService::Load(
     Call& call, Reader in) {
-  server::HostHold& hold = call.record().hold;
+  server::HostHold hold;
   absl::Status held = hold.Take(context_.sessions.host_memory(),
                                 server::HostUse::kSnapshots, 0);
   if (!held.ok()) co_return held;

@@ -160,7 +160,7 @@ struct RpcServer::Services {
 
   ServiceContext& context;
   std::vector<std::unique_ptr<Service>> all;
-  HealthService health{context.health};
+  HealthService health{context.health, context.door};
   // Of the addresses, in order.
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials;
   std::optional<LoopGroup> loops;

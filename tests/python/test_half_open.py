@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 
 from callers import Caller, refused
 from files import rewrite
-from http2 import ends_of_streams, frame, headers, opening, request
+from http2 import Raw, ends_of_streams, frame, headers, request
 from observed_server import ObservedServer
 from secure_server import new_token
 from tensord.v1 import session_pb2
@@ -28,34 +27,6 @@ CLOSE = "/tensord.v1.SessionService/CloseSession"
 STREAM = "/tensord.v1.ComputeService/ExecuteStream"
 CHECK = "/grpc.health.v1.Health/Check"
 SERVING = b"\x08\x01"
-
-
-class Raw:
-    """A connection of a client that keeps to HTTP/2 alone."""
-
-    def __init__(self, address: str) -> None:
-        if address.startswith("unix:"):
-            self._socket = socket.socket(socket.AF_UNIX)
-            self._socket.connect(address.removeprefix("unix:"))
-        else:
-            host, port = address.split(":")
-            self._socket = socket.create_connection((host, int(port)))
-        self._socket.settimeout(20)
-        self._socket.sendall(opening())
-        self._received = b""
-
-    def send(self, more: bytes) -> None:
-        self._socket.sendall(more)
-
-    def is_broken_off(self) -> bool:
-        """Whether the server has ended it; what it has sent before that stays where it is."""
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self._socket.sendall(frame(6, 0, 0, bytes(8)))  # a ping
-            return False
-        return True
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 class HalfOpen(Raw):

@@ -313,7 +313,8 @@ class Call final : Tag {
     Call* call_;
   };
 
-  /// Awaits that `message`, unless that is null, and `status` have been sent.
+  /// Awaits that `message`, unless that is null, and `status` have been sent;
+  /// unless the call is watched, also that gRPC is done with it.
   auto Finish(grpc_byte_buffer* message, const grpc::Status& status) {
     return Operation(
         [this, message, &status](void* tag) {

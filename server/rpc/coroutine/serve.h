@@ -162,8 +162,9 @@ inline absl::Status StillWanted(Call& call) {
 inline absl::Status NoRequest(const Call& call, const Stalls::Wait& wait) {
   if (!wait.broken_off().ok()) return wait.broken_off();
   if (call.wire().has_compressed()) return Compressed();
-  if (call.wire().has_failed())
+  if (call.wire().has_failed()) {
     return absl::CancelledError("the client is gone");
+  }
   return core::InvalidArgument("REQUEST_MISSING",
                                "the call has ended without a request");
 }
@@ -263,7 +264,7 @@ inline Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
   const OpenCalls::One open(lane.open, call);
   const Method* const method = apart != nullptr ? apart : methods.Of(call);
   if (method == nullptr) {
-    door.CountRefused(call);
+    door.Count(call);
     const Stalls::Wait wait(lane.refusals, call, /*bytes=*/0);
     const grpc::Status status = NoMethod(call);
     co_await call.Finish(/*message=*/nullptr, status);
@@ -282,7 +283,6 @@ inline Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
     let_in = came ? StillWanted(call) : NoRequest(call, wait);
     if (!came) record.operation = nullptr;
     record.begun = std::chrono::steady_clock::now();
-    if (!method->rpc.is_stream) record.open_hold = server::HostHold();
   }
   absl::StatusOr<Answer> result = Answer();
   if (let_in.ok()) {
@@ -297,7 +297,6 @@ inline Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
     result = let_in;
     request.Clear();
   }
-  if (!result.ok()) door.CountRefused(call);
   door.End(call, result.status());
   {
     const Stalls::Wait wait(result.ok() ? lane.answers : lane.refusals, call,
@@ -336,7 +335,7 @@ class LoopGroup {
   LoopGroup(grpc::ServerBuilder& builder, const Options& options,
             const Door& door, Parser& parser)
       : door_(door), parser_(parser), takes_admin_(options.takes_admin) {
-    // Has the server take calls of any method.
+    // Keeps gRPC from answering calls of methods that it does not know.
     builder.RegisterAsyncGenericService(&any_);
     for (int i = 0; i < options.loop_count; ++i) {
       lanes_.push_back(

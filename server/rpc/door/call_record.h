@@ -65,13 +65,9 @@ struct CallRecord {
   std::shared_ptr<server::Session> session;
   /// Keeps the session's lease from ending.
   std::optional<server::SessionUse> session_use;
-  /// Counts request and response until the client has taken that.
+  /// Counts the call itself, its request and its response, of the server until
+  /// it is counted as a session's, until the client has taken the response.
   server::HostHold hold;
-  /// A stream itself, a call whose request is yet to come, or an error that is
-  /// yet to be taken.
-  server::HostHold open_hold;
-  /// The request of a call without session.
-  server::HostHold request_hold;
   /// Takes back what was made, if nobody hears its name; null: nothing was.
   absl::AnyInvocable<void() &&> undo;
 

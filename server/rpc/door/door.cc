@@ -31,13 +31,15 @@ namespace {
 
 constexpr char kRequestIdKey[] = "x-request-id";
 constexpr char kOnceKey[] = "x-request-once";
-// What gRPC and a call's coroutines keep of it, metadata included, is up to
-// four times as much.
-constexpr int64_t kCallBytes = int64_t{1} << 12;
-// The same of a stream, a call whose request is yet to come, or an error that
-// is yet to be taken.
-constexpr int64_t kOpenBytes = int64_t{1} << 13;
 constexpr size_t kMaxRequestIdBytes = 128;
+
+/// A call by itself. What gRPC and its coroutines keep of it is two to three
+/// times as much, and up to 8 KiB more: gRPC takes no longer metadata.
+int64_t OwnBytes(const WireCall& call) {
+  constexpr int64_t kCallBytes = int64_t{1} << 13;
+  constexpr int64_t kEntryBytes = 64;
+  return kCallBytes + kEntryBytes * static_cast<int64_t>(call.entry_count());
+}
 
 /// No other server or call has it.
 std::string MakeRequestId() {
@@ -358,6 +360,7 @@ absl::Status Door::Begin(Call& call, const Rpc& rpc) const {
   record.rpc = &rpc;
   record.begun = std::chrono::steady_clock::now();
   WireCall& wire = call.wire();
+  Count(call);
   const absl::string_view given = wire.Find(kRequestIdKey).value_or("");
   const bool is_own = IsGoodRequestId(given);
   record.request_id = is_own ? std::string(given) : MakeRequestId();
@@ -381,16 +384,11 @@ absl::Status Door::Begin(Call& call, const Rpc& rpc) const {
     TENSORD_RETURN_IF_ERROR(Identify(call));
   }
   if (call.loop().refuses()) return Draining();
-  if (rpc.is_anybodys) {
-    // Nobody's; there are not many at a time.
-  } else if (rpc.is_stream) {  // it may last, and never name a session
-    TENSORD_RETURN_IF_ERROR(record.open_hold.Take(
-        sessions_.host_memory(), server::HostUse::kRequests, kOpenBytes,
-        /*count=*/0));
+  if (rpc.is_stream && !rpc.is_anybodys) {
+    // It may last, and never name a session.
+    TENSORD_RETURN_IF_ERROR(
+        CountIn(call, sessions_.host_memory(), /*bytes=*/0, /*count=*/0));
     running_->Add(call, nullptr);
-  } else {  // so long as it is open, others may go first
-    record.open_hold.TakeAnyway(sessions_.host_memory(),
-                                server::HostUse::kRequests, kOpenBytes);
   }
   record.operation = rpc.operation;
   return absl::OkStatus();
@@ -487,25 +485,38 @@ absl::Status Door::Enter(Call& call, absl::string_view session,
   const bool only_gives_back = record.rpc->only_gives_back;
   record.session_use.emplace(record.session, !only_gives_back);
   // Such calls are how a session that is full gets room.
-  constexpr int64_t kUncountedBytes = int64_t{1} << 19;
-  if (only_gives_back && bytes <= kUncountedBytes) return absl::OkStatus();
-  return record.hold.Take(record.session->host_memory(),
-                          server::HostUse::kRequests, bytes + kCallBytes);
+  constexpr int64_t kMostBytes = int64_t{1} << 19;
+  if (only_gives_back && bytes <= kMostBytes) {
+    record.hold.Add(bytes);
+    return absl::OkStatus();
+  }
+  return CountIn(call, record.session->host_memory(), bytes, /*count=*/1);
 }
 
-absl::Status Door::Count(Call& call, int64_t bytes) const {
+absl::Status Door::EnterNone(Call& call, int64_t bytes) const {
   // Operators have to be heard when nothing is left.
-  constexpr int64_t kUncountedBytes = int64_t{1} << 14;
-  if (bytes <= kUncountedBytes) return absl::OkStatus();
-  return call.record().request_hold.Take(sessions_.host_memory(),
-                                         server::HostUse::kRequests, bytes);
+  constexpr int64_t kMostBytes = int64_t{1} << 14;
+  server::HostHold& hold = call.record().hold;
+  if (bytes > kMostBytes) return hold.Grow(bytes);
+  hold.Add(bytes);
+  return absl::OkStatus();
 }
 
-void Door::CountRefused(Call& call) const {
-  server::HostHold hold;
-  hold.TakeAnyway(sessions_.host_memory(), server::HostUse::kRequests,
-                  kOpenBytes);
-  call.record().open_hold = std::move(hold);
+void Door::Count(Call& call) const {
+  call.record().hold.TakeAnyway(sessions_.host_memory(),
+                                server::HostUse::kRequests,
+                                OwnBytes(call.wire()));
+}
+
+absl::Status Door::CountIn(Call& call,
+                           std::shared_ptr<server::HostLedger> ledger,
+                           int64_t bytes, int64_t count) {
+  server::HostHold taken;
+  TENSORD_RETURN_IF_ERROR(taken.Take(std::move(ledger),
+                                     server::HostUse::kRequests,
+                                     bytes + OwnBytes(call.wire()), count));
+  call.record().hold = std::move(taken);
+  return absl::OkStatus();
 }
 
 void Door::Join(Call& call, std::shared_ptr<server::Session> session) const {

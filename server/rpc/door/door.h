@@ -102,7 +102,7 @@ class Door {
                         int64_t bytes) const {
     TENSORD_ASSIGN_OR_RETURN(const std::optional<absl::string_view> session,
                              SessionNameIn(request));
-    return session ? Enter(call, *session, bytes) : Count(call, bytes);
+    return session ? Enter(call, *session, bytes) : EnterNone(call, bytes);
   }
 
   /// Has the audit log say who asks for what, before an rpc is carried out that
@@ -134,7 +134,7 @@ class Door {
   std::string HolderOf(Call& call) const;
 
   /// Makes the session of that name the call's, holds its lease until End(),
-  /// and counts `bytes` of the call as the session's until it is answered.
+  /// and counts the call, with `bytes` of its request, as the session's.
   ///
   /// Errors  as FindSession(). RESOURCE_EXHAUSTED, reason TOO_MANY_REQUESTS or
   ///         HOST_MEMORY_LIMIT, unless a short call only renews the lease or
@@ -145,8 +145,9 @@ class Door {
   /// The call is one of that session.
   void Join(Call& call, std::shared_ptr<server::Session> session) const;
 
-  /// Counts a call that ends with an error, until its client has taken that.
-  void CountRefused(Call& call) const;
+  /// Counts a call by itself, whatever the limits, until it is there no more.
+  /// Begin() does that, too.
+  void Count(Call& call) const;
 
   /// Calls that have not ended: those of a session, and streams of none.
   RunningCalls& running() const { return *running_; }
@@ -162,8 +163,12 @@ class Door {
   absl::Status Identify(Call& call) const;
   absl::Status AuditBegin(Call& call,
                           const google::protobuf::Message* request) const;
-  /// Counts what a call without session takes.
-  absl::Status Count(Call& call, int64_t bytes) const;
+  /// Enter() of a call without session.
+  absl::Status EnterNone(Call& call, int64_t bytes) const;
+  /// Has `ledger` count the call, and `bytes` more, instead of what did.
+  static absl::Status CountIn(Call& call,
+                              std::shared_ptr<server::HostLedger> ledger,
+                              int64_t bytes, int64_t count);
 
   server::SessionManager& sessions_;
   server::Metrics& metrics_;

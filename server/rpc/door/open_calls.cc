@@ -9,6 +9,7 @@
 #include "server/rpc/listening/peer.h"
 
 namespace tensord::rpc {
+
 std::string ConnectionName(const WireCall& call) {
   const std::string name = call.peer();
   return absl::StartsWith(name, "unix") ? PeerOf(call) : EndName(name);

@@ -100,6 +100,7 @@ Detached HealthService::Check(Lane& lane) {
   if (!began) co_return;
   Check(lane);  // the next one
   const OpenCalls::One open(lane.open, call);
+  door_.Count(call);
   Request request;
   Response response;
   grpc::Status status = co_await Receive(lane, call, request);
@@ -121,6 +122,7 @@ Detached HealthService::Watch(Lane& lane) {
   if (!began) co_return;
   Watch(lane);  // the next one
   const OpenCalls::One open(lane.open, call);
+  door_.Count(call);
   Request request;
   grpc::Status read = co_await Receive(lane, call, request);
   // They last as long as whoever asks likes, and nobody is asked who that is.

@@ -12,6 +12,7 @@
 #include "server/rpc/coroutine/loop.h"
 #include "server/rpc/coroutine/serve.h"
 #include "server/rpc/coroutine/task.h"
+#include "server/rpc/door/door.h"
 #include "server/rpc/transport/raw_service.h"
 #include "server/telemetry/health.h"
 
@@ -25,7 +26,9 @@ namespace tensord::rpc {
 /// Threads  Changed() from any.
 class HealthService {
  public:
-  explicit HealthService(const server::Health& health) : health_(health) {}
+  /// Lifetime  both outlive it.
+  HealthService(const server::Health& health, const Door& door)
+      : health_(health), door_(door) {}
 
   /// Has the server that `builder` makes know it.
   void Register(grpc::ServerBuilder& builder) { service_.Register(builder); }
@@ -50,6 +53,7 @@ class HealthService {
   Response::ServingStatus StatusOf(const Request& request) const;
 
   const server::Health& health_;
+  const Door& door_;
   RawService service_{ServiceBeside<Request>("Health"), {"Check", "Watch"}};
   absl::Mutex mutex_;
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -55,6 +55,8 @@ class WireCall {
   std::optional<absl::string_view> Find(absl::string_view key) const;
   void ForEach(absl::string_view key,
                absl::FunctionRef<void(absl::string_view value)> visit) const;
+  /// How many entries the client's metadata has.
+  size_t entry_count() const { return metadata_.count; }
   /// gRPC's name of who is at the other end; of no use once it was cancelled.
   std::string peer() const;
   std::shared_ptr<const grpc::AuthContext> auth_context() const;
