@@ -29,8 +29,8 @@ constexpr int64_t kPackedBytes = int64_t{1} << 20;
 
 // In which a stream has an operation of a session; strangers have none.
 constexpr absl::Duration kMostWithoutSession = absl::Seconds(10);
-// What an operation takes by itself, until the client has its response, is up
-// to four times as much.
+// What an operation takes by itself, until the client has its response, is
+// about twice as much.
 constexpr int64_t kOperationBytes = 512;
 
 absl::Status IdleTooLong(absl::Duration limit, bool has_session) {
@@ -54,15 +54,23 @@ struct ComputeService::Received {
   absl::Status Count(const server::Session& session) {
     if (is_counted) return absl::OkStatus();
     server::HostHold taken;
-    TENSORD_RETURN_IF_ERROR(taken.Take(
-        session.host_memory(), server::HostUse::kRequests, message.bytes()));
+    TENSORD_RETURN_IF_ERROR(
+        taken.Take(session.host_memory(), server::HostUse::kRequests, bytes()));
     hold = std::move(taken);
     is_counted = true;
     return absl::OkStatus();
   }
   absl::Status Count(std::shared_ptr<server::HostLedger> server) {
-    return hold.Take(std::move(server), server::HostUse::kRequests,
-                     message.bytes(), /*count=*/0);
+    return hold.Take(std::move(server), server::HostUse::kRequests, bytes(),
+                     /*count=*/0);
+  }
+  /// Of the message and, by themselves, of those operations that there are at a
+  /// time.
+  int64_t bytes() const {
+    return message.bytes() +
+           kOperationBytes *
+               std::min<int64_t>(operation_count(),
+                                 ServiceContext::kMostStreamOperations);
   }
   /// Its operations, one or more.
   int operation_count() const { return std::max(message->batch_size(), 1); }
@@ -194,7 +202,7 @@ Task<int64_t> ComputeService::ExecuteNext(Call& call,
   response.set_index(index);
   if (!outcome.ok()) {
     done.hold.TakeAnyway(context_.sessions.host_memory(),
-                         server::HostUse::kRequests, kOperationBytes);
+                         server::HostUse::kRequests, /*bytes=*/0);
     *response.mutable_error() =
         ToProto(outcome.status(), call.record().request_id);
   } else {
@@ -206,7 +214,7 @@ Task<int64_t> ComputeService::ExecuteNext(Call& call,
     done.hold = std::move(outcome->hold);
   }
   const auto bytes = static_cast<int64_t>(response.ByteSizeLong());
-  done.hold.Add(bytes);
+  done.hold.Add(kOperationBytes + bytes);
   // Until the client takes the response, nothing else is kept.
   received.reset();
   co_return bytes;
@@ -252,7 +260,7 @@ Task<absl::StatusOr<ComputeService::Outcome>> ComputeService::ExecuteOne(
   if (!counted.ok()) co_return counted;
   Outcome outcome{.session = *session};
   const absl::Status held = outcome.hold.Take(
-      (*session)->host_memory(), server::HostUse::kRequests, kOperationBytes);
+      (*session)->host_memory(), server::HostUse::kRequests, /*bytes=*/0);
   if (!held.ok()) co_return held;
   if (call.record().is_once) {
     const absl::Status executed =

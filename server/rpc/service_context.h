@@ -65,8 +65,9 @@ struct ServiceContext {
 
   /// Most operations of one ExecuteStream without a response: enough to keep a
   /// device busy, and never so many that one stream alone fills its queue.
+  static constexpr int64_t kMostStreamOperations = 64;
   int64_t max_stream_operations() const {
-    return std::min<int64_t>(64, queue_limit);
+    return std::min(kMostStreamOperations, queue_limit);
   }
 
  private:
