@@ -386,8 +386,11 @@ absl::Status Door::Begin(Call& call, const Rpc& rpc) const {
   if (call.loop().refuses()) return Draining();
   if (rpc.is_stream && !rpc.is_anybodys) {
     // It may last, and never name a session.
-    TENSORD_RETURN_IF_ERROR(
-        CountIn(call, sessions_.host_memory(), /*bytes=*/0, /*count=*/0));
+    server::HostHold taken;
+    TENSORD_RETURN_IF_ERROR(taken.Take(sessions_.host_memory(),
+                                       server::HostUse::kRequests,
+                                       OwnBytes(wire), /*count=*/0));
+    record.hold = std::move(taken);
     running_->Add(call, nullptr);
   }
   record.operation = rpc.operation;
@@ -486,11 +489,17 @@ absl::Status Door::Enter(Call& call, absl::string_view session,
   record.session_use.emplace(record.session, !only_gives_back);
   // Such calls are how a session that is full gets room.
   constexpr int64_t kMostBytes = int64_t{1} << 19;
+  const int64_t all_bytes = OwnBytes(call.wire()) + bytes;
+  server::HostHold taken;
   if (only_gives_back && bytes <= kMostBytes) {
-    record.hold.Add(bytes);
-    return absl::OkStatus();
+    taken.TakeAnyway(record.session->host_memory(), server::HostUse::kRequests,
+                     all_bytes);
+  } else {
+    TENSORD_RETURN_IF_ERROR(taken.Take(record.session->host_memory(),
+                                       server::HostUse::kRequests, all_bytes));
   }
-  return CountIn(call, record.session->host_memory(), bytes, /*count=*/1);
+  record.hold = std::move(taken);
+  return absl::OkStatus();
 }
 
 absl::Status Door::EnterNone(Call& call, int64_t bytes) const {
@@ -506,17 +515,6 @@ void Door::Count(Call& call) const {
   call.record().hold.TakeAnyway(sessions_.host_memory(),
                                 server::HostUse::kRequests,
                                 OwnBytes(call.wire()));
-}
-
-absl::Status Door::CountIn(Call& call,
-                           std::shared_ptr<server::HostLedger> ledger,
-                           int64_t bytes, int64_t count) {
-  server::HostHold taken;
-  TENSORD_RETURN_IF_ERROR(taken.Take(std::move(ledger),
-                                     server::HostUse::kRequests,
-                                     bytes + OwnBytes(call.wire()), count));
-  call.record().hold = std::move(taken);
-  return absl::OkStatus();
 }
 
 void Door::Join(Call& call, std::shared_ptr<server::Session> session) const {

@@ -165,10 +165,6 @@ class Door {
                           const google::protobuf::Message* request) const;
   /// Enter() of a call without session.
   absl::Status EnterNone(Call& call, int64_t bytes) const;
-  /// Has `ledger` count the call, and `bytes` more, instead of what did.
-  static absl::Status CountIn(Call& call,
-                              std::shared_ptr<server::HostLedger> ledger,
-                              int64_t bytes, int64_t count);
 
   server::SessionManager& sessions_;
   server::Metrics& metrics_;
