@@ -186,12 +186,18 @@ def test_compressed_messages_of_streams_are_refused(server_of_anybody: ObservedS
 
 
 def test_what_comes_after_its_deadline_is_not_done(server_of_anybody: ObservedServer) -> None:
-    late = Raw(server_of_anybody.address)
-    for i in range(1, 201, 2):
-        late.send(headers(OPEN, i, **{"grpc-timeout": "1n"}) + request(b"", i))
+    """The server sleeps meanwhile, so that requests and the ends of their time come at once."""
     opened = lambda **code: server_of_anybody.metrics().sum(  # noqa: E731
         "tensord_requests_total", rpc="OpenSession", **code
     )
+    seconds = 1
+    late = HalfOpen(server_of_anybody.address, OPEN, 100, **{"grpc-timeout": f"{seconds}S"})
+    have_begun = lambda: requests_bytes(server_of_anybody) >= 100 * 8192  # noqa: E731
+    assert eventually(lambda: have_begun() or opened() == 100)
+    server_of_anybody.process.send_signal(signal.SIGSTOP)
+    late.send(b"".join(request(b"", i) for i in range(1, 201, 2)))
+    time.sleep(seconds + 0.1)
+    server_of_anybody.process.send_signal(signal.SIGCONT)
     assert eventually(lambda: opened() == 100)
     assert opened(code="OK") == 0
     late.close()
