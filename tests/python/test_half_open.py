@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
 import time
@@ -195,6 +196,7 @@ def test_what_comes_after_its_deadline_is_not_done(server_of_anybody: ObservedSe
     have_begun = lambda: requests_bytes(server_of_anybody) >= 100 * 8192  # noqa: E731
     assert eventually(lambda: have_begun() or opened() == 100)
     server_of_anybody.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, server_of_anybody.process.pid, os.WSTOPPED)  # all its threads
     late.send(b"".join(request(b"", i) for i in range(1, 201, 2)))
     time.sleep(seconds + 0.1)
     server_of_anybody.process.send_signal(signal.SIGCONT)
