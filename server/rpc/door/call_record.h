@@ -65,8 +65,8 @@ struct CallRecord {
   std::shared_ptr<server::Session> session;
   /// Keeps the session's lease from ending.
   std::optional<server::SessionUse> session_use;
-  /// Counts the call itself, its request and its response, of the server until
-  /// it is counted as a session's, until the client has taken the response.
+  /// Counts the call itself, its request and its response, until the client has
+  /// taken that; as the server's, or as its session's once it has one.
   server::HostHold hold;
   /// Takes back what was made, if nobody hears its name; null: nothing was.
   absl::AnyInvocable<void() &&> undo;

@@ -90,7 +90,7 @@ class Door {
   /// Errors  UNAUTHENTICATED, as Authenticator::Identify(). PERMISSION_DENIED,
   ///         reason OPERATORS_ONLY. UNIMPLEMENTED, reason ADMIN_ELSEWHERE: the
   ///         server takes such calls at another address. UNAVAILABLE, reason
-  ///         DRAINING.
+  ///         DRAINING. RESOURCE_EXHAUSTED, reason HOST_MEMORY_LIMIT: a stream.
   absl::Status Begin(Call& call, const Rpc& rpc) const;
 
   /// Finds the session that the request of a call names, and counts the
