@@ -155,18 +155,14 @@ int64_t HostLedger::used_bytes() const {
 absl::Status HostHold::Take(std::shared_ptr<HostLedger> ledger, HostUse use,
                             int64_t bytes, int64_t count) {
   TENSORD_RETURN_IF_ERROR(ledger->Take(use, bytes, count));
-  ledger_ = std::move(ledger);
-  use_ = use;
-  amount_ = {count, bytes};
+  *this = HostHold(std::move(ledger), use, {count, bytes});
   return absl::OkStatus();
 }
 
 void HostHold::TakeAnyway(std::shared_ptr<HostLedger> ledger, HostUse use,
                           int64_t bytes) {
   ledger->Add(use, {0, bytes});
-  ledger_ = std::move(ledger);
-  use_ = use;
-  amount_ = {0, bytes};
+  *this = HostHold(std::move(ledger), use, {0, bytes});
 }
 
 void HostHold::Add(int64_t bytes) {

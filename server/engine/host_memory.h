@@ -127,9 +127,9 @@ class HostHold {
     if (ledger_ != nullptr) ledger_->Return(use_, amount_);
   }
 
+  /// Takes that instead of what it had, which goes only when this is counted.
   /// With a `count` of 0, it is bytes alone that count.
-  /// Requires  called once.
-  /// Errors    as HostLedger::Take().
+  /// Errors  as HostLedger::Take(); it has what it had then.
   absl::Status Take(std::shared_ptr<HostLedger> ledger, HostUse use,
                     int64_t bytes, int64_t count = 1);
   /// The same of bytes alone, as HostLedger::Add().
@@ -142,7 +142,10 @@ class HostHold {
   void Add(int64_t bytes);
 
  private:
-  std::shared_ptr<HostLedger> ledger_;
+  HostHold(std::shared_ptr<HostLedger> ledger, HostUse use, HostAmount amount)
+      : ledger_(std::move(ledger)), use_(use), amount_(amount) {}
+
+  std::shared_ptr<HostLedger> ledger_;  // null: it holds nothing
   HostUse use_ = HostUse::kTensors;
   HostAmount amount_;
 };

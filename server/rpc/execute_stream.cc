@@ -53,10 +53,8 @@ struct ComputeService::Received {
   /// Errors  as HostHold::Take().
   absl::Status Count(const server::Session& session) {
     if (is_counted) return absl::OkStatus();
-    server::HostHold taken;
     TENSORD_RETURN_IF_ERROR(
-        taken.Take(session.host_memory(), server::HostUse::kRequests, bytes()));
-    hold = std::move(taken);
+        hold.Take(session.host_memory(), server::HostUse::kRequests, bytes()));
     is_counted = true;
     return absl::OkStatus();
   }

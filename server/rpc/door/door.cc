@@ -386,11 +386,9 @@ absl::Status Door::Begin(Call& call, const Rpc& rpc) const {
   if (call.loop().refuses()) return Draining();
   if (rpc.is_stream && !rpc.is_anybodys) {
     // It may last, and never name a session.
-    server::HostHold taken;
-    TENSORD_RETURN_IF_ERROR(taken.Take(sessions_.host_memory(),
-                                       server::HostUse::kRequests,
-                                       OwnBytes(wire), /*count=*/0));
-    record.hold = std::move(taken);
+    TENSORD_RETURN_IF_ERROR(record.hold.Take(sessions_.host_memory(),
+                                             server::HostUse::kRequests,
+                                             OwnBytes(wire), /*count=*/0));
     running_->Add(call, nullptr);
   }
   record.operation = rpc.operation;
@@ -490,16 +488,12 @@ absl::Status Door::Enter(Call& call, absl::string_view session,
   // Such calls are how a session that is full gets room.
   constexpr int64_t kMostBytes = int64_t{1} << 19;
   const int64_t all_bytes = OwnBytes(call.wire()) + bytes;
-  server::HostHold taken;
+  const auto& ledger = record.session->host_memory();
   if (only_gives_back && bytes <= kMostBytes) {
-    taken.TakeAnyway(record.session->host_memory(), server::HostUse::kRequests,
-                     all_bytes);
-  } else {
-    TENSORD_RETURN_IF_ERROR(taken.Take(record.session->host_memory(),
-                                       server::HostUse::kRequests, all_bytes));
+    record.hold.TakeAnyway(ledger, server::HostUse::kRequests, all_bytes);
+    return absl::OkStatus();
   }
-  record.hold = std::move(taken);
-  return absl::OkStatus();
+  return record.hold.Take(ledger, server::HostUse::kRequests, all_bytes);
 }
 
 absl::Status Door::EnterNone(Call& call, int64_t bytes) const {

@@ -158,5 +158,26 @@ TEST(HostLedgerTest, WhatASessionTakesIsTheServersToo) {
   EXPECT_EQ(server->used(HostUse::kTensors).count, 0);
 }
 
+TEST(HostHoldTest, TakesOneThingInsteadOfAnother) {
+  const auto server = std::make_shared<HostLedger>("server", FewLimits(), 150);
+  const auto one =
+      std::make_shared<HostLedger>("session", FewLimits(), 150, server);
+  HostHold hold;
+  hold.TakeAnyway(server, HostUse::kRequests, 60);
+  // What it has counts until then.
+  EXPECT_EQ(core::ReasonOf(hold.Take(one, HostUse::kRequests, 41)),
+            "HOST_MEMORY_LIMIT");
+  EXPECT_EQ(one->used_bytes(), 0);
+  EXPECT_EQ(server->used_bytes(), 60);
+  EXPECT_TRUE(hold.Take(one, HostUse::kRequests, 40).ok());
+  EXPECT_EQ(one->used(HostUse::kRequests).count, 1);
+  EXPECT_EQ(one->used_bytes(), 40);
+  EXPECT_EQ(server->used_bytes(), 40);
+  hold.TakeAnyway(server, HostUse::kRequests, 1000);
+  EXPECT_EQ(one->used(HostUse::kRequests).count, 0);
+  EXPECT_EQ(one->used_bytes(), 0);
+  EXPECT_EQ(server->used_bytes(), 1000);
+}
+
 }  // namespace
 }  // namespace tensord::server
