@@ -165,8 +165,11 @@ void PrintStatsText(const ServerStats& stats) {
   absl::PrintF("\nhost memory, at most %s\n",
                BytesText(stats.host_memory_limit_bytes));
   for (const HostMemoryStats& entry : stats.host_memory) {
-    absl::PrintF("  %-10s  %d of %d, %s\n", entry.use, entry.count,
-                 entry.count_limit, BytesText(entry.used_bytes));
+    absl::PrintF("  %-10s  ", entry.use);
+    if (entry.count_limit > 0) {
+      absl::PrintF("%d of %d, ", entry.count, entry.count_limit);
+    }
+    absl::PrintF("%s\n", BytesText(entry.used_bytes));
   }
   for (const DeviceStats& device : stats.devices) {
     absl::PrintF("\n%s\n", device.device);

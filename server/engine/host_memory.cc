@@ -55,6 +55,7 @@ absl::string_view NameOf(HostUse use) {
     case HostUse::kRequests: return "requests";
     case HostUse::kSnapshots: return "snapshots";
     case HostUse::kAnswers: return "answers";
+    case HostUse::kArriving: return "arriving";
   }
   __builtin_unreachable();
 }
@@ -148,7 +149,9 @@ HostAmount HostLedger::used(HostUse use) const {
 
 int64_t HostLedger::used_bytes() const {
   int64_t all = 0;
-  for (const Used& used : used_) all += used.bytes;
+  for (int i = 0; i < kHostUseCount; ++i) {
+    if (static_cast<HostUse>(i) != HostUse::kArriving) all += used_[i].bytes;
+  }
   return all;
 }
 

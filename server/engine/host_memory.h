@@ -38,8 +38,9 @@ enum class HostUse {
   kRequests,   // of calls and streams, until they are answered
   kSnapshots,  // of the plan cache, on their way in or out
   kAnswers,    // of calls that are carried out at most once
+  kArriving,   // of messages, until they are whole; measured, without limit
 };
-inline constexpr int kHostUseCount = 6;
+inline constexpr int kHostUseCount = 7;
 
 /// "tensors".
 absl::string_view NameOf(HostUse use);
@@ -86,7 +87,7 @@ class HostLedger {
   void Return(HostUse use, HostAmount amount);
 
   HostAmount used(HostUse use) const;
-  /// Of all uses together.
+  /// Of all uses together but kArriving.
   int64_t used_bytes() const;
   const HostLimits& limits() const { return limits_; }
   int64_t byte_limit() const { return byte_limit_; }

@@ -147,7 +147,7 @@ void AddSessions(const server::SessionManager& sessions, Families& families) {
                  {{"use", std::string(server::NameOf(use))}});
   }
   families.One("tensord_host_memory_limit_bytes",
-               "Most bytes of host memory of all uses together.",
+               "Most bytes of host memory of all uses together but arriving.",
                host.byte_limit());
 }
 

@@ -82,11 +82,7 @@ std::string StatusJson(const StatusSource& source) {
                      {"hits", plans.hit_count},
                      {"misses", plans.miss_count}};
   const server::HostLedger& host = *source.sessions.host_memory();
-  int64_t host_bytes = 0;
-  for (int i = 0; i < server::kHostUseCount; ++i) {
-    host_bytes += host.used(static_cast<server::HostUse>(i)).bytes;
-  }
-  status["host"] = {{"used_bytes", host_bytes},
+  status["host"] = {{"used_bytes", host.used_bytes()},
                     {"limit_bytes", host.byte_limit()}};
   return status.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

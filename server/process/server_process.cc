@@ -41,8 +41,13 @@ constexpr absl::Duration kFarewell = absl::Milliseconds(500);
 // Redis, traces. On a busy machine that is more than a second; service managers
 // allow for it (deploy/docs/operating.md).
 constexpr absl::Duration kEndMost = absl::Seconds(5);
-// What the heap may hold that nothing counts, of hosts with little memory less.
-constexpr int64_t kMostSpareBytes = int64_t{1} << 30;
+
+/// What the heap may hold that nothing counts; of little memory less.
+HeapWatch::Limits HeapLimits() {
+  constexpr int64_t kMostArriving = int64_t{256} << 20;
+  const int64_t arriving = std::min(kMostArriving, HostMemoryBytes() / 16);
+  return {.arriving_bytes = arriving, .spare_bytes = 4 * arriving};
+}
 
 /// Refuses a plan store, if any, whose folder is not there: it would be missed
 /// only when the file is to be written.
@@ -70,7 +75,7 @@ ServerProcess::ServerProcess(const Options& options)
       connections_(std::make_shared<rpc::Connections>(
           rpc::ConnectionLimits{.total = options.max_connections,
                                 .per_peer = options.max_connections_per_peer})),
-      heap_watch_(std::min(kMostSpareBytes, HostMemoryBytes() / 4)) {}
+      heap_watch_(HeapLimits()) {}
 
 bool ServerProcess::Start() {
   TakeGrpcLog(log_);
@@ -298,6 +303,8 @@ absl::Status ServerProcess::ServeRpc() {
       return files_.authenticator().Knows(user);
     };
   }
+  heap_watch_.Look(sessions_->host_memory()->used_bytes(), /*is_quiet=*/true,
+                   /*ended=*/0);
   TENSORD_ASSIGN_OR_RETURN(server_, rpc::RpcServer::Start(options, *context_));
   if (options_.admin_listen.empty()) return absl::OkStatus();
   options.listen = options_.admin_listen;
@@ -309,7 +316,7 @@ absl::Status ServerProcess::ServeRpc() {
 }
 
 int ServerProcess::AwaitEnd(const sigset_t& signals) {
-  constexpr timespec kInterval = {.tv_sec = 0, .tv_nsec = 200'000'000};
+  constexpr timespec kInterval = {.tv_sec = 0, .tv_nsec = 100'000'000};
   constexpr std::chrono::seconds kTrimInterval{10};
   constexpr absl::Duration kAnswer = absl::Milliseconds(50);  // to who drains
   const bool loss_ends_it =
@@ -328,12 +335,13 @@ int ServerProcess::AwaitEnd(const sigset_t& signals) {
     }
     UpdateHealth();
     EndUnknown();
-    EndFlood();
+    WatchHeap();
     if (loss_ends_it && !engine_->health().ok()) return 0;
     const auto now = std::chrono::steady_clock::now();
     if (now - trimmed < kTrimInterval) continue;
     trimmed = now;
     malloc_trim(0);
+    heap_watch_.LookNext();
     connection_count_ = connections_->count();
     metrics_.connections().Set(static_cast<double>(connection_count_));
     files_.WarnOfExpiry();
@@ -363,28 +371,66 @@ void ServerProcess::EndUnknown() {
             {{"reason", "an authority of clients is gone"}});
 }
 
-void ServerProcess::EndFlood() {
+void ServerProcess::WatchHeap() {
+  constexpr int kShare = 100;  // of the time, at most one such part
+  constexpr int64_t kConnectionBytes = int64_t{1} << 15;  // with TLS
+  const auto now = std::chrono::steady_clock::now();
+  if (now < heap_look_) return;
+  const int64_t counted = sessions_->host_memory()->used_bytes() +
+                          engine_->plans().statistics().bytes +
+                          connection_count_ * kConnectionBytes;
+  const bool is_quiet =
+      !server_->has_calls() && !(admin_ && admin_->has_calls());
+  const int64_t ended =
+      server_->ended_waits() + (admin_ ? admin_->ended_waits() : 0);
+  const HeapWatch::Excess excess =
+      heap_watch_.Look(counted, is_quiet, ended - ended_waits_);
+  ended_waits_ = ended;
+  heap_look_ = now + kShare * (std::chrono::steady_clock::now() - now);
+  arriving_.TakeAnyway(sessions_->host_memory(), HostUse::kArriving,
+                       heap_watch_.arriving_bytes());
+  if (excess != HeapWatch::Excess::kNone) {
+    EndWaits(/*all=*/excess != HeapWatch::Excess::kRequests);
+  }
+  if (excess == HeapWatch::Excess::kConnections) {
+    EndConnections(counted);
+  } else if (now - flood_ended_ >= flood_rest_) {
+    flood_rest_ = {};
+  }
+}
+
+void ServerProcess::EndWaits(bool all) {
+  constexpr std::chrono::seconds kSilence{10};
+  const int64_t bytes = heap_watch_.arriving_bytes();
+  const auto now = std::chrono::steady_clock::now();
+  if (now - waits_ended_ >= kSilence) {
+    waits_ended_ = now;
+    log_.Event(LogLevel::kWarning, "calls_ended",
+               {{"reason", "much has come of messages that are not whole"},
+                {"arriving_bytes", bytes}});
+  }
+  const absl::Status why = core::ResourceExhausted(
+      "HOST_MEMORY_LIMIT", "messages that are not whole take ", bytes,
+      " bytes of host memory, ", heap_watch_.limits().arriving_bytes,
+      " may; retry later, and send the message as a whole");
+  server_->EndWaits(all, why);
+  if (admin_) admin_->EndWaits(all, why);
+}
+
+void ServerProcess::EndConnections(int64_t counted) {
   // Until what was held is free; longer when it does not become so.
   constexpr std::chrono::seconds kRest{2};
   constexpr std::chrono::seconds kMostRest{300};
-  constexpr int64_t kConnectionBytes = int64_t{1} << 15;  // with TLS
   const auto now = std::chrono::steady_clock::now();
   if (now - flood_ended_ < flood_rest_) return;
-  const int64_t counted = sessions_->host_memory()->used_bytes() +
-                          connection_count_ * kConnectionBytes;
-  const std::optional<int64_t> heap = heap_watch_.Overflow(counted);
-  if (!heap) {
-    flood_rest_ = kRest;
-    return;
-  }
   flood_ended_ = now;
+  flood_rest_ = std::clamp(2 * flood_rest_, kRest, kMostRest);
   connections_->EndAll();
   log_.Event(LogLevel::kWarning, "connections_ended",
              {{"reason", "more has come than is counted"},
-              {"heap_bytes", *heap},
+              {"heap_bytes", heap_watch_.heap_bytes()},
               {"counted_bytes", counted},
               {"rest_seconds", flood_rest_.count()}});
-  flood_rest_ = std::min(2 * flood_rest_, kMostRest);
 }
 
 void ServerProcess::EndAfter(absl::Duration most) {

@@ -86,10 +86,13 @@ class ServerProcess {
   /// Ends what those do who are no longer known: calls, and, when an authority
   /// of clients is taken out, connections over TLS, which begin anew.
   void EndUnknown();
-  /// Breaks all connections off when the heap holds much that nothing counts:
-  /// calls that come faster than the server hears of them. Clients connect
-  /// again; tensors stay.
-  void EndFlood();
+  /// Counts what arrives, and breaks off what it arrives for when that is much:
+  /// calls that wait for their clients or, when more comes than the server
+  /// hears of, all connections. Clients connect again; tensors stay.
+  void WatchHeap();
+  void EndWaits(bool all);
+  /// Does nothing for a while after the last time.
+  void EndConnections(int64_t counted);
   /// Has AwaitEnd() end as if SIGTERM had come. From any thread.
   void Drain(std::optional<absl::Duration> timeout);
   /// Ends the process when that takes longer than `most`.
@@ -111,11 +114,15 @@ class ServerProcess {
   std::unique_ptr<PlanExchange> plan_exchange_;
   std::unique_ptr<OtlpExporter> trace_exporter_;
   std::optional<SessionManager> sessions_;
+  HostHold arriving_;
   std::atomic<bool> is_draining_ = false;  // an operator wants it
   std::atomic<int64_t> drain_nanoseconds_;
   const std::shared_ptr<rpc::Connections> connections_;
   uint64_t authority_losses_ = 0;  // that it has acted upon
   HeapWatch heap_watch_;
+  std::chrono::steady_clock::time_point heap_look_;    // the next
+  int64_t ended_waits_ = 0;                            // up to the last
+  std::chrono::steady_clock::time_point waits_ended_;  // that was said
   std::chrono::steady_clock::time_point flood_ended_;  // the last
   std::chrono::seconds flood_rest_{0};                 // after it
   int64_t connection_count_ = 0;                       // a while ago

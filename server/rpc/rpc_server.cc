@@ -1,7 +1,5 @@
 #include "server/rpc/rpc_server.h"
 
-#include <grpcpp/resource_quota.h>
-
 #include <algorithm>
 #include <optional>
 
@@ -31,8 +29,6 @@
 namespace tensord::rpc {
 namespace {
 
-// Bounds the buffers of connections. Smaller ones make gRPC end calls.
-constexpr size_t kConnectionMemoryBytes = size_t{256} << 20;
 // What a call may send before the server reads it: a message of an upload.
 constexpr int64_t kWindowBytes = 1 << 20;
 
@@ -74,11 +70,10 @@ std::unique_ptr<Service> Make(ServiceContext& context) {
   return std::make_unique<S>(context);
 }
 
+/// Without a quota of memory: where that is used up, gRPC ends calls at random,
+/// whoever makes them, and gRPC 1.51 crashes over it.
 void LimitConnections(const RpcServerOptions& options,
                       grpc::ServerBuilder& builder) {
-  grpc::ResourceQuota quota("tensord");
-  quota.Resize(kConnectionMemoryBytes);
-  builder.SetResourceQuota(quota);
   // A connection's own beginning takes milliseconds; gRPC would wait 120 s.
   constexpr absl::Duration kHandshake = absl::Seconds(20);
   // More often clients may not ping; gRPC's own bound is 5 minutes.
@@ -285,6 +280,16 @@ void RpcServer::UpdateHealth() {
                                {{"message", health.message()}});
   services_->context.health.LoseDevice(health);
   services_->health.Changed();
+}
+
+bool RpcServer::has_calls() const { return services_->loops->has_calls(); }
+
+void RpcServer::EndWaits(bool all, const absl::Status& why) {
+  if (!services_->is_drained) services_->loops->EndWaits(all, why);
+}
+
+int64_t RpcServer::ended_waits() const {
+  return services_->loops->ended_waits();
 }
 
 void RpcServer::Leave() {

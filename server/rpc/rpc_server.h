@@ -75,6 +75,15 @@ class RpcServer {
   /// all health checks from then on. Call it now and then.
   void UpdateHealth();
 
+  /// Whether any call is open, health checks too.
+  bool has_calls() const;
+
+  /// Breaks off, soon, calls whose only message has not come whole for a while
+  /// or `all` that have waited for their clients. Does nothing after Drain().
+  void EndWaits(bool all, const absl::Status& why);
+  /// How many that has broken off.
+  int64_t ended_waits() const;
+
   /// Says that it is not ready, and serves on.
   void Leave();
 

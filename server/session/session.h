@@ -42,6 +42,7 @@ inline constexpr HostLimits kSessionHostLimits = {{
     {4'096, int64_t{256} << 20},    // requests
     {0, 0},                         // snapshots are no session's
     {1'000, int64_t{4} << 20},      // answers
+    {0, 0},                         // what arrives is no session's yet
 }};
 
 /// Whose everything is where nobody is asked who they are.

@@ -36,6 +36,7 @@ inline constexpr HostLimits kServerHostLimits = {{
     {65'536, int64_t{1} << 40},     // requests
     {16, int64_t{1} << 40},         // snapshots
     {100'000, int64_t{1} << 40},    // answers
+    {0, 0},                         // arriving: nobody asks for it
 }};
 
 struct SessionLimits {

@@ -117,11 +117,4 @@ class IdleWatch {
   Timer* const timer_;  // deletes itself
 };
 
-/// Ends a call whose client takes nothing of what was sent. The status passes
-/// what waits to be sent; a reason in the metadata could not.
-inline void EndUnread(Call& call, const absl::Status& status) {
-  call.BreakOff({static_cast<grpc::StatusCode>(status.code()),
-                 std::string(status.message())});
-}
-
 }  // namespace tensord::rpc

@@ -10,6 +10,7 @@
 #include <coroutine>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -236,8 +237,20 @@ class Call final : Tag {
     stopped_ = why;
     StopWork();
   }
-  /// OK unless it was stopped.
+  /// OK unless it was stopped, or broken off.
   const absl::Status& stopped() const { return stopped_; }
+  /// Whether it ends with that, however it goes on.
+  bool is_broken_off() const { return is_broken_off_; }
+
+  /// What its client is to do, and since when.
+  enum class Awaited { kNothing, kMessage, kTaking };
+  using Clock = std::chrono::steady_clock;
+  Awaited awaited() const { return awaited_; }
+  Clock::time_point awaited_since() const { return awaited_since_; }
+  void SetAwaited(Awaited awaited) {
+    awaited_ = awaited;
+    if (awaited != Awaited::kNothing) awaited_since_ = Clock::now();
+  }
 
   /// Has `undo` called at the call's end if the client hears nothing of what it
   /// is answered, so that it never learns names that the server gave. Whoever
@@ -318,6 +331,7 @@ class Call final : Tag {
   auto Finish(grpc_byte_buffer* message, const grpc::Status& status) {
     return Operation(
         [this, message, &status](void* tag) {
+          SetAwaited(Awaited::kTaking);
           ends_with_answer_ = !wire_.awaits_end();
           wire_.Finish(message, status, tag);
         },
@@ -326,11 +340,15 @@ class Call final : Tag {
           return ok;
         });
   }
-  /// Ends it, past what its client has yet to take. Its waits end when gRPC
-  /// says so, if it is watched.
-  void BreakOff(const grpc::Status& status) {
+  /// Ends it with `why`, past what its client has yet to take; a reason in the
+  /// metadata could not pass that. Its waits end when gRPC says so, if it is
+  /// watched.
+  void BreakOff(const absl::Status& why) {
+    stopped_ = why;
+    is_broken_off_ = true;
     cancelled_.store(true, std::memory_order_relaxed);
-    wire_.Cancel(status);
+    wire_.Cancel({static_cast<grpc::StatusCode>(why.code()),
+                  std::string(why.message())});
   }
 
   /// Awaits that gRPC is done with the call, and the end of every Hold.
@@ -371,6 +389,9 @@ class Call final : Tag {
   absl::Status stopped_;
   std::function<void(const absl::Status&)> on_session_end_;
   bool has_begun_ = false;
+  bool is_broken_off_ = false;
+  Awaited awaited_ = Awaited::kNothing;
+  Clock::time_point awaited_since_;
   bool ended_ = false;
   bool ends_with_answer_ = false;
   int holds_ = 0;

@@ -77,7 +77,7 @@ class PatientWriter {
   PatientWriter(Writer<M> out, Call& call, absl::Duration limit)
       : out_(out),
         call_(call),
-        watch_(call, limit, [this, &call] { EndUnread(call, Stalled()); }) {
+        watch_(call, limit, [this, &call] { call.BreakOff(Stalled()); }) {
     watch_.set_waits(false);
   }
 

@@ -151,6 +151,7 @@ inline absl::Status Compressed() {
 /// Whether a call is to be carried out now that its request has come: much may
 /// have happened meanwhile.
 inline absl::Status StillWanted(Call& call) {
+  if (!call.stopped().ok()) return call.stopped();
   if (call.wire().is_late()) {
     return core::Error(absl::StatusCode::kDeadlineExceeded, "DEADLINE_PASSED",
                        "the deadline had passed before the server could begin");
@@ -159,8 +160,8 @@ inline absl::Status StillWanted(Call& call) {
 }
 
 /// What a call ends with whose request has not come.
-inline absl::Status NoRequest(const Call& call, const Stalls::Wait& wait) {
-  if (!wait.broken_off().ok()) return wait.broken_off();
+inline absl::Status NoRequest(const Call& call) {
+  if (!call.stopped().ok()) return call.stopped();
   if (call.wire().has_compressed()) return Compressed();
   if (call.wire().has_failed()) {
     return absl::CancelledError("the client is gone");
@@ -190,6 +191,11 @@ struct Lane {
     refusals.Stop();
   }
 
+  /// Has its Loop do as OpenCalls::EndWaits(), soon. From any thread.
+  void EndWaits(bool all, const absl::Status& why) {
+    if (open.count() > 0) loop.Post(new EndingWaits(*this, all, why));
+  }
+
   /// How many may wait for their clients. Those of people who are not asked
   /// who they are count nowhere else.
   static constexpr int64_t kMost = 4096;
@@ -213,6 +219,18 @@ struct Lane {
     Lane& lane;
   };
   Refusing refusing_{*this};
+
+  struct EndingWaits final : Tag {
+    EndingWaits(Lane& lane, bool all, absl::Status why)
+        : lane(lane), all(all), why(std::move(why)) {}
+    void Fire(bool) override {
+      lane.open.EndWaits(all, why);
+      delete this;
+    }
+    Lane& lane;
+    const bool all;
+    const absl::Status why;
+  };
 };
 
 /// The methods of one server.
@@ -280,14 +298,16 @@ inline Detached ServeCall(Loop& accepting, Lane& lane, const Door& door,
         method->rpc.is_anybodys ? lane.calls_of_anybody : lane.requests, call,
         /*bytes=*/0);
     const bool came = co_await Reader(call).Read(request);
-    let_in = came ? StillWanted(call) : NoRequest(call, wait);
+    let_in = came ? StillWanted(call) : NoRequest(call);
     if (!came) record.operation = nullptr;
     record.begun = std::chrono::steady_clock::now();
   }
   absl::StatusOr<Answer> result = Answer();
   if (let_in.ok()) {
     result = co_await method->handle(call, request);
-    if (!call.stopped().ok() && !result.ok()) result = call.stopped();
+    if (call.is_broken_off() || (!call.stopped().ok() && !result.ok())) {
+      result = call.stopped();
+    }
     if (call.wire().has_compressed()) result = Compressed();
     if (result.ok() && *result) {
       record.sent_bytes = (*result)->bytes();
@@ -397,6 +417,23 @@ class LoopGroup {
   /// Ends every call that begins from now on with UNAVAILABLE.
   void Refuse() {
     for (auto& lane : lanes_) lane->loop.Refuse();
+  }
+
+  /// Whether any call is open, health checks too. From any thread.
+  bool has_calls() const {
+    return std::ranges::any_of(
+        lanes_, [](const auto& lane) { return lane->open.count() > 0; });
+  }
+
+  /// As Lane::EndWaits(). Before Shutdown().
+  void EndWaits(bool all, const absl::Status& why) {
+    for (auto& lane : lanes_) lane->EndWaits(all, why);
+  }
+  /// How many that has broken off.
+  int64_t ended_waits() const {
+    int64_t count = 0;
+    for (const auto& lane : lanes_) count += lane->open.ended_waits();
+    return count;
   }
 
   /// Gives the running calls `grace`, cancels the rest and returns when every

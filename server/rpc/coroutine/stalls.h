@@ -55,7 +55,7 @@ class Stalls final : Tag {
       all_.Add(*this);
     }
     ~Wait() {
-      if (!broken_off_.ok()) {
+      if (broken_off_) {
         all_.broken_off_.erase(this);
         return;
       }
@@ -63,9 +63,6 @@ class Stalls final : Tag {
       if (!connection_.empty()) all_.progress_[connection_] = all_.look_;
     }
     Wait(const Wait&) = delete;
-
-    /// Why it was; OK: it was not.
-    const absl::Status& broken_off() const { return broken_off_; }
 
    private:
     friend Stalls;
@@ -82,7 +79,7 @@ class Stalls final : Tag {
     Call& call_;
     const int64_t since_ = all_.look_;
     const std::string connection_;
-    absl::Status broken_off_;
+    bool broken_off_ = false;
     Wait* older_ = nullptr;
     Wait* newer_ = nullptr;
   };
@@ -116,12 +113,12 @@ class Stalls final : Tag {
   /// It ends when gRPC has heard.
   void BreakOff(Wait& wait, const absl::Status& why) {
     Remove(wait);
-    wait.broken_off_ = why;
+    wait.broken_off_ = true;
     if (connections_ != nullptr) {
       // While gRPC still knows.
       broken_off_[&wait] = ConnectionName(wait.call_.wire());
     }
-    EndUnread(wait.call_, why);
+    wait.call_.BreakOff(why);
   }
 
   void LookLater() {

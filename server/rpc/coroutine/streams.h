@@ -16,8 +16,12 @@ class Reader {
   /// cancelled() may tell only later: messages must say where the stream ends.
   auto Read(ByteBuffer& to) const {
     return Operation(
-        [call = call_, &to](void* tag) { call->wire().Receive(to, tag); },
+        [call = call_, &to](void* tag) {
+          call->SetAwaited(Call::Awaited::kMessage);
+          call->wire().Receive(to, tag);
+        },
         [call = call_, &to](bool ok) {
+          call->SetAwaited(Call::Awaited::kNothing);
           if (!call->wire().TakeReceived(ok)) return false;
           call->record().received_bytes += static_cast<int64_t>(to.Length());
           return true;

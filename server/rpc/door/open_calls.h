@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -20,7 +21,7 @@ std::string ConnectionName(const WireCall& call);
 /// fill the memory. Whoever has more loses the connection. Calls that are
 /// known to be cancelled do not count: their work ends soon.
 ///
-/// Threads   its Loop's.
+/// Threads   its Loop's, where nothing else is said.
 /// Lifetime  outlives its calls.
 class OpenCalls {
  public:
@@ -35,14 +36,15 @@ class OpenCalls {
         : all_(all), call_(call), next_(all.first_), link_(&all.first_) {
       if (next_ != nullptr) next_->link_ = &next_;
       all.first_ = this;
-      if (++all.count_ > all.look_at_) all.Look();
+      if (all.Count(1) > all.look_at_) all.Look();
     }
     ~One() {
       *link_ = next_;
       if (next_ != nullptr) next_->link_ = link_;
       // Some less, so that not each that comes and goes has it look.
-      if (--all_.count_ + all_.most_ / 2 < all_.look_at_) {
-        all_.look_at_ = std::max(all_.most_, all_.count_ + all_.most_ / 4);
+      const int64_t left = all_.Count(-1);
+      if (left + all_.most_ / 2 < all_.look_at_) {
+        all_.look_at_ = std::max(all_.most_, left + all_.most_ / 4);
       }
     }
     One(const One&) = delete;
@@ -55,13 +57,32 @@ class OpenCalls {
     One** link_;  // that refers to it
   };
 
+  /// Breaks off, with `why`, those that have waited for their only message for
+  /// a while, what of it has come gRPC alone knows; or `all` that have waited
+  /// for their clients, to send a message or to take the last.
+  void EndWaits(bool all, const absl::Status& why);
+
+  // From any thread:
+  int64_t count() const { return count_.load(std::memory_order_relaxed); }
+  /// How many EndWaits() has broken off.
+  int64_t ended_waits() const {
+    return ended_waits_.load(std::memory_order_relaxed);
+  }
+
  private:
+  /// One more or less; how many these are. Its Loop alone writes.
+  int64_t Count(int64_t more) {
+    const int64_t now = count() + more;
+    count_.store(now, std::memory_order_relaxed);
+    return now;
+  }
   /// Breaks connections off that have too many, and says when to look again.
   void Look();
 
   Connections& connections_;
   const int64_t most_;
-  int64_t count_ = 0;
+  std::atomic<int64_t> count_ = 0;
+  std::atomic<int64_t> ended_waits_ = 0;
   int64_t look_at_;  // when there are more
   One* first_ = nullptr;
 };

@@ -30,7 +30,7 @@ class RunningCalls::Stopping final : public Tag {
     if (!calls_.Has(*call_, number_)) return;
     if (is_session_end_ && call_->EndWithSession(why_)) return;
     if (call_->record().rpc->is_stream) {
-      EndUnread(*call_, why_);
+      call_->BreakOff(why_);
     } else {
       call_->Stop(why_);
     }

@@ -11,6 +11,20 @@
 
 namespace tensord::rpc {
 
+namespace {
+
+/// Nobody looks at what comes after a request, and gRPC would keep it.
+Detached AwaitNoMore(Call::Hold, Call& call) {
+  grpc::ByteBuffer wire;
+  const bool came = co_await Reader(call).Read(wire);
+  if (came) {
+    call.BreakOff(core::InvalidArgument("REQUEST_MALFORMED",
+                                        "there is more than one request"));
+  }
+}
+
+}  // namespace
+
 /// Awaiting it resumes when the health has changed since `seen`, or the call
 /// has been cancelled.
 class HealthService::Change final : Call::Wait {
@@ -139,6 +153,7 @@ Detached HealthService::Watch(Lane& lane) {
   }
   ++watch_count_;
   call.Watch();
+  AwaitNoMore(Call::Hold(call), call);
   const Writer<Response> out(call);
   std::optional<Response::ServingStatus> told;
   bool connected = true;
