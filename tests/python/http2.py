@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 from collections.abc import Sequence
 
@@ -85,3 +86,62 @@ class Raw:
 
     def close(self) -> None:
         self._socket.close()
+
+
+class Polite(Raw):
+    """One that sends as much as it may, and looks at what it receives."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self._first = 65535  # what a call may send at first
+        self._window = 65535  # of the connection
+        self._windows: dict[int, int] = {}  # of calls, beside that
+        self.ended: set[int] = set()  # calls
+        self.receive()
+
+    def begin(self, path: str, stream: int) -> None:
+        self._windows[stream] = 0
+        self.send(headers(path, stream))
+
+    def send_data(self, stream: int, data: bytes) -> int:
+        """Sends as much as may be now, and one frame at most; how many bytes that is. If none,
+        more may be sent when something has come."""
+        most = min(self._first + self._windows[stream], self._window, 16384, len(data))
+        if most > 0:
+            self.send(frame(0, 0, stream, data[:most]))
+            self._windows[stream] -= most
+            self._window -= most
+        return max(most, 0)
+
+    def receive(self, *, waits: bool = True) -> None:
+        """Takes what has come or, if it `waits`, comes next."""
+        if not waits and not select.select([self._socket], [], [], 0)[0]:
+            return
+        received = self._socket.recv(1 << 16)
+        if not received:
+            raise ConnectionResetError("the server has broken the connection off")
+        self._received += received
+        while len(self._received) >= 9:
+            length = int.from_bytes(self._received[:3], "big")
+            kind, flags = self._received[3:5]
+            stream = int.from_bytes(self._received[5:9], "big")
+            payload = self._received[9 : 9 + length]
+            if len(payload) < length:
+                break
+            self._received = self._received[9 + length :]
+            self._take(kind, flags, stream, payload)
+
+    def _take(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
+        if kind == 8 and stream == 0:
+            self._window += int.from_bytes(payload, "big")
+        elif kind == 8:
+            self._windows[stream] += int.from_bytes(payload, "big")
+        elif kind == 4 and not flags & 1:
+            for at in range(0, len(payload), 6):
+                if payload[at : at + 2] == b"\0\4":
+                    self._first = int.from_bytes(payload[at + 2 : at + 6], "big")
+            self.send(frame(4, 1, 0, b""))
+        elif kind == 6 and not flags & 1:
+            self.send(frame(6, 1, 0, payload))
+        elif kind == 3 or (kind in (0, 1) and flags & 1):
+            self.ended.add(stream)
