@@ -12,7 +12,8 @@
 
 namespace tensord::rpc {
 
-/// A Reader that gives up on a client which sends nothing.
+/// A Reader that gives up on a client which sends nothing, and ends with the
+/// session: that has a reason, as one that is broken off has not.
 ///
 /// Threads  its call's Loop.
 class PatientReader {
@@ -20,11 +21,19 @@ class PatientReader {
   PatientReader(Reader in, Call& call, absl::Duration limit)
       : in_(in),
         call_(call),
-        watch_(call, limit, [coming = coming_] { coming->came.Notify(); }) {}
+        watch_(call, limit, [coming = coming_] { coming->came.Notify(); }) {
+    call_.OnSessionEnd([coming = coming_, &call](const absl::Status& why) {
+      call.Stop(why);
+      coming->came.Notify();
+    });
+  }
+  ~PatientReader() { call_.OnSessionEnd(nullptr); }
+  PatientReader(const PatientReader&) = delete;
 
   /// The next message, which lasts until the next Read(). Null: none comes any
   /// more, or failure() says why; not to be called again.
   Task<ByteBuffer*> Read() {
+    if (!failure().ok()) co_return nullptr;
     coming_->is_awaited = true;
     Receive(Call::Hold(call_), in_, coming_);
     watch_.set_waits(true);
@@ -38,8 +47,9 @@ class PatientReader {
   void Progress() { watch_.Progress(); }
   /// What ended it before the client did; OK: nothing.
   /// Errors  ABORTED: it stalled. UNAUTHENTICATED: who sends is not let in any
-  ///         more.
+  ///         more. Others, with which it was stopped.
   absl::Status failure() const {
+    if (!call_.stopped().ok()) return call_.stopped();
     if (watch_.has_stalled()) return watch_.Stalled("sent no data");
     return Door::CheckIdentity(call_.record());
   }
