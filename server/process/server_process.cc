@@ -20,6 +20,7 @@
 #include "core/base/version.h"
 #include "server/config/access_report.h"
 #include "server/engine/host_memory.h"
+#include "server/execution/background.h"
 #include "server/process/grpc_log.h"
 
 namespace tensord::server {
@@ -372,10 +373,13 @@ void ServerProcess::EndUnknown() {
 }
 
 void ServerProcess::WatchHeap() {
-  constexpr int kShare = 100;  // of the time, at most one such part
+  // A look takes a hundredth of the time at most, but is made every second.
+  constexpr int kShare = 100;
+  constexpr absl::Duration kLatest = absl::Seconds(1);
   constexpr int64_t kConnectionBytes = int64_t{1} << 15;  // with TLS
   const auto now = std::chrono::steady_clock::now();
   if (now < heap_look_) return;
+  const absl::Duration begun = ThreadTime();
   const int64_t counted = sessions_->host_memory()->used_bytes() +
                           engine_->plans().statistics().bytes +
                           connection_count_ * kConnectionBytes;
@@ -386,7 +390,8 @@ void ServerProcess::WatchHeap() {
   const HeapWatch::Excess excess =
       heap_watch_.Look(counted, is_quiet, ended - ended_waits_);
   ended_waits_ = ended;
-  heap_look_ = now + kShare * (std::chrono::steady_clock::now() - now);
+  heap_look_ = now + absl::ToChronoNanoseconds(
+                         std::min(kShare * (ThreadTime() - begun), kLatest));
   arriving_.TakeAnyway(sessions_->host_memory(), HostUse::kArriving,
                        heap_watch_.arriving_bytes());
   if (excess != HeapWatch::Excess::kNone) {

@@ -58,8 +58,8 @@ class OpenCalls {
   };
 
   /// Breaks off, with `why`, those that have waited for their only message for
-  /// a while, what of it has come gRPC alone knows; or `all` that have waited
-  /// for their clients, to send a message or to take the last.
+  /// a while, as gRPC alone knows how much of it has come; or `all` that have
+  /// waited for their clients, to send a message or to take the last.
   void EndWaits(bool all, const absl::Status& why);
 
   // From any thread:
