@@ -7,21 +7,13 @@
 namespace tensord::core {
 namespace {
 
-absl::Status ValidateInput(const OperandDesc& x, absl::string_view name) {
-  TENSORD_RETURN_IF_ERROR(ValidateOperand(x, name));
-  if (x.unary != UnaryOperator::kIdentity && x.unary != UnaryOperator::kConj) {
-    return InvalidArgument("OPERATOR_NOT_LINEAR", "operator ", NameOf(x.unary),
-                           " of ", name,
-                           ", wanted IDENTITY or CONJ in a contraction");
-  }
-  return absl::OkStatus();
-}
+constexpr absl::string_view kContracting = "in a contraction";
 
 }  // namespace
 
 absl::Status Validate(const ContractionDesc& desc) {
-  TENSORD_RETURN_IF_ERROR(ValidateInput(desc.a, "a"));
-  TENSORD_RETURN_IF_ERROR(ValidateInput(desc.b, "b"));
+  TENSORD_RETURN_IF_ERROR(ValidateLinear(desc.a, "a", kContracting));
+  TENSORD_RETURN_IF_ERROR(ValidateLinear(desc.b, "b", kContracting));
   TENSORD_RETURN_IF_ERROR(ValidateOperand(desc.d, "d"));
   TENSORD_RETURN_IF_ERROR(ValidateOutput(desc.d));
   TENSORD_RETURN_IF_ERROR(ValidateExtents(desc.a, "a", desc.b, "b"));
@@ -36,7 +28,7 @@ absl::Status Validate(const ContractionDesc& desc) {
     }
   }
   if (desc.c) {
-    TENSORD_RETURN_IF_ERROR(ValidateInput(*desc.c, "c"));
+    TENSORD_RETURN_IF_ERROR(ValidateLinear(*desc.c, "c", kContracting));
     TENSORD_RETURN_IF_ERROR(ValidateAddend(*desc.c, desc.d));
   }
   return ValidateContractionTypes({desc.a.element_type, desc.b.element_type,

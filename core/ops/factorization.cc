@@ -15,8 +15,6 @@
 namespace tensord::core {
 namespace {
 
-bool Has(const Modes& modes, Mode mode) { return PositionOf(mode, modes) >= 0; }
-
 /// What users call the factors of a method; "": it has no such one.
 struct FactorNames {
   absl::string_view left, right, values;
@@ -48,14 +46,7 @@ absl::Status ValidateType(const OperandDesc& factor, absl::string_view name,
 
 absl::Status ValidateTypes(const FactorizationDesc& desc) {
   const ElementType type = desc.a.element_type;
-  const bool is_supported =
-      type == ElementType::kFloat32 || type == ElementType::kFloat64 ||
-      type == ElementType::kComplex64 || type == ElementType::kComplex128;
-  if (!is_supported) {
-    return Unimplemented("TYPES_NOT_SUPPORTED", "a is ", NameOf(type),
-                         ", wanted float32, float64, complex64 or complex128; "
-                         "convert it");
-  }
+  TENSORD_RETURN_IF_ERROR(ValidateMatrixType(desc.a));
   const FactorNames names = FactorNamesOf(desc.method);
   TENSORD_RETURN_IF_ERROR(ValidateType(desc.left, names.left, type, type));
   if (desc.right) {
@@ -194,18 +185,6 @@ class Grouping {
   FactorizationModes modes_ = {};
 };
 
-/// Elements along `modes` of a; nothing: more than int64 counts.
-std::optional<int64_t> Extent(const OperandDesc& a, const Modes& modes) {
-  std::optional<int64_t> count = 1;
-  for (const Mode mode : modes) {
-    if (count) {
-      count =
-          CheckedMultiply(*count, a.layout.extents[PositionOf(mode, a.modes)]);
-    }
-  }
-  return count;
-}
-
 absl::Status ValidateSquare(const OperandDesc& a,
                             const FactorizationModes& modes) {
   for (size_t i = 0; i < modes.rows.size(); ++i) {
@@ -326,8 +305,8 @@ absl::StatusOr<FactorizationModes> GroupModes(FactorizationMethod method,
   TENSORD_ASSIGN_OR_RETURN(
       FactorizationModes modes,
       Grouping(method, a.modes, left, right, values).Group());
-  const std::optional<int64_t> rows = Extent(a, modes.rows);
-  const std::optional<int64_t> columns = Extent(a, modes.columns);
+  const std::optional<int64_t> rows = ElementsAlong(a, modes.rows);
+  const std::optional<int64_t> columns = ElementsAlong(a, modes.columns);
   if (!rows || !columns) {
     return InvalidArgument("MATRIX_TOO_LARGE", "a with extents ",
                            ToString(a.layout.extents),

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "core/base/checked_math.h"
 #include "core/base/status.h"
 
 namespace tensord::core {
@@ -14,6 +15,17 @@ namespace tensord::core {
 int PositionOf(Mode mode, const Modes& modes) {
   const auto at = std::find(modes.begin(), modes.end(), mode);
   return at == modes.end() ? -1 : static_cast<int>(at - modes.begin());
+}
+
+std::optional<int64_t> ElementsAlong(const OperandDesc& operand,
+                                     const Modes& modes) {
+  std::optional<int64_t> count = 1;
+  for (const Mode mode : modes) {
+    if (!count) break;
+    const int at = PositionOf(mode, operand.modes);
+    count = CheckedMultiply(*count, operand.layout.extents[at]);
+  }
+  return count;
 }
 
 namespace {
@@ -65,6 +77,31 @@ absl::Status ValidateOperand(const OperandDesc& operand,
     }
   }
   return ValidateUnary(operand.unary, operand.element_type, what);
+}
+
+absl::Status ValidateLinear(const OperandDesc& operand, absl::string_view what,
+                            absl::string_view where) {
+  TENSORD_RETURN_IF_ERROR(ValidateOperand(operand, what));
+  if (operand.unary == UnaryOperator::kIdentity ||
+      operand.unary == UnaryOperator::kConj) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument("OPERATOR_NOT_LINEAR", "operator ",
+                         NameOf(operand.unary), " of ", what,
+                         ", wanted IDENTITY or CONJ ", where);
+}
+
+absl::Status ValidateMatrixType(const OperandDesc& a) {
+  switch (a.element_type) {
+    case ElementType::kFloat32:
+    case ElementType::kFloat64:
+    case ElementType::kComplex64:
+    case ElementType::kComplex128: return absl::OkStatus();
+    default: break;
+  }
+  return Unimplemented("TYPES_NOT_SUPPORTED", "a is ", NameOf(a.element_type),
+                       ", wanted float32, float64, complex64 or complex128; "
+                       "convert it");
 }
 
 absl::Status ValidateExtents(const OperandDesc& x, absl::string_view x_name,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/container/inlined_vector.h"
@@ -34,6 +35,21 @@ struct OperandDesc {
 /// Position of `mode` in `modes`, or -1.
 int PositionOf(Mode mode, const Modes& modes);
 
+inline bool Has(const Modes& modes, Mode mode) {
+  return PositionOf(mode, modes) >= 0;
+}
+
+/// The stride along a mode; 0: the operand lacks it, or there is none.
+inline int64_t StrideAlong(const OperandDesc* operand, Mode mode) {
+  if (operand == nullptr) return 0;
+  const int at = PositionOf(mode, operand->modes);
+  return at < 0 ? 0 : operand->layout.strides[at];
+}
+
+/// Elements along modes that `operand` has; nothing: more than int64 counts.
+std::optional<int64_t> ElementsAlong(const OperandDesc& operand,
+                                     const Modes& modes);
+
 /// `mode` for a message: 'k' or '×' for the code point of a label that einsum
 /// takes, the number for any other.
 std::string ToString(Mode mode);
@@ -46,6 +62,21 @@ std::string ToString(const Modes& modes);
 ///         does not have. `what` is the operand's letter.
 absl::Status ValidateOperand(const OperandDesc& operand,
                              absl::string_view what);
+
+/// The same of an operand that enters linearly.
+///
+/// Errors  also INVALID_ARGUMENT, reason OPERATOR_NOT_LINEAR: an operator other
+///         than IDENTITY and CONJ. `where` completes `... wanted IDENTITY or
+///         CONJ `.
+absl::Status ValidateLinear(const OperandDesc& operand, absl::string_view what,
+                            absl::string_view where);
+
+/// OK when `operand` is a, of a type that matrices are solved and factorized
+/// in.
+///
+/// Errors  UNIMPLEMENTED, reason TYPES_NOT_SUPPORTED: it is neither float32,
+///         float64, complex64 nor complex128.
+absl::Status ValidateMatrixType(const OperandDesc& a);
 
 /// OK when every mode that both operands have has one extent.
 ///

@@ -7,11 +7,6 @@
 namespace tensord::core {
 namespace {
 
-int64_t StrideOf(Mode mode, const OperandDesc& operand) {
-  const int at = PositionOf(mode, operand.modes);
-  return at < 0 ? 0 : operand.layout.strides[at];
-}
-
 bool Has(const OperandDesc& operand, Mode mode) {
   return PositionOf(mode, operand.modes) >= 0;
 }
@@ -48,7 +43,7 @@ PermutationProblem Canonicalize(const PermutationDesc& desc) {
   for (size_t i = 0; i < desc.d.modes.size(); ++i) {
     modes.push_back(
         {desc.d.layout.extents[i],
-         {StrideOf(desc.d.modes[i], desc.a), desc.d.layout.strides[i]}});
+         {StrideAlong(&desc.a, desc.d.modes[i]), desc.d.layout.strides[i]}});
   }
   problem.modes = Canonical(std::move(modes), PermutationProblem::kD);
   return problem;
@@ -73,9 +68,10 @@ ElementwiseProblem Canonicalize(const ElementwiseDesc& desc) {
   LoopModes<4> modes;
   for (size_t i = 0; i < desc.d.modes.size(); ++i) {
     const Mode mode = desc.d.modes[i];
-    modes.push_back({desc.d.layout.extents[i],
-                     {StrideOf(mode, a), desc.b ? StrideOf(mode, *desc.b) : 0,
-                      StrideOf(mode, c), desc.d.layout.strides[i]}});
+    modes.push_back(
+        {desc.d.layout.extents[i],
+         {StrideAlong(&a, mode), desc.b ? StrideAlong(&*desc.b, mode) : 0,
+          StrideAlong(&c, mode), desc.d.layout.strides[i]}});
   }
   problem.modes = Canonical(std::move(modes), ElementwiseProblem::kD);
   return problem;
@@ -99,7 +95,8 @@ ReductionProblem Canonicalize(const ReductionDesc& desc) {
     const int64_t stride = desc.a.layout.strides[i];
     if (Has(desc.d, mode)) {
       kept.push_back(
-          {extent, {stride, StrideOf(mode, c), StrideOf(mode, desc.d)}});
+          {extent,
+           {stride, StrideAlong(&c, mode), StrideAlong(&desc.d, mode)}});
     } else {
       reduced.push_back({extent, {stride}});
     }
@@ -134,13 +131,14 @@ ContractionProblem Canonicalize(const ContractionDesc& desc) {
     const int64_t extent = a.layout.extents[i];
     const int64_t stride = a.layout.strides[i];
     if (Has(b, mode) && Has(d, mode)) {
-      batch.push_back(
-          {extent,
-           {stride, StrideOf(mode, b), StrideOf(mode, c), StrideOf(mode, d)}});
+      batch.push_back({extent,
+                       {stride, StrideAlong(&b, mode), StrideAlong(&c, mode),
+                        StrideAlong(&d, mode)}});
     } else if (Has(d, mode)) {
-      m.push_back({extent, {stride, StrideOf(mode, c), StrideOf(mode, d)}});
+      m.push_back(
+          {extent, {stride, StrideAlong(&c, mode), StrideAlong(&d, mode)}});
     } else if (Has(b, mode)) {
-      k.push_back({extent, {stride, StrideOf(mode, b)}});
+      k.push_back({extent, {stride, StrideAlong(&b, mode)}});
     } else {
       a_only.push_back({extent, {stride}});
     }
@@ -151,7 +149,8 @@ ContractionProblem Canonicalize(const ContractionDesc& desc) {
     const int64_t stride = b.layout.strides[i];
     if (Has(a, mode)) continue;
     if (Has(d, mode)) {
-      n.push_back({extent, {stride, StrideOf(mode, c), StrideOf(mode, d)}});
+      n.push_back(
+          {extent, {stride, StrideAlong(&c, mode), StrideAlong(&d, mode)}});
     } else {
       b_only.push_back({extent, {stride}});
     }

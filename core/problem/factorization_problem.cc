@@ -6,41 +6,19 @@
 namespace tensord::core {
 namespace {
 
-/// The stride along a mode; 0: there is no such operand.
-int64_t StrideOf(const OperandDesc* operand, Mode mode) {
-  if (operand == nullptr) return 0;
-  return operand->layout.strides[PositionOf(mode, operand->modes)];
-}
-
 /// Loops over a and a factor, in the order that numbers what they visit.
 LoopModes<2> InOrder(const OperandDesc& a, const OperandDesc* factor,
                      const Modes& modes) {
   LoopModes<2> loops;
   for (size_t i = modes.size(); i-- > 0;) {  // the last one is fastest
-    loops.push_back({a.layout.extents[PositionOf(modes[i], a.modes)],
-                     {StrideOf(&a, modes[i]), StrideOf(factor, modes[i])}});
+    loops.push_back(
+        {a.layout.extents[PositionOf(modes[i], a.modes)],
+         {StrideAlong(&a, modes[i]), StrideAlong(factor, modes[i])}});
   }
   return loops;
 }
 
 }  // namespace
-
-LoopModes<2> MergedInOrder(const LoopModes<2>& loops) {
-  LoopModes<2> merged;
-  for (const LoopMode<2>& loop : loops) {
-    if (loop.extent == 1) continue;
-    if (!merged.empty()) {
-      LoopMode<2>& inner = merged.back();
-      if (loop.strides[0] == inner.extent * inner.strides[0] &&
-          loop.strides[1] == inner.extent * inner.strides[1]) {
-        inner.extent *= loop.extent;
-        continue;
-      }
-    }
-    merged.push_back(loop);
-  }
-  return merged;
-}
 
 std::array<const OperandDesc*, 3> FactorsOf(const FactorizationDesc& desc) {
   const OperandDesc* left = &desc.left;
@@ -67,8 +45,8 @@ FactorizationProblem Canonicalize(const FactorizationDesc& desc) {
   LoopModes<4> batch;
   for (const Mode mode : modes.batch) {
     batch.push_back({a.layout.extents[PositionOf(mode, a.modes)],
-                     {StrideOf(&a, mode), StrideOf(left, mode),
-                      StrideOf(right, mode), StrideOf(values, mode)}});
+                     {StrideAlong(&a, mode), StrideAlong(left, mode),
+                      StrideAlong(right, mode), StrideAlong(values, mode)}});
   }
   problem.batch = Canonical(std::move(batch), P::kBatchA);
   const LoopModes<2> rows = InOrder(a, left, modes.rows);
@@ -77,9 +55,9 @@ FactorizationProblem Canonicalize(const FactorizationDesc& desc) {
   problem.columns = MergedInOrder(InOrder(a, right, modes.columns));
   problem.inner_extent =
       left->layout.extents[PositionOf(modes.inner, left->modes)];
-  problem.inner_stride_left = StrideOf(left, modes.inner);
-  problem.inner_stride_right = StrideOf(right, modes.inner);
-  problem.inner_stride_values = StrideOf(values, modes.inner);
+  problem.inner_stride_left = StrideAlong(left, modes.inner);
+  problem.inner_stride_right = StrideAlong(right, modes.inner);
+  problem.inner_stride_values = StrideAlong(values, modes.inner);
   return problem;
 }
 

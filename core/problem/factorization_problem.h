@@ -60,10 +60,6 @@ std::array<const OperandDesc*, 3> FactorsOf(const FactorizationDesc& desc);
 /// Requires Validate(desc).ok().
 FactorizationProblem Canonicalize(const FactorizationDesc& desc);
 
-/// Merges loops, fastest first, that follow each other evenly in both operands.
-/// The order of what they visit stays.
-LoopModes<2> MergedInOrder(const LoopModes<2>& loops);
-
 /// What a factorization takes by the usual algorithm, see Golub and Van Loan,
 /// Matrix Computations, of one matrix of m x n with k = min(m, n) and l =
 /// max(m, n): QR 2 k^2 (l + m) - 4/3 k^3 (5.2); SVD 6 l k^2 + 20 k^3 (8.6, by

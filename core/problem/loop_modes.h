@@ -121,4 +121,23 @@ LoopModes<operand_count> Canonical(LoopModes<operand_count> modes,
   return modes;
 }
 
+/// Merges loops, fastest first, that follow each other evenly in both operands.
+/// The order of what they visit stays.
+inline LoopModes<2> MergedInOrder(const LoopModes<2>& loops) {
+  LoopModes<2> merged;
+  for (const LoopMode<2>& loop : loops) {
+    if (loop.extent == 1) continue;
+    if (!merged.empty()) {
+      LoopMode<2>& inner = merged.back();
+      if (loop.strides[0] == inner.extent * inner.strides[0] &&
+          loop.strides[1] == inner.extent * inner.strides[1]) {
+        inner.extent *= loop.extent;
+        continue;
+      }
+    }
+    merged.push_back(loop);
+  }
+  return merged;
+}
+
 }  // namespace tensord::core

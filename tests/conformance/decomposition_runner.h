@@ -226,8 +226,8 @@ class Runner {
     std::vector<Real> values(
         desc_.values ? SpanElements(desc_.values->layout) + 1 : 1,
         Sentinel<Real>());
-    made.status = RunFactorization(
-        kernel, desc_,
+    made.status = RunKernel(
+        kernel, Canonicalize(desc_),
         {.a = a.data(),
          .left = desc_.method == Method::kLq ? right.data() : left.data(),
          .right = !desc_.right                  ? nullptr

@@ -107,8 +107,8 @@ Factorized<T> Factorize(const FactorizationKernel& kernel, ElementType type,
     }
   }
   EXPECT_EQ(
-      RunFactorization(
-          kernel, done.desc,
+      RunKernel(
+          kernel, Canonicalize(done.desc),
           {.a = done.a.data(), .left = done.q.data(), .right = done.r.data()}),
       absl::OkStatus());
   return done;
@@ -294,9 +294,8 @@ TEST_F(FactorizationConformance, HugeAndTinyNumbersStayFinite) {
               OperandDesc{ElementType::kFloat64, {{2, 2}, {1, 2}}, {2, 1}}};
       const std::vector<double> a = {3 * scale, 4 * scale, 0, scale};
       std::vector<double> q(4), r(4);
-      ASSERT_EQ(RunFactorization(
-                    kernel, desc,
-                    {.a = a.data(), .left = q.data(), .right = r.data()}),
+      ASSERT_EQ(RunKernel(kernel, Canonicalize(desc),
+                          {.a = a.data(), .left = q.data(), .right = r.data()}),
                 absl::OkStatus());
       constexpr double kBound =
           (8 * 2 * 2 + 13) * std::numeric_limits<double>::epsilon();

@@ -1,4 +1,4 @@
-// Matrices of tensors to factorize, in modes and layouts of any order.
+// Matrices of tensors, in modes and layouts of any order.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include "core/backend/kernel.h"
@@ -80,11 +81,12 @@ bool IsSentinel(const T& value) {
   return std::memcmp(&value, &sentinel, sizeof(value)) == 0;
 }
 
-/// Has `kernel` solve and run a factorization.
-inline absl::Status RunFactorization(const FactorizationKernel& kernel,
-                                     const FactorizationDesc& desc,
-                                     const FactorizationOperands& operands) {
-  const auto solution = kernel.Solve(Canonicalize(desc));
+/// Has `kernel` solve a canonical problem, and runs the solution.
+template <typename Problem, typename Operands>
+absl::Status RunKernel(const Kernel<Problem, Operands>& kernel,
+                       const std::type_identity_t<Problem>& problem,
+                       const std::type_identity_t<Operands>& operands) {
+  const auto solution = kernel.Solve(problem);
   if (!solution.ok()) return solution.status();
   const int64_t bytes = (*solution)->workspace_bytes();
   std::vector<std::byte> scratch(static_cast<size_t>(bytes + kBufferAlignment));

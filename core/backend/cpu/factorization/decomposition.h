@@ -119,7 +119,7 @@ class DecompositionSolution final : public FactorizationSolution {
                       Workspace& workspace, Stream&) const override {
     absl::Status status;
     const auto decompose = [&] {
-      VisitFactorizationType(problem_.type, [&]<typename T>(T) {
+      VisitMatrixType(problem_.type, [&]<typename T>(T) {
         status = DecomposeAll<T>(operands, workspace);
       });
     };
@@ -142,7 +142,7 @@ class DecompositionSolution final : public FactorizationSolution {
   }
   static int64_t RoomBytes(const P& problem, const Routines& routines) {
     int64_t element = 0;
-    VisitFactorizationType(problem.type, [&]<typename T>(T) {
+    VisitMatrixType(problem.type, [&]<typename T>(T) {
       element = sizeof(typename Routines::template Work<T>);
     });
     const int64_t rows = ElementCount(problem.rows);

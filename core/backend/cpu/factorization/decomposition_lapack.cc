@@ -30,7 +30,7 @@ constexpr double kNanosecondsPerMatrix = 10'000;
 
 Counts CountsFor(const P& problem, const LapackDecompositions& lapack) {
   Counts counts;
-  VisitFactorizationType(problem.type, [&]<typename T>(T) {
+  VisitMatrixType(problem.type, [&]<typename T>(T) {
     const auto rows = static_cast<int>(ElementCount(problem.rows));
     const auto columns = static_cast<int>(ElementCount(problem.columns));
     switch (problem.method) {

@@ -140,7 +140,7 @@ void StoreQ(const FactorizationProblem& p, const MatrixExtents& extents,
 
 /// Calls `visit` with a value of the problem's element type.
 template <typename Visit>
-void VisitFactorizationType(ElementType type, const Visit& visit) {
+void VisitMatrixType(ElementType type, const Visit& visit) {
   switch (type) {
     case ElementType::kFloat32: return visit(float{});
     case ElementType::kFloat64: return visit(double{});

@@ -40,9 +40,8 @@ class LapackQrSolution final : public FactorizationSolution {
   }
   absl::Status Launch(const FactorizationOperands& operands,
                       Workspace& workspace, Stream&) const override {
-    VisitFactorizationType(problem_.type, [&]<typename T>(T) {
-      FactorAll<T>(operands, workspace);
-    });
+    VisitMatrixType(problem_.type,
+                    [&]<typename T>(T) { FactorAll<T>(operands, workspace); });
     return absl::OkStatus();
   }
 

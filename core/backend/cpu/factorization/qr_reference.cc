@@ -63,7 +63,7 @@ class ReferenceQrSolution final : public FactorizationSolution {
   }
   absl::Status Launch(const FactorizationOperands& operands,
                       Workspace& workspace, Stream&) const override {
-    VisitFactorizationType(problem_.type, [&]<typename T>(T) {
+    VisitMatrixType(problem_.type, [&]<typename T>(T) {
       const Room<Wide<T>> room{
           .matrix = workspace.Take<Wide<T>>(extents_.rows * extents_.columns),
           .reflections =

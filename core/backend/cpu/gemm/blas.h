@@ -1,6 +1,7 @@
 // OpenBLAS, loaded while the program runs.
 #pragma once
 
+#include <array>
 #include <complex>
 #include <memory>
 #include <string>
@@ -52,6 +53,19 @@ class Blas {
     TENSORD_ASSIGN_OR_RETURN(void* const address, Find(name));
     function = reinterpret_cast<Function*>(address);
     return absl::OkStatus();
+  }
+
+  /// Finds the routines of the four element types: float, double, and the
+  /// complex ones. Each of `routines` has a function, `call`.
+  /// Errors  UNAVAILABLE: it has none of some name.
+  template <typename Routines>
+  absl::Status Resolve(const std::array<const char*, 4>& names,
+                       Routines& routines) const {
+    auto& [s, d, c, z] = routines;
+    TENSORD_RETURN_IF_ERROR(Resolve(names[0], s.call));
+    TENSORD_RETURN_IF_ERROR(Resolve(names[1], d.call));
+    TENSORD_RETURN_IF_ERROR(Resolve(names[2], c.call));
+    return Resolve(names[3], z.call);
   }
 
   /// c (m, n) = alpha * op_a(a) (m, k) * op_b(b) (k, n) + beta * c.
