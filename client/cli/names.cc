@@ -111,6 +111,16 @@ const std::map<std::string, FactorizationMethod>& FactorizationMethodNames() {
   return names;
 }
 
+const std::map<std::string, MatrixStructure>& MatrixStructureNames() {
+  static const auto& names = *new std::map<std::string, MatrixStructure>{
+      {"general", MatrixStructure::kGeneral},
+      {"lower-triangular", MatrixStructure::kLowerTriangular},
+      {"upper-triangular", MatrixStructure::kUpperTriangular},
+      {"hermitian", MatrixStructure::kHermitian},
+      {"positive-definite", MatrixStructure::kPositiveDefinite}};
+  return names;
+}
+
 const std::map<std::string, Absorb>& AbsorbNames() {
   static const auto& names =
       *new std::map<std::string, Absorb>{{"none", Absorb::kNone},

@@ -20,6 +20,7 @@ const std::map<std::string, ComputeType>& ComputeTypeNames();
 const std::map<std::string, PathMethod>& PathMethodNames();
 const std::map<std::string, Selection>& SelectionNames();
 const std::map<std::string, FactorizationMethod>& FactorizationMethodNames();
+const std::map<std::string, MatrixStructure>& MatrixStructureNames();
 const std::map<std::string, Absorb>& AbsorbNames();
 const std::map<std::string, ElementType>& ElementTypeNames();
 

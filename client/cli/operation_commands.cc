@@ -1,5 +1,5 @@
-// permute, reduce, contract, elementwise and factorize on .npy files: upload,
-// run, download.
+// permute, reduce, contract, elementwise, solve and factorize on .npy files:
+// upload, run, download.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -22,7 +22,7 @@
 namespace tensord::cli {
 namespace {
 
-enum class OperationKind { kPermute, kReduce, kContract, kElementwise };
+enum class OperationKind { kPermute, kReduce, kContract, kElementwise, kSolve };
 
 /// What the command line asks for.
 struct OperationArguments {
@@ -42,6 +42,8 @@ struct OperationArguments {
   UnaryOperator unary_c = UnaryOperator::kIdentity;
   BinaryOperator op = BinaryOperator::kAdd;     // of a reduction; a, b with c
   BinaryOperator op_ab = BinaryOperator::kMul;  // element-wise, a with b
+  MatrixStructure structure = MatrixStructure::kGeneral;  // of equations
+  bool has_unit_diagonal = false;                         // of equations
   ExecutionOptions execution;
 };
 
@@ -98,6 +100,7 @@ struct TypedOperation {
   ElementwiseOptions elementwise;
   ReduceOptions reduce;
   ContractOptions contract;
+  SolveOptions solve;
 };
 
 TypedOperation Prepare(const OperationArguments& arguments,
@@ -108,7 +111,8 @@ TypedOperation Prepare(const OperationArguments& arguments,
                        .permute = {},
                        .elementwise = {},
                        .reduce = {},
-                       .contract = {}};
+                       .contract = {},
+                       .solve = {}};
   for (size_t i = 0; i < files.size(); ++i) {
     typed.operands.emplace_back(files[i].tensor(), subscripts.terms[i]);
   }
@@ -116,7 +120,9 @@ TypedOperation Prepare(const OperationArguments& arguments,
   // the last one of a reduction or contraction with an addend is c.
   std::vector<Operand>& operands = typed.operands;
   const bool elementwise = arguments.kind == OperationKind::kElementwise;
-  const size_t input_count = arguments.kind == OperationKind::kContract ? 2 : 1;
+  const bool has_b = arguments.kind == OperationKind::kContract ||
+                     arguments.kind == OperationKind::kSolve;
+  const size_t input_count = has_b ? 2 : 1;
   const bool has_c = elementwise || operands.size() > input_count;
   operands[0].unary_operator = arguments.unary_a;
   if (operands.size() > (has_c ? 2u : 1u)) {
@@ -137,6 +143,9 @@ TypedOperation Prepare(const OperationArguments& arguments,
       .alpha = alpha, .beta = beta, .c = {}, .execution = execution};
   typed.contract = {
       .alpha = alpha, .beta = beta, .c = {}, .execution = execution};
+  typed.solve = {.structure = arguments.structure,
+                 .has_unit_diagonal = arguments.has_unit_diagonal,
+                 .execution = execution};
   if (has_c) typed.reduce.c = typed.contract.c = operands.back();
   return typed;
 }
@@ -157,6 +166,9 @@ absl::StatusOr<RemoteTensor> Run(Session& session,
       }
       return session.Elementwise(in[0], arguments.op_ab, in[1], arguments.op,
                                  in[2], typed.d, typed.elementwise);
+    case OperationKind::kSolve:
+      return in.size() == 2 ? session.Solve(in[0], in[1], typed.d, typed.solve)
+                            : session.Invert(in[0], typed.d, typed.solve);
     default: return session.Permute(in[0], typed.d, typed.permute);
   }
 }
@@ -178,6 +190,10 @@ absl::StatusOr<Explanation> Explain(const Session& session,
       return session.ExplainElementwise(in[0], arguments.op_ab, in[1],
                                         arguments.op, in[2], typed.d,
                                         typed.elementwise);
+    case OperationKind::kSolve:
+      return in.size() == 2
+                 ? session.ExplainSolve(in[0], in[1], typed.d, typed.solve)
+                 : session.ExplainInvert(in[0], typed.d, typed.solve);
     default: return session.ExplainPermute(in[0], typed.d, typed.permute);
   }
 }
@@ -373,6 +389,14 @@ constexpr OperationHelp kOperations[] = {
      "alpha * f(a), beta * f(b)), gamma * f(c)): tensorctl elementwise "
      "\"ij,j->ij\" a.npy c.npy --op mul",
      "Modes of a, perhaps b, c, and the result, e.g. \"ij,j->ij\"", 3},
+    {OperationKind::kSolve, "solve",
+     "d of the equations a * d = b, or the inverse of a: tensorctl solve "
+     "\"ij,ik->jk\" a.npy b.npy -o d.npy",
+     "Modes of a, perhaps b, and the result, e.g. \"ij,ik->jk\" or, for an "
+     "inverse, \"ij->jk\": those of a and b alone are rows of the matrix, "
+     "those "
+     "of a and d alone columns",
+     2},
 };
 
 void AddExecutionOptions(CLI::App& command, ExecutionOptions& execution) {
@@ -381,8 +405,21 @@ void AddExecutionOptions(CLI::App& command, ExecutionOptions& execution) {
             ElementTypeNames(), "Element type of the result");
 }
 
+void AddStructure(CLI::App& command, OperationArguments& operation) {
+  AddChoice(command, "--structure", operation.structure, MatrixStructureNames(),
+            "What is known of the matrix; of Hermitian ones the lower triangle "
+            "is read");
+  command.add_flag("--unit-diagonal", operation.has_unit_diagonal,
+                   "The diagonal of the triangle is ones, and not read");
+  AddChoice(command, "--unary-a", operation.unary_a, UnaryOperatorNames(),
+            "Applied to each element of a first, conj alone");
+  AddChoice(command, "--unary-b", operation.unary_b, UnaryOperatorNames(),
+            "Applied to each element of b first, conj alone");
+}
+
 void AddFactorsAndOperators(CLI::App& command, OperationKind kind,
                             OperationArguments& operation) {
+  if (kind == OperationKind::kSolve) return AddStructure(command, operation);
   AddScalar(command, "--alpha", operation.alpha, "Factor of a");
   AddChoice(command, "--unary-a", operation.unary_a, UnaryOperatorNames(),
             "Applied to each element of a first");

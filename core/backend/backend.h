@@ -27,6 +27,7 @@ struct KernelLists {
   KernelList<ReductionKernel> reduction;
   KernelList<ContractionKernel> contraction;
   KernelList<FactorizationKernel> factorization;
+  KernelList<LinearSolveKernel> linear_solve;
 };
 
 inline const auto& KernelsFor(const KernelLists& lists,
@@ -48,6 +49,10 @@ inline const auto& KernelsFor(const KernelLists& lists,
 inline const auto& KernelsFor(const KernelLists& lists,
                               const FactorizationProblem&) {
   return lists.factorization;
+}
+inline const auto& KernelsFor(const KernelLists& lists,
+                              const LinearSolveProblem&) {
+  return lists.linear_solve;
 }
 
 /// Where a view's elements go, one after the other, in the order of their

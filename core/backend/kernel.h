@@ -13,6 +13,7 @@
 #include "core/problem/contraction_problem.h"
 #include "core/problem/elementwise_problem.h"
 #include "core/problem/factorization_problem.h"
+#include "core/problem/linear_solve_problem.h"
 #include "core/problem/permutation_problem.h"
 #include "core/problem/reduction_problem.h"
 
@@ -68,11 +69,19 @@ struct FactorizationOperands {
   int64_t* kept = nullptr;
 };
 
+/// b is null where the problem has none.
+struct LinearSolveOperands {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* d = nullptr;
+};
+
 using PermutationSolution = Solution<PermutationOperands>;
 using ElementwiseSolution = Solution<ElementwiseOperands>;
 using ReductionSolution = Solution<ReductionOperands>;
 using ContractionSolution = Solution<ContractionOperands>;
 using FactorizationSolution = Solution<FactorizationOperands>;
+using LinearSolveSolution = Solution<LinearSolveOperands>;
 
 /// One way of solving problems of one operation.
 ///
@@ -126,6 +135,7 @@ using ElementwiseKernel = Kernel<ElementwiseProblem, ElementwiseOperands>;
 using ReductionKernel = Kernel<ReductionProblem, ReductionOperands>;
 using ContractionKernel = Kernel<ContractionProblem, ContractionOperands>;
 using FactorizationKernel = Kernel<FactorizationProblem, FactorizationOperands>;
+using LinearSolveKernel = Kernel<LinearSolveProblem, LinearSolveOperands>;
 
 using SimplePermutation = SimpleKernel<PermutationProblem, PermutationOperands>;
 using SimpleElementwise = SimpleKernel<ElementwiseProblem, ElementwiseOperands>;
@@ -133,5 +143,6 @@ using SimpleReduction = SimpleKernel<ReductionProblem, ReductionOperands>;
 using SimpleContraction = SimpleKernel<ContractionProblem, ContractionOperands>;
 using SimpleFactorization =
     SimpleKernel<FactorizationProblem, FactorizationOperands>;
+using SimpleLinearSolve = SimpleKernel<LinearSolveProblem, LinearSolveOperands>;
 
 }  // namespace tensord::core

@@ -133,6 +133,16 @@ absl::Status CheckAliasing(const FactorizationDesc& desc,
   return absl::OkStatus();
 }
 
+absl::Status CheckAliasing(const LinearSolveDesc& desc,
+                           const LinearSolveOperands& operands,
+                           const DisjointOperands& disjoint) {
+  const Placed d{desc.d, operands.d};
+  TENSORD_RETURN_IF_ERROR(
+      Check({desc.a, operands.a}, "a", d, false, disjoint.inputs[0][0]));
+  if (!desc.b) return absl::OkStatus();
+  return Check({*desc.b, operands.b}, "b", d, false, disjoint.inputs[1][0]);
+}
+
 absl::Status CheckAnyAliasing(const AnyDesc& desc, const AnyOperands& operands,
                               const DisjointOperands& disjoint) {
   return std::visit(

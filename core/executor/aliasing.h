@@ -49,6 +49,12 @@ absl::Status CheckAliasing(const ContractionDesc& desc,
 absl::Status CheckAliasing(const FactorizationDesc& desc,
                            const FactorizationOperands& operands,
                            const DisjointOperands& disjoint = {});
+
+/// d may overlap neither a nor b.
+absl::Status CheckAliasing(const LinearSolveDesc& desc,
+                           const LinearSolveOperands& operands,
+                           const DisjointOperands& disjoint = {});
+
 /// The same of any operation.
 absl::Status CheckAnyAliasing(const AnyDesc& desc, const AnyOperands& operands,
                               const DisjointOperands& disjoint = {});

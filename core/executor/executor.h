@@ -9,9 +9,9 @@
 
 namespace tensord::core {
 
-using AnyOperands =
-    std::variant<PermutationOperands, ElementwiseOperands, ReductionOperands,
-                 ContractionOperands, FactorizationOperands>;
+using AnyOperands = std::variant<PermutationOperands, ElementwiseOperands,
+                                 ReductionOperands, ContractionOperands,
+                                 FactorizationOperands, LinearSolveOperands>;
 
 /// Queues what `plan` does on `stream`.
 ///

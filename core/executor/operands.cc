@@ -31,6 +31,9 @@ FactorizationOperands Place(const FactorizationDesc& desc,
   return {at.inputs[0], places[0],     places[1],
           places[2],    at.truncation, at.kept};
 }
+LinearSolveOperands Place(const LinearSolveDesc&, const Placement& at) {
+  return {at.inputs[0], at.inputs[1], at.outputs[0]};
+}
 ContractionOperands Place(const ContractionDesc&, const Placement& at) {
   return {at.inputs[0],  at.inputs[1], at.inputs[2],
           at.outputs[0], at.alpha,     at.beta};

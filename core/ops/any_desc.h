@@ -7,13 +7,14 @@
 #include "core/ops/contraction.h"
 #include "core/ops/elementwise.h"
 #include "core/ops/factorization.h"
+#include "core/ops/linear_solve.h"
 #include "core/ops/permutation.h"
 #include "core/ops/reduction.h"
 
 namespace tensord::core {
 
 using AnyDesc = std::variant<PermutationDesc, ElementwiseDesc, ReductionDesc,
-                             ContractionDesc, FactorizationDesc>;
+                             ContractionDesc, FactorizationDesc, LinearSolveDesc>;
 
 /// How many results an operation can have.
 inline constexpr size_t kMostResults = 3;

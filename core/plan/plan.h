@@ -13,13 +13,13 @@
 
 namespace tensord::core {
 
-using AnyProblem = std::variant<PermutationProblem, ElementwiseProblem,
-                                ReductionProblem, ContractionProblem,
-                                FactorizationProblem>;
+using AnyProblem =
+    std::variant<PermutationProblem, ElementwiseProblem, ReductionProblem,
+                 ContractionProblem, FactorizationProblem, LinearSolveProblem>;
 using AnyKernel =
     std::variant<const PermutationKernel*, const ElementwiseKernel*,
                  const ReductionKernel*, const ContractionKernel*,
-                 const FactorizationKernel*>;
+                 const FactorizationKernel*, const LinearSolveKernel*>;
 
 inline constexpr int64_t kNoWorkspaceLimit =
     std::numeric_limits<int64_t>::max();

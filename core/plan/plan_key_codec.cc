@@ -72,6 +72,9 @@ struct Reader {
   void operator()(FactorizationMethod& value) {
     Read(value, kFactorizationMethodCount);
   }
+  void operator()(MatrixStructure& value) {
+    Read(value, kMatrixStructureCount);
+  }
   void operator()(bool& value) { Read(value, 2); }
   void operator()(int64_t& value) {
     value = static_cast<int64_t>(from.Varint(INT64_MAX));
@@ -132,10 +135,13 @@ struct QrFields {
   }
 };
 
-// Numbers of problems in encoded keys: their index, and one more.
-constexpr uint8_t kQrIndex = 4, kFactorizationIndex = 5;
+// Numbers of problems in encoded keys: the first have their index.
+constexpr uint8_t kQrIndex = 4, kFactorizationIndex = 5, kLinearSolveIndex = 6;
 
 uint8_t EncodedIndexOf(const AnyProblem& problem) {
+  if (std::holds_alternative<LinearSolveProblem>(problem)) {
+    return kLinearSolveIndex;
+  }
   const auto* const factorization = std::get_if<FactorizationProblem>(&problem);
   if (factorization == nullptr) return static_cast<uint8_t>(problem.index());
   return QrFields::Suffice(*factorization) ? kQrIndex : kFactorizationIndex;
@@ -178,10 +184,11 @@ AnyProblem ReadAnyProblem(ByteReader& from) {
     case 3: return ReadProblem<ContractionProblem>(from);
     case kQrIndex: return QrFields::Read(from);
     case kFactorizationIndex: return ReadFactorization(from);
+    case kLinearSolveIndex: return ReadProblem<LinearSolveProblem>(from);
     default: from.Fail(); return {};
   }
 }
-static_assert(std::variant_size_v<AnyProblem> == 5);
+static_assert(std::variant_size_v<AnyProblem> == 6);
 
 constexpr absl::string_view kMalformedReason = "PLAN_KEY_MALFORMED";
 

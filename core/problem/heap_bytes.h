@@ -8,6 +8,7 @@
 #include "core/problem/contraction_problem.h"
 #include "core/problem/elementwise_problem.h"
 #include "core/problem/factorization_problem.h"
+#include "core/problem/linear_solve_problem.h"
 #include "core/problem/permutation_problem.h"
 #include "core/problem/reduction_problem.h"
 

@@ -38,6 +38,6 @@ absl::StatusOr<OperationDesc> MakeDesc(const OperationRequest& request,
 using MakeOneDesc = absl::StatusOr<OperationDesc>(
     const OperationRequest& request, const OperationTensors& tensors);
 MakeOneDesc MakePermutation, MakeElementwise, MakeReduction, MakeContraction,
-    MakeFactorization;
+    MakeFactorization, MakeLinearSolve;
 
 }  // namespace tensord::server

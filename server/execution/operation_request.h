@@ -12,6 +12,7 @@
 #include "core/base/element_type.h"
 #include "core/base/layout.h"
 #include "core/ops/factorization.h"
+#include "core/ops/linear_solve.h"
 #include "core/ops/operand.h"
 #include "core/ops/operators.h"
 #include "core/ops/scalar.h"
@@ -30,8 +31,9 @@ enum class OperationKind {
   kReduce,
   kContract,
   kFactorize,
+  kSolve,
 };
-inline constexpr int kOperationCount = 5;
+inline constexpr int kOperationCount = 6;
 
 /// One value for each of the inputs a, b and c.
 template <typename T>
@@ -77,6 +79,8 @@ struct OperationRequest {
   core::BinaryOperator op = core::BinaryOperator::kAdd;  // or op_abc
   core::FactorizationMethod method = core::FactorizationMethod::kQr;
   core::Truncation truncation = {};
+  core::MatrixStructure structure = core::MatrixStructure::kGeneral;
+  bool has_unit_diagonal = false;
   std::optional<int64_t> rank = {};  // most inner extent of new results
   std::optional<core::ComputeType> compute_type = {};
   int64_t workspace_limit_bytes = core::kNoWorkspaceLimit;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr InputRow kNone;
 constexpr InputRow kAlone{.exists = true};
+constexpr InputRow kPerhaps{.exists = true, .is_optional = true};
 constexpr InputRow kTimesAlpha{.exists = true, .factor = Factor::kAlpha};
 constexpr InputRow kPlusTimesBeta{
     .exists = true, .is_addend = true, .factor = Factor::kBeta};
@@ -37,6 +38,9 @@ constexpr std::array<OperationRow, kOperationCount> kRows = {{
     {.name = "factorize",
      .inputs = {kAlone, kNone, kNone},
      .make_desc = MakeFactorization},
+    {.name = "solve",
+     .inputs = {kAlone, kPerhaps, kNone},
+     .make_desc = MakeLinearSolve},
 }};
 
 const core::Scalar& FactorOf(const OperationRequest& request, Factor factor) {

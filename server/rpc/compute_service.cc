@@ -74,6 +74,8 @@ void ComputeService::ServeOn(LoopGroup& loops) {
               &S::Compute<v1::ContractRequest, v1::ContractResponse>);
   loops.Serve(raw(), "Factorize", *this,
               &S::Compute<v1::FactorizeRequest, v1::FactorizeResponse>);
+  loops.Serve(raw(), "SolveLinear", *this,
+              &S::Compute<v1::SolveLinearRequest, v1::SolveLinearResponse>);
   loops.Serve(raw(), "ExecutePlan", *this,
               &S::Compute<v1::ExecutePlanRequest, v1::ExecutePlanResponse>);
   loops.Serve(raw(), "ExecuteStream", *this, &S::ExecuteStream);

@@ -142,7 +142,9 @@ absl::StatusOr<OperationRequest> CommonFrom(const Request& request) {
   }
   TENSORD_ASSIGN_OR_RETURN(result.results.emplace_back(),
                            OutputFrom(request.d(), "d"));
-  if (request.has_alpha()) result.alpha = FromProto(request.alpha());
+  if constexpr (requires { request.alpha(); }) {
+    if (request.has_alpha()) result.alpha = FromProto(request.alpha());
+  }
   if constexpr (requires { request.beta(); }) {
     if (request.has_beta()) result.beta = FromProto(request.beta());
   }
@@ -390,6 +392,23 @@ absl::StatusOr<OperationRequest> FromProto(
                                         name));
   }
   TENSORD_RETURN_IF_ERROR(TakeOptions(request.options(), result));
+  return result;
+}
+
+absl::StatusOr<OperationRequest> FromProto(
+    const v1::SolveLinearRequest& request) {
+  TENSORD_ASSIGN_OR_RETURN(OperationRequest result, CommonFrom(request));
+  if (request.structure() != v1::MATRIX_STRUCTURE_UNSPECIFIED) {
+    if (!v1::MatrixStructure_IsValid(request.structure())) {
+      return UnknownEnum("structure", request.structure());
+    }
+    static_assert(v1::MATRIX_STRUCTURE_POSITIVE_DEFINITE ==
+                  static_cast<int>(core::MatrixStructure::kPositiveDefinite) +
+                      1);
+    result.structure =
+        static_cast<core::MatrixStructure>(request.structure() - 1);
+  }
+  result.has_unit_diagonal = request.unit_diagonal();
   return result;
 }
 

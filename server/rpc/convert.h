@@ -113,6 +113,8 @@ absl::StatusOr<server::OperationRequest> FromProto(
     const v1::ContractRequest& request);
 absl::StatusOr<server::OperationRequest> FromProto(
     const v1::FactorizeRequest& request);
+absl::StatusOr<server::OperationRequest> FromProto(
+    const v1::SolveLinearRequest& request);
 
 /// What an execution of a plan brings along. Views into the message: it must
 /// outlive the result.

@@ -24,6 +24,10 @@ inline constexpr server::OperationKind KindOf(const v1::FactorizeRequest*) {
   return server::OperationKind::kFactorize;
 }
 
+inline constexpr server::OperationKind KindOf(const v1::SolveLinearRequest*) {
+  return server::OperationKind::kSolve;
+}
+
 /// Calls `visit` with the request that `message`, which has a oneof of
 /// operations, holds; `otherwise` when it holds none.
 template <typename Message, typename Visit, typename Otherwise>
@@ -35,6 +39,7 @@ auto VisitOperation(const Message& message, const Visit& visit,
     case Message::kReduce: return visit(message.reduce());
     case Message::kContract: return visit(message.contract());
     case Message::kFactorize: return visit(message.factorize());
+    case Message::kSolve: return visit(message.solve());
     default: return otherwise();
   }
 }

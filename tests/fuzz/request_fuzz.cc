@@ -49,6 +49,7 @@ const std::vector<std::function<void(absl::string_view)>>& Conversions() {
       Converts<v1::ReduceRequest>(kItself),
       Converts<v1::ContractRequest>(kItself),
       Converts<v1::FactorizeRequest>(kItself),
+      Converts<v1::SolveLinearRequest>(kItself),
       Converts<v1::ExecutePlanRequest>(kItself),
       Converts<v1::ProgramSpec>(kItself),
       Converts<v1::ExecuteProgramRequest>(

@@ -120,6 +120,14 @@ const std::vector<SampleCall>& SampleCalls() {
        {R"(session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
            q { tensor_id: "q" modes: [1, 3] } r { inline: true modes: [3, 2] }
            method: FACTORIZATION_METHOD_QR)"}},
+      {"ComputeService.SolveLinear",
+       {R"(session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
+           b { tensor: "$A/tensors/b" modes: [1, 3] }
+           d { inline: true modes: [2, 3] })"}},
+      {"ComputeService.SolveLinear",
+       {R"(session: "$A" a { tensor: "$A/tensors/a" modes: [1, 2] }
+           d { tensor_id: "i" modes: [2, 3] } unit_diagonal: true
+           structure: MATRIX_STRUCTURE_LOWER_TRIANGULAR)"}},
       // Tensors large enough to be at work for a while.
       {"TensorService.CreateTensor",
        {R"(session: "$A" tensor_id: "x" element_type: ELEMENT_TYPE_FLOAT64

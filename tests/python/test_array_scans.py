@@ -164,7 +164,21 @@ def test_batches_of_equations_are_solved():
         xp.linalg.solve(xp.asarray(whole), [1, 2, 3])
     with pytest.raises(ValueError, match="no square matrices"):
         xp.linalg.inv(xp.ones((2, 3)))
-    assert not np.isfinite(xp.linalg.inv(xp.zeros((2, 2))).numpy()).any()
+    # One matrix for many right sides, and one right side for many matrices.
+    many = xp.linalg.solve(xp.asarray(whole), xp.asarray(b[:, :2]))
+    np.testing.assert_allclose(many.numpy(), np.linalg.solve(whole, b[:, :2]), 1e-12)
+    x = xp.linalg.solve(xp.asarray(a), b[0, :, 0])
+    each = np.stack([np.linalg.solve(one, b[0, :, 0]) for one in a[:, 0]])[:, None]
+    np.testing.assert_allclose(x.numpy(), each, rtol=1e-9, atol=1e-9)
+    assert xp.linalg.solve(xp.ones((0, 0)), xp.ones((0, 3))).shape == (0, 3)
+
+
+def test_singular_matrices_are_refused():
+    for solve in xp.linalg.inv, lambda x: xp.linalg.solve(x, xp.ones(2)):
+        with pytest.raises(tensord.InvalidArgument, match="is singular") as raised:
+            solve(xp.zeros((2, 2))).numpy()
+        assert raised.value.reason == "MATRIX_SINGULAR"
+        assert "test_array_scans.py" in str(raised.value)
 
 
 @pytest.mark.parametrize("lower", [False, True])

@@ -110,6 +110,18 @@ PendingTensor Pipeline::Contract(const Operand& a, const Operand& b,
              options.execution);
 }
 
+PendingTensor Pipeline::Solve(const Operand& a, const Operand& b,
+                              const Modes& d, const SolveOptions& options) {
+  return Add(MakeRequest(stream_->connection(), a, &b, d, options),
+             options.execution);
+}
+
+PendingTensor Pipeline::Invert(const Operand& a, const Modes& d,
+                               const SolveOptions& options) {
+  return Add(MakeRequest(stream_->connection(), a, nullptr, d, options),
+             options.execution);
+}
+
 void Pipeline::Flush() { stream_->Flush(); }
 
 absl::Status Pipeline::Finish() { return stream_->Finish(); }

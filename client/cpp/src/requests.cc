@@ -86,6 +86,20 @@ absl::StatusOr<v1::ContractRequest> MakeRequest(
   return request;
 }
 
+absl::StatusOr<v1::SolveLinearRequest> MakeRequest(
+    const Connection& connection, const Operand& a, const Operand* b,
+    const Modes& d, const SolveOptions& options) {
+  v1::SolveLinearRequest request;
+  SetExecution(connection, d, options.execution, request);
+  TENSORD_CLIENT_ASSIGN_OR_RETURN(*request.mutable_a(), ToProto(a));
+  if (b != nullptr) {
+    TENSORD_CLIENT_ASSIGN_OR_RETURN(*request.mutable_b(), ToProto(*b));
+  }
+  request.set_structure(static_cast<v1::MatrixStructure>(options.structure));
+  request.set_unit_diagonal(options.has_unit_diagonal);
+  return request;
+}
+
 namespace {
 
 v1::Truncation ToProto(const Truncation& truncation) {

@@ -35,6 +35,13 @@ absl::StatusOr<v1::ContractRequest> MakeRequest(const Connection& connection,
                                                 const Modes& d,
                                                 const ContractOptions& options);
 
+/// Without `b`, of an inverse.
+absl::StatusOr<v1::SolveLinearRequest> MakeRequest(const Connection& connection,
+                                                   const Operand& a,
+                                                   const Operand* b,
+                                                   const Modes& d,
+                                                   const SolveOptions& options);
+
 /// Where a result of a factorization goes, and its field in the request.
 struct FactorPlace {
   const FactorOutput* output;
@@ -66,6 +73,9 @@ inline auto* FieldOf(auto& message, const v1::ContractRequest&) {
 }
 inline auto* FieldOf(auto& message, const v1::FactorizeRequest&) {
   return message.mutable_factorize();
+}
+inline auto* FieldOf(auto& message, const v1::SolveLinearRequest&) {
+  return message.mutable_solve();
 }
 
 /// Such a message, set to `request`.

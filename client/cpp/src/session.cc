@@ -318,6 +318,21 @@ absl::StatusOr<RemoteTensor> Session::Contract(const Operand& a,
                       options.execution);
 }
 
+absl::StatusOr<RemoteTensor> Session::Solve(const Operand& a, const Operand& b,
+                                            const Modes& d,
+                                            const SolveOptions& options) {
+  return Running::Run(connection_, &Compute::SolveLinear,
+                      MakeRequest(*connection_, a, &b, d, options),
+                      options.execution);
+}
+
+absl::StatusOr<RemoteTensor> Session::Invert(const Operand& a, const Modes& d,
+                                             const SolveOptions& options) {
+  return Running::Run(connection_, &Compute::SolveLinear,
+                      MakeRequest(*connection_, a, nullptr, d, options),
+                      options.execution);
+}
+
 absl::StatusOr<std::vector<RemoteTensor>> Session::RunFactorization(
     std::string_view subscripts, Operand a, const FactorizeOptions& options) {
   return Running::Run(
@@ -393,6 +408,21 @@ absl::StatusOr<Plan> Session::PlanFactorize(std::string_view subscripts,
       MakeRequest(*connection_, subscripts, Operand(a, {}), options), plan);
 }
 
+absl::StatusOr<Plan> Session::PlanSolve(const Operand& a, const Operand& b,
+                                        const Modes& d,
+                                        const SolveOptions& options,
+                                        const PlanOptions& plan) {
+  return Planning::Prepare(connection_,
+                           MakeRequest(*connection_, a, &b, d, options), plan);
+}
+
+absl::StatusOr<Plan> Session::PlanInvert(const Operand& a, const Modes& d,
+                                         const SolveOptions& options,
+                                         const PlanOptions& plan) {
+  return Planning::Prepare(
+      connection_, MakeRequest(*connection_, a, nullptr, d, options), plan);
+}
+
 absl::StatusOr<Explanation> Session::ExplainPermute(
     const Operand& a, const Modes& d, const PermuteOptions& options) const {
   return Explain(*connection_, MakeRequest(*connection_, a, d, options),
@@ -437,6 +467,20 @@ absl::StatusOr<Explanation> Session::ExplainFactorize(
   return Explain(*connection_,
                  MakeRequest(*connection_, subscripts, Operand(a, {}), options),
                  options);
+}
+
+absl::StatusOr<Explanation> Session::ExplainSolve(
+    const Operand& a, const Operand& b, const Modes& d,
+    const SolveOptions& options) const {
+  return Explain(*connection_, MakeRequest(*connection_, a, &b, d, options),
+                 options.execution);
+}
+
+absl::StatusOr<Explanation> Session::ExplainInvert(
+    const Operand& a, const Modes& d, const SolveOptions& options) const {
+  return Explain(*connection_,
+                 MakeRequest(*connection_, a, nullptr, d, options),
+                 options.execution);
 }
 
 }  // namespace tensord

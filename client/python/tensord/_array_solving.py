@@ -1,4 +1,4 @@
-"""Linear equations of `tensord.array.linalg`, by QR, products and small SVDs."""
+"""Linear equations of `tensord.array.linalg`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 
 from tensord import _dtypes as dtypes
-from tensord._array_layout import concat, tril, triu
-from tensord._array_linalg import matrices, qr, svd, svdvals
+from tensord._array_layout import broadcast_to
+from tensord._array_linalg import matrices, svd, svdvals
 from tensord._array_numbers import conj, where
 from tensord._array_session import tensor_of
 from tensord._conversions import converted
+from tensord._subscripts import letters
 from tensord.errors import InvalidArgument
-
-# Triangles of up to so many rows are solved at once, by their singular values.
-_LARGEST_BLOCK = 64
 
 _TRANSPOSITIONS = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
 
@@ -23,25 +21,24 @@ _TRANSPOSITIONS = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
 def solve(x1: Any, x2: Any, /) -> Any:
     """Solves `x1 @ x = x2`.
 
-    Nothing says that a matrix is singular, which NumPy raises for: that would download.
-    The result is infinite, no number, or very large then.
-
     Args:
         x1: Square matrices.
         x2: What the products are: a vector if it has one mode, else matrices.
+
+    Raises:
+        InvalidArgument: A matrix is singular (`MATRIX_SINGULAR`).
     """
-    x1, x2 = _operands(x1, x2)
-    q, r = qr(x1)
-    is_vector = x2.ndim == 1
-    right = _adjoint(q) @ (x2[:, None] if is_vector else x2)
-    result = _substituted(r, right, False)
-    return result[..., 0] if is_vector else result
+    return _solved(x1, x2, "general")
 
 
 def inv(x: Any, /) -> Any:
-    """Computes inverses; those of singular matrices as `solve` does."""
-    x = matrices(x, square=True)[0]
-    return solve(x, np.eye(x.shape[-1], dtype=x.dtype))
+    """Computes inverses.
+
+    Raises:
+        InvalidArgument: A matrix is singular (`MATRIX_SINGULAR`).
+    """
+    x, batch, row, column, other = matrices(x, square=True)
+    return x.session.solve(f"{batch}{row}{column}->{batch}{column}{other}", x)
 
 
 def pinv(x: Any, /, *, rtol: Any = None) -> Any:
@@ -99,39 +96,48 @@ def solve_triangular(
         trans: 0 or "N" for `a`, 1 or "T" for its transpose, 2 or "C" for its adjoint.
         lower: Which triangle it is.
         unit_diagonal: Whether the diagonal is taken to be ones.
-        overwrite_b, check_finite: Nothing is overwritten, nor checked, which would
-            download.
+        overwrite_b: Nothing is overwritten.
+        check_finite: The server looks, always.
     """
     if trans not in _TRANSPOSITIONS:
         raise InvalidArgument(
             f"trans is {trans!r}, wanted 0, 1, 2, 'N', 'T' or 'C'",
             reason="OPTION_OUT_OF_RANGE",
         )
-    a, b = _operands(a, b)
-    triangle = tril(a) if lower else triu(a)
-    if unit_diagonal:
-        triangle = where(np.eye(a.shape[-1], dtype=np.bool_), 1, triangle)
     form = _TRANSPOSITIONS[trans]
-    if form:
-        triangle, lower = triangle.mT if form == 1 else _adjoint(triangle), not lower
+    is_lower = bool(lower) != (form > 0)
+    return _solved(
+        a,
+        b,
+        "lower_triangular" if is_lower else "upper_triangular",
+        is_transposed=form > 0,
+        unit_diagonal=bool(unit_diagonal),
+        op_a="conj" if form == 2 else None,
+    )
+
+
+def _solved(
+    a: Any, b: Any, structure: str, *, is_transposed: bool = False, **options: Any
+) -> Any:
+    """Solves equations by one request; what is broadcast is so first."""
+    a, b = _operands(a, b)
     is_vector = b.ndim == 1
-    result = _substituted(triangle, b[:, None] if is_vector else b, lower)
-    return result[..., 0] if is_vector else result
+    own = () if is_vector else b.shape[:-2]
+    batch = a.shape[:-2]
+    if batch:
+        batch = np.broadcast_shapes(batch, own)
+        a = _of_shape(a, batch + a.shape[-2:])
+        b = _of_shape(b, batch + b.shape[-1 if is_vector else -2 :])
+    labels = letters(3 + max(len(batch), len(own)))
+    row, column, side, more = labels[0], labels[1], labels[2], labels[3:]
+    matrix = column + row if is_transposed else row + column
+    side = "" if is_vector else side
+    text = f"{more[: len(batch)]}{matrix},{more}{row}{side}->{more}{column}{side}"
+    return a.session.solve(text, a, b, structure=structure, **options)
 
 
-def _substituted(a: Any, b: Any, lower: bool) -> Any:
-    """Solves equations with a triangle: one half, what it takes from the other, that."""
-    extent = a.shape[-1]
-    if extent <= _LARGEST_BLOCK:
-        u, s, v = svd(a)
-        return _adjoint(v) @ ((_adjoint(u) @ b) / s[..., :, None])
-    half = extent // 2
-    parts = [slice(half), slice(half, None)]
-    first, then = parts if lower else parts[::-1]
-    known = _substituted(a[..., first, first], b[..., first, :], lower)
-    rest = b[..., then, :] - a[..., then, first] @ known
-    found = [known, _substituted(a[..., then, then], rest, lower)]
-    return concat(found if lower else found[::-1], axis=-2)
+def _of_shape(x: Any, shape: tuple[int, ...]) -> Any:
+    return x if x.shape == shape else broadcast_to(x, shape)
 
 
 def _operands(a: Any, b: Any) -> tuple[Any, Any]:

@@ -49,6 +49,11 @@ def expected_result(
     if dtype is None and len(set(dtype_of.values())) == 1:
         dtype = next(iter(dtype_of.values()))
     labels = mode_labels(modes_d, "modes_d")
+    if "structure" in fields and "b" not in inputs:
+        # An inverse is as long along its own modes as the operand along its rows.
+        rows = [extents[label] for label in extents if label not in labels]
+        own = [label for label in labels if label not in extents]
+        extents.update(zip(own, rows))
     if dtype is None or any(label not in extents for label in labels):
         return None
     shape = [extents[label] for label in labels]

@@ -21,10 +21,11 @@ from tensord import _dtypes as dtypes
 from tensord import _operators as operators
 from tensord._arguments import check_options, check_timeout, check_type, factor_value
 from tensord._handle import Handle, Held
+from tensord._notation import PointingOut
 from tensord._sending import Key, sources
 from tensord._shared_memory import output_of
 from tensord._stages import pad_widths
-from tensord._subscripts import Modes, mode_labels, modes_in_one
+from tensord._subscripts import Modes, equation_subscripts, mode_labels, modes_in_one
 from tensord._tensor_handle import Factor, TensorHandle, TensorLike
 from tensord.errors import InvalidArgument
 from tensord.v1 import compute_pb2, tensor_pb2
@@ -39,6 +40,7 @@ _REQUESTS = {
     "elementwise": compute_pb2.ElementwiseRequest,
     "reduce": compute_pb2.ReduceRequest,
     "contract": compute_pb2.ContractRequest,
+    "solve": compute_pb2.SolveLinearRequest,
 }
 
 
@@ -360,6 +362,69 @@ class Operations(abc.ABC, Generic[Outcome]):
             "contract", inputs, modes_d, {"alpha": alpha, "beta": beta}, options
         )
 
+    def solve(
+        self,
+        subscripts: str,
+        a: TensorLike,
+        b: TensorLike | None = None,
+        *,
+        structure: str = "general",
+        unit_diagonal: bool = False,
+        op_a: str | None = None,
+        op_b: str | None = None,
+        **options: Unpack[Options],
+    ) -> Outcome:
+        """Computes the `d` of linear equations `op_a(a) * d = op_b(b)`, or an inverse.
+
+        >>> d = session.solve("ij,ik->jk", a, b)  # numpy.linalg.solve(a, b)
+        >>> d = session.solve("nij->njk", a)  # numpy.linalg.inv(a)
+
+        The product is summed over the columns of `a`. A label of all three is a batch
+        mode, one of `a` and `b` alone counts rows, one of `a` and `d` alone columns, one
+        of `b` and `d` alone right sides. Rows are numbered in the order of `b`'s labels,
+        columns in that of `d`'s, the last one fastest; so `"ji,ik->jk"` has the same
+        matrix transposed.
+
+        Without `b`, `d` is the inverse: it lacks the labels of `a`'s rows, and has as
+        many that `a` lacks. The last ones of `d` that `a` has, as many, are columns.
+
+        Args:
+            subscripts: Labels of `a` and, if it is there, of `b`, `->`, and those of `d`.
+            a: Square matrices: float32, float64, complex64 or complex128.
+            b: Right sides, of the same dtype.
+            structure: What is known of the matrices: "general"; "lower_triangular" or
+                "upper_triangular", of which that alone is read; "hermitian" or
+                "positive_definite", of which the lower triangle is read.
+            unit_diagonal: Of a triangle: its diagonal is ones, and not read.
+            op_a, op_b: None or "conj".
+            **options: See `Options`; `compute_type` is that of the dtype.
+
+        Raises:
+            InvalidArgument: Matrices are singular (`MATRIX_SINGULAR`), hold NaN or are
+                infinite (`MATRIX_NOT_FINITE`), are not square (`MATRIX_NOT_SQUARE`) or
+                not positive definite (`MATRIX_NOT_POSITIVE_DEFINITE`); the subscripts
+                are malformed (`SUBSCRIPTS_MALFORMED`).
+            Unimplemented: The device has no kernel for it, as GPUs have not
+                (`NO_KERNEL`).
+        """
+        check_type("unit_diagonal", unit_diagonal, (bool, np.bool_), "a bool")
+        with PointingOut(subscripts):
+            labels_a, labels_b, labels_d = equation_subscripts(
+                subscripts, has_b=b is not None
+            )
+        inputs = {"a": Input(a, labels_a, op_a)}
+        if b is not None:
+            inputs["b"] = Input(b, labels_b, op_b)
+        elif op_b is not None:
+            raise InvalidArgument(
+                f"op_b is {op_b!r}, but there is no b", reason="INPUT_MISSING"
+            )
+        fields = {
+            "structure": operators.matrix_structure(structure),
+            "unit_diagonal": bool(unit_diagonal),
+        }
+        return self._submit("solve", inputs, labels_d, {}, options, fields)
+
     @abc.abstractmethod
     def _perform(
         self, operation: str, request: Any, settings: Settings, held: Held
@@ -367,7 +432,8 @@ class Operations(abc.ABC, Generic[Outcome]):
         """Sends a request.
 
         Args:
-            operation: "permute", "elementwise", "reduce", "contract" or "execute_plan".
+            operation: "permute", "elementwise", "reduce", "contract", "solve" or
+                "execute_plan".
             request: The request of that operation.
             settings: What it was told besides.
             held: The tensors and plans that it names, but for `out`; they must live as

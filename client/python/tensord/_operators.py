@@ -25,6 +25,10 @@ _METHODS: dict[str, compute_pb2.FactorizationMethod] = enum_values(
     compute_pb2.FactorizationMethod, "FACTORIZATION_METHOD_"
 )
 
+_STRUCTURES: dict[str, compute_pb2.MatrixStructure] = enum_values(
+    compute_pb2.MatrixStructure, "MATRIX_STRUCTURE_"
+)
+
 _ABSORBING: dict[str, compute_pb2.Absorb] = enum_values(compute_pb2.Absorb, "ABSORB_")
 
 
@@ -85,6 +89,20 @@ def factorization_method(name: str) -> compute_pb2.FactorizationMethod:
     """
     check_type("method", name, str, "the name of a factorization")
     return look_up("method", name, _METHODS, "METHOD_UNKNOWN")
+
+
+def matrix_structure(name: str) -> compute_pb2.MatrixStructure:
+    """Returns the `MatrixStructure` of a name.
+
+    Args:
+        name: E.g. "general".
+
+    Raises:
+        InvalidArgument: There is no such structure.
+        TypeError: It is no string.
+    """
+    check_type("structure", name, str, "the name of a structure")
+    return look_up("structure", name, _STRUCTURES, "STRUCTURE_UNKNOWN")
 
 
 def absorb(name: str | None) -> compute_pb2.Absorb:

@@ -81,7 +81,8 @@ class Plan(SessionHandle, BlockingHandle):
         link: What ties that session to the server.
         name: Its name within the session, as `Session.get_plan` takes it.
         full_name: Its name on the wire, `sessions/{session}/plans/{plan}`.
-        operation: "permute", "elementwise", "reduce", "contract" or "factorize".
+        operation: "permute", "elementwise", "reduce", "contract", "factorize"
+            or "solve".
         device: The device that it runs on.
         selection: How its kernel is chosen: "heuristic", "measure" or "incremental".
         operands: What its operands "a", "b", "c" and the result "d" are like, those
@@ -129,7 +130,7 @@ class Plan(SessionHandle, BlockingHandle):
         """Names of its factors, "alpha" and so on."""
         if self.operation == "permute":
             return ("alpha",)
-        if self.operation == "factorize":
+        if self.operation in ("factorize", "solve"):
             return ()
         if self.operation != "elementwise":
             return ("alpha", "beta")

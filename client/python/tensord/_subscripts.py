@@ -133,14 +133,7 @@ def factor_subscripts(subscripts: str, names: Sequence[str]) -> Factors:
     Raises:
         InvalidArgument: They are malformed (`SUBSCRIPTS_MALFORMED`).
     """
-    check_type("subscripts", subscripts, str, "a string, e.g. 'abcd->abk,kcd'")
-    for column, character in enumerate(subscripts.replace("->", "  "), 1):
-        if not (_is_letter(character) or character in ", "):
-            raise InvalidArgument(
-                f"column {column}: got {character!r}, wanted letters, ',' and '->'",
-                reason="SUBSCRIPTS_MALFORMED",
-            )
-    left, *right = (side.split(",") for side in subscripts.replace(" ", "").split("->"))
+    left, *right = _sides(subscripts, "abcd->abk,kcd")
     if len(left) != 1 or len(right) != 1 or len(right[0]) != len(names):
         raise InvalidArgument(
             f"subscripts are {subscripts!r}, wanted one operand, '->' and "
@@ -148,6 +141,42 @@ def factor_subscripts(subscripts: str, names: Sequence[str]) -> Factors:
             reason="SUBSCRIPTS_MALFORMED",
         )
     return Factors(left[0], tuple(right[0]))
+
+
+def equation_subscripts(subscripts: str, *, has_b: bool) -> tuple[str, str, str]:
+    """Reads subscripts of equations: labels of `a`, `b`, or "", and `d`.
+
+    >>> equation_subscripts("ij,ik->jk", has_b=True)
+    ('ij', 'ik', 'jk')
+
+    Raises:
+        InvalidArgument: They are malformed (`SUBSCRIPTS_MALFORMED`).
+    """
+    left, *right = _sides(subscripts, "ij,ik->jk")
+    operands = ["a", "b"][: 1 + has_b]
+    if len(left) != len(operands) or len(right) != 1 or len(right[0]) != 1:
+        raise InvalidArgument(
+            f"subscripts are {subscripts!r}, wanted those of {' and '.join(operands)}, "
+            "'->' and one result",
+            reason="SUBSCRIPTS_MALFORMED",
+        )
+    return left[0], left[1] if has_b else "", right[0][0]
+
+
+def _sides(subscripts: str, example: str) -> list[list[str]]:
+    """Returns the terms of each side of the arrows.
+
+    Raises:
+        InvalidArgument: There are other characters (`SUBSCRIPTS_MALFORMED`).
+    """
+    check_type("subscripts", subscripts, str, f"a string, e.g. {example!r}")
+    for column, character in enumerate(subscripts.replace("->", "  "), 1):
+        if not (_is_letter(character) or character in ", "):
+            raise InvalidArgument(
+                f"column {column}: got {character!r}, wanted letters, ',' and '->'",
+                reason="SUBSCRIPTS_MALFORMED",
+            )
+    return [side.split(",") for side in subscripts.replace(" ", "").split("->")]
 
 
 def _is_letter(character: str) -> bool:

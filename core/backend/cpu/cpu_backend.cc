@@ -15,6 +15,8 @@
 #include "core/backend/cpu/factorization/reference.h"
 #include "core/backend/cpu/gemm/blas.h"
 #include "core/backend/cpu/gemm/contraction_gemm.h"
+#include "core/backend/cpu/linear_solve/linear_solve_lapack.h"
+#include "core/backend/cpu/linear_solve/linear_solve_reference.h"
 #include "core/backend/cpu/permutation_blocked.h"
 #include "core/backend/cpu/permutation_reference.h"
 #include "core/backend/cpu/reduction_pairwise.h"
@@ -57,6 +59,8 @@ class CpuBackend final : public Backend {
     kernels_.factorization.push_back(
         CreateLapackDecomposition(threads_, blas));
     kernels_.factorization.push_back(CreateReferenceFactorization(threads_));
+    kernels_.linear_solve.push_back(CreateLapackLinearSolve(threads_, blas));
+    kernels_.linear_solve.push_back(CreateReferenceLinearSolve(threads_));
     kernels_.contraction.push_back(
         CreateGemmContraction(threads_, std::move(blas), rates));
     kernels_.contraction.push_back(CreateDirectContraction(threads_, rates));

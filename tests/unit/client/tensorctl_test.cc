@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pointwise;
@@ -290,6 +291,38 @@ TEST(TensorctlTest, FactorizesIntoTwoFiles) {
   ended = Tensorctl("explain " + command);
   EXPECT_EQ(ended.code, 0) << ended.output;
   EXPECT_THAT(ended.output, HasSubstr("cpu.factorize.reference"));
+}
+
+TEST(TensorctlTest, SolvesEquations) {
+  const testing::ServerProcess server(testing::Built("tensord"));
+  const std::string to = " --address=" + server.address() + " ";
+  // 0 2 / 1 3: each step is exact.
+  const std::string a =
+      Save<double>("matrix", {ElementType::kFloat64, {2, 2}}, {0, 2, 1, 3});
+  const std::string b =
+      Save<double>("right", {ElementType::kFloat64, {2}}, {0, 1});
+  const std::string d = PathOf("solution");
+  const std::string command = "solve 'ij,i->j' " + a + " " + b + to;
+  Ended ended = Tensorctl(command + "-o " + d);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("kernel    cpu.solve."));
+  EXPECT_THAT(Load<double>(d, 2), ElementsAre(1, 0));
+  ended = Tensorctl("solve 'ij->jk' " + a + to + "-o " + d);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(Load<double>(d, 4), ElementsAre(-1.5, 1, 0.5, 0));
+  ended = Tensorctl(command +
+                    "--structure lower-triangular --unit-diagonal -o " + d);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(Load<double>(d, 2), ElementsAre(0, 1));
+  ended = Tensorctl("explain " + command);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output, HasSubstr("cpu.solve.reference"));
+  ended = Tensorctl(command + "--structure positive-definite");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.output, HasSubstr("MATRIX_NOT_POSITIVE_DEFINITE"));
+  ended = Tensorctl(command + "--structure round");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("lower-triangular"));
 }
 
 TEST(TensorctlTest, TruncatesSvds) {

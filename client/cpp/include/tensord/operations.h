@@ -259,6 +259,23 @@ struct FactorizeOptions {
   std::optional<absl::Duration> deadline;
 };
 
+/// What is known of matrices, and which of their elements are read. Numbered as
+/// in the contract.
+enum class MatrixStructure {
+  kGeneral = 1,
+  kLowerTriangular = 2,   // that alone
+  kUpperTriangular = 3,   // that alone
+  kHermitian = 4,         // the lower triangle
+  kPositiveDefinite = 5,  // the lower triangle
+};
+
+/// a * d = b, or the inverse of a. The compute type is that of the elements.
+struct SolveOptions {
+  MatrixStructure structure = MatrixStructure::kGeneral;
+  bool has_unit_diagonal = false;  // of a triangle: ones, not read
+  ExecutionOptions execution;
+};
+
 /// What an operation did.
 struct ExecutionReport {
   std::string kernel;  // empty when there was nothing to compute

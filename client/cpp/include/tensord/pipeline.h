@@ -99,6 +99,10 @@ class Pipeline {
                        const ReduceOptions& options = {});
   PendingTensor Contract(const Operand& a, const Operand& b, const Modes& d,
                          const ContractOptions& options = {});
+  PendingTensor Solve(const Operand& a, const Operand& b, const Modes& d,
+                      const SolveOptions& options = {});
+  PendingTensor Invert(const Operand& a, const Modes& d,
+                       const SolveOptions& options = {});
 
   /// Sends what was added. While many operations are without a result, those
   /// that are added wait for a few more to travel with, or until anything is

@@ -20,7 +20,7 @@ namespace tensord {
 /// What a plan was when the server was asked last.
 struct PlanInfo {
   std::string name;  // `sessions/{session}/plans/{plan}`
-  /// `permute`, `elementwise`, `reduce`, `contract` or `factorize`.
+  /// `permute`, `elementwise`, `reduce`, `contract`, `factorize` or `solve`.
   std::string operation;
   std::string device;
   int result_count = 1;

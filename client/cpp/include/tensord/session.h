@@ -237,6 +237,26 @@ class Session {
     return RunFactorization(subscripts, Operand(std::move(a), {}), options);
   }
 
+  /// d of a * d = b, summed over the columns of a. A mode of all three is a
+  /// batch mode, one of a and b alone counts rows, one of a and d alone
+  /// columns, one of b and d alone right sides; triangles number rows in the
+  /// order of b's modes, columns in that of d's, the last one fastest.
+  ///
+  ///   session.Solve({a, "ij"}, {b, "ik"}, "jk",
+  ///                 {.structure = MatrixStructure::kPositiveDefinite})
+  ///
+  /// Errors  those of the rpc SolveLinear, e.g. INVALID_ARGUMENT, reason
+  ///         `MATRIX_SINGULAR`.
+  absl::StatusOr<RemoteTensor> Solve(const Operand& a, const Operand& b,
+                                     const Modes& d,
+                                     const SolveOptions& options = {});
+  /// The inverse of a. d lacks the modes of its rows, and has as many that a
+  /// lacks; the last modes of d that a has, as many, are those of columns.
+  ///
+  ///   session.Invert({a, "nij"}, "njk")
+  absl::StatusOr<RemoteTensor> Invert(const Operand& a, const Modes& d,
+                                      const SolveOptions& options = {});
+
   // Programs: any number of tensors and statements in one request. The server
   // finds the order of contractions and holds intermediate results. Errors are
   // those of ProgramService.
@@ -317,6 +337,14 @@ class Session {
                                      const FactorizeOptions& options = {},
                                      const PlanOptions& plan = {});
 
+  absl::StatusOr<Plan> PlanSolve(const Operand& a, const Operand& b,
+                                 const Modes& d,
+                                 const SolveOptions& options = {},
+                                 const PlanOptions& plan = {});
+  absl::StatusOr<Plan> PlanInvert(const Operand& a, const Modes& d,
+                                  const SolveOptions& options = {},
+                                  const PlanOptions& plan = {});
+
   // Say how an operation would be computed, and run nothing. Tensors need no
   // contents.
 
@@ -339,6 +367,11 @@ class Session {
   absl::StatusOr<Explanation> ExplainFactorize(
       std::string_view subscripts, const RemoteTensor& a,
       const FactorizeOptions& options = {}) const;
+  absl::StatusOr<Explanation> ExplainSolve(
+      const Operand& a, const Operand& b, const Modes& d,
+      const SolveOptions& options = {}) const;
+  absl::StatusOr<Explanation> ExplainInvert(
+      const Operand& a, const Modes& d, const SolveOptions& options = {}) const;
 
  private:
   struct Running;

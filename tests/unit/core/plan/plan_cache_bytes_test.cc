@@ -84,10 +84,11 @@ TEST(PlanCacheBytesTest, OfPlansAreWhatTheHeapGave) {
 
 TEST(PlanCacheBytesTest, OfWhatKernelsDecidedAreWhatTheHeapGave) {
   const auto backend = CreateCpuBackend({.thread_count = 2});
-  for (const size_t operation : {0, 1, 2, 3, 4}) {
+  for (size_t operation = 0; operation < std::variant_size_v<AnyProblem>;
+       ++operation) {
     SCOPED_TRACE(operation);
     ExpectHonest([&](PlanCache& cache) {
-      for (uint32_t seed = 0; seed < 4000; ++seed) {
+      for (uint32_t seed = 0; seed < 4800; ++seed) {
         std::mt19937 rng(seed);
         PlanKey key = {.problem = RandomKey(rng).problem};
         if (key.problem.index() != operation) continue;

@@ -8,6 +8,7 @@
 #include "core/ops/factorization.h"
 #include "core/plan/plan.h"
 #include "core/problem/factorization_problem.h"
+#include "core/problem/linear_solve_problem.h"
 #include "tests/testing/random_problem.h"
 
 namespace tensord::test {
@@ -76,6 +77,38 @@ inline core::FactorizationDesc RandomFactorization(std::mt19937& rng) {
   return desc;
 }
 
+/// Equations of small matrices, packed, or an inverse.
+inline core::LinearSolveDesc RandomLinearSolve(std::mt19937& rng) {
+  const core::ElementType types[] = {
+      core::ElementType::kFloat32, core::ElementType::kFloat64,
+      core::ElementType::kComplex64, core::ElementType::kComplex128};
+  const core::ElementType type = types[rng() % std::size(types)];
+  const auto extent = [&] { return 1 + static_cast<int64_t>(rng() % 4); };
+  const int64_t batch = extent(), rows = extent(), more = extent(),
+                sides = extent();
+  const auto operand = [&](core::Modes modes, core::ModeVector extents) {
+    const auto order = rng() % 2 == 0 ? core::Order::kFirstModeFastest
+                                      : core::Order::kLastModeFastest;
+    return core::OperandDesc{.element_type = type,
+                             .layout = core::PackedLayout(extents, order),
+                             .modes = std::move(modes)};
+  };
+  core::LinearSolveDesc desc;
+  desc.structure =
+      static_cast<core::MatrixStructure>(rng() % core::kMatrixStructureCount);
+  desc.has_unit_diagonal = core::IsTriangular(desc.structure) && rng() % 2 == 0;
+  desc.a = operand({0, 1, 2, 3, 4}, {batch, rows, more, more, rows});
+  if (rng() % 2 == 0) desc.a.unary = core::UnaryOperator::kConj;
+  if (rng() % 3 == 0) {
+    desc.d = operand({0, 3, 4, 5, 6}, {batch, more, rows, rows, more});
+    return desc;
+  }
+  desc.b = operand({5, 2, 0, 1}, {sides, more, batch, rows});
+  if (rng() % 2 == 0) desc.b->unary = core::UnaryOperator::kConj;
+  desc.d = operand({4, 0, 5, 3}, {rows, batch, sides, more});
+  return desc;
+}
+
 /// A key of a canonical problem of any operation.
 inline core::PlanKey RandomKey(std::mt19937& rng) {
   core::PlanKey key;
@@ -90,7 +123,8 @@ inline core::PlanKey RandomKey(std::mt19937& rng) {
     case 3:
       key.problem = core::Canonicalize(RandomContraction(rng).desc);
       break;
-    default: key.problem = core::Canonicalize(RandomFactorization(rng));
+    case 4: key.problem = core::Canonicalize(RandomFactorization(rng)); break;
+    default: key.problem = core::Canonicalize(RandomLinearSolve(rng));
   }
   key.device = rng() % 2 == 0 ? "cpu:0 AVX3_ZEN4" : "cuda:1 sm_90";
   if (rng() % 2 == 0) {

@@ -1,0 +1,374 @@
+// Linear equations of a problem, whoever solves each.
+#pragma once
+
+#include <algorithm>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "core/backend/cpu/block/element_math.h"
+#include "core/backend/cpu/block/tile_space.h"
+#include "core/backend/cpu/factorization/matrix.h"
+#include "core/backend/cpu/thread_pool.h"
+#include "core/backend/kernel.h"
+#include "core/base/checked_math.h"
+#include "core/base/status.h"
+#include "core/problem/heap_bytes.h"
+
+namespace tensord::core {
+
+/// Calls a body for each part of [0, count), perhaps several at once.
+using ForParts =
+    absl::FunctionRef<void(int64_t count, absl::FunctionRef<void(int64_t)>)>;
+
+/// One matrix, and behind it its right sides: extent + sides columns of extent
+/// elements, without gaps.
+template <typename W>
+struct Equations {
+  int64_t extent, sides;
+  W* matrix;    // overwritten by anything
+  int* pivots;  // (extent), scratch
+
+  /// The right sides, and at last the solutions.
+  W* right() const { return matrix + extent * extent; }
+};
+
+/// Decides nothing but how many matrices are under way at a time.
+///
+/// Routines has, for all T that a problem can have,
+///   Work<T>                the type that it computes in
+///   Nanoseconds(problem)   of one matrix, on one thread
+///   Begin(equations, for_parts)
+///                          what eliminates, looking for
+///                          CurrentWork::ShouldStop(), with
+///     FactorGeneral()      leaves U in the upper triangle, and of the right
+///                          sides what U is to be solved for
+///     FactorPositiveDefinite()
+///                          leaves L in the lower triangle
+///     SolveLower(has_unit_diagonal), SolveUpper(has_unit_diagonal),
+///     SolveLowerAdjoint()  solve for the right sides by a triangle
+/// Both Factor...() give 0, or the first pivot that is none, counted from 1.
+template <typename Routines>
+class EquationsSolution final : public LinearSolveSolution {
+  using P = LinearSolveProblem;
+
+ public:
+  EquationsSolution(const P& problem, ThreadPool& threads, Routines routines)
+      : Solution(Predict(problem, threads, routines),
+                 Teams(problem, threads) * RoomBytes(problem)),
+        problem_(problem),
+        extent_(ElementCount(problem.columns)),
+        sides_(ElementCount(problem.sides)),
+        teams_(Teams(problem, threads)),
+        threads_(threads),
+        routines_(std::move(routines)) {
+    for (const auto& mode : problem.batch) matrices_.Add(mode);
+  }
+
+  /// Errors  UNIMPLEMENTED, reason MATRIX_TOO_LARGE.
+  static absl::Status CheckSize(const P& problem) {
+    constexpr int64_t kMostExtent = std::numeric_limits<int>::max();
+    constexpr int64_t kMostElements = int64_t{1} << 40;
+    const int64_t extent = ElementCount(problem.columns);
+    const int64_t sides = ElementCount(problem.sides);
+    const auto columns = CheckedAdd(extent, sides);
+    const auto elements =
+        columns ? CheckedMultiply(extent, *columns) : std::nullopt;
+    if (extent <= kMostExtent && elements && *elements <= kMostElements) {
+      return absl::OkStatus();
+    }
+    return Unimplemented("MATRIX_TOO_LARGE", "the matrix has ", extent, " x ",
+                         extent, " elements and ", sides,
+                         " right sides, wanted up to ", kMostExtent,
+                         " rows and 2^40 elements of both");
+  }
+
+  std::string decision() const override {
+    const int64_t count = matrices_.tile_count();
+    const std::string each =
+        absl::StrCat(extent_, " x ", extent_, " with ", sides_,
+                     sides_ == 1 ? " right side" : " right sides");
+    if (count == 1) {
+      return absl::StrCat(NameOf(problem_.structure), " matrix of ", each,
+                          ", copied first");
+    }
+    return absl::StrCat(count, " ", NameOf(problem_.structure), " matrices of ",
+                        each, ", copied first, ", teams_, " at a time");
+  }
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + HeapBytes(problem_) +
+           matrices_.heap_bytes();
+  }
+  absl::Status Launch(const LinearSolveOperands& operands, Workspace& workspace,
+                      Stream&) const override {
+    absl::Status status;
+    VisitMatrixType(problem_.type, [&]<typename T>(T) {
+      status = SolveAll<T>(operands, workspace);
+    });
+    return status;
+  }
+
+ private:
+  template <typename T>
+  using Work = typename Routines::template Work<T>;
+
+  /// Matrices that are under way at a time: large ones have all threads.
+  static int64_t Teams(const P& problem, const ThreadPool& threads) {
+    constexpr int64_t kLarge = 1024;
+    const int64_t count = ElementCount(problem.batch);
+    const bool is_few = count < 2 * threads.thread_count();
+    if (is_few && ElementCount(problem.columns) >= kLarge) return 1;
+    return std::min<int64_t>(count, threads.thread_count());
+  }
+  static int64_t RoomBytes(const P& problem) {
+    const int64_t extent = ElementCount(problem.columns);
+    const int64_t elements = extent * (extent + ElementCount(problem.sides));
+    int64_t bytes = 0;
+    VisitMatrixType(problem.type, [&]<typename T>(T) {
+      bytes = elements * static_cast<int64_t>(sizeof(Work<T>));
+    });
+    return Workspace::BytesFor(bytes) +
+           Workspace::BytesFor(extent * static_cast<int64_t>(sizeof(int)));
+  }
+  static double Predict(const P& problem, const ThreadPool& threads,
+                        const Routines& routines) {
+    constexpr double kLaunchNanoseconds = 1000;
+    const int64_t teams = Teams(problem, threads);
+    return kLaunchNanoseconds +
+           routines.Nanoseconds(problem) *
+               static_cast<double>(ElementCount(problem.batch)) /
+               static_cast<double>(teams);
+  }
+
+  template <typename T>
+  absl::Status SolveAll(const LinearSolveOperands& operands,
+                        Workspace& workspace) const {
+    std::vector<Equations<Work<T>>> rooms;
+    for (int64_t team = 0; team < teams_; ++team) {
+      rooms.push_back(
+          {.extent = extent_,
+           .sides = sides_,
+           .matrix = workspace.Take<Work<T>>(extent_ * (extent_ + sides_)),
+           .pivots = workspace.Take<int>(extent_)});
+    }
+    absl::Mutex mutex;
+    absl::Status first_failure ABSL_GUARDED_BY(mutex);
+    int64_t failed ABSL_GUARDED_BY(mutex) = matrices_.tile_count();
+    const auto solve = [&](int64_t first, int64_t end, int64_t team,
+                           ForParts for_parts) {
+      int64_t matrix = first;
+      matrices_.ForEach(first, end, [&](const auto& at, const auto&) {
+        const int64_t own = matrix++;
+        if (CurrentWork::ShouldStop()) return;
+        const absl::Status status = Solve<T>(rooms[static_cast<size_t>(team)],
+                                             own, operands, at, for_parts);
+        if (status.ok()) return;
+        absl::MutexLock lock(&mutex);
+        if (own >= failed) return;
+        failed = own;
+        first_failure = status;
+      });
+    };
+    const int64_t count = matrices_.tile_count();
+    if (teams_ == 1) {
+      solve(0, count, 0,
+            [&](int64_t parts, absl::FunctionRef<void(int64_t)> body) {
+              if (parts == 1) return body(0);
+              threads_.ParallelFor(parts, body);
+            });
+    } else {
+      const int64_t together = Together(count);
+      threads_.ParallelFor(
+          CeilDivide(count, together), teams_, [&](int64_t part, int64_t team) {
+            solve(part * together, std::min(count, (part + 1) * together), team,
+                  [](int64_t parts, absl::FunctionRef<void(int64_t)> body) {
+                    for (int64_t i = 0; i < parts; ++i) {
+                      if (!CurrentWork::ShouldStop()) body(i);
+                    }
+                  });
+          });
+    }
+    absl::MutexLock lock(&mutex);
+    return first_failure;
+  }
+  /// Small matrices that a thread takes at a time, for some 50 microseconds.
+  int64_t Together(int64_t count) const {
+    constexpr double kNanoseconds = 50'000;
+    const double most = kNanoseconds / routines_.Nanoseconds(problem_);
+    const int64_t share = CeilDivide(count, 4 * teams_);
+    return std::clamp(static_cast<int64_t>(most), int64_t{1}, share);
+  }
+
+  template <typename T, typename Offsets>
+  absl::Status Solve(const Equations<Work<T>>& equations, int64_t matrix,
+                     const LinearSolveOperands& operands, const Offsets& at,
+                     ForParts for_parts) const {
+    Load(static_cast<const T*>(operands.a) + at[P::kBatchA], problem_.rows,
+         problem_.columns, P::kFirst, P::kFirst, problem_.conj_a,
+         equations.matrix);
+    if (problem_.has_b) {
+      Load(static_cast<const T*>(operands.b) + at[P::kBatchB], problem_.rows,
+           problem_.sides, P::kSecond, P::kFirst, problem_.conj_b,
+           equations.right());
+    } else {
+      std::fill_n(equations.right(), extent_ * sides_, Work<T>(0));
+      for (int64_t k = 0; k < extent_; ++k) {
+        equations.right()[k * (extent_ + 1)] = 1;
+      }
+    }
+    if (CurrentWork::ShouldStop()) return absl::OkStatus();
+    TENSORD_RETURN_IF_ERROR(CheckFinite(equations, matrix));
+    if (problem_.structure == MatrixStructure::kHermitian) Complete(equations);
+    const int64_t pivot = Eliminate(equations, for_parts);
+    if (pivot > 0) return Refusal(matrix, pivot);
+    T* const d = static_cast<T*>(operands.d) + at[P::kBatchD];
+    ForEachTiled(problem_.columns, P::kSecond, problem_.sides, P::kSecond,
+                 [&](int64_t row, int64_t side, int64_t offset) {
+                   d[offset] = ConvertElement<T>(
+                       equations.right()[row + side * extent_]);
+                 });
+    return absl::OkStatus();
+  }
+
+  /// Gives 0, or the first pivot that is none, counted from 1.
+  template <typename W>
+  int64_t Eliminate(const Equations<W>& equations, ForParts for_parts) const {
+    const auto steps = routines_.Begin(equations, for_parts);
+    const bool has_unit_diagonal = problem_.has_unit_diagonal;
+    int64_t pivot = 0;
+    switch (problem_.structure) {
+      case MatrixStructure::kGeneral:
+      case MatrixStructure::kHermitian:
+        pivot = steps.FactorGeneral();
+        if (pivot == 0) steps.SolveUpper(false);
+        return pivot;
+      case MatrixStructure::kPositiveDefinite:
+        pivot = steps.FactorPositiveDefinite();
+        if (pivot > 0) return pivot;
+        steps.SolveLower(false);
+        steps.SolveLowerAdjoint();
+        return 0;
+      case MatrixStructure::kLowerTriangular:
+      case MatrixStructure::kUpperTriangular: break;
+    }
+    for (int64_t k = 0; k < extent_ && !has_unit_diagonal; ++k) {
+      if (equations.matrix[k * (extent_ + 1)] == W(0)) return k + 1;
+    }
+    if (problem_.structure == MatrixStructure::kLowerTriangular) {
+      steps.SolveLower(has_unit_diagonal);
+    } else {
+      steps.SolveUpper(has_unit_diagonal);
+    }
+    return 0;
+  }
+
+  template <typename T, typename W>
+  void Load(const T* from, const LoopModes<2>& rows,
+            const LoopModes<2>& columns, size_t of_row, size_t of_column,
+            bool is_conjugated, W* to) const {
+    ForEachTiled(rows, of_row, columns, of_column,
+                 [&](int64_t row, int64_t column, int64_t offset) {
+                   const W element = ConvertElement<W>(from[offset]);
+                   to[row + column * extent_] =
+                       is_conjugated ? Conjugated(element) : element;
+                 });
+  }
+
+  /// The rows of a column that are read.
+  std::pair<int64_t, int64_t> ReadRows(int64_t column) const {
+    const int64_t skips = problem_.has_unit_diagonal ? 1 : 0;
+    switch (problem_.structure) {
+      case MatrixStructure::kGeneral: return {0, extent_};
+      case MatrixStructure::kUpperTriangular: return {0, column + 1 - skips};
+      default: return {column + skips, extent_};
+    }
+  }
+
+  template <typename W>
+  absl::Status CheckFinite(const Equations<W>& equations,
+                           int64_t matrix) const {
+    for (int64_t column = 0; column < extent_; ++column) {
+      const W* const first = equations.matrix + column * extent_;
+      const auto [begin, end] = ReadRows(column);
+      decltype(std::abs(W())) sum = 0;
+      for (int64_t row = begin; row < end; ++row) {
+        // NaN of what is not finite.
+        sum += std::real(first[row]) * 0 + std::imag(first[row]) * 0;
+      }
+      if (sum == 0) continue;
+      return InvalidArgument("MATRIX_NOT_FINITE", "a, ", Named(matrix),
+                             ", has an element in column ", column,
+                             " that is NaN or infinite; wanted finite numbers "
+                             "where equations are solved");
+    }
+    return absl::OkStatus();
+  }
+
+  /// Makes the upper triangle of a Hermitian matrix from the lower.
+  template <typename W>
+  void Complete(const Equations<W>& equations) const {
+    constexpr int64_t kTile = 32;
+    const auto at = [&](int64_t row, int64_t column) -> W& {
+      return equations.matrix[row + column * extent_];
+    };
+    for (int64_t c = 0; c < extent_; c += kTile) {
+      for (int64_t r = c; r < extent_; r += kTile) {
+        for (int64_t j = c; j < std::min(c + kTile, extent_); ++j) {
+          for (int64_t i = std::max(r, j + 1); i < std::min(r + kTile, extent_);
+               ++i) {
+            at(j, i) = Conjugated(at(i, j));
+          }
+        }
+      }
+      for (int64_t j = c; j < std::min(c + kTile, extent_); ++j) {
+        at(j, j) = std::real(at(j, j));
+      }
+    }
+  }
+
+  absl::Status Refusal(int64_t matrix, int64_t pivot) const {
+    if (problem_.structure == MatrixStructure::kPositiveDefinite) {
+      return InvalidArgument("MATRIX_NOT_POSITIVE_DEFINITE", "a, ",
+                             Named(matrix),
+                             ", is not positive definite: its leading ", pivot,
+                             " x ", pivot, " part is not");
+    }
+    if (IsTriangular(problem_.structure)) {
+      return InvalidArgument("MATRIX_SINGULAR", "a, ", Named(matrix),
+                             ", is singular: element ", pivot - 1,
+                             " of its diagonal is 0");
+    }
+    return InvalidArgument("MATRIX_SINGULAR", "a, ", Named(matrix),
+                           ", is singular: no element of column ", pivot - 1,
+                           " is left to eliminate with");
+  }
+  /// What to call the matrix of that number.
+  std::string Named(int64_t matrix) const {
+    const std::string one =
+        absl::StrCat("a matrix of ", extent_, " x ", extent_);
+    const int64_t count = matrices_.tile_count();
+    if (count == 1) return one;
+    return absl::StrCat(one, ", number ", matrix, " of ", count,
+                        " as they lie");
+  }
+
+  const P problem_;
+  const int64_t extent_;
+  const int64_t sides_;
+  const int64_t teams_;
+  TileSpace<3> matrices_;  // of the batch
+  ThreadPool& threads_;
+  const Routines routines_;
+};
+
+}  // namespace tensord::core

@@ -1,0 +1,273 @@
+#include "core/backend/cpu/linear_solve/linear_solve_lapack.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "core/backend/cpu/linear_solve/equations.h"
+#include "core/backend/cpu/linear_solve/lapack_equations.h"
+#include "core/base/status.h"
+
+namespace tensord::core {
+namespace {
+
+using P = LinearSolveProblem;
+using Triangle = LapackEquations::Triangle;
+
+/// Of one thread, in float64; float32 is twice as fast.
+constexpr double kFlopsPerNanosecond = 15;
+constexpr double kNanosecondsPerElement = 3;  // to copy in and out
+constexpr double kNanosecondsPerMatrix = 500;
+
+/// What is known of the steps of one elimination.
+template <typename W>
+class LapackElimination {
+ public:
+  LapackElimination(const Blas& blas, const LapackEquations& lapack,
+                    const Equations<W>& equations, ForParts for_parts)
+      : blas_(blas),
+        lapack_(lapack),
+        equations_(equations),
+        n_(equations.extent),
+        panel_(n_ >= kLargeExtent ? 2 * kPanel : kPanel),
+        for_parts_(for_parts) {}
+
+  /// P * L * U = matrix, and L^-1 * P^-1 of what is right of it.
+  int64_t FactorGeneral() const {
+    const int64_t end = n_ + equations_.sides;
+    for (int64_t first = 0; first < n_ && !Stops(); first += panel_) {
+      const int64_t width = std::min(panel_, n_ - first);
+      const int64_t behind = first + width;
+      const int info =
+          lapack_.Getrf(Block(first, n_, first, behind), equations_.pivots);
+      if (info > 0) return first + info;
+      ForSlabs(behind, end, [&](int64_t c, int64_t c_end) {
+        lapack_.Laswp(Block(first, n_, c, c_end), static_cast<int>(width),
+                      equations_.pivots);
+        Solve({'L', 'L', 'N', 'U'}, first, Block(first, behind, c, c_end));
+        Subtract(behind, n_, first, behind, c, c_end);
+      });
+    }
+    return 0;
+  }
+
+  /// L * L^H = matrix, of which the lower triangle is read and written.
+  int64_t FactorPositiveDefinite() const {
+    for (int64_t first = 0; first < n_ && !Stops(); first += panel_) {
+      const int64_t behind = std::min(first + panel_, n_);
+      const int info = lapack_.Potrf(Block(first, behind, first, behind));
+      if (info > 0) return first + info;
+      ForSlabs(behind, n_, [&](int64_t r, int64_t r_end) {
+        Solve({'R', 'L', 'C', 'N'}, first, Block(r, r_end, first, behind));
+      });
+      ForSlabs(behind, n_, [&](int64_t c, int64_t c_end) {
+        const auto to = Block(c, n_, c, c_end);
+        blas_.Gemm<W>({.op_a = MatrixOp::kAsIs,
+                       .op_b = kAdjoint,
+                       .m = to.rows,
+                       .n = to.columns,
+                       .k = static_cast<int>(behind - first),
+                       .alpha = W(-1),
+                       .a = At(c, first),
+                       .lda = to.line,
+                       .b = At(c, first),
+                       .ldb = to.line,
+                       .beta = W(1),
+                       .c = to.a,
+                       .ldc = to.line});
+      });
+    }
+    return 0;
+  }
+
+  /// L^-1 of the right sides, L in the lower triangle.
+  void SolveLower(bool has_unit_diagonal) const {
+    const char diagonal = has_unit_diagonal ? 'U' : 'N';
+    for (int64_t first = 0; first < n_ && !Stops(); first += panel_) {
+      const int64_t behind = std::min(first + panel_, n_);
+      ForSides([&](int64_t c, int64_t c_end) {
+        Solve({'L', 'L', 'N', diagonal}, first, Block(first, behind, c, c_end));
+        Subtract(behind, n_, first, behind, c, c_end);
+      });
+    }
+  }
+  /// U^-1, U in the upper triangle.
+  void SolveUpper(bool has_unit_diagonal) const {
+    const char diagonal = has_unit_diagonal ? 'U' : 'N';
+    Backwards([&](int64_t first, int64_t behind, int64_t c, int64_t c_end) {
+      Solve({'L', 'U', 'N', diagonal}, first, Block(first, behind, c, c_end));
+      Subtract(0, first, first, behind, c, c_end);
+    });
+  }
+  /// L^-H, L in the lower triangle.
+  void SolveLowerAdjoint() const {
+    Backwards([&](int64_t first, int64_t behind, int64_t c, int64_t c_end) {
+      Solve({'L', 'L', 'C', 'N'}, first, Block(first, behind, c, c_end));
+      if (first == 0) return;
+      const auto to = Block(0, first, c, c_end);
+      blas_.Gemm<W>({.op_a = kAdjoint,
+                     .op_b = MatrixOp::kAsIs,
+                     .m = to.rows,
+                     .n = to.columns,
+                     .k = static_cast<int>(behind - first),
+                     .alpha = W(-1),
+                     .a = At(first, 0),
+                     .lda = to.line,
+                     .b = At(first, c),
+                     .ldb = to.line,
+                     .beta = W(1),
+                     .c = to.a,
+                     .ldc = to.line});
+    });
+  }
+
+ private:
+  static constexpr int64_t kPanel = 64, kLargeExtent = 2048;
+  static constexpr MatrixOp kAdjoint = std::is_floating_point_v<W>
+                                           ? MatrixOp::kTransposed
+                                           : MatrixOp::kConjugateTransposed;
+
+  static bool Stops() { return CurrentWork::ShouldStop(); }
+
+  W* At(int64_t row, int64_t column) const {
+    return equations_.matrix + row + column * n_;
+  }
+  LapackEquations::Matrix<W> Block(int64_t row, int64_t row_end, int64_t column,
+                                   int64_t column_end) const {
+    return {.rows = static_cast<int>(row_end - row),
+            .columns = static_cast<int>(column_end - column),
+            .a = At(row, column),
+            .line = static_cast<int>(n_)};
+  }
+  /// By the triangle whose diagonal begins at row and column `first`.
+  void Solve(const Triangle& triangle, int64_t first,
+             const LapackEquations::Matrix<W>& block) const {
+    lapack_.Trsm(triangle, At(first, first), static_cast<int>(n_), block);
+  }
+  /// Rows [row, row_end) of columns [c, c_end), less those of columns
+  /// [first, behind) times rows [first, behind).
+  void Subtract(int64_t row, int64_t row_end, int64_t first, int64_t behind,
+                int64_t c, int64_t c_end) const {
+    if (row == row_end) return;
+    const auto to = Block(row, row_end, c, c_end);
+    blas_.Gemm<W>({.op_a = MatrixOp::kAsIs,
+                   .op_b = MatrixOp::kAsIs,
+                   .m = to.rows,
+                   .n = to.columns,
+                   .k = static_cast<int>(behind - first),
+                   .alpha = W(-1),
+                   .a = At(row, first),
+                   .lda = to.line,
+                   .b = At(first, c),
+                   .ldb = to.line,
+                   .beta = W(1),
+                   .c = to.a,
+                   .ldc = to.line});
+  }
+
+  /// Calls body(begin, end) for slabs of [first, end), each of some
+  /// milliseconds: what is under way cannot be interrupted.
+  template <typename Body>
+  void ForSlabs(int64_t first, int64_t end, const Body& body) const {
+    if (first >= end) return;
+    constexpr double kFlops = 100e6;
+    const double per_column = 2 * static_cast<double>(n_) *
+                              static_cast<double>(panel_) *
+                              (std::is_floating_point_v<W> ? 1 : 4);
+    const int64_t slab = std::clamp(static_cast<int64_t>(kFlops / per_column),
+                                    int64_t{16}, int64_t{256});
+    for_parts_((end - first + slab - 1) / slab, [&](int64_t part) {
+      const int64_t begin = first + part * slab;
+      body(begin, std::min(end, begin + slab));
+    });
+  }
+  template <typename Body>
+  void ForSides(const Body& body) const {
+    ForSlabs(n_, n_ + equations_.sides, body);
+  }
+  /// Panels from the last to the first.
+  template <typename Body>
+  void Backwards(const Body& body) const {
+    for (int64_t panel = (n_ + panel_ - 1) / panel_; panel-- > 0 && !Stops();) {
+      const int64_t first = panel * panel_;
+      ForSides([&](int64_t c, int64_t c_end) {
+        body(first, std::min(first + panel_, n_), c, c_end);
+      });
+    }
+  }
+
+  const Blas& blas_;
+  const LapackEquations& lapack_;
+  const Equations<W>& equations_;
+  const int64_t n_;
+  const int64_t panel_;
+  ForParts for_parts_;
+};
+
+/// See EquationsSolution.
+class LapackRoutines {
+ public:
+  template <typename T>
+  using Work = T;
+
+  LapackRoutines(const Blas& blas, const LapackEquations& lapack)
+      : blas_(&blas), lapack_(&lapack) {}
+
+  static double Nanoseconds(const P& problem) {
+    const auto batch =
+        static_cast<double>(std::max<int64_t>(1, ElementCount(problem.batch)));
+    const auto n = static_cast<double>(ElementCount(problem.columns));
+    const auto sides = static_cast<double>(ElementCount(problem.sides));
+    const bool is_single = RealPartOf(problem.type) == ElementType::kFloat32;
+    return kNanosecondsPerMatrix +
+           FlopCount(problem) / batch / kFlopsPerNanosecond /
+               (is_single ? 2 : 1) +
+           kNanosecondsPerElement * n * (n + 2 * sides);
+  }
+
+  template <typename W>
+  LapackElimination<W> Begin(const Equations<W>& equations,
+                             ForParts for_parts) const {
+    return {*blas_, *lapack_, equations, for_parts};
+  }
+
+ private:
+  const Blas* blas_;
+  const LapackEquations* lapack_;
+};
+
+class LapackLinearSolve final : public LinearSolveKernel {
+ public:
+  LapackLinearSolve(ThreadPool& threads,
+                    absl::StatusOr<std::shared_ptr<const Blas>> blas)
+      : threads_(threads),
+        blas_(std::move(blas)),
+        lapack_(blas_.ok() ? LapackEquations::Find(**blas_) : blas_.status()) {}
+
+  absl::string_view name() const override { return "cpu.solve.lapack"; }
+
+  Solved Solve(const P& problem) const override {
+    using Solution = EquationsSolution<LapackRoutines>;
+    if (!lapack_.ok()) {
+      return Unimplemented("NO_LAPACK", lapack_.status().message());
+    }
+    TENSORD_RETURN_IF_ERROR(Solution::CheckSize(problem));
+    return std::make_unique<Solution>(problem, threads_,
+                                      LapackRoutines(**blas_, *lapack_));
+  }
+
+ private:
+  ThreadPool& threads_;
+  const absl::StatusOr<std::shared_ptr<const Blas>> blas_;
+  const absl::StatusOr<LapackEquations> lapack_;
+};
+
+}  // namespace
+
+std::unique_ptr<const LinearSolveKernel> CreateLapackLinearSolve(
+    ThreadPool& threads, absl::StatusOr<std::shared_ptr<const Blas>> blas) {
+  return std::make_unique<LapackLinearSolve>(threads, std::move(blas));
+}
+
+}  // namespace tensord::core

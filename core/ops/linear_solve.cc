@@ -1,0 +1,156 @@
+#include "core/ops/linear_solve.h"
+
+#include <cstddef>
+#include <optional>
+
+#include "core/base/checked_math.h"
+#include "core/base/status.h"
+
+namespace tensord::core {
+namespace {
+
+constexpr absl::string_view kSolving = "where equations are solved";
+
+int64_t ExtentOf(const OperandDesc& operand, Mode mode) {
+  return operand.layout.extents[PositionOf(mode, operand.modes)];
+}
+
+absl::Status ValidateAlike(const OperandDesc& operand, absl::string_view name,
+                           ElementType of_a) {
+  if (operand.element_type == of_a) return absl::OkStatus();
+  return Unimplemented("TYPES_NOT_SUPPORTED", name, " is ",
+                       NameOf(operand.element_type), " but a is ", NameOf(of_a),
+                       ", wanted the same element type");
+}
+
+absl::StatusOr<LinearSolveModes> GroupEquations(const Modes& a, const Modes& b,
+                                                const Modes& d) {
+  const auto is_alone = [&](Mode mode, absl::string_view name,
+                            const Modes& modes, absl::string_view others) {
+    return InvalidArgument(
+        "MODE_NOT_IN_OUTPUT", "mode ", ToString(mode), " of ", name, " ",
+        ToString(modes), " is neither in ", others, " nor in d ", ToString(d));
+  };
+  LinearSolveModes modes;
+  for (const Mode mode : a) {
+    if (!Has(b, mode) && !Has(d, mode)) return is_alone(mode, "a", a, "b");
+  }
+  for (const Mode mode : b) {
+    if (Has(a, mode)) {
+      (Has(d, mode) ? modes.batch : modes.rows).push_back(mode);
+    } else if (!Has(d, mode)) {
+      return is_alone(mode, "b", b, "a");
+    }
+  }
+  for (const Mode mode : d) {
+    if (!Has(a, mode) && !Has(b, mode)) {
+      return InvalidArgument("MODE_NOT_IN_INPUT", "mode ", ToString(mode),
+                             " of d is in neither a ", ToString(a), " nor b ",
+                             ToString(b));
+    }
+    if (!Has(b, mode)) modes.columns.push_back(mode);
+    if (!Has(a, mode)) modes.sides.push_back(mode);
+  }
+  return modes;
+}
+
+absl::StatusOr<LinearSolveModes> GroupInverse(const Modes& a, const Modes& d) {
+  LinearSolveModes modes;
+  for (const Mode mode : a) {
+    if (!Has(d, mode)) modes.rows.push_back(mode);
+  }
+  for (const Mode mode : d) {
+    (Has(a, mode) ? modes.columns : modes.sides).push_back(mode);
+  }
+  const size_t count = modes.rows.size();
+  if (modes.sides.size() != count || modes.columns.size() < count) {
+    return InvalidArgument(
+        "MODES_OF_INVERSE", "d ", ToString(d), " lacks ", count, " modes of a ",
+        ToString(a), ", has ", modes.columns.size(), " of them and ",
+        modes.sides.size(),
+        " others, wanted one that a has and another for each that d lacks");
+  }
+  const auto first = modes.columns.end() - static_cast<std::ptrdiff_t>(count);
+  modes.batch.assign(modes.columns.begin(), first);
+  modes.columns.erase(modes.columns.begin(), first);
+  return modes;
+}
+
+/// An inverse is as long along its own modes as a along the rows'.
+absl::Status ValidateSides(const OperandDesc& a, const OperandDesc& d,
+                           const LinearSolveModes& modes) {
+  for (size_t i = 0; i < modes.rows.size(); ++i) {
+    const int64_t wanted = ExtentOf(a, modes.rows[i]);
+    const int64_t extent = ExtentOf(d, modes.sides[i]);
+    if (extent == wanted) continue;
+    return InvalidArgument("MODE_EXTENT_MISMATCH", "mode ",
+                           ToString(modes.sides[i]), " of d has extent ",
+                           extent, ", wanted that of mode ",
+                           ToString(modes.rows[i]), " of a, ", wanted);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::string_view NameOf(MatrixStructure structure) {
+  switch (structure) {
+    case MatrixStructure::kGeneral: return "general";
+    case MatrixStructure::kLowerTriangular: return "lower_triangular";
+    case MatrixStructure::kUpperTriangular: return "upper_triangular";
+    case MatrixStructure::kHermitian: return "hermitian";
+    case MatrixStructure::kPositiveDefinite: return "positive_definite";
+  }
+  __builtin_unreachable();
+}
+
+absl::StatusOr<LinearSolveModes> GroupModes(const OperandDesc& a,
+                                            const OperandDesc* b,
+                                            const Modes& d) {
+  TENSORD_ASSIGN_OR_RETURN(LinearSolveModes modes,
+                           b == nullptr ? GroupInverse(a.modes, d)
+                                        : GroupEquations(a.modes, b->modes, d));
+  const std::optional<int64_t> rows = ElementsAlong(a, modes.rows);
+  const std::optional<int64_t> columns = ElementsAlong(a, modes.columns);
+  if (!rows || !columns) {
+    return InvalidArgument("MATRIX_TOO_LARGE", "a with extents ",
+                           ToString(a.layout.extents),
+                           " has more rows or columns than int64 counts");
+  }
+  if (*rows != *columns) {
+    return InvalidArgument("MATRIX_NOT_SQUARE", "a has ", *rows,
+                           " rows, along ", ToString(modes.rows), ", and ",
+                           *columns, " columns, along ",
+                           ToString(modes.columns), ", wanted as many");
+  }
+  return modes;
+}
+
+absl::Status Validate(const LinearSolveDesc& desc) {
+  const OperandDesc& a = desc.a;
+  const OperandDesc* const b = desc.b ? &*desc.b : nullptr;
+  TENSORD_RETURN_IF_ERROR(ValidateLinear(a, "a", kSolving));
+  if (b != nullptr) TENSORD_RETURN_IF_ERROR(ValidateLinear(*b, "b", kSolving));
+  TENSORD_RETURN_IF_ERROR(ValidateOperand(desc.d, "d"));
+  TENSORD_RETURN_IF_ERROR(ValidateOutput(desc.d));
+  TENSORD_ASSIGN_OR_RETURN(const LinearSolveModes modes,
+                           GroupModes(a, b, desc.d.modes));
+  TENSORD_RETURN_IF_ERROR(ValidateExtents(a, "a", desc.d, "d"));
+  if (b == nullptr) {
+    TENSORD_RETURN_IF_ERROR(ValidateSides(a, desc.d, modes));
+  } else {
+    TENSORD_RETURN_IF_ERROR(ValidateExtents(a, "a", *b, "b"));
+    TENSORD_RETURN_IF_ERROR(ValidateExtents(*b, "b", desc.d, "d"));
+  }
+  if (desc.has_unit_diagonal && !IsTriangular(desc.structure)) {
+    return InvalidArgument(
+        "UNIT_DIAGONAL_WITHOUT_TRIANGLE", "a unit diagonal is wanted of a ",
+        NameOf(desc.structure), " matrix, wanted one of a triangle");
+  }
+  const ElementType type = a.element_type;
+  TENSORD_RETURN_IF_ERROR(ValidateMatrixType(a));
+  if (b != nullptr) TENSORD_RETURN_IF_ERROR(ValidateAlike(*b, "b", type));
+  return ValidateAlike(desc.d, "d", type);
+}
+
+}  // namespace tensord::core
