@@ -145,6 +145,18 @@ class RpcAllocationTest : public HasRefusals, public RpcProgramTest {
     return Unary(&v1::ComputeService::Stub::Factorize, *compute_, request,
                  &response);
   }
+  Outcome Invert(const std::string& a) {
+    v1::SolveLinearRequest request;
+    request.set_session(session_);
+    *request.mutable_a() = Named(Full(a), {1, 2});
+    *request.mutable_d() = NewNamed("inverse", {2, 3});
+    // Whatever is in it, this is not singular.
+    request.set_structure(v1::MATRIX_STRUCTURE_LOWER_TRIANGULAR);
+    request.set_unit_diagonal(true);
+    v1::SolveLinearResponse response;
+    return Unary(&v1::ComputeService::Stub::SolveLinear, *compute_, request,
+                 &response);
+  }
   Outcome Program() {
     v1::ProgramSpec spec = Statements(
         "T[i,j] := A[i,k]*B[k,j]; U[i,j] := T[i,k]*T[j,k]; "
@@ -204,6 +216,7 @@ class RpcAllocationTest : public HasRefusals, public RpcProgramTest {
     };
     if (KernelPrefix() == "cpu") {
       steps.push_back({"factorize", [&] { return Qr("b"); }});
+      steps.push_back({"solve", [&] { return Invert("b"); }});
     }
     return steps;
   }

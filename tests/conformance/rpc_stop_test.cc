@@ -170,6 +170,21 @@ TEST_F(RpcStopTest, FactorizationsStop) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
 }
 
+TEST_F(RpcStopTest, EquationsStop) {
+  v1::SolveLinearRequest request;
+  request.set_session(session_);
+  *request.mutable_a() = Named(Filled({3000, 3000}), {1, 2});
+  *request.mutable_d() = New({2, 3});
+  // Whatever is in it, this is not singular.
+  request.set_structure(v1::MATRIX_STRUCTURE_UPPER_TRIANGULAR);
+  request.set_unit_diagonal(true);
+  const Status status = Cancelled([&](grpc::ClientContext& context) {
+    v1::SolveLinearResponse response;
+    return compute_->SolveLinear(&context, request, &response);
+  });
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
+}
+
 TEST_F(RpcStopTest, OthersGoFirstWhileALibraryDecomposes) {
   v1::FactorizeRequest request;
   request.set_session(session_);

@@ -84,8 +84,8 @@ class LapackElimination {
   /// L^-1 of the right sides, L in the lower triangle.
   void SolveLower(bool has_unit_diagonal) const {
     const char diagonal = has_unit_diagonal ? 'U' : 'N';
-    for (int64_t first = 0; first < n_ && !Stops(); first += panel_) {
-      const int64_t behind = std::min(first + panel_, n_);
+    for (int64_t first = 0; first < n_ && !Stops(); first += kBlock) {
+      const int64_t behind = std::min(first + kBlock, n_);
       ForSides([&](int64_t c, int64_t c_end) {
         Solve({'L', 'L', 'N', diagonal}, first, Block(first, behind, c, c_end));
         Subtract(behind, n_, first, behind, c, c_end);
@@ -123,7 +123,8 @@ class LapackElimination {
   }
 
  private:
-  static constexpr int64_t kPanel = 64, kLargeExtent = 2048;
+  // Columns that are factorized together, and rows that are solved for.
+  static constexpr int64_t kPanel = 64, kLargeExtent = 2048, kBlock = 256;
   static constexpr MatrixOp kAdjoint = std::is_floating_point_v<W>
                                            ? MatrixOp::kTransposed
                                            : MatrixOp::kConjugateTransposed;
@@ -171,12 +172,13 @@ class LapackElimination {
   template <typename Body>
   void ForSlabs(int64_t first, int64_t end, const Body& body) const {
     if (first >= end) return;
-    constexpr double kFlops = 100e6;
+    constexpr double kFlops = 200e6;
     const double per_column = 2 * static_cast<double>(n_) *
-                              static_cast<double>(panel_) *
+                              static_cast<double>(std::min(kBlock, n_)) *
                               (std::is_floating_point_v<W> ? 1 : 4);
-    const int64_t slab = std::clamp(static_cast<int64_t>(kFlops / per_column),
-                                    int64_t{16}, int64_t{256});
+    const int64_t most = std::clamp<int64_t>((end - first) / 8, 64, 256);
+    const int64_t slab = std::clamp<int64_t>(
+        static_cast<int64_t>(kFlops / per_column), 16, most);
     for_parts_((end - first + slab - 1) / slab, [&](int64_t part) {
       const int64_t begin = first + part * slab;
       body(begin, std::min(end, begin + slab));
@@ -186,13 +188,13 @@ class LapackElimination {
   void ForSides(const Body& body) const {
     ForSlabs(n_, n_ + equations_.sides, body);
   }
-  /// Panels from the last to the first.
+  /// Blocks from the last to the first.
   template <typename Body>
   void Backwards(const Body& body) const {
-    for (int64_t panel = (n_ + panel_ - 1) / panel_; panel-- > 0 && !Stops();) {
-      const int64_t first = panel * panel_;
+    for (int64_t block = (n_ + kBlock - 1) / kBlock; block-- > 0 && !Stops();) {
+      const int64_t first = block * kBlock;
       ForSides([&](int64_t c, int64_t c_end) {
-        body(first, std::min(first + panel_, n_), c, c_end);
+        body(first, std::min(first + kBlock, n_), c, c_end);
       });
     }
   }
