@@ -63,6 +63,12 @@ absl::StatusOr<LinearSolveModes> GroupInverse(const Modes& a, const Modes& d) {
     (Has(a, mode) ? modes.columns : modes.sides).push_back(mode);
   }
   const size_t count = modes.rows.size();
+  if (count == 0) {
+    return InvalidArgument("MODES_OF_INVERSE", "d ", ToString(d),
+                           " has all modes of a ", ToString(a),
+                           ", wanted others in place of those of its rows, as "
+                           "in ij->jk");
+  }
   if (modes.sides.size() != count || modes.columns.size() < count) {
     return InvalidArgument(
         "MODES_OF_INVERSE", "d ", ToString(d), " lacks ", count, " modes of a ",

@@ -293,7 +293,9 @@ class LinearSolveConformance : public ::testing::Test {
         const auto structure = static_cast<Structure>(i);
         SCOPED_TRACE(absl::StrCat(NameOf(structure), " ", NameOf(type)));
         CheckSolve<T>(kernel, type, {structure, shape, sides}, rng);
-        CheckSolve<T>(kernel, type, {structure, shape, {}, false}, rng);
+        if (!shape.rows.empty()) {
+          CheckSolve<T>(kernel, type, {structure, shape, {}, false}, rng);
+        }
         if (IsTriangular(structure)) {
           CheckSolve<T>(kernel, type, {structure, shape, sides, true, true},
                         rng);

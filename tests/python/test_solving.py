@@ -198,6 +198,7 @@ def test_equations_are_solved_in_pipelines_and_by_asyncio(address):
         ("MATRIX_NOT_FINITE", lambda s: s.solve("ij->jk", np.full((3, 3), np.nan))),
         ("MATRIX_NOT_SQUARE", lambda s: s.solve("ij,i->j", np.ones((2, 3)), B)),
         ("MODES_OF_INVERSE", lambda s: s.solve("ij->j", A)),
+        ("MODES_OF_INVERSE", lambda s: s.solve("ij->ji", A)),
         ("MODE_NOT_IN_OUTPUT", lambda s: s.solve("ij,ik->j", A, A)),
         ("MODE_NOT_IN_INPUT", lambda s: s.solve("ij,i->jk", A, B)),
         ("MODE_EXTENT_MISMATCH", lambda s: s.solve("ij,i->j", A, np.ones(3))),

@@ -102,6 +102,8 @@ TEST(LinearSolveTest, RefusesWhatAreNoInverses) {
   LinearSolveDesc desc = Inverse();
   desc.d = Matrices({'n', 'j'}, {2, 6});
   EXPECT_THAT(Validate(desc), IsInvalid("MODES_OF_INVERSE", "lacks 1 modes"));
+  desc.d = Matrices({'n', 'j', 'i'}, {2, 6, 6});
+  EXPECT_THAT(Validate(desc), IsInvalid("MODES_OF_INVERSE", "as in ij->jk"));
   desc.d = Matrices({'k'}, {6});
   EXPECT_THAT(Validate(desc), IsInvalid("MODES_OF_INVERSE", "lacks 3 modes"));
   desc.d = Matrices({'n', 'j', 'k'}, {2, 6, 5});
