@@ -12,7 +12,7 @@ from bounds import assert_product
 def test_kernels_are_listed(session):
     kernels = session.kernels()
     assert {kernel.operation for kernel in kernels} == {
-        "contract", "elementwise", "factorize", "permute", "reduce"
+        "contract", "elementwise", "factorize", "permute", "reduce", "solve"
     }  # fmt: skip
     assert all(kernel.version >= 1 for kernel in kernels)
     assert session.kernels(session.device) == kernels
