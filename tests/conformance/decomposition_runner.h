@@ -178,25 +178,19 @@ class Runner {
     const Modes inner = {static_cast<Mode>(extents_.size() - 1)};
     const bool is_pair =
         asked.method != Method::kEigh && asked.method != Method::kCholesky;
-    const auto joined = [](const Modes& x, const Modes& y, const Modes& z) {
-      Modes all = x;
-      all.insert(all.end(), y.begin(), y.end());
-      all.insert(all.end(), z.begin(), z.end());
-      return all;
-    };
     desc_.method = asked.method;
     // Rows and columns are numbered by the factors, or by a.
-    desc_.a = RandomOperand(asked.type, joined(batch, rows, columns), extents_,
+    desc_.a = RandomOperand(asked.type, Joined(batch, rows, columns), extents_,
                             !is_pair, rng);
-    desc_.left = RandomOperand(asked.type, joined(batch, rows, inner), extents_,
+    desc_.left = RandomOperand(asked.type, Joined(batch, rows, inner), extents_,
                                true, rng);
     if (is_pair) {
-      desc_.right = RandomOperand(asked.type, joined(inner, batch, columns),
+      desc_.right = RandomOperand(asked.type, Joined(inner, batch, columns),
                                   extents_, true, rng);
     }
     if (asked.has_values) {
       desc_.values =
-          RandomOperand(RealPartOf(asked.type), joined(inner, batch, {}),
+          RandomOperand(RealPartOf(asked.type), Joined(inner, batch, {}),
                         extents_, false, rng);
     }
     EXPECT_EQ(Validate(desc_), absl::OkStatus());
@@ -216,7 +210,7 @@ class Runner {
           const T element = Rounded<T>(own(i, j));
           own(i, j) = Wide(element);
           if (!IsRead(asked_.method, i, j)) continue;
-          a[OffsetIn(desc_.a, At(b, i, j, 0))] = element;
+          a[OffsetIn(desc_.a, asked_.shape.At(b, i, j, 0))] = element;
         }
       }
     }
@@ -252,38 +246,22 @@ class Runner {
       std::vector<long double>& own_values = made.values.emplace_back();
       for (int64_t x = 0; x < k; ++x) {
         for (int64_t i = 0; i < m; ++i) {
-          own_left(i, x) = Wide(left[OffsetIn(desc_.left, At(b, i, 0, x))]);
+          own_left(i, x) =
+              Wide(left[OffsetIn(desc_.left, asked_.shape.At(b, i, 0, x))]);
         }
         for (int64_t j = 0; j < n && desc_.right; ++j) {
-          own_right(x, j) = Wide(right[OffsetIn(*desc_.right, At(b, 0, j, x))]);
+          own_right(x, j) =
+              Wide(right[OffsetIn(*desc_.right, asked_.shape.At(b, 0, j, x))]);
         }
         if (!desc_.values) continue;
-        own_values.push_back(values[OffsetIn(*desc_.values, At(b, 0, 0, x))]);
+        own_values.push_back(
+            values[OffsetIn(*desc_.values, asked_.shape.At(b, 0, 0, x))]);
       }
     }
     return made;
   }
 
  private:
-  /// Values of all modes; positions count with the last mode fastest.
-  std::vector<int64_t> At(int64_t batch, int64_t row, int64_t column,
-                          int64_t inner) const {
-    std::vector<int64_t> at(extents_.size());
-    size_t end = 0;
-    const auto put = [&](const std::vector<int64_t>& extents, int64_t rest) {
-      for (size_t i = extents.size(); i-- > 0;) {
-        at[end + i] = rest % extents[i];
-        rest /= extents[i];
-      }
-      end += extents.size();
-    };
-    put(asked_.shape.batch, batch);
-    put(asked_.shape.rows, row);
-    put(asked_.shape.columns, column);
-    at[end] = inner;
-    return at;
-  }
-
   const Asked asked_;
   std::vector<int64_t> extents_;
   FactorizationDesc desc_;

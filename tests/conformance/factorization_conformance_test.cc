@@ -24,33 +24,14 @@ struct Factorized {
   FactorizationDesc desc;
   std::vector<T> a, q, r;
 
-  /// Values of all modes; positions count with the last mode fastest.
-  std::vector<int64_t> At(int64_t batch, int64_t row, int64_t column,
-                          int64_t inner) const {
-    std::vector<int64_t> at(shape.batch.size() + shape.rows.size() +
-                            shape.columns.size() + 1);
-    size_t end = 0;
-    const auto put = [&](const std::vector<int64_t>& extents, int64_t rest) {
-      for (size_t i = extents.size(); i-- > 0;) {
-        at[end + i] = rest % extents[i];
-        rest /= extents[i];
-      }
-      end += extents.size();
-    };
-    put(shape.batch, batch);
-    put(shape.rows, row);
-    put(shape.columns, column);
-    at[end] = inner;
-    return at;
-  }
   Wide A(int64_t b, int64_t i, int64_t j) const {
-    return Wide(a[OffsetIn(desc.a, At(b, i, j, 0))]);
+    return Wide(a[OffsetIn(desc.a, shape.At(b, i, j, 0))]);
   }
   Wide Q(int64_t b, int64_t i, int64_t k) const {
-    return Wide(q[OffsetIn(desc.left, At(b, i, 0, k))]);
+    return Wide(q[OffsetIn(desc.left, shape.At(b, i, 0, k))]);
   }
   Wide R(int64_t b, int64_t k, int64_t j) const {
-    return Wide(r[OffsetIn(*desc.right, At(b, 0, j, k))]);
+    return Wide(r[OffsetIn(*desc.right, shape.At(b, 0, j, k))]);
   }
 };
 

@@ -6,11 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <random>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "core/backend/kernel.h"
 #include "core/device/host_stream.h"
 #include "core/memory/workspace.h"
@@ -20,6 +23,22 @@
 namespace tensord::core {
 
 using Wide = std::complex<long double>;
+
+/// Values of modes that come in groups: of each group its extents, and a
+/// position, which counts with the last mode fastest.
+inline std::vector<int64_t> ValuesOf(
+    std::initializer_list<std::pair<absl::Span<const int64_t>, int64_t>>
+        groups) {
+  std::vector<int64_t> values;
+  for (auto [extents, rest] : groups) {
+    const auto first = static_cast<std::ptrdiff_t>(values.size());
+    for (size_t i = extents.size(); i-- > 0;) {
+      values.insert(values.begin() + first, rest % extents[i]);
+      rest /= extents[i];
+    }
+  }
+  return values;
+}
 
 /// The extents of the modes of a matrix, by what they count. Labels are numbers
 /// in this order; the inner mode is the last.
@@ -34,6 +53,14 @@ struct Shape {
   int64_t row_count() const { return Product(rows); }
   int64_t column_count() const { return Product(columns); }
   int64_t inner() const { return std::min(row_count(), column_count()); }
+  /// Values of all modes, that of the inner one last.
+  std::vector<int64_t> At(int64_t batch_at, int64_t row, int64_t column,
+                          int64_t inner_at) const {
+    std::vector<int64_t> at =
+        ValuesOf({{batch, batch_at}, {rows, row}, {columns, column}});
+    at.push_back(inner_at);
+    return at;
+  }
 };
 
 /// An operand of modes in a random order, with random gaps between elements.
@@ -56,6 +83,12 @@ inline OperandDesc RandomOperand(ElementType type, Modes modes,
     stride += static_cast<int64_t>(rng() % 3);
   }
   return operand;
+}
+
+inline Modes Joined(Modes x, const Modes& y, const Modes& z) {
+  x.insert(x.end(), y.begin(), y.end());
+  x.insert(x.end(), z.begin(), z.end());
+  return x;
 }
 
 /// Where the element with these values of all modes lies.

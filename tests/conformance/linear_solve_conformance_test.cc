@@ -108,23 +108,17 @@ class SolveRunner {
     const Modes batch = Add(asked.shape.batch), rows = Add(asked.shape.rows),
                 columns = Add(asked.shape.columns),
                 sides = Add(asked.has_b ? asked.sides : asked.shape.rows);
-    const auto joined = [](const Modes& x, const Modes& y, const Modes& z) {
-      Modes all = x;
-      all.insert(all.end(), y.begin(), y.end());
-      all.insert(all.end(), z.begin(), z.end());
-      return all;
-    };
     desc_.structure = asked.structure;
     desc_.has_unit_diagonal = asked.has_unit_diagonal;
     // Rows are numbered by b, or else by a, columns and sides by d.
-    desc_.a = RandomOperand(type, joined(batch, rows, columns), extents_,
+    desc_.a = RandomOperand(type, Joined(batch, rows, columns), extents_,
                             !asked.has_b, rng);
     if (asked.has_b) {
       desc_.b =
-          RandomOperand(type, joined(sides, batch, rows), extents_, true, rng);
+          RandomOperand(type, Joined(sides, batch, rows), extents_, true, rng);
     }
     desc_.d =
-        RandomOperand(type, joined(batch, columns, sides), extents_, true, rng);
+        RandomOperand(type, Joined(batch, columns, sides), extents_, true, rng);
     if (asked.conjugates) {
       desc_.a.unary = UnaryOperator::kConj;
       if (desc_.b) desc_.b->unary = UnaryOperator::kConj;
@@ -188,20 +182,10 @@ class SolveRunner {
   /// Values of all modes; positions count with the last mode fastest.
   std::vector<int64_t> At(int64_t batch, int64_t row, int64_t column,
                           int64_t side) const {
-    std::vector<int64_t> at(extents_.size());
-    size_t end = 0;
-    const auto put = [&](const std::vector<int64_t>& extents, int64_t rest) {
-      for (size_t i = extents.size(); i-- > 0;) {
-        at[end + i] = rest % extents[i];
-        rest /= extents[i];
-      }
-      end += extents.size();
-    };
-    put(asked_.shape.batch, batch);
-    put(asked_.shape.rows, row);
-    put(asked_.shape.columns, column);
-    put(asked_.has_b ? asked_.sides : asked_.shape.rows, side);
-    return at;
+    return ValuesOf({{asked_.shape.batch, batch},
+                     {asked_.shape.rows, row},
+                     {asked_.shape.columns, column},
+                     {asked_.has_b ? asked_.sides : asked_.shape.rows, side}});
   }
 
   const AskedSolve asked_;

@@ -62,20 +62,8 @@ class LapackElimination {
         Solve({'R', 'L', 'C', 'N'}, first, Block(r, r_end, first, behind));
       });
       ForSlabs(behind, n_, [&](int64_t c, int64_t c_end) {
-        const auto to = Block(c, n_, c, c_end);
-        blas_.Gemm<W>({.op_a = MatrixOp::kAsIs,
-                       .op_b = kAdjoint,
-                       .m = to.rows,
-                       .n = to.columns,
-                       .k = static_cast<int>(behind - first),
-                       .alpha = W(-1),
-                       .a = At(c, first),
-                       .lda = to.line,
-                       .b = At(c, first),
-                       .ldb = to.line,
-                       .beta = W(1),
-                       .c = to.a,
-                       .ldc = to.line});
+        Subtract(MatrixOp::kAsIs, At(c, first), kAdjoint, At(c, first),
+                 behind - first, Block(c, n_, c, c_end));
       });
     }
     return 0;
@@ -104,21 +92,8 @@ class LapackElimination {
   void SolveLowerAdjoint() const {
     Backwards([&](int64_t first, int64_t behind, int64_t c, int64_t c_end) {
       Solve({'L', 'L', 'C', 'N'}, first, Block(first, behind, c, c_end));
-      if (first == 0) return;
-      const auto to = Block(0, first, c, c_end);
-      blas_.Gemm<W>({.op_a = kAdjoint,
-                     .op_b = MatrixOp::kAsIs,
-                     .m = to.rows,
-                     .n = to.columns,
-                     .k = static_cast<int>(behind - first),
-                     .alpha = W(-1),
-                     .a = At(first, 0),
-                     .lda = to.line,
-                     .b = At(first, c),
-                     .ldb = to.line,
-                     .beta = W(1),
-                     .c = to.a,
-                     .ldc = to.line});
+      Subtract(kAdjoint, At(first, 0), MatrixOp::kAsIs, At(first, c),
+               behind - first, Block(0, first, c, c_end));
     });
   }
 
@@ -146,25 +121,30 @@ class LapackElimination {
              const LapackEquations::Matrix<W>& block) const {
     lapack_.Trsm(triangle, At(first, first), static_cast<int>(n_), block);
   }
-  /// Rows [row, row_end) of columns [c, c_end), less those of columns
-  /// [first, behind) times rows [first, behind).
-  void Subtract(int64_t row, int64_t row_end, int64_t first, int64_t behind,
-                int64_t c, int64_t c_end) const {
-    if (row == row_end) return;
-    const auto to = Block(row, row_end, c, c_end);
-    blas_.Gemm<W>({.op_a = MatrixOp::kAsIs,
-                   .op_b = MatrixOp::kAsIs,
+  /// Takes the product of two parts of the matrix, of `depth` terms, from `to`.
+  void Subtract(MatrixOp op_a, const W* a, MatrixOp op_b, const W* b,
+                int64_t depth, const LapackEquations::Matrix<W>& to) const {
+    if (to.rows == 0) return;
+    blas_.Gemm<W>({.op_a = op_a,
+                   .op_b = op_b,
                    .m = to.rows,
                    .n = to.columns,
-                   .k = static_cast<int>(behind - first),
+                   .k = static_cast<int>(depth),
                    .alpha = W(-1),
-                   .a = At(row, first),
+                   .a = a,
                    .lda = to.line,
-                   .b = At(first, c),
+                   .b = b,
                    .ldb = to.line,
                    .beta = W(1),
                    .c = to.a,
                    .ldc = to.line});
+  }
+  /// From rows [row, row_end) of columns [c, c_end) those of columns
+  /// [first, behind) times rows [first, behind).
+  void Subtract(int64_t row, int64_t row_end, int64_t first, int64_t behind,
+                int64_t c, int64_t c_end) const {
+    Subtract(MatrixOp::kAsIs, At(row, first), MatrixOp::kAsIs, At(first, c),
+             behind - first, Block(row, row_end, c, c_end));
   }
 
   /// Calls body(begin, end) for slabs of [first, end), each of some
