@@ -258,6 +258,10 @@ int RunOperation(const CommandLine& line, const OperationArguments& arguments) {
   if (!subscripts.ok()) {
     return FailUsage(std::string(subscripts.status().message()));
   }
+  if (arguments.kind == OperationKind::kSolve && arguments.inputs.size() == 1 &&
+      arguments.unary_b != UnaryOperator::kIdentity) {
+    return FailUsage("--unary-b is given, but an inverse has no b");
+  }
   std::vector<InputFile> inputs;
   for (const std::string& argument : arguments.inputs) {
     std::optional<InputFile> input;

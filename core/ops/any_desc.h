@@ -13,8 +13,9 @@
 
 namespace tensord::core {
 
-using AnyDesc = std::variant<PermutationDesc, ElementwiseDesc, ReductionDesc,
-                             ContractionDesc, FactorizationDesc, LinearSolveDesc>;
+using AnyDesc =
+    std::variant<PermutationDesc, ElementwiseDesc, ReductionDesc,
+                 ContractionDesc, FactorizationDesc, LinearSolveDesc>;
 
 /// How many results an operation can have.
 inline constexpr size_t kMostResults = 3;

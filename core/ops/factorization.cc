@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "core/base/checked_math.h"
 #include "core/base/status.h"
 
 namespace tensord::core {

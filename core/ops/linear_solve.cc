@@ -1,9 +1,10 @@
 #include "core/ops/linear_solve.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 
-#include "core/base/checked_math.h"
+#include "absl/types/span.h"
 #include "core/base/status.h"
 
 namespace tensord::core {
@@ -75,6 +76,15 @@ absl::StatusOr<LinearSolveModes> GroupInverse(const Modes& a, const Modes& d) {
         ToString(a), ", has ", modes.columns.size(), " of them and ",
         modes.sides.size(),
         " others, wanted one that a has and another for each that d lacks");
+  }
+  const bool is_in_order =
+      std::ranges::equal(modes.sides, absl::MakeConstSpan(d).last(count));
+  if (modes.columns.size() > count && !is_in_order) {
+    return InvalidArgument(
+        "MODES_OF_INVERSE", "d ", ToString(d), " has ",
+        modes.columns.size() - count, " batch modes of a ", ToString(a),
+        ", wanted these first, then modes of columns, its own last, as in "
+        "nij->njk");
   }
   const auto first = modes.columns.end() - static_cast<std::ptrdiff_t>(count);
   modes.batch.assign(modes.columns.begin(), first);

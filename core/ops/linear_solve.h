@@ -42,7 +42,8 @@ inline bool IsTriangular(MatrixStructure structure) {
 /// Without b, which is then the identity, d is the inverse. Rows are the modes
 /// of a that d lacks, at least one, in a's order; d has as many that a lacks,
 /// in their order, each as long as its row's. Columns are as many, the last
-/// ones of d that a has; the others that both have are batch modes.
+/// ones of d that a has; the others that both have are batch modes. Where there
+/// are any, d's own modes come last.
 struct LinearSolveDesc {
   MatrixStructure structure = MatrixStructure::kGeneral;
   /// Of a triangle: its diagonal is ones, and not read.

@@ -5,6 +5,7 @@
 #include "core/ops/operators.h"
 
 namespace tensord::core {
+
 LinearSolveProblem Canonicalize(const LinearSolveDesc& desc) {
   using P = LinearSolveProblem;
   const OperandDesc* const a = &desc.a;

@@ -1,7 +1,10 @@
 // The part of operation_desc.h that is about linear equations.
+#include <cstddef>
 #include <optional>
 #include <utility>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/base/status.h"
 #include "core/ops/linear_solve.h"
 #include "core/ops/type_tables.h"
@@ -14,7 +17,11 @@ namespace {
 absl::StatusOr<std::optional<core::OperandDesc>> Take(
     const OperationRequest& request, const OperationTensors& tensors, size_t i,
     absl::string_view name) {
-  if (!request.inputs[i] || !tensors.inputs[i]) return std::nullopt;
+  if (!request.inputs[i]) return std::nullopt;
+  if (!tensors.inputs[i]) {
+    return core::InvalidArgument("INPUT_MISSING", "operand ", name,
+                                 " is left out");
+  }
   const core::TensorDesc& t = *tensors.inputs[i];
   core::OperandDesc operand{t.element_type, t.layout, request.inputs[i]->modes,
                             request.inputs[i]->unary, core::AlignmentOf(t)};

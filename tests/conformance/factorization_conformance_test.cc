@@ -83,7 +83,7 @@ Factorized<T> Factorize(const FactorizationKernel& kernel, ElementType type,
             value = T(number(rng), number(rng));
           }
         }
-        done.a[OffsetIn(done.desc.a, done.At(b, i, j, 0))] = value;
+        done.a[OffsetIn(done.desc.a, done.shape.At(b, i, j, 0))] = value;
       }
     }
   }

@@ -444,6 +444,16 @@ TEST_F(LinearSolveConformance, MatricesThatCannotBeSolvedAreRefused) {
     is(run({}, not_finite), "MATRIX_NOT_FINITE", "column 1");
     is(run({Structure::kHermitian}, not_finite), "MATRIX_NOT_FINITE",
        "column 1");
+    // Of which L overflows, and is no number then.
+    Matrix overflows = Diagonal(std::vector<long double>(130, 1));
+    overflows(0, 0) = 1e-300L;
+    overflows(100, 0) = 1e300L;
+    std::vector<Matrix> a{overflows}, b{Matrix(130, 1)}, d;
+    const AskedSolve wide{
+        Structure::kPositiveDefinite, {{}, {130}, {130}}, {1}};
+    EXPECT_EQ(ReasonOf(SolveRunner<double>(wide, ElementType::kFloat64, rng)
+                           .Run(kernel, a, b, d)),
+              "MATRIX_NOT_POSITIVE_DEFINITE");
     // What is not read does not matter.
     EXPECT_EQ(run({Structure::kUpperTriangular}, not_finite), absl::OkStatus());
   });

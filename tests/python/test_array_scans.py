@@ -167,6 +167,8 @@ def test_batches_of_equations_are_solved():
     # One matrix for many right sides, and one right side for many matrices.
     many = xp.linalg.solve(xp.asarray(whole), xp.asarray(b[:, :2]))
     np.testing.assert_allclose(many.numpy(), np.linalg.solve(whole, b[:, :2]), 1e-12)
+    same = xp.linalg.solve(xp.asarray(whole[None]), xp.asarray(b[:, :2]))
+    np.testing.assert_array_equal(same.numpy(), many.numpy())
     x = xp.linalg.solve(xp.asarray(a), b[0, :, 0])
     each = np.stack([np.linalg.solve(one, b[0, :, 0]) for one in a[:, 0]])[:, None]
     np.testing.assert_allclose(x.numpy(), each, rtol=1e-9, atol=1e-9)

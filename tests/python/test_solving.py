@@ -160,6 +160,9 @@ def test_equations_are_prepared_and_explained(session):
     assert told.kernel.startswith("cpu.solve.")
     assert "equations hermitian float64" in told.problem
     assert told.flops == pytest.approx(2 / 3 * 8 + 2 * 4)
+    told = session.explain.solve("nij->njk", TensorSpec((30, 4, 4), "f8"))
+    assert told.products[0].nodes[-1].extents == (30, 4, 4)
+    assert session.explain.solve("ij,ik->jk", A, np.ones((2, 0))).flops == 0
 
 
 def test_equations_are_deferred(deferred, rng):
@@ -199,6 +202,7 @@ def test_equations_are_solved_in_pipelines_and_by_asyncio(address):
         ("MATRIX_NOT_SQUARE", lambda s: s.solve("ij,i->j", np.ones((2, 3)), B)),
         ("MODES_OF_INVERSE", lambda s: s.solve("ij->j", A)),
         ("MODES_OF_INVERSE", lambda s: s.solve("ij->ji", A)),
+        ("MODES_OF_INVERSE", lambda s: s.solve("nij->jkn", np.ones((2, 2, 2)))),
         ("MODE_NOT_IN_OUTPUT", lambda s: s.solve("ij,ik->j", A, A)),
         ("MODE_NOT_IN_INPUT", lambda s: s.solve("ij,i->jk", A, B)),
         ("MODE_EXTENT_MISMATCH", lambda s: s.solve("ij,i->j", A, np.ones(3))),
@@ -239,5 +243,5 @@ def test_types_that_have_no_equations_are_refused(session):
 def test_the_refused_matrix_of_a_batch_is_named(session, rng):
     a = random_array(rng, (4, 3, 5, 5), "f8")
     a[2, 1] = 0
-    with pytest.raises(tensord.InvalidArgument, match="number 7 of 12 as they lie"):
+    with pytest.raises(tensord.InvalidArgument, match="number 7 of 12 in memory's order"):
         session.solve("abij->abjk", a)

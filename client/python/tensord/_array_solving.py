@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ def solve(x1: Any, x2: Any, /) -> Any:
         x2: What the products are: a vector if it has one mode, else matrices.
 
     Raises:
-        InvalidArgument: A matrix is singular (`MATRIX_SINGULAR`).
+        InvalidArgument: A matrix is singular (`MATRIX_SINGULAR`), or holds NaN or is
+            infinite (`MATRIX_NOT_FINITE`).
     """
     return _solved(x1, x2, "general")
 
@@ -35,7 +37,7 @@ def inv(x: Any, /) -> Any:
     """Computes inverses.
 
     Raises:
-        InvalidArgument: A matrix is singular (`MATRIX_SINGULAR`).
+        InvalidArgument: As `solve`.
     """
     x, batch, row, column, other = matrices(x, square=True)
     return x.session.solve(f"{batch}{row}{column}->{batch}{column}{other}", x)
@@ -97,7 +99,10 @@ def solve_triangular(
         lower: Which triangle it is.
         unit_diagonal: Whether the diagonal is taken to be ones.
         overwrite_b: Nothing is overwritten.
-        check_finite: The server looks, always.
+        check_finite: The server looks at `a`, always, and not at `b`.
+
+    Raises:
+        InvalidArgument: As `solve`.
     """
     if trans not in _TRANSPOSITIONS:
         raise InvalidArgument(
@@ -123,6 +128,8 @@ def _solved(
     a, b = _operands(a, b)
     is_vector = b.ndim == 1
     own = () if is_vector else b.shape[:-2]
+    if 2 < a.ndim <= 2 + len(own) and math.prod(a.shape[:-2]) == 1:
+        a = a.reshape(a.shape[-2:])  # One matrix for all right sides.
     batch = a.shape[:-2]
     if batch:
         batch = np.broadcast_shapes(batch, own)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,7 @@ def expected_result(
         dtype = next(iter(dtype_of.values()))
     labels = mode_labels(modes_d, "modes_d")
     if "structure" in fields and "b" not in inputs:
-        # An inverse is as long along its own modes as the operand along its rows.
-        rows = [extents[label] for label in extents if label not in labels]
-        own = [label for label in labels if label not in extents]
-        extents.update(zip(own, rows))
+        add_extents_of_inverse(extents, labels)
     if dtype is None or any(label not in extents for label in labels):
         return None
     shape = [extents[label] for label in labels]
@@ -62,6 +59,18 @@ def expected_result(
         margins = zip(shape, padding.before, padding.after, strict=True)
         shape = [extent + before + after for extent, before, after in margins]
     return TensorSpec(tuple(shape), dtype)
+
+
+def add_extents_of_inverse(extents: dict[int, int], labels: Sequence[int]) -> None:
+    """Adds the extents of an inverse's own modes, those of the operand's rows.
+
+    Args:
+        extents: Those of the operand, by its labels, in their order.
+        labels: Those of the inverse.
+    """
+    rows = [extents[label] for label in extents if label not in labels]
+    own = [label for label in labels if label not in extents]
+    extents.update(zip(own, rows))
 
 
 def expected_factors(request: Any, a: Any) -> list[tuple[str, TensorSpec]]:

@@ -386,7 +386,8 @@ class Operations(abc.ABC, Generic[Outcome]):
         matrix transposed.
 
         Without `b`, `d` is the inverse: it lacks the labels of `a`'s rows, and has as
-        many that `a` lacks. The last ones of `d` that `a` has, as many, are columns.
+        many that `a` lacks. The last ones of `d` that `a` has, as many, are columns; the
+        others that both have are batch modes, and then `d` has its own labels last.
 
         Args:
             subscripts: Labels of `a` and, if it is there, of `b`, `->`, and those of `d`.
@@ -394,7 +395,8 @@ class Operations(abc.ABC, Generic[Outcome]):
             b: Right sides, of the same dtype.
             structure: What is known of the matrices: "general"; "lower_triangular" or
                 "upper_triangular", of which that alone is read; "hermitian" or
-                "positive_definite", of which the lower triangle is read.
+                "positive_definite", of which the lower triangle is read, and of its
+                diagonal the real parts.
             unit_diagonal: Of a triangle: its diagonal is ones, and not read.
             op_a, op_b: None or "conj".
             **options: See `Options`; `compute_type` is that of the dtype.

@@ -56,8 +56,7 @@ class CpuBackend final : public Backend {
     kernels_.reduction.push_back(CreatePairwiseReduction(threads_));
     kernels_.reduction.push_back(CreateReferenceReduction());
     kernels_.factorization.push_back(CreateLapackQr(threads_, blas));
-    kernels_.factorization.push_back(
-        CreateLapackDecomposition(threads_, blas));
+    kernels_.factorization.push_back(CreateLapackDecomposition(threads_, blas));
     kernels_.factorization.push_back(CreateReferenceFactorization(threads_));
     kernels_.linear_solve.push_back(CreateLapackLinearSolve(threads_, blas));
     kernels_.linear_solve.push_back(CreateReferenceLinearSolve(threads_));

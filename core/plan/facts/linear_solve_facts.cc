@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "core/plan/facts/fact_parts.h"
 #include "core/plan/facts/problem_facts.h"
 
@@ -18,7 +19,7 @@ bool Facts<LinearSolveProblem>::IsEmpty(const LinearSolveProblem& p) {
 
 template <>
 double Facts<LinearSolveProblem>::FlopCount(const LinearSolveProblem& p) {
-  return core::FlopCount(p);
+  return IsEmpty(p) ? 0 : core::FlopCount(p);
 }
 
 template <>

@@ -320,6 +320,9 @@ TEST(TensorctlTest, SolvesEquations) {
   ended = Tensorctl(command + "--structure positive-definite");
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.output, HasSubstr("MATRIX_NOT_POSITIVE_DEFINITE"));
+  ended = Tensorctl("solve 'ij->jk' " + a + to + "--unary-b conj");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.output, HasSubstr("an inverse has no b"));
   ended = Tensorctl(command + "--structure round");
   EXPECT_EQ(ended.code, 2);
   EXPECT_THAT(ended.output, HasSubstr("lower-triangular"));

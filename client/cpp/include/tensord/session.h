@@ -239,8 +239,9 @@ class Session {
 
   /// d of a * d = b, summed over the columns of a. A mode of all three is a
   /// batch mode, one of a and b alone counts rows, one of a and d alone
-  /// columns, one of b and d alone right sides; triangles number rows in the
-  /// order of b's modes, columns in that of d's, the last one fastest.
+  /// columns, one of b and d alone right sides. Where the structure has a
+  /// triangle, rows are numbered in the order of b's modes, columns in that of
+  /// d's, the last one fastest.
   ///
   ///   session.Solve({a, "ij"}, {b, "ik"}, "jk",
   ///                 {.structure = MatrixStructure::kPositiveDefinite})
@@ -252,6 +253,7 @@ class Session {
                                      const SolveOptions& options = {});
   /// The inverse of a. d lacks the modes of its rows, and has as many that a
   /// lacks; the last modes of d that a has, as many, are those of columns.
+  /// Where there are batch modes, d has these first, its own last.
   ///
   ///   session.Invert({a, "nij"}, "njk")
   absl::StatusOr<RemoteTensor> Invert(const Operand& a, const Modes& d,

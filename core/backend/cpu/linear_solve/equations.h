@@ -2,10 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "core/backend/kernel.h"
 #include "core/base/checked_math.h"
 #include "core/base/status.h"
+#include "core/device/interruption.h"
 #include "core/problem/heap_bytes.h"
 
 namespace tensord::core {
@@ -43,11 +45,13 @@ struct Equations {
   W* right() const { return matrix + extent * extent; }
 };
 
-/// Decides nothing but how many matrices are under way at a time.
+/// Copies matrices and right sides, several at a time or each on all threads,
+/// looks for what is not finite, has them solved and copies solutions back.
 ///
 /// Routines has, for all T that a problem can have,
 ///   Work<T>                the type that it computes in
-///   Nanoseconds(problem)   of one matrix, on one thread
+///   Nanoseconds(problem, thread_count)
+///                          of one matrix, on so many threads
 ///   Begin(equations, for_parts)
 ///                          what eliminates, looking for
 ///                          CurrentWork::ShouldStop(), with
@@ -75,22 +79,19 @@ class EquationsSolution final : public LinearSolveSolution {
     for (const auto& mode : problem.batch) matrices_.Add(mode);
   }
 
+  /// OK when LAPACK can count rows, and memory can be counted.
   /// Errors  UNIMPLEMENTED, reason MATRIX_TOO_LARGE.
   static absl::Status CheckSize(const P& problem) {
-    constexpr int64_t kMostExtent = std::numeric_limits<int>::max();
     constexpr int64_t kMostElements = int64_t{1} << 40;
     const int64_t extent = ElementCount(problem.columns);
     const int64_t sides = ElementCount(problem.sides);
     const auto columns = CheckedAdd(extent, sides);
     const auto elements =
         columns ? CheckedMultiply(extent, *columns) : std::nullopt;
-    if (extent <= kMostExtent && elements && *elements <= kMostElements) {
-      return absl::OkStatus();
-    }
+    if (elements && *elements <= kMostElements) return absl::OkStatus();
     return Unimplemented("MATRIX_TOO_LARGE", "the matrix has ", extent, " x ",
                          extent, " elements and ", sides,
-                         " right sides, wanted up to ", kMostExtent,
-                         " rows and 2^40 elements of both");
+                         " right sides, wanted up to 2^40 elements of both");
   }
 
   std::string decision() const override {
@@ -122,12 +123,13 @@ class EquationsSolution final : public LinearSolveSolution {
   template <typename T>
   using Work = typename Routines::template Work<T>;
 
-  /// Matrices that are under way at a time: large ones have all threads.
+  /// Matrices that are under way at a time: large ones have all threads, and
+  /// the memory of one.
   static int64_t Teams(const P& problem, const ThreadPool& threads) {
-    constexpr int64_t kLarge = 1024;
+    constexpr int64_t kLarge = 1024, kHuge = 4096;
     const int64_t count = ElementCount(problem.batch);
     const bool is_few = count < 2 * threads.thread_count();
-    if (is_few && ElementCount(problem.columns) >= kLarge) return 1;
+    if (ElementCount(problem.columns) >= (is_few ? kLarge : kHuge)) return 1;
     return std::min<int64_t>(count, threads.thread_count());
   }
   static int64_t RoomBytes(const P& problem) {
@@ -144,8 +146,9 @@ class EquationsSolution final : public LinearSolveSolution {
                         const Routines& routines) {
     constexpr double kLaunchNanoseconds = 1000;
     const int64_t teams = Teams(problem, threads);
+    const int threads_of_each = teams == 1 ? threads.thread_count() : 1;
     return kLaunchNanoseconds +
-           routines.Nanoseconds(problem) *
+           routines.Nanoseconds(problem, threads_of_each) *
                static_cast<double>(ElementCount(problem.batch)) /
                static_cast<double>(teams);
   }
@@ -161,20 +164,20 @@ class EquationsSolution final : public LinearSolveSolution {
            .matrix = workspace.Take<Work<T>>(extent_ * (extent_ + sides_)),
            .pivots = workspace.Take<int>(extent_)});
     }
+    std::atomic<int64_t> failed = matrices_.tile_count();  // the first that has
     absl::Mutex mutex;
     absl::Status first_failure ABSL_GUARDED_BY(mutex);
-    int64_t failed ABSL_GUARDED_BY(mutex) = matrices_.tile_count();
     const auto solve = [&](int64_t first, int64_t end, int64_t team,
                            ForParts for_parts) {
       int64_t matrix = first;
       matrices_.ForEach(first, end, [&](const auto& at, const auto&) {
         const int64_t own = matrix++;
-        if (CurrentWork::ShouldStop()) return;
+        if (own > failed || CurrentWork::ShouldStop()) return;
         const absl::Status status = Solve<T>(rooms[static_cast<size_t>(team)],
                                              own, operands, at, for_parts);
         if (status.ok()) return;
         absl::MutexLock lock(&mutex);
-        if (own >= failed) return;
+        if (own > failed) return;
         failed = own;
         first_failure = status;
       });
@@ -204,7 +207,7 @@ class EquationsSolution final : public LinearSolveSolution {
   /// Small matrices that a thread takes at a time, for some 50 microseconds.
   int64_t Together(int64_t count) const {
     constexpr double kNanoseconds = 50'000;
-    const double most = kNanoseconds / routines_.Nanoseconds(problem_);
+    const double most = kNanoseconds / routines_.Nanoseconds(problem_, 1);
     const int64_t share = CeilDivide(count, 4 * teams_);
     return std::clamp(static_cast<int64_t>(most), int64_t{1}, share);
   }
@@ -359,7 +362,7 @@ class EquationsSolution final : public LinearSolveSolution {
     const int64_t count = matrices_.tile_count();
     if (count == 1) return one;
     return absl::StrCat(one, ", number ", matrix, " of ", count,
-                        " as they lie");
+                        " in memory's order");
   }
 
   const P problem_;

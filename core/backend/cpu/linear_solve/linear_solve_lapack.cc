@@ -1,6 +1,7 @@
 #include "core/backend/cpu/linear_solve/linear_solve_lapack.h"
 
 #include <algorithm>
+#include <complex>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "core/backend/cpu/linear_solve/equations.h"
 #include "core/backend/cpu/linear_solve/lapack_equations.h"
 #include "core/base/status.h"
+#include "core/device/interruption.h"
 
 namespace tensord::core {
 namespace {
@@ -16,9 +18,10 @@ using P = LinearSolveProblem;
 using Triangle = LapackEquations::Triangle;
 
 /// Of one thread, in float64; float32 is twice as fast.
-constexpr double kFlopsPerNanosecond = 15;
+constexpr double kFlopsPerNanosecond = 20;
 constexpr double kNanosecondsPerElement = 3;  // to copy in and out
 constexpr double kNanosecondsPerMatrix = 500;
+constexpr double kPanelColumns = 128;
 
 /// What is known of the steps of one elimination.
 template <typename W>
@@ -58,6 +61,9 @@ class LapackElimination {
       const int64_t behind = std::min(first + panel_, n_);
       const int info = lapack_.Potrf(Block(first, behind, first, behind));
       if (info > 0) return first + info;
+      for (int64_t k = first; k < behind; ++k) {  // it overlooks NaN
+        if (!(std::real(*At(k, k)) > 0)) return k + 1;
+      }
       ForSlabs(behind, n_, [&](int64_t r, int64_t r_end) {
         Solve({'R', 'L', 'C', 'N'}, first, Block(r, r_end, first, behind));
       });
@@ -196,15 +202,18 @@ class LapackRoutines {
   LapackRoutines(const Blas& blas, const LapackEquations& lapack)
       : blas_(&blas), lapack_(&lapack) {}
 
-  static double Nanoseconds(const P& problem) {
+  static double Nanoseconds(const P& problem, int thread_count) {
     const auto batch =
         static_cast<double>(std::max<int64_t>(1, ElementCount(problem.batch)));
     const auto n = static_cast<double>(ElementCount(problem.columns));
     const auto sides = static_cast<double>(ElementCount(problem.sides));
     const bool is_single = RealPartOf(problem.type) == ElementType::kFloat32;
+    const double arithmetic =
+        FlopCount(problem) / batch / kFlopsPerNanosecond / (is_single ? 2 : 1);
+    // Panels have one thread: so much of a factorization, or of few sides.
+    const double alone = std::min(1.0, kPanelColumns / n);
     return kNanosecondsPerMatrix +
-           FlopCount(problem) / batch / kFlopsPerNanosecond /
-               (is_single ? 2 : 1) +
+           arithmetic * (alone + (1 - alone) / thread_count) +
            kNanosecondsPerElement * n * (n + 2 * sides);
   }
 

@@ -7,6 +7,7 @@
 
 #include "core/backend/cpu/linear_solve/equations.h"
 #include "core/base/status.h"
+#include "core/device/interruption.h"
 
 namespace tensord::core {
 namespace {
@@ -107,7 +108,7 @@ struct ReferenceRoutines {
   template <typename T>
   using Work = Wide<T>;
 
-  static double Nanoseconds(const P& problem) {
+  static double Nanoseconds(const P& problem, int /*thread_count*/) {
     constexpr double kNanosecondsPerFlop = 2, kNanosecondsPerMatrix = 100;
     const auto batch =
         static_cast<double>(std::max<int64_t>(1, ElementCount(problem.batch)));

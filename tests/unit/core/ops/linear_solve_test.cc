@@ -45,10 +45,10 @@ TEST(LinearSolveTest, ModesAreWhatTheirOperandsSay) {
 
 TEST(LinearSolveTest, AnInverseHasModesOfItsOwnForRows) {
   EXPECT_EQ(Validate(Inverse()), absl::OkStatus());
-  // Columns are the last two of d that a has, whatever lies between.
+  // Columns are the last two of d that a has.
   const OperandDesc a = Matrices({'p', 'r', 's', 'n', 'q'}, {2, 3, 4, 5, 6});
   const LinearSolveModes modes =
-      GroupModes(a, nullptr, {'n', 'x', 'p', 'q', 'y'}).value();
+      GroupModes(a, nullptr, {'n', 'p', 'q', 'x', 'y'}).value();
   EXPECT_EQ(modes.batch, Modes({'n'}));
   EXPECT_EQ(modes.rows, Modes({'r', 's'}));
   EXPECT_EQ(modes.columns, Modes({'p', 'q'}));
@@ -104,6 +104,8 @@ TEST(LinearSolveTest, RefusesWhatAreNoInverses) {
   EXPECT_THAT(Validate(desc), IsInvalid("MODES_OF_INVERSE", "lacks 1 modes"));
   desc.d = Matrices({'n', 'j', 'i'}, {2, 6, 6});
   EXPECT_THAT(Validate(desc), IsInvalid("MODES_OF_INVERSE", "as in ij->jk"));
+  desc.d = Matrices({'j', 'k', 'n'}, {6, 6, 2});
+  EXPECT_THAT(Validate(desc), IsInvalid("MODES_OF_INVERSE", "its own last"));
   desc.d = Matrices({'k'}, {6});
   EXPECT_THAT(Validate(desc), IsInvalid("MODES_OF_INVERSE", "lacks 3 modes"));
   desc.d = Matrices({'n', 'j', 'k'}, {2, 6, 5});
