@@ -327,14 +327,17 @@ TEST_F(LinearSolveConformance, RowsAndColumnsNeedNotHaveAsManyModes) {
 TEST_F(LinearSolveConformance, SolvesByPanelsAndSlabs) {
   ForEachKernel([](const LinearSolveKernel& kernel) {
     std::mt19937 rng(7);
-    CheckAll(kernel, {{}, {64}, {64}}, {1}, rng);
-    CheckAll(kernel, {{}, {7, 10}, {10, 7}}, {33}, rng);
-    for (int i = 0; i < kMatrixStructureCount; ++i) {
-      CheckSolve<double>(kernel, ElementType::kFloat64,
-                         {static_cast<Structure>(i), {{}, {143}, {143}}, {300}},
-                         rng);
-    }
+    CheckAll(kernel, {{}, {5, 13}, {13, 5}}, {5}, rng);
   });
+  const LinearSolveKernel& kernel = *backend_->kernels().linear_solve[0];
+  std::mt19937 rng(8);
+  for (int i = 0; i < kMatrixStructureCount; ++i) {
+    const auto structure = static_cast<Structure>(i);
+    CheckSolve<float>(kernel, ElementType::kFloat32,
+                      {structure, {{}, {64}, {64}}, {1}}, rng);
+    CheckSolve<double>(kernel, ElementType::kFloat64,
+                       {structure, {{}, {143}, {143}}, {140}}, rng);
+  }
 }
 
 TEST_F(LinearSolveConformance, OperandsAreConjugated) {
