@@ -396,10 +396,9 @@ constexpr OperationHelp kOperations[] = {
     {OperationKind::kSolve, "solve",
      "d of the equations a * d = b, or the inverse of a: tensorctl solve "
      "\"ij,ik->jk\" a.npy b.npy -o d.npy",
-     "Modes of a, perhaps b, and the result, e.g. \"ij,ik->jk\" or, for an "
-     "inverse, \"ij->jk\": those of a and b alone are rows of the matrix, "
-     "those "
-     "of a and d alone columns",
+     "Modes of a, perhaps b, and the result, e.g. \"ij,ik->jk\": those of a "
+     "and b alone are rows, those of a and d alone columns; of an inverse "
+     "\"ij->jk\"",
      2},
 };
 

@@ -73,6 +73,7 @@ class EquationsSolution final : public LinearSolveSolution {
         problem_(problem),
         extent_(ElementCount(problem.columns)),
         sides_(ElementCount(problem.sides)),
+        are_alone_(AreAlone(problem, threads)),
         teams_(Teams(problem, threads)),
         threads_(threads),
         routines_(std::move(routines)) {
@@ -123,14 +124,20 @@ class EquationsSolution final : public LinearSolveSolution {
   template <typename T>
   using Work = typename Routines::template Work<T>;
 
-  /// Matrices that are under way at a time: large ones have all threads, and
-  /// the memory of one.
-  static int64_t Teams(const P& problem, const ThreadPool& threads) {
+  /// Whether matrices come one by one, each on all threads: a single one, and
+  /// large ones, for which there is the memory of one then.
+  static bool AreAlone(const P& problem, const ThreadPool& threads) {
     constexpr int64_t kLarge = 1024, kHuge = 4096;
     const int64_t count = ElementCount(problem.batch);
     const bool is_few = count < 2 * threads.thread_count();
-    if (ElementCount(problem.columns) >= (is_few ? kLarge : kHuge)) return 1;
-    return std::min<int64_t>(count, threads.thread_count());
+    return count == 1 ||
+           ElementCount(problem.columns) >= (is_few ? kLarge : kHuge);
+  }
+  /// Matrices that are under way at a time.
+  static int64_t Teams(const P& problem, const ThreadPool& threads) {
+    if (AreAlone(problem, threads)) return 1;
+    return std::min<int64_t>(ElementCount(problem.batch),
+                             threads.thread_count());
   }
   static int64_t RoomBytes(const P& problem) {
     const int64_t extent = ElementCount(problem.columns);
@@ -146,7 +153,8 @@ class EquationsSolution final : public LinearSolveSolution {
                         const Routines& routines) {
     constexpr double kLaunchNanoseconds = 1000;
     const int64_t teams = Teams(problem, threads);
-    const int threads_of_each = teams == 1 ? threads.thread_count() : 1;
+    const int threads_of_each =
+        AreAlone(problem, threads) ? threads.thread_count() : 1;
     return kLaunchNanoseconds +
            routines.Nanoseconds(problem, threads_of_each) *
                static_cast<double>(ElementCount(problem.batch)) /
@@ -183,7 +191,7 @@ class EquationsSolution final : public LinearSolveSolution {
       });
     };
     const int64_t count = matrices_.tile_count();
-    if (teams_ == 1) {
+    if (are_alone_) {
       solve(0, count, 0,
             [&](int64_t parts, absl::FunctionRef<void(int64_t)> body) {
               if (parts == 1) return body(0);
@@ -368,6 +376,7 @@ class EquationsSolution final : public LinearSolveSolution {
   const P problem_;
   const int64_t extent_;
   const int64_t sides_;
+  const bool are_alone_;
   const int64_t teams_;
   TileSpace<3> matrices_;  // of the batch
   ThreadPool& threads_;
