@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
@@ -76,24 +78,45 @@ absl::Status ErrorOf(const Excess& excess) {
                  ", wanted it at most twice");
 }
 
-absl::StatusOr<Places> PlacesIn(const Sum& sum, int depth);
+/// Whether a statement's output has a label.
+using IsOutput = absl::FunctionRef<bool(absl::string_view)>;
 
-absl::StatusOr<Places> PlacesIn(const Term& term, int depth) {
+/// Places in several sums, and whether each of their terms has each of its
+/// labels twice.
+struct PlacesInSums {
+  Places places;
+  bool are_twice = true;
+};
+absl::StatusOr<PlacesInSums> PlacesIn(std::span<Sum> sums, int depth,
+                                      IsOutput is_output);
+
+/// Marks what has labels of its own, too.
+absl::StatusOr<Places> PlacesIn(Term& term, int depth, IsOutput is_output) {
   Places places;
   const auto join = [&](absl::string_view text, const Place& place) {
     const auto [at, is_new] = places.try_emplace(text, place);
     return is_new ? std::nullopt : Join(place, depth, at->second);
   };
-  for (const Factor& factor : term.factors) {
+  for (Factor& factor : term.factors) {
     if (const auto* tensor = std::get_if<TensorReference>(&factor.value)) {
       for (const Label& label : tensor->labels) {
         if (const auto excess = join(label.text, {&label})) {
           return ErrorOf(*excess);
         }
       }
-    } else if (const Sum* const group = factor.group()) {
-      TENSORD_ASSIGN_OR_RETURN(Places inside, PlacesIn(*group, depth + 1));
-      if (factor.has_own_labels()) continue;
+    } else if (!factor.parts().empty()) {
+      TENSORD_ASSIGN_OR_RETURN(PlacesInSums found,
+                               PlacesIn(factor.parts(), depth + 1, is_output));
+      factor.has_own_labels =
+          factor.is_scalar || (factor.is_divisor && found.are_twice);
+      if (factor.has_own_labels) continue;
+      Places& inside = found.places;
+      if (factor.call() != nullptr || factor.is_divisor) {
+        // What is not summed inside goes with what is around as one.
+        for (auto& [text, place] : inside) {
+          if (is_output(text)) place = {place.first};
+        }
+      }
       if (inside.size() > places.size()) inside.swap(places);
       std::optional<Excess> earliest;
       for (const auto& [text, place] : inside) {
@@ -110,10 +133,14 @@ absl::StatusOr<Places> PlacesIn(const Term& term, int depth) {
 }
 
 /// For each label the places in the term that has it most often.
-absl::StatusOr<Places> PlacesIn(const Sum& sum, int depth) {
-  Places places;
-  for (const Term& term : sum.terms) {
-    TENSORD_ASSIGN_OR_RETURN(Places in_term, PlacesIn(term, depth));
+absl::StatusOr<PlacesInSums> PlacesIn(std::span<Sum> sums, int depth,
+                                      IsOutput is_output) {
+  PlacesInSums found;
+  const auto join = [&](Places in_term) {
+    Places& places = found.places;
+    for (const auto& [text, place] : in_term) {
+      found.are_twice = found.are_twice && place.second != nullptr;
+    }
     if (in_term.size() > places.size()) in_term.swap(places);
     for (const auto& [text, place] : in_term) {
       const auto [at, is_new] = places.try_emplace(text, place);
@@ -125,8 +152,15 @@ absl::StatusOr<Places> PlacesIn(const Sum& sum, int depth) {
         at->second = place;
       }
     }
+  };
+  for (Sum& sum : sums) {
+    for (Term& term : sum.terms) {
+      TENSORD_ASSIGN_OR_RETURN(Places in_term,
+                               PlacesIn(term, depth, is_output));
+      join(std::move(in_term));
+    }
   }
-  return places;
+  return found;
 }
 
 /// The number that a label is, or nothing.
@@ -155,21 +189,22 @@ class OpenLabelFinder {
   absl::StatusOr<OpenLabels> Find(Term& term) const;
 
  private:
-  absl::StatusOr<OpenLabels> FindInGroup(Sum& group, TextPosition at) const;
+  absl::StatusOr<OpenLabels> FindInParts(Factor& factor) const;
+  absl::StatusOr<OpenLabels> FindInSum(Sum& sum, TextPosition at) const;
+  absl::StatusOr<OpenLabels> FindInCall(Call& call, TextPosition at) const;
   bool IsNcon(const OpenLabels& labels) const;
 
   const NotationLimits& limits_;
   absl::flat_hash_set<absl::string_view> output_;
 };
 
-/// OK when a group with labels of its own has no open ones.
-absl::Status CheckScalar(const Factor& group, const OpenLabels& open) {
+/// OK when what has labels of its own has no open ones.
+absl::Status CheckScalar(const Factor& scalar, const OpenLabels& open) {
   if (open.empty()) return absl::OkStatus();
   const Label& label = *open.front();
   return ErrorAt(label.position, "LABEL_UNMATCHED", "label ",
-                 Quoted(label.text), " is not summed in ",
-                 group.is_scalar ? "tensorscalar()" : "the divisor", " at ",
-                 PlaceSeenFrom(label.position, group.position),
+                 Quoted(label.text), " is not summed in tensorscalar() at ",
+                 PlaceSeenFrom(label.position, scalar.position),
                  ", wanted it twice there");
 }
 
@@ -182,17 +217,21 @@ absl::StatusOr<OpenLabels> OpenLabelFinder::Find(Term& term) const {
   for (Factor& factor : term.factors) {
     if (const auto* tensor = std::get_if<TensorReference>(&factor.value)) {
       for (const Label& label : tensor->labels) add(&label);
-    } else if (auto* groups = std::get_if<std::vector<Sum>>(&factor.value)) {
-      const bool is_apart = factor.has_own_labels();
+    } else if (factor.has_own_labels) {
       const OpenLabelFinder apart(Labels(), limits_);
-      TENSORD_ASSIGN_OR_RETURN(
-          const OpenLabels inside,
-          (is_apart ? apart : *this)
-              .FindInGroup(groups->front(), factor.position));
-      if (is_apart) TENSORD_RETURN_IF_ERROR(CheckScalar(factor, inside));
+      TENSORD_ASSIGN_OR_RETURN(const OpenLabels inside,
+                               apart.FindInParts(factor));
+      TENSORD_RETURN_IF_ERROR(CheckScalar(factor, inside));
+    } else {
+      TENSORD_ASSIGN_OR_RETURN(const OpenLabels inside, FindInParts(factor));
       for (const Label* label : inside) add(label);
+      for (const Sum& part : factor.parts()) {
+        term.has_labels = term.has_labels ||
+                          std::ranges::any_of(part.terms, &Term::has_labels);
+      }
     }
   }
+  term.has_labels = term.has_labels || !labels.empty();
   term.is_ncon = IsNcon(labels);
   std::erase_if(labels, [&](const Label* label) {
     return counts[label->text] == 2 && !IsOutput(label->text);
@@ -235,24 +274,57 @@ absl::Status CheckAlike(const OpenLabels& first, TextPosition first_at,
   return absl::OkStatus();
 }
 
-absl::StatusOr<OpenLabels> OpenLabelFinder::FindInGroup(Sum& group,
-                                                        TextPosition at) const {
+absl::StatusOr<OpenLabels> OpenLabelFinder::FindInParts(Factor& factor) const {
+  if (auto* const call = std::get_if<Call>(&factor.value)) {
+    return FindInCall(*call, factor.position);
+  }
+  OpenLabels labels;
+  for (Sum& group : factor.parts()) {
+    TENSORD_ASSIGN_OR_RETURN(labels, FindInSum(group, factor.position));
+  }
+  return labels;
+}
+
+absl::StatusOr<OpenLabels> OpenLabelFinder::FindInSum(Sum& sum,
+                                                      TextPosition at) const {
   OpenLabels first;
-  for (Term& term : group.terms) {
+  const Term* first_term = nullptr;
+  for (Term& term : sum.terms) {
     TENSORD_ASSIGN_OR_RETURN(OpenLabels labels, Find(term));
-    if (&term == &group.terms.front()) {
+    if (!term.has_labels) continue;
+    if (first_term == nullptr) {
       first = std::move(labels);
+      first_term = &term;
     } else {
-      TENSORD_RETURN_IF_ERROR(CheckAlike(first, group.terms.front().position,
-                                         labels, term.position));
+      TENSORD_RETURN_IF_ERROR(
+          CheckAlike(first, first_term->position, labels, term.position));
     }
   }
   if (first.size() > limits_.max_labels) {
     return ErrorAt(at, "PROGRAM_TOO_LONG", "what is in these parentheses has ",
                    first.size(), " labels, the limit is ", limits_.max_labels);
   }
-  for (const Label* label : first) group.labels.push_back(label->text);
+  for (const Label* label : first) sum.labels.push_back(label->text);
   return first;
+}
+
+absl::StatusOr<OpenLabels> OpenLabelFinder::FindInCall(Call& call,
+                                                       TextPosition at) const {
+  OpenLabels all;
+  absl::flat_hash_set<absl::string_view> there;
+  for (Sum& argument : call.arguments) {
+    TENSORD_ASSIGN_OR_RETURN(const OpenLabels labels, FindInSum(argument, at));
+    for (const Label* label : labels) {
+      if (there.insert(label->text).second) all.push_back(label);
+    }
+  }
+  if (all.size() > limits_.max_labels) {
+    return ErrorAt(at, "PROGRAM_TOO_LONG",
+                   "the arguments of this function have ", all.size(),
+                   " labels, the limit is ", limits_.max_labels);
+  }
+  for (const Label* label : all) call.labels.push_back(label->text);
+  return all;
 }
 
 /// OK when a term's labels outside sums are the output's.
@@ -330,20 +402,31 @@ absl::Status ApplyLabelRules(std::optional<TextPosition> colon,
                              const NotationLimits& limits,
                              Statement& statement) {
   TensorReference& output = statement.output;
+  std::vector<Term>& terms = statement.value.terms;
+  const auto is_output = [&](absl::string_view label) {
+    if (colon) return NumberOf(label).value_or(0) < 0;
+    return std::ranges::find(output.labels, label, &Label::text) !=
+           output.labels.end();
+  };
   std::vector<Places> places;  // (term)
-  for (const Term& term : statement.value.terms) {
-    TENSORD_ASSIGN_OR_RETURN(places.emplace_back(), PlacesIn(term, 0));
+  for (Term& term : terms) {
+    TENSORD_ASSIGN_OR_RETURN(places.emplace_back(),
+                             PlacesIn(term, 0, is_output));
     if (colon) TENSORD_RETURN_IF_ERROR(CheckNegativesOnce(places.back()));
   }
-  if (colon) output.labels = NegativeLabels(places.front(), *colon);
+  // Of the term that shows which labels there are.
+  const auto shown = std::ranges::find_if(
+      places, [](const Places& in_term) { return !in_term.empty(); });
+  const size_t first = shown == places.end() ? 0 : shown - places.begin();
+  if (colon) output.labels = NegativeLabels(places[first], *colon);
   TENSORD_RETURN_IF_ERROR(CheckDistinct(output.labels));
   const OpenLabelFinder finder(output.labels, limits);
-  for (size_t i = 0; i < places.size(); ++i) {
-    Term& term = statement.value.terms[i];
-    TENSORD_ASSIGN_OR_RETURN(const OpenLabels open, finder.Find(term));
-    TENSORD_RETURN_IF_ERROR(CheckMatched(output, places[i], open, term.position,
-                                         finder, colon.has_value()));
-    if (i > 0) continue;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    TENSORD_ASSIGN_OR_RETURN(const OpenLabels open, finder.Find(terms[i]));
+    if (i != first && !terms[i].has_labels) continue;
+    TENSORD_RETURN_IF_ERROR(CheckMatched(
+        output, places[i], open, terms[i].position, finder, colon.has_value()));
+    if (i != first) continue;
     for (const Label* label : open)
       statement.value.labels.push_back(label->text);
   }

@@ -12,8 +12,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "core/base/status.h"
+#include "core/notation/forms.h"
+#include "core/notation/functions.h"
 #include "core/notation/label_rules.h"
 #include "core/notation/scanner.h"
 #include "core/notation/text_error.h"
@@ -27,50 +28,23 @@ constexpr absl::string_view kTensorscalar = "tensorscalar";
 constexpr absl::string_view kScalar = "scalar";
 constexpr absl::string_view kDiagonal = "Diagonal";
 constexpr absl::string_view kFactorWanted =
-    "a tensor, a scalar, a number, conj() or '('";
+    "a tensor, a scalar, a number, a function or '('";
 constexpr absl::string_view kLabelWanted =
     "a label: a name, an integer or a quoted character";
 
-/// Conjugates a factor. A group of one factor is as good as that.
-void Conjugate(Factor& factor) {
-  auto* const groups = std::get_if<std::vector<Sum>>(&factor.value);
-  if (groups != nullptr && !factor.is_scalar && !factor.is_conjugated) {
-    Term& term = groups->front().terms.front();
-    if (groups->front().terms.size() == 1 && term.factors.size() == 1 &&
-        !term.is_negated) {
-      Factor only = std::move(term.factors.front());
-      only.position = factor.position;
-      factor = std::move(only);
-    }
+/// The comparison that a symbol stands for.
+std::optional<BinaryOperator> ComparisonOf(const Token& token) {
+  constexpr BinaryOperator kComparisons[] = {
+      BinaryOperator::kEqual,   BinaryOperator::kNotEqual,
+      BinaryOperator::kLess,    BinaryOperator::kLessEqual,
+      BinaryOperator::kGreater, BinaryOperator::kGreaterEqual};
+  for (const BinaryOperator op : kComparisons) {
+    if (token.Is(NotationOf(op))) return op;
   }
-  factor.is_conjugated = !factor.is_conjugated;
+  return std::nullopt;
 }
 
-bool HasLabels(const Factor& factor) {
-  const auto* const tensor = std::get_if<TensorReference>(&factor.value);
-  return tensor != nullptr && !tensor->labels.empty();
-}
-
-/// The factors of `a*b \ c*d \ e*f`, which have come in this order and of
-/// which those at `starts` stand behind a `\`, as `e*f/c/d*a*b`.
-std::vector<Factor> LastPartsFirst(std::vector<Factor> factors,
-                                   const std::vector<size_t>& starts) {
-  if (starts.empty()) return factors;
-  std::vector<Factor> ordered;
-  ordered.reserve(factors.size());
-  size_t end = factors.size();
-  bool is_divided = false;  // by an odd number of `\`
-  for (size_t part = starts.size() + 1; part-- > 0;) {
-    const size_t start = part == 0 ? 0 : starts[part - 1];
-    for (size_t i = start; i < end; ++i) {
-      factors[i].is_divisor = factors[i].is_divisor != is_divided;
-      ordered.push_back(std::move(factors[i]));
-    }
-    end = start;
-    is_divided = !is_divided;
-  }
-  return ordered;
-}
+bool IsPower(const Token& token) { return token.Is("^") || token.Is("**"); }
 
 /// Reads by recursive descent, a function a rule; it descends where parentheses
 /// open.
@@ -84,13 +58,21 @@ class Parser {
  private:
   absl::StatusOr<Statement> ReadStatement();
   absl::StatusOr<Assignment> ReadAssignment();
+  /// A sum, or a comparison of two.
+  absl::StatusOr<Sum> ReadExpression();
   absl::StatusOr<Sum> ReadSum();
   absl::Status ReadTerm(Term& term);
   absl::StatusOr<Factor> ReadFactor();
+  /// A factor before what follows it: primes and an exponent.
+  absl::StatusOr<Factor> ReadBase();
+  /// Raises a factor to the power that comes.
+  absl::Status ReadExponent(Factor& factor);
   /// What begins with a name: a tensor, or a function's value.
   absl::StatusOr<Factor> ReadNamed();
   absl::Status ReadDiagonal(TensorReference& tensor);
-  absl::StatusOr<Sum> ReadGroup();
+  absl::Status ReadCall(const TensorReference& name, Factor& factor);
+  /// Goes a level deeper, to what comes behind a '(' or an exponent's sign.
+  absl::Status Descend();
   absl::Status ReadGroup(Factor& factor);
   /// What is assigned to. `colon` is where its labels are `[:]`.
   absl::StatusOr<TensorReference> ReadOutput(
@@ -111,8 +93,6 @@ class Parser {
   absl::Status Take(absl::string_view symbol, absl::string_view wanted);
   /// Signs that change a term's, one after another.
   absl::Status TakeSigns(Term& term);
-  /// OK when these factors, which stand before a `\`, can divide.
-  absl::Status CheckDivides(absl::Span<const Factor> factors) const;
   /// True when something is between the token and the one before it.
   bool IsApart() const { return token_.text.data() != last_end_; }
   absl::Status CountFactor();
@@ -181,13 +161,9 @@ absl::StatusOr<Statement> Parser::ReadStatement() {
   std::optional<TextPosition> colon;
   TENSORD_ASSIGN_OR_RETURN(statement.output, ReadOutput(colon));
   TENSORD_ASSIGN_OR_RETURN(statement.assignment, ReadAssignment());
-  TENSORD_ASSIGN_OR_RETURN(statement.value, ReadSum());
+  TENSORD_ASSIGN_OR_RETURN(statement.value, ReadExpression());
   if (!token_.IsEnd()) {
-    return Unexpected("an operator or the end of the statement",
-                      token_.Is("(") ? "; the functions are conj(), "
-                                       "adjoint(), tensorscalar(), scalar() "
-                                       "and Diagonal()"
-                                     : "");
+    return Unexpected("an operator or the end of the statement");
   }
   TENSORD_RETURN_IF_ERROR(ApplyLabelRules(colon, limits_, statement));
   return statement;
@@ -205,6 +181,26 @@ absl::StatusOr<Assignment> Parser::ReadAssignment() {
     if (is_it) return assignment;
   }
   return Unexpected("'=', ':=', '+=' or '-=' behind the output");
+}
+
+absl::StatusOr<Sum> Parser::ReadExpression() {
+  const TextPosition position = token_.position;
+  TENSORD_ASSIGN_OR_RETURN(Sum sum, ReadSum());
+  const auto comparison = ComparisonOf(token_);
+  if (!comparison) return sum;
+  Factor factor;
+  factor.position = position;
+  Call& call = factor.value.emplace<Call>();
+  call.function = *comparison;
+  TENSORD_RETURN_IF_ERROR(Advance());
+  call.arguments.push_back(std::move(sum));
+  TENSORD_ASSIGN_OR_RETURN(call.arguments.emplace_back(), ReadSum());
+  if (ComparisonOf(token_)) {
+    return Unexpected(
+        "one comparison of two sides; of three it is written "
+        "(a < b)*(b < c)");
+  }
+  return SumOf(std::move(factor));
 }
 
 absl::StatusOr<Sum> Parser::ReadSum() {
@@ -238,33 +234,17 @@ absl::Status Parser::ReadTerm(Term& term) {
     TENSORD_RETURN_IF_ERROR(TakeSigns(term));
     TENSORD_ASSIGN_OR_RETURN(Factor factor, ReadFactor());
     factor.is_divisor = is_divisor;
-    if (is_divisor && HasLabels(factor)) {
-      return ErrorAt(factor.position, "SYNTAX_ERROR",
-                     "got a tensor with labels behind '/', wanted a number, a "
-                     "scalar's name or what has no labels");
-    }
     factors.push_back(std::move(factor));
     if (token_.Is("\\")) {
-      const size_t checked = starts.empty() ? 0 : starts.back();
-      TENSORD_RETURN_IF_ERROR(
-          CheckDivides(absl::MakeConstSpan(factors).subspan(checked)));
       starts.push_back(factors.size());
     } else if (!token_.Is("*") && !token_.Is("/")) {
-      term.factors = LastPartsFirst(std::move(factors), starts);
-      return absl::OkStatus();
+      break;
     }
     is_divisor = token_.Is("/");
     TENSORD_RETURN_IF_ERROR(Advance());
   }
-}
-
-absl::Status Parser::CheckDivides(absl::Span<const Factor> factors) const {
-  const auto at = std::ranges::find_if(factors, HasLabels);
-  if (at == factors.end()) return absl::OkStatus();
-  return ErrorAt(at->position, "SYNTAX_ERROR",
-                 "got a tensor with labels before '\\' at ",
-                 PlaceSeenFrom(at->position, token_.position),
-                 ", wanted numbers, scalars' names or what has no labels");
+  term.factors = ProductOf(std::move(factors), starts);
+  return absl::OkStatus();
 }
 
 absl::Status Parser::CountFactor() {
@@ -275,6 +255,40 @@ absl::Status Parser::CountFactor() {
 }
 
 absl::StatusOr<Factor> Parser::ReadFactor() {
+  TENSORD_ASSIGN_OR_RETURN(Factor factor, ReadBase());
+  while (token_.Is("'")) {
+    Conjugate(factor);
+    TENSORD_RETURN_IF_ERROR(Advance());
+  }
+  if (IsPower(token_)) TENSORD_RETURN_IF_ERROR(ReadExponent(factor));
+  return factor;
+}
+
+absl::Status Parser::ReadExponent(Factor& factor) {
+  Factor power;
+  power.position = factor.position;
+  Call& call = power.value.emplace<Call>();
+  call.function = BinaryOperator::kPow;
+  const auto add_argument = [&](Factor argument, bool is_negated) {
+    auto* const groups = std::get_if<std::vector<Sum>>(&argument.value);
+    const bool is_plain = groups != nullptr && !argument.is_scalar &&
+                          !argument.is_conjugated && !is_negated;
+    call.arguments.push_back(is_plain ? std::move(groups->front())
+                                      : SumOf(std::move(argument)));
+    if (is_negated) call.arguments.back().terms[0].is_negated = true;
+  };
+  add_argument(std::move(factor), false);
+  TENSORD_RETURN_IF_ERROR(Descend());
+  Term signs;
+  TENSORD_RETURN_IF_ERROR(TakeSigns(signs));
+  TENSORD_ASSIGN_OR_RETURN(Factor exponent, ReadFactor());
+  add_argument(std::move(exponent), signs.is_negated);
+  --depth_;
+  factor = std::move(power);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Factor> Parser::ReadBase() {
   TENSORD_RETURN_IF_ERROR(CountFactor());
   Factor factor;
   factor.position = token_.position;
@@ -287,10 +301,6 @@ absl::StatusOr<Factor> Parser::ReadFactor() {
     TENSORD_ASSIGN_OR_RETURN(factor, ReadNamed());
   } else {
     return Unexpected(kFactorWanted);
-  }
-  while (token_.Is("'")) {
-    Conjugate(factor);
-    TENSORD_RETURN_IF_ERROR(Advance());
   }
   return factor;
 }
@@ -314,7 +324,11 @@ absl::StatusOr<Factor> Parser::ReadNamed() {
     TENSORD_RETURN_IF_ERROR(ReadGroup(factor));
     return factor;
   }
-  if (is_call && tensor.name == kDiagonal) {
+  if (is_call && tensor.name != kDiagonal) {
+    TENSORD_RETURN_IF_ERROR(ReadCall(tensor, factor));
+    return factor;
+  }
+  if (is_call) {
     TENSORD_RETURN_IF_ERROR(ReadDiagonal(tensor));
   } else {
     TENSORD_RETURN_IF_ERROR(ReadBrackets(tensor, nullptr));
@@ -343,24 +357,53 @@ absl::Status Parser::ReadDiagonal(TensorReference& tensor) {
                  tensor.labels.size(), " labels, wanted two");
 }
 
+absl::Status Parser::ReadCall(const TensorReference& name, Factor& factor) {
+  const NamedFunction* const function = FindFunction(name.name);
+  if (function == nullptr) {
+    return ErrorAt(name.position, "SYNTAX_ERROR", "got ", Quoted(name.name),
+                   " in front of '(',", NearestFunction(name.name),
+                   " wanted a function such as sqrt(), max(), where() or "
+                   "conj(); labels stand in [ ]");
+  }
+  Call& call = factor.value.emplace<Call>();
+  call.function = function->function;
+  TENSORD_RETURN_IF_ERROR(Descend());
+  for (int i = 1;; ++i) {
+    TENSORD_ASSIGN_OR_RETURN(call.arguments.emplace_back(), ReadExpression());
+    if (i == function->argument_count) break;
+    if (!token_.Is(",")) {
+      return Unexpected("',' behind argument ", i, " of ",
+                        function->argument_count, " of ", name.name, "()");
+    }
+    TENSORD_RETURN_IF_ERROR(Advance());
+  }
+  if (token_.Is(",")) {
+    return Unexpected("')' behind argument ", function->argument_count,
+                      ", which is ", name.name, "()'s last");
+  }
+  --depth_;
+  return Take(")", "an operator or ')'");
+}
+
 absl::Status Parser::ReadGroup(Factor& factor) {
-  TENSORD_ASSIGN_OR_RETURN(Sum sum, ReadGroup());
+  TENSORD_RETURN_IF_ERROR(Descend());
+  TENSORD_ASSIGN_OR_RETURN(Sum sum, ReadExpression());
+  TENSORD_RETURN_IF_ERROR(Take(")", "an operator or ')'"));
+  --depth_;
   factor.value.emplace<std::vector<Sum>>().push_back(std::move(sum));
+  UnwrapComparison(factor);
   return absl::OkStatus();
 }
 
-absl::StatusOr<Sum> Parser::ReadGroup() {
+absl::Status Parser::Descend() {
   if (depth_ == limits_.max_depth) {
     return ErrorAt(token_.position, "PROGRAM_TOO_DEEP",
-                   "parentheses open inside ", depth_,
-                   " others, the limit is a depth of ", limits_.max_depth);
+                   token_.Is("(") ? "parentheses open" : "an exponent begins",
+                   " inside ", depth_, " others, the limit is a depth of ",
+                   limits_.max_depth);
   }
   ++depth_;
-  TENSORD_RETURN_IF_ERROR(Advance());
-  TENSORD_ASSIGN_OR_RETURN(Sum sum, ReadSum());
-  TENSORD_RETURN_IF_ERROR(Take(")", "an operator or ')'"));
-  --depth_;
-  return sum;
+  return Advance();
 }
 
 absl::StatusOr<TensorReference> Parser::ReadOutput(

@@ -18,14 +18,28 @@ namespace tensord::core {
 /// Numbers are decimal; `2.5im` and `2.5j` are imaginary. `conj` is no name.
 /// Signs before factors are the term's, and conjugates of conjugates cancel.
 ///
+/// Functions of elements, at equal values of their arguments' labels:
+///
+///   E[i,j] := exp(A[i,j]/2) + max(B[j], 0)
+///   D[i,j] = where(A[i,j] < B[j], A[i,j]^2, -1)/C[i,j]
+///
+/// abs, acos, acosh, asin, asinh, atan, atanh, ceil, cos, cosh, exp, floor,
+/// imag, log, mish, real, relu, sigmoid, sin, sinh, softplus, softsign, sqrt,
+/// swish, tan, tanh; max or maximum and min or minimum of two; where of a
+/// condition and two; `^` or `**`, which binds more than a sign and to the
+/// right; comparisons `==`, `!=`, `<`, `<=`, `>`, `>=`, which stand in
+/// parentheses, as an argument, or are all of a statement. What an argument
+/// sums is its own, and labels that it lacks repeat it; so are terms without
+/// labels repeated in sums of others. Division by a tensor is one, too.
+///
 /// Also what TensorOperations.jl takes: `≔` for `:=`. Blanks between labels in
 /// place of commas, and a `;` between two groups of them, with or without
 /// parentheses: `A[a b; c]`, `A[(a,b);(c,)]`, `A[();a b]`; `[1 -2]` are two. A
 /// prime right behind `]` or `)`, and `adjoint`, conjugate. `a*b \ c*d` is
 /// `c/a/b*d`. `tensorscalar(...)`, also `scalar(...)`, is a group that
-/// sums all its labels, which are other ones than outside, as a divisor is;
-/// `Diagonal(B)[i,j]` the matrix with the vector B on its diagonal. These four
-/// are functions in front of a `(` and names elsewhere.
+/// sums all its labels, which are other ones than outside, as is a divisor that
+/// has each of them twice; `Diagonal(B)[i,j]` the matrix with the vector B on
+/// its diagonal. All functions but `conj` are names where no `(` follows.
 ///
 /// Post    labels fit together as Sum says, an output's labels are distinct and
 ///         are those of the sum. A text without statements is a program.
@@ -34,8 +48,8 @@ namespace tensord::core {
 ///         only, or open where a scalar is wanted; LABEL_REPEATED: three times
 ///         or more in a term, twice in the output, a negative one twice in a
 ///         term for `[:]`; LABEL_REUSED: outside a group that has it twice;
-///         LABELS_DIFFER: of the terms of a group; PROGRAM_TOO_LONG;
-///         PROGRAM_TOO_DEEP.
+///         LABELS_DIFFER: of the terms of a group or an argument;
+///         PROGRAM_TOO_LONG; PROGRAM_TOO_DEEP.
 absl::StatusOr<ProgramSyntax> ParseProgram(absl::string_view text,
                                            const NotationLimits& limits = {});
 

@@ -16,9 +16,9 @@ namespace tensord::core {
 namespace {
 
 /// Longer ones first.
-constexpr absl::string_view kSymbols[] = {":=", "≔", "+=", "-=", "=", "+",
-                                          "-",  "*", "/",  "\\", ",", ":",
-                                          "(",  ")", "[",  "]"};
+constexpr absl::string_view kSymbols[] = {
+    ":=", "≔", "+=", "-=", "==", "!=", "<=", ">=", "**", "=", "<", ">",
+    "^",  "+", "-",  "*",  "/",  "\\", ",",  ":",  "(",  ")", "[", "]"};
 
 bool IsDigit(char32_t c) { return c >= '0' && c <= '9'; }
 

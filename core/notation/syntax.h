@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "core/base/layout.h"
+#include "core/ops/operators.h"
 #include "core/ops/scalar.h"
 
 namespace tensord::core {
@@ -38,23 +40,41 @@ struct TensorReference {
 
 struct Sum;
 
+/// What is computed of one element each of one to three tensors.
+using ElementFunction = std::variant<UnaryOperator, BinaryOperator>;
+
+/// `sqrt(A[i])`, `A[i]^2`, `A[i] < B[j]`, `where(M[i], A[i], 0)`: of elements
+/// that its arguments have at the same values of their labels. Those that an
+/// argument lacks repeat it.
+struct Call {
+  ElementFunction function;
+  std::vector<Sum> arguments;  // of WHERE the condition first
+  /// Those of the arguments that are not summed in one, in the order in which
+  /// they occur first.
+  std::vector<std::string> labels;
+};
+
 /// One factor of a product.
 struct Factor {
-  /// A tensor or scalar by name, a number, or a group in parentheses, which has
-  /// one element.
-  std::variant<TensorReference, Scalar, std::vector<Sum>> value;
+  /// A tensor or scalar by name, a number, a group in parentheses, which has
+  /// one element, or a function's value.
+  std::variant<TensorReference, Scalar, std::vector<Sum>, Call> value;
   bool is_conjugated = false;
-  bool is_divisor = false;  // what has no labels only, never the first factor
+  bool is_divisor = false;  // never the first factor, no tensor with labels
   bool is_scalar = false;   // a group that is written tensorscalar(...)
+  /// Sums all its labels, whatever is called the same around it: is_scalar, or
+  /// a divisor whose terms have each of their labels twice.
+  bool has_own_labels = false;
   TextPosition position;
 
   const Sum* group() const {
     const auto* const sums = std::get_if<std::vector<Sum>>(&value);
     return sums == nullptr ? nullptr : sums->data();
   }
-  /// True for a group that sums all its labels, whatever is called the same
-  /// around it.
-  bool has_own_labels() const { return is_scalar || is_divisor; }
+  const Call* call() const { return std::get_if<Call>(&value); }
+  /// The sums that it consists of: a group, a function's arguments, or none.
+  std::span<const Sum> parts() const;
+  std::span<Sum> parts();
 };
 
 /// A product with a sign.
@@ -66,21 +86,36 @@ struct Term {
   /// that are summed, here or around the group, positive (NCON). False without
   /// labels.
   bool is_ncon = false;
+  /// False for numbers, scalars, and what has labels of its own only: it is the
+  /// same at all values of the labels that other terms of its sum have.
+  bool has_labels = false;
   TextPosition position;
 };
 
 /// One or more terms. `labels` are those that are not summed inside, in the
-/// order in which they occur first; each term has all of them.
+/// order in which they occur first; each term has all of them, or none.
 ///
 /// In a term each label occurs in at most two places, counting what is in its
-/// groups but for those that have labels of their own (a group of several terms
-/// counts as the one of them that has the label most often): once, and then it
-/// is in `labels`; or twice, and then it is summed unless the statement's
-/// output has it. What occurs twice in a group does not occur around it.
+/// groups and calls but for those that have labels of their own (several terms
+/// of a group, and arguments of a call, count as the one of them that has the
+/// label most often): once, and then it is in `labels`; or twice, and then it
+/// is summed unless the statement's output has it. What occurs twice in a group
+/// or a call does not occur around it; but a label of the output counts once in
+/// a call or a divisor.
 struct Sum {
   std::vector<Term> terms;  // (term)
   std::vector<std::string> labels;
 };
+
+inline std::span<const Sum> Factor::parts() const {
+  return const_cast<Factor*>(this)->parts();
+}
+
+inline std::span<Sum> Factor::parts() {
+  if (auto* const sums = std::get_if<std::vector<Sum>>(&value)) return *sums;
+  if (auto* const call = std::get_if<Call>(&value)) return call->arguments;
+  return {};
+}
 
 /// `=`: into a tensor that there is, or when the output has no brackets and
 /// nothing has that name, a new one; `:=`: into a new one; `+=`, `-=`.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "core/notation/functions.h"
 
 namespace tensord::core {
 namespace {
@@ -50,12 +51,33 @@ bool NeedsParentheses(const Factor& factor) {
           !first.is_negated);
 }
 
+/// `max(A[i],2)`, `(A[i])^(2)`, `(A[i] < 2)`.
+void Append(const Call& call, std::string& text) {
+  const absl::string_view notation = NotationOf(call.function);
+  const bool is_power = call.function == ElementFunction(BinaryOperator::kPow);
+  const bool is_infix = IsInfix(call.function);
+  absl::StrAppend(&text, is_infix ? "" : notation, "(");
+  for (size_t i = 0; i < call.arguments.size(); ++i) {
+    if (i > 0 && is_power) {
+      absl::StrAppend(&text, ")", notation, "(");
+    } else if (i > 0 && is_infix) {
+      absl::StrAppend(&text, " ", notation, " ");
+    } else if (i > 0) {
+      text += ",";
+    }
+    Append(call.arguments[i], text);
+  }
+  text += ")";
+}
+
 void Append(const Factor& factor, std::string& text) {
   if (factor.is_conjugated) text += "conj(";
   if (factor.is_scalar) text += "tensorscalar";
   if (NeedsParentheses(factor)) text += "(";
   if (const Sum* const group = factor.group()) {
     Append(*group, text);
+  } else if (const Call* const call = factor.call()) {
+    Append(*call, text);
   } else if (const auto* scalar = std::get_if<Scalar>(&factor.value)) {
     Append(*scalar, text);
   } else {

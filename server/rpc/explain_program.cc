@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/notation/functions.h"
 #include "server/execution/operation_table.h"
 
 namespace tensord::rpc {
@@ -50,7 +51,7 @@ std::string TextOf(const core::Scalar& scalar) {
   return absl::StrFormat("(%g%+gim)", scalar.real, scalar.imaginary);
 }
 
-/// `conj(A[i,j])`, with its factor.
+/// `exp(A[i,j])`, with its factor.
 std::string TextOf(const core::Program& program,
                    const core::StepOperand& operand,
                    const core::OperandDesc& desc, const core::Scalar& factor) {
@@ -61,36 +62,52 @@ std::string TextOf(const core::Program& program,
                       absl::StrAppend(to, program.index_names[mode]);
                     }),
       "]");
-  if (desc.unary == core::UnaryOperator::kConj) {
-    text = absl::StrCat("conj(", text, ")");
+  if (desc.unary == core::UnaryOperator::kRcp) {
+    text = absl::StrCat("1/", text);
+  } else if (desc.unary != core::UnaryOperator::kIdentity) {
+    text = absl::StrCat(core::NotationOf(desc.unary), "(", text, ")");
   }
   return factor.IsOne() ? text : absl::StrCat(TextOf(factor), "*", text);
+}
+
+/// `max(x,y)` or `x < y`.
+std::string TextOf(core::BinaryOperator op, absl::string_view x,
+                   absl::string_view y) {
+  const absl::string_view notation = core::NotationOf(op);
+  return core::IsInfix(op) ? absl::StrCat(x, " ", notation, " ", y)
+                           : absl::StrCat(notation, "(", x, ",", y, ")");
 }
 
 /// `D[i,j] = 2*A[i,k]*B[k,j] + D[i,j]`.
 std::string TextOf(const core::Program& program, const core::ProgramStep& step,
                    const Shown& shown) {
-  const bool is_elementwise =
-      std::holds_alternative<core::ElementwiseDesc>(step.desc);
-  const bool is_product =
-      shown.b != nullptr &&
-      (!is_elementwise || std::get<core::ElementwiseDesc>(step.desc).op_ab ==
-                              core::BinaryOperator::kMul);
-  std::string text =
-      absl::StrCat(TextOf(program, step.d, *shown.d, core::kOne), " = ",
-                   TextOf(program, step.a, *shown.a, step.alpha));
+  const auto* const elementwise =
+      std::get_if<core::ElementwiseDesc>(&step.desc);
+  const core::Scalar& gamma = elementwise != nullptr ? step.gamma : step.beta;
+  const std::string d = TextOf(program, step.d, *shown.d, core::kOne);
+  const std::string a = TextOf(program, step.a, *shown.a, step.alpha);
+  std::string b, c;
   if (shown.b != nullptr) {
-    absl::StrAppend(&text, is_product ? "*" : " + ",
-                    TextOf(program, step.b, *shown.b,
-                           is_elementwise ? step.beta : core::kOne));
+    b = TextOf(program, step.b, *shown.b,
+               elementwise != nullptr ? step.beta : core::kOne);
   }
-  const core::Scalar& addend = is_elementwise ? step.gamma : step.beta;
-  if (shown.c != nullptr && (!addend.IsZero() || step.accumulates)) {
-    absl::StrAppend(&text, " + ",
-                    TextOf(program, step.c, *shown.c,
-                           addend.IsZero() ? core::kOne : addend));
+  if (shown.c != nullptr && (!gamma.IsZero() || step.accumulates)) {
+    c = TextOf(program, step.c, *shown.c, gamma.IsZero() ? core::kOne : gamma);
   }
-  return text;
+  const core::BinaryOperator op =
+      elementwise != nullptr ? elementwise->op_abc : core::BinaryOperator::kAdd;
+  if (op != core::BinaryOperator::kAdd && core::IsInfix(op) && !gamma.IsOne()) {
+    c = absl::StrCat("(", c, ")");
+  }
+  if (op == core::BinaryOperator::kWhere) {
+    return absl::StrCat(d, " = ", core::NotationOf(op), "(", b, ",", a, ",", c,
+                        ")");
+  }
+  const bool is_product = elementwise == nullptr ||
+                          elementwise->op_ab == core::BinaryOperator::kMul;
+  const std::string ab =
+      b.empty() ? a : absl::StrCat(a, is_product ? "*" : " + ", b);
+  return absl::StrCat(d, " = ", c.empty() ? ab : TextOf(op, ab, c));
 }
 
 /// Multiplications and additions of a pairwise product over all slices.

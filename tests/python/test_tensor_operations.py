@@ -168,8 +168,8 @@ def test_outputs_without_brackets_are_outputs(session):
         ("a[x,y] := A[x,z]*tensorscalar(C[z,z,z])*B[z,y]", "LABEL_REPEATED"),
         ("a[x,y] := A[x,y]*tensorscalar(C[z,z] + B[z,w])", "LABELS_DIFFER"),
         ("alpha = tensorscalar(C[z,z,z])", "LABEL_REPEATED"),
-        ("a[x] := 1/A[x]", "SYNTAX_ERROR"),
-        ("a[x] := A[x y; z 1] \\ B[x]", "SYNTAX_ERROR"),
+        ("a[x] := 1/A[x]", "MODE_COUNT_MISMATCH"),
+        ("a[x] := A[x y; z 1] \\ B[x]", "LABEL_UNMATCHED"),
         ("a := A[1 2 3; 4 5 6; 7 8 9]", "SYNTAX_ERROR"),
     ],
 )

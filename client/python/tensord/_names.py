@@ -18,7 +18,7 @@ _NAME = rf"{_LETTER}(?:{_LETTER}|[0-9])*[{_PRIME}]*"
 _NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:im|j)?"
 _WORD = re.compile(
     rf"[\n\r{_BLANK}]+|#[^\n\r]*|(?P<name>{_NAME})"
-    rf"|(?P<other>{_NUMBER}|(?<=[)\]])'|'[^']'|[:+-]=|.)",
+    rf"|(?P<other>{_NUMBER}|(?<=[)\]])'|'[^']'|[:+=!<>-]=|.)",
     re.DOTALL,
 )
 

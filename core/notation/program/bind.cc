@@ -42,52 +42,21 @@ Scalar Over(const Scalar& x, const Scalar& y) {
   return {z.real(), z.imag()};
 }
 
-/// The type in which elements of `type` can be multiplied by `factor`.
-ElementType WithFactor(ElementType type, const Scalar& factor) {
-  return factor.imaginary == 0 ? type
-                               : PromotedType(type, ElementType::kComplex64);
-}
-
 void Conjugate(BoundTerm& term) {
   term.coefficient = Conjugate(term.coefficient);
   for (BoundFactor& factor : term.factors) {
-    bool& flag = factor.group != nullptr ? factor.is_group_conjugated
-                                         : factor.tensor.is_conjugated;
+    bool& flag = factor.is_computed() ? factor.is_conjugated
+                                      : factor.tensor.is_conjugated;
     flag = !flag;
   }
 }
-
-/// Multiplies `term` by a number, or divides it.
-absl::Status Scale(const Scalar& scalar, const Factor& from, BoundTerm& term) {
-  if (!from.is_divisor) {
-    term.coefficient = Times(term.coefficient, scalar);
-    return absl::OkStatus();
-  }
-  if (scalar.IsZero()) {
-    return InvalidArgument("DIVISION_BY_ZERO", At(from.position),
-                           "the divisor is 0");
-  }
-  term.coefficient = Over(term.coefficient, scalar);
-  return absl::OkStatus();
-}
-
-/// The number that a sum of numbers is.
-std::optional<Scalar> NumberOf(const BoundSum& sum) {
-  Scalar total = kZero;
-  for (const BoundTerm& term : sum.terms) {
-    if (!term.factors.empty()) return std::nullopt;
-    total = {total.real + term.coefficient.real,
-             total.imaginary + term.coefficient.imaginary};
-  }
-  return total;
-}
-
-void Replace(Mode index, Mode by, BoundSum& sum);
 
 void Replace(Mode index, Mode by, BoundTerm& term) {
   for (BoundFactor& factor : term.factors) {
     if (factor.group != nullptr) {
       Replace(index, by, *factor.group);
+    } else if (factor.call != nullptr) {
+      Replace(index, by, *factor.call);
     } else {
       Replace(index, by, factor.tensor);
     }
@@ -100,16 +69,16 @@ void Replace(Mode index, Mode by, BoundTerm& term) {
                 [](const auto& pair) { return pair.first == pair.second; });
 }
 
-void Replace(Mode index, Mode by, BoundSum& sum) {
-  Modes& indices = sum.indices;
+/// False when it is not there.
+bool Replace(Mode index, Mode by, Modes& indices) {
   const int at = PositionOf(index, indices);
-  if (at < 0) return;
+  if (at < 0) return false;
   if (PositionOf(by, indices) < 0) {
     indices[at] = by;
   } else {
     indices.erase(indices.begin() + at);
   }
-  for (BoundTerm& term : sum.terms) Replace(index, by, term);
+  return true;
 }
 
 /// Makes one index of those in `term.same` where it can: what remains there are
@@ -131,6 +100,35 @@ void Unite(const Modes& open, std::vector<std::pair<int64_t, Mode>>& at,
 }
 
 }  // namespace
+
+std::optional<Scalar> NumberOf(const BoundSum& sum) {
+  Scalar total = kZero;
+  for (const BoundTerm& term : sum.terms) {
+    if (!term.factors.empty()) return std::nullopt;
+    total = {total.real + term.coefficient.real,
+             total.imaginary + term.coefficient.imaginary};
+  }
+  return total;
+}
+
+absl::Status Scale(Scalar number, const Factor& from, BoundTerm& term) {
+  if (from.is_conjugated) number = Conjugate(number);
+  if (!from.is_divisor) {
+    term.coefficient = Times(term.coefficient, number);
+    return absl::OkStatus();
+  }
+  if (number.IsZero()) {
+    return InvalidArgument("DIVISION_BY_ZERO", At(from.position),
+                           "the divisor is 0");
+  }
+  term.coefficient = Over(term.coefficient, number);
+  return absl::OkStatus();
+}
+
+ElementType WithFactor(ElementType type, const Scalar& factor) {
+  return factor.imaginary == 0 ? type
+                               : PromotedType(type, ElementType::kComplex64);
+}
 
 Scalar Times(const Scalar& x, const Scalar& y) {
   if (x.imaginary == 0 && y.imaginary == 0) return {x.real * y.real, 0};
@@ -157,16 +155,32 @@ void Replace(Mode index, Mode by, IndexedTensor& tensor) {
   tensor.layout.extents.erase(tensor.layout.extents.begin() + at);
 }
 
+void Replace(Mode index, Mode by, BoundSum& sum) {
+  if (!Replace(index, by, sum.indices)) return;
+  for (BoundTerm& term : sum.terms) Replace(index, by, term);
+}
+
+void Replace(Mode index, Mode by, BoundCall& call) {
+  if (!Replace(index, by, call.indices)) return;
+  for (BoundSum& argument : call.arguments) Replace(index, by, argument);
+}
+
 const Modes& BoundFactor::indices() const {
-  return group != nullptr ? group->indices : tensor.indices;
+  if (group != nullptr) return group->indices;
+  return call != nullptr ? call->indices : tensor.indices;
+}
+
+bool BoundFactor::Reads(int32_t t) const {
+  if (group != nullptr) return group->Reads(t);
+  if (call == nullptr) return tensor.tensor == t;
+  return std::ranges::any_of(call->arguments,
+                             [t](const BoundSum& x) { return x.Reads(t); });
 }
 
 bool BoundSum::Reads(int32_t t) const {
   return std::ranges::any_of(terms, [t](const BoundTerm& term) {
-    return std::ranges::any_of(term.factors, [t](const BoundFactor& factor) {
-      return factor.group != nullptr ? factor.group->Reads(t)
-                                     : factor.tensor.tensor == t;
-    });
+    return std::ranges::any_of(
+        term.factors, [t](const BoundFactor& x) { return x.Reads(t); });
   });
 }
 
@@ -306,12 +320,10 @@ std::optional<Scalar> Bindings::ScalarOf(const Factor& factor) const {
 
 absl::Status Bindings::AddFactor(const Factor& factor, Scope& scope,
                                  BoundTerm& term) {
-  if (const auto scalar = ScalarOf(factor)) {
-    return Scale(factor.is_conjugated ? Conjugate(*scalar) : *scalar, factor,
-                 term);
-  }
-  return factor.group() != nullptr ? AddGroup(factor, scope, term)
-                                   : AddTensor(factor, scope, term);
+  if (const auto scalar = ScalarOf(factor)) return Scale(*scalar, factor, term);
+  if (factor.group() != nullptr) return AddGroup(factor, scope, term);
+  return factor.call() != nullptr ? AddCall(factor, scope, term)
+                                  : AddTensor(factor, scope, term);
 }
 
 absl::Status Bindings::AddTensor(const Factor& factor, Scope& scope,
@@ -354,17 +366,17 @@ absl::Status Bindings::AddGroup(const Factor& factor, Scope& scope,
   // A sum of numbers that multiplies is a value of its own, of float64.
   if (bound.terms.size() == 1 || factor.is_divisor) {
     if (const auto number = NumberOf(bound)) {
-      return Scale(factor.is_conjugated ? Conjugate(*number) : *number, factor,
-                   term);
+      return Scale(*number, factor, term);
     }
   }
   BoundTerm& only = bound.terms[0];
   if (bound.terms.size() == 1 && only.factors.size() == 1 &&
       only.factors[0].indices().size() + only.same.size() ==
-          bound.indices.size()) {
+          bound.indices.size() &&
+      (only.same.empty() || !factor.is_divisor)) {
     // Nothing to compute first.
-    if (factor.is_conjugated) Conjugate(only);
     TENSORD_RETURN_IF_ERROR(Scale(only.coefficient, factor, term));
+    if (factor.is_conjugated) Conjugate(only);
     BoundFactor& f = term.factors.emplace_back(std::move(only.factors[0]));
     f.is_divisor = f.is_divisor != factor.is_divisor;
     if (f.is_divisor) f.element_type = ReciprocalType(f.element_type);
@@ -373,7 +385,7 @@ absl::Status Bindings::AddGroup(const Factor& factor, Scope& scope,
   }
   BoundFactor computed;
   computed.element_type = bound.element_type;
-  computed.is_group_conjugated =
+  computed.is_conjugated =
       factor.is_conjugated && IsComplex(bound.element_type);
   computed.is_divisor = factor.is_divisor;
   if (computed.is_divisor) {
@@ -427,6 +439,7 @@ absl::StatusOr<BoundTerm> Bindings::BindTerm(
       bound.order.push_back(index);
     }
   }
+  Divide(open, bound);
   return bound;
 }
 
@@ -447,7 +460,7 @@ absl::StatusOr<BoundSum> Bindings::BindSum(const Sum& sum, Scope& scope) {
         !one.factors[0].is_divisor) {
       BoundSum group = std::move(*one.factors[0].group);
       for (BoundTerm& part : group.terms) {
-        if (one.factors[0].is_group_conjugated) Conjugate(part);
+        if (one.factors[0].is_conjugated) Conjugate(part);
         part.coefficient = Times(part.coefficient, one.coefficient);
         part.element_type = WithFactor(part.element_type, one.coefficient);
         bound.terms.push_back(std::move(part));

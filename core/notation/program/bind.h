@@ -35,17 +35,22 @@ struct IndexedTensor {
 };
 
 struct BoundSum;
+struct BoundCall;
 
-/// A factor of a product: a tensor, or a group that is computed first.
+/// A factor of a product: a tensor, or what is computed first, a group or a
+/// function's value.
 struct BoundFactor {
-  IndexedTensor tensor;  // when there is no group
+  IndexedTensor tensor;  // when there is neither of
   std::unique_ptr<BoundSum> group;
-  bool is_group_conjugated = false;
-  bool is_divisor = false;  // it has no indices then
+  std::unique_ptr<BoundCall> call;
+  bool is_conjugated = false;  // what is computed first; the tensor has its own
+  bool is_divisor = false;
   ElementType element_type = ElementType::kFloat32;
-  std::string text;  // as written; a group in short
+  std::string text;  // as written; what is computed first in short
 
+  bool is_computed() const { return group != nullptr || call != nullptr; }
   const Modes& indices() const;
+  bool Reads(int32_t tensor) const;
 };
 
 /// A product with a factor, summed over the indices that its sum lacks.
@@ -71,6 +76,21 @@ struct BoundSum {
   /// True when a term, or a group in one, reads `tensor`.
   bool Reads(int32_t tensor) const;
 };
+
+/// A function's value.
+struct BoundCall {
+  ElementFunction function;
+  /// Its inputs have this type, but for a condition, which is of bool.
+  ElementType argument_type = ElementType::kFloat32;
+  ElementType result_type = ElementType::kFloat32;
+  /// With indices of the call alone. An argument that is a number is a sum of
+  /// terms without factors.
+  std::vector<BoundSum> arguments;
+  Modes indices;
+};
+
+/// The number that a sum of numbers is; nothing when there is anything else.
+std::optional<Scalar> NumberOf(const BoundSum& sum);
 
 /// What names stand for at a statement, and the indices of all statements.
 class Bindings {
@@ -129,6 +149,11 @@ class Bindings {
   std::optional<Scalar> ScalarOf(const Factor& factor) const;
   absl::Status AddTensor(const Factor& factor, Scope& scope, BoundTerm& term);
   absl::Status AddGroup(const Factor& factor, Scope& scope, BoundTerm& term);
+  absl::Status AddCall(const Factor& factor, Scope& scope, BoundTerm& term);
+  /// Makes a quotient of a term that divides by tensors with indices and sums
+  /// none of these: it is then rounded once.
+  void Divide(const Modes& open, BoundTerm& term);
+  ElementType TypeOf(const BoundFactor& factor) const;
   absl::StatusOr<BoundFactor> BindTensor(const TensorReference& reference,
                                          bool is_conjugated, Scope& scope);
   Modes WithoutOnes(absl::Span<const Mode> indices) const;
@@ -148,10 +173,19 @@ class Bindings {
 /// `x` times `y`.
 Scalar Times(const Scalar& x, const Scalar& y);
 
+/// Multiplies `term` by the number that `from` is, or divides it.
+/// Errors  INVALID_ARGUMENT, reason DIVISION_BY_ZERO.
+absl::Status Scale(Scalar number, const Factor& from, BoundTerm& term);
+
+/// The type in which elements of `type` can be multiplied by `factor`.
+ElementType WithFactor(ElementType type, const Scalar& factor);
+
 /// The type of 1/x: integers have none.
 ElementType ReciprocalType(ElementType type);
 
 /// Puts `by` in the place of an index; with both there is their diagonal.
 void Replace(Mode index, Mode by, IndexedTensor& tensor);
+void Replace(Mode index, Mode by, BoundSum& sum);
+void Replace(Mode index, Mode by, BoundCall& call);
 
 }  // namespace tensord::core

@@ -21,11 +21,49 @@ ElementType ProductType(ElementType x, ElementType y, ElementType d) {
                                           : PromotedType(type, RealPartOf(d));
 }
 
-/// True when `term` is a tensor, or a reciprocal, with all modes of d.
+bool IsSubset(const Modes& indices, const Modes& of) {
+  return std::ranges::all_of(
+      indices, [&](Mode index) { return PositionOf(index, of) >= 0; });
+}
+
+/// True when `term` is one tensor, reciprocal or function's value of which
+/// nothing is summed.
 bool IsSingle(const BoundTerm& term, const IndexedTensor& d) {
   return term.factors.size() == 1 &&
          (term.factors[0].group == nullptr || term.factors[0].is_divisor) &&
-         term.factors[0].indices().size() == d.indices.size();
+         IsSubset(term.factors[0].indices(), d.indices);
+}
+
+/// The function's value that `sum` is, if it is nothing else.
+const BoundCall* LoneCall(const BoundSum& sum) {
+  if (sum.terms.size() != 1 || sum.terms[0].factors.size() != 1) return nullptr;
+  const BoundTerm& term = sum.terms[0];
+  const BoundFactor& factor = term.factors[0];
+  const bool is_alone = term.coefficient.IsOne() && term.same.empty() &&
+                        !factor.is_divisor && !factor.is_conjugated;
+  return is_alone ? factor.call.get() : nullptr;
+}
+
+/// `indices`, those in `order` first and like it.
+Modes Ordered(const Modes& indices, const Modes& order) {
+  Modes ordered;
+  for (const Modes* const from : {&order, &indices}) {
+    for (const Mode index : *from) {
+      if (PositionOf(index, indices) >= 0 && PositionOf(index, ordered) < 0) {
+        ordered.push_back(index);
+      }
+    }
+  }
+  return ordered;
+}
+
+/// True when some index of d is in no factor of `term`.
+bool Repeats(const BoundTerm& term, const IndexedTensor& d) {
+  return !std::ranges::all_of(d.indices, [&](Mode index) {
+    return std::ranges::any_of(term.factors, [index](const BoundFactor& f) {
+      return PositionOf(index, f.indices()) >= 0;
+    });
+  });
 }
 
 /// A view without the modes of one element that are not in `kept`: there is
@@ -65,6 +103,11 @@ absl::Status Emitter::Evaluate(const IndexedTensor& d, const BoundSum& sum,
 absl::Status Emitter::EvaluateInto(const IndexedTensor& d, const BoundSum& sum,
                                    Scalar factor, Scalar beta) {
   const ElementType type = steps_.TypeOf(d);
+  if (const BoundCall* const call = LoneCall(sum);
+      call != nullptr && call->result_type == type && factor.IsOne() &&
+      beta.IsZero()) {
+    return Compute(d, *call);
+  }
   std::vector<ScaledTensor> singles;
   std::vector<const BoundTerm*> products, diagonals;
   for (const BoundTerm& term : sum.terms) {
@@ -76,8 +119,11 @@ absl::Status Emitter::EvaluateInto(const IndexedTensor& d, const BoundSum& sum,
       singles.push_back({Times(term.coefficient, factor), std::move(one)});
     } else if (IsSingle(term, d)) {
       TENSORD_ASSIGN_OR_RETURN(IndexedTensor value,
-                               ValueOf(term.factors[0], {}));
+                               ValueOf(term.factors[0], ByStride(d)));
       singles.push_back({Times(term.coefficient, factor), std::move(value)});
+    } else if (Repeats(term, d)) {
+      TENSORD_ASSIGN_OR_RETURN(IndexedTensor value, RepeatedPart(term, d));
+      singles.push_back({factor, std::move(value)});
     } else {
       products.push_back(&term);
     }
@@ -108,6 +154,69 @@ absl::Status Emitter::EvaluateInto(const IndexedTensor& d, const BoundSum& sum,
     TENSORD_RETURN_IF_ERROR(AddOnDiagonal(d, *term, factor));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<IndexedTensor> Emitter::RepeatedPart(const BoundTerm& term,
+                                                    const IndexedTensor& d) {
+  Modes own;
+  for (const Mode index : ByStride(d)) {
+    const auto has = [index](const BoundFactor& factor) {
+      return PositionOf(index, factor.indices()) >= 0;
+    };
+    if (std::ranges::any_of(term.factors, has)) own.push_back(index);
+  }
+  const IndexedTensor value = steps_.MakeTemporary(term.element_type, own);
+  TENSORD_RETURN_IF_ERROR(AddProduct(value, term, kOne, kZero));
+  return value;
+}
+
+absl::Status Emitter::Compute(const IndexedTensor& d, const BoundCall& call) {
+  const bool is_unary = std::holds_alternative<UnaryOperator>(call.function);
+  std::vector<ScaledTensor> inputs;
+  for (const BoundSum& argument : call.arguments) {
+    const bool is_condition = call.arguments.size() == 3 && inputs.empty();
+    TENSORD_ASSIGN_OR_RETURN(
+        inputs.emplace_back(),
+        InputOf(argument,
+                is_condition ? ElementType::kBool : call.argument_type, d,
+                !is_unary && !is_condition));
+  }
+  IndexedTensor& first = inputs.front().tensor;
+  if (is_unary && first.is_conjugated) {
+    const IndexedTensor copy =
+        steps_.MakeTemporary(call.argument_type, first.indices);
+    TENSORD_RETURN_IF_ERROR(steps_.Add(copy, {{kOne, first}}, kZero));
+    first = copy;
+  }
+  return steps_.Apply(d, call.function, inputs);
+}
+
+absl::StatusOr<ScaledTensor> Emitter::InputOf(const BoundSum& argument,
+                                              ElementType type,
+                                              const IndexedTensor& d,
+                                              bool may_be_scaled) {
+  ScaledTensor input;
+  const Modes order = Ordered(argument.indices, ByStride(d));
+  const BoundTerm& only = argument.terms.front();
+  const bool is_one_factor =
+      argument.terms.size() == 1 && only.factors.size() == 1 &&
+      only.same.empty() &&
+      only.factors[0].indices().size() == argument.indices.size() &&
+      (only.coefficient.IsOne() ||
+       (may_be_scaled && !only.coefficient.IsZero()));
+  if (const auto number = NumberOf(argument)) {
+    TENSORD_ASSIGN_OR_RETURN(input.tensor, steps_.MakeConstant(type, *number));
+    return input;
+  }
+  if (is_one_factor) {
+    input.factor = only.coefficient;
+    TENSORD_ASSIGN_OR_RETURN(input.tensor, ValueOf(only.factors[0], order));
+  } else {
+    input.tensor = steps_.MakeTemporary(argument.element_type, order);
+    TENSORD_RETURN_IF_ERROR(Evaluate(input.tensor, argument, kOne, kZero));
+  }
+  TENSORD_ASSIGN_OR_RETURN(input.tensor, steps_.Convert(input.tensor, type));
+  return input;
 }
 
 absl::Status Emitter::AddOnDiagonal(const IndexedTensor& d,
@@ -153,23 +262,31 @@ absl::StatusOr<IndexedTensor> Emitter::SumAway(const IndexedTensor& tensor,
 
 absl::StatusOr<IndexedTensor> Emitter::ValueOf(const BoundFactor& factor,
                                                const Modes& order) {
-  if (factor.group == nullptr) {
+  if (!factor.is_computed()) {
     return factor.is_divisor ? steps_.Reciprocal(factor.tensor) : factor.tensor;
   }
   Numbering numbering;
-  std::string key = KeyOf(*factor.group, steps_, numbering);
+  std::string key = factor.group != nullptr
+                        ? KeyOf(*factor.group, steps_, numbering)
+                        : KeyOf(*factor.call, steps_, numbering);
   IndexedTensor value;
   if (auto known = steps_.Known(key)) {
     value = *std::move(known);
     value.indices = numbering.Back(value.indices);
   } else {
-    value = steps_.MakeTemporary(factor.group->element_type, order);
-    TENSORD_RETURN_IF_ERROR(Evaluate(value, *factor.group, kOne, kZero));
+    const Modes modes = Ordered(factor.indices(), order);
+    if (factor.group != nullptr) {
+      value = steps_.MakeTemporary(factor.group->element_type, modes);
+      TENSORD_RETURN_IF_ERROR(Evaluate(value, *factor.group, kOne, kZero));
+    } else {
+      value = steps_.MakeTemporary(factor.call->result_type, modes);
+      TENSORD_RETURN_IF_ERROR(Compute(value, *factor.call));
+    }
     IndexedTensor numbered = value;
     numbered.indices = numbering.Of(value.indices);
     steps_.Keep(std::move(key), numbered);
   }
-  value.is_conjugated = factor.is_group_conjugated;
+  value.is_conjugated = factor.is_conjugated;
   return factor.is_divisor ? steps_.Reciprocal(value) : value;
 }
 

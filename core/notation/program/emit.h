@@ -38,6 +38,18 @@ class Emitter {
  private:
   absl::Status EvaluateInto(const IndexedTensor& d, const BoundSum& sum,
                             Scalar factor, Scalar beta);
+  /// d = call.
+  absl::Status Compute(const IndexedTensor& d, const BoundCall& call);
+  /// An input of a function, in `type`, with modes in the order that d has
+  /// them. When `may_be_scaled`, a number that multiplies it is left to the
+  /// function.
+  absl::StatusOr<ScaledTensor> InputOf(const BoundSum& argument,
+                                       ElementType type, const IndexedTensor& d,
+                                       bool may_be_scaled);
+  /// A term that stands for the same at all values of some of d's indices, to
+  /// be added to d.
+  absl::StatusOr<IndexedTensor> RepeatedPart(const BoundTerm& term,
+                                             const IndexedTensor& d);
   /// d += factor * term, which is not zero only on a diagonal of d.
   absl::Status AddOnDiagonal(const IndexedTensor& d, const BoundTerm& term,
                              Scalar factor);
@@ -60,8 +72,9 @@ class Emitter {
                                std::vector<IndexedTensor> nodes,
                                const IndexedTensor& d, Scalar alpha,
                                Scalar beta);
-  /// A factor of a product as a tensor: of a divisor the reciprocal; a group is
-  /// computed, its modes in `order`, fastest first.
+  /// A factor of a product as a tensor: of a divisor the reciprocal; groups and
+  /// calls are computed, with those of their modes that are in `order` like it,
+  /// fastest first.
   absl::StatusOr<IndexedTensor> ValueOf(const BoundFactor& factor,
                                         const Modes& order);
   /// `tensor` summed over the modes that are not in `kept`, in `type`.

@@ -61,8 +61,8 @@ absl::Status AddOperands(absl::Span<const NamedOperand> operands,
 bool Mentions(const Sum& sum, absl::string_view name) {
   return std::ranges::any_of(sum.terms, [&](const Term& term) {
     return std::ranges::any_of(term.factors, [&](const Factor& factor) {
-      if (const Sum* const group = factor.group()) {
-        return Mentions(*group, name);
+      for (const Sum& part : factor.parts()) {
+        if (Mentions(part, name)) return true;
       }
       const auto* const reference = std::get_if<TensorReference>(&factor.value);
       return reference != nullptr && reference->name == name;
@@ -245,7 +245,7 @@ class Lowering {
   }
 
   static bool IsItself(const BoundTerm& term, const IndexedTensor& d) {
-    if (term.factors.size() != 1 || term.factors[0].group != nullptr ||
+    if (term.factors.size() != 1 || term.factors[0].is_computed() ||
         term.factors[0].is_divisor || !term.same.empty()) {
       return false;
     }

@@ -68,13 +68,16 @@ struct LoweringOptions {
 /// that no later statement reads. So does `s = ...` without brackets, unless
 /// `s` is an operand or made before. Element types go together as in NumPy; of
 /// a product's contraction order the search decides, within parentheses and
-/// beyond. Values that occur again are computed once, and what leads to nothing
-/// that is kept or written is not computed; a statement reads what there was
-/// before it.
+/// beyond. Functions of integers that have fractions are of float64, and so are
+/// quotients of integers; numbers in functions have the type of what is with
+/// them, if that has their value. Values that occur again are computed once,
+/// and what leads to nothing that is kept or written is not computed; a
+/// statement reads what there was before it.
 ///
 /// Errors  INVALID_ARGUMENT, message with line and column; reasons
 ///         NAME_UNKNOWN; NAME_IS_SCALAR; NAME_IS_TENSOR: in a divisor, with
-///         modes; DIVISION_BY_ZERO: by a number; OPERAND_REPEATED: a name
+///         modes; DIVISION_BY_ZERO: by a number; OPERATOR_NEEDS_ORDER,
+///         OPERATOR_NEEDS_NUMBERS: of a function; OPERAND_REPEATED: a name
 ///         twice; MODE_COUNT_MISMATCH; MODE_EXTENT_MISMATCH: names the label
 ///         and both extents; OUTPUT_UNKNOWN; CONSTANT_WRITTEN: to a constant
 ///         operand; COST_LABEL_UNKNOWN: no statement has that label;

@@ -231,7 +231,7 @@ absl::StatusOr<PlannedProduct> PlanProduct(const IndexedTensor& d,
   }
   std::vector<Indices> fixed;
   for (const BoundFactor& factor : term.factors) {
-    fixed.push_back(factor.group != nullptr
+    fixed.push_back(factor.is_computed()
                         ? Indices()
                         : network.NumbersOf(ByStride(factor.tensor)));
   }

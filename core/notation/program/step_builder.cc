@@ -223,22 +223,50 @@ absl::StatusOr<IndexedTensor> StepBuilder::Reciprocal(
     result.indices = tensor.indices;
   } else {
     result = MakeTemporary(type, tensor.indices);
-    PermutationDesc desc;
-    desc.a = DescOf(divisor);
-    desc.a.unary = UnaryOperator::kRcp;
-    desc.d = DescOf(result);
-    desc.compute_type = DefaultComputeType(type);
-    desc.alpha_is_one = true;
-    ProgramStep step;
-    step.desc = std::move(desc);
-    step.a = OperandOf(divisor);
-    step.d = OperandOf(result);
-    TENSORD_RETURN_IF_ERROR(AddStep(std::move(step)));
+    TENSORD_RETURN_IF_ERROR(
+        Apply(result, UnaryOperator::kRcp, {{kOne, divisor}}));
     Keep(key, result);
   }
   // 1 over a conjugate is conjugated.
   result.is_conjugated = tensor.is_conjugated;
   return result;
+}
+
+absl::Status StepBuilder::Apply(const IndexedTensor& d,
+                                const ElementFunction& function,
+                                absl::Span<const ScaledTensor> inputs) {
+  ProgramStep step;
+  step.d = OperandOf(d);
+  const ScaledTensor& first = inputs[inputs.size() == 3 ? 1 : 0];
+  const ElementType type = TypeOf(first.tensor);
+  step.a = OperandOf(first.tensor);
+  step.alpha = first.factor;
+  if (const auto* const op = std::get_if<UnaryOperator>(&function)) {
+    PermutationDesc desc;
+    desc.a = DescOf(first.tensor);
+    desc.a.unary = *op;
+    desc.d = DescOf(d);
+    desc.compute_type = ConversionComputeType(type, TypeOf(d));
+    desc.alpha_is_one = true;
+    step.desc = std::move(desc);
+    return AddStep(std::move(step));
+  }
+  const ScaledTensor& last = inputs.back();
+  ElementwiseDesc desc;
+  desc.a = DescOf(first.tensor);
+  desc.c = DescOf(last.tensor);
+  desc.d = DescOf(d);
+  desc.op_abc = std::get<BinaryOperator>(function);
+  desc.compute_type = DefaultComputeType(type);
+  step.c = OperandOf(last.tensor);
+  step.gamma = last.factor;
+  if (inputs.size() == 3) {
+    desc.b = DescOf(inputs[0].tensor);
+    step.b = OperandOf(inputs[0].tensor);
+    step.beta = kOne;
+  }
+  step.desc = std::move(desc);
+  return AddStep(std::move(step));
 }
 
 ContractionDesc StepBuilder::ContractionOf(

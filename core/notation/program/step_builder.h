@@ -59,6 +59,13 @@ class StepBuilder {
   /// 1 divided by the elements of `tensor`, in ReciprocalType().
   absl::StatusOr<IndexedTensor> Reciprocal(const IndexedTensor& tensor);
 
+  /// d = op(a), or what `function` makes of two or three `inputs` of one type:
+  /// of WHERE the condition, of bool and not scaled, comes first. Modes of d
+  /// that an input lacks repeat it. What has one input only is not scaled, and
+  /// not conjugated.
+  absl::Status Apply(const IndexedTensor& d, const ElementFunction& function,
+                     absl::Span<const ScaledTensor> inputs);
+
   /// d = beta * d + the sum of one to three `terms`, two when beta is not 0.
   /// Modes of d that a term lacks repeat it.
   absl::Status Add(const IndexedTensor& d, absl::Span<const ScaledTensor> terms,

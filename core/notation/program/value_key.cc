@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/notation/functions.h"
 
 namespace tensord::core {
 namespace {
@@ -52,9 +53,13 @@ std::string KeyOf(const BoundSum& sum, const StepBuilder& steps,
     AppendExactly(term.coefficient, key);
     for (const BoundFactor& factor : term.factors) {
       if (factor.is_divisor) absl::StrAppend(&key, "/");
+      if (factor.is_computed() && factor.is_conjugated) {
+        absl::StrAppend(&key, "*");
+      }
       if (factor.group != nullptr) {
-        absl::StrAppend(&key, factor.is_group_conjugated ? "*" : "",
-                        KeyOf(*factor.group, steps, numbering));
+        absl::StrAppend(&key, KeyOf(*factor.group, steps, numbering));
+      } else if (factor.call != nullptr) {
+        absl::StrAppend(&key, KeyOf(*factor.call, steps, numbering));
       } else {
         absl::StrAppend(&key, "[", steps.KeyOf(factor.tensor), "]");
       }
@@ -70,6 +75,18 @@ std::string KeyOf(const BoundSum& sum, const StepBuilder& steps,
   }
   absl::StrAppend(&key, ")");
   AppendSet(numbering.Of(sum.indices), key);
+  return key;
+}
+
+std::string KeyOf(const BoundCall& call, const StepBuilder& steps,
+                  Numbering& numbering) {
+  std::string key = absl::StrCat(std::string(NotationOf(call.function)), " in ",
+                                 std::string(NameOf(call.argument_type)), "{");
+  for (const BoundSum& argument : call.arguments) {
+    absl::StrAppend(&key, KeyOf(argument, steps, numbering), ";");
+  }
+  absl::StrAppend(&key, "}");
+  AppendSet(numbering.Of(call.indices), key);
   return key;
 }
 

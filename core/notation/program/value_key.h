@@ -26,8 +26,10 @@ class Numbering {
 void AppendNumbers(const Modes& numbers, std::string& key);
 void AppendSet(Modes numbers, std::string& key);
 
-/// What `sum` computes.
+/// What `sum` or `call` computes.
 std::string KeyOf(const BoundSum& sum, const StepBuilder& steps,
+                  Numbering& numbering);
+std::string KeyOf(const BoundCall& call, const StepBuilder& steps,
                   Numbering& numbering);
 
 /// What the product of two tensors is, summed over all but `kept`, in `type`.

@@ -56,10 +56,9 @@ void AddNames(const core::Sum& sum,
               absl::flat_hash_set<absl::string_view>& names) {
   for (const core::Term& term : sum.terms) {
     for (const core::Factor& factor : term.factors) {
-      if (const core::Sum* const group = factor.group()) {
-        AddNames(*group, names);
-      } else if (const auto* const tensor =
-                     std::get_if<core::TensorReference>(&factor.value)) {
+      for (const core::Sum& part : factor.parts()) AddNames(part, names);
+      if (const auto* const tensor =
+              std::get_if<core::TensorReference>(&factor.value)) {
         names.insert(tensor->name);
       }
     }

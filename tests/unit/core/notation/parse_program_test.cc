@@ -160,6 +160,73 @@ TEST(ParseProgramTest, ParenthesesStay) {
   EXPECT_THAT(statement.value.labels, ElementsAre("i", "l"));
 }
 
+TEST(ParseProgramTest, FunctionsHaveTheLabelsOfAllArguments) {
+  const Statement statement =
+      OnlyStatement("D[i,j,k] = where(A[j] > 0, B[k,i,l]*B[l,i,j], x)*C[k]");
+  const Call& call = *statement.value.terms[0].factors[0].call();
+  EXPECT_EQ(call.function, ElementFunction(BinaryOperator::kWhere));
+  EXPECT_THAT(call.labels, ElementsAre("j", "k", "i"));
+  ASSERT_THAT(call.arguments, SizeIs(3));
+  EXPECT_THAT(call.arguments[1].labels, ElementsAre("k", "i", "j"));
+  EXPECT_THAT(call.arguments[2].labels, IsEmpty());
+  const Call& condition = *call.arguments[0].terms[0].factors[0].call();
+  EXPECT_EQ(condition.function, ElementFunction(BinaryOperator::kGreater));
+  EXPECT_THAT(condition.labels, ElementsAre("j"));
+}
+
+TEST(ParseProgramTest, PowersBindMoreThanSignsAndToTheRight) {
+  EXPECT_EQ(Canonical("D = -A^2*B"), "D = -(A)^(2)*B\n");
+  EXPECT_EQ(Canonical("D = 2**-A**B"), "D = (2)^(-(A)^(B))\n");
+  EXPECT_EQ(Canonical("D[i] = (A[i] + 1)^2/B[i]^(1 - x)"),
+            "D[i] = (A[i] + 1)^(2)/(B[i])^(1 - x)\n");
+  EXPECT_EQ(Canonical("D[i] = A[i]'^2"), "D[i] = (conj(A[i]))^(2)\n");
+  EXPECT_EQ(Canonical("D[i] = (A[i]^2)'"), "D[i] = conj((A[i])^(2))\n");
+}
+
+TEST(ParseProgramTest, ComparisonsStandInParenthesesOrAlone) {
+  EXPECT_EQ(Canonical("D[i] = A[i] + B[i] <= 2*x"),
+            "D[i] = (A[i] + B[i] <= 2*x)\n");
+  EXPECT_EQ(Canonical("D[i] = ((A[i] == 1))*(B[i] != C[i])'"),
+            "D[i] = (A[i] == 1)*conj((B[i] != C[i]))\n");
+  EXPECT_EQ(Canonical("D[i] = maximum(A[i] >= 1, minimum(B[i] < C[i], 2))"),
+            "D[i] = max((A[i] >= 1),min((B[i] < C[i]),2))\n");
+}
+
+TEST(ParseProgramTest, FunctionsAreNamesWhereNoParenthesisFollows) {
+  EXPECT_EQ(Canonical("sqrt[i] = max[i]*exp*where [i]/abs"),
+            "sqrt[i] = max[i]*exp*where[i]/abs\n");
+}
+
+TEST(ParseProgramTest, DivisorsSumTheirLabelsUnlessOneIsOpen) {
+  const auto has_own = [](absl::string_view text) {
+    return OnlyStatement(text).value.terms[0].factors[1].has_own_labels;
+  };
+  EXPECT_TRUE(has_own("D[i] = A[i]/B[j,j]"));
+  EXPECT_TRUE(has_own("D[i] = A[i]/sqrt(B[i]*B[i])"));
+  EXPECT_TRUE(has_own("D[i] = A[i]/tensorscalar(B[i,i])"));
+  EXPECT_TRUE(has_own("D[i] = A[i]/(2 + B[j,j])"));
+  EXPECT_FALSE(has_own("D[i] = A[i]/B[i]"));
+  EXPECT_FALSE(has_own("D[i] = A[i,j]/(B[j] + C[j])"));
+  EXPECT_FALSE(has_own("D[i] = A[i]/(B[i]*B[i] + E[i])"));
+}
+
+TEST(ParseProgramTest, LabelsOfTheOutputCountOnceInFunctionsAndDivisors) {
+  Parsed("D[i] = A[i]*exp(B[i]*C[i])");
+  Parsed("D[i,j] = A[i,j]/(B[i,j]*C[j])");
+  Parsed("D[:] = A[-1,1]*exp(B[1,-2]*C[-2])");
+}
+
+TEST(ParseProgramTest, TermsWithoutLabelsGoWithAny) {
+  const Statement statement =
+      OnlyStatement("D[i] = 1 + (x - A[i] + tensorscalar(B[i,i]))");
+  EXPECT_THAT(statement.value.labels, ElementsAre("i"));
+  EXPECT_FALSE(statement.value.terms[0].has_labels);
+  const Sum& group = *statement.value.terms[1].factors[0].group();
+  EXPECT_THAT(group.labels, ElementsAre("i"));
+  EXPECT_FALSE(group.terms[2].has_labels);
+  EXPECT_EQ(OnlyStatement("D[:] = 2 - A[-2,-1]").output.labels.size(), 2);
+}
+
 TEST(ParseProgramTest, LabelTwiceInATermIsABatchWhenTheOutputHasIt) {
   EXPECT_THAT(OnlyStatement("D[b,i] = A[i,k,b]*B[k,b]").value.labels,
               ElementsAre("i", "b"));

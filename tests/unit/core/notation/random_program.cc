@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace tensord::core::test {
@@ -36,6 +37,35 @@ const std::vector<std::pair<std::string, Scalar>> kNumbers = {
     {"007", {7, 0}},
     {"1e22", {1e22, 0}},
     {"123456789.25", {123456789.25, 0}}};
+
+/// The labels of `open` in the order in which a term has them.
+void AppendInOrder(const Sum& sum, const Texts& open, Texts& found) {
+  for (const Factor& factor : sum.terms.front().factors) {
+    for (const Sum& part : factor.parts()) AppendInOrder(part, open, found);
+    const auto* tensor = std::get_if<TensorReference>(&factor.value);
+    if (tensor == nullptr) continue;
+    for (const Label& label : tensor->labels) {
+      if (std::ranges::count(open, label.text) == 1 &&
+          std::ranges::count(found, label.text) == 0) {
+        found.push_back(label.text);
+      }
+    }
+  }
+}
+
+/// A comparison stands in parentheses, however many there are.
+void Unwrap(Factor& factor) {
+  const Sum* const group = factor.group();
+  if (factor.is_scalar || group->terms.size() > 1) return;
+  const Term& term = group->terms.front();
+  const Call* const call = term.factors.front().call();
+  if (term.is_negated || term.factors.size() > 1 || call == nullptr ||
+      term.factors.front().is_conjugated) {
+    return;
+  }
+  const auto* const op = std::get_if<BinaryOperator>(&call->function);
+  if (op != nullptr && IsComparison(*op)) factor.value = Call(*call);
+}
 
 class Maker {
  public:
@@ -71,6 +101,8 @@ class Maker {
   Factor MakeGroup(const Texts& labels, int depth);
   TensorReference MakeTensor(const Texts& labels, bool may_be_diagonal);
   int MakeSigns();
+  /// A function of a group, or a power of one.
+  Factor MakeCall(const Texts& labels, int depth);
   /// A factor without labels, as divisors are, behind its signs.
   Factor MakeScalar(int depth, bool& is_negated);
   /// What divides by being written before a `\`.
@@ -165,6 +197,50 @@ Factor Maker::MakeGroup(const Texts& labels, int depth) {
       MakeSum(labels, depth + 1));
   Write(")");
   if (factor.is_conjugated) Write(is_primed ? ")'" : ")");
+  Unwrap(factor);
+  return factor;
+}
+
+Factor Maker::MakeCall(const Texts& labels, int depth) {
+  using Written = std::pair<std::string, ElementFunction>;
+  static const std::vector<Written> kUnary = {{"sqrt", UnaryOperator::kSqrt},
+                                              {"imag", UnaryOperator::kImag}};
+  static const std::vector<Written> kOthers = {
+      {"maximum", BinaryOperator::kMax},  {"where", BinaryOperator::kWhere},
+      {"<=", BinaryOperator::kLessEqual}, {"!=", BinaryOperator::kNotEqual},
+      {"**", BinaryOperator::kPow},       {"^", BinaryOperator::kPow}};
+  Factor factor;
+  Call call;
+  const bool is_unary = Often(0.4);
+  const auto& [name, function] = OneOf(is_unary ? kUnary : kOthers);
+  call.function = function;
+  const auto add = [&](const Texts& open) {
+    call.arguments.push_back(MakeSum(open, depth + 1));
+  };
+  const bool is_power = function == ElementFunction(BinaryOperator::kPow);
+  const bool is_infix = !is_unary && !absl::ascii_isalpha(name[0]);
+  if (!is_infix) Write(name);
+  WriteOpen("(");
+  add(labels);
+  if (is_power) {
+    text_ += ")";
+    Write("");
+    WriteOpen(name);
+    WriteOpen("(");
+  } else if (!is_unary) {
+    WriteOpen(is_infix ? name : ",");
+  }
+  // What lacks labels repeats.
+  if (!is_unary) add(Often(0.5) ? labels : Texts());
+  if (name == "where") {
+    WriteOpen(",");
+    add(Texts());
+  }
+  Write(")");
+  for (const Sum& argument : call.arguments) {
+    AppendInOrder(argument, labels, call.labels);
+  }
+  factor.value = std::move(call);
   return factor;
 }
 
@@ -174,6 +250,7 @@ Factor Maker::MakeFactor(const Texts& labels, int depth) {
       std::set<std::string>(labels.begin(), labels.end()).size() ==
       labels.size();
   if (is_distinct && depth < 4 && Often(0.25)) return MakeGroup(labels, depth);
+  if (is_distinct && depth < 3 && Often(0.15)) return MakeCall(labels, depth);
   Factor factor;
   const int conjugates = Often(0.2) ? 1 + Below(3) : 0;
   factor.is_conjugated = conjugates % 2 == 1;
@@ -249,23 +326,9 @@ Term Maker::MakeTerm(const Texts& open, int depth) {
   term.factors.insert(term.factors.end(),
                       std::make_move_iterator(divisors.begin()),
                       std::make_move_iterator(divisors.end()));
+  term.has_labels = !bag.empty();
   term.is_ncon = is_ncon_ && !bag.empty();
   return term;
-}
-
-/// The labels of `open` in the order in which a term has them.
-void AppendInOrder(const Sum& sum, const Texts& open, Texts& found) {
-  for (const Factor& factor : sum.terms.front().factors) {
-    if (const Sum* group = factor.group()) AppendInOrder(*group, open, found);
-    const auto* tensor = std::get_if<TensorReference>(&factor.value);
-    if (tensor == nullptr) continue;
-    for (const Label& label : tensor->labels) {
-      if (std::ranges::count(open, label.text) == 1 &&
-          std::ranges::count(found, label.text) == 0) {
-        found.push_back(label.text);
-      }
-    }
-  }
 }
 
 Sum Maker::MakeSum(const Texts& open, int depth) {

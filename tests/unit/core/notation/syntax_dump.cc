@@ -36,6 +36,16 @@ std::string DumpFactor(const Factor& factor) {
   if (factor.is_scalar) text += "scalar ";
   if (const Sum* group = factor.group()) {
     absl::StrAppend(&text, "(\n", Dump(*group), ")");
+  } else if (const Call* call = factor.call()) {
+    absl::StrAppend(&text, "function ", call->function.index(), " ",
+                    std::visit([](auto op) { return static_cast<int>(op); },
+                               call->function));
+    for (const std::string& label : call->labels) {
+      absl::StrAppend(&text, " ", Delimited(label));
+    }
+    for (const Sum& argument : call->arguments) {
+      absl::StrAppend(&text, "(\n", Dump(argument), ")");
+    }
   } else if (const auto* scalar = std::get_if<Scalar>(&factor.value)) {
     absl::StrAppendFormat(&text, "number %a %a", scalar->real,
                           scalar->imaginary);

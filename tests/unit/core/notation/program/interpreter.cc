@@ -31,6 +31,28 @@ void ForEach(const Index& extents,
   }
 }
 
+Number Apply(UnaryOperator op, const Number& x) {
+  switch (op) {
+    case UnaryOperator::kIdentity: return x;
+    case UnaryOperator::kConj: return std::conj(x);
+    case UnaryOperator::kRcp: return Number(1) / x;
+    case UnaryOperator::kExp: return std::exp(x);
+    case UnaryOperator::kSin: return std::sin(x);
+    case UnaryOperator::kSqrt: return std::sqrt(x);
+    default: ADD_FAILURE() << NameOf(op); return x;
+  }
+}
+
+Number Apply(BinaryOperator op, const Number& x, const Number& y) {
+  switch (op) {
+    case BinaryOperator::kAdd: return x + y;
+    case BinaryOperator::kMul: return x * y;
+    case BinaryOperator::kDiv: return x / y;
+    case BinaryOperator::kPow: return std::pow(x, y);
+    default: ADD_FAILURE() << NameOf(op); return x;
+  }
+}
+
 /// One operand of a step, in one slice.
 struct Access {
   const OperandDesc* desc;
@@ -44,12 +66,7 @@ struct Access {
     return at;
   }
   Number Read(const std::map<Mode, int64_t>& index) const {
-    const Number value = *At(index);
-    switch (desc->unary) {
-      case UnaryOperator::kConj: return std::conj(value);
-      case UnaryOperator::kRcp: return Number(1) / value;
-      default: return value;
-    }
+    return Apply(desc->unary, *At(index));
   }
 };
 
@@ -167,7 +184,6 @@ void RunStep(const ProgramStep& step, Memory& memory, const Index& slice,
     const Number gamma = adds ? Number(1) : AsNumber(step.gamma);
     const Access a = memory.Of(e->a, step.a, slice);
     const Access c = memory.Of(e->c, step.c, slice);
-    ASSERT_EQ(e->op_abc, BinaryOperator::kAdd);
     SumInto(
         memory.Of(e->d, step.d, slice), {}, [](const At&) { return Number(0); },
         [&](const At& at) {
@@ -175,9 +191,9 @@ void RunStep(const ProgramStep& step, Memory& memory, const Index& slice,
           if (e->b) {
             const Number b = scaled(AsNumber(step.beta),
                                     memory.Of(*e->b, step.b, slice), at);
-            value = e->op_ab == BinaryOperator::kMul ? value * b : value + b;
+            value = Apply(e->op_ab, value, b);
           }
-          return value + scaled(gamma, c, at);
+          return Apply(e->op_abc, value, scaled(gamma, c, at));
         });
   } else if (const auto* r = std::get_if<ReductionDesc>(&step.desc)) {
     const Access a = memory.Of(r->a, step.a, slice);
@@ -206,15 +222,15 @@ void Collect(const Sum& sum, const ValuesByName& tensors, Extents& extents);
 
 void Collect(const Term& term, const ValuesByName& tensors, Extents& extents) {
   for (const Factor& factor : term.factors) {
-    if (factor.group() != nullptr) {
-      // Only what is open in the group belongs to this term.
+    for (const Sum& part : factor.parts()) {
+      // Only what is open in it belongs to this term.
       Extents inner;
-      Collect(*factor.group(), tensors, inner);
-      for (const std::string& label : factor.group()->labels) {
+      Collect(part, tensors, inner);
+      for (const std::string& label : part.labels) {
         extents[label] = inner.at(label);
       }
-    } else if (const auto* reference =
-                   std::get_if<TensorReference>(&factor.value)) {
+    }
+    if (const auto* reference = std::get_if<TensorReference>(&factor.value)) {
       const auto found = tensors.find(reference->name);
       if (found == tensors.end()) continue;
       for (size_t m = 0; m < reference->labels.size(); ++m) {
@@ -229,6 +245,7 @@ void Collect(const Sum& sum, const ValuesByName& tensors, Extents& extents) {
   for (const Term& term : sum.terms) {
     Extents all;
     Collect(term, tensors, all);
+    if (!term.has_labels) continue;
     for (const std::string& label : sum.labels) extents[label] = all.at(label);
   }
 }
@@ -245,6 +262,20 @@ Number ValueOf(const Factor& factor, const Assigned& assigned,
     value = AsNumber(*number);
   } else if (factor.group() != nullptr) {
     value = ValueOf(*factor.group(), assigned, scalars, tensors);
+  } else if (const Call* const call = factor.call()) {
+    std::vector<Number> x;
+    for (const Sum& argument : call->arguments) {
+      x.push_back(ValueOf(argument, assigned, scalars, tensors));
+    }
+    value = std::visit(
+        [&](auto op) {
+          if constexpr (std::is_same_v<decltype(op), UnaryOperator>) {
+            return Apply(op, x[0]);
+          } else {
+            return Apply(op, x[0], x[1]);
+          }
+        },
+        call->function);
   } else {
     const auto& reference = std::get<TensorReference>(factor.value);
     const auto tensor = tensors.find(reference.name);

@@ -80,6 +80,59 @@ TEST_F(LowerTest, ComputesWhatOccursAgainOnce) {
   EXPECT_EQ(CountSteps<ContractionDesc>(program), 3);
 }
 
+TEST_F(LowerTest, ComputesFunctionsAndQuotientsInOneStep) {
+  const Inputs inputs = Make({{"A", {3, 4}}, {"B", {3, 4}}, {"v", {4}}});
+  for (const absl::string_view text :
+       {"D[i,j] := exp(A[i,j])", "D[j,i] := A[i,j]/v[j]", "D[j] := 2/v[j]",
+        "D[i,j] := 2*A[i,j]/B[i,j]", "D[i,j] := conj(A[i,j])^v[j]",
+        "D[i,j] := v[j] \\ A[i,j]", "D[i,j] := (A[i,j]/v[j])"}) {
+    const Program program = RunAndCompare(text, inputs);
+    EXPECT_EQ(program.blocks[0].steps.size(), 1) << text;
+    EXPECT_EQ(CountSteps<ContractionDesc>(program), 0) << text;
+  }
+}
+
+TEST_F(LowerTest, RepeatsWhatLacksLabels) {
+  Inputs inputs = Make({{"A", {3, 4}}, {"B", {4, 3}}, {"v", {4}}, {"t", {}}});
+  inputs.scalars["x"] = {0.5, -2};
+  RunAndCompare("D[i,j] := A[i,j] + x - 1", inputs);
+  RunAndCompare("D[i,j] := t*t + A[i,j] - 2*t", inputs);
+  RunAndCompare("D[i,j] := A[i,j] - tensorscalar(A[i,j]*B[j,i])", inputs);
+  RunAndCompare("D[i,j] := A[i,j]*(1 + v[j])", inputs);
+  RunAndCompare("D[i,k] := (t + A[i,j])*(B[j,k] - x)", inputs);
+  RunAndCompare("A[i,j] += 2; A[i,j] -= A[i,j] + t", inputs);
+  RunAndCompare("D[:] := 1 + A[-2,-1]", inputs);
+}
+
+TEST_F(LowerTest, ComputesFunctionsOfWhatTheyAreGiven) {
+  const Inputs inputs =
+      Make({{"A", {3, 4}}, {"B", {4, 3}}, {"M", {3, 3}}, {"v", {4}}});
+  RunAndCompare("D[i,k] := exp(A[i,j]*B[j,k]/8)", inputs);
+  RunAndCompare("D[i,k] := exp(A[i,j])*sin(B[j,k]')", inputs);
+  RunAndCompare("D[i,j] := (exp(A[i,j]) + v[j])^v[j]", inputs);
+  RunAndCompare("D[i] := exp(M[i,i]) - exp(M[j,j]/8)", inputs);
+  RunAndCompare("s = exp(A[i,j]*B[j,i]/8)*v[k]*v[k]", inputs);
+  RunAndCompare("D[i,j] := exp(Diagonal(v)[i,j])/(3 + M[k,k])", inputs);
+  RunAndCompare("D[i,j] := Diagonal(v)[i,j]/exp(v[j])", inputs);
+  RunAndCompare("D[i] := A[i,j]/(2 - v[j])", inputs);
+  RunAndCompare("D[i,j] := A[i,j]/(12 + (v[j] + B[j,i]))", inputs);
+  RunAndCompare("D[i,j,k] := exp(A[i,j])*v[k]/exp(B[j,i])", inputs);
+  RunAndCompare("M[i,j] = exp(M[j,i]) - M[i,j]/exp(M[j,i])", inputs);
+  RunAndCompare("D[:] := A[-1,1]*(exp(B[1,-2])*exp(v[1]))", inputs);
+  const Program program = RunAndCompare(
+      "D[i,j] := exp(A[i,j]/4)*v[j]\nE[j,i] := exp(A[i,j]/4)*v[j]", inputs);
+  // A/4 and exp() once.
+  EXPECT_EQ(CountSteps<PermutationDesc>(program), 2);
+}
+
+TEST_F(LowerTest, FunctionsOfNumbersAreNumbers) {
+  Inputs inputs = Make({{"A", {3}}});
+  inputs.scalars["x"] = {0.5, -2};
+  const Program program =
+      RunAndCompare("D[i] := sqrt(2)*A[i]/exp(x)^2*(sin(1) - 3^0.5)", inputs);
+  EXPECT_EQ(program.blocks[0].steps.size(), 2);
+}
+
 TEST_F(LowerTest, ComputesAgainWhatWasWrittenMeanwhile) {
   const Inputs inputs = Make({{"A", {3, 3}}, {"B", {3, 3}}});
   RunAndCompare(

@@ -109,12 +109,24 @@ class RandomStatement {
                                      Sum(labels, depth + 1), ")"));
         std::swap(hidden, extents_);
       } else {
-        texts.push_back(Tensor(labels));
+        texts.push_back(rng_() % 6 == 0 ? Function(labels) : Tensor(labels));
       }
     }
     std::string text = absl::StrJoin(texts, "*");
     if (rng_() % 8 == 0) absl::StrAppend(&text, "/", Divisor());
     return text;
+  }
+
+  /// Of moderate size.
+  std::string Function(const std::vector<std::string>& labels) {
+    const std::string tensor = Tensor(labels);
+    switch (rng_() % 5) {
+      case 0: return absl::StrCat("exp(", tensor, "/4)");
+      case 1: return absl::StrCat("sin(x - ", tensor, "/4)'");
+      case 2: return absl::StrCat("(12 + ", tensor, ")^-1.5");
+      case 3: return absl::StrCat("(3/(12 - ", tensor, "))");
+      default: return absl::StrCat("(sqrt(12 + ", tensor, ") - 1)");
+    }
   }
 
   /// Nothing near 0.
