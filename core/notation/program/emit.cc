@@ -57,6 +57,12 @@ Modes Ordered(const Modes& indices, const Modes& order) {
   return ordered;
 }
 
+/// True when two tensors are the same elements, index by index.
+bool IsSamePart(const IndexedTensor& x, const IndexedTensor& y) {
+  return x.tensor == y.tensor && x.offset == y.offset &&
+         x.indices == y.indices && x.layout == y.layout;
+}
+
 /// True when some index of d is in no factor of `term`.
 bool Repeats(const BoundTerm& term, const IndexedTensor& d) {
   return !std::ranges::all_of(d.indices, [&](Mode index) {
@@ -86,6 +92,21 @@ IndexedTensor WithoutUnits(const IndexedTensor& tensor, const Modes& kept) {
 }
 
 }  // namespace
+
+bool Emitter::IsInPlace(const IndexedTensor& d, const BoundSum& sum) {
+  const BoundCall* const call = LoneCall(sum);
+  if (call == nullptr || call->arguments.size() < 2) return false;
+  return std::ranges::all_of(call->arguments, [&](const BoundSum& argument) {
+    // What is not one tensor, as it is, is computed before.
+    const BoundTerm& term = argument.terms.front();
+    if (argument.terms.size() > 1 || term.factors.size() != 1 ||
+        term.factors[0].is_computed()) {
+      return true;
+    }
+    const IndexedTensor& input = term.factors[0].tensor;
+    return input.tensor != d.tensor || IsSamePart(input, d);
+  });
+}
 
 void Emitter::BeginStatement(int32_t statement) {
   statement_ = statement;

@@ -30,7 +30,11 @@ class Emitter {
 
   void BeginStatement(int32_t statement);
 
-  /// d = beta * d + factor * sum. No term reads d.
+  /// True when `sum` may be evaluated into d although it reads d: it is a
+  /// function of several arguments, which read no element of d but the one that
+  /// they make, when the function itself is computed.
+  static bool IsInPlace(const IndexedTensor& d, const BoundSum& sum);
+  /// d = beta * d + factor * sum. No term reads d, or IsInPlace().
   /// Errors  of LowerProgram().
   absl::Status Evaluate(const IndexedTensor& d, const BoundSum& sum,
                         Scalar factor, Scalar beta);

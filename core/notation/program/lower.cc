@@ -217,6 +217,9 @@ class Lowering {
   /// d = beta * d + factor * sum, which may read d as it was before.
   absl::Status Write(const IndexedTensor& d, BoundSum& sum, Scalar factor,
                      Scalar beta) {
+    if (beta.IsZero() && factor.IsOne() && Emitter::IsInPlace(d, sum)) {
+      return emitter_.Evaluate(d, sum, factor, beta);
+    }
     if (sum.Reads(d.tensor)) {
       // Terms that are d itself are part of what is kept of it.
       Scalar kept = beta;

@@ -134,9 +134,13 @@ double StepBuilder::ExtentProduct(absl::Span<const Mode> indices) const {
 absl::Status StepBuilder::AddStep(ProgramStep step) {
   TENSORD_RETURN_IF_ERROR(
       std::visit([](const auto& desc) { return Validate(desc); }, step.desc));
+  // Element by element, what is read may be what is written.
+  const bool is_elementwise =
+      std::holds_alternative<ElementwiseDesc>(step.desc);
   for (const auto& [operand, factor] :
        {std::pair(step.a, step.alpha), std::pair(step.b, step.alpha)}) {
-    if (operand.tensor == step.d.tensor && !factor.IsZero()) {
+    if (operand.tensor == step.d.tensor && !factor.IsZero() &&
+        !(is_elementwise && operand == step.d)) {
       return Internal("STEP_READS_OUTPUT", "a step of statement ",
                       statement_ + 1, " reads ",
                       program_.tensors[step.d.tensor].name,

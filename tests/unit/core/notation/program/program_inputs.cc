@@ -120,12 +120,16 @@ class RandomStatement {
   /// Of moderate size.
   std::string Function(const std::vector<std::string>& labels) {
     const std::string tensor = Tensor(labels);
-    switch (rng_() % 5) {
+    // A divisor would sum what it has twice.
+    const bool may_divide =
+        std::set<std::string>(labels.begin(), labels.end()).size() ==
+        labels.size();
+    switch (rng_() % (may_divide ? 5 : 4)) {
       case 0: return absl::StrCat("exp(", tensor, "/4)");
       case 1: return absl::StrCat("sin(x - ", tensor, "/4)'");
       case 2: return absl::StrCat("(12 + ", tensor, ")^-1.5");
-      case 3: return absl::StrCat("(3/(12 - ", tensor, "))");
-      default: return absl::StrCat("(sqrt(12 + ", tensor, ") - 1)");
+      case 3: return absl::StrCat("(sqrt(12 + ", tensor, ") - 1)");
+      default: return absl::StrCat("(3/(12 - ", tensor, "))");
     }
   }
 
