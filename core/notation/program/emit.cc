@@ -95,7 +95,10 @@ IndexedTensor WithoutUnits(const IndexedTensor& tensor, const Modes& kept) {
 
 bool Emitter::IsInPlace(const IndexedTensor& d, const BoundSum& sum) {
   const BoundCall* const call = LoneCall(sum);
-  if (call == nullptr || call->arguments.size() < 2) return false;
+  if (call == nullptr || call->arguments.size() < 2 ||
+      call->function == ElementFunction(BinaryOperator::kPow)) {
+    return false;
+  }
   return std::ranges::all_of(call->arguments, [&](const BoundSum& argument) {
     // What is not one tensor, as it is, is computed before.
     const BoundTerm& term = argument.terms.front();
@@ -192,24 +195,49 @@ absl::StatusOr<IndexedTensor> Emitter::RepeatedPart(const BoundTerm& term,
 }
 
 absl::Status Emitter::Compute(const IndexedTensor& d, const BoundCall& call) {
-  const bool is_unary = std::holds_alternative<UnaryOperator>(call.function);
+  const auto input = [&](size_t argument, bool may_be_scaled) {
+    return InputOf(call.arguments[argument], call.argument_type, d,
+                   may_be_scaled);
+  };
+  if (const auto* const op = std::get_if<UnaryOperator>(&call.function)) {
+    return ComputeUnary(d, *op, call);
+  }
+  const auto op = std::get<BinaryOperator>(call.function);
+  if (op == BinaryOperator::kPow) {
+    // What has functions of its own, which are faster and more exact.
+    const auto exponent = NumberOf(call.arguments[1]);
+    if (exponent == Scalar{0.5, 0}) {
+      return ComputeUnary(d, UnaryOperator::kSqrt, call);
+    }
+    if (exponent == Scalar{2, 0}) {
+      TENSORD_ASSIGN_OR_RETURN(const ScaledTensor x, input(0, true));
+      return steps_.Apply(d, BinaryOperator::kMul, {x, x});
+    }
+  }
   std::vector<ScaledTensor> inputs;
-  for (const BoundSum& argument : call.arguments) {
-    const bool is_condition = call.arguments.size() == 3 && inputs.empty();
-    TENSORD_ASSIGN_OR_RETURN(
-        inputs.emplace_back(),
-        InputOf(argument,
-                is_condition ? ElementType::kBool : call.argument_type, d,
-                !is_unary && !is_condition));
+  for (size_t i = 0; i < call.arguments.size(); ++i) {
+    if (i == 0 && op == BinaryOperator::kWhere) {
+      TENSORD_ASSIGN_OR_RETURN(
+          inputs.emplace_back(),
+          InputOf(call.arguments[0], ElementType::kBool, d, false));
+    } else {
+      TENSORD_ASSIGN_OR_RETURN(inputs.emplace_back(), input(i, true));
+    }
   }
-  IndexedTensor& first = inputs.front().tensor;
-  if (is_unary && first.is_conjugated) {
+  return steps_.Apply(d, op, inputs);
+}
+
+absl::Status Emitter::ComputeUnary(const IndexedTensor& d, UnaryOperator op,
+                                   const BoundCall& call) {
+  TENSORD_ASSIGN_OR_RETURN(
+      ScaledTensor x, InputOf(call.arguments[0], call.argument_type, d, false));
+  if (x.tensor.is_conjugated) {
     const IndexedTensor copy =
-        steps_.MakeTemporary(call.argument_type, first.indices);
-    TENSORD_RETURN_IF_ERROR(steps_.Add(copy, {{kOne, first}}, kZero));
-    first = copy;
+        steps_.MakeTemporary(call.argument_type, x.tensor.indices);
+    TENSORD_RETURN_IF_ERROR(steps_.Add(copy, {x}, kZero));
+    x.tensor = copy;
   }
-  return steps_.Apply(d, call.function, inputs);
+  return steps_.Apply(d, op, {x});
 }
 
 absl::StatusOr<ScaledTensor> Emitter::InputOf(const BoundSum& argument,

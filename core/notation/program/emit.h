@@ -44,6 +44,9 @@ class Emitter {
                             Scalar factor, Scalar beta);
   /// d = call.
   absl::Status Compute(const IndexedTensor& d, const BoundCall& call);
+  /// d = op of the call's first argument.
+  absl::Status ComputeUnary(const IndexedTensor& d, UnaryOperator op,
+                            const BoundCall& call);
   /// An input of a function, in `type`, with modes in the order that d has
   /// them. When `may_be_scaled`, a number that multiplies it is left to the
   /// function.
