@@ -1,7 +1,8 @@
-"""What one request of many statements saves over many requests.
+"""What one request of many statements saves over many requests, and functions beside NumPy.
 
 Prints the wall time of a program of small statements beside that of the same operations as
-calls of their own, one after the other. Medians; nothing is asserted. Run it on a machine that does nothing else:
+calls of their own, one after the other, and of functions of large matrices beside NumPy's, which
+run on one thread, as do the server's here. Medians; nothing is asserted. Run it on a machine that does nothing else:
 
     tests/benchmarks/programs.py [--address ADDRESS]
 """
@@ -60,6 +61,48 @@ def small_statements(session: tensord.Session, extent: int) -> None:
     )
 
 
+FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
+    "exp(A[i,j])": lambda a, b, v, out: np.exp(a, out=out),
+    "A[i,j]^2": lambda a, b, v, out: np.square(a, out=out),
+    "A[i,j]/B[i,j]": lambda a, b, v, out: np.divide(a, b, out=out),
+    "A[i,j]/v[j]": lambda a, b, v, out: np.divide(a, v, out=out),
+    "max(A[i,j], 0)": lambda a, b, v, out: np.maximum(a, 0, out=out),
+    "where(A[i,j] > 0, A[i,j], B[i,j])": lambda a, b, v, out: np.where(a > 0, a, b),
+    "1/(1 + exp(-A[i,j]))": lambda a, b, v, out: np.divide(
+        1, 1 + np.exp(-a), out=out
+    ),
+    "A[i,j]/sqrt(A[k,l]*A[k,l])": lambda a, b, v, out: np.divide(
+        a, np.sqrt(np.vdot(a, a)), out=out
+    ),
+}
+
+
+def functions(session: tensord.Session, dtype: str, extent: int = 2000) -> None:
+    """Each of FUNCTIONS, into a matrix that there is."""
+    rng = np.random.default_rng(1)
+    arrays = {
+        "A": rng.uniform(-1, 1, (extent, extent)).astype(dtype),
+        "B": rng.uniform(0.5, 1, (extent, extent)).astype(dtype),
+        "v": rng.uniform(0.5, 1, extent).astype(dtype),
+    }
+    out = np.empty_like(arrays["A"])
+    result = session.upload(out)
+    tensors = {name: session.upload(array) for name, array in arrays.items()}
+    for text, function in FUNCTIONS.items():
+        used = {name: x for name, x in tensors.items() if f"{name}[" in text}
+        statement = f"D[i,j] = {text}"
+
+        def run() -> object:
+            return session.run(statement, used, D=result)
+
+        wanted = function(*arrays.values(), out)
+        run()
+        assert np.allclose(result.numpy(), wanted, rtol=1e-5), text
+        ours = median_ms(run, 30)
+        numpys = median_ms(lambda: function(*arrays.values(), out), 30)
+        print(f"{text:36} {dtype} {ours:8.2f} {numpys:8.2f} {ours / numpys:6.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -73,6 +116,11 @@ def main() -> None:
         print("extent  one call   20 calls   program  prepared  20 calls to prepared")
         for extent in (8, 32, 128):
             small_statements(session, extent)
+    with tensord.serve(threads=1) as at, tensord.connect(at) as session:
+        print("functions of matrices of 2000 x 2000, ms")
+        print("what                                 type  tensord    NumPy  ratio")
+        for dtype in ("f4", "f8"):
+            functions(session, dtype)
 
 
 if __name__ == "__main__":

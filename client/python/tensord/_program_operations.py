@@ -139,7 +139,8 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         makes a scalar where nothing is called `s`. A label that occurs twice in a
         term is summed, unless the output has it. Parentheses order products. Labels are
         names, with primes, or integers: with those a term is in NCON's form, and its
-        output may be `D[:]`.
+        output may be `D[:]`. `sqrt(A[a])`, `max(A[a], 0)`, `where(A[a] < B[a], A[a], 1)`,
+        `A[a]^2`, `A[a]/B[a]` and the like are computed element by element.
 
         Factors that no parentheses hold together are multiplied in the order that the
         server finds best, not from left to right.
