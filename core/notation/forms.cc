@@ -4,39 +4,6 @@
 #include <variant>
 
 namespace tensord::core {
-namespace {
-
-/// Puts a divisor with labels in parentheses.
-void Enclose(Factor& factor) {
-  const auto* const tensor = std::get_if<TensorReference>(&factor.value);
-  if (tensor == nullptr || tensor->labels.empty()) return;
-  Factor group;
-  group.is_divisor = std::exchange(factor.is_divisor, false);
-  group.position = factor.position;
-  group.value.emplace<std::vector<Sum>>().push_back(SumOf(std::move(factor)));
-  factor = std::move(group);
-}
-
-std::vector<Factor> LastPartsFirst(std::vector<Factor> factors,
-                                   const std::vector<size_t>& starts) {
-  if (starts.empty()) return factors;
-  std::vector<Factor> ordered;
-  ordered.reserve(factors.size());
-  size_t end = factors.size();
-  bool is_divided = false;  // by an odd number of `\`
-  for (size_t part = starts.size() + 1; part-- > 0;) {
-    const size_t start = part == 0 ? 0 : starts[part - 1];
-    for (size_t i = start; i < end; ++i) {
-      factors[i].is_divisor = factors[i].is_divisor != is_divided;
-      ordered.push_back(std::move(factors[i]));
-    }
-    end = start;
-    is_divided = !is_divided;
-  }
-  return ordered;
-}
-
-}  // namespace
 
 Sum SumOf(Factor factor) {
   Sum sum;
@@ -74,13 +41,31 @@ void UnwrapComparison(Factor& group) {
   if (op != nullptr && IsComparison(*op)) group.value = Call(*call);
 }
 
+void Enclose(Factor& factor) {
+  Factor group;
+  group.is_divisor = std::exchange(factor.is_divisor, false);
+  group.position = factor.position;
+  group.value.emplace<std::vector<Sum>>().push_back(SumOf(std::move(factor)));
+  factor = std::move(group);
+}
+
 std::vector<Factor> ProductOf(std::vector<Factor> factors,
                               const std::vector<size_t>& starts) {
-  factors = LastPartsFirst(std::move(factors), starts);
-  for (Factor& factor : factors) {
-    if (factor.is_divisor) Enclose(factor);
+  if (starts.empty()) return factors;
+  std::vector<Factor> ordered;
+  ordered.reserve(factors.size());
+  size_t end = factors.size();
+  bool is_divided = false;  // by an odd number of `\`
+  for (size_t part = starts.size() + 1; part-- > 0;) {
+    const size_t start = part == 0 ? 0 : starts[part - 1];
+    for (size_t i = start; i < end; ++i) {
+      factors[i].is_divisor = factors[i].is_divisor != is_divided;
+      ordered.push_back(std::move(factors[i]));
+    }
+    end = start;
+    is_divided = !is_divided;
   }
-  return factors;
+  return ordered;
 }
 
 }  // namespace tensord::core

@@ -18,9 +18,11 @@ void Conjugate(Factor& factor);
 /// parentheses anyway.
 void UnwrapComparison(Factor& group);
 
+/// Puts a factor in parentheses.
+void Enclose(Factor& factor);
+
 /// The factors of `a*b \ c*d \ e*f`, which have come in this order and of
-/// which those at `starts` stand behind a `\`, as `e*f/c/d*a*b`. A tensor with
-/// labels that divides becomes a group, which may sum them.
+/// which those at `starts` stand behind a `\`, as `e*f/c/d*a*b`.
 std::vector<Factor> ProductOf(std::vector<Factor> factors,
                               const std::vector<size_t>& starts);
 

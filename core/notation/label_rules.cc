@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "core/base/status.h"
 #include "core/notation/characters.h"
+#include "core/notation/forms.h"
 #include "core/notation/text_error.h"
 
 namespace tensord::core {
@@ -90,6 +91,20 @@ struct PlacesInSums {
 absl::StatusOr<PlacesInSums> PlacesIn(std::span<Sum> sums, int depth,
                                       IsOutput is_output);
 
+/// True for a tensor that divides and is computed first: a diagonal matrix, or
+/// one that has each of its labels twice, none of them the output's.
+bool IsComputedFirst(const Factor& factor, IsOutput is_output) {
+  const auto* const tensor = std::get_if<TensorReference>(&factor.value);
+  if (tensor == nullptr || !factor.is_divisor || tensor->labels.empty()) {
+    return false;
+  }
+  const auto is_summed = [&](const Label& label) {
+    return std::ranges::count(tensor->labels, label.text, &Label::text) == 2 &&
+           !is_output(label.text);
+  };
+  return tensor->is_diagonal || std::ranges::all_of(tensor->labels, is_summed);
+}
+
 /// Marks what has labels of its own, too.
 absl::StatusOr<Places> PlacesIn(Term& term, int depth, IsOutput is_output) {
   Places places;
@@ -98,8 +113,14 @@ absl::StatusOr<Places> PlacesIn(Term& term, int depth, IsOutput is_output) {
     return is_new ? std::nullopt : Join(place, depth, at->second);
   };
   for (Factor& factor : term.factors) {
+    if (IsComputedFirst(factor, is_output)) Enclose(factor);
     if (const auto* tensor = std::get_if<TensorReference>(&factor.value)) {
       for (const Label& label : tensor->labels) {
+        const bool is_counted =
+            factor.is_divisor && is_output(label.text) &&
+            &label !=
+                &*std::ranges::find(tensor->labels, label.text, &Label::text);
+        if (is_counted) continue;
         if (const auto excess = join(label.text, {&label})) {
           return ErrorOf(*excess);
         }
@@ -107,15 +128,17 @@ absl::StatusOr<Places> PlacesIn(Term& term, int depth, IsOutput is_output) {
     } else if (!factor.parts().empty()) {
       TENSORD_ASSIGN_OR_RETURN(PlacesInSums found,
                                PlacesIn(factor.parts(), depth + 1, is_output));
-      factor.has_own_labels =
-          factor.is_scalar || (factor.is_divisor && found.are_twice);
-      if (factor.has_own_labels) continue;
       Places& inside = found.places;
-      if (factor.call() != nullptr || factor.is_divisor) {
-        // What is not summed inside goes with what is around as one.
-        for (auto& [text, place] : inside) {
-          if (is_output(text)) place = {place.first};
-        }
+      const bool may_sum = factor.group() != nullptr ||
+                           std::ranges::none_of(inside, [&](const auto& at) {
+                             return is_output(at.first);
+                           });
+      factor.has_own_labels =
+          factor.is_scalar || (factor.is_divisor && found.are_twice && may_sum);
+      if (factor.has_own_labels) continue;
+      // What is not summed inside goes with what is around as one.
+      for (auto& [text, place] : inside) {
+        if (is_output(text)) place = {place.first};
       }
       if (inside.size() > places.size()) inside.swap(places);
       std::optional<Excess> earliest;
@@ -381,6 +404,17 @@ absl::Status CheckNegativesOnce(const Places& places) {
                  ", wanted negative labels once where the output is [:]");
 }
 
+/// Whether a tensor in `sum` has labels.
+bool HasLabels(const Sum& sum) {
+  return std::ranges::any_of(sum.terms, [](const Term& term) {
+    return std::ranges::any_of(term.factors, [](const Factor& factor) {
+      const auto* const tensor = std::get_if<TensorReference>(&factor.value);
+      return (tensor != nullptr && !tensor->labels.empty()) ||
+             std::ranges::any_of(factor.parts(), HasLabels);
+    });
+  });
+}
+
 /// What `[:]` stands for: the negative labels, -1 first.
 Labels NegativeLabels(const Places& places, TextPosition colon) {
   std::vector<int64_t> numbers;
@@ -420,10 +454,14 @@ absl::Status ApplyLabelRules(std::optional<TextPosition> colon,
   const size_t first = shown == places.end() ? 0 : shown - places.begin();
   if (colon) output.labels = NegativeLabels(places[first], *colon);
   TENSORD_RETURN_IF_ERROR(CheckDistinct(output.labels));
+  // One number for all elements of what there is.
+  const bool is_filled = output.has_brackets &&
+                         statement.assignment != Assignment::kCreate &&
+                         !HasLabels(statement.value);
   const OpenLabelFinder finder(output.labels, limits);
   for (size_t i = 0; i < terms.size(); ++i) {
     TENSORD_ASSIGN_OR_RETURN(const OpenLabels open, finder.Find(terms[i]));
-    if (i != first && !terms[i].has_labels) continue;
+    if (!terms[i].has_labels && (i != first || is_filled)) continue;
     TENSORD_RETURN_IF_ERROR(CheckMatched(
         output, places[i], open, terms[i].position, finder, colon.has_value()));
     if (i != first) continue;

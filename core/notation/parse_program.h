@@ -30,16 +30,18 @@ namespace tensord::core {
 /// right; comparisons `==`, `!=`, `<`, `<=`, `>`, `>=`, which stand in
 /// parentheses, as an argument, or are all of a statement. What an argument
 /// sums is its own, and labels that it lacks repeat it; so are terms without
-/// labels repeated in sums of others. Division by a tensor is one, too.
+/// labels repeated in sums of others, or in all of an output that is there.
+/// Division by a tensor is one, too.
 ///
 /// Also what TensorOperations.jl takes: `≔` for `:=`. Blanks between labels in
 /// place of commas, and a `;` between two groups of them, with or without
 /// parentheses: `A[a b; c]`, `A[(a,b);(c,)]`, `A[();a b]`; `[1 -2]` are two. A
 /// prime right behind `]` or `)`, and `adjoint`, conjugate. `a*b \ c*d` is
 /// `c/a/b*d`. `tensorscalar(...)`, also `scalar(...)`, is a group that
-/// sums all its labels, which are other ones than outside, as is a divisor that
-/// has each of them twice; `Diagonal(B)[i,j]` the matrix with the vector B on
-/// its diagonal. All functions but `conj` are names where no `(` follows.
+/// sums all its labels, which are other ones than outside, as is a divisor in
+/// parentheses that has each of them twice; `Diagonal(B)[i,j]` the matrix with
+/// the vector B on its diagonal. All functions but `conj` are names where no
+/// `(` follows.
 ///
 /// Post    labels fit together as Sum says, an output's labels are distinct and
 ///         are those of the sum. A text without statements is a program.

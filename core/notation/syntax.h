@@ -60,10 +60,11 @@ struct Factor {
   /// one element, or a function's value.
   std::variant<TensorReference, Scalar, std::vector<Sum>, Call> value;
   bool is_conjugated = false;
-  bool is_divisor = false;  // never the first factor, no tensor with labels
+  bool is_divisor = false;  // never the first factor
   bool is_scalar = false;   // a group that is written tensorscalar(...)
   /// Sums all its labels, whatever is called the same around it: is_scalar, or
-  /// a divisor whose terms have each of their labels twice.
+  /// a divisor whose terms have each of their labels twice. One that is no
+  /// group sums no labels of the output.
   bool has_own_labels = false;
   TextPosition position;
 
@@ -93,7 +94,8 @@ struct Term {
 };
 
 /// One or more terms. `labels` are those that are not summed inside, in the
-/// order in which they occur first; each term has all of them, or none.
+/// order in which they occur first; each term has all of them, or none. Without
+/// labels a statement's output, which is there already, is the same everywhere.
 ///
 /// In a term each label occurs in at most two places, counting what is in its
 /// groups and calls but for those that have labels of their own (several terms
@@ -101,7 +103,7 @@ struct Term {
 /// label most often): once, and then it is in `labels`; or twice, and then it
 /// is summed unless the statement's output has it. What occurs twice in a group
 /// or a call does not occur around it; but a label of the output counts once in
-/// a call or a divisor.
+/// either.
 struct Sum {
   std::vector<Term> terms;  // (term)
   std::vector<std::string> labels;

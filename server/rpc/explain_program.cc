@@ -55,8 +55,13 @@ std::string TextOf(const core::Scalar& scalar) {
 std::string TextOf(const core::Program& program,
                    const core::StepOperand& operand,
                    const core::OperandDesc& desc, const core::Scalar& factor) {
+  const core::ProgramTensor& tensor = program.tensors[operand.tensor];
+  if (tensor.place == core::ProgramTensor::Place::kConstant) {
+    const std::string number = TextOf(tensor.scalar);
+    return factor.IsOne() ? number : absl::StrCat(TextOf(factor), "*", number);
+  }
   std::string text = absl::StrCat(
-      program.tensors[operand.tensor].name, "[",
+      tensor.name, "[",
       absl::StrJoin(desc.modes, ",",
                     [&](std::string* to, core::Mode mode) {
                       absl::StrAppend(to, program.index_names[mode]);

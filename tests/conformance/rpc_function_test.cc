@@ -68,7 +68,7 @@ TEST_F(RpcFunctionTest, QuotientsAreRoundedOnce) {
   // Summed over what divides: 0/1 + 2/2 + 4/4 and 1/1 + 3/2 + 5/4.
   EXPECT_THAT(Made("D[i] := A[i,j]/max(2*v[j], 1)", named),
               ElementsAre(2, 3.75));
-  // A divisor without open labels sums them: 0 + 1 + 4 - 1.
+  // In parentheses a divisor sums labels that it has twice: 0 + 1 + 4 - 1.
   EXPECT_THAT(Made("D[i,j] := A[i,j]/(v[k]*v[k] - 1)", named),
               ElementsAre(0, 0.25, 0.5, 0.75, 1, 1.25));
 }
@@ -111,7 +111,7 @@ TEST_F(RpcFunctionTest, ExplanationsShowThem) {
   EXPECT_THAT(texts[1], HasSubstr("D[i,j] = "));
   EXPECT_THAT(texts[1], HasSubstr(" / v[j]"));
   EXPECT_THAT(texts[2], HasSubstr("A[i,j] < (2*v[j])"));
-  EXPECT_THAT(texts[3], HasSubstr("max(A[i,j],"));
+  EXPECT_THAT(texts[3], HasSubstr("max(A[i,j],0)"));
   EXPECT_THAT(texts[4], HasSubstr("E[i,j] = where("));
 }
 

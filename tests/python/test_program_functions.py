@@ -135,6 +135,85 @@ def test_comparisons_give_bools(session, symbol: str):
         np.testing.assert_array_equal(got, COMPARISONS[symbol](z, w))
 
 
+def test_integers_are_widened_for_the_numbers_that_multiply_them(session):
+    m, a = np.array([3, -7, 9], "i4"), np.array([1, -2, 100], "i1")
+    b, v = np.array([True, False, True]), np.array([1.0, 2, 4])
+    wide, ones = a.astype("i8"), b.astype("i8")
+    for text, wanted in {
+        "max(M[i]/2, 1)": np.maximum(m / 2, 1),
+        "0.5*M[i] < 2": 0.5 * m < 2,
+        "where(M[i] > 0, M[i]/4, 0)": np.where(m > 0, m / 4, 0),
+        "(0.5*M[i])^2": (0.5 * m) ** 2,
+        "floor(M[i]/2)": np.floor(m / 2),
+        "M[i]*M[i]/4": m * m / 4,
+        "300*M[i] + 1": 300 * m + 1,
+        "max(300*A[i], 0)": np.maximum(300 * wide, 0),
+        "min(0.5*A[i], 1000)": np.minimum(0.5 * a, 1000),
+        "A[i] + 300": wide + 300,
+        "A[i] + 0.5": a + 0.5,
+        "A[i]/0.5": a / 0.5,
+        "max(A[i], -128)": a,
+        "2^-M[i]": 2.0**-m,
+        "b[i] + 1": ones + 1,
+        "1 - (v[i] > 1)": 1 - (v > 1).astype("i8"),
+        "(1 - b[i])*v[i]": (1 - ones) * v,
+        "b[i]^1": ones,
+    }.items():
+        used = {k: x for k, x in dict(M=m, A=a, b=b, v=v).items() if f"{k}[" in text}
+        got = only(session, f"D[i] := {text}", **used)
+        assert got.dtype == wanted.dtype, text
+        np.testing.assert_array_equal(got, wanted, text)
+    # Into integers, fractions are lost.
+    d = session.upload(np.ones(3, "i4"))
+    session.run("D[i] = M[i]/2; D[i] += 0.5*M[i]", D=d, M=m)
+    np.testing.assert_array_equal(d.numpy(), [2, -6, 8])
+
+
+def test_numbers_beyond_a_type_are_infinite(session):
+    f, h = numbers("f4"), numbers("f2")
+    assert np.all(only(session, "D[i,j] := A[i,j] < 1e39", A=f))
+    np.testing.assert_array_equal(only(session, "D[i,j] := max(A[i,j], -1e39)", A=f), f)
+    np.testing.assert_array_equal(only(session, "D[i,j] := min(A[i,j], 1e6)", A=h), h)
+
+
+def test_divisors_sum_what_the_output_has_not(session):
+    c, v = numbers("f8", (4, 4)) + 2, numbers("f8", (4,), seed=2)
+    diagonal, norms = np.diagonal(c), np.sqrt((c * c).sum(axis=0))
+    for text, wanted in {
+        "v[i]/C[i,i]": v / diagonal,
+        "1/C[i,i]": 1 / diagonal,
+        "v[i]/C[k,k]": v / np.trace(c),
+        "v[i]/sqrt(C[k,i]*C[k,i])": v / norms,
+        "v[i]/max(v[i]*v[i], 0.5)": v / np.maximum(v * v, 0.5),
+        "((v[i]*v[i])*v[i])/C[i,i]": v**3 / diagonal,
+        # In parentheses all that is there twice, as TensorOperations.jl does.
+        "v[i]/(C[i,i])": v / np.trace(c),
+        "v[i]/(v[i]*v[i])": v / (v @ v),
+    }.items():
+        used = {k: x for k, x in dict(C=c, v=v).items() if f"{k}[" in text}
+        got = only(session, f"D[i] := {text}", **used)
+        np.testing.assert_allclose(got, wanted, rtol=16 * np.finfo("f8").eps)
+
+
+def test_tensors_are_filled(session):
+    d = session.upload(numbers("f4"))
+    session.run("D[i,j] = 2; D[i,j] += x - 0.5; D[i,j] -= t[]/4", D=d, x=3, t=np.ones(()))
+    np.testing.assert_array_equal(d.numpy(), np.full((3, 4), 4.25, "f4"))
+
+
+@pytest.mark.parametrize("name", [*UNARY, *NAMED])
+def test_functions_of_numbers_are_those_of_tensors(session, name: str):
+    xs: list[complex] = [0.5, -0.25, 2.0, -3.0]
+    if name in UNARY and name not in ("ceil", "floor"):
+        xs += [0.5 + 1j, -2 - 0.5j]
+    for x in xs:
+        number = only(session, f"s = {name}(x)*o[]", x=x, o=np.ones((), "c16"))
+        dtype = "c16" if isinstance(x, complex) else "f8"
+        tensor = only(session, f"s = {name}(t[])*o[]", t=np.array(x, dtype), o=np.ones((), "c16"))
+        assert np.isnan(number) == np.isnan(tensor)
+        assert np.isnan(number) or abs(number - tensor) <= 16 * 2**-52 * abs(tensor)
+
+
 @pytest.mark.parametrize("x", [300, -1, 0.5, 2])
 def test_numbers_have_their_value_beside_integers(session, x: float):
     a = numbers("i1")
@@ -181,7 +260,7 @@ def test_small_divisors_give_no_infinities(session):
 
 def test_choices_are_numpys(session):
     a, b, v = numbers("f8"), numbers("f4", seed=2), numbers("f8", (4,), seed=3)
-    for mask in (a > 0, numbers("i4"), numbers("f8") * (a > 0)):
+    for mask in (a > 0, numbers("i4"), numbers("f8") * (a > 0), numbers("c8") * (a > 0)):
         got = only(session, "D[i,j] := where(M[i,j], A[i,j], B[i,j])", M=mask, A=a, B=b)
         np.testing.assert_array_equal(got, np.where(mask, a, b))
     got = only(session, "D[i,j] := where(v[j] > 0, B[i,j], 0)", v=v, B=b)
@@ -267,14 +346,12 @@ class Expressions:
             function = np.maximum if kind == "max" else np.minimum
             return f"{kind}({x},{y})", function(a, b)
         if kind in "+-":
-            # In an argument, where terms of fewer labels are repeated.
-            both = np.broadcast_shapes(a.shape, b.shape)
-            if a.shape != b.shape:
+            if a.shape != b.shape:  # Terms have the same labels.
                 return f"max({x}, 2)", np.maximum(a, a.dtype.type(2))
             return f"abs({x} {kind} ({y}))", np.abs(a + b if kind == "+" else a - b)
         if kind == "/":
             divisor = np.maximum(np.abs(b), b.dtype.type(0.25))
-            return f"abs(1/max(abs({y}), 0.25))", np.abs(1 / divisor)
+            return f"abs(({x})/max(abs({y}), 0.25))", np.abs(a / divisor)
         symbol = self._draw(st.sampled_from(list(COMPARISONS)))
         return f"where({x} {symbol} {y}, {x}, 0.5)", np.where(
             COMPARISONS[symbol](a, b), a, a.dtype.type(0.5)

@@ -1,6 +1,7 @@
 #include "core/notation/program/bind.h"
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <optional>
 
@@ -40,6 +41,20 @@ Scalar Over(const Scalar& x, const Scalar& y) {
   if (x.imaginary == 0 && y.imaginary == 0) return {x.real / y.real, 0};
   const std::complex<double> z = AsComplex(x) / AsComplex(y);
   return {z.real(), z.imag()};
+}
+
+/// Whether integers of `type` have the value of `number`; bools are none.
+bool Holds(ElementType type, double number) {
+  const bool is_signed = type != ElementType::kUint8;
+  const double end = std::exp2(8.0 * SizeOf(type) - (is_signed ? 1 : 0));
+  return type != ElementType::kBool && std::trunc(number) == number &&
+         number >= (is_signed ? -end : 0) && number < end;
+}
+
+/// The type of elements of `type` that a term has multiplied by a number.
+ElementType Scaled(ElementType type, const BoundTerm& term) {
+  if (term.is_quotient) type = ReciprocalType(type);
+  return term.coefficient.IsOne() ? type : WithNumber(type, term.coefficient);
 }
 
 void Conjugate(BoundTerm& term) {
@@ -122,12 +137,15 @@ absl::Status Scale(Scalar number, const Factor& from, BoundTerm& term) {
                            "the divisor is 0");
   }
   term.coefficient = Over(term.coefficient, number);
+  term.is_quotient = true;
   return absl::OkStatus();
 }
 
-ElementType WithFactor(ElementType type, const Scalar& factor) {
-  return factor.imaginary == 0 ? type
-                               : PromotedType(type, ElementType::kComplex64);
+ElementType WithNumber(ElementType type, const Scalar& number) {
+  if (number.imaginary != 0) type = PromotedType(type, ElementType::kComplex64);
+  if (!IsInteger(type) || Holds(type, number.real)) return type;
+  return Holds(ElementType::kInt64, number.real) ? ElementType::kInt64
+                                                 : ElementType::kFloat64;
 }
 
 Scalar Times(const Scalar& x, const Scalar& y) {
@@ -330,7 +348,8 @@ absl::Status Bindings::AddTensor(const Factor& factor, Scope& scope,
                                  BoundTerm& term) {
   const auto& reference = std::get<TensorReference>(factor.value);
   const auto found = names_.find(reference.name);
-  if (factor.is_divisor && found != names_.end() && found->second.second >= 0) {
+  if (factor.is_divisor && !reference.has_brackets && found != names_.end() &&
+      found->second.second >= 0) {
     const int modes =
         program_.tensors[found->second.second].layout.mode_count();
     if (modes > 0) {
@@ -427,7 +446,7 @@ absl::StatusOr<BoundTerm> Bindings::BindTerm(
     is_first = false;
   }
   if (bound.factors.empty()) bound.element_type = ElementType::kFloat64;
-  bound.element_type = WithFactor(bound.element_type, bound.coefficient);
+  bound.element_type = Scaled(bound.element_type, bound);
   std::vector<std::pair<int64_t, Mode>> summed;
   if (term.is_ncon) summed = SummedNumbers(labels, scope);
   Modes open;
@@ -462,7 +481,8 @@ absl::StatusOr<BoundSum> Bindings::BindSum(const Sum& sum, Scope& scope) {
       for (BoundTerm& part : group.terms) {
         if (one.factors[0].is_conjugated) Conjugate(part);
         part.coefficient = Times(part.coefficient, one.coefficient);
-        part.element_type = WithFactor(part.element_type, one.coefficient);
+        part.is_quotient = part.is_quotient || one.is_quotient;
+        part.element_type = Scaled(part.element_type, part);
         bound.terms.push_back(std::move(part));
       }
     } else {
@@ -479,7 +499,9 @@ absl::StatusOr<BoundSum> Bindings::BindSum(const Sum& sum, Scope& scope) {
   if (is_first) bound.element_type = ElementType::kFloat64;
   // Numbers take the type of what they are added to, but for imaginary ones.
   for (const BoundTerm& term : bound.terms) {
-    bound.element_type = WithFactor(bound.element_type, term.coefficient);
+    if (term.factors.empty()) {
+      bound.element_type = WithNumber(bound.element_type, term.coefficient);
+    }
   }
   bound.indices = WithoutOnes(open);
   return bound;

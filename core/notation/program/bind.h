@@ -60,6 +60,7 @@ struct BoundFactor {
 struct BoundTerm {
   int32_t number = 0;  // of the program's terms; the same for all scalars
   Scalar coefficient = kOne;
+  bool is_quotient = false;          // by a number
   std::vector<BoundFactor> factors;  // tensors and groups
   /// Indices to be summed in this order; empty: as is cheapest.
   std::vector<Mode> order;
@@ -177,8 +178,9 @@ Scalar Times(const Scalar& x, const Scalar& y);
 /// Errors  INVALID_ARGUMENT, reason DIVISION_BY_ZERO.
 absl::Status Scale(Scalar number, const Factor& from, BoundTerm& term);
 
-/// The type in which elements of `type` can be multiplied by `factor`.
-ElementType WithFactor(ElementType type, const Scalar& factor);
+/// The type of elements of `type` together with a number: theirs, unless that
+/// cannot have the number's value.
+ElementType WithNumber(ElementType type, const Scalar& number);
 
 /// The type of 1/x: integers have none.
 ElementType ReciprocalType(ElementType type);

@@ -1,13 +1,12 @@
 // Functions of elements, and quotients, which are one of them.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/notation/functions.h"
 #include "core/notation/program/bind.h"
@@ -20,23 +19,6 @@ namespace {
 
 bool Is(const ElementFunction& function, BinaryOperator op) {
   return function == ElementFunction(op);
-}
-
-/// Whether integers of `type` have the value of `number`.
-bool Holds(ElementType type, double number) {
-  if (std::trunc(number) != number) return false;
-  if (type == ElementType::kBool) return number == 0 || number == 1;
-  if (type == ElementType::kUint8) return number >= 0 && number < 256;
-  return std::abs(number) < std::exp2(8.0 * SizeOf(type) - 1);
-}
-
-/// The type of elements of `type` together with a number, which is as wide as
-/// they are, but has its value.
-ElementType WithNumber(ElementType type, const Scalar& number) {
-  type = WithFactor(type, number);
-  if (!IsInteger(type) || Holds(type, number.real)) return type;
-  return Holds(ElementType::kInt64, number.real) ? ElementType::kInt64
-                                                 : ElementType::kFloat64;
 }
 
 /// The type that arguments get, from that of what they are.
@@ -130,9 +112,9 @@ absl::Status Bindings::AddCall(const Factor& factor, Scope& scope,
   for (size_t i = first; i < numbers.size(); ++i) {
     if (!numbers[i]) continue;
     type = WithNumber(*type, *numbers[i]);
-    // Integers have no powers below 1.
-    if (Is(call.function, BinaryOperator::kPow) && i == 1 &&
-        numbers[i]->real < 0) {
+    // Integers have no powers below 1, and 2^-1 is a number, too.
+    if (Is(call.function, BinaryOperator::kPow) &&
+        (i == 0 || numbers[i]->real < 0)) {
       type = ReciprocalType(*type);
     }
   }
@@ -196,9 +178,9 @@ void Bindings::Divide(const Modes& open, BoundTerm& term) {
   ElementType type = below.element_type;
   if (above.factors.empty()) {
     type = WithNumber(type, above.coefficient);
-    above.element_type = WithFactor(ElementType::kFloat64, above.coefficient);
+    above.element_type = WithNumber(ElementType::kFloat64, above.coefficient);
   } else {
-    above.element_type = WithFactor(above.element_type, above.coefficient);
+    above.element_type = WithNumber(above.element_type, above.coefficient);
     type = PromotedType(type, above.element_type);
   }
   auto quotient = std::make_unique<BoundCall>();

@@ -1,6 +1,7 @@
 #include "core/notation/program/emit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -63,6 +64,13 @@ bool IsSamePart(const IndexedTensor& x, const IndexedTensor& y) {
          x.indices == y.indices && x.layout == y.layout;
 }
 
+/// `number`, or an infinity where a floating-point type has none of its size.
+double RoundedTo(ElementType type, double number) {
+  const bool fits = IsInteger(type) || !std::isfinite(number) ||
+                    ElementOf({number, 0}, RealPartOf(type), "a number").ok();
+  return fits ? number : std::copysign(HUGE_VAL, number);
+}
+
 /// True when some index of d is in no factor of `term`.
 bool Repeats(const BoundTerm& term, const IndexedTensor& d) {
   return !std::ranges::all_of(d.indices, [&](Mode index) {
@@ -95,6 +103,7 @@ IndexedTensor WithoutUnits(const IndexedTensor& tensor, const Modes& kept) {
 
 bool Emitter::IsInPlace(const IndexedTensor& d, const BoundSum& sum) {
   const BoundCall* const call = LoneCall(sum);
+  // Some powers are functions of one argument.
   if (call == nullptr || call->arguments.size() < 2 ||
       call->function == ElementFunction(BinaryOperator::kPow)) {
     return false;
@@ -153,8 +162,10 @@ absl::Status Emitter::EvaluateInto(const IndexedTensor& d, const BoundSum& sum,
     }
   }
   const bool is_narrower = PromotedType(sum.element_type, type) != type;
+  // Of one tensor, a conversion takes all of it into account.
   if (is_narrower && (singles.size() != 1 || !products.empty() ||
-                      !diagonals.empty() || !beta.IsZero())) {
+                      !diagonals.empty() || !beta.IsZero() ||
+                      steps_.TypeOf(singles[0].tensor) != sum.element_type)) {
     const IndexedTensor wide =
         steps_.MakeTemporary(sum.element_type, ByStride(d));
     TENSORD_RETURN_IF_ERROR(Evaluate(wide, sum, factor, kZero));
@@ -206,6 +217,9 @@ absl::Status Emitter::Compute(const IndexedTensor& d, const BoundCall& call) {
   if (op == BinaryOperator::kPow) {
     // What has functions of its own, which are faster and more exact.
     const auto exponent = NumberOf(call.arguments[1]);
+    if (exponent == Scalar{-1, 0} && !IsInteger(call.argument_type)) {
+      return ComputeUnary(d, UnaryOperator::kRcp, call);
+    }
     if (exponent == Scalar{0.5, 0}) {
       return ComputeUnary(d, UnaryOperator::kSqrt, call);
     }
@@ -253,7 +267,11 @@ absl::StatusOr<ScaledTensor> Emitter::InputOf(const BoundSum& argument,
       only.factors[0].indices().size() == argument.indices.size() &&
       (only.coefficient.IsOne() ||
        (may_be_scaled && !only.coefficient.IsZero()));
-  if (const auto number = NumberOf(argument)) {
+  if (auto number = NumberOf(argument)) {
+    // A condition; or what is beyond the type's range, and any comparison.
+    if (type == ElementType::kBool && !number->IsZero()) number = kOne;
+    number->real = RoundedTo(type, number->real);
+    number->imaginary = RoundedTo(type, number->imaginary);
     TENSORD_ASSIGN_OR_RETURN(input.tensor, steps_.MakeConstant(type, *number));
     return input;
   }
@@ -263,6 +281,16 @@ absl::StatusOr<ScaledTensor> Emitter::InputOf(const BoundSum& argument,
   } else {
     input.tensor = steps_.MakeTemporary(argument.element_type, order);
     TENSORD_RETURN_IF_ERROR(Evaluate(input.tensor, argument, kOne, kZero));
+  }
+  const ElementType given = steps_.TypeOf(input.tensor);
+  if (type == ElementType::kBool && IsComplex(given)) {
+    TENSORD_ASSIGN_OR_RETURN(IndexedTensor zero,
+                             steps_.MakeConstant(given, kZero));
+    const IndexedTensor holds =
+        steps_.MakeTemporary(type, input.tensor.indices);
+    TENSORD_RETURN_IF_ERROR(steps_.Apply(holds, BinaryOperator::kNotEqual,
+                                         {input, {kOne, std::move(zero)}}));
+    return ScaledTensor{kOne, holds};
   }
   TENSORD_ASSIGN_OR_RETURN(input.tensor, steps_.Convert(input.tensor, type));
   return input;

@@ -69,8 +69,8 @@ struct LoweringOptions {
 /// `s` is an operand or made before. Element types go together as in NumPy; of
 /// a product's contraction order the search decides, within parentheses and
 /// beyond. Functions of integers that have fractions are of float64, and so are
-/// quotients of integers; numbers in functions have the type of what is with
-/// them, if that has their value. Values that occur again are computed once,
+/// quotients of integers; numbers have the type of what is with them, if that
+/// has their value. Values that occur again are computed once,
 /// and what leads to nothing that is kept or written is not computed; a
 /// statement reads what there was before it.
 ///

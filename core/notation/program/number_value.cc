@@ -24,12 +24,10 @@ template <typename T>
 T Analytic(UnaryOperator op, T x) {
   switch (op) {
     case UnaryOperator::kSqrt: return std::sqrt(x);
-    case UnaryOperator::kRcp: return 1.0 / x;
     case UnaryOperator::kTanh: return std::tanh(x);
     case UnaryOperator::kExp: return std::exp(x);
     case UnaryOperator::kLog: return std::log(x);
     case UnaryOperator::kAbs: return std::abs(x);
-    case UnaryOperator::kNeg: return -x;
     case UnaryOperator::kSin: return std::sin(x);
     case UnaryOperator::kCos: return std::cos(x);
     case UnaryOperator::kTan: return std::tan(x);
@@ -63,8 +61,7 @@ double Ordered(UnaryOperator op, double x) {
 
 Scalar ValueOf(UnaryOperator op, const Scalar& x) {
   if (x.imaginary == 0) return {Ordered(op, x.real), 0};
-  const Complex value = op == UnaryOperator::kConj ? std::conj(ComplexOf(x))
-                                                   : Analytic(op, ComplexOf(x));
+  const Complex value = Analytic(op, ComplexOf(x));
   return {value.real(), value.imag()};
 }
 

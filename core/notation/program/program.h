@@ -32,6 +32,7 @@ struct ProgramTensor {
   int64_t arena_offset_bytes = -1;
   int64_t kept_offset_bytes = -1;
   ElementBytes value = {};  // of a constant
+  Scalar scalar;            // likewise, for people
 };
 
 /// Where an operand of a step begins.

@@ -99,6 +99,7 @@ absl::StatusOr<IndexedTensor> StepBuilder::MakeConstant(ElementType type,
   ProgramTensor& tensor = program_.tensors[result.tensor];
   tensor.place = ProgramTensor::Place::kConstant;
   TENSORD_ASSIGN_OR_RETURN(tensor.value, ElementOf(value, type, "a constant"));
+  tensor.scalar = value;
   return result;
 }
 

@@ -202,16 +202,20 @@ TEST(ParseProgramTest, DivisorsSumTheirLabelsUnlessOneIsOpen) {
     return OnlyStatement(text).value.terms[0].factors[1].has_own_labels;
   };
   EXPECT_TRUE(has_own("D[i] = A[i]/B[j,j]"));
-  EXPECT_TRUE(has_own("D[i] = A[i]/sqrt(B[i]*B[i])"));
+  EXPECT_TRUE(has_own("D[i] = A[i]/(B[i]*B[i])"));
+  EXPECT_TRUE(has_own("D[i] = A[i]/sqrt(B[j]*B[j])"));
   EXPECT_TRUE(has_own("D[i] = A[i]/tensorscalar(B[i,i])"));
   EXPECT_TRUE(has_own("D[i] = A[i]/(2 + B[j,j])"));
   EXPECT_FALSE(has_own("D[i] = A[i]/B[i]"));
+  EXPECT_FALSE(has_own("D[i] = A[i]/B[i,i]"));
+  EXPECT_FALSE(has_own("D[i] = A[i]/sqrt(B[i]*B[i])"));
   EXPECT_FALSE(has_own("D[i] = A[i,j]/(B[j] + C[j])"));
   EXPECT_FALSE(has_own("D[i] = A[i]/(B[i]*B[i] + E[i])"));
 }
 
 TEST(ParseProgramTest, LabelsOfTheOutputCountOnceInFunctionsAndDivisors) {
   Parsed("D[i] = A[i]*exp(B[i]*C[i])");
+  Parsed("D[i] = (A[i]*B[i])*C[i] + (A[i]/B[i])/C[i]");
   Parsed("D[i,j] = A[i,j]/(B[i,j]*C[j])");
   Parsed("D[:] = A[-1,1]*exp(B[1,-2]*C[-2])");
 }
@@ -225,6 +229,7 @@ TEST(ParseProgramTest, TermsWithoutLabelsGoWithAny) {
   EXPECT_THAT(group.labels, ElementsAre("i"));
   EXPECT_FALSE(group.terms[2].has_labels);
   EXPECT_EQ(OnlyStatement("D[:] = 2 - A[-2,-1]").output.labels.size(), 2);
+  EXPECT_FALSE(OnlyStatement("D[i] += x - 1").value.terms[1].has_labels);
 }
 
 TEST(ParseProgramTest, LabelTwiceInATermIsABatchWhenTheOutputHasIt) {

@@ -54,9 +54,9 @@ TEST(ProgramErrorsTest, UnmatchedLabelNamesTheSideThatLacksIt) {
        {"D[a,c] = A[a,c] +\n  A[a]",
         "line 1, column 5: label 'c' of the output does not occur in the term "
         "at line 2, column 3, wanted it in every term"},
-       {"D[a] = alpha",
+       {"D[a] := alpha",
         "line 1, column 3: label 'a' of the output does not occur in the term "
-        "at column 8, wanted it in every term"},
+        "at column 9, wanted it in every term"},
        {"D[:] = A[-1,a]",
         "line 1, column 13: label 'a' occurs once in this term and not in the "
         "output 'D', whose [:] stands for negative integers, wanted it in "
@@ -108,7 +108,6 @@ TEST(ProgramErrorsTest, ReusedLabelNamesThePlacesInTheGroup) {
                   {{"D = E[i]*(B[i]*C[i])", "line 1, column 7: "},
                    {"D = (A[i,i])*(B[i,i])", "line 1, column 17: "},
                    {"D = (x*((A[i,i])))*(B[i]*y)", "line 1, column 23: "},
-                   {"D[i] = (A[i]*B[i])*C[i]", "line 1, column 22: "},
                    {"D = (A[i,i] + x)*B[i]*C[i]", "line 1, column 20: "},
                    {"D = (x + A[i,i])*B[i]*C[i]", "line 1, column 20: "}});
 }

@@ -382,11 +382,15 @@ void Evaluate(const ProgramSyntax& syntax,
   for (const Statement& statement : syntax.statements) {
     Extents extents;
     Collect(statement.value, tensors, extents);
-    Index shape;
-    for (const Label& label : statement.output.labels) {
-      shape.push_back(extents.at(label.text));
-    }
     const std::string& name = statement.output.name;
+    Index shape;
+    for (size_t m = 0; m < statement.output.labels.size(); ++m) {
+      const auto found = extents.find(statement.output.labels[m].text);
+      // Without labels, as large as what there is.
+      shape.push_back(found != extents.end()
+                          ? found->second
+                          : tensors.at(name).layout.extents[m]);
+    }
     Values result;
     if (statement.assignment == Assignment::kCreate ||
         (!statement.output.has_brackets && !tensors.contains(name))) {

@@ -111,6 +111,7 @@ TEST_F(LowerTest, RepeatsWhatLacksLabels) {
   RunAndCompare("D[i,j] := t*t + A[i,j] - 2*t", inputs);
   RunAndCompare("D[i,j] := A[i,j] - tensorscalar(A[i,j]*B[j,i])", inputs);
   RunAndCompare("D[i,j] := A[i,j]*(1 + v[j])", inputs);
+  RunAndCompare("A[i,j] = 3; D[i,j] := A[i,j]; D[i,j] -= t - x", inputs);
   RunAndCompare("D[i,k] := (t + A[i,j])*(B[j,k] - x)", inputs);
   RunAndCompare("A[i,j] = A[i,j] + 2; A[i,j] -= A[i,j] + t", inputs);
   RunAndCompare("D[:] := 1 + A[-2,-1]", inputs);
@@ -127,6 +128,10 @@ TEST_F(LowerTest, ComputesFunctionsOfWhatTheyAreGiven) {
   RunAndCompare("D[i,j] := exp(Diagonal(v)[i,j])/(3 + M[k,k])", inputs);
   RunAndCompare("D[i,j] := Diagonal(v)[i,j]/exp(v[j])", inputs);
   RunAndCompare("D[i] := A[i,j]/(2 - v[j])", inputs);
+  RunAndCompare("D[i,j] := A[i,j]/exp(B[j,k]*A[k,j]/8)", inputs);
+  RunAndCompare("D[i,j] := (A[i,j]/exp(v[j]))*v[j]/M[i,i]", inputs);
+  RunAndCompare("D[i,j] := A[i,j]/exp(M[k,k]/8)/M[k,k]", inputs);
+  RunAndCompare("D[i,j] := (v[j]*v[j])*A[i,j]/(v[j]*v[j])", inputs);
   RunAndCompare("D[i,j] := A[i,j]/(v[j]*(12 + B[j,i]))", inputs);
   RunAndCompare("D[i,j,k] := exp(A[i,j])*v[k]/exp(B[j,i])", inputs);
   RunAndCompare("M[i,j] = exp(M[j,i]) - M[i,j]/exp(M[j,i])", inputs);
