@@ -152,6 +152,7 @@ def test_integers_are_widened_for_the_numbers_that_multiply_them(session):
         "A[i] + 300": wide + 300,
         "A[i] + 0.5": a + 0.5,
         "A[i]/0.5": a / 0.5,
+        "(A[i]/0.5)*M[i] - (A[i]/1)": a / 0.5 * m - a,
         "max(A[i], -128)": a,
         "2^-M[i]": 2.0**-m,
         "b[i] + 1": ones + 1,

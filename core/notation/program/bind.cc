@@ -395,6 +395,7 @@ absl::Status Bindings::AddGroup(const Factor& factor, Scope& scope,
       (only.same.empty() || !factor.is_divisor)) {
     // Nothing to compute first.
     TENSORD_RETURN_IF_ERROR(Scale(only.coefficient, factor, term));
+    term.is_quotient = term.is_quotient || only.is_quotient;
     if (factor.is_conjugated) Conjugate(only);
     BoundFactor& f = term.factors.emplace_back(std::move(only.factors[0]));
     f.is_divisor = f.is_divisor != factor.is_divisor;
