@@ -200,6 +200,11 @@ def test_tensors_are_filled(session):
     d = session.upload(numbers("f4"))
     session.run("D[i,j] = 2; D[i,j] += x - 0.5; D[i,j] -= t[]/4", D=d, x=3, t=np.ones(()))
     np.testing.assert_array_equal(d.numpy(), np.full((3, 4), 4.25, "f4"))
+    for dtype, number in (("f4", 0), ("i1", 5), ("i4", 0.5), ("c8", 2), ("?", 1)):
+        d = session.upload(numbers(dtype))
+        session.run("D[i,j] = x", D=d, x=number)
+        np.testing.assert_array_equal(d.numpy(), np.full((3, 4), number).astype(dtype))
+        assert d.report.operation_count == (2 if number == 0.5 else 1)
 
 
 @pytest.mark.parametrize("name", [*UNARY, *NAMED])

@@ -139,7 +139,7 @@ absl::Status Emitter::EvaluateInto(const IndexedTensor& d, const BoundSum& sum,
   if (const BoundCall* const call = LoneCall(sum);
       call != nullptr && call->result_type == type && factor.IsOne() &&
       beta.IsZero()) {
-    return Compute(d, *call);
+    return ComputeInto(d, *call);
   }
   std::vector<ScaledTensor> singles;
   std::vector<const BoundTerm*> products, diagonals;
@@ -162,10 +162,14 @@ absl::Status Emitter::EvaluateInto(const IndexedTensor& d, const BoundSum& sum,
     }
   }
   const bool is_narrower = PromotedType(sum.element_type, type) != type;
-  // Of one tensor, a conversion takes all of it into account.
-  if (is_narrower && (singles.size() != 1 || !products.empty() ||
-                      !diagonals.empty() || !beta.IsZero() ||
-                      steps_.TypeOf(singles[0].tensor) != sum.element_type)) {
+  // What one tensor or number is, a conversion takes whole.
+  const auto number = NumberOf(sum);
+  const bool is_converted =
+      singles.size() == 1 &&
+      (number ? ElementOf(Times(*number, factor), type, "a number").ok()
+              : steps_.TypeOf(singles[0].tensor) == sum.element_type);
+  if (is_narrower && (!is_converted || !products.empty() ||
+                      !diagonals.empty() || !beta.IsZero())) {
     const IndexedTensor wide =
         steps_.MakeTemporary(sum.element_type, ByStride(d));
     TENSORD_RETURN_IF_ERROR(Evaluate(wide, sum, factor, kZero));
@@ -203,6 +207,24 @@ absl::StatusOr<IndexedTensor> Emitter::RepeatedPart(const BoundTerm& term,
   const IndexedTensor value = steps_.MakeTemporary(term.element_type, own);
   TENSORD_RETURN_IF_ERROR(AddProduct(value, term, kOne, kZero));
   return value;
+}
+
+absl::Status Emitter::ComputeInto(const IndexedTensor& d,
+                                  const BoundCall& call) {
+  Numbering numbering;
+  std::string key = KeyOf(call, steps_, numbering);
+  if (auto known = steps_.Known(key, target_)) {
+    known->indices = numbering.Back(known->indices);
+    return steps_.Add(d, {{kOne, *std::move(known)}}, kZero);
+  }
+  TENSORD_RETURN_IF_ERROR(Compute(d, call));
+  // Where it repeats nothing, d can stand for it.
+  if (d.indices.size() == call.indices.size()) {
+    IndexedTensor numbered = d;
+    numbered.indices = numbering.Of(d.indices);
+    steps_.Keep(std::move(key), numbered);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Emitter::Compute(const IndexedTensor& d, const BoundCall& call) {
@@ -347,7 +369,7 @@ absl::StatusOr<IndexedTensor> Emitter::ValueOf(const BoundFactor& factor,
                         ? KeyOf(*factor.group, steps_, numbering)
                         : KeyOf(*factor.call, steps_, numbering);
   IndexedTensor value;
-  if (auto known = steps_.Known(key)) {
+  if (auto known = steps_.Known(key, target_)) {
     value = *std::move(known);
     value.indices = numbering.Back(value.indices);
   } else {

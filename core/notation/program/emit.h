@@ -42,6 +42,8 @@ class Emitter {
  private:
   absl::Status EvaluateInto(const IndexedTensor& d, const BoundSum& sum,
                             Scalar factor, Scalar beta);
+  /// d = call, which may be known, and is kept.
+  absl::Status ComputeInto(const IndexedTensor& d, const BoundCall& call);
   /// d = call.
   absl::Status Compute(const IndexedTensor& d, const BoundCall& call);
   /// d = op of the call's first argument.

@@ -143,6 +143,30 @@ TEST_F(LowerTest, ComputesFunctionsOfWhatTheyAreGiven) {
   EXPECT_EQ(CountSteps<ElementwiseDesc>(program), 1);
 }
 
+TEST_F(LowerTest, ComputesFunctionsThatOccurAgainOnce) {
+  const Inputs inputs = Make({{"A", {3, 3}}, {"E", {3, 3}}, {"v", {3}}});
+  const Program program = RunAndCompare(
+      "X[i,j] := exp(A[i,j]); Y[j,i] := 2*exp(A[i,j]); Z[k,l] := exp(A[k,l])",
+      inputs);
+  int count = 0;
+  for (const ProgramStep& step : program.blocks[0].steps) {
+    const auto* const desc = std::get_if<PermutationDesc>(&step.desc);
+    count += desc != nullptr && desc->a.unary == UnaryOperator::kExp;
+  }
+  EXPECT_EQ(count, 1);
+  for (const absl::string_view text :
+       {"E[i,j] = exp(A[i,j]); E[i,j] = 2*exp(A[i,j])",
+        "E[i,j] = exp(A[i,j]); E[i,j] = exp(A[j,i])",
+        "E[i,j] = exp(A[i,j]); E[i,j] = exp(A[j,i])/E[i,j]",
+        "E[i,j] = exp(A[i,j]); E[j,i] += exp(A[i,j])*v[j]",
+        "E[i,j] = exp(A[i,j]); E[i,j] = E[i,j]/exp(A[j,i])/3",
+        "E[i,j] = exp(v[i])/A[i,j]; E[i,j] -= exp(v[j])/A[j,i]",
+        "E[i,j] = exp(A[i,j]); A[i,j] = v[i]*v[j]; E[i,j] += exp(A[i,j])",
+        "E[i,j] = exp(A[i,j]); X[i,k] := exp(A[i,j])*exp(A[j,k])"}) {
+    RunAndCompare(text, inputs);
+  }
+}
+
 TEST_F(LowerTest, FunctionsOfNumbersAreNumbers) {
   Inputs inputs = Make({{"A", {3}}});
   inputs.scalars["x"] = {0.5, -2};
