@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/notation/forms.h"
 #include "core/notation/functions.h"
 #include "core/notation/label_rules.h"
-#include "core/notation/scanner.h"
+#include "core/notation/parser.h"
 #include "core/notation/text_error.h"
 
 namespace tensord::core {
@@ -29,8 +27,6 @@ constexpr absl::string_view kScalar = "scalar";
 constexpr absl::string_view kDiagonal = "Diagonal";
 constexpr absl::string_view kFactorWanted =
     "a tensor, a scalar, a number, a function or '('";
-constexpr absl::string_view kLabelWanted =
-    "a label: a name, an integer or a quoted character";
 
 /// The comparison that a symbol stands for.
 std::optional<BinaryOperator> ComparisonOf(const Token& token) {
@@ -46,70 +42,7 @@ std::optional<BinaryOperator> ComparisonOf(const Token& token) {
 
 bool IsPower(const Token& token) { return token.Is("^") || token.Is("**"); }
 
-/// Reads by recursive descent, a function a rule; it descends where parentheses
-/// open.
-class Parser {
- public:
-  Parser(absl::string_view text, const NotationLimits& limits)
-      : limits_(limits), scanner_(text) {}
-
-  absl::StatusOr<ProgramSyntax> ReadProgram();
-
- private:
-  absl::StatusOr<Statement> ReadStatement();
-  absl::StatusOr<Assignment> ReadAssignment();
-  /// A sum, or a comparison of two.
-  absl::StatusOr<Sum> ReadExpression();
-  absl::StatusOr<Sum> ReadSum();
-  absl::Status ReadTerm(Term& term);
-  absl::StatusOr<Factor> ReadFactor();
-  /// A factor before what follows it: primes and an exponent.
-  absl::StatusOr<Factor> ReadBase();
-  /// Raises a factor to the power that comes.
-  absl::Status ReadExponent(Factor& factor);
-  /// What begins with a name: a tensor, or a function's value.
-  absl::StatusOr<Factor> ReadNamed();
-  absl::Status ReadDiagonal(TensorReference& tensor);
-  absl::Status ReadCall(const TensorReference& name, Factor& factor);
-  /// Goes a level deeper, to what comes behind a '(' or an exponent's sign.
-  absl::Status Descend();
-  absl::Status ReadGroup(Factor& factor);
-  /// What is assigned to. `colon` is where its labels are `[:]`.
-  absl::StatusOr<TensorReference> ReadOutput(
-      std::optional<TextPosition>& colon);
-  /// Labels, if there are brackets. Null forbids `[:]`.
-  absl::Status ReadBrackets(TensorReference& tensor,
-                            std::optional<TextPosition>* colon);
-  absl::Status ReadLabels(TensorReference& tensor);
-  /// Labels between parentheses.
-  absl::Status ReadTuple(TensorReference& tensor);
-  absl::Status AddLabel(TensorReference& tensor);
-  absl::StatusOr<Label> ReadLabel();
-  /// Takes what is between two labels, which is as between those before.
-  absl::Status TakeSeparator(std::optional<bool>& is_comma);
-
-  absl::Status Advance();
-  absl::StatusOr<bool> TakeIf(absl::string_view symbol);
-  absl::Status Take(absl::string_view symbol, absl::string_view wanted);
-  /// Signs that change a term's, one after another.
-  absl::Status TakeSigns(Term& term);
-  /// True when something is between the token and the one before it.
-  bool IsApart() const { return token_.text.data() != last_end_; }
-  absl::Status CountFactor();
-
-  template <typename... Wanted>
-  absl::Status Unexpected(const Wanted&... wanted) const {
-    return ErrorAt(token_.position, "SYNTAX_ERROR", "got ", Shown(token_),
-                   ", wanted ", wanted...);
-  }
-
-  const NotationLimits& limits_;
-  Scanner scanner_;
-  Token token_;                     // to be read next
-  const char* last_end_ = nullptr;  // of the token before it
-  int64_t depth_ = 0;
-  int64_t factor_count_ = 0;  // of the outermost term
-};
+}  // namespace
 
 absl::Status Parser::Advance() {
   last_end_ = token_.text.data() + token_.text.size();
@@ -419,115 +352,6 @@ absl::StatusOr<TensorReference> Parser::ReadOutput(
   TENSORD_RETURN_IF_ERROR(ReadBrackets(tensor, &colon));
   return tensor;
 }
-
-absl::Status Parser::ReadBrackets(TensorReference& tensor,
-                                  std::optional<TextPosition>* colon) {
-  TENSORD_ASSIGN_OR_RETURN(tensor.has_brackets, TakeIf("["));
-  if (!tensor.has_brackets) return absl::OkStatus();
-  if (colon != nullptr && token_.Is(":")) {
-    *colon = token_.position;
-    TENSORD_RETURN_IF_ERROR(Advance());
-    return Take("]", "']' behind '[:'");
-  }
-  TENSORD_ASSIGN_OR_RETURN(const bool is_empty, TakeIf("]"));
-  return is_empty ? absl::OkStatus() : ReadLabels(tensor);
-}
-
-absl::Status Parser::ReadLabels(TensorReference& tensor) {
-  std::optional<bool> is_comma;  // or a blank, between labels
-  bool has_two_groups = false;
-  while (true) {
-    const bool is_tuple = token_.Is("(");
-    TENSORD_RETURN_IF_ERROR(is_tuple ? ReadTuple(tensor) : AddLabel(tensor));
-    const bool begins_group =
-        token_.kind == Token::Kind::kEndOfStatement && token_.text == ";";
-    if (begins_group && !has_two_groups) {
-      has_two_groups = true;
-      TENSORD_RETURN_IF_ERROR(Advance());
-      continue;
-    }
-    if (token_.Is("]") && (has_two_groups || !is_tuple)) return Advance();
-    if (begins_group) return Unexpected("']', as two groups of labels are all");
-    if (is_tuple) {
-      return Unexpected(has_two_groups ? "']'" : "';'",
-                        " behind labels in parentheses");
-    }
-    TENSORD_RETURN_IF_ERROR(TakeSeparator(is_comma));
-    if (token_.Is("(")) return Unexpected(kLabelWanted);
-  }
-}
-
-absl::Status Parser::TakeSeparator(std::optional<bool>& is_comma) {
-  const bool begins_label = token_.kind == Token::Kind::kName ||
-                            token_.kind == Token::Kind::kNumber ||
-                            token_.kind == Token::Kind::kQuoted ||
-                            token_.Is("-");
-  if (!token_.Is(",") && (!begins_label || !IsApart())) {
-    return Unexpected("',', ';', a blank or ']' behind a label");
-  }
-  if (is_comma.value_or(token_.Is(",")) != token_.Is(",")) {
-    return Unexpected(*is_comma ? "','" : "a blank",
-                      " or ']', as between the labels before");
-  }
-  is_comma = token_.Is(",");
-  if (*is_comma) return Advance();
-  if (!token_.Is("-")) return absl::OkStatus();
-  // Of `[1 -2]` two labels, of `[1 - 2]` none.
-  const TextPosition sign = token_.position;
-  Scanner ahead = scanner_;
-  TENSORD_ASSIGN_OR_RETURN(const Token next, ahead.Next());
-  if (next.text.data() == token_.text.data() + 1) return absl::OkStatus();
-  return ErrorAt(sign, "SYNTAX_ERROR",
-                 "got '-' between blanks, wanted a label such as -1");
-}
-
-absl::Status Parser::ReadTuple(TensorReference& tensor) {
-  TENSORD_RETURN_IF_ERROR(Advance());
-  while (true) {
-    TENSORD_ASSIGN_OR_RETURN(const bool is_end, TakeIf(")"));
-    if (is_end) return absl::OkStatus();
-    TENSORD_RETURN_IF_ERROR(AddLabel(tensor));
-    if (token_.Is(")")) continue;
-    TENSORD_RETURN_IF_ERROR(Take(",", "',' or ')' behind a label"));
-  }
-}
-
-absl::Status Parser::AddLabel(TensorReference& tensor) {
-  if (tensor.labels.size() == limits_.max_labels) {
-    return ErrorAt(token_.position, "PROGRAM_TOO_LONG",
-                   "a further label begins, the limit is ", limits_.max_labels,
-                   " labels in a tensor");
-  }
-  TENSORD_ASSIGN_OR_RETURN(tensor.labels.emplace_back(), ReadLabel());
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Label> Parser::ReadLabel() {
-  Label label{"", token_.position};
-  TENSORD_ASSIGN_OR_RETURN(const bool is_negative, TakeIf("-"));
-  if (token_.kind == Token::Kind::kNumber) {
-    int64_t number = 0;
-    if (!std::ranges::all_of(token_.text, absl::ascii_isdigit)) {
-      return Unexpected("an integer for a label");
-    }
-    const std::string text = absl::StrCat(is_negative ? "-" : "", token_.text);
-    if (!absl::SimpleAtoi(text, &number)) {
-      return Unexpected("an integer of 64 bits for a label");
-    }
-    label.text = absl::StrCat(number);
-  } else if (is_negative) {
-    return Unexpected("an integer behind '-'");
-  } else if (token_.kind == Token::Kind::kName ||
-             token_.kind == Token::Kind::kQuoted) {
-    label.text = std::string(token_.text);
-  } else {
-    return Unexpected(kLabelWanted);
-  }
-  TENSORD_RETURN_IF_ERROR(Advance());
-  return label;
-}
-
-}  // namespace
 
 absl::StatusOr<ProgramSyntax> ParseProgram(absl::string_view text,
                                            const NotationLimits& limits) {
