@@ -112,6 +112,10 @@ int Finish(const std::vector<Fetched>& all, const ProgramReport& report,
     absl::PrintF(", %s of views gathered", BytesText(report.gathered_bytes));
   }
   if (report.replayed) absl::PrintF(", replayed");
+  for (const KeptExtent& kept : report.kept_extents) {
+    absl::PrintF("\nkept      %d values along %s, zeros beyond", kept.extent,
+                 kept.label);
+  }
   absl::PrintF("\nplans     %d, %d cached\n", report.plan_count,
                report.plan_cache_hits);
   absl::PrintF("times     upload %s, prepared %s, queued %s, executed %s",

@@ -35,7 +35,10 @@ std::string Nearest(absl::string_view name,
     const bool begins =
         name.size() >= kLeastBeginning && absl::StartsWith(each, name);
     const size_t distance = begins ? 0 : EditDistance(name, each);
-    if (distance >= least) continue;
+    // Some of it has to be the same.
+    if (distance >= least || distance >= std::max(name.size(), each.size())) {
+      continue;
+    }
     least = distance;
     nearest = each;
   }

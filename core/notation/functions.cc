@@ -47,6 +47,16 @@ constexpr NamedFunction kFunctions[] = {
     {"where", BinaryOperator::kWhere, 3},
 };
 
+constexpr MatrixFunction kMatrixFunctions[] = {
+    {"svd", FactorizationMethod::kSvd, 1},
+    {"qr", FactorizationMethod::kQr, 1},
+    {"lq", FactorizationMethod::kLq, 1},
+    {"eigh", FactorizationMethod::kEigh, 1},
+    {"cholesky", FactorizationMethod::kCholesky, 1},
+    {"solve", std::nullopt, 2},
+    {"inv", std::nullopt, 1},
+};
+
 }  // namespace
 
 const NamedFunction* FindFunction(absl::string_view name) {
@@ -55,10 +65,29 @@ const NamedFunction* FindFunction(absl::string_view name) {
   return found == std::end(kFunctions) ? nullptr : found;
 }
 
+const MatrixFunction* FindMatrixFunction(absl::string_view name) {
+  const auto* const found =
+      std::ranges::find(kMatrixFunctions, name, &MatrixFunction::name);
+  return found == std::end(kMatrixFunctions) ? nullptr : found;
+}
+
+absl::string_view NotationOf(const MatrixCall& call) {
+  for (const MatrixFunction& function : kMatrixFunctions) {
+    if (function.method == call.method &&
+        function.argument_count == std::ssize(call.arguments)) {
+      return function.name;
+    }
+  }
+  return "";
+}
+
 std::string NearestFunction(absl::string_view name) {
   std::vector<std::string> known = {"conj", "adjoint", "tensorscalar", "scalar",
                                     "Diagonal"};
   for (const NamedFunction& function : kFunctions) {
+    known.emplace_back(function.name);
+  }
+  for (const MatrixFunction& function : kMatrixFunctions) {
     known.emplace_back(function.name);
   }
   const std::string nearest = Nearest(name, known);

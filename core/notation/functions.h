@@ -1,6 +1,7 @@
 // The functions of elements that statements know, and how they are written.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -17,6 +18,19 @@ struct NamedFunction {
 
 /// Null when no function is called `name`.
 const NamedFunction* FindFunction(absl::string_view name);
+
+/// A function of whole matrices, see MatrixCall.
+struct MatrixFunction {
+  absl::string_view name;
+  std::optional<FactorizationMethod> method;
+  int argument_count;
+};
+
+/// Null when no function of matrices is called `name`.
+const MatrixFunction* FindMatrixFunction(absl::string_view name);
+
+/// `svd`, `solve`.
+absl::string_view NotationOf(const MatrixCall& call);
 
 /// What a name that is no function's may have been meant for: " the nearest is
 /// 'sqrt'," or "".

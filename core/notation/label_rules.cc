@@ -17,6 +17,7 @@
 #include "core/base/status.h"
 #include "core/notation/characters.h"
 #include "core/notation/forms.h"
+#include "core/notation/functions.h"
 #include "core/notation/text_error.h"
 
 namespace tensord::core {
@@ -76,7 +77,8 @@ absl::Status ErrorOf(const Excess& excess) {
   return ErrorAt(at, "LABEL_REPEATED", "label ", Quoted(last->text),
                  " occurs three times in this term, first at ",
                  PlaceSeenFrom(at, first->position),
-                 ", wanted it at most twice");
+                 ", wanted it at most twice; for a vector v[k] there is "
+                 "Diagonal(v)[k,l]");
 }
 
 /// Whether a statement's output has a label.
@@ -210,10 +212,11 @@ class OpenLabelFinder {
 
   /// Fills in what is known of groups, and `is_ncon`.
   absl::StatusOr<OpenLabels> Find(Term& term) const;
+  /// Likewise; `at` is where the sum's parentheses open.
+  absl::StatusOr<OpenLabels> FindInSum(Sum& sum, TextPosition at) const;
 
  private:
   absl::StatusOr<OpenLabels> FindInParts(Factor& factor) const;
-  absl::StatusOr<OpenLabels> FindInSum(Sum& sum, TextPosition at) const;
   absl::StatusOr<OpenLabels> FindInCall(Call& call, TextPosition at) const;
   bool IsNcon(const OpenLabels& labels) const;
 
@@ -430,11 +433,48 @@ Labels NegativeLabels(const Places& places, TextPosition colon) {
   return labels;
 }
 
+/// The rules of a call: what occurs once in an argument, or in a result, is not
+/// summed. Which labels a result must have is for the operation to say.
+absl::Status ApplyToCall(const NotationLimits& limits, Statement& statement) {
+  Labels labels;
+  const std::vector<const TensorReference*> outputs = statement.outputs();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const TensorReference& output = *outputs[i];
+    TENSORD_RETURN_IF_ERROR(CheckDistinct(output.labels));
+    labels.insert(labels.end(), output.labels.begin(), output.labels.end());
+    for (size_t before = 0; before < i; ++before) {
+      if (outputs[before]->name != output.name) continue;
+      return ErrorAt(output.position, "OUTPUT_REPEATED", "output ",
+                     Quoted(output.name), " is named twice, first at ",
+                     PlaceSeenFrom(output.position, outputs[before]->position),
+                     ", wanted another name");
+    }
+  }
+  const OpenLabelFinder finder(labels, limits);
+  const auto is_output = [&](absl::string_view label) {
+    return finder.IsOutput(label);
+  };
+  for (Sum& argument : statement.call->arguments) {
+    for (Term& term : argument.terms) {
+      TENSORD_RETURN_IF_ERROR(PlacesIn(term, 0, is_output).status());
+    }
+    TENSORD_RETURN_IF_ERROR(
+        finder.FindInSum(argument, statement.call->position).status());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ApplyLabelRules(std::optional<TextPosition> colon,
                              const NotationLimits& limits,
                              Statement& statement) {
+  if (statement.call) {
+    if (!colon) return ApplyToCall(limits, statement);
+    return ErrorAt(*colon, "SYNTAX_ERROR",
+                   "got ':', wanted the labels of what ",
+                   NotationOf(*statement.call), "() makes");
+  }
   TensorReference& output = statement.output;
   std::vector<Term>& terms = statement.value.terms;
   const auto is_output = [&](absl::string_view label) {

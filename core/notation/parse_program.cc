@@ -93,9 +93,23 @@ absl::StatusOr<Statement> Parser::ReadStatement() {
   Statement statement;
   std::optional<TextPosition> colon;
   TENSORD_ASSIGN_OR_RETURN(statement.output, ReadOutput(colon));
+  TENSORD_RETURN_IF_ERROR(ReadOtherOutputs(statement));
   TENSORD_ASSIGN_OR_RETURN(statement.assignment, ReadAssignment());
-  TENSORD_ASSIGN_OR_RETURN(statement.value, ReadExpression());
+  TENSORD_ASSIGN_OR_RETURN(const MatrixFunction* const function,
+                           PeekMatrixFunction());
+  if (function != nullptr) {
+    TENSORD_RETURN_IF_ERROR(ReadMatrixCall(*function, statement));
+  } else if (!statement.others.empty()) {
+    return Unexpected(
+        "qr(), lq(), svd() or eigh(), which have several results");
+  } else {
+    TENSORD_ASSIGN_OR_RETURN(statement.value, ReadExpression());
+  }
   if (!token_.IsEnd()) {
+    if (function != nullptr) {
+      return Unexpected("the end of the statement, as ", function->name,
+                        "() is all of it");
+    }
     return Unexpected("an operator or the end of the statement");
   }
   TENSORD_RETURN_IF_ERROR(ApplyLabelRules(colon, limits_, statement));
@@ -292,6 +306,11 @@ absl::Status Parser::ReadDiagonal(TensorReference& tensor) {
 
 absl::Status Parser::ReadCall(const TensorReference& name, Factor& factor) {
   const NamedFunction* const function = FindFunction(name.name);
+  if (function == nullptr && FindMatrixFunction(name.name) != nullptr) {
+    return ErrorAt(name.position, "SYNTAX_ERROR", "got ", name.name,
+                   "() in an expression, wanted it as all that a statement "
+                   "assigns, and what follows in the next");
+  }
   if (function == nullptr) {
     return ErrorAt(name.position, "SYNTAX_ERROR", "got ", Quoted(name.name),
                    " in front of '(',", NearestFunction(name.name),

@@ -33,6 +33,16 @@ namespace tensord::core {
 /// labels repeated in sums of others, or in all of an output that is there.
 /// Division by a tensor is one, too.
 ///
+/// Functions of whole matrices, each all that a statement assigns:
+///
+///   U[i,k], S[k], V[k,j] := svd(A[i,l]*B[l,j]; cutoff=1e-10, rank=64)
+///   X[j,r] = solve(A[i,j], B[i,r]; structure=lower_triangular)
+///
+/// svd, qr, lq, eigh, cholesky; solve and inv. FactorizationDesc and
+/// LinearSolveDesc say what they compute, with labels in place of modes; a
+/// label that occurs once in an argument is not summed. Options are numbers,
+/// names of scalars, and words.
+///
 /// Also what TensorOperations.jl takes: `≔` for `:=`. Blanks between labels in
 /// place of commas, and a `;` between two groups of them, with or without
 /// parentheses: `A[a b; c]`, `A[(a,b);(c,)]`, `A[();a b]`; `[1 -2]` are two. A
@@ -51,6 +61,7 @@ namespace tensord::core {
 ///         or more in a term, twice in the output, a negative one twice in a
 ///         term for `[:]`; LABEL_REUSED: outside a group that has it twice;
 ///         LABELS_DIFFER: of the terms of a group or an argument;
+///         RESULT_COUNT_MISMATCH: of a function of matrices; OUTPUT_REPEATED;
 ///         PROGRAM_TOO_LONG; PROGRAM_TOO_DEEP.
 absl::StatusOr<ProgramSyntax> ParseProgram(absl::string_view text,
                                            const NotationLimits& limits = {});

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/notation/functions.h"
 #include "core/notation/scanner.h"
 #include "core/notation/syntax.h"
 #include "core/notation/text_error.h"
@@ -26,6 +27,13 @@ class Parser {
  private:
   absl::StatusOr<Statement> ReadStatement();
   absl::StatusOr<Assignment> ReadAssignment();
+  /// Results behind the first, if there are any.
+  absl::Status ReadOtherOutputs(Statement& statement);
+  /// The function of matrices that is called next; null: another value comes.
+  absl::StatusOr<const MatrixFunction*> PeekMatrixFunction() const;
+  absl::Status ReadMatrixCall(const MatrixFunction& function,
+                              Statement& statement);
+  absl::Status ReadMatrixOption(MatrixCall& call);
   /// A sum, or a comparison of two.
   absl::StatusOr<Sum> ReadExpression();
   absl::StatusOr<Sum> ReadSum();

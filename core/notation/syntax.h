@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "core/base/layout.h"
+#include "core/ops/factorization.h"
 #include "core/ops/operators.h"
 #include "core/ops/scalar.h"
 
@@ -123,13 +125,48 @@ inline std::span<Sum> Factor::parts() {
 /// nothing has that name, a new one; `:=`: into a new one; `+=`, `-=`.
 enum class Assignment { kStore, kCreate, kAdd, kSubtract };
 
+/// `rank=64`, `cutoff=x`, `absorb=left`: a number, a scalar's name or a word.
+struct MatrixOption {
+  std::string name;
+  std::variant<double, std::string> value;
+  TextPosition position;
+};
+
+/// `svd(T[a,b,c]; rank=64)`: what is computed of whole matrices. Which of the
+/// labels number rows, and which columns, is said by those of the results.
+struct MatrixCall {
+  /// Absent: linear equations are solved, of one argument an inverse is taken.
+  std::optional<FactorizationMethod> method;
+  std::vector<Sum> arguments;
+  std::vector<MatrixOption> options;
+  TextPosition position;
+};
+
 /// `D[a,b] := ...`. With NCON's `D[:]` the labels are filled in: the negative
 /// ones of the first term, -1 first.
 struct Statement {
   TensorReference output;
+  std::vector<TensorReference> others;  // of a call, results behind the first
   Assignment assignment = Assignment::kStore;
-  Sum value;
+  Sum value;                       // without terms when there is
+  std::optional<MatrixCall> call;  // which adds to nothing
+
+  /// All that it makes or writes, in the order in which it is written.
+  std::vector<const TensorReference*> outputs() const;
+  /// What it reads: the value, or the arguments of the call.
+  std::span<const Sum> parts() const;
 };
+
+inline std::vector<const TensorReference*> Statement::outputs() const {
+  std::vector<const TensorReference*> all = {&output};
+  for (const TensorReference& other : others) all.push_back(&other);
+  return all;
+}
+
+inline std::span<const Sum> Statement::parts() const {
+  if (call) return call->arguments;
+  return {&value, 1};
+}
 
 struct ProgramSyntax {
   std::vector<Statement> statements;  // (statement), in order

@@ -19,6 +19,14 @@ absl::Status ErrorAt(TextPosition position, absl::string_view reason,
                          position.column, ": ", parts...);
 }
 
+/// `status` with a place in front of its message.
+inline absl::Status PlacedAt(TextPosition position,
+                             const absl::Status& status) {
+  return Error(status.code(), ReasonOf(status),
+               absl::StrCat("line ", position.line, ", column ",
+                            position.column, ": ", status.message()));
+}
+
 /// A second place in a message that begins with `from`.
 inline std::string PlaceSeenFrom(TextPosition from, TextPosition place) {
   const std::string column = absl::StrCat("column ", place.column);

@@ -113,13 +113,39 @@ absl::string_view SymbolOf(Assignment assignment) {
   return "";
 }
 
+/// `svd(A[i,j]; rank=2)`.
+void Append(const MatrixCall& call, std::string& text) {
+  absl::StrAppend(&text, NotationOf(call), "(");
+  for (const Sum& argument : call.arguments) {
+    if (&argument != &call.arguments.front()) text += ",";
+    Append(argument, text);
+  }
+  for (const MatrixOption& option : call.options) {
+    text += &option == &call.options.front() ? "; " : ", ";
+    absl::StrAppend(&text, option.name, "=");
+    if (const auto* const number = std::get_if<double>(&option.value)) {
+      Append(*number, text);
+    } else {
+      text += std::get<std::string>(option.value);
+    }
+  }
+  text += ")";
+}
+
 }  // namespace
 
 std::string ToText(const Statement& statement) {
   std::string text;
-  Append(statement.output, text);
+  for (const TensorReference* const output : statement.outputs()) {
+    if (output != &statement.output) text += ", ";
+    Append(*output, text);
+  }
   absl::StrAppend(&text, " ", SymbolOf(statement.assignment), " ");
-  Append(statement.value, text);
+  if (statement.call) {
+    Append(*statement.call, text);
+  } else {
+    Append(statement.value, text);
+  }
   return text;
 }
 

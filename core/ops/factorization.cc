@@ -249,6 +249,19 @@ absl::Span<const absl::string_view> ResultNamesOf(FactorizationMethod method,
   __builtin_unreachable();
 }
 
+FactorPlaces PlacesOf(FactorizationMethod method, size_t result_count) {
+  switch (method) {
+    case FactorizationMethod::kQr:
+    case FactorizationMethod::kLq: return {.right = 1};
+    case FactorizationMethod::kSvd:
+      if (result_count == 2) return {.right = 1};
+      return {.right = 2, .values = 1};
+    case FactorizationMethod::kEigh: return {.left = 1, .values = 0};
+    case FactorizationMethod::kCholesky: return {};
+  }
+  __builtin_unreachable();
+}
+
 std::vector<const OperandDesc*> FactorizationDesc::results() const {
   std::vector<const OperandDesc*> all = {&left};
   if (values && right) all.push_back(&*values);
@@ -257,11 +270,12 @@ std::vector<const OperandDesc*> FactorizationDesc::results() const {
   return all;
 }
 
-absl::Status Validate(const Truncation& truncation,
-                      FactorizationMethod method) {
+absl::Status Validate(const Truncation& truncation, FactorizationMethod method,
+                      bool has_values, std::optional<int64_t> rank) {
   if (method != FactorizationMethod::kSvd) {
-    if (truncation == Truncation()) return absl::OkStatus();
-    return InvalidArgument("TRUNCATION_WITHOUT_SVD", "a truncation is given, ",
+    if (truncation == Truncation() && !rank) return absl::OkStatus();
+    return InvalidArgument("TRUNCATION_WITHOUT_SVD",
+                           rank ? "a rank" : "a truncation", " is given, ",
                            NameOf(method), " has none");
   }
   const std::pair<absl::string_view, double> limits[] = {
@@ -274,7 +288,16 @@ absl::Status Validate(const Truncation& truncation,
     return InvalidArgument("TRUNCATION_OUT_OF_RANGE", name, " is ", limit,
                            ", wanted a finite number, 0 or more");
   }
-  return absl::OkStatus();
+  if (rank && *rank < 1) {
+    return InvalidArgument("TRUNCATION_OUT_OF_RANGE", "rank is ", *rank,
+                           ", wanted 1 or more");
+  }
+  if (has_values || truncation.absorb != Truncation::Absorb::kNone) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument("VALUES_LOST",
+                         "s is no result and neither u nor v absorbs it, "
+                         "wanted one of both");
 }
 
 absl::Status ValidateResults(FactorizationMethod method, bool has_right,
@@ -338,6 +361,19 @@ absl::Status Validate(const FactorizationDesc& desc) {
   }
   TENSORD_RETURN_IF_ERROR(ValidateInner(desc, modes));
   return ValidateTypes(desc);
+}
+
+absl::Status ValidateRank(const FactorizationDesc& desc,
+                          std::optional<int64_t> rank) {
+  const auto inner = std::ranges::find_if(
+      desc.left.modes, [&](Mode mode) { return !Has(desc.a.modes, mode); });
+  const int64_t extent =
+      desc.left.layout.extents[inner - desc.left.modes.begin()];
+  if (!rank || extent <= *rank) return absl::OkStatus();
+  return InvalidArgument("MODE_EXTENT_MISMATCH", "inner mode ",
+                         ToString(*inner), " of existing results has extent ",
+                         extent, ", the rank is ", *rank,
+                         ", wanted results that are no longer");
 }
 
 }  // namespace tensord::core

@@ -1,6 +1,7 @@
 // What a factorization asks for.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -23,6 +24,13 @@ absl::string_view NameOf(FactorizationMethod method);
 /// an SVD whose values go into its factors, u v.
 absl::Span<const absl::string_view> ResultNamesOf(FactorizationMethod method,
                                                   bool has_values);
+
+/// Which of so many results, in that order, is which factor; nothing: none is.
+struct FactorPlaces {
+  size_t left = 0;
+  std::optional<size_t> right, values;
+};
+FactorPlaces PlacesOf(FactorizationMethod method, size_t result_count);
 
 /// For every value of its batch modes, a is a matrix, and
 ///
@@ -84,10 +92,14 @@ struct Truncation {
   bool operator==(const Truncation&) const = default;
 };
 
+/// `rank` is the most values that are kept, if it is given.
+///
 /// Errors  INVALID_ARGUMENT, reason TRUNCATION_OUT_OF_RANGE: limits that are
-///         negative or not finite; TRUNCATION_WITHOUT_SVD: any, of another
-///         method.
-absl::Status Validate(const Truncation& truncation, FactorizationMethod method);
+///         negative or not finite, a rank below 1; TRUNCATION_WITHOUT_SVD: any,
+///         of another method; VALUES_LOST: the values are neither a result nor
+///         absorbed.
+absl::Status Validate(const Truncation& truncation, FactorizationMethod method,
+                      bool has_values, std::optional<int64_t> rank);
 
 /// OK when a request has the results of its method.
 /// Errors  INVALID_ARGUMENT, reason RESULT_COUNT_MISMATCH.
@@ -119,5 +131,12 @@ absl::StatusOr<FactorizationModes> GroupModes(FactorizationMethod method,
 ///         UNIMPLEMENTED: element types other than float32, float64, complex64
 ///         and complex128, or different ones.
 absl::Status Validate(const FactorizationDesc& desc);
+
+/// OK when the results have no room for more values than `rank`.
+///
+/// Requires  Validate(desc).ok().
+/// Errors    INVALID_ARGUMENT, reason MODE_EXTENT_MISMATCH.
+absl::Status ValidateRank(const FactorizationDesc& desc,
+                          std::optional<int64_t> rank);
 
 }  // namespace tensord::core

@@ -12,28 +12,6 @@
 namespace tensord::server {
 namespace {
 
-using core::FactorizationMethod;
-
-/// Numbers of results; nothing: it has none.
-struct Places {
-  size_t left = 0;
-  std::optional<size_t> right, values;
-};
-
-/// Of results that core::ResultNamesOf() names.
-Places PlacesOf(const OperationRequest& request) {
-  switch (request.method) {
-    case FactorizationMethod::kQr:
-    case FactorizationMethod::kLq: return {.right = 1};
-    case FactorizationMethod::kSvd:
-      if (request.results.size() == 2) return {.right = 1};
-      return {.right = 2, .values = 1};
-    case FactorizationMethod::kEigh: return {.left = 1, .values = 0};
-    case FactorizationMethod::kCholesky: return {};
-  }
-  __builtin_unreachable();
-}
-
 /// A factor of a, from the existing tensor or from what a is like.
 core::OperandDesc FactorOf(const OutputRequest& request,
                            const std::optional<core::TensorDesc>& there,
@@ -56,40 +34,6 @@ core::OperandDesc FactorOf(const OutputRequest& request,
   return factor;
 }
 
-/// OK when the truncation can be, and no value gets lost.
-absl::Status CheckTruncation(const OperationRequest& request,
-                             const Places& places) {
-  TENSORD_RETURN_IF_ERROR(core::Validate(request.truncation, request.method));
-  if (request.rank && request.method != FactorizationMethod::kSvd) {
-    return core::InvalidArgument("TRUNCATION_WITHOUT_SVD", "a rank is given, ",
-                                 core::NameOf(request.method), " has none");
-  }
-  if (request.rank && *request.rank < 1) {
-    return core::InvalidArgument("TRUNCATION_OUT_OF_RANGE", "rank is ",
-                                 *request.rank, ", wanted 1 or more");
-  }
-  const bool loses_values =
-      request.method == FactorizationMethod::kSvd && !places.values &&
-      request.truncation.absorb == core::Truncation::Absorb::kNone;
-  if (!loses_values) return absl::OkStatus();
-  return core::InvalidArgument("VALUES_LOST",
-                               "s is no result and neither u nor v absorbs it, "
-                               "wanted one of both");
-}
-
-/// OK when existing results have no room for more values than are to be kept.
-absl::Status CheckRank(const OperationRequest& request,
-                       const core::OperandDesc& left,
-                       const core::FactorizationModes& modes) {
-  const int64_t extent =
-      left.layout.extents[core::PositionOf(modes.inner, left.modes)];
-  if (!request.rank || extent <= *request.rank) return absl::OkStatus();
-  return core::InvalidArgument(
-      "MODE_EXTENT_MISMATCH", "inner mode ", core::ToString(modes.inner),
-      " of existing results has extent ", extent, ", the rank is ",
-      *request.rank, ", wanted results that are no longer");
-}
-
 }  // namespace
 
 absl::StatusOr<OperationDesc> MakeFactorization(
@@ -98,8 +42,11 @@ absl::StatusOr<OperationDesc> MakeFactorization(
   if (!t) {
     return core::InvalidArgument("INPUT_MISSING", "operand a is left out");
   }
-  const Places places = PlacesOf(request);
-  TENSORD_RETURN_IF_ERROR(CheckTruncation(request, places));
+  const core::FactorPlaces places =
+      core::PlacesOf(request.method, request.results.size());
+  TENSORD_RETURN_IF_ERROR(core::Validate(request.truncation, request.method,
+                                         places.values.has_value(),
+                                         request.rank));
   const InputRequest& input = *request.inputs[0];
   core::FactorizationDesc desc{.method = request.method,
                                .a = {t->element_type, t->layout, input.modes,
@@ -125,7 +72,7 @@ absl::StatusOr<OperationDesc> MakeFactorization(
     desc.values = factor_at(*places.values, core::RealPartOf(type));
   }
   TENSORD_RETURN_IF_ERROR(core::Validate(desc));
-  TENSORD_RETURN_IF_ERROR(CheckRank(request, desc.left, modes));
+  TENSORD_RETURN_IF_ERROR(core::ValidateRank(desc, request.rank));
   OperationDesc made;
   for (const core::OperandDesc* const result : desc.results()) {
     const auto& there = tensors.results[made.results.size()];

@@ -31,9 +31,10 @@ struct RunReport {
   double flops = 0;
   int64_t peak_bytes = 0;  // of intermediate results
   int64_t kept_bytes = 0;
-  int64_t gathered_bytes = 0;  // of packed copies of views
-  int64_t kept_extent = 0;     // of an SVD, see core::Truncation
-  bool is_replayed = false;    // queued at once, as it had been recorded
+  int64_t gathered_bytes = 0;         // of packed copies of views
+  int64_t kept_extent = 0;            // of an SVD, see core::Truncation
+  std::vector<int64_t> kept_extents;  // of a program, as its kept_extents
+  bool is_replayed = false;           // queued at once, as it had been recorded
 };
 
 /// What a run and its steps share.

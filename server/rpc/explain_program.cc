@@ -41,6 +41,14 @@ Shown Show(const core::AnyDesc& any) {
     return {server::NameOf(OperationKind::kReduce), &r->a, nullptr,
             AddressOf(r->c), &r->d};
   }
+  if (const auto* f = std::get_if<core::FactorizationDesc>(&any)) {
+    return {server::NameOf(OperationKind::kFactorize), &f->a, nullptr, nullptr,
+            f->results()[0]};
+  }
+  if (const auto* s = std::get_if<core::LinearSolveDesc>(&any)) {
+    return {server::NameOf(OperationKind::kSolve), &s->a, AddressOf(s->b),
+            nullptr, &s->d};
+  }
   const auto& c = std::get<core::ContractionDesc>(any);
   return {server::NameOf(OperationKind::kContract), &c.a, &c.b, AddressOf(c.c),
           &c.d};
@@ -83,9 +91,67 @@ std::string TextOf(core::BinaryOperator op, absl::string_view x,
                            : absl::StrCat(notation, "(", x, ",", y, ")");
 }
 
+/// What an SVD is cut off by, and what becomes of its values: "; cutoff=1e-10".
+std::string TextOf(const core::Truncation& truncation) {
+  using Absorb = core::Truncation::Absorb;
+  std::vector<std::string> options;
+  const auto add = [&](absl::string_view name, double limit) {
+    if (limit > 0) options.push_back(absl::StrFormat("%s=%g", name, limit));
+  };
+  add("cutoff", truncation.cutoff);
+  add("relative_cutoff", truncation.relative_cutoff);
+  add("discarded_squares", truncation.discarded_squares);
+  add("relative_discarded_squares", truncation.relative_discarded_squares);
+  if (truncation.absorb == Absorb::kLeft) options.push_back("absorb=left");
+  if (truncation.absorb == Absorb::kRight) options.push_back("absorb=right");
+  if (truncation.absorb == Absorb::kBoth) options.push_back("absorb=both");
+  if (truncation.renormalizes) options.push_back("renormalize=true");
+  return options.empty() ? ""
+                         : absl::StrCat("; ", absl::StrJoin(options, ", "));
+}
+
+/// `U[i,k], S[k], V[k,j] = svd(A[i,j]; cutoff=1e-10)`.
+std::string TextOf(const core::Program& program, const core::ProgramStep& step,
+                   const core::FactorizationDesc& desc) {
+  std::vector<std::string> results;
+  const auto operands = step.outputs();
+  const std::vector<const core::OperandDesc*> descs = desc.results();
+  for (size_t i = 0; i < descs.size(); ++i) {
+    results.push_back(TextOf(program, *operands[i], *descs[i], core::kOne));
+  }
+  return absl::StrCat(absl::StrJoin(results, ", "), " = ",
+                      core::NameOf(desc.method), "(",
+                      TextOf(program, step.a, desc.a, core::kOne),
+                      TextOf(step.truncation), ")");
+}
+
+/// `X[j,r] = solve(A[i,j],B[i,r])`, `X[j,r] = inv(A[i,j])`.
+std::string TextOf(const core::Program& program, const core::ProgramStep& step,
+                   const core::LinearSolveDesc& desc) {
+  std::string options;
+  if (desc.structure != core::MatrixStructure::kGeneral) {
+    options =
+        absl::StrCat("; structure=", core::NameOf(desc.structure),
+                     desc.has_unit_diagonal ? ", unit_diagonal=true" : "");
+  }
+  const std::string b =
+      desc.b ? absl::StrCat(",", TextOf(program, step.b, *desc.b, core::kOne))
+             : "";
+  return absl::StrCat(TextOf(program, step.d, desc.d, core::kOne), " = ",
+                      desc.b ? "solve(" : "inv(",
+                      TextOf(program, step.a, desc.a, core::kOne), b, options,
+                      ")");
+}
+
 /// `D[i,j] = 2*A[i,k]*B[k,j] + D[i,j]`.
 std::string TextOf(const core::Program& program, const core::ProgramStep& step,
                    const Shown& shown) {
+  if (const auto* f = std::get_if<core::FactorizationDesc>(&step.desc)) {
+    return TextOf(program, step, *f);
+  }
+  if (const auto* s = std::get_if<core::LinearSolveDesc>(&step.desc)) {
+    return TextOf(program, step, *s);
+  }
   const auto* const elementwise =
       std::get_if<core::ElementwiseDesc>(&step.desc);
   const core::Scalar& gamma = elementwise != nullptr ? step.gamma : step.beta;

@@ -57,6 +57,14 @@ v1::ProgramReport ReportOf(const server::Run& run,
   report.set_folded_operation_count(done.folded_operation_count);
   report.set_kept_bytes(done.kept_bytes);
   report.set_replayed(done.is_replayed);
+  for (size_t i = 0; i < done.kept_extents.size(); ++i) {
+    const core::KeptExtent& kept =
+        preparation.program().program().kept_extents[i];
+    v1::KeptExtent& message = *report.add_kept_extents();
+    message.set_statement(kept.statement);
+    message.set_label(kept.label);
+    message.set_extent(done.kept_extents[i]);
+  }
   report.set_program_cache_hit(preparation.is_known());
   *report.mutable_prepared() = ToProto(preparation.time());
   const server::RunTimes times = run.times();

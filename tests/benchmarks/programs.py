@@ -1,8 +1,9 @@
 """What one request of many statements saves over many requests, and functions beside NumPy.
 
 Prints the wall time of a program of small statements beside that of the same operations as
-calls of their own, one after the other, and of functions of large matrices beside NumPy's, which
-run on one thread, as do the server's here. Medians; nothing is asserted. Run it on a machine that does nothing else:
+calls of their own, one after the other; of functions of large matrices beside NumPy's, which
+run on one thread, as do the server's here; and of a gate on two sites of a chain, which an SVD
+splits again, as a program, as calls, and by NumPy. Medians; nothing is asserted. Run it on a machine that does nothing else:
 
     tests/benchmarks/programs.py [--address ADDRESS]
 """
@@ -103,6 +104,53 @@ def functions(session: tensord.Session, dtype: str, extent: int = 2000) -> None:
         print(f"{text:36} {dtype} {ours:8.2f} {numpys:8.2f} {ours / numpys:6.2f}")
 
 
+GATE = """
+    T[l,p,q,r] := G[p,q,x,y]*A[l,x,m]*B[m,y,r]
+    U[l,p,k], S[k], V[k,q,r] := svd(T[l,p,q,r]; relative_cutoff=1e-12, rank={rank})
+    N := sqrt(S[k]*S[k])
+    L[l,p,k] := U[l,p,k]*S[k]/N
+"""
+
+
+def gates(session: tensord.Session, bond: int) -> None:
+    """A gate on two sites, float64, four ways."""
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((2, bond, 2, bond)) / bond
+    gate = rng.standard_normal((2, 2, 2, 2))
+    tensors = {"A": session.upload(a), "B": session.upload(b), "G": session.upload(gate)}
+    text = GATE.format(rank=bond)
+    program = session.program(text, tensors, outputs=["L", "V"])
+
+    def calls() -> tuple[tensord.RemoteTensor, tensord.RemoteTensor]:
+        t = session.einsum("pqxy,lxm,myr->lpqr", tensors["G"], tensors["A"], tensors["B"])
+        u, s, v = session.factorize(
+            "lpqr->lpk,k,kqr", t, method="svd", relative_cutoff=1e-12, rank=bond
+        )
+        norm = session.run("N := sqrt(S[k]*S[k])", S=s)
+        return session.run("L[l,p,k] := U[l,p,k]*S[k]/N", U=u, S=s, N=norm), v
+
+    def numpys() -> tuple[np.ndarray, np.ndarray]:
+        t = np.tensordot(np.tensordot(a, b, 1), gate, ((1, 2), (2, 3)))
+        t = t.transpose(0, 2, 3, 1).reshape(2 * bond, 2 * bond)
+        u, s, v = np.linalg.svd(t, full_matrices=False)
+        kept = min(bond, int(np.count_nonzero(s > 1e-12 * s[0])))
+        s = s[:kept] / np.linalg.norm(s[:kept])
+        return (u[:, :kept] * s).reshape(bond, 2, kept), v[:kept].reshape(kept, 2, bond)
+
+    products = [
+        np.tensordot(np.asarray(left), np.asarray(right), 1)
+        for left, right in (program(tensors).values(), calls(), numpys())
+    ]
+    assert np.allclose(products[0], products[2]) and np.allclose(products[1], products[2])
+    repeats = 200 if bond <= 32 else 20
+    times = [
+        median_ms(run, repeats)
+        for run in (lambda: program(tensors), lambda: session.run(text, tensors), calls, numpys)
+    ]
+    ours, numpy_ms = times[0], times[-1]
+    print(f"{bond:5} " + "".join(f"{ms:9.3f}" for ms in times) + f" {ours / numpy_ms:9.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -121,6 +169,10 @@ def main() -> None:
         print("what                                 type  tensord    NumPy  ratio")
         for dtype in ("f4", "f8"):
             functions(session, dtype)
+        print("a gate on two sites, float64, ms")
+        print(" bond  prepared  program    calls    NumPy  prepared to NumPy")
+        for bond in (16, 32, 64, 128):
+            gates(session, bond)
 
 
 if __name__ == "__main__":

@@ -134,6 +134,10 @@ def test_both_read_any_statements_alike(session, text):
         ("s = A[i;i]'\nD[i] = s*B[i]'", (), ("D",), {"D", "A", "B"}),
         ("s = A[(i,);i]; s = 2 \\ s; t ≔ x", ("t",), (), {"A"}),
         ("x = A[i,i]; s += 1; t = tensorscalar(2)", ("t",), ("x", "s"), {"A"}),
+        ("Q[i,k], R[k,j] := qr(A[i,j]); D[i] := Q[i,j]*x", ("R", "D"), (), set("QRAD")),
+        ("Q[i,k],\nR[k,j] = qr(Q[i,j])\nB[i] += x", (), ("Q", "R", "B"), set("QRB")),
+        ("U[i], S[k] := svd(U[i]; cutoff=x, absorb=left); left := 1", ("U", "S", "left"), (), {"U", "S"}),
+        ("left := x; U, V := svd(max(A[i], B[i]) - left; rank=2)", ("U", "V"), (), {"A", "B"}),
         ("conj' = 1; scalar := 2; t := scalar(3)", ("conj'", "scalar", "t"), (), set()),
     ],
 )

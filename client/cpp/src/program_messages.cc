@@ -182,6 +182,10 @@ v1::ProgramOutput ToProto(const ProgramOutput& output) {
 }
 
 ProgramReport FromProto(const v1::ProgramReport& report) {
+  std::vector<KeptExtent> kept_extents;
+  for (const v1::KeptExtent& kept : report.kept_extents()) {
+    kept_extents.push_back({kept.statement(), kept.label(), kept.extent()});
+  }
   return {.operation_count = report.operation_count(),
           .folded_operation_count = report.folded_operation_count(),
           .flops = report.flops(),
@@ -195,7 +199,8 @@ ProgramReport FromProto(const v1::ProgramReport& report) {
           .replayed = report.replayed(),
           .queued = FromProto(report.queued()),
           .executed = FromProto(report.executed()),
-          .prepared = FromProto(report.prepared())};
+          .prepared = FromProto(report.prepared()),
+          .kept_extents = std::move(kept_extents)};
 }
 
 ProgramExplanation FromProto(const v1::ProgramExplanation& message) {

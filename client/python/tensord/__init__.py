@@ -33,6 +33,7 @@ from tensord._plan_cache import PlanCache
 from tensord._plans import Plan
 from tensord._products import ProgramProduct
 from tensord._program_reports import (
+    KeptExtent,
     ProgramExplanation,
     ProgramInfo,
     ProgramReport,
@@ -99,6 +100,7 @@ __all__ = [
     "Internal",
     "InvalidArgument",
     "InvalidIndex",
+    "KeptExtent",
     "Kernel",
     "KernelCandidate",
     "Limits",

@@ -57,7 +57,9 @@ def read_statements(text: str, known: Container[str] = ()) -> Statements:
     # (what is written, whether it is made where there is none, how, what is read)
     statements: list[tuple[str, bool, str, list[str]]] = []
     names: list[str] = []
-    depth, before, has_brackets = 0, "", False
+    outputs: list[tuple[str, bool]] = []  # Before the last one, and their brackets.
+    depth, parentheses, before, has_brackets = 0, 0, "", False
+    is_value = False  # Of an option.
     for word, is_name in words(text):
         if word == "[" and before:
             tensors.add(before)
@@ -65,16 +67,29 @@ def read_statements(text: str, known: Container[str] = ()) -> Statements:
         if word == "(" and before and depth == 0:  # A function.
             names.pop()
         depth += (word == "[") - (word == "]")
+        parentheses += (word == "(") - (word == ")")
         before = word if is_name else ""
         if depth > 0:  # Labels.
             continue
         if is_name:
-            names.append(word)
-            has_brackets = False
-        elif word in _ASSIGNMENTS and names:
-            output, names = names.pop(), []
-            may_make = word in _DEFINITIONS or (word == "=" and not has_brackets)
-            statements.append((output, may_make, word, names))
+            if not is_value:
+                names.append(word)
+            has_brackets = is_value = False
+        elif parentheses > 0 and word == "=" and names:  # An option.
+            names.pop()
+            is_value = True
+        elif parentheses > 0 or not names:
+            is_value = False
+        elif word == ",":
+            outputs.append((names.pop(), has_brackets))
+        elif word in _ASSIGNMENTS:
+            outputs.append((names.pop(), has_brackets))
+            names = []
+            for i, (output, has) in enumerate(outputs):
+                may_make = word in _DEFINITIONS or (word == "=" and not has)
+                # All is read before the first one is there.
+                statements.append((output, may_make, word, [] if i else names))
+            outputs = []
     made: dict[str, None] = {}
     seen: set[str] = set()
     written: dict[str, None] = {}

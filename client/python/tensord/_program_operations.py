@@ -140,7 +140,10 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
         term is summed, unless the output has it. Parentheses order products. Labels are
         names, with primes, or integers: with those a term is in NCON's form, and its
         output may be `D[:]`. `sqrt(A[a])`, `max(A[a], 0)`, `where(A[a] < B[a], A[a], 1)`,
-        `A[a]^2`, `A[a]/B[a]` and the like are computed element by element.
+        `A[a]^2`, `A[a]/B[a]` and the like are computed element by element. Of whole
+        matrices, all that a statement assigns, there are `Q[a,k], R[k,b] := qr(A[a,b])`,
+        `lq`, `svd(A[a,b]; cutoff=1e-10, rank=64)`, `eigh`, `cholesky`,
+        `X[b,c] := solve(A[a,b], B[a,c])` and `inv`.
 
         Factors that no parentheses hold together are multiplied in the order that the
         server finds best, not from left to right.

@@ -9,6 +9,21 @@ from tensord._products import Explained, ProgramProduct
 
 
 @dataclasses.dataclass(frozen=True)
+class KeptExtent:
+    """How many singular values an SVD of a program kept, the most of any matrix.
+
+    Attributes:
+        statement: Which statement it is, from 0.
+        label: The one of its labels that counts values.
+        extent: Elements of the results beyond are zero.
+    """
+
+    statement: int
+    label: str
+    extent: int
+
+
+@dataclasses.dataclass(frozen=True)
 class ProgramReport:
     """What a program did; see `ProgramReport` in program.proto.
 
@@ -27,6 +42,7 @@ class ProgramReport:
         queued_seconds: Between the arrival of the request and its start on the device.
         executed_seconds: On the device.
         prepared_seconds: Reading the notation and searching paths.
+        kept_extents: Of every SVD that was needed, in the order of statements.
     """
 
     operation_count: int
@@ -43,6 +59,7 @@ class ProgramReport:
     queued_seconds: float = seconds("queued")
     executed_seconds: float = seconds("executed")
     prepared_seconds: float = seconds("prepared")
+    kept_extents: tuple[KeptExtent, ...] = nested(KeptExtent)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +68,8 @@ class ProgramOperation:
 
     Attributes:
         statement: Which statement it belongs to, from 0.
-        operation: "permute", "elementwise", "reduce" or "contract".
+        operation: "permute", "elementwise", "reduce", "contract", "factorize" or
+            "solve".
         text: E.g. `t2[a,c] = t1[a,b] * C[b,c]`.
         kernel: The one that the planner takes; "" when there is nothing to compute.
         slice_count: Times that it is carried out.

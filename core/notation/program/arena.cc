@@ -40,7 +40,7 @@ std::vector<Tenant> FindTenants(const Program& program) {
     const bool is_sliced = !block.slice_extents.empty();
     for (const ProgramStep& one : block.steps) {
       const auto use = [&](const StepOperand& operand, bool is_d) {
-        if (operand.tensor < 0 || number[operand.tensor] < 0) return;
+        if (number[operand.tensor] < 0) return;
         Tenant& tenant = tenants[number[operand.tensor]];
         const bool is_kept = is_sliced && (one.accumulates || !is_d);
         const bool is_constant =
@@ -52,10 +52,8 @@ std::vector<Tenant> FindTenants(const Program& program) {
           tenant.last = end - 1;
         }
       };
-      use(one.d, true);
-      use(one.a, false);
-      use(one.b, false);
-      use(one.c, false);
+      for (const StepOperand* const output : one.outputs()) use(*output, true);
+      for (const StepOperand* const input : one.inputs()) use(*input, false);
       ++step;
     }
     // The sum of slices grows in all of them.

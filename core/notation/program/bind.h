@@ -17,6 +17,8 @@
 #include "core/notation/program/lower.h"
 #include "core/notation/program/program.h"
 #include "core/notation/syntax.h"
+#include "core/ops/factorization.h"
+#include "core/ops/linear_solve.h"
 #include "core/ops/operand.h"
 
 namespace tensord::core {
@@ -90,6 +92,17 @@ struct BoundCall {
   Modes indices;
 };
 
+/// A function of whole matrices, with indices of its statement.
+struct BoundMatrixCall {
+  std::vector<BoundSum> arguments;
+  std::vector<std::vector<Mode>> inputs;   // (argument)(mode), also of extent 1
+  std::vector<std::vector<Mode>> outputs;  // (result)(mode), likewise
+  std::optional<int64_t> rank;
+  Truncation truncation;
+  MatrixStructure structure = MatrixStructure::kGeneral;
+  bool has_unit_diagonal = false;
+};
+
 /// The number that a sum of numbers is; nothing when there is anything else.
 std::optional<Scalar> NumberOf(const BoundSum& sum);
 
@@ -116,6 +129,10 @@ class Bindings {
   };
   /// Errors  those of FindTensor(); MODE_EXTENT_MISMATCH.
   absl::StatusOr<Bound> Bind(const Statement& statement);
+  /// A statement that calls a function of matrices.
+  /// Errors  those of Bind(); of options SYNTAX_ERROR, and what Validate() says
+  ///         of truncations.
+  absl::StatusOr<BoundMatrixCall> BindCall(const Statement& statement);
   /// A product of the first operands. An extent of 1 goes with any other.
   absl::StatusOr<Bound> Bind(const EinsumSyntax& einsum,
                              absl::Span<const NamedOperand> operands);
@@ -127,7 +144,11 @@ class Bindings {
   absl::Status CheckOutput(const TensorReference& output, int32_t tensor,
                            absl::Span<const Mode> indices);
 
+  /// -1: nothing has said it yet.
   int64_t extent(Mode index) const { return extents_[index]; }
+  /// Says the extent of an index of which nothing else has.
+  void SetExtent(Mode index, int64_t extent) { extents_[index] = extent; }
+  Mode index_count() const { return static_cast<Mode>(extents_.size()); }
   const std::string& name(Mode index) const {
     return program_.index_names[index];
   }
@@ -137,6 +158,10 @@ class Bindings {
   using Scope = absl::flat_hash_map<std::string, Mode>;
 
   Mode IndexOf(const Label& label, Scope& scope);
+  /// The number that an option of a call is: one, or a real scalar's.
+  absl::StatusOr<double> LimitOf(const MatrixOption& option) const;
+  absl::Status TakeOption(const MatrixCall& call, const MatrixOption& option,
+                          BoundMatrixCall& bound) const;
   /// `place` is where in the text, in front of messages.
   absl::Status MeetExtent(Mode index, int64_t extent, const std::string& where,
                           absl::string_view place = "");

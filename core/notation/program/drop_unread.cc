@@ -26,12 +26,12 @@ class NeedFinder {
     while (has_changed) {
       has_changed = false;
       for (size_t s = block.steps.size(); s-- > 0;) {
-        if (is_needed[s] || !IsRead(block.steps[s].d)) continue;
+        const ProgramStep& step = block.steps[s];
+        if (is_needed[s] || !IsAnyRead(step)) continue;
         is_needed[s] = true;
         has_changed = repeats;
-        const ProgramStep& step = block.steps[s];
-        for (const StepOperand* const input : {&step.a, &step.b, &step.c}) {
-          if (input->tensor >= 0) is_read_[input->tensor] = true;
+        for (const StepOperand* const input : step.inputs()) {
+          is_read_[input->tensor] = true;
         }
       }
     }
@@ -39,9 +39,11 @@ class NeedFinder {
   }
 
  private:
-  bool IsRead(const StepOperand& d) const {
-    return program_.tensors[d.tensor].place != Place::kTemporary ||
-           is_read_[d.tensor];
+  bool IsAnyRead(const ProgramStep& step) const {
+    return std::ranges::any_of(step.outputs(), [this](const StepOperand* d) {
+      return program_.tensors[d->tensor].place != Place::kTemporary ||
+             is_read_[d->tensor];
+    });
   }
 
   const Program& program_;

@@ -228,8 +228,9 @@ absl::Status Emitter::ComputeInto(const IndexedTensor& d,
 }
 
 absl::Status Emitter::Compute(const IndexedTensor& d, const BoundCall& call) {
+  const Modes order = ByStride(d);
   const auto input = [&](size_t argument, bool may_be_scaled) {
-    return InputOf(call.arguments[argument], call.argument_type, d,
+    return InputOf(call.arguments[argument], call.argument_type, order,
                    may_be_scaled);
   };
   if (const auto* const op = std::get_if<UnaryOperator>(&call.function)) {
@@ -255,7 +256,7 @@ absl::Status Emitter::Compute(const IndexedTensor& d, const BoundCall& call) {
     if (i == 0 && op == BinaryOperator::kWhere) {
       TENSORD_ASSIGN_OR_RETURN(
           inputs.emplace_back(),
-          InputOf(call.arguments[0], ElementType::kBool, d, false));
+          InputOf(call.arguments[0], ElementType::kBool, order, false));
     } else {
       TENSORD_ASSIGN_OR_RETURN(inputs.emplace_back(), input(i, true));
     }
@@ -266,22 +267,33 @@ absl::Status Emitter::Compute(const IndexedTensor& d, const BoundCall& call) {
 absl::Status Emitter::ComputeUnary(const IndexedTensor& d, UnaryOperator op,
                                    const BoundCall& call) {
   TENSORD_ASSIGN_OR_RETURN(
-      ScaledTensor x, InputOf(call.arguments[0], call.argument_type, d, false));
-  if (x.tensor.is_conjugated) {
-    const IndexedTensor copy =
-        steps_.MakeTemporary(call.argument_type, x.tensor.indices);
-    TENSORD_RETURN_IF_ERROR(steps_.Add(copy, {x}, kZero));
-    x.tensor = copy;
-  }
-  return steps_.Apply(d, op, {x});
+      IndexedTensor x,
+      ValueOf(call.arguments[0], call.argument_type, ByStride(d)));
+  return steps_.Apply(d, op, {{kOne, std::move(x)}});
+}
+
+absl::StatusOr<IndexedTensor> Emitter::ValueOf(const BoundSum& sum,
+                                               ElementType type,
+                                               const Modes& order) {
+  TENSORD_ASSIGN_OR_RETURN(const ScaledTensor input,
+                           InputOf(sum, type, order, false));
+  return Plain(input.tensor);
+}
+
+absl::StatusOr<IndexedTensor> Emitter::Plain(const IndexedTensor& tensor) {
+  if (!tensor.is_conjugated) return tensor;
+  const IndexedTensor copy =
+      steps_.MakeTemporary(steps_.TypeOf(tensor), tensor.indices);
+  TENSORD_RETURN_IF_ERROR(steps_.Add(copy, {{kOne, tensor}}, kZero));
+  return copy;
 }
 
 absl::StatusOr<ScaledTensor> Emitter::InputOf(const BoundSum& argument,
                                               ElementType type,
-                                              const IndexedTensor& d,
+                                              const Modes& wanted_order,
                                               bool may_be_scaled) {
   ScaledTensor input;
-  const Modes order = Ordered(argument.indices, ByStride(d));
+  const Modes order = Ordered(argument.indices, wanted_order);
   const BoundTerm& only = argument.terms.front();
   const bool is_one_factor =
       argument.terms.size() == 1 && only.factors.size() == 1 &&

@@ -38,6 +38,10 @@ class Emitter {
   /// Errors  of LowerProgram().
   absl::Status Evaluate(const IndexedTensor& d, const BoundSum& sum,
                         Scalar factor, Scalar beta);
+  /// `sum` as a tensor of `type` that is not conjugated: one that is there, or
+  /// a temporary with modes in that order, fastest first.
+  absl::StatusOr<IndexedTensor> ValueOf(const BoundSum& sum, ElementType type,
+                                        const Modes& order);
 
  private:
   absl::Status EvaluateInto(const IndexedTensor& d, const BoundSum& sum,
@@ -49,12 +53,14 @@ class Emitter {
   /// d = op of the call's first argument.
   absl::Status ComputeUnary(const IndexedTensor& d, UnaryOperator op,
                             const BoundCall& call);
-  /// An input of a function, in `type`, with modes in the order that d has
-  /// them. When `may_be_scaled`, a number that multiplies it is left to the
+  /// An input of a function, in `type`, with modes in that order, fastest
+  /// first. When `may_be_scaled`, a number that multiplies it is left to the
   /// function.
   absl::StatusOr<ScaledTensor> InputOf(const BoundSum& argument,
-                                       ElementType type, const IndexedTensor& d,
+                                       ElementType type, const Modes& order,
                                        bool may_be_scaled);
+  /// `tensor`, or a copy that is not conjugated.
+  absl::StatusOr<IndexedTensor> Plain(const IndexedTensor& tensor);
   /// A term that stands for the same at all values of some of d's indices, to
   /// be added to d.
   absl::StatusOr<IndexedTensor> RepeatedPart(const BoundTerm& term,

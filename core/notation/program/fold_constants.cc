@@ -26,15 +26,6 @@ void ForEachStep(const Program& program, StepFunction visit) {
   }
 }
 
-/// The tensors that `step` reads.
-std::vector<int32_t> InputsOf(const ProgramStep& step) {
-  std::vector<int32_t> inputs;
-  for (const StepOperand* const input : {&step.a, &step.b, &step.c}) {
-    if (input->tensor >= 0) inputs.push_back(input->tensor);
-  }
-  return inputs;
-}
-
 /// Finds the temporaries that depend on constant operands alone.
 class Folding {
  public:
@@ -46,29 +37,38 @@ class Folding {
       is_folded_[t] = program.tensors[t].place == Place::kTemporary;
     }
     ForEachStep(program, [this](const auto&, const auto& step, int64_t number) {
-      last_write_[step.d.tensor] = number;
+      for (const StepOperand* const output : step.outputs()) {
+        last_write_[output->tensor] = number;
+      }
     });
     // All at first; then fewer, until none is in the way of another.
     while (std::exchange(has_changed_, false)) {
       ForEachStep(program, [this](const ProgramBlock& block,
                                   const ProgramStep& step, int64_t number) {
         if (Folds(block, step)) return;
-        Drop(step.d.tensor);
-        for (const int32_t input : InputsOf(step)) {
-          if (number < last_write_[input]) Drop(input);
+        for (const StepOperand* const output : step.outputs()) {
+          Drop(output->tensor);
+        }
+        for (const StepOperand* const input : step.inputs()) {
+          if (number < last_write_[input->tensor]) Drop(input->tensor);
         }
       });
     }
   }
 
   bool Folds(const ProgramBlock& block, const ProgramStep& step) const {
-    return block.slice_extents.empty() && is_folded_[step.d.tensor] &&
-           std::ranges::all_of(InputsOf(step), [this](int32_t input) {
-             const ProgramTensor& tensor = program_.tensors[input];
-             return tensor.place == Place::kConstant || is_folded_[input] ||
-                    (tensor.place == Place::kOperand &&
-                     program_.operand_constant[tensor.number]);
-           });
+    const auto writes_folded = [this](const StepOperand* output) {
+      return is_folded_[output->tensor];
+    };
+    const auto reads_folded = [this](const StepOperand* input) {
+      const ProgramTensor& tensor = program_.tensors[input->tensor];
+      return tensor.place == Place::kConstant || is_folded_[input->tensor] ||
+             (tensor.place == Place::kOperand &&
+              program_.operand_constant[tensor.number]);
+    };
+    return block.slice_extents.empty() &&
+           std::ranges::all_of(step.outputs(), writes_folded) &&
+           std::ranges::all_of(step.inputs(), reads_folded);
   }
 
  private:
@@ -106,8 +106,8 @@ bool AreAlike(const ProgramTensor& x, const ProgramTensor& y) {
 
 bool AreAlike(const ProgramStep& x, const ProgramStep& y) {
   return x.desc == y.desc && x.a == y.a && x.b == y.b && x.c == y.c &&
-         x.d == y.d && x.alpha == y.alpha && x.beta == y.beta &&
-         x.gamma == y.gamma;
+         x.d == y.d && x.others == y.others && x.alpha == y.alpha &&
+         x.beta == y.beta && x.gamma == y.gamma && x.truncation == y.truncation;
 }
 
 }  // namespace
@@ -128,9 +128,9 @@ absl::Status FoldConstants(Program& program) {
     std::vector<ProgramStep> others;
     for (ProgramStep& step : block.steps) {
       const bool folds = folding.Folds(block, step);
-      for (const int32_t input : InputsOf(step)) {
-        if (!folds) read_later.push_back(input);
-        const ProgramTensor& tensor = program.tensors[input];
+      for (const StepOperand* const input : step.inputs()) {
+        if (!folds) read_later.push_back(input->tensor);
+        const ProgramTensor& tensor = program.tensors[input->tensor];
         if (folds && tensor.place == Place::kOperand) {
           program.operand_folded[tensor.number] = true;
         }
@@ -145,7 +145,11 @@ absl::Status FoldConstants(Program& program) {
 
   program.operand_only_folded = program.operand_folded;
   std::vector<bool> is_made(program.tensors.size());
-  for (const ProgramStep& step : folded.steps) is_made[step.d.tensor] = true;
+  for (const ProgramStep& step : folded.steps) {
+    for (const StepOperand* const output : step.outputs()) {
+      is_made[output->tensor] = true;
+    }
+  }
   for (const int32_t input : read_later) {
     ProgramTensor& tensor = program.tensors[input];
     if (tensor.place == Place::kOperand) {
@@ -169,10 +173,12 @@ bool FoldAlike(const Program& x, const Program& y) {
   }
   for (size_t s = 0; s < steps.size(); ++s) {
     if (!AreAlike(steps[s], others[s])) return false;
-    std::vector<int32_t> tensors = InputsOf(steps[s]);
-    tensors.push_back(steps[s].d.tensor);
-    for (const int32_t t : tensors) {
-      if (!AreAlike(x.tensors[t], y.tensors[t])) return false;
+    const auto are_alike = [&](const StepOperand* operand) {
+      return AreAlike(x.tensors[operand->tensor], y.tensors[operand->tensor]);
+    };
+    if (!std::ranges::all_of(steps[s].inputs(), are_alike) ||
+        !std::ranges::all_of(steps[s].outputs(), are_alike)) {
+      return false;
     }
   }
   return true;

@@ -35,10 +35,12 @@ Access AccessTo(const Program& program, int32_t t, bool is_write) {
 
 std::vector<Access> AccessesOf(const Program& program,
                                const ProgramStep& step) {
-  std::vector<Access> accesses = {AccessTo(program, step.d.tensor, true)};
-  for (const StepOperand* const operand : {&step.a, &step.b, &step.c}) {
-    if (operand->tensor < 0) continue;
-    accesses.push_back(AccessTo(program, operand->tensor, false));
+  std::vector<Access> accesses;
+  for (const StepOperand* const output : step.outputs()) {
+    accesses.push_back(AccessTo(program, output->tensor, true));
+  }
+  for (const StepOperand* const input : step.inputs()) {
+    accesses.push_back(AccessTo(program, input->tensor, false));
   }
   return accesses;
 }

@@ -15,6 +15,7 @@
 #include "core/notation/program/drop_unread.h"
 #include "core/notation/program/emit.h"
 #include "core/notation/program/fold_constants.h"
+#include "core/notation/program/matrix_desc.h"
 #include "core/notation/program/step_builder.h"
 #include "core/notation/text_error.h"
 
@@ -70,64 +71,74 @@ bool Mentions(const Sum& sum, absl::string_view name) {
   });
 }
 
-/// Which statements make a tensor: with `:=`, or with `=` one without brackets
-/// by a name that stands for nothing.
-std::vector<bool> FindMakers(const ProgramSyntax& syntax,
-                             absl::Span<const NamedOperand> operands) {
+/// Where a statement writes to.
+struct Target {
+  size_t statement;
+  const TensorReference* output;
+  bool makes = false;                 // a tensor
+  const NamedOutput* kept = nullptr;  // by the client, as what
+};
+
+/// All of them, in order. A tensor is made with `:=`, or with `=` when the name
+/// has no brackets and stands for nothing.
+std::vector<Target> FindTargets(const ProgramSyntax& syntax,
+                                absl::Span<const NamedOperand> operands) {
   absl::flat_hash_set<absl::string_view> known;
   for (const NamedOperand& operand : operands) known.insert(operand.name);
-  std::vector<bool> makers;
-  for (const Statement& statement : syntax.statements) {
-    const TensorReference& output = statement.output;
-    makers.push_back(statement.assignment == Assignment::kCreate ||
-                     (statement.assignment == Assignment::kStore &&
-                      !output.has_brackets && !known.contains(output.name)));
-    if (makers.back()) known.insert(output.name);
-  }
-  return makers;
-}
-
-/// Which of the `makers` make a tensor that the client keeps, and as which
-/// output.
-absl::StatusOr<std::vector<const NamedOutput*>> FindOutputs(
-    const ProgramSyntax& syntax, const std::vector<bool>& makers,
-    absl::Span<const NamedOutput> wanted,
-    const std::vector<NamedOutput>& by_default) {
-  const std::vector<Statement>& statements = syntax.statements;
-  std::vector<const NamedOutput*> outputs(statements.size(), nullptr);
-  for (const NamedOutput& output : wanted.empty() ? by_default : wanted) {
-    for (size_t s = statements.size(); s-- > 0;) {
-      if (makers[s] && statements[s].output.name == output.name) {
-        if (outputs[s] != nullptr) {
-          return InvalidArgument("OUTPUT_REPEATED", "output '", output.name,
-                                 "' is asked for twice");
-        }
-        outputs[s] = &output;
-        break;
-      }
-      if (s == 0) {
-        return InvalidArgument("OUTPUT_UNKNOWN", "output '", output.name,
-                               "' is made by no statement, wanted one with "
-                               "':='");
-      }
+  std::vector<Target> targets;
+  for (size_t s = 0; s < syntax.statements.size(); ++s) {
+    const Statement& statement = syntax.statements[s];
+    for (const TensorReference* const output : statement.outputs()) {
+      const bool makes =
+          statement.assignment == Assignment::kCreate ||
+          (statement.assignment == Assignment::kStore &&
+           !output->has_brackets && !known.contains(output->name));
+      if (makes) known.insert(output->name);
+      targets.push_back({s, output, makes});
     }
   }
-  return outputs;
+  return targets;
+}
+
+/// Says of those of `targets` that make a tensor which the client keeps.
+absl::Status FindOutputs(absl::Span<const NamedOutput> wanted,
+                         std::vector<Target>& targets) {
+  for (const NamedOutput& output : wanted) {
+    const auto last = std::find_if(
+        targets.rbegin(), targets.rend(), [&](const Target& target) {
+          return target.makes && target.output->name == output.name;
+        });
+    if (last == targets.rend()) {
+      return InvalidArgument("OUTPUT_UNKNOWN", "output '", output.name,
+                             "' is made by no statement, wanted one with "
+                             "':='");
+    }
+    if (last->kept != nullptr) {
+      return InvalidArgument("OUTPUT_REPEATED", "output '", output.name,
+                             "' is asked for twice");
+    }
+    last->kept = &output;
+  }
+  return absl::OkStatus();
 }
 
 /// What is made and not read afterwards.
 std::vector<NamedOutput> DefaultOutputs(const ProgramSyntax& syntax,
-                                        const std::vector<bool>& makers,
+                                        absl::Span<const Target> targets,
                                         Order order) {
   std::vector<NamedOutput> outputs;
-  const std::vector<Statement>& statements = syntax.statements;
-  for (size_t s = 0; s < statements.size(); ++s) {
-    if (!makers[s]) continue;
-    const std::string& name = statements[s].output.name;
-    bool is_used = false;
-    for (size_t later = s + 1; later < statements.size(); ++later) {
-      is_used = is_used || Mentions(statements[later].value, name) ||
-                (makers[later] && statements[later].output.name == name);
+  for (const Target& target : targets) {
+    if (!target.makes) continue;
+    const std::string& name = target.output->name;
+    bool is_used = std::ranges::any_of(targets, [&](const Target& other) {
+      return other.statement > target.statement && other.makes &&
+             other.output->name == name;
+    });
+    for (size_t later = target.statement + 1;
+         !is_used && later < syntax.statements.size(); ++later) {
+      is_used = std::ranges::any_of(
+          syntax.statements[later].parts(),
+          [&](const Sum& part) { return Mentions(part, name); });
     }
     if (!is_used) outputs.push_back({name, std::nullopt, order});
   }
@@ -151,25 +162,17 @@ class Lowering {
   }
   Bindings& bindings() { return bindings_; }
 
-  /// A statement; `makes`: a tensor, perhaps an output.
-  absl::Status Lower(int32_t number, const Statement& statement, bool makes,
-                     const NamedOutput* output) {
+  /// A statement that writes to `targets`.
+  absl::Status Lower(const Statement& statement,
+                     absl::Span<const Target> targets) {
+    if (statement.call) return LowerCall(statement, targets);
     TENSORD_ASSIGN_OR_RETURN(Bindings::Bound bound, bindings_.Bind(statement));
-    emitter_.BeginStatement(number);
-    if (makes) {
-      return Create(statement.output.name, bound, output);
+    emitter_.BeginStatement(static_cast<int32_t>(targets[0].statement));
+    if (targets[0].makes) {
+      return Create(statement.output.name, bound, targets[0].kept);
     }
     TENSORD_ASSIGN_OR_RETURN(const int32_t tensor,
-                             bindings_.FindTensor(statement.output));
-    TENSORD_RETURN_IF_ERROR(
-        bindings_.CheckOutput(statement.output, tensor, bound.output));
-    const ProgramTensor& written = program_.tensors[tensor];
-    if (written.place == Place::kOperand &&
-        program_.operand_constant[written.number]) {
-      return ErrorAt(statement.output.position, "CONSTANT_WRITTEN", "operand '",
-                     written.name,
-                     "' is constant, but this statement writes it");
-    }
+                             FindWritten(statement.output, bound.output));
     const bool is_store = statement.assignment == Assignment::kStore;
     const bool is_subtracted = statement.assignment == Assignment::kSubtract;
     return Write(bindings_.Indexed(tensor, bound.output), bound.sum,
@@ -179,26 +182,9 @@ class Lowering {
   /// Makes the tensor `name` of what is bound, and lets it be called so.
   absl::Status Create(const std::string& name, const Bindings::Bound& bound,
                       const NamedOutput* output) {
-    const auto tensor = static_cast<int32_t>(program_.tensors.size());
-    ProgramTensor added;
-    added.name = name;
-    added.element_type = bound.sum.element_type;
-    Order order = options_.order;
-    if (output != nullptr) {
-      added.place = Place::kOutput;
-      added.number = static_cast<int32_t>(program_.outputs.size());
-      added.element_type = output->element_type.value_or(added.element_type);
-      order = output->order;
-      program_.outputs.push_back(tensor);
-    }
-    ModeVector extents;
-    for (const Mode index : bound.output) {
-      extents.push_back(bindings_.extent(index));
-    }
-    added.layout = PackedLayout(extents, order);
-    TENSORD_RETURN_IF_ERROR(
-        ValidateLayout(added.layout, SizeOf(added.element_type), name));
-    program_.tensors.push_back(std::move(added));
+    TENSORD_ASSIGN_OR_RETURN(
+        const int32_t tensor,
+        MakeTensor(name, bound.sum.element_type, bound.output, output));
     TENSORD_RETURN_IF_ERROR(emitter_.Evaluate(
         bindings_.Indexed(tensor, bound.output), bound.sum, kOne, kZero));
     bindings_.SetTensor(name, tensor);
@@ -209,11 +195,143 @@ class Lowering {
     DropUnread(program_);
     TENSORD_RETURN_IF_ERROR(FoldConstants(program_));
     FindReads();
+    NumberKeptExtents();
     TENSORD_RETURN_IF_ERROR(AssignArena(program_, options_.ample_bytes));
     return std::move(program_);
   }
 
  private:
+  absl::Status LowerCall(const Statement& statement,
+                         absl::Span<const Target> targets) {
+    const MatrixCall& call = *statement.call;
+    TENSORD_ASSIGN_OR_RETURN(const BoundMatrixCall bound,
+                             bindings_.BindCall(statement));
+    emitter_.BeginStatement(static_cast<int32_t>(targets[0].statement));
+    std::vector<int32_t> tensors(targets.size(), -1);  // (result)
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (targets[i].makes) continue;
+      TENSORD_ASSIGN_OR_RETURN(
+          tensors[i], FindWritten(*targets[i].output, bound.outputs[i]));
+    }
+    TENSORD_RETURN_IF_ERROR(SetResultExtents(call, bound, bindings_));
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (!targets[i].makes) continue;
+      TENSORD_ASSIGN_OR_RETURN(
+          tensors[i],
+          MakeTensor(targets[i].output->name, ResultTypeOf(call, bound, i),
+                     bound.outputs[i], targets[i].kept));
+    }
+    TENSORD_RETURN_IF_ERROR(Compute(call, bound, tensors));
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (!targets[i].makes) continue;
+      bindings_.SetTensor(targets[i].output->name, tensors[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  /// The call's results, into `tensors`.
+  absl::Status Compute(const MatrixCall& call, const BoundMatrixCall& bound,
+                       const std::vector<int32_t>& tensors) {
+    std::vector<IndexedTensor> inputs, outputs;
+    std::vector<OperandDesc> input_descs, output_descs;
+    for (size_t i = 0; i < bound.arguments.size(); ++i) {
+      const Modes order(bound.inputs[i].begin(), bound.inputs[i].end());
+      const ElementType type = MatrixTypeOf(bound);
+      TENSORD_ASSIGN_OR_RETURN(
+          IndexedTensor input,
+          emitter_.ValueOf(bound.arguments[i], type, order));
+      if (std::ranges::find(tensors, input.tensor) != tensors.end()) {
+        const IndexedTensor copy = steps_.MakeTemporary(type, input.indices);
+        TENSORD_RETURN_IF_ERROR(steps_.Add(copy, {{kOne, input}}, kZero));
+        input = copy;
+      }
+      input_descs.push_back(steps_.DescOf(input, bound.inputs[i]));
+      inputs.push_back(std::move(input));
+    }
+    std::vector<std::pair<IndexedTensor, IndexedTensor>> converted;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      IndexedTensor output = bindings_.Indexed(tensors[i], bound.outputs[i]);
+      const ElementType type = ResultTypeOf(call, bound, i);
+      if (steps_.TypeOf(output) != type) {
+        converted.emplace_back(output,
+                               steps_.MakeTemporary(type, output.indices));
+        output = converted.back().second;
+      }
+      output_descs.push_back(steps_.DescOf(output, bound.outputs[i]));
+      outputs.push_back(std::move(output));
+    }
+    TENSORD_ASSIGN_OR_RETURN(
+        AnyDesc desc,
+        MatrixDescOf(call, bound, input_descs, output_descs, bindings_));
+    TENSORD_RETURN_IF_ERROR(steps_.AddMatrixStep(
+        std::move(desc), inputs, outputs, bound.truncation, call.position));
+    for (const auto& [output, value] : converted) {
+      TENSORD_RETURN_IF_ERROR(steps_.Add(output, {{kOne, value}}, kZero));
+    }
+    return absl::OkStatus();
+  }
+
+  /// The tensor that a statement writes to, whose modes are these indices.
+  absl::StatusOr<int32_t> FindWritten(const TensorReference& output,
+                                      absl::Span<const Mode> indices) {
+    TENSORD_ASSIGN_OR_RETURN(const int32_t tensor,
+                             bindings_.FindTensor(output));
+    TENSORD_RETURN_IF_ERROR(bindings_.CheckOutput(output, tensor, indices));
+    const ProgramTensor& written = program_.tensors[tensor];
+    if (written.place == Place::kOperand &&
+        program_.operand_constant[written.number]) {
+      return ErrorAt(output.position, "CONSTANT_WRITTEN", "operand '",
+                     written.name,
+                     "' is constant, but this statement writes it");
+    }
+    return tensor;
+  }
+
+  /// A tensor by that name, or of the type and order of `output`.
+  absl::StatusOr<int32_t> MakeTensor(const std::string& name, ElementType type,
+                                     absl::Span<const Mode> indices,
+                                     const NamedOutput* output) {
+    const auto tensor = static_cast<int32_t>(program_.tensors.size());
+    ProgramTensor added;
+    added.name = name;
+    added.element_type = type;
+    Order order = options_.order;
+    if (output != nullptr) {
+      added.place = Place::kOutput;
+      added.number = static_cast<int32_t>(program_.outputs.size());
+      added.element_type = output->element_type.value_or(type);
+      order = output->order;
+      program_.outputs.push_back(tensor);
+    }
+    ModeVector extents;
+    for (const Mode index : indices) {
+      extents.push_back(bindings_.extent(index));
+    }
+    added.layout = PackedLayout(extents, order);
+    TENSORD_RETURN_IF_ERROR(
+        ValidateLayout(added.layout, SizeOf(added.element_type), name));
+    program_.tensors.push_back(std::move(added));
+    return tensor;
+  }
+
+  /// Tells of which SVDs an execution says how many values are kept.
+  void NumberKeptExtents() {
+    for (ProgramBlock& block : program_.blocks) {
+      for (ProgramStep& step : block.steps) {
+        const auto* const desc = std::get_if<FactorizationDesc>(&step.desc);
+        if (desc == nullptr || desc->method != FactorizationMethod::kSvd) {
+          continue;
+        }
+        const auto inner = std::ranges::find_if(
+            desc->left.modes,
+            [&](Mode mode) { return !Has(desc->a.modes, mode); });
+        step.kept = static_cast<int32_t>(program_.kept_extents.size());
+        program_.kept_extents.push_back(
+            {step.statement, bindings_.name(*inner)});
+      }
+    }
+  }
+
   /// d = beta * d + factor * sum, which may read d as it was before.
   absl::Status Write(const IndexedTensor& d, BoundSum& sum, Scalar factor,
                      Scalar beta) {
@@ -278,9 +396,11 @@ class Lowering {
         read(step.a, alpha);
         read(step.b, is_elementwise ? beta : alpha);
         read(step.c, is_elementwise ? gamma : beta);
-        const ProgramTensor& d = program_.tensors[step.d.tensor];
-        if (d.place == Place::kOperand)
+        for (const StepOperand* const output : step.outputs()) {
+          const ProgramTensor& d = program_.tensors[output->tensor];
+          if (d.place != Place::kOperand) continue;
           program_.operand_written[d.number] = true;
+        }
       }
     }
   }
@@ -365,17 +485,18 @@ absl::StatusOr<Program> LowerProgram(const ProgramSyntax& syntax,
                            "a path is given for statements, wanted one for a "
                            "single product; parentheses order statements");
   }
-  const std::vector<bool> makers = FindMakers(syntax, operands);
+  std::vector<Target> targets = FindTargets(syntax, operands);
   const std::vector<NamedOutput> by_default =
-      DefaultOutputs(syntax, makers, options.order);
-  TENSORD_ASSIGN_OR_RETURN(const auto kept,
-                           FindOutputs(syntax, makers, outputs, by_default));
+      DefaultOutputs(syntax, targets, options.order);
+  TENSORD_RETURN_IF_ERROR(FindOutputs(
+      outputs.empty() ? absl::MakeConstSpan(by_default) : outputs, targets));
   return LowerWithinLimit(
       operands, options, [&](Lowering& lowering) -> absl::Status {
-        for (size_t s = 0; s < syntax.statements.size(); ++s) {
-          TENSORD_RETURN_IF_ERROR(lowering.Lower(static_cast<int32_t>(s),
-                                                 syntax.statements[s],
-                                                 makers[s], kept[s]));
+        absl::Span<const Target> rest(targets);
+        for (const Statement& statement : syntax.statements) {
+          const size_t count = 1 + statement.others.size();
+          TENSORD_RETURN_IF_ERROR(lowering.Lower(statement, rest.first(count)));
+          rest.remove_prefix(count);
         }
         return absl::OkStatus();
       });

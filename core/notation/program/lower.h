@@ -70,9 +70,10 @@ struct LoweringOptions {
 /// a product's contraction order the search decides, within parentheses and
 /// beyond. Functions of integers that have fractions are of float64, and so are
 /// quotients of integers; numbers have the type of what is with them, if that
-/// has their value. Values that occur again are computed once,
-/// and what leads to nothing that is kept or written is not computed; a
-/// statement reads what there was before it.
+/// has their value. Functions of matrices are of integers' float64, too. Values
+/// that occur again are computed once, but for results of these, and what leads
+/// to nothing that is kept or written is not computed; a statement reads what
+/// there was before it.
 ///
 /// Errors  INVALID_ARGUMENT, message with line and column; reasons
 ///         NAME_UNKNOWN; NAME_IS_SCALAR; NAME_IS_TENSOR: in a divisor, with
@@ -81,8 +82,9 @@ struct LoweringOptions {
 ///         twice; MODE_COUNT_MISMATCH; MODE_EXTENT_MISMATCH: names the label
 ///         and both extents; OUTPUT_UNKNOWN; CONSTANT_WRITTEN: to a constant
 ///         operand; COST_LABEL_UNKNOWN: no statement has that label;
-///         COST_CONFLICT: with a method that looks at extents; and those of
-///         ParseCosts(), FindPath(), ValidateScalar() and of the operations.
+///         COST_CONFLICT: with a method that looks at extents; SYNTAX_ERROR: an
+///         option of a function of matrices; and those of ParseCosts(),
+///         FindPath(), ValidateScalar() and of the operations.
 ///         UNIMPLEMENTED: element types that do not go together.
 ///         RESOURCE_EXHAUSTED, reason PATH_MEMORY_LIMIT.
 absl::StatusOr<Program> LowerProgram(const ProgramSyntax& syntax,

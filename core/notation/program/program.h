@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "core/base/element_type.h"
 #include "core/base/layout.h"
 #include "core/notation/path/network.h"
+#include "core/notation/syntax.h"
 #include "core/ops/any_desc.h"
 #include "core/ops/scalar.h"
 
@@ -48,13 +51,21 @@ struct StepOperand {
 struct ProgramStep {
   AnyDesc desc;  // valid; its modes are numbers of Program::index_names
   StepOperand a, b, c, d;
+  std::vector<StepOperand> others;  // results behind the first, d
   Scalar alpha = kOne;
-  Scalar beta = kZero;   // of c in reductions and contractions
-  Scalar gamma = kZero;  // of c in element-wise operations
+  Scalar beta = kZero;                   // of c in reductions and contractions
+  Scalar gamma = kZero;                  // of c in element-wise operations
+  Truncation truncation;                 // of an SVD
+  int32_t kept = -1;                     // of Program::kept_extents; of an SVD
+  std::optional<TextPosition> position;  // of a function of matrices
   /// In the slices of a block that are summed, all but the first add to d.
   bool accumulates = false;
   int32_t statement = 0;
   double flops = 0;  // as TreeCost has them, of one slice
+
+  /// Those that it has.
+  absl::InlinedVector<const StepOperand*, 3> inputs() const;
+  absl::InlinedVector<const StepOperand*, kMostResults> outputs() const;
 };
 
 /// Steps that are carried out once for every slice: each combination of values
@@ -87,11 +98,17 @@ struct ProgramProduct {
   bool is_computed = true;    // false: nobody reads it
 };
 
+/// How many singular values an SVD keeps: of which statement, and along which
+/// of its labels.
+struct KeptExtent {
+  int32_t statement = 0;
+  std::string label;
+};
+
 /// What is known of a program before it runs.
 ///
 /// Threads  immutable; share freely.
 struct Program {
-  std::vector<std::string> statements;  // (statement), as written
   std::vector<ProgramTensor> tensors;
   std::vector<ProgramBlock> blocks;      // in order
   std::vector<ProgramProduct> products;  // of three factors and more
@@ -107,6 +124,7 @@ struct Program {
   std::vector<bool> operand_only_folded;  // (operand): and no others
   int64_t kept_bytes = 0;                 // of tensors that are kept
   int64_t arena_bytes = 0;                // of temporaries, at the same time
+  std::vector<KeptExtent> kept_extents;   // (SVD)
   double flops = 0;                       // of all steps in all slices
   bool keeps_values = true;               // what occurs again is computed once
 

@@ -138,14 +138,15 @@ absl::Status StepBuilder::AddStep(ProgramStep step) {
   // Element by element, what is read may be what is written.
   const bool is_elementwise =
       std::holds_alternative<ElementwiseDesc>(step.desc);
-  for (const auto& [operand, factor] :
-       {std::pair(step.a, step.alpha), std::pair(step.b, step.alpha)}) {
-    if (operand.tensor == step.d.tensor && !factor.IsZero() &&
-        !(is_elementwise && operand == step.d)) {
-      return Internal("STEP_READS_OUTPUT", "a step of statement ",
-                      statement_ + 1, " reads ",
-                      program_.tensors[step.d.tensor].name,
-                      " while it writes it");
+  for (const StepOperand* const output : step.outputs()) {
+    for (const StepOperand* const input : {&step.a, &step.b}) {
+      if (input->tensor == output->tensor && !step.alpha.IsZero() &&
+          !(is_elementwise && *input == *output)) {
+        return Internal("STEP_READS_OUTPUT", "a step of statement ",
+                        statement_ + 1, " reads ",
+                        program_.tensors[output->tensor].name,
+                        " while it writes it");
+      }
     }
   }
   step.statement = statement_;
@@ -159,7 +160,7 @@ absl::Status StepBuilder::AddStep(ProgramStep step) {
     step.flops += elements;
   }
   program_.flops += step.flops * static_cast<double>(to.slice_count());
-  Touch(step.d.tensor);
+  for (const StepOperand* const output : step.outputs()) Touch(output->tensor);
   to.steps.push_back(std::move(step));
   return absl::OkStatus();
 }
@@ -271,6 +272,37 @@ absl::Status StepBuilder::Apply(const IndexedTensor& d,
     step.beta = kOne;
   }
   step.desc = std::move(desc);
+  return AddStep(std::move(step));
+}
+
+OperandDesc StepBuilder::DescOf(const IndexedTensor& tensor,
+                                absl::Span<const Mode> modes) const {
+  OperandDesc desc = DescOf(tensor);
+  desc.modes.assign(modes.begin(), modes.end());
+  desc.layout = {};
+  for (const Mode mode : modes) {
+    const int at = PositionOf(mode, tensor.indices);
+    desc.layout.extents.push_back(at < 0 ? 1 : tensor.layout.extents[at]);
+    desc.layout.strides.push_back(at < 0 ? 1 : tensor.layout.strides[at]);
+  }
+  return desc;
+}
+
+absl::Status StepBuilder::AddMatrixStep(AnyDesc desc,
+                                        absl::Span<const IndexedTensor> inputs,
+                                        absl::Span<const IndexedTensor> outputs,
+                                        const Truncation& truncation,
+                                        TextPosition position) {
+  ProgramStep step;
+  step.position = position;
+  step.desc = std::move(desc);
+  step.a = OperandOf(inputs[0]);
+  if (inputs.size() > 1) step.b = OperandOf(inputs[1]);
+  step.d = OperandOf(outputs[0]);
+  for (const IndexedTensor& other : outputs.subspan(1)) {
+    step.others.push_back(OperandOf(other));
+  }
+  step.truncation = truncation;
   return AddStep(std::move(step));
 }
 

@@ -78,6 +78,18 @@ class StepBuilder {
                         const IndexedTensor& a, const IndexedTensor& b,
                         Scalar beta);
 
+  /// An operation on whole matrices. An SVD keeps as many values as
+  /// `truncation` says.
+  absl::Status AddMatrixStep(AnyDesc desc,
+                             absl::Span<const IndexedTensor> inputs,
+                             absl::Span<const IndexedTensor> outputs,
+                             const Truncation& truncation,
+                             TextPosition position);
+  /// `tensor` as an operand with those modes; of those that it lacks the extent
+  /// is 1.
+  OperandDesc DescOf(const IndexedTensor& tensor,
+                     absl::Span<const Mode> modes) const;
+
   /// What was kept under `key`, if it still holds, with the indices that it was
   /// kept with; nothing that is in `target`, which is about to be written.
   std::optional<IndexedTensor> Known(const std::string& key,

@@ -43,11 +43,18 @@ uint64_t KeptValues::BeginComputing() {
   return ++number_;
 }
 
-void KeptValues::Queued(uint64_t number, Sources sources) {
+void KeptValues::Queued(uint64_t number, Sources sources,
+                        std::vector<int64_t> extents) {
   absl::MutexLock lock(&mutex_);
   if (number != number_) return;
   has_values_ = true;
   sources_ = std::move(sources);
+  extents_ = std::move(extents);
+}
+
+std::vector<int64_t> KeptValues::extents() const {
+  absl::MutexLock lock(&mutex_);
+  return extents_;
 }
 
 void KeptValues::Discard(uint64_t number) {

@@ -49,8 +49,11 @@ class KeptValues {
   /// They are about to be computed anew: nobody finds them until Queued().
   /// Returns  the number of this computation.
   uint64_t BeginComputing();
-  /// All that computes them of `sources` is queued.
-  void Queued(uint64_t number, Sources sources);
+  /// All that computes them of `sources` is queued, and tells these `extents`,
+  /// which Program::kept_extents begins with.
+  void Queued(uint64_t number, Sources sources, std::vector<int64_t> extents);
+  /// What was told last.
+  std::vector<int64_t> extents() const;
   /// The run of that computation has failed: nobody finds them any more, unless
   /// they were computed again since.
   void Discard(uint64_t number);
@@ -62,6 +65,7 @@ class KeptValues {
   core::Buffer buffer_ ABSL_GUARDED_BY(mutex_);
   bool has_values_ ABSL_GUARDED_BY(mutex_) = false;
   Sources sources_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int64_t> extents_ ABSL_GUARDED_BY(mutex_);
   uint64_t number_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -75,8 +75,15 @@ absl::Status CheckNamed(const core::ProgramSyntax& syntax,
   }
   absl::flat_hash_set<absl::string_view> names;
   for (const core::Statement& statement : syntax.statements) {
-    names.insert(statement.output.name);
-    AddNames(statement.value, names);
+    for (const core::TensorReference* const output : statement.outputs()) {
+      names.insert(output->name);
+    }
+    for (const core::Sum& part : statement.parts()) AddNames(part, names);
+    if (!statement.call) continue;
+    for (const core::MatrixOption& option : statement.call->options) {
+      const auto* const scalar = std::get_if<std::string>(&option.value);
+      if (scalar != nullptr) names.insert(*scalar);
+    }
   }
   for (const core::NamedOperand& operand : operands) {
     if (names.contains(operand.name)) continue;

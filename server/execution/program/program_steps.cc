@@ -1,6 +1,7 @@
 #include "server/execution/program/program_steps.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <variant>
 
@@ -23,23 +24,27 @@ constexpr absl::Duration kTurn = absl::Milliseconds(20);
 constexpr absl::Duration kAhead = absl::Milliseconds(5);
 constexpr int kMostStepsInATurn = 256;
 
-/// Most bytes of the result of a step, by the plan that it needs.
-std::vector<int64_t> ResultBytes(const PreparedProgram& prepared) {
-  std::vector<int64_t> result_bytes(prepared.keys().size(), 0);
+/// Most bytes of each result of a step, by the plan that it needs.
+std::vector<std::array<int64_t, core::kMostResults>> ResultBytes(
+    const PreparedProgram& prepared) {
+  std::vector<std::array<int64_t, core::kMostResults>> result_bytes(
+      prepared.keys().size());
   const std::vector<core::ProgramBlock>& blocks = prepared.program().blocks;
   for (size_t b = 0; b < blocks.size(); ++b) {
     for (size_t s = 0; s < blocks[b].steps.size(); ++s) {
-      int64_t& bytes = result_bytes[prepared.key_of(b, s)];
-      bytes = std::max(bytes, core::ResultBytes(blocks[b].steps[s].desc)[0]);
+      auto& most = result_bytes[prepared.key_of(b, s)];
+      std::ranges::transform(
+          most, core::ResultBytes(blocks[b].steps[s].desc), most.begin(),
+          [](int64_t x, int64_t y) { return std::max(x, y); });
     }
   }
   return result_bytes;
 }
 
 absl::Status TakePlans(const PreparedProgram& prepared, StepRunner& runner) {
-  const std::vector<int64_t> result_bytes = ResultBytes(prepared);
+  const auto result_bytes = ResultBytes(prepared);
   for (size_t i = 0; i < result_bytes.size(); ++i) {
-    TENSORD_RETURN_IF_ERROR(runner.Add(prepared.keys()[i], {result_bytes[i]},
+    TENSORD_RETURN_IF_ERROR(runner.Add(prepared.keys()[i], result_bytes[i],
                                        /*is_whole=*/true));
   }
   return absl::OkStatus();
@@ -240,6 +245,9 @@ absl::Status ProgramSteps::Begin(RunState& state, core::Stream& stream) {
     next_.block = 1;
   }
   CountWork(state.report);
+  std::vector<int64_t>& extents = state.report.kept_extents;
+  if (next_.block > 0) extents = prepared_->kept()->extents();
+  extents.resize(program().kept_extents.size());
   for (size_t t = 0; t < program().tensors.size(); ++t) {
     const core::ProgramTensor& tensor = program().tensors[t];
     if (tensor.place != Place::kConstant || addresses_[t] == nullptr) continue;
@@ -254,8 +262,9 @@ absl::Status ProgramSteps::Begin(RunState& state, core::Stream& stream) {
 }
 
 absl::Status ProgramSteps::QueueSome(RunState& state, core::Stream& stream) {
-  const PlacedProgram placed{*prepared_, addresses_, state.runner};
   RunReport& report = state.report;
+  const PlacedProgram placed{*prepared_, addresses_, state.runner,
+                             absl::MakeSpan(report.kept_extents)};
   const bool is_asynchronous = state.session->device().info().is_asynchronous;
   // One operation alone gains nothing, and what takes long is not queued at
   // once: it could not be stopped.
@@ -290,7 +299,8 @@ absl::StatusOr<bool> ProgramSteps::Queue(RunState& state,
                                          core::Stream& stream) {
   TENSORD_RETURN_IF_ERROR(QueueSome(state, stream));
   if (next_.block > 0 && std::exchange(folds_, false)) {
-    prepared_->kept()->Queued(computation_number_, std::move(sources_));
+    prepared_->kept()->Queued(computation_number_, std::move(sources_),
+                              state.report.kept_extents);
   }
   return next_.block >= program().blocks.size();
 }

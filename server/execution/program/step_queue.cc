@@ -7,6 +7,7 @@
 #include "core/base/status.h"
 #include "core/device/device.h"
 #include "core/executor/operands.h"
+#include "core/notation/text_error.h"
 
 namespace tensord::server {
 namespace {
@@ -113,18 +114,26 @@ absl::Status QueueStep(const PlacedProgram& placed,
                   [](int64_t value) { return value == 0; });
   const core::ProgramStep& step = block.steps[position.step];
   const bool adds = step.accumulates && !is_first;
-  const core::Placement at{
+  core::Placement at{
       .inputs = {address(step.a), address(step.b), address(step.c)},
-      .outputs = {address(step.d)},
       .alpha = step.alpha,
       // The addend's factor: gamma of element-wise operations, else beta.
       .beta = adds && !std::holds_alternative<core::ElementwiseDesc>(step.desc)
                   ? core::kOne
                   : step.beta,
-      .gamma = adds ? core::kOne : step.gamma};
-  return placed.runner.Execute(
+      .gamma = adds ? core::kOne : step.gamma,
+      .truncation = step.truncation,
+      .kept = step.kept < 0 ? nullptr : &placed.kept_extents[step.kept]};
+  std::ranges::transform(
+      step.outputs(), at.outputs.begin(),
+      [&](const core::StepOperand* output) { return address(*output); });
+  const absl::Status queued = placed.runner.Execute(
       placed.prepared.key_of(position.block, position.step),
       core::OperandsAt(step.desc, at), stream);
+  // A matrix was refused, or has not converged.
+  const bool is_placed = step.position && (absl::IsInvalidArgument(queued) ||
+                                           absl::IsInternal(queued));
+  return is_placed ? core::PlacedAt(*step.position, queued) : queued;
 }
 
 std::vector<core::LaneStep> LanesOf(const PlacedProgram& placed, size_t block,

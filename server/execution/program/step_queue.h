@@ -23,7 +23,8 @@ struct PlacedProgram {
   const PreparedProgram& prepared;
   /// Of the first element; null where nothing is there (tensor).
   absl::Span<std::byte* const> addresses;
-  StepRunner& runner;  // has the plans of prepared.keys()
+  StepRunner& runner;                // has the plans of prepared.keys()
+  absl::Span<int64_t> kept_extents;  // of Program::kept_extents; written
 
   const core::Program& program() const { return prepared.program(); }
   const core::Plan& plan_of(size_t block, size_t step) const {

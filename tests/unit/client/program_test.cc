@@ -290,6 +290,20 @@ TEST_F(ProgramTest, SymbolicCostsDecideTheOrder) {
             "COST_LABEL_UNKNOWN");
 }
 
+TEST_F(ProgramTest, DecompositionsSayHowManyValuesTheyKeep) {
+  const auto a = Square({3, 0, 0, 2});
+  auto ran = session_.Run(
+      "B[i,j] := 2*A[i,j]; U[i,k], S[k], V[k,j] := svd(B[i,j]; cutoff=x)",
+      {{"A", a}, {"x", 5}});
+  ASSERT_TRUE(ran.ok()) << ran.status();
+  ASSERT_EQ(ran->results.size(), 3);
+  EXPECT_EQ(ran->Find("S")->Download<double>().value(), (Doubles{6, 0}));
+  ASSERT_EQ(ran->report.kept_extents.size(), 1);
+  EXPECT_EQ(ran->report.kept_extents[0].statement, 1);
+  EXPECT_EQ(ran->report.kept_extents[0].label, "k");
+  EXPECT_EQ(ran->report.kept_extents[0].extent, 1);
+}
+
 TEST_F(ProgramTest, WhatDependsOnConstantsAloneIsKept) {
   const auto a = Square({1, 2, 3, 4});
   const Doubles two = {2, 0, 0, 2};

@@ -63,6 +63,20 @@ TEST_F(TensorctlProgramTest, EinsumTakesAnyNumberOfFiles) {
   EXPECT_THAT(ended.output, HasSubstr("result    float64 ()\nvalue     25\n"));
 }
 
+TEST_F(TensorctlProgramTest, SeveralResultsOfOneStatementGoToFiles) {
+  const std::string s = PathOf("s");
+  const Ended ended =
+      Run("run 'U[i,k], S[k], V[k,j] := svd(B[i,j]; cutoff=x)\n"
+          "D[i,j] := U[i,k]*Diagonal(S)[k,l]*V[l,j]' B=" +
+          b_ + " x=0.5 -o D=" + d_ + " -o S=" + s);
+  EXPECT_EQ(ended.code, 0) << ended.output;
+  EXPECT_THAT(ended.output,
+              HasSubstr("\nkept      2 values along k, zeros beyond\n"));
+  const Values values = Load<double>(s, 2);
+  EXPECT_NEAR(values[0], 1, 1e-15);
+  EXPECT_NEAR(Load<double>(d_, 4)[1], 1, 1e-15);
+}
+
 TEST_F(TensorctlProgramTest, KernelsAreChosenByTimeWhereOptionsSaySo) {
   const std::string einsum =
       "einsum 'ij,jk,kl->il' " + a_ + " " + b_ + " " + a_;

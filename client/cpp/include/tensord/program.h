@@ -204,6 +204,14 @@ struct ProductOptions {
   std::optional<absl::Duration> deadline;
 };
 
+/// How many singular values an SVD of a program kept, the most of any matrix.
+/// Elements of its results beyond are zero.
+struct KeptExtent {
+  int32_t statement = 0;  // from 0
+  std::string label;      // the one of its labels that counts values
+  int64_t extent = 0;
+};
+
 /// What a program did.
 struct ProgramReport {
   int64_t operation_count = 0;         // that ran, in all slices
@@ -220,6 +228,8 @@ struct ProgramReport {
   absl::Duration queued;
   absl::Duration executed;
   absl::Duration prepared;  // reading the notation and searching paths
+  /// Of every SVD that was needed, in the order of statements.
+  std::vector<KeptExtent> kept_extents;
 };
 
 /// A tensor on the server or, when it was asked for inline, its elements.

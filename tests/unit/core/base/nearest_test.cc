@@ -9,6 +9,8 @@ TEST(NearestTest, IsTheMostSimilarName) {
   EXPECT_EQ(Nearest("wieght", {"name", "weight"}), "weight");
   EXPECT_EQ(Nearest("extent", {"extents", "element_type"}), "extents");
   EXPECT_EQ(Nearest("colour", {"name", "weight"}), "");
+  EXPECT_EQ(Nearest("A", {"qr", "lq"}), "");
+  EXPECT_EQ(Nearest("ql", {"qr"}), "qr");
 }
 
 TEST(NearestTest, IsTheNameThatBeginsSo) {

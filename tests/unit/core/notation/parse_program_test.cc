@@ -330,5 +330,41 @@ TEST(ParseProgramTest, QuotedCharactersMayBeSymbols) {
             "D[']','#'] = A['#',']',';',';',' ',' ']\n");
 }
 
+TEST(ParseProgramTest, ReadsFunctionsOfMatrices) {
+  const Statement statement = OnlyStatement(
+      "U[a,k], S[k],\n V[k,b] := svd(2*A[a,x]*B[x,b];\n rank=64, cutoff=eps')");
+  EXPECT_EQ(statement.output.name, "U");
+  ASSERT_THAT(statement.others, SizeIs(2));
+  EXPECT_EQ(statement.others[1].name, "V");
+  EXPECT_EQ(Dump(statement.others[1].labels), "k,b");
+  EXPECT_THAT(statement.value.terms, SizeIs(0));
+  ASSERT_TRUE(statement.call.has_value());
+  const MatrixCall& call = *statement.call;
+  EXPECT_EQ(call.method, FactorizationMethod::kSvd);
+  EXPECT_EQ(call.position, (TextPosition{2, 12}));
+  ASSERT_THAT(call.arguments, SizeIs(1));
+  EXPECT_THAT(call.arguments[0].labels, ElementsAre("a", "b"));
+  ASSERT_THAT(call.options, SizeIs(2));
+  EXPECT_EQ(std::get<double>(call.options[0].value), 64);
+}
+
+TEST(ParseProgramTest, OptionsAreNumbersAndNames) {
+  const Statement statement = OnlyStatement(
+      "X[j,s] = solve(A[i,j], B[i,s] - C[s,i]'; structure=hermitian, y=-1.5)");
+  ASSERT_TRUE(statement.call.has_value());
+  EXPECT_FALSE(statement.call->method.has_value());
+  EXPECT_THAT(statement.call->arguments[1].labels, ElementsAre("i", "s"));
+  ASSERT_THAT(statement.call->options, SizeIs(2));
+  EXPECT_EQ(statement.call->options[0].name, "structure");
+  EXPECT_EQ(std::get<std::string>(statement.call->options[0].value),
+            "hermitian");
+  EXPECT_EQ(std::get<double>(statement.call->options[1].value), -1.5);
+}
+
+TEST(ParseProgramTest, NamesOfMatrixFunctionsAreNamesWithoutParentheses) {
+  EXPECT_FALSE(OnlyStatement("D[i,j] := svd[i,j]*qr + inv[i,j]").call);
+  EXPECT_FALSE(OnlyStatement("svd[i] += solve").call);
+}
+
 }  // namespace
 }  // namespace tensord::core::test

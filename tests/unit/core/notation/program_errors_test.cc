@@ -77,10 +77,12 @@ TEST(ProgramErrorsTest, RepeatedLabelNamesItsFirstPlace) {
       "LABEL_REPEATED",
       {{"D = 1;\nD[a] = A[a,b]*B[b]*C[b]",
         "line 2, column 22: label 'b' occurs three times in this term, first "
-        "at column 12, wanted it at most twice"},
+        "at column 12, wanted it at most twice; for a vector v[k] there is "
+        "Diagonal(v)[k,l]"},
        {"D[a] = A[a,b]*\nB[b]*\nC[b]",
         "line 3, column 3: label 'b' occurs three times in this term, first "
-        "at line 1, column 12, wanted it at most twice"},
+        "at line 1, column 12, wanted it at most twice; for a vector v[k] "
+        "there is Diagonal(v)[k,l]"},
        {"D[a,b,a] = A[a,b]",
         "line 1, column 7: label 'a' occurs twice in the output, first at "
         "column 3, wanted it once"},

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/notation/functions.h"
 
 namespace tensord::core::test {
 namespace {
@@ -75,9 +76,25 @@ std::string Dump(const Sum& sum) {
 std::string Dump(const ProgramSyntax& program) {
   std::string text;
   for (const Statement& statement : program.statements) {
-    absl::StrAppend(&text, DumpTensor(statement.output), " assigned ",
-                    static_cast<int>(statement.assignment), " ",
-                    Dump(statement.value), "\n");
+    for (const TensorReference* const output : statement.outputs()) {
+      absl::StrAppend(&text, DumpTensor(*output), " ");
+    }
+    absl::StrAppend(&text, "assigned ", static_cast<int>(statement.assignment),
+                    " ");
+    if (statement.call) {
+      absl::StrAppend(&text, NotationOf(*statement.call), " ");
+      for (const MatrixOption& option : statement.call->options) {
+        absl::StrAppend(&text, option.name, " ");
+        if (const auto* number = std::get_if<double>(&option.value)) {
+          absl::StrAppendFormat(&text, "%.17g ", *number);
+        } else {
+          absl::StrAppend(&text, std::get<std::string>(option.value), " ");
+        }
+      }
+    }
+    for (const Sum& part : statement.parts()) {
+      absl::StrAppend(&text, Dump(part), "\n");
+    }
   }
   return text;
 }

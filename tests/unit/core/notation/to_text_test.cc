@@ -28,7 +28,10 @@ TEST(ToTextTest, EveryFormReadsBackAsItself) {
         "D[a] = conj(A[a] + B[a])*(conj(x) - 1im)/conj(2im)\n",
         "D[a] = conj(-A[a])\n", "D[a] = conj(-(A[a]))\n",
         "D[a] = conj(2*A[a])\n", "D = 1e-300*5e-324*0.1*1e+22\n",
-        "D[-1,'a',a',2] := A[2,a','a',-1]\n"}) {
+        "D[-1,'a',a',2] := A[2,a','a',-1]\n",
+        "U[i,k], V[k,j] = svd(A[i,j] - 2*B[j,i]; rank=3, absorb=left)\n",
+        "X[j,s] := solve(A[i,j],B[i,s]; unit_diagonal=true, cutoff=-1e-10)\n",
+        "X[j,r] := inv(A[i,j])\n"}) {
     const auto program = ParseProgram(text);
     ASSERT_TRUE(program.ok()) << text << program.status();
     EXPECT_EQ(ToText(*program), text);

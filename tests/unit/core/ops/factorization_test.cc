@@ -164,17 +164,47 @@ TEST(FactorizationTest, AnSvdMayHaveFewerValuesThanTheShorterSide) {
   EXPECT_THAT(Validate(desc), IsInvalid("MODE_EXTENT_MISMATCH", "at least 1"));
 }
 
+/// Whether an SVD of three results may be cut off like that.
+absl::Status ValidateCut(const Truncation& truncation,
+                         FactorizationMethod method = FactorizationMethod::kSvd,
+                         std::optional<int64_t> rank = std::nullopt) {
+  return Validate(truncation, method, /*has_values=*/true, rank);
+}
+
 TEST(FactorizationTest, TruncationsAreNumbersOfAnSvd) {
-  EXPECT_EQ(Validate(Truncation(), FactorizationMethod::kQr), absl::OkStatus());
-  EXPECT_THAT(Validate({.cutoff = 1e-3}, FactorizationMethod::kQr),
+  EXPECT_EQ(ValidateCut({}, FactorizationMethod::kQr), absl::OkStatus());
+  EXPECT_THAT(ValidateCut({.cutoff = 1e-3}, FactorizationMethod::kQr),
               IsInvalid("TRUNCATION_WITHOUT_SVD", "qr"));
-  EXPECT_EQ(Validate({.cutoff = 1e-3}, FactorizationMethod::kSvd),
-            absl::OkStatus());
-  EXPECT_THAT(Validate({.relative_cutoff = -1e-3}, FactorizationMethod::kSvd),
+  EXPECT_THAT(ValidateCut({}, FactorizationMethod::kQr, 3),
+              IsInvalid("TRUNCATION_WITHOUT_SVD", "a rank is given"));
+  EXPECT_EQ(ValidateCut({.cutoff = 1e-3}), absl::OkStatus());
+  EXPECT_THAT(ValidateCut({.relative_cutoff = -1e-3}),
               IsInvalid("TRUNCATION_OUT_OF_RANGE", "relative_cutoff"));
-  EXPECT_THAT(
-      Validate({.discarded_squares = std::nan("")}, FactorizationMethod::kSvd),
-      IsInvalid("TRUNCATION_OUT_OF_RANGE", "discarded_squares"));
+  EXPECT_THAT(ValidateCut({.discarded_squares = std::nan("")}),
+              IsInvalid("TRUNCATION_OUT_OF_RANGE", "discarded_squares"));
+  EXPECT_THAT(ValidateCut({}, FactorizationMethod::kSvd, 0),
+              IsInvalid("TRUNCATION_OUT_OF_RANGE", "rank is 0"));
+}
+
+TEST(FactorizationTest, ValuesOfAnSvdAreAResultOrAbsorbed) {
+  const auto validate = [](Truncation::Absorb absorb) {
+    return Validate({.absorb = absorb}, FactorizationMethod::kSvd,
+                    /*has_values=*/false, std::nullopt);
+  };
+  EXPECT_THAT(validate(Truncation::Absorb::kNone),
+              IsInvalid("VALUES_LOST", "absorbs"));
+  EXPECT_EQ(validate(Truncation::Absorb::kBoth), absl::OkStatus());
+}
+
+TEST(FactorizationTest, ResultsAreNoLongerThanTheRank) {
+  FactorizationDesc desc = Qr();
+  desc.method = FactorizationMethod::kSvd;
+  desc.left = RowMajor({'a', 'b', 'k'}, {2, 3, 4});
+  desc.right = RowMajor({'k', 'c', 'd'}, {4, 4, 5});
+  EXPECT_EQ(ValidateRank(desc, std::nullopt), absl::OkStatus());
+  EXPECT_EQ(ValidateRank(desc, 4), absl::OkStatus());
+  EXPECT_THAT(ValidateRank(desc, 3),
+              IsInvalid("MODE_EXTENT_MISMATCH", "the rank is 3"));
 }
 
 TEST(FactorizationTest, LqIsQrOfTheTransposedMatrix) {

@@ -32,5 +32,27 @@ TEST(ArenaTest, ConstantsOutliveTheSlicesThatReadThem) {
   EXPECT_EQ(program.arena_bytes, 2 * 256);
 }
 
+// An operation with two results, of which nobody reads the second.
+TEST(ArenaTest, AllResultsOfAStepHaveMemory) {
+  Program program;
+  program.tensors.resize(5);
+  for (const int t : {1, 2, 3}) {
+    program.tensors[t].layout = PackedLayout({64}, Order::kFirstModeFastest);
+  }
+  program.tensors[0].place = ProgramTensor::Place::kOperand;
+  program.tensors[4].place = ProgramTensor::Place::kOutput;
+  ProgramStep decomposition = Step(0, 1);
+  decomposition.others.push_back(
+      {.tensor = 2, .offset = 0, .slice_strides = {}});
+  program.blocks.push_back({.steps = {decomposition, Step(1, 3), Step(3, 4)}});
+  ASSERT_TRUE(AssignArena(program, 0).ok());
+  EXPECT_EQ(program.arena_bytes, 2 * 256);
+  EXPECT_NE(program.tensors[1].arena_offset_bytes,
+            program.tensors[2].arena_offset_bytes);
+  // Later, another may have its place.
+  EXPECT_EQ(program.tensors[3].arena_offset_bytes,
+            program.tensors[2].arena_offset_bytes);
+}
+
 }  // namespace
 }  // namespace tensord::core

@@ -120,5 +120,18 @@ TEST_F(DropUnreadTest, ErrorsAreReportedAllTheSame) {
             "NAME_UNKNOWN");
 }
 
+TEST_F(DropUnreadTest, OfSeveralResultsOneThatIsReadIsEnough) {
+  const std::string text =
+      "U[i,k], S[k], V[k,j] := svd(A[i,j]); W[i,k] := B[i,j]*C[j,k]";
+  for (const auto& [name, steps] :
+       {std::pair<std::string, int>{"S", 1}, {"V", 1}, {"W", 1}}) {
+    const Program program = Lower(text, inputs_, {}, Keeping(name)).value();
+    EXPECT_EQ(StepCount(program), steps);
+    EXPECT_EQ(program.kept_extents.size(), name == "W" ? 0 : 1);
+    // What nobody reads is written all the same.
+    EXPECT_EQ(program.arena_bytes, name == "W" ? 0 : 2 * 256) << name;
+  }
+}
+
 }  // namespace
 }  // namespace tensord::core::test

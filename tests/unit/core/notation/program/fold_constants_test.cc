@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/status.h"
 #include "core/notation/parse_program.h"
 #include "gmock/gmock.h"
@@ -172,6 +173,26 @@ TEST_F(FoldConstantsTest, MeansTheSameInRandomPrograms) {
     }
   }
   EXPECT_GT(folded, 50);
+}
+
+TEST_F(FoldConstantsTest, DecompositionsAreKeptWhenNoResultIsGivenAway) {
+  const std::string text =
+      "U[i,k], S[k], V[k,j] := svd(A[i,j]; cutoff=1e-3); D[i,l] := "
+      "U[i,k]*X[k,l]";
+  const Program program = Lower(text, inputs_, {}, {{.name = "D"}}).value();
+  EXPECT_EQ(FoldedCount(program), 1);
+  EXPECT_EQ(program.kept_bytes, kMatrixBytes);
+  EXPECT_EQ(program.operand_only_folded,
+            std::vector<bool>({true, false, false, false}));
+  EXPECT_TRUE(FoldAlike(program, program));
+  const Program other = Lower(absl::StrReplaceAll(text, {{"1e-3", "1e-4"}}),
+                              inputs_, {}, {{.name = "D"}})
+                            .value();
+  EXPECT_FALSE(FoldAlike(program, other));
+  EXPECT_EQ(
+      FoldedCount(
+          Lower(text, inputs_, {}, {{.name = "D"}, {.name = "S"}}).value()),
+      0);
 }
 
 }  // namespace

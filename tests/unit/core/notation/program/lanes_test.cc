@@ -41,6 +41,11 @@ class Vectors {
     needs_scratch_.push_back(needs_scratch);
     costs_.push_back(cost);
   }
+  /// Has the last step write `d`, too.
+  void AddResult(int32_t d) {
+    block_.steps.back().others.push_back(
+        {.tensor = d, .offset = 0, .slice_strides = {}});
+  }
   std::vector<LaneStep> Assign(int32_t most_lanes) const {
     return AssignLanes(program_, block_, costs_, needs_scratch_, most_lanes);
   }
@@ -78,6 +83,21 @@ TEST(LanesTest, AChainStaysInOneLane) {
   const std::vector<LaneStep> steps = vectors.Assign(4);
   EXPECT_THAT(LanesOf(steps), ElementsAre(0, 0, 0));
   for (const LaneStep& step : steps) EXPECT_THAT(step.after, IsEmpty());
+}
+
+TEST(LanesTest, WhatReadsAnyResultOfAStepWaitsForIt) {
+  Vectors vectors;
+  const int32_t a = vectors.AddOperand();
+  const int32_t t1 = vectors.AddTemporary(0, 64);
+  const int32_t t2 = vectors.AddTemporary(64, 64);
+  const int32_t d1 = vectors.AddOperand(), d2 = vectors.AddOperand();
+  vectors.AddStep(t1, a);
+  vectors.AddResult(t2);
+  vectors.AddStep(d1, t1);
+  vectors.AddStep(d2, t2);
+  const std::vector<LaneStep> steps = vectors.Assign(4);
+  EXPECT_THAT(LanesOf(steps), ElementsAre(0, 0, 1));
+  EXPECT_THAT(steps[2].after, ElementsAre(0));
 }
 
 TEST(LanesTest, BranchesGoBesideEachOtherAndMeet) {

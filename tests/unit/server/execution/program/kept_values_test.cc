@@ -36,12 +36,13 @@ TEST_F(KeptValuesTest, AreThereOnceTheyAreQueued) {
   EXPECT_FALSE(values_->AreOf(Of(tensor_, 1)));
   const uint64_t number = values_->BeginComputing();
   EXPECT_FALSE(values_->AreOf(Of(tensor_, 1)));
-  values_->Queued(number, Of(tensor_, 1));
+  values_->Queued(number, Of(tensor_, 1), {3, 4});
   EXPECT_TRUE(values_->AreOf(Of(tensor_, 1)));
+  EXPECT_EQ(values_->extents(), (std::vector<int64_t>{3, 4}));
 }
 
 TEST_F(KeptValuesTest, BelongToContentsOfATensor) {
-  values_->Queued(values_->BeginComputing(), Of(tensor_, 1));
+  values_->Queued(values_->BeginComputing(), Of(tensor_, 1), {1});
   EXPECT_FALSE(values_->AreOf(Of(tensor_, 2)));
   EXPECT_FALSE(values_->AreOf({}));
   EXPECT_FALSE(values_->AreOf(Of(NewTensor(), 1)));
@@ -52,21 +53,22 @@ TEST_F(KeptValuesTest, BelongToContentsOfATensor) {
 
 TEST_F(KeptValuesTest, ThoseOfAFailedRunAreNotThere) {
   const uint64_t failed = values_->BeginComputing();
-  values_->Queued(failed, Of(tensor_, 1));
+  values_->Queued(failed, Of(tensor_, 1), {1});
   values_->Discard(failed);
   EXPECT_FALSE(values_->AreOf(Of(tensor_, 1)));
 }
 
 TEST_F(KeptValuesTest, AFailedRunLeavesThoseOfALaterOne) {
   const uint64_t failed = values_->BeginComputing();
-  values_->Queued(failed, Of(tensor_, 1));
+  values_->Queued(failed, Of(tensor_, 1), {1});
   const uint64_t later = values_->BeginComputing();
   // Too late: they are being overwritten.
-  values_->Queued(failed, Of(tensor_, 1));
+  values_->Queued(failed, Of(tensor_, 1), {1});
   EXPECT_FALSE(values_->AreOf(Of(tensor_, 1)));
-  values_->Queued(later, Of(tensor_, 2));
+  values_->Queued(later, Of(tensor_, 2), {2});
   values_->Discard(failed);
   EXPECT_TRUE(values_->AreOf(Of(tensor_, 2)));
+  EXPECT_EQ(values_->extents(), (std::vector<int64_t>{2}));
 }
 
 TEST_F(KeptValuesTest, TakeTheirMemoryOnceAndReturnIt) {

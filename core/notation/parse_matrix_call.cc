@@ -1,0 +1,129 @@
+// Functions of whole matrices.
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/status.h"
+#include "core/notation/characters.h"
+#include "core/notation/parser.h"
+
+namespace tensord::core {
+namespace {
+
+/// "q and r".
+std::string NamesOf(FactorizationMethod method, bool has_values) {
+  return absl::StrJoin(ResultNamesOf(method, has_values), " and ");
+}
+
+/// OK when the statement has as many outputs as the call results.
+absl::Status CheckResultCount(const Statement& statement) {
+  const MatrixCall& call = *statement.call;
+  const size_t count = statement.outputs().size();
+  std::string wanted = "one";
+  size_t most = 1;
+  bool may_absorb = false;
+  if (call.method) {
+    most = ResultNamesOf(*call.method, true).size();
+    may_absorb = *call.method == FactorizationMethod::kSvd;
+    wanted = NamesOf(*call.method, true);
+    if (may_absorb) {
+      absl::StrAppend(&wanted, ", or with absorb ",
+                      NamesOf(*call.method, false));
+    }
+  }
+  if (count == most || (may_absorb && count + 1 == most)) {
+    return absl::OkStatus();
+  }
+  return ErrorAt(statement.output.position, "RESULT_COUNT_MISMATCH", "got ",
+                 count, count == 1 ? " result of " : " results of ",
+                 NotationOf(call), "(), wanted ", wanted);
+}
+
+}  // namespace
+
+absl::Status Parser::ReadOtherOutputs(Statement& statement) {
+  while (token_.Is(",")) {
+    TENSORD_RETURN_IF_ERROR(Advance());
+    if (token_.kind != Token::Kind::kName) {
+      return Unexpected("a further result, such as R[k,j]");
+    }
+    std::optional<TextPosition> colon;
+    TENSORD_ASSIGN_OR_RETURN(TensorReference other, ReadOutput(colon));
+    if (colon) {
+      return ErrorAt(*colon, "SYNTAX_ERROR",
+                     "got ':', wanted labels of each of several results");
+    }
+    statement.others.push_back(std::move(other));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const MatrixFunction*> Parser::PeekMatrixFunction() const {
+  if (token_.kind != Token::Kind::kName) return nullptr;
+  const MatrixFunction* const function = FindMatrixFunction(token_.text);
+  if (function == nullptr) return nullptr;
+  Scanner ahead = scanner_;
+  TENSORD_ASSIGN_OR_RETURN(const Token next, ahead.Next());
+  return next.Is("(") ? function : nullptr;
+}
+
+absl::Status Parser::ReadMatrixCall(const MatrixFunction& function,
+                                    Statement& statement) {
+  if (statement.assignment == Assignment::kAdd ||
+      statement.assignment == Assignment::kSubtract) {
+    return Unexpected("':=' or '=' in front of it");
+  }
+  MatrixCall& call = statement.call.emplace();
+  call.method = function.method;
+  call.position = token_.position;
+  TENSORD_RETURN_IF_ERROR(Advance());
+  TENSORD_RETURN_IF_ERROR(Descend());
+  while (true) {
+    TENSORD_ASSIGN_OR_RETURN(call.arguments.emplace_back(), ReadExpression());
+    if (std::ssize(call.arguments) == function.argument_count) break;
+    TENSORD_RETURN_IF_ERROR(Take(
+        ",",
+        absl::StrCat("',' behind argument ", call.arguments.size(), " of ",
+                     function.argument_count, " of ", function.name, "()")));
+  }
+  TENSORD_RETURN_IF_ERROR(CheckResultCount(statement));
+  bool has_option = token_.kind == Token::Kind::kEndOfStatement;
+  while (has_option) {
+    TENSORD_RETURN_IF_ERROR(Advance());
+    TENSORD_RETURN_IF_ERROR(ReadMatrixOption(call));
+    has_option = token_.Is(",");
+  }
+  --depth_;
+  return Take(")", call.options.empty()
+                       ? "')', or ';' in front of options such as "
+                         "cutoff=1e-10"
+                       : "',' or ')' behind an option");
+}
+
+absl::Status Parser::ReadMatrixOption(MatrixCall& call) {
+  if (token_.kind != Token::Kind::kName) {
+    return Unexpected("an option such as cutoff=1e-10");
+  }
+  MatrixOption& option = call.options.emplace_back();
+  option.name = std::string(token_.text);
+  option.position = token_.position;
+  TENSORD_RETURN_IF_ERROR(Advance());
+  TENSORD_RETURN_IF_ERROR(
+      Take("=", absl::StrCat("'=' behind option ", Quoted(option.name))));
+  if (token_.kind == Token::Kind::kName) {
+    option.value = std::string(token_.text);
+    return Advance();
+  }
+  Term signs;
+  TENSORD_RETURN_IF_ERROR(TakeSigns(signs));
+  if (token_.kind != Token::Kind::kNumber || token_.number.imaginary != 0) {
+    return Unexpected("a real number, a scalar or a word for ",
+                      Quoted(option.name));
+  }
+  option.value = signs.is_negated ? -token_.number.real : token_.number.real;
+  return Advance();
+}
+
+}  // namespace tensord::core

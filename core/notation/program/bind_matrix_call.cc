@@ -1,0 +1,178 @@
+// Functions of matrices, and their options.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "core/base/nearest.h"
+#include "core/base/status.h"
+#include "core/notation/characters.h"
+#include "core/notation/functions.h"
+#include "core/notation/program/bind.h"
+#include "core/notation/text_error.h"
+
+namespace tensord::core {
+namespace {
+
+using Absorb = Truncation::Absorb;
+
+/// A word and what it stands for.
+template <typename T>
+using Word = std::pair<absl::string_view, T>;
+
+constexpr Word<double Truncation::*> kLimits[] = {
+    {"cutoff", &Truncation::cutoff},
+    {"relative_cutoff", &Truncation::relative_cutoff},
+    {"discarded_squares", &Truncation::discarded_squares},
+    {"relative_discarded_squares", &Truncation::relative_discarded_squares}};
+constexpr Word<Absorb> kAbsorbs[] = {{"left", Absorb::kLeft},
+                                     {"right", Absorb::kRight},
+                                     {"both", Absorb::kBoth}};
+constexpr Word<bool> kBools[] = {{"true", true}, {"false", false}};
+
+/// The options that a call may have.
+std::vector<std::string> OptionsOf(const MatrixCall& call) {
+  if (!call.method) return {"structure", "unit_diagonal"};
+  if (*call.method != FactorizationMethod::kSvd) return {};
+  std::vector<std::string> names = {"rank", "absorb", "renormalize"};
+  for (const auto& [name, limit] : kLimits) names.emplace_back(name);
+  return names;
+}
+
+absl::Status CheckOption(const MatrixCall& call, const MatrixOption& option) {
+  const std::vector<std::string> known = OptionsOf(call);
+  if (std::ranges::count(call.options, option.name, &MatrixOption::name) > 1) {
+    return ErrorAt(option.position, "SYNTAX_ERROR", "option ",
+                   Quoted(option.name), " is given twice");
+  }
+  if (std::ranges::find(known, option.name) != known.end()) {
+    return absl::OkStatus();
+  }
+  if (known.empty()) {
+    return ErrorAt(option.position, "SYNTAX_ERROR", "got option ",
+                   Quoted(option.name), ", but ", NotationOf(call),
+                   "() has none");
+  }
+  const std::string nearest = Nearest(option.name, known);
+  return ErrorAt(
+      option.position, "SYNTAX_ERROR", "got option ", Quoted(option.name),
+      nearest.empty() ? "" : absl::StrCat(", the nearest is '", nearest, "'"),
+      ", wanted one of ", absl::StrJoin(known, ", "));
+}
+
+/// What the word of `option` stands for.
+template <typename Words>
+auto WordOf(const MatrixOption& option, const Words& words)
+    -> absl::StatusOr<decltype(std::begin(words)->second)> {
+  std::string wanted;
+  for (const auto& [word, value] : words) {
+    const auto* const text = std::get_if<std::string>(&option.value);
+    if (text != nullptr && *text == word) return value;
+    absl::StrAppend(&wanted, wanted.empty() ? "" : ", ", word);
+  }
+  return ErrorAt(option.position, "SYNTAX_ERROR", "got another value for ",
+                 option.name, ", wanted one of ", wanted);
+}
+
+std::vector<Word<MatrixStructure>> Structures() {
+  std::vector<Word<MatrixStructure>> words;
+  for (int i = 0; i < kMatrixStructureCount; ++i) {
+    const auto structure = static_cast<MatrixStructure>(i);
+    words.emplace_back(NameOf(structure), structure);
+  }
+  return words;
+}
+
+}  // namespace
+
+absl::StatusOr<double> Bindings::LimitOf(const MatrixOption& option) const {
+  if (const auto* const number = std::get_if<double>(&option.value)) {
+    return *number;
+  }
+  const std::string& name = std::get<std::string>(option.value);
+  const auto found = names_.find(name);
+  if (found == names_.end()) {
+    return ErrorAt(option.position, "NAME_UNKNOWN", Quoted(name),
+                   " stands for nothing, wanted a number or a scalar for ",
+                   option.name);
+  }
+  const auto& [scalar, tensor] = found->second;
+  if (tensor < 0 && scalar.imaginary == 0) return scalar.real;
+  return ErrorAt(
+      option.position, tensor < 0 ? "SCALAR_NOT_REAL" : "NAME_IS_TENSOR",
+      Quoted(name), " is ", tensor < 0 ? "a complex number" : "a tensor",
+      ", wanted a real number or scalar for ", option.name);
+}
+
+absl::Status Bindings::TakeOption(const MatrixCall& call,
+                                  const MatrixOption& option,
+                                  BoundMatrixCall& bound) const {
+  TENSORD_RETURN_IF_ERROR(CheckOption(call, option));
+  if (option.name == "rank") {
+    // It says how long results are, which scalars of other values must not.
+    const auto* const number = std::get_if<double>(&option.value);
+    if (number == nullptr || std::trunc(*number) != *number ||
+        std::abs(*number) >= std::exp2(53)) {
+      return ErrorAt(option.position, "SYNTAX_ERROR",
+                     "rank is no whole number, wanted one, such as rank=64");
+    }
+    bound.rank = static_cast<int64_t>(*number);
+  } else if (option.name == "absorb") {
+    TENSORD_ASSIGN_OR_RETURN(bound.truncation.absorb, WordOf(option, kAbsorbs));
+  } else if (option.name == "renormalize") {
+    TENSORD_ASSIGN_OR_RETURN(bound.truncation.renormalizes,
+                             WordOf(option, kBools));
+  } else if (option.name == "structure") {
+    TENSORD_ASSIGN_OR_RETURN(bound.structure, WordOf(option, Structures()));
+  } else if (option.name == "unit_diagonal") {
+    TENSORD_ASSIGN_OR_RETURN(bound.has_unit_diagonal, WordOf(option, kBools));
+  } else {
+    const auto limit = std::ranges::find(kLimits, option.name,
+                                         &Word<double Truncation::*>::first);
+    TENSORD_ASSIGN_OR_RETURN(bound.truncation.*limit->second, LimitOf(option));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BoundMatrixCall> Bindings::BindCall(const Statement& statement) {
+  const MatrixCall& call = *statement.call;
+  Scope scope;
+  BoundMatrixCall bound;
+  for (const MatrixOption& option : call.options) {
+    TENSORD_RETURN_IF_ERROR(TakeOption(call, option, bound));
+  }
+  for (const Sum& argument : call.arguments) {
+    Scope inner;
+    std::vector<Mode>& modes = bound.inputs.emplace_back();
+    for (const std::string& label : argument.labels) {
+      modes.push_back(IndexOf({label, call.position}, scope));
+      inner[label] = modes.back();
+    }
+    TENSORD_ASSIGN_OR_RETURN(bound.arguments.emplace_back(),
+                             BindSum(argument, inner));
+  }
+  for (const TensorReference* const output : statement.outputs()) {
+    std::vector<Mode>& modes = bound.outputs.emplace_back();
+    for (const Label& label : output->labels) {
+      modes.push_back(IndexOf(label, scope));
+    }
+  }
+  if (!call.method) return bound;
+  const bool has_values =
+      PlacesOf(*call.method, bound.outputs.size()).values.has_value();
+  if (const absl::Status valid =
+          Validate(bound.truncation, *call.method, has_values, bound.rank);
+      !valid.ok()) {
+    return PlacedAt(call.position, valid);
+  }
+  return bound;
+}
+
+}  // namespace tensord::core

@@ -1,0 +1,189 @@
+#include "core/notation/program/matrix_desc.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/base/status.h"
+#include "core/notation/text_error.h"
+#include "core/ops/type_tables.h"
+
+namespace tensord::core {
+namespace {
+
+/// Modes that operations complain of begin here, so that their numbers can be
+/// told from others in a message.
+constexpr Mode kFirstNamed = Mode{1} << 30;
+
+Modes Named(absl::Span<const Mode> indices) {
+  Modes modes;
+  for (const Mode index : indices) modes.push_back(kFirstNamed + index);
+  return modes;
+}
+
+OperandDesc Named(OperandDesc operand) {
+  operand.modes = Named(operand.modes);
+  return operand;
+}
+
+/// `text` with labels in place of the numbers of modes.
+std::string WithLabels(absl::string_view text, const Bindings& bindings) {
+  std::string result;
+  while (!text.empty()) {
+    size_t length = 0;
+    while (length < text.size() && absl::ascii_isdigit(text[length])) ++length;
+    Mode mode = 0;
+    if (length > 0 && absl::SimpleAtoi(text.substr(0, length), &mode) &&
+        mode >= kFirstNamed && mode - kFirstNamed < bindings.index_count()) {
+      absl::StrAppend(&result, "'", bindings.name(mode - kFirstNamed), "'");
+    } else {
+      length = std::max<size_t>(length, 1);
+      absl::StrAppend(&result, text.substr(0, length));
+    }
+    text.remove_prefix(length);
+  }
+  return result;
+}
+
+absl::Status ErrorOf(const absl::Status& status, const MatrixCall& call,
+                     const Bindings& bindings) {
+  if (status.ok()) return status;
+  return PlacedAt(call.position, Error(status.code(), ReasonOf(status),
+                                       WithLabels(status.message(), bindings)));
+}
+
+/// An argument as far as it is known before it is computed.
+OperandDesc ArgumentOf(const BoundMatrixCall& bound, size_t i,
+                       const Bindings& bindings) {
+  OperandDesc argument{.element_type = MatrixTypeOf(bound),
+                       .modes = Named(bound.inputs[i])};
+  ModeVector extents;
+  for (const Mode index : bound.inputs[i]) {
+    extents.push_back(bindings.extent(index));
+  }
+  argument.layout = PackedLayout(extents, Order::kFirstModeFastest);
+  return argument;
+}
+
+absl::Status SetInnerExtent(FactorizationMethod method,
+                            const BoundMatrixCall& bound, Bindings& bindings) {
+  const FactorPlaces places = PlacesOf(method, bound.outputs.size());
+  const auto modes_of = [&](std::optional<size_t> place) {
+    return place ? std::optional(Named(bound.outputs[*place])) : std::nullopt;
+  };
+  const auto left = modes_of(places.left), right = modes_of(places.right),
+             values = modes_of(places.values);
+  TENSORD_ASSIGN_OR_RETURN(
+      const FactorizationModes modes,
+      GroupModes(method, ArgumentOf(bound, 0, bindings), *left,
+                 right ? &*right : nullptr, values ? &*values : nullptr));
+  const Mode inner = modes.inner - kFirstNamed;
+  if (bindings.extent(inner) < 0) {
+    bindings.SetExtent(
+        inner,
+        std::min(modes.inner_extent, bound.rank.value_or(modes.inner_extent)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetInverseExtents(const BoundMatrixCall& bound,
+                               Bindings& bindings) {
+  const OperandDesc a = ArgumentOf(bound, 0, bindings);
+  std::optional<OperandDesc> b;
+  if (bound.inputs.size() > 1) b = ArgumentOf(bound, 1, bindings);
+  TENSORD_ASSIGN_OR_RETURN(
+      const LinearSolveModes modes,
+      GroupModes(a, b ? &*b : nullptr, Named(bound.outputs[0])));
+  for (size_t i = 0; !b && i < modes.sides.size(); ++i) {
+    const Mode side = modes.sides[i] - kFirstNamed;
+    if (bindings.extent(side) >= 0) continue;
+    bindings.SetExtent(side, bindings.extent(modes.rows[i] - kFirstNamed));
+  }
+  return absl::OkStatus();
+}
+
+FactorizationDesc Factorization(FactorizationMethod method,
+                                const OperandDesc& a,
+                                absl::Span<const OperandDesc> results) {
+  const FactorPlaces places = PlacesOf(method, results.size());
+  FactorizationDesc desc{
+      .method = method, .a = a, .left = results[places.left]};
+  if (places.right) desc.right = results[*places.right];
+  if (places.values) desc.values = results[*places.values];
+  return desc;
+}
+
+LinearSolveDesc LinearSolve(const BoundMatrixCall& bound,
+                            absl::Span<const OperandDesc> inputs,
+                            const OperandDesc& d) {
+  LinearSolveDesc desc{.structure = bound.structure,
+                       .has_unit_diagonal = bound.has_unit_diagonal,
+                       .a = inputs[0],
+                       .b = {},
+                       .d = d};
+  if (inputs.size() > 1) desc.b = inputs[1];
+  return desc;
+}
+
+absl::Status ValidateCall(const MatrixCall& call, const BoundMatrixCall& bound,
+                          absl::Span<const OperandDesc> inputs,
+                          absl::Span<const OperandDesc> outputs) {
+  if (!call.method) return Validate(LinearSolve(bound, inputs, outputs[0]));
+  const FactorizationDesc desc =
+      Factorization(*call.method, inputs[0], outputs);
+  TENSORD_RETURN_IF_ERROR(Validate(desc));
+  return ValidateRank(desc, bound.rank);
+}
+
+}  // namespace
+
+ElementType MatrixTypeOf(const BoundMatrixCall& bound) {
+  ElementType type = bound.arguments[0].element_type;
+  for (const BoundSum& argument : bound.arguments) {
+    type = PromotedType(type, argument.element_type);
+  }
+  return ReciprocalType(type);
+}
+
+ElementType ResultTypeOf(const MatrixCall& call, const BoundMatrixCall& bound,
+                         size_t i) {
+  const ElementType type = MatrixTypeOf(bound);
+  const bool are_values =
+      call.method && PlacesOf(*call.method, bound.outputs.size()).values == i;
+  return are_values ? RealPartOf(type) : type;
+}
+
+absl::Status SetResultExtents(const MatrixCall& call,
+                              const BoundMatrixCall& bound,
+                              Bindings& bindings) {
+  return ErrorOf(call.method ? SetInnerExtent(*call.method, bound, bindings)
+                             : SetInverseExtents(bound, bindings),
+                 call, bindings);
+}
+
+absl::StatusOr<AnyDesc> MatrixDescOf(const MatrixCall& call,
+                                     const BoundMatrixCall& bound,
+                                     absl::Span<const OperandDesc> inputs,
+                                     absl::Span<const OperandDesc> outputs,
+                                     const Bindings& bindings) {
+  const auto named = [](absl::Span<const OperandDesc> operands) {
+    std::vector<OperandDesc> all;
+    for (const OperandDesc& operand : operands) all.push_back(Named(operand));
+    return all;
+  };
+  TENSORD_RETURN_IF_ERROR(
+      ErrorOf(ValidateCall(call, bound, named(inputs), named(outputs)), call,
+              bindings));
+  if (!call.method) return AnyDesc(LinearSolve(bound, inputs, outputs[0]));
+  return AnyDesc(Factorization(*call.method, inputs[0], outputs));
+}
+
+}  // namespace tensord::core

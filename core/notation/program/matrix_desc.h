@@ -1,0 +1,42 @@
+// Functions of matrices -> operations.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/base/element_type.h"
+#include "core/notation/program/bind.h"
+#include "core/notation/syntax.h"
+#include "core/ops/any_desc.h"
+#include "core/ops/operand.h"
+
+namespace tensord::core {
+
+/// The type that matrices are computed in: that of the arguments, of integers
+/// float64.
+ElementType MatrixTypeOf(const BoundMatrixCall& bound);
+/// That of result number `i`: values are real.
+ElementType ResultTypeOf(const MatrixCall& call, const BoundMatrixCall& bound,
+                         size_t i);
+
+/// Gives those indices their extents that results alone have: the inner one of
+/// a factorization, as long as the matrix's shorter side or as `rank`, and the
+/// columns of an inverse. Those of results that are there already stay as they
+/// are.
+///
+/// Errors  INVALID_ARGUMENT, with line and column, labels in place of modes:
+///         what GroupModes() says.
+absl::Status SetResultExtents(const MatrixCall& call,
+                              const BoundMatrixCall& bound, Bindings& bindings);
+
+/// The operation on operands with the modes of `bound`; valid.
+///
+/// Errors  INVALID_ARGUMENT or UNIMPLEMENTED, likewise: what Validate() and
+///         ValidateRank() say.
+absl::StatusOr<AnyDesc> MatrixDescOf(const MatrixCall& call,
+                                     const BoundMatrixCall& bound,
+                                     absl::Span<const OperandDesc> inputs,
+                                     absl::Span<const OperandDesc> outputs,
+                                     const Bindings& bindings);
+
+}  // namespace tensord::core

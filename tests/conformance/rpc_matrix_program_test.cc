@@ -1,0 +1,108 @@
+// Functions of whole matrices in programs.
+#include <cmath>
+
+#include "tests/conformance/rpc_program.h"
+
+namespace tensord {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RpcMatrixProgramTest : public RpcProgramTest {
+ protected:
+  /// Whether the device has kernels for it.
+  bool HasKernels() { return KernelPrefix() == "cpu"; }
+  /// [[0, 2], [1, 3]].
+  std::string Matrix() { return Filled({2, 2}); }
+};
+
+TEST_F(RpcMatrixProgramTest, ResultsAndTheirExtentsComeInOneReply) {
+  v1::ProgramSpec spec = Statements(
+      "U[i,k], S[k], V[k,j] := svd(A[i,j] + A[i,j]; relative_cutoff=x)\n"
+      "D[i,j] := U[i,k]*Diagonal(S)[k,l]*V[l,j]",
+      {{"A", Matrix()}, {"x", 0.5}});
+  for (const char* name : {"D", "S"}) spec.add_outputs()->set_name(name);
+  v1::ExecuteProgramResponse response;
+  if (!HasKernels()) {
+    EXPECT_THAT(Execute(spec), FailsWith(grpc::UNIMPLEMENTED, "NO_KERNEL"));
+    EXPECT_THAT(Explain(spec), FailsWith(grpc::UNIMPLEMENTED, "NO_KERNEL"));
+    return;
+  }
+  for (const auto selection :
+       {v1::SELECTION_HEURISTIC, v1::SELECTION_MEASURE}) {
+    spec.set_selection(selection);
+    ASSERT_THAT(Execute(spec, &response), IsOk());
+    ASSERT_EQ(response.results_size(), 2);
+    const std::vector<float> s = Values(response.results(1).tensor().name());
+    // Of A: the roots of 7 +- sqrt(45).
+    EXPECT_NEAR(s[0], 2 * std::sqrt(7 + std::sqrt(45)), 1e-5);
+    EXPECT_EQ(s[1], 0);
+    ASSERT_EQ(response.report().kept_extents_size(), 1);
+    const v1::KeptExtent& kept = response.report().kept_extents(0);
+    EXPECT_EQ(kept.statement(), 0);
+    EXPECT_EQ(kept.label(), "k");
+    EXPECT_EQ(kept.extent(), 1);
+    const std::vector<float> d = Values(response.results(0).tensor().name());
+    float squares = 0;
+    for (const float each : d) squares += each * each;
+    EXPECT_NEAR(squares, s[0] * s[0], 1e-4);
+  }
+  // The same program, with another limit.
+  spec.mutable_operands(1)->mutable_scalar()->set_real(0.01);
+  ASSERT_THAT(Execute(spec, &response), IsOk());
+  EXPECT_TRUE(response.report().program_cache_hit());
+  EXPECT_EQ(response.report().kept_extents(0).extent(), 2);
+}
+
+TEST_F(RpcMatrixProgramTest, ConstantsAreDecomposedOnce) {
+  const std::string a = Matrix();
+  v1::ProgramSpec spec = Statements(
+      "U[i,k], S[k], V[k,j] := svd(A[i,j]; relative_cutoff=0.5)\n"
+      "D[k,j] := U[i,k]*X[i,j]",
+      {{"A", a}, {"X", a}});
+  spec.add_outputs()->set_name("D");
+  spec.mutable_operands(0)->set_constant(true);
+  v1::Program program;
+  if (!HasKernels()) {
+    EXPECT_THAT(CreateProgram(spec, "", &program),
+                FailsWith(grpc::UNIMPLEMENTED, "NO_KERNEL"));
+    return;
+  }
+  ASSERT_THAT(CreateProgram(spec, "", &program), IsOk());
+  EXPECT_THAT(program.explanation().text(),
+              HasSubstr("U[i,k], S[k], V[k,j] = svd(A[i,j]; "
+                        "relative_cutoff=0.5)  # cpu.factorize"));
+  v1::ExecuteProgramRequest request;
+  request.set_name(program.name());
+  AddOperands({{"X", a}}, request.mutable_operands());
+  for (int i = 0; i < 3; ++i) {
+    v1::ExecuteProgramResponse response;
+    ASSERT_THAT(Execute(request, &response), IsOk());
+    EXPECT_EQ(response.report().folded_operation_count(), i == 0 ? 0 : 1);
+    ASSERT_EQ(response.report().kept_extents_size(), 1);
+    EXPECT_EQ(response.report().kept_extents(0).extent(), 1);
+    EXPECT_EQ(Values(response.results(0).tensor().name())[1], 0);
+  }
+}
+
+TEST_F(RpcMatrixProgramTest, RefusedMatricesLeaveWhatTheyWriteInvalid) {
+  if (!HasKernels()) return;
+  v1::Tensor zeros;
+  ASSERT_THAT(Create(CreateRequest({2, 2}), &zeros), IsOk());
+  ASSERT_THAT(Upload({Chunk(zeros.name(), 0, std::vector<float>(4))}), IsOk());
+  const std::string d = Matrix();
+  const v1::ProgramSpec spec =
+      Statements("B[i,j] := 2*A[i,j]; D[j,r] = inv(B[i,j])",
+                 {{"A", zeros.name()}, {"D", d}});
+  const Outcome outcome = Execute(spec);
+  EXPECT_THAT(outcome, FailsWith(grpc::INVALID_ARGUMENT, "MATRIX_SINGULAR"));
+  EXPECT_THAT(outcome.status.error_message(),
+              HasSubstr("line 1, column 30: a, "));
+  EXPECT_THAT(Execute(Statements("E[i,j] := A[i,j]", {{"A", d}})),
+              FailsWith(grpc::FAILED_PRECONDITION, "TENSOR_NOT_READY"));
+  EXPECT_THAT(Execute(Statements("E[i,j] := A[i,j]", {{"A", zeros.name()}})),
+              IsOk());
+}
+
+}  // namespace
+}  // namespace tensord
