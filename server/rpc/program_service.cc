@@ -213,8 +213,8 @@ absl::StatusOr<v1::Program> ProgramService::Describe(
     shown.set_is_written(lowered.operand_written[i]);
     shown.set_is_constant(operand.is_constant);
   }
-  for (const int32_t output : lowered.outputs) {
-    const core::ProgramTensor& made = lowered.tensors[output];
+  for (const size_t i : OrderOfOutputs(lowered, program.outputs())) {
+    const core::ProgramTensor& made = lowered.tensors[lowered.outputs[i]];
     *message.add_outputs() =
         TensorToProto(made.name, made.element_type, made.layout);
   }

@@ -294,6 +294,14 @@ def test_prepared_programs_agree_with_run(session, a, b, c):
     assert failure.value.reason == "PROGRAM_NOT_FOUND"
 
 
+def test_results_come_in_the_order_that_was_asked_for(session):
+    text, a = "B[i] := 2*A[i]; C[i] := 3*A[i]; D[i] := B[i] + C[i]", np.ones(3)
+    for wanted in (["C", "D"], ["D", "B", "C"]):
+        assert list(session.run(text, A=a, outputs=wanted)) == wanted
+        program = session.program(text, A=a, outputs=wanted)
+        assert list(program.outputs) == wanted and list(program(A=a)) == wanted
+
+
 def test_prepared_products_take_operands_in_their_order(session, a, b, c):
     operands = [session.upload(x) for x in (a, b, c)]
     expected = a @ b @ c
