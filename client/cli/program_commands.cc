@@ -113,8 +113,8 @@ int Finish(const std::vector<Fetched>& all, const ProgramReport& report,
   }
   if (report.replayed) absl::PrintF(", replayed");
   for (const KeptExtent& kept : report.kept_extents) {
-    absl::PrintF("\nkept      %d values along %s, zeros beyond", kept.extent,
-                 kept.label);
+    absl::PrintF("\nkept      %d values along %s of statement %d, zeros beyond",
+                 kept.extent, kept.label, kept.statement);
   }
   absl::PrintF("\nplans     %d, %d cached\n", report.plan_count,
                report.plan_cache_hits);

@@ -12,9 +12,22 @@
 namespace tensord::core {
 namespace {
 
-/// "q and r".
+/// "u, s and v".
 std::string NamesOf(FactorizationMethod method, bool has_values) {
-  return absl::StrJoin(ResultNamesOf(method, has_values), " and ");
+  const auto names = ResultNamesOf(method, has_values);
+  if (names.size() == 1) return std::string(names[0]);
+  return absl::StrCat(absl::StrJoin(names.first(names.size() - 1), ", "),
+                      " and ", names.back());
+}
+
+/// What may follow the arguments, but for the parenthesis.
+absl::string_view OptionWanted(const MatrixCall& call) {
+  if (!call.method) {
+    return ", or ';' in front of options such as structure=hermitian";
+  }
+  return *call.method == FactorizationMethod::kSvd
+             ? ", or ';' in front of options such as cutoff=1e-10"
+             : "";
 }
 
 /// OK when the statement has as many outputs as the call results.
@@ -97,8 +110,7 @@ absl::Status Parser::ReadMatrixCall(const MatrixFunction& function,
   }
   --depth_;
   return Take(")", call.options.empty()
-                       ? "')', or ';' in front of options such as "
-                         "cutoff=1e-10"
+                       ? absl::StrCat("')'", OptionWanted(call))
                        : "',' or ')' behind an option");
 }
 

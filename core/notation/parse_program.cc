@@ -100,8 +100,10 @@ absl::StatusOr<Statement> Parser::ReadStatement() {
   if (function != nullptr) {
     TENSORD_RETURN_IF_ERROR(ReadMatrixCall(*function, statement));
   } else if (!statement.others.empty()) {
-    return Unexpected(
-        "qr(), lq(), svd() or eigh(), which have several results");
+    return ErrorAt(token_.position, "SYNTAX_ERROR", "got ", Shown(token_), ",",
+                   NearestFunction(token_.text),
+                   " wanted qr(), lq(), svd() or eigh(), which have several "
+                   "results");
   } else {
     TENSORD_ASSIGN_OR_RETURN(statement.value, ReadExpression());
   }

@@ -39,9 +39,11 @@ namespace tensord::core {
 ///   X[j,r] = solve(A[i,j], B[i,r]; structure=lower_triangular)
 ///
 /// svd, qr, lq, eigh, cholesky; solve and inv. FactorizationDesc and
-/// LinearSolveDesc say what they compute, with labels in place of modes; a
-/// label that occurs once in an argument is not summed. Options are numbers,
-/// names of scalars, and words.
+/// LinearSolveDesc say what they compute, with labels in place of modes; but
+/// rows and columns are in the order in which the first argument has them
+/// first, and batches of eigh are those of its values. A label that occurs once
+/// in an argument is not summed. Options are numbers, names of scalars, and
+/// words.
 ///
 /// Also what TensorOperations.jl takes: `≔` for `:=`. Blanks between labels in
 /// place of commas, and a `;` between two groups of them, with or without

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "core/notation/characters.h"
 #include "core/notation/functions.h"
 
 namespace tensord::core {
@@ -133,6 +134,22 @@ void Append(const MatrixCall& call, std::string& text) {
 }
 
 }  // namespace
+
+std::string ToText(const Sum& sum) {
+  std::string text;
+  Append(sum, text);
+  return text;
+}
+
+std::string RolesOf(const MatrixCall& call) {
+  std::string roles = absl::StrCat(NotationOf(call), "() of");
+  absl::string_view role = " a = ";
+  for (const Sum& argument : call.arguments) {
+    absl::StrAppend(&roles, role, Quoted(ToText(argument)));
+    role = " and b = ";
+  }
+  return absl::StrCat(roles, ": ");
+}
 
 std::string ToText(const Statement& statement) {
   std::string text;

@@ -14,5 +14,10 @@ namespace tensord::core {
 /// Post      reads back the same but for positions.
 std::string ToText(const ProgramSyntax& program);
 std::string ToText(const Statement& statement);
+std::string ToText(const Sum& sum);
+
+/// What operands of a call stand for in messages of the operation: "svd() of a
+/// = 'T[a,b]': ". Long ones are cut.
+std::string RolesOf(const MatrixCall& call);
 
 }  // namespace tensord::core

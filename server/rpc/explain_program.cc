@@ -91,10 +91,23 @@ std::string TextOf(core::BinaryOperator op, absl::string_view x,
                            : absl::StrCat(notation, "(", x, ",", y, ")");
 }
 
-/// What an SVD is cut off by, and what becomes of its values: "; cutoff=1e-10".
-std::string TextOf(const core::Truncation& truncation) {
+/// What an SVD is cut off by, and what becomes of its values: "; rank=64".
+std::string OptionsOf(const core::FactorizationDesc& desc,
+                      const core::Truncation& truncation) {
   using Absorb = core::Truncation::Absorb;
   std::vector<std::string> options;
+  const auto modes =
+      core::GroupModes(desc.method, desc.a, desc.left.modes,
+                       desc.right ? &desc.right->modes : nullptr,
+                       desc.values ? &desc.values->modes : nullptr);
+  if (modes.ok()) {
+    const int64_t extent =
+        desc.left.layout
+            .extents[core::PositionOf(modes->inner, desc.left.modes)];
+    if (extent < modes->inner_extent) {
+      options.push_back(absl::StrCat("rank=", extent));
+    }
+  }
   const auto add = [&](absl::string_view name, double limit) {
     if (limit > 0) options.push_back(absl::StrFormat("%s=%g", name, limit));
   };
@@ -110,6 +123,26 @@ std::string TextOf(const core::Truncation& truncation) {
                          : absl::StrCat("; ", absl::StrJoin(options, ", "));
 }
 
+/// `result` with its modes in the order that `tensor` has them, as a statement
+/// writes it: where matrices are numbered they are in another.
+core::OperandDesc AsWritten(const core::OperandDesc& result,
+                            const core::ProgramTensor& tensor) {
+  const core::Layout& layout = tensor.layout;
+  core::OperandDesc written = result;
+  written.modes.clear();
+  for (int m = 0; m < layout.mode_count(); ++m) {
+    const auto mode = std::ranges::find_if(result.modes, [&](core::Mode each) {
+      const int at = core::PositionOf(each, result.modes);
+      return !core::Has(written.modes, each) &&
+             result.layout.extents[at] == layout.extents[m] &&
+             (layout.extents[m] == 1 ||
+              result.layout.strides[at] == layout.strides[m]);
+    });
+    if (mode != result.modes.end()) written.modes.push_back(*mode);
+  }
+  return written;
+}
+
 /// `U[i,k], S[k], V[k,j] = svd(A[i,j]; cutoff=1e-10)`.
 std::string TextOf(const core::Program& program, const core::ProgramStep& step,
                    const core::FactorizationDesc& desc) {
@@ -117,12 +150,14 @@ std::string TextOf(const core::Program& program, const core::ProgramStep& step,
   const auto operands = step.outputs();
   const std::vector<const core::OperandDesc*> descs = desc.results();
   for (size_t i = 0; i < descs.size(); ++i) {
-    results.push_back(TextOf(program, *operands[i], *descs[i], core::kOne));
+    const core::ProgramTensor& tensor = program.tensors[operands[i]->tensor];
+    results.push_back(TextOf(program, *operands[i],
+                             AsWritten(*descs[i], tensor), core::kOne));
   }
   return absl::StrCat(absl::StrJoin(results, ", "), " = ",
                       core::NameOf(desc.method), "(",
                       TextOf(program, step.a, desc.a, core::kOne),
-                      TextOf(step.truncation), ")");
+                      OptionsOf(desc, step.truncation), ")");
 }
 
 /// `X[j,r] = solve(A[i,j],B[i,r])`, `X[j,r] = inv(A[i,j])`.
@@ -137,10 +172,10 @@ std::string TextOf(const core::Program& program, const core::ProgramStep& step,
   const std::string b =
       desc.b ? absl::StrCat(",", TextOf(program, step.b, *desc.b, core::kOne))
              : "";
-  return absl::StrCat(TextOf(program, step.d, desc.d, core::kOne), " = ",
-                      desc.b ? "solve(" : "inv(",
-                      TextOf(program, step.a, desc.a, core::kOne), b, options,
-                      ")");
+  const core::OperandDesc d = AsWritten(desc.d, program.tensors[step.d.tensor]);
+  return absl::StrCat(
+      TextOf(program, step.d, d, core::kOne), " = ", desc.b ? "solve(" : "inv(",
+      TextOf(program, step.a, desc.a, core::kOne), b, options, ")");
 }
 
 /// `D[i,j] = 2*A[i,k]*B[k,j] + D[i,j]`.

@@ -97,7 +97,7 @@ TEST_F(RpcMatrixProgramTest, RefusedMatricesLeaveWhatTheyWriteInvalid) {
   const Outcome outcome = Execute(spec);
   EXPECT_THAT(outcome, FailsWith(grpc::INVALID_ARGUMENT, "MATRIX_SINGULAR"));
   EXPECT_THAT(outcome.status.error_message(),
-              HasSubstr("line 1, column 30: a, "));
+              HasSubstr("line 1, column 30: inv() of a = 'B[i,j]': a, "));
   EXPECT_THAT(Execute(Statements("E[i,j] := A[i,j]", {{"A", d}})),
               FailsWith(grpc::FAILED_PRECONDITION, "TENSOR_NOT_READY"));
   EXPECT_THAT(Execute(Statements("E[i,j] := A[i,j]", {{"A", zeros.name()}})),

@@ -249,6 +249,11 @@ const std::vector<SampleCall>& SampleCalls() {
            layout { extents: [2, 3] } region: 1 offset_bytes: 256)"}},
       {"TensorService.StoreTensor",
        {R"(tensor: "$A/tensors/a" layout { extents: [2, 3] } region: 1)"}},
+      {"ProgramService.ExecuteProgram", {R"(session: "$A" spec { source {
+             statements: "U[i,k], S[k], V[k,j] := svd(A[i,j]; cutoff=c, rank=2);" }
+             operands { name: "A" tensor: "$A/tensors/a" }
+             operands { name: "c" scalar { real: 1e-3 } }
+             outputs { name: "S" inline: true } outputs { name: "U" } })"}},
   };
   return all;
 }

@@ -202,6 +202,51 @@ def test_constants_are_decomposed_once(session, rng):
     assert [e.extent for e in again.report.kept_extents] == [3]
 
 
+def test_extents_are_in_the_order_of_statements(session, rng):
+    a = rng.standard_normal((5, 5))
+    text = """
+        U[i,k], S[k], V[k,j] := svd(A[i,j]*x[j])
+        W[i,m], Z[m], Y[m,j] := svd(A[i,j]; rank=2)
+        D[i,j] := W[i,k]*Diagonal(Z)[k,l]*Y[l,j] + U[i,j]
+    """
+    program = session.program(text, A=session.upload(a), x=a[0], constants=["A"], outputs=["D"])
+    for _ in range(2):
+        kept = program(x=a[0]).report.kept_extents
+        assert [(k.statement, k.label, k.extent) for k in kept] == [(0, "k", 5), (1, "m", 2)]
+
+
+def test_orders_of_results_are_layouts(session, rng):
+    """Which row goes with which column is said by the argument."""
+    x = rng.standard_normal((3, 2, 6, 6))
+    p = x @ adjoint(x) + np.eye(6)
+    groups = p.reshape(3, 2, 2, 3, 2, 3)  # (a, b, c, d, e, f): matrices of (c, d) and (e, f)
+    expected = np.linalg.eigvalsh(p)
+    for values, vectors in [("abk", "abcdk"), ("bak", "kdacb"), ("kab", "dbcka")]:
+        text = f"W[{','.join(values)}], V[{','.join(vectors)}] := eigh(P[a,b,c,d,e,f])"
+        w = session.run(text, P=groups, outputs=["W"]).numpy()
+        got = np.einsum(f"{values}->abk", w)
+        np.testing.assert_allclose(got, expected, atol=1e-12)
+    lower = np.linalg.cholesky(p).reshape(3, 2, 2, 3, 6)
+    inverse = np.linalg.inv(p).reshape(groups.shape)
+    for l, r in [("abcdk", "abefgh"), ("dkcab", "fagebh"), ("kbdca", "hgbafe")]:
+        got = session.run(f"L[{','.join(l)}] := cholesky(P[a,b,c,d,e,f])", P=groups).numpy()
+        np.testing.assert_allclose(np.einsum(f"{l}->abcdk", got), lower, atol=1e-12)
+        got = session.run(f"X[{','.join(r)}] := inv(P[a,b,c,d,e,f])", P=groups).numpy()
+        # New labels are in the rows' order as they come.
+        new = "gh" if r.index("g") < r.index("h") else "hg"
+        wanted = np.einsum(f"abef{new}->abefgh", inverse)
+        np.testing.assert_allclose(np.einsum(f"{r}->abefgh", got), wanted, atol=1e-11)
+    t, b = np.linalg.cholesky(p[0, 0]).reshape(2, 3, 2, 3), rng.standard_normal((2, 3, 4))
+    expected = np.linalg.solve(t.reshape(6, 6), b.reshape(6, 4)).reshape(2, 3, 4)
+    for x, y in [("cds", "abs"), ("sdc", "sab"), ("dsc", "bas")]:
+        text = (
+            f"X[{','.join(x)}] := solve(A[a,b,c,d], B[{','.join(y)}]; "
+            "structure=lower_triangular)"
+        )
+        got = session.run(text, A=t, B=np.einsum(f"abs->{y}", b)).numpy()
+        np.testing.assert_allclose(np.einsum(f"{x}->cds", got), expected, atol=1e-12)
+
+
 def test_what_nobody_reads_is_not_decomposed(session, rng):
     a = rng.standard_normal((4, 4))
     d = session.run(f"{SVD}; D[i] := A[i,j]*A[i,j]", A=a, outputs=["D"])
@@ -218,9 +263,12 @@ def test_explanations_show_calls(session):
         A=tensord.TensorSpec((6, 6), "f8"), B=spec,
     )  # fmt: skip
     texts = [operation.text for operation in explained.operations]
-    assert "U[i,k], S[k], V[k,j] = svd(t1[i,j]; cutoff=0.001)" in texts
+    assert "U[i,k], S[k], V[k,j] = svd(t1[i,j]; rank=4, cutoff=0.001)" in texts
     assert "X[j,s] = solve(A[i,j],B[i,s]; structure=hermitian)" in texts
     assert {"factorize", "solve"} <= {o.operation for o in explained.operations}
+    a = tensord.TensorSpec((2, 3, 3), "f8")
+    explained = session.explain.run("X[r,j,n] := inv(A[n,i,j])", A=a)
+    assert explained.operations[0].text == "X[r,j,n] = inv(A[n,i,j])"
 
 
 @pytest.mark.parametrize(
@@ -235,17 +283,22 @@ def test_explanations_show_calls(session):
         ("U[i,k], S[j], V[k,j] := svd(A[i,j])", "MODES_OF_VALUES", "inner mode 'k'"),
         ("L[i,k] := cholesky(A[i,j])", "MATRIX_NOT_SQUARE", "mode 'i' of rows has extent 3"),
         ("X[j,i] := inv(A[i,j])", "MODES_OF_INVERSE", "line 1, column 11"),
-        (SVD.replace(")", "; rank=0)"), "TRUNCATION_OUT_OF_RANGE", "rank is 0, wanted 1"),
-        (SVD.replace(")", "; rank=1.5)"), "SYNTAX_ERROR", "rank is no whole number"),
+        (SVD.replace(")", "; rank=0)"), "TRUNCATION_OUT_OF_RANGE", "column 37: rank is 0, wanted 1"),
+        (SVD.replace(")", "; rank=r)"), "SYNTAX_ERROR", "got 'r' for rank, wanted a whole"),
+        (SVD.replace(")", "; rank=1.5)"), "SYNTAX_ERROR", "got 1.5 for rank, wanted a whole number"),
         (SVD.replace(")", "; cutoff=-1)"), "TRUNCATION_OUT_OF_RANGE", "cutoff is -1"),
         (SVD.replace(")", "; cutof=1)"), "SYNTAX_ERROR", "'cutof', the nearest is 'cutoff'"),
-        (SVD.replace(")", "; rank=2, rank=3)"), "SYNTAX_ERROR", "'rank' is given twice"),
-        (SVD.replace(")", "; absorb=up)"), "SYNTAX_ERROR", "wanted one of left, right, both"),
+        (SVD.replace(")", "; rank=2, rank=3)"), "SYNTAX_ERROR", 
+         "column 45: option 'rank' is given twice, first at column 37"),
+        (SVD.replace(")", "; absorb=up)"), "SYNTAX_ERROR", 
+         "got 'up' for absorb, wanted one of left, right, both"),
         (SVD.replace(")", "; cutoff=A)"), "NAME_IS_TENSOR", "'A' is a tensor"),
         (SVD.replace(")", "; cutoff=eps)"), "NAME_UNKNOWN", "'eps' stands for nothing"),
         (SVD.replace(")", ", rank=2)"), "SYNTAX_ERROR", "';' in front of options"),
         (SVD.replace(":=", "+="), "SYNTAX_ERROR", "got 'svd', wanted ':=' or '='"),
         (SVD + "*2", "SYNTAX_ERROR", "the end of the statement, as svd.. is all of it"),
+        ("Q[i,k], R[k,j] := qr(A[i,j], A[j,i])", "SYNTAX_ERROR", "got ',', wanted '.'\n"),
+        ("Q[i,k], R[k,j] := pr(A[i,j])", "SYNTAX_ERROR", "got 'pr', the nearest is 'qr', wanted"),
         ("D[i,j] := 2*inv(A[i,j])", "SYNTAX_ERROR", "inv.. in an expression"),
         ("U[i], V[j] := exp(A[i,j])", "SYNTAX_ERROR", "which have several results"),
         ("Q[i,k], Q[k,j] := qr(A[i,j])", "OUTPUT_REPEATED", "output 'Q' is named twice"),
@@ -263,12 +316,13 @@ def test_what_is_refused(session, text, reason, message):
 
 def test_extents_of_results_that_are_there_are_checked(session):
     a, r = np.ones((3, 4)), session.upload(np.zeros((3, 4)))
-    u, s, v = session.upload(np.zeros((3, 3))), session.upload(np.zeros(3)), session.upload(np.zeros((3, 4)))
+    u, s, v = (session.upload(np.zeros(shape)) for shape in ((3, 3), 3, (3, 4)))
     with pytest.raises(tensord.InvalidArgument, match="label 'k' has extent 3, but 2 in"):
         session.run("Q[i,k], R[k,j] = qr(A[i,j])", A=a, Q=session.upload(np.zeros((3, 2))), R=r)
     text = "Q[i,k], R[k,j] = qr(A[i,j])"
     with pytest.raises(tensord.InvalidArgument, match="inner mode 'k' has extent 2, wanted"):
-        session.run(text, A=a, Q=session.upload(np.zeros((3, 2))), R=session.upload(np.zeros((2, 4))))
+        q, r = session.upload(np.zeros((3, 2))), session.upload(np.zeros((2, 4)))
+        session.run(text, A=a, Q=q, R=r)
     with pytest.raises(tensord.InvalidArgument, match="extent 3, the rank is 2"):
         session.run(
             "U[i,k], S[k], V[k,j] = svd(A[i,j]; rank=2)", A=a, U=u, S=s, V=v
@@ -278,10 +332,11 @@ def test_extents_of_results_that_are_there_are_checked(session):
 
 def test_matrices_that_cannot_be_are_refused_with_their_place(session):
     nan = session.upload(np.array([[1, np.nan], [0, 1]]))
-    with pytest.raises(tensord.InvalidArgument, match="line 2, column 26: a, a matrix") as caught:
+    refused = r"line 2, column 26: svd.. of a = 'B.i,j.': a, a matrix"
+    with pytest.raises(tensord.InvalidArgument, match=refused) as caught:
         session.run("B[i,j] := 2*A[i,j]\nU[i,k], S[k], V[k,j]  := svd(B[i,j])", A=nan)
     assert caught.value.reason == "MATRIX_NOT_FINITE"
-    with pytest.raises(tensord.InvalidArgument, match="column 11: a.* not positive definite"):
+    with pytest.raises(tensord.InvalidArgument, match="column 11: cholesky.* not positive definite"):
         session.run("L[i,k] := cholesky(A[i,j])", A=-np.eye(3))
     with pytest.raises(tensord.InvalidArgument) as caught:
         session.run("X[j,r] := inv(A[i,j])", A=np.zeros((2, 2)))
@@ -291,6 +346,14 @@ def test_matrices_that_cannot_be_are_refused_with_their_place(session):
     with pytest.raises(tensord.InvalidArgument):
         session.run("X[j,r] = inv(A[i,j])", A=np.zeros((2, 2)), X=x)
     assert session.run("B[i,j] := 2*A[i,j]", A=np.ones((2, 2))).numpy()[0, 0] == 2
+
+
+def test_messages_have_labels_and_extents(session):
+    tall = tensord.TensorSpec(((1 << 30) + 1, 4), "f4")
+    with pytest.raises(tensord.InvalidArgument, match=r"has 1073741825 rows, along \('i'\)"):
+        session.explain.run("X[j,r] := inv(A[i,j])", A=tall)
+    with pytest.raises(tensord.InvalidArgument, match="line 1, column 25: a is complex128 and d is float32"):
+        session.run(SVD, A=np.ones((2, 2), "c16"), dtype="f4")
 
 
 def test_memory_is_that_of_the_shorter_side(session):

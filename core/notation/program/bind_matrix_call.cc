@@ -48,9 +48,12 @@ std::vector<std::string> OptionsOf(const MatrixCall& call) {
 
 absl::Status CheckOption(const MatrixCall& call, const MatrixOption& option) {
   const std::vector<std::string> known = OptionsOf(call);
-  if (std::ranges::count(call.options, option.name, &MatrixOption::name) > 1) {
+  const auto first =
+      std::ranges::find(call.options, option.name, &MatrixOption::name);
+  if (&*first != &option) {
     return ErrorAt(option.position, "SYNTAX_ERROR", "option ",
-                   Quoted(option.name), " is given twice");
+                   Quoted(option.name), " is given twice, first at ",
+                   PlaceSeenFrom(option.position, first->position));
   }
   if (std::ranges::find(known, option.name) != known.end()) {
     return absl::OkStatus();
@@ -67,6 +70,13 @@ absl::Status CheckOption(const MatrixCall& call, const MatrixOption& option) {
       ", wanted one of ", absl::StrJoin(known, ", "));
 }
 
+/// The value of `option` as messages show it.
+std::string ShownValue(const MatrixOption& option) {
+  const auto* const number = std::get_if<double>(&option.value);
+  return number != nullptr ? absl::StrCat(*number)
+                           : Quoted(std::get<std::string>(option.value));
+}
+
 /// What the word of `option` stands for.
 template <typename Words>
 auto WordOf(const MatrixOption& option, const Words& words)
@@ -77,8 +87,8 @@ auto WordOf(const MatrixOption& option, const Words& words)
     if (text != nullptr && *text == word) return value;
     absl::StrAppend(&wanted, wanted.empty() ? "" : ", ", word);
   }
-  return ErrorAt(option.position, "SYNTAX_ERROR", "got another value for ",
-                 option.name, ", wanted one of ", wanted);
+  return ErrorAt(option.position, "SYNTAX_ERROR", "got ", ShownValue(option),
+                 " for ", option.name, ", wanted one of ", wanted);
 }
 
 std::vector<Word<MatrixStructure>> Structures() {
@@ -120,8 +130,10 @@ absl::Status Bindings::TakeOption(const MatrixCall& call,
     const auto* const number = std::get_if<double>(&option.value);
     if (number == nullptr || std::trunc(*number) != *number ||
         std::abs(*number) >= std::exp2(53)) {
-      return ErrorAt(option.position, "SYNTAX_ERROR",
-                     "rank is no whole number, wanted one, such as rank=64");
+      return ErrorAt(option.position, "SYNTAX_ERROR", "got ",
+                     ShownValue(option),
+                     " for rank, wanted a whole number in the text, below "
+                     "2^53, such as rank=64");
     }
     bound.rank = static_cast<int64_t>(*number);
   } else if (option.name == "absorb") {
@@ -143,10 +155,19 @@ absl::Status Bindings::TakeOption(const MatrixCall& call,
 
 absl::StatusOr<BoundMatrixCall> Bindings::BindCall(const Statement& statement) {
   const MatrixCall& call = *statement.call;
+  const auto validate = [&](BoundMatrixCall& bound, bool has_values,
+                            TextPosition position) {
+    if (!call.method) return absl::OkStatus();
+    const absl::Status valid =
+        Validate(bound.truncation, *call.method, has_values, bound.rank);
+    return valid.ok() ? valid : PlacedAt(position, valid);
+  };
   Scope scope;
   BoundMatrixCall bound;
   for (const MatrixOption& option : call.options) {
     TENSORD_RETURN_IF_ERROR(TakeOption(call, option, bound));
+    TENSORD_RETURN_IF_ERROR(
+        validate(bound, /*has_values=*/true, option.position));
   }
   for (const Sum& argument : call.arguments) {
     Scope inner;
@@ -164,14 +185,10 @@ absl::StatusOr<BoundMatrixCall> Bindings::BindCall(const Statement& statement) {
       modes.push_back(IndexOf(label, scope));
     }
   }
-  if (!call.method) return bound;
   const bool has_values =
+      call.method &&
       PlacesOf(*call.method, bound.outputs.size()).values.has_value();
-  if (const absl::Status valid =
-          Validate(bound.truncation, *call.method, has_values, bound.rank);
-      !valid.ok()) {
-    return PlacedAt(call.position, valid);
-  }
+  TENSORD_RETURN_IF_ERROR(validate(bound, has_values, call.position));
   return bound;
 }
 

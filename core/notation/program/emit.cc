@@ -277,15 +277,8 @@ absl::StatusOr<IndexedTensor> Emitter::ValueOf(const BoundSum& sum,
                                                const Modes& order) {
   TENSORD_ASSIGN_OR_RETURN(const ScaledTensor input,
                            InputOf(sum, type, order, false));
-  return Plain(input.tensor);
-}
-
-absl::StatusOr<IndexedTensor> Emitter::Plain(const IndexedTensor& tensor) {
-  if (!tensor.is_conjugated) return tensor;
-  const IndexedTensor copy =
-      steps_.MakeTemporary(steps_.TypeOf(tensor), tensor.indices);
-  TENSORD_RETURN_IF_ERROR(steps_.Add(copy, {{kOne, tensor}}, kZero));
-  return copy;
+  if (input.tensor.is_conjugated) return steps_.Copy(input.tensor);
+  return input.tensor;
 }
 
 absl::StatusOr<ScaledTensor> Emitter::InputOf(const BoundSum& argument,

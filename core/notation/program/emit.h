@@ -59,8 +59,6 @@ class Emitter {
   absl::StatusOr<ScaledTensor> InputOf(const BoundSum& argument,
                                        ElementType type, const Modes& order,
                                        bool may_be_scaled);
-  /// `tensor`, or a copy that is not conjugated.
-  absl::StatusOr<IndexedTensor> Plain(const IndexedTensor& tensor);
   /// A term that stands for the same at all values of some of d's indices, to
   /// be added to d.
   absl::StatusOr<IndexedTensor> RepeatedPart(const BoundTerm& term,

@@ -107,7 +107,8 @@ bool AreAlike(const ProgramTensor& x, const ProgramTensor& y) {
 bool AreAlike(const ProgramStep& x, const ProgramStep& y) {
   return x.desc == y.desc && x.a == y.a && x.b == y.b && x.c == y.c &&
          x.d == y.d && x.others == y.others && x.alpha == y.alpha &&
-         x.beta == y.beta && x.gamma == y.gamma && x.truncation == y.truncation;
+         x.beta == y.beta && x.gamma == y.gamma &&
+         x.truncation == y.truncation && x.kept == y.kept;
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "core/notation/program/matrix_desc.h"
 #include "core/notation/program/step_builder.h"
 #include "core/notation/text_error.h"
+#include "core/notation/to_text.h"
 
 namespace tensord::core {
 namespace {
@@ -193,9 +194,9 @@ class Lowering {
 
   absl::StatusOr<Program> Finish() && {
     DropUnread(program_);
+    NumberKeptExtents();
     TENSORD_RETURN_IF_ERROR(FoldConstants(program_));
     FindReads();
-    NumberKeptExtents();
     TENSORD_RETURN_IF_ERROR(AssignArena(program_, options_.ample_bytes));
     return std::move(program_);
   }
@@ -232,20 +233,18 @@ class Lowering {
   /// The call's results, into `tensors`.
   absl::Status Compute(const MatrixCall& call, const BoundMatrixCall& bound,
                        const std::vector<int32_t>& tensors) {
+    const ElementType argument_type = MatrixTypeOf(bound);
     std::vector<IndexedTensor> inputs, outputs;
     std::vector<OperandDesc> input_descs, output_descs;
     for (size_t i = 0; i < bound.arguments.size(); ++i) {
       const Modes order(bound.inputs[i].begin(), bound.inputs[i].end());
-      const ElementType type = MatrixTypeOf(bound);
       TENSORD_ASSIGN_OR_RETURN(
           IndexedTensor input,
-          emitter_.ValueOf(bound.arguments[i], type, order));
+          emitter_.ValueOf(bound.arguments[i], argument_type, order));
       if (std::ranges::find(tensors, input.tensor) != tensors.end()) {
-        const IndexedTensor copy = steps_.MakeTemporary(type, input.indices);
-        TENSORD_RETURN_IF_ERROR(steps_.Add(copy, {{kOne, input}}, kZero));
-        input = copy;
+        TENSORD_ASSIGN_OR_RETURN(input, steps_.Copy(input));
       }
-      input_descs.push_back(steps_.DescOf(input, bound.inputs[i]));
+      input_descs.push_back(steps_.DescOf(input, ArgumentModesOf(bound, i)));
       inputs.push_back(std::move(input));
     }
     std::vector<std::pair<IndexedTensor, IndexedTensor>> converted;
@@ -257,16 +256,18 @@ class Lowering {
                                steps_.MakeTemporary(type, output.indices));
         output = converted.back().second;
       }
-      output_descs.push_back(steps_.DescOf(output, bound.outputs[i]));
+      output_descs.push_back(steps_.DescOf(output, ResultModesOf(bound, i)));
       outputs.push_back(std::move(output));
     }
     TENSORD_ASSIGN_OR_RETURN(
         AnyDesc desc,
         MatrixDescOf(call, bound, input_descs, output_descs, bindings_));
-    TENSORD_RETURN_IF_ERROR(steps_.AddMatrixStep(
-        std::move(desc), inputs, outputs, bound.truncation, call.position));
+    TENSORD_RETURN_IF_ERROR(
+        steps_.AddMatrixStep(std::move(desc), inputs, outputs, bound.truncation,
+                             MatrixPlace{call.position, RolesOf(call)}));
     for (const auto& [output, value] : converted) {
-      TENSORD_RETURN_IF_ERROR(steps_.Add(output, {{kOne, value}}, kZero));
+      const absl::Status added = steps_.Add(output, {{kOne, value}}, kZero);
+      if (!added.ok()) return PlacedAt(call.position, added);
     }
     return absl::OkStatus();
   }

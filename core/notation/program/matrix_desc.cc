@@ -3,25 +3,28 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status.h"
 #include "core/notation/text_error.h"
+#include "core/notation/to_text.h"
 #include "core/ops/type_tables.h"
 
 namespace tensord::core {
 namespace {
 
 /// Modes that operations complain of begin here, so that their numbers can be
-/// told from others in a message.
-constexpr Mode kFirstNamed = Mode{1} << 30;
+/// told from others in a message: those are no extents.
+constexpr Mode kFirstNamed = std::numeric_limits<Mode>::min();
 
 Modes Named(absl::Span<const Mode> indices) {
   Modes modes;
@@ -38,11 +41,11 @@ OperandDesc Named(OperandDesc operand) {
 std::string WithLabels(absl::string_view text, const Bindings& bindings) {
   std::string result;
   while (!text.empty()) {
-    size_t length = 0;
+    size_t length = text[0] == '-' ? 1 : 0;
     while (length < text.size() && absl::ascii_isdigit(text[length])) ++length;
     Mode mode = 0;
-    if (length > 0 && absl::SimpleAtoi(text.substr(0, length), &mode) &&
-        mode >= kFirstNamed && mode - kFirstNamed < bindings.index_count()) {
+    if (absl::SimpleAtoi(text.substr(0, length), &mode) &&
+        mode < kFirstNamed + bindings.index_count()) {
       absl::StrAppend(&result, "'", bindings.name(mode - kFirstNamed), "'");
     } else {
       length = std::max<size_t>(length, 1);
@@ -56,28 +59,46 @@ std::string WithLabels(absl::string_view text, const Bindings& bindings) {
 absl::Status ErrorOf(const absl::Status& status, const MatrixCall& call,
                      const Bindings& bindings) {
   if (status.ok()) return status;
-  return PlacedAt(call.position, Error(status.code(), ReasonOf(status),
-                                       WithLabels(status.message(), bindings)));
+  return PlacedAt(call.position,
+                  Error(status.code(), ReasonOf(status),
+                        absl::StrCat(RolesOf(call),
+                                     WithLabels(status.message(), bindings))));
 }
 
 /// An argument as far as it is known before it is computed.
 OperandDesc ArgumentOf(const BoundMatrixCall& bound, size_t i,
                        const Bindings& bindings) {
   OperandDesc argument{.element_type = MatrixTypeOf(bound),
-                       .modes = Named(bound.inputs[i])};
+                       .modes = Named(ArgumentModesOf(bound, i))};
   ModeVector extents;
-  for (const Mode index : bound.inputs[i]) {
+  for (const Mode index : ArgumentModesOf(bound, i)) {
     extents.push_back(bindings.extent(index));
   }
   argument.layout = PackedLayout(extents, Order::kFirstModeFastest);
   return argument;
 }
 
+/// `modes`, those that `order` has first and like it.
+std::vector<Mode> InOrder(absl::Span<const Mode> order,
+                          absl::Span<const Mode> modes) {
+  std::vector<Mode> ordered;
+  for (const absl::Span<const Mode> from : {order, modes}) {
+    for (const Mode mode : from) {
+      if (absl::c_linear_search(modes, mode) &&
+          !absl::c_linear_search(ordered, mode)) {
+        ordered.push_back(mode);
+      }
+    }
+  }
+  return ordered;
+}
+
 absl::Status SetInnerExtent(FactorizationMethod method,
                             const BoundMatrixCall& bound, Bindings& bindings) {
   const FactorPlaces places = PlacesOf(method, bound.outputs.size());
   const auto modes_of = [&](std::optional<size_t> place) {
-    return place ? std::optional(Named(bound.outputs[*place])) : std::nullopt;
+    return place ? std::optional(Named(ResultModesOf(bound, *place)))
+                 : std::nullopt;
   };
   const auto left = modes_of(places.left), right = modes_of(places.right),
              values = modes_of(places.values);
@@ -101,7 +122,7 @@ absl::Status SetInverseExtents(const BoundMatrixCall& bound,
   if (bound.inputs.size() > 1) b = ArgumentOf(bound, 1, bindings);
   TENSORD_ASSIGN_OR_RETURN(
       const LinearSolveModes modes,
-      GroupModes(a, b ? &*b : nullptr, Named(bound.outputs[0])));
+      GroupModes(a, b ? &*b : nullptr, Named(ResultModesOf(bound, 0))));
   for (size_t i = 0; !b && i < modes.sides.size(); ++i) {
     const Mode side = modes.sides[i] - kFirstNamed;
     if (bindings.extent(side) >= 0) continue;
@@ -159,6 +180,22 @@ ElementType ResultTypeOf(const MatrixCall& call, const BoundMatrixCall& bound,
   const bool are_values =
       call.method && PlacesOf(*call.method, bound.outputs.size()).values == i;
   return are_values ? RealPartOf(type) : type;
+}
+
+std::vector<Mode> ArgumentModesOf(const BoundMatrixCall& bound, size_t i) {
+  return InOrder(bound.inputs[0], bound.inputs[i]);
+}
+
+std::vector<Mode> ResultModesOf(const BoundMatrixCall& bound, size_t i) {
+  std::vector<Mode> modes = InOrder(bound.inputs[0], bound.outputs[i]);
+  if (bound.outputs.size() != 2) return modes;
+  // What both results have is a batch: eigenvalues say which.
+  const std::vector<Mode>& other = bound.outputs[1 - i];
+  std::ranges::stable_partition(modes, [&](Mode mode) {
+    return absl::c_linear_search(bound.inputs[0], mode) &&
+           absl::c_linear_search(other, mode);
+  });
+  return modes;
 }
 
 absl::Status SetResultExtents(const MatrixCall& call,

@@ -1,6 +1,9 @@
 // Functions of matrices -> operations.
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -18,6 +21,13 @@ ElementType MatrixTypeOf(const BoundMatrixCall& bound);
 /// That of result number `i`: values are real.
 ElementType ResultTypeOf(const MatrixCall& call, const BoundMatrixCall& bound,
                          size_t i);
+
+/// The modes of argument or result number `i` in the order that numbers rows
+/// and columns: that of the first argument, batches of eigenvectors before
+/// rows, and what the first argument lacks behind. How results lie is another
+/// matter.
+std::vector<Mode> ArgumentModesOf(const BoundMatrixCall& bound, size_t i);
+std::vector<Mode> ResultModesOf(const BoundMatrixCall& bound, size_t i);
 
 /// Gives those indices their extents that results alone have: the inner one of
 /// a factorization, as long as the matrix's shorter side or as `rank`, and the

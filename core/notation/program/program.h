@@ -47,17 +47,24 @@ struct StepOperand {
   bool operator==(const StepOperand&) const = default;
 };
 
+/// Where a function of matrices is called, and what its operands are, in front
+/// of messages that call them a and b.
+struct MatrixPlace {
+  TextPosition position;
+  std::string roles;  // as RolesOf() has them
+};
+
 /// One operation. d's addend is d itself, if there is one.
 struct ProgramStep {
   AnyDesc desc;  // valid; its modes are numbers of Program::index_names
   StepOperand a, b, c, d;
   std::vector<StepOperand> others;  // results behind the first, d
   Scalar alpha = kOne;
-  Scalar beta = kZero;                   // of c in reductions and contractions
-  Scalar gamma = kZero;                  // of c in element-wise operations
-  Truncation truncation;                 // of an SVD
-  int32_t kept = -1;                     // of Program::kept_extents; of an SVD
-  std::optional<TextPosition> position;  // of a function of matrices
+  Scalar beta = kZero;               // of c in reductions and contractions
+  Scalar gamma = kZero;              // of c in element-wise operations
+  Truncation truncation;             // of an SVD
+  int32_t kept = -1;                 // of Program::kept_extents; of an SVD
+  std::optional<MatrixPlace> place;  // of a function of matrices
   /// In the slices of a block that are summed, all but the first add to d.
   bool accumulates = false;
   int32_t statement = 0;

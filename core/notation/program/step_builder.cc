@@ -216,6 +216,12 @@ absl::StatusOr<IndexedTensor> StepBuilder::Convert(const IndexedTensor& tensor,
   return copy;
 }
 
+absl::StatusOr<IndexedTensor> StepBuilder::Copy(const IndexedTensor& tensor) {
+  const IndexedTensor copy = MakeTemporary(TypeOf(tensor), tensor.indices);
+  TENSORD_RETURN_IF_ERROR(Add(copy, {{kOne, tensor}}, kZero));
+  return copy;
+}
+
 absl::StatusOr<IndexedTensor> StepBuilder::Reciprocal(
     const IndexedTensor& tensor) {
   const ElementType type = ReciprocalType(TypeOf(tensor));
@@ -292,9 +298,9 @@ absl::Status StepBuilder::AddMatrixStep(AnyDesc desc,
                                         absl::Span<const IndexedTensor> inputs,
                                         absl::Span<const IndexedTensor> outputs,
                                         const Truncation& truncation,
-                                        TextPosition position) {
+                                        MatrixPlace place) {
   ProgramStep step;
-  step.position = position;
+  step.place = std::move(place);
   step.desc = std::move(desc);
   step.a = OperandOf(inputs[0]);
   if (inputs.size() > 1) step.b = OperandOf(inputs[1]);

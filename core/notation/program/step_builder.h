@@ -56,6 +56,9 @@ class StepBuilder {
   absl::StatusOr<IndexedTensor> Convert(const IndexedTensor& tensor,
                                         ElementType type);
 
+  /// A copy of `tensor`, which is not conjugated.
+  absl::StatusOr<IndexedTensor> Copy(const IndexedTensor& tensor);
+
   /// 1 divided by the elements of `tensor`, in ReciprocalType().
   absl::StatusOr<IndexedTensor> Reciprocal(const IndexedTensor& tensor);
 
@@ -83,8 +86,7 @@ class StepBuilder {
   absl::Status AddMatrixStep(AnyDesc desc,
                              absl::Span<const IndexedTensor> inputs,
                              absl::Span<const IndexedTensor> outputs,
-                             const Truncation& truncation,
-                             TextPosition position);
+                             const Truncation& truncation, MatrixPlace place);
   /// `tensor` as an operand with those modes; of those that it lacks the extent
   /// is 1.
   OperandDesc DescOf(const IndexedTensor& tensor,

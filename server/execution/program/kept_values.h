@@ -49,8 +49,8 @@ class KeptValues {
   /// They are about to be computed anew: nobody finds them until Queued().
   /// Returns  the number of this computation.
   uint64_t BeginComputing();
-  /// All that computes them of `sources` is queued, and tells these `extents`,
-  /// which Program::kept_extents begins with.
+  /// All that computes them of `sources` is queued, and tells those of
+  /// `extents` that are its own, by their places in Program::kept_extents.
   void Queued(uint64_t number, Sources sources, std::vector<int64_t> extents);
   /// What was told last.
   std::vector<int64_t> extents() const;

@@ -267,9 +267,10 @@ absl::Status ProgramSteps::QueueSome(RunState& state, core::Stream& stream) {
                              absl::MakeSpan(report.kept_extents)};
   const bool is_asynchronous = state.session->device().info().is_asynchronous;
   // One operation alone gains nothing, and what takes long is not queued at
-  // once: it could not be stopped.
+  // once: it could not be stopped. A recording would tell extents to the run
+  // that it was made of.
   if (is_asynchronous && !state.runner.takes_times() &&
-      report.operation_count > 1 &&
+      report.kept_extents.empty() && report.operation_count > 1 &&
       report.operation_count <= Replays::kMostSteps &&
       state.predicted_nanoseconds <= absl::ToDoubleNanoseconds(kTurn)) {
     TENSORD_ASSIGN_OR_RETURN(

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/device/device.h"
 #include "core/executor/operands.h"
@@ -131,9 +132,13 @@ absl::Status QueueStep(const PlacedProgram& placed,
       placed.prepared.key_of(position.block, position.step),
       core::OperandsAt(step.desc, at), stream);
   // A matrix was refused, or has not converged.
-  const bool is_placed = step.position && (absl::IsInvalidArgument(queued) ||
-                                           absl::IsInternal(queued));
-  return is_placed ? core::PlacedAt(*step.position, queued) : queued;
+  const bool is_placed = step.place && (absl::IsInvalidArgument(queued) ||
+                                        absl::IsInternal(queued));
+  if (!is_placed) return queued;
+  return core::PlacedAt(
+      step.place->position,
+      core::Error(queued.code(), core::ReasonOf(queued),
+                  absl::StrCat(step.place->roles, queued.message())));
 }
 
 std::vector<core::LaneStep> LanesOf(const PlacedProgram& placed, size_t block,

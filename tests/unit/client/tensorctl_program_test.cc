@@ -70,8 +70,9 @@ TEST_F(TensorctlProgramTest, SeveralResultsOfOneStatementGoToFiles) {
           "D[i,j] := U[i,k]*Diagonal(S)[k,l]*V[l,j]' B=" +
           b_ + " x=0.5 -o D=" + d_ + " -o S=" + s);
   EXPECT_EQ(ended.code, 0) << ended.output;
-  EXPECT_THAT(ended.output,
-              HasSubstr("\nkept      2 values along k, zeros beyond\n"));
+  EXPECT_THAT(
+      ended.output,
+      HasSubstr("\nkept      2 values along k of statement 0, zeros beyond\n"));
   const Values values = Load<double>(s, 2);
   EXPECT_NEAR(values[0], 1, 1e-15);
   EXPECT_NEAR(Load<double>(d_, 4)[1], 1, 1e-15);
