@@ -1,4 +1,4 @@
-// The functions of elements that statements know, and how they are written.
+// The functions that statements know, and how they are written.
 #pragma once
 
 #include <optional>

@@ -94,6 +94,7 @@ absl::Status Parser::ReadMatrixCall(const MatrixFunction& function,
   TENSORD_RETURN_IF_ERROR(Advance());
   TENSORD_RETURN_IF_ERROR(Descend());
   while (true) {
+    factor_count_ = 0;
     TENSORD_ASSIGN_OR_RETURN(call.arguments.emplace_back(), ReadExpression());
     if (std::ssize(call.arguments) == function.argument_count) break;
     TENSORD_RETURN_IF_ERROR(Take(

@@ -84,7 +84,7 @@ class Parser {
   Token token_;                     // to be read next
   const char* last_end_ = nullptr;  // of the token before it
   int64_t depth_ = 0;
-  int64_t factor_count_ = 0;  // of the outermost term
+  int64_t factor_count_ = 0;  // of the outermost term, or an argument
 };
 
 }  // namespace tensord::core

@@ -176,7 +176,8 @@ struct ProgramSyntax {
 struct NotationLimits {
   int64_t max_text_bytes = 1 << 20;
   int64_t max_statements = 10'000;
-  /// Of a term, with those in its groups; an Einstein sum's operands.
+  /// Of a term, with those in its groups, or an argument of a MatrixCall; an
+  /// Einstein sum's operands.
   int64_t max_factors = 4'096;
   /// Of a tensor; of a group, those in Sum::labels.
   int64_t max_labels = kMaxModes;

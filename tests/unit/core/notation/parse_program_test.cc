@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/status.h"
 #include "core/notation/to_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -359,6 +360,16 @@ TEST(ParseProgramTest, OptionsAreNumbersAndNames) {
   EXPECT_EQ(std::get<std::string>(statement.call->options[0].value),
             "hermitian");
   EXPECT_EQ(std::get<double>(statement.call->options[1].value), -1.5);
+}
+
+TEST(ParseProgramTest, FactorsOfFunctionsOfMatricesCountOneByOne) {
+  const NotationLimits limits{.max_factors = 3};
+  const std::string text =
+      "L[i,k] := cholesky(A[i,l]*B[l,j]); L[i,k] := cholesky(A[i,l]*B[l,j])\n"
+      "X[j,s] := solve(A[i,l]*B[l,j], A[i,l]*B[l,s])";
+  EXPECT_EQ(ParseProgram(text, limits).status(), absl::OkStatus());
+  EXPECT_EQ(ReasonOf(ParseProgram(text, {.max_factors = 1}).status()),
+            "PROGRAM_TOO_LONG");
 }
 
 TEST(ParseProgramTest, NamesOfMatrixFunctionsAreNamesWithoutParentheses) {
