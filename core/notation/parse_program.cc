@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/notation/characters.h"
 #include "core/notation/forms.h"
 #include "core/notation/functions.h"
 #include "core/notation/label_rules.h"
