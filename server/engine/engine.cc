@@ -62,7 +62,7 @@ std::string PlanDeviceOf(const core::DeviceInfo& info) {
   std::string text = absl::StrCat(info.name, " ", info.architecture, " ",
                                   info.model, " ", info.thread_count);
   for (const auto& [key, value] : info.properties) {
-    if (key == "blas" || key == "cublaslt") {
+    if (key == "blas" || key == "cublaslt" || key == "cusolver") {
       absl::StrAppend(&text, " ", key, " ", value);
     }
   }

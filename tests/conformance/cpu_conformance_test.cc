@@ -1,7 +1,33 @@
 #include "core/backend/cpu/cpu_backend.h"
 #include "tests/conformance/kernel_conformance.h"
+#include "tests/conformance/matrix_conformance.h"
 
-namespace tensord::test {
+namespace tensord {
+namespace core {
+namespace {
+
+MatrixTarget Target() {
+  using enum FactorizationMethod;
+  const std::vector<std::string> decompositions = {
+      "cpu.factorize.decomposition", "cpu.factorize.reference"};
+  return {
+      .name = "Cpu",
+      .create = [] { return CreateCpuBackend({.thread_count = 2}); },
+      .kernels = {{kQr, {"cpu.factorize.lapack", "cpu.factorize.reference"}},
+                  {kSvd, decompositions},
+                  {kEigh, decompositions},
+                  {kCholesky, decompositions}}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, FactorizationConformance,
+                         ::testing::Values(Target()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cpu, DecompositionConformance,
+                         ::testing::Values(Target()), NameOfTarget);
+
+}  // namespace
+}  // namespace core
+
+namespace test {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, KernelConformance,
@@ -16,4 +42,5 @@ INSTANTIATE_TEST_SUITE_P(Cpu, KernelConformance,
                          NameOf);
 
 }  // namespace
-}  // namespace tensord::test
+}  // namespace test
+}  // namespace tensord

@@ -6,13 +6,37 @@
 
 #include "core/backend/cuda/cuda_backend.h"
 #include "core/backend/cuda/kernel/index_space.h"
+#include "tests/conformance/cuda_matrix_target.h"
 #include "tests/conformance/kernel_conformance.h"
 #include "tests/simt/fake_runtime.h"
 #include "tests/simt/simt.h"
 #include "tests/testing/case_share.h"
 #include "tests/testing/operands.h"
 
-namespace tensord::test {
+namespace tensord {
+namespace core {
+namespace {
+
+MatrixTarget SimulatedMatrixTarget() {
+  MatrixTarget target = CudaMatrixTarget();
+  target.set_up = [] {
+    simt::ResetNode({.memory_bytes = int64_t{1} << 30});
+    simt::SetSchedule({.order = simt::Order::kRandom, .worker_count = 2});
+  };
+  return target;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, FactorizationConformance,
+                         ::testing::Values(SimulatedMatrixTarget()),
+                         NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cuda, DecompositionConformance,
+                         ::testing::Values(SimulatedMatrixTarget()),
+                         NameOfTarget);
+
+}  // namespace
+}  // namespace core
+
+namespace test {
 namespace {
 
 ConformanceTarget Target(std::string name, simt::Order order,
@@ -108,4 +132,5 @@ INSTANTIATE_TEST_SUITE_P(Cuda, KernelConformance,
                          ::testing::ValuesIn(Targets()), NameOf);
 
 }  // namespace
-}  // namespace tensord::test
+}  // namespace test
+}  // namespace tensord

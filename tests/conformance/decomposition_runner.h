@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <random>
 #include <type_traits>
 #include <vector>
@@ -197,11 +198,11 @@ class Runner {
   }
 
   /// `matrices` are rounded; what is not to be read becomes NaN.
-  Made Run(const FactorizationKernel& kernel,
+  Made Run(Backend& backend, const FactorizationKernel& kernel,
            const std::vector<Matrix>& matrices) {
     using Real = RealOf<T>;
     constexpr Real kNan = std::numeric_limits<Real>::quiet_NaN();
-    std::vector<T> a(SpanElements(desc_.a.layout), T(kNan));
+    const SharedArray<T> a(backend, SpanElements(desc_.a.layout), T(kNan));
     Made made;
     for (int64_t b = 0; b < std::ssize(matrices); ++b) {
       Matrix& own = made.a.emplace_back(matrices[static_cast<size_t>(b)]);
@@ -214,14 +215,16 @@ class Runner {
         }
       }
     }
-    std::vector<T> left(SpanElements(desc_.left.layout) + 1, Sentinel<T>());
-    std::vector<T> right(
-        desc_.right ? SpanElements(desc_.right->layout) + 1 : 1, Sentinel<T>());
-    std::vector<Real> values(
-        desc_.values ? SpanElements(desc_.values->layout) + 1 : 1,
-        Sentinel<Real>());
+    // Where there is no such factor, an element that must stay as it is.
+    const auto room_for = [](const std::optional<OperandDesc>& factor) {
+      return factor ? SpanElements(factor->layout) + 1 : 1;
+    };
+    const SharedArray<T> left(backend, room_for(desc_.left), Sentinel<T>());
+    const SharedArray<T> right(backend, room_for(desc_.right), Sentinel<T>());
+    const SharedArray<Real> values(backend, room_for(desc_.values),
+                                   Sentinel<Real>());
     made.status = RunKernel(
-        kernel, Canonicalize(desc_),
+        backend, kernel, Canonicalize(desc_),
         {.a = a.data(),
          .left = desc_.method == Method::kLq ? right.data() : left.data(),
          .right = !desc_.right                  ? nullptr

@@ -3,17 +3,15 @@
 // run in long double, element by element, by the labels of modes.
 #include <complex>
 #include <limits>
-#include <memory>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/backend/cpu/cpu_backend.h"
 #include "core/problem/factorization_problem.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/conformance/factorization_operands.h"
+#include "tests/conformance/matrix_conformance.h"
 
 namespace tensord::core {
 namespace {
@@ -22,7 +20,7 @@ template <typename T>
 struct Factorized {
   Shape shape;
   FactorizationDesc desc;
-  std::vector<T> a, q, r;
+  SharedArray<T> a, q, r;
 
   Wide A(int64_t b, int64_t i, int64_t j) const {
     return Wide(a[OffsetIn(desc.a, shape.At(b, i, j, 0))]);
@@ -38,8 +36,9 @@ struct Factorized {
 /// Runs `kernel` on random modes, layouts and numbers; `repeats`: all columns
 /// of a matrix are the same.
 template <typename T>
-Factorized<T> Factorize(const FactorizationKernel& kernel, ElementType type,
-                        const Shape& shape, bool repeats, std::mt19937& rng) {
+Factorized<T> Factorize(Backend& backend, const FactorizationKernel& kernel,
+                        ElementType type, const Shape& shape, bool repeats,
+                        std::mt19937& rng) {
   Factorized<T> done{.shape = shape};
   Modes batch, rows, columns;
   std::vector<int64_t> extents;
@@ -68,9 +67,12 @@ Factorized<T> Factorize(const FactorizationKernel& kernel, ElementType type,
   done.desc.right =
       RandomOperand(type, joined(batch, inner, columns), extents, true, rng);
   EXPECT_EQ(Validate(done.desc), absl::OkStatus());
-  done.a.assign(SpanElements(done.desc.a.layout), Sentinel<T>());
-  done.q.assign(SpanElements(done.desc.left.layout) + 1, Sentinel<T>());
-  done.r.assign(SpanElements(done.desc.right->layout) + 1, Sentinel<T>());
+  done.a =
+      SharedArray<T>(backend, SpanElements(done.desc.a.layout), Sentinel<T>());
+  done.q = SharedArray<T>(backend, SpanElements(done.desc.left.layout) + 1,
+                          Sentinel<T>());
+  done.r = SharedArray<T>(backend, SpanElements(done.desc.right->layout) + 1,
+                          Sentinel<T>());
   std::uniform_real_distribution<double> number(-1, 1);
   for (int64_t b = 0; b < Shape::Product(shape.batch); ++b) {
     for (int64_t i = 0; i < shape.row_count(); ++i) {
@@ -89,7 +91,7 @@ Factorized<T> Factorize(const FactorizationKernel& kernel, ElementType type,
   }
   EXPECT_EQ(
       RunKernel(
-          kernel, Canonicalize(done.desc),
+          backend, kernel, Canonicalize(done.desc),
           {.a = done.a.data(), .left = done.q.data(), .right = done.r.data()}),
       absl::OkStatus());
   return done;
@@ -155,18 +157,20 @@ void Judge(const Factorized<T>& done, int64_t b, Real) {
 /// Elements between those of `factor` are as they were.
 template <typename T>
 void ExpectGapsUntouched(const OperandDesc& factor,
-                         const std::vector<T>& memory, int64_t element_count) {
+                         const SharedArray<T>& memory, int64_t element_count) {
   int64_t written = 0;
   for (const T& value : memory) written += !IsSentinel(value);
   EXPECT_EQ(written, element_count) << ToString(factor.layout.extents);
 }
 
 template <typename T>
-void Check(const FactorizationKernel& kernel, ElementType type,
-           const Shape& shape, bool repeats, std::mt19937& rng) {
+void Check(Backend& backend, const FactorizationKernel& kernel,
+           ElementType type, const Shape& shape, bool repeats,
+           std::mt19937& rng) {
   SCOPED_TRACE(absl::StrCat(NameOf(type), ", ", shape.row_count(), " x ",
                             shape.column_count()));
-  const Factorized<T> done = Factorize<T>(kernel, type, shape, repeats, rng);
+  const Factorized<T> done =
+      Factorize<T>(backend, kernel, type, shape, repeats, rng);
   const int64_t batch = Shape::Product(shape.batch);
   for (int64_t b = 0; b < batch; ++b) {
     if constexpr (std::is_floating_point_v<T>) {
@@ -181,109 +185,105 @@ void Check(const FactorizationKernel& kernel, ElementType type,
                       batch * shape.column_count() * shape.inner());
 }
 
-void CheckAllTypes(const FactorizationKernel& kernel, const Shape& shape,
-                   std::mt19937& rng, bool repeats = false) {
-  Check<float>(kernel, ElementType::kFloat32, shape, repeats, rng);
-  Check<double>(kernel, ElementType::kFloat64, shape, repeats, rng);
-  Check<std::complex<float>>(kernel, ElementType::kComplex64, shape, repeats,
-                             rng);
-  Check<std::complex<double>>(kernel, ElementType::kComplex128, shape, repeats,
-                              rng);
+void CheckAllTypes(Backend& backend, const FactorizationKernel& kernel,
+                   const Shape& shape, std::mt19937& rng,
+                   bool repeats = false) {
+  Check<float>(backend, kernel, ElementType::kFloat32, shape, repeats, rng);
+  Check<double>(backend, kernel, ElementType::kFloat64, shape, repeats, rng);
+  Check<std::complex<float>>(backend, kernel, ElementType::kComplex64, shape,
+                             repeats, rng);
+  Check<std::complex<double>>(backend, kernel, ElementType::kComplex128, shape,
+                              repeats, rng);
 }
 
-class FactorizationConformance : public ::testing::Test {
- protected:
-  template <typename Check>
-  void ForEachKernel(const Check& check) {
-    std::vector<std::string> names;
-    for (const auto& kernel : backend_->kernels().factorization) {
-      if (kernel->name() == "cpu.factorize.decomposition") continue;
-      SCOPED_TRACE(kernel->name());
-      names.emplace_back(kernel->name());
-      check(*kernel);
-    }
-    EXPECT_THAT(names, ::testing::ElementsAre("cpu.factorize.lapack",
-                                              "cpu.factorize.reference"));
-  }
-
-  std::unique_ptr<Backend> backend_ = CreateCpuBackend({.thread_count = 2});
-};
-
-TEST_F(FactorizationConformance, FactorizesRandomMatrices) {
-  ForEachKernel([](const FactorizationKernel& kernel) {
-    for (uint32_t seed = 0; seed < 60; ++seed) {
-      SCOPED_TRACE(seed);
-      std::mt19937 rng(seed);
-      const auto extents = [&](size_t most_modes, int64_t most) {
-        std::vector<int64_t> chosen(rng() % (most_modes + 1));
-        for (int64_t& extent : chosen) {
-          extent = 1 + static_cast<int64_t>(rng() % most);
+TEST_P(FactorizationConformance, FactorizesRandomMatrices) {
+  ForEachKernel(
+      FactorizationMethod::kQr, [&](const FactorizationKernel& kernel) {
+        for (uint32_t seed = 0; seed < 60; ++seed) {
+          SCOPED_TRACE(seed);
+          std::mt19937 rng(seed);
+          const auto extents = [&](size_t most_modes, int64_t most) {
+            std::vector<int64_t> chosen(rng() % (most_modes + 1));
+            for (int64_t& extent : chosen) {
+              extent = 1 + static_cast<int64_t>(rng() % most);
+            }
+            return chosen;
+          };
+          CheckAllTypes(*backend_, kernel,
+                        {extents(2, 3), extents(2, 6), extents(3, 5)}, rng);
         }
-        return chosen;
-      };
-      CheckAllTypes(kernel, {extents(2, 3), extents(2, 6), extents(3, 5)}, rng);
-    }
-  });
+      });
 }
 
-TEST_F(FactorizationConformance, FactorizesMatricesInBlocks) {
-  ForEachKernel([](const FactorizationKernel& kernel) {
-    std::mt19937 rng(7);
-    CheckAllTypes(kernel, {{}, {90}, {70}}, rng);
-    CheckAllTypes(kernel, {{}, {70}, {90}}, rng);
-    CheckAllTypes(kernel, {{3}, {130}, {2, 4}}, rng);
-  });
+TEST_P(FactorizationConformance, FactorizesMatricesInBlocks) {
+  ForEachKernel(FactorizationMethod::kQr,
+                [&](const FactorizationKernel& kernel) {
+                  std::mt19937 rng(7);
+                  CheckAllTypes(*backend_, kernel, {{}, {90}, {70}}, rng);
+                  CheckAllTypes(*backend_, kernel, {{}, {70}, {90}}, rng);
+                  CheckAllTypes(*backend_, kernel, {{3}, {130}, {2, 4}}, rng);
+                });
 }
 
 // So large that no call of LAPACK does all of it.
-TEST_F(FactorizationConformance, FactorizesLargeMatricesInPanels) {
+TEST_P(FactorizationConformance, FactorizesLargeMatricesInPanels) {
   const FactorizationKernel& kernel = *backend_->kernels().factorization[0];
+  ASSERT_EQ(kernel.name(), GetParam().kernels.at(FactorizationMethod::kQr)[0]);
   std::mt19937 rng(9);
   using Complex = std::complex<double>;
-  Check<Complex>(kernel, ElementType::kComplex128, {{}, {300}, {292}},
+  Check<Complex>(*backend_, kernel, ElementType::kComplex128,
+                 {{}, {300}, {292}},
                  /*repeats=*/false, rng);
-  Check<Complex>(kernel, ElementType::kComplex128, {{}, {296}, {330}},
+  Check<Complex>(*backend_, kernel, ElementType::kComplex128,
+                 {{}, {296}, {330}},
                  /*repeats=*/false, rng);
 }
 
-TEST_F(FactorizationConformance, ColumnsThatRepeatGiveZerosAndOrthonormalQ) {
-  ForEachKernel([](const FactorizationKernel& kernel) {
+TEST_P(FactorizationConformance, ColumnsThatRepeatGiveZerosAndOrthonormalQ) {
+  ForEachKernel(FactorizationMethod::kQr, [&](const FactorizationKernel&
+                                                  kernel) {
     std::mt19937 rng(11);
-    CheckAllTypes(kernel, {{2}, {12}, {5}}, rng, /*repeats=*/true);
-    CheckAllTypes(kernel, {{}, {3}, {5}}, rng, /*repeats=*/true);
+    CheckAllTypes(*backend_, kernel, {{2}, {12}, {5}}, rng, /*repeats=*/true);
+    CheckAllTypes(*backend_, kernel, {{}, {3}, {5}}, rng, /*repeats=*/true);
   });
 }
 
-TEST_F(FactorizationConformance, WideMatricesTakeAFewTimesTheirOwnMemory) {
+TEST_P(FactorizationConformance, WideMatricesTakeAFewTimesTheirOwnMemory) {
   const FactorizationDesc row{
       .a = {ElementType::kFloat64, {{1, 4096}, {1, 1}}, {0, 1}},
       .left = {ElementType::kFloat64, {{1, 1}, {1, 1}}, {0, 2}},
       .right = OperandDesc{ElementType::kFloat64, {{1, 4096}, {1, 1}}, {2, 1}}};
-  ForEachKernel([&](const FactorizationKernel& kernel) {
-    const auto solution = kernel.Solve(Canonicalize(row)).value();
-    EXPECT_LE(solution->workspace_bytes(), 4 * 4096 * 8);
-  });
+  ForEachKernel(FactorizationMethod::kQr,
+                [&](const FactorizationKernel& kernel) {
+                  const auto solution = kernel.Solve(Canonicalize(row)).value();
+                  EXPECT_LE(solution->workspace_bytes(), 4 * 4096 * 8);
+                });
 }
 
-TEST_F(FactorizationConformance, HugeAndTinyNumbersStayFinite) {
-  ForEachKernel([](const FactorizationKernel& kernel) {
-    for (const double scale : {1e-300, 1e300}) {
-      const FactorizationDesc desc{
-          .a = {ElementType::kFloat64, {{2, 2}, {1, 2}}, {0, 1}},
-          .left = {ElementType::kFloat64, {{2, 2}, {1, 2}}, {0, 2}},
-          .right =
-              OperandDesc{ElementType::kFloat64, {{2, 2}, {1, 2}}, {2, 1}}};
-      const std::vector<double> a = {3 * scale, 4 * scale, 0, scale};
-      std::vector<double> q(4), r(4);
-      ASSERT_EQ(RunKernel(kernel, Canonicalize(desc),
-                          {.a = a.data(), .left = q.data(), .right = r.data()}),
-                absl::OkStatus());
-      constexpr double kBound =
-          (8 * 2 * 2 + 13) * std::numeric_limits<double>::epsilon();
-      EXPECT_NEAR(r[0] / scale, 5, 5 * kBound);
-      EXPECT_NEAR(q[0], 0.6, kBound);
-    }
-  });
+TEST_P(FactorizationConformance, HugeAndTinyNumbersStayFinite) {
+  ForEachKernel(
+      FactorizationMethod::kQr, [&](const FactorizationKernel& kernel) {
+        for (const double scale : {1e-300, 1e300}) {
+          const FactorizationDesc desc{
+              .a = {ElementType::kFloat64, {{2, 2}, {1, 2}}, {0, 1}},
+              .left = {ElementType::kFloat64, {{2, 2}, {1, 2}}, {0, 2}},
+              .right =
+                  OperandDesc{ElementType::kFloat64, {{2, 2}, {1, 2}}, {2, 1}}};
+          const SharedArray<double> a(*backend_, 4, 0.0), q(*backend_, 4, 0.0),
+              r(*backend_, 4, 0.0);
+          a[0] = 3 * scale;
+          a[1] = 4 * scale;
+          a[3] = scale;
+          ASSERT_EQ(
+              RunKernel(*backend_, kernel, Canonicalize(desc),
+                        {.a = a.data(), .left = q.data(), .right = r.data()}),
+              absl::OkStatus());
+          constexpr double kBound =
+              (8 * 2 * 2 + 13) * std::numeric_limits<double>::epsilon();
+          EXPECT_NEAR(r[0] / scale, 5, 5 * kBound);
+          EXPECT_NEAR(q[0], 0.6, kBound);
+        }
+      });
 }
 
 }  // namespace

@@ -7,15 +7,15 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
-#include <memory>
 #include <random>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
-#include "core/backend/kernel.h"
-#include "core/device/host_stream.h"
+#include "core/backend/backend.h"
+#include "core/base/status.h"
+#include "core/memory/memory_resource.h"
 #include "core/memory/workspace.h"
 #include "core/ops/factorization.h"
 #include "core/problem/factorization_problem.h"
@@ -114,22 +114,45 @@ bool IsSentinel(const T& value) {
   return std::memcmp(&value, &sentinel, sizeof(value)) == 0;
 }
 
-/// Has `kernel` solve a canonical problem, and runs the solution.
+/// Elements that both the host and the kernels of a backend reach.
+template <typename T>
+class SharedArray {
+ public:
+  SharedArray() = default;
+  /// Lifetime  the backend outlives it.
+  SharedArray(Backend& backend, int64_t count, const T& value)
+      : count_(count),
+        buffer_(Buffer::Allocate(backend.staging_memory(),
+                                 count * static_cast<int64_t>(sizeof(T)))
+                    .value()) {
+    std::fill(begin(), end(), value);
+  }
+
+  T* data() const { return reinterpret_cast<T*>(buffer_.data()); }
+  T* begin() const { return data(); }
+  T* end() const { return data() + count_; }
+  T& operator[](int64_t i) const { return data()[i]; }
+
+ private:
+  int64_t count_ = 0;
+  Buffer buffer_;
+};
+
+/// Has `kernel` of `backend` solve a canonical problem, and runs the solution.
 template <typename Problem, typename Operands>
-absl::Status RunKernel(const Kernel<Problem, Operands>& kernel,
+absl::Status RunKernel(Backend& backend,
+                       const Kernel<Problem, Operands>& kernel,
                        const std::type_identity_t<Problem>& problem,
                        const std::type_identity_t<Operands>& operands) {
-  const auto solution = kernel.Solve(problem);
-  if (!solution.ok()) return solution.status();
-  const int64_t bytes = (*solution)->workspace_bytes();
-  std::vector<std::byte> scratch(static_cast<size_t>(bytes + kBufferAlignment));
-  void* aligned = scratch.data();
-  size_t room = scratch.size();
-  std::align(kBufferAlignment, static_cast<size_t>(bytes), aligned, room);
-  Workspace workspace(
-      {static_cast<std::byte*>(aligned), static_cast<size_t>(bytes)});
-  HostStream stream;
-  return (*solution)->Launch(operands, workspace, stream);
+  TENSORD_ASSIGN_OR_RETURN(const auto solution, kernel.Solve(problem));
+  const int64_t bytes = solution->workspace_bytes();
+  TENSORD_ASSIGN_OR_RETURN(const Buffer scratch,
+                           Buffer::Allocate(backend.memory(), bytes));
+  Workspace workspace({scratch.data(), static_cast<size_t>(bytes)});
+  TENSORD_ASSIGN_OR_RETURN(const auto stream, backend.CreateStream());
+  const absl::Status launched = solution->Launch(operands, workspace, *stream);
+  TENSORD_RETURN_IF_ERROR(stream->Synchronize());
+  return launched;
 }
 
 }  // namespace tensord::core

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/backend/cpu/cpu_backend.h"
 #include "core/base/status.h"
+#include "core/device/host_stream.h"
 #include "core/ops/linear_solve.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -96,6 +97,23 @@ long double Growth(const AskedSolve& asked, Matrix a) {
     }
   }
   return Product(lower, upper).norm();
+}
+
+/// Has `kernel` solve a canonical problem, and runs the solution.
+absl::Status RunKernel(const LinearSolveKernel& kernel,
+                       const LinearSolveProblem& problem,
+                       const LinearSolveOperands& operands) {
+  const auto solution = kernel.Solve(problem);
+  if (!solution.ok()) return solution.status();
+  const int64_t bytes = (*solution)->workspace_bytes();
+  std::vector<std::byte> scratch(static_cast<size_t>(bytes + kBufferAlignment));
+  void* aligned = scratch.data();
+  size_t room = scratch.size();
+  std::align(kBufferAlignment, static_cast<size_t>(bytes), aligned, room);
+  Workspace workspace(
+      {static_cast<std::byte*>(aligned), static_cast<size_t>(bytes)});
+  HostStream stream;
+  return (*solution)->Launch(operands, workspace, stream);
 }
 
 /// Runs a kernel on equations in tensors of modes and layouts of any order, and

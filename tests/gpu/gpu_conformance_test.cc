@@ -7,9 +7,29 @@
 #include <vector>
 
 #include "core/backend/cuda/cuda_backend.h"
+#include "tests/conformance/cuda_matrix_target.h"
 #include "tests/conformance/kernel_conformance.h"
 
-namespace tensord::test {
+namespace tensord {
+namespace core {
+namespace {
+
+std::vector<MatrixTarget> MatrixTargets() {
+  if (!CountCudaDevices().ok()) return {};
+  return {CudaMatrixTarget()};
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FactorizationConformance);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DecompositionConformance);
+INSTANTIATE_TEST_SUITE_P(Gpu, FactorizationConformance,
+                         ::testing::ValuesIn(MatrixTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Gpu, DecompositionConformance,
+                         ::testing::ValuesIn(MatrixTargets()), NameOfTarget);
+
+}  // namespace
+}  // namespace core
+
+namespace test {
 namespace {
 
 ConformanceTarget Target(std::string name, uint32_t random_case_count) {
@@ -48,4 +68,5 @@ INSTANTIATE_TEST_SUITE_P(Gpu, KernelConformance, ::testing::ValuesIn(Targets()),
                          NameOf);
 
 }  // namespace
-}  // namespace tensord::test
+}  // namespace test
+}  // namespace tensord

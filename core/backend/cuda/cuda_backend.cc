@@ -15,6 +15,7 @@
 #include "core/backend/cuda/cuda_memory.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/elementwise/elementwise_kernels.h"
+#include "core/backend/cuda/factorization/factorization_kernels.h"
 #include "core/backend/cuda/gemm/gemm_kernels.h"
 #include "core/backend/cuda/gpu_model.h"
 #include "core/backend/cuda/kernel/gather/gather_task.h"
@@ -79,6 +80,21 @@ cuda::MaybeGemmLibrary OpenGemmLibrary(CudaDevice& device) {
   return Unimplemented(ReasonOf(library.status()), library.status().message());
 }
 
+cuda::MaybeSolverLibrary OpenSolverLibrary(CudaDevice& device) {
+  const absl::StatusOr<cuda::Cusolver> library = cuda::FindCusolver();
+  if (library.ok()) {
+    return std::make_unique<cuda::SolverLibrary>(device, *library);
+  }
+  return Unimplemented(ReasonOf(library.status()), library.status().message());
+}
+
+/// Its version, or why there is none.
+template <typename Library>
+std::string VersionOf(const absl::StatusOr<Library>& library) {
+  return library.ok() ? (*library)->version()
+                      : std::string(library.status().message());
+}
+
 /// Bytes a nanosecond: both edges of the memory's clock, read and written.
 double PeakBandwidth(int ordinal, const cudaDeviceProp& properties) {
   return 2.0 * Attribute(ordinal, cudaDevAttrMemoryClockRate) * 1e-6 *
@@ -87,7 +103,8 @@ double PeakBandwidth(int ordinal, const cudaDeviceProp& properties) {
 
 DeviceInfo InfoOf(const CudaDevice& device, int device_count,
                   const cudaDeviceProp& properties,
-                  const cuda::MaybeGemmLibrary& gemm) {
+                  const cuda::MaybeGemmLibrary& gemm,
+                  const cuda::MaybeSolverLibrary& solver) {
   int driver = 0;
   int runtime = 0;
   cudaDriverGetVersion(&driver);
@@ -101,18 +118,17 @@ DeviceInfo InfoOf(const CudaDevice& device, int device_count,
       .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
       .uses_host_memory = false,
       .is_asynchronous = true,
-      .properties = {
-          {"driver", Version(driver)},
-          {"runtime", Version(runtime)},
-          {"pci_bus",
-           absl::StrCat(properties.pciDomainID, ":", properties.pciBusID, ":",
-                        properties.pciDeviceID)},
-          {"peak_memory_gb_per_s",
-           absl::StrCat(static_cast<int64_t>(
-               PeakBandwidth(device.ordinal(), properties)))},
-          {"peer_access", PeersOf(device.ordinal(), device_count)},
-          {"cublaslt", gemm.ok() ? (*gemm)->version()
-                                 : std::string(gemm.status().message())}}};
+      .properties = {{"driver", Version(driver)},
+                     {"runtime", Version(runtime)},
+                     {"pci_bus", absl::StrCat(properties.pciDomainID, ":",
+                                              properties.pciBusID, ":",
+                                              properties.pciDeviceID)},
+                     {"peak_memory_gb_per_s",
+                      absl::StrCat(static_cast<int64_t>(
+                          PeakBandwidth(device.ordinal(), properties)))},
+                     {"peer_access", PeersOf(device.ordinal(), device_count)},
+                     {"cublaslt", VersionOf(gemm)},
+                     {"cusolver", VersionOf(solver)}}};
 }
 
 cuda::GpuModel ModelOf(int ordinal, const cudaDeviceProp& properties) {
@@ -155,9 +171,22 @@ void AddContractions(const cuda::GpuModel& model,
   list.push_back(cuda::CreateReferenceContraction(model));
 }
 
-/// Adds the kernels, each list in order; contractions are made of the others.
+void AddFactorizations(const cuda::MaybeSolverLibrary& solver,
+                       KernelLists& lists) {
+  auto& list = lists.factorization;
+  list.push_back(cuda::CreateQr(solver, lists));
+  list.push_back(cuda::CreateJacobiSvd(solver, lists));
+  list.push_back(cuda::CreateSvd(solver, lists));
+  list.push_back(cuda::CreateJacobiEigh(solver, lists));
+  list.push_back(cuda::CreateEigh(solver, lists));
+  list.push_back(cuda::CreateCholesky(solver, lists));
+}
+
+/// Adds the kernels, each list in order; contractions and factorizations are
+/// made of the others.
 void AddKernels(const cuda::GpuModel& model, CudaDevice& device,
-                const cuda::MaybeGemmLibrary& gemm, KernelLists& lists) {
+                const cuda::MaybeGemmLibrary& gemm,
+                const cuda::MaybeSolverLibrary& solver, KernelLists& lists) {
   lists.permutation.push_back(cuda::CreateTrivialPermutation(model));
   lists.permutation.push_back(cuda::CreateTiledPermutation(model));
   lists.permutation.push_back(cuda::CreateTiledCopyPermutation(model));
@@ -172,6 +201,7 @@ void AddKernels(const cuda::GpuModel& model, CudaDevice& device,
   lists.reduction.push_back(cuda::CreateTreeReduction(model));
   lists.reduction.push_back(cuda::CreateReferenceReduction(model));
   AddContractions(model, gemm, lists);
+  AddFactorizations(solver, lists);
 }
 
 class CudaBackend final : public Backend {
@@ -182,8 +212,9 @@ class CudaBackend final : public Backend {
         memory_(device_),
         staging_memory_(device_),
         gemm_(OpenGemmLibrary(device_)),
-        info_(InfoOf(device_, device_count, properties, gemm_)) {
-    AddKernels(ModelOf(ordinal, properties), device_, gemm_, kernels_);
+        solver_(OpenSolverLibrary(device_)),
+        info_(InfoOf(device_, device_count, properties, gemm_, solver_)) {
+    AddKernels(ModelOf(ordinal, properties), device_, gemm_, solver_, kernels_);
     kernels_ = cuda::InParts(std::move(kernels_), limits);
   }
 
@@ -252,6 +283,7 @@ class CudaBackend final : public Backend {
   CudaMemory memory_;
   PinnedMemory staging_memory_;
   const cuda::MaybeGemmLibrary gemm_;
+  const cuda::MaybeSolverLibrary solver_;
   const DeviceInfo info_;
   KernelLists kernels_;
 };

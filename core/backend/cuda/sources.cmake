@@ -22,6 +22,14 @@ set(TENSORD_CUDA_HOST_SOURCES
   elementwise/elementwise_fused.cc
   elementwise/elementwise_reference.cc
   elementwise/elementwise_tiled.cc
+  factorization/cholesky.cc
+  factorization/cusolver.cc
+  factorization/eigh.cc
+  factorization/matrix_copies.cc
+  factorization/matrix_solution.cc
+  factorization/qr.cc
+  factorization/solver_library.cc
+  factorization/svd.cc
   gemm/cublaslt.cc
   gemm/gemm_call.cc
   gemm/gemm_contraction.cc
@@ -68,6 +76,7 @@ set(TENSORD_CUDA_KERNEL_SOURCES
   kernel/groups/reduction_groups_float.cu
   kernel/groups/reduction_groups_half.cu
   kernel/groups/reduction_groups_integer.cu
+  kernel/matrix/matrix.cu
   kernel/nest/nest.cu
   kernel/permutation_packed.cu
   kernel/permutation_reference.cu

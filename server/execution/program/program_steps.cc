@@ -143,6 +143,16 @@ absl::Status UseOutputs(const core::Program& program,
   return absl::OkStatus();
 }
 
+/// Steps that factorize or solve wait, while they are queued, for what is to be
+/// said of their matrices: no recording could.
+bool HasMatrixSteps(absl::Span<const std::shared_ptr<const core::Plan>> plans) {
+  return std::ranges::any_of(plans, [](const auto& plan) {
+    using std::holds_alternative;
+    return holds_alternative<const core::FactorizationKernel*>(plan->kernel) ||
+           holds_alternative<const core::LinearSolveKernel*>(plan->kernel);
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunState>> PlanProgramRun(
@@ -267,10 +277,9 @@ absl::Status ProgramSteps::QueueSome(RunState& state, core::Stream& stream) {
                              absl::MakeSpan(report.kept_extents)};
   const bool is_asynchronous = state.session->device().info().is_asynchronous;
   // One operation alone gains nothing, and what takes long is not queued at
-  // once: it could not be stopped. A recording would tell extents to the run
-  // that it was made of.
+  // once: it could not be stopped.
   if (is_asynchronous && !state.runner.takes_times() &&
-      report.kept_extents.empty() && report.operation_count > 1 &&
+      !HasMatrixSteps(state.runner.plans()) && report.operation_count > 1 &&
       report.operation_count <= Replays::kMostSteps &&
       state.predicted_nanoseconds <= absl::ToDoubleNanoseconds(kTurn)) {
     TENSORD_ASSIGN_OR_RETURN(

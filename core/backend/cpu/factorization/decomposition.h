@@ -23,7 +23,9 @@
 #include "core/backend/cpu/thread_pool.h"
 #include "core/backend/kernel.h"
 #include "core/base/status.h"
+#include "core/ops/truncation.h"
 #include "core/problem/heap_bytes.h"
+#include "core/problem/refused_matrix.h"
 
 namespace tensord::core {
 
@@ -41,38 +43,6 @@ struct Decomposed {
   RealOf<W>* values;   // (inner), of an SVD descending, of EIGH ascending
   std::byte* scratch;  // of Routines::ScratchBytes()
 };
-
-/// How many of the descending values are kept, at least 1 and at most `most`.
-template <typename Real>
-int64_t KeptOf(const Real* values, int64_t count, int64_t most,
-               const Truncation& truncation) {
-  const double largest = values[0];
-  // Relative to the largest, so that squares do not overflow.
-  const auto square = [&](int64_t k) {
-    return largest == 0 ? 0 : std::pow(values[k] / largest, 2);
-  };
-  double all = 0;
-  for (int64_t k = count; k-- > 0;) all += square(k);
-  const auto kept_by_squares = [&](double limit) {
-    double rest = 0;
-    int64_t kept = count;
-    while (kept > 1 && (rest += square(kept - 1)) <= limit) --kept;
-    return kept;
-  };
-  int64_t kept = std::min(count, most);
-  if (truncation.discarded_squares > 0) {
-    kept = std::min(kept, kept_by_squares(truncation.discarded_squares /
-                                          largest / largest));
-  }
-  if (truncation.relative_discarded_squares > 0) {
-    kept = std::min(
-        kept, kept_by_squares(truncation.relative_discarded_squares * all));
-  }
-  const double floor =
-      std::max(truncation.cutoff, truncation.relative_cutoff * largest);
-  while (floor > 0 && kept > 1 && !(values[kept - 1] > floor)) --kept;
-  return kept;
-}
 
 /// Decides nothing but how many matrices are under way at a time.
 ///
@@ -252,10 +222,7 @@ class DecompositionSolution final : public FactorizationSolution {
         sum += std::real(first[row]) * 0 + std::imag(first[row]) * 0;
       }
       if (sum == 0) continue;
-      return InvalidArgument("MATRIX_NOT_FINITE", "a, a matrix of ", room.rows,
-                             " x ", room.columns, ", has an element in column ",
-                             column, " that is NaN or infinite; ",
-                             NameOf(problem_.method), " wants finite numbers");
+      return NotFinite(problem_.method, room.rows, room.columns, column);
     }
     return absl::OkStatus();
   }
@@ -270,7 +237,9 @@ class DecompositionSolution final : public FactorizationSolution {
     const int64_t kept =
         KeptOf(room.values, room.inner, problem_.inner_extent, truncation);
     const Real scale =
-        truncation.renormalizes ? Renormalization(room, kept) : Real(1);
+        truncation.renormalizes
+            ? std::sqrt(SquaresOverKept(room.values, room.inner, kept))
+            : Real(1);
     StoreValues<T>(room, scale, kept, operands, at);
     // From here on they are what the absorbing factors are multiplied by.
     for (int64_t k = 0; k < kept; ++k) {
@@ -290,19 +259,6 @@ class DecompositionSolution final : public FactorizationSolution {
         kept, static_cast<T*>(operands.right) + at[P::kBatchRight]);
     return kept;
   }
-  template <typename W>
-  static RealOf<W> Renormalization(const Decomposed<W>& room, int64_t kept) {
-    // Of values relative to the largest, whose squares do not overflow.
-    const RealOf<W> largest = room.values[0];
-    if (largest == 0) return 1;
-    RealOf<W> all = 0, of_kept = 0;
-    for (int64_t k = room.inner; k-- > 0;) {
-      all += std::norm(room.values[k] / largest);
-      if (k < kept) of_kept += std::norm(room.values[k] / largest);
-    }
-    return std::sqrt(all / of_kept);
-  }
-
   template <typename T, typename W, typename Offsets>
   void StoreValues(const Decomposed<W>& room, RealOf<W> scale, int64_t kept,
                    const FactorizationOperands& operands,

@@ -6,8 +6,8 @@
 
 #include "core/backend/cpu/factorization/decomposition.h"
 #include "core/backend/cpu/factorization/lapack_decompositions.h"
-#include "core/backend/cpu/factorization/refused_matrix.h"
 #include "core/base/status.h"
+#include "core/problem/refused_matrix.h"
 
 namespace tensord::core {
 namespace {
@@ -88,13 +88,15 @@ class LapackRoutines {
     if (lapack_.Gesdd(arguments, ScratchAt(m)) == 0) return absl::OkStatus();
     reload();
     if (lapack_.Gesvd(arguments, ScratchAt(m)) == 0) return absl::OkStatus();
-    return DidNotConverge(m);
+    return DidNotConverge(FactorizationMethod::kSvd, m.rows, m.columns);
   }
   template <typename W>
   absl::Status Eigh(const Decomposed<W>& m) const {
     const int info = lapack_.Heevd(static_cast<int>(m.inner), m.matrix,
                                    m.values, ScratchAt(m));
-    return info == 0 ? absl::OkStatus() : DidNotConverge(m);
+    return info == 0
+               ? absl::OkStatus()
+               : DidNotConverge(FactorizationMethod::kEigh, m.rows, m.columns);
   }
   template <typename W>
   absl::Status Cholesky(const Decomposed<W>& m) const {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/backend/cpu/factorization/decomposition.h"
-#include "core/backend/cpu/factorization/refused_matrix.h"
+#include "core/problem/refused_matrix.h"
 
 namespace tensord::core {
 namespace {
@@ -200,7 +200,8 @@ struct ReferenceRoutines {
     }
     std::fill_n(v, count * count, W(0));
     for (int64_t k = 0; k < count; ++k) v[k * count + k] = 1;
-    if (!Orthogonalize(x, length, count, v)) return DidNotConverge(m);
+    if (!Orthogonalize(x, length, count, v))
+      return DidNotConverge(FactorizationMethod::kSvd, m.rows, m.columns);
     SortColumns(x, length, count, v, unit, m.values, sorted_v);
     for (int64_t k = 0; k < count; ++k) m.values[k] *= scale;
     // x = unit * values * sorted_v^H.
@@ -236,7 +237,8 @@ struct ReferenceRoutines {
     }
     std::fill_n(v, n * n, W(0));
     for (int64_t k = 0; k < n; ++k) v[k * n + k] = 1;
-    if (!Diagonalize(x, n, v)) return DidNotConverge(m);
+    if (!Diagonalize(x, n, v))
+      return DidNotConverge(FactorizationMethod::kEigh, m.rows, m.columns);
     std::vector<int64_t> order(static_cast<size_t>(n));
     std::iota(order.begin(), order.end(), 0);
     const auto value = [&](int64_t k) { return std::real(x[k * n + k]); };

@@ -1,0 +1,167 @@
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/backend/cuda/factorization/factorization_kernels.h"
+#include "core/backend/cuda/factorization/matrix_solution.h"
+#include "core/base/status.h"
+#include "core/problem/refused_matrix.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+using P = FactorizationProblem;
+
+constexpr cusolverEigMode_t kVectors = CUSOLVER_EIG_MODE_VECTOR;
+constexpr cublasFillMode_t kLower = CUBLAS_FILL_MODE_LOWER;
+constexpr RoutineCost kCost = {.ns_per_column = 40e3, .flops_per_ns = 1000};
+constexpr double kBatchedNanoseconds = 1e6;
+constexpr RoutineCost kBatchedCost = {.flops_per_ns = 1000};
+
+class EighSolution final : public MatrixSolution {
+ public:
+  EighSolution(const P& problem, const SolverLibrary& library,
+               MatrixCopies copies, bool is_batched, int work_count)
+      : MatrixSolution(
+            problem, library, std::move(copies), /*transposes=*/false,
+            is_batched
+                ? kBatchedNanoseconds + NanosecondsOf(problem, kBatchedCost)
+                : NanosecondsOf(problem, kCost),
+            Workspace::BytesFor(MatrixShape(problem).inner *
+                                MatrixShape(problem).count *
+                                SizeOf(RealPartOf(problem.type))) +
+                Workspace::BytesFor(work_count * SizeOf(problem.type))),
+        is_batched_(is_batched),
+        work_count_(work_count) {}
+
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + heap_bytes();
+  }
+
+ private:
+  absl::Status Decompose(Work& work) const override {
+    return VisitSolverType(problem().type,
+                           [&]<typename T>(T) { return Diagonalize<T>(work); });
+  }
+
+  template <typename T>
+  absl::Status Diagonalize(Work& work) const {
+    using Real = typename CusolverReal<T>::Type;
+    const int64_t count = shape().count;
+    const int n = static_cast<int>(shape().inner);
+    Real* const values = work.workspace.Take<Real>(n * count);
+    T* const scratch = work.workspace.Take<T>(work_count_);
+    T* const a = static_cast<T*>(work.matrices.data);
+    const auto& routines = work.solver.routines<T>();
+    if (is_batched_) {
+      TENSORD_RETURN_IF_ERROR(work.solver.Check(
+          routines.SyevjBatched(work.solver.solver(), kVectors, kLower, n, a, n,
+                                values, scratch, work_count_, work.info,
+                                work.solver.syevj(), static_cast<int>(count)),
+          "syevjBatched"));
+    }
+    for (int64_t i = 0; !is_batched_ && i < count; ++i) {
+      if (CurrentWork::ShouldStop()) return absl::OkStatus();
+      TENSORD_RETURN_IF_ERROR(work.solver.Check(
+          routines.Syevd(work.solver.solver(), kVectors, kLower, n,
+                         a + i * work.matrices.stride, n, values + i * n,
+                         scratch, work_count_, work.info + i),
+          "syevd"));
+    }
+    const ElementType real = RealPartOf(problem().type);
+    if (work.may_be_scaled) {
+      TENSORD_RETURN_IF_ERROR(
+          work.Check(QueuePower({.matrices = {.type = real,
+                                              .data = values,
+                                              .rows = n,
+                                              .columns = 1,
+                                              .stride = n,
+                                              .count = count},
+                                 .real_type = real,
+                                 .multiplies = true,
+                                 .facts = work.facts},
+                                work.stream.get()),
+                     "scaling eigenvalues"));
+    }
+    TENSORD_RETURN_IF_ERROR(
+        copies().StoreLeft(a, work.operands.left, work.workspace, work.stream));
+    return copies().StoreValues(values, work.operands.values, work.workspace,
+                                work.stream);
+  }
+
+  absl::Status Judge(const Outcome& outcome) const override {
+    if (outcome.info == 0) return absl::OkStatus();
+    return DidNotConverge(problem().method, shape().rows, shape().columns);
+  }
+
+  const bool is_batched_;
+  const int work_count_;
+};
+
+class Eigh final : public FactorizationKernel {
+ public:
+  Eigh(const MaybeSolverLibrary& library, const KernelLists& lists,
+       bool is_batched)
+      : library_(library), lists_(lists), is_batched_(is_batched) {}
+
+  absl::string_view name() const override {
+    return is_batched_ ? "cuda.factorize.eigh_jacobi" : "cuda.factorize.eigh";
+  }
+
+  Solved Solve(const P& problem) const override {
+    TENSORD_ASSIGN_OR_RETURN(
+        const SolverLibrary* const library,
+        LibraryFor(problem, FactorizationMethod::kEigh, library_));
+    const MatrixShape shape(problem);
+    if (is_batched_ && shape.inner > kMostBatchedSide) {
+      return Unimplemented("MATRIX_TOO_LARGE", "the matrix has ", shape.rows,
+                           " rows, this takes up to ", kMostBatchedSide);
+    }
+    int work_count = 0;
+    TENSORD_RETURN_IF_ERROR(VisitSolverType(problem.type, [&]<typename T>(T) {
+      return Ask<T>(*library, shape, work_count);
+    }));
+    MatrixCopies copies(problem, lists_, /*transposes=*/false);
+    copies.AddLeft(lists_, {.side_stride = 1,
+                            .inner_stride = shape.rows,
+                            .matrix_stride = shape.rows * shape.columns});
+    copies.AddValues(lists_, shape.inner);
+    return std::make_unique<EighSolution>(problem, *library, std::move(copies),
+                                          is_batched_, work_count);
+  }
+
+ private:
+  template <typename T>
+  absl::Status Ask(const SolverLibrary& library, const MatrixShape& shape,
+                   int& work_count) const {
+    TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
+    const auto& routines = use.routines<T>();
+    const int n = static_cast<int>(shape.inner);
+    return is_batched_
+               ? use.Check(routines.SyevjBatchedSize(
+                               use.solver(), kVectors, kLower, n, nullptr, n,
+                               nullptr, &work_count, use.syevj(),
+                               static_cast<int>(shape.count)),
+                           "syevjBatched_bufferSize")
+               : use.Check(routines.SyevdSize(use.solver(), kVectors, kLower, n,
+                                              nullptr, n, nullptr, &work_count),
+                           "syevd_bufferSize");
+  }
+
+  const MaybeSolverLibrary& library_;
+  const KernelLists& lists_;
+  const bool is_batched_;
+};
+
+}  // namespace
+
+std::unique_ptr<const FactorizationKernel> CreateEigh(
+    const MaybeSolverLibrary& library, const KernelLists& lists) {
+  return std::make_unique<Eigh>(library, lists, /*is_batched=*/false);
+}
+
+std::unique_ptr<const FactorizationKernel> CreateJacobiEigh(
+    const MaybeSolverLibrary& library, const KernelLists& lists) {
+  return std::make_unique<Eigh>(library, lists, /*is_batched=*/true);
+}
+
+}  // namespace tensord::core::cuda

@@ -1,0 +1,123 @@
+// What all solutions that factorize matrices by cuSOLVER have in common.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/backend/cuda/cuda_stream.h"
+#include "core/backend/cuda/factorization/matrix_copies.h"
+#include "core/backend/cuda/factorization/solver_library.h"
+#include "core/backend/cuda/kernel/matrix/matrix_tasks.h"
+#include "core/backend/kernel.h"
+#include "core/base/element_type.h"
+#include "core/problem/heap_bytes.h"
+
+namespace tensord::core::cuda {
+
+/// Calls visit with a value of cuSOLVER's element type.
+template <typename Visit>
+decltype(auto) VisitSolverType(ElementType type, const Visit& visit) {
+  switch (type) {
+    case ElementType::kFloat32: return visit(float{});
+    case ElementType::kFloat64: return visit(double{});
+    case ElementType::kComplex64: return visit(cuComplex{});
+    default: return visit(cuDoubleComplex{});
+  }
+}
+
+/// How many matrices there are, and how large they are.
+struct MatrixShape {
+  int64_t rows, columns, inner;  // inner: the shorter side's
+  int64_t count;
+
+  explicit MatrixShape(const FactorizationProblem& problem);
+};
+
+/// The library, for problems of that method that it can count.
+/// Errors  UNIMPLEMENTED, reason OTHER_METHOD or MATRIX_TOO_LARGE; why there is
+///         no library.
+absl::StatusOr<const SolverLibrary*> LibraryFor(
+    const FactorizationProblem& problem, FactorizationMethod method,
+    const MaybeSolverLibrary& library);
+
+/// The side up to which cuSOLVER's batched Jacobi methods go.
+inline constexpr int64_t kMostBatchedSide = 32;
+
+/// How long a routine takes, for a cost model.
+struct RoutineCost {
+  double ns_per_matrix = 0;
+  double ns_per_column = 0;  // of a matrix
+  double flops_per_ns = 1;   // of those of FlopCount(), in float64
+};
+double NanosecondsOf(const FactorizationProblem& problem,
+                     const RoutineCost& cost);
+
+/// Copies matrices to workspace, has them decomposed and waits for what is to
+/// be said of that: whether they could be, and how many values are kept.
+/// Meanwhile others launch their work.
+class MatrixSolution : public FactorizationSolution {
+ public:
+  std::string decision() const override;
+  absl::Status Launch(const FactorizationOperands& operands,
+                      Workspace& workspace, Stream& stream) const override;
+
+ protected:
+  /// One launch.
+  struct Work {
+    const FactorizationOperands& operands;
+    Workspace& workspace;
+    CudaStream& stream;
+    SolverLibrary::Use& solver;
+    Matrices matrices;
+    MatrixFacts* facts;          // (matrix)
+    int* info;                   // (matrix), of cuSOLVER
+    int32_t* kept;               // (matrix), of an SVD
+    bool may_be_scaled = false;  // a matrix, as its facts say
+
+    absl::Status Check(cudaError_t error, absl::string_view what) const {
+      return stream.device().Check(error, what);
+    }
+  };
+  /// What is known of a matrix in the end.
+  struct Outcome {
+    MatrixFacts facts;
+    int info = 0;
+    int32_t kept = 0;
+  };
+
+  /// `own_bytes`: what Decompose() takes from the workspace.
+  /// Lifetime  `library` outlives *this.
+  MatrixSolution(const FactorizationProblem& problem,
+                 const SolverLibrary& library, MatrixCopies copies,
+                 bool transposes, double nanoseconds, int64_t own_bytes);
+
+  /// Queues the decomposition of work.matrices and the copies of its results.
+  virtual absl::Status Decompose(Work& work) const = 0;
+  /// OK, or why a matrix has no results: by the library's info.
+  virtual absl::Status Judge(const Outcome& outcome) const = 0;
+
+  const FactorizationProblem& problem() const { return problem_; }
+  const MatrixShape& shape() const { return shape_; }
+  const MatrixCopies& copies() const { return copies_; }
+  int64_t heap_bytes() const {
+    return HeapBytes(problem_) + copies_.heap_bytes();
+  }
+
+ private:
+  /// Sees whether elements are finite, and scales matrices whose elements are
+  /// huge or tiny.
+  absl::Status LookAtMatrices(Work& work) const;
+  /// Waits for all that is queued.
+  absl::StatusOr<std::vector<Outcome>> Await(const Work& work) const;
+
+  const FactorizationProblem problem_;
+  const MatrixShape shape_;
+  const SolverLibrary& library_;
+  const MatrixCopies copies_;
+  const bool transposes_;
+};
+
+}  // namespace tensord::core::cuda

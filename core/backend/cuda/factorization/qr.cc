@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <utility>
+
+#include "core/backend/cuda/factorization/factorization_kernels.h"
+#include "core/backend/cuda/factorization/matrix_solution.h"
+#include "core/base/status.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+using P = FactorizationProblem;
+
+/// A guess: not fitted to measurements yet. So are those of the other kernels.
+constexpr RoutineCost kCost = {
+    .ns_per_matrix = 50e3, .ns_per_column = 8e3, .flops_per_ns = 2000};
+
+class QrSolution final : public MatrixSolution {
+ public:
+  /// `work_count`: elements of workspace that cuSOLVER takes.
+  QrSolution(const P& problem, const SolverLibrary& library,
+             MatrixCopies copies, int work_count)
+      : MatrixSolution(problem, library, std::move(copies),
+                       /*transposes=*/false, NanosecondsOf(problem, kCost),
+                       OwnBytes(problem, work_count)),
+        work_count_(work_count) {}
+
+  int64_t bytes() const override {
+    return HeapBlockBytes(sizeof(*this)) + heap_bytes();
+  }
+
+ private:
+  static int64_t OwnBytes(const P& problem, int work_count) {
+    const MatrixShape shape(problem);
+    const int64_t element = SizeOf(problem.type);
+    const int64_t diagonals = shape.inner * shape.count * element;
+    return Workspace::BytesFor(diagonals * shape.columns) +
+           2 * Workspace::BytesFor(diagonals) +
+           Workspace::BytesFor(work_count * element);
+  }
+
+  absl::Status Decompose(Work& work) const override {
+    return VisitSolverType(problem().type,
+                           [&]<typename T>(T) { return Factor<T>(work); });
+  }
+
+  template <typename T>
+  absl::Status Factor(Work& work) const {
+    const auto [rows, columns, inner, count] = shape();
+    T* const r = work.workspace.Take<T>(inner * columns * count);
+    T* const phases = work.workspace.Take<T>(inner * count);
+    T* const tau = work.workspace.Take<T>(inner * count);
+    T* const scratch = work.workspace.Take<T>(work_count_);
+    T* const a = static_cast<T*>(work.matrices.data);
+    const auto& routines = work.solver.routines<T>();
+    const int m = static_cast<int>(rows), n = static_cast<int>(columns),
+              k = static_cast<int>(inner);
+    for (int64_t i = 0; i < count && !CurrentWork::ShouldStop(); ++i) {
+      TENSORD_RETURN_IF_ERROR(work.solver.Check(
+          routines.Geqrf(work.solver.solver(), m, n,
+                         a + i * work.matrices.stride, m, tau + i * inner,
+                         scratch, work_count_, work.info + i),
+          "geqrf"));
+    }
+    const Matrices upper = {.type = problem().type,
+                            .data = r,
+                            .rows = inner,
+                            .columns = columns,
+                            .stride = inner * columns,
+                            .count = count};
+    TENSORD_RETURN_IF_ERROR(work.Check(
+        QueueUpper({.matrices = work.matrices, .r = upper, .phases = phases},
+                   work.stream.get()),
+        "taking r"));
+    TENSORD_RETURN_IF_ERROR(
+        work.Check(QueuePower({.matrices = upper,
+                               .real_type = RealPartOf(problem().type),
+                               .multiplies = true,
+                               .facts = work.facts},
+                              work.stream.get()),
+                   "scaling r"));
+    for (int64_t i = 0; i < count && !CurrentWork::ShouldStop(); ++i) {
+      TENSORD_RETURN_IF_ERROR(work.solver.Check(
+          routines.Orgqr(work.solver.solver(), m, k, k,
+                         a + i * work.matrices.stride, m, tau + i * inner,
+                         scratch, work_count_, work.info + i),
+          "orgqr"));
+    }
+    TENSORD_RETURN_IF_ERROR(work.Check(QueueFactors({.matrices = work.matrices,
+                                                     .factors = phases,
+                                                     .factor_count = inner},
+                                                    work.stream.get()),
+                                       "turning q"));
+    TENSORD_RETURN_IF_ERROR(
+        copies().StoreLeft(a, work.operands.left, work.workspace, work.stream));
+    return copies().StoreRight(r, work.operands.right, work.workspace,
+                               work.stream);
+  }
+
+  absl::Status Judge(const Outcome&) const override { return absl::OkStatus(); }
+
+  const int work_count_;
+};
+
+class Qr final : public FactorizationKernel {
+ public:
+  Qr(const MaybeSolverLibrary& library, const KernelLists& lists)
+      : library_(library), lists_(lists) {}
+
+  absl::string_view name() const override { return "cuda.factorize.qr"; }
+
+  Solved Solve(const P& problem) const override {
+    TENSORD_ASSIGN_OR_RETURN(
+        const SolverLibrary* const library,
+        LibraryFor(problem, FactorizationMethod::kQr, library_));
+    const MatrixShape shape(problem);
+    int work_count = 0;
+    TENSORD_RETURN_IF_ERROR(VisitSolverType(problem.type, [&]<typename T>(T) {
+      return Ask<T>(*library, shape, work_count);
+    }));
+    MatrixCopies copies(problem, lists_, /*transposes=*/false);
+    copies.AddLeft(lists_, {.side_stride = 1,
+                            .inner_stride = shape.rows,
+                            .matrix_stride = shape.rows * shape.columns});
+    copies.AddRight(lists_, {.side_stride = shape.inner,
+                             .inner_stride = 1,
+                             .matrix_stride = shape.inner * shape.columns});
+    return std::make_unique<QrSolution>(problem, *library, std::move(copies),
+                                        work_count);
+  }
+
+ private:
+  template <typename T>
+  static absl::Status Ask(const SolverLibrary& library,
+                          const MatrixShape& shape, int& work_count) {
+    TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
+    const int m = static_cast<int>(shape.rows),
+              n = static_cast<int>(shape.columns),
+              k = static_cast<int>(shape.inner);
+    int of_factor = 0, of_q = 0;
+    TENSORD_RETURN_IF_ERROR(use.Check(
+        use.routines<T>().GeqrfSize(use.solver(), m, n, nullptr, m, &of_factor),
+        "geqrf_bufferSize"));
+    TENSORD_RETURN_IF_ERROR(
+        use.Check(use.routines<T>().OrgqrSize(use.solver(), m, k, k, nullptr, m,
+                                              nullptr, &of_q),
+                  "orgqr_bufferSize"));
+    work_count = std::max(of_factor, of_q);
+    return absl::OkStatus();
+  }
+
+  const MaybeSolverLibrary& library_;
+  const KernelLists& lists_;
+};
+
+}  // namespace
+
+std::unique_ptr<const FactorizationKernel> CreateQr(
+    const MaybeSolverLibrary& library, const KernelLists& lists) {
+  return std::make_unique<Qr>(library, lists);
+}
+
+}  // namespace tensord::core::cuda

@@ -1,0 +1,296 @@
+// What is done to matrices before and after a library decomposes them. Each
+// element is visited once or twice: all of it takes little beside that.
+#include <cmath>
+#include <complex>
+#include <cstdint>
+
+#include "core/backend/cuda/kernel/element.cuh"
+#include "core/backend/cuda/kernel/launch.cuh"
+#include "core/backend/cuda/kernel/matrix/matrix_tasks.h"
+#include "core/ops/truncation.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+constexpr uint32_t kThreads = 256;
+
+/// Calls visit with a value of the type.
+template <typename Visit>
+cudaError_t VisitMatrixType(ElementType type, const Visit& visit) {
+  switch (type) {
+    case ElementType::kFloat32: return visit(float{});
+    case ElementType::kFloat64: return visit(double{});
+    case ElementType::kComplex64: return visit(std::complex<float>{});
+    default: return visit(std::complex<double>{});
+  }
+}
+
+template <typename T>
+struct Parts {
+  using Real = T;
+};
+template <typename R>
+struct Parts<std::complex<R>> {
+  using Real = R;
+};
+template <typename T>
+using RealOf = typename Parts<T>::Real;
+
+template <typename T>
+__device__ __forceinline__ RealOf<T> RealPart(const T& x) {
+  if constexpr (kIsComplex<T>) {
+    return x.real();
+  } else {
+    return x;
+  }
+}
+template <typename T>
+__device__ __forceinline__ RealOf<T> ImaginaryPart(const T& x) {
+  if constexpr (kIsComplex<T>) {
+    return x.imag();
+  } else {
+    return 0;
+  }
+}
+template <typename T>
+__device__ __forceinline__ RealOf<T> SizeOf(const T& x) {
+  if constexpr (kIsComplex<T>) {
+    return hypot(x.real(), x.imag());
+  } else {
+    return fabs(x);
+  }
+}
+template <typename T>
+__device__ __forceinline__ T Conjugated(const T& x) {
+  if constexpr (kIsComplex<T>) {
+    return {x.real(), -x.imag()};
+  } else {
+    return x;
+  }
+}
+template <typename T>
+__device__ __forceinline__ T Times(const T& x, const T& y) {
+  if constexpr (kIsComplex<T>) {
+    return {x.real() * y.real() - x.imag() * y.imag(),
+            x.real() * y.imag() + x.imag() * y.real()};
+  } else {
+    return x * y;
+  }
+}
+template <typename T>
+__device__ __forceinline__ T WithPower(const T& x, int power) {
+  if constexpr (kIsComplex<T>) {
+    return {ldexp(x.real(), power), ldexp(x.imag(), power)};
+  } else {
+    return ldexp(x, power);
+  }
+}
+
+/// Where an element stands, and where it lies.
+struct Place {
+  int64_t matrix, row, column;
+  int64_t offset;
+};
+
+/// Calls visit(place) for the elements of all matrices.
+template <typename Visit>
+__device__ __forceinline__ void ForEachPlace(const Matrices& m,
+                                             const Visit& visit) {
+  const int64_t each = m.rows * m.columns;
+  ForEachIndex(m.count * each, [&](int64_t index) {
+    const int64_t matrix = index / each, within = index - matrix * each;
+    const int64_t column = within / m.rows, row = within - column * m.rows;
+    visit(Place{matrix, row, column, matrix * m.stride + within});
+  });
+}
+Grid GridFor(const Matrices& m) {
+  return GridOf(m.count * m.rows * m.columns, kThreads);
+}
+
+/// A block takes so many elements of a matrix.
+constexpr int64_t kLook = 16 * kThreads;
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Look(const LookTask __grid_constant__ task) {
+  const Matrices& m = task.matrices;
+  const int64_t each = m.rows * m.columns;
+  const int64_t looks = (each + kLook - 1) / kLook;  // a matrix
+  for (int64_t look = blockIdx.x; look < m.count * looks; look += gridDim.x) {
+    const int64_t matrix = look / looks, first = look % looks * kLook;
+    const T* const a = static_cast<const T*>(m.data) + matrix * m.stride;
+    const int64_t end = first + kLook < each ? first + kLook : each;
+    int not_finite = 0, exponent = 0;
+    for (int64_t i = first + threadIdx.x; i < end; i += kThreads) {
+      const int64_t column = i / m.rows, row = i - column * m.rows;
+      if (task.is_lower && row < column) continue;
+      const T x = a[i];
+      const RealOf<T> real = fabs(RealPart(x)), imag = fabs(ImaginaryPart(x));
+      if (!isfinite(real) || !isfinite(imag)) {
+        const int left = static_cast<int>(
+            task.counts_rows ? m.rows - row : m.columns - column);
+        not_finite = left > not_finite ? left : not_finite;
+        continue;
+      }
+      const RealOf<T> larger = real > imag ? real : imag;
+      if (larger == 0) continue;
+      int own = 0;
+      frexp(larger, &own);
+      own += MatrixFacts::kBias;
+      exponent = own > exponent ? own : exponent;
+    }
+    for (int distance = 16; distance > 0; distance /= 2) {
+      const int other_left = __shfl_xor_sync(~0u, not_finite, distance);
+      const int other_exponent = __shfl_xor_sync(~0u, exponent, distance);
+      not_finite = other_left > not_finite ? other_left : not_finite;
+      exponent = other_exponent > exponent ? other_exponent : exponent;
+    }
+    if (threadIdx.x % 32 != 0) continue;
+    MatrixFacts& facts = task.facts[matrix];
+    if (not_finite > 0) atomicMax(&facts.from_not_finite, not_finite);
+    if (exponent > 0) atomicMax(&facts.exponent, exponent);
+  }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Power(const PowerTask __grid_constant__ task) {
+  T* const a = static_cast<T*>(task.matrices.data);
+  ForEachPlace(task.matrices, [&](const Place& place) {
+    const int power = PowerFor(task.facts[place.matrix], task.real_type);
+    if (power == 0) return;
+    a[place.offset] =
+        WithPower(a[place.offset], task.multiplies ? power : -power);
+  });
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Upper(const UpperTask __grid_constant__ task) {
+  const Matrices& m = task.matrices;
+  const T* const a = static_cast<const T*>(m.data);
+  T* const r = static_cast<T*>(task.r.data);
+  T* const phases = static_cast<T*>(task.phases);
+  ForEachPlace(task.r, [&](const Place& place) {
+    const int64_t k = place.row;
+    const T* const own = a + place.matrix * m.stride;
+    T value = T(0);
+    if (k <= place.column) {
+      const T diagonal = own[k + k * m.rows];
+      const RealOf<T> size = SizeOf(diagonal);
+      const T phase = size == 0 ? T(1) : diagonal / size;
+      value = Times(Conjugated(phase), own[k + place.column * m.rows]);
+      if (k == place.column) {
+        value = T(size);
+        phases[place.matrix * task.r.rows + k] = phase;
+      }
+    }
+    r[place.offset] = value;
+  });
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Lower(const Matrices __grid_constant__ matrices) {
+  T* const a = static_cast<T*>(matrices.data);
+  ForEachPlace(matrices, [&](const Place& place) {
+    if (place.row > place.column) return;
+    T& element = a[place.offset];
+    element = place.row < place.column ? T(0) : T(RealPart(element));
+  });
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Factors(const FactorTask __grid_constant__ task) {
+  T* const a = static_cast<T*>(task.matrices.data);
+  const T* const factors = static_cast<const T*>(task.factors);
+  ForEachPlace(task.matrices, [&](const Place& place) {
+    const int64_t k = task.of_rows ? place.row : place.column;
+    if (k >= task.factor_count) return;
+    T x = a[place.offset];
+    if (task.conjugates) x = Conjugated(x);
+    a[place.offset] = Times(x, factors[place.matrix * task.factor_count + k]);
+  });
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Cut(const CutTask __grid_constant__ task) {
+  using Real = RealOf<T>;
+  ForEachIndex(task.count, [&](int64_t matrix) {
+    const int64_t first = matrix * task.value_count;
+    Real* const values = static_cast<Real*>(task.values) + first;
+    T* const left = static_cast<T*>(task.left) + first;
+    T* const right = static_cast<T*>(task.right) + first;
+    const int64_t kept = KeptOf(values, task.value_count, task.most, task);
+    const Real scale =
+        task.renormalizes
+            ? sqrt(SquaresOverKept(values, task.value_count, kept))
+            : Real(1);
+    for (int64_t k = 0; k < task.value_count; ++k) {
+      const Real value = k < kept ? scale * values[k] : Real(0);
+      const Real one = k < kept ? Real(1) : Real(0);
+      const bool is_both = task.absorbs_left && task.absorbs_right;
+      const Real absorbed = is_both ? sqrt(value) : value;
+      values[k] = value;
+      left[k] = T(task.absorbs_left ? absorbed : one);
+      right[k] = T(task.absorbs_right ? absorbed : one);
+    }
+    task.kept[matrix] = static_cast<int32_t>(kept);
+  });
+}
+
+__global__ void __launch_bounds__(kThreads)
+    Addresses(const AddressTask __grid_constant__ task) {
+  ForEachIndex(task.count, [&](int64_t i) {
+    task.addresses[i] = static_cast<char*>(task.first) + i * task.bytes;
+  });
+}
+
+}  // namespace
+
+cudaError_t QueueLook(const LookTask& task, cudaStream_t stream) {
+  const Matrices& m = task.matrices;
+  const int64_t looks = (m.rows * m.columns + kLook - 1) / kLook;
+  const Grid grid = GridOf(m.count * looks * kThreads, kThreads);
+  return VisitMatrixType(m.type, [&]<typename T>(T) {
+    return Launch(grid, stream, &Look<T>, task);
+  });
+}
+
+cudaError_t QueuePower(const PowerTask& task, cudaStream_t stream) {
+  return VisitMatrixType(task.matrices.type, [&]<typename T>(T) {
+    return Launch(GridFor(task.matrices), stream, &Power<T>, task);
+  });
+}
+
+cudaError_t QueueUpper(const UpperTask& task, cudaStream_t stream) {
+  return VisitMatrixType(task.matrices.type, [&]<typename T>(T) {
+    return Launch(GridFor(task.r), stream, &Upper<T>, task);
+  });
+}
+
+cudaError_t QueueLower(const Matrices& matrices, cudaStream_t stream) {
+  return VisitMatrixType(matrices.type, [&]<typename T>(T) {
+    return Launch(GridFor(matrices), stream, &Lower<T>, matrices);
+  });
+}
+
+cudaError_t QueueFactors(const FactorTask& task, cudaStream_t stream) {
+  return VisitMatrixType(task.matrices.type, [&]<typename T>(T) {
+    return Launch(GridFor(task.matrices), stream, &Factors<T>, task);
+  });
+}
+
+cudaError_t QueueCut(const CutTask& task, cudaStream_t stream) {
+  return VisitMatrixType(task.type, [&]<typename T>(T) {
+    return Launch(GridOf(task.count, kThreads), stream, &Cut<T>, task);
+  });
+}
+
+cudaError_t QueueAddresses(const AddressTask& task, cudaStream_t stream) {
+  return Launch(GridOf(task.count, kThreads), stream, &Addresses, task);
+}
+
+}  // namespace tensord::core::cuda

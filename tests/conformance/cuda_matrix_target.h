@@ -1,0 +1,20 @@
+// The CUDA backend's kernels that factorize matrices.
+#pragma once
+
+#include "core/backend/cuda/cuda_backend.h"
+#include "tests/conformance/matrix_conformance.h"
+
+namespace tensord::core {
+
+inline MatrixTarget CudaMatrixTarget() {
+  using enum FactorizationMethod;
+  return {.name = "Cuda",
+          .create = [] { return CreateCudaBackend(0).value(); },
+          .kernels = {
+              {kQr, {"cuda.factorize.qr"}},
+              {kSvd, {"cuda.factorize.svd_jacobi", "cuda.factorize.svd"}},
+              {kEigh, {"cuda.factorize.eigh_jacobi", "cuda.factorize.eigh"}},
+              {kCholesky, {"cuda.factorize.cholesky"}}}};
+}
+
+}  // namespace tensord::core

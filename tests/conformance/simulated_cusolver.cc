@@ -1,0 +1,54 @@
+#include "tests/conformance/simulated_cusolver.h"
+
+#include <atomic>
+
+#include "core/backend/cuda/factorization/cusolver.h"
+#include "tests/simt/cusolver/routines.h"
+
+namespace tensord {
+namespace {
+
+std::atomic<bool> is_hidden = false;
+
+template <typename T>
+core::cuda::CusolverRoutines<T> Routines() {
+  using Api = simt::CusolverApi<T>;
+  return {.GeqrfSize = &Api::GeqrfSize,
+          .Geqrf = &Api::Geqrf,
+          .OrgqrSize = &Api::OrgqrSize,
+          .Orgqr = &Api::Orgqr,
+          .GesvdSize = &Api::GesvdSize,
+          .Gesvd = &Api::Gesvd,
+          .GesvdjSize = &Api::GesvdjSize,
+          .Gesvdj = &Api::Gesvdj,
+          .GesvdjBatchedSize = &Api::GesvdjBatchedSize,
+          .GesvdjBatched = &Api::GesvdjBatched,
+          .SyevdSize = &Api::SyevdSize,
+          .Syevd = &Api::Syevd,
+          .SyevjBatchedSize = &Api::SyevjBatchedSize,
+          .SyevjBatched = &Api::SyevjBatched,
+          .PotrfSize = &Api::PotrfSize,
+          .Potrf = &Api::Potrf,
+          .PotrfBatched = &Api::PotrfBatched};
+}
+
+}  // namespace
+
+void test::HideCusolver(bool hides) { is_hidden = hides; }
+
+absl::StatusOr<core::cuda::Cusolver> core::cuda::FindCusolver() {
+  if (is_hidden) return LoadCusolver("libcusolver-that-is-not-there.so");
+  return Cusolver{
+      .GetVersion = &cusolverGetVersion,
+      .Create = &cusolverDnCreate,
+      .Destroy = &cusolverDnDestroy,
+      .SetStream = &cusolverDnSetStream,
+      .CreateGesvdjInfo = &cusolverDnCreateGesvdjInfo,
+      .DestroyGesvdjInfo = &cusolverDnDestroyGesvdjInfo,
+      .CreateSyevjInfo = &cusolverDnCreateSyevjInfo,
+      .DestroySyevjInfo = &cusolverDnDestroySyevjInfo,
+      .routines = {Routines<float>(), Routines<double>(), Routines<cuComplex>(),
+                   Routines<cuDoubleComplex>()}};
+}
+
+}  // namespace tensord
