@@ -1,32 +1,31 @@
-// What there is to say of matrices that cannot be decomposed.
+// What there is to say of matrices that cannot be decomposed or solved.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
-#include "core/base/status.h"
 #include "core/ops/factorization.h"
+#include "core/ops/linear_solve.h"
 
 namespace tensord::core {
 
-inline absl::Status NotFinite(FactorizationMethod method, int64_t rows,
-                              int64_t columns, int64_t column) {
-  return InvalidArgument("MATRIX_NOT_FINITE", "a, a matrix of ", rows, " x ",
-                         columns, ", has an element in column ", column,
-                         " that is NaN or infinite; ", NameOf(method),
-                         " wants finite numbers");
-}
+absl::Status NotFinite(FactorizationMethod method, int64_t rows,
+                       int64_t columns, int64_t column);
+absl::Status NotPositiveDefinite(int64_t n, int64_t minor);
+absl::Status DidNotConverge(FactorizationMethod method, int64_t rows,
+                            int64_t columns);
 
-inline absl::Status NotPositiveDefinite(int64_t n, int64_t minor) {
-  return InvalidArgument("MATRIX_NOT_POSITIVE_DEFINITE", "a, a matrix of ", n,
-                         " x ", n, ", is not positive definite: its leading ",
-                         minor, " x ", minor, " part is not");
-}
+/// A matrix of equations: that `number` of `count`, in memory's order.
+struct SolvedMatrix {
+  int64_t extent = 1;
+  int64_t number = 0;
+  int64_t count = 1;
+};
 
-inline absl::Status DidNotConverge(FactorizationMethod method, int64_t rows,
-                                   int64_t columns) {
-  return Internal("DID_NOT_CONVERGE", NameOf(method), " of a matrix of ", rows,
-                  " x ", columns, " did not converge");
-}
+absl::Status NotFinite(const SolvedMatrix& matrix, int64_t column);
+/// `pivot`: the first that is none, counted from 1.
+absl::Status NotSolvable(MatrixStructure structure, const SolvedMatrix& matrix,
+                         int64_t pivot);
 
 }  // namespace tensord::core

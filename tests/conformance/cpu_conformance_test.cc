@@ -16,12 +16,15 @@ MatrixTarget Target() {
       .kernels = {{kQr, {"cpu.factorize.lapack", "cpu.factorize.reference"}},
                   {kSvd, decompositions},
                   {kEigh, decompositions},
-                  {kCholesky, decompositions}}};
+                  {kCholesky, decompositions}},
+      .solving = {"cpu.solve.lapack", "cpu.solve.reference"}};
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, FactorizationConformance,
                          ::testing::Values(Target()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cpu, DecompositionConformance,
+                         ::testing::Values(Target()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cpu, LinearSolveConformance,
                          ::testing::Values(Target()), NameOfTarget);
 
 }  // namespace

@@ -19,6 +19,7 @@ namespace {
 
 MatrixTarget SimulatedMatrixTarget() {
   MatrixTarget target = CudaMatrixTarget();
+  target.large_extent = 300;
   target.set_up = [] {
     simt::ResetNode({.memory_bytes = int64_t{1} << 30});
     simt::SetSchedule({.order = simt::Order::kRandom, .worker_count = 2});
@@ -30,6 +31,9 @@ INSTANTIATE_TEST_SUITE_P(Cuda, FactorizationConformance,
                          ::testing::Values(SimulatedMatrixTarget()),
                          NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, DecompositionConformance,
+                         ::testing::Values(SimulatedMatrixTarget()),
+                         NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cuda, LinearSolveConformance,
                          ::testing::Values(SimulatedMatrixTarget()),
                          NameOfTarget);
 

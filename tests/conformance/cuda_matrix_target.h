@@ -8,13 +8,15 @@ namespace tensord::core {
 
 inline MatrixTarget CudaMatrixTarget() {
   using enum FactorizationMethod;
-  return {.name = "Cuda",
-          .create = [] { return CreateCudaBackend(0).value(); },
-          .kernels = {
-              {kQr, {"cuda.factorize.qr"}},
-              {kSvd, {"cuda.factorize.svd_jacobi", "cuda.factorize.svd"}},
-              {kEigh, {"cuda.factorize.eigh_jacobi", "cuda.factorize.eigh"}},
-              {kCholesky, {"cuda.factorize.cholesky"}}}};
+  return {
+      .name = "Cuda",
+      .create = [] { return CreateCudaBackend(0).value(); },
+      .kernels = {{kQr, {"cuda.factorize.qr"}},
+                  {kSvd, {"cuda.factorize.svd_jacobi", "cuda.factorize.svd"}},
+                  {kEigh,
+                   {"cuda.factorize.eigh_jacobi", "cuda.factorize.eigh"}},
+                  {kCholesky, {"cuda.factorize.cholesky"}}},
+      .solving = {"cuda.solve.one_by_one", "cuda.solve.batched"}};
 }
 
 }  // namespace tensord::core

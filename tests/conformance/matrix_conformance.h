@@ -1,14 +1,17 @@
-// What every kernel of every backend must do that factorizes matrices. A
-// backend joins with a line for each of the two suites:
+// What every kernel of every backend must do that factorizes matrices or solves
+// equations. A backend joins with a line for each of the suites:
 //
 //   INSTANTIATE_TEST_SUITE_P(Cpu, DecompositionConformance,
 //                            ::testing::Values(MatrixTarget{...}),
 //                            NameOfTarget);
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -24,7 +27,14 @@ struct MatrixTarget {
   std::string name;
   std::function<std::unique_ptr<Backend>()> create;
   std::map<FactorizationMethod, std::vector<std::string>> kernels;
+  std::vector<std::string> solving;
+  /// The side of the largest matrix: one that takes some seconds.
+  int64_t large_extent = 2100;
   std::function<void()> set_up = [] {};
+
+  friend void PrintTo(const MatrixTarget& target, std::ostream* out) {
+    *out << target.name;
+  }
 };
 
 inline std::string NameOfTarget(
@@ -42,19 +52,30 @@ class MatrixConformance : public ::testing::TestWithParam<MatrixTarget> {
   /// Calls check with each kernel of the backend that is for `method`.
   template <typename Check>
   void ForEachKernel(FactorizationMethod method, const Check& check) {
-    for (const std::string& name : GetParam().kernels.at(method)) {
-      SCOPED_TRACE(name);
-      bool is_there = false;
-      for (const auto& kernel : backend_->kernels().factorization) {
-        if (kernel->name() != name) continue;
-        is_there = true;
-        check(*kernel);
-      }
-      EXPECT_TRUE(is_there);
-    }
+    ForEachOf(backend_->kernels().factorization, GetParam().kernels.at(method),
+              check);
+  }
+  /// With each that solves equations.
+  template <typename Check>
+  void ForEachSolver(const Check& check) {
+    ForEachOf(backend_->kernels().linear_solve, GetParam().solving, check);
   }
 
   std::unique_ptr<Backend> backend_;
+
+ private:
+  template <typename Kernels, typename Check>
+  static void ForEachOf(const Kernels& kernels,
+                        const std::vector<std::string>& names,
+                        const Check& check) {
+    for (const std::string& name : names) {
+      SCOPED_TRACE(name);
+      const auto found = std::ranges::find(
+          kernels, name, [](const auto& k) { return k->name(); });
+      ASSERT_NE(found, kernels.end());
+      check(**found);
+    }
+  }
 };
 
 /// QR and LQ.
@@ -62,5 +83,17 @@ class FactorizationConformance : public MatrixConformance {};
 
 /// SVD, EIGH and CHOLESKY.
 class DecompositionConformance : public MatrixConformance {};
+
+class LinearSolveConformance : public MatrixConformance {
+ protected:
+  /// For large matrices: the first of those that solve equations.
+  const LinearSolveKernel& LargeSolver() {
+    const LinearSolveKernel* first = nullptr;
+    ForEachSolver([&](const LinearSolveKernel& kernel) {
+      if (first == nullptr) first = &kernel;
+    });
+    return *first;
+  }
+};
 
 }  // namespace tensord::core

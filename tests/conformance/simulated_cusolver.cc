@@ -2,7 +2,9 @@
 
 #include <atomic>
 
-#include "core/backend/cuda/factorization/cusolver.h"
+#include "core/backend/cuda/matrix/cublas.h"
+#include "core/backend/cuda/matrix/cusolver.h"
+#include "tests/simt/cusolver/blas_routines.h"
 #include "tests/simt/cusolver/routines.h"
 
 namespace tensord {
@@ -29,7 +31,19 @@ core::cuda::CusolverRoutines<T> Routines() {
           .SyevjBatched = &Api::SyevjBatched,
           .PotrfSize = &Api::PotrfSize,
           .Potrf = &Api::Potrf,
-          .PotrfBatched = &Api::PotrfBatched};
+          .PotrfBatched = &Api::PotrfBatched,
+          .GetrfSize = &Api::GetrfSize,
+          .Getrf = &Api::Getrf,
+          .Getrs = &Api::Getrs};
+}
+
+template <typename T>
+core::cuda::CublasRoutines<T> BlasRoutines() {
+  using Api = simt::CublasApi<T>;
+  return {.Trsm = &Api::Trsm,
+          .TrsmBatched = &Api::TrsmBatched,
+          .GetrfBatched = &Api::GetrfBatched,
+          .GetrsBatched = &Api::GetrsBatched};
 }
 
 }  // namespace
@@ -49,6 +63,15 @@ absl::StatusOr<core::cuda::Cusolver> core::cuda::FindCusolver() {
       .DestroySyevjInfo = &cusolverDnDestroySyevjInfo,
       .routines = {Routines<float>(), Routines<double>(), Routines<cuComplex>(),
                    Routines<cuDoubleComplex>()}};
+}
+
+absl::StatusOr<core::cuda::Cublas> core::cuda::FindCublas() {
+  return Cublas{
+      .Create = &cublasCreate_v2,
+      .Destroy = &cublasDestroy_v2,
+      .SetStream = &cublasSetStream_v2,
+      .routines = {BlasRoutines<float>(), BlasRoutines<double>(),
+                   BlasRoutines<cuComplex>(), BlasRoutines<cuDoubleComplex>()}};
 }
 
 }  // namespace tensord

@@ -15,10 +15,11 @@
 #include "core/backend/cuda/cuda_memory.h"
 #include "core/backend/cuda/cuda_stream.h"
 #include "core/backend/cuda/elementwise/elementwise_kernels.h"
-#include "core/backend/cuda/factorization/factorization_kernels.h"
 #include "core/backend/cuda/gemm/gemm_kernels.h"
 #include "core/backend/cuda/gpu_model.h"
 #include "core/backend/cuda/kernel/gather/gather_task.h"
+#include "core/backend/cuda/matrix/factorization_kernels.h"
+#include "core/backend/cuda/matrix/linear_solve.h"
 #include "core/backend/cuda/nests.h"
 #include "core/backend/cuda/parts/kernels_in_parts.h"
 #include "core/backend/cuda/permutation_kernels.h"
@@ -81,11 +82,13 @@ cuda::MaybeGemmLibrary OpenGemmLibrary(CudaDevice& device) {
 }
 
 cuda::MaybeSolverLibrary OpenSolverLibrary(CudaDevice& device) {
-  const absl::StatusOr<cuda::Cusolver> library = cuda::FindCusolver();
-  if (library.ok()) {
-    return std::make_unique<cuda::SolverLibrary>(device, *library);
+  const absl::StatusOr<cuda::Cusolver> cusolver = cuda::FindCusolver();
+  const absl::StatusOr<cuda::Cublas> cublas = cuda::FindCublas();
+  if (cusolver.ok() && cublas.ok()) {
+    return std::make_unique<cuda::SolverLibrary>(device, *cusolver, *cublas);
   }
-  return Unimplemented(ReasonOf(library.status()), library.status().message());
+  const absl::Status& why = cusolver.ok() ? cublas.status() : cusolver.status();
+  return Unimplemented(ReasonOf(why), why.message());
 }
 
 /// Its version, or why there is none.
@@ -171,8 +174,8 @@ void AddContractions(const cuda::GpuModel& model,
   list.push_back(cuda::CreateReferenceContraction(model));
 }
 
-void AddFactorizations(const cuda::MaybeSolverLibrary& solver,
-                       KernelLists& lists) {
+void AddMatrixKernels(const cuda::MaybeSolverLibrary& solver,
+                      KernelLists& lists) {
   auto& list = lists.factorization;
   list.push_back(cuda::CreateQr(solver, lists));
   list.push_back(cuda::CreateJacobiSvd(solver, lists));
@@ -180,6 +183,8 @@ void AddFactorizations(const cuda::MaybeSolverLibrary& solver,
   list.push_back(cuda::CreateJacobiEigh(solver, lists));
   list.push_back(cuda::CreateEigh(solver, lists));
   list.push_back(cuda::CreateCholesky(solver, lists));
+  lists.linear_solve.push_back(cuda::CreateBatchedSolve(solver, lists));
+  lists.linear_solve.push_back(cuda::CreateSolve(solver, lists));
 }
 
 /// Adds the kernels, each list in order; contractions and factorizations are
@@ -201,7 +206,7 @@ void AddKernels(const cuda::GpuModel& model, CudaDevice& device,
   lists.reduction.push_back(cuda::CreateTreeReduction(model));
   lists.reduction.push_back(cuda::CreateReferenceReduction(model));
   AddContractions(model, gemm, lists);
-  AddFactorizations(solver, lists);
+  AddMatrixKernels(solver, lists);
 }
 
 class CudaBackend final : public Backend {

@@ -22,14 +22,6 @@ set(TENSORD_CUDA_HOST_SOURCES
   elementwise/elementwise_fused.cc
   elementwise/elementwise_reference.cc
   elementwise/elementwise_tiled.cc
-  factorization/cholesky.cc
-  factorization/cusolver.cc
-  factorization/eigh.cc
-  factorization/matrix_copies.cc
-  factorization/matrix_solution.cc
-  factorization/qr.cc
-  factorization/solver_library.cc
-  factorization/svd.cc
   gemm/cublaslt.cc
   gemm/gemm_call.cc
   gemm/gemm_contraction.cc
@@ -40,6 +32,18 @@ set(TENSORD_CUDA_HOST_SOURCES
   gemm/permuted_gemm.cc
   gemm/permuted_gemm_contraction.cc
   gemm/planned_gemm.cc
+  matrix/cholesky.cc
+  matrix/cublas.cc
+  matrix/cusolver.cc
+  matrix/eigh.cc
+  matrix/library_functions.cc
+  matrix/linear_solve.cc
+  matrix/matrix_copies.cc
+  matrix/matrix_run.cc
+  matrix/matrix_solution.cc
+  matrix/qr.cc
+  matrix/solver_library.cc
+  matrix/svd.cc
   nests.cc
   parts/kernels_in_parts.cc
   parts/loop_parts.cc

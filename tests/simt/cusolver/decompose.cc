@@ -248,4 +248,56 @@ int FactorCholesky(NumberMatrix& a) {
   return 0;
 }
 
+int FactorLu(NumberMatrix& a, std::vector<int>& pivots) {
+  int info = 0;
+  pivots.clear();
+  for (int64_t k = 0; k < a.rows; ++k) {
+    int64_t best = k;
+    for (int64_t i = k + 1; i < a.rows; ++i) {
+      if (std::abs(a(i, k)) > std::abs(a(best, k))) best = i;
+    }
+    pivots.push_back(static_cast<int>(best) + 1);
+    if (a(best, k) == Number(0)) {
+      if (info == 0) info = static_cast<int>(k) + 1;
+      continue;
+    }
+    for (int64_t j = 0; j < a.columns; ++j) std::swap(a(k, j), a(best, j));
+    for (int64_t i = k + 1; i < a.rows; ++i) {
+      a(i, k) /= a(k, k);
+      for (int64_t j = k + 1; j < a.columns; ++j) a(i, j) -= a(i, k) * a(k, j);
+    }
+  }
+  return info;
+}
+
+void SolveTriangle(const NumberMatrix& a, const TriangleOf& triangle,
+                   NumberMatrix& b) {
+  // Whose rows depend on those before.
+  const bool is_forward = triangle.is_lower != triangle.is_adjoint;
+  const auto at = [&](int64_t i, int64_t j) {
+    return triangle.is_adjoint ? std::conj(a(j, i)) : a(i, j);
+  };
+  for (int64_t side = 0; side < b.columns; ++side) {
+    for (int64_t step = 0; step < a.rows; ++step) {
+      const int64_t i = is_forward ? step : a.rows - 1 - step;
+      Number sum = b(i, side);
+      for (int64_t done = 0; done < step; ++done) {
+        const int64_t j = is_forward ? done : a.rows - 1 - done;
+        sum -= at(i, j) * b(j, side);
+      }
+      b(i, side) = triangle.has_unit_diagonal ? sum : sum / at(i, i);
+    }
+  }
+}
+
+void SolveLu(const NumberMatrix& a, const std::vector<int>& pivots,
+             NumberMatrix& b) {
+  for (int64_t k = 0; k < a.rows; ++k) {
+    const int64_t other = pivots[static_cast<size_t>(k)] - 1;
+    for (int64_t j = 0; j < b.columns; ++j) std::swap(b(k, j), b(other, j));
+  }
+  SolveTriangle(a, {.is_lower = true, .has_unit_diagonal = true}, b);
+  SolveTriangle(a, {.is_lower = false}, b);
+}
+
 }  // namespace tensord::simt

@@ -53,4 +53,23 @@ std::vector<long double> Diagonalize(NumberMatrix& a);
 /// Returns  0, or the order of the first minor that is not positive.
 int FactorCholesky(NumberMatrix& a);
 
+/// LAPACK's getrf: L, whose diagonal is ones, below the diagonal and U above.
+/// pivots (row): counted from 1, which row it was exchanged with.
+/// Returns  0, or the first pivot that is 0, counted from 1.
+int FactorLu(NumberMatrix& a, std::vector<int>& pivots);
+
+/// The triangle of a matrix that is solved by, or its adjoint.
+struct TriangleOf {
+  bool is_lower = true;
+  bool is_adjoint = false;
+  bool has_unit_diagonal = false;
+};
+/// b becomes the triangle's inverse times b.
+void SolveTriangle(const NumberMatrix& a, const TriangleOf& triangle,
+                   NumberMatrix& b);
+
+/// The same of what FactorLu() has made of a.
+void SolveLu(const NumberMatrix& a, const std::vector<int>& pivots,
+             NumberMatrix& b);
+
 }  // namespace tensord::simt

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tests/simt/cusolver/decompose.h"
+#include "tests/simt/cusolver/matrix_place.h"
 #include "tests/simt/fake_runtime.h"
 
 struct cusolverDnContext {
@@ -36,65 +37,6 @@ bool IsRefused() {
 
 /// Odd, so that too little shows.
 int CountFor(int m, int n) { return 1 + 3 * m % 61 + n % 17; }
-
-template <typename T>
-Number Read(const T& x) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return x;
-  } else {
-    return {x.x, x.y};
-  }
-}
-template <typename T>
-void Write(T& to, const Number& x) {
-  if constexpr (std::is_floating_point_v<T>) {
-    to = static_cast<T>(x.real());
-  } else {
-    using Real = decltype(to.x);
-    to = T{static_cast<Real>(x.real()), static_cast<Real>(x.imag())};
-  }
-}
-
-/// A matrix in memory.
-template <typename T>
-struct Place {
-  int rows, columns;
-  T* data;
-  int ld;
-
-  bool is_valid() const {
-    return rows > 0 && columns > 0 && data != nullptr && ld >= rows;
-  }
-  T& at(int64_t i, int64_t j) const { return data[i + j * ld]; }
-
-  NumberMatrix Load() const {
-    NumberMatrix matrix(rows, columns);
-    for (int64_t j = 0; j < columns; ++j) {
-      for (int64_t i = 0; i < rows; ++i) matrix(i, j) = Read(at(i, j));
-    }
-    return matrix;
-  }
-  /// What is at and below the diagonal; zeros above.
-  NumberMatrix LoadLower() const {
-    NumberMatrix matrix(rows, columns);
-    for (int64_t j = 0; j < columns; ++j) {
-      for (int64_t i = j; i < rows; ++i) matrix(i, j) = Read(at(i, j));
-    }
-    return matrix;
-  }
-  void Store(const NumberMatrix& matrix) const {
-    for (int64_t j = 0; j < columns; ++j) {
-      for (int64_t i = 0; i < rows; ++i) Write(at(i, j), matrix(i, j));
-    }
-  }
-  void Spoil(bool above_diagonal_alone = false) const {
-    constexpr long double kNan = std::numeric_limits<long double>::quiet_NaN();
-    for (int64_t j = 0; j < columns; ++j) {
-      const int64_t end = above_diagonal_alone ? j : rows;
-      for (int64_t i = 0; i < end; ++i) Write(at(i, j), kNan);
-    }
-  }
-};
 
 template <typename T>
 void SpoilWork(T* work, int count) {
@@ -141,7 +83,7 @@ template <typename T>
 void DiagonalizeAt(const Place<T>& a, typename RealPartOf<T>::Type* w,
                    int* info, bool converges) {
   using Real = typename RealPartOf<T>::Type;
-  NumberMatrix matrix = a.LoadLower();
+  NumberMatrix matrix = a.LoadTriangle(/*is_lower=*/true);
   const std::vector<long double> values = Diagonalize(matrix);
   a.Spoil();
   *info = converges ? 0 : a.rows + 1;
@@ -154,7 +96,7 @@ void DiagonalizeAt(const Place<T>& a, typename RealPartOf<T>::Type* w,
 
 template <typename T>
 int FactorCholeskyAt(const Place<T>& a) {
-  NumberMatrix matrix = a.LoadLower();
+  NumberMatrix matrix = a.LoadTriangle(/*is_lower=*/true);
   const int info = FactorCholesky(matrix);
   for (int64_t j = 0; j < a.columns; ++j) {
     for (int64_t i = j; i < a.rows; ++i) Write(a.at(i, j), matrix(i, j));
@@ -414,6 +356,49 @@ cusolverStatus_t CusolverApi<T>::PotrfBatched(Handle handle,
       info[i] = FactorCholeskyAt(matrix);
       matrix.Spoil(/*above_diagonal_alone=*/true);
     }
+  });
+}
+
+template <typename T>
+cusolverStatus_t CusolverApi<T>::GetrfSize(Handle handle, int m, int n, T*,
+                                           int lda, int* count) {
+  if (!IsUsable(handle) || m < 1 || n != m || lda < m) return kInvalid;
+  *count = CountFor(m, n);
+  return kSuccess;
+}
+template <typename T>
+cusolverStatus_t CusolverApi<T>::Getrf(Handle handle, int m, int n, T* a,
+                                       int lda, T* work, int* pivots,
+                                       int* info) {
+  const Place<T> matrix{m, n, a, lda};
+  if (!IsUsable(handle) || n != m || !matrix.is_valid() || pivots == nullptr) {
+    return kInvalid;
+  }
+  return Queue(handle, [=] {
+    SpoilWork(work, CountFor(m, n));
+    NumberMatrix own = matrix.Load();
+    std::vector<int> chosen;
+    *info = FactorLu(own, chosen);
+    matrix.Store(own);
+    for (int k = 0; k < n; ++k) pivots[k] = chosen[static_cast<size_t>(k)];
+  });
+}
+template <typename T>
+cusolverStatus_t CusolverApi<T>::Getrs(Handle handle, cublasOperation_t op,
+                                       int n, int sides, const T* a, int lda,
+                                       const int* pivots, T* b, int ldb,
+                                       int* info) {
+  const Place<const T> matrix{n, n, a, lda};
+  const Place<T> own{n, sides, b, ldb};
+  if (!IsUsable(handle) || op != CUBLAS_OP_N || !matrix.is_valid() ||
+      !own.is_valid() || info == nullptr) {
+    return kInvalid;
+  }
+  return Queue(handle, [=] {
+    NumberMatrix solved = own.Load();
+    SolveLu(matrix.Load(), {pivots, pivots + n}, solved);
+    own.Store(solved);
+    *info = 0;
   });
 }
 

@@ -73,6 +73,11 @@ struct CusolverApi {
                       int count, int* info);
   static Status PotrfBatched(Handle, cublasFillMode_t, int n, T* a[], int lda,
                              int* info, int batch);
+  static Status GetrfSize(Handle, int m, int n, T* a, int lda, int* count);
+  static Status Getrf(Handle, int m, int n, T* a, int lda, T* work, int* pivots,
+                      int* info);
+  static Status Getrs(Handle, cublasOperation_t, int n, int sides, const T* a,
+                      int lda, const int* pivots, T* b, int ldb, int* info);
 };
 
 }  // namespace tensord::simt

@@ -7,8 +7,9 @@
 //          other thread uses meanwhile.
 #pragma once
 
+#include "cuComplex.h"
+#include "cublas_v2.h"
 #include "cuda_runtime_api.h"
-#include "simt_vector_types.h"
 
 #define CUSOLVER_VER_MAJOR 12
 
@@ -24,14 +25,6 @@ enum cusolverEigMode_t {
   CUSOLVER_EIG_MODE_NOVECTOR = 0,
   CUSOLVER_EIG_MODE_VECTOR = 1,
 };
-
-enum cublasFillMode_t {
-  CUBLAS_FILL_MODE_LOWER = 0,
-  CUBLAS_FILL_MODE_UPPER = 1,
-};
-
-typedef float2 cuComplex;
-typedef double2 cuDoubleComplex;
 
 typedef struct cusolverDnContext* cusolverDnHandle_t;
 typedef struct gesvdjInfo* gesvdjInfo_t;

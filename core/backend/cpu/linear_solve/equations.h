@@ -26,6 +26,7 @@
 #include "core/base/status.h"
 #include "core/device/interruption.h"
 #include "core/problem/heap_bytes.h"
+#include "core/problem/refused_matrix.h"
 
 namespace tensord::core {
 
@@ -241,7 +242,9 @@ class EquationsSolution final : public LinearSolveSolution {
     TENSORD_RETURN_IF_ERROR(CheckFinite(equations, matrix));
     if (problem_.structure == MatrixStructure::kHermitian) Complete(equations);
     const int64_t pivot = Eliminate(equations, for_parts);
-    if (pivot > 0) return Refusal(matrix, pivot);
+    if (pivot > 0) {
+      return NotSolvable(problem_.structure, Named(matrix), pivot);
+    }
     T* const d = static_cast<T*>(operands.d) + at[P::kBatchD];
     ForEachTiled(problem_.columns, P::kSecond, problem_.sides, P::kSecond,
                  [&](int64_t row, int64_t side, int64_t offset) {
@@ -317,10 +320,7 @@ class EquationsSolution final : public LinearSolveSolution {
         sum += std::real(first[row]) * 0 + std::imag(first[row]) * 0;
       }
       if (sum == 0) continue;
-      return InvalidArgument("MATRIX_NOT_FINITE", "a, ", Named(matrix),
-                             ", has an element in column ", column,
-                             " that is NaN or infinite; wanted finite numbers "
-                             "where equations are solved");
+      return NotFinite(Named(matrix), column);
     }
     return absl::OkStatus();
   }
@@ -347,30 +347,8 @@ class EquationsSolution final : public LinearSolveSolution {
     }
   }
 
-  absl::Status Refusal(int64_t matrix, int64_t pivot) const {
-    if (problem_.structure == MatrixStructure::kPositiveDefinite) {
-      return InvalidArgument("MATRIX_NOT_POSITIVE_DEFINITE", "a, ",
-                             Named(matrix),
-                             ", is not positive definite: its leading ", pivot,
-                             " x ", pivot, " part is not");
-    }
-    if (IsTriangular(problem_.structure)) {
-      return InvalidArgument("MATRIX_SINGULAR", "a, ", Named(matrix),
-                             ", is singular: element ", pivot - 1,
-                             " of its diagonal is 0");
-    }
-    return InvalidArgument("MATRIX_SINGULAR", "a, ", Named(matrix),
-                           ", is singular: no element of column ", pivot - 1,
-                           " is left to eliminate with");
-  }
-  /// What to call the matrix of that number.
-  std::string Named(int64_t matrix) const {
-    const std::string one =
-        absl::StrCat("a matrix of ", extent_, " x ", extent_);
-    const int64_t count = matrices_.tile_count();
-    if (count == 1) return one;
-    return absl::StrCat(one, ", number ", matrix, " of ", count,
-                        " in memory's order");
+  SolvedMatrix Named(int64_t matrix) const {
+    return {extent_, matrix, matrices_.tile_count()};
   }
 
   const P problem_;

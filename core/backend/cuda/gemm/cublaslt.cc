@@ -1,50 +1,37 @@
 #include "core/backend/cuda/gemm/cublaslt.h"
 
-#include <dlfcn.h>
-
+#include "core/backend/cuda/matrix/library_functions.h"
 #include "core/base/status.h"
 
 namespace tensord::core::cuda {
-namespace {
-
-absl::Status Unavailable(absl::string_view what) {
-  return Error(absl::StatusCode::kUnavailable, "CUBLASLT_UNAVAILABLE", what);
-}
-
-}  // namespace
 
 absl::StatusOr<CublasLt> LoadCublasLt(const std::string& file) {
-  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return Unavailable(absl::StrCat("cuBLASLt cannot be loaded: ", dlerror()));
-  }
-  const char* missing = nullptr;
-  const auto find = [&](const char* name, auto& function) {
-    void* const symbol = dlsym(library, name);
-    if (symbol == nullptr) missing = name;
-    function = reinterpret_cast<std::decay_t<decltype(function)>>(symbol);
-  };
+  TENSORD_ASSIGN_OR_RETURN(
+      LibraryFunctions library,
+      LibraryFunctions::Load(file, "cuBLASLt", "CUBLASLT_UNAVAILABLE"));
   CublasLt functions;
-  find("cublasLtCreate", functions.Create);
-  find("cublasLtDestroy", functions.Destroy);
-  find("cublasLtGetVersion", functions.GetVersion);
-  find("cublasLtGetStatusString", functions.GetStatusString);
-  find("cublasLtMatmulDescCreate", functions.MatmulDescCreate);
-  find("cublasLtMatmulDescDestroy", functions.MatmulDescDestroy);
-  find("cublasLtMatmulDescSetAttribute", functions.MatmulDescSetAttribute);
-  find("cublasLtMatrixLayoutCreate", functions.MatrixLayoutCreate);
-  find("cublasLtMatrixLayoutDestroy", functions.MatrixLayoutDestroy);
-  find("cublasLtMatrixLayoutSetAttribute", functions.MatrixLayoutSetAttribute);
-  find("cublasLtMatmulPreferenceCreate", functions.MatmulPreferenceCreate);
-  find("cublasLtMatmulPreferenceDestroy", functions.MatmulPreferenceDestroy);
-  find("cublasLtMatmulPreferenceSetAttribute",
-       functions.MatmulPreferenceSetAttribute);
-  find("cublasLtMatmulAlgoGetHeuristic", functions.MatmulAlgoGetHeuristic);
-  find("cublasLtMatmul", functions.Matmul);
-  if (missing != nullptr) {
-    dlclose(library);
-    return Unavailable(absl::StrCat(file, " has no function ", missing));
-  }
+  library.Find("cublasLtCreate", functions.Create);
+  library.Find("cublasLtDestroy", functions.Destroy);
+  library.Find("cublasLtGetVersion", functions.GetVersion);
+  library.Find("cublasLtGetStatusString", functions.GetStatusString);
+  library.Find("cublasLtMatmulDescCreate", functions.MatmulDescCreate);
+  library.Find("cublasLtMatmulDescDestroy", functions.MatmulDescDestroy);
+  library.Find("cublasLtMatmulDescSetAttribute",
+               functions.MatmulDescSetAttribute);
+  library.Find("cublasLtMatrixLayoutCreate", functions.MatrixLayoutCreate);
+  library.Find("cublasLtMatrixLayoutDestroy", functions.MatrixLayoutDestroy);
+  library.Find("cublasLtMatrixLayoutSetAttribute",
+               functions.MatrixLayoutSetAttribute);
+  library.Find("cublasLtMatmulPreferenceCreate",
+               functions.MatmulPreferenceCreate);
+  library.Find("cublasLtMatmulPreferenceDestroy",
+               functions.MatmulPreferenceDestroy);
+  library.Find("cublasLtMatmulPreferenceSetAttribute",
+               functions.MatmulPreferenceSetAttribute);
+  library.Find("cublasLtMatmulAlgoGetHeuristic",
+               functions.MatmulAlgoGetHeuristic);
+  library.Find("cublasLtMatmul", functions.Matmul);
+  TENSORD_RETURN_IF_ERROR(library.Check());
   return functions;
 }
 

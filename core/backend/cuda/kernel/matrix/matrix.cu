@@ -107,6 +107,13 @@ Grid GridFor(const Matrices& m) {
   return GridOf(m.count * m.rows * m.columns, kThreads);
 }
 
+__device__ __forceinline__ bool IsIn(const LookTask& task, int64_t row,
+                                     int64_t column) {
+  if (row == column) return !task.skips_diagonal;
+  return task.part == MatrixPart::kAll ||
+         (row > column) == (task.part == MatrixPart::kLower);
+}
+
 /// A block takes so many elements of a matrix.
 constexpr int64_t kLook = 16 * kThreads;
 
@@ -123,7 +130,7 @@ __global__ void __launch_bounds__(kThreads)
     int not_finite = 0, exponent = 0;
     for (int64_t i = first + threadIdx.x; i < end; i += kThreads) {
       const int64_t column = i / m.rows, row = i - column * m.rows;
-      if (task.is_lower && row < column) continue;
+      if (!IsIn(task, row, column)) continue;
       const T x = a[i];
       const RealOf<T> real = fabs(RealPart(x)), imag = fabs(ImaginaryPart(x));
       if (!isfinite(real) || !isfinite(imag)) {
@@ -202,6 +209,42 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
+    Hermitian(const Matrices __grid_constant__ matrices) {
+  T* const a = static_cast<T*>(matrices.data);
+  ForEachPlace(matrices, [&](const Place& place) {
+    const auto [matrix, row, column, offset] = place;
+    if (row == column) a[offset] = T(RealPart(a[offset]));
+    if (row >= column) return;
+    a[offset] =
+        Conjugated(a[matrix * matrices.stride + column + row * matrices.rows]);
+  });
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Identity(const Matrices __grid_constant__ matrices) {
+  T* const a = static_cast<T*>(matrices.data);
+  ForEachPlace(matrices, [&](const Place& place) {
+    a[place.offset] = T(place.row == place.column ? 1 : 0);
+  });
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    Diagonal(const DiagonalTask __grid_constant__ task) {
+  const Matrices& m = task.matrices;
+  const T* const a = static_cast<const T*>(m.data);
+  ForEachIndex(m.count * m.rows, [&](int64_t index) {
+    const int64_t matrix = index / m.rows, k = index - matrix * m.rows;
+    const T x = a[matrix * m.stride + k * (m.rows + 1)];
+    const bool is_good = task.wants_positive ? RealPart(x) > 0 : x != T(0);
+    if (is_good) return;
+    atomicMax(task.from_bad + matrix, static_cast<int32_t>(m.rows - k));
+  });
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
     Factors(const FactorTask __grid_constant__ task) {
   T* const a = static_cast<T*>(task.matrices.data);
   const T* const factors = static_cast<const T*>(task.factors);
@@ -274,6 +317,26 @@ cudaError_t QueueUpper(const UpperTask& task, cudaStream_t stream) {
 cudaError_t QueueLower(const Matrices& matrices, cudaStream_t stream) {
   return VisitMatrixType(matrices.type, [&]<typename T>(T) {
     return Launch(GridFor(matrices), stream, &Lower<T>, matrices);
+  });
+}
+
+cudaError_t QueueHermitian(const Matrices& matrices, cudaStream_t stream) {
+  return VisitMatrixType(matrices.type, [&]<typename T>(T) {
+    return Launch(GridFor(matrices), stream, &Hermitian<T>, matrices);
+  });
+}
+
+cudaError_t QueueIdentity(const Matrices& matrices, cudaStream_t stream) {
+  return VisitMatrixType(matrices.type, [&]<typename T>(T) {
+    return Launch(GridFor(matrices), stream, &Identity<T>, matrices);
+  });
+}
+
+cudaError_t QueueDiagonal(const DiagonalTask& task, cudaStream_t stream) {
+  const Matrices& m = task.matrices;
+  return VisitMatrixType(m.type, [&]<typename T>(T) {
+    return Launch(GridOf(m.count * m.rows, kThreads), stream, &Diagonal<T>,
+                  task);
   });
 }
 

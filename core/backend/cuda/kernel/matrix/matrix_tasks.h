@@ -45,10 +45,13 @@ constexpr int32_t PowerFor(const MatrixFacts& facts, ElementType real_type) {
   return power > safe || power < -safe ? power : 0;
 }
 
-/// Looks at all elements, or at those of the lower triangle.
+/// Which elements of a matrix count.
+enum class MatrixPart { kAll, kLower, kUpper };
+
 struct LookTask {
   Matrices matrices;
-  bool is_lower = false;
+  MatrixPart part = MatrixPart::kAll;
+  bool skips_diagonal = false;
   bool counts_rows = false;      // from what is not finite
   MatrixFacts* facts = nullptr;  // (count), of zeros before
 };
@@ -78,6 +81,21 @@ cudaError_t QueueUpper(const UpperTask& task, cudaStream_t stream);
 /// Writes zeros above the diagonal of square matrices, and leaves no imaginary
 /// part on it.
 cudaError_t QueueLower(const Matrices& matrices, cudaStream_t stream);
+
+/// Makes the upper triangle of square Hermitian matrices from the lower one.
+cudaError_t QueueHermitian(const Matrices& matrices, cudaStream_t stream);
+
+/// Writes identities.
+cudaError_t QueueIdentity(const Matrices& matrices, cudaStream_t stream);
+
+/// Looks for what is no pivot on the diagonal: 0, or what is not positive.
+struct DiagonalTask {
+  Matrices matrices;
+  bool wants_positive = false;
+  /// Diagonal elements from the first such one on; of zeros before.
+  int32_t* from_bad = nullptr;  // (count)
+};
+cudaError_t QueueDiagonal(const DiagonalTask& task, cudaStream_t stream);
 
 /// Multiplies row or column k of each matrix by its factor number k.
 struct FactorTask {

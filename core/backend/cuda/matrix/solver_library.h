@@ -1,4 +1,4 @@
-// cuSOLVER on one device.
+// cuSOLVER and cuBLAS on one device.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,8 @@
 #include "absl/synchronization/mutex.h"
 #include "core/backend/cuda/cuda_device.h"
 #include "core/backend/cuda/cuda_stream.h"
-#include "core/backend/cuda/factorization/cusolver.h"
+#include "core/backend/cuda/matrix/cublas.h"
+#include "core/backend/cuda/matrix/cusolver.h"
 
 namespace tensord::core::cuda {
 
@@ -25,6 +26,7 @@ namespace tensord::core::cuda {
 class SolverLibrary {
   struct Handle {
     cusolverDnHandle_t solver = nullptr;
+    cublasHandle_t blas = nullptr;
     gesvdjInfo_t gesvdj = nullptr;
     syevjInfo_t syevj = nullptr;
   };
@@ -48,9 +50,14 @@ class SolverLibrary {
 
     template <typename T>
     const CusolverRoutines<T>& routines() const {
-      return library_->functions_.of<T>();
+      return library_->cusolver_.of<T>();
+    }
+    template <typename T>
+    const CublasRoutines<T>& blas_routines() const {
+      return library_->cublas_.of<T>();
     }
     cusolverDnHandle_t solver() const { return handle_.solver; }
+    cublasHandle_t blas() const { return handle_.blas; }
     gesvdjInfo_t gesvdj() const { return handle_.gesvdj; }
     syevjInfo_t syevj() const { return handle_.syevj; }
 
@@ -58,23 +65,28 @@ class SolverLibrary {
     ///
     /// Errors  as CheckCusolver(); UNAVAILABLE: the device is lost.
     absl::Status Check(cusolverStatus_t status, absl::string_view what) const;
+    absl::Status Check(cublasStatus_t status, absl::string_view what) const;
 
     /// Has calls queue on `stream`.
     absl::Status SetStream(CudaStream& stream);
 
    private:
+    /// Of the device, after a call that failed.
+    absl::Status CheckDevice(absl::string_view what) const;
+
     const SolverLibrary* library_;
     const Handle handle_;
     CudaStream* stream_ = nullptr;
   };
 
-  SolverLibrary(CudaDevice& device, const Cusolver& functions)
-      : device_(device), functions_(functions) {}
+  SolverLibrary(CudaDevice& device, const Cusolver& cusolver,
+                const Cublas& cublas)
+      : device_(device), cusolver_(cusolver), cublas_(cublas) {}
   ~SolverLibrary();
   SolverLibrary(const SolverLibrary&) = delete;
   SolverLibrary& operator=(const SolverLibrary&) = delete;
 
-  /// "12.0.4".
+  /// Of cuSOLVER: "12.0.4".
   std::string version() const;
 
   /// Makes the device that of the calling thread.
@@ -89,13 +101,14 @@ class SolverLibrary {
   void Destroy(const Handle& handle) const;
 
   CudaDevice& device_;
-  const Cusolver functions_;
+  const Cusolver cusolver_;
+  const Cublas cublas_;
   mutable absl::Mutex mutex_;
   mutable std::vector<Handle> unused_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// The library, or UNIMPLEMENTED with the reason why there is none: every
-/// kernel then refuses with it.
+/// The libraries, or UNIMPLEMENTED with the reason why one is missing:
+/// every kernel then refuses with it.
 using MaybeSolverLibrary = absl::StatusOr<std::unique_ptr<SolverLibrary>>;
 
 }  // namespace tensord::core::cuda

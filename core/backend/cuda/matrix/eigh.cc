@@ -1,8 +1,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/backend/cuda/factorization/factorization_kernels.h"
-#include "core/backend/cuda/factorization/matrix_solution.h"
+#include "core/backend/cuda/matrix/factorization_kernels.h"
+#include "core/backend/cuda/matrix/matrix_solution.h"
 #include "core/base/status.h"
 #include "core/problem/refused_matrix.h"
 
@@ -51,44 +51,45 @@ class EighSolution final : public MatrixSolution {
     Real* const values = work.workspace.Take<Real>(n * count);
     T* const scratch = work.workspace.Take<T>(work_count_);
     T* const a = static_cast<T*>(work.matrices.data);
-    const auto& routines = work.solver.routines<T>();
+    const auto& routines = work.run.use().routines<T>();
     if (is_batched_) {
-      TENSORD_RETURN_IF_ERROR(work.solver.Check(
-          routines.SyevjBatched(work.solver.solver(), kVectors, kLower, n, a, n,
-                                values, scratch, work_count_, work.info,
-                                work.solver.syevj(), static_cast<int>(count)),
+      TENSORD_RETURN_IF_ERROR(work.run.use().Check(
+          routines.SyevjBatched(work.run.use().solver(), kVectors, kLower, n, a,
+                                n, values, scratch, work_count_,
+                                work.run.info(), work.run.use().syevj(),
+                                static_cast<int>(count)),
           "syevjBatched"));
     }
     for (int64_t i = 0; !is_batched_ && i < count; ++i) {
       if (CurrentWork::ShouldStop()) return absl::OkStatus();
-      TENSORD_RETURN_IF_ERROR(work.solver.Check(
-          routines.Syevd(work.solver.solver(), kVectors, kLower, n,
+      TENSORD_RETURN_IF_ERROR(work.run.use().Check(
+          routines.Syevd(work.run.use().solver(), kVectors, kLower, n,
                          a + i * work.matrices.stride, n, values + i * n,
-                         scratch, work_count_, work.info + i),
+                         scratch, work_count_, work.run.info() + i),
           "syevd"));
     }
     const ElementType real = RealPartOf(problem().type);
     if (work.may_be_scaled) {
       TENSORD_RETURN_IF_ERROR(
-          work.Check(QueuePower({.matrices = {.type = real,
-                                              .data = values,
-                                              .rows = n,
-                                              .columns = 1,
-                                              .stride = n,
-                                              .count = count},
-                                 .real_type = real,
-                                 .multiplies = true,
-                                 .facts = work.facts},
-                                work.stream.get()),
-                     "scaling eigenvalues"));
+          work.run.Check(QueuePower({.matrices = {.type = real,
+                                                  .data = values,
+                                                  .rows = n,
+                                                  .columns = 1,
+                                                  .stride = n,
+                                                  .count = count},
+                                     .real_type = real,
+                                     .multiplies = true,
+                                     .facts = work.run.facts()},
+                                    work.queue()),
+                         "scaling eigenvalues"));
     }
-    TENSORD_RETURN_IF_ERROR(
-        copies().StoreLeft(a, work.operands.left, work.workspace, work.stream));
+    TENSORD_RETURN_IF_ERROR(copies().StoreLeft(a, work.operands.left,
+                                               work.workspace, work.stream()));
     return copies().StoreValues(values, work.operands.values, work.workspace,
-                                work.stream);
+                                work.stream());
   }
 
-  absl::Status Judge(const Outcome& outcome) const override {
+  absl::Status Judge(const MatrixOutcome& outcome) const override {
     if (outcome.info == 0) return absl::OkStatus();
     return DidNotConverge(problem().method, shape().rows, shape().columns);
   }

@@ -1,39 +1,17 @@
-#include "core/backend/cuda/factorization/cusolver.h"
-
-#include <dlfcn.h>
+#include "core/backend/cuda/matrix/cusolver.h"
 
 #include <type_traits>
 
+#include "absl/strings/str_cat.h"
+#include "core/backend/cuda/matrix/library_functions.h"
 #include "core/base/status.h"
 
 namespace tensord::core::cuda {
 namespace {
 
-absl::Status Unavailable(absl::string_view what) {
-  return Error(absl::StatusCode::kUnavailable, "CUSOLVER_UNAVAILABLE", what);
-}
-
-/// Finds functions; remembers one that is not there.
-class Functions {
- public:
-  explicit Functions(void* library) : library_(library) {}
-
-  template <typename Function>
-  void Find(const std::string& name, Function& function) {
-    void* const symbol = dlsym(library_, name.c_str());
-    if (symbol == nullptr) missing_ = name;
-    function = reinterpret_cast<Function>(symbol);
-  }
-  const std::string& missing() const { return missing_; }
-
- private:
-  void* const library_;
-  std::string missing_;
-};
-
 /// Those of one element type, whose names begin with `prefix`.
 template <typename T>
-void FindRoutines(Functions& functions, const std::string& prefix,
+void FindRoutines(LibraryFunctions& functions, const std::string& prefix,
                   CusolverRoutines<T>& to) {
   constexpr bool kIsComplex = !std::is_floating_point_v<T>;
   const auto find = [&](const char* name, auto& size, auto& function) {
@@ -50,16 +28,16 @@ void FindRoutines(Functions& functions, const std::string& prefix,
        to.SyevjBatched);
   find("potrf", to.PotrfSize, to.Potrf);
   functions.Find(prefix + "potrfBatched", to.PotrfBatched);
+  find("getrf", to.GetrfSize, to.Getrf);
+  functions.Find(prefix + "getrs", to.Getrs);
 }
 
 }  // namespace
 
 absl::StatusOr<Cusolver> LoadCusolver(const std::string& file) {
-  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return Unavailable(absl::StrCat("cuSOLVER cannot be loaded: ", dlerror()));
-  }
-  Functions functions(library);
+  TENSORD_ASSIGN_OR_RETURN(
+      LibraryFunctions functions,
+      LibraryFunctions::Load(file, "cuSOLVER", "CUSOLVER_UNAVAILABLE"));
   Cusolver found;
   functions.Find("cusolverGetVersion", found.GetVersion);
   functions.Find("cusolverDnCreate", found.Create);
@@ -74,11 +52,7 @@ absl::StatusOr<Cusolver> LoadCusolver(const std::string& file) {
   FindRoutines(functions, "cusolverDnD", full);
   FindRoutines(functions, "cusolverDnC", complex);
   FindRoutines(functions, "cusolverDnZ", full_complex);
-  if (!functions.missing().empty()) {
-    dlclose(library);
-    return Unavailable(
-        absl::StrCat(file, " has no function ", functions.missing()));
-  }
+  TENSORD_RETURN_IF_ERROR(functions.Check());
   return found;
 }
 

@@ -1,4 +1,5 @@
-// cuSOLVER, found when it is needed: without it GPUs decompose no matrices.
+// cuSOLVER, found when it is needed: without it GPUs decompose no matrices, and
+// solve no equations.
 #pragma once
 
 #include <cusolverDn.h>
@@ -76,6 +77,11 @@ struct CusolverRoutines {
                   int count, int* info);
   Status (*PotrfBatched)(Handle, cublasFillMode_t, int n, T* a[], int lda,
                          int* info, int batch);
+  Status (*GetrfSize)(Handle, int m, int n, T* a, int lda, int* count);
+  Status (*Getrf)(Handle, int m, int n, T* a, int lda, T* work, int* pivots,
+                  int* info);
+  Status (*Getrs)(Handle, cublasOperation_t, int n, int sides, const T* a,
+                  int lda, const int* pivots, T* b, int ldb, int* info);
 };
 
 /// The functions of cuSOLVER that are used.

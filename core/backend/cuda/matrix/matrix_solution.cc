@@ -1,8 +1,7 @@
-#include "core/backend/cuda/factorization/matrix_solution.h"
+#include "core/backend/cuda/matrix/matrix_solution.h"
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,22 +14,9 @@ namespace {
 
 using P = FactorizationProblem;
 
-/// Facts, info and what is kept: of all matrices, one after the other.
-constexpr int64_t kOutcomeBytes =
-    sizeof(MatrixFacts) + sizeof(int) + sizeof(int32_t);
-
 int64_t MatrixBytes(const P& problem) {
   const MatrixShape shape(problem);
   return shape.rows * shape.columns * shape.count * SizeOf(problem.type);
-}
-
-absl::Status AwaitAll(CudaStream& stream) {
-  TENSORD_ASSIGN_OR_RETURN(const std::shared_ptr<Event> event, stream.Record());
-  if (event == nullptr) return absl::OkStatus();
-  if (Interruption* const own = CurrentWork::interruption(); own != nullptr) {
-    own->Outlast(event);
-  }
-  return event->Wait();
 }
 
 }  // namespace
@@ -72,7 +58,7 @@ MatrixSolution::MatrixSolution(const P& problem, const SolverLibrary& library,
                                MatrixCopies copies, bool transposes,
                                double nanoseconds, int64_t own_bytes)
     : Solution(nanoseconds + copies.nanoseconds(),
-               Workspace::BytesFor(MatrixShape(problem).count * kOutcomeBytes) +
+               MatrixRun::WorkspaceBytes(MatrixShape(problem).count) +
                    Workspace::BytesFor(MatrixBytes(problem)) + own_bytes +
                    copies.workspace_bytes()),
       problem_(problem),
@@ -94,42 +80,29 @@ std::string MatrixSolution::decision() const {
 absl::Status MatrixSolution::Launch(const FactorizationOperands& operands,
                                     Workspace& workspace,
                                     Stream& stream) const {
-  CudaStream& own_stream = AsCuda(stream);
-  TENSORD_ASSIGN_OR_RETURN(SolverLibrary::Use solver, library_.Take());
-  TENSORD_RETURN_IF_ERROR(solver.SetStream(own_stream));
-  auto* const outcomes =
-      workspace.Take<std::byte>(shape_.count * kOutcomeBytes);
-  auto* const facts = reinterpret_cast<MatrixFacts*>(outcomes);
-  auto* const info = reinterpret_cast<int*>(facts + shape_.count);
+  TENSORD_ASSIGN_OR_RETURN(
+      const MatrixRun run,
+      MatrixRun::Begin(library_, shape_.count, workspace, AsCuda(stream)));
   Work work{
       .operands = operands,
       .workspace = workspace,
-      .stream = own_stream,
-      .solver = solver,
+      .run = run,
       .matrices = {.type = problem_.type,
                    .data = workspace.Take<std::byte>(MatrixBytes(problem_)),
                    .rows = transposes_ ? shape_.columns : shape_.rows,
                    .columns = transposes_ ? shape_.rows : shape_.columns,
                    .stride = shape_.rows * shape_.columns,
-                   .count = shape_.count},
-      .facts = facts,
-      .info = info,
-      .kept = reinterpret_cast<int32_t*>(info + shape_.count)};
-  TENSORD_RETURN_IF_ERROR(work.Check(
-      cudaMemsetAsync(outcomes, 0,
-                      static_cast<size_t>(shape_.count * kOutcomeBytes),
-                      own_stream.get()),
-      "clearing what is known of matrices"));
+                   .count = shape_.count}};
   TENSORD_RETURN_IF_ERROR(
       copies_.Load(operands.a, work.matrices.data, workspace, stream));
   TENSORD_RETURN_IF_ERROR(LookAtMatrices(work));
   if (CurrentWork::ShouldStop()) return absl::OkStatus();
   TENSORD_RETURN_IF_ERROR(Decompose(work));
-  TENSORD_ASSIGN_OR_RETURN(const std::vector<Outcome> all, Await(work));
+  TENSORD_ASSIGN_OR_RETURN(const std::vector<MatrixOutcome> all, Await(work));
   int64_t kept = 0;
-  for (const Outcome& outcome : all) {
+  for (const MatrixOutcome& outcome : all) {
     TENSORD_RETURN_IF_ERROR(Judge(outcome));
-    kept = std::max<int64_t>(kept, outcome.kept);
+    kept = std::max<int64_t>(kept, outcome.note);
   }
   const bool is_svd = problem_.method == FactorizationMethod::kSvd;
   if (is_svd && operands.kept != nullptr) *operands.kept = kept;
@@ -137,50 +110,43 @@ absl::Status MatrixSolution::Launch(const FactorizationOperands& operands,
 }
 
 absl::Status MatrixSolution::LookAtMatrices(Work& work) const {
-  TENSORD_RETURN_IF_ERROR(
-      work.Check(QueueLook({.matrices = work.matrices,
-                            .is_lower = PairsRows(problem_.method),
-                            .counts_rows = transposes_,
-                            .facts = work.facts},
-                           work.stream.get()),
-                 "looking at matrices"));
+  TENSORD_RETURN_IF_ERROR(work.run.Check(
+      QueueLook({.matrices = work.matrices,
+                 .part = PairsRows(problem_.method) ? MatrixPart::kLower
+                                                    : MatrixPart::kAll,
+                 .counts_rows = transposes_,
+                 .facts = work.run.facts()},
+                work.queue()),
+      "looking at matrices"));
   const ElementType real = RealPartOf(problem_.type);
   switch (problem_.method) {
     case FactorizationMethod::kCholesky: return absl::OkStatus();
     case FactorizationMethod::kSvd:
     case FactorizationMethod::kEigh: {
       // Algorithms that iterate need not end on a matrix that is not finite.
-      TENSORD_ASSIGN_OR_RETURN(const std::vector<Outcome> all, Await(work));
-      work.may_be_scaled = std::ranges::any_of(all, [&](const Outcome& each) {
-        return PowerFor(each.facts, real) != 0;
-      });
+      TENSORD_ASSIGN_OR_RETURN(const std::vector<MatrixOutcome> all,
+                               Await(work));
+      work.may_be_scaled =
+          std::ranges::any_of(all, [&](const MatrixOutcome& each) {
+            return PowerFor(each.facts, real) != 0;
+          });
       break;
     }
     default: work.may_be_scaled = true;  // which nobody waits to know
   }
   if (!work.may_be_scaled) return absl::OkStatus();
-  return work.Check(
-      QueuePower(
-          {.matrices = work.matrices, .real_type = real, .facts = work.facts},
-          work.stream.get()),
-      "scaling matrices");
+  return work.run.Check(QueuePower({.matrices = work.matrices,
+                                    .real_type = real,
+                                    .facts = work.run.facts()},
+                                   work.queue()),
+                        "scaling matrices");
 }
 
-absl::StatusOr<std::vector<MatrixSolution::Outcome>> MatrixSolution::Await(
+absl::StatusOr<std::vector<MatrixOutcome>> MatrixSolution::Await(
     const Work& work) const {
-  TENSORD_RETURN_IF_ERROR(AwaitAll(work.stream));
-  const auto count = static_cast<size_t>(shape_.count);
-  std::vector<std::byte> bytes(count * kOutcomeBytes);
-  TENSORD_RETURN_IF_ERROR(work.stream.CopyToHost(
-      bytes.data(), work.facts, static_cast<int64_t>(bytes.size())));
-  TENSORD_RETURN_IF_ERROR(work.stream.Synchronize());
-  const auto* const facts = reinterpret_cast<const MatrixFacts*>(bytes.data());
-  const auto* const info = reinterpret_cast<const int*>(facts + count);
-  const auto* const kept = reinterpret_cast<const int32_t*>(info + count);
-  std::vector<Outcome> all;
-  for (size_t i = 0; i < count; ++i) {
-    all.push_back({facts[i], info[i], kept[i]});
-    const int left = facts[i].from_not_finite;
+  TENSORD_ASSIGN_OR_RETURN(std::vector<MatrixOutcome> all, work.run.Await());
+  for (const MatrixOutcome& each : all) {
+    const int left = each.facts.from_not_finite;
     if (left > 0 && problem_.method != FactorizationMethod::kQr) {
       return NotFinite(problem_.method, shape_.rows, shape_.columns,
                        shape_.columns - left);

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/backend/backend.h"
-#include "core/backend/cuda/factorization/solver_library.h"
+#include "core/backend/cuda/matrix/solver_library.h"
 #include "core/backend/kernel.h"
 
 namespace tensord::core::cuda {

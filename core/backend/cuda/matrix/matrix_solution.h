@@ -7,26 +7,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/backend/cuda/cuda_stream.h"
-#include "core/backend/cuda/factorization/matrix_copies.h"
-#include "core/backend/cuda/factorization/solver_library.h"
 #include "core/backend/cuda/kernel/matrix/matrix_tasks.h"
+#include "core/backend/cuda/matrix/matrix_copies.h"
+#include "core/backend/cuda/matrix/matrix_run.h"
 #include "core/backend/kernel.h"
-#include "core/base/element_type.h"
 #include "core/problem/heap_bytes.h"
 
 namespace tensord::core::cuda {
-
-/// Calls visit with a value of cuSOLVER's element type.
-template <typename Visit>
-decltype(auto) VisitSolverType(ElementType type, const Visit& visit) {
-  switch (type) {
-    case ElementType::kFloat32: return visit(float{});
-    case ElementType::kFloat64: return visit(double{});
-    case ElementType::kComplex64: return visit(cuComplex{});
-    default: return visit(cuDoubleComplex{});
-  }
-}
 
 /// How many matrices there are, and how large they are.
 struct MatrixShape {
@@ -69,23 +56,12 @@ class MatrixSolution : public FactorizationSolution {
   struct Work {
     const FactorizationOperands& operands;
     Workspace& workspace;
-    CudaStream& stream;
-    SolverLibrary::Use& solver;
+    const MatrixRun& run;  // notes: how many values an SVD keeps
     Matrices matrices;
-    MatrixFacts* facts;          // (matrix)
-    int* info;                   // (matrix), of cuSOLVER
-    int32_t* kept;               // (matrix), of an SVD
     bool may_be_scaled = false;  // a matrix, as its facts say
 
-    absl::Status Check(cudaError_t error, absl::string_view what) const {
-      return stream.device().Check(error, what);
-    }
-  };
-  /// What is known of a matrix in the end.
-  struct Outcome {
-    MatrixFacts facts;
-    int info = 0;
-    int32_t kept = 0;
+    CudaStream& stream() const { return run.stream(); }
+    cudaStream_t queue() const { return run.stream().get(); }
   };
 
   /// `own_bytes`: what Decompose() takes from the workspace.
@@ -97,7 +73,7 @@ class MatrixSolution : public FactorizationSolution {
   /// Queues the decomposition of work.matrices and the copies of its results.
   virtual absl::Status Decompose(Work& work) const = 0;
   /// OK, or why a matrix has no results: by the library's info.
-  virtual absl::Status Judge(const Outcome& outcome) const = 0;
+  virtual absl::Status Judge(const MatrixOutcome& outcome) const = 0;
 
   const FactorizationProblem& problem() const { return problem_; }
   const MatrixShape& shape() const { return shape_; }
@@ -111,7 +87,8 @@ class MatrixSolution : public FactorizationSolution {
   /// huge or tiny.
   absl::Status LookAtMatrices(Work& work) const;
   /// Waits for all that is queued.
-  absl::StatusOr<std::vector<Outcome>> Await(const Work& work) const;
+  /// Errors  INVALID_ARGUMENT: a matrix is not finite, and should be.
+  absl::StatusOr<std::vector<MatrixOutcome>> Await(const Work& work) const;
 
   const FactorizationProblem problem_;
   const MatrixShape shape_;

@@ -1,7 +1,7 @@
 #include <utility>
 
-#include "core/backend/cuda/factorization/factorization_kernels.h"
-#include "core/backend/cuda/factorization/matrix_solution.h"
+#include "core/backend/cuda/matrix/factorization_kernels.h"
+#include "core/backend/cuda/matrix/matrix_solution.h"
 #include "core/base/status.h"
 #include "core/problem/refused_matrix.h"
 
@@ -47,33 +47,34 @@ class CholeskySolution final : public MatrixSolution {
     T** const addresses = work.workspace.Take<T*>(shape().count);
     T* const scratch = work.workspace.Take<T>(work_count_);
     T* const a = static_cast<T*>(matrices.data);
-    const auto& routines = work.solver.routines<T>();
+    const auto& routines = work.run.use().routines<T>();
     if (shape().count == 1) {
-      TENSORD_RETURN_IF_ERROR(
-          work.solver.Check(routines.Potrf(work.solver.solver(), kLower, n, a,
-                                           n, scratch, work_count_, work.info),
-                            "potrf"));
+      TENSORD_RETURN_IF_ERROR(work.run.use().Check(
+          routines.Potrf(work.run.use().solver(), kLower, n, a, n, scratch,
+                         work_count_, work.run.info()),
+          "potrf"));
     } else {
-      TENSORD_RETURN_IF_ERROR(work.Check(
+      TENSORD_RETURN_IF_ERROR(work.run.Check(
           QueueAddresses(
               {.addresses = reinterpret_cast<void**>(addresses),
                .first = a,
                .bytes = matrices.stride * static_cast<int64_t>(sizeof(T)),
                .count = matrices.count},
-              work.stream.get()),
+              work.queue()),
           "writing addresses"));
-      TENSORD_RETURN_IF_ERROR(work.solver.Check(
-          routines.PotrfBatched(work.solver.solver(), kLower, n, addresses, n,
-                                work.info, static_cast<int>(matrices.count)),
+      TENSORD_RETURN_IF_ERROR(work.run.use().Check(
+          routines.PotrfBatched(work.run.use().solver(), kLower, n, addresses,
+                                n, work.run.info(),
+                                static_cast<int>(matrices.count)),
           "potrfBatched"));
     }
     TENSORD_RETURN_IF_ERROR(
-        work.Check(QueueLower(matrices, work.stream.get()), "clearing l"));
+        work.run.Check(QueueLower(matrices, work.queue()), "clearing l"));
     return copies().StoreLeft(a, work.operands.left, work.workspace,
-                              work.stream);
+                              work.stream());
   }
 
-  absl::Status Judge(const Outcome& outcome) const override {
+  absl::Status Judge(const MatrixOutcome& outcome) const override {
     if (outcome.info == 0) return absl::OkStatus();
     return NotPositiveDefinite(shape().inner, outcome.info);
   }

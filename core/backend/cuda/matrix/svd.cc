@@ -2,8 +2,8 @@
 #include <memory>
 #include <utility>
 
-#include "core/backend/cuda/factorization/factorization_kernels.h"
-#include "core/backend/cuda/factorization/matrix_solution.h"
+#include "core/backend/cuda/matrix/factorization_kernels.h"
+#include "core/backend/cuda/matrix/matrix_solution.h"
 #include "core/base/status.h"
 #include "core/problem/refused_matrix.h"
 
@@ -149,16 +149,16 @@ class SvdSolution final : public MatrixSolution {
 
   template <typename T>
   absl::Status Call(Work& work, const Room<T>& room) const {
-    const auto& routines = work.solver.routines<T>();
-    const cusolverDnHandle_t solver = work.solver.solver();
+    const auto& routines = work.run.use().routines<T>();
+    const cusolverDnHandle_t solver = work.run.use().solver();
     const auto [m, n] = std::pair(svd_.m, svd_.n);
     T* const a = static_cast<T*>(work.matrices.data);
     if (way_ == Way::kBatchedJacobi) {
-      return work.solver.Check(
-          routines.GesvdjBatched(solver, kVectors, m, n, a, m, room.values,
-                                 room.u, m, room.v, n, room.scratch,
-                                 work_count_, work.info, work.solver.gesvdj(),
-                                 static_cast<int>(svd_.count)),
+      return work.run.use().Check(
+          routines.GesvdjBatched(
+              solver, kVectors, m, n, a, m, room.values, room.u, m, room.v, n,
+              room.scratch, work_count_, work.run.info(),
+              work.run.use().gesvdj(), static_cast<int>(svd_.count)),
           "gesvdjBatched");
     }
     for (int64_t i = 0; i < svd_.count; ++i) {
@@ -169,16 +169,16 @@ class SvdSolution final : public MatrixSolution {
       auto* const values = room.values + i * svd_.inner;
       TENSORD_RETURN_IF_ERROR(
           way_ == Way::kQr
-              ? work.solver.Check(
+              ? work.run.use().Check(
                     routines.Gesvd(solver, 'S', 'S', m, n, own, m, values, u, m,
                                    v, svd_.v_rows, room.scratch, work_count_,
-                                   nullptr, work.info + i),
+                                   nullptr, work.run.info() + i),
                     "gesvd")
-              : work.solver.Check(
+              : work.run.use().Check(
                     routines.Gesvdj(solver, kVectors, /*econ=*/1, m, n, own, m,
                                     values, u, m, v, n, room.scratch,
-                                    work_count_, work.info + i,
-                                    work.solver.gesvdj()),
+                                    work_count_, work.run.info() + i,
+                                    work.run.use().gesvdj()),
                     "gesvdj"));
     }
     return absl::OkStatus();
@@ -190,29 +190,29 @@ class SvdSolution final : public MatrixSolution {
     const FactorizationOperands& operands = work.operands;
     const Truncation& truncation = operands.truncation;
     const bool is_both = truncation.absorb == Absorb::kBoth;
-    const cudaStream_t stream = work.stream.get();
+    const cudaStream_t stream = work.queue();
     const ElementType type = problem().type, real = RealPartOf(type);
     if (work.may_be_scaled) {
       TENSORD_RETURN_IF_ERROR(
-          work.Check(QueuePower({.matrices = {.type = real,
-                                              .data = room.values,
-                                              .rows = svd_.inner,
-                                              .columns = 1,
-                                              .stride = svd_.inner,
-                                              .count = svd_.count},
-                                 .real_type = real,
-                                 .multiplies = true,
-                                 .facts = work.facts},
-                                stream),
-                     "scaling singular values"));
+          work.run.Check(QueuePower({.matrices = {.type = real,
+                                                  .data = room.values,
+                                                  .rows = svd_.inner,
+                                                  .columns = 1,
+                                                  .stride = svd_.inner,
+                                                  .count = svd_.count},
+                                     .real_type = real,
+                                     .multiplies = true,
+                                     .facts = work.run.facts()},
+                                    stream),
+                         "scaling singular values"));
     }
-    TENSORD_RETURN_IF_ERROR(work.Check(
+    TENSORD_RETURN_IF_ERROR(work.run.Check(
         QueueCut(
             {.type = type,
              .values = room.values,
              .left = room.left,
              .right = room.right,
-             .kept = work.kept,
+             .kept = work.run.notes(),
              .count = svd_.count,
              .value_count = svd_.inner,
              .most = problem().inner_extent,
@@ -229,7 +229,7 @@ class SvdSolution final : public MatrixSolution {
     // By a rank alone, what is cut off is not copied.
     const bool keeps_all = truncation == Truncation();
     if (!keeps_all) {
-      TENSORD_RETURN_IF_ERROR(work.Check(
+      TENSORD_RETURN_IF_ERROR(work.run.Check(
           QueueFactors({.matrices = {.type = type,
                                      .data = room.u,
                                      .rows = svd_.m,
@@ -242,7 +242,7 @@ class SvdSolution final : public MatrixSolution {
           "scaling u"));
     }
     if (!keeps_all || (IsComplex(type) && !svd_.has_adjoint_v(way_))) {
-      TENSORD_RETURN_IF_ERROR(work.Check(
+      TENSORD_RETURN_IF_ERROR(work.run.Check(
           QueueFactors({.matrices = {.type = type,
                                      .data = room.v,
                                      .rows = svd_.v_rows,
@@ -259,14 +259,14 @@ class SvdSolution final : public MatrixSolution {
     const void* const left = svd_.transposes ? room.v : room.u;
     const void* const right = svd_.transposes ? room.u : room.v;
     TENSORD_RETURN_IF_ERROR(
-        copies().StoreLeft(left, operands.left, work.workspace, work.stream));
+        copies().StoreLeft(left, operands.left, work.workspace, work.stream()));
     TENSORD_RETURN_IF_ERROR(copies().StoreRight(right, operands.right,
-                                                work.workspace, work.stream));
+                                                work.workspace, work.stream()));
     return copies().StoreValues(room.values, operands.values, work.workspace,
-                                work.stream);
+                                work.stream());
   }
 
-  absl::Status Judge(const Outcome& outcome) const override {
+  absl::Status Judge(const MatrixOutcome& outcome) const override {
     if (outcome.info == 0) return absl::OkStatus();
     return DidNotConverge(problem().method, shape().rows, shape().columns);
   }

@@ -2,7 +2,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "core/backend/cuda/factorization/cusolver.h"
+#include "core/backend/cuda/matrix/cusolver.h"
 
 namespace tensord::core::cuda {
 namespace {
@@ -42,6 +42,10 @@ static_assert(kSame<decltype(S::Potrf), decltype(&::cusolverDnSpotrf)>);
 static_assert(
     kSame<decltype(S::PotrfBatched), decltype(&::cusolverDnSpotrfBatched)>);
 static_assert(
+    kSame<decltype(S::GetrfSize), decltype(&::cusolverDnSgetrf_bufferSize)>);
+static_assert(kSame<decltype(S::Getrf), decltype(&::cusolverDnSgetrf)>);
+static_assert(kSame<decltype(S::Getrs), decltype(&::cusolverDnSgetrs)>);
+static_assert(
     kSame<decltype(Z::GeqrfSize), decltype(&::cusolverDnZgeqrf_bufferSize)>);
 static_assert(kSame<decltype(Z::Geqrf), decltype(&::cusolverDnZgeqrf)>);
 static_assert(
@@ -69,6 +73,10 @@ static_assert(
 static_assert(kSame<decltype(Z::Potrf), decltype(&::cusolverDnZpotrf)>);
 static_assert(
     kSame<decltype(Z::PotrfBatched), decltype(&::cusolverDnZpotrfBatched)>);
+static_assert(
+    kSame<decltype(Z::GetrfSize), decltype(&::cusolverDnZgetrf_bufferSize)>);
+static_assert(kSame<decltype(Z::Getrf), decltype(&::cusolverDnZgetrf)>);
+static_assert(kSame<decltype(Z::Getrs), decltype(&::cusolverDnZgetrs)>);
 
 }  // namespace
 

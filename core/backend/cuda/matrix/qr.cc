@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/backend/cuda/factorization/factorization_kernels.h"
-#include "core/backend/cuda/factorization/matrix_solution.h"
+#include "core/backend/cuda/matrix/factorization_kernels.h"
+#include "core/backend/cuda/matrix/matrix_solution.h"
 #include "core/base/status.h"
 
 namespace tensord::core::cuda {
@@ -51,14 +51,14 @@ class QrSolution final : public MatrixSolution {
     T* const tau = work.workspace.Take<T>(inner * count);
     T* const scratch = work.workspace.Take<T>(work_count_);
     T* const a = static_cast<T*>(work.matrices.data);
-    const auto& routines = work.solver.routines<T>();
+    const auto& routines = work.run.use().routines<T>();
     const int m = static_cast<int>(rows), n = static_cast<int>(columns),
               k = static_cast<int>(inner);
     for (int64_t i = 0; i < count && !CurrentWork::ShouldStop(); ++i) {
-      TENSORD_RETURN_IF_ERROR(work.solver.Check(
-          routines.Geqrf(work.solver.solver(), m, n,
+      TENSORD_RETURN_IF_ERROR(work.run.use().Check(
+          routines.Geqrf(work.run.use().solver(), m, n,
                          a + i * work.matrices.stride, m, tau + i * inner,
-                         scratch, work_count_, work.info + i),
+                         scratch, work_count_, work.run.info() + i),
           "geqrf"));
     }
     const Matrices upper = {.type = problem().type,
@@ -67,36 +67,39 @@ class QrSolution final : public MatrixSolution {
                             .columns = columns,
                             .stride = inner * columns,
                             .count = count};
-    TENSORD_RETURN_IF_ERROR(work.Check(
+    TENSORD_RETURN_IF_ERROR(work.run.Check(
         QueueUpper({.matrices = work.matrices, .r = upper, .phases = phases},
-                   work.stream.get()),
+                   work.queue()),
         "taking r"));
     TENSORD_RETURN_IF_ERROR(
-        work.Check(QueuePower({.matrices = upper,
-                               .real_type = RealPartOf(problem().type),
-                               .multiplies = true,
-                               .facts = work.facts},
-                              work.stream.get()),
-                   "scaling r"));
+        work.run.Check(QueuePower({.matrices = upper,
+                                   .real_type = RealPartOf(problem().type),
+                                   .multiplies = true,
+                                   .facts = work.run.facts()},
+                                  work.queue()),
+                       "scaling r"));
     for (int64_t i = 0; i < count && !CurrentWork::ShouldStop(); ++i) {
-      TENSORD_RETURN_IF_ERROR(work.solver.Check(
-          routines.Orgqr(work.solver.solver(), m, k, k,
+      TENSORD_RETURN_IF_ERROR(work.run.use().Check(
+          routines.Orgqr(work.run.use().solver(), m, k, k,
                          a + i * work.matrices.stride, m, tau + i * inner,
-                         scratch, work_count_, work.info + i),
+                         scratch, work_count_, work.run.info() + i),
           "orgqr"));
     }
-    TENSORD_RETURN_IF_ERROR(work.Check(QueueFactors({.matrices = work.matrices,
-                                                     .factors = phases,
-                                                     .factor_count = inner},
-                                                    work.stream.get()),
-                                       "turning q"));
     TENSORD_RETURN_IF_ERROR(
-        copies().StoreLeft(a, work.operands.left, work.workspace, work.stream));
+        work.run.Check(QueueFactors({.matrices = work.matrices,
+                                     .factors = phases,
+                                     .factor_count = inner},
+                                    work.queue()),
+                       "turning q"));
+    TENSORD_RETURN_IF_ERROR(copies().StoreLeft(a, work.operands.left,
+                                               work.workspace, work.stream()));
     return copies().StoreRight(r, work.operands.right, work.workspace,
-                               work.stream);
+                               work.stream());
   }
 
-  absl::Status Judge(const Outcome&) const override { return absl::OkStatus(); }
+  absl::Status Judge(const MatrixOutcome&) const override {
+    return absl::OkStatus();
+  }
 
   const int work_count_;
 };

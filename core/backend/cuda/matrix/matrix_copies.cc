@@ -1,9 +1,9 @@
-#include "core/backend/cuda/factorization/matrix_copies.h"
+#include "core/backend/cuda/matrix/matrix_copies.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "core/backend/cuda/contraction/step.h"
+#include "core/backend/cuda/matrix/copy_modes.h"
 #include "core/problem/heap_bytes.h"
 
 namespace tensord::core::cuda {
@@ -11,51 +11,7 @@ namespace {
 
 using P = FactorizationProblem;
 
-constexpr size_t kFrom = PermutationProblem::kA, kTo = PermutationProblem::kD;
-
-/// A copy between a tensor and workspace, loop by loop.
-class CopyModes {
- public:
-  /// `tensor` is the operand that the tensor is: kFrom or kTo.
-  explicit CopyModes(size_t tensor) : tensor_(tensor) {}
-
-  void Add(int64_t extent, int64_t of_tensor, int64_t of_workspace) {
-    LoopMode<2> mode{extent, {of_workspace, of_workspace}};
-    mode.strides[tensor_] = of_tensor;
-    modes_.push_back(mode);
-  }
-  /// Loops, fastest first, that count evenly in workspace.
-  template <size_t operand_count>
-  void Add(const LoopModes<operand_count>& loops, size_t operand,
-           int64_t stride) {
-    for (const auto& loop : loops) {
-      Add(loop.extent, loop.strides[operand], stride);
-      stride *= loop.extent;
-    }
-  }
-
-  std::unique_ptr<const PermutationSolution> Solve(const KernelLists& lists,
-                                                   ElementType type) && {
-    return StepOf(
-        lists.permutation,
-        PermutationProblem{.type_a = type,
-                           .type_d = type,
-                           .compute_type = DefaultComputeType(type),
-                           .is_move = true,
-                           .alignment_bytes = std::min<int64_t>(
-                               SizeOf(type), PermutationProblem::kWidestAccess),
-                           .modes = Canonical(std::move(modes_), kTo)});
-  }
-
- private:
-  const size_t tensor_;
-  LoopModes<2> modes_;
-};
-
-absl::Status Launch(const PermutationSolution& copy, const void* from, void* to,
-                    Workspace& workspace, Stream& stream) {
-  return copy.Launch({.a = from, .d = to}, workspace, stream);
-}
+constexpr size_t kFrom = CopyModes::kFrom, kTo = CopyModes::kTo;
 
 }  // namespace
 
@@ -121,23 +77,23 @@ int64_t MatrixCopies::heap_bytes() const {
 
 absl::Status MatrixCopies::Load(const void* a, void* matrices,
                                 Workspace workspace, Stream& stream) const {
-  return Launch(*load_, a, matrices, workspace, stream);
+  return LaunchCopy(*load_, a, matrices, workspace, stream);
 }
 absl::Status MatrixCopies::StoreLeft(const void* from, void* left,
                                      Workspace workspace,
                                      Stream& stream) const {
-  return Launch(*left_, from, left, workspace, stream);
+  return LaunchCopy(*left_, from, left, workspace, stream);
 }
 absl::Status MatrixCopies::StoreRight(const void* from, void* right,
                                       Workspace workspace,
                                       Stream& stream) const {
-  return Launch(*right_, from, right, workspace, stream);
+  return LaunchCopy(*right_, from, right, workspace, stream);
 }
 absl::Status MatrixCopies::StoreValues(const void* from, void* values,
                                        Workspace workspace,
                                        Stream& stream) const {
   if (values_ == nullptr) return absl::OkStatus();
-  return Launch(*values_, from, values, workspace, stream);
+  return LaunchCopy(*values_, from, values, workspace, stream);
 }
 
 }  // namespace tensord::core::cuda

@@ -1,0 +1,68 @@
+#include "core/backend/cuda/matrix/matrix_run.h"
+
+#include <cstddef>
+#include <memory>
+
+#include "core/base/status.h"
+#include "core/device/interruption.h"
+
+namespace tensord::core::cuda {
+namespace {
+
+/// Facts of all matrices, then info, then notes.
+constexpr int64_t kBytesOfEach =
+    sizeof(MatrixFacts) + sizeof(int) + sizeof(int32_t);
+
+}  // namespace
+
+int64_t MatrixRun::WorkspaceBytes(int64_t count) {
+  return Workspace::BytesFor(count * kBytesOfEach);
+}
+
+absl::StatusOr<MatrixRun> MatrixRun::Begin(const SolverLibrary& library,
+                                           int64_t count, Workspace& workspace,
+                                           CudaStream& stream) {
+  TENSORD_ASSIGN_OR_RETURN(SolverLibrary::Use use, library.Take());
+  TENSORD_RETURN_IF_ERROR(use.SetStream(stream));
+  MatrixRun run(std::move(use), count,
+                workspace.Take<std::byte>(count * kBytesOfEach), stream);
+  TENSORD_RETURN_IF_ERROR(run.Check(
+      cudaMemsetAsync(run.facts_, 0, static_cast<size_t>(count * kBytesOfEach),
+                      stream.get()),
+      "clearing what is known of matrices"));
+  return run;
+}
+
+MatrixRun::MatrixRun(SolverLibrary::Use use, int64_t count, std::byte* numbers,
+                     CudaStream& stream)
+    : use_(std::move(use)),
+      count_(count),
+      stream_(&stream),
+      facts_(reinterpret_cast<MatrixFacts*>(numbers)),
+      info_(reinterpret_cast<int*>(facts_ + count)),
+      note_(reinterpret_cast<int32_t*>(info_ + count)) {}
+
+absl::StatusOr<std::vector<MatrixOutcome>> MatrixRun::Await() const {
+  TENSORD_ASSIGN_OR_RETURN(const std::shared_ptr<Event> event,
+                           stream_->Record());
+  if (event != nullptr) {
+    Interruption* const own = CurrentWork::interruption();
+    if (own != nullptr) own->Outlast(event);
+    TENSORD_RETURN_IF_ERROR(event->Wait());
+  }
+  const auto count = static_cast<size_t>(count_);
+  std::vector<std::byte> bytes(count * kBytesOfEach);
+  TENSORD_RETURN_IF_ERROR(stream_->CopyToHost(
+      bytes.data(), facts_, static_cast<int64_t>(bytes.size())));
+  TENSORD_RETURN_IF_ERROR(stream_->Synchronize());
+  const auto* const facts = reinterpret_cast<const MatrixFacts*>(bytes.data());
+  const auto* const info = reinterpret_cast<const int*>(facts + count);
+  const auto* const notes = reinterpret_cast<const int32_t*>(info + count);
+  std::vector<MatrixOutcome> all;
+  for (size_t i = 0; i < count; ++i) {
+    all.push_back({facts[i], info[i], notes[i]});
+  }
+  return all;
+}
+
+}  // namespace tensord::core::cuda
