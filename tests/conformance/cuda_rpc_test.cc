@@ -119,6 +119,32 @@ TEST_F(CudaRpcTest, SessionsOfOneDeviceComputeSideBySide) {
   EXPECT_EQ(server_.device().worker().statistics().queued_count, 0);
 }
 
+TEST_F(CudaRpcTest, OthersComputeWhileAMatrixIsWaitedFor) {
+  v1::FactorizeRequest svd;
+  svd.set_session(session_);
+  svd.set_method(v1::FACTORIZATION_METHOD_SVD);
+  *svd.mutable_a() = Named(Filled({4, 3}), {'i', 'j'});
+  *svd.mutable_q() = New({'i', 'k'});
+  *svd.mutable_r() = New({'k', 'j'});
+  *svd.mutable_values() = New({'k'});
+  v1::OpenSessionResponse other;
+  ASSERT_THAT(Open({}, &other), IsOk());
+  session_ = other.session().name();
+  const std::string b = Filled({40, 50});
+  simt::LaunchHold hold;
+  std::thread waiting([&] {
+    v1::FactorizeResponse response;
+    EXPECT_THAT(
+        Unary(&v1::ComputeService::Stub::Factorize, *compute_, svd, &response),
+        IsOk());
+    EXPECT_EQ(response.result().report().kept_extent(), 3);
+  });
+  while (!hold.HasCaught()) std::this_thread::yield();
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(Permute(Permutation(b)), IsOk());
+  hold.Release();
+  waiting.join();
+}
+
 TEST_F(CudaRpcTest, DeviceOutOfMemoryLeavesTheServerUseful) {
   const std::string a = Filled({64, 64});
   FailAllocation(CallKind::kDeviceAllocation);

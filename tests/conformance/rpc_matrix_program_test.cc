@@ -74,6 +74,28 @@ TEST_F(RpcMatrixProgramTest, ConstantsAreDecomposedOnce) {
   }
 }
 
+// Also where programs without such steps are recorded, to be queued at once.
+TEST_F(RpcMatrixProgramTest, EquationsAreSolvedEachTime) {
+  const std::string a = Matrix();
+  v1::ProgramSpec spec = Statements(
+      "X[j,k] := inv(A[i,j]); D[i,k] := A[i,j]*X[j,k]; E[i,k] := D[i,k] + "
+      "D[i,k]",
+      {{"A", a}});
+  spec.add_outputs()->set_name("E");
+  v1::Program program;
+  ASSERT_THAT(CreateProgram(spec, "", &program), IsOk());
+  v1::ExecuteProgramRequest request;
+  request.set_name(program.name());
+  AddOperands({{"A", a}}, request.mutable_operands());
+  for (int i = 0; i < 4; ++i) {
+    v1::ExecuteProgramResponse response;
+    ASSERT_THAT(Execute(request, &response), IsOk());
+    const std::string e = response.results(0).tensor().name();
+    EXPECT_EQ(Values(e), (std::vector<float>{2, 0, 0, 2}));
+    ASSERT_THAT(Delete(e), IsOk());  // the next one lies where it did
+  }
+}
+
 TEST_F(RpcMatrixProgramTest, RefusedMatricesLeaveWhatTheyWriteInvalid) {
   v1::Tensor zeros;
   ASSERT_THAT(Create(CreateRequest({2, 2}), &zeros), IsOk());

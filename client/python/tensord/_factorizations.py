@@ -122,8 +122,8 @@ class Factorizations(Operations[Outcome], Generic[Outcome, Results, Name]):
                 (`MATRIX_NOT_SQUARE`) or not positive definite
                 (`MATRIX_NOT_POSITIVE_DEFINITE`); a limit is none
                 (`TRUNCATION_OUT_OF_RANGE`), or not of "svd" (`TRUNCATION_WITHOUT_SVD`).
-            Unimplemented: The device has no kernel for it, as GPUs have not
-                (`NO_KERNEL`).
+            Unimplemented: The device has no kernel for it, as GPUs have not where
+                cuSOLVER is missing (`NO_KERNEL`).
         """
         wanted = operators.factorization_method(method)
         results = _RESULTS[method.lower()]

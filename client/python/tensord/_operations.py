@@ -406,8 +406,8 @@ class Operations(abc.ABC, Generic[Outcome]):
                 infinite (`MATRIX_NOT_FINITE`), are not square (`MATRIX_NOT_SQUARE`) or
                 not positive definite (`MATRIX_NOT_POSITIVE_DEFINITE`); the subscripts
                 are malformed (`SUBSCRIPTS_MALFORMED`).
-            Unimplemented: The device has no kernel for it, as GPUs have not
-                (`NO_KERNEL`).
+            Unimplemented: The device has no kernel for it, as GPUs have not where
+                cuSOLVER is missing (`NO_KERNEL`).
         """
         check_type("unit_diagonal", unit_diagonal, (bool, np.bool_), "a bool")
         with PointingOut(subscripts):

@@ -1,4 +1,4 @@
-"""Where cuBLASLt is, which the backend looks for as the dynamic linker does."""
+"""Where cuBLASLt and cuSOLVER are, which the backend looks for as the dynamic linker does."""
 
 import glob
 import os
@@ -7,13 +7,14 @@ import sys
 
 
 def folders() -> list[str]:
-    """That of $CUBLASLT_LIBRARY, those beside installed Python packages, and the toolkit's, if they hold the library."""
+    """That of $CUBLASLT_LIBRARY, those beside installed Python packages, and the toolkit's, if they hold one of them."""
     named = os.environ.get("CUBLASLT_LIBRARY", "")
     found = [str(pathlib.Path(named).parent)] if named else []
     for place in [*sys.path, "/usr/local/cuda*"]:
         for pattern in ("nvidia/*/lib", "lib64", "lib"):
-            matches = sorted(glob.glob(f"{place}/{pattern}/libcublasLt.so.*")) if place else []
-            found += [str(pathlib.Path(match).parent) for match in matches]
+            for library in ("libcublasLt", "libcusolver"):
+                matches = sorted(glob.glob(f"{place}/{pattern}/{library}.so.*")) if place else []
+                found += [str(pathlib.Path(match).parent) for match in matches]
     return list(dict.fromkeys(found))
 
 
