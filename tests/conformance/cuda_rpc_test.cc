@@ -2,6 +2,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <vector>
 
 #include "tests/conformance/rpc_conformance.h"
@@ -143,6 +144,34 @@ TEST_F(CudaRpcTest, OthersComputeWhileAMatrixIsWaitedFor) {
   for (int i = 0; i < 3; ++i) EXPECT_THAT(Permute(Permutation(b)), IsOk());
   hold.Release();
   waiting.join();
+}
+
+// Libraries may hold up the thread that calls them: what takes long has its
+// own.
+TEST_F(CudaRpcTest, OthersComputeBesideLongCallsOfLibraries) {
+  v1::FactorizeRequest eigh;
+  eigh.set_session(session_);
+  eigh.set_method(v1::FACTORIZATION_METHOD_EIGH);
+  *eigh.mutable_a() = Named(Filled({6, 40, 40}), {'n', 'i', 'j'});
+  *eigh.mutable_q() = New({'n', 'i', 'k'});
+  *eigh.mutable_values() = New({'n', 'k'});
+  v1::OpenSessionResponse other;
+  ASSERT_THAT(Open({}, &other), IsOk());
+  session_ = other.session().name();
+  const std::string b = Filled({40, 50});
+  std::atomic<bool> has_ended = false;
+  std::thread long_one([&] {
+    v1::FactorizeResponse response;
+    EXPECT_THAT(
+        Unary(&v1::ComputeService::Stub::Factorize, *compute_, eigh, &response),
+        IsOk());
+    EXPECT_EQ(response.result().report().kernel(), "cuda.factorize.eigh");
+    has_ended = true;
+  });
+  do {
+    EXPECT_THAT(Permute(Permutation(b)), IsOk());
+  } while (!has_ended);
+  long_one.join();
 }
 
 TEST_F(CudaRpcTest, DeviceOutOfMemoryLeavesTheServerUseful) {

@@ -232,6 +232,7 @@ TEST_P(DecompositionConformance, DecomposesLargerMatrices) {
       std::mt19937 rng(7);
       ForEachType(*backend_, kernel, rng, [&](const auto& each) {
         each.Check(method, {{}, {47}, {31}});
+        each.Check(method, {{3}, {30}, {17}});
         each.Check(method, {{2}, {5, 4}, {40}});
       });
     });
@@ -459,6 +460,14 @@ TEST_P(DecompositionConformance, MatricesThatCannotBeDecomposedAreRefused) {
       EXPECT_THAT(std::string(made.status.message()),
                   ::testing::HasSubstr("leading 2 x 2"));
     }
+    // Of which L overflows, and is no number then.
+    Matrix overflows(130, 130);
+    for (int64_t i = 0; i < 130; ++i) overflows(i, i) = i == 0 ? 1e-300L : 1;
+    overflows(100, 0) = 1e300L;
+    const Made made =
+        each.Run({Method::kCholesky, each.type, {{}, {130}, {130}}, 130, false},
+                 {overflows});
+    EXPECT_EQ(ReasonOf(made.status), "MATRIX_NOT_POSITIVE_DEFINITE");
   });
 }
 

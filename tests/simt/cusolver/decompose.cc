@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -236,7 +237,7 @@ int FactorCholesky(NumberMatrix& a) {
   for (int64_t k = 0; k < a.rows; ++k) {
     long double square = std::real(a(k, k));
     for (int64_t j = 0; j < k; ++j) square -= std::norm(a(k, j));
-    if (!(square > 0)) return static_cast<int>(k) + 1;
+    if (square <= 0) return static_cast<int>(k) + 1;  // it overlooks NaN
     const long double diagonal = std::sqrt(square);
     a(k, k) = diagonal;
     for (int64_t i = k + 1; i < a.rows; ++i) {

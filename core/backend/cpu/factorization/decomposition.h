@@ -19,7 +19,7 @@
 #include "core/backend/cpu/block/element_math.h"
 #include "core/backend/cpu/block/tile_space.h"
 #include "core/backend/cpu/factorization/matrix.h"
-#include "core/backend/cpu/run_aside.h"
+#include "core/device/run_aside.h"
 #include "core/backend/cpu/thread_pool.h"
 #include "core/backend/kernel.h"
 #include "core/base/status.h"

@@ -1,6 +1,7 @@
 #include "core/backend/cpu/factorization/decomposition_lapack.h"
 
 #include <algorithm>
+#include <complex>
 #include <limits>
 #include <utility>
 
@@ -101,7 +102,13 @@ class LapackRoutines {
   template <typename W>
   absl::Status Cholesky(const Decomposed<W>& m) const {
     const int info = lapack_.Potrf(static_cast<int>(m.inner), m.matrix);
-    return info == 0 ? absl::OkStatus() : NotPositiveDefinite(m.inner, info);
+    if (info != 0) return NotPositiveDefinite(m.inner, info);
+    for (int64_t k = 0; k < m.inner; ++k) {  // it overlooks NaN
+      if (!(std::real(m.matrix[k * (m.rows + 1)]) > 0)) {
+        return NotPositiveDefinite(m.inner, k + 1);
+      }
+    }
+    return absl::OkStatus();
   }
 
  private:

@@ -62,21 +62,35 @@ class CholeskySolution final : public MatrixSolution {
                .count = matrices.count},
               work.queue()),
           "writing addresses"));
-      TENSORD_RETURN_IF_ERROR(work.run.use().Check(
-          routines.PotrfBatched(work.run.use().solver(), kLower, n, addresses,
-                                n, work.run.info(),
-                                static_cast<int>(matrices.count)),
-          "potrfBatched"));
+      TENSORD_RETURN_IF_ERROR(
+          ForEachPart(matrices.count, [&](int64_t first, int64_t count) {
+            return work.run.use().Check(
+                routines.PotrfBatched(
+                    work.run.use().solver(), kLower, n, addresses + first, n,
+                    work.run.info() + first, static_cast<int>(count)),
+                "potrfBatched");
+          }));
     }
+    // The library may overlook NaN.
     TENSORD_RETURN_IF_ERROR(
-        work.run.Check(QueueLower(matrices, work.queue()), "clearing l"));
+        work.run.Check(QueueDiagonal({.matrices = matrices,
+                                      .wants_positive = true,
+                                      .from_bad = work.run.notes()},
+                                     work.queue()),
+                       "looking at diagonals"));
+    TENSORD_RETURN_IF_ERROR(work.run.Check(
+        QueueTriangle({.matrices = matrices, .has_real_diagonal = true},
+                      work.queue()),
+        "clearing l"));
     return copies().StoreLeft(a, work.operands.left, work.workspace,
                               work.stream());
   }
 
   absl::Status Judge(const MatrixOutcome& outcome) const override {
-    if (outcome.info == 0) return absl::OkStatus();
-    return NotPositiveDefinite(shape().inner, outcome.info);
+    const int64_t n = shape().inner;
+    if (outcome.info > 0) return NotPositiveDefinite(n, outcome.info);
+    if (outcome.note > 0) return NotPositiveDefinite(n, n - outcome.note + 1);
+    return absl::OkStatus();
   }
 
   const int work_count_;
@@ -114,9 +128,9 @@ class Cholesky final : public FactorizationKernel {
                           const MatrixShape& shape, int& work_count) {
     TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
     const int n = static_cast<int>(shape.inner);
-    return use.Check(use.routines<T>().PotrfSize(use.solver(), kLower, n,
-                                                 nullptr, n, &work_count),
-                     "potrf_bufferSize");
+    const cusolverStatus_t status = use.routines<T>().PotrfSize(
+        use.solver(), kLower, n, nullptr, n, &work_count);
+    return use.CheckCount(status, work_count, "potrf_bufferSize");
   }
 
   const MaybeSolverLibrary& library_;

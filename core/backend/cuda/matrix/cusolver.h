@@ -1,5 +1,5 @@
-// cuSOLVER, found when it is needed: without it GPUs decompose no matrices, and
-// solve no equations.
+// cuSOLVER, loaded where it is there: without it GPUs decompose no matrices,
+// and solve no equations.
 #pragma once
 
 #include <cusolverDn.h>

@@ -1,6 +1,6 @@
+#include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "core/backend/cuda/matrix/factorization_kernels.h"
 #include "core/backend/cuda/matrix/matrix_solution.h"
 #include "core/base/status.h"
@@ -53,12 +53,16 @@ class EighSolution final : public MatrixSolution {
     T* const a = static_cast<T*>(work.matrices.data);
     const auto& routines = work.run.use().routines<T>();
     if (is_batched_) {
-      TENSORD_RETURN_IF_ERROR(work.run.use().Check(
-          routines.SyevjBatched(work.run.use().solver(), kVectors, kLower, n, a,
-                                n, values, scratch, work_count_,
-                                work.run.info(), work.run.use().syevj(),
-                                static_cast<int>(count)),
-          "syevjBatched"));
+      TENSORD_RETURN_IF_ERROR(
+          ForEachPart(count, [&](int64_t first, int64_t part) {
+            return work.run.use().Check(
+                routines.SyevjBatched(
+                    work.run.use().solver(), kVectors, kLower, n,
+                    a + first * work.matrices.stride, n, values + first * n,
+                    scratch, work_count_, work.run.info() + first,
+                    work.run.use().syevj(), static_cast<int>(part)),
+                "syevjBatched");
+          }));
     }
     for (int64_t i = 0; !is_batched_ && i < count; ++i) {
       if (CurrentWork::ShouldStop()) return absl::OkStatus();
@@ -113,9 +117,11 @@ class Eigh final : public FactorizationKernel {
         const SolverLibrary* const library,
         LibraryFor(problem, FactorizationMethod::kEigh, library_));
     const MatrixShape shape(problem);
-    if (is_batched_ && shape.inner > kMostBatchedSide) {
+    // So that workspace, two squares of the side, is counted by int.
+    const int64_t most = is_batched_ ? kMostBatchedSide : 32000;
+    if (shape.inner > most) {
       return Unimplemented("MATRIX_TOO_LARGE", "the matrix has ", shape.rows,
-                           " rows, this takes up to ", kMostBatchedSide);
+                           " rows, this takes up to ", most);
     }
     int work_count = 0;
     TENSORD_RETURN_IF_ERROR(VisitSolverType(problem.type, [&]<typename T>(T) {
@@ -137,15 +143,15 @@ class Eigh final : public FactorizationKernel {
     TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
     const auto& routines = use.routines<T>();
     const int n = static_cast<int>(shape.inner);
-    return is_batched_
-               ? use.Check(routines.SyevjBatchedSize(
-                               use.solver(), kVectors, kLower, n, nullptr, n,
-                               nullptr, &work_count, use.syevj(),
-                               static_cast<int>(shape.count)),
-                           "syevjBatched_bufferSize")
-               : use.Check(routines.SyevdSize(use.solver(), kVectors, kLower, n,
-                                              nullptr, n, nullptr, &work_count),
-                           "syevd_bufferSize");
+    if (is_batched_) {
+      const cusolverStatus_t status = routines.SyevjBatchedSize(
+          use.solver(), kVectors, kLower, n, nullptr, n, nullptr, &work_count,
+          use.syevj(), static_cast<int>(std::min(shape.count, kMostTogether)));
+      return use.CheckCount(status, work_count, "syevjBatched_bufferSize");
+    }
+    const cusolverStatus_t status = routines.SyevdSize(
+        use.solver(), kVectors, kLower, n, nullptr, n, nullptr, &work_count);
+    return use.CheckCount(status, work_count, "syevd_bufferSize");
   }
 
   const MaybeSolverLibrary& library_;

@@ -120,11 +120,14 @@ class SolveSolution final : public LinearSolveSolution {
   absl::Status Launch(const LinearSolveOperands& operands, Workspace& workspace,
                       Stream& stream) const override {
     TENSORD_ASSIGN_OR_RETURN(
-        const MatrixRun run,
+        MatrixRun run,
         MatrixRun::Begin(library_, shape_.count, workspace, AsCuda(stream)));
-    TENSORD_RETURN_IF_ERROR(VisitSolverType(problem_.type, [&]<typename T>(T) {
-      return Queue<T>(operands, workspace, run);
-    }));
+    TENSORD_RETURN_IF_ERROR(
+        QueueLong(predicted_nanoseconds(), run.stream().device(), [&] {
+          return VisitSolverType(problem_.type, [&]<typename T>(T) {
+            return Queue<T>(operands, workspace, run);
+          });
+        }));
     TENSORD_ASSIGN_OR_RETURN(const std::vector<MatrixOutcome> all, run.Await());
     for (size_t i = 0; i < all.size(); ++i) {
       TENSORD_RETURN_IF_ERROR(
@@ -162,7 +165,7 @@ class SolveSolution final : public LinearSolveSolution {
 
   template <typename T>
   absl::Status Queue(const LinearSolveOperands& operands, Workspace& workspace,
-                     const MatrixRun& run) const {
+                     MatrixRun& run) const {
     const int64_t n = shape_.n, sides = shape_.sides, count = shape_.count;
     Room<T> room;
     room.a = workspace.Take<T>(n * n * count);
@@ -188,10 +191,8 @@ class SolveSolution final : public LinearSolveSolution {
                             run.stream().get()),
                   "looking at matrices"));
     TENSORD_RETURN_IF_ERROR(LoadSides(operands, room.b, workspace, run));
-    if (problem_.structure == MatrixStructure::kHermitian) {
-      TENSORD_RETURN_IF_ERROR(run.Check(QueueHermitian(a, run.stream().get()),
-                                        "completing matrices"));
-    }
+    // What was not read may be anything; libraries see none of it.
+    TENSORD_RETURN_IF_ERROR(run.Check(Complete(a, run), "completing matrices"));
     TENSORD_RETURN_IF_ERROR(is_batched_ ? SolveBatch(room, a, run)
                                         : SolveEach(room, run));
     if (!HasPivots(problem_) && !problem_.has_unit_diagonal) {
@@ -205,8 +206,18 @@ class SolveSolution final : public LinearSolveSolution {
     return LaunchCopy(*copies_.d, room.b, operands.d, workspace, run.stream());
   }
 
+  cudaError_t Complete(const Matrices& a, const MatrixRun& run) const {
+    const cudaStream_t stream = run.stream().get();
+    if (problem_.structure == MatrixStructure::kGeneral) return cudaSuccess;
+    if (IsFactored(problem_)) return QueueHermitian(a, stream);
+    return QueueTriangle({.matrices = a,
+                          .part = PartRead(),
+                          .has_unit_diagonal = problem_.has_unit_diagonal},
+                         stream);
+  }
+
   absl::Status LoadSides(const LinearSolveOperands& operands, void* b,
-                         Workspace& workspace, const MatrixRun& run) const {
+                         Workspace& workspace, MatrixRun& run) const {
     if (problem_.has_b) {
       return LaunchCopy(*copies_.b, operands.b, b, workspace, run.stream());
     }
@@ -222,7 +233,7 @@ class SolveSolution final : public LinearSolveSolution {
 
   /// One matrix after the other.
   template <typename T>
-  absl::Status SolveEach(const Room<T>& room, const MatrixRun& run) const {
+  absl::Status SolveEach(const Room<T>& room, MatrixRun& run) const {
     const SolverLibrary::Use& use = run.use();
     const auto& routines = use.routines<T>();
     const int n = static_cast<int>(shape_.n),
@@ -263,12 +274,7 @@ class SolveSolution final : public LinearSolveSolution {
 
   template <typename T>
   absl::Status SolveBatch(const Room<T>& room, const Matrices& matrices,
-                          const MatrixRun& run) const {
-    const SolverLibrary::Use& use = run.use();
-    const auto& routines = use.blas_routines<T>();
-    const int n = static_cast<int>(shape_.n),
-              sides = static_cast<int>(shape_.sides),
-              count = static_cast<int>(shape_.count);
+                          MatrixRun& run) const {
     const auto write_addresses = [&](T** addresses, T* first,
                                      int64_t elements) {
       return run.Check(
@@ -283,30 +289,42 @@ class SolveSolution final : public LinearSolveSolution {
         write_addresses(room.a_addresses, room.a, matrices.stride));
     TENSORD_RETURN_IF_ERROR(
         write_addresses(room.b_addresses, room.b, shape_.n * shape_.sides));
+    return ForEachPart(shape_.count, [&](int64_t first, int64_t part) {
+      return SolvePart(room, run, first, static_cast<int>(part));
+    });
+  }
+  template <typename T>
+  absl::Status SolvePart(const Room<T>& room, MatrixRun& run, int64_t first,
+                         int count) const {
+    const SolverLibrary::Use& use = run.use();
+    const auto& routines = use.blas_routines<T>();
+    const int n = static_cast<int>(shape_.n),
+              sides = static_cast<int>(shape_.sides);
+    T** const a = room.a_addresses + first;
+    T** const b = room.b_addresses + first;
+    int* const pivots = room.pivots + first * shape_.n;
+    int* const info = run.info() + first;
     if (HasPivots(problem_)) {
-      TENSORD_RETURN_IF_ERROR(
-          use.Check(routines.GetrfBatched(use.blas(), n, room.a_addresses, n,
-                                          room.pivots, run.info(), count),
-                    "getrfBatched"));
+      TENSORD_RETURN_IF_ERROR(use.Check(
+          routines.GetrfBatched(use.blas(), n, a, n, pivots, info, count),
+          "getrfBatched"));
       int arguments = 0;
       return use.Check(
-          routines.GetrsBatched(use.blas(), CUBLAS_OP_N, n, sides,
-                                room.a_addresses, n, room.pivots,
-                                room.b_addresses, n, &arguments, count),
+          routines.GetrsBatched(use.blas(), CUBLAS_OP_N, n, sides, a, n, pivots,
+                                b, n, &arguments, count),
           "getrsBatched");
     }
     if (IsFactored(problem_)) {
-      TENSORD_RETURN_IF_ERROR(use.Check(
-          use.routines<T>().PotrfBatched(
-              use.solver(), kLower, n, room.a_addresses, n, run.info(), count),
-          "potrfBatched"));
+      TENSORD_RETURN_IF_ERROR(
+          use.Check(use.routines<T>().PotrfBatched(use.solver(), kLower, n, a,
+                                                   n, info, count),
+                    "potrfBatched"));
     }
     return SolveTriangles([&](cublasFillMode_t fill, cublasOperation_t form) {
       const T one = One<T>();
       return use.Check(
           routines.TrsmBatched(use.blas(), CUBLAS_SIDE_LEFT, fill, form,
-                               Diagonal(), n, sides, &one, room.a_addresses, n,
-                               room.b_addresses, n, count),
+                               Diagonal(), n, sides, &one, a, n, b, n, count),
           "trsmBatched");
     });
   }
@@ -380,12 +398,15 @@ class CudaLinearSolve final : public LinearSolveKernel {
     const SolverLibrary& library = **library_;
     const SolveShape shape(problem);
     constexpr int64_t kMost = std::numeric_limits<int>::max();
-    if (std::max(shape.n, shape.sides) > kMost / shape.n ||
-        shape.count > kMost) {
+    constexpr int64_t kMostElements = int64_t{1} << 40;  // of all
+    const int64_t wider = std::max(shape.n, shape.sides);
+    if (wider > kMost / shape.n || shape.count > kMost ||
+        shape.n * wider > kMostElements / shape.count) {
       return Unimplemented("MATRIX_TOO_LARGE", shape.count, " matrices of ",
                            shape.n, " x ", shape.n, " elements with ",
-                           shape.sides, " right sides, cuSOLVER counts to ",
-                           kMost);
+                           shape.sides,
+                           " right sides, cuSOLVER takes matrices and elements "
+                           "of one up to 2^31, and of all up to 2^40");
     }
     if (is_batched_ && shape.count == 1) {
       return Unimplemented("NO_BATCH", "this is for several matrices");
@@ -407,13 +428,12 @@ class CudaLinearSolve final : public LinearSolveKernel {
                           int& work_count) {
     TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
     const auto& routines = use.routines<T>();
-    return HasPivots(problem)
-               ? use.Check(routines.GetrfSize(use.solver(), n, n, nullptr, n,
-                                              &work_count),
-                           "getrf_bufferSize")
-               : use.Check(routines.PotrfSize(use.solver(), kLower, n, nullptr,
-                                              n, &work_count),
-                           "potrf_bufferSize");
+    const cusolverStatus_t status =
+        HasPivots(problem)
+            ? routines.GetrfSize(use.solver(), n, n, nullptr, n, &work_count)
+            : routines.PotrfSize(use.solver(), kLower, n, nullptr, n,
+                                 &work_count);
+    return use.CheckCount(status, work_count, "a factorization's bufferSize");
   }
 
   const MaybeSolverLibrary& library_;

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/base/status.h"
-#include "core/device/interruption.h"
+#include "core/device/run_aside.h"
 
 namespace tensord::core::cuda {
 namespace {
@@ -14,6 +14,18 @@ constexpr int64_t kBytesOfEach =
     sizeof(MatrixFacts) + sizeof(int) + sizeof(int32_t);
 
 }  // namespace
+
+absl::Status QueueLong(double nanoseconds, CudaDevice& device,
+                       absl::FunctionRef<absl::Status()> queue) {
+  constexpr double kLong = 5e6;
+  if (nanoseconds <= kLong) return queue();
+  absl::Status status;
+  RunAside([&] {
+    status = device.Select();
+    if (status.ok()) status = queue();
+  });
+  return status;
+}
 
 int64_t MatrixRun::WorkspaceBytes(int64_t count) {
   return Workspace::BytesFor(count * kBytesOfEach);
@@ -42,7 +54,11 @@ MatrixRun::MatrixRun(SolverLibrary::Use use, int64_t count, std::byte* numbers,
       info_(reinterpret_cast<int*>(facts_ + count)),
       note_(reinterpret_cast<int32_t*>(info_ + count)) {}
 
-absl::StatusOr<std::vector<MatrixOutcome>> MatrixRun::Await() const {
+MatrixRun::~MatrixRun() {
+  if (is_calling_) stream_->Synchronize().IgnoreError();
+}
+
+absl::StatusOr<std::vector<MatrixOutcome>> MatrixRun::Await() {
   TENSORD_ASSIGN_OR_RETURN(const std::shared_ptr<Event> event,
                            stream_->Record());
   if (event != nullptr) {
@@ -55,10 +71,12 @@ absl::StatusOr<std::vector<MatrixOutcome>> MatrixRun::Await() const {
   TENSORD_RETURN_IF_ERROR(stream_->CopyToHost(
       bytes.data(), facts_, static_cast<int64_t>(bytes.size())));
   TENSORD_RETURN_IF_ERROR(stream_->Synchronize());
+  is_calling_ = false;
   const auto* const facts = reinterpret_cast<const MatrixFacts*>(bytes.data());
   const auto* const info = reinterpret_cast<const int*>(facts + count);
   const auto* const notes = reinterpret_cast<const int32_t*>(info + count);
   std::vector<MatrixOutcome> all;
+  all.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     all.push_back({facts[i], info[i], notes[i]});
   }

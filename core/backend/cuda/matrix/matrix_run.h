@@ -1,10 +1,12 @@
 // One launch of what libraries do with matrices.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -12,6 +14,7 @@
 #include "core/backend/cuda/kernel/matrix/matrix_tasks.h"
 #include "core/backend/cuda/matrix/solver_library.h"
 #include "core/base/element_type.h"
+#include "core/device/interruption.h"
 #include "core/memory/workspace.h"
 
 namespace tensord::core::cuda {
@@ -26,6 +29,27 @@ decltype(auto) VisitSolverType(ElementType type, const Visit& visit) {
     default: return visit(cuDoubleComplex{});
   }
 }
+
+/// Most matrices that one call takes: workspace grows with their number, and
+/// work is stopped between calls.
+inline constexpr int64_t kMostTogether = 16384;
+
+/// Calls body(first, count) for parts of `count` matrices, until work is to
+/// stop.
+template <typename Body>
+absl::Status ForEachPart(int64_t count, const Body& body) {
+  for (int64_t first = 0; first < count; first += kMostTogether) {
+    if (CurrentWork::ShouldStop()) break;
+    absl::Status status = body(first, std::min(kMostTogether, count - first));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+/// Calls queue(), which should take so long on the device. Libraries may hold
+/// the thread up until work is done: others launch theirs meanwhile.
+absl::Status QueueLong(double nanoseconds, CudaDevice& device,
+                       absl::FunctionRef<absl::Status()> queue);
 
 /// What is known of a matrix in the end.
 struct MatrixOutcome {
@@ -50,8 +74,18 @@ class MatrixRun {
                                          int64_t count, Workspace& workspace,
                                          CudaStream& stream);
 
+  MatrixRun(MatrixRun&&) = default;
+  MatrixRun& operator=(MatrixRun&&) = delete;
+  /// Waits for calls of the libraries that Await() has not waited for: nobody
+  /// else is to have the handle before.
+  ~MatrixRun();
+
   CudaStream& stream() const { return *stream_; }
-  const SolverLibrary::Use& use() const { return use_; }
+  /// For calls of the libraries.
+  const SolverLibrary::Use& use() {
+    is_calling_ = true;
+    return use_;
+  }
   // On the device, of each matrix:
   MatrixFacts* facts() const { return facts_; }
   int* info() const { return info_; }       // the libraries'
@@ -65,13 +99,14 @@ class MatrixRun {
   /// Waits for all that is queued. Others launch their work meanwhile.
   ///
   /// Errors  as Stream::Synchronize().
-  absl::StatusOr<std::vector<MatrixOutcome>> Await() const;
+  absl::StatusOr<std::vector<MatrixOutcome>> Await();
 
  private:
   MatrixRun(SolverLibrary::Use use, int64_t count, std::byte* numbers,
             CudaStream& stream);
 
   SolverLibrary::Use use_;
+  bool is_calling_ = false;
   int64_t count_;
   CudaStream* stream_;
   MatrixFacts* facts_;

@@ -36,13 +36,17 @@ absl::StatusOr<const SolverLibrary*> LibraryFor(
   }
   TENSORD_RETURN_IF_ERROR(library.status());
   constexpr int64_t kMost = std::numeric_limits<int>::max();
+  constexpr int64_t kMostElements = int64_t{1} << 40;  // of all
   const MatrixShape shape(problem);
-  if (shape.rows <= kMost / shape.columns && shape.count <= kMost) {
+  if (shape.rows <= kMost / shape.columns && shape.count <= kMost &&
+      shape.rows * shape.columns <= kMostElements / shape.count) {
     return library->get();
   }
-  return Unimplemented("MATRIX_TOO_LARGE", shape.count, " matrices of ",
-                       shape.rows, " x ", shape.columns,
-                       " elements, cuSOLVER counts to ", kMost);
+  return Unimplemented(
+      "MATRIX_TOO_LARGE", shape.count, " matrices of ", shape.rows, " x ",
+      shape.columns,
+      " elements, cuSOLVER takes sides, matrices and elements of "
+      "one up to 2^31, and of all up to 2^40");
 }
 
 double NanosecondsOf(const P& problem, const RoutineCost& cost) {
@@ -81,7 +85,7 @@ absl::Status MatrixSolution::Launch(const FactorizationOperands& operands,
                                     Workspace& workspace,
                                     Stream& stream) const {
   TENSORD_ASSIGN_OR_RETURN(
-      const MatrixRun run,
+      MatrixRun run,
       MatrixRun::Begin(library_, shape_.count, workspace, AsCuda(stream)));
   Work work{
       .operands = operands,
@@ -97,7 +101,9 @@ absl::Status MatrixSolution::Launch(const FactorizationOperands& operands,
       copies_.Load(operands.a, work.matrices.data, workspace, stream));
   TENSORD_RETURN_IF_ERROR(LookAtMatrices(work));
   if (CurrentWork::ShouldStop()) return absl::OkStatus();
-  TENSORD_RETURN_IF_ERROR(Decompose(work));
+  TENSORD_RETURN_IF_ERROR(QueueLong(predicted_nanoseconds(),
+                                    work.stream().device(),
+                                    [&] { return Decompose(work); }));
   TENSORD_ASSIGN_OR_RETURN(const std::vector<MatrixOutcome> all, Await(work));
   int64_t kept = 0;
   for (const MatrixOutcome& outcome : all) {
@@ -118,6 +124,10 @@ absl::Status MatrixSolution::LookAtMatrices(Work& work) const {
                  .facts = work.run.facts()},
                 work.queue()),
       "looking at matrices"));
+  if (PairsRows(problem_.method)) {
+    TENSORD_RETURN_IF_ERROR(work.run.Check(
+        QueueHermitian(work.matrices, work.queue()), "completing matrices"));
+  }
   const ElementType real = RealPartOf(problem_.type);
   switch (problem_.method) {
     case FactorizationMethod::kCholesky: return absl::OkStatus();
@@ -143,7 +153,7 @@ absl::Status MatrixSolution::LookAtMatrices(Work& work) const {
 }
 
 absl::StatusOr<std::vector<MatrixOutcome>> MatrixSolution::Await(
-    const Work& work) const {
+    Work& work) const {
   TENSORD_ASSIGN_OR_RETURN(std::vector<MatrixOutcome> all, work.run.Await());
   for (const MatrixOutcome& each : all) {
     const int left = each.facts.from_not_finite;

@@ -30,7 +30,8 @@ absl::StatusOr<const SolverLibrary*> LibraryFor(
     const FactorizationProblem& problem, FactorizationMethod method,
     const MaybeSolverLibrary& library);
 
-/// The side up to which cuSOLVER's batched Jacobi methods go.
+/// The side up to which matrices are decomposed by batched Jacobi methods: as
+/// far as gesvdjBatched goes.
 inline constexpr int64_t kMostBatchedSide = 32;
 
 /// How long a routine takes, for a cost model.
@@ -56,7 +57,7 @@ class MatrixSolution : public FactorizationSolution {
   struct Work {
     const FactorizationOperands& operands;
     Workspace& workspace;
-    const MatrixRun& run;  // notes: how many values an SVD keeps
+    MatrixRun& run;  // notes: how many values an SVD keeps
     Matrices matrices;
     bool may_be_scaled = false;  // a matrix, as its facts say
 
@@ -88,7 +89,7 @@ class MatrixSolution : public FactorizationSolution {
   absl::Status LookAtMatrices(Work& work) const;
   /// Waits for all that is queued.
   /// Errors  INVALID_ARGUMENT: a matrix is not finite, and should be.
-  absl::StatusOr<std::vector<MatrixOutcome>> Await(const Work& work) const;
+  absl::StatusOr<std::vector<MatrixOutcome>> Await(Work& work) const;
 
   const FactorizationProblem problem_;
   const MatrixShape shape_;

@@ -140,13 +140,13 @@ class Qr final : public FactorizationKernel {
               n = static_cast<int>(shape.columns),
               k = static_cast<int>(shape.inner);
     int of_factor = 0, of_q = 0;
-    TENSORD_RETURN_IF_ERROR(use.Check(
-        use.routines<T>().GeqrfSize(use.solver(), m, n, nullptr, m, &of_factor),
-        "geqrf_bufferSize"));
+    const cusolverStatus_t factor =
+        use.routines<T>().GeqrfSize(use.solver(), m, n, nullptr, m, &of_factor);
     TENSORD_RETURN_IF_ERROR(
-        use.Check(use.routines<T>().OrgqrSize(use.solver(), m, k, k, nullptr, m,
-                                              nullptr, &of_q),
-                  "orgqr_bufferSize"));
+        use.CheckCount(factor, of_factor, "geqrf_bufferSize"));
+    const cusolverStatus_t q = use.routines<T>().OrgqrSize(
+        use.solver(), m, k, k, nullptr, m, nullptr, &of_q);
+    TENSORD_RETURN_IF_ERROR(use.CheckCount(q, of_q, "orgqr_bufferSize"));
     work_count = std::max(of_factor, of_q);
     return absl::OkStatus();
   }

@@ -31,6 +31,16 @@ absl::Status SolverLibrary::Use::Check(cublasStatus_t status,
   return CheckCublas(status, what);
 }
 
+absl::Status SolverLibrary::Use::CheckCount(cusolverStatus_t status, int count,
+                                            absl::string_view what) const {
+  const bool is_refused = status == CUSOLVER_STATUS_INVALID_VALUE;
+  if (is_refused || (status == CUSOLVER_STATUS_SUCCESS && count < 0)) {
+    return Unimplemented("MATRIX_TOO_LARGE", what,
+                         " tells of no workspace for it");
+  }
+  return Check(status, what);
+}
+
 absl::Status SolverLibrary::Use::SetStream(CudaStream& stream) {
   stream_ = &stream;
   TENSORD_RETURN_IF_ERROR(
@@ -86,8 +96,11 @@ absl::StatusOr<SolverLibrary::Handle> SolverLibrary::Make() const {
 }
 
 void SolverLibrary::Return(const Handle& handle) const {
-  absl::MutexLock lock(&mutex_);
-  unused_.push_back(handle);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (unused_.size() < kMostUnused) return unused_.push_back(handle);
+  }
+  if (device_.Select().ok()) Destroy(handle);
 }
 
 void SolverLibrary::Destroy(const Handle& handle) const {

@@ -18,8 +18,8 @@
 
 namespace tensord::core::cuda {
 
-/// What calls go through. A handle is made when all others are in use, and kept
-/// for the next: it has memory of its own on the device.
+/// What calls go through. A handle has memory of its own on the device; one is
+/// made when all others are in use, and a few are kept for the next.
 ///
 /// Threads  safe for concurrent use.
 /// Owner    the backend of the device; outlives its kernels.
@@ -66,6 +66,12 @@ class SolverLibrary {
     /// Errors  as CheckCusolver(); UNAVAILABLE: the device is lost.
     absl::Status Check(cusolverStatus_t status, absl::string_view what) const;
     absl::Status Check(cublasStatus_t status, absl::string_view what) const;
+    /// The same of a question for workspace, which says `count` elements.
+    ///
+    /// Errors  besides, UNIMPLEMENTED, reason MATRIX_TOO_LARGE: the library
+    ///         refuses, or does not count so far.
+    absl::Status CheckCount(cusolverStatus_t status, int count,
+                            absl::string_view what) const;
 
     /// Has calls queue on `stream`.
     absl::Status SetStream(CudaStream& stream);
@@ -96,6 +102,8 @@ class SolverLibrary {
   absl::StatusOr<Use> Take() const;
 
  private:
+  static constexpr size_t kMostUnused = 4;
+
   absl::StatusOr<Handle> Make() const;
   void Return(const Handle& handle) const;
   void Destroy(const Handle& handle) const;

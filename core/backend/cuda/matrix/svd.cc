@@ -23,9 +23,15 @@ constexpr RoutineCost kBatchedCost = {.flops_per_ns = 500};
 enum class Way { kQr, kJacobi, kBatchedJacobi };
 
 double PredictedFor(Way way, const P& problem) {
+  // Beyond, Jacobi's method may well not converge, and costs both then.
+  constexpr int64_t kLarge = 1024;
   switch (way) {
     case Way::kQr: return NanosecondsOf(problem, kCost);
-    case Way::kJacobi: return NanosecondsOf(problem, kJacobiCost);
+    case Way::kJacobi:
+      return NanosecondsOf(problem, kJacobiCost) +
+             (MatrixShape(problem).inner > kLarge
+                  ? NanosecondsOf(problem, kCost)
+                  : 0);
     default: return kBatchedNanoseconds + NanosecondsOf(problem, kBatchedCost);
   }
 }
@@ -154,12 +160,18 @@ class SvdSolution final : public MatrixSolution {
     const auto [m, n] = std::pair(svd_.m, svd_.n);
     T* const a = static_cast<T*>(work.matrices.data);
     if (way_ == Way::kBatchedJacobi) {
-      return work.run.use().Check(
-          routines.GesvdjBatched(
-              solver, kVectors, m, n, a, m, room.values, room.u, m, room.v, n,
-              room.scratch, work_count_, work.run.info(),
-              work.run.use().gesvdj(), static_cast<int>(svd_.count)),
-          "gesvdjBatched");
+      return ForEachPart(svd_.count, [&](int64_t first, int64_t count) {
+        return work.run.use().Check(
+            routines.GesvdjBatched(
+                solver, kVectors, svd_.m, svd_.n,
+                a + first * work.matrices.stride, svd_.m,
+                room.values + first * svd_.inner,
+                room.u + first * svd_.u_stride(), svd_.m,
+                room.v + first * svd_.v_stride(), svd_.n, room.scratch,
+                work_count_, work.run.info() + first, work.run.use().gesvdj(),
+                static_cast<int>(count)),
+            "gesvdjBatched");
+      });
     }
     for (int64_t i = 0; i < svd_.count; ++i) {
       if (CurrentWork::ShouldStop()) return absl::OkStatus();
@@ -289,9 +301,17 @@ class Svd final : public FactorizationKernel {
 
   Solved Solve(const P& problem) const override {
     if (!is_jacobi_) return SolveBy(Way::kQr, problem, nullptr);
-    TENSORD_ASSIGN_OR_RETURN(auto otherwise,
-                             SolveBy(Way::kQr, problem, nullptr));
     const MatrixShape shape(problem);
+    std::unique_ptr<const FactorizationSolution> otherwise;
+    // Its workspace is the square of the longer side: too much of thin ones.
+    constexpr int64_t kMostTimes = 32;
+    const int64_t bytes =
+        shape.rows * shape.columns * shape.count * SizeOf(problem.type);
+    auto by_qr = SolveBy(Way::kQr, problem, nullptr);
+    if (by_qr.ok() && (*by_qr)->workspace_bytes() <=
+                          std::max(kMostTimes * bytes, int64_t{64} << 20)) {
+      otherwise = *std::move(by_qr);
+    }
     const bool is_short =
         shape.rows <= kMostBatchedSide && shape.columns <= kMostBatchedSide;
     return SolveBy(is_short ? Way::kBatchedJacobi : Way::kJacobi, problem,
@@ -305,6 +325,14 @@ class Svd final : public FactorizationKernel {
         const SolverLibrary* const library,
         LibraryFor(problem, FactorizationMethod::kSvd, library_));
     const SvdShape svd(MatrixShape(problem), way);
+    // So that workspace is counted by int: squares of the longer side, and six
+    // of the shorter one.
+    constexpr int kMostLong = 46000, kMostShort = 18000;
+    if (way == Way::kQr && (svd.m > kMostLong || svd.n > kMostShort)) {
+      return Unimplemented("MATRIX_TOO_LARGE", "the matrix has ", svd.m, " x ",
+                           svd.n, " elements, this takes up to ", kMostLong,
+                           " x ", kMostShort);
+    }
     int work_count = 0;
     TENSORD_RETURN_IF_ERROR(VisitSolverType(problem.type, [&]<typename T>(T) {
       return Ask<T>(*library, way, svd, work_count);
@@ -320,23 +348,23 @@ class Svd final : public FactorizationKernel {
     TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
     const auto& routines = use.routines<T>();
     const auto [m, n] = std::pair(svd.m, svd.n);
+    cusolverStatus_t status;
     switch (way) {
       case Way::kQr:
-        return use.Check(routines.GesvdSize(use.solver(), m, n, &work_count),
-                         "gesvd_bufferSize");
+        status = routines.GesvdSize(use.solver(), m, n, &work_count);
+        break;
       case Way::kJacobi:
-        return use.Check(
-            routines.GesvdjSize(use.solver(), kVectors, /*econ=*/1, m, n,
-                                nullptr, m, nullptr, nullptr, m, nullptr, n,
-                                &work_count, use.gesvdj()),
-            "gesvdj_bufferSize");
+        status = routines.GesvdjSize(use.solver(), kVectors, /*econ=*/1, m, n,
+                                     nullptr, m, nullptr, nullptr, m, nullptr,
+                                     n, &work_count, use.gesvdj());
+        break;
       default:
-        return use.Check(routines.GesvdjBatchedSize(
-                             use.solver(), kVectors, m, n, nullptr, m, nullptr,
-                             nullptr, m, nullptr, n, &work_count, use.gesvdj(),
-                             static_cast<int>(svd.count)),
-                         "gesvdjBatched_bufferSize");
+        status = routines.GesvdjBatchedSize(
+            use.solver(), kVectors, m, n, nullptr, m, nullptr, nullptr, m,
+            nullptr, n, &work_count, use.gesvdj(),
+            static_cast<int>(std::min(svd.count, kMostTogether)));
     }
+    return use.CheckCount(status, work_count, "gesvd_bufferSize");
   }
 
   const MaybeSolverLibrary& library_;

@@ -53,7 +53,7 @@ __device__ __forceinline__ RealOf<T> ImaginaryPart(const T& x) {
   }
 }
 template <typename T>
-__device__ __forceinline__ RealOf<T> SizeOf(const T& x) {
+__device__ __forceinline__ RealOf<T> Magnitude(const T& x) {
   if constexpr (kIsComplex<T>) {
     return hypot(x.real(), x.imag());
   } else {
@@ -114,21 +114,28 @@ __device__ __forceinline__ bool IsIn(const LookTask& task, int64_t row,
          (row > column) == (task.part == MatrixPart::kLower);
 }
 
-/// A block takes so many elements of a matrix.
-constexpr int64_t kLook = 16 * kThreads;
+/// A warp takes so many elements of a matrix.
+constexpr int64_t kLook = 16 * 32;
+
+int64_t LooksOf(const Matrices& m) {
+  return m.count * ((m.rows * m.columns + kLook - 1) / kLook);
+}
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    Look(const LookTask __grid_constant__ task) {
+    Look(const LookTask __grid_constant__ task, int64_t look_count) {
   const Matrices& m = task.matrices;
   const int64_t each = m.rows * m.columns;
-  const int64_t looks = (each + kLook - 1) / kLook;  // a matrix
-  for (int64_t look = blockIdx.x; look < m.count * looks; look += gridDim.x) {
+  const int64_t looks = look_count / m.count;  // of a matrix
+  const int64_t warps = int64_t{gridDim.x} * (kThreads / 32);
+  const int lane = threadIdx.x % 32;
+  for (int64_t look = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32;
+       look < look_count; look += warps) {
     const int64_t matrix = look / looks, first = look % looks * kLook;
     const T* const a = static_cast<const T*>(m.data) + matrix * m.stride;
     const int64_t end = first + kLook < each ? first + kLook : each;
     int not_finite = 0, exponent = 0;
-    for (int64_t i = first + threadIdx.x; i < end; i += kThreads) {
+    for (int64_t i = first + lane; i < end; i += 32) {
       const int64_t column = i / m.rows, row = i - column * m.rows;
       if (!IsIn(task, row, column)) continue;
       const T x = a[i];
@@ -152,7 +159,7 @@ __global__ void __launch_bounds__(kThreads)
       not_finite = other_left > not_finite ? other_left : not_finite;
       exponent = other_exponent > exponent ? other_exponent : exponent;
     }
-    if (threadIdx.x % 32 != 0) continue;
+    if (lane != 0) continue;
     MatrixFacts& facts = task.facts[matrix];
     if (not_finite > 0) atomicMax(&facts.from_not_finite, not_finite);
     if (exponent > 0) atomicMax(&facts.exponent, exponent);
@@ -184,7 +191,7 @@ __global__ void __launch_bounds__(kThreads)
     T value = T(0);
     if (k <= place.column) {
       const T diagonal = own[k + k * m.rows];
-      const RealOf<T> size = SizeOf(diagonal);
+      const RealOf<T> size = Magnitude(diagonal);
       const T phase = size == 0 ? T(1) : diagonal / size;
       value = Times(Conjugated(phase), own[k + place.column * m.rows]);
       if (k == place.column) {
@@ -198,12 +205,17 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    Lower(const Matrices __grid_constant__ matrices) {
-  T* const a = static_cast<T*>(matrices.data);
-  ForEachPlace(matrices, [&](const Place& place) {
-    if (place.row > place.column) return;
+    Triangle(const TriangleTask __grid_constant__ task) {
+  T* const a = static_cast<T*>(task.matrices.data);
+  const bool is_lower = task.part == MatrixPart::kLower;
+  ForEachPlace(task.matrices, [&](const Place& place) {
     T& element = a[place.offset];
-    element = place.row < place.column ? T(0) : T(RealPart(element));
+    if (place.row == place.column) {
+      if (task.has_real_diagonal) element = T(RealPart(element));
+      if (task.has_unit_diagonal) element = T(1);
+    } else if ((place.row > place.column) != is_lower) {
+      element = T(0);
+    }
   });
 }
 
@@ -294,11 +306,10 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 cudaError_t QueueLook(const LookTask& task, cudaStream_t stream) {
-  const Matrices& m = task.matrices;
-  const int64_t looks = (m.rows * m.columns + kLook - 1) / kLook;
-  const Grid grid = GridOf(m.count * looks * kThreads, kThreads);
-  return VisitMatrixType(m.type, [&]<typename T>(T) {
-    return Launch(grid, stream, &Look<T>, task);
+  const int64_t looks = LooksOf(task.matrices);
+  const Grid grid = GridOf(looks * 32, kThreads);
+  return VisitMatrixType(task.matrices.type, [&]<typename T>(T) {
+    return Launch(grid, stream, &Look<T>, task, looks);
   });
 }
 
@@ -314,9 +325,9 @@ cudaError_t QueueUpper(const UpperTask& task, cudaStream_t stream) {
   });
 }
 
-cudaError_t QueueLower(const Matrices& matrices, cudaStream_t stream) {
-  return VisitMatrixType(matrices.type, [&]<typename T>(T) {
-    return Launch(GridFor(matrices), stream, &Lower<T>, matrices);
+cudaError_t QueueTriangle(const TriangleTask& task, cudaStream_t stream) {
+  return VisitMatrixType(task.matrices.type, [&]<typename T>(T) {
+    return Launch(GridFor(task.matrices), stream, &Triangle<T>, task);
   });
 }
 

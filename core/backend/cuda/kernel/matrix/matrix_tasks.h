@@ -78,9 +78,14 @@ struct UpperTask {
 };
 cudaError_t QueueUpper(const UpperTask& task, cudaStream_t stream);
 
-/// Writes zeros above the diagonal of square matrices, and leaves no imaginary
-/// part on it.
-cudaError_t QueueLower(const Matrices& matrices, cudaStream_t stream);
+/// Writes zeros beyond a triangle of square matrices.
+struct TriangleTask {
+  Matrices matrices;
+  MatrixPart part = MatrixPart::kLower;
+  bool has_real_diagonal = false;  // imaginary parts there become 0
+  bool has_unit_diagonal = false;  // it becomes ones
+};
+cudaError_t QueueTriangle(const TriangleTask& task, cudaStream_t stream);
 
 /// Makes the upper triangle of square Hermitian matrices from the lower one.
 cudaError_t QueueHermitian(const Matrices& matrices, cudaStream_t stream);

@@ -1,13 +1,16 @@
 // What becomes of matrices on a GPU when something is not as it should be.
 // What is computed is looked at in tests/conformance.
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/backend/cuda/cuda_backend.h"
 #include "core/backend/cuda/matrix/cublas.h"
 #include "core/backend/cuda/matrix/cusolver.h"
+#include "core/backend/cuda/matrix/matrix_run.h"
 #include "core/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -118,6 +121,71 @@ TEST_F(MatrixKernelsTest, JacobiThatDoesNotConvergeIsFollowedByAnotherWay) {
       EXPECT_LE(Difference(made.a[b], product).norm(), 1e-13);
     }
   }
+}
+
+TEST_F(MatrixKernelsTest, ManyMatricesAreTakenInParts) {
+  const Shape shape{{cuda::kMostTogether + 5}, {2}, {2}};
+  std::vector<Matrix> matrices;
+  for (int64_t b = 0; b < shape.batch[0]; ++b) {
+    Matrix matrix(2, 2);
+    matrix(0, 0) = matrix(1, 1) = static_cast<long double>(b % 1000 + 2);
+    matrix(0, 1) = matrix(1, 0) = 1;
+    matrices.push_back(matrix);
+  }
+  const auto expect_values = [&](const Made& made, bool ascends) {
+    ASSERT_EQ(made.status, absl::OkStatus());
+    for (int64_t b = 0; b < shape.batch[0]; ++b) {
+      const auto middle = static_cast<long double>(b % 1000 + 2);
+      const std::vector<long double>& values =
+          made.values[static_cast<size_t>(b)];
+      ASSERT_NEAR(values[ascends ? 0 : 1], middle - 1, 1e-12);
+      ASSERT_NEAR(values[ascends ? 1 : 0], middle + 1, 1e-12);
+    }
+  };
+  expect_values(Run("cuda.factorize.svd_jacobi", Method::kSvd, shape, matrices),
+                false);
+  expect_values(
+      Run("cuda.factorize.eigh_jacobi", Method::kEigh, shape, matrices), true);
+  const Asked asked{Method::kCholesky, ElementType::kFloat64, shape, 2, false};
+  const Made made =
+      Runner<double>(asked, rng_)
+          .Run(*backend_, Kernel("cuda.factorize.cholesky"), matrices);
+  ASSERT_EQ(made.status, absl::OkStatus());
+  for (size_t b = 0; b < matrices.size(); ++b) {
+    const Matrix product = Product(made.left[b], Adjoint(made.left[b]));
+    ASSERT_LE(Difference(made.a[b], product).norm(), 1e-12 * 2000);
+  }
+}
+
+/// Of a matrix of m x n, in float64.
+FactorizationProblem SvdOf(int64_t m, int64_t n) {
+  const auto matrix = [](Mode row, Mode column, int64_t rows, int64_t columns) {
+    return OperandDesc{
+        ElementType::kFloat64, {{rows, columns}, {1, rows}}, {row, column}};
+  };
+  const int64_t k = std::min(m, n);
+  return Canonicalize(FactorizationDesc{
+      .method = Method::kSvd,
+      .a = matrix(0, 1, m, n),
+      .left = matrix(0, 2, m, k),
+      .right = matrix(2, 1, k, n),
+      .values = OperandDesc{ElementType::kFloat64, {{k}, {1}}, {2}}});
+}
+
+TEST_F(MatrixKernelsTest, ThinMatricesAreDecomposedByOneWayAlone) {
+  for (const auto& [m, n] : {std::pair(100'000, 10), std::pair(10, 100'000)}) {
+    EXPECT_EQ(
+        ReasonOf(Kernel("cuda.factorize.svd").Solve(SvdOf(m, n)).status()),
+        "MATRIX_TOO_LARGE");
+    const auto solution =
+        Kernel("cuda.factorize.svd_jacobi").Solve(SvdOf(m, n));
+    ASSERT_EQ(solution.status(), absl::OkStatus());
+    EXPECT_LE((*solution)->workspace_bytes(), 4 * 100'000 * 10 * 8);
+  }
+  EXPECT_EQ(ReasonOf(Kernel("cuda.factorize.svd_jacobi")
+                         .Solve(SvdOf(1 << 20, 1 << 20))
+                         .status()),
+            "MATRIX_TOO_LARGE");
 }
 
 TEST_F(MatrixKernelsTest, EigenvaluesThatDoNotConvergeAreToldOf) {

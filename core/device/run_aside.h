@@ -5,9 +5,9 @@
 
 namespace tensord::core {
 
-/// Runs `work` on another thread and returns when it has ended. Meanwhile others
-/// go first where this thread's CurrentWork allows it. `work` hears when it is
-/// stopped, in places where it looks.
+/// Runs `work` on another thread and returns when it has ended. Meanwhile
+/// others go first where this thread's CurrentWork allows it. `work` hears when
+/// it is stopped, in places where it looks.
 ///
 /// For calls of libraries that take long and hear nothing: it costs a thread.
 void RunAside(absl::FunctionRef<void()> work);

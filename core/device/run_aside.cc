@@ -1,4 +1,4 @@
-#include "core/backend/cpu/run_aside.h"
+#include "core/device/run_aside.h"
 
 #include <memory>
 #include <system_error>
