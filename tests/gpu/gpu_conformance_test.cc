@@ -16,7 +16,9 @@ namespace {
 
 std::vector<MatrixTarget> MatrixTargets() {
   if (!CountCudaDevices().ok()) return {};
-  return {CudaMatrixTarget()};
+  MatrixTarget target = CudaMatrixTarget();
+  target.name = "Full";
+  return {target};
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FactorizationConformance);

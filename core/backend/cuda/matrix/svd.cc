@@ -46,7 +46,7 @@ struct SvdShape {
   int64_t count;
 
   SvdShape(const MatrixShape& shape, Way way)
-      : transposes(way == Way::kQr && shape.rows < shape.columns),
+      : transposes(way != Way::kBatchedJacobi && shape.rows < shape.columns),
         m(static_cast<int>(transposes ? shape.columns : shape.rows)),
         n(static_cast<int>(transposes ? shape.rows : shape.columns)),
         inner(static_cast<int>(shape.inner)),
