@@ -3,8 +3,6 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
-#include <limits>
-#include <type_traits>
 #include <utility>
 
 #include "tests/simt/cusolver/decompose.h"

@@ -1,6 +1,5 @@
 #include "core/backend/cuda/matrix/cublas.h"
 
-#include "absl/strings/str_cat.h"
 #include "core/backend/cuda/matrix/library_functions.h"
 #include "core/base/status.h"
 
