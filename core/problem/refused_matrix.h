@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "absl/status/status.h"
 #include "core/ops/factorization.h"
@@ -10,22 +9,24 @@
 
 namespace tensord::core {
 
-absl::Status NotFinite(FactorizationMethod method, int64_t rows,
-                       int64_t columns, int64_t column);
-absl::Status NotPositiveDefinite(int64_t n, int64_t minor);
-absl::Status DidNotConverge(FactorizationMethod method, int64_t rows,
-                            int64_t columns);
-
-/// A matrix of equations: that `number` of `count`, in memory's order.
-struct SolvedMatrix {
-  int64_t extent = 1;
+/// A matrix of an operand a: that `number` of `count`, in memory's order.
+struct NumberedMatrix {
+  int64_t rows = 1;
+  int64_t columns = 1;
   int64_t number = 0;
   int64_t count = 1;
 };
 
-absl::Status NotFinite(const SolvedMatrix& matrix, int64_t column);
-/// `pivot`: the first that is none, counted from 1.
-absl::Status NotSolvable(MatrixStructure structure, const SolvedMatrix& matrix,
-                         int64_t pivot);
+// Of what is decomposed. `minor`: the first leading part that is not.
+absl::Status NotFinite(FactorizationMethod method, const NumberedMatrix& matrix,
+                       int64_t column);
+absl::Status NotPositiveDefinite(const NumberedMatrix& matrix, int64_t minor);
+absl::Status DidNotConverge(FactorizationMethod method,
+                            const NumberedMatrix& matrix);
+
+// Of equations. `pivot`: the first that is none, counted from 1.
+absl::Status NotFinite(const NumberedMatrix& matrix, int64_t column);
+absl::Status NotSolvable(MatrixStructure structure,
+                         const NumberedMatrix& matrix, int64_t pivot);
 
 }  // namespace tensord::core

@@ -252,6 +252,14 @@ def test_a_bad_matrix_says_nothing_about_kernels(session):
     assert kernels == {"cpu.factorize.decomposition", "cpu.factorize.reference"}
 
 
+def test_the_first_matrix_of_a_batch_that_is_refused_is_named(session, rng):
+    a = rng.standard_normal((4, 3, 5, 5)) + 20 * np.eye(5)
+    a[2, 1, 3, 2] = a[3, 0, 4, 1] = np.inf
+    for method, text in ("svd", "abij->abik,abk,abkj"), ("eigh", "abij->abk,abik"), ("cholesky", "abij->abik"):
+        with pytest.raises(tensord.InvalidArgument, match="a, a matrix of 5 x 5, number 7 of 12 in memory's order, has"):
+            session.factorize(text, a, method=method)
+
+
 def test_matrices_that_cannot_be_decomposed_are_refused(session):
     gc.collect()  # tensors of earlier tests
     session.link.keeper.flush()

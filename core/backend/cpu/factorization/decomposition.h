@@ -19,10 +19,10 @@
 #include "core/backend/cpu/block/element_math.h"
 #include "core/backend/cpu/block/tile_space.h"
 #include "core/backend/cpu/factorization/matrix.h"
-#include "core/device/run_aside.h"
 #include "core/backend/cpu/thread_pool.h"
 #include "core/backend/kernel.h"
 #include "core/base/status.h"
+#include "core/device/run_aside.h"
 #include "core/ops/truncation.h"
 #include "core/problem/heap_bytes.h"
 #include "core/problem/refused_matrix.h"
@@ -37,6 +37,7 @@ using RealOf = decltype(std::abs(W()));
 template <typename W>
 struct Decomposed {
   int64_t rows, columns, inner;  // inner: the shorter side's
+  NumberedMatrix name;           // in messages
   W* matrix;  // (row, column); EIGH leaves vectors in it, CHOLESKY L, below
   W* left;    // (row, inner), of an SVD
   W* right;   // (inner, column), of an SVD
@@ -156,22 +157,28 @@ class DecompositionSolution final : public FactorizationSolution {
     for (int64_t team = 0; team < teams_; ++team) {
       rooms.push_back(TakeRoom<W>(workspace));
     }
+    const int64_t count = matrices_.tile_count();
     absl::Mutex mutex;
+    int64_t failed ABSL_GUARDED_BY(mutex) = count;  // the first that has
     absl::Status first_failure ABSL_GUARDED_BY(mutex);
     int64_t kept ABSL_GUARDED_BY(mutex) = 0;
-    const auto decompose = [&](int64_t team, const auto& at) {
-      const Decomposed<W>& room = rooms[static_cast<size_t>(team)];
+    const auto decompose = [&](int64_t matrix, int64_t team, const auto& at) {
+      Decomposed<W>& room = rooms[static_cast<size_t>(team)];
+      room.name = {extents_.rows, extents_.columns, matrix, count};
       const absl::StatusOr<int64_t> own = Decompose<T>(room, operands, at);
       absl::MutexLock lock(&mutex);
-      if (own.ok()) kept = std::max(kept, *own);
-      if (first_failure.ok()) first_failure = own.status();
+      if (own.ok()) {
+        kept = std::max(kept, *own);
+      } else if (matrix < failed) {
+        failed = matrix;
+        first_failure = own.status();
+      }
     };
-    threads_.ParallelFor(
-        matrices_.tile_count(), teams_, [&](int64_t matrix, int64_t team) {
-          matrices_.ForEach(
-              matrix, matrix + 1,
-              [&](const auto& at, const auto&) { decompose(team, at); });
-        });
+    threads_.ParallelFor(count, teams_, [&](int64_t matrix, int64_t team) {
+      matrices_.ForEach(matrix, matrix + 1, [&](const auto& at, const auto&) {
+        decompose(matrix, team, at);
+      });
+    });
     absl::MutexLock lock(&mutex);
     const bool is_svd = problem_.method == FactorizationMethod::kSvd;
     if (is_svd && operands.kept != nullptr) *operands.kept = kept;
@@ -222,7 +229,7 @@ class DecompositionSolution final : public FactorizationSolution {
         sum += std::real(first[row]) * 0 + std::imag(first[row]) * 0;
       }
       if (sum == 0) continue;
-      return NotFinite(problem_.method, room.rows, room.columns, column);
+      return NotFinite(problem_.method, room.name, column);
     }
     return absl::OkStatus();
   }

@@ -89,23 +89,22 @@ class LapackRoutines {
     if (lapack_.Gesdd(arguments, ScratchAt(m)) == 0) return absl::OkStatus();
     reload();
     if (lapack_.Gesvd(arguments, ScratchAt(m)) == 0) return absl::OkStatus();
-    return DidNotConverge(FactorizationMethod::kSvd, m.rows, m.columns);
+    return DidNotConverge(FactorizationMethod::kSvd, m.name);
   }
   template <typename W>
   absl::Status Eigh(const Decomposed<W>& m) const {
     const int info = lapack_.Heevd(static_cast<int>(m.inner), m.matrix,
                                    m.values, ScratchAt(m));
-    return info == 0
-               ? absl::OkStatus()
-               : DidNotConverge(FactorizationMethod::kEigh, m.rows, m.columns);
+    return info == 0 ? absl::OkStatus()
+                     : DidNotConverge(FactorizationMethod::kEigh, m.name);
   }
   template <typename W>
   absl::Status Cholesky(const Decomposed<W>& m) const {
     const int info = lapack_.Potrf(static_cast<int>(m.inner), m.matrix);
-    if (info != 0) return NotPositiveDefinite(m.inner, info);
+    if (info != 0) return NotPositiveDefinite(m.name, info);
     for (int64_t k = 0; k < m.inner; ++k) {  // it overlooks NaN
       if (!(std::real(m.matrix[k * (m.rows + 1)]) > 0)) {
-        return NotPositiveDefinite(m.inner, k + 1);
+        return NotPositiveDefinite(m.name, k + 1);
       }
     }
     return absl::OkStatus();

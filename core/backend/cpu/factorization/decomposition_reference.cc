@@ -201,7 +201,7 @@ struct ReferenceRoutines {
     std::fill_n(v, count * count, W(0));
     for (int64_t k = 0; k < count; ++k) v[k * count + k] = 1;
     if (!Orthogonalize(x, length, count, v))
-      return DidNotConverge(FactorizationMethod::kSvd, m.rows, m.columns);
+      return DidNotConverge(FactorizationMethod::kSvd, m.name);
     SortColumns(x, length, count, v, unit, m.values, sorted_v);
     for (int64_t k = 0; k < count; ++k) m.values[k] *= scale;
     // x = unit * values * sorted_v^H.
@@ -238,7 +238,7 @@ struct ReferenceRoutines {
     std::fill_n(v, n * n, W(0));
     for (int64_t k = 0; k < n; ++k) v[k * n + k] = 1;
     if (!Diagonalize(x, n, v))
-      return DidNotConverge(FactorizationMethod::kEigh, m.rows, m.columns);
+      return DidNotConverge(FactorizationMethod::kEigh, m.name);
     std::vector<int64_t> order(static_cast<size_t>(n));
     std::iota(order.begin(), order.end(), 0);
     const auto value = [&](int64_t k) { return std::real(x[k * n + k]); };
@@ -260,7 +260,7 @@ struct ReferenceRoutines {
     for (int64_t c = 0; c < n && !CurrentWork::ShouldStop(); ++c) {
       double square = std::real(l(c, c));
       for (int64_t k = 0; k < c; ++k) square -= std::norm(l(c, k));
-      if (!(square > 0)) return NotPositiveDefinite(n, c + 1);
+      if (!(square > 0)) return NotPositiveDefinite(m.name, c + 1);
       const double diagonal = std::sqrt(square);
       l(c, c) = diagonal;
       for (int64_t r = c + 1; r < n; ++r) {

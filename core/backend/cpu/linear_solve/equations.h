@@ -347,8 +347,8 @@ class EquationsSolution final : public LinearSolveSolution {
     }
   }
 
-  SolvedMatrix Named(int64_t matrix) const {
-    return {extent_, matrix, matrices_.tile_count()};
+  NumberedMatrix Named(int64_t matrix) const {
+    return {extent_, extent_, matrix, matrices_.tile_count()};
   }
 
   const P problem_;

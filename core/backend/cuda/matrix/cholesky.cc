@@ -86,10 +86,12 @@ class CholeskySolution final : public MatrixSolution {
                               work.stream());
   }
 
-  absl::Status Judge(const MatrixOutcome& outcome) const override {
-    const int64_t n = shape().inner;
-    if (outcome.info > 0) return NotPositiveDefinite(n, outcome.info);
-    if (outcome.note > 0) return NotPositiveDefinite(n, n - outcome.note + 1);
+  absl::Status Judge(const MatrixOutcome& outcome,
+                     const NumberedMatrix& matrix) const override {
+    if (outcome.info > 0) return NotPositiveDefinite(matrix, outcome.info);
+    if (outcome.note > 0) {
+      return NotPositiveDefinite(matrix, matrix.rows - outcome.note + 1);
+    }
     return absl::OkStatus();
   }
 

@@ -93,9 +93,10 @@ class EighSolution final : public MatrixSolution {
                                 work.stream());
   }
 
-  absl::Status Judge(const MatrixOutcome& outcome) const override {
+  absl::Status Judge(const MatrixOutcome& outcome,
+                     const NumberedMatrix& matrix) const override {
     if (outcome.info == 0) return absl::OkStatus();
-    return DidNotConverge(problem().method, shape().rows, shape().columns);
+    return DidNotConverge(problem().method, matrix);
   }
 
   const bool is_batched_;

@@ -130,8 +130,8 @@ class SolveSolution final : public LinearSolveSolution {
         }));
     TENSORD_ASSIGN_OR_RETURN(const std::vector<MatrixOutcome> all, run.Await());
     for (size_t i = 0; i < all.size(); ++i) {
-      TENSORD_RETURN_IF_ERROR(
-          Judge(all[i], {shape_.n, static_cast<int64_t>(i), shape_.count}));
+      TENSORD_RETURN_IF_ERROR(Judge(
+          all[i], {shape_.n, shape_.n, static_cast<int64_t>(i), shape_.count}));
     }
     return absl::OkStatus();
   }
@@ -340,7 +340,7 @@ class SolveSolution final : public LinearSolveSolution {
   }
 
   absl::Status Judge(const MatrixOutcome& outcome,
-                     const SolvedMatrix& matrix) const {
+                     const NumberedMatrix& matrix) const {
     if (const int left = outcome.facts.from_not_finite; left > 0) {
       return NotFinite(matrix, shape_.n - left);
     }

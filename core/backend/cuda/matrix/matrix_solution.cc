@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/device/interruption.h"
-#include "core/problem/refused_matrix.h"
 
 namespace tensord::core::cuda {
 namespace {
@@ -106,9 +105,9 @@ absl::Status MatrixSolution::Launch(const FactorizationOperands& operands,
                                     [&] { return Decompose(work); }));
   TENSORD_ASSIGN_OR_RETURN(const std::vector<MatrixOutcome> all, Await(work));
   int64_t kept = 0;
-  for (const MatrixOutcome& outcome : all) {
-    TENSORD_RETURN_IF_ERROR(Judge(outcome));
-    kept = std::max<int64_t>(kept, outcome.note);
+  for (size_t i = 0; i < all.size(); ++i) {
+    TENSORD_RETURN_IF_ERROR(Judge(all[i], Named(i)));
+    kept = std::max<int64_t>(kept, all[i].note);
   }
   const bool is_svd = problem_.method == FactorizationMethod::kSvd;
   if (is_svd && operands.kept != nullptr) *operands.kept = kept;
@@ -155,12 +154,11 @@ absl::Status MatrixSolution::LookAtMatrices(Work& work) const {
 absl::StatusOr<std::vector<MatrixOutcome>> MatrixSolution::Await(
     Work& work) const {
   TENSORD_ASSIGN_OR_RETURN(std::vector<MatrixOutcome> all, work.run.Await());
-  for (const MatrixOutcome& each : all) {
-    const int left = each.facts.from_not_finite;
-    if (left > 0 && problem_.method != FactorizationMethod::kQr) {
-      return NotFinite(problem_.method, shape_.rows, shape_.columns,
-                       shape_.columns - left);
-    }
+  if (problem_.method == FactorizationMethod::kQr) return all;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const int left = all[i].facts.from_not_finite;
+    if (left == 0) continue;
+    return NotFinite(problem_.method, Named(i), shape_.columns - left);
   }
   return all;
 }

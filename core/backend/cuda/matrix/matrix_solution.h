@@ -1,6 +1,7 @@
 // What all solutions that factorize matrices by cuSOLVER have in common.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "core/backend/cuda/matrix/matrix_run.h"
 #include "core/backend/kernel.h"
 #include "core/problem/heap_bytes.h"
+#include "core/problem/refused_matrix.h"
 
 namespace tensord::core::cuda {
 
@@ -73,8 +75,9 @@ class MatrixSolution : public FactorizationSolution {
 
   /// Queues the decomposition of work.matrices and the copies of its results.
   virtual absl::Status Decompose(Work& work) const = 0;
-  /// OK, or why a matrix has no results: by the library's info.
-  virtual absl::Status Judge(const MatrixOutcome& outcome) const = 0;
+  /// OK, or why a matrix has no results.
+  virtual absl::Status Judge(const MatrixOutcome& outcome,
+                             const NumberedMatrix& matrix) const = 0;
 
   const FactorizationProblem& problem() const { return problem_; }
   const MatrixShape& shape() const { return shape_; }
@@ -90,6 +93,10 @@ class MatrixSolution : public FactorizationSolution {
   /// Waits for all that is queued.
   /// Errors  INVALID_ARGUMENT: a matrix is not finite, and should be.
   absl::StatusOr<std::vector<MatrixOutcome>> Await(Work& work) const;
+  NumberedMatrix Named(size_t number) const {
+    return {shape_.rows, shape_.columns, static_cast<int64_t>(number),
+            shape_.count};
+  }
 
   const FactorizationProblem problem_;
   const MatrixShape shape_;

@@ -97,7 +97,8 @@ class QrSolution final : public MatrixSolution {
                                work.stream());
   }
 
-  absl::Status Judge(const MatrixOutcome&) const override {
+  absl::Status Judge(const MatrixOutcome&,
+                     const NumberedMatrix&) const override {
     return absl::OkStatus();
   }
 

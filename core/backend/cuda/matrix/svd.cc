@@ -278,9 +278,10 @@ class SvdSolution final : public MatrixSolution {
                                 work.stream());
   }
 
-  absl::Status Judge(const MatrixOutcome& outcome) const override {
+  absl::Status Judge(const MatrixOutcome& outcome,
+                     const NumberedMatrix& matrix) const override {
     if (outcome.info == 0) return absl::OkStatus();
-    return DidNotConverge(problem().method, shape().rows, shape().columns);
+    return DidNotConverge(problem().method, matrix);
   }
 
   const Way way_;

@@ -197,7 +197,8 @@ TEST_F(MatrixKernelsTest, EigenvaluesThatDoNotConvergeAreToldOf) {
     const absl::Status status =
         Run(kernel, Method::kEigh, {{}, {4}, {4}}, {symmetric}).status;
     EXPECT_EQ(ReasonOf(status), "DID_NOT_CONVERGE");
-    EXPECT_EQ(status.message(), "eigh of a matrix of 4 x 4 did not converge");
+    EXPECT_EQ(status.message(),
+              "eigh of a, a matrix of 4 x 4, did not converge");
   }
 }
 
