@@ -148,9 +148,7 @@ __global__ void __launch_bounds__(kThreads)
       }
       const RealOf<T> larger = real > imag ? real : imag;
       if (larger == 0) continue;
-      int own = 0;
-      frexp(larger, &own);
-      own += MatrixFacts::kBias;
+      const int own = ilogb(larger) + 1 + MatrixFacts::kBias;
       exponent = own > exponent ? own : exponent;
     }
     for (int distance = 16; distance > 0; distance /= 2) {
