@@ -51,7 +51,7 @@ absl::Status SolverLibrary::Use::SetStream(CudaStream& stream) {
 }
 
 SolverLibrary::~SolverLibrary() {
-  if (!device_.Select().ok()) return;
+  device_.Select().IgnoreError();  // of a lost device, too, all is given back
   absl::MutexLock lock(&mutex_);
   for (const Handle& handle : unused_) Destroy(handle);
 }
@@ -100,7 +100,8 @@ void SolverLibrary::Return(const Handle& handle) const {
     absl::MutexLock lock(&mutex_);
     if (unused_.size() < kMostUnused) return unused_.push_back(handle);
   }
-  if (device_.Select().ok()) Destroy(handle);
+  device_.Select().IgnoreError();
+  Destroy(handle);
 }
 
 void SolverLibrary::Destroy(const Handle& handle) const {
