@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "simt_shared_memory.h"
+#include "simt/shared_memory.h"
 #include "tests/simt/fake_runtime.h"
 #include "tests/simt/simt.h"
 #include "tests/simt/test_objects.h"

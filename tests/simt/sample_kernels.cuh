@@ -4,7 +4,7 @@
 #include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
 
-#include "simt_shared_memory.h"
+#include "simt/shared_memory.h"
 #include "tests/simt/sample_kernels.h"
 
 namespace tensord::test {

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "simt_threads.h"
+#include "simt/threads.h"
 
 namespace tensord::simt {
 

@@ -2,19 +2,19 @@
 // product's kernels use it, for a plain C++ compiler.
 //
 // Not there on purpose, so that using it fails to compile: __shared__ (see
-// simt_shared_memory.h), __constant__, textures, cooperative groups,
+// simt/shared_memory.h), __constant__, textures, cooperative groups,
 // __activemask. Waiting for another thread by spinning never ends.
 #pragma once
 
 #include <type_traits>
 
 #include "cuda_runtime_api.h"
-#include "simt_atomics.h"
-#include "simt_intrinsics.h"
-#include "simt_launch.h"
-#include "simt_memory_access.h"
-#include "simt_threads.h"
-#include "simt_warp.h"
+#include "simt/atomics.h"
+#include "simt/intrinsics.h"
+#include "simt/launch.h"
+#include "simt/memory_access.h"
+#include "simt/threads.h"
+#include "simt/warp.h"
 
 #define __global__
 #define __device__

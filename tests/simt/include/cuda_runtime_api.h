@@ -6,7 +6,7 @@
 // Errors   as CUDA 13 returns them; tests/simt/fake_runtime.h injects them.
 #pragma once
 
-#include "simt_runtime_types.h"
+#include "simt/runtime_types.h"
 
 extern "C" {
 

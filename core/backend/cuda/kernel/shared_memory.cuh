@@ -14,5 +14,5 @@ __device__ __forceinline__ void* SharedMemory() {
 
 }  // namespace tensord::core
 #else
-#include "simt_shared_memory.h"
+#include "simt/shared_memory.h"
 #endif

@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#include "simt_memory_access.h"
+#include "simt/memory_access.h"
 
 namespace tensord::simt {
 

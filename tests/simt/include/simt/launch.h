@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "simt_runtime_types.h"
+#include "simt/runtime_types.h"
 
 namespace tensord::simt {
 

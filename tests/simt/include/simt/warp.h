@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "simt_threads.h"
+#include "simt/threads.h"
 
 namespace tensord::simt {
 

@@ -1,8 +1,8 @@
 // The threads of a block: who a thread is, and barriers among all of them.
 #pragma once
 
-#include "simt_location.h"
-#include "simt_vector_types.h"
+#include "simt/location.h"
+#include "simt/vector_types.h"
 
 extern constinit thread_local uint3 threadIdx;
 extern constinit thread_local uint3 blockIdx;

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "simt_vector_types.h"
+#include "simt/vector_types.h"
 
 enum cudaError {
   cudaSuccess = 0,

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "simt_threads.h"
+#include "simt/threads.h"
 
 namespace tensord::simt {
 
