@@ -21,6 +21,7 @@ using KernelList = std::vector<std::unique_ptr<const Kernel>>;
 
 /// The kernels of a backend, each list from the most special to the reference
 /// kernel, which supports every problem but decompositions of large matrices.
+/// GPUs have none of those that factorize and solve.
 struct KernelLists {
   KernelList<PermutationKernel> permutation;
   KernelList<ElementwiseKernel> elementwise;

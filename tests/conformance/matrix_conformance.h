@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,19 @@ class MatrixConformance : public ::testing::TestWithParam<MatrixTarget> {
     backend_ = GetParam().create();
   }
 
+  /// No kernel goes untested.
+  void SetUp() override {
+    const KernelLists& lists = backend_->kernels();
+    std::set<std::string> factorizing;
+    for (const auto& [method, names] : GetParam().kernels) {
+      factorizing.insert(names.begin(), names.end());
+    }
+    ASSERT_THAT(NamesOf(lists.factorization),
+                ::testing::UnorderedElementsAreArray(factorizing));
+    ASSERT_THAT(NamesOf(lists.linear_solve),
+                ::testing::UnorderedElementsAreArray(GetParam().solving));
+  }
+
   /// Calls check with each kernel of the backend that is for `method`.
   template <typename Check>
   void ForEachKernel(FactorizationMethod method, const Check& check) {
@@ -64,6 +78,13 @@ class MatrixConformance : public ::testing::TestWithParam<MatrixTarget> {
   std::unique_ptr<Backend> backend_;
 
  private:
+  template <typename Kernels>
+  static std::vector<std::string> NamesOf(const Kernels& kernels) {
+    std::vector<std::string> names;
+    for (const auto& kernel : kernels) names.emplace_back(kernel->name());
+    return names;
+  }
+
   template <typename Kernels, typename Check>
   static void ForEachOf(const Kernels& kernels,
                         const std::vector<std::string>& names,

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "core/backend/cuda/matrix/factorization_kernels.h"
 #include "core/backend/cuda/matrix/matrix_solution.h"
 #include "core/base/status.h"
@@ -98,52 +99,48 @@ class CholeskySolution final : public MatrixSolution {
   const int work_count_;
 };
 
-class Cholesky final : public FactorizationKernel {
- public:
-  Cholesky(const MaybeSolverLibrary& library, const KernelLists& lists)
-      : library_(library), lists_(lists) {}
+/// Elements of workspace that cuSOLVER takes of one matrix.
+template <typename T>
+absl::StatusOr<int> CholeskyWork(const SolverLibrary& library,
+                                 const MatrixShape& shape) {
+  TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
+  const int n = static_cast<int>(shape.inner);
+  int count = 0;
+  const cusolverStatus_t status =
+      use.routines<T>().PotrfSize(use.solver(), kLower, n, nullptr, n, &count);
+  return use.CheckedCount(status, count, "potrf_bufferSize");
+}
 
-  absl::string_view name() const override { return "cuda.factorize.cholesky"; }
-
-  Solved Solve(const P& problem) const override {
-    TENSORD_ASSIGN_OR_RETURN(
-        const SolverLibrary* const library,
-        LibraryFor(problem, FactorizationMethod::kCholesky, library_));
-    const MatrixShape shape(problem);
-    int work_count = 0;
-    if (shape.count == 1) {
-      TENSORD_RETURN_IF_ERROR(VisitSolverType(problem.type, [&]<typename T>(T) {
-        return Ask<T>(*library, shape, work_count);
-      }));
-    }
-    MatrixCopies copies(problem, lists_, /*transposes=*/false);
-    copies.AddLeft(lists_, {.side_stride = 1,
-                            .inner_stride = shape.rows,
-                            .matrix_stride = shape.rows * shape.columns});
-    return std::make_unique<CholeskySolution>(problem, *library,
-                                              std::move(copies), work_count);
+SimpleFactorization::Solved SolveCholesky(const P& problem,
+                                          const MaybeSolverLibrary& maybe,
+                                          const KernelLists& lists) {
+  TENSORD_ASSIGN_OR_RETURN(
+      const SolverLibrary* const library,
+      LibraryFor(problem, FactorizationMethod::kCholesky, maybe));
+  const MatrixShape shape(problem);
+  absl::StatusOr<int> work_count = 0;  // of batches
+  if (shape.count == 1) {
+    work_count = VisitSolverType(problem.type, [&]<typename T>(T) {
+      return CholeskyWork<T>(*library, shape);
+    });
   }
-
- private:
-  template <typename T>
-  static absl::Status Ask(const SolverLibrary& library,
-                          const MatrixShape& shape, int& work_count) {
-    TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
-    const int n = static_cast<int>(shape.inner);
-    const cusolverStatus_t status = use.routines<T>().PotrfSize(
-        use.solver(), kLower, n, nullptr, n, &work_count);
-    return use.CheckCount(status, work_count, "potrf_bufferSize");
-  }
-
-  const MaybeSolverLibrary& library_;
-  const KernelLists& lists_;
-};
+  TENSORD_RETURN_IF_ERROR(work_count.status());
+  MatrixCopies copies(problem, lists, /*transposes=*/false);
+  copies.AddLeft(lists, {.side_stride = 1,
+                         .inner_stride = shape.rows,
+                         .matrix_stride = shape.rows * shape.columns});
+  return std::make_unique<CholeskySolution>(problem, *library,
+                                            std::move(copies), *work_count);
+}
 
 }  // namespace
 
 std::unique_ptr<const FactorizationKernel> CreateCholesky(
     const MaybeSolverLibrary& library, const KernelLists& lists) {
-  return std::make_unique<Cholesky>(library, lists);
+  return std::make_unique<SimpleFactorization>(
+      "cuda.factorize.cholesky", [&library, &lists](const P& problem) {
+        return SolveCholesky(problem, library, lists);
+      });
 }
 
 }  // namespace tensord::core::cuda

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "core/backend/cuda/matrix/factorization_kernels.h"
 #include "core/backend/cuda/matrix/matrix_solution.h"
 #include "core/base/status.h"
@@ -103,73 +104,68 @@ class EighSolution final : public MatrixSolution {
   const int work_count_;
 };
 
-class Eigh final : public FactorizationKernel {
- public:
-  Eigh(const MaybeSolverLibrary& library, const KernelLists& lists,
-       bool is_batched)
-      : library_(library), lists_(lists), is_batched_(is_batched) {}
-
-  absl::string_view name() const override {
-    return is_batched_ ? "cuda.factorize.eigh_jacobi" : "cuda.factorize.eigh";
+/// Elements of workspace that cuSOLVER takes.
+template <typename T>
+absl::StatusOr<int> EighWork(const SolverLibrary& library,
+                             const MatrixShape& shape, bool is_batched) {
+  TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
+  const auto& routines = use.routines<T>();
+  const int n = static_cast<int>(shape.inner);
+  int count = 0;
+  if (is_batched) {
+    const cusolverStatus_t status = routines.SyevjBatchedSize(
+        use.solver(), kVectors, kLower, n, nullptr, n, nullptr, &count,
+        use.syevj(), static_cast<int>(std::min(shape.count, kMostTogether)));
+    return use.CheckedCount(status, count, "syevjBatched_bufferSize");
   }
+  const cusolverStatus_t status = routines.SyevdSize(
+      use.solver(), kVectors, kLower, n, nullptr, n, nullptr, &count);
+  return use.CheckedCount(status, count, "syevd_bufferSize");
+}
 
-  Solved Solve(const P& problem) const override {
-    TENSORD_ASSIGN_OR_RETURN(
-        const SolverLibrary* const library,
-        LibraryFor(problem, FactorizationMethod::kEigh, library_));
-    const MatrixShape shape(problem);
-    // So that workspace, two squares of the side, is counted by int.
-    const int64_t most = is_batched_ ? kMostBatchedSide : 32000;
-    if (shape.inner > most) {
-      return Unimplemented("MATRIX_TOO_LARGE", "the matrix has ", shape.rows,
-                           " rows, this takes up to ", most);
-    }
-    int work_count = 0;
-    TENSORD_RETURN_IF_ERROR(VisitSolverType(problem.type, [&]<typename T>(T) {
-      return Ask<T>(*library, shape, work_count);
-    }));
-    MatrixCopies copies(problem, lists_, /*transposes=*/false);
-    copies.AddLeft(lists_, {.side_stride = 1,
-                            .inner_stride = shape.rows,
-                            .matrix_stride = shape.rows * shape.columns});
-    copies.AddValues(lists_, shape.inner);
-    return std::make_unique<EighSolution>(problem, *library, std::move(copies),
-                                          is_batched_, work_count);
+SimpleFactorization::Solved SolveEigh(const P& problem,
+                                      const MaybeSolverLibrary& maybe,
+                                      const KernelLists& lists,
+                                      bool is_batched) {
+  TENSORD_ASSIGN_OR_RETURN(
+      const SolverLibrary* const library,
+      LibraryFor(problem, FactorizationMethod::kEigh, maybe));
+  const MatrixShape shape(problem);
+  // So that workspace, two squares of the side, is counted by int.
+  const int64_t most = is_batched ? kMostBatchedSide : 32000;
+  if (shape.inner > most) {
+    return Unimplemented("MATRIX_TOO_LARGE", "the matrix has ", shape.rows,
+                         " rows, this takes up to ", most);
   }
-
- private:
-  template <typename T>
-  absl::Status Ask(const SolverLibrary& library, const MatrixShape& shape,
-                   int& work_count) const {
-    TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
-    const auto& routines = use.routines<T>();
-    const int n = static_cast<int>(shape.inner);
-    if (is_batched_) {
-      const cusolverStatus_t status = routines.SyevjBatchedSize(
-          use.solver(), kVectors, kLower, n, nullptr, n, nullptr, &work_count,
-          use.syevj(), static_cast<int>(std::min(shape.count, kMostTogether)));
-      return use.CheckCount(status, work_count, "syevjBatched_bufferSize");
-    }
-    const cusolverStatus_t status = routines.SyevdSize(
-        use.solver(), kVectors, kLower, n, nullptr, n, nullptr, &work_count);
-    return use.CheckCount(status, work_count, "syevd_bufferSize");
-  }
-
-  const MaybeSolverLibrary& library_;
-  const KernelLists& lists_;
-  const bool is_batched_;
-};
+  TENSORD_ASSIGN_OR_RETURN(const int work_count,
+                           VisitSolverType(problem.type, [&]<typename T>(T) {
+                             return EighWork<T>(*library, shape, is_batched);
+                           }));
+  MatrixCopies copies(problem, lists, /*transposes=*/false);
+  copies.AddLeft(lists, {.side_stride = 1,
+                         .inner_stride = shape.rows,
+                         .matrix_stride = shape.rows * shape.columns});
+  copies.AddValues(lists, shape.inner);
+  return std::make_unique<EighSolution>(problem, *library, std::move(copies),
+                                        is_batched, work_count);
+}
 
 }  // namespace
 
 std::unique_ptr<const FactorizationKernel> CreateEigh(
     const MaybeSolverLibrary& library, const KernelLists& lists) {
-  return std::make_unique<Eigh>(library, lists, /*is_batched=*/false);
+  return std::make_unique<SimpleFactorization>(
+      "cuda.factorize.eigh", [&library, &lists](const P& problem) {
+        return SolveEigh(problem, library, lists, /*is_batched=*/false);
+      });
 }
 
 std::unique_ptr<const FactorizationKernel> CreateJacobiEigh(
     const MaybeSolverLibrary& library, const KernelLists& lists) {
-  return std::make_unique<Eigh>(library, lists, /*is_batched=*/true);
+  return std::make_unique<SimpleFactorization>(
+      "cuda.factorize.eigh_jacobi", [&library, &lists](const P& problem) {
+        return SolveEigh(problem, library, lists, /*is_batched=*/true);
+      });
 }
 
 }  // namespace tensord::core::cuda

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "core/backend/cuda/matrix/copy_modes.h"
 #include "core/backend/cuda/matrix/matrix_run.h"
@@ -383,75 +384,68 @@ class SolveSolution final : public LinearSolveSolution {
   const int work_count_;
 };
 
-class CudaLinearSolve final : public LinearSolveKernel {
- public:
-  CudaLinearSolve(const MaybeSolverLibrary& library, const KernelLists& lists,
-                  bool is_batched)
-      : library_(library), lists_(lists), is_batched_(is_batched) {}
+/// Elements of workspace that cuSOLVER takes for a factorization of n x n.
+template <typename T>
+absl::StatusOr<int> EliminationWork(const SolverLibrary& library,
+                                    const P& problem, int n) {
+  TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
+  const auto& routines = use.routines<T>();
+  int count = 0;
+  const cusolverStatus_t status =
+      HasPivots(problem)
+          ? routines.GetrfSize(use.solver(), n, n, nullptr, n, &count)
+          : routines.PotrfSize(use.solver(), kLower, n, nullptr, n, &count);
+  return use.CheckedCount(status, count, "a factorization's bufferSize");
+}
 
-  absl::string_view name() const override {
-    return is_batched_ ? "cuda.solve.batched" : "cuda.solve.one_by_one";
+SimpleLinearSolve::Solved SolveEquations(const P& problem,
+                                         const MaybeSolverLibrary& maybe,
+                                         const KernelLists& lists,
+                                         bool is_batched) {
+  TENSORD_RETURN_IF_ERROR(maybe.status());
+  const SolverLibrary& library = **maybe;
+  const SolveShape shape(problem);
+  constexpr int64_t kMost = std::numeric_limits<int>::max();
+  constexpr int64_t kMostElements = int64_t{1} << 40;  // of all
+  const int64_t wider = std::max(shape.n, shape.sides);
+  if (wider > kMost / shape.n || shape.count > kMost ||
+      shape.n * wider > kMostElements / shape.count) {
+    return Unimplemented("MATRIX_TOO_LARGE", shape.count, " matrices of ",
+                         shape.n, " x ", shape.n, " elements with ",
+                         shape.sides,
+                         " right sides, cuSOLVER takes matrices and elements "
+                         "of one up to 2^31, and of all up to 2^40");
   }
-
-  Solved Solve(const P& problem) const override {
-    TENSORD_RETURN_IF_ERROR(library_.status());
-    const SolverLibrary& library = **library_;
-    const SolveShape shape(problem);
-    constexpr int64_t kMost = std::numeric_limits<int>::max();
-    constexpr int64_t kMostElements = int64_t{1} << 40;  // of all
-    const int64_t wider = std::max(shape.n, shape.sides);
-    if (wider > kMost / shape.n || shape.count > kMost ||
-        shape.n * wider > kMostElements / shape.count) {
-      return Unimplemented("MATRIX_TOO_LARGE", shape.count, " matrices of ",
-                           shape.n, " x ", shape.n, " elements with ",
-                           shape.sides,
-                           " right sides, cuSOLVER takes matrices and elements "
-                           "of one up to 2^31, and of all up to 2^40");
-    }
-    if (is_batched_ && shape.count == 1) {
-      return Unimplemented("NO_BATCH", "this is for several matrices");
-    }
-    int work_count = 0;
-    if (!is_batched_ && IsFactored(problem)) {
-      TENSORD_RETURN_IF_ERROR(VisitSolverType(problem.type, [&]<typename T>(T) {
-        return Ask<T>(library, problem, static_cast<int>(shape.n), work_count);
-      }));
-    }
-    return std::make_unique<SolveSolution>(problem, library,
-                                           SolveCopies(problem, lists_),
-                                           is_batched_, work_count);
+  if (is_batched && shape.count == 1) {
+    return Unimplemented("NO_BATCH", "this is for several matrices");
   }
-
- private:
-  template <typename T>
-  static absl::Status Ask(const SolverLibrary& library, const P& problem, int n,
-                          int& work_count) {
-    TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
-    const auto& routines = use.routines<T>();
-    const cusolverStatus_t status =
-        HasPivots(problem)
-            ? routines.GetrfSize(use.solver(), n, n, nullptr, n, &work_count)
-            : routines.PotrfSize(use.solver(), kLower, n, nullptr, n,
-                                 &work_count);
-    return use.CheckCount(status, work_count, "a factorization's bufferSize");
+  absl::StatusOr<int> work_count = 0;
+  if (!is_batched && IsFactored(problem)) {
+    work_count = VisitSolverType(problem.type, [&]<typename T>(T) {
+      return EliminationWork<T>(library, problem, static_cast<int>(shape.n));
+    });
   }
-
-  const MaybeSolverLibrary& library_;
-  const KernelLists& lists_;
-  const bool is_batched_;
-};
+  TENSORD_RETURN_IF_ERROR(work_count.status());
+  return std::make_unique<SolveSolution>(
+      problem, library, SolveCopies(problem, lists), is_batched, *work_count);
+}
 
 }  // namespace
 
 std::unique_ptr<const LinearSolveKernel> CreateSolve(
     const MaybeSolverLibrary& library, const KernelLists& lists) {
-  return std::make_unique<CudaLinearSolve>(library, lists,
-                                           /*is_batched=*/false);
+  return std::make_unique<SimpleLinearSolve>(
+      "cuda.solve.one_by_one", [&library, &lists](const P& problem) {
+        return SolveEquations(problem, library, lists, /*is_batched=*/false);
+      });
 }
 
 std::unique_ptr<const LinearSolveKernel> CreateBatchedSolve(
     const MaybeSolverLibrary& library, const KernelLists& lists) {
-  return std::make_unique<CudaLinearSolve>(library, lists, /*is_batched=*/true);
+  return std::make_unique<SimpleLinearSolve>(
+      "cuda.solve.batched", [&library, &lists](const P& problem) {
+        return SolveEquations(problem, library, lists, /*is_batched=*/true);
+      });
 }
 
 }  // namespace tensord::core::cuda

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "core/backend/cuda/matrix/factorization_kernels.h"
 #include "core/backend/cuda/matrix/matrix_solution.h"
 #include "core/base/status.h"
@@ -105,62 +106,57 @@ class QrSolution final : public MatrixSolution {
   const int work_count_;
 };
 
-class Qr final : public FactorizationKernel {
- public:
-  Qr(const MaybeSolverLibrary& library, const KernelLists& lists)
-      : library_(library), lists_(lists) {}
+/// Elements of workspace that cuSOLVER takes.
+template <typename T>
+absl::StatusOr<int> QrWork(const SolverLibrary& library,
+                           const MatrixShape& shape) {
+  TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
+  const int m = static_cast<int>(shape.rows),
+            n = static_cast<int>(shape.columns),
+            k = static_cast<int>(shape.inner);
+  int of_factor = 0, of_q = 0;
+  const cusolverStatus_t factor =
+      use.routines<T>().GeqrfSize(use.solver(), m, n, nullptr, m, &of_factor);
+  TENSORD_ASSIGN_OR_RETURN(
+      const int for_factor,
+      use.CheckedCount(factor, of_factor, "geqrf_bufferSize"));
+  const cusolverStatus_t q = use.routines<T>().OrgqrSize(
+      use.solver(), m, k, k, nullptr, m, nullptr, &of_q);
+  TENSORD_ASSIGN_OR_RETURN(const int for_q,
+                           use.CheckedCount(q, of_q, "orgqr_bufferSize"));
+  return std::max(for_factor, for_q);
+}
 
-  absl::string_view name() const override { return "cuda.factorize.qr"; }
-
-  Solved Solve(const P& problem) const override {
-    TENSORD_ASSIGN_OR_RETURN(
-        const SolverLibrary* const library,
-        LibraryFor(problem, FactorizationMethod::kQr, library_));
-    const MatrixShape shape(problem);
-    int work_count = 0;
-    TENSORD_RETURN_IF_ERROR(VisitSolverType(problem.type, [&]<typename T>(T) {
-      return Ask<T>(*library, shape, work_count);
-    }));
-    MatrixCopies copies(problem, lists_, /*transposes=*/false);
-    copies.AddLeft(lists_, {.side_stride = 1,
-                            .inner_stride = shape.rows,
-                            .matrix_stride = shape.rows * shape.columns});
-    copies.AddRight(lists_, {.side_stride = shape.inner,
-                             .inner_stride = 1,
-                             .matrix_stride = shape.inner * shape.columns});
-    return std::make_unique<QrSolution>(problem, *library, std::move(copies),
-                                        work_count);
-  }
-
- private:
-  template <typename T>
-  static absl::Status Ask(const SolverLibrary& library,
-                          const MatrixShape& shape, int& work_count) {
-    TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
-    const int m = static_cast<int>(shape.rows),
-              n = static_cast<int>(shape.columns),
-              k = static_cast<int>(shape.inner);
-    int of_factor = 0, of_q = 0;
-    const cusolverStatus_t factor =
-        use.routines<T>().GeqrfSize(use.solver(), m, n, nullptr, m, &of_factor);
-    TENSORD_RETURN_IF_ERROR(
-        use.CheckCount(factor, of_factor, "geqrf_bufferSize"));
-    const cusolverStatus_t q = use.routines<T>().OrgqrSize(
-        use.solver(), m, k, k, nullptr, m, nullptr, &of_q);
-    TENSORD_RETURN_IF_ERROR(use.CheckCount(q, of_q, "orgqr_bufferSize"));
-    work_count = std::max(of_factor, of_q);
-    return absl::OkStatus();
-  }
-
-  const MaybeSolverLibrary& library_;
-  const KernelLists& lists_;
-};
+SimpleFactorization::Solved SolveQr(const P& problem,
+                                    const MaybeSolverLibrary& maybe,
+                                    const KernelLists& lists) {
+  TENSORD_ASSIGN_OR_RETURN(
+      const SolverLibrary* const library,
+      LibraryFor(problem, FactorizationMethod::kQr, maybe));
+  const MatrixShape shape(problem);
+  TENSORD_ASSIGN_OR_RETURN(const int work_count,
+                           VisitSolverType(problem.type, [&]<typename T>(T) {
+                             return QrWork<T>(*library, shape);
+                           }));
+  MatrixCopies copies(problem, lists, /*transposes=*/false);
+  copies.AddLeft(lists, {.side_stride = 1,
+                         .inner_stride = shape.rows,
+                         .matrix_stride = shape.rows * shape.columns});
+  copies.AddRight(lists, {.side_stride = shape.inner,
+                          .inner_stride = 1,
+                          .matrix_stride = shape.inner * shape.columns});
+  return std::make_unique<QrSolution>(problem, *library, std::move(copies),
+                                      work_count);
+}
 
 }  // namespace
 
 std::unique_ptr<const FactorizationKernel> CreateQr(
     const MaybeSolverLibrary& library, const KernelLists& lists) {
-  return std::make_unique<Qr>(library, lists);
+  return std::make_unique<SimpleFactorization>(
+      "cuda.factorize.qr", [&library, &lists](const P& problem) {
+        return SolveQr(problem, library, lists);
+      });
 }
 
 }  // namespace tensord::core::cuda

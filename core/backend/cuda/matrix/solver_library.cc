@@ -31,14 +31,15 @@ absl::Status SolverLibrary::Use::Check(cublasStatus_t status,
   return CheckCublas(status, what);
 }
 
-absl::Status SolverLibrary::Use::CheckCount(cusolverStatus_t status, int count,
-                                            absl::string_view what) const {
+absl::StatusOr<int> SolverLibrary::Use::CheckedCount(
+    cusolverStatus_t status, int count, absl::string_view what) const {
   const bool is_refused = status == CUSOLVER_STATUS_INVALID_VALUE;
   if (is_refused || (status == CUSOLVER_STATUS_SUCCESS && count < 0)) {
     return Unimplemented("MATRIX_TOO_LARGE", what,
                          " tells of no workspace for it");
   }
-  return Check(status, what);
+  TENSORD_RETURN_IF_ERROR(Check(status, what));
+  return count;
 }
 
 absl::Status SolverLibrary::Use::SetStream(CudaStream& stream) {

@@ -66,12 +66,12 @@ class SolverLibrary {
     /// Errors  as CheckCusolver(); UNAVAILABLE: the device is lost.
     absl::Status Check(cusolverStatus_t status, absl::string_view what) const;
     absl::Status Check(cublasStatus_t status, absl::string_view what) const;
-    /// The same of a question for workspace, which says `count` elements.
+    /// The same of a question for workspace: the elements that it says.
     ///
     /// Errors  besides, UNIMPLEMENTED, reason MATRIX_TOO_LARGE: the library
     ///         refuses, or does not count so far.
-    absl::Status CheckCount(cusolverStatus_t status, int count,
-                            absl::string_view what) const;
+    absl::StatusOr<int> CheckedCount(cusolverStatus_t status, int count,
+                                     absl::string_view what) const;
 
     /// Has calls queue on `stream`.
     absl::Status SetStream(CudaStream& stream);

@@ -2,6 +2,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "core/backend/cuda/matrix/factorization_kernels.h"
 #include "core/backend/cuda/matrix/matrix_solution.h"
 #include "core/base/status.h"
@@ -290,99 +291,94 @@ class SvdSolution final : public MatrixSolution {
   const std::unique_ptr<const FactorizationSolution> otherwise_;
 };
 
-class Svd final : public FactorizationKernel {
- public:
-  Svd(const MaybeSolverLibrary& library, const KernelLists& lists,
-      bool is_jacobi)
-      : library_(library), lists_(lists), is_jacobi_(is_jacobi) {}
-
-  absl::string_view name() const override {
-    return is_jacobi_ ? "cuda.factorize.svd_jacobi" : "cuda.factorize.svd";
+/// Elements of workspace that cuSOLVER takes.
+template <typename T>
+absl::StatusOr<int> SvdWork(const SolverLibrary& library, Way way,
+                            const SvdShape& svd) {
+  TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
+  const auto& routines = use.routines<T>();
+  const auto [m, n] = std::pair(svd.m, svd.n);
+  int count = 0;
+  cusolverStatus_t status;
+  switch (way) {
+    case Way::kQr:
+      status = routines.GesvdSize(use.solver(), m, n, &count);
+      break;
+    case Way::kJacobi:
+      status = routines.GesvdjSize(use.solver(), kVectors, /*econ=*/1, m, n,
+                                   nullptr, m, nullptr, nullptr, m, nullptr, n,
+                                   &count, use.gesvdj());
+      break;
+    default:
+      status = routines.GesvdjBatchedSize(
+          use.solver(), kVectors, m, n, nullptr, m, nullptr, nullptr, m,
+          nullptr, n, &count, use.gesvdj(),
+          static_cast<int>(std::min(svd.count, kMostTogether)));
   }
+  return use.CheckedCount(status, count, "gesvd_bufferSize");
+}
 
-  Solved Solve(const P& problem) const override {
-    if (!is_jacobi_) return SolveBy(Way::kQr, problem, nullptr);
-    const MatrixShape shape(problem);
-    std::unique_ptr<const FactorizationSolution> otherwise;
-    // Its workspace is the square of the longer side: too much of thin ones.
-    constexpr int64_t kMostTimes = 32;
-    const int64_t bytes =
-        shape.rows * shape.columns * shape.count * SizeOf(problem.type);
-    auto by_qr = SolveBy(Way::kQr, problem, nullptr);
-    if (by_qr.ok() && (*by_qr)->workspace_bytes() <=
-                          std::max(kMostTimes * bytes, int64_t{64} << 20)) {
-      otherwise = *std::move(by_qr);
-    }
-    const bool is_short =
-        shape.rows <= kMostBatchedSide && shape.columns <= kMostBatchedSide;
-    return SolveBy(is_short ? Way::kBatchedJacobi : Way::kJacobi, problem,
-                   std::move(otherwise));
+SimpleFactorization::Solved SolveSvd(
+    Way way, const P& problem, const MaybeSolverLibrary& maybe,
+    const KernelLists& lists,
+    std::unique_ptr<const FactorizationSolution> otherwise = nullptr) {
+  TENSORD_ASSIGN_OR_RETURN(
+      const SolverLibrary* const library,
+      LibraryFor(problem, FactorizationMethod::kSvd, maybe));
+  const SvdShape svd(MatrixShape(problem), way);
+  // So that workspace is counted by int: squares of the longer side, and six of
+  // the shorter one.
+  constexpr int kMostLong = 46000, kMostShort = 18000;
+  if (way == Way::kQr && (svd.m > kMostLong || svd.n > kMostShort)) {
+    return Unimplemented("MATRIX_TOO_LARGE", "the matrix has ", svd.m, " x ",
+                         svd.n, " elements, this takes up to ", kMostLong,
+                         " x ", kMostShort);
   }
+  TENSORD_ASSIGN_OR_RETURN(const int work_count,
+                           VisitSolverType(problem.type, [&]<typename T>(T) {
+                             return SvdWork<T>(*library, way, svd);
+                           }));
+  return std::make_unique<SvdSolution>(problem, *library,
+                                       CopiesFor(problem, lists, svd, way), way,
+                                       work_count, std::move(otherwise));
+}
 
- private:
-  Solved SolveBy(Way way, const P& problem,
-                 std::unique_ptr<const FactorizationSolution> otherwise) const {
-    TENSORD_ASSIGN_OR_RETURN(
-        const SolverLibrary* const library,
-        LibraryFor(problem, FactorizationMethod::kSvd, library_));
-    const SvdShape svd(MatrixShape(problem), way);
-    // So that workspace is counted by int: squares of the longer side, and six
-    // of the shorter one.
-    constexpr int kMostLong = 46000, kMostShort = 18000;
-    if (way == Way::kQr && (svd.m > kMostLong || svd.n > kMostShort)) {
-      return Unimplemented("MATRIX_TOO_LARGE", "the matrix has ", svd.m, " x ",
-                           svd.n, " elements, this takes up to ", kMostLong,
-                           " x ", kMostShort);
-    }
-    int work_count = 0;
-    TENSORD_RETURN_IF_ERROR(VisitSolverType(problem.type, [&]<typename T>(T) {
-      return Ask<T>(*library, way, svd, work_count);
-    }));
-    return std::make_unique<SvdSolution>(problem, *library,
-                                         CopiesFor(problem, lists_, svd, way),
-                                         way, work_count, std::move(otherwise));
+SimpleFactorization::Solved SolveJacobiSvd(const P& problem,
+                                           const MaybeSolverLibrary& library,
+                                           const KernelLists& lists) {
+  const MatrixShape shape(problem);
+  std::unique_ptr<const FactorizationSolution> otherwise;
+  // Its workspace is the square of the longer side: too much of thin ones.
+  constexpr int64_t kMostTimes = 32;
+  const int64_t bytes =
+      shape.rows * shape.columns * shape.count * SizeOf(problem.type);
+  auto by_qr = SolveSvd(Way::kQr, problem, library, lists);
+  if (by_qr.ok() && (*by_qr)->workspace_bytes() <=
+                        std::max(kMostTimes * bytes, int64_t{64} << 20)) {
+    otherwise = *std::move(by_qr);
   }
-
-  template <typename T>
-  static absl::Status Ask(const SolverLibrary& library, Way way,
-                          const SvdShape& svd, int& work_count) {
-    TENSORD_ASSIGN_OR_RETURN(const SolverLibrary::Use use, library.Take());
-    const auto& routines = use.routines<T>();
-    const auto [m, n] = std::pair(svd.m, svd.n);
-    cusolverStatus_t status;
-    switch (way) {
-      case Way::kQr:
-        status = routines.GesvdSize(use.solver(), m, n, &work_count);
-        break;
-      case Way::kJacobi:
-        status = routines.GesvdjSize(use.solver(), kVectors, /*econ=*/1, m, n,
-                                     nullptr, m, nullptr, nullptr, m, nullptr,
-                                     n, &work_count, use.gesvdj());
-        break;
-      default:
-        status = routines.GesvdjBatchedSize(
-            use.solver(), kVectors, m, n, nullptr, m, nullptr, nullptr, m,
-            nullptr, n, &work_count, use.gesvdj(),
-            static_cast<int>(std::min(svd.count, kMostTogether)));
-    }
-    return use.CheckCount(status, work_count, "gesvd_bufferSize");
-  }
-
-  const MaybeSolverLibrary& library_;
-  const KernelLists& lists_;
-  const bool is_jacobi_;
-};
+  const bool is_short =
+      shape.rows <= kMostBatchedSide && shape.columns <= kMostBatchedSide;
+  return SolveSvd(is_short ? Way::kBatchedJacobi : Way::kJacobi, problem,
+                  library, lists, std::move(otherwise));
+}
 
 }  // namespace
 
 std::unique_ptr<const FactorizationKernel> CreateSvd(
     const MaybeSolverLibrary& library, const KernelLists& lists) {
-  return std::make_unique<Svd>(library, lists, /*is_jacobi=*/false);
+  return std::make_unique<SimpleFactorization>(
+      "cuda.factorize.svd", [&library, &lists](const P& problem) {
+        return SolveSvd(Way::kQr, problem, library, lists);
+      });
 }
 
 std::unique_ptr<const FactorizationKernel> CreateJacobiSvd(
     const MaybeSolverLibrary& library, const KernelLists& lists) {
-  return std::make_unique<Svd>(library, lists, /*is_jacobi=*/true);
+  return std::make_unique<SimpleFactorization>(
+      "cuda.factorize.svd_jacobi", [&library, &lists](const P& problem) {
+        return SolveJacobiSvd(problem, library, lists);
+      });
 }
 
 }  // namespace tensord::core::cuda
