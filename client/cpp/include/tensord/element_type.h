@@ -9,7 +9,7 @@
 
 namespace tensord {
 
-/// Numbered as in the contract (tensord/v1/tensor.proto).
+/// Numbered as in the contract (tensord/v1/layout.proto).
 enum class ElementType {
   kUnspecified = 0,
   kFloat16 = 1,
