@@ -67,8 +67,9 @@ absl::StatusOr<Found> FindTensors(const Session& session,
       inline_bytes += static_cast<int64_t>(sent->data.size());
       continue;
     }
-    TENSORD_ASSIGN_OR_RETURN(found.inputs[i],
-                             session.Find(std::get<std::string>(source)));
+    TENSORD_ASSIGN_OR_RETURN(
+        found.inputs[i], session.Find(std::get<std::string>(source),
+                                      request.inputs[i]->view, kInputNames[i]));
     desc = AsRead(*found.inputs[i], row.broadcasts);
   }
   TENSORD_RETURN_IF_ERROR(
@@ -77,8 +78,10 @@ absl::StatusOr<Found> FindTensors(const Session& session,
     found.results.emplace_back();
     found.descs.results.emplace_back();
     if (request.results[i].tensor.empty()) continue;
-    TENSORD_ASSIGN_OR_RETURN(found.results[i],
-                             session.Find(request.results[i].tensor));
+    TENSORD_ASSIGN_OR_RETURN(
+        found.results[i],
+        session.Find(request.results[i].tensor, request.results[i].view,
+                     ResultNameOf(request, i)));
     const StoredTensor& tensor = *found.results[i];
     TENSORD_RETURN_IF_ERROR(CheckInjective(tensor, ResultNameOf(request, i)));
     found.descs.results[i] = tensor.desc();

@@ -19,6 +19,7 @@
 #include "core/plan/plan.h"
 #include "core/tensor/tensor.h"
 #include "server/execution/inline_tensor.h"
+#include "server/session/tensor_view.h"
 
 namespace tensord::server {
 
@@ -44,12 +45,14 @@ using PerResult = absl::InlinedVector<T, 1>;
 
 struct InputRequest {
   std::variant<std::string, InlineTensor> source;  // its name, or itself
+  std::optional<ViewRequest> view = {};            // of one that has a name
   core::Modes modes;
   core::UnaryOperator unary = core::UnaryOperator::kIdentity;
 };
 
 struct OutputRequest {
-  std::string tensor;  // existing tensor, or "" for a new one
+  std::string tensor;                    // existing tensor, or "" for a new one
+  std::optional<ViewRequest> view = {};  // of an existing one
   core::Modes modes;
   // For a new one:
   std::string tensor_id;

@@ -12,7 +12,9 @@ namespace {
 void Describe(std::optional<InputRequest>& input,
               const std::optional<core::TensorDesc>& tensor) {
   if (!input) return;
-  input->source = InlineTensor{tensor->element_type, tensor->layout, {}};
+  *input = {.source = InlineTensor{tensor->element_type, tensor->layout, {}},
+            .modes = std::move(input->modes),
+            .unary = input->unary};
 }
 
 /// Gives an operand what this execution brings along for it.
@@ -29,11 +31,12 @@ absl::Status Supply(const std::optional<PlanExecution::Source>& source,
     return core::InvalidArgument("INPUT_MISSING", "operand ", name, " of plan ",
                                  plan.name(), " is left out, but is read");
   }
-  if (const auto* tensor = std::get_if<std::string>(&*source)) {
+  if (const auto* tensor = std::get_if<std::string>(&source->tensor)) {
     input->source = *tensor;
+    input->view = source->view;
   } else {
     std::get<InlineTensor>(input->source).data =
-        std::get<absl::string_view>(*source);
+        std::get<absl::string_view>(source->tensor);
   }
   return absl::OkStatus();
 }
@@ -92,6 +95,7 @@ PreparedPlan::PreparedPlan(const OperationRequest& request,
                                          : core::Order::kFirstModeFastest;
     }
     result.tensor.clear();
+    result.view.reset();
     result.tensor_id.clear();
     result.is_inline = false;
     result.element_type = desc.element_type;
@@ -128,6 +132,7 @@ absl::StatusOr<OperationRequest> PreparedPlan::RequestFor(
                                    "them");
     }
     request.results[i].tensor = given.tensor;
+    request.results[i].view = given.view;
     request.results[i].tensor_id = given.tensor_id;
     request.results[i].is_inline = given.is_inline;
   }

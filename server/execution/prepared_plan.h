@@ -19,12 +19,15 @@ namespace tensord::server {
 
 /// What one execution of a plan brings along. Views into the message.
 struct PlanExecution {
-  /// A tensor's name, or its memory.
-  using Source = std::variant<std::string, absl::string_view>;
+  struct Source {
+    std::variant<std::string, absl::string_view> tensor;  // name, or memory
+    std::optional<ViewRequest> view = {};  // of one that has a name
+  };
 
   struct Result {
-    std::string tensor;     // existing one, or "" for a new one
-    std::string tensor_id;  // of a new one
+    std::string tensor;                    // existing one, or "" for a new one
+    std::optional<ViewRequest> view = {};  // of an existing one
+    std::string tensor_id;                 // of a new one
     bool is_inline = false;
   };
 

@@ -75,6 +75,9 @@ absl::StatusOr<server::InputRequest> InputFrom(const v1::Operand& operand,
       return core::InvalidArgument("OPERAND_EMPTY", "operand ", name,
                                    " has neither tensor nor inline data");
   }
+  TENSORD_ASSIGN_OR_RETURN(
+      input.view, ViewFrom(operand.has_view() ? &operand.view() : nullptr,
+                           operand.has_tensor(), name));
   TENSORD_ASSIGN_OR_RETURN(input.modes, ModesFrom(operand.modes(), name));
   TENSORD_ASSIGN_OR_RETURN(input.unary, UnaryFrom(operand.unary_operator()));
   return input;
@@ -84,6 +87,9 @@ absl::StatusOr<server::OutputRequest> OutputFrom(const v1::Output& output,
                                                  absl::string_view name) {
   server::OutputRequest result;
   result.tensor = output.tensor();
+  TENSORD_ASSIGN_OR_RETURN(
+      result.view, ViewFrom(output.has_view() ? &output.view() : nullptr,
+                            !result.tensor.empty(), name));
   TENSORD_ASSIGN_OR_RETURN(result.modes, ModesFrom(output.modes(), name));
   if (!result.tensor.empty() &&
       (!output.tensor_id().empty() || output.inline_() ||
@@ -156,13 +162,20 @@ absl::StatusOr<OperationRequest> CommonFrom(const Request& request) {
 
 absl::StatusOr<server::PlanExecution::Source> SourceFrom(
     const v1::PlanInput& input, absl::string_view name) {
+  server::PlanExecution::Source source;
   switch (input.source_case()) {
-    case v1::PlanInput::kTensor: return std::string(input.tensor());
-    case v1::PlanInput::kData: return absl::string_view(input.data());
-    case v1::PlanInput::SOURCE_NOT_SET: break;
+    case v1::PlanInput::kTensor: source.tensor = input.tensor(); break;
+    case v1::PlanInput::kData:
+      source.tensor = absl::string_view(input.data());
+      break;
+    case v1::PlanInput::SOURCE_NOT_SET:
+      return core::InvalidArgument("OPERAND_EMPTY", "operand ", name,
+                                   " has neither tensor nor data");
   }
-  return core::InvalidArgument("OPERAND_EMPTY", "operand ", name,
-                               " has neither tensor nor data");
+  TENSORD_ASSIGN_OR_RETURN(source.view,
+                           ViewFrom(input.has_view() ? &input.view() : nullptr,
+                                    input.has_tensor(), name));
+  return source;
 }
 
 void SetLayout(const core::ModeVector& extents, const core::ModeVector& strides,
@@ -424,11 +437,19 @@ absl::StatusOr<server::PlanExecution> FromProto(
   if (request.has_c()) {
     TENSORD_ASSIGN_OR_RETURN(execution.inputs[2], SourceFrom(request.c(), "c"));
   }
+  TENSORD_ASSIGN_OR_RETURN(
+      auto view, ViewFrom(request.has_d_view() ? &request.d_view() : nullptr,
+                          !request.d().empty(), "d"));
   execution.results = {{.tensor = request.d(),
+                        .view = std::move(view),
                         .tensor_id = request.tensor_id(),
                         .is_inline = request.inline_()}};
   for (const v1::PlanOutput& other : request.others()) {
+    TENSORD_ASSIGN_OR_RETURN(
+        auto of_other, ViewFrom(other.has_view() ? &other.view() : nullptr,
+                                !other.tensor().empty(), "others"));
     execution.results.push_back({.tensor = other.tensor(),
+                                 .view = std::move(of_other),
                                  .tensor_id = other.tensor_id(),
                                  .is_inline = other.inline_()});
   }

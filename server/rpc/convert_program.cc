@@ -117,6 +117,9 @@ absl::StatusOr<std::vector<server::ProgramOperandRequest>> FromProto(
             "OPERAND_EMPTY", shown,
             " has neither tensor nor inline data nor scalar");
     }
+    TENSORD_ASSIGN_OR_RETURN(
+        added.view, ViewFrom(operand.has_view() ? &operand.view() : nullptr,
+                             operand.has_tensor(), shown));
   }
   return result;
 }

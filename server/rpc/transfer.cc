@@ -173,7 +173,11 @@ Task<absl::StatusOr<v1::UploadTensorResponse>> TensorService::Upload(
 Task<absl::Status> TensorService::Download(
     Call& call, const v1::DownloadTensorRequest& request,
     Writer<ByteBuffer> out) {
-  const auto found = call.session().Find(request.tensor());
+  const auto view =
+      ViewFrom(request.has_view() ? &request.view() : nullptr, true, "tensor");
+  if (!view.ok()) co_return view.status();
+  const auto found =
+      call.session().Find(request.tensor(), *view, "the download");
   if (!found.ok()) co_return found.status();
   server::StoredTensor& tensor = **found;
   if (!tensor.is_in_place()) {

@@ -33,6 +33,16 @@ std::shared_ptr<core::LimitingResource> QuotaOn(
   return std::shared_ptr<core::LimitingResource>(part, &part->memory);
 }
 
+/// A view of a tensor, or of what that sees.
+/// Errors  as TensorView::Create().
+absl::StatusOr<TensorView> ViewOf(const StoredTensor& viewed,
+                                  absl::Span<const ViewStage> stages,
+                                  const std::optional<core::Scalar>& padding) {
+  const TensorView* const below = viewed.view();
+  return TensorView::Create(below != nullptr ? below->viewed() : viewed.name(),
+                            viewed.storage().desc(), below, stages, padding);
+}
+
 }  // namespace
 
 Session::Session(std::string name, uint64_t number, Device& device,
@@ -95,11 +105,7 @@ bool Session::is_closed() const {
 absl::StatusOr<std::shared_ptr<StoredTensor>> Session::AddView(
     absl::string_view tensor_id, const StoredTensor& viewed,
     absl::Span<const ViewStage> stages, std::optional<core::Scalar> padding) {
-  const TensorView* const below = viewed.view();
-  TENSORD_ASSIGN_OR_RETURN(
-      TensorView view,
-      TensorView::Create(below != nullptr ? below->viewed() : viewed.name(),
-                         viewed.storage().desc(), below, stages, padding));
+  TENSORD_ASSIGN_OR_RETURN(TensorView view, ViewOf(viewed, stages, padding));
   const int64_t bytes = RecordBytes(view.desc()) + kViewBytes;
   TENSORD_ASSIGN_OR_RETURN(auto added,
                            AddNamed(tensor_id, bytes, [&](std::string name) {
@@ -181,6 +187,21 @@ absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Find(
   const auto found = tensors_.find(std::string(tensor_name));
   if (found == tensors_.end()) return NoSuch(tensor_name, kTensors);
   return found->second.tensor;
+}
+
+absl::StatusOr<std::shared_ptr<StoredTensor>> Session::Find(
+    absl::string_view tensor_name, const std::optional<ViewRequest>& view,
+    absl::string_view what) const {
+  auto found = Find(tensor_name);
+  if (!view || !found.ok()) return found;
+  auto seen = ViewOf(**found, view->stages, view->padding);
+  if (!seen.ok()) {
+    return core::Error(seen.status().code(), core::ReasonOf(seen.status()),
+                       absl::StrCat("the view of ", tensor_name, " that ", what,
+                                    " is: ", seen.status().message()));
+  }
+  return std::make_shared<StoredTensor>((*found)->name(), **found,
+                                        *std::move(seen));
 }
 
 absl::Status Session::Remove(absl::string_view tensor_name) {

@@ -160,6 +160,13 @@ class Session : public std::enable_shared_from_this<Session> {
   ///         not a tensor name.
   absl::StatusOr<std::shared_ptr<StoredTensor>> Find(
       absl::string_view tensor_name) const;
+  /// The same tensor, seen as `view` says if it is there: by a view that only
+  /// the caller has. Messages call it `what`.
+  ///
+  /// Errors  besides, those of TensorView::Create().
+  absl::StatusOr<std::shared_ptr<StoredTensor>> Find(
+      absl::string_view tensor_name, const std::optional<ViewRequest>& view,
+      absl::string_view what) const;
 
   /// Forgets a tensor; its memory returns when its last user is done.
   /// Errors  as Find.

@@ -29,6 +29,12 @@ using ViewStage = std::variant<core::Stage, std::vector<core::IndexItem>>;
 /// Most stages of one request.
 inline constexpr int kMaxViewStages = 32;
 
+/// How a client asks for a tensor to be seen.
+struct ViewRequest {
+  std::vector<ViewStage> stages;
+  std::optional<core::Scalar> padding;
+};
+
 /// A view of a storage, and how operations get at its elements: in place, or by
 /// way of a packed copy.
 ///

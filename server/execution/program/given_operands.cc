@@ -56,7 +56,8 @@ absl::StatusOr<FoundOperands> FindOperands(
       TENSORD_ASSIGN_OR_RETURN(desc, DescOf(*sent, described.name, has_data));
     } else {
       if (const auto* name = std::get_if<std::string>(&operand.source)) {
-        TENSORD_ASSIGN_OR_RETURN(tensor, session.Find(*name));
+        TENSORD_ASSIGN_OR_RETURN(
+            tensor, session.Find(*name, operand.view, Called(operand, i)));
       } else {
         tensor = std::get<std::shared_ptr<StoredTensor>>(operand.source);
       }

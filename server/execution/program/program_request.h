@@ -17,6 +17,7 @@
 #include "core/plan/plan.h"
 #include "server/execution/inline_tensor.h"
 #include "server/session/stored_tensor.h"
+#include "server/session/tensor_view.h"
 
 namespace tensord::server {
 
@@ -42,6 +43,7 @@ struct ProgramOperandRequest {
                std::shared_ptr<StoredTensor>>
       source;
   bool is_constant = false;
+  std::optional<ViewRequest> view = {};  // of one that has a name
 };
 
 struct ProgramOutputRequest {
