@@ -143,15 +143,15 @@ def test_groups_cover_both_shapes_and_cannot_be_divided(shape, data):
 
 
 def test_reshaping_takes_two_stages_at_most():
-    assert stages.reshape_stages((2, 3), (2, 3)) == []
-    assert stages.reshape_stages((4, 6), (24,)) == [[place(Merge(), (0, 1), 0)]]
-    assert stages.reshape_stages((4, 6), (2, 2, 6)) == [
-        [place(Unmerge((2, 2)), 0, (0, 1)), place(PassThrough(), 1, 2)]
-    ]
-    assert stages.reshape_stages((1, 4, 6), (8, 3, 1)) == [
-        [place(Freeze(0), 0, ()), place(Merge(), (1, 2), 0)],
-        [place(Unmerge((8, 3)), 0, (0, 1)), place(Insert(1), (), 2)],
-    ]
+    assert stages.reshape_stages((2, 3), (2, 3)) == ()
+    assert stages.reshape_stages((4, 6), (24,)) == ((place(Merge(), (0, 1), 0),),)
+    assert stages.reshape_stages((4, 6), (2, 2, 6)) == (
+        (place(Unmerge((2, 2)), 0, (0, 1)), place(PassThrough(), 1, 2)),
+    )
+    assert stages.reshape_stages((1, 4, 6), (8, 3, 1)) == (
+        (place(Freeze(0), 0, ()), place(Merge(), (1, 2), 0)),
+        (place(Unmerge((8, 3)), 0, (0, 1)), place(Insert(1), (), 2)),
+    )
 
 
 @given(SHAPES, st.lists(st.integers(-1, 12), max_size=4).map(tuple))

@@ -159,6 +159,9 @@ class DeferredSession(Session):
         self, subscripts: str, a: TensorLike, **options: Any
     ) -> tuple[RemoteTensor, ...]:
         """As `Session.factorize`; deferred, unless there are `out` or `timeout`."""
+        request = self._shortcuts.find_factorization(subscripts, a, options)
+        if request is not None:
+            return self.deferral.defer_again(self, request, (a,))
         is_known = isinstance(a, (TensorHandle, np.ndarray))
         waits = options.get("out") is not None or options.get("timeout") is not None
         known = TensorSpec((), np.bool_) if is_known and not waits else None
@@ -184,7 +187,7 @@ class DeferredSession(Session):
         request = self._shortcuts.find(subscripts, operands)
         if request is None:
             return None
-        return self.deferral.defer_again(self, request, operands)
+        return self.deferral.defer_again(self, request, operands)[0]
 
     def _perform(
         self, operation: str, request: Any, settings: Settings, held: Held

@@ -9,7 +9,7 @@ import time
 import types
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tensord._deferred_tensor import (
     DeferredTensor,
     contents_of,
     failure_of,
+    written_name,
 )
 from tensord._expectations import place_of_caller
 from tensord._handle import Held
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from tensord._session import Session
 
 _INVALID = InvalidArgument.code.value[0]
+# More is downloaded, which takes two calls and no copy.
+_MOST_FETCHED_BYTES = 64 << 10
+_Pending = TypeVar("_Pending", bound=PendingTensor)
 
 
 class _Deferred(PendingTensor):
@@ -79,6 +83,8 @@ class _Deferred(PendingTensor):
         if failure_of(self._held) is not None:
             return False
         self._target.reported_in(response)
+        for other in self._others:
+            other.reported_in(response)
         self._held = []
         self._done = True
         self._end(None)
@@ -129,7 +135,7 @@ class _Deferred(PendingTensor):
     def _end(self, failure: error_pb2.Error | None, *, refused: bool = False) -> None:
         self._contents.writers -= 1
         if failure is not None and refused:
-            if self._target.name not in self._contents.failures:
+            if written_name(self._target) not in self._contents.failures:
                 self._contents.miss(self._target, failure)
                 self._link.refuse(failure, self._contents)
         elif failure is None:
@@ -146,6 +152,30 @@ class _Deferred(PendingTensor):
                 other.contents.miss(other, failure)
 
 
+class _Fetched(PendingTensor):
+    """The elements of a tensor, which a response brings."""
+
+    data = b""
+
+    def _settle(self, session: Any, response: Any) -> None:
+        if response.HasField("error"):
+            self._fail(response.error)
+            return
+        self.data = response.result.data
+        self._held = []
+        self._done = True
+
+    def elements(self) -> bytes:
+        """Returns them, once they are there.
+
+        Raises:
+            Error: There are none.
+        """
+        if self._error is not None:
+            raise from_error(self._error)
+        return self.data
+
+
 class DeferredLink(BlockingLink):
     """A link with operations that are on their way; other calls wait for them."""
 
@@ -154,6 +184,9 @@ class DeferredLink(BlockingLink):
         super().__init__(*opened)
         self.memory.call, self.memory.begin = self.call, self.begin
         self.transfers = _OrderedTransfers(self)
+        self.most_fetched_bytes = min(
+            _MOST_FETCHED_BYTES, self.info.limits.max_inline_bytes
+        )
         self._lock = threading.RLock()
         # Of its own: who has the other one may wait for who finds errors.
         self._notes = threading.Lock()
@@ -263,24 +296,31 @@ class DeferredLink(BlockingLink):
 
     def defer_again(
         self, session: Session, request: Request, operands: tuple[Any, ...]
-    ) -> RemoteTensor:
-        """The same of a request that was made before."""
+    ) -> tuple[RemoteTensor, ...]:
+        """The same of a request that was made before, perhaps with several results."""
         held = [each for each in operands if isinstance(each, DeferredTensor)]
         for each in held:
             if each.contents.failures:
                 self.check(*held)
         pipeline = self._opened()
-        tensor_id = pipeline.new_id()
-        message = request.streamed(request.message(operands), tensor_id)
-        full_name = f"{self.name}/tensors/{tensor_id}"
-        if request.likeness is None:
-            told = self._message(full_name, request.spec)
-            made = DeferredTensor(session, told, owned=True)
-            made.begin(is_there=False)
-            request.likeness = made.likeness()
+        tensor_ids = [pipeline.new_id() for _ in request.specs]
+        message = request.streamed(request.message(operands), tensor_ids)
+        names = [f"{self.name}/tensors/{tensor_id}" for tensor_id in tensor_ids]
+        if not request.likenesses:
+            made = []
+            for name, spec in zip(names, request.specs):
+                tensor = DeferredTensor(session, self._message(name, spec), owned=True)
+                tensor.begin(is_there=False)
+                made.append(tensor)
+            request.likenesses = [each.likeness() for each in made]
         else:
-            made = DeferredTensor.announced(session, request.likeness, full_name)
-        return self._send(request.operation, message, made, [*held], True, request)
+            made = [
+                DeferredTensor.announced(session, likeness, name)
+                for likeness, name in zip(request.likenesses, names)
+            ]
+        first, *others = made
+        self._send(request.operation, message, first, [*held], True, request, others)
+        return tuple(made)
 
     def defer_factors(
         self,
@@ -323,21 +363,63 @@ class DeferredLink(BlockingLink):
     ) -> RemoteTensor:
         """Sends a request that writes `target`; returns that."""
         call = operation, *place_of_caller()
+        self._add(
+            operation,
+            request,
+            lambda pipeline: _Deferred(
+                pipeline, self, target, held, call, is_new, known, others
+            ),
+        )
+        return target
+
+    def _add(
+        self, operation: str, request: Any, make: Callable[[Pipeline], _Pending]
+    ) -> _Pending:
+        """Sends a request, and returns what becomes of it."""
         pipeline = self._opened()
         while True:
-            pending = _Deferred(
-                pipeline, self, target, held, call, is_new, known, others
-            )
+            pending = make(pipeline)
             try:
                 pipeline.add(operation, request, pending, self.connection.timeout)
-                break
+                return pending
             except BaseException as error:
                 pending.withdraw()
                 # It ended between two operations.
                 before, pipeline = pipeline, self._opened()
                 if pipeline is before or not isinstance(error, Error):
                     raise
-        return target
+
+    def fetch(self, tensor: DeferredTensor, timeout: float | None) -> np.ndarray:
+        """Returns the elements of a tensor, which come by the way of the operations.
+
+        Args:
+            tensor: It has no more than `most_fetched_bytes`.
+            timeout: As for `settle`.
+
+        Raises:
+            Error: There are none; or what should have written them failed.
+        """
+        if not tensor.contents.writers:
+            self.check(tensor)
+        modes = range(tensor.ndim)
+        request = compute_pb2.PermuteRequest(
+            session=self.name,
+            a=compute_pb2.Operand(modes=modes),
+            d=compute_pb2.Output(
+                modes=modes, inline=True, order=tensor_pb2.ORDER_LAST_MODE_FASTEST
+            ),
+        )
+        with self.deferring(TensorSpec(tensor.shape, tensor.dtype)):
+            tensor.put_in(request.a)
+        fetched = self._add(
+            "permute",
+            request,
+            lambda pipeline: _Fetched(pipeline, None, None, [tensor]),
+        )
+        self.settle(timeout)
+        self.check(tensor)
+        data = bytearray(fetched.elements())
+        return np.ndarray(tensor.shape, tensor.dtype, data)
 
     def _announce(
         self,

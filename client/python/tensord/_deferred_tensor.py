@@ -8,18 +8,28 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import numpy.typing as npt
 
 from tensord._arguments import check_timeout, remaining_seconds
 from tensord._handle import Held
 from tensord._tensor import RemoteTensor
 from tensord._tensor_handle import Factor, TensorHandle
-from tensord._view_shapes import viewed_shape
+from tensord._view_shapes import are_injective, viewed_shape
+from tensord._wire import length_delimited
 from tensord.errors import Error, NotFound
-from tensord.transforms import Stage
-from tensord.v1 import error_pb2, tensor_pb2
+from tensord.transforms import Stage, encoded_view
+from tensord.v1 import error_pb2, operand_pb2, tensor_pb2
 
 _MOST_STAGES = 32
+# Tags of an operand.
+_TENSOR, _VIEW = (
+    bytes([number << 3 | 2])
+    for number in (
+        operand_pb2.Operand.TENSOR_FIELD_NUMBER,
+        operand_pb2.Operand.VIEW_FIELD_NUMBER,
+    )
+)
 
 # What is known of a view once it is made.
 _OF_THE_SERVER = (
@@ -84,6 +94,25 @@ class DeferredTensor(RemoteTensor):
             self._deferral.check(self)
         return self._full_name
 
+    def put_in(self, operand: Any) -> None:
+        """As `TensorHandle.put_in`: a view need not be made for it."""
+        unmade = vars(self).get("_unmade")
+        if unmade is None:
+            super().put_in(operand)
+            return
+        operand.tensor = unmade[0].full_name
+        operand.view.MergeFromString(encoded_view(unmade[1]))
+
+    def operand(self) -> bytes:
+        """As `Handle.operand`; for operations that are deferred."""
+        unmade = vars(self).get("_unmade")
+        if unmade is None or self._operand is not None:
+            return super().operand()
+        name = length_delimited(unmade[0]._full_name.encode())
+        view = length_delimited(encoded_view(unmade[1]))
+        self._operand = length_delimited(_TENSOR + name + _VIEW + view)
+        return self._operand
+
     def view(
         self,
         stages: Sequence[Stage] = (),
@@ -91,7 +120,7 @@ class DeferredTensor(RemoteTensor):
         name: str | None = None,
         timeout: float | None = None,
     ) -> DeferredTensor:
-        """As `Views.view`; the server hears of it once it is used."""
+        """As `Views.view`; the server hears of it as part of what uses it."""
         self._deferral.check(self)
         if padding is None and not name and timeout is None:
             seen = self._to_be_seen(stages)
@@ -131,7 +160,10 @@ class DeferredTensor(RemoteTensor):
 
         def __getattr__(self, name: str) -> Any:
             """Makes a view whose name, or what else the server says, is asked for."""
-            if name in _OF_THE_SERVER and "_unmade" in vars(self):
+            unmade = vars(self).get("_unmade")
+            if name in _OF_THE_SERVER and unmade is not None:
+                if name == "is_writable" and are_injective(unmade[1]):
+                    return unmade[0].is_writable
                 self._make()
                 return vars(self)[name]
             raise AttributeError(f"{type(self).__name__} has no {name!r}", name=name)
@@ -152,8 +184,17 @@ class DeferredTensor(RemoteTensor):
             made = vars(base._seen_as(stages, None, None, None))
             vars(self).update({name: made[name] for name in _OF_THE_SERVER})
             del vars(self)["_unmade"]
+            self._operand = None
             if self.contents.unmade is not None:
                 self.contents.unmade.pop(id(self), None)
+
+    def _downloaded(self, timeout: float | None) -> np.ndarray:
+        if self.nbytes > self._deferral.most_fetched_bytes:
+            return super()._downloaded(timeout)
+        if "_unmade" not in vars(self) and not self._is_packed():
+            return super()._downloaded(timeout)
+        fetched: np.ndarray = self._deferral.fetch(self, timeout)
+        return fetched
 
     def coincides(self, other: TensorHandle) -> bool:
         """As `TensorHandle.coincides`."""
@@ -223,18 +264,26 @@ class Contents:
         # Replaced, as others may be looking at them.
         kept = self.failures if target.is_view else {}
         self.failures = {
-            name: failure for name, failure in kept.items() if name != target.name
+            name: failure
+            for name, failure in kept.items()
+            if name != written_name(target)
         }
 
     def miss(self, target: RemoteTensor, failure: error_pb2.Error) -> None:
         """Says what the tensor, or what a view sees of it, is missing for."""
-        self.failures = {**self.failures, target.name: failure}
+        self.failures = {**self.failures, written_name(target): failure}
 
     def met(self, refusal: error_pb2.Error) -> None:
         """Says that somebody knows that the operation was refused: all is as before."""
         self.failures = {
             name: each for name, each in self.failures.items() if each is not refusal
         }
+
+
+def written_name(target: RemoteTensor) -> str:
+    """What a tensor is told apart by that was to be written, without asking anybody."""
+    base, stages = vars(target).get("_unmade", (None, ()))
+    return target.name if base is None else f"{written_name(base)} by {stages}"
 
 
 def contents_of(tensor: Any) -> Contents:

@@ -57,10 +57,11 @@ class Executor(EinsumOperations[Outcome]):
         self._check_runs(plan, factorizes=False)
         request = compute_pb2.ExecutePlanRequest(
             plan=plan.full_name,
-            d="" if out is None else out.full_name,
             tensor_id=name or "",
             **_factors(plan, {each: given.get(each) for each in _FACTORS}),
         )
+        if out is not None:
+            _put_output(request, out)
         inputs = _by_name(plan, operands, {each: given.get(each) for each in "abc"})
         if plan.adds_output and out is not None:
             inputs.setdefault("c", out)
@@ -99,7 +100,7 @@ class Executor(EinsumOperations[Outcome]):
         arrays: dict[str, Array] = {}
         for operand, tensor in inputs.items():
             if isinstance(tensor, TensorHandle):
-                getattr(request, operand).tensor = tensor.full_name
+                tensor.put_in(getattr(request, operand))
                 held.append(tensor)
             else:
                 arrays[operand] = _like_planned(plan, operand, array_of(tensor))
@@ -137,21 +138,27 @@ class FactorExecutor(Executor[Outcome], Factorizations[Outcome, Results, Names])
         )
         for place in places:
             place.check_result()
-        first, *others = (
-            {
-                "tensor": "" if place.out is None else place.out.full_name,
-                "tensor_id": place.name or "",
-            }
-            for place in places
-        )
         request = compute_pb2.ExecutePlanRequest(
             plan=plan.full_name,
-            d=first["tensor"],
-            tensor_id=first["tensor_id"],
-            others=others,
+            tensor_id=places[0].name or "",
+            others=[{"tensor_id": place.name or ""} for place in places[1:]],
         )
+        if places[0].out is not None:
+            _put_output(request, places[0].out)
+        for place, other in zip(places[1:], request.others):
+            if place.out is not None:
+                place.out.put_in(other)
         held = self._add_planned(request, plan, _by_name(plan, (a,), {}), timeout)
         return self._perform_factorization(request, places, held)
+
+
+def _put_output(request: compute_pb2.ExecutePlanRequest, out: TensorHandle) -> None:
+    """Says which tensor is written first."""
+    output = compute_pb2.PlanOutput()
+    out.put_in(output)
+    request.d = output.tensor
+    if output.HasField("view"):
+        request.d_view.CopyFrom(output.view)
 
 
 def _factors(plan: Plan, factors: Mapping[str, Factor | None]) -> dict[str, Any]:

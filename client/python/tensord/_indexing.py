@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from tensord.errors import InvalidIndex
-from tensord.v1 import view_pb2
+from tensord.v1 import stages_pb2
 
 _LARGEST = 2**63 - 1
 _TAKES = "wanted ints, slices, None and one ellipsis"
 
 
-def index_items(key: Any) -> list[view_pb2.IndexItem]:
+def index_items(key: Any) -> list[stages_pb2.IndexItem]:
     """Returns the items of NumPy's basic indexing.
 
     Numbers below 0 count from the end; it is the server that knows where that is.
@@ -80,15 +80,15 @@ def takes_everything(key: Any, mode_count: int) -> bool:
     )
 
 
-def _item(item: Any, position: int) -> view_pb2.IndexItem:
+def _item(item: Any, position: int) -> stages_pb2.IndexItem:
     if item is None:
-        return view_pb2.IndexItem(new_mode=view_pb2.IndexNewMode())
+        return stages_pb2.IndexItem(new_mode=stages_pb2.IndexNewMode())
     if item is Ellipsis:
-        return view_pb2.IndexItem(ellipsis=view_pb2.IndexEllipsis())
+        return stages_pb2.IndexItem(ellipsis=stages_pb2.IndexEllipsis())
     if _is_all(item):
-        return view_pb2.IndexItem(all=view_pb2.IndexAll())
+        return stages_pb2.IndexItem(all=stages_pb2.IndexAll())
     if isinstance(item, slice):
-        return view_pb2.IndexItem(slice=_slice(item, position))
+        return stages_pb2.IndexItem(slice=_slice(item, position))
     if _is_advanced(item):
         raise InvalidIndex(
             f"item {position} of the index is of type {type(item).__name__}: that is "
@@ -107,7 +107,7 @@ def _item(item: Any, position: int) -> view_pb2.IndexItem:
             f"index {index} at position {position} is out of range, wanted an int64",
             reason="INDEX_OUT_OF_RANGE",
         )
-    return view_pb2.IndexItem(index=index)
+    return stages_pb2.IndexItem(index=index)
 
 
 def _is_all(item: Any) -> bool:
@@ -125,7 +125,7 @@ def _is_advanced(item: Any) -> bool:
     return isinstance(item, Sequence) and not isinstance(item, str)
 
 
-def _slice(item: slice, position: int) -> view_pb2.IndexSlice:
+def _slice(item: slice, position: int) -> stages_pb2.IndexSlice:
     bounds = {"start": item.start, "stop": item.stop, "step": item.step}
     try:
         # What leaves the mode is cut off, so it does not matter by how much.
@@ -138,4 +138,4 @@ def _slice(item: slice, position: int) -> view_pb2.IndexSlice:
         raise TypeError(
             f"item {position} of the index is {item!r}, wanted ints or None in it"
         ) from None
-    return view_pb2.IndexSlice(**limited)
+    return stages_pb2.IndexSlice(**limited)

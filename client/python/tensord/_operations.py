@@ -461,7 +461,7 @@ class Operations(abc.ABC, Generic[Outcome]):
         settings.check_result()
         output = compute_pb2.Output(modes=mode_labels(modes, "modes_d"))
         if settings.out is not None:
-            output.tensor = settings.out.full_name
+            settings.out.put_in(output)
             return output
         output.tensor_id = settings.name or ""
         output.order = tensor_pb2.ORDER_LAST_MODE_FASTEST
@@ -508,7 +508,7 @@ class Operations(abc.ABC, Generic[Outcome]):
             )
             operand.unary_operator = operators.unary_operator(operator, f"op_{name}")
             if isinstance(tensor, TensorHandle):
-                operand.tensor = tensor.full_name
+                tensor.put_in(operand)
                 held.append(tensor)
             else:
                 arrays[name] = tensor

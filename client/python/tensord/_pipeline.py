@@ -59,6 +59,9 @@ class PendingTensor:
         self._done = False
         self._error: error_pb2.Error | None = None
 
+    def withdraw(self) -> None:
+        """Says that it was not sent."""
+
     def done(self) -> bool:
         """Returns whether `result` would return, or raise, at once."""
         return self._done

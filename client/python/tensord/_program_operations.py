@@ -417,7 +417,7 @@ class ProgramOperations(EinsumOperations[Outcome], Generic[Outcome, ProgramOutco
             message.constant = key in self._constants
             is_written = statements is not None and key in statements.written
             if isinstance(value, TensorHandle):
-                message.tensor = value.full_name
+                value.put_in(message)
                 held.append(value)
                 continue
             if is_written and self._carries_out:

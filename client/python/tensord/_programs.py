@@ -124,7 +124,7 @@ class ProgramHandle(SessionHandle):
             message = messages[name] = program_pb2.ProgramOperand(name=name)
             spec = self.operands[name]
             if isinstance(value, TensorHandle):
-                message.tensor = value.full_name
+                value.put_in(message)
                 held.append(value)
             elif name in self.written:
                 raise not_remote(name, value)

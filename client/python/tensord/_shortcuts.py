@@ -1,4 +1,5 @@
-"""Einstein sums that were asked for before, whose requests are written anew by name.
+"""Einstein sums and factorizations that were asked for before, whose requests are
+written anew by name.
 
 The text has been read then, and the options checked: a request is what it was but for
 the names, or the data, of its operands.
@@ -7,11 +8,14 @@ the names, or the data, of its operands.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tensord._einsum_operations import EinsumOperations
+from tensord._expectations import expected_factors
+from tensord._factorizations import Factorizations, Names
 from tensord._handle import Held
 from tensord._operations import Settings
 from tensord._shared_memory import lease_of
@@ -32,6 +36,17 @@ _STREAM_FIELDS = {
     for name, field in compute_pb2.ExecuteStreamRequest.DESCRIPTOR.fields_by_name.items()
 }
 _LENGTH_DELIMITED = 2
+# Options of factorizations that say nothing of where results go, or how long they may take.
+_SAY_WHAT = {
+    "method",
+    "rank",
+    "cutoff",
+    "relative_cutoff",
+    "discarded_squares",
+    "relative_discarded_squares",
+    "absorb",
+    "renormalize",
+}
 
 
 @dataclasses.dataclass(slots=True)
@@ -41,23 +56,23 @@ class Request:
     A message that is written in parts is read as one, so those follow at its end.
 
     Attributes:
-        operation: "contract", "permute" or "reduce".
+        operation: "contract", "permute", "reduce" or "factorize".
         head: What is always the same.
         tags: Of the operands, in their order.
-        spec: What the result is like.
+        specs: What the results are like.
         stream_tag: That of the operation in an `ExecuteStreamRequest`.
-        output_tag: That of the output.
-        likeness: Of results, `TensorHandle.likeness`, once there was one.
-        is_confirmed: Whether the server has said of a result that it is like `spec`.
+        output_tags: Those of the results.
+        likenesses: `TensorHandle.likeness` of each result, once there were some.
+        is_confirmed: Whether the server has said of results that they are like `specs`.
     """
 
     operation: str
     head: bytes
     tags: tuple[bytes, ...]
-    spec: TensorSpec
+    specs: tuple[TensorSpec, ...]
     stream_tag: bytes
-    output_tag: bytes
-    likeness: dict[str, Any] | None = None
+    output_tags: tuple[bytes, ...]
+    likenesses: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     is_confirmed: bool = False
 
     def message(self, operands: tuple[Any, ...]) -> bytes:
@@ -79,7 +94,7 @@ class Request:
         result: compute_pb2.Result,
         sent: bytes,
     ) -> Result:
-        """Returns the new tensor that a response tells of.
+        """Returns the new tensor that a response tells of, which is the only one.
 
         Args:
             session: Its session.
@@ -87,20 +102,22 @@ class Request:
             result: What the response says.
             sent: The request.
         """
-        if self.likeness is None:
+        if not self.likenesses:
             made = cls.of_result(session, result, None, owned=True)
-            self.likeness = made.likeness()
+            self.likenesses = [made.likeness()]
         else:
             name = result.tensor.name
-            made = cls.of_likeness(session, self.likeness, name, result.report)
+            made = cls.of_likeness(session, self.likenesses[0], name, result.report)
         if result.data:
             made.contents_as_of(sent, result.data)
         return made
 
-    def streamed(self, message: bytes, tensor_id: str) -> bytes:
-        """Returns the same as part of a stream, with a name for the result."""
-        name = length_delimited(_TENSOR_ID + length_delimited(tensor_id.encode()))
-        return self.stream_tag + length_delimited(message + self.output_tag + name)
+    def streamed(self, message: bytes, tensor_ids: list[str]) -> bytes:
+        """Returns the same as part of a stream, with a name for each result."""
+        for tag, tensor_id in zip(self.output_tags, tensor_ids):
+            name = length_delimited(_TENSOR_ID + length_delimited(tensor_id.encode()))
+            message += tag + name
+        return self.stream_tag + length_delimited(message)
 
 
 class Shortcuts:
@@ -154,10 +171,50 @@ class Shortcuts:
             request = self._made(subscripts, operands)
         except (Error, TypeError):
             return None  # Whoever makes it says what is wrong.
+        self._remember(known, request)
+        return request
+
+    def find_factorization(
+        self, subscripts: Any, a: Any, options: Mapping[str, Any]
+    ) -> Request | None:
+        """Returns the request of `factorize(subscripts, a, **options)`.
+
+        Returns:
+            None where the operand is no tensor, or results are told where to go; or
+            something is wrong.
+        """
+        if type(a) is not self._tensor_class or not options.keys() <= _SAY_WHAT:
+            return None
+        known = (subscripts, a.shape, a.dtype, *options.items())
+        try:
+            return self._known[known]
+        except KeyError:
+            pass
+        except TypeError:
+            return None  # Something cannot be told apart.
+        try:
+            recorder = _Recorder(self._link)
+            _, message = recorder.factorize(subscripts, _stand_in(a), **options)
+        except (Error, TypeError):
+            return None
+        fields = message.DESCRIPTOR.fields_by_name
+        results = expected_factors(message, a)
+        message.a.ClearField("inline")
+        request = Request(
+            "factorize",
+            message.SerializeToString(),
+            (_tag(fields["a"].number),),
+            tuple(spec for _, spec in results),
+            _tag(_STREAM_FIELDS["factorize"]),
+            tuple(_tag(fields[name].number) for name, _ in results),
+        )
+        self._remember(known, request)
+        return request
+
+    def _remember(self, known: tuple[Any, ...], request: Request | None) -> None:
         if len(self._known) >= _MOST:
             self._known.clear()
         self._known[known] = request
-        return request
 
     def _made(self, subscripts: str, operands: tuple[Any, ...]) -> Request | None:
         shapes = [operand.shape for operand in operands]
@@ -193,9 +250,9 @@ class Shortcuts:
             operation,
             message.SerializeToString(),
             tuple(tags),
-            spec,
+            (spec,),
             _tag(_STREAM_FIELDS[operation]),
-            _tag(fields["d"].number),
+            (_tag(fields["d"].number),),
         )
 
 
@@ -213,7 +270,10 @@ _DATA = _tag(compute_pb2.InlineTensor.DESCRIPTOR.fields_by_name["data"].number)
 _TENSOR_ID = _tag(compute_pb2.Output.DESCRIPTOR.fields_by_name["tensor_id"].number)
 
 
-class _Recorder(EinsumOperations[tuple[str, Any]]):
+class _Recorder(
+    EinsumOperations[tuple[str, Any]],
+    Factorizations[tuple[str, Any], tuple[str, Any], Names],
+):
     """Makes the request of an operation, and sends nothing."""
 
     def __init__(self, link: Any) -> None:
@@ -223,6 +283,11 @@ class _Recorder(EinsumOperations[tuple[str, Any]]):
         self, operation: str, request: Any, settings: Settings, held: Held
     ) -> tuple[str, Any]:
         return operation, request
+
+    def _perform_factorization(
+        self, request: Any, places: tuple[Settings, ...], held: Held
+    ) -> tuple[str, Any]:
+        return "factorize", request
 
     def _sources(self, arrays: Any, timeout: float | None) -> Any:
         for name, array in arrays.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Union
@@ -13,6 +14,7 @@ from tensord.errors import InvalidArgument, InvalidIndex
 from tensord.transforms import (
     Diagonal,
     Embed,
+    FixedStage,
     Freeze,
     Insert,
     Merge,
@@ -26,6 +28,8 @@ from tensord.transforms import (
 )
 
 _LARGEST = 2**63 - 1
+# Stages are made again and again by who computes in loops.
+_MOST_KNOWN = 4096
 
 Shape = tuple[int, ...]
 IntOrInts = Union[int, Sequence[int]]
@@ -77,7 +81,8 @@ def axes_of(argument: str, axes: IntOrInts, mode_count: int) -> tuple[int, ...]:
     return positions
 
 
-def transpose_stage(mode_count: int, axes: Sequence[int] | None) -> list[Placed]:
+@functools.lru_cache(_MOST_KNOWN)
+def transpose_stage(mode_count: int, axes: Shape | None) -> FixedStage:
     """Puts the modes into the order of `axes`; None reverses them."""
     if axes is None:
         order = tuple(reversed(range(mode_count)))
@@ -85,10 +90,12 @@ def transpose_stage(mode_count: int, axes: Sequence[int] | None) -> list[Placed]
         order = axes_of("axes", axes, mode_count)
     if len(order) != mode_count:
         raise InvalidArgument(
-            f"axes is {tuple(axes or ())} for {mode_count} modes, wanted each once",
+            f"axes is {axes or ()} for {mode_count} modes, wanted each once",
             reason="MODE_COUNT_MISMATCH",
         )
-    return [place(PassThrough(), axis, upper) for upper, axis in enumerate(order)]
+    return FixedStage(
+        place(PassThrough(), axis, upper) for upper, axis in enumerate(order)
+    )
 
 
 def swapped_axes(mode_count: int, axis1: int, axis2: int) -> tuple[int, ...]:
@@ -172,7 +179,8 @@ def matching_groups(shape: Shape, wanted: Shape) -> list[Group]:
     return groups
 
 
-def reshape_stages(shape: Shape, wanted: Shape) -> list[list[Placed]]:
+@functools.lru_cache(_MOST_KNOWN)
+def reshape_stages(shape: Shape, wanted: Shape) -> tuple[FixedStage, ...]:
     """Counts the same elements, last mode fastest, through other extents.
 
     Each group of modes is merged to one mode, and that unmerged, so that what a group
@@ -195,14 +203,14 @@ def reshape_stages(shape: Shape, wanted: Shape) -> list[list[Placed]]:
             unmerging.append(
                 _PASSED if single else _Made(Unmerge(upper), 1, len(upper))
             )
-    return [
+    return tuple(
         _in_order(stage)
         for stage in (merging, unmerging)
         if any(made is not _PASSED for made in stage)
-    ]
+    )
 
 
-def squeeze_stage(shape: Shape, axis: IntOrInts | None) -> list[Placed]:
+def squeeze_stage(shape: Shape, axis: IntOrInts | None) -> FixedStage:
     """Drops modes of extent 1; None drops all of them."""
     if axis is None:
         dropped = tuple(i for i, extent in enumerate(shape) if extent == 1)
@@ -220,7 +228,7 @@ def squeeze_stage(shape: Shape, axis: IntOrInts | None) -> list[Placed]:
     )
 
 
-def expand_stage(mode_count: int, axis: IntOrInts) -> list[Placed]:
+def expand_stage(mode_count: int, axis: IntOrInts) -> FixedStage:
     """Makes modes of extent 1 at these positions of the view."""
     count = mode_count + len(integers_of("axis", axis))
     made = axes_of("axis", axis, count)
@@ -230,7 +238,7 @@ def expand_stage(mode_count: int, axis: IntOrInts) -> list[Placed]:
     )
 
 
-def broadcast_stage(shape: Shape, wanted: Shape) -> list[Placed]:
+def broadcast_stage(shape: Shape, wanted: Shape) -> FixedStage:
     """Repeats modes of extent 1, and everything along new modes in front."""
     new_count = len(wanted) - len(shape)
     stretched = shape if new_count < 0 else wanted[new_count:]
@@ -275,7 +283,7 @@ def assigned_axes(shape: Shape, target: Shape) -> tuple[int, ...]:
     )
 
 
-def pad_stage(mode_count: int, pad_width: Any) -> list[Placed]:
+def pad_stage(mode_count: int, pad_width: Any) -> FixedStage:
     """Adds padding before and after each mode.
 
     Args:
@@ -361,7 +369,7 @@ def diagonal_stages(
     return [slicing, [*joining, place(Diagonal(), (first, second), len(others))]]
 
 
-def flip_stage(shape: Shape, axis: IntOrInts | None) -> list[Placed]:
+def flip_stage(shape: Shape, axis: IntOrInts | None) -> FixedStage:
     """Turns modes around; None turns all of them."""
     count = len(shape)
     turned = range(count) if axis is None else axes_of("axis", axis, count)
@@ -425,7 +433,7 @@ _PASSED = _Made(PassThrough(), 1, 1)
 _DROPPED = _Made(Freeze(0), 1, 0)
 
 
-def _in_order(transforms: Iterable[_Made]) -> list[Placed]:
+def _in_order(transforms: Iterable[_Made]) -> FixedStage:
     """Places transforms so that modes keep their order on both sides."""
     stage = []
     lower = upper = 0
@@ -434,4 +442,4 @@ def _in_order(transforms: Iterable[_Made]) -> list[Placed]:
         uppers = range(upper, upper + upper_count)
         stage.append(place(transform, lowers, uppers))
         lower, upper = lowers.stop, uppers.stop
-    return stage
+    return FixedStage(stage)

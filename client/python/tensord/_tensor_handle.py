@@ -181,6 +181,10 @@ class TensorHandle(SessionHandle):
         tensor._report = result.report
         return tensor
 
+    def put_in(self, operand: Any) -> None:
+        """Says in a message which tensor it is: in its fields `tensor` and `view`."""
+        operand.tensor = self.full_name
+
     def likeness(self) -> dict[str, Any]:
         """Returns what `of_likeness` makes others of; it refers to no session."""
         return {name: vars(self)[name] for name in _LIKENESS}

@@ -12,6 +12,7 @@ from tensord.errors import Error
 from tensord.transforms import (
     Diagonal,
     Embed,
+    FixedStage,
     Freeze,
     Index,
     Insert,
@@ -37,8 +38,32 @@ def viewed_shape(shape: _Shape, stages: Sequence[Stage]) -> _Shape | None:
     for stage in stages:
         if seen is None:
             return None
-        seen = _indexed(seen, stage) if isinstance(stage, Index) else _made(seen, stage)
+        if isinstance(stage, Index):
+            seen = _indexed(seen, stage)
+        elif not isinstance(stage, FixedStage):
+            seen = _made(seen, stage)
+        elif seen in stage.shapes:
+            seen = stage.shapes[seen]
+        else:
+            below = seen
+            seen = stage.shapes[below] = _made(below, stage)
     return seen
+
+
+def are_injective(stages: Sequence[Stage]) -> bool:
+    """Whether it is known here that no element is seen twice."""
+    return all(
+        isinstance(stage, Index) or all(map(_is_injective, stage)) for stage in stages
+    )
+
+
+def _is_injective(placed: Placed) -> bool:
+    transform = placed.transform
+    if isinstance(transform, Insert):
+        return transform.extent <= 1
+    return isinstance(
+        transform, (PassThrough, Merge, Unmerge, Slice, Pad, Freeze, Diagonal)
+    )
 
 
 def _indexed(shape: _Shape, stage: Index) -> _Shape | None:

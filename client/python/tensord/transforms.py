@@ -40,14 +40,17 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Union
 
 from tensord._arguments import check_type, integer_of, integers_of
 from tensord._indexing import index_items
+from tensord._wire import length_delimited
 from tensord.errors import InvalidArgument
-from tensord.v1 import tensor_pb2, view_pb2
+from tensord.v1 import stages_pb2, tensor_pb2
 
+# The tag of `ViewSpec.stages`.
+_STAGES = bytes([stages_pb2.ViewSpec.STAGES_FIELD_NUMBER << 3 | 2])
 _ORDERS = {
     "C": tensor_pb2.ORDER_LAST_MODE_FASTEST,
     "F": tensor_pb2.ORDER_FIRST_MODE_FASTEST,
@@ -202,6 +205,24 @@ class Index:
     key: Any
 
 
+class FixedStage(tuple[Placed, ...]):
+    """Transforms side by side that nobody changes: what is once known of them stays.
+
+    Attributes:
+        shapes: Those that it makes of others, None where only the server knows.
+        encoded: As it travels, once it did.
+    """
+
+    shapes: dict[tuple[int, ...], tuple[int, ...] | None]
+    encoded: bytes | None
+
+    def __new__(cls, placed: Iterable[Placed]) -> FixedStage:
+        stage = super().__new__(cls, placed)
+        stage.shapes = {}
+        stage.encoded = None
+        return stage
+
+
 Stage = Union[Sequence[Placed], Index]
 """One step from a tensor to a view: transforms side by side, or an index."""
 
@@ -227,7 +248,20 @@ def place(
     return Placed(transform, integers_of("lower", lower), integers_of("upper", upper))
 
 
-def stage_message(stage: Stage) -> view_pb2.ViewStage:
+def encoded_view(stages: Sequence[Stage]) -> bytes:
+    """Returns how a tensor is seen, a `ViewSpec`; raises as `stage_message` does."""
+    return b"".join(_STAGES + length_delimited(_encoded(stage)) for stage in stages)
+
+
+def _encoded(stage: Stage) -> bytes:
+    if not isinstance(stage, FixedStage):
+        return stage_message(stage).SerializeToString()
+    if stage.encoded is None:
+        stage.encoded = stage_message(stage).SerializeToString()
+    return stage.encoded
+
+
+def stage_message(stage: Stage) -> stages_pb2.ViewStage:
     """Returns a stage as it travels.
 
     Raises:
@@ -236,14 +270,14 @@ def stage_message(stage: Stage) -> view_pb2.ViewStage:
         TypeError: It is neither a list of placed transforms nor an `Index`.
     """
     if isinstance(stage, Index):
-        index = view_pb2.IndexStage(items=index_items(stage.key))
-        return view_pb2.ViewStage(index=index)
+        index = stages_pb2.IndexStage(items=index_items(stage.key))
+        return stages_pb2.ViewStage(index=index)
     check_type("stage", stage, Sequence, "a list of place(...), or an Index")
     transforms = [_transform_message(placed) for placed in stage]
-    return view_pb2.ViewStage(transform=view_pb2.TransformStage(transforms=transforms))
+    return stages_pb2.ViewStage(transform=stages_pb2.TransformStage(transforms=transforms))
 
 
-def _transform_message(placed: Placed) -> view_pb2.Transform:
+def _transform_message(placed: Placed) -> stages_pb2.Transform:
     check_type("transform of a stage", placed, Placed, "place(transform, lower, upper)")
     transform = placed.transform
     values = {
@@ -255,8 +289,8 @@ def _transform_message(placed: Placed) -> view_pb2.Transform:
     name = type(transform).__name__
     field = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
     try:
-        kind = getattr(view_pb2.Transform, name)(**values)
-        return view_pb2.Transform(
+        kind = getattr(stages_pb2.Transform, name)(**values)
+        return stages_pb2.Transform(
             lower=placed.lower, upper=placed.upper, **{field: kind}
         )
     except ValueError:  # Protobuf's, which names neither field nor transform.
