@@ -265,6 +265,12 @@ def test_tebd_agrees_and_stays_on_the_server(address: str):
     assert re.search(r"^server .* downloads 0$", text, re.MULTILINE), text
 
 
+def test_simple_update_agrees_and_stays_on_the_server(address: str):
+    size = ["--rows", 2, "--columns", 3, "--bond", 3, "--sweeps", 3]
+    text = run("peps.py", "--address", address, *size)
+    assert re.search(r"^server .* downloads 0$", text, re.MULTILINE), text
+
+
 def test_dmrg_finds_the_ground_state(address: str):
     sites = 8
     energy = qu.groundenergy(qu.ham_heis(sites, sparse=True))

@@ -151,6 +151,13 @@ class DeferredSession(Session):
         options: Options,
         fields: Mapping[str, Any] | None = None,
     ) -> RemoteTensor:
+        request = self._shortcuts.find_operation(
+            operation, inputs, modes_d, factors, options, fields or {}
+        )
+        if request is not None:
+            operands = tuple(each[0] for each in inputs.values() if each[0] is not None)
+            out: Any = options.get("out")
+            return self.deferral.defer_again(self, request, operands, out)[0]
         expected = expected_result(inputs, modes_d, options, fields or {})
         with self.deferral.deferring(expected):
             return super()._submit(operation, inputs, modes_d, factors, options, fields)

@@ -284,24 +284,29 @@ class DeferredLink(BlockingLink):
         self.check(*held)
         target: Any = settings.out
         is_new = target is None
-        if not is_new and not target.is_writable:
-            raise InvalidArgument(
-                f"the output is view {target.name}, which has two indices for one element, "
-                "wanted one that is writable",
-                reason="OUTPUT_NOT_INJECTIVE",
-            )
+        if not is_new:
+            _check_writable(target)
         if is_new:
             target = self._announce(session, operation, request, settings, spec)
         return self._send(operation, request, target, held, is_new)
 
     def defer_again(
-        self, session: Session, request: Request, operands: tuple[Any, ...]
+        self,
+        session: Session,
+        request: Request,
+        operands: tuple[Any, ...],
+        out: DeferredTensor | None = None,
     ) -> tuple[RemoteTensor, ...]:
         """The same of a request that was made before, perhaps with several results."""
         held = [each for each in operands if isinstance(each, DeferredTensor)]
         for each in held:
             if each.contents.failures:
                 self.check(*held)
+        if out is not None:
+            _check_writable(out)
+            message = request.streamed_into(request.message(operands), out)
+            self._send(request.operation, message, out, [*held], False, request)
+            return (out,)
         pipeline = self._opened()
         tensor_ids = [pipeline.new_id() for _ in request.specs]
         message = request.streamed(request.message(operands), tensor_ids)
@@ -514,6 +519,20 @@ class DeferredLink(BlockingLink):
     def list(self, kind: str) -> Iterator[Any]:
         self.settle()
         return super().list(kind)
+
+
+def _check_writable(target: RemoteTensor) -> None:
+    """Refuses an output that has two indices for one element.
+
+    Raises:
+        InvalidArgument: It is one (`OUTPUT_NOT_INJECTIVE`).
+    """
+    if not target.is_writable:
+        raise InvalidArgument(
+            f"the output is view {target.name}, which has two indices for one element, "
+            "wanted one that is writable",
+            reason="OUTPUT_NOT_INJECTIVE",
+        )
 
 
 class _OrderedTransfers(Transfers):

@@ -22,14 +22,9 @@ from tensord.transforms import Stage, encoded_view
 from tensord.v1 import error_pb2, operand_pb2, tensor_pb2
 
 _MOST_STAGES = 32
-# Tags of an operand.
-_TENSOR, _VIEW = (
-    bytes([number << 3 | 2])
-    for number in (
-        operand_pb2.Operand.TENSOR_FIELD_NUMBER,
-        operand_pb2.Operand.VIEW_FIELD_NUMBER,
-    )
-)
+# Tags.
+_VIEW_OF_OPERAND = bytes([operand_pb2.Operand.VIEW_FIELD_NUMBER << 3 | 2])
+_VIEW_OF_OUTPUT = bytes([operand_pb2.Output.VIEW_FIELD_NUMBER << 3 | 2])
 
 # What is known of a view once it is made.
 _OF_THE_SERVER = (
@@ -108,10 +103,15 @@ class DeferredTensor(RemoteTensor):
         unmade = vars(self).get("_unmade")
         if unmade is None or self._operand is not None:
             return super().operand()
-        name = length_delimited(unmade[0]._full_name.encode())
-        view = length_delimited(encoded_view(unmade[1]))
-        self._operand = length_delimited(_TENSOR + name + _VIEW + view)
-        return self._operand
+        operand = self._operand = _seen(unmade[0], unmade[1], _VIEW_OF_OPERAND)
+        return operand
+
+    def output(self) -> bytes:
+        """As `TensorHandle.output`; for operations that are deferred."""
+        unmade = vars(self).get("_unmade")
+        if unmade is None:
+            return super().output()
+        return _seen(unmade[0], unmade[1], _VIEW_OF_OUTPUT)
 
     def view(
         self,
@@ -242,6 +242,12 @@ class DeferredTensor(RemoteTensor):
             if isinstance(error, NotFound):
                 self._deferral.check(self)
             raise
+
+
+def _seen(base: DeferredTensor, stages: Sequence[Stage], view_tag: bytes) -> bytes:
+    """Returns the fields of a message that name a tensor and how it is seen."""
+    view = length_delimited(encoded_view(stages))
+    return length_delimited(base.named() + view_tag + view)
 
 
 class Contents:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from tensord._keeper import Keeper
-from tensord._wire import length_delimited, varint
+from tensord._wire import length_delimited
 
 
 class _Owner:
@@ -53,13 +53,15 @@ class Handle:
         """Its name on the wire, e.g. `sessions/{session}/tensors/{tensor}`."""
         return self._full_name
 
+    def named(self) -> bytes:
+        """Returns the field `tensor` of an operand, or an output, as it travels."""
+        return b"\x0a" + length_delimited(self._full_name.encode())
+
     def operand(self) -> bytes:
-        """Returns the field `tensor` of an operand, as it travels, with its length."""
+        """Returns the same with its length: all that an operand has to say of it."""
         operand = self._operand
         if operand is None:
-            name = self._full_name.encode()
-            operand = length_delimited(b"\x0a" + varint(len(name)) + name)
-            self._operand = operand
+            operand = self._operand = length_delimited(self.named())
         return operand
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:

@@ -1,5 +1,4 @@
-"""Einstein sums and factorizations that were asked for before, whose requests are
-written anew by name.
+"""Operations that were asked for before, whose requests are written anew by name.
 
 The text has been read then, and the options checked: a request is what it was but for
 the names, or the data, of its operands.
@@ -9,15 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from tensord import _dtypes as dtypes
 from tensord._einsum_operations import EinsumOperations
-from tensord._expectations import expected_factors
+from tensord._expectations import expected_factors, expected_result
 from tensord._factorizations import Factorizations, Names
 from tensord._handle import Held
-from tensord._operations import Settings
+from tensord._operations import Input, Options, Settings
 from tensord._shared_memory import lease_of
 from tensord._specs import TensorSpec
 from tensord._subscripts import single_operation
@@ -56,7 +56,7 @@ class Request:
     A message that is written in parts is read as one, so those follow at its end.
 
     Attributes:
-        operation: "contract", "permute", "reduce" or "factorize".
+        operation: "contract", "permute", "reduce", "elementwise", "solve" or "factorize".
         head: What is always the same.
         tags: Of the operands, in their order.
         specs: What the results are like.
@@ -118,6 +118,12 @@ class Request:
             name = length_delimited(_TENSOR_ID + length_delimited(tensor_id.encode()))
             message += tag + name
         return self.stream_tag + length_delimited(message)
+
+    def streamed_into(self, message: bytes, out: TensorHandle) -> bytes:
+        """Returns the same with a tensor that is written, the only result."""
+        return self.stream_tag + length_delimited(
+            message + self.output_tags[0] + out.output()
+        )
 
 
 class Shortcuts:
@@ -197,19 +203,102 @@ class Shortcuts:
             _, message = recorder.factorize(subscripts, _stand_in(a), **options)
         except (Error, TypeError):
             return None
-        fields = message.DESCRIPTOR.fields_by_name
-        results = expected_factors(message, a)
-        message.a.ClearField("inline")
-        request = Request(
-            "factorize",
-            message.SerializeToString(),
-            (_tag(fields["a"].number),),
-            tuple(spec for _, spec in results),
-            _tag(_STREAM_FIELDS["factorize"]),
-            tuple(_tag(fields[name].number) for name, _ in results),
+        request = _request(
+            "factorize", message, {"a": a}, dict(expected_factors(message, a))
         )
         self._remember(known, request)
         return request
+
+    def find_operation(
+        self,
+        operation: str,
+        inputs: Mapping[str, Input],
+        modes_d: Any,
+        factors: Mapping[str, Any],
+        options: Mapping[str, Any],
+        fields: Mapping[str, Any],
+    ) -> Request | None:
+        """Returns the request of an operation, as `Operations._submit` takes it.
+
+        Returns:
+            None where an operand is neither a tensor nor an array that goes inline, an
+            option says how the operation is carried out, or only the server knows what
+            the result is like; or something is wrong.
+        """
+        key: list[Any] = [operation, _known_modes(modes_d)]
+        size = 0
+        operand: Any
+        for name, (operand, modes, operator) in inputs.items():
+            if operand is None:
+                continue
+            if type(operand) is np.ndarray:
+                if operand.base is not None and lease_of(operand) is not None:
+                    return None
+                size += operand.nbytes
+            elif type(operand) is not self._tensor_class:
+                return None
+            key += (name, _known_modes(modes), operator)
+            key += (operand.shape, operand.dtype, type(operand))
+        if size > self._most_bytes:
+            return None
+        for name, value in options.items():
+            if value is None:
+                continue
+            if name == "out" and type(value) is self._tensor_class:
+                key += (name, value.shape, value.dtype)
+            elif name in ("dtype", "compute_type"):
+                key += (name, value)
+            else:
+                return None
+        key += factors.items()
+        key += (item for item in fields.items() if item[1] is not None)
+        known = tuple(key)
+        try:
+            return self._known[known]
+        except KeyError:
+            pass
+        except TypeError:
+            return None
+        try:
+            request = self._recorded(
+                operation, inputs, modes_d, factors, options, fields
+            )
+        except (Error, TypeError, ValueError):
+            return None
+        self._remember(known, request)
+        return request
+
+    def _recorded(
+        self,
+        operation: str,
+        inputs: Mapping[str, Input],
+        modes_d: Any,
+        factors: Mapping[str, Any],
+        options: Mapping[str, Any],
+        fields: Mapping[str, Any],
+    ) -> Request | None:
+        spec = expected_result(inputs, modes_d, cast(Options, options), fields)
+        operands: dict[str, Any] = {
+            name: each.tensor
+            for name, each in inputs.items()
+            if each.tensor is not None
+        }
+        if spec is None or any(
+            each.dtype != dtypes.wire_dtype(each.dtype) for each in operands.values()
+        ):
+            return None
+        stand_ins = {
+            name: Input(_stand_in(operand), inputs[name].modes, inputs[name].operator)
+            for name, operand in operands.items()
+        }
+        how: Any = {name: each for name, each in options.items() if name != "out"}
+        _, message = _Recorder(self._link).submit(
+            operation, stand_ins, modes_d, factors, how, fields
+        )
+        if options.get("out") is not None:
+            message.d.ClearField("order")
+            message.d.ClearField("element_type")
+        return _request(operation, message, operands, {"d": spec})
 
     def _remember(self, known: tuple[Any, ...], request: Request | None) -> None:
         if len(self._known) >= _MOST:
@@ -233,27 +322,46 @@ class Shortcuts:
             return None  # Of another byte order.
         stand_ins = [_stand_in(operand) for operand in operands]
         operation, message = _Recorder(self._link).einsum(subscripts, *stand_ins)
-        fields = message.DESCRIPTOR.fields_by_name
         message.d.with_data = all(type(each) is np.ndarray for each in operands) and (
             self._awaits
             and spec.span_bytes + sum(each.nbytes for each in operands)
             <= _MOST_DATA_BYTES
         )
-        tags = []
-        for name, operand in zip("ab", operands):
-            tags.append(_tag(fields[name].number))
-            if type(operand) is np.ndarray:
-                getattr(message, name).inline.ClearField("data")
-            else:
-                getattr(message, name).ClearField("inline")
-        return Request(
-            operation,
-            message.SerializeToString(),
-            tuple(tags),
-            (spec,),
-            _tag(_STREAM_FIELDS[operation]),
-            (_tag(fields["d"].number),),
-        )
+        return _request(operation, message, dict(zip("ab", operands)), {"d": spec})
+
+
+def _request(
+    operation: str,
+    message: Any,
+    operands: Mapping[str, Any],
+    results: Mapping[str, TensorSpec],
+) -> Request:
+    """Returns what a request has but for its operands and results.
+
+    Args:
+        operation: Its name.
+        message: The request for arrays like the operands; it is changed.
+        operands, results: By their fields.
+    """
+    for name, operand in operands.items():
+        if type(operand) is np.ndarray:
+            getattr(message, name).inline.ClearField("data")
+        else:
+            getattr(message, name).ClearField("inline")
+    numbers = message.DESCRIPTOR.fields_by_name
+    return Request(
+        operation,
+        message.SerializeToString(),
+        tuple(_tag(numbers[name].number) for name in operands),
+        tuple(results.values()),
+        _tag(_STREAM_FIELDS[operation]),
+        tuple(_tag(numbers[name].number) for name in results),
+    )
+
+
+def _known_modes(modes: Any) -> Any:
+    """Modes as they are told apart; lists do not hash."""
+    return tuple(modes) if type(modes) is list else modes
 
 
 def _stand_in(operand: Any) -> np.ndarray:
@@ -283,6 +391,10 @@ class _Recorder(
         self, operation: str, request: Any, settings: Settings, held: Held
     ) -> tuple[str, Any]:
         return operation, request
+
+    def submit(self, *operation: Any) -> tuple[str, Any]:
+        """As `Operations._submit`."""
+        return self._submit(*operation)
 
     def _perform_factorization(
         self, request: Any, places: tuple[Settings, ...], held: Held

@@ -210,7 +210,8 @@ def reshape_stages(shape: Shape, wanted: Shape) -> tuple[FixedStage, ...]:
     )
 
 
-def squeeze_stage(shape: Shape, axis: IntOrInts | None) -> FixedStage:
+@functools.lru_cache(_MOST_KNOWN)
+def squeeze_stage(shape: Shape, axis: Shape | None) -> FixedStage:
     """Drops modes of extent 1; None drops all of them."""
     if axis is None:
         dropped = tuple(i for i, extent in enumerate(shape) if extent == 1)
@@ -228,9 +229,10 @@ def squeeze_stage(shape: Shape, axis: IntOrInts | None) -> FixedStage:
     )
 
 
-def expand_stage(mode_count: int, axis: IntOrInts) -> FixedStage:
+@functools.lru_cache(_MOST_KNOWN)
+def expand_stage(mode_count: int, axis: Shape) -> FixedStage:
     """Makes modes of extent 1 at these positions of the view."""
-    count = mode_count + len(integers_of("axis", axis))
+    count = mode_count + len(axis)
     made = axes_of("axis", axis, count)
     return _in_order(
         _Made(Insert(1), 0, 1) if position in made else _PASSED
@@ -238,6 +240,7 @@ def expand_stage(mode_count: int, axis: IntOrInts) -> FixedStage:
     )
 
 
+@functools.lru_cache(_MOST_KNOWN)
 def broadcast_stage(shape: Shape, wanted: Shape) -> FixedStage:
     """Repeats modes of extent 1, and everything along new modes in front."""
     new_count = len(wanted) - len(shape)
@@ -369,7 +372,8 @@ def diagonal_stages(
     return [slicing, [*joining, place(Diagonal(), (first, second), len(others))]]
 
 
-def flip_stage(shape: Shape, axis: IntOrInts | None) -> FixedStage:
+@functools.lru_cache(_MOST_KNOWN)
+def flip_stage(shape: Shape, axis: Shape | None) -> FixedStage:
     """Turns modes around; None turns all of them."""
     count = len(shape)
     turned = range(count) if axis is None else axes_of("axis", axis, count)

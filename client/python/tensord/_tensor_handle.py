@@ -181,6 +181,10 @@ class TensorHandle(SessionHandle):
         tensor._report = result.report
         return tensor
 
+    def output(self) -> bytes:
+        """Returns the fields of an output that say where it goes, with their length."""
+        return self.operand()  # The field `tensor` has one number in both.
+
     def put_in(self, operand: Any) -> None:
         """Says in a message which tensor it is: in its fields `tensor` and `view`."""
         operand.tensor = self.full_name

@@ -163,7 +163,7 @@ class Views(abc.ABC):
         Args:
             axis: Which ones; None for all.
         """
-        return self.view([stages.squeeze_stage(self.shape, axis)])
+        return self.view([stages.squeeze_stage(self.shape, _all_or_some(axis))])
 
     def expand_dims(self, axis: IntOrInts) -> Self:
         """Makes a view with more modes of extent 1.
@@ -171,7 +171,8 @@ class Views(abc.ABC):
         Args:
             axis: Where they are in the view.
         """
-        return self.view([stages.expand_stage(len(self.shape), axis)])
+        axes = integers_of("axis", axis)
+        return self.view([stages.expand_stage(len(self.shape), axes)])
 
     def broadcast_to(self, shape: IntOrInts) -> Self:
         """Makes a view that repeats the tensor along modes of extent 1, and along new
@@ -215,7 +216,7 @@ class Views(abc.ABC):
         Args:
             axis: Which ones; None for all.
         """
-        return self.view([stages.flip_stage(self.shape, axis)])
+        return self.view([stages.flip_stage(self.shape, _all_or_some(axis))])
 
     def sliding_window_view(
         self, window_shape: IntOrInts, axis: IntOrInts | None = None
@@ -230,6 +231,11 @@ class Views(abc.ABC):
             axis: The mode that each is along; None for all modes.
         """
         return self.view([stages.window_stage(self.shape, window_shape, axis)])
+
+
+def _all_or_some(axis: IntOrInts | None) -> tuple[int, ...] | None:
+    """Axes as ints; None for all."""
+    return None if axis is None else integers_of("axis", axis)
 
 
 def _one_or_many(argument: str, values: tuple[Any, ...]) -> tuple[int, ...]:
