@@ -38,9 +38,9 @@ class DeferredSession(Session):
     in the order in which they were called. Deferred are contractions, permutations,
     reductions, element-wise operations and factorizations, by whatever name (`einsum` of up to two
     operands, `a + b`, `a.sum()`), and plans of them, if shape and dtype of the result
-    are known here: operands of different dtypes want `dtype`. A view is made when it is
-    used, several of each other in one call. All else is done at once, after what was
-    deferred before: uploads and downloads, programs, and what has a `timeout` of its own.
+    are known here: operands of different dtypes want `dtype`. A view is part of what uses
+    it, and takes no call. All else is done at once, after what was deferred before:
+    uploads, large downloads, programs, and what has a `timeout` of its own.
 
     An operation that fails raises nothing where it is called, unless its arguments can
     be seen here to be wrong. Its error is raised where its result is used, as often as

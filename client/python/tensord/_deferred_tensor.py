@@ -121,7 +121,8 @@ class DeferredTensor(RemoteTensor):
         timeout: float | None = None,
     ) -> DeferredTensor:
         """As `Views.view`; the server hears of it as part of what uses it."""
-        self._deferral.check(self)
+        if not self.contents.writers:
+            self._deferral.check(self)
         if padding is None and not name and timeout is None:
             seen = self._to_be_seen(stages)
             if seen is not None:
