@@ -158,6 +158,7 @@ Task<absl::StatusOr<v1::GetServerInfoResponse>> AdminService::GetInfo(
       CountLimit(sessions.session_host, server::HostUse::kPrograms));
   limits.set_transfer_idle_seconds(
       absl::ToDoubleSeconds(context_.transfer_idle));
+  limits.set_max_view_stages(server::kMaxViewStages);
   FillProgramLimits(limits);
   *response.mutable_load() = LoadOf(context_);
   co_return response;

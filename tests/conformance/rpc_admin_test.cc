@@ -67,6 +67,7 @@ TEST_F(RpcConformance, GetServerInfoTellsDevicesAndLimits) {
   EXPECT_EQ(response.limits().max_tensors(), 100'000);
   EXPECT_EQ(response.limits().max_sessions_per_peer(), 4);
   EXPECT_EQ(response.limits().transfer_idle_seconds(), 30);
+  EXPECT_EQ(response.limits().max_view_stages(), 32);
 }
 
 TEST_F(RpcConformance, GetServerStatsCountsWhatHappened) {
