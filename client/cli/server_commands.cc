@@ -27,6 +27,7 @@ Json LimitsJson(const Limits& limits) {
           {"session_quota_bytes", limits.session_quota_bytes},
           {"max_tensors", limits.max_tensors},
           {"transfer_idle_seconds", JsonSeconds(limits.transfer_idle)},
+          {"max_view_stages", limits.max_view_stages},
           {"max_queued_operations", limits.max_queued_operations},
           {"max_stream_operations", limits.max_stream_operations},
           {"max_program_bytes", limits.max_program_bytes},

@@ -90,6 +90,21 @@ def test_views_are_seen_everywhere(session: tensord.DeferredSession, use: str) -
     assert view_count(session) == 0 or use in ("padding", "diagonal")
 
 
+def test_views_are_made_for_servers_that_know_no_others(
+    session: tensord.DeferredSession,
+) -> None:
+    session.deferral.sees_operands = False
+    for ours, theirs in USES.values():
+        t = session.upload(A)
+        result = ours(session, t)
+        assert isinstance(result, tensord.RemoteTensor)
+        np.testing.assert_allclose(result.numpy(), theirs(A), rtol=1e-12, atol=1e-12)
+    t[1:3, ::2] = 7.0
+    np.testing.assert_array_equal(t[1, :3].numpy(), [7, A[1, 1], 7])
+    row = t[0]
+    assert (row + 1).shape == (6,) and view_count(session) > 0
+
+
 def test_prepared_programs_and_plans_see_views(session: tensord.DeferredSession) -> None:
     t = session.upload(A)
     program = session.program("D[i] := A[i,j]*B[j]", A=t[1:3], B=t[0])

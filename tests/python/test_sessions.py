@@ -106,6 +106,7 @@ def test_server_tells_what_it_keeps_in_host_memory(private_address):
         assert stats.host_memory_limit_bytes > tensors.used_bytes
         limits = session.info().limits
         assert limits.max_tensors == 100_000 and limits.transfer_idle_seconds == 30
+        assert limits.max_view_stages == 32
         assert limits.max_sessions_per_peer == 256
         del tensor
 

@@ -193,6 +193,7 @@ Limits FromProto(const v1::Limits& limits) {
           .session_quota_bytes = limits.session_quota_bytes(),
           .max_tensors = limits.max_tensors(),
           .transfer_idle = absl::Seconds(limits.transfer_idle_seconds()),
+          .max_view_stages = limits.max_view_stages(),
           .max_queued_operations = limits.max_queued_operations(),
           .max_stream_operations = limits.max_stream_operations(),
           .max_program_bytes = limits.max_program_bytes(),

@@ -184,6 +184,8 @@ class DeferredLink(BlockingLink):
         super().__init__(*opened)
         self.memory.call, self.memory.begin = self.call, self.begin
         self.transfers = _OrderedTransfers(self)
+        # A server that knows no such operands would read what is below them.
+        self.sees_operands = self.info.limits.max_view_stages > 0
         self.most_fetched_bytes = min(
             _MOST_FETCHED_BYTES, self.info.limits.max_inline_bytes
         )

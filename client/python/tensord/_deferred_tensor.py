@@ -91,7 +91,7 @@ class DeferredTensor(RemoteTensor):
 
     def put_in(self, operand: Any) -> None:
         """As `TensorHandle.put_in`: a view need not be made for it."""
-        unmade = vars(self).get("_unmade")
+        unmade = self._unnamed()
         if unmade is None:
             super().put_in(operand)
             return
@@ -100,7 +100,7 @@ class DeferredTensor(RemoteTensor):
 
     def operand(self) -> bytes:
         """As `Handle.operand`; for operations that are deferred."""
-        unmade = vars(self).get("_unmade")
+        unmade = self._unnamed()
         if unmade is None or self._operand is not None:
             return super().operand()
         operand = self._operand = _seen(unmade[0], unmade[1], _VIEW_OF_OPERAND)
@@ -108,10 +108,16 @@ class DeferredTensor(RemoteTensor):
 
     def output(self) -> bytes:
         """As `TensorHandle.output`; for operations that are deferred."""
-        unmade = vars(self).get("_unmade")
+        unmade = self._unnamed()
         if unmade is None:
             return super().output()
         return _seen(unmade[0], unmade[1], _VIEW_OF_OUTPUT)
+
+    def _unnamed(self) -> tuple[DeferredTensor, Sequence[Stage]] | None:
+        """What requests see, and how, of a view that has no name; None of others."""
+        unmade: tuple[DeferredTensor, Sequence[Stage]] | None
+        unmade = vars(self).get("_unmade")
+        return unmade if self._deferral.sees_operands else None
 
     def view(
         self,

@@ -59,6 +59,7 @@ class Limits:
     max_tensors: int
     max_sessions_per_peer: int
     transfer_idle_seconds: float
+    max_view_stages: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -44,6 +44,7 @@ struct Limits {
   int64_t max_tensors = 0;  // of a session, empty ones and views too
   /// How long a transfer waits for a client that does nothing.
   absl::Duration transfer_idle;
+  int32_t max_view_stages = 0;
   int64_t max_queued_operations = 0;
   int64_t max_stream_operations = 0;
   // Of programs.
