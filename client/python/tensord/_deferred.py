@@ -20,6 +20,7 @@ from tensord._operations import Input, Options, Settings
 from tensord._pipeline import Pipeline
 from tensord._plans import Plan, PlanOptions
 from tensord._session import Session
+from tensord._shortcuts import Asked
 from tensord._specs import TensorSpec
 from tensord._subscripts import Modes
 from tensord._tensor import RemoteTensor
@@ -151,9 +152,8 @@ class DeferredSession(Session):
         options: Options,
         fields: Mapping[str, Any] | None = None,
     ) -> RemoteTensor:
-        request = self._shortcuts.find_operation(
-            operation, inputs, modes_d, factors, options, fields or {}
-        )
+        asked = Asked(operation, inputs, modes_d, factors, options, fields or {})
+        request = self._shortcuts.find_operation(asked)
         if request is not None:
             operands = tuple(each[0] for each in inputs.values() if each[0] is not None)
             out: Any = options.get("out")

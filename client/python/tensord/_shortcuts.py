@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -126,6 +126,17 @@ class Request:
         )
 
 
+class Asked(NamedTuple):
+    """An operation as `Operations._submit` takes it."""
+
+    operation: str
+    inputs: Mapping[str, Input]
+    modes_d: Any
+    factors: Mapping[str, Any]
+    options: Mapping[str, Any]
+    fields: Mapping[str, Any]
+
+
 class Shortcuts:
     """The requests of a session that were made before. Safe for use by many threads."""
 
@@ -209,26 +220,18 @@ class Shortcuts:
         self._remember(known, request)
         return request
 
-    def find_operation(
-        self,
-        operation: str,
-        inputs: Mapping[str, Input],
-        modes_d: Any,
-        factors: Mapping[str, Any],
-        options: Mapping[str, Any],
-        fields: Mapping[str, Any],
-    ) -> Request | None:
-        """Returns the request of an operation, as `Operations._submit` takes it.
+    def find_operation(self, asked: Asked) -> Request | None:
+        """Returns the request of an operation.
 
         Returns:
             None where an operand is neither a tensor nor an array that goes inline, an
             option says how the operation is carried out, or only the server knows what
             the result is like; or something is wrong.
         """
-        key: list[Any] = [operation, _known_modes(modes_d)]
+        key: list[Any] = [asked.operation, _known_modes(asked.modes_d)]
         size = 0
         operand: Any
-        for name, (operand, modes, operator) in inputs.items():
+        for name, (operand, modes, operator) in asked.inputs.items():
             if operand is None:
                 continue
             if type(operand) is np.ndarray:
@@ -241,7 +244,7 @@ class Shortcuts:
             key += (operand.shape, operand.dtype, type(operand))
         if size > self._most_bytes:
             return None
-        for name, value in options.items():
+        for name, value in asked.options.items():
             if value is None:
                 continue
             if name == "out" and type(value) is self._tensor_class:
@@ -250,8 +253,8 @@ class Shortcuts:
                 key += (name, value)
             else:
                 return None
-        key += factors.items()
-        key += (item for item in fields.items() if item[1] is not None)
+        key += asked.factors.items()
+        key += (item for item in asked.fields.items() if item[1] is not None)
         known = tuple(key)
         try:
             return self._known[known]
@@ -260,23 +263,14 @@ class Shortcuts:
         except TypeError:
             return None
         try:
-            request = self._recorded(
-                operation, inputs, modes_d, factors, options, fields
-            )
+            request = self._recorded(asked)
         except (Error, TypeError, ValueError):
             return None
         self._remember(known, request)
         return request
 
-    def _recorded(
-        self,
-        operation: str,
-        inputs: Mapping[str, Input],
-        modes_d: Any,
-        factors: Mapping[str, Any],
-        options: Mapping[str, Any],
-        fields: Mapping[str, Any],
-    ) -> Request | None:
+    def _recorded(self, asked: Asked) -> Request | None:
+        operation, inputs, modes_d, factors, options, fields = asked
         spec = expected_result(inputs, modes_d, cast(Options, options), fields)
         operands: dict[str, Any] = {
             name: each.tensor
