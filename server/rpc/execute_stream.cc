@@ -13,11 +13,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "core/base/status.h"
+#include "core/base/steady_time.h"
 #include "server/rpc/compute_service.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/coroutine/idle_watch.h"
 #include "server/rpc/coroutine/patience.h"
+#include "server/rpc/coroutine/pause.h"
 #include "server/rpc/operations.h"
 
 namespace tensord::rpc {
@@ -32,6 +35,12 @@ constexpr absl::Duration kMostWithoutSession = absl::Seconds(10);
 // What an operation takes by itself, until the client has its response, is
 // about twice as much.
 constexpr int64_t kOperationBytes = 512;
+
+// How long operations of one message are prepared without others having a turn:
+// to see a tensor in a complicated way takes milliseconds.
+constexpr absl::Duration kTurn = absl::Milliseconds(1);
+// Long enough for gRPC to look for what others send.
+constexpr absl::Duration kBetweenTurns = absl::Microseconds(100);
 
 absl::Status IdleTooLong(absl::Duration limit, bool has_session) {
   return core::Error(
@@ -165,7 +174,12 @@ Detached ComputeService::Receive(Call::Hold, Call& call, Reader in,
     }
     stream->idle->Progress();
     stream->packs = stream->packs || !received->message->batch().empty();
+    absl::Time turn_ends = core::SteadyNow() + kTurn;
     for (int i = 0; i < received->operation_count(); ++i) {
+      if (core::SteadyNow() > turn_ends) {
+        co_await Pause(call, kBetweenTurns);
+        turn_ends = core::SteadyNow() + kTurn;
+      }
       if (IsFull(*stream)) stream->added.Notify();
       while (!stream->complete && IsFull(*stream)) co_await stream->answered;
       if (stream->complete) co_return;

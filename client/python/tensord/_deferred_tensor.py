@@ -191,6 +191,8 @@ class DeferredTensor(RemoteTensor):
             made = vars(base._seen_as(stages, None, None, None))
             vars(self).update({name: made[name] for name in _OF_THE_SERVER})
             del vars(self)["_unmade"]
+            # Another thread may be writing a request that names what is below.
+            self.keep(base)
             self._operand = None
             if self.contents.unmade is not None:
                 self.contents.unmade.pop(id(self), None)
