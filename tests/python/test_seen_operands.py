@@ -174,6 +174,41 @@ def test_a_part_that_failed_is_good_once_it_is_written_again(
             use()
     session.permute(x, "i", out=first)
     np.testing.assert_array_equal(t[1:3].numpy(), [1, 1])
+    # Also of one that has a name, and when another one sees it.
+    other = t[:2]
+    assert first.name
+    for bad, good in (first, other), (other, first):
+        session.permute(x, "i", out=bad, algorithm="no.such.kernel")
+        session.permute(x, "i", out=good)
+        np.testing.assert_array_equal(t.numpy(), [1, 1, 1, 1])
+
+
+def test_requests_of_other_operations_are_not_taken(
+    session: tensord.DeferredSession,
+) -> None:
+    t, out = session.upload(A), session.upload(np.zeros((6, 4)))
+    assert session.einsum("ij->ji", t).shape == (6, 4)
+    with pytest.raises(TypeError, match="method"):
+        session.factorize("ij->ji", t)  # type: ignore[call-arg]
+    session.permute(t, "ij", "ji", out=out)
+    for told in {"dtype": "f4"}, {"name": "new"}:
+        with pytest.raises(tensord.InvalidArgument, match="for a new tensor"):
+            session.permute(t, "ij", "ji", out=out, **told)  # type: ignore[arg-type]
+    with pytest.raises(tensord.NotFound, match="no.such.kernel"):
+        session.permute(t, "ij", "ji", algorithm="no.such.kernel").numpy()
+    for factor in 2, 2.5, -1, True:
+        expected = A.T * factor
+        np.testing.assert_array_equal(
+            session.permute(t, "ij", "ji", alpha=factor).numpy(), expected
+        )
+        np.testing.assert_array_equal(
+            session.permute(t, (0, 1), [1, 0], alpha=factor).numpy(), expected
+        )
+    for array in A[0], A[0][::-1], A[:, ::2].T, np.asfortranarray(A), A.astype(">f8"):
+        labels = "ij"[: array.ndim]
+        ones = session.upload(np.ones(array.shape))
+        result = session.elementwise(ones, labels, array, labels, op="mul", dtype="f8")
+        np.testing.assert_array_equal(result.numpy(), array)
 
 
 def test_what_is_deleted_stays_as_long_as_it_is_seen(

@@ -296,9 +296,22 @@ class Contents:
 
 
 def written_name(target: RemoteTensor) -> str:
-    """What a tensor is told apart by that was to be written, without asking anybody."""
-    base, stages = vars(target).get("_unmade", (None, ()))
-    return target.name if base is None else f"{written_name(base)} by {stages}"
+    """What a tensor is told apart by among those that see its contents.
+
+    Nobody is asked, and it stays as it is when a view gets a name.
+    """
+    known: str | None = vars(target).get("_written")
+    if known is None:
+        sight = getattr(target, "_sight", None)
+        base, stages = vars(target).get("_unmade", (None, ()))
+        if sight is not None:
+            known = f"by {sight}"
+        elif base is not None:
+            known = f"{written_name(base)} by {stages}"
+        else:
+            known = target.name
+        vars(target)["_written"] = known
+    return known
 
 
 def contents_of(tensor: Any) -> Contents:

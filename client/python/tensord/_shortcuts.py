@@ -202,7 +202,7 @@ class Shortcuts:
         """
         if type(a) is not self._tensor_class or not options.keys() <= _SAY_WHAT:
             return None
-        known = (subscripts, a.shape, a.dtype, *options.items())
+        known = ("factorize", subscripts, a.shape, a.dtype, *options.items())
         try:
             return self._known[known]
         except KeyError:
@@ -228,7 +228,9 @@ class Shortcuts:
             option says how the operation is carried out, or only the server knows what
             the result is like; or something is wrong.
         """
-        key: list[Any] = [asked.operation, _known_modes(asked.modes_d)]
+        if asked.options.get("out") is not None is not asked.options.get("dtype"):
+            return None  # Whoever makes it says what is wrong.
+        key: list[Any] = ["operation", asked.operation, _known_modes(asked.modes_d)]
         size = 0
         operand: Any
         for name, (operand, modes, operator) in asked.inputs.items():
