@@ -159,6 +159,23 @@ def test_views_of_very_many_views(session: tensord.DeferredSession) -> None:
     np.testing.assert_array_equal(t[:3].numpy(), [7, 7, a[2]])
 
 
+def test_many_operations_see_views_of_many_views(
+    session: tensord.DeferredSession,
+) -> None:
+    a = np.arange(2.0**12).reshape((2,) * 12)
+    t, turned = session.upload(a), session.upload(a)
+    for _ in range(30):
+        turned = turned[(slice(None),) * 12].T
+    rows = session.upload(np.arange(40.0))
+    for _ in range(32):
+        rows = rows[1:]
+    for _ in range(200):  # They go out together.
+        product = t * turned
+        total = rows + rows
+    np.testing.assert_array_equal(product.numpy(), a * a)
+    np.testing.assert_array_equal(total.numpy(), 2 * np.arange(32.0, 40.0))
+
+
 def test_a_part_that_failed_is_good_once_it_is_written_again(
     session: tensord.DeferredSession,
 ) -> None:

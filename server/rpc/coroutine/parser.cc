@@ -21,7 +21,7 @@ constexpr int64_t kShortBytes = (int64_t{1} << 20) + (int64_t{1} << 16);
 constexpr int64_t kShortFields = 4096;
 
 // What a byte on the wire may take in memory, beyond a beginning.
-constexpr int64_t kMostDensity = 16;
+constexpr int64_t kMostDensity = 32;
 constexpr int64_t kFreeBytes = int64_t{1} << 16;
 
 absl::Status NoMessage(absl::string_view why) {
