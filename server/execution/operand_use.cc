@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/view/disjoint.h"
 
@@ -159,10 +160,13 @@ absl::Status CheckInjective(const StoredTensor& tensor,
                             absl::string_view what) {
   const TensorView* const view = tensor.view();
   if (view == nullptr || view->view().IsInjective()) return absl::OkStatus();
-  return core::InvalidArgument("OUTPUT_NOT_INJECTIVE", what, " is the view ",
-                               tensor.name(), ", which has elements of ",
-                               view->viewed(),
-                               " more than once, wanted each at most once");
+  const bool has_name = tensor.name() != view->viewed();
+  return core::InvalidArgument(
+      "OUTPUT_NOT_INJECTIVE", what,
+      has_name ? absl::StrCat(" is the view ", tensor.name(), ", which")
+               : " is seen as a view that",
+      " has elements of ", view->viewed(),
+      " more than once, wanted each at most once");
 }
 
 bool AreDisjoint(const OperandUse& x, const OperandUse& y) {

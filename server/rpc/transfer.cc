@@ -183,7 +183,9 @@ Task<absl::Status> TensorService::Download(
   if (!tensor.is_in_place()) {
     co_return core::InvalidArgument(
         "VIEW_NOT_STRIDED", "tensor ", tensor.name(),
-        " is a view without strides of 1 or more; copy it, and download that");
+        request.has_view() ? " is seen as" : " is",
+        " a view without strides of 1 or more; permute it into a tensor of its "
+        "own, and download that");
   }
   if (tensor.awaits_write()) {
     const absl::Status waited = co_await AwaitQueued(call);

@@ -86,7 +86,7 @@ def test_views_are_seen_everywhere(session: tensord.DeferredSession, use: str) -
         expected = np.asarray(theirs(A * scale))
         assert result.shape == expected.shape and result.dtype == expected.dtype
         np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12, atol=1e-12)
-    # Padding has a value, which the wire knows of views with a name alone.
+    # Padded views are made.
     assert view_count(session) == 0 or use in ("padding", "diagonal")
 
 
@@ -237,6 +237,25 @@ def test_what_is_deleted_stays_as_long_as_it_is_seen(
     del t
     assert [float(each) for each in sums] == [(a * a[::-1]).sum() for a in A]
     np.testing.assert_array_equal((row + row).numpy(), 2 * A[1])
+
+
+def test_views_keep_what_is_deleted_by_name(session: tensord.DeferredSession) -> None:
+    t = session.permute(session.upload(A), "ij", "ji")
+    row, column = t[1], t[:, 1]
+    np.testing.assert_array_equal(row.numpy(), A[:, 1])
+    name = t.name
+    assert session.delete([name]) == 1
+    session.upload(np.full((6, 4), 7.0), name=name)
+    np.testing.assert_array_equal(row.numpy(), A[:, 1])
+    np.testing.assert_array_equal((column + 0).numpy(), A[1])
+
+
+def test_values_come_back_where_memory_is_full(address: str) -> None:
+    with tensord.connect(address, deferred=True, quota_bytes=1 << 16) as full:
+        array = np.arange(8000.0)
+        t = full.upload(array)
+        np.testing.assert_array_equal(t.numpy(), array)
+        np.testing.assert_array_equal(t[1:].numpy(), array[1:])
 
 
 @pytest.mark.parametrize(

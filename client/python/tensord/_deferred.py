@@ -122,9 +122,14 @@ class DeferredSession(Session):
         if isinstance(tensors, (str, RemoteTensor)):
             return super().delete(tensors, timeout)  # Which refuses it.
         known = list(tensors)
+        if any(isinstance(each, str) for each in known):
+            self.deferral.settle(timeout)  # Names are known of what is there.
         for each in known:
             if isinstance(each, DeferredTensor):
                 each.make_views()
+            elif isinstance(each, str):
+                name = each.rpartition("/")[2]
+                self.deferral.contents_of(name).make_views(name)
         return super().delete(known, timeout)
 
     def pipeline(self, timeout: float | None = None) -> Pipeline:
@@ -157,7 +162,7 @@ class DeferredSession(Session):
         if request is not None:
             operands = tuple(each[0] for each in inputs.values() if each[0] is not None)
             out: Any = options.get("out")
-            return self.deferral.defer_again(self, request, operands, out)[0]
+            return self.deferral.defer_again(self, request, operands, factors, out)[0]
         expected = expected_result(inputs, modes_d, options, fields or {})
         with self.deferral.deferring(expected):
             return super()._submit(operation, inputs, modes_d, factors, options, fields)
@@ -168,7 +173,7 @@ class DeferredSession(Session):
         """As `Session.factorize`; deferred, unless there are `out` or `timeout`."""
         request = self._shortcuts.find_factorization(subscripts, a, options)
         if request is not None:
-            return self.deferral.defer_again(self, request, (a,))
+            return self.deferral.defer_again(self, request, (a,), {})
         is_known = isinstance(a, (TensorHandle, np.ndarray))
         waits = options.get("out") is not None or options.get("timeout") is not None
         known = TensorSpec((), np.bool_) if is_known and not waits else None
@@ -194,7 +199,7 @@ class DeferredSession(Session):
         request = self._shortcuts.find(subscripts, operands)
         if request is None:
             return None
-        return self.deferral.defer_again(self, request, operands)[0]
+        return self.deferral.defer_again(self, request, operands, {})[0]
 
     def _perform(
         self, operation: str, request: Any, settings: Settings, held: Held

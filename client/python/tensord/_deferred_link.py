@@ -8,7 +8,7 @@ import threading
 import time
 import types
 import weakref
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -32,7 +32,14 @@ from tensord._shortcuts import Request
 from tensord._specs import TensorSpec, packed_strides
 from tensord._tensor import RemoteTensor
 from tensord._transfer import Transfers
-from tensord.errors import Error, Internal, InvalidArgument, from_error, to_error
+from tensord.errors import (
+    Error,
+    FailedPrecondition,
+    Internal,
+    InvalidArgument,
+    from_error,
+    to_error,
+)
 from tensord.v1 import compute_pb2, error_pb2, tensor_pb2
 
 if TYPE_CHECKING:
@@ -173,6 +180,11 @@ class _Fetched(PendingTensor):
         """
         if self._error is not None:
             raise from_error(self._error)
+        if not self._done:
+            raise FailedPrecondition(
+                "the session was closed before the elements came",
+                reason="SESSION_CLOSED",
+            )
         return self.data
 
 
@@ -297,6 +309,7 @@ class DeferredLink(BlockingLink):
         session: Session,
         request: Request,
         operands: tuple[Any, ...],
+        factors: Mapping[str, Any],
         out: DeferredTensor | None = None,
     ) -> tuple[RemoteTensor, ...]:
         """The same of a request that was made before, perhaps with several results."""
@@ -306,12 +319,12 @@ class DeferredLink(BlockingLink):
                 self.check(*held)
         if out is not None:
             _check_writable(out)
-            message = request.streamed_into(request.message(operands), out)
+            message = request.streamed_into(request.message(operands, factors), out)
             self._send(request.operation, message, out, [*held], False, request)
             return (out,)
         pipeline = self._opened()
         tensor_ids = [pipeline.new_id() for _ in request.specs]
-        message = request.streamed(request.message(operands), tensor_ids)
+        message = request.streamed(request.message(operands, factors), tensor_ids)
         names = [f"{self.name}/tensors/{tensor_id}" for tensor_id in tensor_ids]
         if not request.likenesses:
             made = []

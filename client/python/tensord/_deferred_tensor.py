@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 import weakref
 from collections.abc import Sequence
@@ -17,11 +18,13 @@ from tensord._tensor import RemoteTensor
 from tensord._tensor_handle import Factor, TensorHandle
 from tensord._view_shapes import are_injective, viewed_shape
 from tensord._wire import length_delimited
-from tensord.errors import Error, NotFound
+from tensord.errors import Error, NotFound, ResourceExhausted
 from tensord.transforms import Stage, encoded_view
 from tensord.v1 import error_pb2, operand_pb2, tensor_pb2
 
 _MOST_STAGES = 32
+# Guards what contents know of views; held for a moment.
+_VIEWS = threading.Lock()
 # Tags.
 _VIEW_OF_OPERAND = bytes([operand_pb2.Operand.VIEW_FIELD_NUMBER << 3 | 2])
 _VIEW_OF_OUTPUT = bytes([operand_pb2.Output.VIEW_FIELD_NUMBER << 3 | 2])
@@ -158,9 +161,7 @@ class DeferredTensor(RemoteTensor):
             view._sight = None
         unmade = {"_unmade": (base, (*before, *stages))}
         vars(view).update(unmade, _report=None, _operand=None)
-        if self.contents.unmade is None:
-            self.contents.unmade = weakref.WeakValueDictionary()
-        self.contents.unmade[id(view)] = view
+        self.contents.add_view(view)
         return view
 
     if not TYPE_CHECKING:
@@ -171,7 +172,7 @@ class DeferredTensor(RemoteTensor):
             if name in _OF_THE_SERVER and unmade is not None:
                 if name == "is_writable" and are_injective(unmade[1]):
                     return unmade[0].is_writable
-                self._make()
+                self.make()
                 return vars(self)[name]
             raise AttributeError(f"{type(self).__name__} has no {name!r}", name=name)
 
@@ -183,7 +184,8 @@ class DeferredTensor(RemoteTensor):
             f"device={self.device!r})"
         )
 
-    def _make(self) -> None:
+    def make(self) -> None:
+        """Has the server make a view that has no name, if it is one."""
         with self._deferral.making:
             if "_unmade" not in vars(self):
                 return
@@ -194,15 +196,17 @@ class DeferredTensor(RemoteTensor):
             # Another thread may be writing a request that names what is below.
             self.keep(base)
             self._operand = None
-            if self.contents.unmade is not None:
-                self.contents.unmade.pop(id(self), None)
+            self.contents.forget_view(self)
 
     def _downloaded(self, timeout: float | None) -> np.ndarray:
         if self.nbytes > self._deferral.most_fetched_bytes:
             return super()._downloaded(timeout)
         if "_unmade" not in vars(self) and not self._is_packed():
             return super()._downloaded(timeout)
-        fetched: np.ndarray = self._deferral.fetch(self, timeout)
+        try:
+            fetched: np.ndarray = self._deferral.fetch(self, timeout)
+        except ResourceExhausted:  # There is no memory for what is sent.
+            return super()._downloaded(timeout)
         return fetched
 
     def coincides(self, other: TensorHandle) -> bool:
@@ -225,11 +229,7 @@ class DeferredTensor(RemoteTensor):
 
     def make_views(self) -> None:
         """Makes the views that keep the memory when this is deleted."""
-        for view in list((self.contents.unmade or {}).values()):
-            base = vars(view).get("_unmade", (None,))[0]
-            if base is not None and vars(base).get("_full_name") == self._full_name:
-                with contextlib.suppress(Error):  # It is raised where it is used.
-                    view._make()
+        self.contents.make_views(self.name)
 
     def delete(self, timeout: float | None = None) -> None:
         """As `RemoteTensor.delete`."""
@@ -272,7 +272,30 @@ class Contents:
         self.writers = 0
         self.failures: dict[str, error_pb2.Error] = {}
         # Views that are not made yet, by their ids: tensors compare by elements.
-        self.unmade: weakref.WeakValueDictionary[int, DeferredTensor] | None = None
+        self._unmade: weakref.WeakValueDictionary[int, DeferredTensor] | None = None
+
+    def add_view(self, view: DeferredTensor) -> None:
+        """Takes note of a view that is not made yet."""
+        with _VIEWS:
+            if self._unmade is None:
+                self._unmade = weakref.WeakValueDictionary()
+            self._unmade[id(view)] = view
+
+    def forget_view(self, view: DeferredTensor) -> None:
+        """Says that it is made."""
+        with _VIEWS:
+            if self._unmade is not None:
+                self._unmade.pop(id(view), None)
+
+    def make_views(self, name: str) -> None:
+        """Makes the views of a tensor of that name, which keep the memory."""
+        with _VIEWS:
+            views = list((self._unmade or {}).values())
+        for view in views:
+            base = vars(view).get("_unmade", (None,))[0]
+            if base is not None and vars(base).get("name") == name:
+                with contextlib.suppress(Error):  # It is raised where it is used.
+                    view.make()
 
     def forgive(self, target: RemoteTensor) -> None:
         """Says that the tensor, or what a view sees of it, was written anew."""

@@ -7,12 +7,14 @@ the names, or the data, of its operands.
 from __future__ import annotations
 
 import dataclasses
+import struct
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from tensord import _dtypes as dtypes
+from tensord._arguments import factor_value
 from tensord._einsum_operations import EinsumOperations
 from tensord._expectations import expected_factors, expected_result
 from tensord._factorizations import Factorizations, Names
@@ -36,6 +38,9 @@ _STREAM_FIELDS = {
     for name, field in compute_pb2.ExecuteStreamRequest.DESCRIPTOR.fields_by_name.items()
 }
 _LENGTH_DELIMITED = 2
+_NO_FACTORS: Mapping[str, Any] = {}
+# A Scalar: its length, and two doubles behind their tags.
+_SCALAR, _SCALAR_SIZE = struct.Struct("<BBdBd"), 18
 # Options of factorizations that say nothing of where results go, or how long they may take.
 _SAY_WHAT = {
     "method",
@@ -62,6 +67,7 @@ class Request:
         specs: What the results are like.
         stream_tag: That of the operation in an `ExecuteStreamRequest`.
         output_tags: Those of the results.
+        factor_tags: Those of factors, by their names.
         likenesses: `TensorHandle.likeness` of each result, once there were some.
         is_confirmed: Whether the server has said of results that they are like `specs`.
     """
@@ -72,12 +78,22 @@ class Request:
     specs: tuple[TensorSpec, ...]
     stream_tag: bytes
     output_tags: tuple[bytes, ...]
+    factor_tags: dict[str, bytes] = dataclasses.field(default_factory=dict)
     likenesses: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     is_confirmed: bool = False
 
-    def message(self, operands: tuple[Any, ...]) -> bytes:
-        """Returns the request for operands."""
+    def message(
+        self, operands: tuple[Any, ...], factors: Mapping[str, Any] = _NO_FACTORS
+    ) -> bytes:
+        """Returns the request for operands and factors.
+
+        Raises:
+            InvalidArgument, TypeError: As `factor_value` says.
+        """
         parts = [self.head]
+        for name, tag in self.factor_tags.items():
+            value = factor_value(name, factors[name])
+            parts += (tag, _SCALAR.pack(_SCALAR_SIZE, 9, value.real, 17, value.imag))
         for tag, operand in zip(self.tags, operands):
             parts.append(tag)
             if type(operand) is np.ndarray:
@@ -202,7 +218,14 @@ class Shortcuts:
         """
         if type(a) is not self._tensor_class or not options.keys() <= _SAY_WHAT:
             return None
-        known = ("factorize", subscripts, a.shape, a.dtype, *options.items())
+        known = (
+            "factorize",
+            subscripts,
+            a.shape,
+            a.dtype,
+            *options.items(),
+            *map(type, options.values()),
+        )
         try:
             return self._known[known]
         except KeyError:
@@ -255,7 +278,7 @@ class Shortcuts:
                 key += (name, value)
             else:
                 return None
-        key += asked.factors.items()
+        key += asked.factors
         key += (item for item in asked.fields.items() if item[1] is not None)
         known = tuple(key)
         try:
@@ -294,7 +317,9 @@ class Shortcuts:
         if options.get("out") is not None:
             message.d.ClearField("order")
             message.d.ClearField("element_type")
-        return _request(operation, message, operands, {"d": spec})
+        for name in factors:
+            message.ClearField(name)
+        return _request(operation, message, operands, {"d": spec}, tuple(factors))
 
     def _remember(self, known: tuple[Any, ...], request: Request | None) -> None:
         if len(self._known) >= _MOST:
@@ -331,13 +356,15 @@ def _request(
     message: Any,
     operands: Mapping[str, Any],
     results: Mapping[str, TensorSpec],
+    factors: tuple[str, ...] = (),
 ) -> Request:
-    """Returns what a request has but for its operands and results.
+    """Returns what a request has but for its operands, factors and results.
 
     Args:
         operation: Its name.
         message: The request for arrays like the operands; it is changed.
         operands, results: By their fields.
+        factors: The fields of those that the message lacks.
     """
     for name, operand in operands.items():
         if type(operand) is np.ndarray:
@@ -352,12 +379,15 @@ def _request(
         tuple(results.values()),
         _tag(_STREAM_FIELDS[operation]),
         tuple(_tag(numbers[name].number) for name in results),
+        {name: _tag(numbers[name].number) for name in factors},
     )
 
 
 def _known_modes(modes: Any) -> Any:
-    """Modes as they are told apart; lists do not hash."""
-    return tuple(modes) if type(modes) is list else modes
+    """Modes as they are told apart; what does not hash is not remembered."""
+    if type(modes) in (list, tuple) and all(type(mode) is int for mode in modes):
+        return tuple(modes)
+    return modes if type(modes) in (str, range) else [modes]
 
 
 def _stand_in(operand: Any) -> np.ndarray:

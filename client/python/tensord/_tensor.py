@@ -68,7 +68,7 @@ class RemoteTensor(Arithmetic, ArrayFunctions, BlockingHandle):
                 transfer takes at 8 MiB/s.
 
         Returns:
-            A new array of `shape` and `dtype`; its order in memory is the tensor's.
+            A new array of `shape` and `dtype`, in memory in C order or in the tensor's.
 
         Raises:
             FailedPrecondition: It has no contents yet (`TENSOR_NOT_READY`).

@@ -184,7 +184,6 @@ absl::StatusOr<std::shared_ptr<const PreparedProgram>> Preparation::Keep(
   TENSORD_RETURN_IF_ERROR(Plans().status());
   // A copy: what the cache has is nobody's.
   const std::shared_ptr<PreparedProgram> own = program_->Copy();
-  TENSORD_RETURN_IF_ERROR(own->CountAgainst(session_->prepared_bytes()));
   if (std::ranges::any_of(request_.operands,
                           &ProgramOperandRequest::is_constant)) {
     std::vector<std::shared_ptr<StoredTensor>> constants(
@@ -194,6 +193,7 @@ absl::StatusOr<std::shared_ptr<const PreparedProgram>> Preparation::Keep(
     }
     own->SetConstants(std::move(constants), session_->memory());
   }
+  TENSORD_RETURN_IF_ERROR(own->CountAgainst(session_->prepared_bytes()));
   return session_->programs().Add(id, [&](std::string name) {
     own->set_name(std::move(name));
     return std::shared_ptr<const PreparedProgram>(own);

@@ -184,7 +184,12 @@ void PreparedProgram::KeepVariant(
 int64_t PreparedProgram::size_bytes() const {
   constexpr int64_t kStepBytes = 1500;
   constexpr int64_t kOperandBytes = 300;
+  constexpr int64_t kViewBytes = 4096;  // of a constant that is one
   int64_t bytes = kOperandBytes * std::ssize(operands_);
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    const auto kept = constant(i);
+    if (kept != nullptr && kept->view() != nullptr) bytes += kViewBytes;
+  }
   if (const auto* text = std::get_if<std::string>(&source_)) {
     bytes += std::ssize(*text);
   } else if (const auto* einsum = std::get_if<EinsumText>(&source_)) {
