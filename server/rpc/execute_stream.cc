@@ -38,7 +38,7 @@ constexpr int64_t kOperationBytes = 512;
 
 // How long operations of one message are prepared without others having a turn:
 // to see a tensor in a complicated way takes milliseconds.
-constexpr absl::Duration kTurn = absl::Milliseconds(1);
+constexpr absl::Duration kTurn = absl::Milliseconds(10);
 // Long enough for gRPC to look for what others send.
 constexpr absl::Duration kBetweenTurns = absl::Microseconds(100);
 
